@@ -1,0 +1,128 @@
+//! What every handler and every strategy is handed: the configuration, and one client of each server.
+//!
+//! Nothing here connects when it is made. An instance starts without its servers, answers 503 for what needs
+//! them, and goes on as soon as they are there.
+
+use crate::{
+    config::Config,
+    error::Error,
+    stock::{Job, Server},
+};
+use deadpool_redis::redis::AsyncConnectionConfig;
+use oversell_lock::{
+    LockError, Process,
+    local::Mutexes,
+    mysql::pool::{Conn, MySqlPool},
+    redis::{RedisClient, RedisOptions},
+    zk::{ZkClient, ZkOptions},
+};
+use std::{sync::Arc, time::Duration};
+
+/// The clients of one instance. Cloning it is cheap.
+#[derive(Clone, Debug)]
+pub struct Ctx(Arc<Inner>);
+
+/// The fields of a [`Ctx`].
+pub struct Inner {
+    /// All settings.
+    pub config: Config,
+    /// This instance's name, as header `x-instance` gives it.
+    pub instance: String,
+    /// This process, as the owners of its locks are named after it.
+    pub process: Process,
+    /// Connections to MySQL.
+    pub db: MySqlPool,
+    /// The main Redis: plain commands, scripts and locks.
+    pub redis: RedisClient,
+    /// Redis connections of one user at a time, for WATCH.
+    pub watch: deadpool_redis::Pool,
+    /// The ZooKeeper session.
+    pub zk: ZkClient,
+    /// §1.5: the locks that end at this process's wall, one for each product.
+    pub mutexes: Mutexes<i64>,
+}
+
+impl Ctx {
+    /// Makes every client; connects to none. Must run inside a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`] where an address is not one.
+    pub fn new(config: Config) -> Result<Self, LockError> {
+        let timeout = Duration::from_millis(config.redis.timeout_ms);
+        let process = Process::new();
+        let redis = RedisClient::new(RedisOptions {
+            process: process.clone(),
+            url: config.redis.url.reveal().to_owned(),
+            prefix: config.redis.prefix.clone(),
+            lease: Duration::from_millis(config.lock.lease_ms),
+            timeout,
+        })?;
+        let no_redis = |reason: String| LockError::Unavailable { server: Server::Redis.name(), reason };
+        let watch = deadpool_redis::Manager::new_with_config(
+            config.redis.url.reveal(),
+            AsyncConnectionConfig::new().set_response_timeout(Some(timeout)).set_connection_timeout(Some(timeout)),
+        )
+        .map_err(|e| no_redis(e.to_string()))?;
+        let watch = deadpool_redis::Pool::builder(watch)
+            .max_size(config.redis.pool)
+            .runtime(deadpool_redis::Runtime::Tokio1)
+            .build()
+            .map_err(|e| no_redis(e.to_string()))?;
+        Ok(Self(Arc::new(Inner {
+            instance: config.instance(),
+            db: MySqlPool::new(config.mysql.url.reveal(), config.mysql.pool)?,
+            process,
+            redis,
+            watch,
+            zk: ZkClient::new(ZkOptions {
+                connect: config.zookeeper.connect.clone(),
+                chroot: config.zookeeper.chroot.clone(),
+                session: Duration::from_millis(config.zookeeper.session_ms),
+            }),
+            mutexes: Mutexes::default(),
+            config,
+        })))
+    }
+
+    /// A connection to MySQL for this job, waiting for a free one as long as the job may still wait.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotHad`] where all stay in use, [`Error::Unavailable`] where MySQL is down.
+    pub async fn mysql(&self, job: &Job) -> Result<Conn, Error> {
+        Ok(self.db.conn(job.wait_left()).await?)
+    }
+
+    /// §1.5: this process's mutex for the job's product.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotHad`] where another holds it for all of the job's wait.
+    pub async fn mutex(&self, job: &Job) -> Result<tokio::sync::OwnedMutexGuard<()>, Error> {
+        let held = self.mutexes.lock(&job.stock_id, job.wait_left()).await;
+        held.ok_or_else(|| Error::NotHad { what: "in-process mutex".into(), waited: job.wait })
+    }
+
+    /// Gives back what is held in the servers and closes the sessions; waits at most `limit`.
+    pub async fn close(&self, limit: Duration) {
+        let closing = async { tokio::join!(self.redis.close(), self.zk.close()) };
+        if tokio::time::timeout(limit, closing).await.is_err() {
+            tracing::warn!("the lock servers did not answer in time: what is held goes with its lease");
+        }
+    }
+}
+
+impl std::ops::Deref for Ctx {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ctx").field("instance", &self.instance).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,25 @@
+//! How a command ends when it does not end well: the exit status, and one line that says what to do.
+
+use std::process::ExitCode;
+
+/// A command's failure. Its text is one line for the terminal.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// A promise was broken: exit status 1.
+    #[error("{0}")]
+    Promise(String),
+    /// Bad usage, or something that is missing: exit status 2.
+    #[error("{0}")]
+    Unusable(String),
+}
+
+impl Failure {
+    /// The exit status of CONTRACT section 1.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Promise(_) => ExitCode::from(1),
+            Self::Unusable(_) => ExitCode::from(2),
+        }
+    }
+}

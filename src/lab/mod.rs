@@ -1,0 +1,2 @@
+//! The lab: real servers, started and stopped.
+pub mod command;

@@ -1,0 +1,17 @@
+//! A stock that oversells, every cure for it, and what each costs.
+//!
+//! In reading order: [`stock`] has the strategies, one to a file; [`http`] serves them; [`load`] tries them under load
+//! and says which oversold; [`lab`] starts the real servers that all of it runs against.
+
+pub mod stock;
+
+pub mod http;
+pub mod load;
+
+pub mod lab;
+
+pub mod cli;
+pub mod config;
+pub mod ctx;
+pub mod error;
+pub mod failure;

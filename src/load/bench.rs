@@ -1,0 +1,16 @@
+//! oversell bench
+
+use crate::failure::Failure;
+
+/// Measures each strategy as a ratio to a ceiling of the same run.
+#[derive(Debug, clap::Args)]
+pub struct Args {}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// [`Failure`].
+pub async fn run(_args: Args) -> Result<(), Failure> {
+    Err(Failure::Unusable("not written yet".into()))
+}

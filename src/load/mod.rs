@@ -1,0 +1,3 @@
+//! Load and verdicts.
+pub mod bench;
+pub mod compare;

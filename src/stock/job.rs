@@ -1,0 +1,82 @@
+//! One request for one piece: which stock, how long to wait and to stay inside, and when it got in.
+
+use oversell_lock::Fence;
+use std::{
+    sync::OnceLock,
+    time::{Duration, Instant},
+};
+
+/// What a strategy is asked to do.
+#[derive(Debug)]
+pub struct Job {
+    /// Which product; the course's is 1.
+    pub stock_id: i64,
+    /// How long to stay inside the critical section, between reading and writing.
+    pub hold: Duration,
+    /// The longest wait for the lock.
+    pub wait: Duration,
+    started: Instant,
+    entered: OnceLock<Instant>,
+}
+
+/// A piece was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deducted {
+    /// What the strategy believes is left, where it has seen a number.
+    pub remaining: Option<i64>,
+    /// The fencing token that the write carried.
+    pub fence: Option<Fence>,
+    /// How often it was tried anew.
+    pub retries: u32,
+}
+
+impl Job {
+    /// A job that starts now.
+    #[must_use]
+    pub fn new(stock_id: i64, hold: Duration, wait: Duration) -> Self {
+        Self { stock_id, hold, wait, started: Instant::now(), entered: OnceLock::new() }
+    }
+
+    /// What is left of the wait.
+    #[must_use]
+    pub fn wait_left(&self) -> Duration {
+        self.wait.saturating_sub(self.started.elapsed())
+    }
+
+    /// Inside the critical section: marks the time at the first call, then stays as long as was asked.
+    ///
+    /// Cancel safety: safe; it only waits.
+    pub async fn inside(&self) {
+        self.entered.get_or_init(Instant::now);
+        if !self.hold.is_zero() {
+            tokio::time::sleep(self.hold).await;
+        }
+    }
+
+    /// How long it took to get in; all the time so far where it did not.
+    #[must_use]
+    pub fn waited(&self) -> Duration {
+        match self.entered.get() {
+            Some(entered) => *entered - self.started,
+            None => self.started.elapsed(),
+        }
+    }
+
+    /// How long it has been inside.
+    #[must_use]
+    pub fn held(&self) -> Duration {
+        self.entered.get().map_or(Duration::ZERO, Instant::elapsed)
+    }
+
+    /// A Redis name of CONTRACT section 5, for this stock: `lock`, or `lock:7` for stock 7.
+    #[must_use]
+    pub fn redis_name(&self, name: &str) -> String {
+        if self.stock_id == 1 { name.to_owned() } else { format!("{name}:{}", self.stock_id) }
+    }
+
+    /// A ZooKeeper path of CONTRACT section 5, for this stock: `/curator/lock`, or `/curator/lock-7`.
+    #[must_use]
+    pub fn zk_path(&self, path: &str) -> String {
+        if self.stock_id == 1 { path.to_owned() } else { format!("{path}-{}", self.stock_id) }
+    }
+}

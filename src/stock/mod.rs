@@ -1,0 +1,68 @@
+//! The stock, and every way to take a piece of it.
+//!
+//! A strategy is one file with one constant, [`Strategy`]. The list of them, [`ALL`], drives routes, page,
+//! comparison, plans, documents and tests: there is no second list.
+//!
+//! Read in the course's order: `none`, `mutex`, `single_update`, …
+
+mod job;
+mod redis_key;
+mod retry;
+mod row;
+mod strategy;
+
+mod mutex;
+mod mutex_commit_late;
+mod none;
+mod redis_lock;
+mod redis_watch;
+mod select_for_update;
+mod select_share;
+mod single_update;
+mod table_lock;
+mod version_cas;
+mod zk_lock;
+
+use crate::error::Error;
+use oversell_lock::{Fence, Guard};
+use std::future::Future;
+
+pub use job::{Deducted, Job};
+pub use strategy::{Promise, Server, Store, Strategy, Title};
+
+/// Every strategy, in the course's order.
+pub const ALL: &[Strategy] = &[
+    none::STRATEGY,
+    mutex::STRATEGY,
+    mutex_commit_late::STRATEGY,
+    single_update::STRATEGY,
+    select_for_update::STRATEGY,
+    select_share::STRATEGY,
+    version_cas::STRATEGY,
+    redis_watch::STRATEGY,
+    redis_lock::STRATEGY,
+    zk_lock::STRATEGY,
+    table_lock::STRATEGY,
+];
+
+/// The strategy of this name.
+#[must_use]
+pub fn find(slug: &str) -> Option<&'static Strategy> {
+    ALL.iter().find(|s| s.slug == slug)
+}
+
+/// Runs a section under a lock and gives the lock back.
+///
+/// Once the section is through, a piece is sold or it is not: a release that fails cannot change that. It is logged,
+/// and the lock goes with its lease, its session or its row.
+async fn under<F, S>(guard: Guard, section: F) -> Result<Deducted, Error>
+where
+    F: FnOnce(Option<Fence>) -> S,
+    S: Future<Output = Result<Deducted, Error>>,
+{
+    let outcome = section(guard.fence()).await;
+    if let Err(error) = guard.release().await {
+        tracing::warn!(%error, "the lock was not released cleanly");
+    }
+    outcome
+}

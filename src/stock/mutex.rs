@@ -1,0 +1,32 @@
+//! §1.5 An in-process mutex round the read and the write: what `synchronized` does.
+//!
+//! 1. Lock this process's mutex.
+//! 2. Read, then write one less.
+//! 3. Unlock.
+//!
+//! What it survives: any number of requests to one instance. **What breaks it**: a second instance, which has a
+//! mutex of its own (§1.6).
+//!
+//! Next: `mutex_commit_late.rs`, the same lock given back a moment too early.
+
+use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
+use crate::{ctx::Ctx, error::Error};
+
+pub(super) const STRATEGY: Strategy = Strategy {
+    slug: "mutex",
+    chapter: "1.5",
+    store: Store::MySql,
+    promise: Promise::OneProcess,
+    needs: &[Server::MySql],
+    title: Title {
+        zh: "进程内互斥锁：一台机器上不超卖", en: "An in-process mutex: exact on one instance"
+    },
+    breaks: Title { zh: "第二个实例有它自己的锁", en: "a second instance has a mutex of its own" },
+    source: include_str!("mutex.rs"),
+    deduct: |ctx, job| Box::pin(deduct(ctx, job)),
+};
+
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let _held = ctx.mutex(job).await?;
+    row::read_then_write(ctx, job, None).await
+}

@@ -1,0 +1,44 @@
+//! [002] A mutex inside a transaction: unlocked before the commit, it oversells on one instance already.
+//!
+//! 1. Begin a transaction.
+//! 2. Lock this process's mutex; read, write one less; unlock.
+//! 3. Commit.
+//!
+//! What it survives: nothing. **What breaks it**: the next request locks, and reads what was there before the
+//! commit: another's uncommitted write is invisible to a plain read. A lock must be wider than the transaction.
+//!
+//! Next: `single_update.rs`, where the database itself does both steps at once.
+
+use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
+use crate::{ctx::Ctx, error::Error};
+
+pub(super) const STRATEGY: Strategy = Strategy {
+    slug: "mutex-commit-late",
+    chapter: "[002]",
+    store: Store::MySql,
+    promise: Promise::Unsafe,
+    needs: &[Server::MySql],
+    title: Title {
+        zh: "先解锁后提交：一台机器上就已超卖",
+        en: "Unlock, then commit: oversells on one instance already",
+    },
+    breaks: Title { zh: "解锁与提交之间", en: "between the unlock and the commit" },
+    source: include_str!("mutex_commit_late.rs"),
+    deduct: |ctx, job| Box::pin(deduct(ctx, job)),
+};
+
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let mut conn = ctx.mysql(job).await?;
+    row::begin(&mut conn).await?;
+    let held = ctx.mutex(job).await?;
+    let count = row::read(&mut conn, job.stock_id).await?.count;
+    if count <= 0 {
+        row::rollback(conn).await?;
+        return Err(Error::SoldOut);
+    }
+    job.inside().await;
+    row::write(&mut conn, job.stock_id, count - 1).await?;
+    drop(held);
+    row::commit(conn).await?;
+    Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0 })
+}

@@ -1,0 +1,32 @@
+//! The stock as a key of Redis: its name, and what an answer that did not come means.
+
+use super::{Job, Server};
+use crate::{ctx::Ctx, error::Error};
+use deadpool_redis::{Connection, PoolError, Timeouts};
+use std::time::Duration;
+
+const KEY: &str = "stock";
+
+/// The key of this product, with the configured prefix.
+pub(super) fn of(ctx: &Ctx, stock_id: i64) -> String {
+    let name = Job::new(stock_id, Duration::ZERO, Duration::ZERO).redis_name(KEY);
+    format!("{}{name}", ctx.config.redis.prefix)
+}
+
+/// A connection that nobody else uses meanwhile, waiting for it as long as the job may. It comes without a watch:
+/// the pool sends UNWATCH first.
+pub(super) async fn watch_connection(ctx: &Ctx, job: &Job) -> Result<Connection, Error> {
+    let timeouts = Timeouts { wait: Some(job.wait_left()), create: None, recycle: None };
+    ctx.watch.timeout_get(&timeouts).await.map_err(|e| match e {
+        PoolError::Timeout(_) => Error::NotHad { what: "redis connection pool".into(), waited: job.wait },
+        e => Error::Unavailable { server: Server::Redis.name(), reason: e.to_string() },
+    })
+}
+
+/// What a write came to: done, refused by the server (nothing changed), or without an answer.
+pub(super) fn answered<T>(result: Result<T, redis::RedisError>) -> Result<T, Error> {
+    result.map_err(|e| match e.kind() {
+        redis::ErrorKind::Io => Error::Unknown { server: Server::Redis.name(), reason: e.to_string() },
+        _ => e.into(),
+    })
+}

@@ -1,0 +1,42 @@
+//! §1.7.2 The pessimistic lock: `SELECT … FOR UPDATE` locks the row until the commit.
+//!
+//! 1. Begin a transaction.
+//! 2. Read the row and lock it; others who want it for an update wait here.
+//! 3. Write one less, commit: the lock goes with the transaction.
+//!
+//! What it survives: any number of instances, and a holder that dies: its connection ends, the server rolls back.
+//! **What breaks it**: nothing; but each waiter holds a database connection, and two rows locked in two orders
+//! deadlock.
+//!
+//! Next: `select_share.rs`, the same with the weaker lock.
+
+use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
+use crate::{ctx::Ctx, error::Error};
+
+pub(super) const STRATEGY: Strategy = Strategy {
+    slug: "select-for-update",
+    chapter: "1.7.2",
+    store: Store::MySql,
+    promise: Promise::Safe,
+    needs: &[Server::MySql],
+    title: Title { zh: "悲观锁：SELECT … FOR UPDATE", en: "The pessimistic lock: SELECT … FOR UPDATE" },
+    breaks: Title {
+        zh: "不会断；但每个等待者占一个连接", en: "nothing; but each waiter holds a connection"
+    },
+    source: include_str!("select_for_update.rs"),
+    deduct: |ctx, job| Box::pin(deduct(ctx, job)),
+};
+
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let mut conn = ctx.mysql(job).await?;
+    row::begin(&mut conn).await?;
+    let count = row::read_locked(&mut conn, job, row::FOR_UPDATE).await?;
+    if count <= 0 {
+        row::rollback(conn).await?;
+        return Err(Error::SoldOut);
+    }
+    job.inside().await;
+    row::write(&mut conn, job.stock_id, count - 1).await?;
+    row::commit(conn).await?;
+    Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0 })
+}

@@ -1,0 +1,39 @@
+//! §1.7.1 One statement that checks and writes: the database's row lock does the rest.
+//!
+//! 1. `UPDATE … SET count = count - 1 WHERE id = ? AND count > 0`.
+//! 2. One row changed: sold. None: sold out.
+//!
+//! What it survives: any number of requests and instances. **What breaks it**: nothing; but the statement cannot
+//! say what was there before and after, and the decision must fit into SQL.
+//!
+//! Next: `select_for_update.rs`, where the decision is taken in the program.
+
+use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
+use crate::{ctx::Ctx, error::Error};
+
+pub(super) const STRATEGY: Strategy = Strategy {
+    slug: "single-update",
+    chapter: "1.7.1",
+    store: Store::MySql,
+    promise: Promise::Safe,
+    needs: &[Server::MySql],
+    title: Title { zh: "一条 SQL：更新时判断库存", en: "One UPDATE that checks as it writes" },
+    breaks: Title { zh: "不会断；但看不到前后的数", en: "nothing; but it sees no number before or after" },
+    source: include_str!("single_update.rs"),
+    deduct: |ctx, job| Box::pin(deduct(ctx, job)),
+};
+
+const TAKE_ONE: &str = "UPDATE db_stock SET count = count - 1, version = version + 1 WHERE id = ? AND count > 0";
+
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let mut conn = ctx.mysql(job).await?;
+    job.inside().await;
+    let changed = row::answered(sqlx::query(TAKE_ONE).bind(job.stock_id).execute(&mut *conn).await)?;
+    if changed == 0 {
+        row::read(&mut conn, job.stock_id).await?;
+        conn.done();
+        return Err(Error::SoldOut);
+    }
+    conn.done();
+    Ok(Deducted { remaining: None, fence: None, retries: 0 })
+}
