@@ -1,6 +1,6 @@
 //! The command line: one subcommand for each thing that `oversell` does.
 
-use crate::{failure::Failure, http, lab, load};
+use crate::{addresses::Addresses, failure::Failure, http, lab, load};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -16,8 +16,33 @@ struct Cli {
 enum Command {
     Serve(http::serve::Args),
     Lab(lab::command::Args),
-    Compare(load::compare::Args),
-    Bench(load::bench::Args),
+    /// Loads every strategy and says which oversold, and what each costs.
+    Compare(WithLab<load::compare::Args>),
+    /// Measures each strategy as a ratio to a ceiling of the same run.
+    Bench(WithLab<load::bench::Args>),
+}
+
+/// A command that runs against a lab: one that is there, or one of its own.
+#[derive(Debug, clap::Args)]
+struct WithLab<A: clap::Args> {
+    /// Start a lab of its own on free ports, and stop it afterwards
+    #[arg(long)]
+    lab: bool,
+    #[command(flatten)]
+    args: A,
+}
+
+async fn with_lab<R>(own: bool, run: impl FnOnce(Option<Addresses>) -> R) -> Result<(), Failure>
+where
+    R: Future<Output = Result<(), Failure>>,
+{
+    if !own {
+        return run(None).await;
+    }
+    let lab = lab::Lab::start(lab::Options::default()).await?;
+    let done = run(Some(lab.addresses().clone())).await;
+    lab.stop().await;
+    done
 }
 
 /// Parses the command line, runs the command, and gives its exit status: 0 as promised, 1 a promise was broken,
@@ -32,8 +57,8 @@ pub fn main() -> ExitCode {
         match cli.command {
             Command::Serve(args) => http::serve::run(args).await,
             Command::Lab(args) => lab::command::run(args).await,
-            Command::Compare(args) => load::compare::run(args).await,
-            Command::Bench(args) => load::bench::run(args).await,
+            Command::Compare(WithLab { lab, args }) => with_lab(lab, |at| load::compare::run(args, at)).await,
+            Command::Bench(WithLab { lab, args }) => with_lab(lab, |at| load::bench::run(args, at)).await,
         }
     });
     match done {

@@ -10,6 +10,7 @@ pub mod load;
 
 pub mod lab;
 
+pub mod addresses;
 pub mod cli;
 pub mod config;
 pub mod ctx;

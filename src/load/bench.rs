@@ -1,6 +1,6 @@
 //! oversell bench
 
-use crate::failure::Failure;
+use crate::{addresses::Addresses, failure::Failure};
 
 /// Measures each strategy as a ratio to a ceiling of the same run.
 #[derive(Debug, clap::Args)]
@@ -11,6 +11,6 @@ pub struct Args {}
 /// # Errors
 ///
 /// [`Failure`].
-pub async fn run(_args: Args) -> Result<(), Failure> {
+pub async fn run(_args: Args, _at: Option<Addresses>) -> Result<(), Failure> {
     Err(Failure::Unusable("not written yet".into()))
 }

@@ -1,6 +1,6 @@
 //! oversell compare
 
-use crate::failure::Failure;
+use crate::{addresses::Addresses, failure::Failure};
 
 /// Loads every strategy and says which oversold, and what each costs.
 #[derive(Debug, clap::Args)]
@@ -11,6 +11,6 @@ pub struct Args {}
 /// # Errors
 ///
 /// [`Failure`].
-pub async fn run(_args: Args) -> Result<(), Failure> {
+pub async fn run(_args: Args, _at: Option<Addresses>) -> Result<(), Failure> {
     Err(Failure::Unusable("not written yet".into()))
 }
