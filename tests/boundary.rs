@@ -22,12 +22,15 @@ pub(crate) fn no_room_knows_what_it_must_not() -> Result<(), String> {
 
 /// The twin: a wall through which `cli` surely goes must be reported.
 pub(crate) fn a_wall_that_is_broken_is_seen() -> Result<(), String> {
-    if breaches("src/cli.rs", &["load"]).is_empty() { Err("cli uses load, and the test did not see it".into()) } else { Ok(()) }
+    if breaches("src/cli.rs", &["load"]).is_empty() {
+        Err("cli uses load, and the test did not see it".into())
+    } else {
+        Ok(())
+    }
 }
 
 pub(crate) fn a_strategy_is_at_most_80_lines() -> Result<(), String> {
-    let long: Vec<_> =
-        stock::ALL.iter().filter(|s| s.source.lines().count() > 80).map(|s| s.slug).collect();
+    let long: Vec<_> = stock::ALL.iter().filter(|s| s.source.lines().count() > 80).map(|s| s.slug).collect();
     if long.is_empty() { Ok(()) } else { Err(format!("longer than 80 lines: {}", long.join(", "))) }
 }
 

@@ -46,7 +46,11 @@ async fn sell(site: &Site, store: Store, deduct: Deduct, instances: usize) -> Re
 
 async fn exact(site: &Site, store: Store, deduct: Deduct, instances: usize) -> Result<(), String> {
     let (sold, gone) = sell(site, store, deduct, instances).await?;
-    if sold == gone { Ok(()) } else { Err(format!("sold {sold} with {instances} instances, and {gone} left the shelf")) }
+    if sold == gone {
+        Ok(())
+    } else {
+        Err(format!("sold {sold} with {instances} instances, and {gone} left the shelf"))
+    }
 }
 
 async fn oversells(site: &Site, store: Store, deduct: Deduct, instances: usize) -> Result<(), String> {
