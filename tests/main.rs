@@ -3,6 +3,7 @@
 //! `cargo test -p oversell --test main -- NAME` runs those whose name contains NAME.
 
 mod boundary;
+mod instances;
 mod strategies;
 mod support;
 
@@ -93,6 +94,22 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         };
     }
     trial!(strategies::version_cas_that_ignores_the_version_is_caught, strategies::redis_without_watch_is_caught);
+    for slug in ["redis-lock", "zk-lock"] {
+        trials.push(with_servers(
+            format!("others_go_on_after_the_holder_of_{slug}_is_killed"),
+            Box::new(move |_| Box::pin(instances::others_go_on_after_the_holder_is_killed(slug))),
+        ));
+    }
+    macro_rules! own_lab {
+        ($($test:ident),* $(,)?) => {
+            $(trials.push(with_servers(stringify!($test).into(), Box::new(|_| Box::pin(instances::$test()))));)*
+        };
+    }
+    own_lab!(
+        a_client_that_hangs_up_leaves_nothing,
+        an_instance_starts_without_its_servers_and_recovers,
+        an_instance_that_is_told_to_end_finishes_what_is_under_way,
+    );
     trials
 }
 
