@@ -75,7 +75,7 @@ impl Lab {
             try_join_all(members.map(async |member| {
                 member.start(complete).await?;
                 progress.inc(1);
-                progress.set_message(format!("{} is up", member.server.name()));
+                progress.set_message(format!("{} is up", member.server.title()));
                 Ok(())
             }))
             .await?;
@@ -158,9 +158,8 @@ impl Lab {
 
     /// The members that end, each when it does: a line on each, with its name and how it ended.
     pub fn ends(&self) -> impl Stream<Item = String> + use<> {
-        let running =
-            self.members.iter().filter_map(|m| Some((m.server.name().to_owned(), m.process.as_ref()?.watch())));
-        running.map(async |(name, end)| format!("{name} has ended: {}", end.await)).collect::<FuturesUnordered<_>>()
+        let running = self.members.iter().filter_map(|m| Some((m.server.title(), m.process.as_ref()?.watch())));
+        running.map(async |(title, end)| format!("{title} has ended: {}", end.await)).collect::<FuturesUnordered<_>>()
     }
 
     /// Stops everything: nginx, so that no request comes in, then the instances, which finish what is under way (10 s
