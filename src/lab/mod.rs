@@ -1,8 +1,8 @@
 //! The lab: real servers on loopback, the system's own programs, started here and stopped here and nowhere else.
 //!
-//! Tests, demo and `oversell lab` use the same one. A lab has ports that nobody else has ([`ports`]), a folder of its
-//! own ([`folder`]), and one file for each kind of server that says how to start it and how to ask whether it is well.
-//! What is started ends with the lab, however the lab ends ([`process`]).
+//! Tests, demo and `oversell lab` use the same one. A lab has ports that nobody else has (`ports.rs`), a folder of its
+//! own (`folder.rs`), and one file for each kind of server that says how to start it and how to ask whether it is well.
+//! What is started ends with the lab, however the lab ends (`process.rs`).
 
 mod folder;
 mod health;
