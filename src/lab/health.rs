@@ -24,13 +24,13 @@ const PAUSE: Duration = Duration::from_millis(20);
 ///
 /// It ended, or is not well in time: with its last answer and the end of its log.
 pub(super) async fn until_well(server: &dyn Server, process: &Process, complete: bool) -> Result<(), Failure> {
-    let name = server.name();
+    let name = server.title();
     let begin = Instant::now();
     loop {
         let check = timeout(ANSWER, server.check(process.pid(), complete));
         let reason = tokio::select! {
-            how = process.gone() => {
-                return Err(Failure::Unusable(format!("{name} ended at its start ({how}); {}", process.tail())));
+            end = process.gone() => {
+                return Err(Failure::Unusable(format!("{name} ended at its start ({end}); {}", process.tail())));
             }
             answer = check => match answer {
                 Ok(Ok(())) => return Ok(()),

@@ -48,6 +48,10 @@ impl Server for Instance {
         &self.name
     }
 
+    fn title(&self) -> String {
+        format!("instance {}", self.name)
+    }
+
     fn needs(&self) -> &'static [Needed] {
         &[]
     }

@@ -1,8 +1,8 @@
 //! The lab: real servers on loopback, the system's own programs, started here and stopped here and nowhere else.
 //!
-//! Tests, demo and `oversell lab` use the same one. A lab has ports that nobody else has ([`ports`]), a folder of its
-//! own ([`folder`]), and one file for each kind of server that says how to start it and how to ask whether it is well.
-//! What is started ends with the lab, however the lab ends ([`process`]).
+//! Tests, demo and `oversell lab` use the same one. A lab has ports that nobody else has (`ports.rs`), a folder of its
+//! own (`folder.rs`), and one file for each kind of server that says how to start it and how to ask whether it is well.
+//! What is started ends with the lab, however the lab ends (`process.rs`).
 
 mod folder;
 mod health;
@@ -75,7 +75,7 @@ impl Lab {
             try_join_all(members.map(async |member| {
                 member.start(complete).await?;
                 progress.inc(1);
-                progress.set_message(format!("{} is up", member.server.name()));
+                progress.set_message(format!("{} is up", member.server.title()));
                 Ok(())
             }))
             .await?;
@@ -158,9 +158,8 @@ impl Lab {
 
     /// The members that end, each when it does: a line on each, with its name and how it ended.
     pub fn ends(&self) -> impl Stream<Item = String> + use<> {
-        let running =
-            self.members.iter().filter_map(|m| Some((m.server.name().to_owned(), m.process.as_ref()?.watch())));
-        running.map(async |(name, end)| format!("{name} has ended: {}", end.await)).collect::<FuturesUnordered<_>>()
+        let running = self.members.iter().filter_map(|m| Some((m.server.title(), m.process.as_ref()?.watch())));
+        running.map(async |(title, end)| format!("{title} has ended: {}", end.await)).collect::<FuturesUnordered<_>>()
     }
 
     /// Stops everything: nginx, so that no request comes in, then the instances, which finish what is under way (10 s

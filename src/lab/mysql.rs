@@ -35,21 +35,20 @@ impl MySql {
         Self { folder, port }
     }
 
-    fn data(&self) -> PathBuf {
-        self.folder.join("data")
-    }
-
     fn pid_file(&self) -> PathBuf {
         self.folder.join("mariadbd.pid")
     }
 
-    /// Options for the making of the database and for the server alike.
-    fn common(&self, command: &mut Command) {
-        command.arg("--no-defaults");
+    /// The program, with options for the making of the database and for the server alike. The data folder is relative
+    /// to ours, since mariadb-install-db takes none with a space; `./` is what makes it so, not relative to /usr.
+    fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(programs::path(name));
+        command.current_dir(&self.folder).env("TMPDIR", &self.folder).arg("--no-defaults");
         if nix::unistd::geteuid().is_root() {
             command.arg("--user=root");
         }
-        command.arg(option("--datadir", &self.data())).arg(option("--tmpdir", &self.folder));
+        command.arg("--datadir=./data");
+        command
     }
 }
 
@@ -70,32 +69,28 @@ impl Server for MySql {
     fn prepare(&self) -> BoxFuture<'_, Result<(), Failure>> {
         async {
             std::fs::create_dir_all(&self.folder).map_err(|e| Failure::Unusable(format!("{NAME}: {e}")))?;
-            let mut command = Command::new(programs::path("mariadb-install-db"));
-            self.common(&mut command);
+            let mut command = self.program("mariadb-install-db");
             command.args(["--auth-root-authentication-method=normal", "--skip-name-resolve"]);
             let log = self.folder.with_file_name("mysql-install.log");
             let install = Process::spawn("mariadb-install-db", &command, "KILL", &log)?;
-            install.gone().await;
-            if self.data().join("mysql").join("global_priv.frm").is_file() {
-                Ok(())
-            } else {
-                Err(Failure::Unusable(format!("mariadb-install-db made no database; {}", install.tail())))
+            if install.gone().await.well() {
+                return Ok(());
             }
+            Err(Failure::Unusable(format!("mariadb-install-db failed; {}", install.tail())))
         }
         .boxed()
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(programs::path("mariadbd"));
-        self.common(&mut command);
+        let mut command = self.program("mariadbd");
         command
             .args(["--bind-address=127.0.0.1", "--skip-name-resolve", "--max-connections=2000"])
             .args(["--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci"])
             .args(DURABILITY)
             .arg(format!("--port={}", self.port))
-            // Relative to the data folder: a socket's full path may have 107 characters only.
+            // In the data folder: a full path may have 107 characters only.
             .arg("--socket=mariadbd.sock")
-            .arg(option("--pid-file", &self.pid_file()));
+            .arg(format!("--pid-file={}", self.pid_file().display()));
         command
     }
 
@@ -110,8 +105,4 @@ impl Server for MySql {
         }
         .boxed()
     }
-}
-
-fn option(name: &str, path: &Path) -> String {
-    format!("{name}={}", path.display())
 }

@@ -19,10 +19,11 @@ use nix::{
     unistd::Pid,
 };
 use std::{
+    fmt,
     fs::OpenOptions,
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     sync::mpsc,
     thread::JoinHandle,
     time::Duration,
@@ -41,7 +42,26 @@ enum State {
     /// It has ended; its number is about to be free for others.
     Ended,
     /// Neither it nor any child is left; how it ended.
-    Gone(String),
+    Gone(End),
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct End(Option<ExitStatus>);
+
+impl End {
+    pub(super) fn well(self) -> bool {
+        self.0.is_some_and(|status| status.success())
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(status) => status.fmt(f),
+            None => f.write_str("nobody knows how"),
+        }
+    }
 }
 
 /// A process that was started, and is killed when this is dropped.
@@ -112,17 +132,17 @@ impl Process {
     }
 
     /// Waits until neither it nor a child is left; says how it ended.
-    pub(super) async fn gone(&self) -> String {
+    pub(super) async fn gone(&self) -> End {
         self.watch().await
     }
 
     /// The same, for one that does not want to hold on to the process.
-    pub(super) fn watch(&self) -> impl Future<Output = String> + Send + use<> {
+    pub(super) fn watch(&self) -> impl Future<Output = End> + Send + use<> {
         let mut state = self.state.clone();
         async move {
             match state.wait_for(|s| matches!(s, State::Gone(_))).await.as_deref() {
-                Ok(State::Gone(how)) => how.clone(),
-                _ => "unknown".to_owned(),
+                Ok(State::Gone(end)) => *end,
+                _ => End(None),
             }
         }
     }
@@ -181,13 +201,13 @@ fn keep(mut child: Child, pid: Pid, state: &watch::Sender<State>) {
     while waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) == Err(Errno::EINTR) {}
     signal_group(pid, Signal::SIGKILL);
     state.send_replace(State::Ended);
-    let how = child.wait().map_or_else(|e| e.to_string(), |status| status.to_string());
+    let end = End(child.wait().ok());
     let mut waited = Duration::ZERO;
     while killpg(pid, None).is_ok() && waited < VANISH {
         std::thread::sleep(VANISH_STEP);
         waited += VANISH_STEP;
     }
-    state.send_replace(State::Gone(how));
+    state.send_replace(State::Gone(end));
 }
 
 fn pid_of(child: &Child) -> Pid {

@@ -10,6 +10,11 @@ pub(super) trait Server: Debug + Send + Sync {
     /// Its name in this lab.
     fn name(&self) -> &str;
 
+    /// What messages call it.
+    fn title(&self) -> String {
+        self.name().to_owned()
+    }
+
     /// The programs that it cannot do without.
     fn needs(&self) -> &'static [Needed];
 
@@ -66,7 +71,7 @@ impl Member {
             self.prepared = true;
         }
         let log = self.server.folder().with_extension("log");
-        let process = Process::spawn(self.server.name(), &self.server.command(), self.server.orphaned(), &log)?;
+        let process = Process::spawn(&self.server.title(), &self.server.command(), self.server.orphaned(), &log)?;
         let process = self.process.insert(process);
         health::until_well(self.server.as_ref(), process, complete).await
     }
@@ -81,6 +86,6 @@ impl Member {
         self.process
             .as_ref()
             .filter(|p| p.runs())
-            .ok_or_else(|| Failure::Unusable(format!("{} is not running", self.server.name())))
+            .ok_or_else(|| Failure::Unusable(format!("{} is not running", self.server.title())))
     }
 }
