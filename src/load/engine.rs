@@ -6,7 +6,7 @@
 use super::{
     history::{History, Outcome},
     link::{Answer, Body, Cut, Link, Meter, Origin},
-    stats::{Bytes, Stats},
+    stats::Stats,
 };
 use crate::failure::Failure;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -56,7 +56,6 @@ pub(super) struct Ended {
     pub(super) history: History,
     pub(super) stats: Stats,
     pub(super) elapsed: Duration,
-    pub(super) bytes: Bytes,
 }
 
 impl Seen {
@@ -166,7 +165,6 @@ impl Seen {
         let mut history = self.history().clone();
         let under_way = self.begun.load(Ordering::Relaxed) - history.counts().samples();
         history.abandon(under_way, "given up when the run was stopped");
-        let bytes = self.meter.read();
-        Ended { stats: Stats::of(&history, bytes, elapsed), history, elapsed, bytes }
+        Ended { stats: Stats::of(&history, self.meter.read(), elapsed), history, elapsed }
     }
 }

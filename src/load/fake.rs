@@ -100,6 +100,11 @@ async fn serve(shop: Arc<Mutex<Shop>>, request: Request<Incoming>) -> Result<Res
             let left = shop.lock().unwrap().left;
             Ok(say(StatusCode::OK, &format!(r#"{{"mysql":{{"count":{left}}},"redis":{{"count":{left}}}}}"#)))
         }
+        (&Method::GET, "/strategies") => {
+            let known: Vec<_> = crate::stock::ALL.iter().map(|s| format!(r#"{{"slug":"{}"}}"#, s.slug)).collect();
+            Ok(say(StatusCode::OK, &format!("[{}]", known.join(","))))
+        }
+        (&Method::GET, "/") => Ok(say(StatusCode::OK, "<!doctype html>")),
         (&Method::POST, _) => sell(&shop).await,
         _ => Ok(say(StatusCode::NOT_FOUND, "")),
     }

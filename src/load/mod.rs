@@ -17,7 +17,10 @@ pub mod run;
 mod stock_api;
 
 pub mod bench;
+mod ceiling;
 pub mod compare;
+mod target;
+mod terminal;
 
 #[cfg(test)]
 mod fake;

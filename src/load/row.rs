@@ -96,6 +96,17 @@ impl Row {
         self.before - self.after
     }
 
+    /// The promise, as `GET /strategies` words it.
+    #[must_use]
+    pub const fn promise_word(&self) -> &'static str {
+        match self.promise {
+            Promise::Unsafe => "unsafe",
+            Promise::OneProcess => "one-process",
+            Promise::Lease => "lease",
+            Promise::Safe => "safe",
+        }
+    }
+
     /// Why the promise counts as broken, in one line; `None` where it was kept.
     #[must_use]
     pub fn complaint(&self) -> Option<String> {

@@ -20,14 +20,6 @@ impl From<String> for Token {
     }
 }
 
-impl std::str::FromStr for Token {
-    type Err = std::convert::Infallible;
-
-    fn from_str(token: &str) -> Result<Self, Self::Err> {
-        Ok(Self(token.to_owned()))
-    }
-}
-
 impl std::fmt::Debug for Token {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Token(…)")
@@ -125,7 +117,7 @@ async fn ask(origin: &Origin, request: Request<super::link::Body>, what: &str) -
     };
     match answer.status {
         200..300 => Ok(answer),
-        401 | 403 => Err(failed("it needs the admin token: pass --token".into())),
+        401 | 403 => Err(failed("it needs the admin token: set OVERSELL__ADMIN__TOKEN".into())),
         status => Err(failed(format!("{status} {}", String::from_utf8_lossy(&answer.body)))),
     }
 }
