@@ -92,7 +92,7 @@ impl Row {
 
     /// Pieces that left the shelf.
     #[must_use]
-    pub fn left(&self) -> i64 {
+    pub fn gone(&self) -> i64 {
         self.before - self.after
     }
 
@@ -114,14 +114,14 @@ impl Row {
             return None;
         }
         let Self { strategy, target, sold, oversold, errors, unknown, .. } = self;
-        let left = self.left();
+        let gone = self.gone();
         Some(match (self.expected, self.verdict) {
             (Verdict::Oversold, _) => {
-                format!("{strategy} on {target} did not show its fault: sold {sold}, {left} left")
+                format!("{strategy} on {target} did not show its fault: sold {sold}, {gone} gone")
             }
-            (_, Verdict::Oversold) => format!("{strategy} on {target} oversold {oversold}: sold {sold}, {left} left"),
+            (_, Verdict::Oversold) => format!("{strategy} on {target} oversold {oversold}: sold {sold}, {gone} gone"),
             _ => format!(
-                "{strategy} on {target}: {errors} errors, {unknown} unknown, {} sold out; sold {sold}, {left} left",
+                "{strategy} on {target}: {errors} errors, {unknown} unknown, {} sold out; sold {sold}, {gone} gone",
                 self.sold_out
             ),
         })

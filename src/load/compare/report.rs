@@ -111,12 +111,18 @@ impl<'a> Group<'a> {
         let strategy = stock::find(rows.first()?.strategy)?;
         Some(Self { strategy, lanes: rows.iter().map(|row| Lane::of(row, scale)).collect() })
     }
+
+    /// `§1.3`, or `[002]` for a companion text.
+    fn chapter(&self) -> String {
+        let chapter = self.strategy.chapter;
+        if chapter.starts_with('[') { chapter.to_owned() } else { format!("§{chapter}") }
+    }
 }
 
 impl<'a> Lane<'a> {
     fn of(row: &'a Row, scale: &Scale) -> Self {
         let stats = &row.stats;
-        let gone = row.left().max(0) as f64;
+        let gone = row.gone().max(0) as f64;
         Self {
             row,
             gone: percent(gone / scale.pieces),
@@ -139,7 +145,7 @@ impl Scale {
     fn of(rows: &[Row]) -> Self {
         let most = |value: fn(&Row) -> f64| rows.iter().map(value).fold(1.0, f64::max);
         Self {
-            pieces: most(|row| row.left().max(row.sold as i64) as f64),
+            pieces: most(|row| row.gone().max(row.sold as i64) as f64),
             rate: most(|row| row.stats.throughput),
             latency: Decades::around(rows.iter().flat_map(|row| [row.stats.median, row.stats.p99_line])),
         }

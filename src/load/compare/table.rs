@@ -24,7 +24,7 @@ pub(super) fn of(rows: &[Row]) -> Table {
         table.add_row(cells(row));
     }
     for (i, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, 1));
+        column.set_padding((0, 0));
         if !WORDS.contains(&i) {
             column.set_cell_alignment(CellAlignment::Right);
         }
