@@ -1,16 +1,13 @@
-//! oversell compare
-
+//! bench
 use crate::{addresses::Addresses, failure::Failure};
-
-/// Loads every strategy and says which oversold, and what each costs.
+/// x
 #[derive(Debug, clap::Args)]
 pub struct Args {}
-
-/// Runs the command.
+/// x
 ///
 /// # Errors
 ///
-/// [`Failure`].
+/// x
 pub async fn run(_args: Args, _at: Option<Addresses>) -> Result<(), Failure> {
     Err(Failure::Unusable("not written yet".into()))
 }
