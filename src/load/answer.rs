@@ -6,8 +6,8 @@ use super::history::Outcome;
 pub(super) const SOLD: &str = "验库存并锁库存成功！";
 /// The answer to one who comes too late.
 pub(super) const SOLD_OUT: &str = "库存不足";
-/// What the service writes into an answer where it does not know itself (CONTRACT section 2).
-const UNKNOWN: &str = "unknown";
+/// What the service writes into an answer where it does not know itself, in one of its languages.
+const UNKNOWN: [&str; 2] = ["unknown", "未知"];
 /// Reasons are cut to this many characters.
 const REASON: usize = 160;
 
@@ -20,7 +20,7 @@ pub(super) fn meaning(status: u16, body: &[u8]) -> Outcome {
         200 if text.contains(SOLD) => Outcome::Sold,
         409 if text.contains(SOLD_OUT) => Outcome::SoldOut,
         502 | 504 => Outcome::Unknown(reason(status, &text)),
-        500.. if text.contains(UNKNOWN) => Outcome::Unknown(reason(status, &text)),
+        500.. if UNKNOWN.iter().any(|word| text.contains(word)) => Outcome::Unknown(reason(status, &text)),
         _ => Outcome::Refused(reason(status, &text)),
     }
 }
@@ -49,6 +49,7 @@ mod tests {
             (409, "锁已失效", "refused"),
             (503, "lock redis-lock not had within 30000 ms", "refused"),
             (503, "mysql did not answer a write; whether it was done is unknown", "unknown"),
+            (503, "超时，结果未知", "unknown"),
             (500, "", "refused"),
             (502, "<html>502 Bad Gateway</html>", "unknown"),
             (504, "", "unknown"),

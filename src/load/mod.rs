@@ -19,6 +19,7 @@ mod stock_api;
 pub mod bench;
 mod ceiling;
 pub mod compare;
+mod conditions;
 mod target;
 mod terminal;
 

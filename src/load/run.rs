@@ -44,7 +44,7 @@ pub struct Plan {
 }
 
 /// How a run stands.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, utoipa::ToSchema)]
 #[allow(missing_docs)]
 pub struct Snapshot {
     /// Requests answered or failed so far.

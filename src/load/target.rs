@@ -2,16 +2,19 @@
 
 use super::{link::Origin, run::Token, stock_api};
 use crate::{addresses::Addresses, failure::Failure, stock::Strategy};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The admin token is taken from where the service takes it, never from the command line, which others can see.
 const TOKEN: &str = "OVERSELL__ADMIN__TOKEN";
+
+/// Where `oversell lab` writes its addresses.
+pub(super) const LAB_JSON: &str = "target/lab/lab.json";
 
 /// Where a command finds the cluster.
 #[derive(Debug, clap::Args)]
 pub(super) struct Where {
     /// Where a running lab has written its addresses
-    #[arg(long, value_name = "PATH", default_value = "target/lab/lab.json")]
+    #[arg(long, value_name = "PATH", default_value = LAB_JSON)]
     lab_json: PathBuf,
     /// The load balancer of any running cluster, instead of a lab's
     #[arg(long, value_name = "URL")]
@@ -44,18 +47,21 @@ impl Where {
         }
         let lab = match lab {
             Some(lab) => lab,
-            None => self.read_lab()?,
+            None => Self::lab_at(&self.lab_json)?,
         };
         let instance = lab.instances.first().map(|i| i.url.clone());
         Ok(Cluster { http: Some(lab.http.clone()), instance, lab: Some(lab) })
     }
 
-    fn read_lab(&self) -> Result<Addresses, Failure> {
-        let path = self.lab_json.display();
-        let text = std::fs::read_to_string(&self.lab_json).map_err(|_| {
-            Failure::Unusable(format!(
-                "no lab is running ({path} is not there): start one with `make lab`, or pass --lab"
-            ))
+    /// The lab that has written this file.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where there is none.
+    pub(super) fn lab_at(file: &Path) -> Result<Addresses, Failure> {
+        let path = file.display();
+        let text = std::fs::read_to_string(file).map_err(|_| {
+            Failure::Unusable(format!("no lab is running (no {path}): start one with `make lab`, or pass --lab"))
         })?;
         serde_json::from_str(&text).map_err(|e| Failure::Unusable(format!("{path} is not a lab's file: {e}")))
     }

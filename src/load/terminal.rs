@@ -40,6 +40,7 @@ pub(super) fn stopped() -> Failure {
 pub(super) struct Bar(ProgressBar);
 
 impl Bar {
+    /// A bar of so many requests or steps.
     pub(super) fn new(requests: u64) -> Self {
         let target =
             if std::io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
@@ -48,6 +49,12 @@ impl Bar {
             ProgressBar::with_draw_target(Some(requests), target)
                 .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")),
         )
+    }
+
+    /// One step further, and what comes next.
+    pub(super) fn step(&self, what: &str) {
+        self.0.inc(1);
+        self.0.set_message(what.to_owned());
     }
 
     /// Runs `work`, and shows its snapshots meanwhile.

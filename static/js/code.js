@@ -5,11 +5,12 @@ import { el } from './dom.js';
 /** @param {string} text @returns {Node[]} */
 export function colour(text) {
   let breaks = false;
-  return text.trimEnd().split('\n').map((line) => {
-    const doc = line.startsWith('//!');
+  return text.trimEnd().split('\n').flatMap((line) => {
+    if (!/^\s*\/\//.test(line)) return `${line}\n`;
     // From "What breaks it" to the end of its paragraph.
-    breaks = doc && line !== '//!' && (breaks || line.includes('What breaks it'));
-    const kind = breaks ? 'breaks' : doc ? 'doc' : /^\s*\/\//.test(line) ? 'doc' : '';
-    return el('span', { class: kind }, `${line}\n`);
+    const at = line.indexOf('**What breaks it');
+    const from = at >= 0 ? at : breaks && line !== '//!' ? 0 : line.length;
+    breaks = from < line.length;
+    return [el('span', { class: 'doc' }, line.slice(0, from)), el('span', { class: 'breaks' }, line.slice(from)), '\n'];
   });
 }

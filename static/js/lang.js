@@ -20,6 +20,12 @@ export function t(name, ...about) {
   return typeof text === 'function' ? text(...about) : text;
 }
 
+/** Why the service refused: it words its title in Chinese and its detail in English (RFC 9457). */
+export function reason({ message, problem }) {
+  if (lang === 'en' || !problem?.title) return message;
+  return problem.field ? `${problem.title}（${problem.detail}）` : problem.title;
+}
+
 /** 5000 → 5,000: the same in both languages. @param {number} n */
 export const number = (n) => Math.round(n).toLocaleString('en-US');
 

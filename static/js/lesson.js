@@ -3,7 +3,7 @@
 import * as api from './api.js';
 import { colour } from './code.js';
 import { $, el } from './dom.js';
-import { current, t } from './lang.js';
+import { current, reason, t } from './lang.js';
 
 const SERVERS = { mysql: 'MySQL', redis: 'Redis', zookeeper: 'ZooKeeper' };
 
@@ -47,7 +47,7 @@ async function load(slug) {
     if (shown === slug) $('source').replaceChildren(...colour(text));
   } catch (error) {
     shown = '';
-    $('source').textContent = t('failed', error.message);
+    $('source').textContent = t('failed', reason(error));
   }
 }
 

@@ -9,9 +9,14 @@ const SHORT = { zookeeper: 'zk' };
 /** @returns {string[]} the servers that are down */
 export const down = (health) => Object.entries(health?.servers ?? {}).filter(([, s]) => !s.up).map(([name]) => name);
 
-/** The instances; a lone one knows of no list and names itself. */
-export const instances = (health) =>
-  (health?.instances?.length ? health.instances : health?.instance ? [{ name: health.instance, up: true }] : []);
+/** One that does not answer has no name but its address; on this machine the port says enough. */
+const short = (name) => name.replace(/^https?:\/\/((127\.0\.0\.1|localhost):)?/, '');
+
+/** The instances; a lone one knows of no list and names itself. @returns {{name: string, up: boolean}[]} */
+export function instances(health) {
+  if (health?.instances?.length) return health.instances.map((i) => ({ ...i, name: short(i.name) }));
+  return health ? [{ name: health.instance, up: true }] : [];
+}
 
 /** @param {any} health the last answer @param {boolean} reached is it from now? */
 export function draw(health, reached) {

@@ -5,9 +5,8 @@
  * the service is asked how everybody is. Read on in: state.js, runs.js, stream.js, numbers.js.
  */
 
-import { announce } from './announce.js';
 import * as api from './api.js';
-import { $, el, put } from './dom.js';
+import { $, put } from './dom.js';
 import * as help from './help.js';
 import * as keys from './keys.js';
 import * as lang from './lang.js';
@@ -17,7 +16,7 @@ import * as lights from './lights.js';
 import * as live from './live.js';
 import * as numbers from './numbers.js';
 import { Runs } from './runs.js';
-import { busy, sentence } from './saying.js';
+import * as saying from './saying.js';
 import * as settingsForm from './settings.js';
 import * as shelf from './shelf.js';
 import * as state from './state.js';
@@ -58,7 +57,8 @@ function draw() {
   live.draw(run, mine.target === 'three' ? lights.instances(health).map((i) => i.name) : []);
   const store = all.find((l) => l.slug === runs.live?.plan.strategy)?.store;
   shelf.draw(lesson, settings.count, runs.live && { store, shelf: runs.live.shelf });
-  say(other, sentence({ lesson, settings: mine, run, down: down() }), running);
+  if (other) saying.busy(other, whereIs(other.plan));
+  else saying.say(saying.sentence({ lesson, settings: mine, run, down: down() }), running);
   put($('of'), run ? lang.t('plan', run.plan) : '');
 }
 
@@ -76,27 +76,17 @@ function frame() {
   $('theme').setAttribute('aria-label', $('theme').title);
 }
 
-let ended = true;
-
-function say(other, text, running) {
-  if (other) {
-    const there = all.find((l) => l.slug === other.plan.strategy);
-    const link = there && el('a', { href: address(there, { ...settings, ...pick(other.plan) }) }, lang.t('watch'));
-    // The link is kept while the numbers change, or it could not be pressed.
-    const [words, old] = $('say').childNodes;
-    if (old?.getAttribute?.('href') === link?.getAttribute('href') && old) words.textContent = `${busy(other)} `;
-    else $('say').replaceChildren(`${busy(other)} `, link ?? '');
-  } else put($('say'), text);
-  // At the start and at the end at once, between them seldom.
-  if (running || !ended) announce(text, running === ended);
-  ended = !running;
-}
-
 const pick = ({ target, threads, loops, hold_ms, count }) => ({ target, threads, loops, hold_ms, count });
 
 // ---- the address -----------------------------------------------------------------------------------------------
 
 const address = (to, as) => state.format(state.nameOf(all, to), as);
+
+/** The address of the lesson that a plan runs; null for one that this page does not know. */
+function whereIs(plan) {
+  const there = state.find(all, plan.strategy);
+  return there ? address(there, { ...settings, ...pick(plan) }) : null;
+}
 
 function fromAddress() {
   const wanted = state.parse(location.hash);
@@ -204,8 +194,7 @@ async function begin() {
   // A reload without an address joins the run under way.
   await ask();
   if (!location.hash && runs.live) {
-    const there = state.find(all, runs.live.plan.strategy);
-    if (there) history.replaceState(null, '', address(there, { ...settings, ...pick(runs.live.plan) }));
+    history.replaceState(null, '', whereIs(runs.live.plan) ?? '#/');
   }
   listen();
   fromAddress();

@@ -8,6 +8,7 @@
 import * as api from './api.js';
 import { PACES, paceBetween } from './figures.js';
 import { tab } from './kept.js';
+import { reason } from './lang.js';
 import { follow } from './stream.js';
 
 const key = (plan) => `${plan.strategy} ${plan.target}`;
@@ -49,7 +50,7 @@ export class Runs {
       const starting = this.live;
       this.live = null;
       if (error.status === 409) await this.look();
-      else this.#keep({ ...starting, state: 'failed', detail: error.status && error.message });
+      else this.#keep({ ...starting, state: 'failed', detail: error.status && reason(error) });
       if (error.status !== 409) throw error;
     }
     this.#changed();

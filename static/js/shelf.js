@@ -2,7 +2,7 @@
 
 import * as api from './api.js';
 import { $, el, put } from './dom.js';
-import { number, t } from './lang.js';
+import { number, reason, t } from './lang.js';
 
 const KEPT = 4;
 /** Long enough for two requests to meet inside, short enough to wait for. */
@@ -38,7 +38,7 @@ export async function reset(count) {
     purchases = [];
     $('token').hidden = true;
   } catch (error) {
-    if (!wantToken(error)) note(error.message);
+    if (!wantToken(error)) note(reason(error));
   }
 }
 
@@ -56,7 +56,7 @@ export async function buy(slug, hold_ms, people) {
   const stay = people > 1 ? Math.max(hold_ms, MEET_MS) : hold_ms;
   const answers = await Promise.all(Array.from({ length: people }, () => api.buy(slug, stay).then(
     ({ json, instance }) => ({ ok: true, instance, ...json }),
-    (error) => ({ ok: false, text: error.message, instance: error.problem?.instance }),
+    (error) => ({ ok: false, text: reason(error) }),
   )));
   purchases = [{ slug, answers }, ...purchases].slice(0, KEPT);
   await refresh();

@@ -3,7 +3,6 @@
 //! Each run is made once. Where an unsafe strategy happens not to show its fault, that is said, and not tried again
 //! until it does.
 
-mod conditions;
 mod report;
 mod table;
 #[cfg(test)]
@@ -12,6 +11,7 @@ mod tests;
 use super::{
     Row,
     ceiling::{self, Ceiling},
+    conditions::Conditions,
     row::{ONE, THREE},
     run::{Plan, Snapshot, run as load},
     target::{Cluster, Where, check, token},
@@ -22,7 +22,6 @@ use crate::{
     failure::Failure,
     stock::{self, Strategy},
 };
-use conditions::Conditions;
 use serde::Serialize;
 use std::path::PathBuf;
 use tokio::sync::watch;
@@ -130,7 +129,7 @@ async fn compare(args: &Args, at: Option<Addresses>, stop: &CancellationToken) -
         targets.push((name.as_str(), base));
     }
     let (threads, loops) = (args.threads as usize, args.loops as usize);
-    let conditions = Conditions::of(&cluster).await;
+    let conditions = Conditions::of(cluster.lab.as_ref()).await;
     println!("{conditions}");
 
     let strongest = targets.iter().find(|(name, _)| *name == THREE).or(targets.first());

@@ -1,6 +1,6 @@
 //! Under which conditions the figures were got: they mean little without.
 
-use crate::load::target::Cluster;
+use crate::addresses::Addresses;
 use oversell_lock::mysql::pool::MySqlPool;
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt, time::Duration};
@@ -9,7 +9,7 @@ const DURABILITY: &str = "SHOW VARIABLES WHERE Variable_name IN ('version', 'inn
      'log_bin', 'tx_isolation', 'transaction_isolation')";
 const WAIT: Duration = Duration::from_secs(3);
 
-/// Where and how a comparison ran.
+/// Where and how figures were got.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Conditions {
     /// The command line.
@@ -23,8 +23,9 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    pub(super) async fn of(cluster: &Cluster) -> Self {
-        let mysql = match &cluster.lab {
+    /// Reads them; `lab` is the lab that is measured, where it is one.
+    pub(super) async fn of(lab: Option<&Addresses>) -> Self {
+        let mysql = match lab {
             Some(lab) => durability(&lab.mysql.url).await,
             None => None,
         };
