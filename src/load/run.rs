@@ -25,10 +25,23 @@ pub struct Plan {
     pub stock_id: i64,
     /// The stock at the start.
     pub count: i64,
+    /// What `PUT /stock` asks for where the cluster has an admin token.
+    #[serde(skip)]
+    pub token: Option<Token>,
+}
+
+/// x
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl From<String> for Token {
+    fn from(token: String) -> Self {
+        Self(token)
+    }
 }
 
 /// How a run stands.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, utoipa::ToSchema)]
 #[allow(missing_docs)]
 pub struct Snapshot {
     /// Requests answered or failed so far.
