@@ -1,5 +1,6 @@
-//! Embeds the page's files, so that a lone instance serves them without nginx.
+//! A file that is added to these folders is compiled into the program: cargo must look at them.
 
 fn main() {
-    memory_serve::load_directory("static");
+    println!("cargo:rerun-if-changed=migrations");
+    println!("cargo:rerun-if-changed=static");
 }

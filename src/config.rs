@@ -3,11 +3,16 @@
 
 use config::{Environment, File, FileFormat};
 use serde::Deserialize;
-use std::time::Duration;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 const DEFAULTS: &str = include_str!("../config/default.toml");
 const ENV_PREFIX: &str = "OVERSELL";
 const ENV_FILE: &str = "OVERSELL_CONFIG";
+/// Settings that are lists; outside of files they are written with commas.
+const LISTS: [&str; 2] = ["redis.nodes", "cluster.instances"];
 
 /// All settings of an instance. Each is explained in `config/default.toml`.
 #[derive(Debug, Clone, Deserialize)]
@@ -134,6 +139,13 @@ impl std::fmt::Debug for Secret {
 #[error("configuration: {0}")]
 pub struct ConfigError(String);
 
+impl ConfigError {
+    /// An error that names a key and its rule.
+    pub(crate) fn new(text: String) -> Self {
+        Self(text)
+    }
+}
+
 impl Config {
     /// Reads every layer; `overrides` are the command line's, as `("server.port", "8100")`.
     ///
@@ -141,20 +153,31 @@ impl Config {
     ///
     /// [`ConfigError`], naming the key and the rule.
     pub fn load(overrides: &[(&str, String)]) -> Result<Self, ConfigError> {
-        let environment = Environment::with_prefix(ENV_PREFIX)
-            .prefix_separator("__")
-            .separator("__")
-            .list_separator(",")
-            .with_list_parse_key("redis.nodes")
-            .with_list_parse_key("cluster.instances")
-            .try_parsing(true);
+        Self::load_with(std::env::var_os(ENV_FILE).map(PathBuf::from).as_deref(), overrides)
+    }
+
+    /// As [`load`](Config::load), with this file in the place of the one that `OVERSELL_CONFIG` names.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`], naming the key and the rule.
+    pub fn load_with(file: Option<&Path>, overrides: &[(&str, String)]) -> Result<Self, ConfigError> {
+        let environment = LISTS.iter().fold(
+            Environment::with_prefix(ENV_PREFIX).prefix_separator("__").separator("__").list_separator(","),
+            |environment, key| environment.with_list_parse_key(key),
+        );
         let mut layers = config::Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml));
-        if let Ok(path) = std::env::var(ENV_FILE) {
-            layers = layers.add_source(File::new(&path, FileFormat::Toml));
+        if let Some(path) = file {
+            layers = layers.add_source(File::from(path).format(FileFormat::Toml));
         }
-        layers = layers.add_source(environment);
+        layers = layers.add_source(environment.try_parsing(true));
         for (key, value) in overrides {
-            layers = layers.set_override(*key, value.as_str()).map_err(|e| ConfigError(e.to_string()))?;
+            let value: config::Value = if LISTS.contains(key) {
+                value.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect::<Vec<_>>().into()
+            } else {
+                value.as_str().into()
+            };
+            layers = layers.set_override(*key, value).map_err(|e| ConfigError(e.to_string()))?;
         }
         let config: Self =
             layers.build().and_then(config::Config::try_deserialize).map_err(|e| ConfigError(e.to_string()))?;

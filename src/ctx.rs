@@ -18,6 +18,9 @@ use oversell_lock::{
 };
 use std::{sync::Arc, time::Duration};
 
+/// How many connections the operator has: one that waits for a row lock must not block the lights.
+const DESK: usize = 3;
+
 /// The clients of one instance. Cloning it is cheap.
 #[derive(Clone, Debug)]
 pub struct Ctx(Arc<Inner>);
@@ -32,6 +35,8 @@ pub struct Inner {
     pub process: Process,
     /// Connections to MySQL.
     pub db: MySqlPool,
+    /// Connections of their own for what an operator asks (stock, health): holders may have all of `db`.
+    pub desk: MySqlPool,
     /// The main Redis: plain commands, scripts and locks.
     pub redis: RedisClient,
     /// Redis connections of one user at a time, for WATCH.
@@ -72,6 +77,7 @@ impl Ctx {
         Ok(Self(Arc::new(Inner {
             instance: config.instance(),
             db: MySqlPool::new(config.mysql.url.reveal(), config.mysql.pool)?,
+            desk: MySqlPool::new(config.mysql.url.reveal(), DESK)?,
             process,
             redis,
             watch,

@@ -24,6 +24,9 @@ pub enum Error {
     /// The lock was lost before the write. Nothing was changed.
     #[error("lock {0} was lost before the write")]
     Lost(String),
+    /// A newer holder has written since: the row refused our older fencing token. Nothing was changed.
+    #[error("the row has seen a newer holder of lock {0}")]
+    Fenced(String),
     /// A server is down. Nothing was changed.
     #[error("{server} is not available: {reason}")]
     Unavailable {
@@ -51,9 +54,42 @@ pub enum Error {
     /// There is no strategy of this name.
     #[error("there is no strategy {0}")]
     NoStrategy(String),
-    /// `PUT /stock` without the token that the configuration asks for.
+    /// Something that only an administrator may do, without the token that the configuration asks for.
     #[error("this needs the header Authorization: Bearer with the admin token")]
     Unauthorized,
+    /// There is nothing at this address.
+    #[error("there is nothing at this address; /docs lists what there is")]
+    NoRoute,
+    /// The address is right, the method is not.
+    #[error("this address does not take this method; header Allow lists those that it takes")]
+    NoMethod,
+    /// The body is larger than the configuration allows.
+    #[error("the body must be at most {0} bytes")]
+    TooLarge(usize),
+    /// As many requests as the configuration allows are under way.
+    #[error("too many requests are under way")]
+    Overloaded,
+    /// The request took longer than the configuration allows, and was given up wherever it was.
+    #[error("given up after {} ms", .0.as_millis())]
+    TimedOut(Duration),
+    /// A bug: the handler panicked, wherever it was.
+    #[error("panicked: {0}")]
+    Panicked(String),
+    /// A run of load is going on; there is one at a time.
+    #[error("{by} is running {strategy}; still to run: {}", left.map_or("not known yet".into(), |t| format!("about {} ms", t.as_millis())))]
+    RunInProgress {
+        /// The run.
+        id: String,
+        /// Who started it.
+        by: String,
+        /// What it tries.
+        strategy: String,
+        /// How long it will still take, once that can be told.
+        left: Option<Duration>,
+    },
+    /// There is no run of this number.
+    #[error("there is no run {0}")]
+    NoRun(String),
     /// Ours: a bug, or a server that answers what it never should.
     #[error("{0}")]
     Internal(String),

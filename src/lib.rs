@@ -16,3 +16,4 @@ pub mod config;
 pub mod ctx;
 pub mod error;
 pub mod failure;
+pub mod telemetry;

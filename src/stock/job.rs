@@ -1,5 +1,6 @@
 //! One request for one piece: which stock, how long to wait and to stay inside, and when it got in.
 
+use metrics::Gauge;
 use oversell_lock::Fence;
 use std::{
     sync::OnceLock,
@@ -17,6 +18,7 @@ pub struct Job {
     pub wait: Duration,
     started: Instant,
     entered: OnceLock<Instant>,
+    waiters: Gauge,
 }
 
 /// A piece was taken.
@@ -34,7 +36,15 @@ impl Job {
     /// A job that starts now.
     #[must_use]
     pub fn new(stock_id: i64, hold: Duration, wait: Duration) -> Self {
-        Self { stock_id, hold, wait, started: Instant::now(), entered: OnceLock::new() }
+        Self { stock_id, hold, wait, started: Instant::now(), entered: OnceLock::new(), waiters: Gauge::noop() }
+    }
+
+    /// The same, counted among `waiters` until it gets in or is dropped.
+    #[must_use]
+    pub fn counted(mut self, waiters: Gauge) -> Self {
+        waiters.increment(1.0);
+        self.waiters = waiters;
+        self
     }
 
     /// What is left of the wait.
@@ -47,10 +57,19 @@ impl Job {
     ///
     /// Cancel safety: safe; it only waits.
     pub async fn inside(&self) {
-        self.entered.get_or_init(Instant::now);
+        self.entered.get_or_init(|| {
+            self.waiters.decrement(1.0);
+            Instant::now()
+        });
         if !self.hold.is_zero() {
             tokio::time::sleep(self.hold).await;
         }
+    }
+
+    /// Whether it got in.
+    #[must_use]
+    pub fn has_entered(&self) -> bool {
+        self.entered.get().is_some()
     }
 
     /// How long it took to get in; all the time so far where it did not.
@@ -71,12 +90,20 @@ impl Job {
     /// A Redis name of CONTRACT section 5, for this stock: `lock`, or `lock:7` for stock 7.
     #[must_use]
     pub fn redis_name(&self, name: &str) -> String {
-        if self.stock_id == 1 { name.to_owned() } else { format!("{name}:{}", self.stock_id) }
+        super::redis_key::for_stock(name, self.stock_id)
     }
 
     /// A ZooKeeper path of CONTRACT section 5, for this stock: `/curator/lock`, or `/curator/lock-7`.
     #[must_use]
     pub fn zk_path(&self, path: &str) -> String {
         if self.stock_id == 1 { path.to_owned() } else { format!("{path}-{}", self.stock_id) }
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        if !self.has_entered() {
+            self.waiters.decrement(1.0);
+        }
     }
 }

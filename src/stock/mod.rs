@@ -11,6 +11,9 @@ mod retry;
 mod row;
 mod strategy;
 
+mod clear;
+pub mod shelf;
+
 mod mutex;
 mod mutex_commit_late;
 mod none;
@@ -28,7 +31,7 @@ use oversell_lock::{Fence, Guard};
 use std::future::Future;
 
 pub use job::{Deducted, Job};
-pub use strategy::{Promise, Server, Store, Strategy, Title};
+pub use strategy::{Deduct, Promise, Server, Store, Strategy, Title};
 
 /// Every strategy, in the course's order.
 pub const ALL: &[Strategy] = &[

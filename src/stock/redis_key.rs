@@ -3,14 +3,17 @@
 use super::{Job, Server};
 use crate::{ctx::Ctx, error::Error};
 use deadpool_redis::{Connection, PoolError, Timeouts};
-use std::time::Duration;
 
 const KEY: &str = "stock";
 
 /// The key of this product, with the configured prefix.
-pub(super) fn of(ctx: &Ctx, stock_id: i64) -> String {
-    let name = Job::new(stock_id, Duration::ZERO, Duration::ZERO).redis_name(KEY);
-    format!("{}{name}", ctx.config.redis.prefix)
+pub(crate) fn of(ctx: &Ctx, stock_id: i64) -> String {
+    format!("{}{}", ctx.config.redis.prefix, for_stock(KEY, stock_id))
+}
+
+/// A name of CONTRACT section 5 for this product: `lock`, or `lock:7` for product 7.
+pub(super) fn for_stock(name: &str, stock_id: i64) -> String {
+    if stock_id == 1 { name.to_owned() } else { format!("{name}:{stock_id}") }
 }
 
 /// A connection that nobody else uses meanwhile, waiting for it as long as the job may. It comes without a watch:

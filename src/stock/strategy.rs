@@ -4,9 +4,13 @@ use super::{Deducted, Job};
 use crate::{ctx::Ctx, error::Error};
 use futures::future::BoxFuture;
 use serde::Serialize;
+use utoipa::ToSchema;
+
+/// Takes one piece, or says why not.
+pub type Deduct = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Deducted, Error>>;
 
 /// One way to take a piece of the stock.
-#[derive(Clone, Copy, Serialize)]
+#[derive(Clone, Copy, Serialize, ToSchema)]
 pub struct Strategy {
     /// Its name in routes, commands and figures.
     pub slug: &'static str,
@@ -27,11 +31,11 @@ pub struct Strategy {
     pub source: &'static str,
     /// Takes one piece.
     #[serde(skip)]
-    pub deduct: for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Deducted, Error>>,
+    pub deduct: Deduct,
 }
 
 /// A line in both languages of the page.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 pub struct Title {
     /// Chinese.
     pub zh: &'static str,
@@ -40,7 +44,7 @@ pub struct Title {
 }
 
 /// What a strategy promises.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Promise {
     /// Loses updates at all times.
@@ -54,7 +58,7 @@ pub enum Promise {
 }
 
 /// Where the pieces are counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Store {
     /// The row in `db_stock`.
@@ -65,7 +69,7 @@ pub enum Store {
 }
 
 /// A server that a strategy needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum Server {

@@ -1,0 +1,223 @@
+//! What an error looks like to a client: its status, its words in two languages, and whether anything was changed.
+//!
+//! A handler returns an [`Error`]; `edge.rs` renders it, because only there is known what the client reads.
+
+use super::format::Format;
+use crate::{error::Error, stock};
+use axum::{
+    body::Body,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// A client that was told that something is missing may try again after this many seconds.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
+
+/// The error of a handler, on its way to the edge.
+#[derive(Clone)]
+pub(super) struct Failed(pub(super) Arc<Error>);
+
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::empty());
+        response.extensions_mut().insert(Failed(Arc::new(self)));
+        response
+    }
+}
+
+/// What a request came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Outcome {
+    /// A piece was taken.
+    Sold,
+    /// None was left. Nothing was changed.
+    SoldOut,
+    /// The request itself is at fault, or came too late. Nothing was changed.
+    Refused,
+    /// It could not be done. Nothing was changed.
+    Failed,
+    /// It may have been done or not.
+    Unknown,
+}
+
+/// An error as RFC 9457 writes it (`application/problem+json`).
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Problem {
+    /// Its kind: `urn:oversell:` and a name that does not change.
+    #[serde(rename = "type")]
+    #[schema(example = "urn:oversell:sold-out")]
+    kind: String,
+    /// In Chinese, as the course words it.
+    #[schema(example = "库存不足！")]
+    title: String,
+    /// In English.
+    #[schema(example = "sold out")]
+    detail: String,
+    /// The status, once more.
+    #[schema(example = 409)]
+    status: u16,
+    /// What the request came to.
+    outcome: Outcome,
+    /// The field that is not as it should be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "hold_ms")]
+    field: Option<String>,
+    /// To be named in a report: the log has the same.
+    #[schema(example = "4f1c9a0be3d27756")]
+    request_id: String,
+    /// Where the strategy does not exist: those that do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strategies: Option<Vec<&'static str>>,
+    /// Where a run is in progress: which, whose, and how long it will still take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>, example = json!({"id": "6f1c…", "by": "127.0.0.1", "strategy": "none", "left_ms": 1200}))]
+    run: Option<Value>,
+    #[serde(skip)]
+    code: StatusCode,
+}
+
+/// The one place where an error becomes a status.
+impl From<&Error> for Problem {
+    fn from(error: &Error) -> Self {
+        use Outcome::{Failed, Refused, SoldOut, Unknown};
+        use StatusCode as S;
+        let (code, kind, outcome, title): (_, _, _, String) = match error {
+            Error::SoldOut => (S::CONFLICT, "sold-out", SoldOut, "库存不足！".into()),
+            Error::NoProduct(id) => (S::NOT_FOUND, "no-product", Refused, format!("没有这个商品：{id}")),
+            Error::NotHad { what, .. } => (S::SERVICE_UNAVAILABLE, "not-had", Failed, format!("没有等到：{what}")),
+            Error::Lost(_) => (S::CONFLICT, "lock-lost", Refused, "锁已失效".into()),
+            Error::Fenced(_) => (S::CONFLICT, "fenced", Refused, "锁已失效".into()),
+            Error::Unavailable { server, .. } => {
+                (S::SERVICE_UNAVAILABLE, "unavailable", Failed, format!("{server} 不可用"))
+            }
+            Error::Unknown { server, .. } => {
+                (S::SERVICE_UNAVAILABLE, "unknown", Unknown, format!("结果未知：{server} 没有回答"))
+            }
+            Error::BadInput { field, .. } => (S::BAD_REQUEST, "bad-input", Refused, format!("参数不对：{field}")),
+            Error::NoStrategy(slug) => (S::NOT_FOUND, "no-strategy", Refused, format!("没有这个策略：{slug}")),
+            Error::Unauthorized => (S::UNAUTHORIZED, "unauthorized", Refused, "需要管理令牌".into()),
+            Error::NoRoute => (S::NOT_FOUND, "no-route", Refused, "没有这个地址".into()),
+            Error::NoMethod => (S::METHOD_NOT_ALLOWED, "no-method", Refused, "不支持这个方法".into()),
+            Error::TooLarge(_) => (S::PAYLOAD_TOO_LARGE, "too-large", Refused, "请求体太大".into()),
+            Error::Overloaded => (S::SERVICE_UNAVAILABLE, "overloaded", Failed, "太忙了，请稍后再试".into()),
+            Error::TimedOut(_) => (S::SERVICE_UNAVAILABLE, "timed-out", Unknown, "超时，结果未知".into()),
+            Error::Panicked(_) => (S::INTERNAL_SERVER_ERROR, "internal", Unknown, "内部错误，结果未知".into()),
+            Error::Internal(_) => (S::INTERNAL_SERVER_ERROR, "internal", Failed, "内部错误".into()),
+            Error::RunInProgress { .. } => (S::CONFLICT, "run-in-progress", Refused, "另一次压测正在进行".into()),
+            Error::NoRun(_) => (S::NOT_FOUND, "no-run", Refused, "没有这次压测".into()),
+        };
+        Self {
+            kind: format!("urn:oversell:{kind}"),
+            title,
+            detail: detail(error),
+            status: code.as_u16(),
+            outcome,
+            field: match error {
+                Error::BadInput { field, .. } => Some(field.clone()),
+                _ => None,
+            },
+            request_id: String::new(),
+            strategies: match error {
+                Error::NoStrategy(_) => Some(stock::ALL.iter().map(|s| s.slug).collect()),
+                _ => None,
+            },
+            run: match error {
+                Error::RunInProgress { id, by, strategy, left } => {
+                    Some(json!({"id": id, "by": by, "strategy": strategy, "left_ms": left.map(|t| t.as_millis())}))
+                }
+                _ => None,
+            },
+            code,
+        }
+    }
+}
+
+/// What a client may know: not what a server's client said, and nothing of a bug.
+fn detail(error: &Error) -> String {
+    match error {
+        Error::Unavailable { server, .. } => format!("{server} is not available"),
+        Error::Unknown { server, .. } => format!("{server} did not answer a write; whether it was done is unknown"),
+        Error::Internal(_) | Error::Panicked(_) => "an internal error; the log has it under the request id".into(),
+        other => other.to_string(),
+    }
+}
+
+impl Problem {
+    /// The status.
+    pub(super) fn code(&self) -> StatusCode {
+        self.code
+    }
+
+    /// The answer in the form that the client reads.
+    pub(super) fn render(mut self, format: Format, request_id: &str) -> Response {
+        let (form, body) = match format {
+            Format::Json => {
+                self.request_id = request_id.to_owned();
+                ("application/problem+json", serde_json::to_string(&self).unwrap_or_default())
+            }
+            Format::Text => (Format::TEXT, self.text()),
+        };
+        let mut response = (self.code, [(header::CONTENT_TYPE, form)], body).into_response();
+        if self.code == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
+        }
+        if self.code == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+
+    /// The words of the course alone where it has some; else both languages, a line each.
+    fn text(&self) -> String {
+        let listed = self.strategies.as_ref().map(|all| format!("; there are: {}", all.join(", ")));
+        match self.kind.as_str() {
+            "urn:oversell:sold-out" | "urn:oversell:lock-lost" | "urn:oversell:fenced" => self.title.clone(),
+            _ => format!("{}\n{}{}\n", self.title, self.detail, listed.unwrap_or_default()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn of(error: &Error) -> (u16, Outcome) {
+        let problem = Problem::from(error);
+        (problem.status, problem.outcome)
+    }
+
+    #[test]
+    fn what_may_have_been_done_is_unknown_and_the_rest_changed_nothing() {
+        let unavailable = Error::Unavailable { server: "mysql", reason: String::new() };
+        let unanswered = Error::Unknown { server: "mysql", reason: String::new() };
+        assert_eq!(of(&unavailable), (503, Outcome::Failed));
+        assert_eq!(of(&unanswered), (503, Outcome::Unknown));
+        assert_eq!(of(&Error::TimedOut(Duration::ZERO)), (503, Outcome::Unknown));
+        assert_eq!(of(&Error::Panicked(String::new())), (500, Outcome::Unknown));
+        assert_eq!(of(&Error::Internal(String::new())), (500, Outcome::Failed));
+        assert_eq!(of(&Error::Lost("lock".into())), (409, Outcome::Refused));
+        assert_eq!(of(&Error::Fenced("fencedLock".into())), (409, Outcome::Refused));
+        assert_eq!(of(&Error::SoldOut), (409, Outcome::SoldOut));
+    }
+
+    #[test]
+    fn inner_detail_stays_inside() {
+        let secret = || "password=hunter2".to_owned();
+        for error in [
+            Error::Internal(secret()),
+            Error::Panicked(secret()),
+            Error::Unavailable { server: "redis", reason: secret() },
+            Error::Unknown { server: "redis", reason: secret() },
+        ] {
+            let problem = serde_json::to_string(&Problem::from(&error)).expect("json");
+            assert!(!problem.contains("hunter2"), "{problem}");
+            assert!(!Problem::from(&error).text().contains("hunter2"));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The figures of `/metrics`: each is made once, so that a request only adds to a number.
+
+use crate::{
+    error::Error,
+    stock::{self, Deducted, Job, Strategy},
+};
+use metrics::{
+    Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+    with_local_recorder,
+};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+
+/// Upper bounds in seconds; beyond 60 nothing waits or holds.
+const BUCKETS: [f64; 16] =
+    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
+
+/// The kinds of `oversell_errors_total`, in the order of [`kind`].
+const KINDS: [&str; 5] = ["not_had", "unavailable", "unknown", "no_product", "internal"];
+
+/// The figures of every strategy, and how to print them.
+pub(super) struct Figures {
+    strategies: Vec<Figure>,
+    printer: PrometheusHandle,
+}
+
+/// The figures of one strategy.
+pub(super) struct Figure {
+    pub(super) waiters: Gauge,
+    acquisitions: Counter,
+    wait: Histogram,
+    hold: Histogram,
+    sold: Counter,
+    sold_out: Counter,
+    retries: Counter,
+    lost: Counter,
+    fenced: Counter,
+    errors: [Counter; KINDS.len()],
+}
+
+impl Figures {
+    pub(super) fn new() -> Self {
+        let builder = PrometheusBuilder::new();
+        let recorder = builder.set_buckets(&BUCKETS).unwrap_or_default().build_recorder();
+        let strategies = with_local_recorder(&recorder, || {
+            describe();
+            stock::ALL.iter().map(Figure::new).collect()
+        });
+        Self { strategies, printer: recorder.handle() }
+    }
+
+    /// The figures of the strategy at this place in [`stock::ALL`].
+    pub(super) fn of(&self, place: usize) -> &Figure {
+        &self.strategies[place]
+    }
+
+    /// Everything in Prometheus' text format.
+    pub(super) fn print(&self) -> String {
+        self.printer.render()
+    }
+
+    /// Puts what was recorded into its buckets: to be called now and then, so that it does not pile up.
+    pub(super) fn sort(&self) {
+        self.printer.run_upkeep();
+    }
+}
+
+impl Figure {
+    fn new(strategy: &Strategy) -> Self {
+        let slug = strategy.slug;
+        Self {
+            waiters: gauge!("oversell_waiters", "strategy" => slug),
+            acquisitions: counter!("oversell_acquisitions_total", "strategy" => slug),
+            wait: histogram!("oversell_wait_seconds", "strategy" => slug),
+            hold: histogram!("oversell_hold_seconds", "strategy" => slug),
+            sold: counter!("oversell_sold_total", "strategy" => slug),
+            sold_out: counter!("oversell_sold_out_total", "strategy" => slug),
+            retries: counter!("oversell_retries_total", "strategy" => slug),
+            lost: counter!("oversell_lost_leases_total", "strategy" => slug),
+            fenced: counter!("oversell_refused_fences_total", "strategy" => slug),
+            errors: KINDS.map(|kind| counter!("oversell_errors_total", "strategy" => slug, "kind" => kind)),
+        }
+    }
+
+    /// Counts what became of a job.
+    pub(super) fn count(&self, job: &Job, result: &Result<Deducted, Error>) {
+        if job.has_entered() {
+            self.acquisitions.increment(1);
+            self.wait.record(job.waited());
+            self.hold.record(job.held());
+        }
+        match result {
+            Ok(deducted) => {
+                self.sold.increment(1);
+                self.retries.increment(deducted.retries.into());
+            }
+            Err(Error::SoldOut) => self.sold_out.increment(1),
+            Err(Error::Lost(_)) => self.lost.increment(1),
+            Err(Error::Fenced(_)) => self.fenced.increment(1),
+            Err(error) => self.errors[kind(error)].increment(1),
+        }
+    }
+}
+
+fn kind(error: &Error) -> usize {
+    match error {
+        Error::NotHad { .. } => 0,
+        Error::Unavailable { .. } => 1,
+        Error::Unknown { .. } => 2,
+        Error::NoProduct(_) => 3,
+        _ => 4,
+    }
+}
+
+fn describe() {
+    describe_gauge!("oversell_waiters", "Requests that are not yet inside the critical section");
+    describe_counter!("oversell_acquisitions_total", "Requests that got inside the critical section");
+    describe_histogram!("oversell_wait_seconds", Unit::Seconds, "How long it took to get inside");
+    describe_histogram!("oversell_hold_seconds", Unit::Seconds, "From getting inside to the end of the request");
+    describe_counter!("oversell_sold_total", "Pieces sold");
+    describe_counter!("oversell_sold_out_total", "Requests that found none left");
+    describe_counter!("oversell_retries_total", "Attempts that lost a race and were made anew");
+    describe_counter!("oversell_lost_leases_total", "Locks that were lost before the write");
+    describe_counter!("oversell_refused_fences_total", "Writes that the row refused for their old fencing token");
+    describe_counter!("oversell_errors_total", "Requests that failed, by kind");
+}

@@ -1,0 +1,73 @@
+//! What the client reads: text as in the course, or JSON where it prefers that.
+
+use axum::extract::FromRequestParts;
+use http::{HeaderMap, header, request::Parts};
+use std::convert::Infallible;
+
+/// The form of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    Text,
+    Json,
+}
+
+impl Format {
+    pub(super) const TEXT: &str = "text/plain; charset=utf-8";
+
+    /// Text, unless `Accept` names JSON with a weight that no text type exceeds.
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        let (mut json, mut text) = (0.0_f32, 0.0_f32);
+        for range in accepted.flat_map(|value| value.split(',')) {
+            let (kind, weight) = weighed(range);
+            let is = |names: [&str; 3]| names.iter().any(|name| kind.eq_ignore_ascii_case(name));
+            if is(["application/json", "application/problem+json", "application/*"]) {
+                json = weight.max(json);
+            } else if is(["text/plain", "text/html", "text/*"]) {
+                text = weight.max(text);
+            }
+        }
+        if json > 0.0 && json >= text { Self::Json } else { Self::Text }
+    }
+}
+
+/// A media range and its weight, 1 where it has none.
+fn weighed(range: &str) -> (&str, f32) {
+    let mut parts = range.split(';').map(str::trim);
+    let kind = parts.next().unwrap_or_default();
+    let weight = parts.find_map(|part| part.strip_prefix("q=")).map_or(Some(1.0), |q| q.parse().ok());
+    (kind, weight.unwrap_or(0.0))
+}
+
+impl<S: Sync> FromRequestParts<S> for Format {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::of(&parts.headers))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_for_those_who_name_it() {
+        for (accept, format) in [
+            ("", Format::Text),
+            ("*/*", Format::Text),
+            ("application/json", Format::Json),
+            ("Application/JSON;charset=utf-8", Format::Json),
+            ("application/problem+json", Format::Json),
+            ("application/json, text/plain, */*", Format::Json),
+            ("text/plain, application/json;q=0.5", Format::Text),
+            ("application/json;q=0", Format::Text),
+            ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", Format::Text),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, accept.parse().expect("a header"));
+            assert_eq!(Format::of(&headers), format, "{accept}");
+        }
+        assert_eq!(Format::of(&HeaderMap::new()), Format::Text);
+    }
+}

@@ -1,0 +1,124 @@
+//! `/health/live`, `/health/ready`, `/metrics`.
+
+use super::{app::App, fields::FromQuery, probes::States};
+use crate::error::Error;
+use axum::{
+    Json,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use futures::future::join_all;
+use http::{Request, StatusCode, Uri, header};
+use http_body_util::Empty;
+use hyper::{body::Bytes, client::conn::http1};
+use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use std::{sync::Arc, time::Duration};
+use tokio::net::TcpStream;
+use utoipa::{IntoParams, ToSchema};
+
+/// How long another instance may take to say that it lives.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// This instance runs.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Live {
+    #[schema(example = "8000")]
+    instance: String,
+    #[schema(example = "live")]
+    status: &'static str,
+}
+
+/// Whether this instance can work.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Ready {
+    #[schema(example = "8000")]
+    instance: String,
+    /// Whether every server is there.
+    ready: bool,
+    #[schema(value_type = States)]
+    servers: Arc<States>,
+    /// The strategies that cannot work now.
+    #[schema(example = json!([]))]
+    waiting: Vec<&'static str>,
+    /// The cluster, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instances: Option<Vec<Neighbour>>,
+}
+
+/// Another instance of the cluster, or this one.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Neighbour {
+    /// Its name; its address where it does not answer.
+    #[schema(example = "8100")]
+    name: String,
+    #[schema(example = "http://127.0.0.1:8100")]
+    url: String,
+    up: bool,
+}
+
+/// What `/health/ready` may be asked.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[allow(dead_code, reason = "read field by field; here for the documentation")]
+pub(super) struct Asked {
+    /// Whether to ask the other instances too.
+    #[param(default = false, required = false)]
+    instances: bool,
+}
+
+/// This instance runs.
+#[utoipa::path(get, path = "/health/live", tag = "operating",
+    responses((status = 200, description = "It runs", body = Live)))]
+pub(super) async fn live(State(app): State<App>) -> Json<Live> {
+    Json(Live { instance: app.ctx.instance.clone(), status: "live" })
+}
+
+/// Which servers are there, and which strategies wait for one that is not.
+#[utoipa::path(get, path = "/health/ready", tag = "operating", params(Asked),
+    responses(
+        (status = 200, description = "Every server is there", body = Ready),
+        (status = 503, description = "A server that a strategy needs is missing", body = Ready),
+    ))]
+pub(super) async fn ready(State(app): State<App>, FromQuery(fields): FromQuery) -> Result<Response, Error> {
+    fields.only(&["instances"])?;
+    let instances = match fields.flag("instances")? {
+        true => Some(join_all(app.ctx.config.cluster.instances.iter().map(|url| neighbour(url))).await),
+        false => None,
+    };
+    let servers = app.probes.ask(&app).await;
+    let waiting = servers.waiting();
+    let ready = waiting.is_empty();
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    Ok((status, Json(Ready { instance: app.ctx.instance.clone(), ready, servers, waiting, instances })).into_response())
+}
+
+/// Figures for Prometheus.
+#[utoipa::path(get, path = "/metrics", tag = "operating",
+    responses((status = 200, description = "Prometheus' text format", body = String, content_type = "text/plain")))]
+pub(super) async fn metrics(State(app): State<App>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.figures.print())
+}
+
+async fn neighbour(url: &str) -> Neighbour {
+    let name = tokio::time::timeout(PATIENCE, ask(url)).await.ok().flatten();
+    Neighbour { up: name.is_some(), name: name.unwrap_or_else(|| url.to_owned()), url: url.to_owned() }
+}
+
+/// The name of the instance at this address, where one answers.
+async fn ask(url: &str) -> Option<String> {
+    let uri: Uri = url.parse().ok()?;
+    let authority = uri.authority()?.as_str();
+    let address = if uri.port().is_some() { authority.to_owned() } else { format!("{authority}:80") };
+    let stream = TcpStream::connect(address).await.ok()?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
+    let request = Request::get("/health/live").header(header::HOST, authority).body(Empty::<Bytes>::new()).ok()?;
+    let answer = async { sender.send_request(request).await };
+    tokio::select! {
+        response = answer => {
+            let response = response.ok().filter(|response| response.status() == StatusCode::OK)?;
+            Some(response.headers().get("x-instance")?.to_str().ok()?.to_owned())
+        }
+        _ = connection => None,
+    }
+}

@@ -1,0 +1,77 @@
+//! The page and its files, embedded, so that a lone instance serves them without nginx. (A debug build reads them
+//! from `static/` each time.)
+
+use crate::error::Error;
+use axum::{
+    body::Body,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use rust_embed::{Embed, EmbeddedFile};
+
+/// Nothing from another host, nothing inline.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+                      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// Swagger UI writes styles of its own into its page, and draws with embedded images.
+const DOCS_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+                           img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; \
+                           form-action 'none'; frame-ancestors 'none'";
+
+/// A browser keeps a file but asks each time whether it still is the newest.
+const ASK_FIRST: &str = "no-cache";
+
+#[derive(Embed)]
+#[folder = "static/"]
+struct Files;
+
+/// `/` and every file in `static/`.
+pub(super) async fn file(method: Method, uri: Uri, headers: HeaderMap) -> Result<Response, Error> {
+    let path = match uri.path().trim_start_matches('/') {
+        "" => "index.html",
+        path => path,
+    };
+    let file = Files::get(path).ok_or(Error::NoRoute)?;
+    if method != Method::GET && method != Method::HEAD {
+        let allow = [(header::ALLOW, "GET, HEAD")];
+        return Ok((StatusCode::METHOD_NOT_ALLOWED, allow).into_response());
+    }
+    let etag = etag(&file);
+    let common = [
+        (header::ETAG, etag.as_str()),
+        (header::CACHE_CONTROL, ASK_FIRST),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ];
+    if is_known(&headers, &etag) {
+        return Ok((StatusCode::NOT_MODIFIED, common).into_response());
+    }
+    Ok((common, [(header::CONTENT_TYPE, content_type(&file))], Body::from(file.data.into_owned())).into_response())
+}
+
+/// Swagger UI's page with a policy of its own.
+pub(super) async fn docs_policy(mut response: Response) -> Response {
+    let set: [(HeaderName, &'static str); 2] =
+        [(header::CONTENT_SECURITY_POLICY, DOCS_POLICY), (header::REFERRER_POLICY, "no-referrer")];
+    for (name, value) in set {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+fn etag(file: &EmbeddedFile) -> String {
+    let hash: String = file.metadata.sha256_hash()[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("\"{hash}\"")
+}
+
+/// RFC 9110: any of the list, compared weakly, or `*`.
+fn is_known(headers: &HeaderMap, etag: &str) -> bool {
+    let lists = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    lists.flat_map(|list| list.split(',')).map(str::trim).any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag)
+}
+
+fn content_type(file: &EmbeddedFile) -> String {
+    let kind = file.metadata.mimetype();
+    let is_text = kind.starts_with("text/") || kind.ends_with("javascript") || kind.ends_with("json");
+    if is_text { format!("{kind}; charset=utf-8") } else { kind.to_owned() }
+}

@@ -1,0 +1,103 @@
+//! Are the servers there? Each is asked with a short limit, and asked again only after a moment, so that whoever asks
+//! us often does not ask them often.
+
+use super::app::App;
+use crate::{
+    ctx::Ctx,
+    stock::{self, Server},
+};
+use serde::Serialize;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::sync::Mutex;
+use utoipa::ToSchema;
+
+/// How long a server may take to say that it is there.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long an answer is good for.
+const FRESH: Duration = Duration::from_millis(500);
+
+/// Whether a server is there.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct State {
+    pub(super) up: bool,
+    /// Its version, or what is wrong.
+    #[schema(example = "10.11.14-MariaDB")]
+    pub(super) detail: String,
+}
+
+/// Whether each server is there.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct States {
+    pub(super) mysql: State,
+    pub(super) redis: State,
+    pub(super) zookeeper: State,
+}
+
+/// The last answers.
+#[derive(Debug, Default)]
+pub(super) struct Probes(Mutex<Option<(Instant, Arc<States>)>>);
+
+impl Probes {
+    /// Asks every server, or repeats what they said a moment ago.
+    pub(super) async fn ask(&self, app: &App) -> Arc<States> {
+        let mut last = self.0.lock().await;
+        if let Some((_, states)) = last.as_ref().filter(|(when, _)| when.elapsed() < FRESH) {
+            return Arc::clone(states);
+        }
+        let ctx = &app.ctx;
+        let (mysql, redis, zookeeper) =
+            tokio::join!(within(mysql(ctx, app.startup.migrated())), within(redis(ctx)), within(zookeeper(ctx)));
+        let states = Arc::new(States { mysql, redis, zookeeper });
+        *last = Some((Instant::now(), Arc::clone(&states)));
+        states
+    }
+}
+
+impl States {
+    pub(super) fn of(&self, server: Server) -> &State {
+        match server {
+            Server::MySql => &self.mysql,
+            Server::Redis => &self.redis,
+            Server::ZooKeeper => &self.zookeeper,
+        }
+    }
+
+    /// The strategies that cannot work now.
+    pub(super) fn waiting(&self) -> Vec<&'static str> {
+        let waits = |s: &&stock::Strategy| s.needs.iter().any(|server| !self.of(*server).up);
+        stock::ALL.iter().filter(waits).map(|s| s.slug).collect()
+    }
+}
+
+async fn within(probe: impl Future<Output = Result<String, String>>) -> State {
+    match tokio::time::timeout(PATIENCE, probe).await {
+        Ok(Ok(detail)) => State { up: true, detail },
+        Ok(Err(detail)) => State { up: false, detail },
+        Err(_) => State { up: false, detail: format!("no answer within {} ms", PATIENCE.as_millis()) },
+    }
+}
+
+async fn mysql(ctx: &Ctx, migrated: bool) -> Result<String, String> {
+    let mut conn = ctx.desk.conn(PATIENCE).await.map_err(|e| e.to_string())?;
+    let version = sqlx::query_scalar("SELECT VERSION()").fetch_one(&mut *conn).await;
+    let version: String = version.map_err(|e| e.to_string())?;
+    conn.done();
+    if migrated { Ok(version) } else { Err(format!("{version}, without its tables yet")) }
+}
+
+async fn redis(ctx: &Ctx) -> Result<String, String> {
+    let info = redis::cmd("INFO").arg("server").query_async(&mut ctx.redis.connection()).await;
+    let info: String = info.map_err(|e| e.to_string())?;
+    let version = info.lines().find_map(|line| line.strip_prefix("redis_version:"));
+    Ok(version.unwrap_or("of unknown version").trim().to_owned())
+}
+
+async fn zookeeper(ctx: &Ctx) -> Result<String, String> {
+    let client = ctx.zk.session().map_err(|e| e.to_string())?;
+    client.check_stat("/").await.map_err(|e| e.to_string())?;
+    Ok(format!("session of {} ms", client.session_timeout().as_millis()))
+}

@@ -1,0 +1,39 @@
+//! Every route: the table of contents.
+
+use super::{app::App, check, edge, health, openapi, page, runs, stock, strategies};
+use axum::{
+    Router,
+    middleware::{from_fn_with_state, map_response},
+    routing::{delete, get, post},
+};
+
+/// The whole service.
+pub(super) fn router(app: App) -> Router {
+    let routes = Router::new()
+        // the course
+        .route("/check/lock", get(check::by_default).post(check::by_default))
+        .route("/check/lock/{strategy}", get(check::by_strategy).post(check::by_strategy))
+        .route("/strategies", get(strategies::list))
+        .route("/strategies/{slug}/source", get(strategies::source))
+        .route("/stock", get(stock::read).put(stock::put))
+        // load from the page
+        .route("/runs", post(runs::start))
+        .route("/runs/current", get(runs::current))
+        .route("/runs/{id}", delete(runs::cancel))
+        .route("/runs/{id}/events", get(runs::events))
+        // operating
+        .route("/health/live", get(health::live))
+        .route("/health/ready", get(health::ready))
+        .route("/metrics", get(health::metrics))
+        .with_state(app.clone())
+        // /openapi.json and /docs
+        .merge(Router::from(openapi::ui()).layer(map_response(page::docs_policy)))
+        // / and the files of the page
+        .fallback(page::file);
+    surrounded(routes, app)
+}
+
+/// Routes with what surrounds every request.
+pub(super) fn surrounded(routes: Router, app: App) -> Router {
+    routes.layer(from_fn_with_state(app, edge::around))
+}

@@ -1,0 +1,227 @@
+//! One run: driven by a task of its own, so that it goes on whoever watches.
+
+use super::super::app::App;
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    load::{
+        self,
+        run::{Plan, Snapshot},
+    },
+    stock::{self, shelf},
+};
+use futures::FutureExt;
+use serde::Serialize;
+use serde_json::Value;
+use std::{
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// How often those who watch are told.
+const TICK: Duration = Duration::from_millis(200);
+
+/// A run of load.
+#[derive(Debug)]
+pub(super) struct Run {
+    id: String,
+    by: String,
+    instance: String,
+    plan: Plan,
+    started: Instant,
+    cancel: CancellationToken,
+    state: watch::Sender<State>,
+}
+
+/// How a run stands, and how it ended.
+#[derive(Debug, Clone, Default)]
+pub(super) struct State {
+    pub(super) progress: Progress,
+    pub(super) end: Option<End>,
+}
+
+/// How a run stands.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+pub(in super::super) struct Progress {
+    #[serde(flatten)]
+    snapshot: Snapshot,
+    /// What the strategy's store holds now; null where that cannot be told.
+    #[schema(example = 4211)]
+    shelf: Option<i64>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone)]
+pub(super) enum End {
+    /// With this row of figures.
+    Done(Value),
+    /// Early, as was asked; with the figures so far.
+    Cancelled(Value),
+    /// Not at all: why.
+    Failed(String),
+}
+
+/// What is shown of a run.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in super::super) struct View {
+    #[schema(example = "0b0f1b1e-…")]
+    id: String,
+    /// Who started it.
+    #[schema(example = "127.0.0.1")]
+    by: String,
+    /// The instance that sends the load.
+    #[schema(example = "8000")]
+    instance: String,
+    /// `running`, `done`, `cancelled`, `failed`.
+    #[schema(example = "running")]
+    state: &'static str,
+    #[schema(value_type = Object)]
+    plan: Plan,
+    progress: Progress,
+    /// How long it will still take, once that can be told.
+    left_ms: Option<u64>,
+    /// Its figures, once it has ended.
+    #[schema(value_type = Option<Object>)]
+    row: Option<Value>,
+    /// Why it failed.
+    error: Option<String>,
+    /// Where to watch it.
+    #[schema(example = "/runs/0b0f1b1e-…/events")]
+    events: String,
+}
+
+impl View {
+    /// Where to watch it.
+    pub(super) fn events(&self) -> &str {
+        &self.events
+    }
+}
+
+impl Run {
+    pub(super) fn new(app: &App, plan: Plan, by: String) -> Self {
+        Self {
+            id: Uuid::new_v4().to_string(),
+            by,
+            instance: app.ctx.instance.clone(),
+            plan,
+            started: Instant::now(),
+            cancel: app.stopping.child_token(),
+            state: watch::Sender::new(State::default()),
+        }
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub(super) fn is_going(&self) -> bool {
+        self.state.borrow().end.is_none()
+    }
+
+    /// Asks it to end; nothing happens where it has.
+    pub(super) fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    /// Its states, from the newest on.
+    pub(super) fn watch(&self) -> watch::Receiver<State> {
+        self.state.subscribe()
+    }
+
+    /// What another who wants to start one is told.
+    pub(super) fn in_progress(&self) -> Error {
+        Error::RunInProgress {
+            id: self.id.clone(),
+            by: self.by.clone(),
+            strategy: self.plan.strategy.clone(),
+            left: left(&self.state.borrow().progress.snapshot, self.started.elapsed()),
+        }
+    }
+
+    pub(super) fn view(&self) -> View {
+        let State { progress, end } = self.state.borrow().clone();
+        let left = left(&progress.snapshot, self.started.elapsed()).filter(|_| end.is_none());
+        let (state, row, error) = match end {
+            None => ("running", None, None),
+            Some(End::Done(row)) => ("done", Some(row), None),
+            Some(End::Cancelled(row)) => ("cancelled", Some(row), None),
+            Some(End::Failed(reason)) => ("failed", None, Some(reason)),
+        };
+        View {
+            events: format!("/runs/{}/events", self.id),
+            id: self.id.clone(),
+            by: self.by.clone(),
+            instance: self.instance.clone(),
+            plan: self.plan.clone(),
+            left_ms: left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)),
+            state,
+            progress,
+            row,
+            error,
+        }
+    }
+
+    /// Runs the plan to its end and tells those who watch.
+    pub(super) async fn drive(self: Arc<Self>, ctx: Ctx) {
+        let (sender, mut snapshots) = watch::channel(Snapshot::default());
+        let work = AssertUnwindSafe(load::run::run(&self.plan, &sender, &self.cancel)).catch_unwind();
+        let ended = tokio::select! {
+            ended = work => ended,
+            () = self.follow(&ctx, snapshots.clone()) => return,
+        };
+        let end = match ended {
+            Ok(Ok(row)) => match serde_json::to_value(row) {
+                Ok(row) if self.cancel.is_cancelled() => End::Cancelled(row),
+                Ok(row) => End::Done(row),
+                Err(error) => End::Failed(error.to_string()),
+            },
+            Ok(Err(failure)) => End::Failed(failure.to_string()),
+            Err(_) => End::Failed("the load generator panicked; the log says where".into()),
+        };
+        let progress = self.progress(&ctx, &mut snapshots).await;
+        self.state.send_replace(State { progress, end: Some(end) });
+    }
+
+    /// Tells those who watch how it stands, again and again.
+    async fn follow(&self, ctx: &Ctx, mut snapshots: watch::Receiver<Snapshot>) {
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let progress = self.progress(ctx, &mut snapshots).await;
+            self.state.send_replace(State { progress, end: None });
+        }
+    }
+
+    async fn progress(&self, ctx: &Ctx, snapshots: &mut watch::Receiver<Snapshot>) -> Progress {
+        let shelf = match stock::find(&self.plan.strategy) {
+            Some(strategy) => shelf::count(ctx, strategy.store, self.plan.stock_id).await.ok(),
+            None => None,
+        };
+        Progress { snapshot: snapshots.borrow_and_update().clone(), shelf }
+    }
+}
+
+/// What is left of a run that goes on as it has so far.
+fn left(snapshot: &Snapshot, elapsed: Duration) -> Option<Duration> {
+    let each = elapsed.checked_div(u32::try_from(snapshot.samples).ok()?)?;
+    Some(each * u32::try_from(snapshot.planned.saturating_sub(snapshot.samples)).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_told_once_there_is_something_to_tell_it_from() {
+        let at = |samples| Snapshot { samples, planned: 100, ..Snapshot::default() };
+        assert_eq!(left(&at(0), Duration::from_secs(3)), None);
+        assert_eq!(left(&at(25), Duration::from_secs(1)), Some(Duration::from_secs(3)));
+        assert_eq!(left(&at(100), Duration::from_secs(4)), Some(Duration::ZERO));
+    }
+}

@@ -1,0 +1,172 @@
+//! What is on the shelf, in both stores, and putting it back there: for the operator, not for a strategy.
+//!
+//! A reset is done in both stores and in the lock servers, or in none: all are asked whether they are there before
+//! the first is changed, and the row is committed last.
+
+use super::{Server, Store, clear, redis_key};
+use crate::{ctx::Ctx, error::Error};
+use serde::Serialize;
+use sqlx::{Connection, Executor};
+use std::{future::Future, time::Duration};
+use utoipa::ToSchema;
+
+/// How long a server may take for one step of what an operator asks.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// §1.2: what the course starts with.
+const SEED: i64 = 5000;
+
+const READ: &str = "SELECT id, product_code, stock_code, CAST(count AS SIGNED) AS count, version FROM db_stock \
+                    WHERE id = ?";
+const COUNT: &str = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?";
+const PUT: &str = "INSERT INTO db_stock (id, product_code, stock_code, count) VALUES (?, ?, '001', ?) \
+                   ON DUPLICATE KEY UPDATE count = VALUES(count), version = version + 1, fence = 0";
+const UNLOCK: &str = "DELETE FROM tb_lock WHERE lock_name = ?";
+
+/// One product in both stores. What is missing stands under `missing` and is null.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Shelf {
+    /// The row of `db_stock`; null where there is none, or MySQL is down.
+    pub mysql: Option<Row>,
+    /// The key of Redis; null where Redis is down.
+    pub redis: Option<Key>,
+    /// The servers that did not answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(example = json!([]))]
+    pub missing: Vec<&'static str>,
+}
+
+/// The row of `db_stock`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow, ToSchema)]
+pub struct Row {
+    /// Which product.
+    #[schema(example = 1)]
+    pub id: i64,
+    /// The product, as the course writes it.
+    #[schema(example = "1001")]
+    pub product_code: Option<String>,
+    /// The warehouse.
+    #[schema(example = "001")]
+    pub stock_code: Option<String>,
+    /// Pieces left.
+    #[schema(example = 5000)]
+    pub count: i64,
+    /// Grows with each write.
+    #[schema(example = 0)]
+    pub version: i64,
+}
+
+/// The key of Redis.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Key {
+    /// Its name.
+    #[schema(example = "stock")]
+    pub key: String,
+    /// Pieces left; null where the key does not exist.
+    #[schema(example = 5000)]
+    pub count: Option<i64>,
+}
+
+/// What both stores hold of a product.
+///
+/// # Errors
+///
+/// [`Error::NoProduct`] where neither has it, [`Error::Unavailable`] where neither answers.
+pub async fn read(ctx: &Ctx, stock_id: i64) -> Result<Shelf, Error> {
+    let (mysql, redis) = tokio::join!(read_row(ctx, stock_id), read_key(ctx, stock_id));
+    let (mysql, redis) = match (mysql, redis) {
+        (Err(error), Err(_)) => return Err(error),
+        (Ok(None), Ok(Key { count: None, .. })) => return Err(Error::NoProduct(stock_id)),
+        both => both,
+    };
+    let down = [(Server::MySql, mysql.is_err()), (Server::Redis, redis.is_err())];
+    Ok(Shelf {
+        missing: down.into_iter().filter(|(_, down)| *down).map(|(server, _)| server.name()).collect(),
+        mysql: mysql.ok().flatten(),
+        redis: redis.ok(),
+    })
+}
+
+/// How many pieces one store holds.
+///
+/// # Errors
+///
+/// [`Error::NoProduct`], or [`Error::Unavailable`] where the store does not answer.
+pub async fn count(ctx: &Ctx, store: Store, stock_id: i64) -> Result<i64, Error> {
+    let count = match store {
+        Store::Redis => read_key(ctx, stock_id).await?.count,
+        Store::MySql => {
+            let mut conn = ctx.desk.conn(PATIENCE).await?;
+            let read = sqlx::query_scalar(COUNT).bind(stock_id).fetch_optional(&mut *conn);
+            let count = in_time(Server::MySql, read).await??;
+            conn.done();
+            count
+        }
+    };
+    count.ok_or(Error::NoProduct(stock_id))
+}
+
+/// Sets both stores to `count` (0 to 1,000,000,000), makes the product where it is new, and clears its locks, whoever
+/// holds them.
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] where a server is down: nothing was changed. [`Error::NotHad`] where somebody holds the
+/// row. [`Error::Unknown`] where a server fell silent in the middle.
+pub async fn reset(ctx: &Ctx, stock_id: i64, count: i64) -> Result<(), Error> {
+    let mut conn = ctx.desk.conn(PATIENCE).await?;
+    let zk = ctx.zk.session()?;
+    in_time(Server::MySql, conn.ping()).await??;
+    in_time(Server::ZooKeeper, zk.check_stat("/")).await?.map_err(clear::no_zookeeper)?;
+    let nodes = in_time(Server::Redis, clear::nodes(ctx)).await??;
+
+    conn.execute("START TRANSACTION").await?;
+    let put = sqlx::query(PUT).bind(stock_id).bind(1000_i64.saturating_add(stock_id).to_string()).bind(count);
+    let held = |_| Error::NotHad { what: "row in db_stock".into(), waited: PATIENCE };
+    tokio::time::timeout(PATIENCE, put.execute(&mut *conn)).await.map_err(held)??;
+    let unlock = sqlx::query(UNLOCK).bind(redis_key::for_stock("lock", stock_id));
+    tokio::time::timeout(PATIENCE, unlock.execute(&mut *conn)).await.map_err(held)??;
+
+    in_time(Server::ZooKeeper, clear::zookeeper(&zk, stock_id)).await??;
+    in_time(Server::Redis, clear::redis(ctx, nodes, stock_id, count)).await??;
+    let no_answer = |reason: String| Error::Unknown { server: Server::MySql.name(), reason };
+    let commit = tokio::time::timeout(PATIENCE, conn.execute("COMMIT")).await;
+    commit.map_err(|e| no_answer(e.to_string()))?.map_err(|e| no_answer(e.to_string()))?;
+    conn.done();
+    Ok(())
+}
+
+/// Puts the course's 5000 pieces into Redis, where nobody has yet. (In MySQL the migrations do so.)
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] where Redis is down.
+pub async fn seed(ctx: &Ctx) -> Result<(), Error> {
+    let mut redis = ctx.redis.connection();
+    let mut set = redis::cmd("SET");
+    set.arg(redis_key::of(ctx, 1)).arg(SEED).arg("NX");
+    in_time(Server::Redis, set.exec_async(&mut redis)).await??;
+    Ok(())
+}
+
+async fn read_row(ctx: &Ctx, stock_id: i64) -> Result<Option<Row>, Error> {
+    let mut conn = ctx.desk.conn(PATIENCE).await?;
+    let read = sqlx::query_as(READ).bind(stock_id).fetch_optional(&mut *conn);
+    let row = in_time(Server::MySql, read).await??;
+    conn.done();
+    Ok(row)
+}
+
+async fn read_key(ctx: &Ctx, stock_id: i64) -> Result<Key, Error> {
+    let key = redis_key::of(ctx, stock_id);
+    let mut redis = ctx.redis.connection();
+    let count = in_time(Server::Redis, redis::cmd("GET").arg(&key).query_async(&mut redis)).await??;
+    Ok(Key { key, count })
+}
+
+/// A server that does not answer in time is not available.
+async fn in_time<T>(server: Server, step: impl Future<Output = T>) -> Result<T, Error> {
+    tokio::time::timeout(PATIENCE, step)
+        .await
+        .map_err(|_| Error::Unavailable { server: server.name(), reason: "no answer in time".into() })
+}
