@@ -1,0 +1,36 @@
+//! Where the servers come from: the lab starts them, for this run alone.
+
+use oversell::{
+    failure::Failure,
+    lab::{Lab, Options},
+};
+
+/// Running servers.
+pub(crate) struct Servers(Lab);
+
+impl Servers {
+    /// Starts them.
+    pub(crate) async fn start() -> Result<Self, Failure> {
+        Lab::start(Options::default()).await.map(Self)
+    }
+
+    /// Stops them.
+    pub(crate) async fn stop(self) {
+        self.0.stop().await;
+    }
+
+    /// `host:port` of ZooKeeper.
+    pub(crate) fn zookeeper(&self) -> String {
+        self.0.addresses().zookeeper.connect.clone()
+    }
+
+    /// `redis://host:port`.
+    pub(crate) fn redis(&self) -> String {
+        self.0.addresses().redis[0].url.clone()
+    }
+
+    /// `mysql://user@host:port/database`.
+    pub(crate) fn mysql(&self) -> String {
+        self.0.addresses().mysql.url.clone()
+    }
+}
