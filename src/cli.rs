@@ -2,7 +2,11 @@
 
 use crate::{addresses::Addresses, failure::Failure, http, lab, load};
 use clap::{Parser, Subcommand};
-use std::process::ExitCode;
+use std::{pin::pin, process::ExitCode, time::Duration};
+use tokio::time::timeout;
+
+/// How long a command that is interrupted may take to end by itself, before its lab is stopped.
+const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// See, measure and understand overselling and distributed locks.
 #[derive(Debug, Parser)]
@@ -39,9 +43,20 @@ where
     if !own {
         return run(None).await;
     }
-    let lab = lab::Lab::start(lab::Options::default()).await?;
-    let done = run(Some(lab.addresses().clone())).await;
-    lab.stop().await;
+    let mut interrupt = lab::Interrupt::listen()?;
+    let options = lab::Options { progress: true, ..lab::Options::default() };
+    let lab = lab::command::start(options, &mut interrupt).await?;
+    let done = {
+        let mut running = pin!(run(Some(lab.addresses().clone())));
+        tokio::select! {
+            done = &mut running => done,
+            // The command hears the signal too, and may have something to say before it ends.
+            () = interrupt.next() => timeout(LAST_WORDS, running).await.unwrap_or_else(|_| {
+                Err(Failure::Unusable("interrupted; the lab is stopped".to_owned()))
+            }),
+        }
+    };
+    lab::command::stop(lab, &mut interrupt).await;
     done
 }
 

@@ -5,7 +5,7 @@
 //! released all the same.
 
 use crate::LockError;
-use std::{fmt, future::Future};
+use std::fmt;
 use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
@@ -111,8 +111,8 @@ impl Keeper {
     /// # Cancel safety
     ///
     /// Safe: nothing is consumed before it completes. Once it has completed it must not be called again.
-    pub fn asked_to_release(&mut self) -> impl Future<Output = Release> + Send {
-        async { Release((&mut self.asked).await.ok()) }
+    pub async fn asked_to_release(&mut self) -> Release {
+        Release((&mut self.asked).await.ok())
     }
 
     /// Tells the holder that the lock is gone.

@@ -1,16 +1,119 @@
-//! oversell lab
+//! `oversell lab`.
 
-use crate::failure::Failure;
+use super::{Interrupt, Lab, Options, folder::write_whole};
+use crate::{addresses::Addresses, failure::Failure};
+use futures::StreamExt;
+use std::path::PathBuf;
 
-/// Starts real servers, three instances and nginx on loopback, until Ctrl-C.
+const EXAMPLES: &str = "\
+Examples:
+  oversell lab
+  oversell lab --http-port 9080 --instances 9000,9100
+  oversell lab --dir /tmp/lab --json /tmp/addresses.json
+
+Everything listens on 127.0.0.1 only. Each start begins with fresh data; logs stay in the folder until the next start.
+A port may be 0: then a free one is taken.";
+
+/// Starts MariaDB, five Redis nodes, ZooKeeper, three instances and nginx on loopback, until Ctrl-C.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The port of nginx, where requests go
+    #[arg(long, value_name = "PORT", default_value_t = 8080)]
+    http_port: u16,
+    /// The ports of the instances, one for each
+    #[arg(long, value_name = "PORT,…", value_delimiter = ',', default_value = "8000,8100,8200")]
+    instances: Vec<u16>,
+    /// The port of MariaDB
+    #[arg(long, value_name = "PORT", default_value_t = 13306)]
+    mysql_port: u16,
+    /// The ports of the Redis nodes; the first is the main one
+    #[arg(long, value_name = "PORT,…", value_delimiter = ',', default_value = "16379,16380,16381,16382,16383")]
+    redis_ports: Vec<u16>,
+    /// The port of ZooKeeper
+    #[arg(long, value_name = "PORT", default_value_t = 12181)]
+    zookeeper_port: u16,
+    /// The folder for data, logs and lab.json
+    #[arg(long, value_name = "FOLDER", default_value = "target/lab")]
+    dir: PathBuf,
+    /// Write the addresses to this file as well
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
 
 /// Runs the command.
 ///
 /// # Errors
 ///
-/// [`Failure`].
-pub async fn run(_args: Args) -> Result<(), Failure> {
-    Err(Failure::Unusable("not written yet".into()))
+/// [`Failure::Unusable`]: a port is occupied, a program is missing, a server does not start, or it was interrupted
+/// before everything was up.
+pub async fn run(args: Args) -> Result<(), Failure> {
+    let mut interrupt = Interrupt::listen()?;
+    let options = Options {
+        http_port: args.http_port,
+        instance_ports: args.instances,
+        mysql_port: args.mysql_port,
+        redis_ports: args.redis_ports,
+        zookeeper_port: args.zookeeper_port,
+        dir: Some(args.dir.clone()),
+        progress: true,
+        ..Options::default()
+    };
+    let lab = start(options, &mut interrupt).await?;
+    if let Some(file) = &args.json {
+        let failed = |e: &dyn std::fmt::Display| Failure::Unusable(format!("{}: {e}", file.display()));
+        let text = serde_json::to_string_pretty(lab.addresses()).map_err(|e| failed(&e))?;
+        write_whole(file, &text).map_err(|e| failed(&e))?;
+    }
+    println!("{}", describe(lab.addresses()));
+    println!("\nlogs and data  {}\nCtrl-C stops everything.", args.dir.display());
+
+    let mut ends = lab.ends();
+    loop {
+        tokio::select! {
+            () = interrupt.next() => break,
+            Some(end) = ends.next() => eprintln!("oversell: {end}"),
+        }
+    }
+    stop(lab, &mut interrupt).await;
+    Ok(())
+}
+
+/// Starts a lab; a signal meanwhile ends what had been started.
+///
+/// # Errors
+///
+/// [`Failure::Unusable`]: it does not start, or was interrupted.
+pub(crate) async fn start(options: Options, interrupt: &mut Interrupt) -> Result<Lab, Failure> {
+    tokio::select! {
+        lab = Lab::start(options) => lab,
+        () = interrupt.next() => Err(Failure::Unusable("interrupted; everything that had been started is stopped".to_owned())),
+    }
+}
+
+/// Stops a lab in order; one more signal meanwhile stops it at once.
+pub(crate) async fn stop(lab: Lab, interrupt: &mut Interrupt) {
+    tokio::select! {
+        () = lab.stop() => {}
+        () = interrupt.next() => {}
+    }
+}
+
+fn describe(at: &Addresses) -> String {
+    let mut lines = vec![format!("{:<14} {}", "requests", at.http)];
+    let mut line = |what: &str, address: &str, pid: u32| lines.push(format!("{what:<14} {address}  (pid {pid})"));
+    line("nginx", &at.nginx.url, at.nginx.pid);
+    for instance in &at.instances {
+        line(&format!("instance {}", instance.name), &instance.url, instance.pid);
+    }
+    line("mysql", &at.mysql.url, at.mysql.pid);
+    for (n, node) in at.redis.iter().enumerate() {
+        line(&super::redis::name(n), &node.url, node.pid);
+    }
+    line("zookeeper", &at.zookeeper.connect, at.zookeeper.pid);
+    lines.push(format!(
+        "{:<14} innodb_flush_log_at_trx_commit=1, binlog off, REPEATABLE READ; Redis keeps nothing (save \"\", appendonly no)",
+        "durability"
+    ));
+    lines.join("\n")
 }

@@ -1,32 +1,215 @@
-//! The lab: real servers, started and stopped.
+//! The lab: real servers on loopback, the system's own programs, started here and stopped here and nowhere else.
+//!
+//! Tests, demo and `oversell lab` use the same one. A lab has ports that nobody else has (`ports.rs`), a folder of its
+//! own (`folder.rs`), and one file for each kind of server that says how to start it and how to ask whether it is well.
+//! What is started ends with the lab, however the lab ends (`process.rs`).
+
+mod folder;
+mod health;
+mod instance;
+mod interrupt;
+mod mysql;
+mod nginx;
+mod options;
+mod ports;
+mod process;
+mod programs;
+mod redis;
+mod server;
+mod zookeeper;
+
 pub mod command;
 
+#[cfg(test)]
+mod tests;
+
+pub use interrupt::Interrupt;
+pub use options::{Options, Part};
+
 use crate::{addresses::Addresses, failure::Failure};
+use folder::Folder;
+use futures::future::{join_all, try_join_all};
+use futures::stream::{FuturesUnordered, Stream};
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use nix::sys::signal::Signal;
+use options::Plan;
+use ports::Port;
+use server::{Member, Tier};
+use std::time::Duration;
 
-/// x
-#[derive(Debug, Clone, Default)]
-pub struct Options {}
+/// How long an instance has for what is under way, once it is told to end.
+const INSTANCE_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a server has to end well, where its data stay after it.
+const SERVER_PATIENCE: Duration = Duration::from_secs(10);
 
-/// x
+/// A running lab. [`Lab::stop`] ends it in order; dropping it ends it at once. Nothing is left in either case.
 #[derive(Debug)]
-pub struct Lab {}
+pub struct Lab {
+    // In this order they are dropped: first the processes, then their folder, then their claim on the ports.
+    members: Vec<Member>,
+    folder: Folder,
+    addresses: Addresses,
+    _ports: Vec<Port>,
+}
 
 impl Lab {
-    /// x
+    /// Starts what the options ask for and waits until each has answered: the servers side by side, then the
+    /// instances, then nginx.
     ///
     /// # Errors
     ///
-    /// x
-    pub async fn start(_options: Options) -> Result<Self, Failure> {
-        Err(Failure::Unusable("not written yet".into()))
+    /// [`Failure::Unusable`]: a port that is occupied, a program that is missing, or a server that does not become
+    /// healthy, with the end of its log. What had been started is stopped.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future stops what had been started.
+    pub async fn start(options: Options) -> Result<Self, Failure> {
+        let Plan { members, addresses, folder, ports } = options.plan()?;
+        let mut lab = Self { members, folder, addresses, _ports: ports };
+        let complete = lab.members.iter().all(|m| m.tier != Tier::Server || m.wanted);
+        let progress =
+            if options.progress { bar(lab.members.iter().filter(|m| m.wanted).count()) } else { ProgressBar::hidden() };
+        for tier in [Tier::Server, Tier::Instance, Tier::Gate] {
+            let members = lab.members.iter_mut().filter(|m| m.tier == tier && m.wanted);
+            try_join_all(members.map(async |member| {
+                member.start(complete).await?;
+                progress.inc(1);
+                progress.set_message(format!("{} is up", member.server.title()));
+                Ok(())
+            }))
+            .await?;
+        }
+        lab.publish()?;
+        Ok(lab)
     }
 
-    /// x
+    /// Where everything is. A part that was left out has its address too, and nobody listens there until
+    /// [`restart`](Self::restart) starts it; its pid is 0.
     #[must_use]
     pub fn addresses(&self) -> &Addresses {
-        unimplemented!()
+        &self.addresses
     }
 
-    /// x
-    pub async fn stop(self) {}
+    /// The process of a member, while it runs. Members are called `mysql`, `redis`, `redis-2` …, `zookeeper`,
+    /// `nginx`, and by their names the instances.
+    #[must_use]
+    pub fn pid(&self, name: &str) -> Option<u32> {
+        self.members.iter().find(|m| m.server.name() == name)?.pid()
+    }
+
+    /// `kill -9`, with all its children; returns once it is gone.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] if nothing of this name runs.
+    pub async fn kill(&self, name: &str) -> Result<(), Failure> {
+        let process = self.member(name)?.running()?;
+        process.signal_all(Signal::SIGKILL);
+        process.gone().await;
+        Ok(())
+    }
+
+    /// SIGTERM; returns once it is gone, after 10 s by force.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] if nothing of this name runs.
+    pub async fn terminate(&self, name: &str) -> Result<(), Failure> {
+        self.member(name)?.running()?.stop(INSTANCE_PATIENCE).await;
+        Ok(())
+    }
+
+    /// SIGSTOP: it holds what it holds and does nothing, as in a long garbage collection.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] if nothing of this name runs.
+    pub fn pause(&self, name: &str) -> Result<(), Failure> {
+        self.member(name)?.running()?.signal_all(Signal::SIGSTOP);
+        Ok(())
+    }
+
+    /// SIGCONT: it goes on after [`pause`](Self::pause).
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] if nothing of this name runs.
+    pub fn resume(&self, name: &str) -> Result<(), Failure> {
+        self.member(name)?.running()?.signal_all(Signal::SIGCONT);
+        Ok(())
+    }
+
+    /// Starts a member again on its port and with its data, and waits until it is healthy; one that still runs is
+    /// terminated first. An instance need only be alive, not ready, while a server is down.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] if there is no such member or it does not become healthy.
+    pub async fn restart(&mut self, name: &str) -> Result<(), Failure> {
+        let complete = self.members.iter().all(|m| m.tier != Tier::Server || m.pid().is_some());
+        let member = self.members.iter_mut().find(|m| m.server.name() == name).ok_or_else(|| unknown(name))?;
+        if let Some(process) = &member.process {
+            process.stop(INSTANCE_PATIENCE).await;
+        }
+        member.start(complete).await?;
+        self.publish()
+    }
+
+    /// The members that end, each when it does: a line on each, with its name and how it ended.
+    pub fn ends(&self) -> impl Stream<Item = String> + use<> {
+        let running = self.members.iter().filter_map(|m| Some((m.server.title(), m.process.as_ref()?.watch())));
+        running.map(async |(title, end)| format!("{title} has ended: {}", end.await)).collect::<FuturesUnordered<_>>()
+    }
+
+    /// Stops everything: nginx, so that no request comes in, then the instances, which finish what is under way (10 s
+    /// at most), then the servers. Returns once no process is left.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future kills what is left.
+    pub async fn stop(self) {
+        self.folder.unpublish();
+        let servers = if self.folder.stays() { SERVER_PATIENCE } else { Duration::ZERO };
+        for (tier, patience) in
+            [(Tier::Gate, SERVER_PATIENCE), (Tier::Instance, INSTANCE_PATIENCE), (Tier::Server, servers)]
+        {
+            let running = self.members.iter().filter(|m| m.tier == tier).filter_map(|m| m.process.as_ref());
+            join_all(running.map(|process| process.stop(patience))).await;
+        }
+    }
+
+    /// Notes the processes in the addresses, and the addresses in the folder.
+    fn publish(&mut self) -> Result<(), Failure> {
+        let pid = |name: &str| self.pid(name).unwrap_or_default();
+        let mut addresses = self.addresses.clone();
+        addresses.mysql.pid = pid(mysql::NAME);
+        addresses.zookeeper.pid = pid(zookeeper::NAME);
+        addresses.nginx.pid = pid(nginx::NAME);
+        for (n, node) in addresses.redis.iter_mut().enumerate() {
+            node.pid = pid(&redis::name(n));
+        }
+        for instance in &mut addresses.instances {
+            instance.pid = pid(&instance.name);
+        }
+        self.addresses = addresses;
+        self.folder.publish(&self.addresses)
+    }
+
+    fn member(&self, name: &str) -> Result<&Member, Failure> {
+        self.members.iter().find(|m| m.server.name() == name).ok_or_else(|| unknown(name))
+    }
+}
+
+fn unknown(name: &str) -> Failure {
+    Failure::Unusable(format!("the lab has no {name}"))
+}
+
+/// One bar for all members; indicatif shows none where stderr is no terminal.
+fn bar(members: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} starting the lab {bar:20} {pos}/{len} {msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = ProgressBar::new(members as u64).with_style(style).with_finish(ProgressFinish::AndClear);
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
 }

@@ -1,10 +1,31 @@
-//! Load and verdicts.
-pub mod bench;
-pub mod compare;
+//! Load and verdicts: sends requests to a running cluster, counts what was sold against what left the shelf, and says
+//! whether the two agree.
+//!
+//! The core is pure: [`history`] is what was seen, [`stats`] sums it up, [`verdict`] judges it. The edge is thin:
+//! `link` is one keep-alive connection, `engine` drives many of them, [`run`](mod@run) is one measured run. Two
+//! commands stand on it: [`compare`] and [`bench`].
+
+pub mod history;
+pub mod stats;
+pub mod verdict;
+
+mod answer;
+mod engine;
+mod link;
+pub mod row;
 pub mod run;
+mod stock_api;
 
-use serde::Serialize;
+pub mod bench;
+mod ceiling;
+pub mod compare;
+mod conditions;
+mod target;
+mod terminal;
 
-/// x
-#[derive(Debug, Clone, Serialize)]
-pub struct Row {}
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod tests;
+
+pub use row::Row;

@@ -1,10 +1,23 @@
 //! One run of load against one strategy: so many threads, so many requests each, the stock reset before.
 
-use crate::failure::Failure;
+use super::{
+    Row, answer,
+    engine::{Load, Seen},
+    history::History,
+    link::Origin,
+    stock_api::StockApi,
+    verdict::Shelf,
+};
+use crate::{failure::Failure, stock};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+
+pub use super::stock_api::Token;
+
+/// A snapshot is taken this often.
+const SNAPSHOTS: Duration = Duration::from_millis(200);
 
 /// What to send, and where.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,16 +43,6 @@ pub struct Plan {
     pub token: Option<Token>,
 }
 
-/// x
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Token(String);
-
-impl From<String> for Token {
-    fn from(token: String) -> Self {
-        Self(token)
-    }
-}
-
 /// How a run stands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, utoipa::ToSchema)]
 #[allow(missing_docs)]
@@ -62,19 +65,76 @@ pub struct Snapshot {
     pub instances: BTreeMap<String, u64>,
 }
 
-/// Runs a plan to its end, or until it is cancelled.
+/// Runs a plan to its end, or until it is cancelled: sets the stock, sends the load, reads the stock.
+///
+/// Once cancelled, no further request is sent; those under way have one second to be answered and count as unknown
+/// otherwise. A request is never sent twice, whatever becomes of its connection.
 ///
 /// # Errors
 ///
-/// [`Failure::Unusable`] where the target does not answer at all.
+/// [`Failure::Unusable`] where the target does not answer at all, or the strategy is not one.
 ///
 /// # Cancel safety
 ///
 /// Dropping the future closes every connection; what is under way at the server ends there.
-pub async fn run(
-    _plan: &Plan,
-    _progress: &watch::Sender<Snapshot>,
-    _cancel: &CancellationToken,
-) -> Result<super::Row, Failure> {
-    Err(Failure::Unusable("not written yet".into()))
+pub async fn run(plan: &Plan, progress: &watch::Sender<Snapshot>, cancel: &CancellationToken) -> Result<Row, Failure> {
+    let strategy = stock::find(&plan.strategy)
+        .ok_or_else(|| Failure::Unusable(format!("there is no strategy {}", plan.strategy)))?;
+    if plan.threads == 0 || plan.loops == 0 {
+        return Err(Failure::Unusable("threads and loops are 1 or more".into()));
+    }
+    let origin = Origin::parse(&plan.base)?;
+    let path = format!("/check/lock/{}?stock_id={}&hold_ms={}", strategy.slug, plan.stock_id, plan.hold_ms);
+    let request = origin.request(http::Method::POST, &path)?;
+    let stock = StockApi { origin: &origin, stock_id: plan.stock_id };
+
+    stock.reset(plan.count, plan.token.as_ref()).await?;
+    let before = stock.count(strategy.store).await?;
+    let load =
+        Load { origin: origin.clone(), request, threads: plan.threads, loops: plan.loops, meaning: answer::meaning };
+    progress.send_replace(Snapshot { planned: plan.planned(), ..Snapshot::default() });
+    let ended = load.send(cancel, |seen| follow(seen, plan.planned(), progress)).await?;
+    let after = stock.count(strategy.store).await?;
+
+    progress.send_replace(Snapshot::of(&ended.history, plan.planned(), ended.elapsed));
+    Ok(Row::new(plan, strategy, Shelf { before, after }, &ended))
+}
+
+impl Plan {
+    /// Requests that the run will send.
+    #[must_use]
+    pub fn planned(&self) -> u64 {
+        (self.threads as u64) * (self.loops as u64)
+    }
+}
+
+/// Sends snapshots for as long as it is let.
+async fn follow(seen: Arc<Seen>, planned: u64, progress: &watch::Sender<Snapshot>) {
+    let mut ticks = tokio::time::interval(SNAPSHOTS);
+    loop {
+        ticks.tick().await;
+        let snapshot = Snapshot::of(&seen.history(), planned, seen.elapsed());
+        progress.send_replace(snapshot);
+    }
+}
+
+impl Snapshot {
+    fn of(history: &History, planned: u64, elapsed: Duration) -> Self {
+        let counts = history.counts();
+        let ms = |quantile| history.latencies().value_at_quantile(quantile) as f64 / 1000.0;
+        let seconds = elapsed.as_secs_f64();
+        Self {
+            samples: counts.samples(),
+            planned,
+            sold: counts.sold,
+            sold_out: counts.sold_out,
+            errors: counts.refused,
+            unknown: counts.unknown,
+            elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+            throughput: if seconds > 0.0 { counts.samples() as f64 / seconds } else { 0.0 },
+            p50_ms: ms(0.5),
+            p99_ms: ms(0.99),
+            instances: history.instances().clone(),
+        }
+    }
 }

@@ -20,7 +20,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::MySql,
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::Redis],
-    title: Title { zh: "Redisson 的锁：续期、通知、可重入", en: "Redisson's lock: renewed, notified" },
+    title: Title { zh: "Redisson 的锁：自动续期，释放时通知", en: "Redisson's lock: renewed, notified" },
     breaks: Title { zh: "持有者停顿超过租约", en: "a holder that is paused beyond its lease" },
     source: include_str!("redis_lock.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),

@@ -2,5 +2,7 @@
 //! one remote lock wait.
 
 mod mutexes;
+mod queue;
 
 pub use mutexes::Mutexes;
+pub use queue::{Head, Queue, Turn, Waiter};

@@ -1,58 +1,49 @@
-//! Locks in ZooKeeper, with the node names that Curator has made common.
+//! Locks in ZooKeeper, with the node names that Curator has made common: a Java process and ours exclude each other.
+//!
+//! In reading order: [`ZkClient`] is one per process and keeps a session; `session.rs` is how; [`ZkLock`] is a
+//! contender's handle; `engine.rs` is the queue that it stands in, `node.rs` its node there, `places.rs` the
+//! queue before that, inside the process.
 
-use crate::{Guard, Lock, LockError};
-use std::time::Duration;
+mod client;
+mod engine;
+mod lock;
+mod node;
+mod places;
+mod session;
 
-/// How to reach ZooKeeper.
-#[derive(Debug, Clone)]
-pub struct ZkOptions {
-    /// `host:port[,host:port…]`.
-    pub connect: String,
-    /// Before every path, as `/oversell`; empty for none.
-    pub chroot: String,
-    /// The session time-out that is asked for.
-    pub session: Duration,
+pub use client::ZkClient;
+pub use lock::ZkLock;
+pub use session::ZkOptions;
+
+use crate::LockError;
+use zookeeper_client::Error;
+
+const SERVER: &str = "zookeeper";
+
+fn unavailable(reason: impl ToString) -> LockError {
+    LockError::Unavailable { server: SERVER, reason: reason.to_string() }
 }
 
-/// x
-#[derive(Debug, Clone)]
-pub struct ZkClient;
-
-impl ZkClient {
-    /// Starts to connect, in the background, and goes on as long as it takes.
-    #[must_use]
-    pub fn new(_options: ZkOptions) -> Self {
-        Self
-    }
-
-    /// The live session's client.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError::Unavailable`] where there is none.
-    pub fn session(&self) -> Result<zookeeper_client::Client, LockError> {
-        unimplemented!()
-    }
-
-    /// A lock
-    #[must_use]
-    pub fn lock(&self, _path: &str) -> ZkLock {
-        ZkLock
-    }
-
-    /// Releases what is held, ends the session
-    pub async fn close(&self) {}
+/// Whether the answer was lost with its connection: the request may have been carried out, and the session may
+/// live on. The client holds what is asked next until it is connected again, so repeating does not spin.
+fn unanswered(error: &Error) -> bool {
+    matches!(error, Error::ConnectionLoss | Error::SessionMoved | Error::Custom(_))
 }
 
-/// x
-#[derive(Debug)]
-pub struct ZkLock;
+/// Whether the session is over, and its nodes with it.
+fn over(error: &Error) -> bool {
+    matches!(error, Error::SessionExpired | Error::ClientClosed | Error::AuthFailed)
+}
 
-impl Lock for ZkLock {
-    fn name(&self) -> &str {
-        unimplemented!()
-    }
-    async fn acquire(&self, _wait: Duration) -> Result<Guard, LockError> {
-        unimplemented!()
+/// Repeats a request that does no harm when it is carried out twice, until it is answered or the session is over.
+async fn insist<T, F>(request: impl Fn() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    loop {
+        match request().await {
+            Err(error) if unanswered(&error) => tracing::debug!(%error, "asking zookeeper again"),
+            answered => return answered,
+        }
     }
 }

@@ -1,0 +1,45 @@
+# The commands of the project. `make` alone lists them.
+
+OVERSELL := target/release/oversell
+LAB_JSON := target/lab/lab.json
+MAVEN := mvn -f jmeter -q verify
+
+.PHONY: help demo lab test check bench jmeter install build
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.* ## /  make \1\t/p' $(MAKEFILE_LIST)
+
+demo: install build ## the course's comparison on real servers: table, verdicts, target/report.html
+	$(OVERSELL) compare --lab --report target/report.html --json target/report.json
+
+lab: install build ## servers, three instances and nginx, until Ctrl-C
+	$(OVERSELL) lab
+
+test: install ## every test, against real servers on free ports
+	cargo test --workspace --locked
+
+check: rust ## formatting, clippy, documentation, and dependencies where cargo-deny is installed
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked check; \
+	else echo 'cargo-deny is not installed: dependencies not audited'; fi
+
+bench: install build ## every strategy as a ratio to a ceiling of the same run
+	$(OVERSELL) bench --lab
+
+jmeter: ## JMeter's plans against a running lab; PLAN=check-lock.jmx runs one
+	@scripts/install jmeter
+	@test -e $(LAB_JSON) || { echo 'no lab is running: start one in another terminal with `make lab`' >&2; exit 2; }
+	$(MAVEN) $(if $(PLAN),-Dplan=$(PLAN)) \
+	    $$(sed -n 's|^ *"http": *"http://\(.*\):\([0-9]*\)".*|-Dhost=\1 -Dport=\2|p' $(LAB_JSON))
+
+build: rust
+	cargo build --release --locked
+
+install: rust
+	@scripts/install
+
+.PHONY: rust
+rust:
+	@command -v cargo >/dev/null || { echo 'Rust is not installed: see https://rustup.rs, or `docker compose up` needs none' >&2; exit 2; }

@@ -1,0 +1,231 @@
+//! The queue in which one process's contenders for one remote lock wait.
+//!
+//! The server then sees processes, not requests: a thousand waiters here are one contender there.
+//!
+//! 1. Who comes first is at the [`Head`]: it contends at the server, and stays at the head while it holds the lock.
+//! 2. Who comes later waits here, in order of arrival.
+//! 3. The head passes on when its value is dropped, wherever that happens: to the next who still waits. Or the lock
+//!    itself is handed to [`Head::next`], where the server can rename its owner in one step.
+//!
+//! What it survives: waiters that give up or are dropped, before and after their turn was given to them: a turn that
+//! nobody reads passes itself on. **What breaks it**: nothing; but it is fair only inside this process.
+//!
+//! Next to read: `redis/lock.rs`.
+
+use crate::{LockError, Owner};
+use parking_lot::Mutex;
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+use tokio::sync::oneshot;
+
+/// The waiting line for one lock. `T` is what a holder hands over to the next.
+#[derive(Debug)]
+pub struct Queue<T>(Mutex<Line<T>>);
+
+#[derive(Debug)]
+struct Line<T> {
+    /// Somebody is at the head.
+    occupied: bool,
+    waiting: VecDeque<Waiter<T>>,
+}
+
+/// One who waits, as the head sees it.
+#[derive(Debug)]
+pub struct Waiter<T> {
+    owner: Owner,
+    turn: oneshot::Sender<Turn<T>>,
+}
+
+/// What a waiter's turn brings.
+#[derive(Debug)]
+pub enum Turn<T> {
+    /// The head: contend at the server.
+    Contend(Head<T>),
+    /// The lock itself, handed over by the last holder.
+    Handed(T),
+    /// The server is not there: the head has found out for all who wait.
+    Failed(LockError),
+}
+
+/// The head of the line. Dropping it gives the head to the next who still waits.
+#[derive(Debug)]
+pub struct Head<T> {
+    queue: Arc<Queue<T>>,
+    /// Cleared where the head was sent to a waiter that had gone: who sent it goes on.
+    armed: bool,
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self(Mutex::new(Line { occupied: false, waiting: VecDeque::new() }))
+    }
+}
+
+impl<T> Queue<T> {
+    /// Waits for a turn, at most `wait`; `None` where none came.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: a place in the line is given up, and a turn that had come already passes on.
+    pub async fn join(self: &Arc<Self>, owner: Owner, wait: Duration) -> Option<Turn<T>> {
+        let turn = {
+            let mut line = self.0.lock();
+            if !line.occupied {
+                line.occupied = true;
+                return Some(Turn::Contend(Head::new(self)));
+            }
+            if wait.is_zero() {
+                return None;
+            }
+            let (turn, given) = oneshot::channel();
+            line.waiting.push_back(Waiter { owner, turn });
+            given
+        };
+        tokio::time::timeout(wait, turn).await.ok()?.ok()
+    }
+
+    /// The next who still waits, taken out of the line; where there is none the head becomes free at once.
+    fn next_or_free(&self) -> Option<Waiter<T>> {
+        let mut line = self.0.lock();
+        let next = line.pop();
+        line.occupied = next.is_some();
+        next
+    }
+}
+
+impl<T> Line<T> {
+    fn pop(&mut self) -> Option<Waiter<T>> {
+        loop {
+            let waiter = self.waiting.pop_front()?;
+            if !waiter.turn.is_closed() {
+                return Some(waiter);
+            }
+        }
+    }
+}
+
+impl<T> Head<T> {
+    fn new(queue: &Arc<Queue<T>>) -> Self {
+        Self { queue: Arc::clone(queue), armed: true }
+    }
+
+    /// Takes the next waiter out of the line, to hand it the lock. Whoever does must give it a turn.
+    #[must_use]
+    pub fn next(&self) -> Option<Waiter<T>> {
+        self.queue.0.lock().pop()
+    }
+
+    /// Tells all who wait that the server is not there, so that they need not find out one after the other.
+    pub fn fail(self, error: &LockError) {
+        while let Some(waiter) = self.next() {
+            drop(waiter.give(Turn::Failed(error.clone())));
+        }
+    }
+
+    /// Whether anybody waits behind the head.
+    #[must_use]
+    pub fn has_waiters(&self) -> bool {
+        self.queue.0.lock().waiting.iter().any(|w| !w.turn.is_closed())
+    }
+}
+
+impl<T> Drop for Head<T> {
+    fn drop(&mut self) {
+        // A turn that comes back holds a head, whose drop would recurse: it is disarmed, and this loop goes on.
+        while self.armed
+            && let Some(waiter) = self.queue.next_or_free()
+            && let Err(Turn::Contend(mut head)) = waiter.turn.send(Turn::Contend(Head::new(&self.queue)))
+        {
+            head.armed = false;
+        }
+    }
+}
+
+impl<T> Waiter<T> {
+    /// Who waits.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// Gives the turn; gives it back where the waiter has gone meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// The turn, unused.
+    pub fn give(self, turn: Turn<T>) -> Result<(), Turn<T>> {
+        self.turn.send(turn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Process;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn head<T>(turn: Option<Turn<T>>) -> Head<T> {
+        match turn {
+            Some(Turn::Contend(head)) => head,
+            _ => panic!("not at the head"),
+        }
+    }
+
+    #[tokio::test]
+    async fn the_head_passes_on_in_order_of_arrival() {
+        let (queue, process) = (Arc::new(Queue::<()>::default()), Process::new());
+        let first = head(queue.join(process.owner(), LONG).await);
+        let (second, third) = (queue.join(process.owner(), LONG), queue.join(process.owner(), LONG));
+        tokio::pin!(second, third);
+        assert!(futures::poll!(second.as_mut()).is_pending());
+        assert!(futures::poll!(third.as_mut()).is_pending());
+        drop(first);
+        assert!(futures::poll!(third.as_mut()).is_pending());
+        drop(head(second.await));
+        drop(head(third.await));
+        assert!(!queue.0.lock().occupied);
+    }
+
+    #[tokio::test]
+    async fn a_turn_that_nobody_reads_passes_itself_on() {
+        let (queue, process) = (Arc::new(Queue::<()>::default()), Process::new());
+        let first = head(queue.join(process.owner(), LONG).await);
+        let mut dropped = Box::pin(queue.join(process.owner(), LONG));
+        let mut last = Box::pin(queue.join(process.owner(), LONG));
+        assert!(futures::poll!(dropped.as_mut()).is_pending());
+        assert!(futures::poll!(last.as_mut()).is_pending());
+        drop(first);
+        drop(dropped);
+        drop(head(last.await));
+        assert!(!queue.0.lock().occupied);
+    }
+
+    #[tokio::test]
+    async fn a_failure_reaches_all_who_wait() {
+        let (queue, process) = (Arc::new(Queue::<()>::default()), Process::new());
+        let first = head(queue.join(process.owner(), LONG).await);
+        let mut waiters: Vec<_> = (0..3).map(|_| Box::pin(queue.join(process.owner(), LONG))).collect();
+        for waiter in &mut waiters {
+            assert!(futures::poll!(waiter.as_mut()).is_pending());
+        }
+        first.fail(&LockError::Unavailable { server: "redis", reason: "gone".into() });
+        for waiter in waiters {
+            assert!(matches!(waiter.await, Some(Turn::Failed(LockError::Unavailable { .. }))));
+        }
+        assert!(!queue.0.lock().occupied);
+    }
+
+    #[tokio::test]
+    async fn a_thousand_waiters_that_gave_up_leave_the_head_free() {
+        let (queue, process) = (Arc::new(Queue::<()>::default()), Process::new());
+        let first = head(queue.join(process.owner(), LONG).await);
+        let mut gone: Vec<_> = (0..1000).map(|_| Box::pin(queue.join(process.owner(), LONG))).collect();
+        for waiter in &mut gone {
+            assert!(futures::poll!(waiter.as_mut()).is_pending());
+        }
+        drop(gone);
+        drop(first);
+        assert!(!queue.0.lock().occupied);
+        assert!(queue.join(process.owner(), Duration::ZERO).await.is_some());
+    }
+}

@@ -1,0 +1,172 @@
+//! This process's handle on its ZooKeeper session.
+
+use super::{
+    ZkLock,
+    places::{Place, Places},
+    session::{self, Link, ZkOptions},
+    unavailable,
+};
+use crate::LockError;
+use std::{fmt, sync::Arc, time::Duration};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until, timeout},
+};
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
+use zookeeper_client::{Client, SessionId};
+
+/// A lost connection may come back within this before what waits for it is told [`LockError::Unavailable`].
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How long [`ZkClient::close`] waits for what is held to be released.
+const LAST_RELEASES: Duration = Duration::from_secs(3);
+
+/// One process's session. Cloning it is cheap; the session is closed with the last clone and the last guard.
+///
+/// It connects in the background and goes on as long as it takes, survives a restart of the server that the session
+/// survives, and begins a new session where it does not.
+#[derive(Clone)]
+pub struct ZkClient(Arc<Inner>);
+
+struct Inner {
+    link: watch::Receiver<Link>,
+    places: Places,
+    tasks: TaskTracker,
+    supervisor: TaskTracker,
+    closing: CancellationToken,
+    end: CancellationToken,
+    _end_with_the_last_clone: DropGuard,
+}
+
+impl ZkClient {
+    /// Starts to connect, in the background, and goes on as long as it takes.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    #[must_use]
+    pub fn new(options: ZkOptions) -> Self {
+        let (sender, link) = watch::channel(Link::new());
+        let end = CancellationToken::new();
+        let supervisor = TaskTracker::new();
+        supervisor.spawn(session::supervise(options, sender, end.clone()));
+        Self(Arc::new(Inner {
+            link,
+            places: Places::default(),
+            tasks: TaskTracker::new(),
+            supervisor,
+            closing: CancellationToken::new(),
+            _end_with_the_last_clone: end.clone().drop_guard(),
+            end,
+        }))
+    }
+
+    /// The live session's client, for other requests than locks. Its paths are below the chroot.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`] while there is no connection.
+    pub fn session(&self) -> Result<Client, LockError> {
+        if self.0.closing.is_cancelled() {
+            return Err(closed());
+        }
+        match &*self.0.link.borrow() {
+            Link::Up(client) => Ok(client.clone()),
+            Link::Cut { reason, .. } => Err(unavailable(reason)),
+            Link::Ended => Err(closed()),
+        }
+    }
+
+    /// A contender for the lock at `path`, as `/curator/lock`. Its parents are made where they are missing.
+    #[must_use]
+    pub fn lock(&self, path: &str) -> ZkLock {
+        ZkLock::new(self.clone(), path)
+    }
+
+    /// Waits for what is held to be released (3 s at most) and ends the session: nothing of it is left on the
+    /// server, and holders that are still there are told that their lock is lost. Locks are no longer given from
+    /// when it is called.
+    pub async fn close(&self) {
+        self.0.closing.cancel();
+        self.0.tasks.close();
+        if timeout(LAST_RELEASES, self.0.tasks.wait()).await.is_err() {
+            tracing::warn!(held = self.0.tasks.len(), "closing the zookeeper session under its holders");
+        }
+        self.0.end.cancel();
+        self.0.supervisor.close();
+        self.0.supervisor.wait().await;
+    }
+
+    /// The live session's client, waiting for a connection that was just lost.
+    pub(super) async fn connected(&self, deadline: Instant) -> Result<Client, LockError> {
+        let mut link = self.0.link.clone();
+        // The session knows that it is over a moment before its supervisor does.
+        let usable = |link: &Link| matches!(link, Link::Up(client) if !client.state().is_terminated());
+        tokio::select! {
+            biased;
+            error = self.given_up() => Err(error),
+            _ = link.wait_for(usable) => self.session(),
+            () = sleep_until(deadline) => Err(self.session().err().unwrap_or_else(closed)),
+        }
+    }
+
+    /// Completes once there has been no connection for [`GRACE`], or the client is closed: waiting is then in vain.
+    pub(super) async fn given_up(&self) -> LockError {
+        let mut link = self.0.link.clone();
+        loop {
+            let grace = match &*link.borrow_and_update() {
+                Link::Up(_) => None,
+                Link::Cut { since, reason, .. } => Some((*since + GRACE, reason.clone())),
+                Link::Ended => return closed(),
+            };
+            let expired = async {
+                match grace {
+                    Some((end, reason)) => {
+                        sleep_until(end).await;
+                        unavailable(reason)
+                    }
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = self.0.closing.cancelled() => return closed(),
+                changed = link.changed() => if changed.is_err() { return closed() },
+                error = expired => return error,
+            }
+        }
+    }
+
+    /// Completes when this session is over or in doubt.
+    pub(super) async fn in_doubt(&self, id: SessionId) {
+        self.0.link.clone().wait_for(|link| !link.lives(id)).await.ok();
+    }
+
+    /// Completes when the client has been closed.
+    pub(super) async fn ended(&self) {
+        self.0.end.cancelled().await;
+    }
+
+    /// Leave to stand in ZooKeeper's queue for `path`.
+    pub(super) async fn place(&self, path: &str) -> Place {
+        self.0.places.take(path).await
+    }
+
+    /// The tasks that [`close`](Self::close) waits for.
+    pub(super) fn tasks(&self) -> &TaskTracker {
+        &self.0.tasks
+    }
+}
+
+fn closed() -> LockError {
+    unavailable("the client was closed")
+}
+
+impl fmt::Debug for ZkClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ZkClient").field(&*self.0.link.borrow()).finish()
+    }
+}

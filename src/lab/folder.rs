@@ -1,0 +1,158 @@
+//! The lab's folder: everything that it writes is in here.
+//!
+//! A named folder (`target/lab`) is emptied at the next start, so that each lab begins with fresh data and the logs of
+//! the last one can be read until then. An unnamed one is removed when the lab ends.
+
+use crate::{addresses::Addresses, failure::Failure};
+use std::{
+    fs::{self, File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+/// In every folder that a lab made, and locked while it runs: nothing else is ever emptied or removed.
+const MARK: &str = ".oversell-lab";
+const LAB_JSON: &str = "lab.json";
+/// Unnamed folders are `target/lab-PID-N`.
+const UNNAMED: &str = "lab-";
+
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    stays: bool,
+    _lock: File,
+}
+
+impl Folder {
+    /// The named folder, emptied, or a new one under the build's `target` folder.
+    pub(super) fn open(named: Option<&Path>) -> Result<Self, Failure> {
+        match named {
+            Some(path) => Self::named(path),
+            None => Self::unnamed(&target()),
+        }
+    }
+
+    fn named(path: &Path) -> Result<Self, Failure> {
+        let path = std::path::absolute(path).map_err(|e| unusable(path, &e))?;
+        fs::create_dir_all(&path).map_err(|e| unusable(&path, &e))?;
+        let marked = path.join(MARK).exists();
+        let mut entries = fs::read_dir(&path).map_err(|e| unusable(&path, &e))?;
+        if !marked && entries.next().is_some() {
+            return Err(Failure::Unusable(format!(
+                "{} was not made by a lab and is not empty: choose another folder with --dir",
+                path.display()
+            )));
+        }
+        let lock = lock(&path)?;
+        empty(&path).map_err(|e| unusable(&path, &e))?;
+        Ok(Self { path, stays: true, _lock: lock })
+    }
+
+    fn unnamed(target: &Path) -> Result<Self, Failure> {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        sweep(target);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = target.join(format!("{UNNAMED}{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).map_err(|e| unusable(&path, &e))?;
+        let lock = lock(&path)?;
+        empty(&path).map_err(|e| unusable(&path, &e))?;
+        Ok(Self { path, stays: false, _lock: lock })
+    }
+
+    /// Whether it is still there after the lab.
+    pub(super) fn stays(&self) -> bool {
+        self.stays
+    }
+
+    /// A folder in it, made by whoever fills it.
+    pub(super) fn of(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Writes `lab.json`: whoever sees it sees all of it.
+    pub(super) fn publish(&self, addresses: &Addresses) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(addresses).map_err(|e| unusable(&self.path, &e))?;
+        write_whole(&self.path.join(LAB_JSON), &text).map_err(|e| unusable(&self.path, &e))
+    }
+
+    /// Removes `lab.json`: nobody can rely on the lab any more.
+    pub(super) fn unpublish(&self) {
+        if let Err(error) = fs::remove_file(self.path.join(LAB_JSON)) {
+            tracing::debug!(%error, "{LAB_JSON} was not there");
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        self.unpublish();
+        if !self.stays
+            && let Err(error) = fs::remove_dir_all(&self.path)
+        {
+            tracing::warn!(%error, "{} cannot be removed", self.path.display());
+        }
+    }
+}
+
+/// Writes a file beside its place and moves it there.
+pub(super) fn write_whole(file: &Path, text: &str) -> io::Result<()> {
+    let beside = file.with_extension("new");
+    fs::write(&beside, text)?;
+    fs::rename(&beside, file)
+}
+
+/// Cargo's `target` folder: the one that this program was built in, or one in the current folder.
+fn target() -> PathBuf {
+    let built_in = std::env::current_exe()
+        .ok()
+        .and_then(|exe| exe.ancestors().find(|folder| folder.ends_with("target")).map(Path::to_owned));
+    let here = || std::path::absolute("target").unwrap_or_else(|_| PathBuf::from("target"));
+    std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from).or(built_in).unwrap_or_else(here)
+}
+
+fn lock(path: &Path) -> Result<File, Failure> {
+    let mark = path.join(MARK);
+    let file = File::options().create(true).append(true).open(&mark).map_err(|e| unusable(&mark, &e))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Failure::Unusable(format!(
+            "a lab is already running in {}: stop it, or choose another folder with --dir",
+            path.display()
+        ))),
+        Err(TryLockError::Error(e)) => Err(unusable(&mark, &e)),
+    }
+}
+
+fn empty(path: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else if entry.file_name() != MARK {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes what labs that were killed left behind: unnamed folders whose process is gone and that nobody holds.
+fn sweep(target: &Path) {
+    for entry in fs::read_dir(target).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|n| n.strip_prefix(UNNAMED)?.split_once('-')?.0.parse::<u32>().ok());
+        let orphan = pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists());
+        if !orphan || !entry.path().join(MARK).exists() {
+            continue;
+        }
+        if let Ok(_held) = lock(&entry.path())
+            && let Err(error) = fs::remove_dir_all(entry.path())
+        {
+            tracing::debug!(%error, "{} cannot be removed", entry.path().display());
+        }
+    }
+}
+
+fn unusable(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::Unusable(format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,91 @@
+//! An instance of the service: `oversell serve`, told by its environment where the servers are.
+
+use super::{health, programs::Needed, server::Server};
+use crate::{addresses::Addresses, failure::Failure};
+use futures::{FutureExt, future::BoxFuture};
+use http::StatusCode;
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// An instance is called by its port, as the course does.
+pub(super) fn name(port: u16) -> String {
+    port.to_string()
+}
+
+/// The environment of every instance; `more` comes last and wins.
+pub(super) fn environment(at: &Addresses, nginx: bool, more: &[(String, String)]) -> Vec<(String, String)> {
+    let all = |urls: Vec<&str>| urls.join(",");
+    let ours = [
+        ("OVERSELL__MYSQL__URL", at.mysql.url.clone()),
+        ("OVERSELL__REDIS__URL", at.redis.first().map(|node| node.url.clone()).unwrap_or_default()),
+        ("OVERSELL__REDIS__NODES", all(at.redis.iter().map(|node| node.url.as_str()).collect())),
+        ("OVERSELL__ZOOKEEPER__CONNECT", at.zookeeper.connect.clone()),
+        ("OVERSELL__CLUSTER__HTTP", if nginx { at.nginx.url.clone() } else { String::new() }),
+        ("OVERSELL__CLUSTER__INSTANCES", all(at.instances.iter().map(|i| i.url.as_str()).collect())),
+    ];
+    ours.into_iter().map(|(key, value)| (key.to_owned(), value)).chain(more.iter().cloned()).collect()
+}
+
+#[derive(Debug)]
+pub(super) struct Instance {
+    name: String,
+    port: u16,
+    folder: PathBuf,
+    program: PathBuf,
+    env: Vec<(String, String)>,
+}
+
+impl Instance {
+    pub(super) fn new(port: u16, folder: PathBuf, program: PathBuf, env: Vec<(String, String)>) -> Self {
+        Self { name: name(port), port, folder, program, env }
+    }
+}
+
+impl Server for Instance {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn title(&self) -> String {
+        format!("instance {}", self.name)
+    }
+
+    fn needs(&self) -> &'static [Needed] {
+        &[]
+    }
+
+    fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// It keeps nothing but its log, which is beside its folder.
+    fn prepare(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        async { Ok(()) }.boxed()
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(["serve", "--port", &self.name])
+            .env("OVERSELL__SERVER__HOST", "127.0.0.1")
+            .env("OVERSELL__SERVER__NAME", &self.name)
+            .envs(self.env.iter().map(|(key, value)| (key, value)));
+        command
+    }
+
+    fn check(&self, _pid: u32, complete: bool) -> BoxFuture<'_, Result<(), String>> {
+        async move {
+            let path = if complete { "/health/ready" } else { "/health/live" };
+            let (status, headers) = health::get(self.port, path).await?;
+            match health::instance_of(&headers) {
+                Some(name) if name != self.name => Err(format!("instance {name} answers")),
+                Some(_) if status == StatusCode::OK => Ok(()),
+                Some(_) => Err(format!("{path} says {status}")),
+                None => Err("another server answers".to_owned()),
+            }
+        }
+        .boxed()
+    }
+}

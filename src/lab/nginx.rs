@@ -1,0 +1,145 @@
+//! nginx, with the same two files that the containers use.
+
+use super::{
+    health, instance,
+    programs::{self, Needed},
+    server::Server,
+};
+use crate::failure::Failure;
+use futures::{FutureExt, future::BoxFuture};
+use http::StatusCode;
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+pub(super) const NAME: &str = "nginx";
+
+const MAIN: &str = include_str!("../../nginx/nginx.conf");
+const TEMPLATE: &str = include_str!("../../nginx/templates/oversell.conf.template");
+
+#[derive(Debug)]
+pub(super) struct Nginx {
+    folder: PathBuf,
+    port: u16,
+    behind: Vec<u16>,
+}
+
+impl Nginx {
+    pub(super) fn new(folder: PathBuf, port: u16, behind: Vec<u16>) -> Self {
+        Self { folder, port, behind }
+    }
+
+    fn write_settings(&self) -> std::io::Result<()> {
+        let conf = self.folder.join("conf.d");
+        std::fs::create_dir_all(&conf)?;
+        std::fs::write(self.folder.join("nginx.conf"), MAIN)?;
+        std::fs::write(conf.join("oversell.conf"), render(self.port, &self.behind, &static_root()))
+    }
+}
+
+impl Server for Nginx {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn needs(&self) -> &'static [Needed] {
+        &[("nginx", "nginx-light")]
+    }
+
+    fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn prepare(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        async { self.write_settings().map_err(|e| Failure::Unusable(format!("{NAME}: {e}"))) }.boxed()
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(programs::path("nginx"));
+        // Root's nginx would run its workers as another user, who need not be let into our folder.
+        let user = if nix::unistd::geteuid().is_root() { "user root; " } else { "" };
+        command
+            .args(["-e", "stderr", "-p"])
+            .arg(&self.folder)
+            .arg("-c")
+            .arg(self.folder.join("nginx.conf"))
+            .arg("-g")
+            .arg(format!("{user}daemon off;"));
+        command
+    }
+
+    /// SIGKILL would take the master only and leave its workers; at SIGTERM it takes them along.
+    fn orphaned(&self) -> &'static str {
+        "TERM"
+    }
+
+    fn check(&self, _pid: u32, _complete: bool) -> BoxFuture<'_, Result<(), String>> {
+        async {
+            let (status, headers) = health::get(self.port, "/health/live").await?;
+            match health::instance_of(&headers) {
+                Some(name) if !self.behind.iter().any(|port| instance::name(*port) == name) => {
+                    Err(format!("{name} answers, which is none of ours"))
+                }
+                Some(_) if status == StatusCode::OK => Ok(()),
+                Some(_) => Err(format!("/health/live says {status}")),
+                None => Err("another server answers".to_owned()),
+            }
+        }
+        .boxed()
+    }
+}
+
+/// Fills in the template's variables, as `envsubst` does for the container.
+fn render(port: u16, behind: &[u16], static_root: &Path) -> String {
+    let server = |port: &u16| format!("server 127.0.0.1:{port} max_fails=1 fail_timeout=2s");
+    let servers = |backup: &str| {
+        let lines = behind.iter().enumerate().map(|(n, port)| match n {
+            0 => format!("{};", server(port)),
+            _ => format!("{}{backup};", server(port)),
+        });
+        lines.collect::<Vec<_>>().join("\n    ")
+    };
+    TEMPLATE
+        .replace("${HTTP_LISTEN}", &format!("127.0.0.1:{port}"))
+        .replace("${UPSTREAM_SERVERS}", &servers(""))
+        .replace("${RUNNER_SERVERS}", &servers(" backup"))
+        .replace("${STATIC_ROOT}", &static_root.display().to_string())
+}
+
+/// The page's files: those of the source folder, or of the current one where the program was moved away from it.
+fn static_root() -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("static");
+    if source.is_dir() {
+        return source;
+    }
+    std::path::absolute("static").unwrap_or(source)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variable_of_the_template_is_filled_in() {
+        let text = render(8080, &[8000, 8100], Path::new("/page"));
+        let left =
+            text.match_indices("${").find(|(at, _)| text[at + 2..].starts_with(|c: char| c.is_ascii_uppercase()));
+        assert_eq!(left, None);
+        assert!(text.contains("127.0.0.1:8080"));
+        assert!(text.contains("/page"));
+    }
+
+    #[test]
+    fn all_instances_share_the_requests_and_runs_stay_with_the_first_that_lives() {
+        let text = render(8080, &[8000, 8100], Path::new("/page"));
+        for port in [8000, 8100] {
+            assert!(
+                text.contains(&format!("server 127.0.0.1:{port} max_fails=1 fail_timeout=2s;")),
+                "{port} is a peer"
+            );
+        }
+        assert!(text.contains("server 127.0.0.1:8100 max_fails=1 fail_timeout=2s backup;"));
+        assert!(!text.contains("server 127.0.0.1:8000 max_fails=1 fail_timeout=2s backup;"));
+    }
+}

@@ -1,0 +1,186 @@
+//! What a lab is to have, and how that becomes folders, ports, addresses and members.
+
+use super::{
+    folder::Folder,
+    instance::{self, Instance},
+    mysql::{self, MySql},
+    nginx::{self, Nginx},
+    ports::Port,
+    programs::{self, SETPRIV},
+    redis::{self, Redis},
+    server::{Member, Tier},
+    zookeeper::{self, ZooKeeper},
+};
+use crate::{
+    addresses::{self, Addresses},
+    failure::Failure,
+};
+use std::{collections::HashSet, path::PathBuf};
+
+/// A part of a lab that can be left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The database.
+    MySql,
+    /// All Redis nodes.
+    Redis,
+    /// The ZooKeeper server.
+    ZooKeeper,
+    /// All instances.
+    Instances,
+    /// The load balancer.
+    Nginx,
+}
+
+/// What a lab is to have. By default everything, on free ports, in a folder that is removed at the end:
+///
+/// ```no_run
+/// use oversell::lab::{Lab, Options, Part};
+/// # async fn example() -> Result<(), oversell::failure::Failure> {
+/// let one_instance = Options { instance_ports: vec![0], redis_ports: vec![0], ..Options::default() };
+/// let only_servers = Options { without: vec![Part::Instances, Part::Nginx], ..Options::default() };
+/// let lab = Lab::start(only_servers).await?;
+/// println!("{}", lab.addresses().mysql.url);
+/// lab.stop().await;
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// nginx' port. This and every other port: 0 is a free one.
+    pub http_port: u16,
+    /// The instances' ports, one for each instance.
+    pub instance_ports: Vec<u16>,
+    /// MySQL's port.
+    pub mysql_port: u16,
+    /// The Redis nodes' ports; the first node is the main one.
+    pub redis_ports: Vec<u16>,
+    /// ZooKeeper's port.
+    pub zookeeper_port: u16,
+    /// What is not started with the lab. It has its address and can be started later, by `Lab::restart`.
+    pub without: Vec<Part>,
+    /// The folder for everything that the lab writes: emptied at the start, left at the end. None: one of its own
+    /// under `target/`, removed at the end.
+    pub dir: Option<PathBuf>,
+    /// The `oversell` program for the instances. None: the one that runs. A test names its `CARGO_BIN_EXE_oversell`.
+    pub program: Option<PathBuf>,
+    /// More environment for the instances, as `("OVERSELL__LOCK__LEASE_MS", "2000")`.
+    pub env: Vec<(String, String)>,
+    /// Show a progress bar, if stderr is a terminal.
+    pub progress: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            http_port: 0,
+            instance_ports: vec![0; 3],
+            mysql_port: 0,
+            redis_ports: vec![0; 5],
+            zookeeper_port: 0,
+            without: Vec::new(),
+            dir: None,
+            program: None,
+            env: Vec::new(),
+            progress: false,
+        }
+    }
+}
+
+/// A lab before its start.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) members: Vec<Member>,
+    pub(super) addresses: Addresses,
+    pub(super) folder: Folder,
+    pub(super) ports: Vec<Port>,
+}
+
+impl Options {
+    /// Claims ports and folder, and finds the programs.
+    pub(super) fn plan(&self) -> Result<Plan, Failure> {
+        self.check()?;
+        let http = Port::claim(self.http_port, nginx::NAME, "--http-port")?;
+        let instances = claim_all(&self.instance_ports, |n| format!("instance {}", n + 1), "--instances")?;
+        let mysql = Port::claim(self.mysql_port, mysql::NAME, "--mysql-port")?;
+        let redis = claim_all(&self.redis_ports, redis::name, "--redis-ports")?;
+        let zookeeper = Port::claim(self.zookeeper_port, zookeeper::NAME, "--zookeeper-port")?;
+
+        let addresses = self.addresses(&http, &instances, &mysql, &redis, &zookeeper);
+        let folder = Folder::open(self.dir.as_deref())?;
+        let program = match &self.program {
+            Some(program) => program.clone(),
+            None => std::env::current_exe().map_err(|e| Failure::Unusable(format!("oversell's own program: {e}")))?,
+        };
+
+        let has = |part| !self.without.contains(&part);
+        let mut members = vec![
+            Member::new(MySql::new(folder.of(mysql::NAME), mysql.number()), Tier::Server, has(Part::MySql)),
+            Member::new(
+                ZooKeeper::new(folder.of(zookeeper::NAME), zookeeper.number()),
+                Tier::Server,
+                has(Part::ZooKeeper),
+            ),
+        ];
+        for (n, port) in redis.iter().enumerate() {
+            let node = Redis::new(redis::name(n), folder.of(&redis::name(n)), port.number());
+            members.push(Member::new(node, Tier::Server, has(Part::Redis)));
+        }
+        let env = instance::environment(&addresses, has(Part::Nginx), &self.env);
+        for port in &instances {
+            let folder = folder.of(&format!("instance-{}", port.number()));
+            let instance = Instance::new(port.number(), folder, program.clone(), env.clone());
+            members.push(Member::new(instance, Tier::Instance, has(Part::Instances)));
+        }
+        // nginx cannot be without anyone behind it.
+        if !instances.is_empty() {
+            let behind = instances.iter().map(Port::number).collect();
+            let nginx = Nginx::new(folder.of(nginx::NAME), http.number(), behind);
+            members.push(Member::new(nginx, Tier::Gate, has(Part::Nginx) && has(Part::Instances)));
+        }
+        let needed = members.iter().filter(|m| m.wanted).flat_map(|m| m.server.needs()).copied();
+        programs::check(needed.chain([SETPRIV]))?;
+
+        let ports = [http, mysql, zookeeper].into_iter().chain(instances).chain(redis).collect();
+        Ok(Plan { members, addresses, folder, ports })
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        if self.redis_ports.is_empty() {
+            return Err(Failure::Unusable("a lab needs at least one Redis node: --redis-ports".to_owned()));
+        }
+        let mut seen = HashSet::new();
+        let ports = [self.http_port, self.mysql_port, self.zookeeper_port].into_iter();
+        let mut ports = ports.chain(self.instance_ports.iter().copied()).chain(self.redis_ports.iter().copied());
+        match ports.find(|port| *port != 0 && !seen.insert(*port)) {
+            Some(twice) => {
+                Err(Failure::Unusable(format!("port {twice} is asked for twice: each server needs its own")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn addresses(&self, http: &Port, instances: &[Port], mysql: &Port, redis: &[Port], zookeeper: &Port) -> Addresses {
+        let url = |port: &Port| format!("http://127.0.0.1:{}", port.number());
+        let process = |url: String| addresses::Process { url, pid: 0 };
+        let nginx = url(http);
+        let entry = match instances.first() {
+            Some(instance) if self.without.contains(&Part::Nginx) => url(instance),
+            _ => nginx.clone(),
+        };
+        Addresses {
+            http: entry,
+            instances: instances
+                .iter()
+                .map(|port| addresses::Instance { name: instance::name(port.number()), url: url(port), pid: 0 })
+                .collect(),
+            mysql: process(format!("mysql://root@127.0.0.1:{}/test", mysql.number())),
+            redis: redis.iter().map(|port| process(format!("redis://127.0.0.1:{}", port.number()))).collect(),
+            zookeeper: addresses::ZooKeeper { connect: format!("127.0.0.1:{}", zookeeper.number()), pid: 0 },
+            nginx: process(nginx),
+        }
+    }
+}
+
+fn claim_all(ports: &[u16], name: impl Fn(usize) -> String, option: &str) -> Result<Vec<Port>, Failure> {
+    ports.iter().enumerate().map(|(n, port)| Port::claim(*port, &name(n), option)).collect()
+}

@@ -1,0 +1,98 @@
+//! Ports that nobody else gets.
+//!
+//! A free port found by binding port 0 lies among those that the system hands to outgoing connections: by the time the
+//! server binds it, or binds it again after a crash in the middle of a load test, it may be gone. So ports are taken
+//! from below that range, and claimed: for each there is an abstract Unix socket, a name that the kernel gives to one
+//! process at a time, among all labs of the machine, and takes back when the process dies.
+
+use crate::failure::Failure;
+use std::{
+    io,
+    net::{Ipv4Addr, TcpListener},
+    ops::Range,
+    os::{
+        linux::net::SocketAddrExt,
+        unix::net::{SocketAddr, UnixListener},
+    },
+};
+
+/// Below Linux' usual `ip_local_port_range`, which begins at 32768.
+const FREE: Range<u16> = 20_000..32_000;
+
+/// A port of this lab, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Port {
+    number: u16,
+    _claim: UnixListener,
+}
+
+impl Port {
+    /// Claims a port for `server`; 0 is any free one. `option` chooses another.
+    pub(super) fn claim(number: u16, server: &str, option: &str) -> Result<Self, Failure> {
+        if number == 0 {
+            return Self::free();
+        }
+        Self::take(number).map_err(|e| {
+            Failure::Unusable(match e.kind() {
+                io::ErrorKind::AddrInUse => format!(
+                    "port {number} for {server} is occupied: stop what listens there, or choose another port with {option}"
+                ),
+                _ => format!("port {number} for {server} cannot be used ({e}): choose another port with {option}"),
+            })
+        })
+    }
+
+    fn free() -> Result<Self, Failure> {
+        let first = fastrand::u16(FREE);
+        (first..FREE.end)
+            .chain(FREE.start..first)
+            .find_map(|number| Self::take(number).ok())
+            .ok_or_else(|| Failure::Unusable(format!("no port from {} to {} is free", FREE.start, FREE.end)))
+    }
+
+    fn take(number: u16) -> io::Result<Self> {
+        let name = SocketAddr::from_abstract_name(format!("oversell-lab-port-{number}"))?;
+        let claim = UnixListener::bind_addr(&name)?;
+        TcpListener::bind((Ipv4Addr::LOCALHOST, number))?;
+        Ok(Self { number, _claim: claim })
+    }
+
+    pub(super) fn number(&self) -> u16 {
+        self.number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn no_port_is_handed_out_twice_while_it_is_held() {
+        let ports: Vec<Port> = (0..200).map(|_| Port::claim(0, "any", "--any").unwrap()).collect();
+        let numbers: HashSet<u16> = ports.iter().map(Port::number).collect();
+        assert_eq!(numbers.len(), ports.len());
+    }
+
+    #[test]
+    fn a_claimed_port_is_refused_although_nobody_listens_yet() {
+        let port = Port::claim(0, "any", "--any").unwrap();
+        assert!(Port::claim(port.number(), "any", "--any").is_err());
+        let number = port.number();
+        drop(port);
+        assert!(Port::claim(number, "any", "--any").is_ok(), "given back when dropped");
+    }
+
+    #[test]
+    fn an_occupied_port_is_named_with_its_server_and_the_option() {
+        let stranger = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let number = stranger.local_addr().unwrap().port();
+        let error = Port::claim(number, "mysql", "--mysql-port").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!(
+                "port {number} for mysql is occupied: stop what listens there, or choose another port with --mysql-port"
+            )
+        );
+    }
+}

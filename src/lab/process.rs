@@ -1,0 +1,229 @@
+//! A process of the lab: it and its children end when the lab does, even if the lab is killed with -9.
+//!
+//! Three things see to it, and none needs unsafe code:
+//! - It leads a process group of its own, so a signal reaches its children's children as well, and the terminal's
+//!   Ctrl-C reaches none of them: the lab stops them in order.
+//! - It is started through `setpriv --pdeathsig`, so the kernel ends it when its parent dies. The parent, for the
+//!   kernel, is the *thread* that forked, and a worker thread of an async runtime may end at any time: therefore each
+//!   process has a thread of its own that starts it, waits for it, and so lives just as long.
+//! - That thread sees the end before it collects it (`WNOWAIT`). Until it is collected its number cannot be given to
+//!   another process or group, so what is left of the group can be killed without hitting a stranger.
+
+use crate::failure::Failure;
+use nix::{
+    errno::Errno,
+    sys::{
+        signal::{Signal, kill, killpg},
+        wait::{Id, WaitPidFlag, waitid},
+    },
+    unistd::Pid,
+};
+use std::{
+    fmt,
+    fs::OpenOptions,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc,
+    thread::JoinHandle,
+    time::Duration,
+};
+use tokio::sync::watch;
+
+/// How much of a log an error shows.
+const TAIL_LINES: usize = 12;
+/// How long the rest of a group may take to vanish after SIGKILL.
+const VANISH: Duration = Duration::from_secs(2);
+const VANISH_STEP: Duration = Duration::from_millis(5);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum State {
+    Running,
+    /// It has ended; its number is about to be free for others.
+    Ended,
+    /// Neither it nor any child is left; how it ended.
+    Gone(End),
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct End(Option<ExitStatus>);
+
+impl End {
+    pub(super) fn well(self) -> bool {
+        self.0.is_some_and(|status| status.success())
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(status) => status.fmt(f),
+            None => f.write_str("nobody knows how"),
+        }
+    }
+}
+
+/// A process that was started, and is killed when this is dropped.
+#[derive(Debug)]
+pub(super) struct Process {
+    pid: Pid,
+    log: PathBuf,
+    state: watch::Receiver<State>,
+    keeper: Option<JoinHandle<()>>,
+}
+
+impl Process {
+    /// Starts `command`, its output appended to `log`; `orphaned` is the signal it gets if the lab dies. It blocks for
+    /// the millisecond that a fork takes, so that no caller can be cancelled between the start and the `Process`.
+    pub(super) fn spawn(name: &str, command: &Command, orphaned: &str, log: &Path) -> Result<Self, Failure> {
+        let failed = |e: std::io::Error| Failure::Unusable(format!("{name} cannot be started: {e}"));
+        let output = OpenOptions::new().create(true).append(true).open(log).map_err(failed)?;
+        let mut command = guarded(command, orphaned);
+        command.process_group(0).stdin(Stdio::null());
+        command.stdout(output.try_clone().map_err(failed)?).stderr(output);
+        let (started, starting) = mpsc::channel();
+        let (sender, state) = watch::channel(State::Running);
+        let keeper = std::thread::Builder::new()
+            .name(format!("lab {name}"))
+            .spawn(move || {
+                let started = |start| started.send(start).is_ok();
+                match command.spawn() {
+                    Ok(child) => {
+                        let pid = pid_of(&child);
+                        started(Ok(pid));
+                        keep(child, pid, &sender);
+                    }
+                    Err(e) => {
+                        started(Err(e));
+                    }
+                }
+            })
+            .map_err(failed)?;
+        match starting.recv() {
+            Ok(Ok(pid)) => Ok(Self { pid, log: log.to_owned(), state, keeper: Some(keeper) }),
+            Ok(Err(e)) => Err(failed(e)),
+            Err(_) => Err(Failure::Unusable(format!("{name} cannot be started"))),
+        }
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.pid.as_raw().unsigned_abs()
+    }
+
+    pub(super) fn runs(&self) -> bool {
+        *self.state.borrow() == State::Running
+    }
+
+    /// Signals it and its children, if it still runs.
+    pub(super) fn signal_all(&self, signal: Signal) {
+        // The borrow is a lock: while it is held the keeper cannot get to collecting the process, so the number is ours.
+        let state = self.state.borrow();
+        if *state == State::Running {
+            signal_group(self.pid, signal);
+        }
+    }
+
+    fn signal_leader(&self, signal: Signal) {
+        let state = self.state.borrow();
+        if *state == State::Running {
+            ignore_gone(kill(self.pid, signal));
+        }
+    }
+
+    /// Waits until neither it nor a child is left; says how it ended.
+    pub(super) async fn gone(&self) -> End {
+        self.watch().await
+    }
+
+    /// The same, for one that does not want to hold on to the process.
+    pub(super) fn watch(&self) -> impl Future<Output = End> + Send + use<> {
+        let mut state = self.state.clone();
+        async move {
+            match state.wait_for(|s| matches!(s, State::Gone(_))).await.as_deref() {
+                Ok(State::Gone(end)) => *end,
+                _ => End(None),
+            }
+        }
+    }
+
+    /// Asks it to end (SIGTERM), waits for `patience`, then kills it; a paused one is woken for it.
+    pub(super) async fn stop(&self, patience: Duration) {
+        if !patience.is_zero() {
+            self.signal_leader(Signal::SIGTERM);
+            self.signal_all(Signal::SIGCONT);
+            if tokio::time::timeout(patience, self.gone()).await.is_ok() {
+                return;
+            }
+        }
+        self.signal_all(Signal::SIGKILL);
+        self.gone().await;
+    }
+
+    /// The last lines of what it wrote.
+    pub(super) fn tail(&self) -> String {
+        let text = std::fs::read(&self.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().collect();
+        let last = &lines[lines.len().saturating_sub(TAIL_LINES)..];
+        format!("the end of {}:\n  {}", self.log.display(), last.join("\n  "))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.signal_all(Signal::SIGKILL);
+        if let Some(keeper) = self.keeper.take() {
+            // A keeper that panicked has no process any more to wait for.
+            drop(keeper.join());
+        }
+    }
+}
+
+/// The same command, started through `setpriv --pdeathsig`, which becomes it: same pid.
+fn guarded(command: &Command, orphaned: &str) -> Command {
+    let mut guarded = Command::new("setpriv");
+    guarded.args(["--pdeathsig", orphaned, "--"]).arg(command.get_program()).args(command.get_args());
+    if let Some(dir) = command.get_current_dir() {
+        guarded.current_dir(dir);
+    }
+    for (key, value) in command.get_envs() {
+        match value {
+            Some(value) => guarded.env(key, value),
+            None => guarded.env_remove(key),
+        };
+    }
+    guarded
+}
+
+/// Waits for the end of the process and sees the rest of its group off.
+fn keep(mut child: Child, pid: Pid, state: &watch::Sender<State>) {
+    while waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) == Err(Errno::EINTR) {}
+    signal_group(pid, Signal::SIGKILL);
+    state.send_replace(State::Ended);
+    let end = End(child.wait().ok());
+    let mut waited = Duration::ZERO;
+    while killpg(pid, None).is_ok() && waited < VANISH {
+        std::thread::sleep(VANISH_STEP);
+        waited += VANISH_STEP;
+    }
+    state.send_replace(State::Gone(end));
+}
+
+fn pid_of(child: &Child) -> Pid {
+    // A Linux pid is at most 4194304.
+    Pid::from_raw(child.id().cast_signed())
+}
+
+fn signal_group(pid: Pid, signal: Signal) {
+    ignore_gone(killpg(pid, signal));
+}
+
+/// A process that has just gone cannot be signalled, and need not be.
+fn ignore_gone(signalled: nix::Result<()>) {
+    if let Err(error) = signalled
+        && error != Errno::ESRCH
+    {
+        tracing::warn!(%error, "a process of the lab cannot be signalled");
+    }
+}

@@ -1,0 +1,302 @@
+//! The lab's own promises, on real servers: what it starts is ours and well, and nothing outlives it.
+
+use super::*;
+use nix::{
+    errno::Errno,
+    sys::signal::{kill, killpg},
+    unistd::Pid,
+};
+use sqlx::{Connection, MySqlConnection};
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{Ipv4Addr, TcpListener, TcpStream},
+    path::Path,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+/// Longer than anything here takes; reaching it is a failure.
+const LONG: Duration = Duration::from_secs(30);
+
+fn only(parts: &[Part]) -> Options {
+    let all = [Part::MySql, Part::Redis, Part::ZooKeeper, Part::Instances, Part::Nginx];
+    Options { without: all.into_iter().filter(|p| !parts.contains(p)).collect(), ..Options::default() }
+}
+
+fn one_redis() -> Options {
+    Options { redis_ports: vec![0], ..only(&[Part::Redis]) }
+}
+
+fn servers() -> Options {
+    only(&[Part::MySql, Part::Redis, Part::ZooKeeper])
+}
+
+fn pids(at: &Addresses) -> Vec<u32> {
+    let redis = at.redis.iter().map(|node| node.pid);
+    [at.mysql.pid, at.zookeeper.pid, at.nginx.pid].into_iter().chain(redis).filter(|pid| *pid != 0).collect()
+}
+
+fn ports(lab: &Lab) -> Vec<u16> {
+    lab._ports.iter().map(Port::number).collect()
+}
+
+fn group_is_gone(pid: u32) -> bool {
+    killpg(Pid::from_raw(pid.cast_signed()), None) == Err(Errno::ESRCH)
+}
+
+/// One that has ended and is not yet collected, whenever init gets to it, has no arguments any more.
+fn runs(pid: u32) -> bool {
+    std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|arguments| !arguments.is_empty())
+}
+
+/// Looks again until it holds.
+async fn comes_true(what: &str, holds: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < LONG, "{what} did not come true");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn ask(url: &str, query: &'static str) -> String {
+    let mut connection = MySqlConnection::connect(url).await.unwrap();
+    sqlx::query_scalar(query).fetch_one(&mut connection).await.unwrap()
+}
+
+async fn redis_at(url: &str) -> ::redis::aio::MultiplexedConnection {
+    ::redis::Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap()
+}
+
+fn four_letters(zookeeper: &str, word: &str) -> String {
+    let mut stream = TcpStream::connect(zookeeper).unwrap();
+    stream.write_all(word.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn servers_answer_while_the_lab_runs_and_nothing_is_left_after_it() {
+    let lab = Lab::start(servers()).await.unwrap();
+    let at = lab.addresses().clone();
+    let (pids, ports, folder) = (pids(&at), ports(&lab), lab.folder.of(""));
+    assert_eq!(pids.len(), 7, "one database, five Redis nodes, one ZooKeeper");
+    assert_eq!(at.nginx.pid, 0, "left out");
+
+    assert_eq!(ask(&at.mysql.url, "SELECT CAST(DATABASE() AS CHAR)").await, "test");
+    for node in &at.redis {
+        let pong: String = ::redis::cmd("PING").query_async(&mut redis_at(&node.url).await).await.unwrap();
+        assert_eq!(pong, "PONG");
+    }
+    assert_eq!(four_letters(&at.zookeeper.connect, "ruok"), "imok");
+    let published: Addresses = serde_json::from_slice(&std::fs::read(folder.join("lab.json")).unwrap()).unwrap();
+    assert_eq!(published, at);
+
+    lab.stop().await;
+    assert!(pids.iter().all(|pid| group_is_gone(*pid)), "a process is left");
+    for port in ports {
+        assert!(TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok(), "somebody still listens on {port}");
+    }
+    assert!(!folder.exists(), "the folder is left");
+}
+
+#[tokio::test]
+async fn durability_and_isolation_are_what_the_lab_says() {
+    let lab = Lab::start(only(&[Part::MySql])).await.unwrap();
+    let url = &lab.addresses().mysql.url;
+    assert_eq!(ask(url, "SELECT CAST(@@innodb_flush_log_at_trx_commit AS CHAR)").await, "1");
+    assert_eq!(ask(url, "SELECT CAST(@@log_bin AS CHAR)").await, "OFF");
+    assert_eq!(ask(url, "SELECT @@tx_isolation").await, "REPEATABLE-READ");
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn an_occupied_port_is_refused_by_name_and_its_owner_left_alone() {
+    let stranger = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = stranger.local_addr().unwrap().port();
+    let error = Lab::start(Options { redis_ports: vec![0, port], ..one_redis() }).await.unwrap_err().to_string();
+    assert!(error.contains(&format!("port {port} for redis-2 is occupied")), "{error}");
+    assert!(error.contains("--redis-ports"), "{error}");
+    assert!(!error.contains('\n'), "one line: {error}");
+    assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
+}
+
+#[tokio::test]
+async fn a_port_that_is_asked_for_twice_is_refused() {
+    let error = Lab::start(Options { http_port: 25_000, mysql_port: 25_000, ..one_redis() }).await.unwrap_err();
+    assert_eq!(error.to_string(), "port 25000 is asked for twice: each server needs its own");
+}
+
+#[tokio::test]
+async fn a_server_that_ends_at_its_start_is_named_with_the_end_of_its_log() {
+    let options = Options { instance_ports: vec![0], program: Some("/bin/false".into()), ..only(&[Part::Instances]) };
+    let error = Lab::start(options).await.unwrap_err().to_string();
+    assert!(error.contains("ended at its start (exit status: 1)"), "{error}");
+    assert!(error.contains("the end of "), "{error}");
+}
+
+#[tokio::test]
+async fn a_killed_server_comes_back_on_its_port_with_its_data() {
+    let mut lab = Lab::start(only(&[Part::MySql])).await.unwrap();
+    let at = lab.addresses().clone();
+    let mut connection = MySqlConnection::connect(&at.mysql.url).await.unwrap();
+    sqlx::query("CREATE TABLE kept (n INT) ENGINE = InnoDB").execute(&mut connection).await.unwrap();
+    sqlx::query("INSERT INTO kept VALUES (7)").execute(&mut connection).await.unwrap();
+
+    lab.kill("mysql").await.unwrap();
+    assert!(group_is_gone(at.mysql.pid));
+    assert_eq!(lab.pid("mysql"), None);
+    assert!(lab.kill("mysql").await.is_err(), "there is nothing to kill");
+
+    lab.restart("mysql").await.unwrap();
+    assert_eq!(lab.addresses().mysql.url, at.mysql.url);
+    assert_ne!(lab.addresses().mysql.pid, at.mysql.pid);
+    assert_eq!(ask(&at.mysql.url, "SELECT CAST(n AS CHAR) FROM kept").await, "7");
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn a_paused_server_answers_nothing_until_it_is_resumed() {
+    let lab = Lab::start(one_redis()).await.unwrap();
+    let mut connection = redis_at(&lab.addresses().redis[0].url).await;
+    lab.pause("redis").unwrap();
+    let silence: ::redis::RedisResult<String> = ::redis::cmd("PING").query_async(&mut connection).await;
+    assert!(silence.unwrap_err().is_timeout());
+    lab.resume("redis").unwrap();
+    let pong: String = ::redis::cmd("PING").query_async(&mut connection).await.unwrap();
+    assert_eq!(pong, "PONG");
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn a_paused_server_does_not_keep_the_lab_from_stopping() {
+    let lab = Lab::start(one_redis()).await.unwrap();
+    let pid = lab.addresses().redis[0].pid;
+    lab.pause("redis").unwrap();
+    lab.stop().await;
+    assert!(group_is_gone(pid));
+}
+
+#[tokio::test]
+async fn a_part_that_was_left_out_has_its_address_and_can_be_started_later() {
+    let mut lab = Lab::start(Options { redis_ports: vec![0], ..only(&[]) }).await.unwrap();
+    let url = lab.addresses().redis[0].url.clone();
+    assert!(lab.pause("redis").is_err(), "it does not run");
+    lab.restart("redis").await.unwrap();
+    let pong: String = ::redis::cmd("PING").query_async(&mut redis_at(&url).await).await.unwrap();
+    assert_eq!(pong, "PONG");
+    assert!(lab.restart("no-such-server").await.is_err());
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn two_labs_run_side_by_side() {
+    let (one, two) = tokio::join!(Lab::start(servers()), Lab::start(servers()));
+    let (one, two) = (one.unwrap(), two.unwrap());
+    assert!(ports(&one).iter().all(|port| !ports(&two).contains(port)));
+    one.stop().await;
+    assert_eq!(ask(&two.addresses().mysql.url, "SELECT CAST(1 AS CHAR)").await, "1", "the other's stop is not ours");
+    two.stop().await;
+}
+
+#[tokio::test]
+async fn a_start_that_is_given_up_leaves_nothing() {
+    let dir = std::env::temp_dir().join(format!("oversell-lab-test-{}", std::process::id()));
+    let options = Options { dir: Some(dir.clone()), ..servers() };
+    let mut start = Box::pin(Lab::start(options));
+    // Given up as soon as the first server writes: the others are in all stages of their start.
+    let begun = comes_true("a log", || dir.join("redis.log").metadata().is_ok_and(|log| log.len() > 0));
+    tokio::select! {
+        biased;
+        _ = &mut start => panic!("it was not to get that far"),
+        () = begun => {}
+    }
+    drop(start);
+    assert_eq!(processes_in(&dir), Vec::<u32>::new());
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[tokio::test]
+async fn a_folder_that_no_lab_made_is_not_emptied() {
+    let dir = std::env::temp_dir().join(format!("oversell-precious-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    std::fs::write(dir.join("precious"), "x").unwrap();
+    let error = Lab::start(Options { dir: Some(dir.clone()), ..one_redis() }).await.unwrap_err().to_string();
+    assert!(error.contains("was not made by a lab"), "{error}");
+    assert!(dir.join("precious").exists());
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[tokio::test]
+async fn a_folder_serves_one_lab_at_a_time() {
+    let dir = std::env::temp_dir().join(format!("oversell-shared-{}", std::process::id()));
+    let named = || Options { dir: Some(dir.clone()), ..one_redis() };
+    let first = Lab::start(named()).await.unwrap();
+    let error = Lab::start(named()).await.unwrap_err().to_string();
+    assert!(error.contains("a lab is already running in"), "{error}");
+    first.stop().await;
+    assert!(dir.join("redis.log").exists(), "what it wrote can be read afterwards");
+    assert!(!dir.join("lab.json").exists(), "nobody can rely on it any more");
+    Lab::start(named()).await.unwrap().stop().await;
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// The kernel ends a child when the thread that forked it ends; a runtime's threads end with it.
+#[test]
+fn a_lab_outlives_the_runtime_that_started_it() {
+    let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let first = runtime();
+    let lab =
+        std::thread::spawn(move || first.block_on(async { tokio::spawn(Lab::start(one_redis())).await.unwrap() }));
+    let lab = lab.join().unwrap().unwrap();
+    runtime().block_on(async {
+        let pong: String =
+            ::redis::cmd("PING").query_async(&mut redis_at(&lab.addresses().redis[0].url).await).await.unwrap();
+        assert_eq!(pong, "PONG");
+        lab.stop().await;
+    });
+}
+
+/// Set for the child of the next test.
+const HOLD: &str = "OVERSELL_TEST_HOLD_A_LAB";
+
+#[tokio::test]
+#[ignore = "the other half of the next test, which runs it as a process of its own"]
+async fn hold_a_lab() {
+    let dir = std::env::var_os(HOLD).unwrap();
+    let lab = Lab::start(Options { dir: Some(dir.into()), ..servers() }).await.unwrap();
+    println!("\npids {}", serde_json::to_string(&pids(lab.addresses())).unwrap());
+    std::future::pending::<()>().await;
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_a_lab_that_is_killed() {
+    let dir = std::env::temp_dir().join(format!("oversell-killed-{}", std::process::id()));
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "lab::tests::hold_a_lab", "--ignored", "--nocapture"])
+        .env(HOLD, &dir)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    let line = output.lines().map(Result::unwrap).find(|l| l.starts_with("pids ")).expect("the lab did not start");
+    let pids: Vec<u32> = serde_json::from_str(&line["pids ".len()..]).unwrap();
+    assert!(pids.iter().all(|pid| runs(*pid)));
+
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL).unwrap();
+    child.wait().unwrap();
+    comes_true("the end of all its processes", || !pids.iter().any(|pid| runs(*pid))).await;
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// Every process that runs in the folder or names it in its arguments.
+fn processes_in(folder: &Path) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| {
+        let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let runs_in = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
+        runs_in.starts_with(folder) || String::from_utf8_lossy(&arguments).contains(folder.to_str().unwrap())
+    })
+    .collect()
+}

@@ -1,0 +1,62 @@
+//! What an answer of `/check/lock/{strategy}` means for the stock.
+
+use super::history::Outcome;
+
+/// The answer of §1.3 to one who has got a piece.
+pub(super) const SOLD: &str = "验库存并锁库存成功！";
+/// The answer to one who comes too late.
+pub(super) const SOLD_OUT: &str = "库存不足";
+/// What the service writes into an answer where it does not know itself, in one of its languages.
+const UNKNOWN: [&str; 2] = ["unknown", "未知"];
+/// Reasons are cut to this many characters.
+const REASON: usize = 160;
+
+/// Reads an answer. The text counts as well as the status: a proxy's own page is no sale.
+///
+/// 502 and 504 are nginx's own: it lost the instance in the middle, and cannot say how far that had got.
+pub(super) fn meaning(status: u16, body: &[u8]) -> Outcome {
+    let text = String::from_utf8_lossy(body);
+    match status {
+        200 if text.contains(SOLD) => Outcome::Sold,
+        409 if text.contains(SOLD_OUT) => Outcome::SoldOut,
+        502 | 504 => Outcome::Unknown(reason(status, &text)),
+        500.. if UNKNOWN.iter().any(|word| text.contains(word)) => Outcome::Unknown(reason(status, &text)),
+        _ => Outcome::Refused(reason(status, &text)),
+    }
+}
+
+fn reason(status: u16, text: &str) -> String {
+    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(REASON).collect();
+    format!("{status} {line}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_answers() {
+        let kind = |status, body: &str| match meaning(status, body.as_bytes()) {
+            Outcome::Sold => "sold",
+            Outcome::SoldOut => "sold out",
+            Outcome::Refused(_) => "refused",
+            Outcome::Unknown(_) => "unknown",
+        };
+        for (status, body, wanted) in [
+            (200, "验库存并锁库存成功！", "sold"),
+            (200, "<!doctype html><title>oversell</title>", "refused"),
+            (409, "库存不足！", "sold out"),
+            (409, "锁已失效", "refused"),
+            (503, "lock redis-lock not had within 30000 ms", "refused"),
+            (503, "mysql did not answer a write; whether it was done is unknown", "unknown"),
+            (503, "超时，结果未知", "unknown"),
+            (500, "", "refused"),
+            (502, "<html>502 Bad Gateway</html>", "unknown"),
+            (504, "", "unknown"),
+            (404, "unknown strategy", "refused"),
+            (429, "", "refused"),
+        ] {
+            assert_eq!(kind(status, body), wanted, "{status} {body}");
+        }
+    }
+}

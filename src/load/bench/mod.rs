@@ -1,0 +1,247 @@
+//! `oversell bench`: what each strategy reaches of what it could at most.
+//!
+//! Absolute figures of a shared machine mean little, so each is a ratio to a ceiling that is measured in the same run:
+//! the same SQL or Redis commands without HTTP or without contention, a static file for HTTP. Ceiling and strategy take
+//! turns, and the medians are compared, so that a slow minute hits both.
+
+mod direct;
+mod figure;
+mod instance;
+mod serial;
+
+use super::{
+    Row, ceiling,
+    conditions::Conditions,
+    link::Origin,
+    row::THREE,
+    run::{Plan, Snapshot, run as load},
+    stock_api::StockApi,
+    target::{Where, check, token},
+    terminal::{Bar, stop_on_signal, stopped, write_json},
+    verdict::Verdict,
+};
+use crate::{addresses::Addresses, failure::Failure, stock};
+use direct::{Direct, Work};
+use figure::{Figure, Unit, median};
+use serde::Serialize;
+use serial::Serial;
+use std::path::PathBuf;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// Connections of the ratios, and of the first look for errors.
+const CONNECTIONS: usize = 100;
+/// Connections of the second look for errors.
+const MANY: usize = 1000;
+/// Requests of one run against the service.
+const REQUESTS: usize = 5000;
+/// Repetitions on each connection to MySQL.
+const DIRECT_LOOPS: usize = 80;
+/// Repetitions of the one client of `serial`.
+const SERIAL_LOOPS: usize = 1500;
+/// Requests for the static file on each connection.
+const FILE_LOOPS: usize = 200;
+/// How often an instance is started.
+const STARTS: usize = 3;
+/// No ceiling may run out of stock.
+const PLENTY: i64 = 100_000_000;
+
+/// Measures each strategy as a ratio to a ceiling of the same run.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  oversell bench --lab              a lab of its own
+  oversell bench --json bench.json  the lab that runs
+  oversell bench --rounds 9         calmer medians
+
+Exit status: 0 every figure reached, 1 one was missed, 2 bad usage or no lab.")]
+pub struct Args {
+    /// How often ceiling and strategy take turns
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=50))]
+    rounds: u32,
+    /// Writes every figure to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Where a running lab has written its addresses
+    #[arg(long, value_name = "PATH", default_value = super::target::LAB_JSON)]
+    lab_json: PathBuf,
+}
+
+/// Everything that a bench has found.
+#[derive(Debug, Serialize)]
+struct Found {
+    conditions: Conditions,
+    figures: Vec<Figure>,
+    /// Every strategy once with 100 and once with 1,000 connections.
+    rows: Vec<Row>,
+}
+
+/// Rates per second, one for each round.
+#[derive(Debug, Default)]
+struct Rates {
+    update: Vec<f64>,
+    single_update: Vec<f64>,
+    transaction: Vec<f64>,
+    select_for_update: Vec<f64>,
+    version_cas: Vec<f64>,
+    serial: Vec<f64>,
+    redis_lock: Vec<f64>,
+    file: Vec<f64>,
+}
+
+/// The lab under measurement.
+struct Bench<'a> {
+    at: &'a Addresses,
+    direct: Direct,
+    serial: Serial,
+    bar: Bar,
+    stop: &'a CancellationToken,
+}
+
+/// Runs the command, against the lab at `at` or the one that the arguments name.
+///
+/// # Errors
+///
+/// [`Failure::Promise`] where a figure is missed, [`Failure::Unusable`] where no lab is running or a signal stopped it.
+pub async fn run(args: Args, at: Option<Addresses>) -> Result<(), Failure> {
+    let stop = stop_on_signal()?;
+    let at = match at {
+        Some(at) => at,
+        None => Where::lab_at(&args.lab_json)?,
+    };
+    check(&at.http, &stock::ALL.iter().collect::<Vec<_>>()).await?;
+    let conditions = Conditions::of(Some(&at)).await;
+    println!("{conditions}; median of {} rounds", args.rounds);
+    let bench = Bench {
+        direct: Direct::new(&at.mysql.url, CONNECTIONS)?,
+        serial: Serial::new(at.redis.first().map_or("", |node| &node.url), &at.mysql.url)?,
+        bar: Bar::new(u64::from(args.rounds) * 8 + 2 * stock::ALL.len() as u64 + STARTS as u64),
+        at: &at,
+        stop: &stop,
+    };
+    let (figures, rows) = bench.measure(args.rounds).await?;
+
+    println!("{}", figure::table(&figures));
+    for (why, n) in rows.iter().flat_map(|row| &row.reasons) {
+        println!("{n}× {why}");
+    }
+    let missed: Vec<_> = figures.iter().filter(|f| f.reached == Some(false)).map(|f| f.figure.clone()).collect();
+    if let Some(path) = &args.json {
+        write_json(path, &Found { conditions, figures, rows })?;
+    }
+    if missed.is_empty() { Ok(()) } else { Err(Failure::Promise(format!("missed: {}", missed.join("; ")))) }
+}
+
+impl Bench<'_> {
+    async fn measure(self, rounds: u32) -> Result<(Vec<Figure>, Vec<Row>), Failure> {
+        let mut starts = Vec::new();
+        for _ in 0..STARTS {
+            self.step("start-up of an instance")?;
+            starts.push(instance::start_up(self.at).await?);
+        }
+        let mut rates = Rates::default();
+        for _ in 0..rounds {
+            self.round(&mut rates).await?;
+        }
+        let hundred = self.every_strategy(CONNECTIONS).await?;
+        let thousand = self.every_strategy(MANY).await?;
+        let mut memory = 0.0_f64;
+        for instance in &self.at.instances {
+            memory = memory.max(instance::peak_memory(instance.pid)?);
+        }
+        self.serial.close().await;
+
+        let mut figures = rates.figures();
+        for (rows, connections) in [(&hundred, CONNECTIONS), (&thousand, MANY)] {
+            for row in rows.iter().filter(|row| ["version-cas", "redis-watch"].contains(&row.strategy)) {
+                figures
+                    .push(errors(&format!("{}, {connections} connections", row.strategy), std::slice::from_ref(row)));
+            }
+            figures.push(errors(&format!("every strategy, {connections} connections"), rows));
+        }
+        figures.push(Figure::at_most("memory of an instance, its peak", memory, Unit::Megabytes, 60.0));
+        figures.push(Figure::at_most("start-up of an instance", median(&starts), Unit::Milliseconds, 1000.0));
+        Ok((figures, [hundred, thousand].concat()))
+    }
+
+    /// Every ceiling and every strategy once, each strategy next to its ceiling.
+    async fn round(&self, rates: &mut Rates) -> Result<(), Failure> {
+        self.plenty().await?;
+        self.step("UPDATE without HTTP")?;
+        rates.update.push(self.direct.per_second(Work::Update, DIRECT_LOOPS).await?);
+        rates.single_update.push(self.rate("single-update").await?);
+        self.step("FOR UPDATE without HTTP")?;
+        rates.transaction.push(self.direct.per_second(Work::ForUpdate, DIRECT_LOOPS).await?);
+        rates.select_for_update.push(self.rate("select-for-update").await?);
+        rates.version_cas.push(self.rate("version-cas").await?);
+        self.plenty().await?;
+        self.step("lock, section, unlock by one client")?;
+        rates.serial.push(self.serial.per_second(SERIAL_LOOPS).await?);
+        rates.redis_lock.push(self.rate("redis-lock").await?);
+        self.step("a static file")?;
+        rates.file.push(ceiling::static_file(&self.at.http, CONNECTIONS, FILE_LOOPS, self.stop).await?.throughput);
+        Ok(())
+    }
+
+    async fn every_strategy(&self, connections: usize) -> Result<Vec<Row>, Failure> {
+        let mut rows = Vec::new();
+        for strategy in stock::ALL {
+            rows.push(self.load(strategy.slug, connections).await?);
+        }
+        Ok(rows)
+    }
+
+    async fn rate(&self, strategy: &str) -> Result<f64, Failure> {
+        Ok(self.load(strategy, CONNECTIONS).await?.stats.throughput)
+    }
+
+    async fn load(&self, strategy: &str, connections: usize) -> Result<Row, Failure> {
+        self.step(&format!("{strategy}, {connections} connections"))?;
+        let plan = Plan {
+            base: self.at.http.clone(),
+            target: THREE.into(),
+            strategy: strategy.into(),
+            threads: connections,
+            loops: REQUESTS / connections,
+            hold_ms: 0,
+            stock_id: 1,
+            count: REQUESTS as i64,
+            token: token(),
+        };
+        load(&plan, &watch::Sender::new(Snapshot::default()), self.stop).await
+    }
+
+    async fn plenty(&self) -> Result<(), Failure> {
+        let origin = Origin::parse(&self.at.http)?;
+        StockApi { origin: &origin, stock_id: 1 }.reset(PLENTY, token().as_ref()).await
+    }
+
+    fn step(&self, what: &str) -> Result<(), Failure> {
+        if self.stop.is_cancelled() {
+            return Err(stopped());
+        }
+        self.bar.step(what);
+        Ok(())
+    }
+}
+
+impl Rates {
+    fn figures(&self) -> Vec<Figure> {
+        let sql = "the same SQL without HTTP";
+        vec![
+            Figure::ratio("single-update", &self.single_update, sql, &self.update, 0.6),
+            Figure::ratio("select-for-update", &self.select_for_update, sql, &self.transaction, 0.7),
+            Figure::ratio("version-cas", &self.version_cas, "select-for-update", &self.select_for_update, 0.4),
+            Figure::ratio("redis-lock", &self.redis_lock, "one client, nobody else", &self.serial, 0.7),
+            Figure::known("a static file through nginx", median(&self.file), Unit::PerSecond),
+        ]
+    }
+}
+
+/// Requests that failed or cannot be known, and pieces oversold by those that must not oversell.
+fn errors(figure: &str, rows: &[Row]) -> Figure {
+    let wrong = |row: &Row| {
+        let oversold = if row.expected == Verdict::Exact { row.oversold.unsigned_abs() } else { 0 };
+        row.errors + row.unknown + oversold
+    };
+    Figure::at_most(figure, rows.iter().map(wrong).sum::<u64>() as f64, Unit::Errors, 0.0)
+}

@@ -1,0 +1,182 @@
+//! The command against shops whose faults are known.
+
+use super::*;
+use crate::load::{
+    engine::Ended,
+    fake::{Fake, Fault},
+    history::{History, Outcome},
+    stats::{Bytes, Stats},
+    verdict::Shelf,
+};
+use clap::Parser;
+use std::{collections::BTreeMap, time::Duration};
+
+/// A row as a run makes it: so many sold, so many gone.
+pub(super) fn row(strategy: &str, target: &str, sold: u64, gone: i64) -> Row {
+    let mut history = History::default();
+    for i in 0..sold {
+        history.record(Outcome::Sold, Duration::from_micros(800 + i * 7), Some("8000"));
+    }
+    let elapsed = Duration::from_millis(1000);
+    let stats = Stats::of(&history, Bytes { received: sold * 250, sent: sold * 90 }, elapsed);
+    let plan = Plan {
+        base: String::new(),
+        target: target.into(),
+        strategy: strategy.into(),
+        threads: 100,
+        loops: 50,
+        hold_ms: 0,
+        stock_id: 1,
+        count: 5000,
+        token: None,
+    };
+    let shelf = Shelf { before: 5000, after: 5000 - gone };
+    Row::new(&plan, stock::find(strategy).unwrap(), shelf, &Ended { history, stats, elapsed })
+}
+
+pub(super) fn comparison(rows: Vec<Row>) -> Comparison {
+    let mysql = BTreeMap::from([("innodb_flush_log_at_trx_commit".into(), "1".into())]);
+    let conditions = Conditions { command: "oversell compare".into(), version: "0", cores: 2, mysql };
+    let ceiling = Ceiling { path: "/", bytes: 38, threads: 100, throughput: 41_234.0 };
+    let kept = rows.iter().all(|row| row.kept);
+    Comparison { threads: 100, loops: 50, count: 5000, hold_ms: 0, conditions, ceiling, rows, kept }
+}
+
+#[derive(Debug, Parser)]
+struct Cli {
+    #[command(flatten)]
+    args: Args,
+}
+
+fn args(line: &[&str]) -> Result<Args, clap::Error> {
+    Cli::try_parse_from(["compare"].iter().chain(line)).map(|cli| cli.args)
+}
+
+async fn compare_with(fake: &Fake, line: &[&str]) -> Result<Comparison, Failure> {
+    let place = ["--http", &fake.base, "--instance", &fake.base, "--threads", "4", "--loops", "10"];
+    let args = args(&[&place, line].concat()).unwrap();
+    compare(&args, None, &CancellationToken::new()).await
+}
+
+#[tokio::test]
+async fn each_strategy_runs_once_against_each_target_and_the_stock_is_reset_before() {
+    let fake = Fake::open(None).await;
+    let found = compare_with(&fake, &["--strategies", "single-update,redis-lock", "--count", "60"]).await.unwrap();
+    let rows: Vec<_> = found.rows.iter().map(|r| (r.strategy, r.target.as_str(), r.before, r.after)).collect();
+    assert_eq!(
+        rows,
+        [
+            ("single-update", "one", 60, 20),
+            ("single-update", "three", 60, 20),
+            ("redis-lock", "one", 60, 20),
+            ("redis-lock", "three", 60, 20)
+        ]
+    );
+    assert!(found.kept);
+    assert_eq!(fake.requests(), 160);
+}
+
+#[tokio::test]
+async fn without_a_list_every_strategy_of_the_registry_runs() {
+    let fake = Fake::open(None).await;
+    let found = compare_with(&fake, &["--targets", "one"]).await.unwrap();
+    let slugs: Vec<_> = found.rows.iter().map(|row| row.strategy).collect();
+    assert_eq!(slugs, stock::ALL.iter().map(|s| s.slug).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_broken_promise_and_a_fault_that_does_not_show_are_both_failures() {
+    let honest = Fake::open(None).await;
+    let found = compare_with(&honest, &["--strategies", "mutex"]).await.unwrap();
+    let kept: Vec<_> = found.rows.iter().map(|row| row.kept).collect();
+    assert_eq!(kept, [true, false], "exact in one process is as promised, on three it is not");
+
+    let broken = Fake::open(Some((Fault::LostUpdate, 3))).await;
+    let found = compare_with(&broken, &["--strategies", "mutex,redis-lock"]).await.unwrap();
+    let kept: Vec<_> = found.rows.iter().map(|row| row.kept).collect();
+    assert_eq!(kept, [false, true, false, false]);
+    assert!(!found.kept);
+}
+
+#[tokio::test]
+async fn a_stop_ends_the_comparison_between_two_runs_too() {
+    let fake = Fake::open(None).await;
+    let args = args(&["--http", &fake.base, "--instance", &fake.base]).unwrap();
+    let stop = CancellationToken::new();
+    stop.cancel();
+    assert!(compare(&args, None, &stop).await.unwrap().rows.is_empty());
+}
+
+#[tokio::test]
+async fn without_a_lab_one_line_says_how_to_start_one() {
+    let args = args(&["--lab-json", "/nowhere/lab.json"]).unwrap();
+    let failure = compare(&args, None, &CancellationToken::new()).await.unwrap_err();
+    let line = failure.to_string();
+    assert!(matches!(failure, Failure::Unusable(_)), "{line}");
+    assert!(line.contains("make lab") && line.contains("--lab") && !line.contains('\n'), "{line}");
+}
+
+#[test]
+fn an_unknown_strategy_or_target_is_bad_usage_that_lists_what_there_is() {
+    let error = args(&["--strategies", "nonsense"]).unwrap_err();
+    assert_eq!(error.exit_code(), 2);
+    assert!(error.to_string().contains("single-update"), "{error}");
+    assert_eq!(args(&["--targets", "two"]).unwrap_err().exit_code(), 2);
+    assert_eq!(args(&["--threads", "0"]).unwrap_err().exit_code(), 2);
+}
+
+#[test]
+fn the_json_has_the_aggregate_reports_columns_in_snake_case() {
+    let json = serde_json::to_value(comparison(vec![row("none", "three", 5000, 130)])).unwrap();
+    let row = json["rows"][0].as_object().unwrap();
+    for column in [
+        "strategy",
+        "target",
+        "samples",
+        "average",
+        "median",
+        "p90_line",
+        "p95_line",
+        "p99_line",
+        "min",
+        "max",
+        "error_percent",
+        "throughput",
+        "received_kb_per_sec",
+        "sent_kb_per_sec",
+        "before",
+        "after",
+        "sold",
+        "oversold",
+        "verdict",
+        "promise",
+        "expected",
+        "kept",
+    ] {
+        assert!(row.contains_key(column), "{column}");
+    }
+    assert_eq!((&row["oversold"], &row["verdict"], &row["kept"]), (&4870.into(), &"oversold".into(), &true.into()));
+}
+
+#[test]
+fn the_table_fits_into_150_columns() {
+    let table = table::of(&[row("select-for-update", "three", 5000, 5000), row("none", "one", 5000, 130)]).to_string();
+    assert!(table.lines().all(|line| line.chars().count() <= 150), "{table}");
+    assert!(table.contains("4,870"), "{table}");
+}
+
+#[test]
+fn each_strategy_has_a_line_that_says_whether_it_kept_its_promise() {
+    let lines = table::promises(&[
+        row("mutex", "one", 5000, 5000),
+        row("mutex", "three", 5000, 1700),
+        row("redis-lock", "one", 5000, 4999),
+    ]);
+    assert_eq!(
+        lines,
+        [
+            "✓ as promised  mutex [one-process]: exact on one instance, oversold 3,300 on three instances",
+            "✗ NOT as promised  redis-lock [lease]: oversold 1 on one instance",
+        ]
+    );
+}

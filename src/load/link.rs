@@ -1,0 +1,209 @@
+//! One keep-alive connection to an instance or to nginx.
+//!
+//! The connection is driven by the very task that waits for the answer, so that a request costs no hand-over between
+//! tasks; generator and servers share the same cores.
+//!
+//! **A request is never sent twice.** [`Link::exchange`] takes the request by value and hands it to hyper once. Where
+//! that fails, hyper gives the request back only if not one byte of it was written ([`Cut::NotSent`]): only then may
+//! the caller open a new connection for it. In every other case it may have reached the server, its effect is unknown
+//! ([`Cut::NoAnswer`]), and nobody sends it again. Requests are POSTs, so that no proxy takes them for repeatable.
+
+use super::stats::Bytes;
+use crate::failure::Failure;
+use http::{HeaderValue, Method, Request, Uri, header, uri::PathAndQuery};
+use http_body_util::{BodyExt, Full};
+use hyper::{body::Bytes as Chunk, client::conn::http1};
+use hyper_util::rt::TokioIo;
+use std::{
+    fmt,
+    pin::{Pin, pin},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::net::TcpStream;
+use tokio_util::io::{InspectReader, InspectWriter};
+
+/// A connection is given up where it cannot be made within this.
+const CONNECT: Duration = Duration::from_secs(5);
+
+type Inspect = Box<dyn FnMut(&[u8]) + Send>;
+type Wire = TokioIo<InspectReader<InspectWriter<TcpStream, Inspect>, Inspect>>;
+pub(super) type Body = Full<Chunk>;
+
+/// Where requests go: scheme, host and port of an address such as `http://127.0.0.1:8080`.
+#[derive(Debug, Clone)]
+pub(super) struct Origin {
+    host: String,
+    port: u16,
+    authority: HeaderValue,
+}
+
+/// Bytes that went over the wire, counted by all connections of a run.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    received: AtomicU64,
+    sent: AtomicU64,
+}
+
+/// An open connection.
+pub(super) struct Link {
+    sender: http1::SendRequest<Body>,
+    connection: Pin<Box<http1::Connection<Wire, Body>>>,
+    closed: bool,
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) instance: Option<HeaderValue>,
+    pub(super) body: Chunk,
+}
+
+/// A connection that ended before its answer was whole.
+#[derive(Debug)]
+pub(super) enum Cut {
+    /// Not one byte of the request was written.
+    NotSent,
+    /// The request, or a part of it, was written.
+    NoAnswer(String),
+}
+
+impl Origin {
+    /// Reads an address.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where it is not a plain `http://host:port`.
+    pub(super) fn parse(base: &str) -> Result<Self, Failure> {
+        let wrong = || Failure::Unusable(format!("{base} is not an address such as http://127.0.0.1:8080"));
+        let uri: Uri = base.parse().map_err(|_| wrong())?;
+        let authority = uri.authority().ok_or_else(wrong)?;
+        if uri.scheme_str() != Some("http") || uri.path().len() > 1 || uri.query().is_some() {
+            return Err(wrong());
+        }
+        Ok(Self {
+            host: authority.host().trim_matches(['[', ']']).to_owned(),
+            port: authority.port_u16().unwrap_or(80),
+            authority: HeaderValue::from_str(authority.as_str()).map_err(|_| wrong())?,
+        })
+    }
+
+    /// A request to this origin, without a body.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where `path` is not a path.
+    pub(super) fn request(&self, method: Method, path: &str) -> Result<Request<Body>, Failure> {
+        let path = PathAndQuery::try_from(path).map_err(|_| Failure::Unusable(format!("{path} is not a path")))?;
+        let mut request = Request::new(Full::default());
+        *request.method_mut() = method;
+        *request.uri_mut() = Uri::from(path);
+        request.headers_mut().insert(header::HOST, self.authority.clone());
+        Ok(request)
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}:{}", self.host, self.port)
+    }
+}
+
+impl Meter {
+    pub(super) fn read(&self) -> Bytes {
+        Bytes { received: self.received.load(Ordering::Relaxed), sent: self.sent.load(Ordering::Relaxed) }
+    }
+}
+
+impl Link {
+    /// Opens a connection.
+    ///
+    /// # Errors
+    ///
+    /// The operating system's reason.
+    pub(super) async fn open(origin: &Origin, meter: &Arc<Meter>) -> Result<Self, String> {
+        let connecting = TcpStream::connect((origin.host.as_str(), origin.port));
+        let stream = match tokio::time::timeout(CONNECT, connecting).await {
+            Ok(connected) => connected.map_err(|e| e.to_string())?,
+            Err(_) => return Err(format!("no connection within {} s", CONNECT.as_secs())),
+        };
+        stream.set_nodelay(true).map_err(|e| e.to_string())?;
+        let (received, sent) = (Arc::clone(meter), Arc::clone(meter));
+        let sent: Inspect = Box::new(move |bytes| add(&sent.sent, bytes));
+        let received: Inspect = Box::new(move |bytes| add(&received.received, bytes));
+        let wire = TokioIo::new(InspectReader::new(InspectWriter::new(stream, sent), received));
+        let (sender, connection) = http1::handshake(wire).await.map_err(|e| e.to_string())?;
+        Ok(Self { sender, connection: Box::pin(connection), closed: false })
+    }
+
+    /// Sends a request and reads its whole answer.
+    ///
+    /// # Errors
+    ///
+    /// [`Cut`] where the connection ended first; it is of no further use then.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it may leave a request half done: drop the link too.
+    pub(super) async fn exchange(&mut self, request: Request<Body>) -> Result<Answer, Cut> {
+        let Self { sender, connection, closed } = self;
+        if *closed {
+            return Err(Cut::NotSent);
+        }
+        tokio::select! {
+            biased;
+            _ = connection.as_mut() => *closed = true,
+            _ = sender.ready() => {}
+        }
+        if *closed {
+            return Err(Cut::NotSent);
+        }
+        let mut exchange = pin!(async {
+            let response = sender.try_send_request(request).await.map_err(|mut error| match error.take_message() {
+                Some(_) => Cut::NotSent,
+                None => Cut::NoAnswer(reason(error.error())),
+            })?;
+            let (head, body) = response.into_parts();
+            let body = body.collect().await.map_err(|e| Cut::NoAnswer(reason(&e)))?.to_bytes();
+            let instance = head.headers.get("x-instance").cloned();
+            Ok(Answer { status: head.status.as_u16(), instance, body })
+        });
+        tokio::select! {
+            biased;
+            done = &mut exchange => return done,
+            _ = connection.as_mut() => *closed = true,
+        }
+        exchange.await
+    }
+}
+
+fn add(counter: &AtomicU64, bytes: &[u8]) {
+    counter.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+}
+
+fn reason(error: &hyper::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_plain_http_origin() {
+        let origin = Origin::parse("http://127.0.0.1:8080").unwrap();
+        assert_eq!((origin.host.as_str(), origin.port), ("127.0.0.1", 8080));
+        assert_eq!(Origin::parse("http://shop/").unwrap().port, 80);
+        assert_eq!(Origin::parse("http://[::1]:8080").unwrap().host, "::1");
+        for wrong in ["", "127.0.0.1:8080", "https://shop", "http://shop/path", "http://shop/?a=1", "not an address"] {
+            assert!(Origin::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The columns of JMeter's Aggregate Report, worked out from a history.
+//!
+//! JMeter's labels and the names here: # Samples `samples`, Average `average`, Median `median`, 90% Line `p90_line`,
+//! 95% Line `p95_line`, 99% Line `p99_line`, Min `min`, Max `max`, Error % `error_percent`, Throughput `throughput`,
+//! Received KB/sec `received_kb_per_sec`, Sent KB/sec `sent_kb_per_sec`. Latencies are in milliseconds, a KB has 1024
+//! bytes, and bytes are those on the wire, headers and all.
+
+use super::history::History;
+use serde::Serialize;
+use std::time::Duration;
+
+/// One row of the Aggregate Report.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Stats {
+    /// Requests, whatever they came to.
+    pub samples: u64,
+    /// Mean latency, ms.
+    pub average: f64,
+    /// Half of the requests took at most this, ms.
+    pub median: f64,
+    /// 90 % took at most this, ms.
+    pub p90_line: f64,
+    /// 95 % took at most this, ms.
+    pub p95_line: f64,
+    /// 99 % took at most this, ms.
+    pub p99_line: f64,
+    /// The shortest latency, ms.
+    pub min: f64,
+    /// The longest latency, ms.
+    pub max: f64,
+    /// Requests that failed or whose effect is unknown, in percent of all. Sold out is an answer, not an error.
+    pub error_percent: f64,
+    /// Requests per second, from the first one sent to the last one answered.
+    pub throughput: f64,
+    /// KiB received per second.
+    pub received_kb_per_sec: f64,
+    /// KiB sent per second.
+    pub sent_kb_per_sec: f64,
+}
+
+/// Bytes on the wire.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Bytes {
+    /// Received.
+    pub received: u64,
+    /// Sent.
+    pub sent: u64,
+}
+
+impl Stats {
+    /// Sums a history up.
+    #[must_use]
+    pub fn of(history: &History, bytes: Bytes, elapsed: Duration) -> Self {
+        let counts = history.counts();
+        let latencies = history.latencies();
+        let quantile = |q| ms(latencies.value_at_quantile(q));
+        let per_second = |n: f64| if elapsed.is_zero() { 0.0 } else { rounded(n / elapsed.as_secs_f64()) };
+        Self {
+            samples: counts.samples(),
+            average: ratio(history.latency_sum_us() as f64 / 1000.0, latencies.len()),
+            median: quantile(0.5),
+            p90_line: quantile(0.9),
+            p95_line: quantile(0.95),
+            p99_line: quantile(0.99),
+            min: ms(if latencies.is_empty() { 0 } else { latencies.min() }),
+            max: ms(latencies.max()),
+            error_percent: ratio(100.0 * counts.failed() as f64, counts.samples()),
+            throughput: per_second(counts.samples() as f64),
+            received_kb_per_sec: per_second(bytes.received as f64 / 1024.0),
+            sent_kb_per_sec: per_second(bytes.sent as f64 / 1024.0),
+        }
+    }
+}
+
+fn ms(us: u64) -> f64 {
+    us as f64 / 1000.0
+}
+
+fn ratio(sum: f64, n: u64) -> f64 {
+    if n == 0 { 0.0 } else { rounded(sum / n as f64) }
+}
+
+/// Three decimals: more would pretend to know more.
+fn rounded(x: f64) -> f64 {
+    (x * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::history::Outcome, *};
+    use proptest::prelude::*;
+
+    fn history(latencies_us: &[u64]) -> History {
+        let mut history = History::default();
+        for &us in latencies_us {
+            history.record(Outcome::Sold, Duration::from_micros(us), None);
+        }
+        history
+    }
+
+    #[test]
+    fn an_empty_history_has_zeros_and_no_division_by_zero() {
+        assert_eq!(Stats::of(&History::default(), Bytes::default(), Duration::ZERO), Stats::default());
+    }
+
+    #[test]
+    fn rates_are_per_second_of_the_run() {
+        let bytes = Bytes { received: 4096, sent: 2048 };
+        let stats = Stats::of(&history(&[1000, 3000]), bytes, Duration::from_secs(2));
+        assert_eq!((stats.samples, stats.average, stats.throughput), (2, 2.0, 1.0));
+        assert_eq!((stats.received_kb_per_sec, stats.sent_kb_per_sec), (2.0, 1.0));
+    }
+
+    #[test]
+    fn errors_are_refused_and_unknown_requests_but_not_sold_out_ones() {
+        let mut history = history(&[10]);
+        history.record(Outcome::SoldOut, Duration::from_micros(10), None);
+        history.record(Outcome::Refused("503".into()), Duration::from_micros(10), None);
+        history.record(Outcome::Unknown("cut".into()), Duration::from_micros(10), None);
+        assert_eq!(Stats::of(&history, Bytes::default(), Duration::from_secs(1)).error_percent, 50.0);
+    }
+
+    proptest! {
+        #[test]
+        fn every_line_is_the_latency_of_that_rank(mut us in prop::collection::vec(1u64..200_000_000, 1..400)) {
+            let stats = Stats::of(&history(&us), Bytes::default(), Duration::from_secs(1));
+            us.sort_unstable();
+            let at = |q: f64| {
+                let rank = (q * us.len() as f64).ceil() as usize;
+                us[rank.max(1) - 1] as f64 / 1000.0
+            };
+            for (line, wanted) in [
+                (stats.median, at(0.5)),
+                (stats.p90_line, at(0.9)),
+                (stats.p95_line, at(0.95)),
+                (stats.p99_line, at(0.99)),
+                (stats.min, at(0.0)),
+                (stats.max, at(1.0)),
+            ] {
+                prop_assert!((line - wanted).abs() <= wanted * 0.002 + 0.001, "{line} for {wanted}");
+            }
+        }
+    }
+}

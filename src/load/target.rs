@@ -1,0 +1,89 @@
+//! Which cluster a command loads: a lab, or any other that runs somewhere.
+
+use super::{link::Origin, run::Token, stock_api};
+use crate::{addresses::Addresses, failure::Failure, stock::Strategy};
+use std::path::{Path, PathBuf};
+
+/// The admin token is taken from where the service takes it, never from the command line, which others can see.
+const TOKEN: &str = "OVERSELL__ADMIN__TOKEN";
+
+/// Where `oversell lab` writes its addresses.
+pub(super) const LAB_JSON: &str = "target/lab/lab.json";
+
+/// Where a command finds the cluster.
+#[derive(Debug, clap::Args)]
+pub(super) struct Where {
+    /// Where a running lab has written its addresses
+    #[arg(long, value_name = "PATH", default_value = LAB_JSON)]
+    lab_json: PathBuf,
+    /// The load balancer of any running cluster, instead of a lab's
+    #[arg(long, value_name = "URL")]
+    http: Option<String>,
+    /// One instance of that cluster
+    #[arg(long, value_name = "URL")]
+    instance: Option<String>,
+}
+
+/// The addresses that were found.
+#[derive(Debug)]
+pub(super) struct Cluster {
+    /// The load balancer.
+    pub(super) http: Option<String>,
+    /// One instance.
+    pub(super) instance: Option<String>,
+    /// All of a lab's servers; nothing of another cluster's.
+    pub(super) lab: Option<Addresses>,
+}
+
+impl Where {
+    /// Finds the cluster: the lab that is given, the addresses on the command line, or the lab that runs.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where there is none.
+    pub(super) fn find(&self, lab: Option<Addresses>) -> Result<Cluster, Failure> {
+        if self.http.is_some() || self.instance.is_some() {
+            return Ok(Cluster { http: self.http.clone(), instance: self.instance.clone(), lab: None });
+        }
+        let lab = match lab {
+            Some(lab) => lab,
+            None => Self::lab_at(&self.lab_json)?,
+        };
+        let instance = lab.instances.first().map(|i| i.url.clone());
+        Ok(Cluster { http: Some(lab.http.clone()), instance, lab: Some(lab) })
+    }
+
+    /// The lab that has written this file.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where there is none.
+    pub(super) fn lab_at(file: &Path) -> Result<Addresses, Failure> {
+        let path = file.display();
+        let text = std::fs::read_to_string(file).map_err(|_| {
+            Failure::Unusable(format!("no lab is running (no {path}): start one with `make lab`, or pass --lab"))
+        })?;
+        serde_json::from_str(&text).map_err(|e| Failure::Unusable(format!("{path} is not a lab's file: {e}")))
+    }
+}
+
+/// Checks that somebody answers at `base`, and knows the strategies.
+///
+/// # Errors
+///
+/// [`Failure::Unusable`] where that is not so.
+pub(super) async fn check(base: &str, strategies: &[&Strategy]) -> Result<(), Failure> {
+    let origin = Origin::parse(base)?;
+    let known = stock_api::strategies(&origin).await.map_err(|why| {
+        Failure::Unusable(format!("no cluster answers ({why}): start a lab with `make lab`, or pass --lab"))
+    })?;
+    match strategies.iter().find(|s| !known.iter().any(|k| k == s.slug)) {
+        Some(missing) => Err(Failure::Unusable(format!("{base} does not know the strategy {}", missing.slug))),
+        None => Ok(()),
+    }
+}
+
+/// The admin token, where one is set.
+pub(super) fn token() -> Option<Token> {
+    std::env::var(TOKEN).ok().filter(|t| !t.is_empty()).map(Token::from)
+}

@@ -1,0 +1,246 @@
+//! The judge: a pure function of what buyers were told and of what left the shelf.
+//!
+//! A request without an answer may have taken a piece or not. It is never guessed: the pieces that were truly sold lie
+//! in `sold ..= sold + unknown`, so the final stock must lie in an interval ([`stock_within`]). Each check gives a
+//! verdict, and the worst one counts, as in Jepsen: a proof of overselling outweighs a doubt, a doubt outweighs
+//! "exact".
+
+use super::history::Counts;
+use crate::stock::Promise;
+use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
+
+/// What became of the stock. Ordered: the greater outweighs the lesser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// What was sold is what left the shelf, and every request got an answer.
+    Exact,
+    /// Nothing was oversold, but requests failed or their effect is unknown, pieces left the shelf that nobody was
+    /// told of, or buyers were sent away although pieces were left.
+    Errors,
+    /// More was sold than left the shelf, or than was there.
+    Oversold,
+}
+
+impl Verdict {
+    /// The word in tables and files.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Errors => "errors",
+            Self::Oversold => "oversold",
+        }
+    }
+}
+
+/// The stock before and after a run, in the store that the strategy counts in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shelf {
+    /// Pieces before.
+    pub before: i64,
+    /// Pieces after.
+    pub after: i64,
+}
+
+/// Where the final stock of an honest shop lies. Empty where more was sold than there was.
+#[must_use]
+pub fn stock_within(before: i64, counts: Counts) -> RangeInclusive<i64> {
+    let most = before - signed(counts.sold);
+    let least = (most - signed(counts.unknown)).max(0);
+    least..=most
+}
+
+/// Pieces sold that did not leave the shelf: `sold − (before − after)`. Negative where more left than was sold.
+#[must_use]
+pub fn oversold(shelf: Shelf, counts: Counts) -> i64 {
+    signed(counts.sold) - (shelf.before - shelf.after)
+}
+
+/// Judges a run.
+#[must_use]
+pub fn judge(shelf: Shelf, counts: Counts) -> Verdict {
+    [shelf_check(shelf, counts), sold_out_check(shelf, counts), answer_check(counts)]
+        .into_iter()
+        .max()
+        .unwrap_or(Verdict::Exact)
+}
+
+/// The final stock lies where it must. Too high: sold, but still there. Below zero: sold without being there.
+fn shelf_check(shelf: Shelf, counts: Counts) -> Verdict {
+    let within = stock_within(shelf.before, counts);
+    if within.contains(&shelf.after) {
+        Verdict::Exact
+    } else if shelf.after > *within.end() || shelf.after < 0 {
+        Verdict::Oversold
+    } else {
+        Verdict::Errors
+    }
+}
+
+/// Nobody is sent away while there are pieces.
+fn sold_out_check(shelf: Shelf, counts: Counts) -> Verdict {
+    if counts.sold_out > 0 && shelf.after > 0 { Verdict::Errors } else { Verdict::Exact }
+}
+
+/// Every request got its answer.
+fn answer_check(counts: Counts) -> Verdict {
+    if counts.failed() > 0 { Verdict::Errors } else { Verdict::Exact }
+}
+
+/// What a strategy's promise comes to on this target: one instance, or several.
+#[must_use]
+pub const fn expected(promise: Promise, one_instance: bool) -> Verdict {
+    match (promise, one_instance) {
+        (Promise::Safe | Promise::Lease, _) | (Promise::OneProcess, true) => Verdict::Exact,
+        (Promise::OneProcess, false) | (Promise::Unsafe, _) => Verdict::Oversold,
+    }
+}
+
+fn signed(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::history::Outcome, *};
+    use proptest::prelude::*;
+
+    fn counts(sold: u64, sold_out: u64, refused: u64, unknown: u64) -> Counts {
+        Counts { sold, sold_out, refused, unknown }
+    }
+
+    #[test]
+    fn the_table_of_verdicts() {
+        use Verdict::{Errors, Exact, Oversold};
+        for (what, before, after, seen, wanted) in [
+            ("all sold, all gone", 10, 0, counts(10, 0, 0, 0), Exact),
+            ("some sold, as many gone", 10, 4, counts(6, 0, 0, 0), Exact),
+            ("sold out, and it is", 10, 0, counts(10, 5, 0, 0), Exact),
+            ("nothing happened", 10, 10, counts(0, 0, 0, 0), Exact),
+            ("nothing to sell", 0, 0, counts(0, 7, 0, 0), Exact),
+            ("one sold that is still there", 10, 1, counts(10, 0, 0, 0), Oversold),
+            ("sold more than there was", 10, 0, counts(11, 0, 0, 0), Oversold),
+            ("more sold than there was, all unknown beside", 10, 0, counts(11, 0, 0, 9), Oversold),
+            ("below zero", 10, -1, counts(11, 0, 0, 0), Oversold),
+            ("below zero by an unknown one", 10, -1, counts(10, 0, 0, 1), Oversold),
+            ("the stock has grown", 10, 11, counts(0, 0, 0, 0), Oversold),
+            ("refused, nothing changed", 10, 4, counts(6, 0, 2, 0), Errors),
+            ("unknown, and it was not done", 10, 4, counts(6, 0, 0, 2), Errors),
+            ("unknown, and one of two was done", 10, 3, counts(6, 0, 0, 2), Errors),
+            ("unknown, and both were done", 10, 2, counts(6, 0, 0, 2), Errors),
+            ("more gone than even the unknown explain", 10, 1, counts(6, 0, 0, 2), Errors),
+            ("gone, and nobody was told", 10, 3, counts(6, 0, 0, 0), Errors),
+            ("an unknown one does not excuse an oversell", 10, 5, counts(6, 0, 0, 2), Oversold),
+            ("an error does not excuse an oversell", 10, 5, counts(6, 0, 3, 0), Oversold),
+            ("sent away though pieces were left", 10, 4, counts(6, 1, 0, 0), Errors),
+        ] {
+            assert_eq!(judge(Shelf { before, after }, seen), wanted, "{what}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_outcome_widens_the_interval_by_one_downwards() {
+        assert_eq!(stock_within(10, counts(6, 0, 0, 0)), 4..=4);
+        assert_eq!(stock_within(10, counts(6, 0, 0, 1)), 3..=4);
+        assert_eq!(stock_within(10, counts(6, 0, 0, 9)), 0..=4);
+        assert!(stock_within(10, counts(11, 0, 0, 5)).is_empty());
+    }
+
+    #[test]
+    fn what_each_promise_comes_to() {
+        for (promise, one, three) in [
+            (Promise::Unsafe, Verdict::Oversold, Verdict::Oversold),
+            (Promise::OneProcess, Verdict::Exact, Verdict::Oversold),
+            (Promise::Lease, Verdict::Exact, Verdict::Exact),
+            (Promise::Safe, Verdict::Exact, Verdict::Exact),
+        ] {
+            assert_eq!((expected(promise, true), expected(promise, false)), (one, three), "{promise:?}");
+        }
+    }
+
+    /// What a request did, and what its sender saw of it.
+    #[derive(Debug, Clone, Copy)]
+    enum Fate {
+        Answered,
+        RefusedUntouched,
+        CutBefore,
+        CutAfter,
+    }
+
+    fn fate() -> impl Strategy<Value = Fate> {
+        prop_oneof![
+            8 => Just(Fate::Answered),
+            1 => Just(Fate::RefusedUntouched),
+            1 => Just(Fate::CutBefore),
+            1 => Just(Fate::CutAfter),
+        ]
+    }
+
+    /// An honest shop: each request that gets through takes one piece while there is one.
+    fn honest(before: i64, fates: &[Fate]) -> (Shelf, Vec<Outcome>) {
+        let mut left = before;
+        let outcomes = fates
+            .iter()
+            .map(|fate| {
+                let sold = left > 0 && matches!(fate, Fate::Answered | Fate::CutAfter);
+                left -= i64::from(sold);
+                match fate {
+                    Fate::Answered if sold => Outcome::Sold,
+                    Fate::Answered => Outcome::SoldOut,
+                    Fate::RefusedUntouched => Outcome::Refused("503".into()),
+                    Fate::CutBefore | Fate::CutAfter => Outcome::Unknown("cut".into()),
+                }
+            })
+            .collect();
+        (Shelf { before, after: left }, outcomes)
+    }
+
+    proptest! {
+        #[test]
+        fn an_honest_shop_is_never_called_oversold(before in 0i64..60, fates in prop::collection::vec(fate(), 0..80)) {
+            let (shelf, outcomes) = honest(before, &fates);
+            let counts: Counts = outcomes.iter().collect();
+            let wanted = if counts.failed() == 0 { Verdict::Exact } else { Verdict::Errors };
+            prop_assert_eq!(judge(shelf, counts), wanted);
+            prop_assert!(stock_within(before, counts).contains(&shelf.after));
+        }
+
+        #[test]
+        fn lost_updates_beyond_the_unknown_are_always_found(
+            before in 1i64..60, fates in prop::collection::vec(fate(), 1..80), lost in 1i64..20,
+        ) {
+            let (shelf, outcomes) = honest(before, &fates);
+            let counts: Counts = outcomes.iter().collect();
+            // Each unknown request that did take a piece can hide one lost update, and no more than that.
+            let hidden = (shelf.before - shelf.after) - i64::try_from(counts.sold).unwrap();
+            let broken = Shelf { after: shelf.after + hidden + lost, ..shelf };
+            prop_assert_eq!(judge(broken, counts), Verdict::Oversold);
+            prop_assert_eq!(oversold(broken, counts), lost);
+        }
+
+        #[test]
+        fn exact_means_that_sold_and_gone_agree(
+            before in 0i64..100, after in -20i64..100, sold in 0u64..100, sold_out in 0u64..9, refused in 0u64..3,
+            unknown in 0u64..3,
+        ) {
+            let (shelf, counts) = (Shelf { before, after }, counts(sold, sold_out, refused, unknown));
+            if judge(shelf, counts) == Verdict::Exact {
+                prop_assert_eq!(oversold(shelf, counts), 0);
+                prop_assert_eq!(counts.failed(), 0);
+                prop_assert!(after >= 0);
+            }
+        }
+
+        #[test]
+        fn one_more_sold_never_makes_an_oversold_run_better(
+            before in 0i64..100, after in -20i64..100, sold in 0u64..100, unknown in 0u64..9,
+        ) {
+            let shelf = Shelf { before, after };
+            if judge(shelf, counts(sold, 0, 0, unknown)) == Verdict::Oversold {
+                prop_assert_eq!(judge(shelf, counts(sold + 1, 0, 0, unknown)), Verdict::Oversold);
+            }
+        }
+    }
+}

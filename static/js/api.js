@@ -1,0 +1,60 @@
+/** The routes of the service that the page uses. Everything here is a request; nothing here draws. */
+
+let token = '';
+
+/** The admin token for `PUT /stock`, kept in memory only. @param {string} to */
+export const setToken = (to) => { token = to; };
+
+/** A refusal, with the problem (RFC 9457) that the service gave as its reason. */
+export class Refused extends Error {
+  /** @param {number} status @param {any} problem */
+  constructor(status, problem) {
+    super(problem?.detail || problem?.title || `HTTP ${status}`);
+    this.status = status;
+    this.problem = problem ?? {};
+  }
+}
+
+async function ask(path, { method = 'GET', body, accept = [] } = {}) {
+  const headers = { accept: 'application/json' };
+  if (body) headers['content-type'] = 'application/json';
+  if (token) headers.authorization = `Bearer ${token}`;
+  const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body), cache: 'no-store' });
+  const json = /json/.test(answer.headers.get('content-type')) ? await answer.json().catch(() => null) : null;
+  if (!answer.ok && !(accept.includes(answer.status) && json)) throw new Refused(answer.status, json);
+  return { json, instance: answer.headers.get('x-instance') };
+}
+
+/** Every lesson, in the course's order. */
+export const strategies = async () => (await ask('strategies')).json;
+
+/** The Rust file of a lesson. @param {string} slug */
+export async function source(slug) {
+  const answer = await fetch(`strategies/${slug}/source`);
+  if (!answer.ok) throw new Refused(answer.status, null);
+  return answer.text();
+}
+
+/** Which instances and servers are up. 503 means "not ready", and says the same in the same words. */
+export const health = async () => (await ask('health/ready?instances=true', { accept: [503] })).json;
+
+export const stock = async () => (await ask('stock?stock_id=1')).json;
+
+/** Puts both stores to this count and clears every lock. @param {number} count */
+export const reset = async (count) => (await ask('stock', { method: 'PUT', body: { count } })).json;
+
+/**
+ * Buys one piece. POST and not GET: a browser may hold a second GET of the same address back until the first is
+ * answered, and two who buy at once must be under way at once.
+ * @param {string} slug @param {number} hold_ms
+ */
+export const buy = (slug, hold_ms) => ask(`check/lock/${slug}?hold_ms=${hold_ms}`, { method: 'POST' });
+
+/** @param {object} plan */
+export const startRun = async (plan) => (await ask('runs', { method: 'POST', body: plan })).json;
+
+/** The run under way or the last one; null where there was none. */
+export const currentRun = async () => (await ask('runs/current')).json;
+
+/** @param {string} id */
+export const cancelRun = (id) => ask(`runs/${id}`, { method: 'DELETE' });

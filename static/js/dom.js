@@ -1,0 +1,31 @@
+/** Three small helpers, so that the other files speak about the lesson and not about the DOM. */
+
+/** @param {string} id @returns {any} */
+export const $ = (id) => document.getElementById(id);
+
+/**
+ * An element with attributes and children. Text is always text, never markup: what the service answers cannot
+ * become part of the page.
+ * @param {string} name @param {Record<string, any>} [attributes] @param {...(Node | string)} children
+ */
+export function el(name, attributes = {}, ...children) {
+  return filled(document.createElement(name), attributes, children);
+}
+
+/** The same for SVG, which has a namespace of its own. */
+export function svg(name, attributes = {}, ...children) {
+  return filled(document.createElementNS('http://www.w3.org/2000/svg', name), attributes, children);
+}
+
+function filled(element, attributes, children) {
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value != null && value !== false) element.setAttribute(key, value === true ? '' : value);
+  }
+  element.append(...children);
+  return element;
+}
+
+/** Writes a text only where it changed, so that nothing is painted or read out twice. */
+export function put(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}

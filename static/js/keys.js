@@ -1,0 +1,30 @@
+/** The keyboard: ↑ ↓ lessons, Enter runs, Esc cancels, L language, ? help. */
+
+import { $ } from './dom.js';
+
+/** @param {{step: (by: 1 | -1) => void, run: () => void, cancel: () => void, language: () => void, help: () => void}} acts */
+export function listen(acts) {
+  document.addEventListener('keydown', (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || $('help').open) return;
+    const at = event.target;
+    const act = chosen(event.key, at, acts);
+    if (!act) return;
+    event.preventDefault();
+    act();
+  });
+}
+
+function chosen(key, at, acts) {
+  if (key === 'Escape') return acts.cancel;
+  // A field keeps its own keys: arrows change its number.
+  if (at.matches('pre, #token') || (at.matches('input') && key !== 'Enter')) return null;
+  switch (key) {
+    case 'ArrowUp': return () => acts.step(-1);
+    case 'ArrowDown': return () => acts.step(1);
+    // Enter on a button presses it; on the lesson that is open already it would do nothing, so it runs.
+    case 'Enter': return at.matches('button, a:not([aria-current])') ? null : acts.run;
+    case 'l': case 'L': return acts.language;
+    case '?': return acts.help;
+    default: return null;
+  }
+}

@@ -1,0 +1,39 @@
+/** Which language the page speaks. Chinese first; the choice is remembered. */
+
+import { always } from './kept.js';
+import { languages } from './words.js';
+
+let lang = always.get('lang') === 'en' ? 'en' : 'zh';
+
+/** @returns {'zh' | 'en'} the language in force */
+export const current = () => lang;
+
+/** @param {'zh' | 'en'} to */
+export function speak(to) {
+  lang = to;
+  always.set('lang', to);
+}
+
+/** The text of this name. @param {string} name @param {...any} about */
+export function t(name, ...about) {
+  const text = languages[lang][name];
+  return typeof text === 'function' ? text(...about) : text;
+}
+
+/** Why the service refused: it words its title in Chinese and its detail in English (RFC 9457). */
+export function reason({ message, problem }) {
+  if (lang === 'en' || !problem?.title) return message;
+  return problem.field ? `${problem.title}（${problem.detail}）` : problem.title;
+}
+
+/** 5000 → 5,000: the same in both languages. @param {number} n */
+export const number = (n) => Math.round(n).toLocaleString('en-US');
+
+/** Puts the words into everything that asks for some by `data-t`. */
+export function translate() {
+  document.documentElement.lang = lang === 'zh' ? 'zh-CN' : 'en';
+  for (const e of document.querySelectorAll('[data-t]')) e.textContent = t(e.dataset.t);
+  for (const e of document.querySelectorAll('[data-t-label]')) e.setAttribute('aria-label', t(e.dataset.tLabel));
+  for (const e of document.querySelectorAll('[data-t-title]')) e.title = t(e.dataset.tTitle);
+  for (const e of document.querySelectorAll('[data-t-hint]')) e.placeholder = t(e.dataset.tHint);
+}

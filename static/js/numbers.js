@@ -1,0 +1,29 @@
+/** Draws the two numbers that ought to agree, their bars, and the difference. */
+
+import { $, put } from './dom.js';
+import { figures } from './figures.js';
+import { number } from './lang.js';
+
+/** @param {object | null} run null: not run yet */
+export function draw(run) {
+  const f = run ? figures(run) : { sold: null, gone: null, over: null, full: 1 };
+  value('sold', f.sold);
+  value('gone', f.gone);
+  value('over', f.over);
+  bar('sold-bar', 0, f.sold, f.full);
+  bar('gone-bar', 0, f.gone, f.full);
+  // The difference begins where the shelf ends, so that gone + oversold = sold can be seen.
+  bar('over-bar', Math.max(0, f.gone ?? 0), f.over, f.full);
+  document.querySelector('.figure.over').classList.toggle('red', f.over > 0);
+}
+
+function value(id, n) {
+  put($(id), n == null ? '–' : number(n));
+  $(id).classList.toggle('none', n == null);
+}
+
+function bar(id, from, n, full) {
+  const percent = (x) => `${(100 * Math.max(0, x ?? 0)) / full}%`;
+  $(id).setAttribute('x', percent(from));
+  $(id).setAttribute('width', percent(n));
+}

@@ -1,0 +1,92 @@
+/** The shelf by hand: what both stores hold, buying one piece, two who buy at once, and the reset. */
+
+import * as api from './api.js';
+import { $, el, put } from './dom.js';
+import { number, reason, t } from './lang.js';
+
+const KEPT = 4;
+/** Long enough for two requests to meet inside, short enough to wait for. */
+const MEET_MS = 200;
+
+let stock = null;
+let purchases = [];
+
+/** Asks both stores. */
+export async function refresh() {
+  stock = await api.stock();
+}
+
+/** @param {any} lesson @param {number} count what a reset would set @param {any} live the run under way, if any */
+export function draw(lesson, count, live) {
+  for (const name of ['mysql', 'redis']) {
+    // While a run goes on, its stream knows the shelf better than the last question did.
+    const here = live && live.store === name ? live.shelf : null;
+    const n = here ?? stock?.[name]?.count;
+    const box = $(name);
+    box.classList.toggle('ours', lesson.store === name);
+    box.replaceChildren(`${{ mysql: 'MySQL', redis: 'Redis' }[name]} `,
+      el('output', { class: 'some' }, n != null ? number(n) : stock ? t('absent') : '–'));
+  }
+  put($('reset'), t('reset', number(count)));
+  $('answers').replaceChildren(...purchases.map(item));
+}
+
+/** Sets both stores to the count; asks for the admin token where the service wants one. */
+export async function reset(count) {
+  try {
+    stock = await api.reset(count);
+    purchases = [];
+    $('token').hidden = true;
+  } catch (error) {
+    if (!wantToken(error)) note(reason(error));
+  }
+}
+
+/** Opens the field for the admin token if that is what an error asks for. @returns {boolean} */
+export function wantToken(error) {
+  if (error.status !== 401) return false;
+  $('token').hidden = false;
+  $('token').focus();
+  note(t('tokenWanted'));
+  return true;
+}
+
+/** @param {string} slug @param {number} hold_ms @param {1 | 2} people */
+export async function buy(slug, hold_ms, people) {
+  const stay = people > 1 ? Math.max(hold_ms, MEET_MS) : hold_ms;
+  const answers = await Promise.all(Array.from({ length: people }, () => api.buy(slug, stay).then(
+    ({ json, instance }) => ({ ok: true, instance, ...json }),
+    (error) => ({ ok: false, text: reason(error) }),
+  )));
+  purchases = [{ slug, answers }, ...purchases].slice(0, KEPT);
+  await refresh();
+}
+
+function note(text) {
+  purchases = [{ slug: '', answers: [{ ok: false, text }] }, ...purchases].slice(0, KEPT);
+}
+
+/** Two who bought at once and both left the same number behind: one piece was sold twice. @returns {number | null} */
+export function soldTwice([a, b]) {
+  return a?.ok && b?.ok && a.remaining != null && a.remaining === b.remaining ? a.remaining : null;
+}
+
+function item({ slug, answers }) {
+  const twice = soldTwice(answers);
+  const red = twice == null ? [] : [el('span', { class: 'twice' }, t('sameAnswer', number(twice)))];
+  return el('li', {}, el('span', { class: 'dim slug' }, slug), el('span', { class: 'each' }, ...answers.map(line), ...red));
+}
+
+function line(a) {
+  if (!a.ok) return el('span', {}, a.text);
+  const parts = [
+    a.instance,
+    t('bought'),
+    a.remaining != null && t('left', number(a.remaining)),
+    t('waited', number(a.waited_ms)),
+    t('held', number(a.held_ms)),
+    a.retries > 0 && t('retries', number(a.retries)),
+    a.fence != null && t('fence', a.fence),
+  ];
+  return el('span', {}, parts.filter(Boolean).join(' · '));
+}

@@ -1,0 +1,232 @@
+//! Whole instances behind nginx, and what happens to them: killed, stopped, hung up on, started too early.
+//!
+//! Each test has a lab of its own, so that it may break it.
+
+use crate::program;
+use oversell::{
+    lab::{Lab, Options, Part},
+    stock::{self, Promise},
+};
+use reqwest::{Client, StatusCode};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+type Outcome = Result<(), String>;
+
+/// Short enough for a test, long enough for a busy machine.
+const LEASE: Duration = Duration::from_secs(3);
+const SESSION: Duration = Duration::from_secs(4);
+const STOCK: i64 = 1000;
+const MINUTE: u64 = 60_000;
+
+/// A lab with three instances whose leases and sessions are short.
+async fn cluster(without: Vec<Part>) -> Result<Lab, String> {
+    let env = [
+        ("OVERSELL__LOCK__LEASE_MS", LEASE.as_millis().to_string()),
+        ("OVERSELL__ZOOKEEPER__SESSION_MS", SESSION.as_millis().to_string()),
+    ];
+    let env = env.map(|(key, value)| (key.to_owned(), value)).to_vec();
+    Lab::start(Options { env, redis_ports: vec![0], without, ..program() }).await.map_err(|e| e.to_string())
+}
+
+async fn put_stock(client: &Client, base: &str, count: i64) -> Outcome {
+    let answer = client.put(format!("{base}/stock")).json(&json!({"count": count})).send().await;
+    let answer = answer.map_err(|e| e.to_string())?;
+    if answer.status().is_success() { Ok(()) } else { Err(answer.text().await.unwrap_or_default()) }
+}
+
+async fn shelf(client: &Client, base: &str) -> Result<i64, String> {
+    let stock: Value = json_of(client.get(format!("{base}/stock")).send().await).await?;
+    stock["mysql"]["count"].as_i64().ok_or_else(|| format!("no count in {stock}"))
+}
+
+async fn json_of(answer: reqwest::Result<reqwest::Response>) -> Result<Value, String> {
+    answer.map_err(|e| e.to_string())?.json().await.map_err(|e| e.to_string())
+}
+
+fn check(base: &str, slug: &str, hold_ms: u64, wait_ms: u64) -> String {
+    format!("{base}/check/lock/{slug}?hold_ms={hold_ms}&wait_ms={wait_ms}")
+}
+
+fn status(client: &Client, url: String) -> impl Future<Output = Result<StatusCode, String>> + use<> {
+    let answer = client.get(url).send();
+    async { answer.await.map(|a| a.status()).map_err(|e| e.to_string()) }
+}
+
+/// Asks until nobody gets in any more: the one who was sent before is inside. How many got in before it.
+async fn until_held(client: &Client, base: &str, slug: &str) -> Result<i64, String> {
+    for sold in 0..200 {
+        match status(client, check(base, slug, 0, 100)).await? {
+            StatusCode::OK => {}
+            StatusCode::SERVICE_UNAVAILABLE => return Ok(sold),
+            other => return Err(format!("{slug}: {other}")),
+        }
+    }
+    Err(format!("{slug}: nobody is inside"))
+}
+
+/// `kill -9` of the instance that holds the lock, with others waiting: they go on once its lease or session has ended,
+/// nothing is oversold, and nothing is left.
+pub(crate) async fn others_go_on_after_the_holder_is_killed(slug: &'static str) -> Outcome {
+    const WAITERS: i64 = 20;
+    let lab = cluster(vec![]).await?;
+    let client = Client::new();
+    let (victim, others) = (lab.addresses().instances[0].clone(), &lab.addresses().instances[1..]);
+    let other = others[0].url.clone();
+    put_stock(&client, &other, STOCK).await?;
+    let held = tokio::spawn(client.get(check(&victim.url, slug, MINUTE, MINUTE)).send());
+    let mut sold = until_held(&client, &other, slug).await?;
+    // They may wait for thrice the lease: who is not let in by then is answered 503.
+    let patience = 3 * LEASE.max(SESSION).as_millis() as u64;
+    let waiters: Vec<_> = (0..WAITERS)
+        .map(|n| tokio::spawn(status(&client, check(&others[n as usize % 2].url, slug, 0, patience))))
+        .map(|waiter| async { waiter.await.map_err(|e| e.to_string())? })
+        .collect();
+    lab.kill(&victim.name).await.map_err(|e| e.to_string())?;
+    if held.await.is_ok_and(|answer| answer.is_ok()) {
+        return Err("the killed instance has answered".into());
+    }
+    for outcome in futures::future::join_all(waiters).await {
+        match outcome? {
+            StatusCode::OK => sold += 1,
+            other => return Err(format!("a waiter was answered {other}")),
+        }
+    }
+    let left = shelf(&client, &other).await?;
+    // The killed one was before its write, which it never sent.
+    if STOCK - left != sold {
+        return Err(format!("{sold} were sold, and {} left the shelf", STOCK - left));
+    }
+    let free = status(&client, check(&other, slug, 0, 0)).await?;
+    lab.stop().await;
+    if free == StatusCode::OK { Ok(()) } else { Err(format!("the lock is not free: {free}")) }
+}
+
+/// Clients that hang up while they are inside, or while they wait, leave nothing: the next gets in at once.
+pub(crate) async fn a_client_that_hangs_up_leaves_nothing() -> Outcome {
+    let lab = cluster(vec![]).await?;
+    let client = Client::new();
+    let (first, second) = (lab.addresses().instances[0].url.clone(), lab.addresses().instances[1].url.clone());
+    for strategy in stock::ALL {
+        let slug = strategy.slug;
+        put_stock(&client, &first, STOCK).await?;
+        let inside = tokio::spawn(client.get(check(&first, slug, MINUTE, MINUTE)).send());
+        let exclusive = strategy.promise == Promise::Lease || ["select-for-update", "table-lock"].contains(&slug);
+        let mut sold = if exclusive { until_held(&client, &second, slug).await? } else { 0 };
+        let waiting: Vec<_> =
+            (0..5).map(|_| tokio::spawn(client.get(check(&second, slug, MINUTE, MINUTE)).send())).collect();
+        inside.abort();
+        waiting.iter().for_each(tokio::task::JoinHandle::abort);
+        for base in [&first, &second] {
+            match status(&client, check(base, slug, 0, 20_000)).await? {
+                StatusCode::OK => sold += 1,
+                other => return Err(format!("{slug}: after the hang-up {other}")),
+            }
+        }
+        let gone = STOCK - stock_of(&client, &first, strategy).await?;
+        if gone != sold && strategy.promise != Promise::Unsafe {
+            return Err(format!("{slug}: {sold} were sold, and {gone} left the shelf"));
+        }
+    }
+    nothing_is_left(&lab).await?;
+    lab.stop().await;
+    Ok(())
+}
+
+async fn stock_of(client: &Client, base: &str, strategy: &stock::Strategy) -> Result<i64, String> {
+    let stock: Value = json_of(client.get(format!("{base}/stock")).send().await).await?;
+    let store = serde_json::to_value(strategy.store).map_err(|e| e.to_string())?;
+    stock[store.as_str().unwrap_or_default()]["count"].as_i64().ok_or_else(|| format!("no count in {stock}"))
+}
+
+/// No lock key, lock row, open transaction or lock node. What is given back in the background is waited for.
+async fn nothing_is_left(lab: &Lab) -> Outcome {
+    let mut left = String::new();
+    for _ in 0..100 {
+        left = leftovers(lab).await?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Err(left)
+}
+
+async fn leftovers(lab: &Lab) -> Result<String, String> {
+    use sqlx::Connection;
+    let text = |e: &dyn std::fmt::Display| e.to_string();
+    let mut mysql = sqlx::MySqlConnection::connect(&lab.addresses().mysql.url).await.map_err(|e| text(&e))?;
+    let rows: (i64,) =
+        sqlx::query_as("SELECT COUNT(*) FROM tb_lock").fetch_one(&mut mysql).await.map_err(|e| text(&e))?;
+    let open: (i64,) = sqlx::query_as("SELECT COUNT(*) FROM information_schema.innodb_trx")
+        .fetch_one(&mut mysql)
+        .await
+        .map_err(|e| text(&e))?;
+    let redis = redis::Client::open(lab.addresses().redis[0].url.as_str()).map_err(|e| text(&e))?;
+    let mut redis = redis.get_multiplexed_async_connection().await.map_err(|e| text(&e))?;
+    let keys: Vec<String> = redis::cmd("KEYS").arg("*lock*").query_async(&mut redis).await.map_err(|e| text(&e))?;
+    let zk = zookeeper_client::Client::connect(&lab.addresses().zookeeper.connect).await.map_err(|e| text(&e))?;
+    let nodes = match zk.list_children("/distributed/zk-lock").await {
+        Err(zookeeper_client::Error::NoNode) => vec![],
+        nodes => nodes.map_err(|e| text(&e))?,
+    };
+    if (rows.0, open.0, keys.len(), nodes.len()) == (0, 0, 0, 0) {
+        return Ok(String::new());
+    }
+    Ok(format!("left: {} lock rows, {} transactions, keys {keys:?}, nodes {nodes:?}", rows.0, open.0))
+}
+
+/// An instance starts without MySQL, says so, does what does not need it, and recovers.
+pub(crate) async fn an_instance_starts_without_its_servers_and_recovers() -> Outcome {
+    let mut lab = cluster(vec![Part::MySql, Part::Redis, Part::ZooKeeper, Part::Nginx]).await?;
+    let client = Client::new();
+    let base = lab.addresses().instances[0].url.clone();
+    for strategy in stock::ALL {
+        let answer = client.get(check(&base, strategy.slug, 0, 2000)).send().await.map_err(|e| e.to_string())?;
+        if answer.status() != StatusCode::SERVICE_UNAVAILABLE || !answer.headers().contains_key("retry-after") {
+            return Err(format!("{} without servers: {} {:?}", strategy.slug, answer.status(), answer.headers()));
+        }
+    }
+    for server in ["redis", "zookeeper", "mysql"] {
+        lab.restart(server).await.map_err(|e| e.to_string())?;
+    }
+    let mut ready = false;
+    for _ in 0..300 {
+        ready = status(&client, format!("{base}/health/ready")).await? == StatusCode::OK;
+        if ready {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    if !ready {
+        return Err("not ready though all servers are there".into());
+    }
+    for strategy in stock::ALL {
+        let answered = status(&client, check(&base, strategy.slug, 0, 10_000)).await?;
+        if answered != StatusCode::OK {
+            return Err(format!("{} after the recovery: {answered}", strategy.slug));
+        }
+    }
+    lab.stop().await;
+    Ok(())
+}
+
+/// SIGTERM: what is under way is finished and answered.
+pub(crate) async fn an_instance_that_is_told_to_end_finishes_what_is_under_way() -> Outcome {
+    let lab = cluster(vec![Part::Nginx]).await?;
+    let client = Client::new();
+    let (victim, other) = (&lab.addresses().instances[0], &lab.addresses().instances[1]);
+    put_stock(&client, &other.url, STOCK).await?;
+    let under_way = tokio::spawn(status(&client, check(&victim.url, "redis-lock", 2000, MINUTE)));
+    let sold = until_held(&client, &other.url, "redis-lock").await?;
+    lab.terminate(&victim.name).await.map_err(|e| e.to_string())?;
+    let answered = under_way.await.map_err(|e| e.to_string())??;
+    let gone = STOCK - shelf(&client, &other.url).await?;
+    nothing_is_left(&lab).await?;
+    lab.stop().await;
+    if answered == StatusCode::OK && gone == sold + 1 {
+        Ok(())
+    } else {
+        Err(format!("answered {answered}; {} were sold, and {gone} left the shelf", sold + 1))
+    }
+}

@@ -1,0 +1,116 @@
+//! Every test that needs real servers, in one binary: the lab starts once, and stops before the binary ends.
+//!
+//! `cargo test -p oversell --test main -- NAME` runs those whose name contains NAME.
+
+mod boundary;
+mod instances;
+mod strategies;
+mod support;
+
+use futures::future::BoxFuture;
+use libtest_mimic::{Arguments, Failed, Trial};
+use oversell::{
+    lab::{Lab, Options, Part},
+    stock,
+};
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
+use support::Servers;
+use tokio::runtime::Runtime;
+
+type Outcome = Result<(), String>;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let runtime = Arc::new(Runtime::new().expect("an async runtime"));
+    if arguments.list {
+        return libtest_mimic::run(&arguments, trials(&runtime, None)).exit_code();
+    }
+    let lab = match runtime.block_on(Lab::start(options())) {
+        Ok(lab) => lab,
+        Err(failure) => {
+            eprintln!("the servers for the tests did not start: {failure}");
+            return failure.exit_code();
+        }
+    };
+    let servers = Arc::new(runtime.block_on(Servers::connect(lab.addresses().clone())));
+    let conclusion = libtest_mimic::run(&arguments, trials(&runtime, Some(&servers)));
+    runtime.block_on(async {
+        servers.close().await;
+        lab.stop().await;
+    });
+    conclusion.exit_code()
+}
+
+/// Servers only, with one Redis: what the tests in this process talk to. Tests of whole instances start their own.
+fn options() -> Options {
+    Options { without: vec![Part::Instances, Part::Nginx], redis_ports: vec![0], ..program() }
+}
+
+/// A lab whose instances run the binary that these tests were built with.
+pub(crate) fn program() -> Options {
+    Options { program: Some(PathBuf::from(env!("CARGO_BIN_EXE_oversell"))), ..Options::default() }
+}
+
+fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> {
+    let pure: [(&str, fn() -> Outcome); 5] = [
+        ("no_room_knows_what_it_must_not", boundary::no_room_knows_what_it_must_not),
+        ("a_wall_that_is_broken_is_seen", boundary::a_wall_that_is_broken_is_seen),
+        ("a_strategy_is_at_most_80_lines", boundary::a_strategy_is_at_most_80_lines),
+        ("no_source_file_is_over_400_lines", boundary::no_source_file_is_over_400_lines),
+        (
+            "both_readmes_list_every_strategy_as_the_registry_does",
+            boundary::both_readmes_list_every_strategy_as_the_registry_does,
+        ),
+    ];
+    let mut trials: Vec<_> =
+        pure.into_iter().map(|(name, test)| Trial::test(name, move || test().map_err(Failed::from))).collect();
+    let with_servers = |name: String, test: Test| {
+        let (runtime, servers) = (Arc::clone(runtime), servers.cloned());
+        Trial::test(name, move || {
+            let servers = servers.ok_or("no servers")?;
+            runtime.block_on(test(servers)).map_err(Failed::from)
+        })
+    };
+    for strategy in stock::ALL {
+        trials.push(with_servers(
+            format!("{}_keeps_its_promise", strategy.slug),
+            Box::new(move |servers| Box::pin(async move { strategies::keeps_its_promise(&servers, strategy).await })),
+        ));
+    }
+    for strategy in strategies::exact_ones() {
+        trials.push(with_servers(
+            format!("{}_sells_no_more_than_there_is", strategy.slug),
+            Box::new(move |servers| {
+                Box::pin(async move { strategies::sells_no_more_than_there_is(&servers, strategy).await })
+            }),
+        ));
+    }
+    macro_rules! trial {
+        ($($module:ident :: $test:ident),* $(,)?) => {
+            $(trials.push(with_servers(
+                stringify!($test).into(),
+                Box::new(|servers| Box::pin(async move { $module::$test(&servers).await })),
+            ));)*
+        };
+    }
+    trial!(strategies::version_cas_that_ignores_the_version_is_caught, strategies::redis_without_watch_is_caught);
+    for slug in ["redis-lock", "zk-lock"] {
+        trials.push(with_servers(
+            format!("others_go_on_after_the_holder_of_{slug}_is_killed"),
+            Box::new(move |_| Box::pin(instances::others_go_on_after_the_holder_is_killed(slug))),
+        ));
+    }
+    macro_rules! own_lab {
+        ($($test:ident),* $(,)?) => {
+            $(trials.push(with_servers(stringify!($test).into(), Box::new(|_| Box::pin(instances::$test()))));)*
+        };
+    }
+    own_lab!(
+        a_client_that_hangs_up_leaves_nothing,
+        an_instance_starts_without_its_servers_and_recovers,
+        an_instance_that_is_told_to_end_finishes_what_is_under_way,
+    );
+    trials
+}
+
+type Test = Box<dyn FnOnce(Arc<Servers>) -> BoxFuture<'static, Outcome> + Send>;

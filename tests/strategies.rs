@@ -1,0 +1,146 @@
+//! Every strategy of the registry keeps its promise, on three instances' worth of clients and on one, against real
+//! servers; and the same check catches strategies that are broken on purpose.
+//!
+//! The races are forced: each job stays for a while between its read and its write.
+
+use crate::support::{Servers, Site};
+use futures::future::BoxFuture;
+use oversell::{
+    ctx::Ctx,
+    error::Error,
+    stock::{self, Deducted, Job, Promise, Store, Strategy},
+};
+use std::{sync::Arc, time::Duration};
+
+const STOCK: i64 = 200;
+const TASKS: usize = 12;
+const EACH: usize = 4;
+const HOLD: Duration = Duration::from_millis(2);
+const WAIT: Duration = Duration::from_secs(60);
+
+type Deduct = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Deducted, Error>>;
+
+/// Runs `TASKS × EACH` jobs over `instances` clients: how many were sold, and how many pieces left the shelf.
+async fn sell(site: &Site, store: Store, deduct: Deduct, instances: usize) -> Result<(i64, i64), String> {
+    site.put_stock(STOCK).await;
+    let mut tasks = Vec::new();
+    for n in 0..TASKS {
+        let (ctx, id) = (Arc::clone(&site.ctxs[n % instances]), site.id);
+        tasks.push(tokio::spawn(async move {
+            let mut sold = 0;
+            for _ in 0..EACH {
+                match deduct(&ctx, &Job::new(id, HOLD, WAIT)).await {
+                    Ok(_) => sold += 1,
+                    Err(error) => return Err(error.to_string()),
+                }
+            }
+            Ok(sold)
+        }));
+    }
+    let mut sold = 0;
+    for task in tasks {
+        sold += task.await.map_err(|e| e.to_string())??;
+    }
+    Ok((sold, STOCK - site.stock(store).await))
+}
+
+async fn exact(site: &Site, store: Store, deduct: Deduct, instances: usize) -> Result<(), String> {
+    let (sold, gone) = sell(site, store, deduct, instances).await?;
+    if sold == gone {
+        Ok(())
+    } else {
+        Err(format!("sold {sold} with {instances} instances, and {gone} left the shelf"))
+    }
+}
+
+async fn oversells(site: &Site, store: Store, deduct: Deduct, instances: usize) -> Result<(), String> {
+    match exact(site, store, deduct, instances).await {
+        Err(text) if text.starts_with("sold ") => Ok(()),
+        Err(text) => Err(text),
+        Ok(()) => Err(format!("did not oversell with {instances} instances")),
+    }
+}
+
+/// What the promise says of one instance and of three.
+pub(crate) async fn keeps_its_promise(servers: &Servers, strategy: &Strategy) -> Result<(), String> {
+    let site = servers.site().await;
+    let (store, deduct) = (strategy.store, strategy.deduct);
+    match strategy.promise {
+        Promise::Safe | Promise::Lease => exact(&site, store, deduct, 3).await,
+        Promise::OneProcess => {
+            exact(&site, store, deduct, 1).await?;
+            oversells(&site, store, deduct, 3).await
+        }
+        Promise::Unsafe => {
+            oversells(&site, store, deduct, 1).await?;
+            oversells(&site, store, deduct, 3).await
+        }
+    }
+}
+
+/// The stock runs out in the middle: no strategy that is exact sells a piece too many, and the rest hear "sold out".
+pub(crate) async fn sells_no_more_than_there_is(servers: &Servers, strategy: &Strategy) -> Result<(), String> {
+    const FEW: i64 = 5;
+    let site = servers.site().await;
+    site.put_stock(FEW).await;
+    let (mut sold, mut sold_out) = (0, 0);
+    let jobs = (0..15).map(|n| {
+        let (ctx, id) = (Arc::clone(&site.ctxs[n % 3]), site.id);
+        async move { (strategy.deduct)(&ctx, &Job::new(id, Duration::ZERO, WAIT)).await }
+    });
+    for outcome in futures::future::join_all(jobs).await {
+        match outcome {
+            Ok(_) => sold += 1,
+            Err(Error::SoldOut) => sold_out += 1,
+            Err(other) => return Err(other.to_string()),
+        }
+    }
+    let left = site.stock(strategy.store).await;
+    if (sold, sold_out, left) == (FEW, 10, 0) {
+        Ok(())
+    } else {
+        Err(format!("of {FEW} pieces {sold} were sold, {sold_out} were told sold out, {left} are left"))
+    }
+}
+
+/// The twin of `version-cas` that forgets to compare the version.
+pub(crate) async fn version_cas_that_ignores_the_version_is_caught(servers: &Servers) -> Result<(), String> {
+    let site = servers.site().await;
+    oversells(&site, Store::MySql, |ctx, job| Box::pin(cas_without_version(ctx, job)), 3).await
+}
+
+async fn cas_without_version(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let mut conn = ctx.mysql(job).await?;
+    let (count,): (i64,) = sqlx::query_as("SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?")
+        .bind(job.stock_id)
+        .fetch_one(&mut *conn)
+        .await?;
+    job.inside().await;
+    sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
+        .bind(count - 1)
+        .bind(job.stock_id)
+        .execute(&mut *conn)
+        .await?;
+    conn.done();
+    Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0 })
+}
+
+/// The twin of `redis-watch` that reads and writes without WATCH.
+pub(crate) async fn redis_without_watch_is_caught(servers: &Servers) -> Result<(), String> {
+    let site = servers.site().await;
+    oversells(&site, Store::Redis, |ctx, job| Box::pin(get_then_set(ctx, job)), 3).await
+}
+
+async fn get_then_set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let key = format!("{}{}", ctx.config.redis.prefix, job.redis_name("stock"));
+    let mut redis = ctx.redis.connection();
+    let count: i64 = redis::cmd("GET").arg(&key).query_async(&mut redis).await?;
+    job.inside().await;
+    redis::cmd("SET").arg(&key).arg(count - 1).exec_async(&mut redis).await?;
+    Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0 })
+}
+
+/// Every strategy whose promise holds on three instances.
+pub(crate) fn exact_ones() -> impl Iterator<Item = &'static Strategy> {
+    stock::ALL.iter().filter(|s| matches!(s.promise, Promise::Safe | Promise::Lease))
+}

@@ -1,0 +1,100 @@
+//! The servers that all tests share, and a product of its own for each test.
+
+use oversell::{
+    addresses::Addresses,
+    config::Config,
+    ctx::Ctx,
+    stock::{Job, Store},
+};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+/// Real servers, and three clients of them that know nothing of each other: what three instances are, without HTTP.
+pub(crate) struct Servers {
+    pub(crate) addresses: Addresses,
+    ctxs: Vec<Arc<Ctx>>,
+    next: AtomicI64,
+}
+
+/// One test's product.
+pub(crate) struct Site {
+    pub(crate) ctxs: Vec<Arc<Ctx>>,
+    pub(crate) id: i64,
+}
+
+impl Servers {
+    pub(crate) async fn connect(addresses: Addresses) -> Self {
+        let ctxs: Vec<_> = (0..3).map(|_| Arc::new(Ctx::new(config(&addresses)).expect("good addresses"))).collect();
+        sqlx::migrate!()
+            .run(&mut *ctxs[0].db.conn(Duration::from_secs(10)).await.expect("MySQL"))
+            .await
+            .expect("the migrations run");
+        Self { addresses, ctxs, next: AtomicI64::new(1000) }
+    }
+
+    pub(crate) async fn site(&self) -> Site {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        Site { ctxs: self.ctxs.clone(), id }
+    }
+
+    pub(crate) async fn close(&self) {
+        for ctx in &self.ctxs {
+            ctx.close(Duration::from_secs(10)).await;
+        }
+    }
+}
+
+impl Site {
+    /// Makes the product with so many pieces in both stores.
+    pub(crate) async fn put_stock(&self, count: i64) {
+        let mut conn = self.ctxs[0].db.conn(Duration::from_secs(10)).await.expect("MySQL");
+        sqlx::query("REPLACE INTO db_stock (id, product_code, stock_code, count) VALUES (?, 'test', '001', ?)")
+            .bind(self.id)
+            .bind(count)
+            .execute(&mut *conn)
+            .await
+            .expect("a new product");
+        conn.done();
+        let mut redis = self.ctxs[0].redis.connection();
+        redis::cmd("SET").arg(self.redis_key()).arg(count).exec_async(&mut redis).await.expect("Redis");
+    }
+
+    /// What is on the shelf.
+    pub(crate) async fn stock(&self, store: Store) -> i64 {
+        match store {
+            Store::MySql => {
+                let mut conn = self.ctxs[0].db.conn(Duration::from_secs(10)).await.expect("MySQL");
+                let (count,) = sqlx::query_as("SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?")
+                    .bind(self.id)
+                    .fetch_one(&mut *conn)
+                    .await
+                    .expect("the product");
+                conn.done();
+                count
+            }
+            Store::Redis => {
+                let mut redis = self.ctxs[0].redis.connection();
+                redis::cmd("GET").arg(self.redis_key()).query_async(&mut redis).await.expect("Redis")
+            }
+        }
+    }
+
+    fn redis_key(&self) -> String {
+        Job::new(self.id, Duration::ZERO, Duration::ZERO).redis_name("stock")
+    }
+}
+
+/// The configuration of an instance that uses these servers.
+pub(crate) fn config(addresses: &Addresses) -> Config {
+    Config::load(&[
+        ("mysql.url", addresses.mysql.url.clone()),
+        ("redis.url", addresses.redis[0].url.clone()),
+        ("zookeeper.connect", addresses.zookeeper.connect.clone()),
+    ])
+    .expect("a good configuration")
+}
