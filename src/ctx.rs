@@ -110,6 +110,13 @@ impl Ctx {
         held.ok_or_else(|| Error::NotHad { what: "in-process mutex".into(), waited: job.wait })
     }
 
+    /// Drops every idle connection to MySQL: after one was found dead, the others are too, and a write that is sent
+    /// into one has an unknown outcome.
+    pub fn forget_idle(&self) {
+        self.db.forget_idle();
+        self.desk.forget_idle();
+    }
+
     /// Gives back what is held in the servers and closes the sessions; waits at most `limit`.
     pub async fn close(&self, limit: Duration) {
         let closing = async { tokio::join!(self.redis.close(), self.zk.close()) };

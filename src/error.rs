@@ -95,6 +95,17 @@ pub enum Error {
     Internal(String),
 }
 
+impl Error {
+    /// The server that did not do its part.
+    #[must_use]
+    pub fn server(&self) -> Option<&'static str> {
+        match self {
+            Self::Unavailable { server, .. } | Self::Unknown { server, .. } => Some(server),
+            _ => None,
+        }
+    }
+}
+
 impl From<LockError> for Error {
     fn from(error: LockError) -> Self {
         match error {

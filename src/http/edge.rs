@@ -9,7 +9,7 @@ use super::{
     app::App,
     format::Format,
 };
-use crate::error::Error;
+use crate::{error::Error, stock::Server};
 use axum::{
     body::HttpBody,
     extract::{Request, State},
@@ -37,6 +37,9 @@ pub(super) async fn around(State(app): State<App>, request: Request, next: Next)
 
     let mut response = within_limits(&app, request, next).await;
     if let Some(error) = take_error(&app, &mut response) {
+        if error.server() == Some(Server::MySql.name()) {
+            app.ctx.forget_idle();
+        }
         let problem = Problem::from(&*error);
         log(&error, problem.code(), &id, &method, &uri);
         let allow = response.headers_mut().remove(header::ALLOW);

@@ -6,6 +6,7 @@ use crate::{
     ctx::Ctx,
     stock::{self, Server},
 };
+use oversell_lock::LockError;
 use serde::Serialize;
 use std::{
     sync::Arc,
@@ -82,7 +83,7 @@ async fn within(probe: impl Future<Output = Result<String, String>>) -> State {
 }
 
 async fn mysql(ctx: &Ctx, migrated: bool) -> Result<String, String> {
-    let mut conn = ctx.desk.conn(PATIENCE).await.map_err(|e| e.to_string())?;
+    let mut conn = ctx.desk.conn(PATIENCE).await.map_err(reason)?;
     let version = sqlx::query_scalar("SELECT VERSION()").fetch_one(&mut *conn).await;
     let version: String = version.map_err(|e| e.to_string())?;
     conn.done();
@@ -97,7 +98,15 @@ async fn redis(ctx: &Ctx) -> Result<String, String> {
 }
 
 async fn zookeeper(ctx: &Ctx) -> Result<String, String> {
-    let client = ctx.zk.session().map_err(|e| e.to_string())?;
+    let client = ctx.zk.session().map_err(reason)?;
     client.check_stat("/").await.map_err(|e| e.to_string())?;
     Ok(format!("session of {} ms", client.session_timeout().as_millis()))
+}
+
+/// The server's name stands beside it already.
+fn reason(error: LockError) -> String {
+    match error {
+        LockError::Unavailable { reason, .. } => reason,
+        error => error.to_string(),
+    }
 }

@@ -64,7 +64,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
 
     let ctx = Ctx::new(config).map_err(|e| Failure::Unusable(e.to_string()))?;
     let app = App::new(ctx.clone(), stopping.clone()).map_err(|e| Failure::Unusable(e.to_string()))?;
-    let background = [tokio::spawn(startup::prepare(app.clone())), tokio::spawn(sort_figures(app.clone()))];
+    let background = [tokio::spawn(startup::watch(app.clone())), tokio::spawn(sort_figures(app.clone()))];
     println!("oversell {} listens on {}", ctx.instance, app.own_address());
 
     // A fifth of the time is for giving back what those held that did not end by themselves.

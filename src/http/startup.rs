@@ -1,12 +1,19 @@
-//! What an instance does once its servers are there: make the tables, put the stock into Redis.
+//! What an instance does once a server is there: make the tables in MySQL, put the stock into Redis.
 //!
-//! It starts without them, tries until it is done, and says once which are missing.
+//! It starts without its servers, and watches them as long as it runs: it says once that one went or came, does what a
+//! server that came (perhaps empty) needs, and forgets the connections to one that went.
 
-use super::app::App;
-use crate::{ctx::Ctx, stock::shelf};
+use super::{app::App, probes::States};
+use crate::{
+    ctx::Ctx,
+    stock::{Server, shelf},
+};
 use sqlx::migrate::Migrator;
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -17,16 +24,22 @@ static MIGRATIONS: Migrator = sqlx::migrate!();
 const LOCK: &str = "SELECT GET_LOCK('oversell.migrations', 30)";
 const UNLOCK: &str = "SELECT RELEASE_LOCK('oversell.migrations')";
 
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(3);
+const ALL: [Server; 3] = [Server::MySql, Server::Redis, Server::ZooKeeper];
 
-/// A server that is not there for this long is reported as missing.
+/// How often servers that are there are looked at.
+const EACH: Duration = Duration::from_secs(1);
+
+/// How often one that is missing is tried, at first and at last.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// At the start, a server that is not there for this long is reported as missing.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How long one attempt may take.
+/// How long making the tables may take.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// What is done already.
+/// What is done already, since its server came.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     migrated: AtomicBool,
@@ -38,47 +51,70 @@ impl Progress {
     pub(super) fn migrated(&self) -> bool {
         self.migrated.load(Ordering::Relaxed)
     }
+
+    fn forget(&self, server: Server) {
+        match server {
+            Server::MySql => self.migrated.store(false, Ordering::Relaxed),
+            Server::Redis => self.seeded.store(false, Ordering::Relaxed),
+            Server::ZooKeeper => {}
+        }
+    }
 }
 
-/// Tries until everything is done.
-pub(super) async fn prepare(app: App) {
+/// Watches the servers, for as long as it is let.
+pub(super) async fn watch(app: App) {
     let started = Instant::now();
+    let mut known: Option<Arc<States>> = None;
     let mut pause = FIRST_PAUSE;
-    let mut reported = false;
     loop {
-        let missing = attempt(&app).await;
-        if missing.is_empty() {
-            tracing::info!("every server is there");
-            return;
+        prepare(&app).await;
+        let states = app.probes.ask(&app).await;
+        let all_there = ALL.iter().all(|server| states.of(*server).up);
+        for server in ALL.into_iter().filter(|server| !states.of(*server).up) {
+            app.startup.forget(server);
         }
-        if !reported && started.elapsed() >= GRACE {
-            reported = true;
-            tracing::warn!("waiting for {}; what needs them is answered 503 until then", missing.join("; "));
+        if !states.mysql.up {
+            app.ctx.forget_idle();
         }
+        if known.is_some() || all_there || started.elapsed() >= GRACE {
+            report(known.as_deref(), &states);
+            known = Some(states);
+        }
+        pause = if all_there { EACH } else { (pause * 2).min(LONGEST_PAUSE) };
         tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
-/// Does what is not done yet; gives the servers that are missing, and why.
-async fn attempt(app: &App) -> Vec<String> {
-    let (mysql, redis) = tokio::join!(
-        once(&app.startup.migrated, migrate(&app.ctx)),
-        once(&app.startup.seeded, async { shelf::seed(&app.ctx).await.map_err(|e| e.to_string()) }),
-    );
-    let zookeeper = app.ctx.zk.session().map(drop).map_err(|e| e.to_string());
-    [("mysql", mysql), ("redis", redis), ("zookeeper", zookeeper)]
-        .into_iter()
-        .filter_map(|(server, done)| done.err().map(|reason| format!("{server} ({reason})")))
-        .collect()
+/// Says what is new.
+fn report(known: Option<&States>, states: &States) {
+    for server in ALL {
+        let (now, before) = (states.of(server), known.map(|known| known.of(server).up));
+        let name = server.name();
+        match (before, now.up) {
+            (None | Some(true), false) => {
+                tracing::warn!("{name} is missing ({}); what needs it is answered 503 until it is there", now.detail);
+            }
+            (None | Some(false), true) => tracing::info!("{name} is there ({})", now.detail),
+            _ => {}
+        }
+    }
 }
 
-async fn once(done: &AtomicBool, step: impl Future<Output = Result<(), String>>) -> Result<(), String> {
-    if !done.load(Ordering::Relaxed) {
-        tokio::time::timeout(PATIENCE, step).await.map_err(|_| "no answer".to_owned())??;
-        done.store(true, Ordering::Relaxed);
+/// Does what is not done yet. What fails is tried again, and shows in the states.
+async fn prepare(app: &App) {
+    let migrate = async { tokio::time::timeout(PATIENCE, migrate(&app.ctx)).await.map_err(|e| e.to_string())? };
+    let seed = async { shelf::seed(&app.ctx).await.map_err(|e| e.to_string()) };
+    tokio::join!(once(&app.startup.migrated, migrate), once(&app.startup.seeded, seed));
+}
+
+async fn once(done: &AtomicBool, step: impl Future<Output = Result<(), String>>) {
+    if done.load(Ordering::Relaxed) {
+        return;
     }
-    Ok(())
+    match step.await {
+        Ok(()) => done.store(true, Ordering::Relaxed),
+        Err(error) => tracing::debug!(%error, "not yet"),
+    }
 }
 
 async fn migrate(ctx: &Ctx) -> Result<(), String> {
@@ -87,7 +123,10 @@ async fn migrate(ctx: &Ctx) -> Result<(), String> {
     if locked != Some(1) {
         return Err("another instance is making the tables".into());
     }
-    MIGRATIONS.run_direct(&mut *conn).await.map_err(|e| e.to_string())?;
+    if let Err(error) = MIGRATIONS.run_direct(&mut *conn).await {
+        tracing::error!(%error, "the tables cannot be made");
+        return Err(error.to_string());
+    }
     sqlx::query(UNLOCK).execute(&mut *conn).await.map_err(|e| e.to_string())?;
     conn.done();
     Ok(())
