@@ -2,7 +2,7 @@
 
 use oversell::{
     failure::Failure,
-    lab::{Lab, Options},
+    lab::{Lab, Options, Part},
 };
 
 /// Running servers.
@@ -11,7 +11,8 @@ pub(crate) struct Servers(Lab);
 impl Servers {
     /// Starts them.
     pub(crate) async fn start() -> Result<Self, Failure> {
-        Lab::start(Options::default()).await.map(Self)
+        let without = vec![Part::Instances, Part::Nginx];
+        Lab::start(Options { without, redis_ports: vec![0], ..Options::default() }).await.map(Self)
     }
 
     /// Stops them.
