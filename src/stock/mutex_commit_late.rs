@@ -33,12 +33,14 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let held = ctx.mutex(job).await?;
     let count = row::read(&mut conn, job.stock_id).await?.count;
     if count <= 0 {
-        row::rollback(conn).await?;
+        row::rollback(&mut conn).await?;
+        conn.done();
         return Err(Error::SoldOut);
     }
     job.inside().await;
     row::write(&mut conn, job.stock_id, count - 1).await?;
     drop(held);
-    row::commit(conn).await?;
+    row::commit(&mut conn).await?;
+    conn.done();
     Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0 })
 }

@@ -4,7 +4,7 @@
 //! 2. `MULTI`, `SET stock` one less, `EXEC`.
 //! 3. EXEC answers nil: another was faster. Pause for a random time and start anew, as long as it may wait.
 //!
-//! A watch belongs to its connection, so each attempt has one to itself: on a shared one, another's command would
+//! A watch belongs to its connection, so each request has one to itself: on a shared one, another's command would
 //! end up inside our MULTI, and another's EXEC would drop our WATCH.
 //!
 //! What it survives: any number of instances, holders that die (nobody holds anything). **What breaks it**: a
@@ -31,9 +31,10 @@ pub(super) const STRATEGY: Strategy = Strategy {
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let key = redis_key::of(ctx, job.stock_id);
+    // One connection for all attempts: no more contend at once than the pool has, and the others wait in its line.
+    let mut conn = redis_key::watch_connection(ctx, job).await?;
     let mut backoff = Backoff::new(job, "key stock (WATCH)");
     loop {
-        let mut conn = redis_key::watch_connection(ctx, job).await?;
         redis::cmd("WATCH").arg(&key).exec_async(&mut conn).await?;
         let count: Option<i64> = redis::cmd("GET").arg(&key).query_async(&mut conn).await?;
         let count = count.ok_or(Error::NoProduct(job.stock_id))?;
@@ -45,7 +46,6 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         if redis_key::answered::<Option<()>>(exec)?.is_some() {
             return Ok(Deducted { remaining: Some(count - 1), fence: None, retries: backoff.retries() });
         }
-        drop(conn);
         backoff.pause().await?;
     }
 }

@@ -5,7 +5,7 @@
 
 use super::{Deducted, Job, Server};
 use crate::{ctx::Ctx, error::Error};
-use oversell_lock::{Fence, mysql::pool::Conn};
+use oversell_lock::Fence;
 use sqlx::{Executor, MySqlConnection, mysql::MySqlQueryResult};
 use std::time::Duration;
 
@@ -85,17 +85,15 @@ pub(super) async fn begin(conn: &mut MySqlConnection) -> Result<(), Error> {
     Ok(())
 }
 
-/// Commits, and puts the connection back.
-pub(super) async fn commit(mut conn: Conn) -> Result<(), Error> {
+/// Commits.
+pub(super) async fn commit(conn: &mut MySqlConnection) -> Result<(), Error> {
     answered(conn.execute("COMMIT").await)?;
-    conn.done();
     Ok(())
 }
 
-/// Gives up a transaction that has written nothing, and puts the connection back.
-pub(super) async fn rollback(mut conn: Conn) -> Result<(), Error> {
+/// Gives up a transaction that has written nothing.
+pub(super) async fn rollback(conn: &mut MySqlConnection) -> Result<(), Error> {
     conn.execute("ROLLBACK").await?;
-    conn.done();
     Ok(())
 }
 

@@ -32,11 +32,13 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     row::begin(&mut conn).await?;
     let count = row::read_locked(&mut conn, job, row::FOR_UPDATE).await?;
     if count <= 0 {
-        row::rollback(conn).await?;
+        row::rollback(&mut conn).await?;
+        conn.done();
         return Err(Error::SoldOut);
     }
     job.inside().await;
     row::write(&mut conn, job.stock_id, count - 1).await?;
-    row::commit(conn).await?;
+    row::commit(&mut conn).await?;
+    conn.done();
     Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0 })
 }

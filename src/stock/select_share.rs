@@ -28,31 +28,23 @@ pub(super) const STRATEGY: Strategy = Strategy {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    // One connection for all attempts: no more contend at once than the pool has, and the others wait in its line.
+    let mut conn = ctx.mysql(job).await?;
     let mut backoff = Backoff::new(job, "row in db_stock (deadlocks)");
     loop {
-        match attempt(ctx, job).await? {
-            Some(remaining) => {
-                return Ok(Deducted { remaining: Some(remaining), fence: None, retries: backoff.retries() });
-            }
-            None => backoff.pause().await?,
+        row::begin(&mut conn).await?;
+        let count = row::read_locked(&mut conn, job, row::SHARED).await?;
+        if count <= 0 {
+            row::rollback(&mut conn).await?;
+            conn.done();
+            return Err(Error::SoldOut);
         }
+        job.inside().await;
+        if row::write_or_deadlock(&mut conn, job.stock_id, count - 1).await? {
+            row::commit(&mut conn).await?;
+            conn.done();
+            return Ok(Deducted { remaining: Some(count - 1), fence: None, retries: backoff.retries() });
+        }
+        backoff.pause().await?;
     }
-}
-
-/// One transaction; `None` where the server made it the victim of a deadlock.
-async fn attempt(ctx: &Ctx, job: &Job) -> Result<Option<i64>, Error> {
-    let mut conn = ctx.mysql(job).await?;
-    row::begin(&mut conn).await?;
-    let count = row::read_locked(&mut conn, job, row::SHARED).await?;
-    if count <= 0 {
-        row::rollback(conn).await?;
-        return Err(Error::SoldOut);
-    }
-    job.inside().await;
-    if !row::write_or_deadlock(&mut conn, job.stock_id, count - 1).await? {
-        conn.done();
-        return Ok(None);
-    }
-    row::commit(conn).await?;
-    Ok(Some(count - 1))
 }

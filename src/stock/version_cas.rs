@@ -35,9 +35,10 @@ pub(super) const STRATEGY: Strategy = Strategy {
 const TAKE_ONE: &str = "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND version = ?";
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    // One connection for all attempts: no more contend at once than the pool has, and the others wait in its line.
+    let mut conn = ctx.mysql(job).await?;
     let mut backoff = Backoff::new(job, "row in db_stock (version)");
     loop {
-        let mut conn = ctx.mysql(job).await?;
         let row = row::read(&mut conn, job.stock_id).await?;
         if row.count <= 0 {
             conn.done();
@@ -46,8 +47,8 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         job.inside().await;
         let update = sqlx::query(TAKE_ONE).bind(row.count - 1).bind(job.stock_id).bind(row.version);
         let changed = row::answered(update.execute(&mut *conn).await)?;
-        conn.done();
         if changed == 1 {
+            conn.done();
             return Ok(Deducted { remaining: Some(row.count - 1), fence: None, retries: backoff.retries() });
         }
         backoff.pause().await?;
