@@ -112,6 +112,7 @@ impl From<LockError> for Error {
             LockError::Taken { name, waited } => Self::NotHad { what: name, waited },
             LockError::Lost { name } => Self::Lost(name),
             LockError::Unavailable { server, reason } => Self::Unavailable { server, reason },
+            LockError::Invalid { .. } => Self::Internal(error.to_string()),
         }
     }
 }

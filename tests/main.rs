@@ -32,7 +32,7 @@ fn main() -> ExitCode {
             return failure.exit_code();
         }
     };
-    let servers = Arc::new(runtime.block_on(Servers::connect(lab.addresses().clone())));
+    let servers = Arc::new(runtime.block_on(Servers::connect(lab.addresses())));
     let conclusion = libtest_mimic::run(&arguments, trials(&runtime, Some(&servers)));
     runtime.block_on(async {
         servers.close().await;

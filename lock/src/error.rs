@@ -27,4 +27,12 @@ pub enum LockError {
         /// What the client said.
         reason: String,
     },
+    /// The name cannot be one of this lock's names.
+    #[error("lock {name}: {rule}")]
+    Invalid {
+        /// The name.
+        name: String,
+        /// What it breaks, with its bounds.
+        rule: &'static str,
+    },
 }

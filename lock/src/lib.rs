@@ -17,6 +17,8 @@
 mod error;
 mod guard;
 mod owner;
+#[cfg(any(feature = "mysql", feature = "zookeeper"))]
+mod places;
 
 pub mod local;
 #[cfg(feature = "mysql")]

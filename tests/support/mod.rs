@@ -16,7 +16,6 @@ use std::{
 
 /// Real servers, and three clients of them that know nothing of each other: what three instances are, without HTTP.
 pub(crate) struct Servers {
-    pub(crate) addresses: Addresses,
     ctxs: Vec<Arc<Ctx>>,
     next: AtomicI64,
 }
@@ -28,13 +27,13 @@ pub(crate) struct Site {
 }
 
 impl Servers {
-    pub(crate) async fn connect(addresses: Addresses) -> Self {
-        let ctxs: Vec<_> = (0..3).map(|_| Arc::new(Ctx::new(config(&addresses)).expect("good addresses"))).collect();
+    pub(crate) async fn connect(addresses: &Addresses) -> Self {
+        let ctxs: Vec<_> = (0..3).map(|_| Arc::new(Ctx::new(config(addresses)).expect("good addresses"))).collect();
         sqlx::migrate!()
             .run(&mut *ctxs[0].db.conn(Duration::from_secs(10)).await.expect("MySQL"))
             .await
             .expect("the migrations run");
-        Self { addresses, ctxs, next: AtomicI64::new(1000) }
+        Self { ctxs, next: AtomicI64::new(1000) }
     }
 
     pub(crate) async fn site(&self) -> Site {

@@ -1,27 +1,8 @@
-//! Locks in MySQL, and the connection pool that they stand on.
+//! Locks in MySQL or MariaDB, and the connection pool that they stand on.
+//!
+//! Next to read: [`TableLock`], then [`pool`].
+
 pub mod pool;
+mod table_lock;
 
-use crate::{Guard, Lock, LockError, Process};
-use pool::MySqlPool;
-use std::time::Duration;
-
-/// x
-#[derive(Debug)]
-pub struct TableLock;
-
-impl TableLock {
-    /// x
-    #[must_use]
-    pub fn new(_pool: &MySqlPool, _name: &str, _process: &Process) -> Self {
-        Self
-    }
-}
-
-impl Lock for TableLock {
-    fn name(&self) -> &str {
-        unimplemented!()
-    }
-    async fn acquire(&self, _wait: Duration) -> Result<Guard, LockError> {
-        unimplemented!()
-    }
-}
+pub use table_lock::TableLock;

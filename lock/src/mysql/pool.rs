@@ -8,7 +8,7 @@
 //!
 //! Next to read: `table_lock.rs`.
 
-use crate::LockError;
+use crate::{LockError, places::Places};
 use deadpool::managed::{self, Metrics, Object, Pool, PoolError, RecycleResult, Timeouts};
 use sqlx::{
     Connection, Executor, MySqlConnection,
@@ -17,22 +17,39 @@ use sqlx::{
 use std::{
     ops::{Deref, DerefMut},
     str::FromStr,
+    sync::Arc,
     time::Duration,
 };
+use tokio::{runtime::Handle, time::timeout};
+use tokio_util::task::TaskTracker;
 
-const SERVER: &str = "mysql";
+pub(super) const SERVER: &str = "mysql";
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(3);
+
+/// How long [`MySqlPool::close`] waits for what is under way.
+const LAST_STATEMENTS: Duration = Duration::from_secs(3);
 
 /// Makes connections; recycles each as it is, since only clean ones come back.
 #[derive(Debug)]
 struct Connections(MySqlConnectOptions);
 
-/// A connection and the number that the server knows it by.
+/// A connection, and what the server knows it by. After a restart of the server its number is another's, so the
+/// client's address goes with it.
 struct Link {
     connection: MySqlConnection,
-    id: u64,
+    id: i64,
+    host: String,
+}
+
+/// A closed connection whose last statement the server may still be carrying out: it looks at its socket only when
+/// the statement ends.
+#[derive(Debug)]
+pub(super) struct Abandoned {
+    server: MySqlConnectOptions,
+    id: i64,
+    host: String,
 }
 
 impl managed::Manager for Connections {
@@ -40,9 +57,11 @@ impl managed::Manager for Connections {
     type Error = sqlx::Error;
 
     async fn create(&self) -> Result<Link, sqlx::Error> {
+        const SELF: &str =
+            "SELECT CAST(ID AS SIGNED), HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
         let mut connection = MySqlConnection::connect_with(&self.0).await?;
-        let id = sqlx::query_scalar("SELECT CONNECTION_ID()").fetch_one(&mut connection).await?;
-        Ok(Link { connection, id })
+        let (id, host) = sqlx::query_as(SELF).fetch_one(&mut connection).await?;
+        Ok(Link { connection, id, host })
     }
 
     async fn recycle(&self, _: &mut Link, _: &Metrics) -> RecycleResult<sqlx::Error> {
@@ -50,23 +69,44 @@ impl managed::Manager for Connections {
     }
 }
 
-impl Connections {
-    /// Ends what a closed connection was still doing: the server itself looks only when the statement ends.
-    async fn kill(options: MySqlConnectOptions, id: u64) {
-        let killed = async {
-            let mut connection = MySqlConnection::connect_with(&options).await?;
-            connection.execute(format!("KILL {id}").as_str()).await?;
-            connection.close().await
-        };
-        if let Err(error) = killed.await {
-            tracing::debug!(%error, id, "the connection had ended before it was killed");
+impl Abandoned {
+    /// Kills what is left of it. When this completes without an error, nothing more can come of its last statement.
+    ///
+    /// # Errors
+    ///
+    /// The server did not answer.
+    pub(super) async fn end(&self) -> Result<(), sqlx::Error> {
+        const THERE: &str = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = ? AND HOST = ?";
+        const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+        let mut connection = timeout(CONNECT, MySqlConnection::connect_with(&self.server))
+            .await
+            .map_err(|_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))??;
+        let mut pause = Duration::from_millis(1);
+        loop {
+            let there: i64 =
+                sqlx::query_scalar(THERE).bind(self.id).bind(&self.host).fetch_one(&mut connection).await?;
+            if there == 0 {
+                return connection.close().await;
+            }
+            match connection.execute(format!("KILL {}", self.id).as_str()).await {
+                Ok(_) | Err(sqlx::Error::Database(_)) => {}
+                Err(error) => return Err(error),
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 }
 
 /// A pool of MySQL or MariaDB connections. Cloning it is cheap.
 #[derive(Clone)]
-pub struct MySqlPool(Pool<Connections>);
+pub struct MySqlPool(Arc<Inner>);
+
+struct Inner {
+    connections: Pool<Connections>,
+    pollers: Places,
+    tasks: TaskTracker,
+}
 
 /// A connection that closes unless it is [`done`](Conn::done).
 #[must_use = "a connection that is dropped without `done` is closed"]
@@ -81,12 +121,13 @@ impl MySqlPool {
     pub fn new(url: &str, size: usize) -> Result<Self, LockError> {
         let options =
             MySqlConnectOptions::from_str(url).map_err(|e| unavailable(&e))?.ssl_mode(MySqlSslMode::Preferred);
-        Pool::builder(Connections(options))
+        let connections = Pool::builder(Connections(options))
             .max_size(size)
             .runtime(deadpool::Runtime::Tokio1)
             .build()
-            .map(Self)
-            .map_err(|e| LockError::Unavailable { server: SERVER, reason: e.to_string() })
+            .map_err(|e| LockError::Unavailable { server: SERVER, reason: e.to_string() })?;
+        let pollers = Places::new(super::table_lock::POLLERS);
+        Ok(Self(Arc::new(Inner { connections, pollers, tasks: TaskTracker::new() })))
     }
 
     /// A connection, waiting for a free one at most `wait`.
@@ -101,7 +142,7 @@ impl MySqlPool {
     /// Safe: nothing is taken before it completes.
     pub async fn conn(&self, wait: Duration) -> Result<Conn, LockError> {
         let timeouts = Timeouts { wait: Some(wait), create: Some(CONNECT), recycle: None };
-        match self.0.timeout_get(&timeouts).await {
+        match self.0.connections.timeout_get(&timeouts).await {
             Ok(object) => Ok(Conn(Some(object), self.clone())),
             Err(PoolError::Backend(e)) => Err(unavailable(&e)),
             Err(PoolError::Timeout(managed::TimeoutType::Wait)) => {
@@ -113,14 +154,34 @@ impl MySqlPool {
 
     /// Drops every idle connection: after one was found dead, the others are too.
     pub fn forget_idle(&self) {
-        self.0.retain(|_, _| false);
+        self.0.connections.retain(|_, _| false);
     }
 
     /// How many connections there are, and how many of them are idle.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
-        let status = self.0.status();
+        let status = self.0.connections.status();
         (status.size, status.available)
+    }
+
+    /// Waits, 3 s at most, for locks that are being given back and for abandoned statements that are being ended, and
+    /// closes the idle connections. What is asked of the pool from then on fails.
+    pub async fn close(&self) {
+        self.0.tasks.close();
+        if timeout(LAST_STATEMENTS, self.0.tasks.wait()).await.is_err() {
+            tracing::warn!(left = self.0.tasks.len(), "closing the mysql pool before all locks in tb_lock are deleted");
+        }
+        self.0.connections.close();
+    }
+
+    /// The queues before `tb_lock`.
+    pub(super) fn pollers(&self) -> &Places {
+        &self.0.pollers
+    }
+
+    /// The tasks that [`close`](Self::close) waits for.
+    pub(super) fn tasks(&self) -> &TaskTracker {
+        &self.0.tasks
     }
 }
 
@@ -135,16 +196,28 @@ impl Conn {
     pub fn done(mut self) {
         self.0.take();
     }
+
+    /// Closes the connection; what the server is still doing for it is the caller's to [end](Abandoned::end).
+    pub(super) fn abandon(mut self) -> Option<Abandoned> {
+        self.close()
+    }
+
+    fn close(&mut self) -> Option<Abandoned> {
+        let Link { connection, id, host } = Object::take(self.0.take()?);
+        drop(connection);
+        Some(Abandoned { server: self.1.0.connections.manager().0.clone(), id, host })
+    }
 }
 
 impl Drop for Conn {
     fn drop(&mut self) {
-        if let Some(object) = self.0.take() {
-            let Link { connection, id } = Object::take(object);
-            drop(connection);
-            if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-                runtime.spawn(Connections::kill(self.1.0.manager().0.clone(), id));
-            }
+        let Some(abandoned) = self.close() else { return };
+        if Handle::try_current().is_ok() {
+            self.1.tasks().spawn(async move {
+                if let Err(error) = abandoned.end().await {
+                    tracing::debug!(%error, ?abandoned.id, "an abandoned connection was not killed");
+                }
+            });
         }
     }
 }

@@ -2,11 +2,13 @@
 
 use super::{
     ZkLock,
-    places::{Place, Places},
     session::{self, Link, ZkOptions},
     unavailable,
 };
-use crate::LockError;
+use crate::{
+    LockError,
+    places::{Place, Places},
+};
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::{
     sync::watch,
@@ -20,6 +22,9 @@ use zookeeper_client::{Client, SessionId};
 
 /// A lost connection may come back within this before what waits for it is told [`LockError::Unavailable`].
 const GRACE: Duration = Duration::from_secs(1);
+
+/// How many of this process's contenders for one path stand in ZooKeeper's queue; see the module.
+const PLACES: usize = 2;
 
 /// How long [`ZkClient::close`] waits for what is held to be released.
 const LAST_RELEASES: Duration = Duration::from_secs(3);
@@ -55,7 +60,7 @@ impl ZkClient {
         supervisor.spawn(session::supervise(options, sender, end.clone()));
         Self(Arc::new(Inner {
             link,
-            places: Places::default(),
+            places: Places::new(PLACES),
             tasks: TaskTracker::new(),
             supervisor,
             closing: CancellationToken::new(),

@@ -12,8 +12,8 @@
 //!
 //! Next to read: `node.rs`.
 
-use super::{ZkClient, insist, node::Node, over, places::Place, unavailable};
-use crate::{Fence, LockError};
+use super::{ZkClient, insist, node::Node, over, unavailable};
+use crate::{Fence, LockError, places::Place};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use zookeeper_client::{Client, Error};
@@ -39,6 +39,7 @@ pub(super) struct Turn {
     pub(super) place: Place,
 }
 
+#[expect(clippy::large_enum_variant, reason = "moved once, never stored")]
 enum Attempt {
     Turn(Node, Fence),
     /// The wait was over first; the node is deleted.
@@ -138,7 +139,7 @@ fn deadline(wait: Duration) -> Instant {
 mod tests {
     use super::*;
 
-    fn ordered<'a>(children: &'a [String]) -> Vec<&'a str> {
+    fn ordered(children: &[String]) -> Vec<&str> {
         in_order(children, "lock-")
     }
 

@@ -1,14 +1,20 @@
 //! Locks in ZooKeeper, with the node names that Curator has made common: a Java process and ours exclude each other.
 //!
 //! In reading order: [`ZkClient`] is one per process and keeps a session; `session.rs` is how; [`ZkLock`] is a
-//! contender's handle; `engine.rs` is the queue that it stands in, `node.rs` its node there, `places.rs` the
-//! queue before that, inside the process.
+//! contender's handle; `engine.rs` is the queue that it stands in, `node.rs` its node there.
+//!
+//! # The queue before the queue
+//!
+//! Of a process's contenders for one path, two at a time stand in ZooKeeper's queue; the others wait for a place in
+//! the process. With a node for each of 1,000 waiting requests, every hand-off would list 1,000 children. With one
+//! place, the next contender's node would be made only after the last one's is deleted, while nobody works; with two,
+//! it is made while the first is inside. Places are given in order of arrival, so a process's own contenders stay
+//! first come, first served.
 
 mod client;
 mod engine;
 mod lock;
 mod node;
-mod places;
 mod session;
 
 pub use client::ZkClient;

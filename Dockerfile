@@ -1,0 +1,30 @@
+# The service, from source. Plain Dockerfile syntax: with BuildKit and without.
+FROM rust:1.95-bookworm AS build
+WORKDIR /src
+
+# What the project stands on changes seldom: compiled from the manifests alone, with empty sources, in a layer of its own.
+COPY Cargo.toml Cargo.lock ./
+COPY lock/Cargo.toml lock/
+RUN mkdir -p src lock/src \
+ && echo 'fn main() {}' | tee build.rs src/main.rs >src/lib.rs \
+ && touch lock/src/lib.rs \
+ && cargo build --release --locked --bin oversell \
+ && rm -rf build.rs src lock/src
+
+# Newer than what was compiled from the empty sources, whatever their own time stamps say.
+COPY . .
+RUN find build.rs src lock/src -type f -exec touch {} + \
+ && cargo build --release --locked --bin oversell \
+ && strip -o /usr/local/bin/oversell target/release/oversell
+
+FROM debian:bookworm-slim
+RUN useradd --system --no-create-home --uid 10001 oversell
+COPY --from=build /usr/local/bin/oversell /usr/local/bin/oversell
+USER oversell
+ENV OVERSELL__SERVER__HOST=0.0.0.0 OVERSELL__SERVER__PORT=8000
+EXPOSE 8000
+# The image has no HTTP client; bash's own sockets will do.
+HEALTHCHECK --interval=3s --timeout=3s --start-period=20s --retries=5 \
+    CMD bash -c 'exec 3<>/dev/tcp/127.0.0.1/$OVERSELL__SERVER__PORT && printf "GET /health/ready HTTP/1.0\r\n\r\n" >&3 && head -1 <&3 | grep -q " 200 "'
+ENTRYPOINT ["oversell"]
+CMD ["serve"]

@@ -1,0 +1,90 @@
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * One line for each result file of a folder: what JMeter's own summariser leaves out is the 99 % line, and what was sold.
+ * Run from source: {@code java Summary.java FOLDER}.
+ *
+ * <p>By their labels, as the plans set them: "set up: …" and "… left: …" are no buyers' requests and count only where
+ * they fail; "… sold out" is an answer, no error.
+ */
+class Summary {
+    record Sample(long start, long elapsed, String label, boolean success, String problem) {
+        boolean buyers() {
+            return !label.startsWith("set up: ") && !label.contains(" left");
+        }
+    }
+
+    public static void main(String[] arguments) throws IOException {
+        List<Path> files;
+        try (var found = Files.list(Path.of(arguments[0]))) {
+            files = found.filter(f -> f.toString().endsWith(".csv")).sorted().toList();
+        }
+        for (Path file : files) {
+            List<Sample> all = read(file);
+            List<Sample> buyers = all.stream().filter(Sample::buyers).toList();
+            List<Sample> errors = all.stream().filter(s -> !s.success).toList();
+            String name = file.getFileName().toString().replace(".csv", "");
+            System.out.println(name + ": " + figures(buyers, errors.size()) + left(all));
+            errors.stream().findFirst().ifPresent(e ->
+                    System.out.println(name + ": the first error: " + e.label + ": " + e.problem.replaceAll("\\s+", " ")));
+        }
+    }
+
+    static String figures(List<Sample> buyers, int errors) {
+        long[] elapsed = buyers.stream().mapToLong(Sample::elapsed).sorted().toArray();
+        long began = buyers.stream().mapToLong(Sample::start).min().orElse(0);
+        long ended = buyers.stream().mapToLong(s -> s.start + s.elapsed).max().orElse(0);
+        double average = buyers.stream().mapToLong(Sample::elapsed).average().orElse(0);
+        long p99 = elapsed.length == 0 ? 0 : elapsed[(int) Math.ceil(elapsed.length * 0.99) - 1];
+        long soldOut = buyers.stream().filter(s -> s.success && s.label.endsWith(" sold out")).count();
+        long sold = buyers.stream().filter(Sample::success).count() - soldOut;
+        return String.format("samples %d, errors %d, throughput %.0f/s, average %.0f ms, p99 %d ms, sold %d, sold out %d",
+                buyers.size(), errors, buyers.size() * 1000.0 / Math.max(1, ended - began), average, p99, sold, soldOut);
+    }
+
+    /** What the shelves held at the end, where the plan tried one strategy. */
+    static String left(List<Sample> all) {
+        List<String> labels = all.stream().map(Sample::label).filter(l -> l.contains(" left: ")).toList();
+        return labels.size() == 1 ? ", left: " + labels.get(0).split(" left: ")[1] : "";
+    }
+
+    static List<Sample> read(Path file) throws IOException {
+        List<List<String>> rows = rows(Files.readString(file));
+        List<String> names = rows.get(0);
+        int start = names.indexOf("timeStamp"), elapsed = names.indexOf("elapsed");
+        int label = names.indexOf("label"), success = names.indexOf("success");
+        int message = names.indexOf("responseMessage"), failure = names.indexOf("failureMessage");
+        return rows.stream().skip(1).map(r -> new Sample(Long.parseLong(r.get(start)), Long.parseLong(r.get(elapsed)),
+                r.get(label), r.get(success).equals("true"),
+                r.get(failure).isEmpty() ? r.get(message) : r.get(failure))).toList();
+    }
+
+    /** RFC 4180: a quoted field may hold commas, line ends and doubled quotes, as failure messages do. */
+    static List<List<String>> rows(String text) {
+        List<List<String>> rows = new ArrayList<>();
+        List<String> row = new ArrayList<>();
+        StringBuilder field = new StringBuilder();
+        boolean quoted = false;
+        for (int i = 0; i < text.length(); i++) {
+            char c = text.charAt(i);
+            if (c == '"') {
+                if (quoted && i + 1 < text.length() && text.charAt(i + 1) == '"') field.append(text.charAt(i++));
+                else quoted = !quoted;
+            } else if (quoted || c != ',' && c != '\n') {
+                field.append(c);
+            } else {
+                row.add(field.toString());
+                field.setLength(0);
+                if (c == '\n') {
+                    rows.add(row);
+                    row = new ArrayList<>();
+                }
+            }
+        }
+        return rows;
+    }
+}

@@ -1,0 +1,63 @@
+//! What the contract needs to know of a lock.
+
+use oversell_lock::Lock;
+use std::{
+    future::Future,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+/// Locks of one kind, on one server.
+pub(crate) trait Family: Send + Sync + 'static {
+    /// The name of the lock, as tests are named after it.
+    const NAME: &'static str;
+    /// Whether each waiting process can be seen on the server.
+    const QUEUES: bool;
+    /// An independent client: what another process would be.
+    type Process: Process;
+
+    /// `host:port` of the server.
+    fn server(&self) -> String;
+
+    /// A new process that reaches the server at `address`.
+    fn process_at(&self, address: &str) -> impl Future<Output = Self::Process> + Send;
+
+    /// What is on the server under this name: nodes, keys, rows.
+    fn left(&self, name: &str) -> impl Future<Output = Vec<String>> + Send;
+
+    /// Ends the lease or session of the process that holds the lock, or deletes its row, behind its back.
+    fn take_away(&self, holder: &Self::Process, name: &str) -> impl Future<Output = ()> + Send;
+
+    /// A new process with a straight way to the server.
+    fn process(&self) -> impl Future<Output = Self::Process> + Send {
+        async { self.process_at(&self.server()).await }
+    }
+}
+
+/// A client of its own.
+pub(crate) trait Process: Send + Sync + 'static {
+    /// Its lock.
+    type Lock: Lock + 'static;
+
+    /// A new contender.
+    fn lock(&self, name: &str) -> Self::Lock;
+
+    /// An orderly end.
+    fn close(&self) -> impl Future<Output = ()> + Send;
+}
+
+/// A name that no other test uses.
+pub(crate) fn name() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!("/contract/{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Waits until `condition` holds.
+pub(crate) async fn until<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) -> Result<(), String> {
+    let held = async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(super::clauses::SOON, held).await.map_err(|_| format!("never came: {what}"))
+}

@@ -1,0 +1,117 @@
+//! The contract that every lock of this crate keeps, on real servers: one suite of clauses, run over each family of
+//! locks, and the broken twins that show that the clauses can fail.
+//!
+//! In reading order: `clauses.rs` is the contract, `family.rs` what it needs to know of a lock, then one file for each
+//! family; `twins.rs` has the locks that are wrong on purpose. `servers.rs` is where the servers come from, `proxy.rs`
+//! cuts the way to them.
+
+mod clauses;
+mod family;
+mod proxy;
+mod redis;
+mod servers;
+mod table;
+mod twins;
+mod zookeeper;
+
+use family::Family;
+use libtest_mimic::{Arguments, Trial};
+use servers::Servers;
+use std::{process::ExitCode, sync::Arc, time::Duration};
+use tokio::runtime::{Handle, Runtime};
+
+/// What a clause comes to: kept, or how it was broken.
+type Verdict = Result<(), String>;
+
+/// A test that has not ended by then hangs.
+const HANGS: Duration = Duration::from_secs(120);
+
+/// A trial that runs `test` with a family of its own.
+fn trial<F, T>(runtime: &Handle, family: &Arc<F>, name: &str, test: fn(Arc<F>) -> T) -> Trial
+where
+    F: Family,
+    T: Future<Output = Verdict> + Send + 'static,
+{
+    let (runtime, family) = (runtime.clone(), family.clone());
+    Trial::test(format!("{}::{name}", F::NAME), move || {
+        let test = runtime.spawn(async move { tokio::time::timeout(HANGS, test(family)).await });
+        match runtime.block_on(test) {
+            Ok(Ok(verdict)) => Ok(verdict?),
+            Ok(Err(_)) => Err(format!("not ended after {HANGS:?}").into()),
+            Err(panicked) => Err(panicked.to_string().into()),
+        }
+    })
+}
+
+macro_rules! trials {
+    ($runtime:expr, $family:expr, $($module:ident :: $test:ident),+ $(,)?) => {
+        vec![$(trial($runtime, $family, stringify!($test), $module::$test)),+]
+    };
+}
+
+/// Every clause that all locks keep.
+fn contract<F: Family>(runtime: &Handle, family: &Arc<F>) -> Vec<Trial> {
+    trials![
+        runtime,
+        family,
+        clauses::two_processes_exclude_each_other,
+        clauses::a_wait_ends_in_taken_and_leaves_nothing,
+        clauses::a_foreign_release_is_refused,
+        clauses::a_dropped_acquire_leaves_nothing,
+        clauses::a_dropped_guard_releases,
+        clauses::a_panicking_holder_releases,
+        clauses::who_gives_up_does_not_let_the_next_one_in,
+        clauses::a_server_that_is_down_is_not_a_lock_that_is_taken,
+        clauses::a_waiter_is_told_that_the_server_went_down,
+    ]
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let runtime = Runtime::new().expect("a runtime");
+    let started = if arguments.list { Ok(None) } else { runtime.block_on(Servers::start()).map(Some) };
+    let servers = match started {
+        Ok(servers) => servers,
+        Err(error) => {
+            eprintln!("the servers must run, for no test is skipped: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let at = |server: fn(&Servers) -> String| servers.as_ref().map(server).unwrap_or_default();
+    let zookeeper = Arc::new(zookeeper::ZooKeeper::at(at(Servers::zookeeper)));
+    let redis = Arc::new(redis::Redis::at(at(Servers::redis)));
+    let table = Arc::new(table::Table::at(at(Servers::mysql)));
+
+    let handle = runtime.handle();
+    let mut all = contract(handle, &zookeeper);
+    all.extend(trials![
+        handle,
+        &zookeeper,
+        clauses::a_holder_is_told_that_its_lock_is_lost,
+        clauses::fencing_tokens_grow,
+        zookeeper::a_short_cut_is_survived,
+        zookeeper::a_holder_learns_of_a_long_cut_before_its_node_goes,
+        zookeeper::close_leaves_no_node_even_under_a_holder,
+        zookeeper::waiting_requests_of_one_process_are_not_nodes,
+        zookeeper::a_deleted_directory_is_made_again,
+    ]);
+    all.extend(contract(handle, &redis));
+    all.extend(trials![handle, &redis, clauses::a_holder_is_told_that_its_lock_is_lost]);
+    all.extend(contract(handle, &table));
+    all.extend(trials![
+        handle,
+        &table,
+        table::a_name_that_is_too_long_is_refused_and_not_cut_off,
+        table::an_insert_that_is_not_answered_leaves_no_row,
+    ]);
+    let jumper = Arc::new(twins::QueueJumper::at(at(Servers::zookeeper)));
+    all.extend(trials![handle, &jumper, twins::is_caught_when_somebody_gives_up]);
+    let careless = Arc::new(twins::Careless::at(at(Servers::redis)));
+    all.extend(trials![handle, &careless, twins::is_caught_at_a_foreign_release]);
+
+    let conclusion = libtest_mimic::run(&arguments, all);
+    if let Some(servers) = servers {
+        runtime.block_on(servers.stop());
+    }
+    conclusion.exit_code()
+}

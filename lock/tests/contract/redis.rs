@@ -1,0 +1,67 @@
+//! `RedisLock` under the contract.
+
+use super::family::{Family, Process};
+use oversell_lock::redis::{RedisClient, RedisLock, RedisOptions};
+use redis::{AsyncTypedCommands, aio::MultiplexedConnection};
+use std::time::Duration;
+
+pub(crate) struct Redis {
+    url: String,
+}
+
+impl Redis {
+    pub(crate) fn at(url: String) -> Self {
+        Self { url }
+    }
+
+    /// A connection that looks at the server from outside.
+    pub(crate) async fn outsider(&self) -> MultiplexedConnection {
+        let client = redis::Client::open(self.url.as_str()).expect("an address");
+        client.get_multiplexed_async_connection().await.expect("redis is there")
+    }
+
+    pub(crate) fn host(&self) -> String {
+        self.url.trim_start_matches("redis://").trim_end_matches('/').to_owned()
+    }
+}
+
+impl Family for Redis {
+    const NAME: &'static str = "redis";
+    const QUEUES: bool = false;
+    type Process = RedisClient;
+
+    fn server(&self) -> String {
+        self.host()
+    }
+
+    async fn process_at(&self, address: &str) -> RedisClient {
+        RedisClient::new(RedisOptions {
+            process: oversell_lock::Process::new(),
+            url: format!("redis://{address}"),
+            prefix: String::new(),
+            lease: Duration::from_secs(3),
+            timeout: Duration::from_secs(1),
+        })
+        .expect("an address")
+    }
+
+    async fn left(&self, name: &str) -> Vec<String> {
+        self.outsider().await.keys(format!("*{name}*")).await.expect("a list")
+    }
+
+    async fn take_away(&self, _: &RedisClient, name: &str) {
+        self.outsider().await.del(name).await.expect("deleted");
+    }
+}
+
+impl Process for RedisClient {
+    type Lock = RedisLock;
+
+    fn lock(&self, name: &str) -> RedisLock {
+        self.lock(name)
+    }
+
+    async fn close(&self) {
+        self.close().await;
+    }
+}

@@ -1,0 +1,37 @@
+//! Where the servers come from: the lab starts them, for this run alone.
+
+use oversell::{
+    failure::Failure,
+    lab::{Lab, Options, Part},
+};
+
+/// Running servers.
+pub(crate) struct Servers(Lab);
+
+impl Servers {
+    /// Starts them.
+    pub(crate) async fn start() -> Result<Self, Failure> {
+        let without = vec![Part::Instances, Part::Nginx];
+        Lab::start(Options { without, redis_ports: vec![0], ..Options::default() }).await.map(Self)
+    }
+
+    /// Stops them.
+    pub(crate) async fn stop(self) {
+        self.0.stop().await;
+    }
+
+    /// `host:port` of ZooKeeper.
+    pub(crate) fn zookeeper(&self) -> String {
+        self.0.addresses().zookeeper.connect.clone()
+    }
+
+    /// `redis://host:port`.
+    pub(crate) fn redis(&self) -> String {
+        self.0.addresses().redis[0].url.clone()
+    }
+
+    /// `mysql://user@host:port/database`.
+    pub(crate) fn mysql(&self) -> String {
+        self.0.addresses().mysql.url.clone()
+    }
+}
