@@ -121,7 +121,9 @@ impl Ctx {
     pub async fn close(&self, limit: Duration) {
         let closing = async { tokio::join!(self.redis.close(), self.zk.close(), self.db.close()) };
         if tokio::time::timeout(limit, closing).await.is_err() {
-            tracing::warn!("the servers did not answer in time: what is held goes with its lease, its session or its row");
+            tracing::warn!(
+                "the servers did not answer in time: what is held goes with its lease, its session or its row"
+            );
         }
     }
 }
