@@ -71,6 +71,7 @@ pub(super) async fn serve(
     let stopped = Instant::now();
     drop(listener);
     if tokio::time::timeout(drain, graceful.shutdown()).await.is_err() {
+        while connections.try_join_next().is_some() {}
         tracing::warn!(connections = connections.len(), "cutting off requests that are still under way");
     }
     connections.shutdown().await;

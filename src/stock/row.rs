@@ -106,6 +106,11 @@ pub(super) fn answered(result: Result<MySqlQueryResult, sqlx::Error>) -> Result<
     }
 }
 
+/// Whether the server gave up because somebody else holds the row.
+pub(super) fn is_contended(error: &sqlx::Error) -> bool {
+    has_number(error, DEADLOCK) || has_number(error, LOCK_WAIT_TIMEOUT)
+}
+
 fn has_number(error: &sqlx::Error, number: u16) -> bool {
     error
         .as_database_error()

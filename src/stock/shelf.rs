@@ -1,9 +1,9 @@
 //! What is on the shelf, in both stores, and putting it back there: for the operator, not for a strategy.
 //!
 //! A reset is done in both stores and in the lock servers, or in none: all are asked whether they are there before
-//! the first is changed, and the row is committed last.
+//! the first is changed. Where one falls silent after that, the answer says that the outcome is unknown.
 
-use super::{Server, Store, clear, redis_key};
+use super::{Server, Store, clear, redis_key, row};
 use crate::{ctx::Ctx, error::Error};
 use serde::Serialize;
 use sqlx::{Connection, Executor};
@@ -122,18 +122,34 @@ pub async fn reset(ctx: &Ctx, stock_id: i64, count: i64) -> Result<(), Error> {
 
     conn.execute("START TRANSACTION").await?;
     let put = sqlx::query(PUT).bind(stock_id).bind(1000_i64.saturating_add(stock_id).to_string()).bind(count);
-    let held = |_| Error::NotHad { what: "row in db_stock".into(), waited: PATIENCE };
-    tokio::time::timeout(PATIENCE, put.execute(&mut *conn)).await.map_err(held)??;
+    unless_held(put.execute(&mut *conn)).await?;
     let unlock = sqlx::query(UNLOCK).bind(redis_key::for_stock("lock", stock_id));
-    tokio::time::timeout(PATIENCE, unlock.execute(&mut *conn)).await.map_err(held)??;
-
-    in_time(Server::ZooKeeper, clear::zookeeper(&zk, stock_id)).await??;
-    in_time(Server::Redis, clear::redis(ctx, nodes, stock_id, count)).await??;
-    let no_answer = |reason: String| Error::Unknown { server: Server::MySql.name(), reason };
-    let commit = tokio::time::timeout(PATIENCE, conn.execute("COMMIT")).await;
-    commit.map_err(|e| no_answer(e.to_string()))?.map_err(|e| no_answer(e.to_string()))?;
+    unless_held(unlock.execute(&mut *conn)).await?;
+    in_time(Server::MySql, conn.execute("COMMIT")).await.map_err(unknown)?.map_err(|e| unknown(e.into()))?;
     conn.done();
-    Ok(())
+
+    // The pieces come before the locks: who gets one of these must not read what was there before.
+    let cleared = in_time(Server::Redis, clear::redis(ctx, nodes, stock_id, count)).await;
+    cleared.and_then(|done| done).map_err(unknown)?;
+    let cleared = in_time(Server::ZooKeeper, clear::zookeeper(&zk, stock_id)).await;
+    cleared.and_then(|done| done).map_err(unknown)
+}
+
+/// A write to a row that a strategy may hold.
+async fn unless_held<T>(write: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, Error> {
+    match tokio::time::timeout(PATIENCE, write).await {
+        Ok(Err(error)) if !row::is_contended(&error) => Err(error.into()),
+        Ok(Ok(done)) => Ok(done),
+        _ => Err(Error::NotHad { what: "row in db_stock".into(), waited: PATIENCE }),
+    }
+}
+
+/// Once something was changed, a server that is not there leaves the reset half done.
+fn unknown(error: Error) -> Error {
+    match error {
+        Error::Unavailable { server, reason } => Error::Unknown { server, reason },
+        error => error,
+    }
 }
 
 /// Puts the course's 5000 pieces into Redis, where nobody has yet. (In MySQL the migrations do so.)

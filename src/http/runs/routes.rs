@@ -132,16 +132,20 @@ pub(in super::super) async fn events(State(app): State<App>, Path(id): Path<Stri
 }
 
 /// Each state as events, up to and with the one that ends the run.
-fn until_the_end(states: impl Stream<Item = RunState>) -> impl Stream<Item = Result<Event, Infallible>> {
-    let ended = states.scan(false, |ended, state| {
-        let before = std::mem::replace(ended, state.end.is_some());
-        std::future::ready((!before).then_some(state))
+fn until_the_end(
+    states: impl Stream<Item = RunState> + Unpin + Send,
+) -> impl Stream<Item = Result<Event, Infallible>> + Send {
+    let until_ended = stream::unfold(Some(states), async |states| {
+        let mut states = states?;
+        let state = states.next().await?;
+        let more = state.end.is_none().then_some(states);
+        Some((state, more))
     });
-    ended.flat_map(|RunState { progress, end }| {
+    until_ended.flat_map(|RunState { progress, end }| {
         let progress = Event::default().event("progress").json_data(progress);
         let end = end.map(|end| match end {
             End::Done(row) | End::Cancelled(row) => Event::default().event("done").json_data(row),
-            End::Failed(reason) => Event::default().event("failed").json_data(serde_json::json!({ "error": reason })),
+            End::Failed(reason) => Event::default().event("failed").json_data(serde_json::json!({ "detail": reason })),
         });
         // An event is refused only where its data cannot be written as JSON; these can.
         stream::iter([Some(progress), end].into_iter().flatten().filter_map(Result::ok).map(Ok))
@@ -190,4 +194,23 @@ fn origin(headers: &HeaderMap, peer: Option<Peer>) -> String {
     let named = headers.get("x-forwarded-for").and_then(|value| value.to_str().ok()).and_then(|v| v.split(',').next());
     let named = named.and_then(|address| address.trim().parse().ok());
     named.or(peer.map(|Peer(address)| address)).map_or_else(|| "somebody".into(), |address| address.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+    use tokio::sync::watch;
+
+    #[test]
+    fn the_events_end_with_the_run_though_its_state_stays() {
+        let state = watch::Sender::new(RunState::default());
+        let mut events = Box::pin(until_the_end(WatchStream::new(state.subscribe())));
+        assert!(events.next().now_or_never().flatten().is_some(), "the newest state comes at once");
+        assert!(events.next().now_or_never().is_none(), "it goes on");
+        let end = Some(End::Failed("why".into()));
+        state.send_replace(RunState { end, ..RunState::default() });
+        let last = events.collect::<Vec<_>>().now_or_never().expect("it has ended");
+        assert_eq!(last.len(), 2, "progress, and the end");
+    }
 }

@@ -82,14 +82,18 @@ pub(in super::super) struct View {
     state: &'static str,
     #[schema(value_type = Object)]
     plan: Plan,
-    progress: Progress,
+    /// The newest figures.
+    snapshot: Snapshot,
+    /// What the strategy's store holds now; null where that cannot be told.
+    #[schema(example = 4211)]
+    shelf: Option<i64>,
     /// How long it will still take, once that can be told.
     left_ms: Option<u64>,
     /// Its figures, once it has ended.
     #[schema(value_type = Option<Object>)]
     row: Option<Value>,
     /// Why it failed.
-    error: Option<String>,
+    detail: Option<String>,
     /// Where to watch it.
     #[schema(example = "/runs/0b0f1b1e-…/events")]
     events: String,
@@ -146,7 +150,7 @@ impl Run {
     pub(super) fn view(&self) -> View {
         let State { progress, end } = self.state.borrow().clone();
         let left = left(&progress.snapshot, self.started.elapsed()).filter(|_| end.is_none());
-        let (state, row, error) = match end {
+        let (state, row, detail) = match end {
             None => ("running", None, None),
             Some(End::Done(row)) => ("done", Some(row), None),
             Some(End::Cancelled(row)) => ("cancelled", Some(row), None),
@@ -160,9 +164,10 @@ impl Run {
             plan: self.plan.clone(),
             left_ms: left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)),
             state,
-            progress,
+            snapshot: progress.snapshot,
+            shelf: progress.shelf,
             row,
-            error,
+            detail,
         }
     }
 
