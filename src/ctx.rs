@@ -119,9 +119,9 @@ impl Ctx {
 
     /// Gives back what is held in the servers and closes the sessions; waits at most `limit`.
     pub async fn close(&self, limit: Duration) {
-        let closing = async { tokio::join!(self.redis.close(), self.zk.close()) };
+        let closing = async { tokio::join!(self.redis.close(), self.zk.close(), self.db.close()) };
         if tokio::time::timeout(limit, closing).await.is_err() {
-            tracing::warn!("the lock servers did not answer in time: what is held goes with its lease");
+            tracing::warn!("the servers did not answer in time: what is held goes with its lease, its session or its row");
         }
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct State {
 }
 
 /// Whether each server is there.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct States {
     pub(super) mysql: State,
     pub(super) redis: State,
@@ -43,15 +43,23 @@ pub(super) struct States {
 pub(super) struct Probes(Mutex<Option<(Instant, Arc<States>)>>);
 
 impl Probes {
-    /// Asks every server, or repeats what they said a moment ago.
+    /// Asks every server, or repeats what they said a moment ago. A MySQL whose tables are not made yet is not up.
     pub(super) async fn ask(&self, app: &App) -> Arc<States> {
+        let states = self.reach(&app.ctx).await;
+        if !states.mysql.up || app.startup.migrated() {
+            return states;
+        }
+        let detail = format!("{}, without its tables yet", states.mysql.detail);
+        Arc::new(States { mysql: State { up: false, detail }, ..States::clone(&states) })
+    }
+
+    /// As [`ask`](Self::ask), whatever is in the servers.
+    pub(super) async fn reach(&self, ctx: &Ctx) -> Arc<States> {
         let mut last = self.0.lock().await;
         if let Some((_, states)) = last.as_ref().filter(|(when, _)| when.elapsed() < FRESH) {
             return Arc::clone(states);
         }
-        let ctx = &app.ctx;
-        let (mysql, redis, zookeeper) =
-            tokio::join!(within(mysql(ctx, app.startup.migrated())), within(redis(ctx)), within(zookeeper(ctx)));
+        let (mysql, redis, zookeeper) = tokio::join!(within(mysql(ctx)), within(redis(ctx)), within(zookeeper(ctx)));
         let states = Arc::new(States { mysql, redis, zookeeper });
         *last = Some((Instant::now(), Arc::clone(&states)));
         states
@@ -82,12 +90,12 @@ async fn within(probe: impl Future<Output = Result<String, String>>) -> State {
     }
 }
 
-async fn mysql(ctx: &Ctx, migrated: bool) -> Result<String, String> {
+async fn mysql(ctx: &Ctx) -> Result<String, String> {
     let mut conn = ctx.desk.conn(PATIENCE).await.map_err(reason)?;
     let version = sqlx::query_scalar("SELECT VERSION()").fetch_one(&mut *conn).await;
     let version: String = version.map_err(|e| e.to_string())?;
     conn.done();
-    if migrated { Ok(version) } else { Err(format!("{version}, without its tables yet")) }
+    Ok(version)
 }
 
 async fn redis(ctx: &Ctx) -> Result<String, String> {

@@ -68,14 +68,15 @@ pub(super) async fn watch(app: App) {
     let mut pause = FIRST_PAUSE;
     loop {
         prepare(&app).await;
-        let states = app.probes.ask(&app).await;
-        let all_there = ALL.iter().all(|server| states.of(*server).up);
-        for server in ALL.into_iter().filter(|server| !states.of(*server).up) {
+        let reached = app.probes.reach(&app.ctx).await;
+        for server in ALL.into_iter().filter(|server| !reached.of(*server).up) {
             app.startup.forget(server);
         }
-        if !states.mysql.up {
+        if !reached.mysql.up {
             app.ctx.forget_idle();
         }
+        let states = app.probes.ask(&app).await;
+        let all_there = ALL.iter().all(|server| states.of(*server).up);
         if known.is_some() || all_there || started.elapsed() >= GRACE {
             report(known.as_deref(), &states);
             known = Some(states);
