@@ -25,9 +25,15 @@ pub(super) fn meaning(status: u16, body: &[u8]) -> Outcome {
     }
 }
 
+/// Status and words on one line. Numbers become `N`: waits differ from answer to answer, the reason is the same.
 fn reason(status: u16, text: &str) -> String {
-    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(REASON).collect();
-    format!("{status} {line}")
+    let words: Vec<_> = text.split_whitespace().map(without_number).collect();
+    let line: String = words.join(" ").chars().take(REASON).collect();
+    format!("{status} {line}").trim_end().to_owned()
+}
+
+fn without_number(word: &str) -> &str {
+    if word.bytes().all(|b| b.is_ascii_digit()) { "N" } else { word }
 }
 
 #[cfg(test)]
@@ -58,5 +64,16 @@ mod tests {
         ] {
             assert_eq!(kind(status, body), wanted, "{status} {body}");
         }
+    }
+
+    #[test]
+    fn a_reason_is_one_line_and_the_same_whatever_the_wait_was() {
+        let reason = |body: &str| match meaning(503, body.as_bytes()) {
+            Outcome::Refused(why) => why,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(reason("没有等到\npool not had within 18 ms\n"), "503 没有等到 pool not had within N ms");
+        assert_eq!(reason("pool not had within 107 ms"), reason("pool not had within 3 ms"));
+        assert_eq!(reason(""), "503");
     }
 }

@@ -2,8 +2,8 @@
 //! whether the two agree.
 //!
 //! The core is pure: [`history`] is what was seen, [`stats`] sums it up, [`verdict`] judges it. The edge is thin:
-//! `link` is one keep-alive connection, `engine` drives many of them, [`run`](mod@run) is one measured run. Two
-//! commands stand on it: [`compare`] and [`bench`].
+//! `link` is one keep-alive connection, `engine` drives many of them, [`run`] is one measured run. Two
+//! commands stand on it: [`compare`] and [`bench`](mod@bench).
 
 pub mod history;
 pub mod stats;

@@ -107,6 +107,15 @@ impl Row {
         }
     }
 
+    /// Why requests failed, the most frequent reason first; `None` where none did.
+    #[must_use]
+    pub fn reasons_line(&self) -> Option<String> {
+        let mut reasons: Vec<_> = self.reasons.iter().collect();
+        reasons.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
+        let reasons: Vec<_> = reasons.into_iter().map(|(why, n)| format!("{n}× {why}")).collect();
+        (!reasons.is_empty()).then(|| format!("{}, {} connections: {}", self.target, self.threads, reasons.join("; ")))
+    }
+
     /// Why the promise counts as broken, in one line; `None` where it was kept.
     #[must_use]
     pub fn complaint(&self) -> Option<String> {

@@ -121,8 +121,8 @@ pub async fn run(args: Args, at: Option<Addresses>) -> Result<(), Failure> {
     let (figures, rows) = bench.measure(args.rounds).await?;
 
     println!("{}", figure::table(&figures));
-    for (why, n) in rows.iter().flat_map(|row| &row.reasons) {
-        println!("{n}× {why}");
+    for (row, reasons) in rows.iter().filter_map(|row| Some((row, row.reasons_line()?))) {
+        println!("{} on {reasons}", row.strategy);
     }
     let missed: Vec<_> = figures.iter().filter(|f| f.reached == Some(false)).map(|f| f.figure.clone()).collect();
     if let Some(path) = &args.json {

@@ -58,7 +58,7 @@ fn promise(rows: &[Row]) -> String {
     let on: Vec<_> = rows.iter().map(seen).collect();
     let (strategy, promise) = rows.first().map_or(("", ""), |row| (row.strategy, row.promise_word()));
     let verb = if kept { "✓ as promised" } else { "✗ NOT as promised" };
-    let reasons: Vec<_> = rows.iter().flat_map(|row| &row.reasons).map(|(why, n)| format!("{n}× {why}")).collect();
+    let reasons: Vec<_> = rows.iter().filter_map(Row::reasons_line).collect();
     let reasons = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) };
     format!("{verb}  {strategy} [{promise}]: {}{reasons}", on.join(", "))
 }
