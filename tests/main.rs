@@ -18,6 +18,8 @@ use support::Servers;
 use tokio::runtime::Runtime;
 
 type Outcome = Result<(), String>;
+type Pure = fn() -> Outcome;
+type Test = Box<dyn FnOnce(Arc<Servers>) -> BoxFuture<'static, Outcome> + Send>;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -52,7 +54,7 @@ pub(crate) fn program() -> Options {
 }
 
 fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> {
-    let pure: [(&str, fn() -> Outcome); 5] = [
+    let pure: [(&str, Pure); 5] = [
         ("no_room_knows_what_it_must_not", boundary::no_room_knows_what_it_must_not),
         ("a_wall_that_is_broken_is_seen", boundary::a_wall_that_is_broken_is_seen),
         ("a_strategy_is_at_most_80_lines", boundary::a_strategy_is_at_most_80_lines),
@@ -112,5 +114,3 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
     );
     trials
 }
-
-type Test = Box<dyn FnOnce(Arc<Servers>) -> BoxFuture<'static, Outcome> + Send>;
