@@ -18,8 +18,9 @@ use utoipa::ToSchema;
 /// How long a server may take to say that it is there.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long an answer is good for.
+/// How long an answer is good for: one that says that all are there, and one that does not.
 const FRESH: Duration = Duration::from_millis(500);
+const FRESH_WHILE_DOWN: Duration = Duration::from_millis(50);
 
 /// Whether a server is there.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -56,7 +57,7 @@ impl Probes {
     /// As [`ask`](Self::ask), whatever is in the servers.
     pub(super) async fn reach(&self, ctx: &Ctx) -> Arc<States> {
         let mut last = self.0.lock().await;
-        if let Some((_, states)) = last.as_ref().filter(|(when, _)| when.elapsed() < FRESH) {
+        if let Some((_, states)) = last.as_ref().filter(|(when, states)| when.elapsed() < states.good_for()) {
             return Arc::clone(states);
         }
         let (mysql, redis, zookeeper) = tokio::join!(within(mysql(ctx)), within(redis(ctx)), within(zookeeper(ctx)));
@@ -73,6 +74,10 @@ impl States {
             Server::Redis => &self.redis,
             Server::ZooKeeper => &self.zookeeper,
         }
+    }
+
+    fn good_for(&self) -> Duration {
+        if self.mysql.up && self.redis.up && self.zookeeper.up { FRESH } else { FRESH_WHILE_DOWN }
     }
 
     /// The strategies that cannot work now.
