@@ -4,7 +4,7 @@
 //!
 //! Next to read: `lock.rs`.
 
-use super::{RedisLock, hold::Hold, script, wakeups::Wakeups};
+use super::{RedisLock, hold::Hold, lease::Lease, script, wakeups::Wakeups};
 use crate::{LockError, Owner, Process, local::Queue};
 use parking_lot::Mutex;
 use redis::{
@@ -129,18 +129,14 @@ impl RedisClient {
         line
     }
 
-    /// The lease in milliseconds, as the scripts want it.
-    fn lease_ms(&self) -> u64 {
-        u64::try_from(self.0.options.lease.as_millis()).unwrap_or(u64::MAX)
-    }
-
     /// An owner that nobody had before.
     pub(super) fn owner(&self) -> Owner {
         self.0.options.process.owner()
     }
 
-    pub(super) fn lease(&self) -> Duration {
-        self.0.options.lease
+    /// The lease of a lock that is given none.
+    pub(super) fn lease(&self) -> Lease {
+        Lease::Watchdog(self.0.options.lease)
     }
 
     /// Runs a task that [`close`](Self::close) waits for.
@@ -155,28 +151,28 @@ impl RedisClient {
     /// `acquire.lua`: `None` where it was taken, else how long the other's lease still runs (negative: for ever).
     pub(super) async fn acquire(&self, name: &str, owner: Owner) -> Result<Option<i64>, LockError> {
         let mut script = script::ACQUIRE.key(name);
-        script.arg(self.lease_ms()).arg(owner.to_string());
+        script.arg(self.lease().millis()).arg(owner.to_string());
         script.invoke_async(&mut self.connection()).await.map_err(|e| unavailable(&e))
     }
 
     /// `release.lua`: `None` where it was not the owner's, else how many were told (negative: holds are left).
     pub(super) async fn release(&self, line: &Line, owner: Owner) -> Result<Option<i64>, LockError> {
         let mut script = script::RELEASE.key(&line.name);
-        script.key(&line.channel).arg(self.lease_ms()).arg(owner.to_string());
+        script.key(&line.channel).arg(self.lease().millis()).arg(owner.to_string());
         script.invoke_async(&mut self.connection()).await.map_err(|e| unavailable(&e))
     }
 
     /// `renew.lua`: whether the lease was renewed.
     pub(super) async fn renew(&self, name: &str, owner: Owner) -> Result<bool, LockError> {
         let mut script = script::RENEW.key(name);
-        script.arg(self.lease_ms()).arg(owner.to_string());
+        script.arg(self.lease().millis()).arg(owner.to_string());
         script.invoke_async(&mut self.connection()).await.map_err(|e| unavailable(&e))
     }
 
     /// `hand_over.lua`: whether the lock now is `next`'s. (Holds are never left: an owner of ours holds once.)
     pub(super) async fn hand_over(&self, name: &str, owner: Owner, next: Owner) -> Result<bool, LockError> {
         let mut script = script::HAND_OVER.key(name);
-        script.arg(self.lease_ms()).arg(owner.to_string()).arg(next.to_string());
+        script.arg(self.lease().millis()).arg(owner.to_string()).arg(next.to_string());
         let code: i64 = script.invoke_async(&mut self.connection()).await.map_err(|e| unavailable(&e))?;
         Ok(code == 1)
     }

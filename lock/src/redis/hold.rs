@@ -1,9 +1,7 @@
-//! A lock that this process has: who owns it, until when it is sure, and every way it can end.
+//! A lock that this process has: who owns it, and every way it can end.
 //!
-//! 1. It is renewed every third of its lease, by the same task that gives it back: no renewal outlives its lock.
-//! 2. Its holder is told that it is lost when the lease has run out unrenewed, a twentieth before the server's end of
-//!    it, or when the server says that it is another's.
-//! 3. It ends by being handed to the next waiter of this process, or by being freed for the others. Processes take
+//! 1. A task keeps it ([`lease`]).
+//! 2. It ends by being handed to the next waiter of this process, or by being freed for the others. Processes take
 //!    turns: after [`BATCH`] hand-overs, or [`BATCH_TIME`], it is freed, and the next of this process waits for
 //!    [`YIELD`] where another process is there to take it.
 //!
@@ -12,13 +10,16 @@
 //!
 //! Next to read: `lua/hand_over.lua`.
 
-use super::client::{Line, RedisClient};
+use super::{
+    client::{Line, RedisClient},
+    lease::{self, Held},
+};
 use crate::{
     Keeper, LockError, Owner,
     local::{Head, Turn, Waiter},
 };
 use std::{sync::Arc, time::Duration};
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep};
 
 /// After so many hand-overs in a row another process gets its turn.
 pub const BATCH: u32 = 32;
@@ -55,76 +56,16 @@ impl Hold {
         Self { client, line, owner, leased, batch, head: Some(head) }
     }
 
-    /// Until when nobody else can have it: the lease less a twentieth, for clocks that run at different speeds.
-    fn sure_until(&self) -> Instant {
-        self.leased + self.client.lease().mul_f64(0.95)
-    }
-
-    /// The keeper task: renews, tells of a loss, and gives back when asked.
-    pub(super) async fn keep(mut self, mut keeper: Keeper) {
-        let third = self.client.lease() / 3;
-        let mut renewal = self.leased + third;
-        let mut lost = false;
-        loop {
-            tokio::select! {
-                biased;
-                asked = keeper.asked_to_release() => {
-                    let given_back = self.release().await;
-                    asked.done(if lost { Err(self.lost()) } else { given_back });
-                    return;
-                }
-                () = sleep_until(renewal), if !lost => {}
-            }
-            let sent = Instant::now();
-            let renewed = timeout_at(self.sure_until(), self.client.renew(&self.line.name, self.owner)).await;
-            match renewed {
-                Ok(Ok(true)) => self.leased = sent,
-                Ok(Ok(false)) => lost = true,
-                Ok(Err(_)) | Err(_) => lost = Instant::now() >= self.sure_until(),
-            }
-            // After a failure the next try comes soon, and at the latest when the loss must be told.
-            renewal = if self.leased == sent { sent + third } else { (Instant::now() + RETRY).min(self.sure_until()) };
-            if lost {
-                keeper.tell_lost();
-            }
-        }
+    /// Keeps it until its holder gives it back.
+    pub(super) async fn keep(self, keeper: Keeper) {
+        let (lease, leased) = (self.client.lease(), self.leased);
+        lease::keep(self, lease, leased, keeper).await;
     }
 
     fn lost(&self) -> LockError {
         LockError::Lost { name: self.line.name.clone() }
     }
 
-    /// Ends the hold: to the next waiter of this process, or to whoever comes.
-    async fn release(&mut self) -> Result<(), LockError> {
-        let Some(head) = self.head.take() else {
-            return Err(self.lost());
-        };
-        if self.batch.length < BATCH
-            && self.batch.since.elapsed() < BATCH_TIME
-            && let Some(next) = head.next()
-        {
-            return self.hand_over(head, next).await;
-        }
-        match self.client.release(&self.line, self.owner).await {
-            Ok(None) => Err(self.lost()),
-            Ok(Some(told)) => {
-                if self.line.others(told) > 0 && head.has_waiters() {
-                    self.client.spawn(async move {
-                        sleep(YIELD).await;
-                        drop(head);
-                    });
-                }
-                Ok(())
-            }
-            Err(error) => {
-                self.client.spawn(free_unanswered(self.client.clone(), Arc::clone(&self.line), self.owner));
-                Err(error)
-            }
-        }
-    }
-}
-
-impl Hold {
     /// Makes the lock the next waiter's.
     async fn hand_over(&self, head: Head<Hold>, next: Waiter<Hold>) -> Result<(), LockError> {
         let leased = Instant::now();
@@ -154,6 +95,45 @@ impl Hold {
     }
 }
 
+impl Held for Hold {
+    fn name(&self) -> &str {
+        &self.line.name
+    }
+
+    async fn renew(&self) -> Result<bool, LockError> {
+        self.client.renew(&self.line.name, self.owner).await
+    }
+
+    /// To the next waiter of this process, or to whoever comes.
+    async fn give_back(mut self) -> Result<(), LockError> {
+        let Some(head) = self.head.take() else {
+            return Err(self.lost());
+        };
+        if self.batch.length < BATCH
+            && self.batch.since.elapsed() < BATCH_TIME
+            && let Some(next) = head.next()
+        {
+            return self.hand_over(head, next).await;
+        }
+        match self.client.release(&self.line, self.owner).await {
+            Ok(None) => Err(self.lost()),
+            Ok(Some(told)) => {
+                if self.line.others(told) > 0 && head.has_waiters() {
+                    self.client.spawn(async move {
+                        sleep(YIELD).await;
+                        drop(head);
+                    });
+                }
+                Ok(())
+            }
+            Err(error) => {
+                self.client.spawn(free_unanswered(self.client.clone(), Arc::clone(&self.line), self.owner));
+                Err(error)
+            }
+        }
+    }
+}
+
 impl Drop for Hold {
     fn drop(&mut self) {
         let Some(head) = self.head.take() else { return };
@@ -170,7 +150,7 @@ impl Drop for Hold {
 /// Frees what an unanswered command may have taken, and tries until Redis has answered or the lease has ended. The
 /// owner is nobody else's, so nothing of another can be freed.
 pub(super) async fn free_unanswered(client: RedisClient, line: Arc<Line>, owner: Owner) {
-    let ends = Instant::now() + client.lease();
+    let ends = Instant::now() + client.lease().duration();
     while client.release(&line, owner).await.is_err() && Instant::now() < ends {
         sleep(RETRY).await;
     }

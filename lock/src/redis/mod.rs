@@ -5,10 +5,12 @@
 
 mod client;
 mod hold;
+mod lease;
 mod lock;
 mod script;
 mod wakeups;
 
 pub use client::{RedisClient, RedisOptions};
 pub use hold::{BATCH, BATCH_TIME, YIELD};
+pub use lease::Lease;
 pub use lock::{RECHECK, RedisLock};
