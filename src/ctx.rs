@@ -17,6 +17,7 @@ use oversell_lock::{
     zk::{ZkClient, ZkOptions},
 };
 use std::{sync::Arc, time::Duration};
+use tokio_util::task::TaskTracker;
 
 /// How many connections the operator has: one that waits for a row lock must not block the lights.
 const DESK: usize = 3;
@@ -45,6 +46,8 @@ pub struct Inner {
     pub zk: ZkClient,
     /// §1.5: the locks that end at this process's wall, one for each product.
     pub mutexes: Mutexes<i64>,
+    /// What goes on in the background and must be through before the process ends.
+    pub tasks: TaskTracker,
 }
 
 impl Ctx {
@@ -87,6 +90,7 @@ impl Ctx {
                 session: Duration::from_millis(config.zookeeper.session_ms),
             }),
             mutexes: Mutexes::default(),
+            tasks: TaskTracker::new(),
             config,
         })))
     }
@@ -119,7 +123,8 @@ impl Ctx {
 
     /// Gives back what is held in the servers and closes the sessions; waits at most `limit`.
     pub async fn close(&self, limit: Duration) {
-        let closing = async { tokio::join!(self.redis.close(), self.zk.close(), self.db.close()) };
+        self.tasks.close();
+        let closing = async { tokio::join!(self.tasks.wait(), self.redis.close(), self.zk.close(), self.db.close()) };
         if tokio::time::timeout(limit, closing).await.is_err() {
             tracing::warn!(
                 "the servers did not answer in time: what is held goes with its lease, its session or its row"

@@ -111,7 +111,8 @@ pub(crate) async fn a_client_that_hangs_up_leaves_nothing() -> Outcome {
         let slug = strategy.slug;
         put_stock(&client, &first, STOCK).await?;
         let inside = tokio::spawn(client.get(check(&first, slug, MINUTE, MINUTE)).send());
-        let exclusive = strategy.promise == Promise::Lease || ["select-for-update", "table-lock"].contains(&slug);
+        let exclusive =
+            strategy.promise == Promise::Lease || ["select-for-update", "redis-setnx", "table-lock"].contains(&slug);
         let mut sold = if exclusive { until_held(&client, &second, slug).await? } else { 0 };
         let waiting: Vec<_> =
             (0..5).map(|_| tokio::spawn(client.get(check(&second, slug, MINUTE, MINUTE)).send())).collect();

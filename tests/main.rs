@@ -4,6 +4,7 @@
 
 mod boundary;
 mod instances;
+mod stages;
 mod strategies;
 mod support;
 
@@ -96,6 +97,16 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         };
     }
     trial!(strategies::version_cas_that_ignores_the_version_is_caught, strategies::redis_without_watch_is_caught);
+    trial!(
+        stages::a_dead_holder_blocks_everyone_until_the_lock_has_a_lease,
+        stages::a_late_delete_frees_anothers_lock_until_it_has_an_owner,
+        stages::a_check_before_the_delete_is_too_early_until_both_are_one_script,
+        stages::re_entry_waits_for_itself_until_the_lock_counts,
+        stages::a_long_job_loses_its_lock_until_a_watchdog_renews_it,
+        stages::a_renewal_without_an_owner_renews_anothers_lock,
+        stages::five_commands_see_0_to_6_and_one_script_always_sees_3,
+        stages::a_stage_that_is_given_up_leaves_no_key,
+    );
     for slug in ["redis-lock", "zk-lock"] {
         trials.push(with_servers(
             format!("others_go_on_after_the_holder_of_{slug}_is_killed"),

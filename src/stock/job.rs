@@ -1,7 +1,9 @@
 //! One request for one piece: which stock, how long to wait and to stay inside, and when it got in.
 
+use super::points::{Pause, Points};
+use crate::ctx::Ctx;
 use metrics::Gauge;
-use oversell_lock::Fence;
+use oversell_lock::{Fence, Owner};
 use std::{
     sync::OnceLock,
     time::{Duration, Instant},
@@ -19,6 +21,8 @@ pub struct Job {
     started: Instant,
     entered: OnceLock<Instant>,
     waiters: Gauge,
+    owner: OnceLock<Owner>,
+    points: Points,
 }
 
 /// A piece was taken.
@@ -36,7 +40,16 @@ impl Job {
     /// A job that starts now.
     #[must_use]
     pub fn new(stock_id: i64, hold: Duration, wait: Duration) -> Self {
-        Self { stock_id, hold, wait, started: Instant::now(), entered: OnceLock::new(), waiters: Gauge::noop() }
+        Self {
+            stock_id,
+            hold,
+            wait,
+            started: Instant::now(),
+            entered: OnceLock::new(),
+            waiters: Gauge::noop(),
+            owner: OnceLock::new(),
+            points: Points::default(),
+        }
     }
 
     /// The same, counted among `waiters` until it gets in or is dropped.
@@ -64,6 +77,27 @@ impl Job {
         if !self.hold.is_zero() {
             tokio::time::sleep(self.hold).await;
         }
+    }
+
+    /// Who this job is where it takes a lock: one owner, however often it takes it.
+    pub(super) fn owner(&self, ctx: &Ctx) -> Owner {
+        *self.owner.get_or_init(|| ctx.process.owner())
+    }
+
+    /// Stops the job at a named point of its strategy, for a replay. Strategies say in their code which points they
+    /// come by.
+    pub fn pause_at(&mut self, point: &'static str) -> Pause {
+        self.points.pause_at(point)
+    }
+
+    /// Comes by a named point: goes on at once, unless it was asked to stop there.
+    pub(super) async fn at(&self, point: &'static str) {
+        self.points.at(point).await;
+    }
+
+    /// The points, for what outlives the job.
+    pub(super) fn points(&self) -> &Points {
+        &self.points
     }
 
     /// Whether it got in.

@@ -6,7 +6,9 @@
 //! Read in the course's order: `none`, `mutex`, `single_update`, …
 
 mod job;
+mod points;
 mod redis_key;
+mod redis_stage;
 mod retry;
 mod row;
 mod strategy;
@@ -18,7 +20,13 @@ mod mutex;
 mod mutex_commit_late;
 mod none;
 mod redis_lock;
+mod redis_reentrant;
+mod redis_setnx;
+mod redis_setnx_lua;
+mod redis_setnx_owner;
+mod redis_setnx_ttl;
 mod redis_watch;
+mod redis_watchdog;
 mod select_for_update;
 mod select_share;
 mod single_update;
@@ -31,6 +39,7 @@ use oversell_lock::{Fence, Guard};
 use std::future::Future;
 
 pub use job::{Deducted, Job};
+pub use points::Pause;
 pub use strategy::{Deduct, Promise, Server, Store, Strategy, Title};
 
 /// Every strategy, in the course's order.
@@ -43,6 +52,12 @@ pub const ALL: &[Strategy] = &[
     select_share::STRATEGY,
     version_cas::STRATEGY,
     redis_watch::STRATEGY,
+    redis_setnx::STRATEGY,
+    redis_setnx_ttl::STRATEGY,
+    redis_setnx_owner::STRATEGY,
+    redis_setnx_lua::STRATEGY,
+    redis_reentrant::STRATEGY,
+    redis_watchdog::STRATEGY,
     redis_lock::STRATEGY,
     zk_lock::STRATEGY,
     table_lock::STRATEGY,

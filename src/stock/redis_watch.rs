@@ -10,7 +10,7 @@
 //! What it survives: any number of instances, holders that die (nobody holds anything). **What breaks it**: a
 //! Redis that loses its last second of writes; and under contention most attempts are wasted.
 //!
-//! Next: `redis_lock.rs`, where one at a time gets in.
+//! Next: `redis_setnx.rs`, where one at a time gets in.
 
 use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, redis_key, retry::Backoff};
 use crate::{ctx::Ctx, error::Error};

@@ -16,6 +16,7 @@ use std::{
 
 /// Real servers, and three clients of them that know nothing of each other: what three instances are, without HTTP.
 pub(crate) struct Servers {
+    config: Config,
     ctxs: Vec<Arc<Ctx>>,
     next: AtomicI64,
 }
@@ -33,12 +34,19 @@ impl Servers {
             .run(&mut *ctxs[0].db.conn(Duration::from_secs(10)).await.expect("MySQL"))
             .await
             .expect("the migrations run");
-        Self { ctxs, next: AtomicI64::new(1000) }
+        Self { config: config(addresses), ctxs, next: AtomicI64::new(1000) }
     }
 
     pub(crate) async fn site(&self) -> Site {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         Site { ctxs: self.ctxs.clone(), id }
+    }
+
+    /// One more instance's clients, whose hand-written Redis locks have this lease.
+    pub(crate) fn with_stage_lease(&self, ms: u64) -> Arc<Ctx> {
+        let mut config = self.config.clone();
+        config.lock.stage_lease_ms = ms;
+        Arc::new(Ctx::new(config).expect("good addresses"))
     }
 
     pub(crate) async fn close(&self) {

@@ -1,0 +1,63 @@
+//! §2.5 Check and delete in one script: Redis lets nobody come between its lines.
+//!
+//! 1. `SET lock:redis-setnx-lua <owner> NX PX 3000`; where it is there already, try again in 50 ms.
+//! 2. Read the key `stock`, then write one less.
+//! 3. `EVALSHA` of `lua/delete_if_mine.lua`: compare the owner and delete.
+//!
+//! What it survives: a late unlock, at whatever moment the lease ends. **What breaks it**: an owner that takes its own
+//! lock again waits for itself; and a job longer than the lease is still not alone.
+//!
+//! Next: `redis_reentrant.rs`, which counts its owner's holds.
+
+use super::{
+    Deducted, Job, Promise, Server, Store, Strategy, Title,
+    points::Points,
+    redis_stage::{self as stage, Stage},
+};
+use crate::{ctx::Ctx, error::Error};
+use redis::{RedisResult, Script, aio::ConnectionManager};
+use std::sync::LazyLock;
+
+static DELETE_IF_MINE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/delete_if_mine.lua")));
+
+pub(super) const STRATEGY: Strategy = Strategy {
+    slug: "redis-setnx-lua",
+    chapter: "2.5",
+    store: Store::Redis,
+    promise: Promise::Lease,
+    needs: &[Server::Redis],
+    title: Title { zh: "用 Lua 脚本判断并删除，一步完成", en: "Check and delete as one script" },
+    breaks: Title { zh: "不可重入：自己等自己", en: "not re-entrant: an owner waits for itself" },
+    source: include_str!("redis_setnx_lua.rs"),
+    deduct: |ctx, job| Box::pin(deduct(ctx, job)),
+};
+
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let (key, owner) = (stage::key(ctx, job, "lock:redis-setnx-lua"), job.owner(ctx).to_string());
+    let held = stage::lock(ctx, job, Scripted { key, owner, lease: stage::lease(ctx) }).await?;
+    stage::under(held, stage::read_then_write(ctx, job)).await
+}
+
+struct Scripted {
+    key: String,
+    owner: String,
+    lease: u64,
+}
+
+impl Stage for Scripted {
+    const OWNED: bool = true;
+
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    async fn try_lock(&self, redis: &mut ConnectionManager) -> RedisResult<bool> {
+        let mut set = redis::cmd("SET");
+        set.arg(&self.key).arg(&self.owner).arg("NX").arg("PX").arg(self.lease);
+        set.query_async(redis).await
+    }
+
+    async fn unlock(&self, redis: &mut ConnectionManager, _: &Points) -> RedisResult<bool> {
+        DELETE_IF_MINE.key(&self.key).arg(&self.owner).invoke_async(redis).await
+    }
+}

@@ -1,0 +1,67 @@
+//! §2.3 The key says whose it is: look before deleting.
+//!
+//! 1. `SET lock:redis-setnx-owner <owner> NX PX 3000`; where it is there already, try again in 50 ms.
+//! 2. Read the key `stock`, then write one less.
+//! 3. `GET` the lock; `DEL` it if it is still ours.
+//!
+//! What it survives: a job longer than the lease no longer deletes another's lock, nearly always. **What breaks it**:
+//! GET and DEL are two commands. A lease that ends between them lets another in, whose lock is deleted.
+//!
+//! Next: `redis_setnx_lua.rs`, which makes one of the two.
+
+use super::{
+    Deducted, Job, Promise, Server, Store, Strategy, Title,
+    points::Points,
+    redis_stage::{self as stage, Stage},
+};
+use crate::{ctx::Ctx, error::Error};
+use redis::{RedisResult, aio::ConnectionManager};
+
+pub(super) const STRATEGY: Strategy = Strategy {
+    slug: "redis-setnx-owner",
+    chapter: "2.3",
+    store: Store::Redis,
+    promise: Promise::Lease,
+    needs: &[Server::Redis],
+    title: Title {
+        zh: "锁里写上是谁的，删之前先看", en: "The key names its owner, who looks before deleting"
+    },
+    breaks: Title { zh: "看和删之间，锁可能已换人", en: "the lease that ends between GET and DEL" },
+    source: include_str!("redis_setnx_owner.rs"),
+    deduct: |ctx, job| Box::pin(deduct(ctx, job)),
+};
+
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let (key, owner) = (stage::key(ctx, job, "lock:redis-setnx-owner"), job.owner(ctx).to_string());
+    let held = stage::lock(ctx, job, Owned { key, owner, lease: stage::lease(ctx) }).await?;
+    stage::under(held, stage::read_then_write(ctx, job)).await
+}
+
+struct Owned {
+    key: String,
+    owner: String,
+    lease: u64,
+}
+
+impl Stage for Owned {
+    const OWNED: bool = true;
+
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    async fn try_lock(&self, redis: &mut ConnectionManager) -> RedisResult<bool> {
+        let mut set = redis::cmd("SET");
+        set.arg(&self.key).arg(&self.owner).arg("NX").arg("PX").arg(self.lease);
+        set.query_async(redis).await
+    }
+
+    async fn unlock(&self, redis: &mut ConnectionManager, points: &Points) -> RedisResult<bool> {
+        let holder: Option<String> = redis::cmd("GET").arg(&self.key).query_async(redis).await?;
+        if holder.as_deref() != Some(self.owner.as_str()) {
+            return Ok(false);
+        }
+        points.at("checked").await;
+        redis::cmd("DEL").arg(&self.key).query_async(redis).await
+    }
+}

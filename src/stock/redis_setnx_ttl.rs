@@ -1,0 +1,60 @@
+//! §2.2 The key ends by itself: `SET NX PX` writes it and its lease in one command.
+//!
+//! 1. `SET lock:redis-setnx-ttl 111 NX PX 3000`; where it is there already, try again in 50 ms.
+//! 2. Read the key `stock`, then write one less.
+//! 3. `DEL` the lock.
+//!
+//! What it survives: a holder that dies; the others go on once its lease has ended. (SETNX and then EXPIRE would not
+//! do: who dies between the two leaves a key for ever.) **What breaks it**: a job longer than the lease. Another gets
+//! in, and the late DEL deletes *its* lock, so that a third gets in too.
+//!
+//! Next: `redis_setnx_owner.rs`, which looks whose key it is.
+
+use super::{
+    Deducted, Job, Promise, Server, Store, Strategy, Title,
+    points::Points,
+    redis_stage::{self as stage, Stage},
+};
+use crate::{ctx::Ctx, error::Error};
+use redis::{RedisResult, aio::ConnectionManager};
+
+pub(super) const STRATEGY: Strategy = Strategy {
+    slug: "redis-setnx-ttl",
+    chapter: "2.2",
+    store: Store::Redis,
+    promise: Promise::Lease,
+    needs: &[Server::Redis],
+    title: Title { zh: "SET NX PX：锁会自己过期", en: "SET NX PX: a lock that ends by itself" },
+    breaks: Title { zh: "迟到的删除会删掉别人的锁", en: "a late DEL deletes another's lock" },
+    source: include_str!("redis_setnx_ttl.rs"),
+    deduct: |ctx, job| Box::pin(deduct(ctx, job)),
+};
+
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let lock = Ttl { key: stage::key(ctx, job, "lock:redis-setnx-ttl"), lease: stage::lease(ctx) };
+    let held = stage::lock(ctx, job, lock).await?;
+    stage::under(held, stage::read_then_write(ctx, job)).await
+}
+
+struct Ttl {
+    key: String,
+    lease: u64,
+}
+
+impl Stage for Ttl {
+    const OWNED: bool = false;
+
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    async fn try_lock(&self, redis: &mut ConnectionManager) -> RedisResult<bool> {
+        let mut set = redis::cmd("SET");
+        set.arg(&self.key).arg("111").arg("NX").arg("PX").arg(self.lease);
+        set.query_async(redis).await
+    }
+
+    async fn unlock(&self, redis: &mut ConnectionManager, _: &Points) -> RedisResult<bool> {
+        redis::cmd("DEL").arg(&self.key).query_async(redis).await
+    }
+}

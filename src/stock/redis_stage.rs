@@ -1,0 +1,136 @@
+//! What the six hand-written Redis locks of §2.1 to §2.7 share: the polling, the section, and the backstop.
+//!
+//! 1. [`lock`]: try, and where another has it, try again every 50 ms as the course does, as long as the job may wait.
+//! 2. [`under`]: the section (read the key, write one less), then the unlock.
+//! 3. A caller that goes away at any `await`, or panics, unlocks in the background ([`Held`]).
+//!
+//! A try and an unlock each run in a task of their own, so that nobody who goes away leaves one half done; what a try
+//! took that nobody wants any more is dropped, and so unlocked. **What it cannot do**: run in a process that was
+//! killed. What becomes of the key then is each stage's lesson.
+//!
+//! Next: `redis_setnx.rs`, the first stage.
+
+use super::{Deducted, Job, points::Points, redis_key};
+use crate::{ctx::Ctx, error::Error};
+use redis::{RedisResult, aio::ConnectionManager};
+use std::{future::Future, sync::Arc, time::Duration};
+use tokio::{runtime::Handle, task::JoinHandle};
+
+/// How often who waits tries again.
+const POLL: Duration = Duration::from_millis(50);
+
+/// One lock of the course: how it is taken, and how it is given back.
+pub(super) trait Stage: Send + Sync + 'static {
+    /// Whether it knows its own key: then what an unanswered try may have taken is given back too.
+    const OWNED: bool;
+
+    /// The lock's key.
+    fn key(&self) -> &str;
+
+    /// One try: whether it is had.
+    fn try_lock(&self, redis: &mut ConnectionManager) -> impl Future<Output = RedisResult<bool>> + Send;
+
+    /// Gives it back: whether there was anything to give back.
+    fn unlock(&self, redis: &mut ConnectionManager, at: &Points) -> impl Future<Output = RedisResult<bool>> + Send;
+}
+
+/// A lock that is held. Dropped, it is unlocked in the background.
+pub(super) struct Held<S: Stage> {
+    ctx: Ctx,
+    points: Points,
+    stage: Option<Arc<S>>,
+}
+
+/// The key of a stage's lock, for this job's product.
+pub(super) fn key(ctx: &Ctx, job: &Job, name: &str) -> String {
+    format!("{}{}", ctx.config.redis.prefix, job.redis_name(name))
+}
+
+/// The lease of the stages, in milliseconds.
+pub(super) fn lease(ctx: &Ctx) -> u64 {
+    ctx.config.lock.stage_lease_ms
+}
+
+/// Takes the lock, trying every 50 ms as long as the job may wait, and at least once.
+pub(super) async fn lock<S: Stage>(ctx: &Ctx, job: &Job, stage: S) -> Result<Held<S>, Error> {
+    let stage = Arc::new(stage);
+    loop {
+        let tried = ctx.tasks.spawn(attempt(ctx.clone(), job.points().clone(), Arc::clone(&stage)));
+        if let Some(held) = tried.await.map_err(|e| Error::Internal(e.to_string()))?? {
+            return Ok(held);
+        }
+        let pause = POLL.min(job.wait_left());
+        if pause.is_zero() {
+            return Err(Error::NotHad { what: format!("lock {}", stage.key()), waited: job.wait });
+        }
+        tokio::time::sleep(pause).await;
+    }
+}
+
+async fn attempt<S: Stage>(ctx: Ctx, points: Points, stage: Arc<S>) -> Result<Option<Held<S>>, Error> {
+    let mut redis = ctx.redis.connection();
+    let mut held = Held { ctx, points, stage: Some(Arc::clone(&stage)) };
+    let tried = stage.try_lock(&mut redis).await;
+    // A try without an answer may have taken it. Without an owner nobody can tell, and the key may be another's.
+    if matches!(tried, Ok(false)) || (tried.is_err() && !S::OWNED) {
+        held.stage = None;
+    }
+    Ok(tried?.then_some(held))
+}
+
+/// Runs what is done under the lock, and unlocks. What is sold is sold, however the unlock ends.
+pub(super) async fn under<S, F>(held: Held<S>, section: F) -> Result<Deducted, Error>
+where
+    S: Stage,
+    F: Future<Output = Result<Deducted, Error>>,
+{
+    let outcome = section.await;
+    held.unlock().await;
+    outcome
+}
+
+/// The critical section: reads the key, stays as long as was asked, writes back one less.
+pub(super) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    job.at("locked").await;
+    let key = redis_key::of(ctx, job.stock_id);
+    let mut redis = ctx.redis.connection();
+    let count: Option<i64> = redis::cmd("GET").arg(&key).query_async(&mut redis).await?;
+    let count = count.ok_or(Error::NoProduct(job.stock_id))?;
+    if count <= 0 {
+        return Err(Error::SoldOut);
+    }
+    job.inside().await;
+    job.at("read").await;
+    redis_key::answered(redis::cmd("SET").arg(&key).arg(count - 1).exec_async(&mut redis).await)?;
+    job.at("written").await;
+    Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0 })
+}
+
+impl<S: Stage> Held<S> {
+    async fn unlock(mut self) {
+        if let Some(task) = self.unlock_in_background()
+            && let Err(error) = task.await
+        {
+            tracing::warn!(%error, "the unlock was cut short");
+        }
+    }
+
+    fn unlock_in_background(&mut self) -> Option<JoinHandle<()>> {
+        let stage = self.stage.take()?;
+        let (mut redis, points) = (self.ctx.redis.connection(), std::mem::take(&mut self.points));
+        let unlock = async move {
+            match stage.unlock(&mut redis, &points).await {
+                Ok(true) => {}
+                Ok(false) => tracing::debug!(lock = stage.key(), "nothing to unlock: the lease had ended"),
+                Err(error) => tracing::warn!(%error, lock = stage.key(), "not unlocked"),
+            }
+        };
+        Some(self.ctx.tasks.spawn_on(unlock, &Handle::try_current().ok()?))
+    }
+}
+
+impl<S: Stage> Drop for Held<S> {
+    fn drop(&mut self) {
+        drop(self.unlock_in_background());
+    }
+}

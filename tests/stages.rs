@@ -1,0 +1,309 @@
+//! The stages of §2.1 to §2.7: each one's flaw on the first try, by a forced interleaving, and its cure one stage on.
+//!
+//! A job is stopped at a named point, the other side of the race does its part, and the job goes on. No test hopes for
+//! a race. Where a lease must end first, its holder's instance has a short one and all others a long one.
+
+use crate::support::{Servers, Site};
+use oversell::{
+    ctx::Ctx,
+    error::Error,
+    stock::{self, Deducted, Job, Pause, Store},
+};
+use redis::FromRedisValue;
+use std::{sync::Arc, time::Duration};
+use tokio::task::JoinHandle;
+
+type Outcome = Result<(), String>;
+type Sale = Result<Deducted, Error>;
+
+const STOCK: i64 = 100;
+const NOW: Duration = Duration::ZERO;
+/// The longest that a test waits for what must come.
+const LONG: Duration = Duration::from_secs(20);
+/// The lease of a holder that is to lose its lock, and of those that are to keep theirs.
+const SHORT_MS: u64 = 300;
+const LONG_MS: u64 = 60_000;
+
+/// One stage, one product, and the instances that contend for it.
+struct Stage {
+    slug: &'static str,
+    site: Site,
+    /// Its leases are short.
+    hasty: Arc<Ctx>,
+    /// Its leases are long.
+    steady: Arc<Ctx>,
+}
+
+/// A job that is on its way, or stopped.
+type Running = JoinHandle<Sale>;
+
+impl Stage {
+    async fn new(servers: &Servers, slug: &'static str, short_ms: u64) -> Self {
+        let site = servers.site().await;
+        site.put_stock(STOCK).await;
+        let (hasty, steady) = (servers.with_stage_lease(short_ms), servers.with_stage_lease(LONG_MS));
+        Self { slug, site, hasty, steady }
+    }
+
+    /// A job on its way in the instance `ctx`, as soon as it is stopped at `point`.
+    async fn stopped(&self, ctx: &Arc<Ctx>, point: &'static str) -> Result<(Running, Pause), String> {
+        let mut job = Job::new(self.site.id, NOW, LONG);
+        let pause = job.pause_at(point);
+        let running = self.start(ctx, Arc::new(job));
+        self.at(&pause, point).await?;
+        Ok((running, pause))
+    }
+
+    async fn at(&self, pause: &Pause, point: &str) -> Outcome {
+        let reached = tokio::time::timeout(LONG, pause.reached()).await;
+        reached.map_err(|_| format!("{}: the job never came to {point}", self.slug))
+    }
+
+    fn start(&self, ctx: &Arc<Ctx>, job: Arc<Job>) -> Running {
+        let (ctx, deduct) = (Arc::clone(ctx), stock::find(self.slug).expect("a stage").deduct);
+        tokio::spawn(async move { deduct(&ctx, &job).await })
+    }
+
+    /// Tries to take a piece in a steady instance, waiting at most so long: whether it got in.
+    async fn gets_in(&self, wait: Duration) -> Result<bool, String> {
+        let tried = self.start(&self.steady, Arc::new(Job::new(self.site.id, NOW, wait)));
+        match tried.await.map_err(|e| e.to_string())? {
+            Ok(_) => Ok(true),
+            Err(Error::NotHad { .. }) => Ok(false),
+            Err(other) => Err(format!("{}: {other}", self.slug)),
+        }
+    }
+
+    fn key(&self) -> String {
+        Job::new(self.site.id, NOW, NOW).redis_name(&format!("lock:{}", self.slug))
+    }
+
+    async fn redis<T: FromRedisValue>(&self, command: &str, arguments: &[&str]) -> Result<T, String> {
+        let mut command = redis::cmd(command);
+        command.arg(self.key()).arg(arguments);
+        command.query_async(&mut self.steady.redis.connection()).await.map_err(|e| e.to_string())
+    }
+
+    /// Waits until the lock is nobody's: its lease has ended, or it was given back.
+    async fn free(&self) -> Outcome {
+        let gone = async {
+            while self.redis::<bool>("EXISTS", &[]).await? {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            Ok(())
+        };
+        tokio::time::timeout(LONG, gone).await.map_err(|_| format!("{}: the lock stays", self.slug))?
+    }
+
+    /// So many were sold, and so many left the shelf; the lock is free again.
+    async fn sold(&self, sold: i64, gone: i64) -> Outcome {
+        self.free().await?;
+        let left = STOCK - self.site.stock(Store::Redis).await;
+        if left == gone {
+            Ok(())
+        } else {
+            Err(format!("{}: {sold} were sold; {left} left the shelf and not {gone}", self.slug))
+        }
+    }
+}
+
+/// Lets a stopped job go on, to its end: it has sold a piece.
+async fn finish((running, pause): (Running, Pause)) -> Outcome {
+    pause.go_on();
+    running.await.map_err(|e| e.to_string())?.map(drop).map_err(|e| e.to_string())
+}
+
+fn ensure(holds: bool, otherwise: impl Into<String>) -> Outcome {
+    if holds { Ok(()) } else { Err(otherwise.into()) }
+}
+
+/// §2.1 → §2.2. The holder is stopped and never goes on: for Redis and all others it is dead.
+pub(crate) async fn a_dead_holder_blocks_everyone_until_the_lock_has_a_lease(servers: &Servers) -> Outcome {
+    let flaw = Stage::new(servers, "redis-setnx", SHORT_MS).await;
+    let dead = flaw.stopped(&flaw.hasty, "read").await?;
+    ensure(!flaw.gets_in(Duration::from_millis(3 * SHORT_MS)).await?, "somebody got past a dead holder's key")?;
+    ensure(flaw.redis::<i64>("PTTL", &[]).await? == -1, "the key of redis-setnx ends by itself")?;
+    // The one whom only its process's death stops from deleting its key does so when its client hangs up.
+    dead.0.abort();
+    flaw.sold(0, 0).await?;
+
+    let cure = Stage::new(servers, "redis-setnx-ttl", SHORT_MS).await;
+    let dead = cure.stopped(&cure.hasty, "read").await?;
+    ensure(cure.gets_in(LONG).await?, "nobody got in after the dead holder's lease")?;
+    dead.0.abort();
+    cure.sold(1, 1).await
+}
+
+/// The late unlock, at `point`, of one whose lease has ended, while a second is inside: whether a third gets in beside
+/// it. That one is then seen in the stock.
+async fn a_late_unlock_frees_anothers_lock(
+    servers: &Servers,
+    slug: &'static str,
+    point: &'static str,
+) -> Result<bool, String> {
+    let stage = Stage::new(servers, slug, SHORT_MS).await;
+    // The first has written long ago, so what follows is not its write's fault. It comes to its point with a long
+    // lease, which then ends: that it comes there before is not left to the clock.
+    let late = stage.stopped(&stage.steady, point).await?;
+    stage.redis::<bool>("PEXPIRE", &["1"]).await?;
+    stage.free().await?;
+    let second = stage.stopped(&stage.steady, "read").await?;
+    finish(late).await?;
+    let beside = stage.gets_in(NOW).await?;
+    finish(second).await?;
+    if beside {
+        stage.sold(3, 2).await?;
+    } else {
+        stage.sold(2, 2).await?;
+    }
+    Ok(beside)
+}
+
+/// §2.2 → §2.3. Its job takes longer than its lease (the course's 7 s under 3 s), and then it deletes what is there.
+pub(crate) async fn a_late_delete_frees_anothers_lock_until_it_has_an_owner(servers: &Servers) -> Outcome {
+    let stage = Stage::new(servers, "redis-setnx-ttl", SHORT_MS).await;
+    let late = stage.stopped(&stage.hasty, "read").await?;
+    stage.free().await?;
+    let second = stage.stopped(&stage.steady, "read").await?;
+    finish(late).await?;
+    ensure(stage.gets_in(NOW).await?, "redis-setnx-ttl: the late delete has freed nothing")?;
+    finish(second).await?;
+    // The first and the second have read the same number, and the second overwrites what the third has sold.
+    stage.sold(3, 1).await?;
+
+    let flaw = a_late_unlock_frees_anothers_lock(servers, "redis-setnx-ttl", "written").await?;
+    ensure(flaw, "redis-setnx-ttl: the late delete has freed nothing")?;
+    let cure = a_late_unlock_frees_anothers_lock(servers, "redis-setnx-owner", "written").await?;
+    ensure(!cure, "redis-setnx-owner: the late delete has freed another's lock")
+}
+
+/// §2.3 → §2.5. The lease ends between the look and the delete; in the script there is nothing between.
+pub(crate) async fn a_check_before_the_delete_is_too_early_until_both_are_one_script(servers: &Servers) -> Outcome {
+    let flaw = a_late_unlock_frees_anothers_lock(servers, "redis-setnx-owner", "checked").await?;
+    ensure(flaw, "redis-setnx-owner: the delete after the check has freed nothing")?;
+    let cure = a_late_unlock_frees_anothers_lock(servers, "redis-setnx-lua", "written").await?;
+    ensure(!cure, "redis-setnx-lua: the script has freed another's lock")
+}
+
+/// §2.5 → §2.6. The same request takes the lock again, from within its section.
+pub(crate) async fn re_entry_waits_for_itself_until_the_lock_counts(servers: &Servers) -> Outcome {
+    let (inner, holds) = enters_again(servers, "redis-setnx-lua").await?;
+    ensure(matches!(inner, Err(Error::NotHad { .. })) && holds.is_empty(), format!("redis-setnx-lua: {inner:?}"))?;
+    let (inner, holds) = enters_again(servers, "redis-reentrant").await?;
+    // Two for each time that the section was entered, of which the inner one has given back its own.
+    ensure(inner.is_ok() && holds == [2], format!("redis-reentrant: {inner:?}, holds {holds:?}"))
+}
+
+/// What the inner call came to, and the holds that the outer one has after it (where the lock counts them).
+async fn enters_again(servers: &Servers, slug: &'static str) -> Result<(Sale, Vec<i64>), String> {
+    let stage = Stage::new(servers, slug, SHORT_MS).await;
+    let mut job = Job::new(stage.site.id, NOW, Duration::from_millis(500));
+    let pause = job.pause_at("locked");
+    let job = Arc::new(job);
+    let outer = stage.start(&stage.steady, Arc::clone(&job));
+    stage.at(&pause, "locked").await?;
+    let inner = stage.start(&stage.steady, job).await.map_err(|e| e.to_string())?;
+    let counts = stage.redis::<String>("TYPE", &[]).await? == "hash";
+    let holds = if counts { stage.redis("HVALS", &[]).await? } else { Vec::new() };
+    finish((outer, pause)).await?;
+    let sold = 1 + i64::from(inner.is_ok());
+    stage.sold(sold, sold).await?;
+    Ok((inner, holds))
+}
+
+/// §2.6 → §2.7. The job takes longer than its lease: another is beside it, unless a watchdog renews.
+pub(crate) async fn a_long_job_loses_its_lock_until_a_watchdog_renews_it(servers: &Servers) -> Outcome {
+    const LEASE_MS: u64 = 1500;
+    let flaw = Stage::new(servers, "redis-reentrant", LEASE_MS).await;
+    let long = flaw.stopped(&flaw.hasty, "read").await?;
+    ensure(flaw.gets_in(LONG).await?, "redis-reentrant: nobody got in after the lease")?;
+    finish(long).await?;
+    flaw.sold(2, 1).await?;
+
+    let cure = Stage::new(servers, "redis-watchdog", LEASE_MS).await;
+    let long = cure.stopped(&cure.hasty, "read").await?;
+    ensure(
+        !cure.gets_in(Duration::from_millis(2 * LEASE_MS)).await?,
+        "redis-watchdog: the long job has lost its lock",
+    )?;
+    finish(long).await?;
+    cure.sold(1, 1).await?;
+    // Its watchdog is gone as well: a dead holder's lock ends. (Dropped, it would be given back: it is forgotten.)
+    ensure(cure.gets_in(NOW).await?, "redis-watchdog: the lock is not free after its holder")
+}
+
+/// [001] 2.2.1.3. A renewal that does not look whose lock it is renews another's; the lesson's script does not.
+pub(crate) async fn a_renewal_without_an_owner_renews_anothers_lock(servers: &Servers) -> Outcome {
+    const LONGER_MS: &str = "600000";
+    let stage = Stage::new(servers, "redis-watchdog", SHORT_MS).await;
+    let holder = stage.stopped(&stage.steady, "read").await?;
+    let left = async || stage.redis::<i64>("PTTL", &[]).await;
+    let renew = redis::Script::new(include_str!("../src/stock/lua/renew.lua"));
+    let renewed: i64 = renew
+        .key(stage.key())
+        .arg("one who had it before")
+        .arg(LONGER_MS)
+        .invoke_async(&mut stage.steady.redis.connection())
+        .await
+        .map_err(|e| e.to_string())?;
+    ensure(renewed == 0 && left().await? <= LONG_MS as i64, "renew.lua has renewed another's lock")?;
+    // The twin: EXPIRE, as the text has it before it knows of owners.
+    ensure(stage.redis("PEXPIRE", &[LONGER_MS]).await?, "there was nothing to renew")?;
+    ensure(left().await? > LONG_MS as i64, "the renewal without an owner has renewed nothing")?;
+    finish(holder).await?;
+    stage.sold(1, 1).await
+}
+
+/// §2.4.1. Two clients each set a counter to 0, count to three and look. In every order in which their five commands
+/// can come, what they see is anything from 0 to 6; as scripts they come one after the other, and see 3.
+pub(crate) async fn five_commands_see_0_to_6_and_one_script_always_sees_3(servers: &Servers) -> Outcome {
+    let ctx = servers.with_stage_lease(LONG_MS);
+    let counter = format!("counter:{}", servers.site().await.id);
+    let mut redis = ctx.redis.connection();
+    let mut seen = std::collections::BTreeSet::new();
+    // Bit n says whose command comes n-th.
+    let orders: Vec<u32> = (0..1_u32 << 10).filter(|order| order.count_ones() == 5).collect();
+    for order in &orders {
+        let mut commands = redis::pipe();
+        let mut done = [0, 0];
+        for n in 0..10 {
+            let client = (order >> n & 1) as usize;
+            match done[client] {
+                0 => commands.cmd("SET").arg(&counter).arg(0).ignore(),
+                4 => commands.cmd("GET").arg(&counter),
+                _ => commands.cmd("INCR").arg(&counter).ignore(),
+            };
+            done[client] += 1;
+        }
+        let both: [i64; 2] = commands.query_async(&mut redis).await.map_err(|e| e.to_string())?;
+        seen.extend(both);
+    }
+    ensure(seen.iter().copied().eq(0..=6), format!("in {} orders they have seen {seen:?}", orders.len()))?;
+
+    let script = redis::Script::new(include_str!("lua/count_to_three.lua"));
+    let clients = (0..100).map(|_| {
+        let (mut redis, invocation) = (ctx.redis.connection(), script.key(&counter));
+        async move { invocation.invoke_async::<i64>(&mut redis).await }
+    });
+    let seen = futures::future::try_join_all(clients).await.map_err(|e| e.to_string())?;
+    redis::cmd("DEL").arg(&counter).exec_async(&mut redis).await.map_err(|e| e.to_string())?;
+    ensure(seen.iter().all(|n| *n == 3), format!("as a script they have seen {seen:?}"))
+}
+
+/// Who hangs up while inside, while waiting, or panics, leaves no key: in every stage.
+pub(crate) async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) -> Outcome {
+    for slug in
+        ["redis-setnx", "redis-setnx-ttl", "redis-setnx-owner", "redis-setnx-lua", "redis-reentrant", "redis-watchdog"]
+    {
+        let stage = Stage::new(servers, slug, SHORT_MS).await;
+        let (inside, _pause) = stage.stopped(&stage.steady, "read").await?;
+        let waiting: Vec<_> =
+            (0..20).map(|_| stage.start(&stage.steady, Arc::new(Job::new(stage.site.id, NOW, LONG)))).collect();
+        tokio::task::yield_now().await;
+        waiting.iter().for_each(JoinHandle::abort);
+        inside.abort();
+        stage.free().await?;
+        ensure(stage.gets_in(NOW).await?, format!("{slug}: the lock is not free"))?;
+    }
+    Ok(())
+}
