@@ -111,6 +111,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         a_client_that_hangs_up_leaves_nothing,
         an_instance_starts_without_its_servers_and_recovers,
         an_instance_that_is_told_to_end_finishes_what_is_under_way,
+        an_instance_that_dies_under_load_is_passed_over,
     );
     trials
 }
