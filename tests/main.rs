@@ -3,6 +3,7 @@
 //! `cargo test -p oversell --test main -- NAME` runs those whose name contains NAME.
 
 mod boundary;
+mod classroom;
 mod instances;
 mod strategies;
 mod support;
@@ -112,5 +113,9 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         an_instance_starts_without_its_servers_and_recovers,
         an_instance_that_is_told_to_end_finishes_what_is_under_way,
     );
+    trials.push(with_servers(
+        "the_lessons_for_several_windows_go_as_the_course_says".into(),
+        Box::new(|_| Box::pin(classroom::the_lessons_for_several_windows_go_as_the_course_says())),
+    ));
     trials
 }

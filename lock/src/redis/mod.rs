@@ -5,12 +5,17 @@
 
 mod client;
 mod hold;
+mod latch;
 mod lease;
 mod lock;
 mod script;
+mod semaphore;
+mod station;
 mod wakeups;
 
 pub use client::{RedisClient, RedisOptions};
 pub use hold::{BATCH, BATCH_TIME, YIELD};
+pub use latch::RedisLatch;
 pub use lease::Lease;
 pub use lock::{RECHECK, RedisLock};
+pub use semaphore::{Permit, RedisSemaphore};

@@ -7,6 +7,9 @@
 
 mod clauses;
 mod family;
+mod latch;
+mod mute;
+mod permits;
 mod proxy;
 mod redis;
 mod servers;
@@ -97,6 +100,24 @@ fn main() -> ExitCode {
     ]);
     all.extend(contract(handle, &redis));
     all.extend(trials![handle, &redis, clauses::a_holder_is_told_that_its_lock_is_lost]);
+    all.extend(trials![
+        handle,
+        &redis,
+        permits::no_more_are_inside_than_there_are_permits,
+        permits::a_semaphore_that_looks_before_it_takes_is_caught,
+        permits::permits_are_set_once,
+        permits::permits_of_a_deleted_semaphore_are_not_given_to_the_next,
+        permits::a_waiter_goes_on_after_a_reset,
+        permits::a_wait_for_a_permit_ends_and_leaves_nothing,
+        permits::a_dropped_acquire_gives_its_permits_back,
+        permits::a_thousand_waiters_are_one_contender,
+        permits::an_unanswered_acquire_gives_its_permits_back,
+        permits::an_unanswered_acquire_that_is_forgotten_is_caught,
+        latch::a_latch_opens_for_all_who_wait_everywhere,
+        latch::a_wait_for_a_latch_ends,
+        latch::a_latch_that_is_set_anew_at_once_lets_its_waiters_go,
+        latch::a_waiter_that_only_looks_at_the_count_is_caught,
+    ]);
     all.extend(contract(handle, &table));
     all.extend(trials![
         handle,
