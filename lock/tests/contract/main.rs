@@ -8,6 +8,7 @@
 mod clauses;
 mod family;
 mod latch;
+mod leases;
 mod mute;
 mod permits;
 mod proxy;
@@ -113,6 +114,13 @@ fn main() -> ExitCode {
         permits::a_thousand_waiters_are_one_contender,
         permits::an_unanswered_acquire_gives_its_permits_back,
         permits::an_unanswered_acquire_that_is_forgotten_is_caught,
+        leases::expirable_permits_are_never_more_than_were_set,
+        leases::the_permit_of_a_dead_holder_comes_back,
+        leases::an_expired_permit_is_not_given_back_twice,
+        leases::a_release_that_ignores_expiry_is_caught,
+        leases::a_watchdog_keeps_a_permit,
+        leases::ids_are_written_as_each_redisson_does,
+        leases::an_unanswered_acquire_of_a_lease_comes_back,
         latch::a_latch_opens_for_all_who_wait_everywhere,
         latch::a_wait_for_a_latch_ends,
         latch::a_latch_that_is_set_anew_at_once_lets_its_waiters_go,

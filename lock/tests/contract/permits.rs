@@ -35,13 +35,13 @@ pub(crate) fn says<T>(what: &str, result: Result<T, LockError>) -> Result<T, Str
 
 /// Counts who is inside.
 #[derive(Default)]
-struct Hall {
+pub(crate) struct Hall {
     inside: AtomicI64,
     most: AtomicI64,
 }
 
 impl Hall {
-    async fn visit(&self) {
+    pub(crate) async fn visit(&self) {
         self.most.fetch_max(self.inside.fetch_add(1, SeqCst) + 1, SeqCst);
         for _ in 0..20 {
             yield_now().await;
@@ -51,7 +51,7 @@ impl Hall {
 }
 
 /// Three processes of eight, five times each: never more than three inside, and everybody has a turn.
-async fn crowd<F, V>(
+pub(crate) async fn crowd<F, V>(
     processes: Vec<Arc<RedisClient>>,
     name: &str,
     visit: fn(Arc<RedisClient>, String, Arc<Hall>) -> F,
