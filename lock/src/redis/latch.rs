@@ -19,12 +19,9 @@
 use super::{
     client::{RedisClient, unavailable},
     semaphore::suffixed,
-    station::Station,
+    station::{Place, Station},
 };
-use crate::{
-    LockError,
-    local::{Head, Turn},
-};
+use crate::LockError;
 use redis::{AsyncCommands, Script};
 use std::{
     num::NonZeroU32,
@@ -129,23 +126,22 @@ impl RedisLatch {
         if !first.closed {
             return Ok(());
         }
-        let open = match self.station.queue.join(self.client.owner(), limit).await {
-            Some(Turn::Contend(head)) => self.watch(first, head, until).await?,
-            Some(Turn::Failed(error)) => return Err(error),
-            Some(Turn::Handed(())) | None => false,
+        let open = match self.station.turn(self.client.owner(), limit).await? {
+            Some(place) => self.watch(first, place, until).await?,
+            None => false,
         };
         if open { Ok(()) } else { Err(LockError::Taken { name: self.name.clone(), waited: limit }) }
     }
 
     /// Looks, at the head of this process's line.
-    async fn watch(&self, first: Look, head: Head<()>, until: Instant) -> Result<bool, LockError> {
+    async fn watch(&self, first: Look, place: Place, until: Instant) -> Result<bool, LockError> {
         loop {
             match self.look().await {
                 Ok(Look { closed: true, opened }) if opened == first.opened => {}
                 // The next looks for itself: it may wait for a later opening than this one.
                 Ok(_) => return Ok(true),
                 Err(error) => {
-                    head.fail(&error);
+                    place.fail(&error);
                     return Err(error);
                 }
             }

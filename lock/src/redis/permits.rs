@@ -20,12 +20,9 @@ use super::{
     lease::{self, Held, Lease},
     script::prefixed,
     semaphore::{SET, suffixed},
-    station::{Station, insist, to_the_end},
+    station::{Place, Station, insist, to_the_end},
 };
-use crate::{
-    Guard, LockError,
-    local::{Head, Turn},
-};
+use crate::{Guard, LockError};
 use redis::{AsyncCommands, RedisError, Script};
 use std::{
     sync::{Arc, LazyLock},
@@ -64,7 +61,7 @@ struct Leased {
 enum Attempt {
     Had(Leased),
     /// The next one may be free after so long.
-    Taken(Head<()>, Duration),
+    Taken(Place, Duration),
 }
 
 impl RedisClient {
@@ -139,10 +136,9 @@ impl Permits {
     /// background.
     pub async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let until = Instant::now() + wait;
-        let had = match self.station.queue.join(self.client.owner(), wait).await {
-            Some(Turn::Contend(head)) => self.contend(head, until).await?,
-            Some(Turn::Failed(error)) => return Err(error),
-            Some(Turn::Handed(())) | None => None,
+        let had = match self.station.turn(self.client.owner(), wait).await? {
+            Some(place) => self.contend(place, until).await?,
+            None => None,
         };
         let leased = had.ok_or_else(|| LockError::Taken { name: self.name.clone(), waited: wait })?;
         let (guard, keeper) = Guard::new(self.name.as_str(), None);
@@ -151,7 +147,7 @@ impl Permits {
         Ok(guard)
     }
 
-    /// Takes one permit if it is free now, and nobody of this process waits for one.
+    /// Takes one permit if it is free now, whoever waits for one.
     ///
     /// # Errors
     ///
@@ -164,12 +160,12 @@ impl Permits {
         self.acquire(Duration::ZERO).await
     }
 
-    async fn contend(&self, mut head: Head<()>, until: Instant) -> Result<Option<Leased>, LockError> {
+    async fn contend(&self, mut place: Place, until: Instant) -> Result<Option<Leased>, LockError> {
         loop {
-            let free = match to_the_end(&self.client, self.clone().attempt(head)).await? {
+            let free = match to_the_end(&self.client, self.clone().attempt(place)).await? {
                 Attempt::Had(leased) => return Ok(Some(leased)),
                 Attempt::Taken(given_back, free) => {
-                    head = given_back;
+                    place = given_back;
                     free
                 }
             };
@@ -180,7 +176,7 @@ impl Permits {
     }
 
     /// One try. What it took is dropped, and so given back, where the caller has gone.
-    async fn attempt(self, head: Head<()>) -> Result<Attempt, LockError> {
+    async fn attempt(self, place: Place) -> Result<Attempt, LockError> {
         let id = if self.hex {
             Uuid::new_v4().simple().to_string().into_bytes()
         } else {
@@ -196,7 +192,7 @@ impl Permits {
             Ok(Some(free)) => {
                 maybe.was_not_taken();
                 let free = u64::try_from(free).map_or(Duration::MAX, |ms| Duration::from_millis(ms) + OVER);
-                Ok(Attempt::Taken(head, free))
+                Ok(Attempt::Taken(place, free))
             }
             Err(error) => {
                 if error.is_connection_refusal() {
@@ -205,7 +201,7 @@ impl Permits {
                     drop(maybe);
                 }
                 let error = unavailable(&error);
-                head.fail(&error);
+                place.fail(&error);
                 Err(error)
             }
         }

@@ -18,12 +18,9 @@
 use super::{
     client::{RedisClient, unavailable},
     script::prefixed,
-    station::{Station, UNDO, insist, to_the_end},
+    station::{Place, Station, UNDO, insist, to_the_end},
 };
-use crate::{
-    LockError, Owner,
-    local::{Head, Turn},
-};
+use crate::{LockError, Owner};
 use redis::{AsyncCommands, RedisError, Script};
 use std::{
     fmt,
@@ -59,7 +56,7 @@ pub struct Permit {
 /// What one try came to.
 enum Attempt {
     Had(Permit),
-    Taken(Head<()>),
+    Taken(Place),
 }
 
 impl RedisClient {
@@ -133,15 +130,14 @@ impl RedisSemaphore {
         }
         let until = Instant::now() + wait;
         let owner = self.client.owner();
-        let had = match self.station.queue.join(owner, wait).await {
-            Some(Turn::Contend(head)) => self.contend(permits, owner, head, until).await?,
-            Some(Turn::Failed(error)) => return Err(error),
-            Some(Turn::Handed(())) | None => None,
+        let had = match self.station.turn(owner, wait).await? {
+            Some(place) => self.contend(permits, owner, place, until).await?,
+            None => None,
         };
         had.ok_or_else(|| LockError::Taken { name: self.name.clone(), waited: wait })
     }
 
-    /// Takes `permits` if they are free now, and nobody of this process waits for some.
+    /// Takes `permits` if they are free now, whoever waits for some.
     ///
     /// # Errors
     ///
@@ -158,13 +154,13 @@ impl RedisSemaphore {
         &self,
         permits: u32,
         owner: Owner,
-        mut head: Head<()>,
+        mut place: Place,
         until: Instant,
     ) -> Result<Option<Permit>, LockError> {
         loop {
-            match to_the_end(&self.client, self.clone().attempt(permits, owner, head)).await? {
+            match to_the_end(&self.client, self.clone().attempt(permits, owner, place)).await? {
                 Attempt::Had(permit) => return Ok(Some(permit)),
-                Attempt::Taken(given_back) => head = given_back,
+                Attempt::Taken(given_back) => place = given_back,
             }
             if !self.station.pause(until, Duration::MAX).await {
                 return Ok(None);
@@ -173,19 +169,19 @@ impl RedisSemaphore {
     }
 
     /// One try. What it took is dropped, and so given back, where the caller has gone.
-    async fn attempt(self, permits: u32, owner: Owner, head: Head<()>) -> Result<Attempt, LockError> {
+    async fn attempt(self, permits: u32, owner: Owner, place: Place) -> Result<Attempt, LockError> {
         let mut script = ACQUIRE.key(&self.name);
         script.key(self.claims()).key(self.given_up(owner)).key(self.station.channel());
         script.arg(permits).arg(owner.to_string()).arg(self.initial);
         match script.invoke_async(&mut self.client.connection()).await {
             Ok(true) => Ok(Attempt::Had(Permit { semaphore: self, owner, permits, held: true })),
-            Ok(false) => Ok(Attempt::Taken(head)),
+            Ok(false) => Ok(Attempt::Taken(place)),
             Err(error) => {
                 if !error.is_connection_refusal() {
                     self.undo(owner, UNDO);
                 }
                 let error = unavailable(&error);
-                head.fail(&error);
+                place.fail(&error);
                 Err(error)
             }
         }

@@ -15,7 +15,10 @@ use super::{
     lock::RECHECK,
     wakeups::Wakeups,
 };
-use crate::{LockError, local::Queue};
+use crate::{
+    LockError, Owner,
+    local::{Head, Queue, Turn},
+};
 use parking_lot::Mutex;
 use redis::RedisError;
 use std::{
@@ -31,6 +34,7 @@ use tokio::{
     sync::Notify,
     time::{Instant, sleep, timeout},
 };
+use uuid::Uuid;
 
 /// What an unanswered command may have done is undone for as long as this, and later no more.
 pub(super) const UNDO: Duration = Duration::from_secs(60);
@@ -42,6 +46,7 @@ const RETRY_LONGEST: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Stations {
     prefix: String,
+    process: Uuid,
     wakeups: Arc<Wakeups>,
     all: Mutex<HashMap<String, Weak<Station>>>,
 }
@@ -49,21 +54,40 @@ pub(super) struct Stations {
 /// What all handles of one object share in this process.
 #[derive(Debug)]
 pub(super) struct Station {
-    pub(super) queue: Arc<Queue<()>>,
+    queue: Arc<Queue<()>>,
     channel: String,
     freed: Arc<Notify>,
     subscribed: AtomicBool,
     wakeups: Arc<Wakeups>,
 }
 
+/// Where one who asks stands: at the head of the line, or beside it where it does not wait at all.
+#[derive(Debug)]
+pub(super) struct Place(Option<Head<()>>);
+
+impl Place {
+    /// Tells all who wait behind that the server is not there.
+    pub(super) fn fail(self, error: &LockError) {
+        if let Some(head) = self.0 {
+            head.fail(error);
+        }
+    }
+}
+
 impl Stations {
     pub(super) fn new(options: &RedisOptions, wakeups: &Arc<Wakeups>) -> Self {
-        Self { prefix: options.prefix.clone(), wakeups: Arc::clone(wakeups), all: Mutex::default() }
+        let (prefix, process) = (options.prefix.clone(), options.process.id());
+        Self { prefix, process, wakeups: Arc::clone(wakeups), all: Mutex::default() }
     }
 
     /// The key of an object, with the configured prefix.
     pub(super) fn key(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
+    }
+
+    /// This process, as objects that tell processes apart see it.
+    pub(super) fn process(&self) -> Uuid {
+        self.process
     }
 
     /// The station of the object that tells its news on `channel`.
@@ -88,6 +112,19 @@ impl Stations {
 impl Station {
     pub(super) fn channel(&self) -> &str {
         &self.channel
+    }
+
+    /// Waits for the turn to ask, at most `wait`; `None` where it did not come. Who does not wait asks at once: that
+    /// another of this process is asking just now says nothing about what is free.
+    pub(super) async fn turn(&self, owner: Owner, wait: Duration) -> Result<Option<Place>, LockError> {
+        if wait.is_zero() {
+            return Ok(Some(Place(None)));
+        }
+        match self.queue.join(owner, wait).await {
+            Some(Turn::Contend(head)) => Ok(Some(Place(Some(head)))),
+            Some(Turn::Failed(error)) => Err(error),
+            Some(Turn::Handed(())) | None => Ok(None),
+        }
     }
 
     /// Waits for news, at most until `until`, and no longer than `hint`; `false` where the time is up.

@@ -158,6 +158,16 @@ pub(crate) async fn permits_of_a_deleted_semaphore_are_not_given_to_the_next(red
     all_are_back(&redis, &semaphore).await
 }
 
+/// Tries at the same moment do not refuse each other what is free.
+pub(crate) async fn tries_at_once_of_one_process_all_have_their_permit(redis: Arc<Redis>) -> Verdict {
+    let (name, process) = (name(), redis.process().await);
+    let semaphore = process.semaphore(&name).initially(3);
+    let tries = (0..3).map(|_| semaphore.try_acquire(1));
+    let all = futures::future::try_join_all(tries).await.map_err(|e| format!("three of three: {e}"))?;
+    drop(all);
+    all_are_back(&redis, &semaphore).await
+}
+
 /// Who waits for a semaphore that is deleted goes on with the new one.
 pub(crate) async fn a_waiter_goes_on_after_a_reset(redis: Arc<Redis>) -> Verdict {
     let (name, process) = (name(), redis.process().await);
