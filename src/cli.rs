@@ -8,9 +8,15 @@ use tokio::time::timeout;
 /// How long a command that is interrupted may take to end by itself, before its lab is stopped.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
+const EXAMPLES: &str = "\
+Examples:
+  oversell compare --lab     every strategy on servers of its own, and which of them oversold
+  oversell lab               the same servers, left running, with the page on http://127.0.0.1:8080
+  oversell bench --lab       figures as ratios to ceilings of the same run";
+
 /// See, measure and understand overselling and distributed locks.
 #[derive(Debug, Parser)]
-#[command(name = "oversell", version)]
+#[command(name = "oversell", version, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -3,6 +3,7 @@
 //! In reading order: [`stock`] has the strategies, one to a file; [`http`] serves them; [`load`] tries them under load
 //! and says which oversold; [`lab`] starts the real servers that all of it runs against.
 
+pub mod classroom;
 pub mod stock;
 
 pub mod http;

@@ -3,6 +3,7 @@
 //! `cargo test -p oversell --test main -- NAME` runs those whose name contains NAME.
 
 mod boundary;
+mod classroom;
 mod instances;
 mod stages;
 mod strategies;
@@ -122,6 +123,11 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         a_client_that_hangs_up_leaves_nothing,
         an_instance_starts_without_its_servers_and_recovers,
         an_instance_that_is_told_to_end_finishes_what_is_under_way,
+        an_instance_that_dies_under_load_is_passed_over,
     );
+    trials.push(with_servers(
+        "the_lessons_for_several_windows_go_as_the_course_says".into(),
+        Box::new(|_| Box::pin(classroom::the_lessons_for_several_windows_go_as_the_course_says())),
+    ));
     trials
 }

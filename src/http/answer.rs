@@ -35,6 +35,8 @@ impl IntoResponse for Error {
 pub(super) enum Outcome {
     /// A piece was taken.
     Sold,
+    /// A lesson that sells nothing went as asked.
+    Done,
     /// None was left. Nothing was changed.
     SoldOut,
     /// The request itself is at fault, or came too late. Nothing was changed.

@@ -31,13 +31,13 @@ const LONGEST_MS: i64 = 60_000;
 pub(super) struct Terms {
     /// Which product.
     #[param(minimum = 1, default = 1, required = false)]
-    stock_id: i64,
-    /// How long to stay inside the critical section, in milliseconds.
-    #[param(value_type = u64, minimum = 0, maximum = 60_000, default = 0, required = false)]
-    hold_ms: Duration,
+    pub(super) stock_id: i64,
+    /// How long to stay inside the critical section, in milliseconds; without it the route's own time, or none.
+    #[param(value_type = Option<u64>, minimum = 0, maximum = 60_000, required = false)]
+    pub(super) hold_ms: Option<Duration>,
     /// The longest wait for the lock, in milliseconds; without it the configured one.
     #[param(value_type = Option<u64>, minimum = 0, maximum = 60_000, required = false)]
-    wait_ms: Option<Duration>,
+    pub(super) wait_ms: Option<Duration>,
 }
 
 /// A piece was taken.
@@ -108,7 +108,7 @@ async fn take(app: &App, place: usize, terms: &Terms, format: Format) -> Result<
     let strategy = &stock::ALL[place];
     let figure = app.figures.of(place);
     let wait = terms.wait_ms.unwrap_or_else(|| app.ctx.config.wait());
-    let job = Job::new(terms.stock_id, terms.hold_ms, wait).counted(figure.waiters.clone());
+    let job = Job::new(terms.stock_id, terms.hold_ms.unwrap_or_default(), wait).counted(figure.waiters.clone());
     let result = (strategy.deduct)(&app.ctx, &job).await;
     figure.count(&job, &result);
     let deducted = result?;
@@ -140,7 +140,7 @@ impl<S: Sync> FromRequestParts<S> for Terms {
         };
         Ok(Self {
             stock_id: fields.number("stock_id", 1..=i64::MAX)?.unwrap_or(1),
-            hold_ms: ms("hold_ms")?.unwrap_or_default(),
+            hold_ms: ms("hold_ms")?,
             wait_ms: ms("wait_ms")?,
         })
     }

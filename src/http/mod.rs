@@ -6,6 +6,7 @@
 mod answer;
 mod app;
 mod check;
+mod classroom;
 mod edge;
 mod fields;
 mod figures;

@@ -1,6 +1,6 @@
 //! Every route: the table of contents.
 
-use super::{app::App, check, edge, health, openapi, page, runs, stock, strategies};
+use super::{app::App, check, classroom, edge, health, openapi, page, runs, stock, strategies};
 use axum::{
     Router,
     middleware::{from_fn_with_state, map_response},
@@ -16,6 +16,9 @@ pub(super) fn router(app: App) -> Router {
         .route("/strategies", get(strategies::list))
         .route("/strategies/{slug}/source", get(strategies::source))
         .route("/stock", get(stock::read).put(stock::put))
+        .route("/test/semaphore", get(classroom::semaphore))
+        .route("/test/latch", get(classroom::latch))
+        .route("/test/countdown", get(classroom::countdown))
         // load from the page
         .route("/runs", post(runs::start))
         .route("/runs/current", get(runs::current))

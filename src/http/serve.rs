@@ -2,12 +2,17 @@
 
 use super::{app::App, listen, router::router, startup};
 use crate::{
+    addresses::Instance,
     config::Config,
     ctx::Ctx,
     failure::Failure,
     telemetry::{self, Form},
 };
-use std::{io, path::PathBuf, time::Duration};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -42,6 +47,9 @@ pub struct Args {
     /// Form of the log on stderr; RUST_LOG filters it
     #[arg(long, value_enum, default_value_t = Form::Text)]
     log: Form,
+    /// Write name, address and process to this file once it listens
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {
@@ -66,12 +74,20 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     let app = App::new(ctx.clone(), stopping.clone()).map_err(|e| Failure::Unusable(e.to_string()))?;
     let background = [tokio::spawn(startup::watch(app.clone())), tokio::spawn(sort_figures(app.clone()))];
     println!("oversell {} listens on {}", ctx.instance, app.own_address());
+    if let Some(file) = &args.json {
+        let instance = Instance { name: ctx.instance.clone(), url: app.own_address(), pid: std::process::id() };
+        write(file, &instance).map_err(|e| Failure::Unusable(format!("{}: {e}", file.display())))?;
+    }
 
     // A fifth of the time is for giving back what those held that did not end by themselves.
     let told = listen::serve(listener, router(app), header_timeout, stopping, limit.mul_f64(0.8)).await;
     background.iter().for_each(tokio::task::JoinHandle::abort);
     ctx.close(limit.saturating_sub(told.elapsed())).await;
     Ok(())
+}
+
+fn write(file: &Path, instance: &Instance) -> io::Result<()> {
+    std::fs::write(file, serde_json::to_vec_pretty(instance)?)
 }
 
 fn configuration(args: &Args) -> Result<Config, Failure> {
@@ -104,11 +120,13 @@ fn on_signal() -> io::Result<CancellationToken> {
     let token = CancellationToken::new();
     let stopping = token.clone();
     tokio::spawn(async move {
-        tokio::select! {
-            _ = term.recv() => tracing::info!("told to stop by SIGTERM"),
-            _ = int.recv() => tracing::info!("told to stop by SIGINT"),
-        }
+        let name = tokio::select! {
+            _ = term.recv() => "SIGTERM",
+            _ = int.recv() => "SIGINT",
+        };
+        // First: to write to a log whose reader has gone may panic.
         stopping.cancel();
+        tracing::info!("told to stop by {name}");
     });
     Ok(token)
 }

@@ -97,15 +97,18 @@ async fn unlock(ctx: &Ctx, node: &mut impl ConnectionLike, stock_id: i64) -> Res
             format!("redisson_lock_timeout:{braced}"),
             format!("redisson_lock_token:{braced}"),
             format!("{braced}:timeout"),
+            format!("{braced}:claims"),
+            format!("{braced}:opened"),
         ];
         if base == READ_WRITE {
             let holds: Vec<(String, String)> = redis::cmd("HGETALL").arg(&name).query_async(node).await?;
             keys.extend(read_holds(&braced, &holds));
         }
-        keys.push(name);
+        keys.push(name.clone());
         commands.cmd("DEL").arg(keys);
         commands.cmd("PUBLISH").arg(format!("redisson_lock__channel:{braced}")).arg(0);
         commands.cmd("PUBLISH").arg(format!("redisson_rwlock:{braced}")).arg(1);
+        commands.cmd("PUBLISH").arg(format!("redisson_countdownlatch__channel__{{{name}}}")).arg(0);
     }
     Ok(commands)
 }

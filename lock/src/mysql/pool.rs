@@ -11,7 +11,7 @@
 use crate::{LockError, places::Places};
 use deadpool::managed::{self, Metrics, Object, Pool, PoolError, RecycleResult, Timeouts};
 use sqlx::{
-    Connection, Executor, MySqlConnection,
+    ConnectOptions, Connection, Executor, MySqlConnection,
     mysql::{MySqlConnectOptions, MySqlSslMode},
 };
 use std::{
@@ -119,8 +119,10 @@ impl MySqlPool {
     ///
     /// [`LockError::Unavailable`] where `url` is not a `mysql://` address.
     pub fn new(url: &str, size: usize) -> Result<Self, LockError> {
-        let options =
-            MySqlConnectOptions::from_str(url).map_err(|e| unavailable(&e))?.ssl_mode(MySqlSslMode::Preferred);
+        let options = MySqlConnectOptions::from_str(url)
+            .map_err(|e| unavailable(&e))?
+            .ssl_mode(MySqlSslMode::Preferred)
+            .disable_statement_logging();
         let connections = Pool::builder(Connections(options))
             .max_size(size)
             .runtime(deadpool::Runtime::Tokio1)

@@ -4,7 +4,7 @@
 //!
 //! Next to read: `lock.rs`.
 
-use super::{RedisLock, hold::Hold, lease::Lease, script, wakeups::Wakeups};
+use super::{RedisLock, hold::Hold, lease::Lease, script, station::Stations, wakeups::Wakeups};
 use crate::{LockError, Owner, Process, local::Queue};
 use parking_lot::Mutex;
 use redis::{
@@ -51,6 +51,7 @@ pub(super) struct Inner {
     pub(super) options: RedisOptions,
     commands: ConnectionManager,
     wakeups: Arc<Wakeups>,
+    stations: Stations,
     lines: Mutex<HashMap<String, Weak<Line>>>,
     tasks: TaskTracker,
 }
@@ -84,8 +85,9 @@ impl RedisClient {
             .set_response_timeout(Some(options.timeout));
         let commands = ConnectionManager::new_lazy_with_config(client.clone(), config).map_err(|e| unavailable(&e))?;
         let wakeups = Arc::new(Wakeups::new(client, options.timeout).map_err(|e| unavailable(&e))?);
+        let stations = Stations::new(&options, &wakeups);
         let (lines, tasks) = (Mutex::default(), TaskTracker::new());
-        Ok(Self(Arc::new(Inner { options, commands, wakeups, lines, tasks })))
+        Ok(Self(Arc::new(Inner { options, commands, wakeups, stations, lines, tasks })))
     }
 
     /// The connection for plain commands and scripts. Never send it a blocking command or WATCH: all share it.
@@ -127,6 +129,11 @@ impl RedisClient {
         });
         lines.insert(name, Arc::downgrade(&line));
         line
+    }
+
+    /// Where this process waits for what is no lock.
+    pub(super) fn stations(&self) -> &Stations {
+        &self.0.stations
     }
 
     /// An owner that nobody had before.
@@ -216,6 +223,6 @@ impl Drop for Line {
     }
 }
 
-fn unavailable(error: &RedisError) -> LockError {
+pub(super) fn unavailable(error: &RedisError) -> LockError {
     LockError::Unavailable { server: SERVER, reason: error.to_string() }
 }

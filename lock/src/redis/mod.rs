@@ -5,12 +5,21 @@
 
 mod client;
 mod hold;
+mod latch;
 mod lease;
 mod lock;
+mod permits;
+mod rate_limiter;
 mod script;
+mod semaphore;
+mod station;
 mod wakeups;
 
 pub use client::{RedisClient, RedisOptions};
 pub use hold::{BATCH, BATCH_TIME, YIELD};
+pub use latch::RedisLatch;
 pub use lease::Lease;
 pub use lock::{RECHECK, RedisLock};
+pub use permits::Permits;
+pub use rate_limiter::{RateLimiter, RateMode};
+pub use semaphore::{Permit, RedisSemaphore};

@@ -7,7 +7,12 @@
 
 mod clauses;
 mod family;
+mod latch;
+mod leases;
+mod mute;
+mod permits;
 mod proxy;
+mod rate;
 mod redis;
 mod servers;
 mod table;
@@ -97,6 +102,36 @@ fn main() -> ExitCode {
     ]);
     all.extend(contract(handle, &redis));
     all.extend(trials![handle, &redis, clauses::a_holder_is_told_that_its_lock_is_lost]);
+    all.extend(trials![
+        handle,
+        &redis,
+        permits::no_more_are_inside_than_there_are_permits,
+        permits::a_semaphore_that_looks_before_it_takes_is_caught,
+        permits::permits_are_set_once,
+        permits::permits_of_a_deleted_semaphore_are_not_given_to_the_next,
+        permits::tries_at_once_of_one_process_all_have_their_permit,
+        permits::a_waiter_goes_on_after_a_reset,
+        permits::a_wait_for_a_permit_ends_and_leaves_nothing,
+        permits::a_dropped_acquire_gives_its_permits_back,
+        permits::a_thousand_waiters_are_one_contender,
+        permits::an_unanswered_acquire_gives_its_permits_back,
+        permits::an_unanswered_acquire_that_is_forgotten_is_caught,
+        leases::expirable_permits_are_never_more_than_were_set,
+        leases::the_permit_of_a_dead_holder_comes_back,
+        leases::an_expired_permit_is_not_given_back_twice,
+        leases::a_release_that_ignores_expiry_is_caught,
+        leases::a_watchdog_keeps_a_permit,
+        leases::ids_are_written_as_each_redisson_does,
+        leases::an_unanswered_acquire_of_a_lease_comes_back,
+        rate::no_window_admits_more_than_the_rate,
+        rate::a_fixed_window_is_caught,
+        rate::each_client_has_a_rate_of_its_own,
+        rate::who_cannot_be_admitted_in_time_hears_it_at_once,
+        latch::a_latch_opens_for_all_who_wait_everywhere,
+        latch::a_wait_for_a_latch_ends,
+        latch::a_latch_that_is_set_anew_at_once_lets_its_waiters_go,
+        latch::a_waiter_that_only_looks_at_the_count_is_caught,
+    ]);
     all.extend(contract(handle, &table));
     all.extend(trials![
         handle,

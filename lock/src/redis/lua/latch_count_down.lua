@@ -1,0 +1,14 @@
+-- Counts down by one; the last one opens the latch and tells who waits.
+-- KEYS[1] the count, a string   KEYS[2] how often it was opened   KEYS[3] the channel
+-- returns nil: there is no count    n >= 0: so many are left
+if redis.call('exists', KEYS[1]) == 0 then
+  return nil
+end
+local left = redis.call('decr', KEYS[1])
+if left > 0 then
+  return left
+end
+redis.call('del', KEYS[1])
+redis.call('incr', KEYS[2])
+redis.call('publish', KEYS[3], '0')
+return 0

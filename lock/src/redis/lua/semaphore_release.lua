@@ -1,0 +1,17 @@
+-- Gives back what the owner has claimed, once, and tells who waits.
+-- KEYS[1] the free permits   KEYS[2] the claims   KEYS[3] a mark that the owner has given up   KEYS[4] the channel
+-- ARGV[1] owner   ARGV[2] how long the mark is kept in ms where there is no claim (its command may still arrive); 0: no mark
+-- returns 1: given back    0: the owner has no claim, or the semaphore was deleted
+local permits = redis.call('hget', KEYS[2], ARGV[1])
+if not permits then
+  if tonumber(ARGV[2]) > 0 then
+    redis.call('set', KEYS[3], 1, 'px', ARGV[2])
+  end
+  return 0
+end
+redis.call('hdel', KEYS[2], ARGV[1])
+if redis.call('exists', KEYS[1]) == 0 then
+  return 0
+end
+redis.call('publish', KEYS[4], redis.call('incrby', KEYS[1], permits))
+return 1

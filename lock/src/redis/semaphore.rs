@@ -1,0 +1,264 @@
+//! The semaphore of Redisson: a number of permits, and a channel that tells when some come back.
+//!
+//! 1. Set the permits, once: [`try_set_permits`](RedisSemaphore::try_set_permits) leaves a semaphore that is there alone.
+//! 2. Wait in this process's line; its head takes permits by one script, or waits for the channel, or half a second
+//!    ([`station`](super::station)).
+//! 3. The same script writes a claim beside them (`{n}:claims`: owner → permits), and giving back removes it: so what is
+//!    given back twice, or by one whose command got no answer, counts once, and what was taken before the semaphore was
+//!    deleted and set anew does not count at all.
+//!
+//! What it survives: a message that is lost, a caller that goes away at any point, a command that gets no answer, a
+//! semaphore that is deleted under its holders. **What breaks it: a holder that crashes takes its permits with it, for
+//! ever** (Redisson's issue 2045): a plain semaphore has no lease. Its fields in `{n}:claims` say how many were lost;
+//! nothing gives them back but deleting the semaphore. Where a holder may crash, use [`permits`](super::Permits), which
+//! expire. A Java process writes no claims: what it gives back it gives back blindly.
+//!
+//! Formats: `RSemaphore` of Redisson 3 and 4 (STRING `n`, channel `redisson_sc:{n}`). Next to read: `permits.rs`.
+
+use super::{
+    client::{RedisClient, unavailable},
+    script::prefixed,
+    station::{Place, Station, UNDO, insist, to_the_end},
+};
+use crate::{LockError, Owner};
+use redis::{AsyncCommands, RedisError, Script};
+use std::{
+    fmt,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// Sets the permits; of every kind of semaphore.
+pub(super) static SET: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/permits_set.lua")));
+static ACQUIRE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/semaphore_acquire.lua")));
+static RELEASE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/semaphore_release.lua")));
+
+/// A handle on one semaphore in Redis. Cloning it is cheap.
+#[derive(Debug, Clone)]
+pub struct RedisSemaphore {
+    client: RedisClient,
+    name: String,
+    station: Arc<Station>,
+    /// Permits of a semaphore that is not there; 0: it is not made.
+    initial: u32,
+}
+
+/// Permits that are held. Dropping it gives them back in the background.
+#[must_use = "the permits are given back as soon as this is dropped"]
+pub struct Permit {
+    semaphore: RedisSemaphore,
+    owner: Owner,
+    permits: u32,
+    held: bool,
+}
+
+/// What one try came to.
+enum Attempt {
+    Had(Permit),
+    Taken(Place),
+}
+
+impl RedisClient {
+    /// A handle on the semaphore `name`.
+    #[must_use]
+    pub fn semaphore(&self, name: &str) -> RedisSemaphore {
+        let name = self.stations().key(name);
+        let station = self.stations().at(prefixed("redisson_sc", &name));
+        RedisSemaphore { client: self.clone(), name, station, initial: 0 }
+    }
+}
+
+impl RedisSemaphore {
+    /// The name, with the prefix: its key.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The same handle, each of whose tries sets `permits` first where the semaphore is not there: who waits goes on after
+    /// somebody has deleted it.
+    #[must_use]
+    pub fn initially(self, permits: u32) -> Self {
+        Self { initial: permits, ..self }
+    }
+
+    /// Makes the semaphore with so many permits; `false` where it is there already, even with none free.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`]: it may be set or not; asking again is safe.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it, it may be set or not.
+    pub async fn try_set_permits(&self, permits: u32) -> Result<bool, LockError> {
+        let mut script = SET.key(&self.name);
+        script.key(self.claims()).key(self.station.channel()).arg(permits);
+        script.invoke_async(&mut self.client.connection()).await.map_err(|e| unavailable(&e))
+    }
+
+    /// How many permits are free now; none where the semaphore is not set.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn available_permits(&self) -> Result<i64, LockError> {
+        let free: Option<i64> = self.client.connection().get(&self.name).await.map_err(|e| unavailable(&e))?;
+        Ok(free.unwrap_or(0))
+    }
+
+    /// Takes `permits` (at least 1) at once, waiting for them at most `wait`. A semaphore that is not set has none
+    /// ([`initially`](Self::initially) sets it).
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Taken`] where they were not free for all of `wait`, [`LockError::Unavailable`] where Redis is down or
+    /// did not answer, [`LockError::Invalid`] for no permits.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves nothing behind: what an unanswered command may have taken is given back in the
+    /// background.
+    pub async fn acquire(&self, permits: u32, wait: Duration) -> Result<Permit, LockError> {
+        if permits == 0 {
+            return Err(LockError::Invalid { name: self.name.clone(), rule: "at least 1 permit" });
+        }
+        let until = Instant::now() + wait;
+        let owner = self.client.owner();
+        let had = match self.station.turn(owner, wait).await? {
+            Some(place) => self.contend(permits, owner, place, until).await?,
+            None => None,
+        };
+        had.ok_or_else(|| LockError::Taken { name: self.name.clone(), waited: wait })
+    }
+
+    /// Takes `permits` if they are free now, whoever waits for some.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub async fn try_acquire(&self, permits: u32) -> Result<Permit, LockError> {
+        self.acquire(permits, Duration::ZERO).await
+    }
+
+    async fn contend(
+        &self,
+        permits: u32,
+        owner: Owner,
+        mut place: Place,
+        until: Instant,
+    ) -> Result<Option<Permit>, LockError> {
+        loop {
+            match to_the_end(&self.client, self.clone().attempt(permits, owner, place)).await? {
+                Attempt::Had(permit) => return Ok(Some(permit)),
+                Attempt::Taken(given_back) => place = given_back,
+            }
+            if !self.station.pause(until, Duration::MAX).await {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// One try. What it took is dropped, and so given back, where the caller has gone.
+    async fn attempt(self, permits: u32, owner: Owner, place: Place) -> Result<Attempt, LockError> {
+        let mut script = ACQUIRE.key(&self.name);
+        script.key(self.claims()).key(self.given_up(owner)).key(self.station.channel());
+        script.arg(permits).arg(owner.to_string()).arg(self.initial);
+        match script.invoke_async(&mut self.client.connection()).await {
+            Ok(true) => Ok(Attempt::Had(Permit { semaphore: self, owner, permits, held: true })),
+            Ok(false) => Ok(Attempt::Taken(place)),
+            Err(error) => {
+                if !error.is_connection_refusal() {
+                    self.undo(owner, UNDO);
+                }
+                let error = unavailable(&error);
+                place.fail(&error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives back in the background what the owner has. A mark keeps out a command of its that arrives later still.
+    fn undo(&self, owner: Owner, mark: Duration) {
+        let semaphore = self.clone();
+        self.client.spawn(async move { insist(|| semaphore.give_back(owner, mark)).await });
+    }
+
+    /// `semaphore_release.lua`: whether it was the owner's to give back.
+    async fn give_back(&self, owner: Owner, mark: Duration) -> Result<bool, RedisError> {
+        let mut script = RELEASE.key(&self.name);
+        script.key(self.claims()).key(self.given_up(owner)).key(self.station.channel());
+        script.arg(owner.to_string()).arg(u64::try_from(mark.as_millis()).unwrap_or(u64::MAX));
+        script.invoke_async(&mut self.client.connection()).await
+    }
+
+    fn claims(&self) -> String {
+        suffixed(&self.name, "claims")
+    }
+
+    fn given_up(&self, owner: Owner) -> String {
+        suffixed(&self.name, &format!("gone:{owner}"))
+    }
+}
+
+impl Permit {
+    /// How many permits these are.
+    #[must_use]
+    pub fn permits(&self) -> u32 {
+        self.permits
+    }
+
+    /// Gives them back and waits until Redis has answered.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Lost`] where the semaphore was deleted meanwhile: they belong to none any more.
+    /// [`LockError::Unavailable`] where Redis did not answer: it is tried on in the background.
+    ///
+    /// # Cancel safety
+    ///
+    /// It goes on in the background when this future is dropped.
+    pub async fn release(mut self) -> Result<(), LockError> {
+        self.held = false;
+        let (semaphore, owner) = (self.semaphore.clone(), self.owner);
+        let release = async move {
+            match semaphore.give_back(owner, Duration::ZERO).await {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(LockError::Lost { name: semaphore.name }),
+                Err(error) => {
+                    semaphore.undo(owner, Duration::ZERO);
+                    Err(unavailable(&error))
+                }
+            }
+        };
+        to_the_end(&self.semaphore.client, release).await
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if self.held && tokio::runtime::Handle::try_current().is_ok() {
+            self.semaphore.undo(self.owner, Duration::ZERO);
+        }
+    }
+}
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permit").field("name", &self.semaphore.name).field("permits", &self.permits).finish()
+    }
+}
+
+/// `{name}:suffix`, as Redisson's `suffixName`; without braces where the name has some of its own.
+pub(super) fn suffixed(name: &str, suffix: &str) -> String {
+    if name.contains('{') { format!("{name}:{suffix}") } else { format!("{{{name}}}:{suffix}") }
+}

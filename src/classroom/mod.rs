@@ -1,0 +1,6 @@
+//! The lessons that are tried with several browser windows and sell nothing: a semaphore, a latch.
+//!
+//! Each is one function for one request, on the names of CONTRACT section 5.
+
+pub mod latch;
+pub mod semaphore;

@@ -1,0 +1,38 @@
+//! §2.10.6 Three places in the room: who finds none waits until somebody leaves.
+//!
+//! 1. Take one of three permits, waiting for it; where none are set, the try sets them first, in one step.
+//! 2. Stay; give it back.
+//!
+//! What it survives: a client that hangs up, inside or waiting; a reset of the stock, after which there are three again
+//! whatever the holders from before it do. **What breaks it**: an instance that is killed takes its permits with it, and
+//! the room stays smaller until `PUT /stock`: a plain semaphore has no lease.
+//!
+//! Next: `oversell_lock::redis::RedisSemaphore`, then `latch.rs`.
+
+use crate::{ctx::Ctx, error::Error, stock::Job};
+use std::time::Duration;
+
+/// How many may be inside at once.
+pub const PERMITS: u32 = 3;
+
+/// How long one stays, where the request does not say.
+pub const STAY: Duration = Duration::from_secs(5);
+
+/// Comes in, stays as long as the job says, and leaves.
+///
+/// # Errors
+///
+/// [`Error::NotHad`] where nobody has left within the job's wait, [`Error::Unavailable`] where Redis is down.
+///
+/// # Cancel safety
+///
+/// Dropping it gives the permit back in the background.
+pub async fn visit(ctx: &Ctx, job: &Job) -> Result<(), Error> {
+    let semaphore = ctx.redis.semaphore(&job.redis_name("semaphore")).initially(PERMITS);
+    let permit = semaphore.acquire(1, job.wait_left()).await?;
+    job.inside().await;
+    if let Err(error) = permit.release().await {
+        tracing::warn!(%error, "the permit was not given back cleanly");
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! The lessons for several browser windows, on three instances behind nginx.
+
+use crate::program;
+use oversell::lab::{Lab, Options};
+use reqwest::{Client, StatusCode, header};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+type Outcome = Result<(), String>;
+
+/// What one request came to: its status, its text or JSON.
+fn ask(client: &Client, url: String) -> impl Future<Output = Result<(StatusCode, String), String>> + use<> {
+    let answer = client.get(url).send();
+    async {
+        let answer = answer.await.map_err(|e| e.to_string())?;
+        Ok((answer.status(), answer.text().await.map_err(|e| e.to_string())?))
+    }
+}
+
+async fn ask_json(client: &Client, url: String) -> Result<Value, String> {
+    let answer = client.get(url).header(header::ACCEPT, "application/json").send().await.map_err(|e| e.to_string())?;
+    answer.json().await.map_err(|e| e.to_string())
+}
+
+async fn until<F: Future<Output = Result<bool, String>>>(what: &str, condition: impl Fn() -> F) -> Outcome {
+    for _ in 0..400 {
+        if condition().await? {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    Err(format!("never came: {what}"))
+}
+
+fn ensure(condition: bool, broken: impl FnOnce() -> String) -> Outcome {
+    if condition { Ok(()) } else { Err(broken()) }
+}
+
+/// Both lessons, one after the other, in one lab.
+pub(crate) async fn the_lessons_for_several_windows_go_as_the_course_says() -> Outcome {
+    let lab = Lab::start(Options { redis_ports: vec![0], ..program() }).await.map_err(|e| e.to_string())?;
+    let outcome = async {
+        semaphore(&lab).await?;
+        latch(&lab).await
+    };
+    let outcome = outcome.await;
+    lab.stop().await;
+    outcome
+}
+
+async fn redis(lab: &Lab, command: &str, name: &str) -> Result<Value, String> {
+    let client = redis::Client::open(lab.addresses().redis[0].url.as_str()).map_err(|e| e.to_string())?;
+    let mut redis = client.get_multiplexed_async_connection().await.map_err(|e| e.to_string())?;
+    let keys: Vec<String>;
+    Ok(if command == "KEYS" {
+        keys = redis::cmd(command).arg(name).query_async(&mut redis).await.map_err(|e| e.to_string())?;
+        json!(keys)
+    } else {
+        let value: Option<i64> =
+            redis::cmd(command).arg(name).query_async(&mut redis).await.map_err(|e| e.to_string())?;
+        json!(value)
+    })
+}
+
+async fn semaphore(lab: &Lab) -> Outcome {
+    const HOLD: u64 = 1000;
+    let (client, base) = (Client::new(), &lab.addresses().http);
+    // Ten at once: at no moment are more than three inside, so the last must have waited for three others in a row.
+    let asked = (0..10).map(|_| ask_json(&client, format!("{base}/test/semaphore?hold_ms={HOLD}")));
+    let mut waits = Vec::new();
+    for answer in futures::future::try_join_all(asked).await? {
+        let held = answer["held_ms"].as_u64().unwrap_or_default();
+        ensure(answer["outcome"] == "done" && held >= HOLD, || answer.to_string())?;
+        waits.push(answer["waited_ms"].as_u64().unwrap_or_default());
+    }
+    waits.sort_unstable();
+    for (n, wait) in waits.iter().enumerate() {
+        // Less a little: the ten do not start at the same moment.
+        let least = (n as u64 / 3 * HOLD).saturating_sub(500);
+        ensure(*wait >= least, || format!("number {n} waited {wait} ms: {waits:?}"))?;
+    }
+    // Three are inside, and the clients hang up; a fourth gets nothing meanwhile.
+    let long = format!("{base}/test/semaphore?hold_ms=60000");
+    let inside: Vec<_> = (0..3).map(|_| tokio::spawn(ask(&client, long.clone()))).collect();
+    until("three are inside", || async { Ok(redis(lab, "GET", "semaphore").await? == 0) }).await?;
+    let (status, text) = ask(&client, format!("{base}/test/semaphore?hold_ms=0&wait_ms=200")).await?;
+    ensure(status == StatusCode::SERVICE_UNAVAILABLE, || format!("a fourth: {status} {text}"))?;
+    inside.iter().for_each(tokio::task::JoinHandle::abort);
+    until("all are out", || async { Ok(redis(lab, "GET", "semaphore").await? == 3) }).await?;
+    let left = redis(lab, "KEYS", "*semaphore*").await?;
+    ensure(left == json!(["semaphore"]), || format!("left: {left}"))?;
+    let (status, text) = ask(&client, format!("{base}/test/semaphore?hold_ms=0&stock_id=7")).await?;
+    ensure(status == StatusCode::OK && text == "测试信号量", || format!("{status} {text}"))?;
+    let other = redis(lab, "GET", "semaphore:7").await?;
+    ensure(other == 3, || format!("semaphore:7 is {other}"))
+}
+
+async fn latch(lab: &Lab) -> Outcome {
+    let (client, base) = (Client::new(), &lab.addresses().http);
+    for class in 0..2 {
+        let (status, text) = ask(&client, format!("{base}/test/latch?wait_ms=100")).await?;
+        ensure(status == StatusCode::SERVICE_UNAVAILABLE, || format!("class {class}: {status} {text}"))?;
+        let monitor = tokio::spawn(ask(&client, format!("{base}/test/latch")));
+        // It has subscribed: it waits.
+        until("the monitor waits", || async { waits(lab).await }).await?;
+        for left in (0..6).rev() {
+            ensure(!monitor.is_finished(), || format!("class {class}: locked in {}", left + 1))?;
+            if left == 3 {
+                let (status, text) = ask(&client, format!("{base}/test/countdown")).await?;
+                ensure(status == StatusCode::OK && text == "出来了一位同学", || format!("{status} {text}"))?;
+            } else {
+                let answer = ask_json(&client, format!("{base}/test/countdown")).await?;
+                ensure(answer["remaining"] == left, || answer.to_string())?;
+            }
+        }
+        let (status, text) = monitor.await.map_err(|e| e.to_string())??;
+        ensure(status == StatusCode::OK && text == "班长锁门。。。", || format!("{status} {text}"))?;
+    }
+    // A reset clears a class that is half out.
+    ask(&client, format!("{base}/test/countdown")).await?;
+    let reset = client.put(format!("{base}/stock")).json(&json!({"count": 5})).send().await;
+    ensure(reset.is_ok_and(|a| a.status().is_success()), || "no reset".into())?;
+    let left = redis(lab, "KEYS", "*latch*").await?;
+    ensure(left == json!([]), || format!("left after the reset: {left}"))
+}
+
+async fn waits(lab: &Lab) -> Result<bool, String> {
+    let client = redis::Client::open(lab.addresses().redis[0].url.as_str()).map_err(|e| e.to_string())?;
+    let mut redis = client.get_multiplexed_async_connection().await.map_err(|e| e.to_string())?;
+    let mut numsub = redis::cmd("PUBSUB");
+    numsub.arg("NUMSUB").arg("redisson_countdownlatch__channel__{latch}");
+    let (_, number): (String, i64) = numsub.query_async(&mut redis).await.map_err(|e| e.to_string())?;
+    Ok(number > 0)
+}
