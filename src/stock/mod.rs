@@ -40,7 +40,7 @@ use std::future::Future;
 
 pub use job::{Deducted, Job};
 pub use points::Pause;
-pub use strategy::{Deduct, Promise, Server, Store, Strategy, Title};
+pub use strategy::{Deduct, Pace, Promise, Server, Store, Strategy, Title};
 
 /// Every strategy, in the course's order.
 pub const ALL: &[Strategy] = &[

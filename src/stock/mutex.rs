@@ -9,7 +9,7 @@
 //!
 //! Next: `mutex_commit_late.rs`, the same lock given back a moment too early.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
+use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, row};
 use crate::{ctx::Ctx, error::Error};
 
 pub(super) const STRATEGY: Strategy = Strategy {
@@ -18,6 +18,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::MySql,
     promise: Promise::OneProcess,
     needs: &[Server::MySql],
+    pace: Pace::Course,
     title: Title {
         zh: "进程内互斥锁：一台机器上不超卖", en: "An in-process mutex: exact on one instance"
     },

@@ -9,7 +9,7 @@
 //!
 //! Next: `single_update.rs`, where the database itself does both steps at once.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
+use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, row};
 use crate::{ctx::Ctx, error::Error};
 
 pub(super) const STRATEGY: Strategy = Strategy {
@@ -18,6 +18,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::MySql,
     promise: Promise::Unsafe,
     needs: &[Server::MySql],
+    pace: Pace::Course,
     title: Title {
         zh: "先解锁后提交：一台机器上就已超卖",
         en: "Unlock, then commit: oversells on one instance already",

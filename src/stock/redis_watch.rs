@@ -12,7 +12,7 @@
 //!
 //! Next: `redis_setnx.rs`, where one at a time gets in.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, redis_key, retry::Backoff};
+use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, redis_key, retry::Backoff};
 use crate::{ctx::Ctx, error::Error};
 
 pub(super) const STRATEGY: Strategy = Strategy {
@@ -21,6 +21,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::Redis,
     promise: Promise::Safe,
     needs: &[Server::Redis],
+    pace: Pace::Course,
     title: Title { zh: "Redis 乐观锁：WATCH + MULTI", en: "The optimistic lock of Redis: WATCH and MULTI" },
     breaks: Title {
         zh: "不会断；但并发越大，重试越多", en: "nothing; but the more contention, the more is retried"

@@ -11,7 +11,9 @@
 //!
 //! Next: `redis_lock.rs`, where who waits is told.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, redis_reentrant::Reentrant, redis_stage as stage};
+use super::{
+    Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, redis_reentrant::Reentrant, redis_stage as stage,
+};
 use crate::{ctx::Ctx, error::Error};
 use redis::{RedisResult, Script};
 use std::{sync::LazyLock, time::Duration};
@@ -25,6 +27,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::Redis,
     promise: Promise::Lease,
     needs: &[Server::Redis],
+    pace: Pace::Polled,
     title: Title { zh: "看门狗：定时给锁续期", en: "A watchdog renews the lease by a timer" },
     breaks: Title { zh: "进程停顿超过租约", en: "a process that is stopped beyond its lease" },
     source: include_str!("redis_watchdog.rs"),

@@ -10,7 +10,7 @@
 //!
 //! Next: `select_share.rs`, the same with the weaker lock.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
+use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, row};
 use crate::{ctx::Ctx, error::Error};
 
 pub(super) const STRATEGY: Strategy = Strategy {
@@ -19,6 +19,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::MySql,
     promise: Promise::Safe,
     needs: &[Server::MySql],
+    pace: Pace::Course,
     title: Title { zh: "悲观锁：SELECT … FOR UPDATE", en: "The pessimistic lock: SELECT … FOR UPDATE" },
     breaks: Title {
         zh: "不会断；但每个等待者占一个连接", en: "nothing; but each waiter holds a connection"

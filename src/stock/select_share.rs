@@ -10,7 +10,7 @@
 //!
 //! Next: `version_cas.rs`, which locks nothing at all.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, retry::Backoff, row};
+use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, retry::Backoff, row};
 use crate::{ctx::Ctx, error::Error};
 
 pub(super) const STRATEGY: Strategy = Strategy {
@@ -19,6 +19,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::MySql,
     promise: Promise::Safe,
     needs: &[Server::MySql],
+    pace: Pace::Course,
     title: Title {
         zh: "共享锁升级：互相等待，死锁后重试", en: "A shared lock upgraded: deadlocks, retried"
     },

@@ -8,7 +8,7 @@
 //!
 //! Next: `select_for_update.rs`, where the decision is taken in the program.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
+use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, row};
 use crate::{ctx::Ctx, error::Error};
 
 pub(super) const STRATEGY: Strategy = Strategy {
@@ -17,6 +17,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::MySql,
     promise: Promise::Safe,
     needs: &[Server::MySql],
+    pace: Pace::Course,
     title: Title { zh: "一条 SQL：更新时判断库存", en: "One UPDATE that checks as it writes" },
     breaks: Title { zh: "不会断；但看不到前后的数", en: "nothing; but it sees no number before or after" },
     source: include_str!("single_update.rs"),

@@ -22,6 +22,8 @@ pub struct Strategy {
     pub promise: Promise,
     /// The servers that it cannot do without.
     pub needs: &'static [Server],
+    /// How much a comparison sends to it, where nobody says.
+    pub pace: Pace,
     /// What it is, in one line.
     pub title: Title,
     /// Where it breaks, in one line.
@@ -57,6 +59,18 @@ pub enum Promise {
     Safe,
 }
 
+/// How much a comparison sends to a strategy, where nobody says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pace {
+    /// §1.4: 100 connections, 50 requests each.
+    Course,
+    /// 40 connections, 25 requests each. Every request that waits asks again every 50 ms, and all of them in step: one
+    /// connection at a time gets in, and sends all of its requests before the next. So n connections take n × 50 ms,
+    /// however little each has to send.
+    Polled,
+}
+
 /// Where the pieces are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -76,6 +90,26 @@ pub enum Server {
     MySql,
     Redis,
     ZooKeeper,
+}
+
+impl Pace {
+    /// Connections, each of which sends one request after the other.
+    #[must_use]
+    pub const fn threads(self) -> u32 {
+        match self {
+            Self::Course => 100,
+            Self::Polled => 40,
+        }
+    }
+
+    /// Requests of each connection.
+    #[must_use]
+    pub const fn loops(self) -> u32 {
+        match self {
+            Self::Course => 50,
+            Self::Polled => 25,
+        }
+    }
 }
 
 impl Server {

@@ -13,7 +13,7 @@
 //!
 //! Next: `redis_watch.rs`, the same idea in Redis.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, retry::Backoff, row};
+use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, retry::Backoff, row};
 use crate::{ctx::Ctx, error::Error};
 
 pub(super) const STRATEGY: Strategy = Strategy {
@@ -22,6 +22,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::MySql,
     promise: Promise::Safe,
     needs: &[Server::MySql],
+    pace: Pace::Course,
     title: Title {
         zh: "乐观锁：版本号没变才写", en: "The optimistic lock: write if the version still stands"
     },

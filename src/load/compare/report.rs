@@ -101,6 +101,18 @@ impl<'a> Report<'a> {
         self.found.rows.iter().filter(|row| row.verdict == Verdict::Exact).count()
     }
 
+    /// The strategies that were sent less than the others: connections, requests of each, names.
+    fn slower(&self) -> Vec<(usize, usize, String)> {
+        let all = (self.found.threads, self.found.loops);
+        let loads = self.groups.iter().filter_map(|group| {
+            let row = group.lanes.first()?.row;
+            Some(((row.threads, row.loops), group.strategy.slug))
+        });
+        let others: Vec<_> = loads.filter(|(load, _)| *load != all).collect();
+        let names = |same: &[((usize, usize), &str)]| same.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
+        others.chunk_by(|a, b| a.0 == b.0).map(|same| (same[0].0.0, same[0].0.1, names(same))).collect()
+    }
+
     fn oversold(&self) -> usize {
         self.found.rows.iter().filter(|row| row.verdict == Verdict::Oversold).count()
     }
@@ -217,6 +229,19 @@ mod tests {
         let mut found = found(vec![row("none", "one", 5000, 130)]);
         found.conditions.command = "oversell compare --report <b>x</b>".into();
         assert!(html(&found).unwrap().contains("&#60;b&#62;x"), "{}", html(&found).unwrap());
+    }
+
+    #[test]
+    fn what_was_sent_less_than_the_others_is_said_with_how_much() {
+        let less = |strategy| Row { threads: 40, loops: 25, ..row(strategy, "one", 1000, 1000) };
+        let found = found(vec![
+            row("none", "one", 5000, 130),
+            less("redis-setnx"),
+            less("redis-setnx-ttl"),
+            row("redis-lock", "one", 5000, 5000),
+        ]);
+        assert_eq!(Report::of(&found).slower(), [(40, 25, "redis-setnx, redis-setnx-ttl".to_owned())]);
+        assert!(html(&found).unwrap().contains("40 × 25"));
     }
 
     #[test]
