@@ -104,11 +104,11 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         stages::a_check_before_the_delete_is_too_early_until_both_are_one_script,
         stages::re_entry_waits_for_itself_until_the_lock_counts,
         stages::a_long_job_loses_its_lock_until_a_watchdog_renews_it,
-        stages::a_renewal_without_an_owner_renews_anothers_lock,
+        stages::a_late_renewal_is_for_anothers_lock_until_it_looks_at_the_owner,
         stages::five_commands_see_0_to_6_and_one_script_always_sees_3,
         stages::a_stage_that_is_given_up_leaves_no_key,
     );
-    for slug in ["redis-lock", "zk-lock"] {
+    for slug in ["redis-watchdog", "redis-lock", "zk-lock"] {
         trials.push(with_servers(
             format!("others_go_on_after_the_holder_of_{slug}_is_killed"),
             Box::new(move |_| Box::pin(instances::others_go_on_after_the_holder_is_killed(slug))),

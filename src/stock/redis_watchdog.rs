@@ -12,7 +12,8 @@
 //! Next: `redis_lock.rs`, where who waits is told.
 
 use super::{
-    Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, redis_reentrant::Reentrant, redis_stage as stage,
+    Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, points::Points, redis_reentrant::Reentrant,
+    redis_stage as stage,
 };
 use crate::{ctx::Ctx, error::Error};
 use redis::{RedisResult, Script};
@@ -37,7 +38,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let lock = || Reentrant::new(ctx, job, "lock:redis-watchdog");
     let held = stage::lock(ctx, job, lock()).await?;
-    let watchdog = AbortOnDropHandle::new(tokio::spawn(renew(ctx.clone(), lock())));
+    let watchdog = AbortOnDropHandle::new(tokio::spawn(renew(ctx.clone(), lock(), job.points().clone())));
     let section = async {
         let outcome = stage::read_then_write(ctx, job).await;
         // Before the unlock, so that no renewal outlives the lock.
@@ -47,12 +48,14 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     stage::under(held, section).await
 }
 
-async fn renew(ctx: Ctx, lock: Reentrant) {
+async fn renew(ctx: Ctx, lock: Reentrant, points: Points) {
     let mut redis = ctx.redis.connection();
     loop {
         tokio::time::sleep(Duration::from_millis(lock.lease / 3)).await;
+        points.at("renew").await;
         let renewed: RedisResult<bool> =
             RENEW.key(&lock.key).arg(&lock.owner).arg(lock.lease).invoke_async(&mut redis).await;
+        points.at("renewed").await;
         match renewed {
             Ok(true) => {}
             Ok(false) => return,

@@ -27,6 +27,10 @@ pub(super) enum Unit {
     Megabytes,
     #[serde(rename = "ms")]
     Milliseconds,
+    #[serde(rename = "times")]
+    Times,
+    #[serde(rename = "commands")]
+    Commands,
 }
 
 /// One line of the bench.
@@ -89,6 +93,8 @@ impl Figure {
             Unit::Errors => format!("{} errors", rate(value)),
             Unit::Megabytes => format!("{value:.1} MB"),
             Unit::Milliseconds => format!("{} ms", ms(value)),
+            Unit::Times => format!("{value:.1} ×"),
+            Unit::Commands => format!("{value:.2}"),
         }
     }
 

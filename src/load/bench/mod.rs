@@ -4,6 +4,7 @@
 //! the same SQL or Redis commands without HTTP or without contention, a static file for HTTP. Ceiling and strategy take
 //! turns, and the medians are compared, so that a slow minute hits both.
 
+mod commands;
 mod direct;
 mod figure;
 mod instance;
@@ -23,8 +24,9 @@ use super::{
 use crate::{
     addresses::Addresses,
     failure::Failure,
-    stock::{self, Pace, Strategy},
+    stock::{self, Pace, Server, Strategy},
 };
+use commands::Commands;
 use direct::{Direct, Work};
 use figure::{Figure, Unit, median};
 use serde::Serialize;
@@ -47,6 +49,10 @@ const SERIAL_LOOPS: usize = 1500;
 const FILE_LOOPS: usize = 200;
 /// How often an instance is started.
 const STARTS: usize = 3;
+/// How many wait for `redis-lock` at once, from few to many, and how many requests each of them sends.
+const WAITERS: [(usize, usize); 3] = [(10, 500), (CONNECTIONS, 50), (MANY, 10)];
+/// Connections while the commands to Redis are counted, and requests of each: MONITOR is slow.
+const COUNTED: (usize, usize) = (30, 20);
 /// No ceiling may run out of stock.
 const PLENTY: i64 = 100_000_000;
 
@@ -89,6 +95,12 @@ struct Rates {
     version_cas: Vec<f64>,
     serial: Vec<f64>,
     redis_lock: Vec<f64>,
+    /// The longest wait over the mean one.
+    longest: Vec<f64>,
+    /// The 99 % line over the median.
+    tail: Vec<f64>,
+    /// For each of [`WAITERS`].
+    waiters: [Vec<f64>; WAITERS.len()],
     file: Vec<f64>,
 }
 
@@ -97,6 +109,7 @@ struct Bench<'a> {
     at: &'a Addresses,
     direct: Direct,
     serial: Serial,
+    commands: Commands,
     bar: Bar,
     stop: &'a CancellationToken,
 }
@@ -115,10 +128,13 @@ pub async fn run(args: Args, at: Option<Addresses>) -> Result<(), Failure> {
     check(&at.http, &stock::ALL.iter().collect::<Vec<_>>()).await?;
     let conditions = Conditions::of(Some(&at)).await;
     println!("{conditions}; median of {} rounds", args.rounds);
+    let redis = at.redis.first().map_or("", |node| &node.url);
+    let steps = asked(CONNECTIONS).count() + asked(MANY).count() + 1 + in_redis().count() + STARTS;
     let bench = Bench {
         direct: Direct::new(&at.mysql.url, CONNECTIONS)?,
-        serial: Serial::new(at.redis.first().map_or("", |node| &node.url), &at.mysql.url)?,
-        bar: Bar::new(u64::from(args.rounds) * 8 + (asked(CONNECTIONS).count() + asked(MANY).count() + STARTS) as u64),
+        serial: Serial::new(redis, &at.mysql.url)?,
+        commands: Commands::new(redis)?,
+        bar: Bar::new(u64::from(args.rounds) * (8 + WAITERS.len() as u64) + steps as u64),
         at: &at,
         stop: &stop,
     };
@@ -148,6 +164,7 @@ impl Bench<'_> {
         }
         let hundred = self.every_strategy(CONNECTIONS).await?;
         let thousand = self.every_strategy(MANY).await?;
+        let commands = self.commands_per_section().await?;
         let mut memory = 0.0_f64;
         for instance in &self.at.instances {
             memory = memory.max(instance::peak_memory(instance.pid)?);
@@ -164,6 +181,7 @@ impl Bench<'_> {
             figures.push(errors(&format!("{which}, {connections} connections"), rows));
         }
         figures.push(Figure::at_most("memory of an instance, its peak", memory, Unit::Megabytes, 60.0));
+        figures.extend(commands);
         figures.push(Figure::at_most("start-up of an instance", median(&starts), Unit::Milliseconds, 1000.0));
         Ok((figures, [hundred, thousand].concat()))
     }
@@ -181,7 +199,13 @@ impl Bench<'_> {
         self.plenty().await?;
         self.step("lock, section, unlock by one client")?;
         rates.serial.push(self.serial.per_second(SERIAL_LOOPS).await?);
-        rates.redis_lock.push(self.rate("redis-lock").await?);
+        let waited = self.load("redis-lock", CONNECTIONS, REQUESTS / CONNECTIONS).await?.stats;
+        rates.redis_lock.push(waited.throughput);
+        rates.longest.push(waited.max / waited.average);
+        rates.tail.push(waited.p99_line / waited.median);
+        for ((connections, loops), rates) in WAITERS.into_iter().zip(&mut rates.waiters) {
+            rates.push(self.load("redis-lock", connections, loops).await?.stats.throughput);
+        }
         self.step("a static file")?;
         rates.file.push(ceiling::static_file(&self.at.http, CONNECTIONS, FILE_LOOPS, self.stop).await?.throughput);
         Ok(())
@@ -190,26 +214,43 @@ impl Bench<'_> {
     async fn every_strategy(&self, connections: usize) -> Result<Vec<Row>, Failure> {
         let mut rows = Vec::new();
         for strategy in asked(connections) {
-            rows.push(self.load(strategy.slug, connections).await?);
+            rows.push(self.load(strategy.slug, connections, REQUESTS / connections).await?);
         }
         Ok(rows)
     }
 
     async fn rate(&self, strategy: &str) -> Result<f64, Failure> {
-        Ok(self.load(strategy, CONNECTIONS).await?.stats.throughput)
+        Ok(self.load(strategy, CONNECTIONS, REQUESTS / CONNECTIONS).await?.stats.throughput)
     }
 
-    async fn load(&self, strategy: &str, connections: usize) -> Result<Row, Failure> {
+    /// What a piece costs in commands to the main Redis, for each strategy that needs it.
+    async fn commands_per_section(&self) -> Result<Vec<Figure>, Failure> {
+        let (connections, loops) = COUNTED;
+        let (_, resets) = self.commands.during(self.load("single-update", connections, loops)).await?;
+        let mut figures = Vec::new();
+        for strategy in in_redis() {
+            let (row, sent) = self.commands.during(self.load(strategy.slug, connections, loops)).await?;
+            let each = sent.saturating_sub(resets) as f64 / row.sold.max(1) as f64;
+            figures.push(Figure::known(
+                &format!("{}, commands to Redis per section", strategy.slug),
+                each,
+                Unit::Commands,
+            ));
+        }
+        Ok(figures)
+    }
+
+    async fn load(&self, strategy: &str, connections: usize, loops: usize) -> Result<Row, Failure> {
         self.step(&format!("{strategy}, {connections} connections"))?;
         let plan = Plan {
             base: self.at.http.clone(),
             target: THREE.into(),
             strategy: strategy.into(),
             threads: connections,
-            loops: REQUESTS / connections,
+            loops,
             hold_ms: 0,
             stock_id: 1,
-            count: REQUESTS as i64,
+            count: (connections * loops) as i64,
             token: token(),
         };
         load(&plan, &watch::Sender::new(Snapshot::default()), self.stop).await
@@ -229,14 +270,30 @@ impl Bench<'_> {
     }
 }
 
+fn in_redis() -> impl Iterator<Item = &'static Strategy> {
+    stock::ALL.iter().filter(|strategy| strategy.needs.contains(&Server::Redis))
+}
+
 impl Rates {
     fn figures(&self) -> Vec<Figure> {
+        let mut waiters: Vec<_> = self.waiters.iter().map(|rates| median(rates)).collect();
+        waiters.sort_by(f64::total_cmp);
+        let (fewest, most) = (waiters.first().copied(), waiters.last().copied());
         let sql = "the same SQL without HTTP";
         vec![
             Figure::ratio("single-update", &self.single_update, sql, &self.update, 0.6),
             Figure::ratio("select-for-update", &self.select_for_update, sql, &self.transaction, 0.7),
             Figure::ratio("version-cas", &self.version_cas, "select-for-update", &self.select_for_update, 0.4),
-            Figure::ratio("redis-lock", &self.redis_lock, "one client, nobody else", &self.serial, 0.7),
+            Figure::ratio("redis-lock", &self.redis_lock, "one client, nobody else", &self.serial, 0.9),
+            Figure::ratio(
+                "redis-lock, slowest of 10, 100 and 1,000 waiters",
+                fewest.as_slice(),
+                "the fastest of them",
+                most.as_slice(),
+                0.8,
+            ),
+            Figure::at_most("redis-lock, longest wait over the mean", median(&self.longest), Unit::Times, 20.0),
+            Figure::at_most("redis-lock, p99 over the median", median(&self.tail), Unit::Times, 10.0),
             Figure::known("a static file through nginx", median(&self.file), Unit::PerSecond),
         ]
     }
