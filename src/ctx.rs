@@ -4,11 +4,12 @@
 //! them, and goes on as soon as they are there.
 
 use crate::{
-    config::Config,
+    config::{Config, Secret},
     error::Error,
     stock::{Job, Server},
 };
 use deadpool_redis::redis::AsyncConnectionConfig;
+use futures::future::join_all;
 use oversell_lock::{
     LockError, Process,
     local::Mutexes,
@@ -17,7 +18,7 @@ use oversell_lock::{
     zk::{ZkClient, ZkOptions},
 };
 use std::{sync::Arc, time::Duration};
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// How many connections the operator has: one that waits for a row lock must not block the lights.
 const DESK: usize = 3;
@@ -40,6 +41,8 @@ pub struct Inner {
     pub desk: MySqlPool,
     /// The main Redis: plain commands, scripts and locks.
     pub redis: RedisClient,
+    /// The nodes of Redlock, in the order of the configuration; without any there, the main one alone.
+    pub nodes: Vec<RedisClient>,
     /// Redis connections of one user at a time, for WATCH.
     pub watch: deadpool_redis::Pool,
     /// The ZooKeeper session.
@@ -48,6 +51,8 @@ pub struct Inner {
     pub mutexes: Mutexes<i64>,
     /// What goes on in the background and must be through before the process ends.
     pub tasks: TaskTracker,
+    /// Cancelled as soon as the process is about to end: what is held for nothing but its time is given back.
+    pub closing: CancellationToken,
 }
 
 impl Ctx {
@@ -59,13 +64,20 @@ impl Ctx {
     pub fn new(config: Config) -> Result<Self, LockError> {
         let timeout = Duration::from_millis(config.redis.timeout_ms);
         let process = Process::new();
-        let redis = RedisClient::new(RedisOptions {
-            process: process.clone(),
-            url: config.redis.url.reveal().to_owned(),
-            prefix: config.redis.prefix.clone(),
-            lease: Duration::from_millis(config.lock.lease_ms),
-            timeout,
-        })?;
+        let client = |url: &Secret| {
+            RedisClient::new(RedisOptions {
+                process: process.clone(),
+                url: url.reveal().to_owned(),
+                prefix: config.redis.prefix.clone(),
+                lease: Duration::from_millis(config.lock.lease_ms),
+                timeout,
+            })
+        };
+        let main = &config.redis.url;
+        let redis = client(main)?;
+        let node = |url: &Secret| if url == main { Ok(redis.clone()) } else { client(url) };
+        let nodes = if config.redis.nodes.is_empty() { std::slice::from_ref(main) } else { &config.redis.nodes[..] };
+        let nodes = nodes.iter().map(node).collect::<Result<_, _>>()?;
         let no_redis = |reason: String| LockError::Unavailable { server: Server::Redis.name(), reason };
         let watch = deadpool_redis::Manager::new_with_config(
             config.redis.url.reveal(),
@@ -83,6 +95,7 @@ impl Ctx {
             desk: MySqlPool::new(config.mysql.url.reveal(), DESK)?,
             process,
             redis,
+            nodes,
             watch,
             zk: ZkClient::new(ZkOptions {
                 connect: config.zookeeper.connect.clone(),
@@ -91,6 +104,7 @@ impl Ctx {
             }),
             mutexes: Mutexes::default(),
             tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
             config,
         })))
     }
@@ -123,8 +137,12 @@ impl Ctx {
 
     /// Gives back what is held in the servers and closes the sessions; waits at most `limit`.
     pub async fn close(&self, limit: Duration) {
+        self.closing.cancel();
         self.tasks.close();
-        let closing = async { tokio::join!(self.tasks.wait(), self.redis.close(), self.zk.close(), self.db.close()) };
+        let nodes = join_all(self.nodes.iter().map(RedisClient::close));
+        let closing = async {
+            tokio::join!(self.tasks.wait(), self.redis.close(), nodes, self.zk.close(), self.db.close());
+        };
         if tokio::time::timeout(limit, closing).await.is_err() {
             tracing::warn!(
                 "the servers did not answer in time: what is held goes with its lease, its session or its row"

@@ -66,17 +66,22 @@ impl Job {
         self.wait.saturating_sub(self.started.elapsed())
     }
 
-    /// Inside the critical section: marks the time at the first call, then stays as long as was asked.
+    /// Inside the critical section: [enters](Self::enter), then stays as long as was asked.
     ///
     /// Cancel safety: safe; it only waits.
     pub async fn inside(&self) {
+        self.enter();
+        if !self.hold.is_zero() {
+            tokio::time::sleep(self.hold).await;
+        }
+    }
+
+    /// Marks the time at which it got in, at the first call.
+    pub fn enter(&self) {
         self.entered.get_or_init(|| {
             self.waiters.decrement(1.0);
             Instant::now()
         });
-        if !self.hold.is_zero() {
-            tokio::time::sleep(self.hold).await;
-        }
     }
 
     /// Who this job is where it takes a lock: one owner, however often it takes it.

@@ -21,6 +21,7 @@ mod mutex_commit_late;
 mod none;
 mod redis_lock;
 mod redis_reentrant;
+mod redis_script;
 mod redis_setnx;
 mod redis_setnx_lua;
 mod redis_setnx_owner;
@@ -52,6 +53,7 @@ pub const ALL: &[Strategy] = &[
     select_share::STRATEGY,
     version_cas::STRATEGY,
     redis_watch::STRATEGY,
+    redis_script::STRATEGY,
     redis_setnx::STRATEGY,
     redis_setnx_ttl::STRATEGY,
     redis_setnx_owner::STRATEGY,

@@ -1,6 +1,6 @@
 //! §1.8 The optimistic lock of Redis: WATCH the key, and EXEC fails if another wrote it meanwhile.
 //!
-//! 1. `WATCH stock`, `GET stock`.
+//! 1. `WATCH stock` and `GET stock`, sent together: Redis runs them in this order.
 //! 2. `MULTI`, `SET stock` one less, `EXEC`.
 //! 3. EXEC answers nil: another was faster. Pause for a random time and start anew, as long as it may wait.
 //!
@@ -36,8 +36,8 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let mut conn = redis_key::watch_connection(ctx, job).await?;
     let mut backoff = Backoff::new(job, "key stock (WATCH)");
     loop {
-        redis::cmd("WATCH").arg(&key).exec_async(&mut conn).await?;
-        let count: Option<i64> = redis::cmd("GET").arg(&key).query_async(&mut conn).await?;
+        let read = redis::pipe().cmd("WATCH").arg(&key).ignore().get(&key).query_async(&mut conn).await?;
+        let (count,): (Option<i64>,) = read;
         let count = count.ok_or(Error::NoProduct(job.stock_id))?;
         if count <= 0 {
             return Err(Error::SoldOut);

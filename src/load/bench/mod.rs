@@ -93,6 +93,8 @@ struct Rates {
     transaction: Vec<f64>,
     select_for_update: Vec<f64>,
     version_cas: Vec<f64>,
+    redis_script: Vec<f64>,
+    redis_watch: Vec<f64>,
     serial: Vec<f64>,
     redis_lock: Vec<f64>,
     /// The longest wait over the mean one.
@@ -134,7 +136,7 @@ pub async fn run(args: Args, at: Option<Addresses>) -> Result<(), Failure> {
         direct: Direct::new(&at.mysql.url, CONNECTIONS)?,
         serial: Serial::new(redis, &at.mysql.url)?,
         commands: Commands::new(redis)?,
-        bar: Bar::new(u64::from(args.rounds) * (8 + WAITERS.len() as u64) + steps as u64),
+        bar: Bar::new(u64::from(args.rounds) * (10 + WAITERS.len() as u64) + steps as u64),
         at: &at,
         stop: &stop,
     };
@@ -196,6 +198,8 @@ impl Bench<'_> {
         rates.transaction.push(self.direct.per_second(Work::ForUpdate, DIRECT_LOOPS).await?);
         rates.select_for_update.push(self.rate("select-for-update").await?);
         rates.version_cas.push(self.rate("version-cas").await?);
+        rates.redis_script.push(self.rate("redis-script").await?);
+        rates.redis_watch.push(self.rate("redis-watch").await?);
         self.plenty().await?;
         self.step("lock, section, unlock by one client")?;
         rates.serial.push(self.serial.per_second(SERIAL_LOOPS).await?);
@@ -284,6 +288,7 @@ impl Rates {
             Figure::ratio("single-update", &self.single_update, sql, &self.update, 0.6),
             Figure::ratio("select-for-update", &self.select_for_update, sql, &self.transaction, 0.7),
             Figure::ratio("version-cas", &self.version_cas, "select-for-update", &self.select_for_update, 0.4),
+            Figure::ratio("redis-watch", &self.redis_watch, "redis-script", &self.redis_script, 0.6),
             Figure::ratio("redis-lock", &self.redis_lock, "one client, nobody else", &self.serial, 0.9),
             Figure::ratio(
                 "redis-lock, slowest of 10, 100 and 1,000 waiters",

@@ -1,0 +1,46 @@
+//! §2.4 One script: Redis checks and takes in one step, as `single-update` lets MySQL do.
+//!
+//! 1. Send the script (by its digest, once Redis knows it): read, refuse if nothing is left, else count down.
+//!
+//! Redis runs one script at a time and nothing between its lines, so nobody is locked out and nobody tries again.
+//!
+//! What it survives: any number of instances, holders that die (nobody holds anything). **What breaks it**: a Redis that
+//! loses its last second of writes; and the decision must fit into a script on one Redis.
+//!
+//! Next: `redis_setnx.rs`, where the section runs outside of Redis and needs a lock.
+
+use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, redis_key};
+use crate::{ctx::Ctx, error::Error};
+use redis::Script;
+use std::sync::LazyLock;
+
+pub(super) const STRATEGY: Strategy = Strategy {
+    slug: "redis-script",
+    chapter: "2.4",
+    store: Store::Redis,
+    promise: Promise::Safe,
+    pace: Pace::Course,
+    needs: &[Server::Redis],
+    title: Title {
+        zh: "一个 Lua 脚本：判断和扣减一步完成", en: "one script: checks and takes in one step"
+    },
+    breaks: Title {
+        zh: "不会断；但判断必须写得进脚本", en: "nothing; but the decision must fit into a script"
+    },
+    source: include_str!("redis_script.rs"),
+    deduct: |ctx, job| Box::pin(deduct(ctx, job)),
+};
+
+const SOLD_OUT: i64 = -1;
+
+static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/take.lua")));
+
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    job.inside().await;
+    let key = redis_key::of(ctx, job.stock_id);
+    let left: Option<i64> = redis_key::answered(TAKE.key(key).invoke_async(&mut ctx.redis.connection()).await)?;
+    match left.ok_or(Error::NoProduct(job.stock_id))? {
+        SOLD_OUT => Err(Error::SoldOut),
+        left => Ok(Deducted { remaining: Some(left), fence: None, retries: 0 }),
+    }
+}
