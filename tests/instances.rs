@@ -20,13 +20,13 @@ use std::{
 type Outcome = Result<(), String>;
 
 /// Short enough for a test, long enough for a busy machine. The hand-written locks of Redis have the same by default.
-const LEASE: Duration = Duration::from_secs(3);
+pub(crate) const LEASE: Duration = Duration::from_secs(3);
 const SESSION: Duration = Duration::from_secs(4);
-const STOCK: i64 = 1000;
-const MINUTE: u64 = 60_000;
+pub(crate) const STOCK: i64 = 1000;
+pub(crate) const MINUTE: u64 = 60_000;
 
 /// A lab with three instances whose leases and sessions are short.
-async fn cluster(without: Vec<Part>) -> Result<Lab, String> {
+pub(crate) async fn cluster(without: Vec<Part>) -> Result<Lab, String> {
     let env = [
         ("OVERSELL__LOCK__LEASE_MS", LEASE.as_millis().to_string()),
         ("OVERSELL__ZOOKEEPER__SESSION_MS", SESSION.as_millis().to_string()),
@@ -35,13 +35,13 @@ async fn cluster(without: Vec<Part>) -> Result<Lab, String> {
     Lab::start(Options { env, redis_ports: vec![0], without, ..program() }).await.map_err(|e| e.to_string())
 }
 
-async fn put_stock(client: &Client, base: &str, count: i64) -> Outcome {
+pub(crate) async fn put_stock(client: &Client, base: &str, count: i64) -> Outcome {
     let answer = client.put(format!("{base}/stock")).json(&json!({"count": count})).send().await;
     let answer = answer.map_err(|e| e.to_string())?;
     if answer.status().is_success() { Ok(()) } else { Err(answer.text().await.unwrap_or_default()) }
 }
 
-async fn shelf(client: &Client, base: &str) -> Result<i64, String> {
+pub(crate) async fn shelf(client: &Client, base: &str) -> Result<i64, String> {
     let stock: Value = json_of(client.get(format!("{base}/stock")).send().await).await?;
     stock["mysql"]["count"].as_i64().ok_or_else(|| format!("no count in {stock}"))
 }
@@ -50,20 +50,21 @@ async fn json_of(answer: reqwest::Result<reqwest::Response>) -> Result<Value, St
     answer.map_err(|e| e.to_string())?.json().await.map_err(|e| e.to_string())
 }
 
-fn check(base: &str, slug: &str, hold_ms: u64, wait_ms: u64) -> String {
+pub(crate) fn check(base: &str, slug: &str, hold_ms: u64, wait_ms: u64) -> String {
     format!("{base}/check/lock/{slug}?hold_ms={hold_ms}&wait_ms={wait_ms}")
 }
 
-fn status(client: &Client, url: String) -> impl Future<Output = Result<StatusCode, String>> + use<> {
+pub(crate) fn status(client: &Client, url: String) -> impl Future<Output = Result<StatusCode, String>> + use<> {
     let answer = client.get(url).send();
     async { answer.await.map(|a| a.status()).map_err(|e| e.to_string()) }
 }
 
 /// Asks until nobody gets in any more: the one who was sent before is inside. How many got in before it.
-async fn until_held(client: &Client, base: &str, slug: &str) -> Result<i64, String> {
+pub(crate) async fn until_held(client: &Client, base: &str, slug: &str) -> Result<i64, String> {
     for sold in 0..200 {
         match status(client, check(base, slug, 0, 100)).await? {
-            StatusCode::OK => {}
+            // One that polls must find the lock free in between.
+            StatusCode::OK => tokio::time::sleep(Duration::from_millis(20)).await,
             StatusCode::SERVICE_UNAVAILABLE => return Ok(sold),
             other => return Err(format!("{slug}: {other}")),
         }
@@ -148,7 +149,7 @@ async fn stock_of(client: &Client, base: &str, strategy: &stock::Strategy) -> Re
 }
 
 /// No lock key, lock row, open transaction or lock node. What is given back in the background is waited for.
-async fn nothing_is_left(lab: &Lab) -> Outcome {
+pub(crate) async fn nothing_is_left(lab: &Lab) -> Outcome {
     let mut left = String::new();
     for _ in 0..100 {
         left = leftovers(lab).await?;
@@ -172,12 +173,20 @@ async fn leftovers(lab: &Lab) -> Result<String, String> {
         .map_err(|e| text(&e))?;
     let redis = redis::Client::open(lab.addresses().redis[0].url.as_str()).map_err(|e| text(&e))?;
     let mut redis = redis.get_multiplexed_async_connection().await.map_err(|e| text(&e))?;
-    let keys: Vec<String> = redis::cmd("KEYS").arg("*lock*").query_async(&mut redis).await.map_err(|e| text(&e))?;
+    let mut keys: Vec<String> = redis::cmd("KEYS").arg("*ock*").query_async(&mut redis).await.map_err(|e| text(&e))?;
+    // The counter of a fenced lock never ends.
+    keys.retain(|key| key != "stock" && !key.starts_with("redisson_lock_token:"));
     let zk = zookeeper_client::Client::connect(&lab.addresses().zookeeper.connect).await.map_err(|e| text(&e))?;
-    let nodes = match zk.list_children("/distributed/zk-lock").await {
-        Err(zookeeper_client::Error::NoNode) => vec![],
-        nodes => nodes.map_err(|e| text(&e))?,
-    };
+    let mut nodes = Vec::new();
+    for directory in ["/distributed/zk-lock", "/distributed/zk-sequential"] {
+        match zk.list_children(directory).await {
+            Err(zookeeper_client::Error::NoNode) => {}
+            children => nodes.extend(children.map_err(|e| text(&e))?),
+        }
+    }
+    if zk.check_stat("/distributed/zk-ephemeral").await.map_err(|e| text(&e))?.is_some() {
+        nodes.push("zk-ephemeral".to_owned());
+    }
     if (rows.0, open.0, keys.len(), nodes.len()) == (0, 0, 0, 0) {
         return Ok(String::new());
     }

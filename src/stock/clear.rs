@@ -32,8 +32,11 @@ const REDIS: [&str; 17] = [
     "reentrantLock",
 ];
 
+/// A node that is a lock by itself, and not a directory of contenders.
+const EPHEMERAL: &str = "/distributed/zk-ephemeral";
+
 const ZOOKEEPER: [&str; 14] = [
-    "/distributed/zk-ephemeral",
+    EPHEMERAL,
     "/distributed/zk-sequential",
     "/distributed/zk-lock",
     "/distributed/zk-reentrant",
@@ -126,12 +129,19 @@ fn read_holds(braced: &str, hash: &[(String, String)]) -> Vec<String> {
 
 /// Deletes everything under every lock's path.
 pub(super) async fn zookeeper(client: &Client, stock_id: i64) -> Result<(), Error> {
-    let paths = ZOOKEEPER.map(|path| if stock_id == 1 { path.to_owned() } else { format!("{path}-{stock_id}") });
-    try_join_all(paths.into_iter().map(|path| delete_below(client, path))).await.map_err(no_zookeeper)?;
-    Ok(())
+    let path = |base: &str| if stock_id == 1 { base.to_owned() } else { format!("{base}-{stock_id}") };
+    try_join_all(ZOOKEEPER.map(|base| delete_below(client, path(base)))).await.map_err(no_zookeeper)?;
+    delete(client, &path(EPHEMERAL)).await.map_err(no_zookeeper)
 }
 
-/// What is deleted meanwhile by its owner, or created anew by another, is no error.
+/// What is deleted meanwhile by its owner, or has something in it again, is no error.
+async fn delete(client: &Client, path: &str) -> Result<(), zookeeper_client::Error> {
+    match client.delete(path, None).await {
+        Err(zookeeper_client::Error::NoNode | zookeeper_client::Error::NotEmpty) => Ok(()),
+        result => result,
+    }
+}
+
 fn delete_below(client: &Client, path: String) -> BoxFuture<'_, Result<(), zookeeper_client::Error>> {
     Box::pin(async move {
         let children = match client.list_children(&path).await {
@@ -141,10 +151,7 @@ fn delete_below(client: &Client, path: String) -> BoxFuture<'_, Result<(), zooke
         for child in children {
             let child = format!("{path}/{child}");
             delete_below(client, child.clone()).await?;
-            match client.delete(&child, None).await {
-                Ok(()) | Err(zookeeper_client::Error::NoNode | zookeeper_client::Error::NotEmpty) => {}
-                Err(error) => return Err(error),
-            }
+            delete(client, &child).await?;
         }
         Ok(())
     })

@@ -33,7 +33,10 @@ mod select_share;
 mod single_update;
 mod table_lock;
 mod version_cas;
+mod zk_ephemeral;
 mod zk_lock;
+mod zk_sequential;
+mod zk_stage;
 
 use crate::error::Error;
 use oversell_lock::{Fence, Guard};
@@ -61,6 +64,8 @@ pub const ALL: &[Strategy] = &[
     redis_reentrant::STRATEGY,
     redis_watchdog::STRATEGY,
     redis_lock::STRATEGY,
+    zk_ephemeral::STRATEGY,
+    zk_sequential::STRATEGY,
     zk_lock::STRATEGY,
     table_lock::STRATEGY,
 ];

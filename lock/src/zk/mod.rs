@@ -42,7 +42,15 @@ fn over(error: &Error) -> bool {
 }
 
 /// Repeats a request that does no harm when it is carried out twice, until it is answered or the session is over.
-async fn insist<T, F>(request: impl Fn() -> F) -> Result<T, Error>
+///
+/// # Errors
+///
+/// What the server said, or that the session is over.
+///
+/// # Cancel safety
+///
+/// As the request's: it may have been carried out.
+pub async fn insist<T, F>(request: impl Fn() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
 {

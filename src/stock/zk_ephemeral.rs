@@ -1,0 +1,43 @@
+//! §3.3 An ephemeral node: who makes it has the lock, and it goes with its maker's session.
+//!
+//! 1. Create the ephemeral node `/distributed/zk-ephemeral`; where there is one already, try again in 200 ms.
+//! 2. Read, then write one less; delete the node.
+//!
+//! What it survives: a holder that dies (its session ends, and the node with it). **What breaks it**: a holder that is
+//! paused beyond its session and then writes. What it costs: nobody is told that the node has gone, so all ask again and
+//! again, and the lock is free while they sleep.
+//!
+//! Next: `zk_sequential.rs`, where they queue.
+
+use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, zk_stage as stage};
+use crate::{ctx::Ctx, error::Error};
+use std::time::Duration;
+use zookeeper_client::CreateMode;
+
+/// How often who waits tries again.
+const POLL: Duration = Duration::from_millis(200);
+
+pub(super) const STRATEGY: Strategy = Strategy {
+    slug: "zk-ephemeral",
+    chapter: "3.3",
+    store: Store::MySql,
+    promise: Promise::Lease,
+    needs: &[Server::MySql, Server::ZooKeeper],
+    pace: Pace::Polled,
+    title: Title {
+        zh: "临时节点：谁建成谁拿到，别人反复重试", en: "an ephemeral node: who makes it has the lock"
+    },
+    breaks: Title { zh: "持有者停顿超过会话", en: "a holder that is paused beyond its session" },
+    source: include_str!("zk_ephemeral.rs"),
+    deduct: |ctx, job| Box::pin(deduct(ctx, job)),
+};
+
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let path = job.zk_path("/distributed/zk-ephemeral");
+    loop {
+        if let Some(node) = stage::create(ctx, job, &path, CreateMode::Ephemeral).await? {
+            return stage::under(ctx, job, node).await;
+        }
+        stage::pause(job, POLL).await?;
+    }
+}

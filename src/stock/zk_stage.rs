@@ -1,0 +1,136 @@
+//! What the two hand-written ZooKeeper locks of §3.3 and §3.4.1 share: a node that is one contender's, and the section.
+//!
+//! 1. [`create`]: make an ephemeral node, or say that somebody has one of this name.
+//! 2. [`under`]: the section (read the row, write one less), then delete the node.
+//! 3. A caller that goes away at any `await`, or panics, deletes its node in the background ([`Node`]).
+//!
+//! A creation runs in a task of its own, so that nobody who goes away leaves it half done. One whose answer was lost is
+//! looked for by the owner that stands in it, and taken away. **What it cannot do**: run in a process that was killed:
+//! the node then goes with its session.
+//!
+//! Next: `zk_ephemeral.rs`, the first stage.
+
+use super::{Deducted, Job, Server, row};
+use crate::{ctx::Ctx, error::Error};
+use oversell_lock::{Fence, zk::insist};
+use std::time::Duration;
+use tokio::{runtime::Handle, task::JoinHandle};
+use zookeeper_client::{Acls, Client, CreateMode, Error as Zk};
+
+/// A node of one contender. Dropped, it is deleted in the background.
+pub(super) struct Node {
+    ctx: Ctx,
+    client: Client,
+    path: String,
+    gone: bool,
+    /// The zxid of its creation: it grows with every change on the server.
+    fence: Fence,
+}
+
+/// Makes a node at `path`, to which a sequential one has its number added: `None` where there is one already.
+pub(super) async fn create(ctx: &Ctx, job: &Job, path: &str, mode: CreateMode) -> Result<Option<Node>, Error> {
+    let (owner, ctx) = (job.owner(ctx).to_string(), ctx.clone());
+    let creation = ctx.tasks.spawn(make(ctx.clone(), path.to_owned(), owner, mode));
+    creation.await.map_err(|e| Error::Internal(e.to_string()))?
+}
+
+async fn make(ctx: Ctx, path: String, owner: String, mode: CreateMode) -> Result<Option<Node>, Error> {
+    let client = ctx.zk.session()?;
+    let options = mode.with_acls(Acls::anyone_all());
+    loop {
+        match client.create(&path, owner.as_bytes(), &options).await {
+            Ok((stat, number)) => {
+                let path = if mode == CreateMode::EphemeralSequential { format!("{path}{number}") } else { path };
+                let fence = Fence(stat.czxid.cast_unsigned());
+                return Ok(Some(Node { ctx, client, path, gone: false, fence }));
+            }
+            Err(Zk::NodeExists) => return Ok(None),
+            Err(Zk::NoNode) => {
+                let parent = CreateMode::Container.with_acls(Acls::anyone_all());
+                client.mkdir(parent_of(&path), &parent).await.map_err(down)?;
+            }
+            Err(lost) => {
+                ctx.tasks.spawn(async move {
+                    if let Err(error) = forget(&client, &path, &owner).await {
+                        tracing::debug!(%error, path, "not looked for");
+                    }
+                });
+                return Err(down(lost));
+            }
+        }
+    }
+}
+
+/// Deletes what a creation without an answer may have made: the node of this name with this owner in it. Requests of one
+/// session are carried out in order, so it is there by now, or never will be.
+async fn forget(client: &Client, path: &str, owner: &str) -> Result<(), Zk> {
+    let parent = parent_of(path);
+    for child in insist(|| client.list_children(parent)).await? {
+        let child = format!("{parent}/{child}");
+        if child.starts_with(path) && insist(|| client.get_data(&child)).await?.0 == owner.as_bytes() {
+            insist(|| client.delete(&child, None)).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Waits before the next look, as long as the job may wait.
+pub(super) async fn pause(job: &Job, poll: Duration) -> Result<(), Error> {
+    let pause = poll.min(job.wait_left());
+    if pause.is_zero() {
+        return Err(Error::NotHad { what: "node in zookeeper".into(), waited: job.wait });
+    }
+    tokio::time::sleep(pause).await;
+    Ok(())
+}
+
+/// The critical section, and then the node's end. What is sold is sold, however that goes.
+pub(super) async fn under(ctx: &Ctx, job: &Job, mut node: Node) -> Result<Deducted, Error> {
+    let outcome = row::read_then_write(ctx, job, Some(node.fence)).await;
+    if let Some(deletion) = node.delete()
+        && let Err(error) = deletion.await
+    {
+        tracing::warn!(%error, "the deletion was cut short");
+    }
+    outcome
+}
+
+impl Node {
+    /// The name in its directory.
+    pub(super) fn name(&self) -> &str {
+        self.path.rsplit_once('/').map_or("", |(_, name)| name)
+    }
+
+    /// The names of all nodes beside it, and its own.
+    pub(super) async fn siblings(&self) -> Result<Vec<String>, Error> {
+        insist(|| self.client.list_children(parent_of(&self.path))).await.map_err(down)
+    }
+
+    fn delete(&mut self) -> Option<JoinHandle<()>> {
+        if std::mem::replace(&mut self.gone, true) {
+            return None;
+        }
+        let (client, path) = (self.client.clone(), self.path.clone());
+        let deletion = async move {
+            // Gone already: its session was over, or the stock was reset.
+            if let Err(error) = insist(|| client.delete(&path, None)).await {
+                tracing::debug!(%error, path, "not deleted");
+            }
+        };
+        Some(self.ctx.tasks.spawn_on(deletion, &Handle::try_current().ok()?))
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        drop(self.delete());
+    }
+}
+
+fn parent_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+fn down(error: Zk) -> Error {
+    Error::Unavailable { server: Server::ZooKeeper.name(), reason: error.to_string() }
+}
