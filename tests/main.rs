@@ -4,12 +4,16 @@
 
 mod boundary;
 mod classroom;
+mod faults;
 mod instances;
+// The fault proxy of the lock library's own tests.
+#[path = "../lock/tests/contract/proxy.rs"]
+mod proxy;
 mod stages;
 mod strategies;
 mod support;
 
-use futures::future::BoxFuture;
+use futures::future::LocalBoxFuture;
 use libtest_mimic::{Arguments, Failed, Trial};
 use oversell::{
     lab::{Lab, Options, Part},
@@ -21,7 +25,7 @@ use tokio::runtime::Runtime;
 
 type Outcome = Result<(), String>;
 type Pure = fn() -> Outcome;
-type Test = Box<dyn FnOnce(Arc<Servers>) -> BoxFuture<'static, Outcome> + Send>;
+type Test = Box<dyn FnOnce(Arc<Servers>) -> LocalBoxFuture<'static, Outcome> + Send>;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -115,19 +119,20 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         ));
     }
     macro_rules! own_lab {
-        ($($test:ident),* $(,)?) => {
-            $(trials.push(with_servers(stringify!($test).into(), Box::new(|_| Box::pin(instances::$test()))));)*
+        ($($module:ident :: $test:ident),* $(,)?) => {
+            $(trials.push(with_servers(stringify!($test).into(), Box::new(|_| Box::pin($module::$test()))));)*
         };
     }
     own_lab!(
-        a_client_that_hangs_up_leaves_nothing,
-        an_instance_starts_without_its_servers_and_recovers,
-        an_instance_that_is_told_to_end_finishes_what_is_under_way,
-        an_instance_that_dies_under_load_is_passed_over,
+        instances::a_client_that_hangs_up_leaves_nothing,
+        instances::an_instance_starts_without_its_servers_and_recovers,
+        instances::an_instance_that_is_told_to_end_finishes_what_is_under_way,
+        instances::an_instance_that_dies_under_load_is_passed_over,
+        faults::a_replica_that_is_promoted_without_the_key_lets_a_second_owner_in,
+        faults::a_holder_that_is_paused_beyond_its_lease_oversells_unless_it_is_fenced,
+        faults::redis_that_is_restarted_under_load_costs_answers_and_no_piece,
+        faults::a_way_to_redis_that_is_cut_and_mended_costs_answers_and_no_piece,
+        classroom::the_lessons_for_several_windows_go_as_the_course_says,
     );
-    trials.push(with_servers(
-        "the_lessons_for_several_windows_go_as_the_course_says".into(),
-        Box::new(|_| Box::pin(classroom::the_lessons_for_several_windows_go_as_the_course_says())),
-    ));
     trials
 }

@@ -19,6 +19,7 @@ pub mod shelf;
 mod mutex;
 mod mutex_commit_late;
 mod none;
+mod redis_fenced;
 mod redis_lock;
 mod redis_reentrant;
 mod redis_script;
@@ -64,6 +65,7 @@ pub const ALL: &[Strategy] = &[
     redis_reentrant::STRATEGY,
     redis_watchdog::STRATEGY,
     redis_lock::STRATEGY,
+    redis_fenced::STRATEGY,
     zk_ephemeral::STRATEGY,
     zk_sequential::STRATEGY,
     zk_lock::STRATEGY,

@@ -39,6 +39,34 @@ pub(super) async fn write(conn: &mut MySqlConnection, id: i64, count: i64) -> Re
     Ok(())
 }
 
+/// [003]: shows a token to the row, which from now on refuses every lower one: `false` where it has seen one as high.
+pub(super) async fn show(conn: &mut MySqlConnection, id: i64, fence: Fence) -> Result<bool, Error> {
+    let shown = sqlx::query("UPDATE db_stock SET fence = ? WHERE id = ? AND fence < ?")
+        .bind(fence.0)
+        .bind(id)
+        .bind(fence.0)
+        .execute(conn)
+        .await;
+    Ok(answered(shown)? == 1)
+}
+
+/// [003]: the highest token that the row has seen.
+pub(super) async fn fence(conn: &mut MySqlConnection, id: i64) -> Result<Fence, Error> {
+    let seen = sqlx::query_scalar("SELECT fence FROM db_stock WHERE id = ?").bind(id).fetch_optional(conn).await?;
+    seen.map(Fence).ok_or(Error::NoProduct(id))
+}
+
+/// [003]: writes as [`write`] does, but only where no higher token was shown meanwhile: else `false`.
+pub(super) async fn write_fenced(conn: &mut MySqlConnection, id: i64, count: i64, fence: Fence) -> Result<bool, Error> {
+    let written = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND fence = ?")
+        .bind(count)
+        .bind(id)
+        .bind(fence.0)
+        .execute(conn)
+        .await;
+    Ok(answered(written)? == 1)
+}
+
 /// §1.7.2: the count, under an exclusive lock of the row.
 pub(super) const FOR_UPDATE: &str = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
 /// §1.7.2: the count, under a shared lock of the row.

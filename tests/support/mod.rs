@@ -30,10 +30,7 @@ pub(crate) struct Site {
 impl Servers {
     pub(crate) async fn connect(addresses: &Addresses) -> Self {
         let ctxs: Vec<_> = (0..3).map(|_| Arc::new(Ctx::new(config(addresses)).expect("good addresses"))).collect();
-        sqlx::migrate!()
-            .run(&mut *ctxs[0].db.conn(Duration::from_secs(10)).await.expect("MySQL"))
-            .await
-            .expect("the migrations run");
+        migrate(&ctxs[0]).await;
         Self { config: config(addresses), ctxs, next: AtomicI64::new(1000) }
     }
 
@@ -96,11 +93,28 @@ impl Site {
     }
 }
 
+/// One product of the servers that `ctx` uses, in a new database.
+pub(crate) async fn shelf(ctx: &Arc<Ctx>) -> Site {
+    migrate(ctx).await;
+    Site { ctxs: vec![Arc::clone(ctx)], id: 1 }
+}
+
+async fn migrate(ctx: &Ctx) {
+    let mut conn = ctx.db.conn(Duration::from_secs(10)).await.expect("MySQL");
+    sqlx::migrate!().run(&mut *conn).await.expect("the migrations run");
+    conn.done();
+}
+
 /// The configuration of an instance that uses these servers.
-pub(crate) fn config(addresses: &Addresses) -> Config {
+fn config(addresses: &Addresses) -> Config {
+    config_with(addresses, &addresses.redis[0].url)
+}
+
+/// The same, with another way to its main Redis.
+pub(crate) fn config_with(addresses: &Addresses, redis: &str) -> Config {
     Config::load(&[
         ("mysql.url", addresses.mysql.url.clone()),
-        ("redis.url", addresses.redis[0].url.clone()),
+        ("redis.url", redis.to_owned()),
         ("zookeeper.connect", addresses.zookeeper.connect.clone()),
     ])
     .expect("a good configuration")

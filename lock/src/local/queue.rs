@@ -17,29 +17,29 @@ use parking_lot::Mutex;
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::sync::oneshot;
 
-/// The waiting line for one lock. `T` is what a holder hands over to the next.
+/// The waiting line for one lock. `T` is what a holder hands over to the next, `A` what the next has asked for.
 #[derive(Debug)]
-pub struct Queue<T>(Mutex<Line<T>>);
+pub struct Queue<T, A = Owner>(Mutex<Line<T, A>>);
 
 #[derive(Debug)]
-struct Line<T> {
+struct Line<T, A> {
     /// Somebody is at the head.
     occupied: bool,
-    waiting: VecDeque<Waiter<T>>,
+    waiting: VecDeque<Waiter<T, A>>,
 }
 
 /// One who waits, as the head sees it.
 #[derive(Debug)]
-pub struct Waiter<T> {
-    owner: Owner,
-    turn: oneshot::Sender<Turn<T>>,
+pub struct Waiter<T, A = Owner> {
+    asks: A,
+    turn: oneshot::Sender<Turn<T, A>>,
 }
 
 /// What a waiter's turn brings.
 #[derive(Debug)]
-pub enum Turn<T> {
+pub enum Turn<T, A = Owner> {
     /// The head: contend at the server.
-    Contend(Head<T>),
+    Contend(Head<T, A>),
     /// The lock itself, handed over by the last holder.
     Handed(T),
     /// The server is not there: the head has found out for all who wait.
@@ -48,25 +48,25 @@ pub enum Turn<T> {
 
 /// The head of the line. Dropping it gives the head to the next who still waits.
 #[derive(Debug)]
-pub struct Head<T> {
-    queue: Arc<Queue<T>>,
+pub struct Head<T, A = Owner> {
+    queue: Arc<Queue<T, A>>,
     /// Cleared where the head was sent to a waiter that had gone: who sent it goes on.
     armed: bool,
 }
 
-impl<T> Default for Queue<T> {
+impl<T, A> Default for Queue<T, A> {
     fn default() -> Self {
         Self(Mutex::new(Line { occupied: false, waiting: VecDeque::new() }))
     }
 }
 
-impl<T> Queue<T> {
+impl<T, A> Queue<T, A> {
     /// Waits for a turn, at most `wait`; `None` where none came.
     ///
     /// # Cancel safety
     ///
     /// Safe: a place in the line is given up, and a turn that had come already passes on.
-    pub async fn join(self: &Arc<Self>, owner: Owner, wait: Duration) -> Option<Turn<T>> {
+    pub async fn join(self: &Arc<Self>, asks: A, wait: Duration) -> Option<Turn<T, A>> {
         let turn = {
             let mut line = self.0.lock();
             if !line.occupied {
@@ -77,14 +77,14 @@ impl<T> Queue<T> {
                 return None;
             }
             let (turn, given) = oneshot::channel();
-            line.waiting.push_back(Waiter { owner, turn });
+            line.waiting.push_back(Waiter { asks, turn });
             given
         };
         tokio::time::timeout(wait, turn).await.ok()?.ok()
     }
 
     /// The next who still waits, taken out of the line; where there is none the head becomes free at once.
-    fn next_or_free(&self) -> Option<Waiter<T>> {
+    fn next_or_free(&self) -> Option<Waiter<T, A>> {
         let mut line = self.0.lock();
         let next = line.pop();
         line.occupied = next.is_some();
@@ -92,8 +92,8 @@ impl<T> Queue<T> {
     }
 }
 
-impl<T> Line<T> {
-    fn pop(&mut self) -> Option<Waiter<T>> {
+impl<T, A> Line<T, A> {
+    fn pop(&mut self) -> Option<Waiter<T, A>> {
         loop {
             let waiter = self.waiting.pop_front()?;
             if !waiter.turn.is_closed() {
@@ -103,14 +103,14 @@ impl<T> Line<T> {
     }
 }
 
-impl<T> Head<T> {
-    fn new(queue: &Arc<Queue<T>>) -> Self {
+impl<T, A> Head<T, A> {
+    fn new(queue: &Arc<Queue<T, A>>) -> Self {
         Self { queue: Arc::clone(queue), armed: true }
     }
 
     /// Takes the next waiter out of the line, to hand it the lock. Whoever does must give it a turn.
     #[must_use]
-    pub fn next(&self) -> Option<Waiter<T>> {
+    pub fn next(&self) -> Option<Waiter<T, A>> {
         self.queue.0.lock().pop()
     }
 
@@ -128,7 +128,7 @@ impl<T> Head<T> {
     }
 }
 
-impl<T> Drop for Head<T> {
+impl<T, A> Drop for Head<T, A> {
     fn drop(&mut self) {
         // A turn that comes back holds a head, whose drop would recurse: it is disarmed, and this loop goes on.
         while self.armed
@@ -140,11 +140,11 @@ impl<T> Drop for Head<T> {
     }
 }
 
-impl<T> Waiter<T> {
-    /// Who waits.
+impl<T, A> Waiter<T, A> {
+    /// What it asks for.
     #[must_use]
-    pub fn owner(&self) -> Owner {
-        self.owner
+    pub fn asks(&self) -> &A {
+        &self.asks
     }
 
     /// Gives the turn; gives it back where the waiter has gone meanwhile.
@@ -152,7 +152,7 @@ impl<T> Waiter<T> {
     /// # Errors
     ///
     /// The turn, unused.
-    pub fn give(self, turn: Turn<T>) -> Result<(), Turn<T>> {
+    pub fn give(self, turn: Turn<T, A>) -> Result<(), Turn<T, A>> {
         self.turn.send(turn)
     }
 }

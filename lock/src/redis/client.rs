@@ -4,8 +4,16 @@
 //!
 //! Next to read: `lock.rs`.
 
-use super::{RedisLock, hold::Hold, lease::Lease, script, station::Stations, wakeups::Wakeups};
-use crate::{LockError, Owner, Process, local::Queue};
+use super::{
+    RedisFencedLock, RedisLock, RedisSpinLock,
+    hold::{Hold, Inside},
+    lease::Lease,
+    script,
+    station::Stations,
+    terms::Terms,
+    wakeups::Wakeups,
+};
+use crate::{Fence, LockError, Owner, Process, local::Queue};
 use parking_lot::Mutex;
 use redis::{
     Client, IntoConnectionInfo, ProtocolVersion, RedisError,
@@ -56,12 +64,40 @@ pub(super) struct Inner {
     tasks: TaskTracker,
 }
 
+/// What a try came to.
+pub(super) enum Tried {
+    /// Taken, with a token where one was drawn.
+    Taken(Option<Fence>),
+    /// Another has it; its lease runs for so long, or for ever.
+    Refused(Option<Duration>),
+}
+
+/// What a hand-over came to.
+pub(super) enum Handed {
+    /// It is the next owner's.
+    Done(Option<Fence>),
+    /// It was not the owner's any more.
+    Lost,
+    /// The owner has it more than once.
+    HoldsLeft,
+}
+
+/// How much of an owner's holds is given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Holds {
+    One,
+    All,
+}
+
 /// What all handles of one lock share in this process: the line of waiters, and the wake-up of its head.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) name: String,
-    pub(super) queue: Arc<Queue<Hold>>,
+    pub(super) queue: Arc<Queue<Hold, Terms>>,
+    /// Who of this process has it, for who takes it again.
+    pub(super) inside: Inside,
     pub(super) freed: Arc<Notify>,
+    token: String,
     channel: String,
     subscribed: AtomicBool,
     wakeups: Arc<Wakeups>,
@@ -96,10 +132,28 @@ impl RedisClient {
         self.0.commands.clone()
     }
 
-    /// A handle on the lock `name`, each of whose acquires has an owner of its own.
+    /// A handle on the lock `name`, each of whose acquires has an owner of its own unless it is given one.
     #[must_use]
     pub fn lock(&self, name: &str) -> RedisLock {
         RedisLock::new(self.clone(), self.line(name))
+    }
+
+    /// A handle on the lock `name` that waits by asking again.
+    #[must_use]
+    pub fn spin_lock(&self, name: &str) -> RedisSpinLock {
+        RedisSpinLock::new(self.clone(), self.line(name))
+    }
+
+    /// A handle on the lock `name` whose guards have fencing tokens.
+    #[must_use]
+    pub fn fenced_lock(&self, name: &str) -> RedisFencedLock {
+        RedisFencedLock::new(self.clone(), self.line(name))
+    }
+
+    /// An owner that nobody had before, to take a re-entrant lock with.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        self.0.options.process.owner()
     }
 
     /// Waits until every hold of this process has been given back.
@@ -121,7 +175,9 @@ impl RedisClient {
         lines.retain(|_, line| line.strong_count() > 0);
         let line = Arc::new(Line {
             channel: script::lock_channel(&name),
+            token: script::lock_token(&name),
             queue: Arc::default(),
+            inside: Inside::default(),
             freed: Arc::default(),
             subscribed: AtomicBool::new(false),
             wakeups: Arc::clone(&self.0.wakeups),
@@ -134,11 +190,6 @@ impl RedisClient {
     /// Where this process waits for what is no lock.
     pub(super) fn stations(&self) -> &Stations {
         &self.0.stations
-    }
-
-    /// An owner that nobody had before.
-    pub(super) fn owner(&self) -> Owner {
-        self.0.options.process.owner()
     }
 
     /// The lease of a lock that is given none.
@@ -155,34 +206,64 @@ impl RedisClient {
         self.0.tasks.spawn(task)
     }
 
-    /// `acquire.lua`: `None` where it was taken, else how long the other's lease still runs (negative: for ever).
-    pub(super) async fn acquire(&self, name: &str, owner: Owner) -> Result<Option<i64>, LockError> {
-        let mut script = script::ACQUIRE.key(name);
-        script.arg(self.lease().millis()).arg(owner.to_string());
-        script.invoke_async(&mut self.connection()).await.map_err(|e| unavailable(&e))
+    /// `acquire.lua`.
+    pub(super) async fn acquire(&self, line: &Line, terms: &Terms) -> Result<Tried, LockError> {
+        let mut script = script::ACQUIRE.key(&line.name);
+        if terms.fenced {
+            script.key(&line.token);
+        }
+        script.arg(terms.lease.millis()).arg(terms.owner.to_string());
+        let (taken, n): (bool, i64) = script.invoke_async(&mut self.connection()).await.map_err(|e| unavailable(&e))?;
+        Ok(if taken {
+            Tried::Taken(token(n))
+        } else {
+            Tried::Refused(u64::try_from(n).ok().map(Duration::from_millis))
+        })
     }
 
     /// `release.lua`: `None` where it was not the owner's, else how many were told (negative: holds are left).
-    pub(super) async fn release(&self, line: &Line, owner: Owner) -> Result<Option<i64>, LockError> {
+    pub(super) async fn release(&self, line: &Line, terms: &Terms, holds: Holds) -> Result<Option<i64>, LockError> {
         let mut script = script::RELEASE.key(&line.name);
-        script.key(&line.channel).arg(self.lease().millis()).arg(owner.to_string());
+        if !terms.spins {
+            script.key(&line.channel);
+        }
+        script.arg(terms.owner.to_string()).arg(i32::from(holds == Holds::One));
         script.invoke_async(&mut self.connection()).await.map_err(|e| unavailable(&e))
     }
 
     /// `renew.lua`: whether the lease was renewed.
-    pub(super) async fn renew(&self, name: &str, owner: Owner) -> Result<bool, LockError> {
-        let mut script = script::RENEW.key(name);
-        script.arg(self.lease().millis()).arg(owner.to_string());
+    pub(super) async fn renew(&self, line: &Line, terms: &Terms) -> Result<bool, LockError> {
+        let mut script = script::RENEW.key(&line.name);
+        script.arg(terms.lease.millis()).arg(terms.owner.to_string());
         script.invoke_async(&mut self.connection()).await.map_err(|e| unavailable(&e))
     }
 
-    /// `hand_over.lua`: whether the lock now is `next`'s. (Holds are never left: an owner of ours holds once.)
-    pub(super) async fn hand_over(&self, name: &str, owner: Owner, next: Owner) -> Result<bool, LockError> {
-        let mut script = script::HAND_OVER.key(name);
-        script.arg(self.lease().millis()).arg(owner.to_string()).arg(next.to_string());
+    /// `hand_over.lua`.
+    pub(super) async fn hand_over(&self, line: &Line, owner: Owner, next: &Terms) -> Result<Handed, LockError> {
+        let mut script = script::HAND_OVER.key(&line.name);
+        if next.fenced {
+            script.key(&line.token);
+        }
+        script.arg(next.lease.millis()).arg(owner.to_string()).arg(next.owner.to_string());
         let code: i64 = script.invoke_async(&mut self.connection()).await.map_err(|e| unavailable(&e))?;
-        Ok(code == 1)
+        Ok(match code {
+            -2 => Handed::HoldsLeft,
+            -1 => Handed::Lost,
+            n => Handed::Done(token(n)),
+        })
     }
+
+    /// `lift_token.lua`.
+    pub(super) async fn lift_token(&self, line: &Line, seen: Fence) -> Result<(), LockError> {
+        let mut script = script::LIFT_TOKEN.key(&line.token);
+        script.arg(seen.0);
+        script.invoke_async(&mut self.connection()).await.map_err(|e| unavailable(&e))
+    }
+}
+
+/// Tokens begin at 1.
+fn token(n: i64) -> Option<Fence> {
+    u64::try_from(n).ok().filter(|n| *n > 0).map(Fence)
 }
 
 impl Line {

@@ -1,114 +1,57 @@
 //! The lock of Redisson: a hash with its owner, a lease that is renewed, a channel that tells when it is free.
 //!
-//! 1. Wait in this process's line; only its head contends in Redis ([`Queue`](crate::local::Queue)).
-//! 2. Try: one script takes the lock if it is free, or says how long its lease still runs.
-//! 3. Taken: subscribe to its channel, try again, then wait for the message, the end of the lease, or half a second,
-//!    whichever comes first; try again.
-//! 4. Had: a task keeps it ([`hold`](super::hold)).
+//! 1. Take it: one script looks and writes the owner ([`contend`](super::contend)).
+//! 2. A task renews the lease every third, and tells the holder if it is lost ([`lease`](super::lease)).
+//! 3. Give it back: one script looks at the owner, deletes, and wakes who waits; or hands it to the next of this process.
 //!
 //! What it survives: a holder that dies (the lease ends), a message that is lost (the timed re-check), a caller that
 //! goes away at any point, a command that gets no answer. **What breaks it**: a holder that is paused beyond its lease
 //! and then writes; a primary that fails before its replica has the key.
 //!
-//! Formats: `RLock` of Redisson 3 and 4. Next to read: `hold.rs`.
+//! Formats: `RLock` of Redisson 3 and 4. Next to read: `contend.rs`.
 
 use super::{
     client::{Line, RedisClient},
-    hold::{Hold, free_unanswered},
+    contend::Contender,
+    lease::Lease,
+    terms::Asks,
 };
-use crate::{
-    Guard, Lock, LockError, Owner,
-    local::{Head, Turn},
-};
+use crate::{Guard, Lock, LockError, Owner};
 use std::{sync::Arc, time::Duration};
-use tokio::time::{Instant, timeout};
 
-/// Who waits looks again after this, though nobody has said that the lock is free.
-pub const RECHECK: Duration = Duration::from_millis(500);
-
-/// A handle on one lock in Redis. Not re-entrant: each acquire is an owner of its own, and a second one waits for the
-/// first to end.
-#[derive(Debug)]
-pub struct RedisLock {
-    client: RedisClient,
-    line: Arc<Line>,
-}
-
-/// What one try came to.
-enum Attempt {
-    Had(Hold),
-    /// Another has it; its lease runs for so long, or for ever.
-    Taken(Head<Hold>, Option<Duration>),
-}
+/// A handle on one lock in Redis. Each acquire is an owner of its own, and a second one waits for the first to end; one
+/// that is given an [owner](Self::owner) is re-entrant.
+#[derive(Debug, Clone)]
+pub struct RedisLock(Contender);
 
 impl RedisLock {
     pub(super) fn new(client: RedisClient, line: Arc<Line>) -> Self {
-        Self { client, line }
+        Self(Contender { client, line, asks: Asks::plain() })
     }
 
-    /// Contends in Redis, at the head of this process's line.
-    async fn contend(&self, owner: Owner, mut head: Head<Hold>, until: Instant) -> Result<Option<Hold>, LockError> {
-        loop {
-            let lease = match self.attempt(owner, head).await? {
-                Attempt::Had(hold) => return Ok(Some(hold)),
-                Attempt::Taken(given_back, lease) => {
-                    head = given_back;
-                    lease
-                }
-            };
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(None);
-            }
-            // A release between the try and the subscription would be missed: so try again at once.
-            if timeout(left, self.line.subscribe()).await == Ok(true) {
-                continue;
-            }
-            let pause = RECHECK.min(left).min(lease.unwrap_or(RECHECK));
-            // Woken or not: look again.
-            timeout(pause, self.line.freed.notified()).await.ok();
-        }
+    /// Takes it as `owner`, which may take it again while it has it: past everybody who waits, and as often as it gives
+    /// it back, in any order. An owner belongs to one client ([`RedisClient::owner`]).
+    #[must_use]
+    pub fn owner(mut self, owner: Owner) -> Self {
+        self.0.asks.owner = Some(owner);
+        self
     }
 
-    /// One try, in a task of its own: it runs to its end even if the caller goes away, and what it took is then
-    /// dropped, which frees it.
-    async fn attempt(&self, owner: Owner, head: Head<Hold>) -> Result<Attempt, LockError> {
-        let (client, line) = (self.client.clone(), Arc::clone(&self.line));
-        let attempt = self.client.spawn(async move {
-            let sent = Instant::now();
-            match client.acquire(&line.name, owner).await {
-                Ok(None) => Ok(Attempt::Had(Hold::new(client, line, owner, sent, head))),
-                Ok(Some(lease)) => Ok(Attempt::Taken(head, u64::try_from(lease).ok().map(Duration::from_millis))),
-                Err(error) => {
-                    client.spawn(free_unanswered(client.clone(), line, owner));
-                    head.fail(&error);
-                    Err(error)
-                }
-            }
-        });
-        match attempt.await {
-            Ok(outcome) => outcome,
-            Err(stopped) => Err(LockError::Unavailable { server: "redis", reason: stopped.to_string() }),
-        }
+    /// Takes it for `lease`. Without this it is the client's, renewed every third. A lease that an owner's other hold
+    /// relies on is never made shorter.
+    #[must_use]
+    pub fn lease(mut self, lease: Lease) -> Self {
+        self.0.asks.lease = Some(lease);
+        self
     }
 }
 
 impl Lock for RedisLock {
     fn name(&self) -> &str {
-        &self.line.name
+        &self.0.line.name
     }
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let (started, owner) = (Instant::now(), self.client.owner());
-        let hold = match self.line.queue.join(owner, wait).await {
-            Some(Turn::Handed(hold)) => Some(hold),
-            Some(Turn::Contend(head)) => self.contend(owner, head, started + wait).await?,
-            Some(Turn::Failed(error)) => return Err(error),
-            None => None,
-        };
-        let hold = hold.ok_or_else(|| LockError::Taken { name: self.line.name.clone(), waited: wait })?;
-        let (guard, keeper) = Guard::new(self.line.name.as_str(), None);
-        self.client.spawn(hold.keep(keeper));
-        Ok(guard)
+        self.0.acquire(wait).await
     }
 }

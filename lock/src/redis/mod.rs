@@ -4,6 +4,8 @@
 //! the lock, one to give it back; where the next holder waits in the same process, one that does both.
 
 mod client;
+mod contend;
+mod fenced;
 mod hold;
 mod latch;
 mod lease;
@@ -12,14 +14,19 @@ mod permits;
 mod rate_limiter;
 mod script;
 mod semaphore;
+mod spin;
 mod station;
+mod terms;
 mod wakeups;
 
 pub use client::{RedisClient, RedisOptions};
+pub use contend::RECHECK;
+pub use fenced::RedisFencedLock;
 pub use hold::{BATCH, BATCH_TIME, YIELD};
 pub use latch::RedisLatch;
 pub use lease::Lease;
-pub use lock::{RECHECK, RedisLock};
+pub use lock::RedisLock;
 pub use permits::Permits;
 pub use rate_limiter::{RateLimiter, RateMode};
 pub use semaphore::{Permit, RedisSemaphore};
+pub use spin::RedisSpinLock;

@@ -19,7 +19,7 @@ script!(
     "acquire.lua"
 );
 script!(
-    /// Gives a hold back.
+    /// Gives one hold back, or all.
     RELEASE,
     "release.lua"
 );
@@ -33,6 +33,11 @@ script!(
     HAND_OVER,
     "hand_over.lua"
 );
+script!(
+    /// Lifts the counter of tokens.
+    LIFT_TOKEN,
+    "lift_token.lua"
+);
 
 /// `prefix:{name}`, as Redisson's `prefixName`; the braces keep a lock's keys on one cluster node, and are left out
 /// where the name has some of its own.
@@ -43,6 +48,11 @@ pub(super) fn prefixed(prefix: &str, name: &str) -> String {
 /// The channel on which a release is told.
 pub(super) fn lock_channel(name: &str) -> String {
     prefixed("redisson_lock__channel", name)
+}
+
+/// The counter of the fencing tokens. It never ends.
+pub(super) fn lock_token(name: &str) -> String {
+    prefixed("redisson_lock_token", name)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@
 
 use super::{
     client::{RedisClient, RedisOptions},
-    lock::RECHECK,
+    contend::RECHECK,
     wakeups::Wakeups,
 };
 use crate::{

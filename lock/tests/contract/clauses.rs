@@ -46,11 +46,11 @@ impl Room {
     }
 }
 
-fn ensure(condition: bool, broken: impl FnOnce() -> String) -> Verdict {
+pub(crate) fn ensure(condition: bool, broken: impl FnOnce() -> String) -> Verdict {
     if condition { Ok(()) } else { Err(broken()) }
 }
 
-fn says<T>(what: &str, result: Result<T, LockError>) -> Result<T, String> {
+pub(crate) fn says<T>(what: &str, result: Result<T, LockError>) -> Result<T, String> {
     result.map_err(|error| format!("{what}: {error}"))
 }
 

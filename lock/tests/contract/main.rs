@@ -7,6 +7,8 @@
 
 mod clauses;
 mod family;
+mod fences;
+mod handles;
 mod latch;
 mod leases;
 mod mute;
@@ -14,6 +16,7 @@ mod permits;
 mod proxy;
 mod rate;
 mod redis;
+mod reentry;
 mod servers;
 mod table;
 mod twins;
@@ -102,6 +105,30 @@ fn main() -> ExitCode {
     ]);
     all.extend(contract(handle, &redis));
     all.extend(trials![handle, &redis, clauses::a_holder_is_told_that_its_lock_is_lost]);
+    all.extend(trials![
+        handle,
+        &redis,
+        reentry::an_owner_takes_its_lock_again_past_who_waits,
+        reentry::a_release_that_does_not_count_is_caught,
+        reentry::ownership_goes_by_owner_and_not_by_handle,
+        reentry::an_unanswered_re_entry_leaves_the_outer_hold_and_no_other,
+        reentry::a_short_lease_inside_does_not_end_the_long_one,
+        reentry::a_fixed_lease_ends_and_its_late_release_frees_nothing,
+        reentry::a_renewed_lease_outlives_its_length,
+        reentry::a_thousand_waiters_for_a_lock_are_one_contender,
+        fences::tokens_rise_however_the_lock_is_had,
+        fences::a_token_that_is_drawn_before_the_lock_is_had_is_caught,
+        fences::a_lost_counter_is_lifted_above_what_was_seen,
+    ]);
+    let spin = Arc::new(handles::Handles::<handles::Spin>::at(at(Servers::redis)));
+    let fenced = Arc::new(handles::Handles::<handles::Fenced>::at(at(Servers::redis)));
+    let owned = Arc::new(handles::Handles::<handles::Owned>::at(at(Servers::redis)));
+    all.extend(contract(handle, &spin));
+    all.extend(contract(handle, &fenced));
+    all.extend(contract(handle, &owned));
+    all.extend(trials![handle, &spin, clauses::a_holder_is_told_that_its_lock_is_lost]);
+    all.extend(trials![handle, &fenced, clauses::a_holder_is_told_that_its_lock_is_lost, clauses::fencing_tokens_grow]);
+    all.extend(trials![handle, &owned, clauses::a_holder_is_told_that_its_lock_is_lost]);
     all.extend(trials![
         handle,
         &redis,

@@ -1,10 +1,16 @@
--- Takes the lock, or says how long it is still leased to another.
--- KEYS[1] the lock, a hash: owner -> holds
+-- Takes the lock, or says how long it is still leased to another. Who has it already takes it once more.
+-- KEYS[1] the lock, a hash: owner -> holds   KEYS[2] the counter of tokens, where one is drawn
 -- ARGV[1] lease in ms   ARGV[2] owner
--- returns nil: taken    n >= 0: ms until the other's lease ends    -1: the other's lock has no lease
-if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
-  redis.call('hincrby', KEYS[1], ARGV[2], 1)
-  redis.call('pexpire', KEYS[1], ARGV[1])
-  return nil
+-- returns {1, t}: taken, with token t (0: none)    {0, n}: another's lease ends in n ms (negative: never)
+if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
+  return {0, redis.call('pttl', KEYS[1])}
 end
-return redis.call('pttl', KEYS[1])
+redis.call('hincrby', KEYS[1], ARGV[2], 1)
+-- Never shorter than what another hold of the same owner relies on.
+if redis.call('pttl', KEYS[1]) < tonumber(ARGV[1]) then
+  redis.call('pexpire', KEYS[1], ARGV[1])
+end
+if KEYS[2] then
+  return {1, redis.call('incr', KEYS[2])}
+end
+return {1, 0}

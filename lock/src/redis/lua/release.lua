@@ -1,13 +1,15 @@
--- Gives one hold back; the last one frees the lock and wakes who waits.
--- KEYS[1] the lock   KEYS[2] its channel
--- ARGV[1] lease in ms   ARGV[2] owner
+-- Gives one hold back, or all of the owner's; with the last the lock is free, and who waits is told.
+-- KEYS[1] the lock   KEYS[2] its channel, where who waits is told
+-- ARGV[1] owner   ARGV[2] 1: one hold    0: all
 -- returns nil: not the owner    -1: holds are left    n >= 0: free, and n subscribers were told
-if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
+if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
   return nil
 end
-if redis.call('hincrby', KEYS[1], ARGV[2], -1) > 0 then
-  redis.call('pexpire', KEYS[1], ARGV[1])
+if ARGV[2] == '1' and redis.call('hincrby', KEYS[1], ARGV[1], -1) > 0 then
   return -1
 end
 redis.call('del', KEYS[1])
-return redis.call('publish', KEYS[2], '0')
+if KEYS[2] then
+  return redis.call('publish', KEYS[2], '0')
+end
+return 0

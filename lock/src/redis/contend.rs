@@ -1,0 +1,136 @@
+//! How every lock of the `RLock` family is taken: plain, fenced or spinning, once or again.
+//!
+//! 1. An owner that has it already takes it once more, past everybody who waits in this process.
+//! 2. The others wait in this process's line; only its head contends in Redis ([`Queue`](crate::local::Queue)).
+//! 3. Try: one script takes the lock if it is free, or says how long its lease still runs.
+//! 4. Taken: subscribe to its channel, try again, then wait for the message, the end of the lease, or [`RECHECK`],
+//!    whichever comes first; try again. One that spins only pauses.
+//! 5. Had: a task keeps it ([`hold`](super::hold)).
+//!
+//! What it survives: a caller that goes away at any point, a message that is lost (the timed re-check), a command that
+//! gets no answer.
+//!
+//! Next to read: `hold.rs`.
+
+use super::{
+    client::{Line, RedisClient, Tried},
+    hold::{Hold, Place, free_unanswered},
+    station::to_the_end,
+    terms::{Asks, Backoff, Terms},
+};
+use crate::{
+    Guard, LockError,
+    local::{Head, Turn},
+};
+use std::{sync::Arc, time::Duration};
+use tokio::time::{Instant, sleep, timeout};
+
+/// Who waits looks again after this, though nobody has said that the lock is free.
+pub const RECHECK: Duration = Duration::from_millis(500);
+
+/// One contender's handle.
+#[derive(Debug, Clone)]
+pub(super) struct Contender {
+    pub(super) client: RedisClient,
+    pub(super) line: Arc<Line>,
+    pub(super) asks: Asks,
+}
+
+/// What one try came to.
+enum Attempt {
+    Had(Hold),
+    /// Another has it; its lease runs for so long, or for ever.
+    Refused(Head<Hold, Terms>, Option<Duration>),
+}
+
+impl Contender {
+    /// Takes the lock, waiting for it at most `wait`.
+    pub(super) async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
+        let (started, terms) = (Instant::now(), self.asks.terms(&self.client));
+        if self.asks.owner.is_some()
+            && let Some(place) = self.line.inside.place_of(terms.owner)
+            && let Some(hold) = self.again(terms, place).await?
+        {
+            return Ok(hold.guarded(&self.client));
+        }
+        let left = wait.saturating_sub(started.elapsed());
+        let hold = match self.line.queue.join(terms, left).await {
+            Some(Turn::Handed(hold)) => Some(hold),
+            Some(Turn::Contend(head)) => self.contend(terms, head, started + wait).await?,
+            Some(Turn::Failed(error)) => return Err(error),
+            None => None,
+        };
+        let hold = hold.ok_or_else(|| LockError::Taken { name: self.line.name.clone(), waited: wait })?;
+        Ok(hold.guarded(&self.client))
+    }
+
+    /// Once more for the owner that has `place`; `None` where it has lost the lock meanwhile.
+    async fn again(&self, terms: Terms, place: Arc<Place>) -> Result<Option<Hold>, LockError> {
+        let (client, line) = (self.client.clone(), Arc::clone(&self.line));
+        to_the_end(&self.client, async move {
+            let sent = Instant::now();
+            match client.acquire(&line, &terms).await {
+                Ok(Tried::Taken(fence)) => Ok(Some(Hold::again(place, terms, fence, sent))),
+                Ok(Tried::Refused(_)) => Ok(None),
+                Err(error) => {
+                    place.doubt();
+                    Err(error)
+                }
+            }
+        })
+        .await
+    }
+
+    /// Contends in Redis, at the head of this process's line.
+    async fn contend(
+        &self,
+        terms: Terms,
+        mut head: Head<Hold, Terms>,
+        until: Instant,
+    ) -> Result<Option<Hold>, LockError> {
+        let mut backoff = Backoff::new();
+        loop {
+            let lease = match self.attempt(terms, head).await? {
+                Attempt::Had(hold) => return Ok(Some(hold)),
+                Attempt::Refused(given_back, lease) => {
+                    head = given_back;
+                    lease
+                }
+            };
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            if terms.spins {
+                sleep(backoff.next().min(left)).await;
+                continue;
+            }
+            // A release between the try and the subscription would be missed: so try again at once.
+            if timeout(left, self.line.subscribe()).await == Ok(true) {
+                continue;
+            }
+            let pause = RECHECK.min(left).min(lease.unwrap_or(RECHECK));
+            // Woken or not: look again.
+            timeout(pause, self.line.freed.notified()).await.ok();
+        }
+    }
+
+    /// One try, in a task of its own: it runs to its end even if the caller goes away, and what it took is then
+    /// dropped, which frees it.
+    async fn attempt(&self, terms: Terms, head: Head<Hold, Terms>) -> Result<Attempt, LockError> {
+        let (client, line) = (self.client.clone(), Arc::clone(&self.line));
+        to_the_end(&self.client, async move {
+            let sent = Instant::now();
+            match client.acquire(&line, &terms).await {
+                Ok(Tried::Taken(fence)) => Ok(Attempt::Had(Hold::first(&client, &line, terms, fence, sent, head))),
+                Ok(Tried::Refused(lease)) => Ok(Attempt::Refused(head, lease)),
+                Err(error) => {
+                    client.spawn(free_unanswered(client.clone(), line, terms));
+                    head.fail(&error);
+                    Err(error)
+                }
+            }
+        })
+        .await
+    }
+}
