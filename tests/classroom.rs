@@ -36,12 +36,13 @@ fn ensure(condition: bool, broken: impl FnOnce() -> String) -> Outcome {
     if condition { Ok(()) } else { Err(broken()) }
 }
 
-/// Both lessons, one after the other, in one lab.
+/// Every lesson, one after the other, in one lab.
 pub(crate) async fn the_lessons_for_several_windows_go_as_the_course_says() -> Outcome {
     let lab = Lab::start(Options { redis_ports: vec![0], ..program() }).await.map_err(|e| e.to_string())?;
     let outcome = async {
         semaphore(&lab).await?;
-        latch(&lab).await
+        latch(&lab).await?;
+        reentrant(&lab).await
     };
     let outcome = outcome.await;
     lab.stop().await;
@@ -131,4 +132,24 @@ async fn waits(lab: &Lab) -> Result<bool, String> {
     numsub.arg("NUMSUB").arg("redisson_countdownlatch__channel__{latch}");
     let (_, number): (String, i64) = numsub.query_async(&mut redis).await.map_err(|e| e.to_string())?;
     Ok(number > 0)
+}
+
+/// What the visitor did, as `took 1`.
+fn steps(answer: &Value) -> Vec<String> {
+    let steps = answer["steps"].as_array().cloned().unwrap_or_default();
+    steps.iter().map(|step| format!("{} {}", step["did"].as_str().unwrap_or_default(), step["order"])).collect()
+}
+
+async fn reentrant(lab: &Lab) -> Outcome {
+    let (client, base) = (Client::new(), format!("{}/test/reentrant", lab.addresses().http));
+    let answer = ask_json(&client, base.clone()).await?;
+    ensure(steps(&answer) == ["took 1", "took 2", "left 1", "left 0"], || answer.to_string())?;
+    let (status, text) = ask(&client, base.clone()).await?;
+    ensure(status == StatusCode::OK && text.contains("拿到 reentrantLock #2"), || format!("{status} {text}"))?;
+    let inside = tokio::spawn(ask(&client, format!("{base}?hold_ms=60000")));
+    until("one is inside", || async { Ok(redis(lab, "EXISTS", "reentrantLock").await? == 1) }).await?;
+    let (status, text) = ask(&client, format!("{base}?wait_ms=100")).await?;
+    ensure(status == StatusCode::SERVICE_UNAVAILABLE, || format!("another owner: {status} {text}"))?;
+    inside.abort();
+    until("nobody is inside", || async { Ok(redis(lab, "EXISTS", "reentrantLock").await? == 0) }).await
 }

@@ -1,6 +1,9 @@
-//! The lessons that are tried with several browser windows and sell nothing: a semaphore, a latch.
+//! The lessons that are tried with several browser windows and sell nothing: a semaphore, a latch,
+//! locks.
 //!
 //! Each is one function for one request, on the names of CONTRACT section 5.
 
 pub mod latch;
+pub mod reentrant;
 pub mod semaphore;
+pub mod visit;

@@ -89,7 +89,7 @@ pub(super) async fn countdown(State(app): State<App>, terms: Terms, format: Form
     Ok(answer(&app, &job, format, "latch", "出来了一位同学", Some(left)))
 }
 
-fn job(app: &App, terms: &Terms, stay: Duration) -> Job {
+pub(super) fn job(app: &App, terms: &Terms, stay: Duration) -> Job {
     let wait = terms.wait_ms.unwrap_or_else(|| app.ctx.config.wait());
     Job::new(terms.stock_id, terms.hold_ms.unwrap_or(stay), wait)
 }

@@ -13,6 +13,7 @@ mod figures;
 mod format;
 mod health;
 mod listen;
+mod locks;
 mod openapi;
 mod page;
 mod probes;

@@ -1,6 +1,6 @@
 //! `/openapi.json` from the handlers' own descriptions, and `/docs`, which shows it without any other host.
 
-use super::{check, classroom, health, runs, stock, strategies};
+use super::{check, classroom, health, locks, runs, stock, strategies};
 use utoipa::{
     Modify, OpenApi,
     openapi::{
@@ -17,7 +17,7 @@ use utoipa_swagger_ui::SwaggerUi;
         Every answer has `x-instance` and `x-request-id`."),
     paths(
         check::by_default, check::by_strategy, strategies::list, strategies::source, stock::read, stock::put,
-        classroom::semaphore, classroom::latch, classroom::countdown,
+        classroom::semaphore, classroom::latch, classroom::countdown, locks::reentrant,
         runs::start, runs::current, runs::cancel, runs::events, health::live, health::ready, health::metrics,
     ),
     tags(

@@ -1,6 +1,6 @@
 //! Every route: the table of contents.
 
-use super::{app::App, check, classroom, edge, health, openapi, page, runs, stock, strategies};
+use super::{app::App, check, classroom, edge, health, locks, openapi, page, runs, stock, strategies};
 use axum::{
     Router,
     middleware::{from_fn_with_state, map_response},
@@ -19,6 +19,7 @@ pub(super) fn router(app: App) -> Router {
         .route("/test/semaphore", get(classroom::semaphore))
         .route("/test/latch", get(classroom::latch))
         .route("/test/countdown", get(classroom::countdown))
+        .route("/test/reentrant", get(locks::reentrant))
         // load from the page
         .route("/runs", post(runs::start))
         .route("/runs/current", get(runs::current))

@@ -1,0 +1,67 @@
+//! What a lesson on a lock tells its visitor: who it was, and what it did, step by step.
+
+use crate::{ctx::Ctx, error::Error};
+use oversell_lock::Owner;
+use redis::AsyncCommands;
+use serde::Serialize;
+use std::fmt;
+use utoipa::ToSchema;
+
+/// One visit to a lock.
+#[derive(Debug, Clone)]
+pub struct Visit {
+    /// Who held it, as the field in the lock's hash names it.
+    pub holder: Owner,
+    /// What it did, in order.
+    pub steps: Vec<Step>,
+}
+
+/// One step of a visit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Step {
+    /// What was done.
+    pub did: Did,
+    /// The lock.
+    #[schema(example = "fairLock")]
+    pub lock: String,
+    /// Its number: of the arrival, of the hold, of the part, as the lesson counts.
+    #[schema(example = 1)]
+    pub order: u64,
+}
+
+/// What a step did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Did {
+    /// Had the lock.
+    Took,
+    /// Gave it back.
+    Left,
+}
+
+impl Visit {
+    pub(super) fn of(ctx: &Ctx) -> Self {
+        Self { holder: ctx.redis.owner(), steps: Vec::new() }
+    }
+
+    pub(super) fn step(&mut self, did: Did, lock: &str, order: u64) {
+        self.steps.push(Step { did, lock: lock.to_owned(), order });
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let did = match self.did {
+            Did::Took => "拿到",
+            Did::Left => "放掉",
+        };
+        write!(f, "{did} {} #{}", self.lock, self.order)
+    }
+}
+
+/// How often the holder has the lock, as Redis counts it.
+pub(super) async fn holds(ctx: &Ctx, lock: &str, holder: Owner) -> Result<u64, Error> {
+    let key = format!("{}{lock}", ctx.config.redis.prefix);
+    let holds: Option<u64> = ctx.redis.connection().hget(key, holder.to_string()).await?;
+    Ok(holds.unwrap_or(0))
+}

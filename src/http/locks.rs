@@ -1,0 +1,99 @@
+//! `/test/read`, `/test/write`, `/test/fair`, `/test/multi`, `/test/red`, `/test/reentrant`: locks to be tried from
+//! several browser windows.
+
+use super::{
+    answer::{Outcome, Problem},
+    app::App,
+    check::Terms,
+    classroom::job,
+    format::Format,
+};
+use crate::{
+    classroom::{
+        reentrant,
+        visit::{Step, Visit},
+    },
+    error::Error,
+    stock::Job,
+};
+use axum::{
+    Json,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use http::header;
+use serde::Serialize;
+use std::{fmt::Write, time::Duration};
+use utoipa::ToSchema;
+
+/// What a lesson on a lock answers.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Visited {
+    outcome: Outcome,
+    /// The lock.
+    #[schema(example = "fairLock")]
+    strategy: &'static str,
+    /// Which instance did it.
+    #[schema(example = "8000")]
+    instance: String,
+    /// Who held it: the field in the lock's hash.
+    #[schema(example = "6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b:7")]
+    holder: String,
+    /// What the holder did, in order.
+    steps: Vec<Step>,
+    /// How long it took to get in.
+    #[schema(example = 3)]
+    waited_ms: u128,
+    /// How long it was inside.
+    #[schema(example = 1)]
+    held_ms: u128,
+}
+
+macro_rules! lesson {
+    ($(#[$doc:meta])* $name:ident, $path:literal, $operation:literal, $lock:literal, $example:literal, $visit:path) => {
+        $(#[$doc])*
+        #[utoipa::path(get, path = $path, tag = "course", params(Terms), operation_id = $operation,
+            responses(
+                (status = 200, description = "It was inside, and has left",
+                    content((String = "text/plain", example = $example), (Visited = "application/json"))),
+                (status = 400, description = "The query is not as it should be", body = Problem, content_type = "application/problem+json"),
+                (status = 409, description = "The lock was lost inside", body = Problem, content_type = "application/problem+json"),
+                (status = 503, description = "Not had within the wait, or Redis is down", body = Problem,
+                    content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
+            ))]
+        pub(super) async fn $name(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
+            let job = job(&app, &terms, Duration::ZERO);
+            let visit = $visit(&app.ctx, &job).await?;
+            Ok(told(&app, &job, format, $lock, visit))
+        }
+    };
+}
+
+lesson!(
+    /// Takes a lock twice as one owner, and says what Redis counts.
+    reentrant, "/test/reentrant", "test_reentrant", "reentrantLock",
+    "拿到 reentrantLock #1\n拿到 reentrantLock #2\n放掉 reentrantLock #1\n放掉 reentrantLock #0\n", reentrant::visit
+);
+
+fn told(app: &App, job: &Job, format: Format, lock: &'static str, visit: Visit) -> Response {
+    let (instance, holder) = (app.ctx.instance.clone(), visit.holder.to_string());
+    match format {
+        Format::Text => {
+            let mut text = format!("持有者 {holder}，实例 {instance}\n");
+            for step in &visit.steps {
+                writeln!(text, "{step}").ok();
+            }
+            ([(header::CONTENT_TYPE, Format::TEXT)], text).into_response()
+        }
+        Format::Json => Json(Visited {
+            outcome: Outcome::Done,
+            strategy: lock,
+            instance,
+            holder,
+            steps: visit.steps,
+            waited_ms: job.waited().as_millis(),
+            held_ms: job.held().as_millis(),
+        })
+        .into_response(),
+    }
+}
