@@ -34,6 +34,11 @@ pub use owner::{Owner, Process};
 
 use std::{future::Future, time::Duration};
 
+/// The example of the README is compiled.
+#[cfg(all(doctest, feature = "redis"))]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 /// A lock that any number of processes may contend for.
 ///
 /// A value is one contender's handle: it is cheap, and each has an [`Owner`] of its own.

@@ -5,13 +5,8 @@
 //! Next to read: `lock.rs`.
 
 use super::{
-    RedisFencedLock, RedisLock, RedisSpinLock,
-    hold::{Hold, Inside},
-    lease::Lease,
-    script,
-    station::Stations,
-    terms::Terms,
-    wakeups::Wakeups,
+    RedisFencedLock, RedisLock, RedisSpinLock, hold::Hold, lease::Lease, place::Inside, script, station::Stations,
+    terms::Terms, wakeups::Wakeups,
 };
 use crate::{Fence, LockError, Owner, Process, local::Queue};
 use parking_lot::Mutex;
@@ -20,7 +15,7 @@ use redis::{
     aio::{ConnectionManager, ConnectionManagerConfig},
 };
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     future::Future,
     sync::{
         Arc, Weak,
@@ -96,6 +91,8 @@ pub(super) struct Line {
     pub(super) queue: Arc<Queue<Hold, Terms>>,
     /// Who of this process has it, for who takes it again.
     pub(super) inside: Inside,
+    /// Owners whose last command was not answered, until what it may have taken is given back.
+    pub(super) returning: Mutex<HashSet<Owner>>,
     pub(super) freed: Arc<Notify>,
     token: String,
     channel: String,
@@ -178,6 +175,7 @@ impl RedisClient {
             token: script::lock_token(&name),
             queue: Arc::default(),
             inside: Inside::default(),
+            returning: Mutex::default(),
             freed: Arc::default(),
             subscribed: AtomicBool::new(false),
             wakeups: Arc::clone(&self.0.wakeups),
@@ -206,13 +204,13 @@ impl RedisClient {
         self.0.tasks.spawn(task)
     }
 
-    /// `acquire.lua`.
-    pub(super) async fn acquire(&self, line: &Line, terms: &Terms) -> Result<Tried, LockError> {
+    /// `acquire.lua`. `again`: the owner has it already.
+    pub(super) async fn acquire(&self, line: &Line, terms: &Terms, again: bool) -> Result<Tried, LockError> {
         let mut script = script::ACQUIRE.key(&line.name);
         if terms.fenced {
             script.key(&line.token);
         }
-        script.arg(terms.lease.millis()).arg(terms.owner.to_string());
+        script.arg(terms.lease.millis()).arg(terms.owner.to_string()).arg(i32::from(again));
         let (taken, n): (bool, i64) = script.invoke_async(&mut self.connection()).await.map_err(|e| unavailable(&e))?;
         Ok(if taken {
             Tried::Taken(token(n))

@@ -14,9 +14,10 @@
 
 use super::{
     client::{Line, RedisClient, Tried},
-    hold::{Hold, Place, free_unanswered},
+    hold::Hold,
+    place::{Place, free_unanswered},
     station::to_the_end,
-    terms::{Asks, Backoff, Terms},
+    terms::{Asks, Backoff, Taken, Terms},
 };
 use crate::{
     Guard, LockError,
@@ -47,6 +48,9 @@ impl Contender {
     /// Takes the lock, waiting for it at most `wait`.
     pub(super) async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let (started, terms) = (Instant::now(), self.asks.terms(&self.client));
+        if self.line.returning.lock().contains(&terms.owner) {
+            return Err(unanswered());
+        }
         if self.asks.owner.is_some()
             && let Some(place) = self.line.inside.place_of(terms.owner)
             && let Some(hold) = self.again(terms, place).await?
@@ -68,9 +72,9 @@ impl Contender {
     async fn again(&self, terms: Terms, place: Arc<Place>) -> Result<Option<Hold>, LockError> {
         let (client, line) = (self.client.clone(), Arc::clone(&self.line));
         to_the_end(&self.client, async move {
-            let sent = Instant::now();
-            match client.acquire(&line, &terms).await {
-                Ok(Tried::Taken(fence)) => Ok(Some(Hold::again(place, terms, fence, sent))),
+            let leased = Instant::now();
+            match client.acquire(&line, &terms, true).await {
+                Ok(Tried::Taken(fence)) => Ok(Some(Hold::again(place, Taken { terms, fence, leased }))),
                 Ok(Tried::Refused(_)) => Ok(None),
                 Err(error) => {
                     place.doubt();
@@ -120,12 +124,15 @@ impl Contender {
     async fn attempt(&self, terms: Terms, head: Head<Hold, Terms>) -> Result<Attempt, LockError> {
         let (client, line) = (self.client.clone(), Arc::clone(&self.line));
         to_the_end(&self.client, async move {
-            let sent = Instant::now();
-            match client.acquire(&line, &terms).await {
-                Ok(Tried::Taken(fence)) => Ok(Attempt::Had(Hold::first(&client, &line, terms, fence, sent, head))),
+            let leased = Instant::now();
+            match client.acquire(&line, &terms, false).await {
+                Ok(Tried::Taken(fence)) => {
+                    let taken = Taken { terms, fence, leased };
+                    Ok(Attempt::Had(Hold::new(Place::new(&client, &line, &taken, Some(head)), taken)))
+                }
                 Ok(Tried::Refused(lease)) => Ok(Attempt::Refused(head, lease)),
                 Err(error) => {
-                    client.spawn(free_unanswered(client.clone(), line, terms));
+                    free_unanswered(&client, &line, terms);
                     head.fail(&error);
                     Err(error)
                 }
@@ -133,4 +140,9 @@ impl Contender {
         })
         .await
     }
+}
+
+fn unanswered() -> LockError {
+    let reason = "an earlier command of this owner was not answered, and what it may have taken is being given back";
+    LockError::Unavailable { server: "redis", reason: reason.into() }
 }

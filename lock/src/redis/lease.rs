@@ -53,12 +53,15 @@ pub(super) trait Held: Send + 'static {
     /// Begins the lease anew; `false` where it is another's by now.
     fn renew(&self) -> impl Future<Output = Result<bool, LockError>> + Send;
 
+    /// Nobody can rely on it any more, and its holder is told: who waits behind it in this process may try.
+    fn on_loss(&mut self) {}
+
     /// Gives it back. A value that is dropped without it gives itself back in the background.
     fn give_back(self) -> impl Future<Output = Result<(), LockError>> + Send;
 }
 
 /// Keeps what is held until its holder gives it back. `leased` is when the command was sent that began the lease.
-pub(super) async fn keep(held: impl Held, lease: Lease, mut leased: Instant, mut keeper: Keeper) {
+pub(super) async fn keep(mut held: impl Held, lease: Lease, mut leased: Instant, mut keeper: Keeper) {
     let third = lease.duration() / 3;
     let mut next = match lease {
         Lease::Watchdog(_) => leased + third,
@@ -95,6 +98,7 @@ pub(super) async fn keep(held: impl Held, lease: Lease, mut leased: Instant, mut
         }
         if lost {
             keeper.tell_lost();
+            held.on_loss();
         }
     }
 }

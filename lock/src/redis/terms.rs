@@ -1,8 +1,9 @@
 //! What one acquire asks for: for whom, for how long, and how it waits.
 
 use super::{client::RedisClient, lease::Lease};
-use crate::Owner;
+use crate::{Fence, Owner};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// One acquire.
 #[derive(Debug, Clone, Copy)]
@@ -13,6 +14,15 @@ pub(super) struct Terms {
     pub(super) fenced: bool,
     /// Waits by asking again, and tells nobody when it is free.
     pub(super) spins: bool,
+}
+
+/// An acquire that has its lock.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Taken {
+    pub(super) terms: Terms,
+    pub(super) fence: Option<Fence>,
+    /// When the command was sent that began the lease.
+    pub(super) leased: Instant,
 }
 
 /// What a handle asks for each time.

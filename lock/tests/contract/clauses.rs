@@ -279,3 +279,17 @@ pub(crate) async fn fencing_tokens_grow<F: Family>(family: Arc<F>) -> Verdict {
     }
     Ok(())
 }
+
+/// For locks with a lease: whoever has lost it and does not know stands in nobody's way, in its own process either.
+pub(crate) async fn a_lost_hold_lets_its_own_process_try<F: Family>(family: Arc<F>) -> Verdict {
+    let name = name();
+    let process = family.process().await;
+    let lost = take::<F>(&process, &name).await?;
+    family.take_away(&process, &name).await;
+    let held = take::<F>(&process, &name).await?;
+    let refused = lost.release().await;
+    ensure(matches!(refused, Err(LockError::Lost { .. })), || format!("a lost lock was released: {refused:?}"))?;
+    ensure(!held.is_lost(), || "the second hold went with the first".into())?;
+    says("release", held.release().await)?;
+    nothing_left(&*family, &name).await
+}

@@ -74,6 +74,16 @@ fn contract<F: Family>(runtime: &Handle, family: &Arc<F>) -> Vec<Trial> {
     ]
 }
 
+/// The clauses for locks with a lease.
+fn leased<F: Family>(runtime: &Handle, family: &Arc<F>) -> Vec<Trial> {
+    trials![
+        runtime,
+        family,
+        clauses::a_holder_is_told_that_its_lock_is_lost,
+        clauses::a_lost_hold_lets_its_own_process_try,
+    ]
+}
+
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let runtime = Runtime::new().expect("a runtime");
@@ -104,7 +114,7 @@ fn main() -> ExitCode {
         zookeeper::a_deleted_directory_is_made_again,
     ]);
     all.extend(contract(handle, &redis));
-    all.extend(trials![handle, &redis, clauses::a_holder_is_told_that_its_lock_is_lost]);
+    all.extend(leased(handle, &redis));
     all.extend(trials![
         handle,
         &redis,
@@ -126,9 +136,9 @@ fn main() -> ExitCode {
     all.extend(contract(handle, &spin));
     all.extend(contract(handle, &fenced));
     all.extend(contract(handle, &owned));
-    all.extend(trials![handle, &spin, clauses::a_holder_is_told_that_its_lock_is_lost]);
+    all.extend(leased(handle, &spin));
     all.extend(trials![handle, &fenced, clauses::a_holder_is_told_that_its_lock_is_lost, clauses::fencing_tokens_grow]);
-    all.extend(trials![handle, &owned, clauses::a_holder_is_told_that_its_lock_is_lost]);
+    all.extend(leased(handle, &owned));
     all.extend(trials![
         handle,
         &redis,

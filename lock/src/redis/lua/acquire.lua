@@ -1,11 +1,16 @@
 -- Takes the lock, or says how long it is still leased to another. Who has it already takes it once more.
 -- KEYS[1] the lock, a hash: owner -> holds   KEYS[2] the counter of tokens, where one is drawn
--- ARGV[1] lease in ms   ARGV[2] owner
+-- ARGV[1] lease in ms   ARGV[2] owner   ARGV[3] 1: the owner has it already    0: this is its first hold, whatever
+-- an unanswered command may have left
 -- returns {1, t}: taken, with token t (0: none)    {0, n}: another's lease ends in n ms (negative: never)
 if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
   return {0, redis.call('pttl', KEYS[1])}
 end
-redis.call('hincrby', KEYS[1], ARGV[2], 1)
+if ARGV[3] == '1' then
+  redis.call('hincrby', KEYS[1], ARGV[2], 1)
+else
+  redis.call('hset', KEYS[1], ARGV[2], 1)
+end
 -- Never shorter than what another hold of the same owner relies on.
 if redis.call('pttl', KEYS[1]) < tonumber(ARGV[1]) then
   redis.call('pexpire', KEYS[1], ARGV[1])

@@ -1,0 +1,53 @@
+//! A lock that two tasks contend for, and a holder that is told when it has lost it.
+//!
+//! `cargo run -p oversell-lock --example lock -- redis://127.0.0.1:6379`
+
+use oversell_lock::{
+    Lock, LockError, Process,
+    redis::{RedisClient, RedisOptions},
+};
+use std::{env, error::Error, time::Duration};
+
+const WAIT: Duration = Duration::from_secs(5);
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let url = env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1:6379".into());
+    let redis = RedisClient::new(RedisOptions {
+        process: Process::new(),
+        url,
+        prefix: "example:".into(),
+        lease: Duration::from_secs(30),
+        timeout: Duration::from_secs(3),
+    })?;
+
+    let guard = redis.lock("door").acquire(WAIT).await?;
+    println!("one is inside");
+
+    // Who does not wait is told at once that another has it.
+    match redis.lock("door").try_acquire().await {
+        Err(LockError::Taken { name, .. }) => println!("another: {name} is taken"),
+        other => return Err(format!("two are inside: {other:?}").into()),
+    }
+
+    // Whatever takes long is given up when the lock is lost: another may be inside by then.
+    tokio::select! {
+        () = guard.lost() => println!("lost: the work is left as it is"),
+        () = work() => println!("the work is done"),
+    }
+    guard.release().await?;
+
+    // A handle that is given an owner is re-entrant for that owner.
+    let own = redis.lock("door").owner(redis.owner());
+    let (outer, inner) = (own.acquire(WAIT).await?, own.acquire(WAIT).await?);
+    println!("one owner holds it twice");
+    outer.release().await?;
+    inner.release().await?;
+
+    redis.close().await;
+    Ok(())
+}
+
+async fn work() {
+    tokio::time::sleep(Duration::from_millis(50)).await;
+}

@@ -1,0 +1,42 @@
+//! Three permits, ten visitors, and a latch that opens when all have left.
+//!
+//! `cargo run -p oversell-lock --example semaphore -- redis://127.0.0.1:6379`
+
+use oversell_lock::{
+    Process,
+    redis::{RedisClient, RedisOptions},
+};
+use std::{env, error::Error, num::NonZeroU32, time::Duration};
+
+const WAIT: Duration = Duration::from_secs(10);
+const VISITORS: NonZeroU32 = NonZeroU32::new(10).unwrap();
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let url = env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1:6379".into());
+    let redis = RedisClient::new(RedisOptions {
+        process: Process::new(),
+        url,
+        prefix: "example:".into(),
+        lease: Duration::from_secs(30),
+        timeout: Duration::from_secs(3),
+    })?;
+    redis.semaphore("room").try_set_permits(3).await?;
+    redis.latch("all-out").try_set_count(VISITORS).await?;
+
+    for visitor in 1..=VISITORS.get() {
+        let (room, door) = (redis.semaphore("room"), redis.latch("all-out"));
+        tokio::spawn(async move {
+            let permit = room.acquire(1, WAIT).await?;
+            println!("{visitor} is inside");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            permit.release().await?;
+            door.count_down().await
+        });
+    }
+    redis.latch("all-out").wait(WAIT).await?;
+    println!("all are out");
+
+    redis.close().await;
+    Ok(())
+}
