@@ -4,12 +4,15 @@
 //! the lock, one to give it back; where the next holder waits in the same process, one that does both.
 
 mod client;
+mod election;
 mod hold;
 mod latch;
 mod lease;
 mod lock;
 mod permits;
+mod quorum;
 mod rate_limiter;
+mod redlock;
 mod script;
 mod semaphore;
 mod station;
@@ -22,4 +25,5 @@ pub use lease::Lease;
 pub use lock::{RECHECK, RedisLock};
 pub use permits::Permits;
 pub use rate_limiter::{RateLimiter, RateMode};
+pub use redlock::Redlock;
 pub use semaphore::{Permit, RedisSemaphore};
