@@ -16,6 +16,7 @@
 
 mod error;
 mod guard;
+mod multi;
 mod owner;
 #[cfg(any(feature = "mysql", feature = "zookeeper"))]
 mod places;
@@ -30,6 +31,7 @@ pub mod zk;
 
 pub use error::LockError;
 pub use guard::{Fence, Guard, Keeper, Release};
+pub use multi::MultiLock;
 pub use owner::{Owner, Process};
 
 use std::{future::Future, time::Duration};

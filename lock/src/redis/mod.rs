@@ -5,6 +5,7 @@
 
 mod client;
 mod contend;
+mod election;
 mod fenced;
 mod hold;
 mod latch;
@@ -12,7 +13,9 @@ mod lease;
 mod lock;
 mod permits;
 mod place;
+mod quorum;
 mod rate_limiter;
+mod redlock;
 mod script;
 mod semaphore;
 mod spin;
@@ -29,5 +32,6 @@ pub use lock::RedisLock;
 pub use permits::Permits;
 pub use place::{BATCH, BATCH_TIME, YIELD};
 pub use rate_limiter::{RateLimiter, RateMode};
+pub use redlock::Redlock;
 pub use semaphore::{Permit, RedisSemaphore};
 pub use spin::RedisSpinLock;

@@ -1,0 +1,286 @@
+//! Several locks as one: all of them or none.
+//!
+//! 1. Take the parts in the given order. For the first one wait as long as the caller allows: who holds nothing stands
+//!    in nobody's way.
+//! 2. Who holds some waits for the next one [`SHARE`] at most. Not had: give all back, the last one first, pause for a
+//!    random time up to [`PAUSE`], and begin again, until the wait is over. So two that take the same parts in opposite
+//!    orders block each other for a moment, and never for good.
+//! 3. Had: a task watches all parts. The loss of one is the loss of the whole; the others stay until the holder gives
+//!    back, for it may still be at work.
+//! 4. Give back all, the last one first, whatever becomes of each.
+//!
+//! What it survives: opposite orders, a part that is lost, a part whose server goes down (the others are given back), a
+//! caller that goes away at any point. **What breaks it**: what breaks any of its parts. It is not fair: who gives back
+//! goes to the end of each line. The same lock twice blocks itself unless its owner may hold it twice.
+//!
+//! Next to read: `redis/redlock.rs`, where most of the parts are enough.
+
+use crate::{Guard, Keeper, Lock, LockError};
+use futures::future::select_all;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// Who holds some parts waits so long for the next one.
+const SHARE: Duration = Duration::from_millis(100);
+/// Who has given its parts back begins again after so long, at most.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Several locks of one kind that are held together or not at all. It has no fence: each part has its own, or none.
+#[derive(Debug)]
+pub struct MultiLock<L> {
+    name: String,
+    parts: Vec<L>,
+}
+
+impl<L: Lock> MultiLock<L> {
+    /// All of `parts`, which are taken in this order; at least one. Its name is theirs, joined by commas.
+    #[must_use]
+    pub fn new(parts: Vec<L>) -> Self {
+        let names: Vec<_> = parts.iter().map(Lock::name).collect();
+        Self { name: names.join(","), parts }
+    }
+
+    /// One pass over the parts; `None` where one of them was not had in time. What was had is given back by then.
+    async fn attempt(&self, until: Instant) -> Result<Option<Vec<Guard>>, LockError> {
+        let mut had = Vec::with_capacity(self.parts.len());
+        for part in &self.parts {
+            let left = until.saturating_duration_since(Instant::now());
+            let share = if had.is_empty() { left } else { left.min(SHARE) };
+            match part.acquire(share).await {
+                Ok(guard) => had.push(guard),
+                Err(error) => {
+                    give_up(had).await;
+                    return if matches!(error, LockError::Taken { .. }) { Ok(None) } else { Err(error) };
+                }
+            }
+        }
+        if had.iter().any(Guard::is_lost) {
+            give_up(had).await;
+            return Ok(None);
+        }
+        Ok(Some(had))
+    }
+}
+
+impl<L: Lock> Lock for MultiLock<L> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
+        if self.parts.is_empty() {
+            return Err(LockError::Invalid { name: self.name.clone(), rule: "parts: must have at least one lock" });
+        }
+        let until = Instant::now() + wait;
+        loop {
+            if let Some(parts) = self.attempt(until).await? {
+                let (guard, keeper) = Guard::new(self.name.as_str(), None);
+                tokio::spawn(keep(parts, keeper));
+                return Ok(guard);
+            }
+            let pause = PAUSE.mul_f64(fastrand::f64());
+            sleep(pause.min(until.saturating_duration_since(Instant::now()))).await;
+            if Instant::now() >= until {
+                return Err(LockError::Taken { name: self.name.clone(), waited: wait });
+            }
+        }
+    }
+}
+
+/// Tells of the first part that is lost, and gives all back when asked.
+async fn keep(parts: Vec<Guard>, mut keeper: Keeper) {
+    let asked = {
+        let lost = select_all(parts.iter().map(|part| Box::pin(part.lost())));
+        tokio::select! {
+            biased;
+            asked = keeper.asked_to_release() => Some(asked),
+            _ = lost => None,
+        }
+    };
+    let asked = match asked {
+        Some(asked) => asked,
+        None => {
+            keeper.tell_lost();
+            keeper.asked_to_release().await
+        }
+    };
+    asked.done(give_back(parts).await);
+}
+
+/// Gives all back, the last one first; one that fails does not keep the others.
+async fn give_back(parts: Vec<Guard>) -> Result<(), LockError> {
+    let mut failed = Vec::new();
+    for part in parts.into_iter().rev() {
+        let name = part.name().to_owned();
+        if let Err(error) = part.release().await {
+            failed.push((name, error));
+        }
+    }
+    sum_up(failed)
+}
+
+/// As [`give_back`], where the whole was never had: a part that is lost by now is lost to nobody.
+async fn give_up(parts: Vec<Guard>) {
+    if let Err(error) = give_back(parts).await {
+        tracing::debug!(%error, "not all parts were given back cleanly");
+    }
+}
+
+/// One error that names every part that failed. A loss weighs more than a server that did not answer, for the holder
+/// may not have been alone.
+fn sum_up(failed: Vec<(String, LockError)>) -> Result<(), LockError> {
+    let lost = failed.iter().any(|(_, error)| matches!(error, LockError::Lost { .. }));
+    let names = || failed.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(",");
+    match failed.first() {
+        None => Ok(()),
+        Some(_) if lost => Err(LockError::Lost { name: names() }),
+        Some((_, LockError::Unavailable { server, .. })) => {
+            let each = failed.iter().map(|(name, error)| format!("lock {name}: {error}"));
+            Err(LockError::Unavailable { server, reason: each.collect::<Vec<_>>().join("; ") })
+        }
+        Some((_, other)) => Err(other.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parking_lot::Mutex;
+    use std::sync::Arc;
+    use tokio::sync::Notify;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    type Log = Arc<Mutex<Vec<String>>>;
+
+    /// A lock of this process that writes down what is done to it, can be lost, and may fail to be given back.
+    #[derive(Clone)]
+    struct Part {
+        name: &'static str,
+        log: Log,
+        taken: Arc<tokio::sync::Mutex<()>>,
+        lose: Arc<Notify>,
+        fails: Option<LockError>,
+    }
+
+    impl Part {
+        fn new(name: &'static str, log: &Log) -> Self {
+            Self { name, log: Arc::clone(log), taken: Arc::default(), lose: Arc::default(), fails: None }
+        }
+
+        fn is_free(&self) -> bool {
+            self.taken.try_lock().is_ok()
+        }
+    }
+
+    impl Lock for Part {
+        fn name(&self) -> &str {
+            self.name
+        }
+
+        async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
+            let lock = tokio::time::timeout(wait, Arc::clone(&self.taken).lock_owned()).await;
+            let lock = lock.map_err(|_| LockError::Taken { name: self.name.into(), waited: wait })?;
+            self.log.lock().push(format!("+{}", self.name));
+            let (guard, mut keeper) = Guard::new(self.name, None);
+            let part = self.clone();
+            tokio::spawn(async move {
+                tokio::select! {
+                    asked = keeper.asked_to_release() => part.freed(lock, asked),
+                    () = part.lose.notified() => {
+                        keeper.tell_lost();
+                        let asked = keeper.asked_to_release().await;
+                        asked.done(Err(LockError::Lost { name: part.name.into() }));
+                    }
+                }
+            });
+            Ok(guard)
+        }
+    }
+
+    impl Part {
+        fn freed(&self, lock: tokio::sync::OwnedMutexGuard<()>, asked: crate::Release) {
+            self.log.lock().push(format!("-{}", self.name));
+            drop(lock);
+            asked.done(self.fails.clone().map_or(Ok(()), Err));
+        }
+    }
+
+    fn down() -> LockError {
+        LockError::Unavailable { server: "redis", reason: "gone".into() }
+    }
+
+    #[tokio::test]
+    async fn parts_are_taken_in_order_and_given_back_in_reverse() {
+        let log = Log::default();
+        let multi = MultiLock::new(["a", "b", "c"].map(|name| Part::new(name, &log)).into());
+        assert_eq!(multi.name(), "a,b,c");
+        multi.try_acquire().await.unwrap().release().await.unwrap();
+        assert_eq!(log.lock().concat(), "+a+b+c-c-b-a");
+    }
+
+    #[tokio::test]
+    async fn who_misses_one_part_keeps_none() {
+        let log = Log::default();
+        let parts = ["a", "b", "c"].map(|name| Part::new(name, &log));
+        let other = parts[2].try_acquire().await.unwrap();
+        let multi = MultiLock::new(parts.to_vec());
+        for wait in [Duration::ZERO, SHARE] {
+            let start = Instant::now();
+            let missed = multi.acquire(wait).await.unwrap_err();
+            assert!(matches!(&missed, LockError::Taken { name, waited } if name == "a,b,c" && *waited == wait));
+            assert!(start.elapsed() >= wait);
+            assert!(parts[0].is_free() && parts[1].is_free());
+        }
+        assert!(log.lock().concat().starts_with("+c+a+b-b-a+a+b-b-a"));
+        drop(other);
+    }
+
+    #[tokio::test]
+    async fn opposite_orders_do_not_block_each_other_for_good() {
+        let log = Log::default();
+        let (a, b) = (Part::new("a", &log), Part::new("b", &log));
+        let orders = [vec![a.clone(), b.clone()], vec![b, a]];
+        let rounds = orders.map(|parts| async move {
+            let multi = MultiLock::new(parts);
+            for _ in 0..10 {
+                let guard = multi.acquire(LONG).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                guard.release().await.unwrap();
+            }
+        });
+        futures::future::join_all(rounds).await;
+    }
+
+    #[tokio::test]
+    async fn the_loss_of_one_part_is_told_and_the_others_stay_until_the_holder_gives_back() {
+        let log = Log::default();
+        let parts = ["a", "b", "c"].map(|name| Part::new(name, &log));
+        let guard = MultiLock::new(parts.to_vec()).try_acquire().await.unwrap();
+        parts[1].lose.notify_one();
+        guard.lost().await;
+        assert!(!parts[0].is_free() && !parts[2].is_free());
+        let lost = guard.release().await.unwrap_err();
+        assert!(matches!(&lost, LockError::Lost { name } if name == "b"), "{lost}");
+        assert!(parts[0].is_free() && parts[2].is_free());
+    }
+
+    #[tokio::test]
+    async fn every_part_is_given_back_though_some_fail_and_those_are_named() {
+        let log = Log::default();
+        let mut parts = ["a", "b", "c"].map(|name| Part::new(name, &log));
+        parts[0].fails = Some(down());
+        parts[2].fails = Some(down());
+        let failed = MultiLock::new(parts.to_vec()).try_acquire().await.unwrap().release().await.unwrap_err();
+        assert!(matches!(failed, LockError::Unavailable { server: "redis", .. }));
+        let text = failed.to_string();
+        assert!(text.contains("lock a") && text.contains("lock c") && !text.contains("lock b"), "{text}");
+        assert_eq!(log.lock().concat(), "+a+b+c-c-b-a");
+    }
+
+    #[tokio::test]
+    async fn no_parts_are_refused() {
+        let refused = MultiLock::<Part>::new(Vec::new()).try_acquire().await.unwrap_err();
+        assert!(matches!(&refused, LockError::Invalid { rule, .. } if rule.starts_with("parts: ")));
+    }
+}
