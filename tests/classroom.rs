@@ -1,7 +1,7 @@
 //! The lessons for several browser windows, on three instances behind nginx.
 
 use crate::program;
-use oversell::lab::{Lab, Options};
+use oversell::lab::Lab;
 use reqwest::{Client, StatusCode, header};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -38,11 +38,13 @@ fn ensure(condition: bool, broken: impl FnOnce() -> String) -> Outcome {
 
 /// Every lesson, one after the other, in one lab.
 pub(crate) async fn the_lessons_for_several_windows_go_as_the_course_says() -> Outcome {
-    let lab = Lab::start(Options { redis_ports: vec![0], ..program() }).await.map_err(|e| e.to_string())?;
+    let lab = Lab::start(program()).await.map_err(|e| e.to_string())?;
     let outcome = async {
         semaphore(&lab).await?;
         latch(&lab).await?;
-        reentrant(&lab).await
+        reentrant(&lab).await?;
+        multi(&lab).await?;
+        red(&lab).await
     };
     let outcome = outcome.await;
     lab.stop().await;
@@ -152,4 +154,35 @@ async fn reentrant(lab: &Lab) -> Outcome {
     ensure(status == StatusCode::SERVICE_UNAVAILABLE, || format!("another owner: {status} {text}"))?;
     inside.abort();
     until("nobody is inside", || async { Ok(redis(lab, "EXISTS", "reentrantLock").await? == 0) }).await
+}
+
+async fn multi(lab: &Lab) -> Outcome {
+    let (client, base) = (Client::new(), format!("{}/test/multi", lab.addresses().http));
+    let answer = ask_json(&client, base.clone()).await?;
+    let parts: Vec<_> = answer["steps"].as_array().into_iter().flatten().map(|step| step["lock"].clone()).collect();
+    ensure(steps(&answer) == ["took 1", "took 2", "took 3", "left 3", "left 2", "left 1"], || answer.to_string())?;
+    ensure(parts == ["lock1", "lock2", "lock3", "lock3", "lock2", "lock1"], || answer.to_string())?;
+    // Where one part is another's, none is kept.
+    let inside = tokio::spawn(ask(&client, format!("{}?hold_ms=60000", base)));
+    until("one is inside", || async { Ok(redis(lab, "EXISTS", "lock3").await? == 1) }).await?;
+    let (status, text) = ask(&client, format!("{base}?wait_ms=100")).await?;
+    ensure(status == StatusCode::SERVICE_UNAVAILABLE, || format!("another: {status} {text}"))?;
+    inside.abort();
+    until("nobody is inside", || async { Ok(redis(lab, "KEYS", "lock?").await? == json!([])) }).await
+}
+
+async fn red(lab: &Lab) -> Outcome {
+    let (client, base) = (Client::new(), format!("{}/test/red", lab.addresses().http));
+    let answer = ask_json(&client, base.clone()).await?;
+    let steps = steps(&answer);
+    let took = steps.iter().filter(|step| step.starts_with("took")).count();
+    ensure((3..=5).contains(&took) && steps.last().is_some_and(|s| s == "left 0"), || answer.to_string())?;
+    for dead in ["redis-4", "redis-5"] {
+        lab.kill(dead).await.map_err(|e| e.to_string())?;
+    }
+    let (status, text) = ask(&client, base.clone()).await?;
+    ensure(status == StatusCode::OK && !text.contains("redLock #4"), || format!("with three nodes: {status} {text}"))?;
+    lab.kill("redis-3").await.map_err(|e| e.to_string())?;
+    let (status, text) = ask(&client, format!("{base}?wait_ms=2000")).await?;
+    ensure(status == StatusCode::SERVICE_UNAVAILABLE, || format!("with two nodes: {status} {text}"))
 }

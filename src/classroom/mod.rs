@@ -4,6 +4,7 @@
 //! Each is one function for one request, on the names of CONTRACT section 5.
 
 pub mod latch;
+pub mod multi;
 pub mod reentrant;
 pub mod semaphore;
 pub mod visit;

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     classroom::{
-        reentrant,
+        multi, reentrant,
         visit::{Step, Visit},
     },
     error::Error,
@@ -69,6 +69,14 @@ macro_rules! lesson {
     };
 }
 
+lesson!(
+    /// Takes three locks as one.
+    multi, "/test/multi", "test_multi", "lock1,lock2,lock3", "拿到 lock1 #1\n拿到 lock2 #2\n拿到 lock3 #3\n放掉 lock3 #3\n…", multi::all
+);
+lesson!(
+    /// Takes a lock on most of five nodes, and says on which.
+    red, "/test/red", "test_red", "redLock", "拿到 redLock #1\n拿到 redLock #2\n拿到 redLock #4\n…", multi::most
+);
 lesson!(
     /// Takes a lock twice as one owner, and says what Redis counts.
     reentrant, "/test/reentrant", "test_reentrant", "reentrantLock",

@@ -21,6 +21,8 @@ mod mutex_commit_late;
 mod none;
 mod redis_fenced;
 mod redis_lock;
+mod redis_multi;
+mod redis_redlock;
 mod redis_reentrant;
 mod redis_script;
 mod redis_setnx;
@@ -45,6 +47,7 @@ use std::future::Future;
 
 pub use job::{Deducted, Job};
 pub use points::Pause;
+pub(crate) use redis_multi::PARTS;
 pub use strategy::{Deduct, Pace, Promise, Server, Store, Strategy, Title};
 
 /// Every strategy, in the course's order.
@@ -65,6 +68,8 @@ pub const ALL: &[Strategy] = &[
     redis_reentrant::STRATEGY,
     redis_watchdog::STRATEGY,
     redis_lock::STRATEGY,
+    redis_multi::STRATEGY,
+    redis_redlock::STRATEGY,
     redis_fenced::STRATEGY,
     zk_ephemeral::STRATEGY,
     zk_sequential::STRATEGY,
