@@ -3,11 +3,7 @@
 use super::{Server, redis_key};
 use crate::{ctx::Ctx, error::Error};
 use futures::future::{BoxFuture, try_join_all};
-use redis::{
-    AsyncConnectionConfig,
-    aio::{ConnectionLike, MultiplexedConnection},
-};
-use std::time::Duration;
+use redis::aio::ConnectionManager;
 use zookeeper_client::Client;
 
 const READ_WRITE: &str = "rwLock";
@@ -52,35 +48,24 @@ const ZOOKEEPER: [&str; 14] = [
     "/locks/semaphore",
 ];
 
-/// The other nodes of Redlock, each of which must be there.
-pub(super) async fn nodes(ctx: &Ctx) -> Result<Vec<MultiplexedConnection>, Error> {
+/// Whether the main Redis and each node of Redlock is there.
+pub(super) async fn ping(ctx: &Ctx) -> Result<(), Error> {
     redis::cmd("PING").exec_async(&mut ctx.redis.connection()).await?;
-    let timeout = Duration::from_millis(ctx.config.redis.timeout_ms);
-    let options =
-        AsyncConnectionConfig::new().set_connection_timeout(Some(timeout)).set_response_timeout(Some(timeout));
-    let main = &ctx.config.redis.url;
-    let others = ctx.config.redis.nodes.iter().enumerate().filter(|(_, url)| *url != main);
-    try_join_all(others.map(async |(i, url)| {
-        let down = |e: redis::RedisError| Error::Unavailable {
+    try_join_all(ctx.nodes.iter().zip(1..).map(async |(node, n)| {
+        redis::cmd("PING").exec_async(&mut node.connection()).await.map_err(|e: redis::RedisError| Error::Unavailable {
             server: Server::Redis.name(),
-            reason: format!("node {} of redis.nodes: {e}", i + 1),
-        };
-        let client = redis::Client::open(url.reveal()).map_err(down)?;
-        client.get_multiplexed_async_connection_with_config(&options).await.map_err(down)
+            reason: format!("node {n} of redis.nodes: {e}"),
+        })
     }))
-    .await
+    .await?;
+    Ok(())
 }
 
 /// Deletes the locks on every node, sets the stock, and wakes who waits for a lock.
-pub(super) async fn redis(
-    ctx: &Ctx,
-    nodes: Vec<MultiplexedConnection>,
-    stock_id: i64,
-    count: i64,
-) -> Result<(), Error> {
-    for mut node in nodes {
-        let commands = unlock(ctx, &mut node, stock_id).await?;
-        commands.exec_async(&mut node).await?;
+pub(super) async fn redis(ctx: &Ctx, stock_id: i64, count: i64) -> Result<(), Error> {
+    for node in &ctx.nodes {
+        let mut node = node.connection();
+        unlock(ctx, &mut node, stock_id).await?.exec_async(&mut node).await?;
     }
     let mut main = ctx.redis.connection();
     let mut commands = unlock(ctx, &mut main, stock_id).await?;
@@ -89,7 +74,7 @@ pub(super) async fn redis(
 }
 
 /// One transaction that deletes every lock with what belongs to it, and wakes who waits on its channel.
-async fn unlock(ctx: &Ctx, node: &mut impl ConnectionLike, stock_id: i64) -> Result<redis::Pipeline, Error> {
+async fn unlock(ctx: &Ctx, node: &mut ConnectionManager, stock_id: i64) -> Result<redis::Pipeline, Error> {
     let mut commands = redis::pipe();
     commands.atomic();
     for base in REDIS {

@@ -118,7 +118,7 @@ pub async fn reset(ctx: &Ctx, stock_id: i64, count: i64) -> Result<(), Error> {
     let zk = ctx.zk.session()?;
     in_time(Server::MySql, conn.ping()).await??;
     in_time(Server::ZooKeeper, zk.check_stat("/")).await?.map_err(clear::no_zookeeper)?;
-    let nodes = in_time(Server::Redis, clear::nodes(ctx)).await??;
+    in_time(Server::Redis, clear::ping(ctx)).await??;
 
     conn.execute("START TRANSACTION").await?;
     let put = sqlx::query(PUT).bind(stock_id).bind(1000_i64.saturating_add(stock_id).to_string()).bind(count);
@@ -129,7 +129,7 @@ pub async fn reset(ctx: &Ctx, stock_id: i64, count: i64) -> Result<(), Error> {
     conn.done();
 
     // The pieces come before the locks: who gets one of these must not read what was there before.
-    let cleared = in_time(Server::Redis, clear::redis(ctx, nodes, stock_id, count)).await;
+    let cleared = in_time(Server::Redis, clear::redis(ctx, stock_id, count)).await;
     cleared.and_then(|done| done).map_err(unknown)?;
     let cleared = in_time(Server::ZooKeeper, clear::zookeeper(&zk, stock_id)).await;
     cleared.and_then(|done| done).map_err(unknown)
