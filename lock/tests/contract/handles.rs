@@ -1,5 +1,5 @@
-//! The other handles on the same lock in Redis under the contract: one that spins, one with tokens, one that is given
-//! its owner.
+//! The other handles in Redis under the contract: one that spins, one with tokens, one that is given its owner, one that
+//! writes.
 
 use super::{
     family::{Family, Process},
@@ -7,7 +7,7 @@ use super::{
 };
 use oversell_lock::{
     Guard, Lock, LockError,
-    redis::{RedisClient, RedisFencedLock, RedisLock, RedisSpinLock},
+    redis::{RedisClient, RedisFencedLock, RedisLock, RedisSpinLock, RedisWriteLock},
 };
 use std::{marker::PhantomData, time::Duration};
 
@@ -22,6 +22,7 @@ pub(crate) trait Kind: Send + Sync + 'static {
 pub(crate) struct Spin;
 pub(crate) struct Fenced;
 pub(crate) struct Owned;
+pub(crate) struct Write;
 
 /// A re-entrant handle that takes its lock twice and gives it back as often.
 pub(crate) struct Twice(RedisLock);
@@ -50,6 +51,15 @@ impl Kind for Owned {
 
     fn of(client: &RedisClient, name: &str) -> Twice {
         Twice(client.lock(name).owner(client.owner()))
+    }
+}
+
+impl Kind for Write {
+    const NAME: &'static str = "redis_write";
+    type Lock = RedisWriteLock;
+
+    fn of(client: &RedisClient, name: &str) -> RedisWriteLock {
+        client.rw_lock(name).write()
     }
 }
 

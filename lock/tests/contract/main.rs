@@ -15,6 +15,7 @@ mod mute;
 mod permits;
 mod proxy;
 mod rate;
+mod read_write;
 mod redis;
 mod reentry;
 mod servers;
@@ -137,7 +138,28 @@ fn main() -> ExitCode {
     all.extend(contract(handle, &fenced));
     all.extend(contract(handle, &owned));
     all.extend(leased(handle, &spin));
-    all.extend(trials![handle, &fenced, clauses::a_holder_is_told_that_its_lock_is_lost, clauses::fencing_tokens_grow]);
+    all.extend(leased(handle, &fenced));
+    all.extend(trials![handle, &fenced, clauses::fencing_tokens_grow]);
+    let write = Arc::new(handles::Handles::<handles::Write>::at(at(Servers::redis)));
+    all.extend(contract(handle, &write));
+    all.extend(leased(handle, &write));
+    all.extend(trials![
+        handle,
+        &redis,
+        read_write::readers_go_together_and_writers_alone,
+        read_write::readers_that_ignore_a_writer_are_caught,
+        read_write::the_four_orders,
+        read_write::a_writer_may_read_and_a_reader_may_not_write,
+        read_write::a_writer_that_stops_writing_lets_other_readers_in,
+        read_write::each_read_hold_ends_by_itself,
+        read_write::a_release_that_frees_beside_other_readers_is_caught,
+        read_write::a_writer_of_this_process_does_not_starve,
+        read_write::owners_go_past_who_waits,
+        read_write::a_java_process_finds_what_it_expects,
+        read_write::what_a_java_process_wrote_is_obeyed,
+        read_write::an_unanswered_read_leaves_no_hold,
+        read_write::a_late_release_of_a_write_hold_frees_nothing,
+    ]);
     all.extend(leased(handle, &owned));
     all.extend(trials![
         handle,
