@@ -44,6 +44,7 @@ pub(crate) async fn the_lessons_for_several_windows_go_as_the_course_says() -> O
         latch(&lab).await?;
         reentrant(&lab).await?;
         multi(&lab).await?;
+        read_write(&lab).await?;
         red(&lab).await
     };
     let outcome = outcome.await;
@@ -185,4 +186,22 @@ async fn red(lab: &Lab) -> Outcome {
     lab.kill("redis-3").await.map_err(|e| e.to_string())?;
     let (status, text) = ask(&client, format!("{base}?wait_ms=2000")).await?;
     ensure(status == StatusCode::SERVICE_UNAVAILABLE, || format!("with two nodes: {status} {text}"))
+}
+
+async fn read_write(lab: &Lab) -> Outcome {
+    const LEASE: u64 = 1500;
+    let (client, base) = (Client::new(), &lab.addresses().http);
+    let url = |half: &str, wait: u64| format!("{base}/test/{half}?hold_ms={LEASE}&wait_ms={wait}");
+    let (status, text) = ask(&client, url("read", 0)).await?;
+    ensure(status == StatusCode::OK && text == "测试读", || format!("{status} {text}"))?;
+    let (status, text) = ask(&client, url("read", 0)).await?;
+    ensure(status == StatusCode::OK, || format!("read beside read: {status} {text}"))?;
+    // Answered long ago, and nobody releases it: its lease is what ends it.
+    for (after, half) in [("read", "write"), ("write", "write"), ("write", "read")] {
+        let (status, text) = ask(&client, url(half, 0)).await?;
+        ensure(status == StatusCode::SERVICE_UNAVAILABLE, || format!("{half} after {after}: {status} {text}"))?;
+        let answer = ask_json(&client, url(half, 20_000)).await?;
+        ensure(answer["outcome"] == "done" && answer["waited_ms"] != 0, || format!("{half} after {after}: {answer}"))?;
+    }
+    until("the last lease has ended", || async { Ok(redis(lab, "KEYS", "*rwLock*").await? == json!([])) }).await
 }

@@ -5,6 +5,7 @@
 
 pub mod latch;
 pub mod multi;
+pub mod read_write;
 pub mod reentrant;
 pub mod semaphore;
 pub mod visit;

@@ -94,7 +94,7 @@ pub(super) fn job(app: &App, terms: &Terms, stay: Duration) -> Job {
     Job::new(terms.stock_id, terms.hold_ms.unwrap_or(stay), wait)
 }
 
-fn answer(
+pub(super) fn answer(
     app: &App,
     job: &Job,
     format: Format,

@@ -5,12 +5,12 @@ use super::{
     answer::{Outcome, Problem},
     app::App,
     check::Terms,
-    classroom::job,
+    classroom::{Lesson, answer, job},
     format::Format,
 };
 use crate::{
     classroom::{
-        multi, reentrant,
+        multi, read_write, reentrant,
         visit::{Step, Visit},
     },
     error::Error,
@@ -47,6 +47,36 @@ pub(super) struct Visited {
     /// How long it was inside.
     #[schema(example = 1)]
     held_ms: u128,
+}
+
+/// Takes the read half of the read-write lock and leaves it to its lease of ten seconds.
+#[utoipa::path(get, path = "/test/read", tag = "course", params(Terms), operation_id = "test_read",
+    responses(
+        (status = 200, description = "It has the read half, together with other readers",
+            content((String = "text/plain", example = "测试读"), (Lesson = "application/json"))),
+        (status = 400, description = "The query is not as it should be", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "A writer has it for all of the wait, or Redis is down", body = Problem,
+            content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
+    ))]
+pub(super) async fn read(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
+    let job = job(&app, &terms, read_write::LEASE);
+    read_write::read(&app.ctx, &job).await?;
+    Ok(answer(&app, &job, format, "rwLock", "测试读", None))
+}
+
+/// Takes the write half of the read-write lock and leaves it to its lease of ten seconds.
+#[utoipa::path(get, path = "/test/write", tag = "course", params(Terms), operation_id = "test_write",
+    responses(
+        (status = 200, description = "It has the write half, alone",
+            content((String = "text/plain", example = "测试写"), (Lesson = "application/json"))),
+        (status = 400, description = "The query is not as it should be", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Others have it for all of the wait, or Redis is down", body = Problem,
+            content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
+    ))]
+pub(super) async fn write(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
+    let job = job(&app, &terms, read_write::LEASE);
+    read_write::write(&app.ctx, &job).await?;
+    Ok(answer(&app, &job, format, "rwLock", "测试写", None))
 }
 
 macro_rules! lesson {

@@ -19,6 +19,8 @@ pub(super) fn router(app: App) -> Router {
         .route("/test/semaphore", get(classroom::semaphore))
         .route("/test/latch", get(classroom::latch))
         .route("/test/countdown", get(classroom::countdown))
+        .route("/test/read", get(locks::read))
+        .route("/test/write", get(locks::write))
         .route("/test/multi", get(locks::multi))
         .route("/test/red", get(locks::red))
         .route("/test/reentrant", get(locks::reentrant))

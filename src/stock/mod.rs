@@ -31,6 +31,7 @@ mod redis_setnx_owner;
 mod redis_setnx_ttl;
 mod redis_watch;
 mod redis_watchdog;
+mod redis_write;
 mod select_for_update;
 mod select_share;
 mod single_update;
@@ -70,6 +71,7 @@ pub const ALL: &[Strategy] = &[
     redis_lock::STRATEGY,
     redis_multi::STRATEGY,
     redis_redlock::STRATEGY,
+    redis_write::STRATEGY,
     redis_fenced::STRATEGY,
     zk_ephemeral::STRATEGY,
     zk_sequential::STRATEGY,

@@ -1,0 +1,64 @@
+//! §2.10.5 Readers together, writers alone: four orders to try in two browser windows.
+//!
+//! 1. Take the read or the write half of `rwLock`, waiting for it, with a lease of ten seconds that nobody renews.
+//! 2. Answer at once, and do **not** release: the lock stays taken until its lease ends, so that the second window finds
+//!    it so. Read and read go together; read and write, write and read, write and write wait for the lease.
+//!
+//! What it survives: an instance that dies (the lease ends all the same); one that is told to end gives the lock back.
+//! **What breaks it**: nothing here: who holds it has answered already and does nothing more.
+//!
+//! Next: `oversell_lock::redis::RedisRwLock`, then `fair.rs`.
+
+use crate::{ctx::Ctx, error::Error, stock::Job};
+use oversell_lock::{
+    Guard, Lock,
+    redis::{Lease, RedisRwLock},
+};
+use std::time::Duration;
+
+/// The lease, where the request does not say.
+pub const LEASE: Duration = Duration::from_secs(10);
+
+/// Takes the read half and leaves it to its lease, the job's stay.
+///
+/// # Errors
+///
+/// [`Error::NotHad`] where a writer has it for all of the job's wait, [`Error::Unavailable`] where Redis is down.
+///
+/// # Cancel safety
+///
+/// Dropping it while it waits leaves nothing behind.
+pub async fn read(ctx: &Ctx, job: &Job) -> Result<(), Error> {
+    let guard = lock(ctx, job).read().lease(Lease::Fixed(job.hold)).acquire(job.wait_left()).await?;
+    leave(ctx, job, guard);
+    Ok(())
+}
+
+/// Takes the write half and leaves it to its lease, the job's stay.
+///
+/// # Errors
+///
+/// [`Error::NotHad`] where others have it for all of the job's wait, [`Error::Unavailable`] where Redis is down.
+///
+/// # Cancel safety
+///
+/// Dropping it while it waits leaves nothing behind.
+pub async fn write(ctx: &Ctx, job: &Job) -> Result<(), Error> {
+    let guard = lock(ctx, job).write().lease(Lease::Fixed(job.hold)).acquire(job.wait_left()).await?;
+    leave(ctx, job, guard);
+    Ok(())
+}
+
+fn lock(ctx: &Ctx, job: &Job) -> RedisRwLock {
+    ctx.redis.rw_lock(&job.redis_name("rwLock"))
+}
+
+/// Keeps the guard, which would release when dropped, for as long as the lease.
+fn leave(ctx: &Ctx, job: &Job, guard: Guard) {
+    job.enter();
+    let (closing, lease) = (ctx.closing.clone(), job.hold);
+    tokio::spawn(async move {
+        closing.run_until_cancelled(tokio::time::sleep(lease)).await;
+        drop(guard);
+    });
+}
