@@ -34,9 +34,9 @@ impl Lease {
         }
     }
 
-    /// The same in milliseconds, as the scripts want it.
+    /// The same in milliseconds, as the scripts want it; Redis knows none of less than one.
     pub(super) fn millis(self) -> u64 {
-        u64::try_from(self.duration().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.duration().as_millis()).unwrap_or(u64::MAX).max(1)
     }
 
     /// Until when nobody else can have it: the lease less a twentieth, for clocks that run at different speeds.
