@@ -45,9 +45,12 @@ pub(super) struct Holds {
     pub(super) shared: Weak<Hold>,
 }
 
-/// The seats of a process, by kind of lock, path and owner. One that nobody uses takes no memory for long.
+/// The seats of a process. One that nobody uses takes no memory for long.
 #[derive(Debug, Default)]
-pub(super) struct Seats(Mutex<HashMap<(&'static str, String, Owner), Weak<Seat>>>);
+pub(super) struct Seats(Mutex<HashMap<Key, Weak<Seat>>>);
+
+/// The kind of lock, its path, and who takes it.
+type Key = (&'static str, String, Owner);
 
 impl Seats {
     pub(super) fn of(&self, kind: &'static str, path: &str, owner: Owner) -> Arc<Seat> {

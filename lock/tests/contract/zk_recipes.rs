@@ -5,29 +5,24 @@ use super::{
     clauses::SOON,
     family::{Family, Process, name, until},
     mute::Mute,
-    permits::{Hall, ensure, says},
-    zk_families::Semaphore,
+    permits::{ensure, says},
     zookeeper::{Member, ZooKeeper},
 };
 use futures::FutureExt;
-use oversell_lock::{
-    Guard, Lock, LockError,
-    zk::{ZkClient, ZkSemaphore},
-};
+use oversell_lock::{Guard, Lock, LockError, zk::ZkClient};
 use std::{sync::Arc, time::Duration};
-use tokio::task::JoinSet;
 use zookeeper_client::{Acls, Client, CreateMode};
 
-const SHORT: Duration = Duration::from_millis(200);
+pub(crate) const SHORT: Duration = Duration::from_millis(200);
 
 /// A uuid, as a Java process would have one.
-const JAVA: &str = "_c_3f0c9a52-6f0e-4d0b-9a43-0d0c8f6a7b11-";
+pub(crate) const JAVA: &str = "_c_3f0c9a52-6f0e-4d0b-9a43-0d0c8f6a7b11-";
 
 async fn take(lock: &impl Lock) -> Result<Guard, String> {
     says("the lock must be had", lock.acquire(SOON).await)
 }
 
-fn refused<T>(what: &str, result: &Result<T, LockError>) -> Verdict {
+pub(crate) fn refused<T>(what: &str, result: &Result<T, LockError>) -> Verdict {
     match result {
         Err(LockError::Taken { .. }) => Ok(()),
         Err(other) => Err(format!("{what}: {other}")),
@@ -40,7 +35,7 @@ async fn gone(zookeeper: &ZooKeeper, name: &str) -> Verdict {
 }
 
 /// A node of another implementation.
-async fn node(outsider: &Client, path: &str) -> Result<String, String> {
+pub(crate) async fn node(outsider: &Client, path: &str) -> Result<String, String> {
     let container = CreateMode::Container.with_acls(Acls::anyone_all());
     let (directory, _) = path.rsplit_once('/').ok_or("no directory")?;
     outsider.mkdir(directory, &container).await.map_err(|e| e.to_string())?;
@@ -50,7 +45,7 @@ async fn node(outsider: &Client, path: &str) -> Result<String, String> {
 }
 
 /// The name without its uuid, which must be one.
-fn shape(node: &str) -> Result<String, String> {
+pub(crate) fn shape(node: &str) -> Result<String, String> {
     let (directory, node) = node.rsplit_once('/').unwrap_or(("", node));
     let rest = node.strip_prefix("_c_").ok_or_else(|| format!("not protected: {node}"))?;
     let (uuid, rest) = rest.split_at_checked(36).ok_or_else(|| format!("no uuid: {node}"))?;
@@ -322,46 +317,66 @@ pub(crate) async fn nodes_of_other_implementations_are_respected(zookeeper: Arc<
     outsider.delete(&reader, None).await.map_err(|e| e.to_string())?;
     says("release", guard.release().await)?;
     says("release", take(&lock.write()).await?.release().await)?;
-
-    let lease = node(&outsider, &format!("{name}/leases/{JAVA}lease-")).await?;
-    let locks = node(&outsider, &format!("{name}/locks/{JAVA}lock-")).await?;
-    let semaphore = process.client.semaphore(&name, 2);
-    refused("behind the holder of the mutex", &semaphore.acquire(1, SHORT).await)?;
-    outsider.delete(&locks, None).await.map_err(|e| e.to_string())?;
-    refused("two of the one that is left", &semaphore.acquire(2, SHORT).await)?;
-    let one = says("the one that is left", semaphore.acquire(1, SOON).await)?;
-    outsider.delete(&lease, None).await.map_err(|e| e.to_string())?;
-    drop(one);
-    drop(says("both", semaphore.acquire(2, SOON).await)?);
-    until("no lease is left", || async { Semaphore::nodes(&zookeeper, &name).await.is_empty() }).await
+    gone(&zookeeper, &name).await
 }
 
-// --- leases -------------------------------------------------------------------------------------------------------
+// --- an answer that is lost -----------------------------------------------------------------------------------------
 
-/// Three processes of six, four times each, that take what `semaphore` gives: never more than three inside.
-async fn crowd(zookeeper: &ZooKeeper, name: &str, semaphore: fn(&ZkClient, &str) -> ZkSemaphore) -> Verdict {
-    let hall = Arc::new(Hall::default());
-    let mut tasks = JoinSet::new();
-    for _ in 0..3 {
-        let process = Arc::new(zookeeper.process().await);
-        for _ in 0..6 {
-            let (process, semaphore, hall) = (process.clone(), semaphore(&process.client, name), hall.clone());
-            tasks.spawn(async move {
-                for _ in 0..4 {
-                    let leases = says("a turn", semaphore.acquire(1, SOON * 3).await)?;
-                    hall.visit().await;
-                    // So long that all leases are out at once.
-                    until("a round trip", || async { process.client.session().is_ok() }).await?;
-                    for lease in leases {
-                        says("release", lease.release().await)?;
-                    }
-                }
-                Ok::<_, String>(())
-            });
-        }
-    }
-    for result in tasks.join_all().await {
-        result?;
-    }
-    ensure(hall.most() <= 3, || format!("{} were inside with 3 leases", hall.most()))
+/// The node is made, its answer is lost, and the connection with it.
+async fn made_without_an_answer<L: Lock + 'static>(
+    zookeeper: &ZooKeeper,
+    name: &str,
+    nodes: usize,
+    mute: &Mute,
+    lock: L,
+) -> Verdict {
+    mute.mute();
+    let taking = tokio::spawn(async move { lock.acquire(SOON).await });
+    until("the node is made", || async { zookeeper.left(name).await.len() == nodes }).await?;
+    mute.heal().await;
+    let guard = says("the lock", taking.await.map_err(|e| e.to_string())?)?;
+    let left = zookeeper.left(name).await;
+    ensure(left.len() == nodes, || format!("an orphan is left: {left:?}"))?;
+    says("release", guard.release().await)
+}
+
+pub(crate) async fn a_creation_that_is_not_answered_leaves_no_orphan(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    let mute = Mute::to(zookeeper.server()).await;
+    let process = zookeeper.process_at(&mute.address()).await;
+    let client = &process.client;
+    let name = name();
+    says("warm", take(&process.lock(&name)).await?.release().await)?;
+    made_without_an_answer(&zookeeper, &name, 1, &mute, process.lock(&name)).await?;
+    gone(&zookeeper, &name).await?;
+    let (lock, owner) = (client.rw_lock(&name), client.owner());
+    made_without_an_answer(&zookeeper, &name, 1, &mute, lock.write()).await?;
+    made_without_an_answer(&zookeeper, &name, 1, &mute, lock.read()).await?;
+    gone(&zookeeper, &name).await?;
+    let writing = take(&lock.write().owner(owner)).await?;
+    made_without_an_answer(&zookeeper, &name, 2, &mute, lock.read().owner(owner)).await?;
+    says("release", writing.release().await)?;
+    gone(&zookeeper, &name).await
+}
+
+/// The holder of a read lock is told before the server lets a writer in.
+pub(crate) async fn a_reader_learns_of_a_long_cut_before_its_node_goes(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    let name = name();
+    let process = zookeeper.process().await;
+    let guard = take(&process.client.rw_lock(&name).read()).await?;
+    process.cut().await;
+    guard.lost().await;
+    ensure(!zookeeper.left(&name).await.is_empty(), || "the node had gone before the holder was told".into())?;
+    gone(&zookeeper, &name).await
+}
+
+pub(crate) async fn a_reader_that_goes_away_leaves_no_node(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    let (name, process) = (name(), zookeeper.process().await);
+    let lock = process.client.rw_lock(&name);
+    let writing = take(&lock.write()).await?;
+    let reader = lock.read();
+    let waiting = tokio::spawn(async move { reader.acquire(SOON).await });
+    until("the reader is queued", || async { zookeeper.left(&name).await.len() == 2 }).await?;
+    waiting.abort();
+    until("the reader has gone", || async { zookeeper.left(&name).await.len() == 1 }).await?;
+    says("release", writing.release().await)
 }
