@@ -15,7 +15,7 @@
 use super::{
     Revocation, ZkClient,
     engine::{self, Recipe, deadline, in_order},
-    hold::{Hold, Seat},
+    hold::{Hold, Holds, Seat},
     insist,
     revocation::ask,
     unavailable,
@@ -126,7 +126,7 @@ pub(super) async fn sit<'a>(
     name: &str,
     wait: Duration,
     end: Instant,
-) -> Result<MutexGuard<'a, super::hold::Holds>, LockError> {
+) -> Result<MutexGuard<'a, Holds>, LockError> {
     timeout_at(end, seat.lock()).await.map_err(|_| LockError::Taken { name: name.to_owned(), waited: wait })
 }
 

@@ -19,7 +19,7 @@
 use super::{
     ZkClient,
     engine::{self, Recipe, deadline},
-    hold::Hold,
+    hold::{Hold, Seat},
     lock::{predecessor, sit},
     over, unavailable,
 };
@@ -79,7 +79,7 @@ impl ZkRwLock {
     }
 
     /// A reading node at the place of the owner's writing one: nobody is before it.
-    async fn read_under(&self, writer: &Hold, seat: Arc<super::hold::Seat>) -> Result<Arc<Hold>, LockError> {
+    async fn read_under(&self, writer: &Hold, seat: Arc<Seat>) -> Result<Arc<Hold>, LockError> {
         let mut node = writer.node.beside(READ.marker);
         let fence = tokio::select! {
             biased;

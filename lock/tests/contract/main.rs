@@ -118,6 +118,7 @@ fn main() -> ExitCode {
         zk_recipes::a_writer_may_read_and_a_reader_may_not_write,
         zk_recipes::nodes_of_other_implementations_are_respected,
         zk_recipes::a_creation_that_is_not_answered_leaves_no_orphan,
+        zk_recipes::a_creation_that_is_blindly_repeated_is_caught,
         zk_recipes::a_reader_learns_of_a_long_cut_before_its_node_goes,
         zk_recipes::a_reader_that_goes_away_leaves_no_node,
         zk_leases::there_are_no_more_leases_than_the_semaphore_has,

@@ -1,7 +1,7 @@
 //! The other locks in ZooKeeper under the contract: one that writes, a semaphore with one lease.
 
 use super::{
-    family::{Family, Process, until},
+    family::{Family, Process},
     zookeeper::{Member, ZooKeeper},
 };
 use oversell_lock::zk::{ZkSemaphoreMutex, ZkWriteLock};
@@ -83,8 +83,7 @@ impl Family for Semaphore {
     }
 
     async fn take_away(&self, holder: &SemaphoreMember, name: &str) {
-        self.0.take_away(&holder.0, name).await;
-        until("the lease is gone", || async { self.left(name).await.is_empty() }).await.expect("the session is closed");
+        self.0.take_away(&holder.0, &format!("{name}/leases")).await;
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
 use futures::FutureExt;
 use oversell_lock::{Guard, Lock, LockError, zk::ZkClient};
 use std::{sync::Arc, time::Duration};
-use zookeeper_client::{Acls, Client, CreateMode};
+use zookeeper_client::{Acls, Client, CreateMode, Error};
 
 pub(crate) const SHORT: Duration = Duration::from_millis(200);
 
@@ -37,10 +37,14 @@ async fn gone(zookeeper: &ZooKeeper, name: &str) -> Verdict {
 /// A node of another implementation.
 pub(crate) async fn node(outsider: &Client, path: &str) -> Result<String, String> {
     let container = CreateMode::Container.with_acls(Acls::anyone_all());
-    let (directory, _) = path.rsplit_once('/').ok_or("no directory")?;
-    outsider.mkdir(directory, &container).await.map_err(|e| e.to_string())?;
     let ephemeral = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
-    let (_, sequence) = outsider.create(path, &[], &ephemeral).await.map_err(|e| e.to_string())?;
+    let mut made = outsider.create(path, &[], &ephemeral).await;
+    if let Err(Error::NoNode) = made {
+        let (directory, _) = path.rsplit_once('/').ok_or("no directory")?;
+        outsider.mkdir(directory, &container).await.map_err(|e| e.to_string())?;
+        made = outsider.create(path, &[], &ephemeral).await;
+    }
+    let (_, sequence) = made.map_err(|e| e.to_string())?;
     Ok(format!("{path}{sequence}"))
 }
 
@@ -356,6 +360,35 @@ pub(crate) async fn a_creation_that_is_not_answered_leaves_no_orphan(zookeeper: 
     made_without_an_answer(&zookeeper, &name, 2, &mute, lock.read().owner(owner)).await?;
     says("release", writing.release().await)?;
     gone(&zookeeper, &name).await
+}
+
+/// A lock that asks for its node anew, without looking whether it has one.
+struct Forgetful(ZkClient, String);
+
+impl Lock for Forgetful {
+    fn name(&self) -> &str {
+        &self.1
+    }
+
+    async fn acquire(&self, _: Duration) -> Result<Guard, LockError> {
+        let client = self.0.session()?;
+        // Here the honest lock looks for its uuid.
+        while node(&client, &format!("{}/{JAVA}lock-", self.1)).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+        Ok(Guard::new(self.name(), None).0)
+    }
+}
+
+pub(crate) async fn a_creation_that_is_blindly_repeated_is_caught(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    let (name, mute) = (name(), Mute::to(zookeeper.server()).await);
+    let process = zookeeper.process_at(&mute.address()).await;
+    says("warm", take(&process.lock(&name)).await?.release().await)?;
+    let twin = Forgetful(process.client.clone(), name.clone());
+    match made_without_an_answer(&zookeeper, &name, 1, &mute, twin).await {
+        Err(broken) if broken.contains("an orphan is left") => Ok(()),
+        other => Err(format!("the twin came to {other:?}")),
+    }
 }
 
 /// The holder of a read lock is told before the server lets a writer in.
