@@ -19,6 +19,7 @@ mod table;
 mod twins;
 mod zk_families;
 mod zk_leases;
+mod zk_lost;
 mod zk_recipes;
 mod zookeeper;
 
@@ -114,13 +115,14 @@ fn main() -> ExitCode {
         zk_recipes::revocation_is_written_as_curator_does,
         zk_recipes::readers_are_together_and_a_writer_is_alone,
         zk_recipes::a_reader_stands_behind_a_writer_that_waits,
+        zk_recipes::a_crowd_of_readers_and_writers_keeps_apart,
         zk_recipes::a_reader_that_ignores_writers_is_caught,
         zk_recipes::a_writer_may_read_and_a_reader_may_not_write,
         zk_recipes::nodes_of_other_implementations_are_respected,
-        zk_recipes::a_creation_that_is_not_answered_leaves_no_orphan,
-        zk_recipes::a_creation_that_is_blindly_repeated_is_caught,
-        zk_recipes::a_reader_learns_of_a_long_cut_before_its_node_goes,
-        zk_recipes::a_reader_that_goes_away_leaves_no_node,
+        zk_lost::a_creation_that_is_not_answered_leaves_no_orphan,
+        zk_lost::a_creation_that_is_blindly_repeated_is_caught,
+        zk_lost::a_reader_learns_of_a_long_cut_before_its_node_goes,
+        zk_lost::a_reader_that_goes_away_leaves_no_node,
         zk_leases::there_are_no_more_leases_than_the_semaphore_has,
         zk_leases::a_semaphore_that_gives_one_too_many_is_caught,
         zk_leases::a_crowd_is_let_in_by_threes,

@@ -38,7 +38,8 @@ impl Process for Writer {
     type Lock = ZkWriteLock;
 
     fn lock(&self, name: &str) -> ZkWriteLock {
-        self.0.client.rw_lock(name).write()
+        // With an owner of its own, so that the suite also runs what re-entry needs.
+        self.0.client.rw_lock(name).write().owner(self.0.client.owner())
     }
 
     async fn close(&self) {

@@ -4,13 +4,19 @@ use super::{
     Verdict,
     clauses::SOON,
     family::{Family, Process, name, until},
-    mute::Mute,
     permits::{ensure, says},
     zookeeper::{Member, ZooKeeper},
 };
 use futures::FutureExt;
 use oversell_lock::{Guard, Lock, LockError, zk::ZkClient};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+use tokio::task::JoinSet;
 use zookeeper_client::{Acls, Client, CreateMode, Error};
 
 pub(crate) const SHORT: Duration = Duration::from_millis(200);
@@ -18,7 +24,7 @@ pub(crate) const SHORT: Duration = Duration::from_millis(200);
 /// A uuid, as a Java process would have one.
 pub(crate) const JAVA: &str = "_c_3f0c9a52-6f0e-4d0b-9a43-0d0c8f6a7b11-";
 
-async fn take(lock: &impl Lock) -> Result<Guard, String> {
+pub(crate) async fn take(lock: &impl Lock) -> Result<Guard, String> {
     says("the lock must be had", lock.acquire(SOON).await)
 }
 
@@ -30,7 +36,7 @@ pub(crate) fn refused<T>(what: &str, result: &Result<T, LockError>) -> Verdict {
     }
 }
 
-async fn gone(zookeeper: &ZooKeeper, name: &str) -> Verdict {
+pub(crate) async fn gone(zookeeper: &ZooKeeper, name: &str) -> Verdict {
     until("nothing is left", || async { zookeeper.left(name).await.is_empty() }).await
 }
 
@@ -324,92 +330,39 @@ pub(crate) async fn nodes_of_other_implementations_are_respected(zookeeper: Arc<
     gone(&zookeeper, &name).await
 }
 
-// --- an answer that is lost -----------------------------------------------------------------------------------------
-
-/// The node is made, its answer is lost, and the connection with it.
-async fn made_without_an_answer<L: Lock + 'static>(
-    zookeeper: &ZooKeeper,
-    name: &str,
-    nodes: usize,
-    mute: &Mute,
-    lock: L,
-) -> Verdict {
-    mute.mute();
-    let taking = tokio::spawn(async move { lock.acquire(SOON).await });
-    until("the node is made", || async { zookeeper.left(name).await.len() == nodes }).await?;
-    mute.heal().await;
-    let guard = says("the lock", taking.await.map_err(|e| e.to_string())?)?;
-    let left = zookeeper.left(name).await;
-    ensure(left.len() == nodes, || format!("an orphan is left: {left:?}"))?;
-    says("release", guard.release().await)
-}
-
-pub(crate) async fn a_creation_that_is_not_answered_leaves_no_orphan(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let mute = Mute::to(zookeeper.server()).await;
-    let process = zookeeper.process_at(&mute.address()).await;
-    let client = &process.client;
-    let name = name();
-    says("warm", take(&process.lock(&name)).await?.release().await)?;
-    made_without_an_answer(&zookeeper, &name, 1, &mute, process.lock(&name)).await?;
-    gone(&zookeeper, &name).await?;
-    let (lock, owner) = (client.rw_lock(&name), client.owner());
-    made_without_an_answer(&zookeeper, &name, 1, &mute, lock.write()).await?;
-    made_without_an_answer(&zookeeper, &name, 1, &mute, lock.read()).await?;
-    gone(&zookeeper, &name).await?;
-    let writing = take(&lock.write().owner(owner)).await?;
-    made_without_an_answer(&zookeeper, &name, 2, &mute, lock.read().owner(owner)).await?;
-    says("release", writing.release().await)?;
-    gone(&zookeeper, &name).await
-}
-
-/// A lock that asks for its node anew, without looking whether it has one.
-struct Forgetful(ZkClient, String);
-
-impl Lock for Forgetful {
-    fn name(&self) -> &str {
-        &self.1
-    }
-
-    async fn acquire(&self, _: Duration) -> Result<Guard, LockError> {
-        let client = self.0.session()?;
-        // Here the honest lock looks for its uuid.
-        while node(&client, &format!("{}/{JAVA}lock-", self.1)).await.is_err() {
-            tokio::task::yield_now().await;
+/// Three processes, each with readers and writers: who writes is alone, also against those who read.
+pub(crate) async fn a_crowd_of_readers_and_writers_keeps_apart(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    const WRITER: i64 = 1000;
+    let (name, inside, wrong) = (name(), Arc::new(AtomicI64::new(0)), Arc::new(AtomicI64::new(0)));
+    let mut tasks = JoinSet::new();
+    for _ in 0..3 {
+        let process = Arc::new(zookeeper.process().await);
+        for n in 0..6 {
+            let (process, name, inside, wrong) = (process.clone(), name.clone(), inside.clone(), wrong.clone());
+            tasks.spawn(async move {
+                let lock = process.client.rw_lock(&name);
+                for _ in 0..5 {
+                    let writes = n % 3 == 0;
+                    let guard = if writes { take(&lock.write()).await? } else { take(&lock.read()).await? };
+                    let mine = if writes { WRITER } else { 1 };
+                    let before = inside.fetch_add(mine, SeqCst);
+                    if before >= WRITER || (writes && before > 0) {
+                        wrong.fetch_add(1, SeqCst);
+                    }
+                    for _ in 0..5 {
+                        tokio::task::yield_now().await;
+                    }
+                    inside.fetch_sub(mine, SeqCst);
+                    says("release", guard.release().await)?;
+                }
+                Ok::<_, String>(())
+            });
         }
-        Ok(Guard::new(self.name(), None).0)
     }
-}
-
-pub(crate) async fn a_creation_that_is_blindly_repeated_is_caught(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let (name, mute) = (name(), Mute::to(zookeeper.server()).await);
-    let process = zookeeper.process_at(&mute.address()).await;
-    says("warm", take(&process.lock(&name)).await?.release().await)?;
-    let twin = Forgetful(process.client.clone(), name.clone());
-    match made_without_an_answer(&zookeeper, &name, 1, &mute, twin).await {
-        Err(broken) if broken.contains("an orphan is left") => Ok(()),
-        other => Err(format!("the twin came to {other:?}")),
+    for result in tasks.join_all().await {
+        result?;
     }
-}
-
-/// The holder of a read lock is told before the server lets a writer in.
-pub(crate) async fn a_reader_learns_of_a_long_cut_before_its_node_goes(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let name = name();
-    let process = zookeeper.process().await;
-    let guard = take(&process.client.rw_lock(&name).read()).await?;
-    process.cut().await;
-    guard.lost().await;
-    ensure(!zookeeper.left(&name).await.is_empty(), || "the node had gone before the holder was told".into())?;
+    let wrong = wrong.load(SeqCst);
+    ensure(wrong == 0, || format!("{wrong} were inside with a writer"))?;
     gone(&zookeeper, &name).await
-}
-
-pub(crate) async fn a_reader_that_goes_away_leaves_no_node(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let (name, process) = (name(), zookeeper.process().await);
-    let lock = process.client.rw_lock(&name);
-    let writing = take(&lock.write()).await?;
-    let reader = lock.read();
-    let waiting = tokio::spawn(async move { reader.acquire(SOON).await });
-    until("the reader is queued", || async { zookeeper.left(&name).await.len() == 2 }).await?;
-    waiting.abort();
-    until("the reader has gone", || async { zookeeper.left(&name).await.len() == 1 }).await?;
-    says("release", writing.release().await)
 }
