@@ -1,12 +1,13 @@
 //! This process's handle on its ZooKeeper session.
 
 use super::{
-    ZkLock,
+    ZkLock, ZkRwLock, ZkSemaphore, ZkSemaphoreMutex,
+    hold::{Seat, Seats},
     session::{self, Link, ZkOptions},
     unavailable,
 };
 use crate::{
-    LockError,
+    LockError, Owner, Process,
     places::{Place, Places},
 };
 use std::{fmt, sync::Arc, time::Duration};
@@ -38,7 +39,9 @@ pub struct ZkClient(Arc<Inner>);
 
 struct Inner {
     link: watch::Receiver<Link>,
+    process: Process,
     places: Places,
+    seats: Seats,
     tasks: TaskTracker,
     supervisor: TaskTracker,
     closing: CancellationToken,
@@ -60,7 +63,9 @@ impl ZkClient {
         supervisor.spawn(session::supervise(options, sender, end.clone()));
         Self(Arc::new(Inner {
             link,
+            process: Process::new(),
             places: Places::new(PLACES),
+            seats: Seats::default(),
             tasks: TaskTracker::new(),
             supervisor,
             closing: CancellationToken::new(),
@@ -85,10 +90,34 @@ impl ZkClient {
         }
     }
 
+    /// An owner that nobody had before, for handles whose holds belong together.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        self.0.process.owner()
+    }
+
     /// A contender for the lock at `path`, as `/curator/lock`. Its parents are made where they are missing.
     #[must_use]
     pub fn lock(&self, path: &str) -> ZkLock {
         ZkLock::new(self.clone(), path)
+    }
+
+    /// The read lock and the write lock at `path`.
+    #[must_use]
+    pub fn rw_lock(&self, path: &str) -> ZkRwLock {
+        ZkRwLock::new(self.clone(), path)
+    }
+
+    /// The semaphore at `path`, with `max` leases. Every process must say the same number: it is nowhere on the server.
+    #[must_use]
+    pub fn semaphore(&self, path: &str, max: u32) -> ZkSemaphore {
+        ZkSemaphore::new(self.clone(), path, max)
+    }
+
+    /// The semaphore at `path` with one lease, as a lock that is not re-entrant.
+    #[must_use]
+    pub fn semaphore_mutex(&self, path: &str) -> ZkSemaphoreMutex {
+        ZkSemaphoreMutex::new(self.clone(), path)
     }
 
     /// Waits for what is held to be released (3 s at most) and ends the session: nothing of it is left on the
@@ -148,6 +177,16 @@ impl ZkClient {
     /// Completes when this session is over or in doubt.
     pub(super) async fn in_doubt(&self, id: SessionId) {
         self.0.link.clone().wait_for(|link| !link.lives(id)).await.ok();
+    }
+
+    /// Whether this session surely lives.
+    pub(super) fn lives(&self, id: SessionId) -> bool {
+        self.0.link.borrow().lives(id)
+    }
+
+    /// Where one owner's holds of the lock at `path` are noted.
+    pub(super) fn seat(&self, kind: &'static str, path: &str, owner: Owner) -> Arc<Seat> {
+        self.0.seats.of(kind, path, owner)
     }
 
     /// Completes when the client has been closed.

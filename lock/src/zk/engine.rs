@@ -10,7 +10,7 @@
 //! What it survives: a contender that dies (its session ends, and its node with it), a lost connection, a server
 //! restart, the directory being deleted. **What breaks it**: a holder that is paused beyond its session.
 //!
-//! Next to read: `node.rs`.
+//! Next to read: `hold.rs`.
 
 use super::{ZkClient, insist, node::Node, over, unavailable};
 use crate::{Fence, LockError, places::Place};
@@ -27,6 +27,8 @@ pub(super) const ANSWER: Duration = Duration::from_secs(2);
 pub(super) struct Recipe {
     /// Ends the fixed part of a node's name, as `lock-`; the sequence follows.
     pub(super) marker: &'static str,
+    /// The markers of all that stand in the same queue.
+    pub(super) markers: &'static [&'static str],
     /// Which of the nodes, in their order, number `own` has to wait for.
     pub(super) waits_for: fn(ordered: &[&str], own: usize) -> Option<usize>,
 }
@@ -60,9 +62,11 @@ enum Attempt {
 pub(super) async fn turn(zk: &ZkClient, recipe: &Recipe, directory: &str, wait: Duration) -> Result<Turn, LockError> {
     let deadline = deadline(wait);
     let taken = || LockError::Taken { name: directory.to_owned(), waited: wait };
+    // Readers and writers of one directory do not take each other's places.
+    let queue = format!("{directory}/{}", recipe.marker);
     let place = tokio::select! {
         biased;
-        place = zk.place(directory) => place,
+        place = zk.place(&queue) => place,
         error = zk.given_up() => return Err(error),
         () = sleep_until(deadline) => return Err(zk.session().err().unwrap_or_else(taken)),
     };
@@ -98,7 +102,7 @@ async fn attempt(
             Err(Error::NoNode) => return Ok(Attempt::Gone),
             children => children?,
         };
-        let ordered = in_order(&children, recipe.marker);
+        let ordered = in_order(&children, recipe.markers);
         let Some(own) = ordered.iter().position(|name| *name == node.name()) else {
             return Ok(Attempt::Gone);
         };
@@ -121,15 +125,16 @@ async fn attempt(
 
 /// A directory's nodes in the order of the queue: by what follows the last marker in the name, as Curator orders
 /// them. One without a marker, which is no contender of ours, sorts by its whole name.
-fn in_order<'a>(children: &'a [String], marker: &str) -> Vec<&'a str> {
-    let key = |name: &'a str| name.rsplit_once(marker).map_or(name, |(_, sequence)| sequence);
+pub(super) fn in_order<'a>(children: &'a [String], markers: &[&str]) -> Vec<&'a str> {
+    let after = |name: &'a str, marker: &str| name.rsplit_once(marker).map_or(name, |(_, sequence)| sequence);
+    let key = |name: &'a str| markers.iter().fold(name, |name, marker| after(name, marker));
     let mut ordered: Vec<_> = children.iter().map(String::as_str).collect();
     ordered.sort_unstable_by_key(|name| (key(name), *name));
     ordered
 }
 
 /// The end of a wait that begins now, also where it is too long for a clock.
-fn deadline(wait: Duration) -> Instant {
+pub(super) fn deadline(wait: Duration) -> Instant {
     const FOR_EVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
     let now = Instant::now();
     now.checked_add(wait.min(FOR_EVER)).unwrap_or(now)
@@ -140,7 +145,7 @@ mod tests {
     use super::*;
 
     fn ordered(children: &[String]) -> Vec<&str> {
-        in_order(children, "lock-")
+        in_order(children, &["lock-"])
     }
 
     #[test]
@@ -159,6 +164,14 @@ mod tests {
     fn a_name_without_a_marker_sorts_by_all_of_it() {
         let children = ["_c_a-lock-0000000005", "0000000004", "stranger"].map(String::from);
         assert_eq!(ordered(&children), ["0000000004", "_c_a-lock-0000000005", "stranger"]);
+    }
+
+    #[test]
+    fn readers_and_writers_stand_in_one_order() {
+        let children =
+            ["_c_a-__WRIT__0000000002", "_c_b-__READ__0000000001", "_c_c-__READ__0000000003"].map(String::from);
+        let ordered = in_order(&children, &["__READ__", "__WRIT__"]);
+        assert_eq!(ordered, ["_c_b-__READ__0000000001", "_c_a-__WRIT__0000000002", "_c_c-__READ__0000000003"]);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Locks in ZooKeeper, with the node names that Curator has made common: a Java process and ours exclude each other.
 //!
 //! In reading order: [`ZkClient`] is one per process and keeps a session; `session.rs` is how; [`ZkLock`] is a
-//! contender's handle; `engine.rs` is the queue that it stands in, `node.rs` its node there.
+//! contender's handle; `engine.rs` is the queue that it stands in, `hold.rs` what it holds when its turn has come,
+//! `node.rs` its node there. [`ZkRwLock`] and [`ZkSemaphore`] are other rules over the same queue.
 //!
 //! # The queue before the queue
 //!
@@ -13,12 +14,19 @@
 
 mod client;
 mod engine;
+mod hold;
 mod lock;
 mod node;
+mod read_write;
+mod revocation;
+mod semaphore;
 mod session;
 
 pub use client::ZkClient;
 pub use lock::ZkLock;
+pub use read_write::{ZkReadLock, ZkRwLock, ZkWriteLock};
+pub use revocation::Revocation;
+pub use semaphore::{ZkSemaphore, ZkSemaphoreMutex};
 pub use session::ZkOptions;
 
 use crate::LockError;

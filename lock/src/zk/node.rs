@@ -12,6 +12,7 @@ use uuid::Uuid;
 use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error, SessionId};
 
 const NODE: CreateOptions<'static> = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
+const BESIDE: CreateOptions<'static> = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
 const PARENT: CreateOptions<'static> = CreateMode::Container.with_acls(Acls::anyone_all());
 
 /// A node that is, or may be, on the server. Dropping it deletes it in the background.
@@ -28,6 +29,8 @@ struct Entry {
     directory: String,
     /// `_c_<uuid>-lock-`: the server appends the sequence.
     prefix: String,
+    /// The prefix is all of the name: the server appends nothing.
+    whole: bool,
     /// Not known before an answer has said it.
     name: Option<String>,
 }
@@ -36,8 +39,17 @@ impl Node {
     /// A node in the session of `client`, not yet made.
     pub(super) fn new(client: Client, directory: &str, marker: &str, tasks: &TaskTracker) -> Self {
         let prefix = format!("_c_{}-{marker}", Uuid::new_v4());
-        let entry = Entry { client, directory: directory.to_owned(), prefix, name: None };
+        let entry = Entry { client, directory: directory.to_owned(), prefix, whole: false, name: None };
         Self { entry, tasks: tasks.clone(), gone: true }
+    }
+
+    /// A node in the session of `self` and at its place in the order: with its sequence, and another marker.
+    pub(super) fn beside(&self, marker: &str) -> Self {
+        let sequence = self.name().strip_prefix(&self.entry.prefix).unwrap_or_default();
+        let marker = format!("{marker}{sequence}");
+        let mut node = Self::new(self.entry.client.clone(), &self.entry.directory, &marker, &self.tasks);
+        node.entry.whole = true;
+        node
     }
 
     /// Makes it, once, whatever becomes of the connection.
@@ -48,10 +60,11 @@ impl Node {
     pub(super) async fn create(&mut self) -> Result<Fence, Error> {
         self.gone = false;
         loop {
-            let Entry { client, directory, prefix, .. } = &self.entry;
-            match client.create(&format!("{directory}/{prefix}"), &[], &NODE).await {
+            let Entry { client, directory, prefix, whole, .. } = &self.entry;
+            let options = if *whole { &BESIDE } else { &NODE };
+            match client.create(&format!("{directory}/{prefix}"), &[], options).await {
                 Ok((stat, sequence)) => {
-                    self.entry.name = Some(format!("{prefix}{sequence}"));
+                    self.entry.name = Some(if *whole { prefix.clone() } else { format!("{prefix}{sequence}") });
                     return Ok(fence(stat.czxid));
                 }
                 Err(Error::NoNode) => insist(|| client.mkdir(directory, &PARENT)).await?,
@@ -87,6 +100,11 @@ impl Node {
 
     pub(super) fn session(&self) -> SessionId {
         self.entry.client.session_id()
+    }
+
+    /// Where it is, once that is known.
+    pub(super) fn path(&self) -> String {
+        self.entry.path(self.name())
     }
 
     /// The name within its directory, once it is known.

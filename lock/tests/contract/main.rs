@@ -21,6 +21,10 @@ mod reentry;
 mod servers;
 mod table;
 mod twins;
+mod zk_families;
+mod zk_leases;
+mod zk_lost;
+mod zk_recipes;
 mod zookeeper;
 
 use family::Family;
@@ -113,6 +117,45 @@ fn main() -> ExitCode {
         zookeeper::close_leaves_no_node_even_under_a_holder,
         zookeeper::waiting_requests_of_one_process_are_not_nodes,
         zookeeper::a_deleted_directory_is_made_again,
+    ]);
+    all.extend(trials![
+        handle,
+        &zookeeper,
+        zk_recipes::the_node_goes_with_the_last_hold_of_its_owner,
+        zk_recipes::a_release_that_frees_with_the_first_hold_is_caught,
+        zk_recipes::tasks_of_one_owner_do_not_queue_behind_each_other,
+        zk_recipes::an_owner_that_lost_the_lock_does_not_come_in_again,
+        zk_recipes::a_holder_hears_that_it_is_asked_to_leave,
+        zk_recipes::revocation_is_written_as_curator_does,
+        zk_recipes::readers_are_together_and_a_writer_is_alone,
+        zk_recipes::a_reader_stands_behind_a_writer_that_waits,
+        zk_recipes::a_crowd_of_readers_and_writers_keeps_apart,
+        zk_recipes::a_reader_that_ignores_writers_is_caught,
+        zk_recipes::a_writer_may_read_and_a_reader_may_not_write,
+        zk_recipes::nodes_of_other_implementations_are_respected,
+        zk_lost::a_creation_that_is_not_answered_leaves_no_orphan,
+        zk_lost::a_creation_that_is_blindly_repeated_is_caught,
+        zk_lost::a_reader_learns_of_a_long_cut_before_its_node_goes,
+        zk_lost::a_reader_that_goes_away_leaves_no_node,
+        zk_leases::there_are_no_more_leases_than_the_semaphore_has,
+        zk_leases::a_semaphore_that_gives_one_too_many_is_caught,
+        zk_leases::a_crowd_is_let_in_by_threes,
+        zk_leases::leases_that_cannot_be_had_are_refused_at_once,
+        zk_leases::the_nodes_of_a_semaphore_are_curators,
+        zk_leases::leases_and_mutex_of_other_implementations_are_respected,
+        zk_leases::the_leases_of_a_dead_holder_come_back,
+        zk_leases::an_acquire_that_is_not_answered_leaves_no_orphan,
+    ]);
+    let write = Arc::new(zk_families::Write(zookeeper::ZooKeeper::at(at(Servers::zookeeper))));
+    let semaphore = Arc::new(zk_families::Semaphore(zookeeper::ZooKeeper::at(at(Servers::zookeeper))));
+    all.extend(contract(handle, &write));
+    all.extend(trials![handle, &write, clauses::a_holder_is_told_that_its_lock_is_lost, clauses::fencing_tokens_grow]);
+    all.extend(contract(handle, &semaphore));
+    all.extend(trials![
+        handle,
+        &semaphore,
+        clauses::a_holder_is_told_that_its_lock_is_lost,
+        clauses::fencing_tokens_grow,
     ]);
     all.extend(contract(handle, &redis));
     all.extend(leased(handle, &redis));

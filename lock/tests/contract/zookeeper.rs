@@ -39,6 +39,13 @@ pub(crate) struct Member {
     way: Proxy,
 }
 
+impl Member {
+    /// Cuts its way to the server, for good.
+    pub(crate) async fn cut(&self) {
+        self.way.cut().await;
+    }
+}
+
 impl Family for ZooKeeper {
     const NAME: &'static str = "zookeeper";
     const QUEUES: bool = true;

@@ -1,0 +1,59 @@
+//! Asking a holder to leave: Curator's revocation. The holder may, and need not, do as it is asked.
+//!
+//! 1. Who wants the lock writes `__REVOKE__` into the holder's node.
+//! 2. The holder watches the data of its own node, where it has said that it wants to know.
+//!
+//! What it survives: a lost connection, a holder that goes away meanwhile. **What breaks it**: a holder that does not
+//! listen; nothing forces it.
+//!
+//! Next to read: `read_write.rs`.
+
+use super::{insist, unavailable};
+use crate::LockError;
+use std::{fmt, future::pending};
+use zookeeper_client::{Client, Error};
+
+const REVOKE: &[u8] = b"__REVOKE__";
+
+/// A holder's ear for those who ask it to give the lock back.
+pub struct Revocation {
+    client: Client,
+    path: String,
+}
+
+impl Revocation {
+    pub(super) fn of(client: Client, path: String) -> Self {
+        Self { client, path }
+    }
+
+    /// Completes once somebody has asked the holder to give the lock back, also where that was before the call. It
+    /// never completes once the lock is given back or lost: [`Guard::lost`](crate::Guard::lost) tells that.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may be dropped and called again at any time.
+    pub async fn asked(&self) {
+        while let Ok((data, _, watch)) = insist(|| self.client.get_and_watch_data(&self.path)).await {
+            if data == REVOKE {
+                return;
+            }
+            watch.changed().await;
+        }
+        pending().await
+    }
+}
+
+impl fmt::Debug for Revocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Revocation").field(&self.path).finish()
+    }
+}
+
+/// Asks the holder whose node this is; `false` where the node has gone.
+pub(super) async fn ask(client: &Client, path: &str) -> Result<bool, LockError> {
+    match insist(|| client.set_data(path, REVOKE, None)).await {
+        Ok(_) => Ok(true),
+        Err(Error::NoNode) => Ok(false),
+        Err(error) => Err(unavailable(error)),
+    }
+}

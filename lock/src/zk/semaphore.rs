@@ -1,0 +1,172 @@
+//! A number of leases: Curator's `InterProcessSemaphoreV2`, and its mutex with one lease.
+//!
+//! 1. Take the mutex `<path>/locks`: its holder alone waits for leases, first come, first served.
+//! 2. Make a node `<path>/leases/_c_<uuid>-lease-NNNNNNNNNN` for each lease that is wanted.
+//! 3. Watch the directory. Where it has no more nodes than there are leases, ours are held; give the mutex back.
+//! 4. Release: delete the node of the lease.
+//!
+//! What it survives: a holder that dies (its leases go with its session), a lost connection, a server restart, a caller
+//! that goes away at any point. **What breaks it**: processes that do not agree on the number; a holder that is paused
+//! beyond its session. Who waits for several leases holds up those who want one, as they stand behind it.
+//!
+//! Only one watches the directory at a time, so there is no herd. A node there is not yet a held lease.
+//!
+//! Next to read: `session.rs`.
+
+use super::{
+    ZkClient,
+    engine::{self, ANSWER, deadline},
+    hold::Hold,
+    insist,
+    lock::MUTEX,
+    node::Node,
+    over, unavailable,
+};
+use crate::{Fence, Guard, Lock, LockError};
+use futures::future::join_all;
+use std::time::Duration;
+use tokio::time::{Instant, timeout, timeout_at};
+use zookeeper_client::{Client, Error};
+
+const LEASE: &str = "lease-";
+const LEASES: &str = "at least 1 lease, and no more than the semaphore has";
+
+/// A contender for the leases of a semaphore in ZooKeeper; see [`ZkClient::semaphore`].
+#[derive(Debug, Clone)]
+pub struct ZkSemaphore {
+    client: ZkClient,
+    path: String,
+    locks: String,
+    leases: String,
+    max: u32,
+}
+
+/// A contender for a semaphore with one lease, and so a lock, for which nobody is re-entrant; see
+/// [`ZkClient::semaphore_mutex`]. It does not exclude a [`ZkLock`](super::ZkLock) at the same path.
+///
+/// Its fencing token is the zxid of the lease's creation.
+#[derive(Debug, Clone)]
+pub struct ZkSemaphoreMutex(ZkSemaphore);
+
+/// What one try came to.
+enum Attempt {
+    Had(Vec<(Node, Fence)>),
+    /// The wait was over first; the nodes are deleted.
+    Late,
+}
+
+impl ZkSemaphore {
+    pub(super) fn new(client: ZkClient, path: &str, max: u32) -> Self {
+        let (locks, leases) = (format!("{path}/locks"), format!("{path}/leases"));
+        Self { client, path: path.to_owned(), locks, leases, max }
+    }
+
+    /// The path.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.path
+    }
+
+    /// Takes `leases` at once, all or none, waiting for them at most `wait`. Each is a guard of its own; its fencing
+    /// token is the zxid of its node's creation.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Taken`] where they were not free for all of `wait`, [`LockError::Unavailable`] where ZooKeeper is
+    /// down or did not answer, [`LockError::Invalid`] for none, and for more than there are.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves nothing behind: its nodes are deleted in the background.
+    pub async fn acquire(&self, leases: u32, wait: Duration) -> Result<Vec<Guard>, LockError> {
+        if leases == 0 || leases > self.max {
+            return Err(LockError::Invalid { name: self.path.clone(), rule: LEASES });
+        }
+        let end = deadline(wait);
+        let taken = || LockError::Taken { name: self.path.clone(), waited: wait };
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let mut turn = match engine::turn(&self.client, &MUTEX, &self.locks, left).await {
+                Err(LockError::Taken { .. }) => return Err(taken()),
+                turn => turn?,
+            };
+            let attempt = tokio::select! {
+                biased;
+                attempt = self.attempt(turn.node.client(), leases, end) => attempt,
+                error = self.client.given_up() => return Err(error),
+            };
+            timeout(ANSWER, turn.node.delete()).await.ok();
+            match attempt {
+                Ok(Attempt::Had(nodes)) => return Ok(nodes.into_iter().map(|lease| self.guard(lease)).collect()),
+                Ok(Attempt::Late) => return Err(self.client.session().err().unwrap_or_else(taken)),
+                Err(error) if over(&error) => tracing::debug!(%error, self.path, "queueing anew"),
+                Err(error) => return Err(unavailable(error)),
+            }
+        }
+    }
+
+    /// Takes `leases` if they are free now and nobody is before us.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub async fn try_acquire(&self, leases: u32) -> Result<Vec<Guard>, LockError> {
+        self.acquire(leases, Duration::ZERO).await
+    }
+
+    /// One try, in the session that holds the mutex.
+    async fn attempt(&self, client: &Client, leases: u32, end: Instant) -> Result<Attempt, Error> {
+        let mut nodes = Vec::new();
+        loop {
+            while nodes.len() < leases as usize {
+                let mut node = Node::new(client.clone(), &self.leases, LEASE, self.client.tasks());
+                let fence = node.create().await?;
+                nodes.push((node, fence));
+            }
+            let (children, watch) = match insist(|| client.list_and_watch_children(&self.leases)).await {
+                Err(Error::NoNode) => {
+                    nodes.clear();
+                    continue;
+                }
+                listed => listed?,
+            };
+            // Somebody may have deleted a node of ours: it is made anew.
+            nodes.retain(|(node, _)| children.iter().any(|child| child == node.name()));
+            if nodes.len() < leases as usize {
+                continue;
+            }
+            if children.len() <= self.max as usize {
+                return Ok(Attempt::Had(nodes));
+            }
+            if timeout_at(end, watch.changed()).await.is_err() {
+                timeout(ANSWER, join_all(nodes.iter_mut().map(|(node, _)| node.delete()))).await.ok();
+                return Ok(Attempt::Late);
+            }
+        }
+    }
+
+    fn guard(&self, (node, fence): (Node, Fence)) -> Guard {
+        Hold::new(node, fence, None, None).guard(&self.client, &self.path)
+    }
+}
+
+impl ZkSemaphoreMutex {
+    pub(super) fn new(client: ZkClient, path: &str) -> Self {
+        Self(ZkSemaphore::new(client, path, 1))
+    }
+}
+
+impl Lock for ZkSemaphoreMutex {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
+        let lease = self.0.acquire(1, wait).await?.pop();
+        lease.ok_or_else(|| LockError::Lost { name: self.0.path.clone() })
+    }
+}
