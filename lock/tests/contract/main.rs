@@ -189,6 +189,8 @@ fn main() -> ExitCode {
         redlock_faults::a_node_that_comes_back_after_the_longest_lease_does_not,
         redlock_faults::a_clock_that_jumps_lets_a_second_owner_in,
         redlock_faults::without_an_event_there_is_one_owner,
+        redlock_faults::a_crowd_of_one_process_asks_no_more_than_one,
+        redlock_faults::a_crowd_without_a_line_is_caught,
     ]);
     let one_too_few = Arc::new(redlock::OneTooFew::on(nodes.clone()));
     all.extend(trials![handle, &one_too_few, redlock::one_too_few_is_caught]);

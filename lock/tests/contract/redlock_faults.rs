@@ -13,8 +13,11 @@ use ::redis::Script;
 use oversell::lab::{Lab, Options, Part};
 use oversell_lock::{Lock, LockError, redis::Lease};
 use std::{sync::Arc, time::Duration};
+use tokio::task::JoinSet;
 
 const LEASE: Duration = Duration::from_secs(2);
+/// Nothing under this lease ends by itself while a test looks.
+const LONG: Lease = Lease::Fixed(Duration::from_secs(600));
 const NAMES: [&str; 5] = ["redis", "redis-2", "redis-3", "redis-4", "redis-5"];
 
 /// A lab of five nodes, and the locks on them.
@@ -55,7 +58,7 @@ pub(crate) async fn three_of_five_dead_and_it_refuses_and_says_so(_: Arc<Five>) 
     let (name, process) = (name(), family.process().await);
     let held = says("with all nodes", process.lock(&name).acquire(SOON).await)?;
     kill(&lab, &NAMES[..3]).await?;
-    match process.lock("another").acquire(SOON).await {
+    match process.lock("another").lease(LONG).acquire(SOON).await {
         Err(LockError::Unavailable { server: "redis", reason }) if reason == "2 of 5 nodes answered, 3 needed" => {}
         other => return Err(format!("with two nodes: {other:?}")),
     }
@@ -101,12 +104,11 @@ pub(crate) async fn a_node_that_hangs_holds_up_nobody_and_its_late_answer_is_und
     let (name, process) = (name(), family.process().await);
     says("release", says("all nodes", process.lock(&name).acquire(SOON).await)?.release().await)?;
     lab.pause(NAMES[0]).map_err(|error| error.to_string())?;
-    let lease = Lease::Fixed(LEASE);
-    let guard = says("with four nodes", process.lock(&name).lease(lease).acquire(SOON).await)?;
+    let guard = says("with four nodes", process.lock(&name).lease(Lease::Fixed(LEASE)).acquire(SOON).await)?;
     ensure(!guard.is_lost(), || "had so late that it was lost".into())?;
     says("release", guard.release().await)?;
     occupy(&family.nodes()[1..4], &name).await;
-    let missed = process.lock(&name).lease(lease).try_acquire().await;
+    let missed = process.lock(&name).lease(LONG).try_acquire().await;
     ensure(matches!(missed, Err(LockError::Taken { .. })), || format!("with one node and silence: {missed:?}"))?;
     lab.resume(NAMES[0]).map_err(|error| error.to_string())?;
     until("late answers are undone", || async { family.left(&name).await.len() == 3 }).await?;
@@ -184,4 +186,59 @@ pub(crate) async fn a_clock_that_jumps_lets_a_second_owner_in(_: Arc<Five>) -> V
 
 pub(crate) async fn without_an_event_there_is_one_owner(_: Arc<Five>) -> Verdict {
     ensure(!two_owners(Event::Nothing).await?, || "two owners, and nothing had happened".into())
+}
+
+/// A crowd of one process waits; another has the lock. `in_line`: as it is meant to be used. Says how often the nodes
+/// were asked by the crowd, and how often by one alone, in the same time.
+async fn asked(in_line: bool) -> Result<(u64, u64), String> {
+    const CROWD: usize = 300;
+    let (lab, family) = five::<Five>().await?;
+    let (name, holder, process) = (name(), family.process().await, Arc::new(family.process().await));
+    let held = says("the lock", holder.lock(&name).lease(LONG).acquire(SOON).await)?;
+    let node = &family.nodes()[4];
+    let wait = async || -> Result<u64, String> {
+        let before = scripts(node).await?;
+        tokio::time::sleep(LEASE / 4).await;
+        Ok(scripts(node).await? - before)
+    };
+    let mut waiters = JoinSet::new();
+    let join = |process: Arc<Voters>, name: String| async move {
+        let lock = process.lock(&name);
+        let lock = if in_line { lock } else { lock.owner(oversell_lock::Process::new().owner()) };
+        lock.acquire(SOON * 3).await?.release().await
+    };
+    waiters.spawn(join(process.clone(), name.clone()));
+    let alone = wait().await?;
+    for _ in 1..CROWD {
+        waiters.spawn(join(process.clone(), name.clone()));
+    }
+    let crowd = wait().await?;
+    if in_line {
+        says("release", held.release().await)?;
+        for had in waiters.join_all().await {
+            says("a turn", had)?;
+        }
+    }
+    lab.stop().await;
+    Ok((crowd, alone))
+}
+
+/// How many scripts the node has run.
+async fn scripts(node: &Redis) -> Result<u64, String> {
+    let info = ::redis::cmd("INFO").arg("commandstats").query_async(&mut node.outsider().await).await;
+    let info: String = info.map_err(|error| error.to_string())?;
+    let calls = info.split_once("cmdstat_evalsha:calls=").and_then(|(_, rest)| rest.split(',').next());
+    calls.and_then(|calls| calls.parse().ok()).ok_or_else(|| "no figure".to_owned())
+}
+
+fn no_storm((crowd, alone): (u64, u64)) -> Verdict {
+    ensure(alone > 0 && crowd < alone * 4, || format!("the crowd storms: {crowd} scripts, one alone {alone}"))
+}
+
+pub(crate) async fn a_crowd_of_one_process_asks_no_more_than_one(_: Arc<Five>) -> Verdict {
+    no_storm(asked(true).await?)
+}
+
+pub(crate) async fn a_crowd_without_a_line_is_caught(_: Arc<Five>) -> Verdict {
+    super::twins::caught(no_storm(asked(false).await?), "the crowd storms")
 }
