@@ -44,8 +44,11 @@ impl Family for Multi {
         MultiProcess(self.0.process_at(address).await)
     }
 
+    /// In one order, however Redis lists them.
     async fn left(&self, name: &str) -> Vec<String> {
-        self.0.left(name).await
+        let mut left = self.0.left(name).await;
+        left.sort_unstable();
+        left
     }
 
     async fn take_away(&self, holder: &MultiProcess, name: &str) {

@@ -161,7 +161,8 @@ async fn two_owners(event: Event) -> Result<bool, String> {
     Ok(both)
 }
 
-/// What a clock that jumps forward does to keys: each ends so much earlier.
+/// What a clock that jumps forward does to keys: each ends so much earlier. (Debian's Redis, on jemalloc, does not start
+/// under libfaketime, so the clock itself stays as it is.)
 async fn jump(node: &Redis, by: Duration) {
     let script = Script::new(
         "for _, key in ipairs(redis.call('keys', '*')) do
