@@ -36,7 +36,8 @@ const LONGEST_PATIENCE: Duration = Duration::from_millis(500);
 const DRIFT: u32 = 100;
 /// and a key ends on a millisecond; so much more for that.
 const EXPIRY: Duration = Duration::from_millis(2);
-/// A node that did not answer when it was given back is told again after this.
+/// A node that did not answer when it was given back is told again after this, then after twice as long, and so on: a
+/// dead node costs each hold a handful of tries.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// One of the independent servers, and the lock's key there.
@@ -255,15 +256,15 @@ fn too_few(answered: usize, nodes: usize) -> LockError {
     LockError::Unavailable { server: "redis", reason }
 }
 
-/// Tells a silent node until it answers. Its late answer to the question begins no lease that outlasts this by more
-/// than the lease.
+/// Tells a silent node until it answers, or until the lease has ended there too.
 async fn insist(node: Node, owner: Owner, lease: Lease) {
-    let ends = Instant::now() + lease.duration();
+    let (ends, mut pause) = (Instant::now() + lease.duration(), RETRY);
     while Instant::now() < ends {
-        sleep(RETRY).await;
+        sleep(pause).await;
         if node.release(owner).await.is_ok() {
             return;
         }
+        pause *= 2;
     }
 }
 

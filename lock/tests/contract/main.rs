@@ -11,12 +11,15 @@ mod fences;
 mod handles;
 mod latch;
 mod leases;
+mod multi;
 mod mute;
 mod permits;
 mod proxy;
 mod rate;
 mod read_write;
 mod redis;
+mod redlock;
+mod redlock_faults;
 mod reentry;
 mod servers;
 mod table;
@@ -29,6 +32,7 @@ mod zookeeper;
 
 use family::Family;
 use libtest_mimic::{Arguments, Trial};
+use redlock::OnNodes;
 use servers::Servers;
 use std::{process::ExitCode, sync::Arc, time::Duration};
 use tokio::runtime::{Handle, Runtime};
@@ -245,6 +249,55 @@ fn main() -> ExitCode {
     all.extend(trials![handle, &jumper, twins::is_caught_when_somebody_gives_up]);
     let careless = Arc::new(twins::Careless::at(at(Servers::redis)));
     all.extend(trials![handle, &careless, twins::is_caught_at_a_foreign_release]);
+
+    let multi = Arc::new(multi::Multi::at(at(Servers::redis)));
+    all.extend(contract(handle, &multi));
+    all.extend(trials![
+        handle,
+        &multi,
+        clauses::a_holder_is_told_that_its_lock_is_lost,
+        multi::who_misses_one_part_keeps_none,
+        multi::the_loss_of_one_part_is_told_and_named,
+    ]);
+    all.extend(trials![handle, &redis, multi::two_of_opposite_orders_both_go_on]);
+    all.extend(trials![handle, &zookeeper, multi::two_of_opposite_orders_both_go_on]);
+    let greedy = Arc::new(multi::Greedy::at(at(Servers::redis)));
+    all.extend(trials![handle, &greedy, multi::is_caught]);
+    let nodes = servers.as_ref().map(Servers::redis_nodes).unwrap_or_default();
+    let redlock = Arc::new(redlock::Five::on(nodes.clone()));
+    // The clauses of one server that is down have their own form here: three nodes of five.
+    all.extend(trials![
+        handle,
+        &redlock,
+        clauses::two_processes_exclude_each_other,
+        clauses::a_wait_ends_in_taken_and_leaves_nothing,
+        clauses::a_foreign_release_is_refused,
+        clauses::a_dropped_acquire_leaves_nothing,
+        clauses::a_dropped_guard_releases,
+        clauses::a_panicking_holder_releases,
+        clauses::who_gives_up_does_not_let_the_next_one_in,
+        clauses::a_holder_is_told_that_its_lock_is_lost,
+        redlock::two_of_five_are_not_enough,
+        redlock::three_of_five_are_enough,
+        redlock::a_watchdog_keeps_it_on_three_nodes,
+        redlock::a_fixed_lease_ends_and_its_holder_hears_of_it_first,
+        redlock::one_owner_may_hold_it_twice,
+        redlock::no_nodes_are_refused,
+        redlock_faults::two_of_five_dead_and_it_goes_on,
+        redlock_faults::three_of_five_dead_and_it_refuses_and_says_so,
+        redlock_faults::three_nodes_that_hang_are_no_quorum,
+        redlock_faults::a_node_that_hangs_holds_up_nobody_and_its_late_answer_is_undone,
+        redlock_faults::a_node_that_forgets_lets_a_second_owner_in,
+        redlock_faults::a_node_that_comes_back_after_the_longest_lease_does_not,
+        redlock_faults::a_clock_that_jumps_lets_a_second_owner_in,
+        redlock_faults::without_an_event_there_is_one_owner,
+        redlock_faults::a_crowd_of_one_process_asks_no_more_than_one,
+        redlock_faults::a_crowd_without_a_line_is_caught,
+    ]);
+    let one_too_few = Arc::new(redlock::OneTooFew::on(nodes.clone()));
+    all.extend(trials![handle, &one_too_few, redlock::one_too_few_is_caught]);
+    let silence = Arc::new(redlock::SilenceIsYes::on(nodes));
+    all.extend(trials![handle, &silence, redlock_faults::silence_that_counts_as_yes_is_caught]);
 
     let conclusion = libtest_mimic::run(&arguments, all);
     if let Some(servers) = servers {

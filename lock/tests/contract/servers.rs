@@ -12,7 +12,7 @@ impl Servers {
     /// Starts them.
     pub(crate) async fn start() -> Result<Self, Failure> {
         let without = vec![Part::Instances, Part::Nginx];
-        Lab::start(Options { without, redis_ports: vec![0], ..Options::default() }).await.map(Self)
+        Lab::start(Options { without, redis_ports: vec![0; 5], ..Options::default() }).await.map(Self)
     }
 
     /// Stops them.
@@ -28,6 +28,11 @@ impl Servers {
     /// `redis://host:port`.
     pub(crate) fn redis(&self) -> String {
         self.0.addresses().redis[0].url.clone()
+    }
+
+    /// `redis://host:port` of five independent nodes; the first is [`redis`](Self::redis)'s.
+    pub(crate) fn redis_nodes(&self) -> Vec<String> {
+        self.0.addresses().redis.iter().map(|node| node.url.clone()).collect()
     }
 
     /// `mysql://user@host:port/database`.
