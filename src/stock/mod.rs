@@ -39,8 +39,13 @@ mod table_lock;
 mod version_cas;
 mod zk_ephemeral;
 mod zk_lock;
+mod zk_multi;
+mod zk_mutex;
+mod zk_reentrant;
+mod zk_semaphore_mutex;
 mod zk_sequential;
 mod zk_stage;
+mod zk_write;
 
 use crate::error::Error;
 use oversell_lock::{Fence, Guard};
@@ -76,6 +81,11 @@ pub const ALL: &[Strategy] = &[
     zk_ephemeral::STRATEGY,
     zk_sequential::STRATEGY,
     zk_lock::STRATEGY,
+    zk_reentrant::STRATEGY,
+    zk_mutex::STRATEGY,
+    zk_semaphore_mutex::STRATEGY,
+    zk_write::STRATEGY,
+    zk_multi::STRATEGY,
     table_lock::STRATEGY,
 ];
 

@@ -7,7 +7,7 @@
 //! What it survives: a holder that dies (its session ends, its node goes), a herd (one release wakes one waiter).
 //! **What breaks it**: a holder that is paused beyond its session and then writes.
 //!
-//! Next: `oversell_lock::zk`, the lock itself; then `table_lock.rs`.
+//! Next: `oversell_lock::zk`, the lock itself; then `zk_reentrant.rs`.
 
 use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, row, under};
 use crate::{ctx::Ctx, error::Error};
