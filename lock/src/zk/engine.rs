@@ -129,7 +129,7 @@ fn in_order<'a>(children: &'a [String], marker: &str) -> Vec<&'a str> {
 }
 
 /// The end of a wait that begins now, also where it is too long for a clock.
-fn deadline(wait: Duration) -> Instant {
+pub(super) fn deadline(wait: Duration) -> Instant {
     const FOR_EVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
     let now = Instant::now();
     now.checked_add(wait.min(FOR_EVER)).unwrap_or(now)

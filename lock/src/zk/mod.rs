@@ -11,15 +11,24 @@
 //! it is made while the first is inside. Places are given in order of arrival, so a process's own contenders stay
 //! first come, first served.
 
+mod atomic_long;
+mod barrier;
 mod client;
+mod double_barrier;
 mod engine;
 mod lock;
 mod node;
+mod request;
 mod session;
+mod shared_count;
 
+pub use atomic_long::{Outcome, ZkAtomicLong};
+pub use barrier::ZkBarrier;
 pub use client::ZkClient;
+pub use double_barrier::ZkDoubleBarrier;
 pub use lock::ZkLock;
 pub use session::ZkOptions;
+pub use shared_count::{Versioned, ZkSharedCount};
 
 use crate::LockError;
 use zookeeper_client::Error;
