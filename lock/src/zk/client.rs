@@ -147,6 +147,20 @@ impl ZkClient {
         }
     }
 
+    /// The live session's client, however long it takes; none once the client has been closed.
+    pub(super) async fn up(&self) -> Option<Client> {
+        let mut link = self.0.link.clone();
+        let usable = |link: &Link| match link {
+            Link::Up(client) => !client.state().is_terminated(),
+            Link::Cut { .. } => false,
+            Link::Ended => true,
+        };
+        match &*link.wait_for(usable).await.ok()? {
+            Link::Up(client) => Some(client.clone()),
+            _ => None,
+        }
+    }
+
     /// Completes once there has been no connection for [`GRACE`], or the client is closed: waiting is then in vain.
     pub(super) async fn given_up(&self) -> LockError {
         let mut link = self.0.link.clone();

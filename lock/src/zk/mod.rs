@@ -12,22 +12,31 @@
 //! it is made while the first is inside. Places are given in order of arrival, so a process's own contenders stay
 //! first come, first served.
 
+mod atomic_long;
+mod barrier;
 mod client;
+mod double_barrier;
 mod engine;
 mod hold;
 mod lock;
 mod node;
 mod read_write;
+mod request;
 mod revocation;
 mod semaphore;
 mod session;
+mod shared_count;
 
+pub use atomic_long::{Outcome, ZkAtomicLong};
+pub use barrier::ZkBarrier;
 pub use client::ZkClient;
+pub use double_barrier::ZkDoubleBarrier;
 pub use lock::ZkLock;
 pub use read_write::{ZkReadLock, ZkRwLock, ZkWriteLock};
 pub use revocation::Revocation;
 pub use semaphore::{ZkSemaphore, ZkSemaphoreMutex};
 pub use session::ZkOptions;
+pub use shared_count::{Versioned, ZkSharedCount};
 
 use crate::LockError;
 use zookeeper_client::Error;

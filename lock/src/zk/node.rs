@@ -13,7 +13,7 @@ use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error, SessionId
 
 const NODE: CreateOptions<'static> = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
 const BESIDE: CreateOptions<'static> = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
-const PARENT: CreateOptions<'static> = CreateMode::Container.with_acls(Acls::anyone_all());
+pub(super) const PARENT: CreateOptions<'static> = CreateMode::Container.with_acls(Acls::anyone_all());
 
 /// A node that is, or may be, on the server. Dropping it deletes it in the background.
 #[derive(Debug)]

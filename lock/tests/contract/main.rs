@@ -24,6 +24,7 @@ mod reentry;
 mod servers;
 mod table;
 mod twins;
+mod zk_barrier;
 mod zk_families;
 mod zk_leases;
 mod zk_lost;
@@ -160,6 +161,29 @@ fn main() -> ExitCode {
         &semaphore,
         clauses::a_holder_is_told_that_its_lock_is_lost,
         clauses::fencing_tokens_grow,
+    ]);
+    all.extend(trials![
+        handle,
+        &zookeeper,
+        zk_barrier::a_closed_barrier_is_a_persistent_node,
+        zk_barrier::fifty_wait_and_go_together,
+        zk_barrier::a_wait_at_a_barrier_ends_and_leaves_nothing,
+        zk_barrier::a_barrier_that_is_closed_again_at_once_lets_its_waiters_go,
+        zk_barrier::a_barrier_that_was_opened_during_a_cut_lets_its_waiters_go,
+        zk_barrier::a_waiter_that_only_looks_for_a_node_is_caught,
+        zk_barrier::none_of_five_enters_early_and_none_leaves_early,
+        zk_barrier::a_member_that_does_not_count_again_is_caught,
+        zk_barrier::a_member_that_leaves_at_once_is_caught,
+        zk_barrier::an_enter_that_times_out_leaves_no_member,
+        zk_barrier::a_member_that_stays_after_its_wait_is_caught,
+        zk_barrier::a_dropped_enter_leaves_no_member,
+        zk_barrier::a_dropped_leave_leaves,
+        zk_barrier::a_member_that_dies_inside_does_not_keep_the_others,
+        zk_barrier::more_members_than_were_asked_for_are_let_in,
+        zk_barrier::an_old_ready_lets_nobody_in,
+        zk_barrier::who_gives_up_was_not_counted,
+        zk_barrier::a_member_that_counts_and_then_opens_is_caught,
+        zk_barrier::an_unanswered_enter_leaves_no_member,
     ]);
     all.extend(contract(handle, &redis));
     all.extend(leased(handle, &redis));

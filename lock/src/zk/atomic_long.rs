@@ -1,0 +1,307 @@
+//! A counter in ZooKeeper, as Curator's `DistributedAtomicLong` with a `PromotedToLock`.
+//!
+//! 1. A persistent node holds the number in 8 bytes, big-endian. Where there is no node, or an empty one, it is 0.
+//! 2. Read it, and set it on condition of the version that was read. Where another was faster, try again after a
+//!    random pause that doubles.
+//! 3. After a few tries, go on under a mutex at `<path>-lock` (Curator's user chooses its path: give it this one), so
+//!    that those who lost do not go on disturbing each other. The version is still asked for: others are optimistic.
+//!
+//! What it survives: a process that dies at any point, also under the mutex, a lost connection before or between the
+//! requests, a server restart. A change whose answer is lost is not tried again: the caller hears that it is not known,
+//! and nothing is counted twice. **What breaks it**: a node that is deleted and made again begins at version 0, and so
+//! a change that was read before may fit once more; a caller that repeats what is not known.
+//!
+//! Next to read: `lock.rs`, the mutex.
+
+use super::{
+    ZkClient, ZkLock,
+    request::{ask, create, once},
+    unavailable,
+};
+use crate::{Lock, LockError};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+use zookeeper_client::Error;
+
+/// How often it is tried before the mutex is taken.
+const TRIES: u32 = 3;
+
+/// The pause after the first try that failed; each next one may be twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+
+/// How long the mutex is waited for, and how long it is tried under it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A counter in ZooKeeper; see [`ZkClient::atomic_long`].
+#[derive(Debug, Clone)]
+pub struct ZkAtomicLong {
+    client: ZkClient,
+    path: String,
+    mutex: ZkLock,
+    tries: u32,
+}
+
+/// What came of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome {
+    /// Whether it was made. If not, nothing was changed.
+    pub succeeded: bool,
+    /// The number before it.
+    pub before: i64,
+    /// The number after it: the one before where it was not made.
+    pub after: i64,
+    /// Whether it took the mutex.
+    pub promoted: bool,
+}
+
+/// One version of the node: the number and, where there is a node, its version.
+#[derive(Clone, Copy)]
+struct Seen {
+    value: i64,
+    version: Option<i32>,
+}
+
+impl ZkClient {
+    /// The counter at `path`, as `/curator/atomic`. Its parents are made where they are missing.
+    #[must_use]
+    pub fn atomic_long(&self, path: &str) -> ZkAtomicLong {
+        let mutex = self.lock(&format!("{path}-lock"));
+        ZkAtomicLong { client: self.clone(), path: path.to_owned(), mutex, tries: TRIES }
+    }
+}
+
+impl ZkAtomicLong {
+    /// The path of its node.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.path
+    }
+
+    /// The path of its mutex.
+    #[must_use]
+    pub fn lock_name(&self) -> &str {
+        self.mutex.name()
+    }
+
+    /// Tries so often before it takes the mutex; with 0 it takes it at once.
+    #[must_use]
+    pub fn optimistic_tries(self, tries: u32) -> Self {
+        Self { tries, ..self }
+    }
+
+    /// The number; 0 where nobody has set it.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`]; [`LockError::Invalid`] where the node holds something else.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn get(&self) -> Result<i64, LockError> {
+        Ok(self.look().await?.value)
+    }
+
+    /// Adds 1; as [`add`](Self::add).
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`add`](Self::add).
+    pub async fn increment(&self) -> Result<Outcome, LockError> {
+        self.add(1).await
+    }
+
+    /// Takes 1 away; as [`add`](Self::add).
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`add`](Self::add).
+    pub async fn decrement(&self) -> Result<Outcome, LockError> {
+        self.subtract(1).await
+    }
+
+    /// Adds `operand`, around the end of the range as in Java. It does not succeed where others were faster for 10 s.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`]. Where the answer was lost, whether it was added is not known: it is counted once or
+    /// not at all. [`LockError::Invalid`] where the node holds something else.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves open whether it is added; the mutex is given back in the background.
+    pub async fn add(&self, operand: i64) -> Result<Outcome, LockError> {
+        self.change(move |before| before.wrapping_add(operand)).await
+    }
+
+    /// Takes `operand` away; as [`add`](Self::add).
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`add`](Self::add).
+    pub async fn subtract(&self, operand: i64) -> Result<Outcome, LockError> {
+        self.change(move |before| before.wrapping_sub(operand)).await
+    }
+
+    /// Sets it to `value`, and says what it replaced; as [`add`](Self::add).
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`add`](Self::add).
+    pub async fn try_set(&self, value: i64) -> Result<Outcome, LockError> {
+        self.change(move |_| value).await
+    }
+
+    /// Sets it to `value` without looking; another's change may be lost.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`add`](Self::add), without the mutex.
+    pub async fn force_set(&self, value: i64) -> Result<(), LockError> {
+        let bytes = &value.to_be_bytes();
+        let set = once(&self.client, |client| async move {
+            loop {
+                match client.set_data(&self.path, bytes, None).await {
+                    Err(Error::NoNode) => {}
+                    set => return set,
+                }
+                match create(&client, &self.path, bytes).await {
+                    Err(Error::NodeExists) => {}
+                    made => return made,
+                }
+            }
+        });
+        set.await?.map(|_| ()).map_err(unavailable)
+    }
+
+    /// Sets it to `value` where nobody has set it yet; whether that was done.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`add`](Self::add), without the mutex.
+    pub async fn initialize(&self, value: i64) -> Result<bool, LockError> {
+        self.write(Seen { value: 0, version: None }, value).await
+    }
+
+    /// Sets it to `new` where it is `expected`. As in Curator it does not succeed where nobody has set it yet, and
+    /// is not tried again: with another change at the same moment it may fail though the number is `expected`.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`add`](Self::add), without the mutex.
+    pub async fn compare_and_set(&self, expected: i64, new: i64) -> Result<Outcome, LockError> {
+        let seen = self.look().await?;
+        let succeeded = seen.version.is_some() && seen.value == expected && self.write(seen, new).await?;
+        Ok(Outcome::of(seen.value, new, succeeded))
+    }
+
+    async fn change(&self, change: impl Fn(i64) -> i64 + Send + Sync) -> Result<Outcome, LockError> {
+        let mut pause = FIRST_PAUSE;
+        for _ in 0..self.tries {
+            let outcome = self.attempt(&change).await?;
+            if outcome.succeeded {
+                return Ok(outcome);
+            }
+            sleep(pause.mul_f64(fastrand::f64())).await;
+            pause *= 2;
+        }
+        let guard = match self.mutex.acquire(PATIENCE).await {
+            Err(LockError::Taken { .. }) => {
+                let before = self.get().await?;
+                return Ok(Outcome { promoted: true, ..Outcome::of(before, before, false) });
+            }
+            guard => guard?,
+        };
+        let deadline = Instant::now() + PATIENCE;
+        let outcome = loop {
+            let outcome = self.attempt(&change).await?;
+            if outcome.succeeded || Instant::now() > deadline {
+                break outcome;
+            }
+        };
+        // The change is made or not, whatever becomes of the mutex.
+        if let Err(error) = guard.release().await {
+            tracing::debug!(%error, path = self.path, "the mutex was not released cleanly");
+        }
+        Ok(Outcome { promoted: true, ..outcome })
+    }
+
+    async fn attempt(&self, change: &(impl Fn(i64) -> i64 + Send + Sync)) -> Result<Outcome, LockError> {
+        let seen = self.look().await?;
+        let after = change(seen.value);
+        let succeeded = self.write(seen, after).await?;
+        Ok(Outcome::of(seen.value, after, succeeded))
+    }
+
+    async fn look(&self) -> Result<Seen, LockError> {
+        let found = ask(&self.client, |client| async move {
+            match client.get_data(&self.path).await {
+                Ok((bytes, stat)) => Ok(Some((bytes, stat.version))),
+                Err(Error::NoNode) => Ok(None),
+                Err(error) => Err(error),
+            }
+        });
+        let Some((bytes, version)) = found.await? else { return Ok(Seen { value: 0, version: None }) };
+        let value = match bytes.as_slice() {
+            [] => 0,
+            bytes => match bytes.try_into() {
+                Ok(bytes) => i64::from_be_bytes(bytes),
+                Err(_) => {
+                    let rule = "an atomic long's node holds 8 bytes";
+                    return Err(LockError::Invalid { name: self.path.clone(), rule });
+                }
+            },
+        };
+        Ok(Seen { value, version: Some(version) })
+    }
+
+    /// Whether the number is now `value`; not where another was faster.
+    async fn write(&self, seen: Seen, value: i64) -> Result<bool, LockError> {
+        let bytes = &value.to_be_bytes();
+        let written = once(&self.client, |client| async move {
+            match seen.version {
+                Some(_) => client.set_data(&self.path, bytes, seen.version).await,
+                None => create(&client, &self.path, bytes).await,
+            }
+        });
+        match written.await? {
+            Ok(_) => Ok(true),
+            Err(Error::BadVersion | Error::NodeExists | Error::NoNode) => Ok(false),
+            Err(error) => Err(unavailable(error)),
+        }
+    }
+}
+
+impl Outcome {
+    fn of(before: i64, after: i64, succeeded: bool) -> Self {
+        Self { succeeded, before, after: if succeeded { after } else { before }, promoted: false }
+    }
+}

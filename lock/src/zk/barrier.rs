@@ -1,0 +1,134 @@
+//! A barrier in ZooKeeper, as Curator's `DistributedBarrier`: while a node is there, everybody waits.
+//!
+//! 1. Closed: a persistent node at the barrier's path. What it holds does not matter; ours is empty.
+//! 2. To wait is to read the node with a watch. Where there is none, the barrier is open.
+//! 3. Removing the node lets all go at once.
+//! 4. A waiter whose node was deleted goes, also where another node is there by the time it looks again. It knows
+//!    from the watch, or, where its connection was cut meanwhile, from the other creation zxid. Curator's waiter looks
+//!    only whether there is a node, and sleeps through an opening that is followed by a closing.
+//!
+//! What it survives: waiters that die, who closed it dying (the node is persistent), a lost connection, a server
+//! restart, the end of a waiter's session. **What breaks it**: nothing ties the barrier to who closed it: where that
+//! one never removes it, all wait until somebody else does.
+//!
+//! Next to read: `double_barrier.rs`.
+
+use super::{
+    ZkClient,
+    engine::deadline,
+    request::{ask, create, once},
+    unavailable,
+};
+use crate::LockError;
+use std::time::Duration;
+use tokio::time::sleep_until;
+use zookeeper_client::{Error, EventType, OneshotWatcher};
+
+/// A barrier in ZooKeeper; see [`ZkClient::barrier`].
+#[derive(Debug, Clone)]
+pub struct ZkBarrier {
+    client: ZkClient,
+    path: String,
+}
+
+/// A barrier that is closed: which one, and the watch for its end.
+struct Closed {
+    czxid: i64,
+    watch: OneshotWatcher,
+}
+
+impl ZkClient {
+    /// The barrier at `path`, as `/curator/barrier`. Its parents are made where they are missing.
+    #[must_use]
+    pub fn barrier(&self, path: &str) -> ZkBarrier {
+        ZkBarrier { client: self.clone(), path: path.to_owned() }
+    }
+}
+
+impl ZkBarrier {
+    /// The path of its node.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.path
+    }
+
+    /// Closes it; `false` where it was closed already.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`]. Where the answer was lost it may be closed: it is not closed a second time, because
+    /// somebody may have opened it meanwhile.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves open whether it is closed.
+    pub async fn set(&self) -> Result<bool, LockError> {
+        match once(&self.client, |client| async move { create(&client, &self.path, &[]).await }).await? {
+            Ok(_) => Ok(true),
+            Err(Error::NodeExists) => Ok(false),
+            Err(error) => Err(unavailable(error)),
+        }
+    }
+
+    /// Opens it for all who wait; `false` where it was open already.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`]. Where the answer was lost it may be open: it is not opened a second time, because
+    /// somebody may have closed it meanwhile.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves open whether it is open.
+    pub async fn remove(&self) -> Result<bool, LockError> {
+        match once(&self.client, |client| async move { client.delete(&self.path, None).await }).await? {
+            Ok(()) => Ok(true),
+            Err(Error::NoNode) => Ok(false),
+            Err(error) => Err(unavailable(error)),
+        }
+    }
+
+    /// Waits until it is open, or has been since this was called, at most `wait`.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Taken`] where it stayed closed for all of `wait`, [`LockError::Unavailable`] where there was no
+    /// connection for a second.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: a waiter leaves nothing on the server.
+    pub async fn wait(&self, wait: Duration) -> Result<(), LockError> {
+        let deadline = deadline(wait);
+        let mut first = None;
+        while let Some(Closed { czxid, watch }) = self.look().await? {
+            if *first.get_or_insert(czxid) != czxid {
+                return Ok(());
+            }
+            let event = tokio::select! {
+                biased;
+                event = watch.changed() => event,
+                error = self.client.given_up() => return Err(error),
+                () = sleep_until(deadline) => {
+                    return Err(LockError::Taken { name: self.path.clone(), waited: wait });
+                }
+            };
+            if event.event_type == EventType::NodeDeleted {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    async fn look(&self) -> Result<Option<Closed>, LockError> {
+        // Not `exists`: that leaves a watch behind where the barrier is open.
+        ask(&self.client, |client| async move {
+            match client.get_and_watch_data(&self.path).await {
+                Ok((_, stat, watch)) => Ok(Some(Closed { czxid: stat.czxid, watch })),
+                Err(Error::NoNode) => Ok(None),
+                Err(error) => Err(error),
+            }
+        })
+        .await
+    }
+}

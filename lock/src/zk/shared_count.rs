@@ -1,0 +1,199 @@
+//! A number that all processes see, as Curator's `SharedCount`.
+//!
+//! 1. A persistent node holds the number in 4 bytes, big-endian. Where it is missing it is made with the seed.
+//! 2. The server counts a node's changes, and sets it on condition of that version: who read an older one is refused.
+//! 3. A listener reads the node with a watch, and again whenever that fires. It sees the latest number, not each one
+//!    in between.
+//!
+//! What it survives: every process dying, a lost connection, a server restart, the end of a session (a listener goes
+//! on in the next one). **What breaks it**: [`ZkSharedCount::set`] asks for no version, so it overwrites what another
+//! has just written; a node that is deleted and made again begins at version 0, and so an old version may fit once
+//! more; a set whose answer is lost may have been made.
+//!
+//! Next to read: `atomic_long.rs`.
+
+use super::{
+    ZkClient, over,
+    request::{ask, create, once},
+    unanswered, unavailable,
+};
+use crate::LockError;
+use std::time::Duration;
+use tokio::{sync::watch, time::sleep};
+use zookeeper_client::{Client, Error, OneshotWatcher};
+
+/// How long a listener waits after the server has refused to tell it.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A shared number; see [`ZkClient::shared_count`].
+#[derive(Debug, Clone)]
+pub struct ZkSharedCount {
+    client: ZkClient,
+    path: String,
+    seed: i32,
+}
+
+/// A number as it was in one version of its node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Versioned {
+    /// The number.
+    pub value: i32,
+    /// How often it was set since its node was made.
+    pub version: i32,
+}
+
+impl ZkClient {
+    /// The number at `path`, as `/curator/count`, which is `seed` before anybody has set it. Its parents are made
+    /// where they are missing.
+    #[must_use]
+    pub fn shared_count(&self, path: &str, seed: i32) -> ZkSharedCount {
+        ZkSharedCount { client: self.clone(), path: path.to_owned(), seed }
+    }
+}
+
+impl ZkSharedCount {
+    /// The path of its node.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.path
+    }
+
+    /// The number as it is now.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`]; [`LockError::Invalid`] where the node holds something else.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn get(&self) -> Result<Versioned, LockError> {
+        let (bytes, version) = ask(&self.client, |client| async move {
+            loop {
+                match client.get_data(&self.path).await {
+                    Ok((bytes, stat)) => return Ok((bytes, stat.version)),
+                    Err(Error::NoNode) => self.plant(&client).await?,
+                    Err(error) => return Err(error),
+                }
+            }
+        })
+        .await?;
+        self.read(&bytes, version)
+    }
+
+    /// Sets it, whatever it is.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`]. Where the answer was lost, whether it was set is not known; it is not set again,
+    /// because another may have set it since.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves open whether it is set.
+    pub async fn set(&self, value: i32) -> Result<Versioned, LockError> {
+        match self.write(value, None).await? {
+            Ok(set) => Ok(set),
+            Err(error) => Err(unavailable(error)),
+        }
+    }
+
+    /// Sets it where it has not been set since `seen` was read. The inner result is what it is now: `Ok` where that
+    /// was done here, `Err` where `seen` is old, and nothing was changed.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`]. Where the answer was lost, whether it was set is not known.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves open whether it is set.
+    pub async fn try_set(&self, seen: Versioned, value: i32) -> Result<Result<Versioned, Versioned>, LockError> {
+        match self.write(value, Some(seen.version)).await? {
+            Ok(set) => Ok(Ok(set)),
+            Err(Error::BadVersion) => self.get().await.map(Err),
+            Err(error) => Err(unavailable(error)),
+        }
+    }
+
+    /// Follows it: the receiver has the number as it is now, and the latest one whenever it has changed. It goes on
+    /// through lost connections and sessions, and keeps the client's session until it is dropped or the client
+    /// [closed](ZkClient::close).
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe. The receiver ends once the client is closed.
+    pub async fn listen(&self) -> Result<watch::Receiver<Versioned>, LockError> {
+        let (sender, receiver) = watch::channel(self.get().await?);
+        let count = self.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = sender.closed() => {}
+                () = count.client.ended() => {}
+                () = count.follow(&sender) => {}
+            }
+        });
+        Ok(receiver)
+    }
+
+    async fn follow(&self, sender: &watch::Sender<Versioned>) {
+        while let Some(client) = self.client.up().await {
+            match self.look(&client).await {
+                Ok((seen, watch)) => {
+                    if let Some(seen) = seen {
+                        sender.send_if_modified(|last| std::mem::replace(last, seen) != seen);
+                    }
+                    watch.changed().await;
+                }
+                Err(error) if over(&error) || unanswered(&error) => {
+                    tracing::debug!(%error, path = self.path, "listening anew");
+                }
+                Err(error) => {
+                    tracing::warn!(%error, path = self.path, "not heard of for a while");
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn look(&self, client: &Client) -> Result<(Option<Versioned>, OneshotWatcher), Error> {
+        loop {
+            match client.get_and_watch_data(&self.path).await {
+                Ok((bytes, stat, watch)) => return Ok((self.read(&bytes, stat.version).ok(), watch)),
+                Err(Error::NoNode) => self.plant(client).await?,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn write(&self, value: i32, version: Option<i32>) -> Result<Result<Versioned, Error>, LockError> {
+        let set = once(&self.client, |client| async move {
+            loop {
+                match client.set_data(&self.path, &value.to_be_bytes(), version).await {
+                    Err(Error::NoNode) => self.plant(&client).await?,
+                    set => return set,
+                }
+            }
+        });
+        Ok(set.await?.map(|stat| Versioned { value, version: stat.version }))
+    }
+
+    /// Makes the node where it is missing.
+    async fn plant(&self, client: &Client) -> Result<(), Error> {
+        match create(client, &self.path, &self.seed.to_be_bytes()).await {
+            Ok(_) | Err(Error::NodeExists) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read(&self, bytes: &[u8], version: i32) -> Result<Versioned, LockError> {
+        match bytes.try_into() {
+            Ok(bytes) => Ok(Versioned { value: i32::from_be_bytes(bytes), version }),
+            Err(_) => Err(LockError::Invalid { name: self.path.clone(), rule: "a shared count's node holds 4 bytes" }),
+        }
+    }
+}
