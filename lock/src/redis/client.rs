@@ -5,8 +5,8 @@
 //! Next to read: `lock.rs`.
 
 use super::{
-    RedisFencedLock, RedisLock, RedisSpinLock, hold::Hold, lease::Lease, place::Inside, script, station::Stations,
-    terms::Terms, wakeups::Wakeups,
+    RedisFencedLock, RedisLock, RedisSpinLock, fair_seat::Seats, hold::Hold, lease::Lease, place::Inside, script,
+    station::Stations, terms::Terms, wakeups::Wakeups,
 };
 use crate::{Fence, LockError, Owner, Process, local::Queue};
 use parking_lot::Mutex;
@@ -55,6 +55,7 @@ pub(super) struct Inner {
     commands: ConnectionManager,
     wakeups: Arc<Wakeups>,
     stations: Stations,
+    seats: Seats,
     lines: Mutex<HashMap<String, Weak<Line>>>,
     tasks: TaskTracker,
 }
@@ -119,8 +120,8 @@ impl RedisClient {
         let commands = ConnectionManager::new_lazy_with_config(client.clone(), config).map_err(|e| unavailable(&e))?;
         let wakeups = Arc::new(Wakeups::new(client, options.timeout).map_err(|e| unavailable(&e))?);
         let stations = Stations::new(&options, &wakeups);
-        let (lines, tasks) = (Mutex::default(), TaskTracker::new());
-        Ok(Self(Arc::new(Inner { options, commands, wakeups, stations, lines, tasks })))
+        let (lines, seats, tasks) = (Mutex::default(), Seats::default(), TaskTracker::new());
+        Ok(Self(Arc::new(Inner { options, commands, wakeups, stations, seats, lines, tasks })))
     }
 
     /// The connection for plain commands and scripts. Never send it a blocking command or WATCH: all share it.
@@ -188,6 +189,16 @@ impl RedisClient {
     /// Where this process waits for what is no lock.
     pub(super) fn stations(&self) -> &Stations {
         &self.0.stations
+    }
+
+    /// The owners that were named at fair locks.
+    pub(super) fn seats(&self) -> &Seats {
+        &self.0.seats
+    }
+
+    /// Where messages come in.
+    pub(super) fn wakeups(&self) -> &Wakeups {
+        &self.0.wakeups
     }
 
     /// The lease of a lock that is given none.

@@ -6,6 +6,8 @@
 mod client;
 mod contend;
 mod election;
+mod fair;
+mod fair_seat;
 mod fenced;
 mod hold;
 mod latch;
@@ -27,6 +29,7 @@ mod wakeups;
 
 pub use client::{RedisClient, RedisOptions};
 pub use contend::RECHECK;
+pub use fair::RedisFairLock;
 pub use fenced::RedisFencedLock;
 pub use latch::RedisLatch;
 pub use lease::Lease;
