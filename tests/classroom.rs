@@ -45,6 +45,7 @@ pub(crate) async fn the_lessons_for_several_windows_go_as_the_course_says() -> O
         reentrant(&lab).await?;
         multi(&lab).await?;
         read_write(&lab).await?;
+        fair(&lab).await?;
         red(&lab).await
     };
     let outcome = outcome.await;
@@ -204,4 +205,27 @@ async fn read_write(lab: &Lab) -> Outcome {
         ensure(answer["outcome"] == "done" && answer["waited_ms"] != 0, || format!("{half} after {after}: {answer}"))?;
     }
     until("the last lease has ended", || async { Ok(redis(lab, "KEYS", "*rwLock*").await? == json!([])) }).await
+}
+
+async fn fair(lab: &Lab) -> Outcome {
+    const QUEUE: usize = 12;
+    let (client, base) = (Client::new(), &lab.addresses().http);
+    let first = tokio::spawn(ask(&client, format!("{base}/test/fair?hold_ms=1500")));
+    until("the first is inside", || async { Ok(redis(lab, "EXISTS", "fairLock").await? == 1) }).await?;
+    let mut queue = Vec::new();
+    for n in 1..=QUEUE {
+        let (client, url) = (client.clone(), format!("{base}/test/fair"));
+        queue.push(tokio::spawn(async move { ask_json(&client, url).await }));
+        // The next one comes when this one stands in line.
+        until("it queues", || async { Ok(redis(lab, "LLEN", "redisson_lock_queue:{fairLock}").await? == n) }).await?;
+    }
+    let (status, text) = first.await.map_err(|e| e.to_string())??;
+    ensure(status == StatusCode::OK && text.contains("来到 fairLock #1"), || format!("{status} {text}"))?;
+    for (n, visit) in queue.into_iter().enumerate() {
+        let answer = visit.await.map_err(|e| e.to_string())??;
+        let number = n + 2;
+        let wanted = [format!("came {number}"), format!("took {number}"), format!("left {number}")];
+        ensure(steps(&answer) == wanted, || format!("number {number}: {answer}"))?;
+    }
+    Ok(())
 }

@@ -3,6 +3,7 @@
 //!
 //! Each is one function for one request, on the names of CONTRACT section 5.
 
+pub mod fair;
 pub mod latch;
 pub mod multi;
 pub mod read_write;

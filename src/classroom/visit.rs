@@ -33,6 +33,8 @@ pub struct Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Did {
+    /// Entered the queue.
+    Came,
     /// Had the lock.
     Took,
     /// Gave it back.
@@ -52,6 +54,7 @@ impl Visit {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let did = match self.did {
+            Did::Came => "来到",
             Did::Took => "拿到",
             Did::Left => "放掉",
         };
@@ -64,4 +67,10 @@ pub(super) async fn holds(ctx: &Ctx, lock: &str, holder: Owner) -> Result<u64, E
     let key = format!("{}{lock}", ctx.config.redis.prefix);
     let holds: Option<u64> = ctx.redis.connection().hget(key, holder.to_string()).await?;
     Ok(holds.unwrap_or(0))
+}
+
+/// The next number of what is counted beside a lock.
+pub(super) async fn next(ctx: &Ctx, lock: &str, counted: &str) -> Result<u64, Error> {
+    let key = format!("{{{}{lock}}}:{counted}", ctx.config.redis.prefix);
+    Ok(ctx.redis.connection().incr(key, 1).await?)
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     classroom::{
-        multi, read_write, reentrant,
+        fair, multi, read_write, reentrant,
         visit::{Step, Visit},
     },
     error::Error,
@@ -99,6 +99,10 @@ macro_rules! lesson {
     };
 }
 
+lesson!(
+    /// Queues at the fair lock, and says as which number it came and got in.
+    fair, "/test/fair", "test_fair", "fairLock", "来到 fairLock #2\n拿到 fairLock #2\n放掉 fairLock #2\n", fair::visit
+);
 lesson!(
     /// Takes three locks as one.
     multi, "/test/multi", "test_multi", "lock1,lock2,lock3", "拿到 lock1 #1\n拿到 lock2 #2\n拿到 lock3 #3\n放掉 lock3 #3\n…", multi::all

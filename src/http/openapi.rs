@@ -17,7 +17,7 @@ use utoipa_swagger_ui::SwaggerUi;
         Every answer has `x-instance` and `x-request-id`."),
     paths(
         check::by_default, check::by_strategy, strategies::list, strategies::source, stock::read, stock::put,
-        classroom::semaphore, classroom::latch, classroom::countdown, locks::read, locks::write, locks::multi, locks::red, locks::reentrant,
+        classroom::semaphore, classroom::latch, classroom::countdown, locks::read, locks::write, locks::fair, locks::multi, locks::red, locks::reentrant,
         runs::start, runs::current, runs::cancel, runs::events, health::live, health::ready, health::metrics,
     ),
     tags(

@@ -21,6 +21,7 @@ pub(super) fn router(app: App) -> Router {
         .route("/test/countdown", get(classroom::countdown))
         .route("/test/read", get(locks::read))
         .route("/test/write", get(locks::write))
+        .route("/test/fair", get(locks::fair))
         .route("/test/multi", get(locks::multi))
         .route("/test/red", get(locks::red))
         .route("/test/reentrant", get(locks::reentrant))

@@ -87,6 +87,8 @@ async fn unlock(ctx: &Ctx, node: &mut ConnectionManager, stock_id: i64) -> Resul
             format!("{braced}:timeout"),
             format!("{braced}:claims"),
             format!("{braced}:opened"),
+            format!("{braced}:came"),
+            format!("{braced}:entered"),
         ];
         if base == READ_WRITE {
             let holds: Vec<(String, String)> = redis::cmd("HGETALL").arg(&name).query_async(node).await?;

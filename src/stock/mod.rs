@@ -19,6 +19,7 @@ pub mod shelf;
 mod mutex;
 mod mutex_commit_late;
 mod none;
+mod redis_fair;
 mod redis_fenced;
 mod redis_lock;
 mod redis_multi;
@@ -74,6 +75,7 @@ pub const ALL: &[Strategy] = &[
     redis_reentrant::STRATEGY,
     redis_watchdog::STRATEGY,
     redis_lock::STRATEGY,
+    redis_fair::STRATEGY,
     redis_multi::STRATEGY,
     redis_redlock::STRATEGY,
     redis_write::STRATEGY,
