@@ -28,8 +28,9 @@ const REDIS: [&str; 17] = [
     "reentrantLock",
 ];
 
-/// A node that is a lock by itself, and not a directory of contenders.
+/// A node that is a lock by itself, and not a directory of contenders; and one that is a barrier by being there.
 const EPHEMERAL: &str = "/distributed/zk-ephemeral";
+const BARRIER: &str = "/curator/barrier";
 
 const ZOOKEEPER: [&str; 14] = [
     EPHEMERAL,
@@ -43,7 +44,7 @@ const ZOOKEEPER: [&str; 14] = [
     "/curator/multi/2",
     "/curator/multi/3",
     "/curator/reentrant",
-    "/curator/barrier",
+    BARRIER,
     "/curator/double-barrier",
     "/locks/semaphore",
 ];
@@ -118,7 +119,10 @@ fn read_holds(braced: &str, hash: &[(String, String)]) -> Vec<String> {
 pub(super) async fn zookeeper(client: &Client, stock_id: i64) -> Result<(), Error> {
     let path = |base: &str| if stock_id == 1 { base.to_owned() } else { format!("{base}-{stock_id}") };
     try_join_all(ZOOKEEPER.map(|base| delete_below(client, path(base)))).await.map_err(no_zookeeper)?;
-    delete(client, &path(EPHEMERAL)).await.map_err(no_zookeeper)
+    try_join_all([EPHEMERAL, BARRIER].map(async |base| delete(client, &path(base)).await))
+        .await
+        .map_err(no_zookeeper)?;
+    Ok(())
 }
 
 /// What is deleted meanwhile by its owner, or has something in it again, is no error.
