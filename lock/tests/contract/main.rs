@@ -18,6 +18,7 @@ mod servers;
 mod table;
 mod twins;
 mod zk_barrier;
+mod zk_counts;
 mod zookeeper;
 
 use family::Family;
@@ -123,6 +124,19 @@ fn main() -> ExitCode {
         zk_barrier::who_gives_up_was_not_counted,
         zk_barrier::a_member_that_counts_and_then_opens_is_caught,
         zk_barrier::an_unanswered_enter_leaves_no_member,
+        zk_counts::a_shared_count_is_four_bytes,
+        zk_counts::an_old_version_is_refused,
+        zk_counts::a_count_with_versions_is_exact,
+        zk_counts::a_count_without_versions_is_caught,
+        zk_counts::a_listener_hears_of_others_through_cuts_and_sessions,
+        zk_counts::a_set_without_an_answer_is_unknown_and_not_repeated,
+        zk_counts::an_atomic_long_is_eight_bytes,
+        zk_counts::an_atomic_long_is_exact_under_contention,
+        zk_counts::an_atomic_long_without_versions_is_caught,
+        zk_counts::a_mutex_does_not_replace_the_version,
+        zk_counts::who_has_lost_waits_for_the_mutex,
+        zk_counts::an_increment_without_an_answer_is_unknown_and_counted_once,
+        zk_counts::an_increment_that_is_repeated_is_caught,
     ]);
     all.extend(contract(handle, &redis));
     all.extend(trials![handle, &redis, clauses::a_holder_is_told_that_its_lock_is_lost]);
