@@ -1,7 +1,8 @@
 //! Locks in ZooKeeper, with the node names that Curator has made common: a Java process and ours exclude each other.
 //!
 //! In reading order: [`ZkClient`] is one per process and keeps a session; `session.rs` is how; [`ZkLock`] is a
-//! contender's handle; `engine.rs` is the queue that it stands in, `node.rs` its node there.
+//! contender's handle; `engine.rs` is the queue that it stands in, `node.rs` its node there. The recipes that do not
+//! queue follow `request.rs`: [`ZkBarrier`], [`ZkDoubleBarrier`], [`ZkSharedCount`], [`ZkAtomicLong`].
 //!
 //! # The queue before the queue
 //!
@@ -17,6 +18,7 @@ mod client;
 mod double_barrier;
 mod engine;
 mod lock;
+mod member;
 mod node;
 mod request;
 mod session;

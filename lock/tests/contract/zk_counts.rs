@@ -7,7 +7,7 @@ use super::{
     mute::Mute,
     permits::{ensure, says},
     proxy::Proxy,
-    zk_barrier::connected,
+    zk_barrier::{connected, text},
     zookeeper::{Member, ZooKeeper},
 };
 use futures::{FutureExt, future::BoxFuture};
@@ -17,10 +17,6 @@ use oversell_lock::{
 };
 use std::sync::Arc;
 use tokio::{sync::watch, task::JoinSet, time::timeout};
-
-fn text(error: impl ToString) -> String {
-    error.to_string()
-}
 
 /// Each of the two clients counts in four tasks, a hundred times each; how often that was done, as the tasks know it.
 async fn eight_times_a_hundred(
