@@ -28,6 +28,8 @@ mod servers;
 mod table;
 mod twins;
 mod zk_barrier;
+mod zk_counts;
+mod zk_double_barrier;
 mod zk_families;
 mod zk_leases;
 mod zk_lost;
@@ -174,19 +176,32 @@ fn main() -> ExitCode {
         zk_barrier::a_barrier_that_is_closed_again_at_once_lets_its_waiters_go,
         zk_barrier::a_barrier_that_was_opened_during_a_cut_lets_its_waiters_go,
         zk_barrier::a_waiter_that_only_looks_for_a_node_is_caught,
-        zk_barrier::none_of_five_enters_early_and_none_leaves_early,
-        zk_barrier::a_member_that_does_not_count_again_is_caught,
-        zk_barrier::a_member_that_leaves_at_once_is_caught,
-        zk_barrier::an_enter_that_times_out_leaves_no_member,
-        zk_barrier::a_member_that_stays_after_its_wait_is_caught,
-        zk_barrier::a_dropped_enter_leaves_no_member,
-        zk_barrier::a_dropped_leave_leaves,
-        zk_barrier::a_member_that_dies_inside_does_not_keep_the_others,
-        zk_barrier::more_members_than_were_asked_for_are_let_in,
-        zk_barrier::an_old_ready_lets_nobody_in,
-        zk_barrier::who_gives_up_was_not_counted,
-        zk_barrier::a_member_that_counts_and_then_opens_is_caught,
-        zk_barrier::an_unanswered_enter_leaves_no_member,
+        zk_double_barrier::none_of_five_enters_early_and_none_leaves_early,
+        zk_double_barrier::a_member_that_does_not_count_again_is_caught,
+        zk_double_barrier::a_member_that_leaves_at_once_is_caught,
+        zk_double_barrier::an_enter_that_times_out_leaves_no_member,
+        zk_double_barrier::a_member_that_stays_after_its_wait_is_caught,
+        zk_double_barrier::a_dropped_enter_leaves_no_member,
+        zk_double_barrier::a_dropped_leave_leaves,
+        zk_double_barrier::a_member_that_dies_inside_does_not_keep_the_others,
+        zk_double_barrier::more_members_than_were_asked_for_are_let_in,
+        zk_double_barrier::an_old_ready_lets_nobody_in,
+        zk_double_barrier::who_gives_up_was_not_counted,
+        zk_double_barrier::a_member_that_counts_and_then_opens_is_caught,
+        zk_double_barrier::an_unanswered_enter_leaves_no_member,
+        zk_counts::a_shared_count_is_four_bytes,
+        zk_counts::an_old_version_is_refused,
+        zk_counts::a_count_with_versions_is_exact,
+        zk_counts::a_count_without_versions_is_caught,
+        zk_counts::a_listener_hears_of_others_through_cuts_and_sessions,
+        zk_counts::a_set_without_an_answer_is_unknown_and_not_repeated,
+        zk_counts::an_atomic_long_is_eight_bytes,
+        zk_counts::an_atomic_long_is_exact_under_contention,
+        zk_counts::an_atomic_long_without_versions_is_caught,
+        zk_counts::a_mutex_does_not_replace_the_version,
+        zk_counts::who_has_lost_waits_for_the_mutex,
+        zk_counts::an_increment_without_an_answer_is_unknown_and_counted_once,
+        zk_counts::an_increment_that_is_repeated_is_caught,
     ]);
     all.extend(contract(handle, &redis));
     all.extend(leased(handle, &redis));
