@@ -4,7 +4,7 @@
 //!
 //! Next to read: `lock.rs`.
 
-use super::{RedisLock, hold::Hold, lease::Lease, script, station::Stations, wakeups::Wakeups};
+use super::{RedisLock, hold::Hold, lease::Lease, read_write::Crossings, script, station::Stations, wakeups::Wakeups};
 use crate::{LockError, Owner, Process, local::Queue};
 use parking_lot::Mutex;
 use redis::{
@@ -52,6 +52,7 @@ pub(super) struct Inner {
     commands: ConnectionManager,
     wakeups: Arc<Wakeups>,
     stations: Stations,
+    crossings: Crossings,
     lines: Mutex<HashMap<String, Weak<Line>>>,
     tasks: TaskTracker,
 }
@@ -86,8 +87,8 @@ impl RedisClient {
         let commands = ConnectionManager::new_lazy_with_config(client.clone(), config).map_err(|e| unavailable(&e))?;
         let wakeups = Arc::new(Wakeups::new(client, options.timeout).map_err(|e| unavailable(&e))?);
         let stations = Stations::new(&options, &wakeups);
-        let (lines, tasks) = (Mutex::default(), TaskTracker::new());
-        Ok(Self(Arc::new(Inner { options, commands, wakeups, stations, lines, tasks })))
+        let (crossings, lines, tasks) = (Crossings::default(), Mutex::default(), TaskTracker::new());
+        Ok(Self(Arc::new(Inner { options, commands, wakeups, stations, crossings, lines, tasks })))
     }
 
     /// The connection for plain commands and scripts. Never send it a blocking command or WATCH: all share it.
@@ -134,6 +135,11 @@ impl RedisClient {
     /// Where this process waits for what is no lock.
     pub(super) fn stations(&self) -> &Stations {
         &self.0.stations
+    }
+
+    /// Where this process waits for read-write locks.
+    pub(super) fn crossings(&self) -> &Crossings {
+        &self.0.crossings
     }
 
     /// An owner that nobody had before.
