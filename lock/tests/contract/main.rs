@@ -16,6 +16,7 @@ mod rate;
 mod read_write;
 mod redis;
 mod rw_holds;
+mod rw_line;
 mod servers;
 mod table;
 mod twins;
@@ -144,12 +145,12 @@ fn main() -> ExitCode {
         read_write::a_reader_that_frees_the_lock_under_another_is_caught,
         read_write::a_writer_that_ignores_readers_is_caught,
         read_write::under_load_no_writer_meets_anybody,
-        read_write::readers_of_one_process_enter_together,
-        read_write::a_writer_is_not_starved_by_readers_of_its_process,
-        read_write::a_writer_that_does_not_stand_in_line_is_caught,
-        read_write::the_line_is_in_order_of_arrival,
-        read_write::a_thousand_waiting_writers_are_one_contender,
-        read_write::who_is_inside_enters_again_past_the_line,
+        rw_line::readers_of_one_process_enter_together,
+        rw_line::a_writer_is_not_starved_by_readers_of_its_process,
+        rw_line::a_writer_that_does_not_stand_in_line_is_caught,
+        rw_line::the_line_is_in_order_of_arrival,
+        rw_line::a_thousand_waiting_writers_are_one_contender,
+        rw_line::who_is_inside_enters_again_past_the_line,
         rw_holds::holds_are_written_as_a_java_process_expects,
         rw_holds::a_java_reader_lets_readers_in_and_keeps_writers_out,
         rw_holds::a_java_writer_keeps_everybody_out_and_its_message_wakes,

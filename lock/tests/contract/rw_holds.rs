@@ -68,10 +68,19 @@ async fn hear(family: &ReadWrite, name: &str) -> Result<impl futures::Stream<Ite
 
 pub(crate) async fn holds_are_written_as_a_java_process_expects(family: Arc<ReadWrite>) -> Verdict {
     let (name, process, owner, other) = (name(), family.process().await, owner(), owner());
-    let mut heard = hear(&family, &name).await?;
+    let heard = hear(&family, &name).await?;
     let (read, write) = (process.read(&name).owner(owner), process.lock(&name).owner(owner));
     let beside = process.read(&name).owner(other);
     let (o, b, w) = (owner.to_string(), other.to_string(), format!("{owner}:write"));
+
+    let unnamed = had("an unnamed writer", &process.lock(&name)).await?;
+    is("a write hold's only key", &keys(&family, &name).await, &[&name])?;
+    says("release", unnamed.release().await)?;
+    let unnamed = had("an unnamed reader", &process.read(&name)).await?;
+    let string = keys(&family, &name).await.into_iter().find(|key| *key != name).ok_or("no string of its own")?;
+    let value: String = told(family.0.outsider().await.get(string).await)?;
+    ensure(value == "1", || format!("a read hold's string is {value}"))?;
+    says("release", unnamed.release().await)?;
 
     let (first, again, third) = (had("read", &read).await?, had("again", &read).await?, had("", &beside).await?);
     let mut expected = [format!("{o}=2"), format!("{b}=1"), "mode=read".to_owned()];
@@ -92,8 +101,8 @@ pub(crate) async fn holds_are_written_as_a_java_process_expects(family: Arc<Read
         says("release", guard.release().await)?;
     }
     is("after the writer", &keys(&family, &name).await, &[])?;
-    let heard = [heard.next().await, heard.next().await];
-    ensure(heard == [Some("0".into()), Some("1".into())], || format!("the channel said {heard:?}"))
+    let heard: Vec<_> = heard.take(4).collect().await;
+    ensure(heard == ["1", "0", "0", "1"], || format!("the channel said {heard:?}"))
 }
 
 const JAVA: &str = "0b5c3b9e-3b0f-4a35-9c5c-2f7a3f0d1e11:61";
@@ -179,15 +188,15 @@ pub(crate) async fn a_writer_that_steps_down_lets_readers_in(family: Arc<ReadWri
 pub(crate) async fn each_read_hold_expires_by_itself(family: Arc<ReadWrite>) -> Verdict {
     let (name, process, owner) = (name(), family.process().await, owner());
     let read = process.read(&name).owner(owner);
-    let brief = had("a short read", &read.clone().lease(BRIEF)).await?;
-    let short = pttl(&family, &name).await?;
-    ensure(short <= 300, || format!("a lease of 300 ms lasts {short} ms"))?;
-    let long = had("a long read", &process.read(&name).lease(LONG)).await?;
+    let own = hold(&name, &owner.to_string(), 1);
     let longer = had("a longer read", &process.read(&name).lease(LONGER)).await?;
+    let long = had("a long read", &process.read(&name).lease(LONG)).await?;
+    let brief = had("a short read", &read.clone().lease(BRIEF)).await?;
+    let short = pttl(&family, &own).await?;
+    ensure(short <= 300, || format!("a lease of 300 ms lasts {short} ms"))?;
     let lasts = pttl(&family, &name).await?;
     ensure(lasts > 20_000, || format!("the longest of three lasts {lasts} ms"))?;
     brief.lost().await;
-    let own = hold(&name, &owner.to_string(), 1);
     until("the short hold has gone", || async { !family.left(&name).await.contains(&own) }).await?;
     is_taken("a writer beside the others", &process.lock(&name)).await?;
     says("release", longer.release().await)?;
@@ -239,31 +248,29 @@ pub(crate) async fn a_watchdog_renews_its_own_hold_and_no_fixed_one(family: Arc<
     let (name, process, owner) = (name(), family.process().await, owner());
     let lease = Duration::from_millis(900);
     for writes in [false, true] {
-        let (read, write) = (process.read(&name).owner(owner), process.lock(&name).owner(owner));
         let field = if writes { format!("{owner}:write") } else { owner.to_string() };
-        let fixed = if writes {
-            had("fixed", &write.clone().lease(Lease::Fixed(lease))).await?
-        } else {
-            had("fixed", &read.clone().lease(Lease::Fixed(lease))).await?
+        let enter = async |lease| {
+            let (read, write) = (process.read(&name).owner(owner), process.lock(&name).owner(owner));
+            if writes { had("write", &write.lease(lease)).await } else { had("read", &read.lease(lease)).await }
         };
-        let watched = if writes {
-            had("watched", &write.lease(Lease::Watchdog(lease))).await?
-        } else {
-            had("watched", &read.lease(Lease::Watchdog(lease))).await?
-        };
+        let fixed = enter(Lease::Fixed(lease)).await?;
+        let watched = enter(Lease::Watchdog(lease)).await?;
+        let longer = enter(LONGER).await?;
         fixed.lost().await;
         let end = hold(&name, &field, 1);
         until("the fixed hold has ended", || async { !family.left(&name).await.contains(&end) }).await?;
-        let (before, other) = (hold(&name, &field, 2), &process.lock(&name));
-        let mut last = pttl(&family, &before).await?;
-        let mut renewals = 0;
+        let (string, mut renewals) = (hold(&name, &field, 2), 0);
+        let mut last = pttl(&family, &string).await?;
         while renewals < 2 {
-            is_taken("a writer", other).await?;
-            let lasts = pttl(&family, &before).await?;
+            is_taken("a writer", &process.lock(&name)).await?;
+            let lasts = pttl(&family, &string).await?;
             renewals += u32::from(lasts > last);
             last = lasts;
         }
         ensure(!watched.is_lost(), || "lost under its watchdog".into())?;
+        let lasts = pttl(&family, &name).await?;
+        ensure(lasts > 20_000, || format!("the renewal cut the longer hold to {lasts} ms"))?;
+        says("release", longer.release().await)?;
         says("release", watched.release().await)?;
         lost(fixed).await?;
         is("after the last", &keys(&family, &name).await, &[])?;

@@ -1,11 +1,14 @@
 -- Gives one hold back, told by its id: run twice, it counts once. The last hold frees the lock; the last write hold over
 -- read holds of its owner lets other readers in.
 -- KEYS[1] the lock   KEYS[2] its channel   KEYS[3] what this field's holds begin with   KEYS[4] what all holds begin with
--- ARGV[1] the hold's field in the lock   ARGV[2] the hold's id   ARGV[3] read or write
+-- ARGV[1] the hold's field in the lock   ARGV[2] the hold's id; empty: its owner holds once   ARGV[3] read or write
 -- returns 1: given back    0: it had expired, or was not there
 local holds = tonumber(redis.call('hget', KEYS[1], ARGV[1])) or 0
 local at, expired
-for i = 1, math.max(holds, 1) do
+if ARGV[2] == '' and holds > 0 then
+  at = 1
+end
+for i = 1, at and 0 or math.max(holds, 1) do
   local id = redis.call('get', KEYS[3] .. ':' .. i)
   if id == ARGV[2] then
     at = i

@@ -1,9 +1,9 @@
 //! One hold of a read-write lock: its place in Redis, and every way it can end.
 //!
 //! 1. It is one more in its owner's field of the hash, and a string of its own, `{n}:<field>:rwlock_timeout:<i>`, which
-//!    expires when the hold does. The string says which hold it is, so that a release or a renewal means this one and no
-//!    other of its owner, however often it is sent. (Redisson writes `1` there and does not read it; a write hold of its
-//!    has no such string.)
+//!    expires when the hold does. Where the owner is named, and so may hold more than once, the string says which hold it
+//!    is: a release or a renewal then means this one and no other of its owner, however often it is sent. Where it is not,
+//!    all is as Redisson writes it: the string is `1`, and a write hold has none.
 //! 2. A task keeps it ([`lease`]) and gives it back.
 //!
 //! What it survives: a holder that is dropped anywhere (the value gives itself back), a command that gets no answer (the
@@ -48,8 +48,8 @@ pub(super) struct Claim {
     pub(super) crossing: Arc<Crossing>,
     pub(super) side: Side,
     pub(super) owner: Owner,
-    /// Which hold of the owner's it is: nobody else has this number.
-    pub(super) id: Owner,
+    /// Which hold of the owner's it is.
+    pub(super) id: String,
     pub(super) lease: Lease,
 }
 
@@ -72,7 +72,7 @@ impl Claim {
         if self.side == Side::Write {
             script.key(self.strings(Side::Read));
         }
-        script.arg(self.millis()).arg(self.owner.to_string()).arg(self.id.to_string());
+        script.arg(self.millis()).arg(self.owner.to_string()).arg(&self.id);
         script.invoke_async(&mut self.client.connection()).await
     }
 
@@ -83,7 +83,7 @@ impl Claim {
         let side = if self.side == Side::Read { "read" } else { "write" };
         let mut script = RELEASE.key(name);
         script.key(self.crossing.station.channel()).key(self.strings(self.side)).key(all);
-        script.arg(self.field(self.side)).arg(self.id.to_string()).arg(side);
+        script.arg(self.field(self.side)).arg(&self.id).arg(side);
         script.invoke_async(&mut self.client.connection()).await
     }
 
@@ -91,7 +91,7 @@ impl Claim {
     async fn renew(&self) -> RedisResult<bool> {
         let mut script = RENEW.key(&self.crossing.name);
         script.key(self.strings(self.side));
-        script.arg(self.millis()).arg(self.field(self.side)).arg(self.id.to_string());
+        script.arg(self.millis()).arg(self.field(self.side)).arg(&self.id);
         script.invoke_async(&mut self.client.connection()).await
     }
 

@@ -215,7 +215,12 @@ impl Half {
 
     /// One try. What it took is dropped, and so given back, where the caller has gone.
     async fn ask(self, owner: Owner, place: Place) -> Result<Attempt, LockError> {
-        let (client, crossing, id) = (self.client.clone(), Arc::clone(&self.crossing), self.client.owner());
+        let (client, crossing) = (self.client.clone(), Arc::clone(&self.crossing));
+        let id = match (self.owner, self.side) {
+            (Some(_), _) => client.owner().to_string(),
+            (None, Side::Read) => "1".to_owned(),
+            (None, Side::Write) => String::new(),
+        };
         match Hold::take(Claim { client, crossing, side: self.side, owner, id, lease: self.lease }).await {
             Ok(Ok(hold)) => Ok(Attempt::Had(if self.owner.is_some() { hold.known() } else { hold })),
             Ok(Err(READS)) => Err(LockError::Invalid {
