@@ -151,6 +151,7 @@ fn main() -> ExitCode {
         rw_line::the_line_is_in_order_of_arrival,
         rw_line::a_thousand_waiting_writers_are_one_contender,
         rw_line::who_is_inside_enters_again_past_the_line,
+        rw_line::a_message_that_is_never_said_costs_no_more_than_a_second_look,
         rw_holds::holds_are_written_as_a_java_process_expects,
         rw_holds::a_java_reader_lets_readers_in_and_keeps_writers_out,
         rw_holds::a_java_writer_keeps_everybody_out_and_its_message_wakes,

@@ -85,6 +85,17 @@ pub(crate) async fn nothing_left(family: &ReadWrite, name: &str) -> Verdict {
     until("nothing is left on the server", || async { family.left(name).await.is_empty() }).await
 }
 
+/// Waits until one process of ours waits for the lock's messages.
+pub(crate) async fn listens(family: &ReadWrite, name: &str) -> Verdict {
+    let channel = format!("redisson_rwlock:{{{name}}}");
+    until("a process listens", || async {
+        let mut command = redis::cmd("PUBSUB");
+        let answer = command.arg("NUMSUB").arg(&channel).query_async(&mut family.0.outsider().await).await;
+        answer == Ok((channel.clone(), 1))
+    })
+    .await
+}
+
 /// All four orders, and no writer before the last reader has left.
 async fn excluded(one: [&dyn Halves; 2]) -> Verdict {
     let [here, there] = one;

@@ -7,7 +7,7 @@ use super::{
     family::{Family, Process, name, until},
     mute::Mute,
     permits::{ensure, says},
-    read_write::{ReadWrite, had, is_taken, nothing_left, owner},
+    read_write::{ReadWrite, had, is_taken, listens, nothing_left, owner},
 };
 use futures::StreamExt;
 use oversell_lock::{Guard, Lock, LockError, Owner, redis::Lease};
@@ -105,7 +105,8 @@ pub(crate) async fn holds_are_written_as_a_java_process_expects(family: Arc<Read
     ensure(heard == ["1", "0", "0", "1"], || format!("the channel said {heard:?}"))
 }
 
-const JAVA: &str = "0b5c3b9e-3b0f-4a35-9c5c-2f7a3f0d1e11:61";
+/// A Java owner.
+pub(crate) const JAVA: &str = "0b5c3b9e-3b0f-4a35-9c5c-2f7a3f0d1e11:61";
 
 /// What a Java process leaves when it reads.
 async fn java_reads(family: &ReadWrite, name: &str) -> Verdict {
@@ -142,21 +143,10 @@ pub(crate) async fn a_java_writer_keeps_everybody_out_and_its_message_wakes(fami
     is_taken("a writer beside a Java writer", &process.lock(&name)).await?;
     let lock = process.read(&name);
     let waits = tokio::spawn(async move { lock.acquire(SOON).await?.release().await });
-    // With the write lock freed first, the message is what its unlock says last.
-    let channel = format!("redisson_rwlock:{{{name}}}");
-    until("our reader listens", || async {
-        let (_, told): (String, i64) = redis::cmd("PUBSUB")
-            .arg("NUMSUB")
-            .arg(&channel)
-            .query_async(&mut family.0.outsider().await)
-            .await
-            .unwrap_or_default();
-        told == 1
-    })
-    .await?;
+    listens(&family, &name).await?;
     ensure(!waits.is_finished(), || "a reader beside a Java writer: got in".into())?;
     let _: i64 = told(redis.del(&name).await)?;
-    let _: i64 = told(redis.publish(&channel, "1").await)?;
+    let _: i64 = told(redis.publish(format!("redisson_rwlock:{{{name}}}"), "1").await)?;
     says("the reader", waits.await.map_err(|e| e.to_string())?)?;
     nothing_left(&family, &name).await
 }

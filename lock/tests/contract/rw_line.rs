@@ -6,13 +6,15 @@ use super::{
     clauses::SOON,
     family::{Family, Process, name, until},
     permits::{ensure, says},
-    read_write::{Answer, ReadWrite, SHORT, Writer, had, is_taken, nothing_left, owner},
+    read_write::{Answer, ReadWrite, SHORT, Writer, had, is_taken, listens, nothing_left, owner},
+    rw_holds::JAVA,
 };
 use futures::StreamExt;
 use oversell_lock::{
     Lock, LockError,
     redis::{Lease, RECHECK},
 };
+use redis::AsyncCommands;
 use std::{
     collections::HashSet,
     sync::{Arc, Mutex},
@@ -168,5 +170,25 @@ pub(crate) async fn who_is_inside_enters_again_past_the_line(family: Arc<ReadWri
     }
     says("release", first.release().await)?;
     says("the writer", waits.await.map_err(|e| e.to_string())?)?;
+    nothing_left(&family, &name).await
+}
+
+/// A Java writer that steps down to its own read hold says nothing: who waits looks again all the same.
+pub(crate) async fn a_message_that_is_never_said_costs_no_more_than_a_second_look(family: Arc<ReadWrite>) -> Verdict {
+    let (name, process, mut redis) = (name(), family.process().await, family.0.outsider().await);
+    let (write, broken) = (format!("{JAVA}:write"), |e: redis::RedisError| e.to_string());
+    let fields = [("mode", "write"), (JAVA, "1"), (write.as_str(), "1")];
+    let _: () = redis.hset_multiple(&name, &fields).await.map_err(broken)?;
+    let _: () = redis.pexpire(&name, 60_000).await.map_err(broken)?;
+    let lock = process.read(&name);
+    let waits = tokio::spawn(async move { lock.acquire(SOON).await });
+    listens(&family, &name).await?;
+    ensure(!waits.is_finished(), || "a reader beside a Java writer: got in".into())?;
+    let mut step_down = redis::pipe();
+    step_down.hset(&name, "mode", "read").hdel(&name, &write);
+    let _: () = step_down.query_async(&mut redis).await.map_err(broken)?;
+    let reader = says("the reader", waits.await.map_err(|e| e.to_string())?)?;
+    let _: i64 = redis.hdel(&name, JAVA).await.map_err(broken)?;
+    says("release", reader.release().await)?;
     nothing_left(&family, &name).await
 }
