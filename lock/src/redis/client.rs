@@ -5,8 +5,8 @@
 //! Next to read: `lock.rs`.
 
 use super::{
-    RedisFencedLock, RedisLock, RedisSpinLock, fair_seat::Seats, hold::Hold, lease::Lease, place::Inside, script,
-    station::Stations, terms::Terms, wakeups::Wakeups,
+    RedisFencedLock, RedisLock, RedisSpinLock, fair_seat::Seats, hold::Hold, lease::Lease, place::Inside,
+    read_write::Crossings, script, station::Stations, terms::Terms, wakeups::Wakeups,
 };
 use crate::{Fence, LockError, Owner, Process, local::Queue};
 use parking_lot::Mutex;
@@ -56,6 +56,7 @@ pub(super) struct Inner {
     wakeups: Arc<Wakeups>,
     stations: Stations,
     seats: Seats,
+    crossings: Crossings,
     lines: Mutex<HashMap<String, Weak<Line>>>,
     tasks: TaskTracker,
 }
@@ -120,8 +121,9 @@ impl RedisClient {
         let commands = ConnectionManager::new_lazy_with_config(client.clone(), config).map_err(|e| unavailable(&e))?;
         let wakeups = Arc::new(Wakeups::new(client, options.timeout).map_err(|e| unavailable(&e))?);
         let stations = Stations::new(&options, &wakeups);
-        let (lines, seats, tasks) = (Mutex::default(), Seats::default(), TaskTracker::new());
-        Ok(Self(Arc::new(Inner { options, commands, wakeups, stations, seats, lines, tasks })))
+        let (seats, crossings) = (Seats::default(), Crossings::default());
+        let (lines, tasks) = (Mutex::default(), TaskTracker::new());
+        Ok(Self(Arc::new(Inner { options, commands, wakeups, stations, seats, crossings, lines, tasks })))
     }
 
     /// The connection for plain commands and scripts. Never send it a blocking command or WATCH: all share it.
@@ -199,6 +201,11 @@ impl RedisClient {
     /// Where messages come in.
     pub(super) fn wakeups(&self) -> &Wakeups {
         &self.0.wakeups
+    }
+
+    /// Where this process waits for read-write locks.
+    pub(super) fn crossings(&self) -> &Crossings {
+        &self.0.crossings
     }
 
     /// The lease of a lock that is given none.

@@ -24,6 +24,8 @@ mod redis;
 mod redlock;
 mod redlock_faults;
 mod reentry;
+mod rw_holds;
+mod rw_line;
 mod servers;
 mod table;
 mod twins;
@@ -229,26 +231,6 @@ fn main() -> ExitCode {
     all.extend(leased(handle, &spin));
     all.extend(leased(handle, &fenced));
     all.extend(trials![handle, &fenced, clauses::fencing_tokens_grow]);
-    let write = Arc::new(handles::Handles::<handles::Write>::at(at(Servers::redis)));
-    all.extend(contract(handle, &write));
-    all.extend(leased(handle, &write));
-    all.extend(trials![
-        handle,
-        &redis,
-        read_write::readers_go_together_and_writers_alone,
-        read_write::readers_that_ignore_a_writer_are_caught,
-        read_write::the_four_orders,
-        read_write::a_writer_may_read_and_a_reader_may_not_write,
-        read_write::a_writer_that_stops_writing_lets_other_readers_in,
-        read_write::each_read_hold_ends_by_itself,
-        read_write::a_release_that_frees_beside_other_readers_is_caught,
-        read_write::a_writer_of_this_process_does_not_starve,
-        read_write::owners_go_past_who_waits,
-        read_write::a_java_process_finds_what_it_expects,
-        read_write::what_a_java_process_wrote_is_obeyed,
-        read_write::an_unanswered_read_leaves_no_hold,
-        read_write::a_late_release_of_a_write_hold_frees_nothing,
-    ]);
     all.extend(leased(handle, &owned));
     all.extend(trials![
         handle,
@@ -286,6 +268,7 @@ fn main() -> ExitCode {
         handle,
         &fair,
         clauses::a_holder_is_told_that_its_lock_is_lost,
+        clauses::a_lost_hold_lets_its_own_process_try,
         fair::who_comes_first_has_it_first_over_two_processes,
         fair::a_java_waiter_before_us_is_respected_and_told,
         fair::a_dead_waiter_falls_out_when_its_score_has_passed,
@@ -308,6 +291,38 @@ fn main() -> ExitCode {
         fair_twins::one_that_pushes_in_is_caught,
         fair_twins::one_that_leaves_its_score_is_caught,
         fair_twins::one_that_leaves_the_scores_of_the_others_is_caught,
+    ]);
+    let read_write = Arc::new(read_write::ReadWrite(redis::Redis::at(at(Servers::redis))));
+    all.extend(contract(handle, &read_write));
+    all.extend(trials![
+        handle,
+        &read_write,
+        clauses::a_holder_is_told_that_its_lock_is_lost,
+        clauses::a_lost_hold_lets_its_own_process_try,
+        read_write::readers_are_together_and_a_writer_is_alone,
+        read_write::a_reader_that_frees_the_lock_under_another_is_caught,
+        read_write::a_writer_that_ignores_readers_is_caught,
+        read_write::under_load_no_writer_meets_anybody,
+        rw_line::readers_of_one_process_enter_together,
+        rw_line::a_writer_is_not_starved_by_readers_of_its_process,
+        rw_line::a_writer_that_does_not_stand_in_line_is_caught,
+        rw_line::the_line_is_in_order_of_arrival,
+        rw_line::a_thousand_waiting_writers_are_one_contender,
+        rw_line::who_is_inside_enters_again_past_the_line,
+        rw_line::a_message_that_is_never_said_costs_no_more_than_a_second_look,
+        rw_holds::holds_are_written_as_a_java_process_expects,
+        rw_holds::a_java_reader_lets_readers_in_and_keeps_writers_out,
+        rw_holds::a_java_writer_keeps_everybody_out_and_its_message_wakes,
+        rw_holds::a_writer_that_steps_down_lets_readers_in,
+        rw_holds::each_read_hold_expires_by_itself,
+        rw_holds::a_hold_given_back_out_of_order_leaves_the_others,
+        rw_holds::a_write_entered_again_lasts_as_long_as_what_is_left,
+        rw_holds::a_watchdog_renews_its_own_hold_and_no_fixed_one,
+        rw_holds::a_write_that_expired_frees_nothing_of_another,
+        rw_holds::a_release_that_deletes_what_is_there_is_caught,
+        rw_holds::a_dropped_read_leaves_nothing_of_its_own,
+        rw_holds::an_unanswered_entry_takes_nothing_from_the_first,
+        rw_holds::a_clean_up_by_owner_alone_is_caught,
     ]);
     all.extend(contract(handle, &table));
     all.extend(trials![
