@@ -274,6 +274,7 @@ fn main() -> ExitCode {
         fair::a_dead_waiter_falls_out_when_its_score_has_passed,
         fair::a_dead_first_waiter_does_not_make_the_others_wait_longer,
         fair::waiters_that_leave_do_not_make_the_others_wait_longer,
+        fair::who_has_its_turn_takes_its_wait_off_the_others,
         fair::a_living_waiter_keeps_its_score_ahead_of_now,
         fair::who_goes_from_the_middle_leaves_the_order_as_it_was,
         fair::when_the_head_goes_the_next_is_told,
