@@ -4,7 +4,7 @@
 //!
 //! Next to read: `lock.rs`.
 
-use super::{RedisLock, hold::Hold, lease::Lease, script, station::Stations, wakeups::Wakeups};
+use super::{RedisLock, fair_seat::Seats, hold::Hold, lease::Lease, script, station::Stations, wakeups::Wakeups};
 use crate::{LockError, Owner, Process, local::Queue};
 use parking_lot::Mutex;
 use redis::{
@@ -52,6 +52,7 @@ pub(super) struct Inner {
     commands: ConnectionManager,
     wakeups: Arc<Wakeups>,
     stations: Stations,
+    seats: Seats,
     lines: Mutex<HashMap<String, Weak<Line>>>,
     tasks: TaskTracker,
 }
@@ -86,8 +87,8 @@ impl RedisClient {
         let commands = ConnectionManager::new_lazy_with_config(client.clone(), config).map_err(|e| unavailable(&e))?;
         let wakeups = Arc::new(Wakeups::new(client, options.timeout).map_err(|e| unavailable(&e))?);
         let stations = Stations::new(&options, &wakeups);
-        let (lines, tasks) = (Mutex::default(), TaskTracker::new());
-        Ok(Self(Arc::new(Inner { options, commands, wakeups, stations, lines, tasks })))
+        let (lines, seats, tasks) = (Mutex::default(), Seats::default(), TaskTracker::new());
+        Ok(Self(Arc::new(Inner { options, commands, wakeups, stations, seats, lines, tasks })))
     }
 
     /// The connection for plain commands and scripts. Never send it a blocking command or WATCH: all share it.
@@ -136,8 +137,19 @@ impl RedisClient {
         &self.0.stations
     }
 
+    /// The owners that were named at fair locks.
+    pub(super) fn seats(&self) -> &Seats {
+        &self.0.seats
+    }
+
+    /// Where messages come in.
+    pub(super) fn wakeups(&self) -> &Wakeups {
+        &self.0.wakeups
+    }
+
     /// An owner that nobody had before.
-    pub(super) fn owner(&self) -> Owner {
+    #[must_use]
+    pub fn owner(&self) -> Owner {
         self.0.options.process.owner()
     }
 

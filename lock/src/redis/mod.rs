@@ -4,6 +4,8 @@
 //! the lock, one to give it back; where the next holder waits in the same process, one that does both.
 
 mod client;
+mod fair;
+mod fair_seat;
 mod hold;
 mod latch;
 mod lease;
@@ -16,6 +18,7 @@ mod station;
 mod wakeups;
 
 pub use client::{RedisClient, RedisOptions};
+pub use fair::RedisFairLock;
 pub use hold::{BATCH, BATCH_TIME, YIELD};
 pub use latch::RedisLatch;
 pub use lease::Lease;

@@ -74,7 +74,9 @@ impl Wakeups {
     /// Ends the subscription to `channel`, unless somebody listens again.
     pub(super) async fn unsubscribe(&self, channel: &str) -> RedisResult<()> {
         let mut subscribed = self.subscribed.lock().await;
-        if self.forget(channel) && subscribed.remove(channel) {
+        if self.forget(channel) {
+            subscribed.remove(channel);
+            // Also where SUBSCRIBE got no answer: it may have run.
             self.connection.clone().unsubscribe(channel).await?;
         }
         Ok(())
@@ -94,7 +96,8 @@ impl Wakeups {
 fn wake(listeners: &Listeners, push: &PushInfo) {
     let listeners = listeners.lock();
     match push.kind {
-        PushKind::Message => {
+        // A subscription that has just begun, or is back, may have missed something.
+        PushKind::Message | PushKind::Subscribe => {
             if let Some(Value::BulkString(channel)) = push.data.first()
                 && let Ok(channel) = std::str::from_utf8(channel)
                 && let Some(listener) = listeners.get(channel).and_then(Weak::upgrade)
@@ -102,7 +105,7 @@ fn wake(listeners: &Listeners, push: &PushInfo) {
                 listener.notify_one();
             }
         }
-        PushKind::Disconnection | PushKind::Subscribe => {
+        PushKind::Disconnection => {
             listeners.values().filter_map(Weak::upgrade).for_each(|l| l.notify_one());
         }
         _ => {}

@@ -6,6 +6,9 @@
 //! cuts the way to them.
 
 mod clauses;
+mod fair;
+mod fair_holds;
+mod fair_twins;
 mod family;
 mod latch;
 mod leases;
@@ -131,6 +134,35 @@ fn main() -> ExitCode {
         latch::a_wait_for_a_latch_ends,
         latch::a_latch_that_is_set_anew_at_once_lets_its_waiters_go,
         latch::a_waiter_that_only_looks_at_the_count_is_caught,
+    ]);
+    let fair = Arc::new(fair::Fair::at(at(Servers::redis)));
+    all.extend(contract(handle, &fair));
+    all.extend(trials![
+        handle,
+        &fair,
+        clauses::a_holder_is_told_that_its_lock_is_lost,
+        fair::who_comes_first_has_it_first_over_two_processes,
+        fair::a_java_waiter_before_us_is_respected_and_told,
+        fair::a_dead_waiter_falls_out_when_its_score_has_passed,
+        fair::a_dead_first_waiter_does_not_make_the_others_wait_longer,
+        fair::waiters_that_leave_do_not_make_the_others_wait_longer,
+        fair::a_living_waiter_keeps_its_score_ahead_of_now,
+        fair::who_goes_from_the_middle_leaves_the_order_as_it_was,
+        fair::when_the_head_goes_the_next_is_told,
+        fair::queue_and_scores_agree_in_a_storm_of_cancels,
+        fair::a_lock_that_is_free_without_a_message_is_found,
+        fair_holds::an_owner_takes_it_again_and_releases_it_as_often,
+        fair_holds::a_lost_hold_does_not_release_the_next_of_its_owner,
+        fair_holds::a_fixed_lease_ends_and_its_holder_is_told_first,
+        fair_holds::a_watchdog_keeps_it_beyond_its_lease,
+        fair_holds::a_short_lease_within_a_long_one_does_not_cut_it,
+        fair_holds::an_unanswered_acquire_leaves_neither_hold_nor_place,
+        fair_holds::an_unanswered_second_hold_leaves_the_first,
+        fair_holds::an_unanswered_release_frees_it_and_wakes_the_next,
+        fair_twins::the_lock_of_the_twins_passes_without_a_fault,
+        fair_twins::one_that_pushes_in_is_caught,
+        fair_twins::one_that_leaves_its_score_is_caught,
+        fair_twins::one_that_leaves_the_scores_of_the_others_is_caught,
     ]);
     all.extend(contract(handle, &table));
     all.extend(trials![

@@ -11,7 +11,7 @@ use redis::{AsyncTypedCommands, ExistenceCheck, SetExpiry, SetOptions, aio::Mult
 use std::{sync::Arc, time::Duration};
 use zookeeper_client::{Acls, Client, CreateMode, Error};
 
-fn caught(verdict: Verdict, by: &str) -> Verdict {
+pub(crate) fn caught(verdict: Verdict, by: &str) -> Verdict {
     match verdict {
         Err(broken) if broken.contains(by) => Ok(()),
         Err(other) => Err(format!("caught, but for another reason: {other}")),
