@@ -101,8 +101,8 @@ async fn unlock(ctx: &Ctx, node: &mut impl ConnectionLike, stock_id: i64) -> Res
             format!("{braced}:opened"),
         ];
         if base == READ_WRITE {
-            let holds: Vec<(String, String)> = redis::cmd("HGETALL").arg(&name).query_async(node).await?;
-            keys.extend(read_holds(&braced, &holds));
+            let counted: Vec<(String, String)> = redis::cmd("HGETALL").arg(&name).query_async(node).await?;
+            keys.extend(holds(&braced, &counted));
         }
         keys.push(name.clone());
         commands.cmd("DEL").arg(keys);
@@ -113,9 +113,9 @@ async fn unlock(ctx: &Ctx, node: &mut impl ConnectionLike, stock_id: i64) -> Res
     Ok(commands)
 }
 
-/// The keys of the read holds that a read-write lock counts: `{n}:<owner>:rwlock_timeout:<i>`.
-fn read_holds(braced: &str, hash: &[(String, String)]) -> Vec<String> {
-    let owners = hash.iter().filter(|(owner, _)| owner != "mode" && !owner.ends_with(":write"));
+/// The keys of the holds that a read-write lock counts: `{n}:<owner>:rwlock_timeout:<i>`; of a write, only ours have some.
+fn holds(braced: &str, hash: &[(String, String)]) -> Vec<String> {
+    let owners = hash.iter().filter(|(owner, _)| owner != "mode");
     owners
         .flat_map(|(owner, holds)| {
             let holds: u32 = holds.parse().unwrap_or(0);
@@ -160,9 +160,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_read_hold_of_a_read_write_lock_has_a_key_to_clear() {
+    fn every_hold_of_a_read_write_lock_has_a_key_to_clear() {
         let hash = [("mode", "read"), ("u:1", "2"), ("u:2:write", "1")].map(|(k, v)| (k.to_owned(), v.to_owned()));
-        let keys = read_holds("{rwLock}", &hash);
-        assert_eq!(keys, ["{rwLock}:u:1:rwlock_timeout:1", "{rwLock}:u:1:rwlock_timeout:2"]);
+        let keys = holds("{rwLock}", &hash);
+        let expected = ["u:1:rwlock_timeout:1", "u:1:rwlock_timeout:2", "u:2:write:rwlock_timeout:1"];
+        assert_eq!(keys, expected.map(|key| format!("{{rwLock}}:{key}")));
     }
 }

@@ -4,7 +4,10 @@
 //!
 //! Next to read: `lock.rs`.
 
-use super::{RedisLock, fair_seat::Seats, hold::Hold, lease::Lease, script, station::Stations, wakeups::Wakeups};
+use super::{
+    RedisLock, fair_seat::Seats, hold::Hold, lease::Lease, read_write::Crossings, script, station::Stations,
+    wakeups::Wakeups,
+};
 use crate::{LockError, Owner, Process, local::Queue};
 use parking_lot::Mutex;
 use redis::{
@@ -53,6 +56,7 @@ pub(super) struct Inner {
     wakeups: Arc<Wakeups>,
     stations: Stations,
     seats: Seats,
+    crossings: Crossings,
     lines: Mutex<HashMap<String, Weak<Line>>>,
     tasks: TaskTracker,
 }
@@ -87,8 +91,9 @@ impl RedisClient {
         let commands = ConnectionManager::new_lazy_with_config(client.clone(), config).map_err(|e| unavailable(&e))?;
         let wakeups = Arc::new(Wakeups::new(client, options.timeout).map_err(|e| unavailable(&e))?);
         let stations = Stations::new(&options, &wakeups);
-        let (lines, seats, tasks) = (Mutex::default(), Seats::default(), TaskTracker::new());
-        Ok(Self(Arc::new(Inner { options, commands, wakeups, stations, seats, lines, tasks })))
+        let (crossings, lines, seats) = (Crossings::default(), Mutex::default(), Seats::default());
+        let tasks = TaskTracker::new();
+        Ok(Self(Arc::new(Inner { options, commands, wakeups, stations, seats, crossings, lines, tasks })))
     }
 
     /// The connection for plain commands and scripts. Never send it a blocking command or WATCH: all share it.
@@ -145,6 +150,11 @@ impl RedisClient {
     /// Where messages come in.
     pub(super) fn wakeups(&self) -> &Wakeups {
         &self.0.wakeups
+    }
+
+    /// Where this process waits for read-write locks.
+    pub(super) fn crossings(&self) -> &Crossings {
+        &self.0.crossings
     }
 
     /// An owner that nobody had before.

@@ -16,7 +16,10 @@ mod mute;
 mod permits;
 mod proxy;
 mod rate;
+mod read_write;
 mod redis;
+mod rw_holds;
+mod rw_line;
 mod servers;
 mod table;
 mod twins;
@@ -163,6 +166,36 @@ fn main() -> ExitCode {
         fair_twins::one_that_pushes_in_is_caught,
         fair_twins::one_that_leaves_its_score_is_caught,
         fair_twins::one_that_leaves_the_scores_of_the_others_is_caught,
+    ]);
+    let read_write = Arc::new(read_write::ReadWrite(redis::Redis::at(at(Servers::redis))));
+    all.extend(contract(handle, &read_write));
+    all.extend(trials![
+        handle,
+        &read_write,
+        clauses::a_holder_is_told_that_its_lock_is_lost,
+        read_write::readers_are_together_and_a_writer_is_alone,
+        read_write::a_reader_that_frees_the_lock_under_another_is_caught,
+        read_write::a_writer_that_ignores_readers_is_caught,
+        read_write::under_load_no_writer_meets_anybody,
+        rw_line::readers_of_one_process_enter_together,
+        rw_line::a_writer_is_not_starved_by_readers_of_its_process,
+        rw_line::a_writer_that_does_not_stand_in_line_is_caught,
+        rw_line::the_line_is_in_order_of_arrival,
+        rw_line::a_thousand_waiting_writers_are_one_contender,
+        rw_line::who_is_inside_enters_again_past_the_line,
+        rw_holds::holds_are_written_as_a_java_process_expects,
+        rw_holds::a_java_reader_lets_readers_in_and_keeps_writers_out,
+        rw_holds::a_java_writer_keeps_everybody_out_and_its_message_wakes,
+        rw_holds::a_writer_that_steps_down_lets_readers_in,
+        rw_holds::each_read_hold_expires_by_itself,
+        rw_holds::a_hold_given_back_out_of_order_leaves_the_others,
+        rw_holds::a_write_entered_again_lasts_as_long_as_what_is_left,
+        rw_holds::a_watchdog_renews_its_own_hold_and_no_fixed_one,
+        rw_holds::a_write_that_expired_frees_nothing_of_another,
+        rw_holds::a_release_that_deletes_what_is_there_is_caught,
+        rw_holds::a_dropped_read_leaves_nothing_of_its_own,
+        rw_holds::an_unanswered_entry_takes_nothing_from_the_first,
+        rw_holds::a_clean_up_by_owner_alone_is_caught,
     ]);
     all.extend(contract(handle, &table));
     all.extend(trials![
