@@ -5,16 +5,20 @@
 //! what every test needs, `exclusion.rs` and `sections.rs` what all locks show; then one file for each primitive.
 
 mod exclusion;
+mod fair;
 mod latch;
 mod lock;
 mod peer;
+mod read_write;
 mod sections;
 mod semaphore;
 mod support;
 
+use fair::Fair;
 use libtest_mimic::{Arguments, Trial};
 use lock::Plain;
 use oversell::lab::{Lab, Options, Part};
+use read_write::Write;
 use std::{process::ExitCode, sync::Arc, time::Duration};
 use support::{Sides, Verdict};
 use tokio::runtime::{Handle, Runtime};
@@ -69,6 +73,29 @@ fn trials(runtime: &Handle, version: &str, sides: Option<&Arc<Sides>>) -> Vec<Tr
         exclusion::what_a_java_thread_forgot_comes_free_with_its_lease::<Plain>,
         sections::ten_thousand_mixed_sections_do_not_overlap::<Plain>,
         sections::a_side_that_takes_another_lock_is_caught::<Plain>,
+        exclusion::ours_waits_for_java::<Fair>,
+        exclusion::java_waits_for_ours::<Fair>,
+        exclusion::a_release_without_a_message_leaves_java_asleep::<Fair>,
+        exclusion::ours_is_woken_by_javas_message::<Fair>,
+        exclusion::a_foreign_release_is_refused::<Fair>,
+        exclusion::what_a_java_thread_forgot_comes_free_with_its_lease::<Fair>,
+        sections::ten_thousand_mixed_sections_do_not_overlap::<Fair>,
+        sections::a_side_that_takes_another_lock_is_caught::<Fair>,
+        exclusion::ours_waits_for_java::<Write>,
+        exclusion::java_waits_for_ours::<Write>,
+        exclusion::a_release_without_a_message_leaves_java_asleep::<Write>,
+        exclusion::ours_is_woken_by_javas_message::<Write>,
+        exclusion::a_foreign_release_is_refused::<Write>,
+        exclusion::what_a_java_thread_forgot_comes_free_with_its_lease::<Write>,
+        sections::ten_thousand_mixed_sections_do_not_overlap::<Write>,
+        sections::a_side_that_takes_another_lock_is_caught::<Write>,
+        fair::who_comes_first_has_it_first,
+        fair::who_gives_up_leaves_no_place,
+        fair::both_get_past_a_dead_waiter,
+        read_write::readers_of_both_are_together,
+        read_write::a_writer_keeps_the_readers_of_the_other_out,
+        read_write::who_steps_down_lets_readers_of_the_other_in,
+        read_write::our_writer_is_woken_by_javas_last_reader,
         semaphore::permits_are_seen_by_both,
         semaphore::java_waits_for_our_permit,
         semaphore::a_permit_without_a_message_leaves_java_asleep,
