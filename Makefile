@@ -37,7 +37,7 @@ jmeter: ## JMeter's plans against a running lab; PLAN=check-lock.jmx runs one
 	$(MAVEN) $(if $(PLAN),-Dplan=$(PLAN)) \
 	    $$(sed -n 's|^ *"http": *"http://\(.*\):\([0-9]*\)".*|-Dhost=\1 -Dport=\2|p' $(LAB_JSON))
 
-interop: install $(PEERS) ## a Java process with Redisson and ours, against each other on a Redis of their own
+interop: install $(PEERS) ## a Java process with Redisson and ours, against each other on a Redis of their own; TEST=fair runs those
 	cargo test -p oversell-lock --test interop --locked $(if $(TEST),-- $(TEST))
 
 # Downloads what it needs once; after that Maven asks for nothing.

@@ -56,7 +56,17 @@ async fn until_standing(sides: &Sides, name: &str, number: usize) -> Verdict {
     .await
 }
 
-/// Java, ours, Java, ours come one after the other, and have it in this order: whoever has it, nobody behind it goes.
+/// Puts one into the queue that never comes, and counts as alive for so many more milliseconds.
+async fn stand(sides: &Sides, name: &str, alive: u64) -> Verdict {
+    const GONE: &str = "00000000-0000-4000-8000-000000000000:1";
+    let mut outside = sides.outside().await;
+    let (seconds, _): (u64, u64) = redis::cmd("TIME").query_async(&mut outside).await.map_err(|e| e.to_string())?;
+    let mut stands = redis::pipe();
+    stands.atomic().rpush(queue(name), GONE).zadd(scores(name), GONE, seconds * 1000 + alive);
+    stands.exec_async(&mut outside).await.map_err(|e| e.to_string())
+}
+
+/// Ours, Java, ours, Java come one after the other, and have it in this order: whoever has it, nobody behind it goes.
 pub(crate) async fn who_comes_first_has_it_first(sides: Arc<Sides>) -> Verdict {
     let (name, java, ours) = (sides.name(), &sides.java, [sides.ours(), sides.ours()]);
     let java_owners = [java.ask("second", "owner").await?, java.ask("fourth", "owner").await?];
@@ -96,6 +106,19 @@ pub(crate) async fn who_comes_first_has_it_first(sides: Arc<Sides>) -> Verdict {
     sides.until_left(&name, &[]).await
 }
 
+/// A lock that is free is its first waiter's, though that one has not come yet: whoever comes later is refused by both.
+pub(crate) async fn nobody_gets_past_a_living_waiter(sides: Arc<Sides>) -> Verdict {
+    let (name, java, mut outside) = (sides.name(), &sides.java, sides.outside().await);
+    stand(&sides, &name, 60_000).await?;
+    is_taken(sides.ours().fair_lock(&name).try_acquire().await)?;
+    java.must("late", format!("try fair {name} 0"), "false").await?;
+    until_standing(&sides, &name, 1).await?;
+    outside.del(&[queue(&name), scores(&name)]).await.map_err(|e| e.to_string())?;
+    java.must("late", format!("try fair {name} 0"), "true").await?;
+    java.ask("late", format!("unlock fair {name}")).await?;
+    sides.until_left(&name, &[]).await
+}
+
 /// One that gives up, on either side, is out of the queue; who stands behind it has its turn.
 pub(crate) async fn who_gives_up_leaves_no_place(sides: Arc<Sides>) -> Verdict {
     let (name, java, ours) = (sides.name(), &sides.java, sides.ours());
@@ -129,14 +152,10 @@ pub(crate) async fn who_gives_up_leaves_no_place(sides: Arc<Sides>) -> Verdict {
 
 /// A waiter that is gone without a word, as when its process was killed, holds up neither side once its score has passed.
 pub(crate) async fn both_get_past_a_dead_waiter(sides: Arc<Sides>) -> Verdict {
-    let (name, java, mut outside) = (sides.name(), &sides.java, sides.outside().await);
+    let (name, java) = (sides.name(), &sides.java);
     for java_is_next in [true, false] {
         java.ask("holder", format!("lock fair {name}")).await?;
-        let dead = "00000000-0000-4000-8000-000000000000:1";
-        let (seconds, _): (u64, u64) = redis::cmd("TIME").query_async(&mut outside).await.map_err(|e| e.to_string())?;
-        let mut die = redis::pipe();
-        die.atomic().rpush(queue(&name), dead).zadd(scores(&name), dead, seconds * 1000 + 2000);
-        die.exec_async(&mut outside).await.map_err(|e| e.to_string())?;
+        stand(&sides, &name, 2000).await?;
         if java_is_next {
             let waiter = java.tell("waiter", format!("lock fair {name}"));
             until_standing(&sides, &name, 2).await?;

@@ -90,6 +90,7 @@ fn trials(runtime: &Handle, version: &str, sides: Option<&Arc<Sides>>) -> Vec<Tr
         sections::ten_thousand_mixed_sections_do_not_overlap::<Write>,
         sections::a_side_that_takes_another_lock_is_caught::<Write>,
         fair::who_comes_first_has_it_first,
+        fair::nobody_gets_past_a_living_waiter,
         fair::who_gives_up_leaves_no_place,
         fair::both_get_past_a_dead_waiter,
         read_write::readers_of_both_are_together,
