@@ -12,6 +12,7 @@ mod proxy;
 mod stages;
 mod strategies;
 mod support;
+mod zk_classroom;
 
 use futures::future::LocalBoxFuture;
 use libtest_mimic::{Arguments, Failed, Trial};
