@@ -163,6 +163,8 @@ impl Drop for Station {
         if !*self.subscribed.get_mut() {
             return;
         }
+        // Before the task runs: whoever still listens keeps the subscription.
+        drop(std::mem::take(&mut self.freed));
         let (wakeups, channel) = (Arc::clone(&self.wakeups), std::mem::take(&mut self.channel));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {

@@ -213,6 +213,8 @@ fn main() -> ExitCode {
         reentry::an_owner_takes_its_lock_again_past_who_waits,
         reentry::a_release_that_does_not_count_is_caught,
         reentry::ownership_goes_by_owner_and_not_by_handle,
+        reentry::a_re_entry_does_not_hide_a_loss,
+        reentry::tasks_of_one_owner_come_in_together,
         reentry::an_unanswered_re_entry_leaves_the_outer_hold_and_no_other,
         reentry::a_short_lease_inside_does_not_end_the_long_one,
         reentry::a_fixed_lease_ends_and_its_late_release_frees_nothing,
