@@ -236,7 +236,11 @@ impl RedisClient {
         if terms.fenced {
             script.key(&line.token);
         }
-        script.arg(terms.lease.millis()).arg(terms.owner.to_string()).arg(i32::from(again));
+        script.arg(terms.lease.millis()).arg(terms.owner.to_string()).arg(if again {
+            script::AGAIN
+        } else {
+            script::FIRST
+        });
         let (code, n): (i64, i64) = script.invoke_async(&mut self.connection()).await.map_err(|e| unavailable(&e))?;
         Ok(match code {
             1 => Tried::Taken(token(n)),

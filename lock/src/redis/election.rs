@@ -16,7 +16,7 @@ use super::{
     client::{RedisClient, unavailable},
     lease::{Held, Lease},
     quorum::{Answer, Count, Outcome, quorum},
-    script,
+    script::{self, EITHER, FIRST},
     station::Place,
 };
 use crate::{LockError, Owner};
@@ -85,9 +85,9 @@ impl Node {
         let node = self.clone();
         let asked = self.answer(lease, async move {
             let mut script = script::ACQUIRE.key(&node.key);
-            script.arg(lease.millis()).arg(owner.to_string()).arg(i32::from(!own));
-            let (taken, _): (bool, i64) = script.invoke_async(&mut node.client.connection()).await.ok()?;
-            Some(taken)
+            script.arg(lease.millis()).arg(owner.to_string()).arg(if own { FIRST } else { EITHER });
+            let (code, _): (i64, i64) = script.invoke_async(&mut node.client.connection()).await.ok()?;
+            Some(code == 1)
         });
         Seat { node: self.clone(), asked: asked.boxed().shared() }
     }

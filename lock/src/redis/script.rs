@@ -39,6 +39,13 @@ script!(
     "lift_token.lua"
 );
 
+/// What `acquire.lua` is told of the owner: it cannot have the lock yet,
+pub(super) const FIRST: i32 = 0;
+/// it has it already,
+pub(super) const AGAIN: i32 = 1;
+/// or it may.
+pub(super) const EITHER: i32 = 2;
+
 /// `prefix:{name}`, as Redisson's `prefixName`; the braces keep a lock's keys on one cluster node, and are left out
 /// where the name has some of its own.
 pub(super) fn prefixed(prefix: &str, name: &str) -> String {

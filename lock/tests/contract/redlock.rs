@@ -128,6 +128,16 @@ pub(crate) async fn three_of_five_are_enough<F: OnNodes>(family: Arc<F>) -> Verd
 pub(crate) async fn a_watchdog_keeps_it_on_three_nodes(family: Arc<Five>) -> Verdict {
     let (name, process, other) = (name(), family.process().await, family.process().await);
     let guard = says("the lock", process.lock(&name).acquire(SOON).await)?;
+    // It is had as soon as three have said yes; the other two may still be about to.
+    until("all five have said yes", || async {
+        for node in &family.0 {
+            if !node.outsider().await.exists(&name).await.expect("an answer") {
+                return false;
+            }
+        }
+        true
+    })
+    .await?;
     for node in &family.0[..2] {
         node.outsider().await.del(&name).await.expect("deleted");
     }
