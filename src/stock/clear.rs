@@ -31,11 +31,12 @@ const REDIS: [&str; 17] = [
 /// A node that is a lock by itself, and not a directory of contenders.
 const EPHEMERAL: &str = "/distributed/zk-ephemeral";
 
-const ZOOKEEPER: [&str; 14] = [
+const ZOOKEEPER: [&str; 15] = [
     EPHEMERAL,
     "/distributed/zk-sequential",
     "/distributed/zk-lock",
     "/distributed/zk-reentrant",
+    "/distributed/zk-fenced",
     "/curator/lock",
     "/curator/semaphore-mutex",
     "/curator/rwlock",
