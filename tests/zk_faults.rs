@@ -80,6 +80,8 @@ async fn restart_zookeeper_under(slug: &'static str) -> Outcome {
 /// The twin of a lock that leaves its node.
 async fn a_planted_node_is_seen(lab: &Lab) -> Outcome {
     let zookeeper = zookeeper_client::Client::connect(&lab.addresses().zookeeper.connect).await.map_err(text)?;
+    let directory = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    zookeeper.mkdir("/distributed/zk-lock", &directory).await.map_err(text)?;
     let node = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
     zookeeper.create("/distributed/zk-lock/left-", b"", &node).await.map_err(text)?;
     if leftovers(lab).await?.is_empty() { Err("a node that was left was not seen".into()) } else { Ok(()) }
