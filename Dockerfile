@@ -5,8 +5,9 @@ WORKDIR /src
 # What the project stands on changes seldom: compiled from the manifests alone, with empty sources, in a layer of its own.
 COPY Cargo.toml Cargo.lock ./
 COPY lock/Cargo.toml lock/
-RUN mkdir -p src lock/src tests lock/tests/contract \
- && echo 'fn main() {}' | tee build.rs src/main.rs tests/main.rs lock/tests/contract/main.rs >src/lib.rs \
+RUN mkdir -p src lock/src tests lock/tests/contract lock/tests/interop \
+ && echo 'fn main() {}' | tee build.rs src/main.rs tests/main.rs lock/tests/contract/main.rs \
+        lock/tests/interop/main.rs >src/lib.rs \
  && touch lock/src/lib.rs \
  && cargo build --release --locked --bin oversell \
  && rm -rf build.rs src tests lock/src lock/tests

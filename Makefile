@@ -3,8 +3,11 @@
 OVERSELL := target/release/oversell
 LAB_JSON := target/lab/lab.json
 MAVEN := mvn -f jmeter -q verify
+# The versions that lock/tests/interop names.
+REDISSON := 3.13.6 4.7.0
+PEERS := $(REDISSON:%=interop/redisson/target/%/peer.jar)
 
-.PHONY: help demo lab test check bench jmeter install build
+.PHONY: help demo lab test check bench jmeter interop install build
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.* ## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -33,6 +36,14 @@ jmeter: ## JMeter's plans against a running lab; PLAN=check-lock.jmx runs one
 	@test -e $(LAB_JSON) || { echo 'no lab is running: start one in another terminal with `make lab`' >&2; exit 2; }
 	$(MAVEN) $(if $(PLAN),-Dplan=$(PLAN)) \
 	    $$(sed -n 's|^ *"http": *"http://\(.*\):\([0-9]*\)".*|-Dhost=\1 -Dport=\2|p' $(LAB_JSON))
+
+interop: install $(PEERS) ## a Java process with Redisson and ours, against each other on a Redis of their own; TEST=fair runs those
+	cargo test -p oversell-lock --test interop --locked $(if $(TEST),-- $(TEST))
+
+# Downloads what it needs once; after that Maven asks for nothing.
+$(PEERS): interop/redisson/target/%/peer.jar: interop/redisson/pom.xml $(wildcard interop/redisson/src/main/java/oversell/*.java)
+	@scripts/install interop
+	mvn -f interop/redisson -q package -Dredisson=$*
 
 build: rust
 	cargo build --release --locked

@@ -4,6 +4,7 @@
 //! them, and goes on as soon as they are there.
 
 use crate::{
+    classroom::zk_barriers::Members,
     config::{Config, Secret},
     error::Error,
     stock::{Job, Server},
@@ -49,6 +50,8 @@ pub struct Inner {
     pub zk: ZkClient,
     /// §1.5: the locks that end at this process's wall, one for each product.
     pub mutexes: Mutexes<i64>,
+    /// §3.7.6: whom this instance has let into a double barrier.
+    pub members: Members,
     /// What goes on in the background and must be through before the process ends.
     pub tasks: TaskTracker,
     /// Cancelled as soon as the process is about to end: what is held for nothing but its time is given back.
@@ -103,6 +106,7 @@ impl Ctx {
                 session: Duration::from_millis(config.zookeeper.session_ms),
             }),
             mutexes: Mutexes::default(),
+            members: Members::default(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
             config,

@@ -1,6 +1,6 @@
 //! The lessons for several browser windows, on three instances behind nginx.
 
-use crate::program;
+use crate::{program, zk_classroom};
 use oversell::lab::Lab;
 use reqwest::{Client, StatusCode, header};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use std::time::Duration;
 type Outcome = Result<(), String>;
 
 /// What one request came to: its status, its text or JSON.
-fn ask(client: &Client, url: String) -> impl Future<Output = Result<(StatusCode, String), String>> + use<> {
+pub(crate) fn ask(client: &Client, url: String) -> impl Future<Output = Result<(StatusCode, String), String>> + use<> {
     let answer = client.get(url).send();
     async {
         let answer = answer.await.map_err(|e| e.to_string())?;
@@ -17,12 +17,12 @@ fn ask(client: &Client, url: String) -> impl Future<Output = Result<(StatusCode,
     }
 }
 
-async fn ask_json(client: &Client, url: String) -> Result<Value, String> {
+pub(crate) async fn ask_json(client: &Client, url: String) -> Result<Value, String> {
     let answer = client.get(url).header(header::ACCEPT, "application/json").send().await.map_err(|e| e.to_string())?;
     answer.json().await.map_err(|e| e.to_string())
 }
 
-async fn until<F: Future<Output = Result<bool, String>>>(what: &str, condition: impl Fn() -> F) -> Outcome {
+pub(crate) async fn until<F: Future<Output = Result<bool, String>>>(what: &str, condition: impl Fn() -> F) -> Outcome {
     for _ in 0..400 {
         if condition().await? {
             return Ok(());
@@ -32,7 +32,7 @@ async fn until<F: Future<Output = Result<bool, String>>>(what: &str, condition: 
     Err(format!("never came: {what}"))
 }
 
-fn ensure(condition: bool, broken: impl FnOnce() -> String) -> Outcome {
+pub(crate) fn ensure(condition: bool, broken: impl FnOnce() -> String) -> Outcome {
     if condition { Ok(()) } else { Err(broken()) }
 }
 
@@ -46,6 +46,7 @@ pub(crate) async fn the_lessons_for_several_windows_go_as_the_course_says() -> O
         multi(&lab).await?;
         read_write(&lab).await?;
         fair(&lab).await?;
+        zk_classroom::all(&lab).await?;
         red(&lab).await
     };
     let outcome = outcome.await;
@@ -53,7 +54,7 @@ pub(crate) async fn the_lessons_for_several_windows_go_as_the_course_says() -> O
     outcome
 }
 
-async fn redis(lab: &Lab, command: &str, name: &str) -> Result<Value, String> {
+pub(crate) async fn redis(lab: &Lab, command: &str, name: &str) -> Result<Value, String> {
     let client = redis::Client::open(lab.addresses().redis[0].url.as_str()).map_err(|e| e.to_string())?;
     let mut redis = client.get_multiplexed_async_connection().await.map_err(|e| e.to_string())?;
     let keys: Vec<String>;
@@ -139,7 +140,7 @@ async fn waits(lab: &Lab) -> Result<bool, String> {
 }
 
 /// What the visitor did, as `took 1`.
-fn steps(answer: &Value) -> Vec<String> {
+pub(crate) fn steps(answer: &Value) -> Vec<String> {
     let steps = answer["steps"].as_array().cloned().unwrap_or_default();
     steps.iter().map(|step| format!("{} {}", step["did"].as_str().unwrap_or_default(), step["order"])).collect()
 }

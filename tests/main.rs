@@ -13,6 +13,7 @@ mod proxy;
 mod stages;
 mod strategies;
 mod support;
+mod zk_classroom;
 mod zk_faults;
 
 use futures::future::LocalBoxFuture;

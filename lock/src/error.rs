@@ -19,7 +19,8 @@ pub enum LockError {
         /// The lock's name.
         name: String,
     },
-    /// The server is down or did not answer. What it may have done is undone in the background.
+    /// The server is down or did not answer. What it may have done is undone in the background, unless the
+    /// method says otherwise.
     #[error("{server} is not available: {reason}")]
     Unavailable {
         /// `redis`, `zookeeper` or `mysql`.

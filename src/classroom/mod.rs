@@ -1,7 +1,10 @@
-//! The lessons that are tried with several browser windows and sell nothing: a semaphore, a latch,
-//! locks.
+//! The lessons that are tried with several browser windows and sell nothing: semaphores, a latch, barriers, locks, shared
+//! numbers.
 //!
-//! Each is one function for one request, on the names of CONTRACT section 5.
+//! Each is one function for one request, on the names of CONTRACT section 5; those that begin with `zk_` are ZooKeeper's,
+//! the others Redis'.
+
+mod stay;
 
 pub mod fair;
 pub mod latch;
@@ -10,3 +13,7 @@ pub mod read_write;
 pub mod reentrant;
 pub mod semaphore;
 pub mod visit;
+pub mod zk_barriers;
+pub mod zk_counts;
+pub mod zk_locks;
+pub mod zk_semaphore;

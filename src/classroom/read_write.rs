@@ -9,9 +9,10 @@
 //!
 //! Next: `oversell_lock::redis::RedisRwLock`, then `fair.rs`.
 
+use super::stay::leave;
 use crate::{ctx::Ctx, error::Error, stock::Job};
 use oversell_lock::{
-    Guard, Lock,
+    Lock,
     redis::{Lease, RedisRwLock},
 };
 use std::time::Duration;
@@ -51,14 +52,4 @@ pub async fn write(ctx: &Ctx, job: &Job) -> Result<(), Error> {
 
 fn lock(ctx: &Ctx, job: &Job) -> RedisRwLock {
     ctx.redis.rw_lock(&job.redis_name("rwLock"))
-}
-
-/// Keeps the guard, which would release when dropped, for as long as the lease.
-fn leave(ctx: &Ctx, job: &Job, guard: Guard) {
-    job.enter();
-    let (closing, lease) = (ctx.closing.clone(), job.hold);
-    tokio::spawn(async move {
-        closing.run_until_cancelled(tokio::time::sleep(lease)).await;
-        drop(guard);
-    });
 }

@@ -3,7 +3,7 @@
 use super::{
     answer::{Outcome, Problem},
     app::App,
-    fields::FromQuery,
+    fields::{Fields, FromQuery},
     format::Format,
 };
 use crate::{
@@ -133,7 +133,18 @@ impl<S: Sync> FromRequestParts<S> for Terms {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Error> {
         let FromQuery(fields) = FromQuery::from_request_parts(parts, state).await?;
-        fields.only(&["stock_id", "hold_ms", "wait_ms"])?;
+        Self::among(&fields, &[])
+    }
+}
+
+impl Terms {
+    /// The terms, in a query that may also have `others`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadInput`] for what is not as it should be, and for a field that is none of these.
+    pub(super) fn among(fields: &Fields, others: &[&str]) -> Result<Self, Error> {
+        fields.only(&[&["stock_id", "hold_ms", "wait_ms"], others].concat())?;
         let ms = |name| {
             let ms = fields.number(name, 0..=LONGEST_MS)?;
             Ok::<_, Error>(ms.map(|ms| Duration::from_millis(ms.unsigned_abs())))

@@ -79,6 +79,7 @@ pub(super) async fn write(State(app): State<App>, terms: Terms, format: Format) 
     Ok(answer(&app, &job, format, "rwLock", "测试写", None))
 }
 
+/// A handler that makes a visit and tells it.
 macro_rules! lesson {
     ($(#[$doc:meta])* $name:ident, $path:literal, $operation:literal, $lock:literal, $example:literal, $visit:path) => {
         $(#[$doc])*
@@ -99,6 +100,8 @@ macro_rules! lesson {
     };
 }
 
+pub(super) use lesson;
+
 lesson!(
     /// Queues at the fair lock, and says as which number it came and got in.
     fair, "/test/fair", "test_fair", "fairLock", "来到 fairLock #2\n拿到 fairLock #2\n放掉 fairLock #2\n", fair::visit
@@ -117,7 +120,8 @@ lesson!(
     "拿到 reentrantLock #1\n拿到 reentrantLock #2\n放掉 reentrantLock #1\n放掉 reentrantLock #0\n", reentrant::visit
 );
 
-fn told(app: &App, job: &Job, format: Format, lock: &'static str, visit: Visit) -> Response {
+/// The visit, as text or JSON.
+pub(super) fn told(app: &App, job: &Job, format: Format, lock: &'static str, visit: Visit) -> Response {
     let (instance, holder) = (app.ctx.instance.clone(), visit.holder.to_string());
     match format {
         Format::Text => {

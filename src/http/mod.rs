@@ -23,6 +23,9 @@ pub mod serve;
 mod startup;
 mod stock;
 mod strategies;
+mod zk_barriers;
+mod zk_counts;
+mod zk_locks;
 
 #[cfg(test)]
 mod tests;

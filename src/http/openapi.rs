@@ -1,6 +1,6 @@
 //! `/openapi.json` from the handlers' own descriptions, and `/docs`, which shows it without any other host.
 
-use super::{check, classroom, health, locks, runs, stock, strategies};
+use super::{check, classroom, health, locks, runs, stock, strategies, zk_barriers, zk_counts, zk_locks};
 use utoipa::{
     Modify, OpenApi,
     openapi::{
@@ -18,6 +18,9 @@ use utoipa_swagger_ui::SwaggerUi;
     paths(
         check::by_default, check::by_strategy, strategies::list, strategies::source, stock::read, stock::put,
         classroom::semaphore, classroom::latch, classroom::countdown, locks::read, locks::write, locks::fair, locks::multi, locks::red, locks::reentrant,
+        zk_locks::read, zk_locks::write, zk_locks::semaphore, zk_locks::multi, zk_locks::reentrant,
+        zk_counts::share, zk_counts::atomic, zk_barriers::set, zk_barriers::wait, zk_barriers::remove,
+        zk_barriers::enter, zk_barriers::leave,
         runs::start, runs::current, runs::cancel, runs::events, health::live, health::ready, health::metrics,
     ),
     tags(

@@ -1,6 +1,9 @@
 //! Every route: the table of contents.
 
-use super::{app::App, check, classroom, edge, health, locks, openapi, page, runs, stock, strategies};
+use super::{
+    app::App, check, classroom, edge, health, locks, openapi, page, runs, stock, strategies, zk_barriers, zk_counts,
+    zk_locks,
+};
 use axum::{
     Router,
     middleware::{from_fn_with_state, map_response},
@@ -25,6 +28,18 @@ pub(super) fn router(app: App) -> Router {
         .route("/test/multi", get(locks::multi))
         .route("/test/red", get(locks::red))
         .route("/test/reentrant", get(locks::reentrant))
+        .route("/test/zk/read", get(zk_locks::read))
+        .route("/test/zk/write", get(zk_locks::write))
+        .route("/test/zk/semaphore", get(zk_locks::semaphore))
+        .route("/test/zk/multi", get(zk_locks::multi))
+        .route("/test/zk/reentrant", get(zk_locks::reentrant))
+        .route("/test/zk/share/count", get(zk_counts::share))
+        .route("/test/zk/atomic/{change}", get(zk_counts::atomic))
+        .route("/test/zk/barrier/set", get(zk_barriers::set))
+        .route("/test/zk/barrier/wait", get(zk_barriers::wait))
+        .route("/test/zk/barrier/remove", get(zk_barriers::remove))
+        .route("/test/zk/double-barrier/enter", get(zk_barriers::enter))
+        .route("/test/zk/double-barrier/leave", get(zk_barriers::leave))
         // load from the page
         .route("/runs", post(runs::start))
         .route("/runs/current", get(runs::current))

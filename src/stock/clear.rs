@@ -28,8 +28,9 @@ const REDIS: [&str; 17] = [
     "reentrantLock",
 ];
 
-/// A node that is a lock by itself, and not a directory of contenders.
+/// A node that is a lock by itself, and not a directory of contenders; and one that is a barrier by being there.
 const EPHEMERAL: &str = "/distributed/zk-ephemeral";
+const BARRIER: &str = "/curator/barrier";
 
 const ZOOKEEPER: [&str; 15] = [
     EPHEMERAL,
@@ -44,7 +45,7 @@ const ZOOKEEPER: [&str; 15] = [
     "/curator/multi/2",
     "/curator/multi/3",
     "/curator/reentrant",
-    "/curator/barrier",
+    BARRIER,
     "/curator/double-barrier",
     "/locks/semaphore",
 ];
@@ -92,8 +93,8 @@ async fn unlock(ctx: &Ctx, node: &mut ConnectionManager, stock_id: i64) -> Resul
             format!("{braced}:entered"),
         ];
         if base == READ_WRITE {
-            let holds: Vec<(String, String)> = redis::cmd("HGETALL").arg(&name).query_async(node).await?;
-            keys.extend(read_holds(&braced, &holds));
+            let counted: Vec<(String, String)> = redis::cmd("HGETALL").arg(&name).query_async(node).await?;
+            keys.extend(holds(&braced, &counted));
         }
         keys.push(name.clone());
         commands.cmd("DEL").arg(keys);
@@ -104,9 +105,9 @@ async fn unlock(ctx: &Ctx, node: &mut ConnectionManager, stock_id: i64) -> Resul
     Ok(commands)
 }
 
-/// The keys of the read holds that a read-write lock counts: `{n}:<owner>:rwlock_timeout:<i>`.
-fn read_holds(braced: &str, hash: &[(String, String)]) -> Vec<String> {
-    let owners = hash.iter().filter(|(owner, _)| owner != "mode" && !owner.ends_with(":write"));
+/// The keys of the holds that a read-write lock counts: `{n}:<owner>:rwlock_timeout:<i>`; of a write, only ours have some.
+fn holds(braced: &str, hash: &[(String, String)]) -> Vec<String> {
+    let owners = hash.iter().filter(|(owner, _)| owner != "mode");
     owners
         .flat_map(|(owner, holds)| {
             let holds: u32 = holds.parse().unwrap_or(0);
@@ -119,7 +120,10 @@ fn read_holds(braced: &str, hash: &[(String, String)]) -> Vec<String> {
 pub(super) async fn zookeeper(client: &Client, stock_id: i64) -> Result<(), Error> {
     let path = |base: &str| if stock_id == 1 { base.to_owned() } else { format!("{base}-{stock_id}") };
     try_join_all(ZOOKEEPER.map(|base| delete_below(client, path(base)))).await.map_err(no_zookeeper)?;
-    delete(client, &path(EPHEMERAL)).await.map_err(no_zookeeper)
+    try_join_all([EPHEMERAL, BARRIER].map(async |base| delete(client, &path(base)).await))
+        .await
+        .map_err(no_zookeeper)?;
+    Ok(())
 }
 
 /// What is deleted meanwhile by its owner, or has something in it again, is no error.
@@ -155,9 +159,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_read_hold_of_a_read_write_lock_has_a_key_to_clear() {
+    fn every_hold_of_a_read_write_lock_has_a_key_to_clear() {
         let hash = [("mode", "read"), ("u:1", "2"), ("u:2:write", "1")].map(|(k, v)| (k.to_owned(), v.to_owned()));
-        let keys = read_holds("{rwLock}", &hash);
-        assert_eq!(keys, ["{rwLock}:u:1:rwlock_timeout:1", "{rwLock}:u:1:rwlock_timeout:2"]);
+        let keys = holds("{rwLock}", &hash);
+        let expected = ["u:1:rwlock_timeout:1", "u:1:rwlock_timeout:2", "u:2:write:rwlock_timeout:1"];
+        assert_eq!(keys, expected.map(|key| format!("{{rwLock}}:{key}")));
     }
 }

@@ -58,6 +58,7 @@ pub use job::{Deducted, Job};
 pub use points::Pause;
 pub(crate) use redis_multi::PARTS;
 pub use strategy::{Deduct, Pace, Promise, Server, Store, Strategy, Title};
+pub(crate) use zk_multi::parts as zk_parts;
 
 /// Every strategy, in the course's order.
 pub const ALL: &[Strategy] = &[

@@ -5,8 +5,8 @@
 //! Next to read: `lock.rs`.
 
 use super::{
-    RedisFencedLock, RedisLock, RedisSpinLock, fair_seat::Seats, hold::Hold, lease::Lease, place::Inside, script,
-    station::Stations, terms::Terms, wakeups::Wakeups,
+    RedisFencedLock, RedisLock, RedisSpinLock, fair_seat::Seats, hold::Hold, lease::Lease, place::Inside,
+    read_write::Crossings, script, station::Stations, terms::Terms, wakeups::Wakeups,
 };
 use crate::{Fence, LockError, Owner, Process, local::Queue};
 use parking_lot::Mutex;
@@ -23,7 +23,10 @@ use std::{
     },
     time::Duration,
 };
-use tokio::{sync::Notify, task::JoinHandle};
+use tokio::{
+    sync::{Mutex as AsyncMutex, Notify},
+    task::JoinHandle,
+};
 use tokio_util::task::TaskTracker;
 
 const SERVER: &str = "redis";
@@ -56,6 +59,7 @@ pub(super) struct Inner {
     wakeups: Arc<Wakeups>,
     stations: Stations,
     seats: Seats,
+    crossings: Crossings,
     lines: Mutex<HashMap<String, Weak<Line>>>,
     tasks: TaskTracker,
 }
@@ -66,6 +70,8 @@ pub(super) enum Tried {
     Taken(Option<Fence>),
     /// Another has it; its lease runs for so long, or for ever.
     Refused(Option<Duration>),
+    /// The owner took it for its own, and it is not any more.
+    Lost,
 }
 
 /// What a hand-over came to.
@@ -94,6 +100,8 @@ pub(super) struct Line {
     pub(super) inside: Inside,
     /// Owners whose last command was not answered, until what it may have taken is given back.
     pub(super) returning: Mutex<HashSet<Owner>>,
+    /// Owners that are on their way in: another task of one waits for it, and comes in with it.
+    entering: Mutex<HashMap<Owner, Weak<AsyncMutex<()>>>>,
     pub(super) freed: Arc<Notify>,
     token: String,
     channel: String,
@@ -120,8 +128,9 @@ impl RedisClient {
         let commands = ConnectionManager::new_lazy_with_config(client.clone(), config).map_err(|e| unavailable(&e))?;
         let wakeups = Arc::new(Wakeups::new(client, options.timeout).map_err(|e| unavailable(&e))?);
         let stations = Stations::new(&options, &wakeups);
-        let (lines, seats, tasks) = (Mutex::default(), Seats::default(), TaskTracker::new());
-        Ok(Self(Arc::new(Inner { options, commands, wakeups, stations, seats, lines, tasks })))
+        let (seats, crossings) = (Seats::default(), Crossings::default());
+        let (lines, tasks) = (Mutex::default(), TaskTracker::new());
+        Ok(Self(Arc::new(Inner { options, commands, wakeups, stations, seats, crossings, lines, tasks })))
     }
 
     /// The connection for plain commands and scripts. Never send it a blocking command or WATCH: all share it.
@@ -177,6 +186,7 @@ impl RedisClient {
             queue: Arc::default(),
             inside: Inside::default(),
             returning: Mutex::default(),
+            entering: Mutex::default(),
             freed: Arc::default(),
             subscribed: AtomicBool::new(false),
             wakeups: Arc::clone(&self.0.wakeups),
@@ -201,6 +211,11 @@ impl RedisClient {
         &self.0.wakeups
     }
 
+    /// Where this process waits for read-write locks.
+    pub(super) fn crossings(&self) -> &Crossings {
+        &self.0.crossings
+    }
+
     /// The lease of a lock that is given none.
     pub(super) fn lease(&self) -> Lease {
         Lease::Watchdog(self.0.options.lease)
@@ -222,11 +237,11 @@ impl RedisClient {
             script.key(&line.token);
         }
         script.arg(terms.lease.millis()).arg(terms.owner.to_string()).arg(i32::from(again));
-        let (taken, n): (bool, i64) = script.invoke_async(&mut self.connection()).await.map_err(|e| unavailable(&e))?;
-        Ok(if taken {
-            Tried::Taken(token(n))
-        } else {
-            Tried::Refused(u64::try_from(n).ok().map(Duration::from_millis))
+        let (code, n): (i64, i64) = script.invoke_async(&mut self.connection()).await.map_err(|e| unavailable(&e))?;
+        Ok(match code {
+            1 => Tried::Taken(token(n)),
+            0 => Tried::Refused(u64::try_from(n).ok().map(Duration::from_millis)),
+            _ => Tried::Lost,
         })
     }
 
@@ -266,7 +281,7 @@ impl RedisClient {
     pub(super) async fn lift_token(&self, line: &Line, seen: Fence) -> Result<(), LockError> {
         let mut script = script::LIFT_TOKEN.key(&line.token);
         script.arg(seen.0);
-        script.invoke_async(&mut self.connection()).await.map_err(|e| unavailable(&e))
+        script.invoke_async::<i64>(&mut self.connection()).await.map(drop).map_err(|e| unavailable(&e))
     }
 }
 
@@ -276,6 +291,18 @@ fn token(n: i64) -> Option<Fence> {
 }
 
 impl Line {
+    /// What an owner's tasks take one after the other while they come in.
+    pub(super) fn entrance(&self, owner: Owner) -> Arc<AsyncMutex<()>> {
+        let mut entering = self.entering.lock();
+        if let Some(entrance) = entering.get(&owner).and_then(Weak::upgrade) {
+            return entrance;
+        }
+        entering.retain(|_, entrance| entrance.strong_count() > 0);
+        let entrance = Arc::default();
+        entering.insert(owner, Arc::downgrade(&entrance));
+        entrance
+    }
+
     /// Subscribes to the release of this lock, once; from then on `freed` tells of it.
     pub(super) async fn subscribe(&self) -> bool {
         if self.subscribed.load(Ordering::Acquire) {
@@ -302,6 +329,8 @@ impl Drop for Line {
         if !*self.subscribed.get_mut() {
             return;
         }
+        // Before the task runs: whoever still listens keeps the subscription.
+        drop(std::mem::take(&mut self.freed));
         let (wakeups, channel) = (Arc::clone(&self.wakeups), std::mem::take(&mut self.channel));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {

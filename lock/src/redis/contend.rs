@@ -1,6 +1,7 @@
 //! How every lock of the `RLock` family is taken: plain, fenced or spinning, once or again.
 //!
-//! 1. An owner that has it already takes it once more, past everybody who waits in this process.
+//! 1. An owner that has it already takes it once more, past everybody who waits in this process. Tasks of one owner come
+//!    in one after the other, and are then inside together.
 //! 2. The others wait in this process's line; only its head contends in Redis ([`Queue`](crate::local::Queue)).
 //! 3. Try: one script takes the lock if it is free, or says how long its lease still runs.
 //! 4. Taken: subscribe to its channel, try again, then wait for the message, the end of the lease, or [`RECHECK`],
@@ -51,7 +52,13 @@ impl Contender {
         if self.line.returning.lock().contains(&terms.owner) {
             return Err(unanswered());
         }
-        if self.asks.owner.is_some()
+        let taken = || LockError::Taken { name: self.line.name.clone(), waited: wait };
+        let entrance = self.asks.owner.map(|owner| self.line.entrance(owner));
+        let _entering = match &entrance {
+            Some(entrance) => Some(timeout(wait, entrance.lock()).await.map_err(|_| taken())?),
+            None => None,
+        };
+        if entrance.is_some()
             && let Some(place) = self.line.inside.place_of(terms.owner)
             && let Some(hold) = self.again(terms, place).await?
         {
@@ -64,8 +71,7 @@ impl Contender {
             Some(Turn::Failed(error)) => return Err(error),
             None => None,
         };
-        let hold = hold.ok_or_else(|| LockError::Taken { name: self.line.name.clone(), waited: wait })?;
-        Ok(hold.guarded(&self.client))
+        Ok(hold.ok_or_else(taken)?.guarded(&self.client))
     }
 
     /// Once more for the owner that has `place`; `None` where it has lost the lock meanwhile.
@@ -75,7 +81,10 @@ impl Contender {
             let leased = Instant::now();
             match client.acquire(&line, &terms, true).await {
                 Ok(Tried::Taken(fence)) => Ok(Some(Hold::again(place, Taken { terms, fence, leased }))),
-                Ok(Tried::Refused(_)) => Ok(None),
+                Ok(Tried::Refused(_) | Tried::Lost) => {
+                    place.revoke();
+                    Ok(None)
+                }
                 Err(error) => {
                     place.doubt();
                     Err(error)
@@ -131,6 +140,7 @@ impl Contender {
                     Ok(Attempt::Had(Hold::new(Place::new(&client, &line, &taken, Some(head)), taken)))
                 }
                 Ok(Tried::Refused(lease)) => Ok(Attempt::Refused(head, lease)),
+                Ok(Tried::Lost) => Ok(Attempt::Refused(head, Some(Duration::ZERO))),
                 Err(error) => {
                     free_unanswered(&client, &line, terms);
                     head.fail(&error);

@@ -115,18 +115,23 @@ impl Waiter {
                 Attempt::Had(hold) => return Ok(Some(hold)),
                 Attempt::Taken(hint) => hint.unwrap_or(RECHECK),
             };
-            if left.is_zero() || reply.is_closed() {
-                if !self.limit.is_zero() {
-                    self.seat.leave().await;
-                }
-                return Ok(None);
+            if left.is_zero() {
+                return self.leave().await;
             }
             // A release between the try and the subscription would be missed: after either, look again.
             let pause = hint.max(Duration::from_millis(1)).min(RECHECK).min(left);
             tokio::select! {
-                _ = self.seat.woken(pause) => {}
-                () = reply.closed() => {}
+                biased;
+                () = reply.closed() => return self.leave().await,
+                () = self.seat.woken(pause) => {}
             }
         }
+    }
+
+    async fn leave(&self) -> Outcome {
+        if !self.limit.is_zero() {
+            self.seat.leave().await;
+        }
+        Ok(None)
     }
 }

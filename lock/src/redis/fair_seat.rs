@@ -169,10 +169,11 @@ impl Seat {
         }
     }
 
-    /// Waits to be woken, at most for `pause`; `false` where it only subscribed, and what was said until then is missed.
-    pub(super) async fn woken(self: &Arc<Self>, pause: Duration) -> bool {
+    /// Waits to be woken, at most for `pause`. The first time it only subscribes: what was said until then is missed.
+    pub(super) async fn woken(self: &Arc<Self>, pause: Duration) {
         if self.subscribing.swap(true, Ordering::AcqRel) {
-            return timeout(pause, self.woken.notified()).await.is_ok();
+            timeout(pause, self.woken.notified()).await.ok();
+            return;
         }
         let seat = Arc::clone(self);
         // In a task of its own: a SUBSCRIBE that is given up half-way might stay on the server for ever.
@@ -185,7 +186,6 @@ impl Seat {
             }
         });
         timeout(pause, subscribed).await.ok();
-        false
     }
 
     async fn renew(&self, lease: Lease, round: u64) -> Result<bool, LockError> {

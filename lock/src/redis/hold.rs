@@ -59,6 +59,10 @@ impl Held for Hold {
         self.place.client.renew(&self.place.line, &self.taken.terms).await
     }
 
+    async fn revoked(&self) {
+        self.place.revoked().await;
+    }
+
     fn on_loss(&mut self) {
         self.over = true;
         self.place.lose();

@@ -53,6 +53,11 @@ pub(super) trait Held: Send + 'static {
     /// Begins the lease anew; `false` where it is another's by now.
     fn renew(&self) -> impl Future<Output = Result<bool, LockError>> + Send;
 
+    /// Completes where it is found out elsewhere that it is lost.
+    fn revoked(&self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
+
     /// Nobody can rely on it any more, and its holder is told: who waits behind it in this process may try.
     fn on_loss(&mut self) {}
 
@@ -69,7 +74,7 @@ pub(super) async fn keep(mut held: impl Held, lease: Lease, mut leased: Instant,
     };
     let mut lost = false;
     loop {
-        tokio::select! {
+        let found_out = tokio::select! {
             biased;
             asked = keeper.asked_to_release() => {
                 let error = LockError::Lost { name: held.name().to_owned() };
@@ -77,10 +82,12 @@ pub(super) async fn keep(mut held: impl Held, lease: Lease, mut leased: Instant,
                 asked.done(if lost { Err(error) } else { given_back });
                 return;
             }
-            () = sleep_until(next), if !lost => {}
-        }
+            () = held.revoked(), if !lost => true,
+            () = sleep_until(next), if !lost => false,
+        };
         let sent = Instant::now();
         let renewed = match lease {
+            _ if found_out => Some(Ok(false)),
             Lease::Watchdog(_) => timeout_at(lease.sure(leased), held.renew()).await.ok(),
             Lease::Fixed(_) => None,
         };

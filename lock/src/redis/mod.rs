@@ -23,7 +23,6 @@ mod script;
 mod semaphore;
 mod spin;
 mod station;
-mod tally;
 mod terms;
 mod wakeups;
 

@@ -32,6 +32,7 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, sleep},
 };
+use tokio_util::sync::CancellationToken;
 
 /// After so many hand-overs in a row another process gets its turn.
 pub const BATCH: u32 = 32;
@@ -54,6 +55,8 @@ pub(super) struct Place {
     terms: Terms,
     batch: Batch,
     state: Mutex<State>,
+    /// Somebody has found out that the lock is lost.
+    revoked: CancellationToken,
 }
 
 #[derive(Debug)]
@@ -117,8 +120,15 @@ impl Place {
         head: Option<Head<Hold, Terms>>,
         batch: Batch,
     ) -> Arc<Self> {
-        let state = Mutex::new(State { sure: 1, in_doubt: false, head });
-        let place = Arc::new(Self { client: client.clone(), line: Arc::clone(line), terms: taken.terms, batch, state });
+        let (state, revoked) = (Mutex::new(State { sure: 1, in_doubt: false, head }), CancellationToken::new());
+        let place = Arc::new(Self {
+            client: client.clone(),
+            line: Arc::clone(line),
+            terms: taken.terms,
+            batch,
+            state,
+            revoked,
+        });
         line.inside.enter(taken.terms.owner, &place);
         place
     }
@@ -151,6 +161,16 @@ impl Place {
     pub(super) fn lose(&self) {
         self.state.lock().in_doubt = true;
         drop(self.leave());
+    }
+
+    /// Tells every hold that it is lost.
+    pub(super) fn revoke(&self) {
+        self.revoked.cancel();
+    }
+
+    /// Completes once [`revoke`](Self::revoke) was called.
+    pub(super) async fn revoked(&self) {
+        self.revoked.cancelled().await;
     }
 
     pub(super) fn lost(&self) -> LockError {

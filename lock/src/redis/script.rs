@@ -34,31 +34,6 @@ script!(
     "hand_over.lua"
 );
 script!(
-    /// Takes a read hold.
-    READ_ACQUIRE,
-    "read_acquire.lua"
-);
-script!(
-    /// Gives one read hold back, or all.
-    READ_RELEASE,
-    "read_release.lua"
-);
-script!(
-    /// Renews the read holds.
-    READ_RENEW,
-    "read_renew.lua"
-);
-script!(
-    /// Takes a write hold.
-    WRITE_ACQUIRE,
-    "write_acquire.lua"
-);
-script!(
-    /// Gives one write hold back, or all.
-    WRITE_RELEASE,
-    "write_release.lua"
-);
-script!(
     /// Lifts the counter of tokens.
     LIFT_TOKEN,
     "lift_token.lua"
@@ -73,16 +48,6 @@ pub(super) fn prefixed(prefix: &str, name: &str) -> String {
 /// The channel on which a release is told.
 pub(super) fn lock_channel(name: &str) -> String {
     prefixed("redisson_lock__channel", name)
-}
-
-/// The channel on which a read-write lock tells who waits.
-pub(super) fn rw_channel(name: &str) -> String {
-    prefixed("redisson_rwlock", name)
-}
-
-/// `{name}`, as Redisson's `suffixName` has it before the colon.
-pub(super) fn suffixable(name: &str) -> String {
-    if name.contains('{') { name.to_owned() } else { format!("{{{name}}}") }
 }
 
 /// The counter of the fencing tokens. It never ends.

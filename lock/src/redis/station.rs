@@ -13,8 +13,6 @@
 use super::{
     client::{RedisClient, RedisOptions},
     contend::RECHECK,
-    read_write::Mode,
-    tally::Tally,
     wakeups::Wakeups,
 };
 use crate::{
@@ -61,8 +59,6 @@ pub(super) struct Station {
     freed: Arc<Notify>,
     subscribed: AtomicBool,
     wakeups: Arc<Wakeups>,
-    /// For a read-write lock: who holds it.
-    tally: Tally<Mode>,
 }
 
 /// Where one who asks stands: at the head of the line, or beside it where it does not wait at all.
@@ -107,7 +103,6 @@ impl Stations {
             subscribed: AtomicBool::new(false),
             wakeups: Arc::clone(&self.wakeups),
             channel: channel.clone(),
-            tally: Tally::default(),
         });
         all.insert(channel, Arc::downgrade(&station));
         station
@@ -117,10 +112,6 @@ impl Stations {
 impl Station {
     pub(super) fn channel(&self) -> &str {
         &self.channel
-    }
-
-    pub(super) fn tally(&self) -> &Tally<Mode> {
-        &self.tally
     }
 
     /// Waits for the turn to ask, at most `wait`; `None` where it did not come. Who does not wait asks at once: that
@@ -172,6 +163,8 @@ impl Drop for Station {
         if !*self.subscribed.get_mut() {
             return;
         }
+        // Before the task runs: whoever still listens keeps the subscription.
+        drop(std::mem::take(&mut self.freed));
         let (wakeups, channel) = (Arc::clone(&self.wakeups), std::mem::take(&mut self.channel));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
@@ -185,15 +178,7 @@ impl Drop for Station {
 
 /// Runs a command that may be run twice until it has an answer, for at most [`UNDO`].
 pub(super) async fn insist<F: Future<Output = Result<bool, RedisError>>>(command: impl Fn() -> F) {
-    insist_for(UNDO, command).await;
-}
-
-/// Runs a command that may be run twice until it has an answer, for at most `limit`.
-pub(super) async fn insist_for<F>(limit: Duration, command: impl Fn() -> F)
-where
-    F: Future<Output = Result<bool, RedisError>>,
-{
-    let (ends, mut pause) = (Instant::now() + limit, RETRY_FIRST);
+    let (ends, mut pause) = (Instant::now() + UNDO, RETRY_FIRST);
     while let Err(error) = command().await {
         if Instant::now() >= ends {
             tracing::warn!(%error, "given up: what an unanswered command took is not given back");

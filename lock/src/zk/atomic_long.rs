@@ -2,7 +2,7 @@
 //!
 //! 1. A persistent node holds the number in 8 bytes, big-endian. Where there is no node, or an empty one, it is 0.
 //! 2. Read it, and set it on condition of the version that was read. Where another was faster, try again after a
-//!    random pause that doubles.
+//!    random pause that doubles, up to 100 ms.
 //! 3. After a few tries, go on under a mutex at `<path>-lock` (Curator's user chooses its path: give it this one), so
 //!    that those who lost do not go on disturbing each other. The version is still asked for: others are optimistic.
 //!
@@ -28,6 +28,7 @@ const TRIES: u32 = 3;
 
 /// The pause after the first try that failed; each next one may be twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long the mutex is waited for, and how long it is tried under it.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -231,7 +232,7 @@ impl ZkAtomicLong {
                 return Ok(outcome);
             }
             sleep(pause.mul_f64(fastrand::f64())).await;
-            pause *= 2;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
         let guard = match self.mutex.acquire(PATIENCE).await {
             Err(LockError::Taken { .. }) => {

@@ -18,26 +18,23 @@
 //! while its member is paused inside, for the others then leave without it; Java members in the same barrier, who
 //! neither check whom they count nor tell an old `ready` from a new one.
 //!
-//! Next to read: `shared_count.rs`.
+//! Next to read: `member.rs`.
 
 use super::{
     ZkClient,
     engine::{ANSWER, deadline},
-    insist, over,
-    request::{PERSISTENT, ask, erase, parents},
+    insist,
+    member::Member,
+    over,
+    request::{PERSISTENT, ask, erase},
     unanswered, unavailable,
 };
 use crate::LockError;
 use std::{num::NonZeroU32, time::Duration};
-use tokio::{
-    runtime::Handle,
-    time::{Instant, sleep_until, timeout, timeout_at},
-};
-use tokio_util::task::TaskTracker;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use uuid::Uuid;
-use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error, OneshotWatcher};
+use zookeeper_client::{Client, Error, OneshotWatcher};
 
-const MEMBER: CreateOptions<'static> = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
 const READY: &str = "ready";
 
 /// A double barrier in ZooKeeper; see [`ZkClient::double_barrier`].
@@ -114,11 +111,12 @@ impl ZkDoubleBarrier {
     ///
     /// [`LockError::Lost`] where the member is not in (any more): it has left, or its session has ended;
     /// [`LockError::Taken`] where not all left, [`LockError::Unavailable`] where there was no connection for a second.
-    /// The member has left all the same, in the background where the server does not answer.
+    /// Except where there was no connection to begin with, the member has left all the same, in the background where
+    /// the server does not answer and as long as this client's session lasts.
     ///
     /// # Cancel safety
     ///
-    /// Safe: the member leaves in the background.
+    /// Safe: once it was polled with a connection, the member leaves, in the background.
     pub async fn leave(&self, member: &str, wait: Duration) -> Result<(), LockError> {
         if member.is_empty() || member == READY || member.contains('/') {
             return Err(LockError::Invalid { name: member.into(), rule: "a member's name is what enter gave" });
@@ -307,57 +305,4 @@ impl ZkDoubleBarrier {
 fn without_ready(mut children: Vec<String>) -> Vec<String> {
     children.retain(|name| name != READY);
     children
-}
-
-/// A member that is, or may be, on the server. Dropping it deletes it in the background.
-struct Member {
-    client: Client,
-    path: String,
-    tasks: TaskTracker,
-    there: bool,
-}
-
-impl Member {
-    fn new(client: Client, path: String, tasks: &TaskTracker) -> Self {
-        Self { client, path, tasks: tasks.clone(), there: false }
-    }
-
-    async fn create(&mut self) -> Result<(), Error> {
-        self.there = true;
-        loop {
-            match insist(|| self.client.create(&self.path, &[], &MEMBER)).await {
-                // Nobody else has this uuid: the answer was lost.
-                Ok(_) | Err(Error::NodeExists) => return Ok(()),
-                Err(Error::NoNode) => parents(&self.client, &self.path).await?,
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    /// Takes the member back, unless it was counted; whether it was.
-    async fn withdraw(&mut self) -> Result<bool, Error> {
-        match insist(|| self.client.delete(&self.path, Some(0))).await {
-            Err(Error::BadVersion) => Ok(true),
-            Ok(()) | Err(Error::NoNode) => {
-                self.there = false;
-                Ok(false)
-            }
-            Err(error) => Err(error),
-        }
-    }
-}
-
-impl Drop for Member {
-    fn drop(&mut self) {
-        if !self.there || Handle::try_current().is_err() {
-            return;
-        }
-        let (client, path) = (self.client.clone(), self.path.clone());
-        self.tasks.spawn(async move {
-            match erase(&client, &path).await {
-                Err(error) if !over(&error) => tracing::warn!(%error, path, "a member is left until its session ends"),
-                _ => {}
-            }
-        });
-    }
 }

@@ -2,7 +2,8 @@
 //!
 //! In reading order: [`ZkClient`] is one per process and keeps a session; `session.rs` is how; [`ZkLock`] is a
 //! contender's handle; `engine.rs` is the queue that it stands in, `hold.rs` what it holds when its turn has come,
-//! `node.rs` its node there. [`ZkRwLock`] and [`ZkSemaphore`] are other rules over the same queue.
+//! `node.rs` its node there. [`ZkRwLock`] and [`ZkSemaphore`] are other rules over the same queue. The recipes that do not
+//! queue follow `request.rs`: [`ZkBarrier`], [`ZkDoubleBarrier`], [`ZkSharedCount`], [`ZkAtomicLong`].
 //!
 //! # The queue before the queue
 //!
@@ -19,6 +20,7 @@ mod double_barrier;
 mod engine;
 mod hold;
 mod lock;
+mod member;
 mod node;
 mod read_write;
 mod request;

@@ -283,6 +283,21 @@ pub(crate) async fn waiters_that_leave_do_not_make_the_others_wait_longer(fair: 
     drift(&fair.0, &*fair).await
 }
 
+pub(crate) async fn who_has_its_turn_takes_its_wait_off_the_others(fair: Arc<Fair>) -> Verdict {
+    let (name, redis, process) = (name(), &fair.0, fair.process().await);
+    hold(redis, &name, SOON).await?;
+    let first = wait_for(process.lock(&name));
+    waiting(redis, &name, 1).await?;
+    enqueue(redis, &name, JAVA, now(redis).await? + 300_000.0).await?;
+    let before = line(redis, &name).await?;
+    redis.outsider().await.del::<_, ()>(&name).await.map_err(|e| e.to_string())?;
+    let guard = had(first).await?;
+    let after = line(redis, &name).await?;
+    let (taken_off, wait) = (score(&before, JAVA)? - score(&after, JAVA)?, SOON.as_secs_f64() * 1000.0);
+    ensure((taken_off - wait).abs() < 1.0, || format!("{taken_off} ms were taken off, the wait was {wait} ms"))?;
+    says("release", guard.release().await)
+}
+
 /// As a Java client's correction, which knows no mercy, leaves it.
 pub(crate) async fn a_living_waiter_keeps_its_score_ahead_of_now(fair: Arc<Fair>) -> Verdict {
     let (name, redis, process) = (name(), &fair.0, fair.process().await);
@@ -362,6 +377,8 @@ pub(crate) async fn storm<F: Family>(redis: &Redis, family: Arc<F>) -> Verdict {
         says("a turn", result.map_err(|e| e.to_string())?)?;
         agree(&line(redis, &name).await?)?;
     }
+    waiting(redis, &name, 0).await?;
+    agree(&line(redis, &name).await?)?;
     nothing_left(redis, &name).await
 }
 

@@ -54,6 +54,7 @@ const LEAVE: &str = "
       behind = behind or owner == ARGV[1]
     end
     if ARGV[3] == '0' then redis.call('zrem', KEYS[3], ARGV[1]) end
+    if redis.call('hexists', KEYS[1], ARGV[1]) == 1 then redis.call('del', KEYS[1]) end
     return redis.call('lrem', KEYS[2], 1, ARGV[1])";
 
 impl Twin {

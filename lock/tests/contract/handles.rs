@@ -1,5 +1,5 @@
-//! The other handles in Redis under the contract: one that spins, one with tokens, one that is given its owner, one that
-//! writes.
+//! The other handles on the same lock in Redis under the contract: one that spins, one with tokens, one that is given
+//! its owner.
 
 use super::{
     family::{Family, Process},
@@ -7,7 +7,7 @@ use super::{
 };
 use oversell_lock::{
     Guard, Lock, LockError,
-    redis::{RedisClient, RedisFencedLock, RedisLock, RedisSpinLock, RedisWriteLock},
+    redis::{RedisClient, RedisFencedLock, RedisLock, RedisSpinLock},
 };
 use std::{marker::PhantomData, time::Duration};
 
@@ -22,7 +22,6 @@ pub(crate) trait Kind: Send + Sync + 'static {
 pub(crate) struct Spin;
 pub(crate) struct Fenced;
 pub(crate) struct Owned;
-pub(crate) struct Write;
 
 /// A re-entrant handle that takes its lock twice and gives it back as often.
 pub(crate) struct Twice(RedisLock);
@@ -51,15 +50,6 @@ impl Kind for Owned {
 
     fn of(client: &RedisClient, name: &str) -> Twice {
         Twice(client.lock(name).owner(client.owner()))
-    }
-}
-
-impl Kind for Write {
-    const NAME: &'static str = "redis_write";
-    type Lock = RedisWriteLock;
-
-    fn of(client: &RedisClient, name: &str) -> RedisWriteLock {
-        client.rw_lock(name).write()
     }
 }
 

@@ -20,23 +20,6 @@ impl Redis {
         client.get_multiplexed_async_connection().await.expect("redis is there")
     }
 
-    /// What is said on `channel` from now on.
-    pub(crate) async fn messages(&self, channel: &str) -> tokio::sync::mpsc::UnboundedReceiver<String> {
-        use futures::StreamExt;
-        let client = redis::Client::open(self.url.as_str()).expect("an address");
-        let mut subscription = client.get_async_pubsub().await.expect("redis is there");
-        subscription.subscribe(channel).await.expect("subscribed");
-        let (heard, messages) = tokio::sync::mpsc::unbounded_channel();
-        tokio::spawn(async move {
-            while let Some(message) = subscription.on_message().next().await {
-                if heard.send(message.get_payload().unwrap_or_default()).is_err() {
-                    return;
-                }
-            }
-        });
-        messages
-    }
-
     pub(crate) fn host(&self) -> String {
         self.url.trim_start_matches("redis://").trim_end_matches('/').to_owned()
     }

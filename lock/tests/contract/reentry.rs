@@ -204,3 +204,45 @@ pub(crate) async fn a_thousand_waiters_for_a_lock_are_one_contender(redis: Arc<R
     drop((holder, crowded));
     until("the subscription has ended", || async { told().await == 0 }).await
 }
+
+/// The lock was lost and nobody has told its owner yet, who takes it again: that finds the loss out. The hold from before
+/// is lost, and the new one is not.
+pub(crate) async fn a_re_entry_does_not_hide_a_loss(redis: Arc<Redis>) -> Verdict {
+    let (name, process, other) = (name(), redis.process().await, redis.process().await);
+    let lock = process.lock(&name).owner(process.owner());
+    let before = says("before", lock.acquire(SOON).await)?;
+    // Taken away, had by another, and free again, all between two renewals.
+    redis.outsider().await.del(&name).await.map_err(|e| e.to_string())?;
+    let between = says("between", other.lock(&name).acquire(Duration::ZERO).await)?;
+    says("between", between.release().await)?;
+    let after = says("after", lock.acquire(SOON).await)?;
+    ensure(before.is_lost(), || "the hold from before was not told".into())?;
+    let late = before.release().await;
+    ensure(matches!(late, Err(LockError::Lost { .. })), || format!("the hold from before: {late:?}"))?;
+    ensure(holds(&redis, &name).await? == 1 && !after.is_lost(), || "the new hold went with the old one".into())?;
+    says("release", after.release().await)
+}
+
+/// Two tasks of one owner wait for another's lock, and each goes on only when both are inside.
+pub(crate) async fn tasks_of_one_owner_come_in_together(redis: Arc<Redis>) -> Verdict {
+    let (name, process) = (name(), redis.process().await);
+    let held = says("held", process.lock(&name).acquire(SOON).await)?;
+    let (owner, both) = (process.owner(), Arc::new(tokio::sync::Barrier::new(2)));
+    let tasks = [(), ()].map(|()| {
+        let (lock, both) = (process.lock(&name).owner(owner), Arc::clone(&both));
+        tokio::spawn(async move {
+            let guard = lock.acquire(SOON).await?;
+            both.wait().await;
+            guard.release().await
+        })
+    });
+    let stranger = process.lock(&name);
+    let stranger = tokio::spawn(async move { stranger.acquire(SOON * 2).await });
+    says("release", held.release().await)?;
+    for task in tasks {
+        says("both inside", task.await.map_err(|e| e.to_string())?)?;
+    }
+    let guard = says("another, after both", stranger.await.map_err(|e| e.to_string())?)?;
+    says("release", guard.release().await)?;
+    ensure(holds(&redis, &name).await? == 0, || "a hold is left".into())
+}

@@ -3,19 +3,25 @@
 -- ARGV[1] lease in ms   ARGV[2] owner   ARGV[3] 1: the owner has it already    0: this is its first hold, whatever
 -- an unanswered command may have left
 -- returns {1, t}: taken, with token t (0: none)    {0, n}: another's lease ends in n ms (negative: never)
-if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
-  return {0, redis.call('pttl', KEYS[1])}
-end
+-- {-1, 0}: the owner does not have it any more
 if ARGV[3] == '1' then
+  -- A lock that is free meanwhile may have been another's in between: it is not taken again behind the holds' backs.
+  if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
+    return {-1, 0}
+  end
   redis.call('hincrby', KEYS[1], ARGV[2], 1)
-else
+elseif redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
   redis.call('hset', KEYS[1], ARGV[2], 1)
+else
+  return {0, redis.call('pttl', KEYS[1])}
 end
 -- Never shorter than what another hold of the same owner relies on.
 if redis.call('pttl', KEYS[1]) < tonumber(ARGV[1]) then
   redis.call('pexpire', KEYS[1], ARGV[1])
 end
 if KEYS[2] then
-  return {1, redis.call('incr', KEYS[2])}
+  redis.call('incr', KEYS[2])
+  -- As a text: Lua's numbers are exact to 2^53 only.
+  return {1, redis.call('get', KEYS[2])}
 end
 return {1, 0}

@@ -13,6 +13,8 @@ redis.call('hdel', KEYS[1], ARGV[2])
 redis.call('hset', KEYS[1], ARGV[3], 1)
 redis.call('pexpire', KEYS[1], ARGV[1])
 if KEYS[2] then
-  return redis.call('incr', KEYS[2])
+  redis.call('incr', KEYS[2])
+  -- As a text: Lua's numbers are exact to 2^53 only.
+  return redis.call('get', KEYS[2])
 end
 return 0

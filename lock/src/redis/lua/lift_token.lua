@@ -1,10 +1,11 @@
 -- Lifts the counter of tokens, so that the next one is above what is known to have been seen.
 -- KEYS[1] the counter
 -- ARGV[1] the highest token that was seen
--- returns the counter
-local counter = tonumber(redis.call('get', KEYS[1])) or 0
-if counter < tonumber(ARGV[1]) then
-  redis.call('set', KEYS[1], ARGV[1])
-  return tonumber(ARGV[1])
+-- returns 1: lifted    0: it was as high
+local counter, seen = redis.call('get', KEYS[1]) or '0', ARGV[1]
+-- As texts: Lua's numbers are exact to 2^53 only.
+if #counter < #seen or (#counter == #seen and counter < seen) then
+  redis.call('set', KEYS[1], seen)
+  return 1
 end
-return counter
+return 0

@@ -1,186 +1,171 @@
-//! A hold of a read-write lock, and the scripts that take, renew and end it.
+//! One hold of a read-write lock: its place in Redis, and every way it can end.
 //!
-//! 1. A read hold counts in the hash under its owner, and has a key of its own that ends with it: a reader that died is
-//!    counted no longer than its own lease, however many others read.
-//! 2. A write hold counts under its owner with `:write` appended.
-//! 3. The last read hold frees the lock; the last write hold frees it too, or leaves it to what its owner reads.
-//! 4. One that is lost gives nothing back: what it had ends with its lease.
+//! 1. It is one more in its owner's field of the hash, and a string of its own, `{n}:<field>:rwlock_timeout:<i>`, which
+//!    expires when the hold does. Where the owner is named, and so may hold more than once, the string says which hold it
+//!    is: a release or a renewal then means this one and no other of its owner, however often it is sent. Where it is not,
+//!    all is as Redisson writes it: the string is `1`, and a write hold has none.
+//! 2. A task keeps it ([`lease`]) and gives it back.
 //!
-//! Next to read: `lua/read_release.lua`.
+//! What it survives: a holder that is dropped anywhere (the value gives itself back), a command that gets no answer (the
+//! hold is given back by its id, again and again, until Redis has answered). **What breaks it**: a process that is
+//! stopped beyond its lease.
+//!
+//! Next to read: `lua/rw_release.lua`.
 
-use super::{Mode, Shared};
+use super::crossing::{Crossing, Inside};
 use crate::{
-    LockError, Owner,
+    Keeper, LockError, Owner,
     redis::{
-        client::{Holds, unavailable},
-        lease::{Held, Lease},
-        script,
-        station::{Place, insist_for},
-        tally::Leaves,
+        client::{RedisClient, unavailable},
+        lease::{self, Held, Lease},
+        semaphore::suffixed,
+        station::insist,
     },
 };
-use redis::RedisError;
-use std::{sync::Arc, time::Duration};
-use tokio::{runtime::Handle, time::Instant};
+use redis::{RedisError, RedisResult, Script};
+use std::sync::{Arc, LazyLock};
+use tokio::time::Instant;
 
-/// What the script said.
-pub(super) enum Tried {
-    Taken,
-    /// Others are inside; their lease runs for so long, or for ever.
-    Refused(Option<Duration>),
-    /// The owner reads, and asks to write.
-    Upgrade,
+static READ: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/rw_read.lua")));
+static WRITE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/rw_write.lua")));
+static RELEASE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/rw_release.lua")));
+static RENEW: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../lua/rw_renew.lua")));
+
+/// What `rw_write.lua` says to an owner that reads.
+pub(super) const READS: i64 = -2;
+
+/// Which half of the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Read,
+    Write,
 }
 
-/// A hold. Dropping it gives it back in the background.
+/// What Redis knows of one hold.
+#[derive(Debug, Clone)]
+pub(super) struct Claim {
+    pub(super) client: RedisClient,
+    pub(super) crossing: Arc<Crossing>,
+    pub(super) side: Side,
+    pub(super) owner: Owner,
+    /// Which hold of the owner's it is.
+    pub(super) id: String,
+    pub(super) lease: Lease,
+}
+
+/// A hold that this process has, or may have. Dropping it gives it back in the background.
 #[derive(Debug)]
 pub(super) struct Hold {
-    shared: Arc<Shared>,
-    mode: Mode,
-    owner: Owner,
-    lease: Lease,
-    leased: Instant,
-    /// A writer's place at the head of this process's line.
-    place: Option<Place>,
-    /// Lost, or given back.
-    over: bool,
+    claim: Claim,
+    /// When the command was sent that took it.
+    since: Instant,
+    inside: Option<Inside>,
+    held: bool,
 }
 
-impl Shared {
-    /// The owner's field in the hash.
-    fn field(mode: Mode, owner: Owner) -> String {
-        match mode {
-            Mode::Read => owner.to_string(),
-            Mode::Write => format!("{owner}:write"),
+impl Claim {
+    /// `rw_read.lua`, `rw_write.lua`: `None` where it was taken.
+    async fn take(&self) -> RedisResult<Option<i64>> {
+        let (script, name) = (if self.side == Side::Read { &READ } else { &WRITE }, &self.crossing.name);
+        let mut script = script.key(name);
+        script.key(self.strings(self.side));
+        if self.side == Side::Write {
+            script.key(self.strings(Side::Read));
         }
+        script.arg(self.millis()).arg(self.owner.to_string()).arg(&self.id);
+        script.invoke_async(&mut self.client.connection()).await
     }
 
-    /// What the keys of an owner's read holds begin with.
-    fn read_holds(&self, owner: Owner) -> String {
-        format!("{}:{owner}:rwlock_timeout", script::suffixable(&self.key))
+    /// `rw_release.lua`: whether it was still held.
+    async fn release(&self) -> RedisResult<bool> {
+        let name = &self.crossing.name;
+        let all = if name.contains('{') { name.clone() } else { format!("{{{name}}}") };
+        let side = if self.side == Side::Read { "read" } else { "write" };
+        let mut script = RELEASE.key(name);
+        script.key(self.crossing.station.channel()).key(self.strings(self.side)).key(all);
+        script.arg(self.field(self.side)).arg(&self.id).arg(side);
+        script.invoke_async(&mut self.client.connection()).await
     }
 
-    pub(super) async fn acquire(&self, mode: Mode, owner: Owner, lease: Lease) -> Result<Tried, LockError> {
-        let mut script = match mode {
-            Mode::Read => script::READ_ACQUIRE.key(&self.key),
-            Mode::Write => script::WRITE_ACQUIRE.key(&self.key),
-        };
-        script.key(self.read_holds(owner));
-        script.arg(lease.millis()).arg(owner.to_string()).arg(Self::field(Mode::Write, owner));
-        let (code, n): (i64, i64) =
-            script.invoke_async(&mut self.client.connection()).await.map_err(|e| unavailable(&e))?;
-        Ok(match code {
-            1 => Tried::Taken,
-            0 => Tried::Refused(u64::try_from(n).ok().map(Duration::from_millis)),
-            _ => Tried::Upgrade,
-        })
+    /// `rw_renew.lua`: whether it was still held.
+    async fn renew(&self) -> RedisResult<bool> {
+        let mut script = RENEW.key(&self.crossing.name);
+        script.key(self.strings(self.side));
+        script.arg(self.millis()).arg(self.field(self.side)).arg(&self.id);
+        script.invoke_async(&mut self.client.connection()).await
     }
 
-    async fn renew(&self, mode: Mode, owner: Owner, lease: Lease) -> Result<bool, LockError> {
-        let mut script = match mode {
-            Mode::Read => script::READ_RENEW.key(&self.key),
-            Mode::Write => script::RENEW.key(&self.key),
-        };
-        if mode == Mode::Read {
-            script.key(self.read_holds(owner));
-        }
-        script.arg(lease.millis()).arg(Self::field(mode, owner));
-        script.invoke_async(&mut self.client.connection()).await.map_err(|e| unavailable(&e))
+    fn field(&self, side: Side) -> String {
+        if side == Side::Read { self.owner.to_string() } else { format!("{}:write", self.owner) }
     }
 
-    /// Whether there was anything to give back.
-    async fn release(&self, mode: Mode, owner: Owner, holds: Holds) -> Result<bool, RedisError> {
-        let mut script = match mode {
-            Mode::Read => script::READ_RELEASE.key(&self.key),
-            Mode::Write => script::WRITE_RELEASE.key(&self.key),
-        };
-        script.key(self.station.channel());
-        if mode == Mode::Read {
-            script.key(self.read_holds(owner));
-        }
-        script.arg(Self::field(mode, owner)).arg(i32::from(holds == Holds::One)).arg(script::suffixable(&self.key));
-        let left: Option<i64> = script.invoke_async(&mut self.client.connection()).await?;
-        Ok(left.is_some())
+    /// What the owner's holds begin with.
+    fn strings(&self, side: Side) -> String {
+        suffixed(&self.crossing.name, &format!("{}:rwlock_timeout", self.field(side)))
     }
-}
 
-/// Gives all of the owner's holds of this kind back, in the background; until then the owner is refused.
-pub(super) fn undo(shared: &Arc<Shared>, mode: Mode, owner: Owner, lease: Lease) {
-    let shared = Arc::clone(shared);
-    shared.client.clone().spawn(async move {
-        insist_for(lease.duration(), || shared.release(mode, owner, Holds::All)).await;
-        shared.station.tally().returned(owner);
-    });
+    /// Redis refuses a lease of nothing, and would do so in the middle of the script.
+    fn millis(&self) -> u64 {
+        self.lease.millis().max(1)
+    }
 }
 
 impl Hold {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        mode: Mode,
-        owner: Owner,
-        lease: Lease,
-        leased: Instant,
-        place: Option<Place>,
-    ) -> Self {
-        shared.station.tally().enter(owner, mode);
-        Self { shared, mode, owner, lease, leased, place, over: false }
+    /// Asks Redis for it: the hold, or what the script said instead. An `Err` may have taken it, and is undone.
+    pub(super) async fn take(claim: Claim) -> Result<Result<Self, i64>, RedisError> {
+        let mut maybe = Self { claim, since: Instant::now(), inside: None, held: true };
+        match maybe.claim.take().await {
+            Ok(None) => Ok(Ok(maybe)),
+            Ok(Some(said)) => {
+                maybe.held = false;
+                Ok(Err(said))
+            }
+            Err(error) => {
+                maybe.held = !error.is_connection_refusal();
+                Err(error)
+            }
+        }
     }
 
-    pub(super) fn leased(&self) -> Instant {
-        self.leased
+    /// From now on its owner is known to be inside.
+    pub(super) fn known(mut self) -> Self {
+        self.inside = Some(self.claim.crossing.enter(self.claim.owner));
+        self
     }
 
-    fn lost(&self) -> LockError {
-        LockError::Lost { name: self.shared.key.clone() }
+    /// Keeps it until its holder gives it back.
+    pub(super) async fn keep(self, keeper: Keeper) {
+        let (lease, since) = (self.claim.lease, self.since);
+        lease::keep(self, lease, since, keeper).await;
     }
 }
 
 impl Held for Hold {
     fn name(&self) -> &str {
-        &self.shared.key
+        &self.claim.crossing.name
     }
 
     async fn renew(&self) -> Result<bool, LockError> {
-        self.shared.renew(self.mode, self.owner, self.lease).await
-    }
-
-    fn on_loss(&mut self) {
-        self.over = true;
-        self.place.take();
-        let tally = self.shared.station.tally();
-        // What Redis still counts of it is given back with the owner's last hold.
-        tally.doubt(self.owner, self.mode);
-        tally.leave(self.owner, self.mode);
+        self.claim.renew().await.map_err(|e| unavailable(&e))
     }
 
     async fn give_back(mut self) -> Result<(), LockError> {
-        if std::mem::replace(&mut self.over, true) {
-            return Err(self.lost());
-        }
-        let last = self.shared.station.tally().leave(self.owner, self.mode);
-        let holds = if last == Leaves::LastInDoubt { Holds::All } else { Holds::One };
-        match self.shared.release(self.mode, self.owner, holds).await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(self.lost()),
-            Err(error) => {
-                if self.shared.station.tally().doubt(self.owner, self.mode) {
-                    undo(&self.shared, self.mode, self.owner, self.lease);
-                }
-                Err(unavailable(&error))
+        match self.claim.release().await {
+            Ok(given_back) => {
+                self.held = false;
+                if given_back { Ok(()) } else { Err(LockError::Lost { name: self.name().to_owned() }) }
             }
+            // Dropping it tries again.
+            Err(error) => Err(unavailable(&error)),
         }
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        if self.over || Handle::try_current().is_err() {
-            return;
-        }
-        let tally = self.shared.station.tally();
-        tally.leave(self.owner, self.mode);
-        if tally.doubt(self.owner, self.mode) {
-            undo(&self.shared, self.mode, self.owner, self.lease);
+        if self.held && tokio::runtime::Handle::try_current().is_ok() {
+            let claim = self.claim.clone();
+            self.claim.client.spawn(async move { insist(|| claim.release()).await });
         }
     }
 }

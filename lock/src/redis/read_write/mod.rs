@@ -1,206 +1,241 @@
-//! Readers together, a writer alone: two handles on one lock.
+//! The read-write lock of Redisson: many readers together, or one writer alone.
 //!
-//! 1. Wait in this process's one line, in order of arrival. A reader that is in lets the next one try at once, so
-//!    readers go in one after the other and are inside together. A writer keeps the head until it is out; whoever came
-//!    after it waits, readers too: in one process no writer starves. Between processes it can, as with Redisson: readers
-//!    go in as long as there are readers.
-//! 2. Try: one script. An owner that is given is tried first past the line, for it may be inside already: it may read
-//!    again, write again, and read what it writes. It may not write while it reads: that is refused at once, because two
-//!    such readers would wait for each other.
-//! 3. Refused: subscribe, try again, then wait for the message, the end of the lease, or the timed re-check.
-//! 4. Had: a task keeps it. Every read hold ends by itself, and the lock with the longest of them ([`hold`]).
+//! 1. A reader or a writer waits in this process's one line ([`crossing`]), in order of arrival; a reader that finds it
+//!    empty asks Redis at once.
+//! 2. One script takes a hold, or says how long the others' lease runs; then the head of the line sleeps until the
+//!    channel's message, the end of that lease, or half a second, whichever comes first, and asks again.
+//! 3. A task keeps the hold ([`hold`]): each has a lease of its own, and the lock lasts as long as the longest.
+//! 4. An owner that is named ([`RedisReadLock::owner`]) enters again what it has: read in read, write in write, read in
+//!    write; giving back the write hold first leaves it reading, and lets other readers in. From read to write there is
+//!    no way, for two readers that tried would wait for each other: it is refused at once.
 //!
-//! What it survives: readers and writers that die (their leases end), a caller that goes away at any point, a message
-//! that is lost, a command that gets no answer. **What breaks it**: a holder that is paused beyond its lease; a primary
-//! that fails before its replica has the key.
+//! What it survives: a holder that dies (its own hold ends, the others' do not), a message that is lost, a caller that
+//! goes away at any point, a command without an answer. **What breaks it**: a holder that is paused beyond its lease and
+//! then goes on; readers of other processes that never pause keep a writer out for ever (the format has no place for
+//! who waits; in one process, readers that come after a writer wait behind it); a Java reader's watchdog, which sets the
+//! lease of *every* reader to its own, so that a longer fixed lease of ours ends before we say so; a primary that fails
+//! before its replica has the key.
 //!
-//! Formats: `RReadWriteLock` of Redisson 3 and 4. When a writer that also reads stops writing, Redisson tells nobody and
-//! other readers find out by their re-check; this one tells them. Next to read: `hold.rs`.
+//! Formats: `RReadWriteLock` of Redisson 3 and 4: HASH `n` (`mode`, `<owner>`, `<owner>:write`), a string for each hold,
+//! channel `redisson_rwlock:{n}` (`0`: the last reader left, `1`: the writer did). Next to read: `crossing.rs`.
 
+mod crossing;
 mod hold;
 
+pub(super) use crossing::Crossings;
+
 use super::{
-    client::RedisClient,
-    lease::{self, Lease},
-    script,
-    station::{Place, Station, to_the_end},
-    tally::Tally,
+    client::{RedisClient, unavailable},
+    contend::RECHECK,
+    lease::Lease,
+    station::{Place, to_the_end},
 };
 use crate::{Guard, Lock, LockError, Owner};
-use hold::{Hold, Tried, undo};
-use std::{sync::Arc, time::Duration};
-use tokio::time::Instant;
+use crossing::Crossing;
+use hold::{Claim, Hold, READS, Side};
+use std::{pin::pin, sync::Arc, time::Duration};
+use tokio::time::{Instant, timeout};
 
-const UPGRADE: &str =
-    "its owner reads, and cannot write before it has stopped: two such readers would wait for each other";
+/// A lease is over this long after its last millisecond began.
+const OVER: Duration = Duration::from_millis(1);
 
-/// What a hold is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Mode {
-    Read,
-    Write,
-}
-
-/// What all handles of one lock share in this process.
-#[derive(Debug)]
-pub(super) struct Shared {
-    client: RedisClient,
-    station: Arc<Station>,
-    key: String,
-}
-
-/// A read-write lock; see [`RedisClient::rw_lock`].
+/// A handle on one read-write lock in Redis. Cloning it is cheap.
 #[derive(Debug, Clone)]
-pub struct RedisRwLock(Arc<Shared>);
+pub struct RedisRwLock {
+    client: RedisClient,
+    crossing: Arc<Crossing>,
+}
 
-/// A handle that reads, together with others. Each acquire is an owner of its own, unless it is given one.
+/// The half that any number may hold together, as long as nobody writes.
 #[derive(Debug, Clone)]
 pub struct RedisReadLock(Half);
 
-/// A handle that writes, alone. Each acquire is an owner of its own, unless it is given one.
+/// The half that one owner holds alone.
 #[derive(Debug, Clone)]
 pub struct RedisWriteLock(Half);
 
 #[derive(Debug, Clone)]
 struct Half {
-    shared: Arc<Shared>,
-    mode: Mode,
+    client: RedisClient,
+    crossing: Arc<Crossing>,
+    side: Side,
     owner: Option<Owner>,
     lease: Lease,
-}
-
-impl RedisClient {
-    /// The read-write lock `name`.
-    #[must_use]
-    pub fn rw_lock(&self, name: &str) -> RedisRwLock {
-        let key = self.stations().key(name);
-        let station = self.stations().at(script::rw_channel(&key));
-        RedisRwLock(Arc::new(Shared { client: self.clone(), station, key }))
-    }
-}
-
-impl RedisRwLock {
-    /// A handle that reads.
-    #[must_use]
-    pub fn read(&self) -> RedisReadLock {
-        RedisReadLock(self.half(Mode::Read))
-    }
-
-    /// A handle that writes.
-    #[must_use]
-    pub fn write(&self) -> RedisWriteLock {
-        RedisWriteLock(self.half(Mode::Write))
-    }
-
-    fn half(&self, mode: Mode) -> Half {
-        Half { shared: Arc::clone(&self.0), mode, owner: None, lease: self.0.client.lease() }
-    }
-}
-
-macro_rules! handle {
-    ($handle:ident) => {
-        impl $handle {
-            /// Takes it as `owner`, which may hold it several times, and read what it writes. An owner belongs to one
-            /// client ([`RedisClient::owner`]).
-            #[must_use]
-            pub fn owner(mut self, owner: Owner) -> Self {
-                self.0.owner = Some(owner);
-                self
-            }
-
-            /// Takes it for `lease`. Without this it is the client's, renewed every third.
-            #[must_use]
-            pub fn lease(mut self, lease: Lease) -> Self {
-                self.0.lease = lease;
-                self
-            }
-        }
-
-        impl Lock for $handle {
-            fn name(&self) -> &str {
-                &self.0.shared.key
-            }
-
-            async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-                self.0.acquire(wait).await
-            }
-        }
-    };
-}
-
-handle!(RedisReadLock);
-handle!(RedisWriteLock);
-
-impl Half {
-    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let (until, client) = (Instant::now() + wait, &self.shared.client);
-        let owner = self.owner.unwrap_or_else(|| client.owner());
-        self.tally().may_ask(owner)?;
-        if self.owner.is_some()
-            && let Attempt::Had(hold) = self.attempt(owner, None).await?
-        {
-            return Ok(self.guarded(hold));
-        }
-        let taken = || LockError::Taken { name: self.shared.key.clone(), waited: wait };
-        let left = until.saturating_duration_since(Instant::now());
-        let mut place = Some(self.shared.station.turn(owner, left).await?.ok_or_else(taken)?);
-        loop {
-            let lease = match self.attempt(owner, place).await? {
-                Attempt::Had(hold) => return Ok(self.guarded(hold)),
-                Attempt::Refused(given_back, lease) => {
-                    place = given_back;
-                    lease
-                }
-            };
-            if !self.shared.station.pause(until, lease.unwrap_or(Duration::MAX)).await {
-                return Err(taken());
-            }
-        }
-    }
-
-    /// One try, in a task of its own: it runs to its end even if the caller goes away, and what it took is then
-    /// dropped, which gives it back.
-    async fn attempt(&self, owner: Owner, place: Option<Place>) -> Result<Attempt, LockError> {
-        let (shared, mode, lease) = (Arc::clone(&self.shared), self.mode, self.lease);
-        to_the_end(&self.shared.client, async move {
-            let leased = Instant::now();
-            match shared.acquire(mode, owner, lease).await {
-                // A reader that is in lets the next one try.
-                Ok(Tried::Taken) => {
-                    let place = place.filter(|_| mode == Mode::Write);
-                    Ok(Attempt::Had(Hold::new(shared, mode, owner, lease, leased, place)))
-                }
-                Ok(Tried::Refused(lease)) => Ok(Attempt::Refused(place, lease)),
-                Ok(Tried::Upgrade) => Err(LockError::Invalid { name: shared.key.clone(), rule: UPGRADE }),
-                Err(error) => {
-                    if shared.station.tally().doubt(owner, mode) {
-                        undo(&shared, mode, owner, lease);
-                    }
-                    if let Some(place) = place {
-                        place.fail(&error);
-                    }
-                    Err(error)
-                }
-            }
-        })
-        .await
-    }
-
-    fn guarded(&self, hold: Hold) -> Guard {
-        let (guard, keeper) = Guard::new(self.shared.key.as_str(), None);
-        let leased = hold.leased();
-        self.shared.client.spawn(lease::keep(hold, self.lease, leased, keeper));
-        guard
-    }
-
-    fn tally(&self) -> &Tally<Mode> {
-        self.shared.station.tally()
-    }
 }
 
 /// What one try came to.
 enum Attempt {
     Had(Hold),
-    /// Others are inside; their lease runs for so long, or for ever.
-    Refused(Option<Place>, Option<Duration>),
+    /// Others have it; it may be free after so long.
+    Taken(Place, Duration),
+}
+
+impl RedisClient {
+    /// A handle on the read-write lock `name`. The lease is the client's, renewed while the holder lives.
+    #[must_use]
+    pub fn rw_lock(&self, name: &str) -> RedisRwLock {
+        RedisRwLock { crossing: self.crossings().at(self, name), client: self.clone() }
+    }
+}
+
+impl RedisRwLock {
+    /// The name, with the prefix: its key.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.crossing.name
+    }
+
+    /// Its read half; each acquire has an owner of its own.
+    #[must_use]
+    pub fn read(&self) -> RedisReadLock {
+        RedisReadLock(self.half(Side::Read))
+    }
+
+    /// Its write half; each acquire has an owner of its own.
+    #[must_use]
+    pub fn write(&self) -> RedisWriteLock {
+        RedisWriteLock(self.half(Side::Write))
+    }
+
+    fn half(&self, side: Side) -> Half {
+        let (client, crossing) = (self.client.clone(), Arc::clone(&self.crossing));
+        Half { lease: client.lease(), client, crossing, side, owner: None }
+    }
+}
+
+impl RedisReadLock {
+    /// The same handle, all of whose holds are `owner`'s: it enters again where it reads or writes already.
+    #[must_use]
+    pub fn owner(self, owner: Owner) -> Self {
+        Self(Half { owner: Some(owner), ..self.0 })
+    }
+
+    /// The same handle with another lease, of at least 1 ms.
+    #[must_use]
+    pub fn lease(self, lease: Lease) -> Self {
+        Self(Half { lease, ..self.0 })
+    }
+}
+
+impl RedisWriteLock {
+    /// The same handle, all of whose holds are `owner`'s: it enters again where it writes already. Where it reads,
+    /// [`acquire`](Lock::acquire) says [`LockError::Invalid`] at once.
+    #[must_use]
+    pub fn owner(self, owner: Owner) -> Self {
+        Self(Half { owner: Some(owner), ..self.0 })
+    }
+
+    /// The same handle with another lease, of at least 1 ms.
+    #[must_use]
+    pub fn lease(self, lease: Lease) -> Self {
+        Self(Half { lease, ..self.0 })
+    }
+}
+
+impl Lock for RedisReadLock {
+    fn name(&self) -> &str {
+        &self.0.crossing.name
+    }
+
+    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
+        self.0.acquire(wait).await
+    }
+}
+
+impl Lock for RedisWriteLock {
+    fn name(&self) -> &str {
+        &self.0.crossing.name
+    }
+
+    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
+        self.0.acquire(wait).await
+    }
+}
+
+impl Half {
+    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
+        let until = Instant::now() + wait;
+        let owner = self.owner.unwrap_or_else(|| self.client.owner());
+        let at_once = wait.is_zero()
+            || self.crossing.is_inside(owner)
+            || (self.side == Side::Read && self.crossing.nobody_waits());
+        let mut had = if at_once { self.beside_the_line(owner).await? } else { None };
+        if had.is_none() && !wait.is_zero() {
+            had = self.in_line(owner, until).await?;
+        }
+        let hold = had.ok_or_else(|| LockError::Taken { name: self.crossing.name.clone(), waited: wait })?;
+        let (guard, keeper) = Guard::new(self.crossing.name.as_str(), None);
+        self.client.spawn(hold.keep(keeper));
+        Ok(guard)
+    }
+
+    async fn beside_the_line(&self, owner: Owner) -> Result<Option<Hold>, LockError> {
+        let Some(beside) = self.crossing.station.turn(owner, Duration::ZERO).await? else { return Ok(None) };
+        match self.attempt(owner, beside).await? {
+            Attempt::Had(hold) => Ok(Some(hold)),
+            Attempt::Taken(..) => Ok(None),
+        }
+    }
+
+    async fn in_line(&self, owner: Owner, until: Instant) -> Result<Option<Hold>, LockError> {
+        let _counted = self.crossing.wait();
+        let left = until.saturating_duration_since(Instant::now());
+        let mut turn = pin!(self.crossing.station.turn(owner, left));
+        let mut place = loop {
+            if let Ok(turn) = timeout(RECHECK, turn.as_mut()).await {
+                match turn? {
+                    Some(place) => break place,
+                    None => return Ok(None),
+                }
+            }
+            // Another task of the owner may have got in meanwhile, and the line be waiting for it.
+            if self.crossing.is_inside(owner)
+                && let Some(hold) = self.beside_the_line(owner).await?
+            {
+                return Ok(Some(hold));
+            }
+        };
+        loop {
+            let free = match self.attempt(owner, place).await? {
+                Attempt::Had(hold) => return Ok(Some(hold)),
+                Attempt::Taken(given_back, free) => {
+                    place = given_back;
+                    free
+                }
+            };
+            if !self.crossing.station.pause(until, free).await {
+                return Ok(None);
+            }
+        }
+    }
+
+    async fn attempt(&self, owner: Owner, place: Place) -> Result<Attempt, LockError> {
+        to_the_end(&self.client, self.clone().ask(owner, place)).await
+    }
+
+    /// One try. What it took is dropped, and so given back, where the caller has gone.
+    async fn ask(self, owner: Owner, place: Place) -> Result<Attempt, LockError> {
+        let (client, crossing) = (self.client.clone(), Arc::clone(&self.crossing));
+        let id = match (self.owner, self.side) {
+            (Some(_), _) => client.owner().to_string(),
+            (None, Side::Read) => "1".to_owned(),
+            (None, Side::Write) => String::new(),
+        };
+        match Hold::take(Claim { client, crossing, side: self.side, owner, id, lease: self.lease }).await {
+            Ok(Ok(hold)) => Ok(Attempt::Had(if self.owner.is_some() { hold.known() } else { hold })),
+            Ok(Err(READS)) => Err(LockError::Invalid {
+                name: self.crossing.name.clone(),
+                rule: "its owner reads, and cannot write before it has given the read lock back",
+            }),
+            Ok(Err(free)) => {
+                let free = u64::try_from(free).map_or(Duration::MAX, |ms| Duration::from_millis(ms) + OVER);
+                Ok(Attempt::Taken(place, free))
+            }
+            Err(error) => {
+                let error = unavailable(&error);
+                place.fail(&error);
+                Err(error)
+            }
+        }
+    }
 }

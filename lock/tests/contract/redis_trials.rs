@@ -1,0 +1,185 @@
+//! Every trial on Redis, file by file.
+
+use super::{
+    clauses, contract, fair, fair_holds, fair_twins, fences, handles, latch, leased, leases, multi, permits, rate,
+    read_write, redis, redlock, redlock::OnNodes, redlock_faults, reentry, rw_holds, rw_line, trial, twins,
+};
+use libtest_mimic::Trial;
+use std::sync::Arc;
+use tokio::runtime::Handle;
+
+/// The trials on the Redis at `at`, and on the independent ones at `nodes`.
+pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial> {
+    let redis = Arc::new(redis::Redis::at(at.clone()));
+    let mut all = contract(handle, &redis);
+    all.extend(leased(handle, &redis));
+    all.extend(trials![
+        handle,
+        &redis,
+        reentry::an_owner_takes_its_lock_again_past_who_waits,
+        reentry::a_release_that_does_not_count_is_caught,
+        reentry::ownership_goes_by_owner_and_not_by_handle,
+        reentry::a_re_entry_does_not_hide_a_loss,
+        reentry::tasks_of_one_owner_come_in_together,
+        reentry::an_unanswered_re_entry_leaves_the_outer_hold_and_no_other,
+        reentry::a_short_lease_inside_does_not_end_the_long_one,
+        reentry::a_fixed_lease_ends_and_its_late_release_frees_nothing,
+        reentry::a_renewed_lease_outlives_its_length,
+        reentry::a_thousand_waiters_for_a_lock_are_one_contender,
+        fences::tokens_rise_however_the_lock_is_had,
+        fences::a_token_that_is_drawn_before_the_lock_is_had_is_caught,
+        fences::a_lost_counter_is_lifted_above_what_was_seen,
+    ]);
+    let spin = Arc::new(handles::Handles::<handles::Spin>::at(at.clone()));
+    let fenced = Arc::new(handles::Handles::<handles::Fenced>::at(at.clone()));
+    let owned = Arc::new(handles::Handles::<handles::Owned>::at(at.clone()));
+    all.extend(contract(handle, &spin));
+    all.extend(contract(handle, &fenced));
+    all.extend(contract(handle, &owned));
+    all.extend(leased(handle, &spin));
+    all.extend(leased(handle, &fenced));
+    all.extend(trials![handle, &fenced, clauses::fencing_tokens_grow]);
+    all.extend(leased(handle, &owned));
+    all.extend(trials![
+        handle,
+        &redis,
+        permits::no_more_are_inside_than_there_are_permits,
+        permits::a_semaphore_that_looks_before_it_takes_is_caught,
+        permits::permits_are_set_once,
+        permits::permits_of_a_deleted_semaphore_are_not_given_to_the_next,
+        permits::tries_at_once_of_one_process_all_have_their_permit,
+        permits::a_waiter_goes_on_after_a_reset,
+        permits::a_wait_for_a_permit_ends_and_leaves_nothing,
+        permits::a_dropped_acquire_gives_its_permits_back,
+        permits::a_thousand_waiters_are_one_contender,
+        permits::an_unanswered_acquire_gives_its_permits_back,
+        permits::an_unanswered_acquire_that_is_forgotten_is_caught,
+        leases::expirable_permits_are_never_more_than_were_set,
+        leases::the_permit_of_a_dead_holder_comes_back,
+        leases::an_expired_permit_is_not_given_back_twice,
+        leases::a_release_that_ignores_expiry_is_caught,
+        leases::a_watchdog_keeps_a_permit,
+        leases::ids_are_written_as_each_redisson_does,
+        leases::an_unanswered_acquire_of_a_lease_comes_back,
+        rate::no_window_admits_more_than_the_rate,
+        rate::a_fixed_window_is_caught,
+        rate::each_client_has_a_rate_of_its_own,
+        rate::who_cannot_be_admitted_in_time_hears_it_at_once,
+        latch::a_latch_opens_for_all_who_wait_everywhere,
+        latch::a_wait_for_a_latch_ends,
+        latch::a_latch_that_is_set_anew_at_once_lets_its_waiters_go,
+        latch::a_waiter_that_only_looks_at_the_count_is_caught,
+    ]);
+    let fair = Arc::new(fair::Fair::at(at.clone()));
+    all.extend(contract(handle, &fair));
+    all.extend(trials![
+        handle,
+        &fair,
+        clauses::a_holder_is_told_that_its_lock_is_lost,
+        clauses::a_lost_hold_lets_its_own_process_try,
+        fair::who_comes_first_has_it_first_over_two_processes,
+        fair::a_java_waiter_before_us_is_respected_and_told,
+        fair::a_dead_waiter_falls_out_when_its_score_has_passed,
+        fair::a_dead_first_waiter_does_not_make_the_others_wait_longer,
+        fair::waiters_that_leave_do_not_make_the_others_wait_longer,
+        fair::who_has_its_turn_takes_its_wait_off_the_others,
+        fair::a_living_waiter_keeps_its_score_ahead_of_now,
+        fair::who_goes_from_the_middle_leaves_the_order_as_it_was,
+        fair::when_the_head_goes_the_next_is_told,
+        fair::queue_and_scores_agree_in_a_storm_of_cancels,
+        fair::a_lock_that_is_free_without_a_message_is_found,
+        fair_holds::an_owner_takes_it_again_and_releases_it_as_often,
+        fair_holds::a_lost_hold_does_not_release_the_next_of_its_owner,
+        fair_holds::a_fixed_lease_ends_and_its_holder_is_told_first,
+        fair_holds::a_watchdog_keeps_it_beyond_its_lease,
+        fair_holds::a_short_lease_within_a_long_one_does_not_cut_it,
+        fair_holds::an_unanswered_acquire_leaves_neither_hold_nor_place,
+        fair_holds::an_unanswered_second_hold_leaves_the_first,
+        fair_holds::an_unanswered_release_frees_it_and_wakes_the_next,
+        fair_twins::the_lock_of_the_twins_passes_without_a_fault,
+        fair_twins::one_that_pushes_in_is_caught,
+        fair_twins::one_that_leaves_its_score_is_caught,
+        fair_twins::one_that_leaves_the_scores_of_the_others_is_caught,
+    ]);
+    let read_write = Arc::new(read_write::ReadWrite(redis::Redis::at(at.clone())));
+    all.extend(contract(handle, &read_write));
+    all.extend(trials![
+        handle,
+        &read_write,
+        clauses::a_holder_is_told_that_its_lock_is_lost,
+        clauses::a_lost_hold_lets_its_own_process_try,
+        read_write::readers_are_together_and_a_writer_is_alone,
+        read_write::a_reader_that_frees_the_lock_under_another_is_caught,
+        read_write::a_writer_that_ignores_readers_is_caught,
+        read_write::under_load_no_writer_meets_anybody,
+        rw_line::readers_of_one_process_enter_together,
+        rw_line::a_writer_is_not_starved_by_readers_of_its_process,
+        rw_line::a_writer_that_does_not_stand_in_line_is_caught,
+        rw_line::the_line_is_in_order_of_arrival,
+        rw_line::a_thousand_waiting_writers_are_one_contender,
+        rw_line::who_is_inside_enters_again_past_the_line,
+        rw_line::a_message_that_is_never_said_costs_no_more_than_a_second_look,
+        rw_holds::holds_are_written_as_a_java_process_expects,
+        rw_holds::a_java_reader_lets_readers_in_and_keeps_writers_out,
+        rw_holds::a_java_writer_keeps_everybody_out_and_its_message_wakes,
+        rw_holds::a_writer_that_steps_down_lets_readers_in,
+        rw_holds::each_read_hold_expires_by_itself,
+        rw_holds::a_hold_given_back_out_of_order_leaves_the_others,
+        rw_holds::a_write_entered_again_lasts_as_long_as_what_is_left,
+        rw_holds::a_watchdog_renews_its_own_hold_and_no_fixed_one,
+        rw_holds::a_write_that_expired_frees_nothing_of_another,
+        rw_holds::a_release_that_deletes_what_is_there_is_caught,
+        rw_holds::a_dropped_read_leaves_nothing_of_its_own,
+        rw_holds::an_unanswered_entry_takes_nothing_from_the_first,
+        rw_holds::a_clean_up_by_owner_alone_is_caught,
+    ]);
+    let multi = Arc::new(multi::Multi::at(at.clone()));
+    all.extend(contract(handle, &multi));
+    all.extend(trials![
+        handle,
+        &multi,
+        clauses::a_holder_is_told_that_its_lock_is_lost,
+        multi::who_misses_one_part_keeps_none,
+        multi::the_loss_of_one_part_is_told_and_named,
+    ]);
+    all.extend(trials![handle, &redis, multi::two_of_opposite_orders_both_go_on]);
+    let greedy = Arc::new(multi::Greedy::at(at.clone()));
+    all.extend(trials![handle, &greedy, multi::is_caught]);
+    let careless = Arc::new(twins::Careless::at(at.clone()));
+    all.extend(trials![handle, &careless, twins::is_caught_at_a_foreign_release]);
+    let redlock = Arc::new(redlock::Five::on(nodes.clone()));
+    // The clauses of one server that is down have their own form here: three nodes of five.
+    all.extend(trials![
+        handle,
+        &redlock,
+        clauses::two_processes_exclude_each_other,
+        clauses::a_wait_ends_in_taken_and_leaves_nothing,
+        clauses::a_foreign_release_is_refused,
+        clauses::a_dropped_acquire_leaves_nothing,
+        clauses::a_dropped_guard_releases,
+        clauses::a_panicking_holder_releases,
+        clauses::who_gives_up_does_not_let_the_next_one_in,
+        clauses::a_holder_is_told_that_its_lock_is_lost,
+        redlock::two_of_five_are_not_enough,
+        redlock::three_of_five_are_enough,
+        redlock::a_watchdog_keeps_it_on_three_nodes,
+        redlock::a_fixed_lease_ends_and_its_holder_hears_of_it_first,
+        redlock::one_owner_may_hold_it_twice,
+        redlock::no_nodes_are_refused,
+        redlock_faults::two_of_five_dead_and_it_goes_on,
+        redlock_faults::three_of_five_dead_and_it_refuses_and_says_so,
+        redlock_faults::three_nodes_that_hang_are_no_quorum,
+        redlock_faults::a_node_that_hangs_holds_up_nobody_and_its_late_answer_is_undone,
+        redlock_faults::a_node_that_forgets_lets_a_second_owner_in,
+        redlock_faults::a_node_that_comes_back_after_the_longest_lease_does_not,
+        redlock_faults::a_clock_that_jumps_lets_a_second_owner_in,
+        redlock_faults::without_an_event_there_is_one_owner,
+        redlock_faults::a_crowd_of_one_process_asks_no_more_than_one,
+        redlock_faults::a_crowd_without_a_line_is_caught,
+    ]);
+    let one_too_few = Arc::new(redlock::OneTooFew::on(nodes.clone()));
+    all.extend(trials![handle, &one_too_few, redlock::one_too_few_is_caught]);
+    let silence = Arc::new(redlock::SilenceIsYes::on(nodes));
+    all.extend(trials![handle, &silence, redlock_faults::silence_that_counts_as_yes_is_caught]);
+    all
+}

@@ -1,0 +1,396 @@
+//! What the double barrier in ZooKeeper promises, and the twins that break it.
+
+use super::{
+    Verdict,
+    clauses::SOON,
+    family::{Family, name, until},
+    mute::Mute,
+    permits::{ensure, says},
+    proxy::Proxy,
+    zk_barrier::{connected, text},
+    zookeeper::ZooKeeper,
+};
+use futures::{FutureExt, future::BoxFuture};
+use oversell_lock::{
+    LockError,
+    zk::{ZkClient, ZkDoubleBarrier},
+};
+use parking_lot::Mutex;
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
+use tokio::task::yield_now;
+use zookeeper_client::{Acls, Client, CreateMode, Error};
+
+const SHORT: Duration = Duration::from_millis(200);
+const TWO: NonZeroU32 = NonZeroU32::new(2).expect("two");
+const FIVE: NonZeroU32 = NonZeroU32::new(5).expect("five");
+
+async fn make(client: &Client, path: &str, mode: CreateMode) -> Result<(), Error> {
+    client.create(path, &[], &mode.with_acls(Acls::anyone_all())).await.map(|_| ())
+}
+
+type Enter = fn(ZkDoubleBarrier, ZkClient) -> BoxFuture<'static, Result<String, LockError>>;
+type Leave = fn(ZkDoubleBarrier, ZkClient, String) -> BoxFuture<'static, Result<(), LockError>>;
+
+fn enter(barrier: ZkDoubleBarrier, _: ZkClient) -> BoxFuture<'static, Result<String, LockError>> {
+    async move { barrier.enter(SOON).await }.boxed()
+}
+
+fn leave(barrier: ZkDoubleBarrier, _: ZkClient, member: String) -> BoxFuture<'static, Result<(), LockError>> {
+    async move { barrier.leave(&member, SOON).await }.boxed()
+}
+
+async fn members(zookeeper: &ZooKeeper, name: &str) -> Vec<String> {
+    let mut members = zookeeper.left(name).await;
+    members.retain(|member| member != "ready");
+    members
+}
+
+async fn ready(zookeeper: &ZooKeeper, name: &str) -> bool {
+    zookeeper.left(name).await.iter().any(|member| member == "ready")
+}
+
+/// Says what went before what: `log` has the first of it when the last comes.
+fn none_before(log: &Mutex<Vec<&'static str>>, first: &str, then: &str) -> Verdict {
+    let log = log.lock();
+    let (before, after) = (log.iter().rposition(|e| *e == first), log.iter().position(|e| *e == then));
+    ensure(before < after || after.is_none(), || format!("{then} too early: {log:?}"))
+}
+
+/// Five in two processes enter and leave one barrier, twice; the fifth comes, and goes, when the others are seen to
+/// wait.
+async fn five(zookeeper: &ZooKeeper, enter: Enter, leave: Leave) -> Verdict {
+    let name = &name();
+    let processes = [zookeeper.process().await, zookeeper.process().await];
+    let client = |n: usize| processes[n % 2].client.clone();
+    for _ in 0..2 {
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let come = |n: usize| {
+            let (log, client, barrier) = (log.clone(), client(n), client(n).double_barrier(name, FIVE));
+            tokio::spawn(async move {
+                log.lock().push("comes");
+                let entered = enter(barrier, client).await;
+                log.lock().push("enters");
+                entered
+            })
+        };
+        let mut coming: Vec<_> = (0..4).map(come).collect();
+        until("four are there", || async { members(zookeeper, name).await.len() == 4 }).await?;
+        for process in &processes {
+            // The server answers a session in order: whatever they heard of by then they have heard.
+            connected(process).await?.check_stat(name).await.map_err(text)?;
+        }
+        ensure(!log.lock().contains(&"enters"), || "one entered".into())?;
+        ensure(!ready(zookeeper, name).await, || "ready with four".into())?;
+        coming.push(come(4));
+        let mut inside = Vec::new();
+        for member in coming {
+            inside.push(says("enter", member.await.map_err(text)?)?);
+        }
+        none_before(&log, "comes", "enters")?;
+        layout(zookeeper, name, &inside).await?;
+
+        let go = |n: usize, member: String| {
+            // On another client than the one that entered.
+            let (log, client, barrier) = (log.clone(), client(n + 1), client(n + 1).double_barrier(name, FIVE));
+            tokio::spawn(async move {
+                log.lock().push("goes");
+                let left = leave(barrier, client, member).await;
+                log.lock().push("has left");
+                left
+            })
+        };
+        let last = inside.pop().ok_or("five are in")?;
+        let first = inside.iter().min().cloned().ok_or("five are in")?;
+        let mut going: Vec<_> = inside.into_iter().enumerate().map(|(n, member)| go(n, member)).collect();
+        let waiting = || async {
+            let here = members(zookeeper, name).await;
+            here.iter().all(|member| *member == last || *member == first)
+        };
+        until("four wait to leave", waiting).await?;
+        going.push(go(4, last.clone()));
+        for member in going {
+            says("leave", member.await.map_err(text)?)?;
+        }
+        none_before(&log, "goes", "has left")?;
+        let left = zookeeper.left(name).await;
+        ensure(left.is_empty(), || format!("left: {left:?}"))?;
+    }
+    Ok(())
+}
+
+/// `<path>/<uuid>`, ephemeral, and `<path>/ready`, which is not.
+async fn layout(zookeeper: &ZooKeeper, name: &str, inside: &[String]) -> Verdict {
+    let outsider = zookeeper.outsider().await;
+    let (mut there, mut told) = (zookeeper.left(name).await, inside.to_vec());
+    told.push("ready".into());
+    there.sort();
+    told.sort();
+    ensure(there == told, || format!("told {told:?}, there are {there:?}"))?;
+    for node in there {
+        let stat = outsider.check_stat(&format!("{name}/{node}")).await.map_err(text)?.ok_or("it has gone")?;
+        let (uuid, ephemeral) = (uuid::Uuid::try_parse(&node).is_ok(), stat.ephemeral_owner != 0);
+        ensure(uuid == ephemeral && uuid == (node != "ready"), || format!("{node}: {stat:?}"))?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn none_of_five_enters_early_and_none_leaves_early(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    five(&zookeeper, enter, leave).await
+}
+
+/// The twin, as Curator with a wait limit (its issue 1290), takes any notification for the opening.
+pub(crate) async fn a_member_that_does_not_count_again_is_caught(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    let twin: Enter = |barrier, client| {
+        async move {
+            while client.session().is_err() {
+                yield_now().await;
+            }
+            let (client, own) = (client.session()?, uuid::Uuid::new_v4().to_string());
+            let broken = |e: Error| LockError::Unavailable { server: "zookeeper", reason: e.to_string() };
+            let directory = CreateMode::Container.with_acls(Acls::anyone_all());
+            client.mkdir(barrier.name(), &directory).await.map_err(broken)?;
+            let (_, watch) = client.list_and_watch_children(barrier.name()).await.map_err(broken)?;
+            make(&client, &format!("{}/{own}", barrier.name()), CreateMode::Ephemeral).await.map_err(broken)?;
+            // Here the honest one counts. What this one hears of may be itself.
+            watch.changed().await;
+            Ok(own)
+        }
+        .boxed()
+    };
+    match five(&zookeeper, twin, leave).await {
+        Err(broken) if broken.contains("enters too early") || broken == "one entered" => Ok(()),
+        other => Err(format!("the twin came to {other:?}")),
+    }
+}
+
+/// The twin deletes its node and goes.
+pub(crate) async fn a_member_that_leaves_at_once_is_caught(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    let twin: Leave = |barrier, client, member| {
+        async move {
+            let path = format!("{}/{member}", barrier.name());
+            let broken = |e: Error| LockError::Unavailable { server: "zookeeper", reason: e.to_string() };
+            client.session()?.delete(&path, None).await.map_err(broken)
+        }
+        .boxed()
+    };
+    match five(&zookeeper, enter, twin).await {
+        Err(broken) if broken.contains("has left too early") => Ok(()),
+        other => Err(format!("the twin came to {other:?}")),
+    }
+}
+
+async fn leaves_no_member(zookeeper: &ZooKeeper, name: &str, entered: Result<String, LockError>) -> Verdict {
+    match entered {
+        Err(LockError::Taken { .. }) => {}
+        other => return Err(format!("alone: {other:?}")),
+    }
+    let left = zookeeper.left(name).await;
+    ensure(left.is_empty(), || format!("left: {left:?}"))
+}
+
+pub(crate) async fn an_enter_that_times_out_leaves_no_member(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    let (name, process) = (name(), zookeeper.process().await);
+    let barrier = process.client.double_barrier(&name, TWO);
+    for wait in [Duration::ZERO, SHORT, SHORT] {
+        leaves_no_member(&zookeeper, &name, barrier.enter(wait).await).await?;
+    }
+    Ok(())
+}
+
+/// The twin, as Curator, leaves it there: the next one is let in on its account.
+pub(crate) async fn a_member_that_stays_after_its_wait_is_caught(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    let (name, process) = (name(), zookeeper.process().await);
+    let client = connected(&process).await?;
+    client.mkdir(&name, &CreateMode::Container.with_acls(Acls::anyone_all())).await.map_err(text)?;
+    make(&client, &format!("{name}/{}", uuid::Uuid::new_v4()), CreateMode::Ephemeral).await.map_err(text)?;
+    let entered = process.client.double_barrier(&name, TWO).enter(SHORT).await;
+    match leaves_no_member(&zookeeper, &name, entered).await {
+        Err(broken) if broken.contains("alone: Ok") => Ok(()),
+        other => Err(format!("the twin came to {other:?}")),
+    }
+}
+
+pub(crate) async fn a_dropped_enter_leaves_no_member(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    let (name, process) = (name(), zookeeper.process().await);
+    connected(&process).await?;
+    let barrier = process.client.double_barrier(&name, TWO);
+    for polls in 0..30 {
+        let mut enter = barrier.enter(SOON).boxed();
+        for _ in 0..polls {
+            ensure(futures::poll!(&mut enter).is_pending(), || "it got in".into())?;
+            yield_now().await;
+        }
+        drop(enter);
+        // Where the next one finds it, they are two.
+        until("no member is left", || async { members(&zookeeper, &name).await.is_empty() }).await?;
+    }
+    let waiter = tokio::spawn(async move { barrier.enter(SOON).await });
+    until("one waits", || async { members(&zookeeper, &name).await.len() == 1 }).await?;
+    waiter.abort();
+    until("nobody is left", || async { zookeeper.left(&name).await.is_empty() }).await
+}
+
+pub(crate) async fn a_dropped_leave_leaves(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    let (name, process) = (name(), zookeeper.process().await);
+    let barrier = process.client.double_barrier(&name, TWO);
+    let (one, two) = tokio::join!(barrier.enter(SOON), barrier.enter(SOON));
+    let (one, two) = (says("one", one)?, says("two", two)?);
+    // The first by name waits with its node in place.
+    let (first, last) = if one < two { (one, two) } else { (two, one) };
+    match barrier.leave(&first, SHORT).await {
+        Err(LockError::Taken { .. }) => {}
+        other => return Err(format!("with the other inside: {other:?}")),
+    }
+    match barrier.leave(&first, SHORT).await {
+        Err(LockError::Lost { .. }) => {}
+        other => return Err(format!("a second time: {other:?}")),
+    }
+    let mut leave = barrier.leave(&last, SOON).boxed();
+    ensure(futures::poll!(&mut leave).is_pending(), || "it has left".into())?;
+    drop(leave);
+    match barrier.leave(&last, SOON).await {
+        Ok(()) | Err(LockError::Lost { .. }) => {}
+        other => return Err(format!("after a dropped leave: {other:?}")),
+    }
+    until("nobody is left", || async { members(&zookeeper, &name).await.is_empty() }).await
+}
+
+pub(crate) async fn a_member_that_dies_inside_does_not_keep_the_others(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    let (name, way) = (name(), Proxy::to(zookeeper.server()).await);
+    let (doomed, process) = (zookeeper.process_at(&way.address()).await, zookeeper.process().await);
+    let three = NonZeroU32::new(3).ok_or("three")?;
+    let (theirs, barrier) = (doomed.client.double_barrier(&name, three), process.client.double_barrier(&name, three));
+    let (dies, one, two) = tokio::join!(theirs.enter(SOON), barrier.enter(SOON), barrier.enter(SOON));
+    let (dies, one, two) = (says("the doomed", dies)?, says("one", one)?, says("two", two)?);
+    way.cut().await;
+    let (one, two) = tokio::join!(barrier.leave(&one, SOON), barrier.leave(&two, SOON));
+    says("one leaves", one)?;
+    says("two leaves", two)?;
+    match barrier.leave(&dies, SHORT).await {
+        Err(LockError::Lost { .. }) => {}
+        other => return Err(format!("the dead leaves: {other:?}")),
+    }
+    let left = zookeeper.left(&name).await;
+    ensure(left.is_empty(), || format!("left: {left:?}"))
+}
+
+pub(crate) async fn more_members_than_were_asked_for_are_let_in(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    let (name, process) = (name(), zookeeper.process().await);
+    let barrier = process.client.double_barrier(&name, TWO);
+    let (one, two) = tokio::join!(barrier.enter(SOON), barrier.enter(SOON));
+    let three = barrier.enter(SOON).await;
+    let all = [says("one", one)?, says("two", two)?, says("three", three)?];
+    match barrier.leave(&all[0], SHORT).await {
+        Err(LockError::Taken { .. }) => {}
+        other => return Err(format!("with two inside: {other:?}")),
+    }
+    let (two, three) = tokio::join!(barrier.leave(&all[1], SOON), barrier.leave(&all[2], SOON));
+    says("two", two)?;
+    says("three", three)?;
+    let left = zookeeper.left(&name).await;
+    ensure(left.is_empty(), || format!("left: {left:?}"))
+}
+
+/// All members of a round died, and what they left lets nobody in.
+pub(crate) async fn an_old_ready_lets_nobody_in(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    let (name, process) = (name(), zookeeper.process().await);
+    let client = connected(&process).await?;
+    client.mkdir(&name, &CreateMode::Container.with_acls(Acls::anyone_all())).await.map_err(text)?;
+    make(&client, &format!("{name}/ready"), CreateMode::Persistent).await.map_err(text)?;
+    let barrier = process.client.double_barrier(&name, TWO);
+    match barrier.enter(SHORT).await {
+        Err(LockError::Taken { .. }) => {}
+        other => return Err(format!("alone: {other:?}")),
+    }
+    let (one, two) = tokio::join!(barrier.enter(SOON), barrier.enter(SOON));
+    let (one, two) = (says("one", one)?, says("two", two)?);
+    let (one, two) = tokio::join!(barrier.leave(&one, SOON), barrier.leave(&two, SOON));
+    says("one leaves", one)?;
+    says("two leaves", two)
+}
+
+/// One gives up at about the moment at which the other comes: both are in, or none is.
+async fn both_or_none(
+    zookeeper: &ZooKeeper,
+    tries: u64,
+    enter: fn(ZkDoubleBarrier, ZkClient, Duration) -> BoxFuture<'static, Result<String, LockError>>,
+) -> Verdict {
+    let processes = [zookeeper.process().await, zookeeper.process().await];
+    connected(&processes[0]).await?;
+    connected(&processes[1]).await?;
+    for n in 0..tries {
+        let name = name();
+        let [early, late] = [0, 1].map(|n: usize| {
+            let client = processes[n].client.clone();
+            (client.double_barrier(&name, TWO), client)
+        });
+        let wait = Duration::from_millis(20);
+        let gives_up = tokio::spawn(enter(early.0.clone(), early.1, wait));
+        let comes = tokio::spawn(async move {
+            tokio::time::sleep(wait - Duration::from_millis(2) + Duration::from_micros(n * 50 % 6000)).await;
+            enter(late.0, late.1, wait).await
+        });
+        match (gives_up.await.map_err(text)?, comes.await.map_err(text)?) {
+            (Ok(one), Ok(two)) => {
+                let (one, two) = tokio::join!(early.0.leave(&one, SOON), early.0.leave(&two, SOON));
+                says("one leaves", one)?;
+                says("two leaves", two)?;
+            }
+            (Err(LockError::Taken { .. }), Err(LockError::Taken { .. })) => {}
+            other => return Err(format!("not the same for both: {other:?}")),
+        }
+    }
+    Ok(())
+}
+
+pub(crate) async fn who_gives_up_was_not_counted(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    both_or_none(&zookeeper, 240, |barrier, _, wait| async move { barrier.enter(wait).await }.boxed()).await
+}
+
+/// The twin counts and opens in two steps. It is only wrong where the other gives up in between.
+pub(crate) async fn a_member_that_counts_and_then_opens_is_caught(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    let verdict = both_or_none(&zookeeper, 2400, |barrier, client, wait| {
+        async move {
+            let broken = |e: Error| LockError::Unavailable { server: "zookeeper", reason: e.to_string() };
+            let (client, name) = (client.session()?, barrier.name());
+            let (uuid, ready) = (uuid::Uuid::new_v4().to_string(), format!("{name}/ready"));
+            let own = format!("{name}/{uuid}");
+            client.mkdir(name, &CreateMode::Container.with_acls(Acls::anyone_all())).await.map_err(broken)?;
+            let (_, watch) = client.check_and_watch_stat(&ready).await.map_err(broken)?;
+            make(&client, &own, CreateMode::Ephemeral).await.map_err(broken)?;
+            if client.list_children(name).await.map_err(broken)?.len() >= 2 {
+                // Here the honest one checks all whom it counts, in one transaction.
+                make(&client, &ready, CreateMode::Persistent).await.map_err(broken)?;
+                return Ok(uuid);
+            }
+            if tokio::time::timeout(wait, watch.changed()).await.is_ok() {
+                return Ok(uuid);
+            }
+            client.delete(&own, None).await.map_err(broken)?;
+            Err(LockError::Taken { name: name.to_owned(), waited: wait })
+        }
+        .boxed()
+    });
+    match verdict.await {
+        Err(broken) if broken.contains("not the same for both") => Ok(()),
+        other => Err(format!("the twin came to {other:?}")),
+    }
+}
+
+/// The member is made and its answer lost.
+pub(crate) async fn an_unanswered_enter_leaves_no_member(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    let (name, mute) = (name(), Mute::to(zookeeper.server()).await);
+    let process = zookeeper.process_at(&mute.address()).await;
+    let barrier = process.client.double_barrier(&name, TWO);
+    // The directory is made: the next one is a single request.
+    leaves_no_member(&zookeeper, &name, barrier.enter(Duration::ZERO).await).await?;
+    mute.mute();
+    let entered = tokio::spawn(async move { barrier.enter(SOON).await });
+    until("the member is there", || async { members(&zookeeper, &name).await.len() == 1 }).await?;
+    match entered.await.map_err(text)? {
+        Err(LockError::Unavailable { .. }) => {}
+        other => return Err(format!("without an answer: {other:?}")),
+    }
+    mute.heal().await;
+    until("no member is left", || async { members(&zookeeper, &name).await.is_empty() }).await
+}

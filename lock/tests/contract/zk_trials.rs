@@ -1,0 +1,105 @@
+//! Every trial on ZooKeeper, file by file.
+
+use super::{
+    clauses, contract, multi, trial, twins, zk_barrier, zk_counts, zk_double_barrier, zk_families, zk_leases, zk_lost,
+    zk_recipes, zookeeper,
+};
+use libtest_mimic::Trial;
+use std::sync::Arc;
+use tokio::runtime::Handle;
+
+/// The trials on the ZooKeeper at `at`.
+pub(crate) fn all(handle: &Handle, at: String) -> Vec<Trial> {
+    let zookeeper = Arc::new(zookeeper::ZooKeeper::at(at.clone()));
+    let mut all = contract(handle, &zookeeper);
+    all.extend(trials![
+        handle,
+        &zookeeper,
+        clauses::a_holder_is_told_that_its_lock_is_lost,
+        clauses::fencing_tokens_grow,
+        zookeeper::a_short_cut_is_survived,
+        zookeeper::a_holder_learns_of_a_long_cut_before_its_node_goes,
+        zookeeper::close_leaves_no_node_even_under_a_holder,
+        zookeeper::waiting_requests_of_one_process_are_not_nodes,
+        zookeeper::a_deleted_directory_is_made_again,
+    ]);
+    all.extend(trials![
+        handle,
+        &zookeeper,
+        zk_recipes::the_node_goes_with_the_last_hold_of_its_owner,
+        zk_recipes::a_release_that_frees_with_the_first_hold_is_caught,
+        zk_recipes::tasks_of_one_owner_do_not_queue_behind_each_other,
+        zk_recipes::an_owner_that_lost_the_lock_does_not_come_in_again,
+        zk_recipes::a_holder_hears_that_it_is_asked_to_leave,
+        zk_recipes::revocation_is_written_as_curator_does,
+        zk_recipes::readers_are_together_and_a_writer_is_alone,
+        zk_recipes::a_reader_stands_behind_a_writer_that_waits,
+        zk_recipes::a_crowd_of_readers_and_writers_keeps_apart,
+        zk_recipes::a_reader_that_ignores_writers_is_caught,
+        zk_recipes::a_writer_may_read_and_a_reader_may_not_write,
+        zk_recipes::nodes_of_other_implementations_are_respected,
+        zk_lost::a_creation_that_is_not_answered_leaves_no_orphan,
+        zk_lost::a_creation_that_is_blindly_repeated_is_caught,
+        zk_lost::a_reader_learns_of_a_long_cut_before_its_node_goes,
+        zk_lost::a_reader_that_goes_away_leaves_no_node,
+        zk_leases::there_are_no_more_leases_than_the_semaphore_has,
+        zk_leases::a_semaphore_that_gives_one_too_many_is_caught,
+        zk_leases::a_crowd_is_let_in_by_threes,
+        zk_leases::leases_that_cannot_be_had_are_refused_at_once,
+        zk_leases::the_nodes_of_a_semaphore_are_curators,
+        zk_leases::leases_and_mutex_of_other_implementations_are_respected,
+        zk_leases::the_leases_of_a_dead_holder_come_back,
+        zk_leases::an_acquire_that_is_not_answered_leaves_no_orphan,
+    ]);
+    let write = Arc::new(zk_families::Write(zookeeper::ZooKeeper::at(at.clone())));
+    let semaphore = Arc::new(zk_families::Semaphore(zookeeper::ZooKeeper::at(at.clone())));
+    all.extend(contract(handle, &write));
+    all.extend(trials![handle, &write, clauses::a_holder_is_told_that_its_lock_is_lost, clauses::fencing_tokens_grow]);
+    all.extend(contract(handle, &semaphore));
+    all.extend(trials![
+        handle,
+        &semaphore,
+        clauses::a_holder_is_told_that_its_lock_is_lost,
+        clauses::fencing_tokens_grow,
+    ]);
+    all.extend(trials![
+        handle,
+        &zookeeper,
+        zk_barrier::a_closed_barrier_is_a_persistent_node,
+        zk_barrier::fifty_wait_and_go_together,
+        zk_barrier::a_wait_at_a_barrier_ends_and_leaves_nothing,
+        zk_barrier::a_barrier_that_is_closed_again_at_once_lets_its_waiters_go,
+        zk_barrier::a_barrier_that_was_opened_during_a_cut_lets_its_waiters_go,
+        zk_barrier::a_waiter_that_only_looks_for_a_node_is_caught,
+        zk_double_barrier::none_of_five_enters_early_and_none_leaves_early,
+        zk_double_barrier::a_member_that_does_not_count_again_is_caught,
+        zk_double_barrier::a_member_that_leaves_at_once_is_caught,
+        zk_double_barrier::an_enter_that_times_out_leaves_no_member,
+        zk_double_barrier::a_member_that_stays_after_its_wait_is_caught,
+        zk_double_barrier::a_dropped_enter_leaves_no_member,
+        zk_double_barrier::a_dropped_leave_leaves,
+        zk_double_barrier::a_member_that_dies_inside_does_not_keep_the_others,
+        zk_double_barrier::more_members_than_were_asked_for_are_let_in,
+        zk_double_barrier::an_old_ready_lets_nobody_in,
+        zk_double_barrier::who_gives_up_was_not_counted,
+        zk_double_barrier::a_member_that_counts_and_then_opens_is_caught,
+        zk_double_barrier::an_unanswered_enter_leaves_no_member,
+        zk_counts::a_shared_count_is_four_bytes,
+        zk_counts::an_old_version_is_refused,
+        zk_counts::a_count_with_versions_is_exact,
+        zk_counts::a_count_without_versions_is_caught,
+        zk_counts::a_listener_hears_of_others_through_cuts_and_sessions,
+        zk_counts::a_set_without_an_answer_is_unknown_and_not_repeated,
+        zk_counts::an_atomic_long_is_eight_bytes,
+        zk_counts::an_atomic_long_is_exact_under_contention,
+        zk_counts::an_atomic_long_without_versions_is_caught,
+        zk_counts::a_mutex_does_not_replace_the_version,
+        zk_counts::who_has_lost_waits_for_the_mutex,
+        zk_counts::an_increment_without_an_answer_is_unknown_and_counted_once,
+        zk_counts::an_increment_that_is_repeated_is_caught,
+    ]);
+    all.extend(trials![handle, &zookeeper, multi::two_of_opposite_orders_both_go_on]);
+    let jumper = Arc::new(twins::QueueJumper::at(at.clone()));
+    all.extend(trials![handle, &jumper, twins::is_caught_when_somebody_gives_up]);
+    all
+}

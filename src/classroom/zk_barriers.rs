@@ -1,0 +1,128 @@
+//! §3.7.6 Barriers: a gate that one closes and opens for all, and a room that nobody begins in or leaves alone.
+//!
+//! 1. [`set`] closes `/curator/barrier`; who [`wait`]s goes on once somebody has [`remove`]d it.
+//! 2. [`enter`] answers once so many are inside `/curator/double-barrier`; [`leave`], on any instance, once all have left.
+//!    A member is a node of the instance's session: an instance that dies leaves the room with all of its members.
+//!
+//! What it survives: instances that die, members that wait in vain (they are taken away). **What breaks it**: callers that
+//! do not agree on how many there are.
+//!
+//! Next: `oversell_lock::zk::ZkBarrier` and `ZkDoubleBarrier`, then `zk_herd.rs`.
+
+use crate::{ctx::Ctx, error::Error, stock::Job};
+use oversell_lock::LockError;
+use parking_lot::Mutex;
+use std::num::NonZeroU32;
+
+/// The members that this instance has made and that have not left by it, by path.
+#[derive(Debug, Default)]
+pub struct Members(Mutex<Vec<(String, String)>>);
+
+impl Members {
+    fn add(&self, path: &str, member: &str) {
+        self.0.lock().push((path.to_owned(), member.to_owned()));
+    }
+
+    /// The last one at this path.
+    fn last(&self, path: &str) -> Option<String> {
+        self.0.lock().iter().rev().find(|(at, _)| at == path).map(|(_, member)| member.clone())
+    }
+
+    fn remove(&self, member: &str) {
+        self.0.lock().retain(|(_, known)| known != member);
+    }
+}
+
+/// Closes the barrier; `false` where it was closed.
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] where ZooKeeper is down.
+///
+/// # Cancel safety
+///
+/// Dropped, it may be closed or not.
+pub async fn set(ctx: &Ctx, job: &Job) -> Result<bool, Error> {
+    job.enter();
+    Ok(ctx.zk.barrier(&barrier(job)).set().await?)
+}
+
+/// Opens the barrier; `false` where it was open.
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] where ZooKeeper is down.
+///
+/// # Cancel safety
+///
+/// Dropped, it may be open or not.
+pub async fn remove(ctx: &Ctx, job: &Job) -> Result<bool, Error> {
+    job.enter();
+    Ok(ctx.zk.barrier(&barrier(job)).remove().await?)
+}
+
+/// Waits until the barrier is open.
+///
+/// # Errors
+///
+/// [`Error::NotHad`] where nobody opened it within the job's wait, [`Error::Unavailable`] where ZooKeeper is down.
+///
+/// # Cancel safety
+///
+/// Safe: it only waits.
+pub async fn wait(ctx: &Ctx, job: &Job) -> Result<(), Error> {
+    ctx.zk.barrier(&barrier(job)).wait(job.wait_left()).await?;
+    job.enter();
+    Ok(())
+}
+
+/// Comes in once `members` have come, and says as which member.
+///
+/// # Errors
+///
+/// [`Error::NotHad`] where not enough came within the job's wait: it is out again. [`Error::Unavailable`] where ZooKeeper
+/// is down.
+///
+/// # Cancel safety
+///
+/// Dropping it takes the member away.
+pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<String, Error> {
+    let path = room(job);
+    let member = ctx.zk.double_barrier(&path, members).enter(job.wait_left()).await?;
+    job.enter();
+    ctx.members.add(&path, &member);
+    Ok(member)
+}
+
+/// Leaves, and waits until all have left; without `member`, the last one that this instance has let in.
+///
+/// # Errors
+///
+/// [`Error::BadInput`] where there is no such member, [`Error::NotHad`] where not all left within the job's wait (this one
+/// has), [`Error::Unavailable`] where ZooKeeper is down.
+///
+/// # Cancel safety
+///
+/// Dropping it leaves all the same.
+pub async fn leave(ctx: &Ctx, job: &Job, members: NonZeroU32, member: Option<&str>) -> Result<String, Error> {
+    let path = room(job);
+    let none = |rule: &str| Error::BadInput { field: "member".into(), rule: rule.into() };
+    let member = match member {
+        Some(member) => member.to_owned(),
+        None => ctx.members.last(&path).ok_or_else(|| none("is missing, and this instance has let nobody in"))?,
+    };
+    ctx.members.remove(&member);
+    match ctx.zk.double_barrier(&path, members).leave(&member, job.wait_left()).await {
+        Err(LockError::Lost { .. }) => Err(none("is not inside: it has left, or its session has ended")),
+        left => left.map(|()| member).map_err(Error::from),
+    }
+    .inspect(|_| job.enter())
+}
+
+fn barrier(job: &Job) -> String {
+    job.zk_path("/curator/barrier")
+}
+
+fn room(job: &Job) -> String {
+    job.zk_path("/curator/double-barrier")
+}
