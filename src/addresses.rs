@@ -13,7 +13,7 @@ pub struct Addresses {
     pub mysql: Process,
     /// Independent Redis nodes; the first is the main one.
     pub redis: Vec<Process>,
-    /// The ZooKeeper server.
+    /// The ZooKeeper server or ensemble.
     pub zookeeper: ZooKeeper,
     /// The load balancer.
     pub nginx: Process,
@@ -39,11 +39,11 @@ pub struct Process {
     pub pid: u32,
 }
 
-/// A ZooKeeper server, known by a connect string.
+/// A ZooKeeper server or ensemble, known by a connect string.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ZooKeeper {
-    /// `host:port`.
+    /// `host:port[,host:port…]`.
     pub connect: String,
-    /// Its process.
+    /// Its process, or that of the ensemble's first member.
     pub pid: u32,
 }

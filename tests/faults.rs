@@ -3,6 +3,7 @@
 //! Each test has servers of its own, so that it may break them.
 
 use crate::{
+    buyers::{Buyers, Count, LONG, PIECES, more, text, until},
     instances::{self, MINUTE, STOCK, check, cluster, put_stock, shelf, status, until_held},
     program,
     proxy::Proxy,
@@ -17,17 +18,13 @@ use oversell::{
 use oversell_lock::{Lock, LockError};
 use reqwest::{Client, StatusCode};
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 type Outcome = Result<(), String>;
 
 const NOW: Duration = Duration::ZERO;
-const LONG: Duration = Duration::from_secs(20);
 
 /// Redis answers its writer first and its replica later. A primary that fails in between takes the key with it: on the
 /// promoted replica the lock is free while its holder works. With the key on the replica in time there is one owner.
@@ -109,20 +106,20 @@ pub(crate) async fn a_holder_that_is_paused_beyond_its_lease_oversells_unless_it
 }
 
 /// How the paused holder answered in the end, what others sold, and how many pieces left the shelf.
-async fn pause_the_holder(slug: &'static str) -> Result<(StatusCode, i64, i64), String> {
+pub(crate) async fn pause_the_holder(slug: &'static str) -> Result<(StatusCode, i64, i64), String> {
     const OTHERS: i64 = 5;
     let lab = cluster(vec![Part::Nginx]).await?;
     let client = Client::new();
     let (victim, other) = (lab.addresses().instances[0].clone(), lab.addresses().instances[1].url.clone());
     put_stock(&client, &other, STOCK).await?;
-    let stays = 2 * instances::LEASE.as_millis() as u64;
+    let stays = 2 * instances::LEASE.max(instances::SESSION).as_millis() as u64;
     let paused = tokio::spawn(status(&client, check(&victim.url, slug, stays, MINUTE)));
     let mut sold = until_held(&client, &other, slug).await?;
     lab.pause(&victim.name).map_err(text)?;
     for _ in 0..OTHERS {
         match status(&client, check(&other, slug, 0, MINUTE)).await? {
             StatusCode::OK => sold += 1,
-            other => return Err(format!("{slug}: {other} after the lease of the paused holder")),
+            other => return Err(format!("{slug}: {other} after the lease or session of the paused holder")),
         }
     }
     lab.resume(&victim.name).map_err(text)?;
@@ -142,42 +139,16 @@ pub(crate) async fn redis_that_is_restarted_under_load_costs_answers_and_no_piec
 }
 
 async fn restart_redis_under(slug: &'static str, refusals: &'static [StatusCode]) -> Outcome {
-    const BUYERS: usize = 20;
-    const PIECES: i64 = 100_000;
     let mut lab = cluster(vec![]).await?;
     let (client, nginx) = (Client::new(), lab.addresses().http.clone());
     put_stock(&client, &nginx, PIECES).await?;
-    let count = Arc::new(Count::default());
-    let buyers: Vec<_> = (0..BUYERS)
-        .map(|_| {
-            let (client, nginx, count) = (client.clone(), nginx.clone(), Arc::clone(&count));
-            tokio::spawn(async move {
-                while !count.over.load(Ordering::Relaxed) {
-                    let answer = client.get(check(&nginx, slug, 0, MINUTE)).header("accept", "application/json").send();
-                    let answer = answer.await.map_err(text)?;
-                    let refused = refusals.contains(&answer.status());
-                    let (status, body) = (answer.status(), answer.text().await.map_err(text)?);
-                    let counter = match status {
-                        StatusCode::OK => &count.sold,
-                        _ if refused && body.contains("\"unknown\"") => &count.unknown,
-                        _ if refused => &count.refused,
-                        other => return Err(format!("{slug}: {other} {body}")),
-                    };
-                    counter.fetch_add(1, Ordering::Relaxed);
-                }
-                Ok(())
-            })
-        })
-        .collect();
-    more(&count.sold, 200).await?;
+    let buyers = Buyers::send(&client, &nginx, slug, refusals);
+    buyers.buy(200).await?;
     lab.kill("redis").await.map_err(text)?;
-    until("somebody is told", || async { Ok(count.refused.load(Ordering::Relaxed) > 0) }).await?;
+    buyers.are_told().await?;
     lab.restart("redis").await.map_err(text)?;
-    more(&count.sold, 200).await?;
-    count.over.store(true, Ordering::Relaxed);
-    for buyer in buyers {
-        buyer.await.map_err(text)??;
-    }
+    buyers.buy(200).await?;
+    let count = buyers.go_home().await?;
     let gone = PIECES - shelf(&client, &nginx).await?;
     instances::nothing_is_left(&lab).await?;
     lab.stop().await;
@@ -187,7 +158,6 @@ async fn restart_redis_under(slug: &'static str, refusals: &'static [StatusCode]
 /// The way to Redis is cut under load and mended. Who is caught is told; nothing is oversold; then it goes on by itself.
 pub(crate) async fn a_way_to_redis_that_is_cut_and_mended_costs_answers_and_no_piece() -> Outcome {
     const BUYERS: usize = 20;
-    const PIECES: i64 = 100_000;
     let without = vec![Part::ZooKeeper, Part::Instances, Part::Nginx];
     let lab = Lab::start(Options { without, redis_ports: vec![0], ..program() }).await.map_err(text)?;
     let way = Proxy::to(lab.addresses().redis[0].url.replace("redis://", "")).await;
@@ -237,48 +207,4 @@ pub(crate) async fn a_way_to_redis_that_is_cut_and_mended_costs_answers_and_no_p
     }
     lab.stop().await;
     count.explains(gone)
-}
-
-/// What the buyers were answered.
-#[derive(Debug, Default)]
-struct Count {
-    sold: AtomicI64,
-    sold_by_others: AtomicI64,
-    refused: AtomicI64,
-    unknown: AtomicI64,
-    over: std::sync::atomic::AtomicBool,
-}
-
-impl Count {
-    /// Whether these answers explain that so many pieces have left the shelf.
-    fn explains(&self, gone: i64) -> Outcome {
-        let sold = self.sold.load(Ordering::Relaxed) + self.sold_by_others.load(Ordering::Relaxed);
-        let unknown = self.unknown.load(Ordering::Relaxed);
-        if (sold..=sold + unknown).contains(&gone) {
-            Ok(())
-        } else {
-            Err(format!("{sold} were sold, {unknown} are unknown, and {gone} left the shelf"))
-        }
-    }
-}
-
-/// Waits until so many more are counted.
-async fn more(counter: &AtomicI64, by: i64) -> Outcome {
-    let enough = counter.load(Ordering::Relaxed) + by;
-    until("pieces are sold", || async { Ok(counter.load(Ordering::Relaxed) >= enough) }).await
-}
-
-/// Looks until it is so.
-async fn until<F: Future<Output = Result<bool, String>>>(what: &str, holds: impl Fn() -> F) -> Outcome {
-    let looks = async {
-        while !holds().await? {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        Ok(())
-    };
-    tokio::time::timeout(LONG, looks).await.map_err(|_| format!("never: {what}"))?
-}
-
-fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }

@@ -21,18 +21,23 @@ type Outcome = Result<(), String>;
 
 /// Short enough for a test, long enough for a busy machine. The hand-written locks of Redis have the same by default.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
-const SESSION: Duration = Duration::from_secs(4);
+pub(crate) const SESSION: Duration = Duration::from_secs(4);
 pub(crate) const STOCK: i64 = 1000;
 pub(crate) const MINUTE: u64 = 60_000;
 
 /// A lab with three instances whose leases and sessions are short.
 pub(crate) async fn cluster(without: Vec<Part>) -> Result<Lab, String> {
+    cluster_with(Options { without, ..program() }).await
+}
+
+/// The same, of these options.
+pub(crate) async fn cluster_with(options: Options) -> Result<Lab, String> {
     let env = [
         ("OVERSELL__LOCK__LEASE_MS", LEASE.as_millis().to_string()),
         ("OVERSELL__ZOOKEEPER__SESSION_MS", SESSION.as_millis().to_string()),
     ];
     let env = env.map(|(key, value)| (key.to_owned(), value)).to_vec();
-    Lab::start(Options { env, redis_ports: vec![0], without, ..program() }).await.map_err(|e| e.to_string())
+    Lab::start(Options { env, redis_ports: vec![0], ..options }).await.map_err(|e| e.to_string())
 }
 
 pub(crate) async fn put_stock(client: &Client, base: &str, count: i64) -> Outcome {
@@ -161,7 +166,8 @@ pub(crate) async fn nothing_is_left(lab: &Lab) -> Outcome {
     Err(left)
 }
 
-async fn leftovers(lab: &Lab) -> Result<String, String> {
+/// What [`nothing_is_left`] sees now.
+pub(crate) async fn leftovers(lab: &Lab) -> Result<String, String> {
     use sqlx::Connection;
     let text = |e: &dyn std::fmt::Display| e.to_string();
     let mut mysql = sqlx::MySqlConnection::connect(&lab.addresses().mysql.url).await.map_err(|e| text(&e))?;
@@ -178,7 +184,7 @@ async fn leftovers(lab: &Lab) -> Result<String, String> {
     keys.retain(|key| key != "stock" && !key.starts_with("redisson_lock_token:"));
     let zk = zookeeper_client::Client::connect(&lab.addresses().zookeeper.connect).await.map_err(|e| text(&e))?;
     let mut nodes = Vec::new();
-    for directory in ["/distributed/zk-lock", "/distributed/zk-sequential"] {
+    for directory in ["/distributed/zk-lock", "/distributed/zk-sequential", "/distributed/zk-fenced", "/curator/lock"] {
         match zk.list_children(directory).await {
             Err(zookeeper_client::Error::NoNode) => {}
             children => nodes.extend(children.map_err(|e| text(&e))?),

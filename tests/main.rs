@@ -3,6 +3,7 @@
 //! `cargo test -p oversell --test main -- NAME` runs those whose name contains NAME.
 
 mod boundary;
+mod buyers;
 mod classroom;
 mod faults;
 mod instances;
@@ -13,6 +14,7 @@ mod stages;
 mod strategies;
 mod support;
 mod zk_classroom;
+mod zk_faults;
 
 use futures::future::LocalBoxFuture;
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -33,6 +35,12 @@ fn main() -> ExitCode {
     let runtime = Arc::new(Runtime::new().expect("an async runtime"));
     if arguments.list {
         return libtest_mimic::run(&arguments, trials(&runtime, None)).exit_code();
+    }
+    if let Ok(connect) = std::env::var(zk_faults::HOLDER) {
+        return match runtime.block_on(zk_faults::hold(&connect)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
     }
     let lab = match runtime.block_on(Lab::start(options())) {
         Ok(lab) => lab,
@@ -113,7 +121,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         stages::five_commands_see_0_to_6_and_one_script_always_sees_3,
         stages::a_stage_that_is_given_up_leaves_no_key,
     );
-    for slug in ["redis-watchdog", "redis-lock", "zk-lock"] {
+    for slug in ["redis-watchdog", "redis-lock", "zk-ephemeral", "zk-sequential", "zk-lock", "zk-mutex"] {
         trials.push(with_servers(
             format!("others_go_on_after_the_holder_of_{slug}_is_killed"),
             Box::new(move |_| Box::pin(instances::others_go_on_after_the_holder_is_killed(slug))),
@@ -133,6 +141,10 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         faults::a_holder_that_is_paused_beyond_its_lease_oversells_unless_it_is_fenced,
         faults::redis_that_is_restarted_under_load_costs_answers_and_no_piece,
         faults::a_way_to_redis_that_is_cut_and_mended_costs_answers_and_no_piece,
+        zk_faults::a_holder_that_is_paused_beyond_its_session_oversells_unless_it_is_fenced,
+        zk_faults::a_process_that_was_paused_beyond_its_session_is_told_that_its_lock_is_lost,
+        zk_faults::zookeeper_that_is_restarted_under_load_costs_answers_and_no_piece,
+        zk_faults::an_ensemble_that_loses_its_leader_under_load_loses_no_piece,
         classroom::the_lessons_for_several_windows_go_as_the_course_says,
     );
     trials

@@ -9,6 +9,7 @@ const EXAMPLES: &str = "\
 Examples:
   oversell lab
   oversell lab --http-port 9080 --instances 9000,9100
+  oversell lab --zookeeper 3
   oversell lab --dir /tmp/lab --json /tmp/addresses.json
 
 Everything listens on 127.0.0.1 only. Each start begins with fresh data; logs stay in the folder until the next start.
@@ -30,7 +31,10 @@ pub struct Args {
     /// The ports of the Redis nodes; the first is the main one
     #[arg(long, value_name = "PORT,…", value_delimiter = ',', default_value = "16379,16380,16381,16382,16383")]
     redis_ports: Vec<u16>,
-    /// The port of ZooKeeper
+    /// How many ZooKeeper servers: one alone, or several as one ensemble
+    #[arg(long, value_name = "SERVERS", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=7))]
+    zookeeper: u16,
+    /// The port of ZooKeeper; further members of an ensemble have the ports that follow
     #[arg(long, value_name = "PORT", default_value_t = 12181)]
     zookeeper_port: u16,
     /// The folder for data, logs and lab.json
@@ -54,7 +58,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         instance_ports: args.instances,
         mysql_port: args.mysql_port,
         redis_ports: args.redis_ports,
-        zookeeper_port: args.zookeeper_port,
+        zookeeper_ports: consecutive(args.zookeeper_port, args.zookeeper),
         dir: Some(args.dir.clone()),
         progress: true,
         ..Options::default()
@@ -99,6 +103,11 @@ pub(crate) async fn stop(lab: Lab, interrupt: &mut Interrupt) {
     }
 }
 
+/// So many ports from `first` on; where that is 0, each is a free one.
+fn consecutive(first: u16, count: u16) -> Vec<u16> {
+    (0..count).map(|n| if first == 0 { 0 } else { first.saturating_add(n) }).collect()
+}
+
 fn describe(at: &Addresses) -> String {
     let mut lines = vec![format!("{:<14} {}", "requests", at.http)];
     let mut line = |what: &str, address: &str, pid: u32| lines.push(format!("{what:<14} {address}  (pid {pid})"));
@@ -116,4 +125,15 @@ fn describe(at: &Addresses) -> String {
         "durability"
     ));
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_members_of_an_ensemble_have_the_ports_that_follow() {
+        assert_eq!(consecutive(12181, 3), [12181, 12182, 12183]);
+        assert_eq!(consecutive(0, 3), [0, 0, 0]);
+    }
 }

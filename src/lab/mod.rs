@@ -73,7 +73,8 @@ impl Lab {
         for tier in [Tier::Server, Tier::Instance, Tier::Gate] {
             let members = lab.members.iter_mut().filter(|m| m.tier == tier && m.wanted);
             try_join_all(members.map(async |member| {
-                member.start(complete).await?;
+                // All servers start together, and the members of an ensemble with the majority that they need.
+                member.start(complete || tier == Tier::Server).await?;
                 progress.inc(1);
                 progress.set_message(format!("{} is up", member.server.title()));
                 Ok(())
@@ -92,10 +93,20 @@ impl Lab {
     }
 
     /// The process of a member, while it runs. Members are called `mysql`, `redis`, `redis-2` …, `zookeeper`,
-    /// `nginx`, and by their names the instances.
+    /// `zookeeper-2` …, `nginx`, and by their names the instances.
     #[must_use]
     pub fn pid(&self, name: &str) -> Option<u32> {
         self.members.iter().find(|m| m.server.name() == name)?.pid()
+    }
+
+    /// The ZooKeeper member that leads: of an ensemble, its leader; else the only one. None while none is elected.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe; it only asks.
+    pub async fn zookeeper_leader(&self) -> Option<String> {
+        let asked = self.addresses.zookeeper.connect.split(',').map(zookeeper::leads);
+        join_all(asked).await.into_iter().position(|leads| leads).map(zookeeper::name)
     }
 
     /// `kill -9`, with all its children; returns once it is gone.
@@ -141,13 +152,14 @@ impl Lab {
     }
 
     /// Starts a member again on its port and with its data, and waits until it is healthy; one that still runs is
-    /// terminated first. An instance need only be alive, not ready, while a server is down.
+    /// terminated first. An instance need only be alive, not ready, while a server is down; so does a member of a
+    /// ZooKeeper ensemble of which no majority runs.
     ///
     /// # Errors
     ///
     /// [`Failure::Unusable`] if there is no such member or it does not become healthy.
     pub async fn restart(&mut self, name: &str) -> Result<(), Failure> {
-        let complete = self.members.iter().all(|m| m.tier != Tier::Server || m.pid().is_some());
+        let complete = self.has_what_it_needs(name);
         let member = self.members.iter_mut().find(|m| m.server.name() == name).ok_or_else(|| unknown(name))?;
         if let Some(process) = &member.process {
             process.stop(INSTANCE_PATIENCE).await;
@@ -194,6 +206,17 @@ impl Lab {
         }
         self.addresses = addresses;
         self.folder.publish(&self.addresses)
+    }
+
+    /// Whether what this member stands on is up: for one of an ensemble, with it, a majority; for others, every server.
+    fn has_what_it_needs(&self, name: &str) -> bool {
+        let mut servers = self.members.iter().filter(|m| m.tier == Tier::Server);
+        if !zookeeper::is_name(name) {
+            return servers.all(|m| m.pid().is_some());
+        }
+        let ensemble: Vec<_> = servers.filter(|m| zookeeper::is_name(m.server.name())).collect();
+        let up = ensemble.iter().filter(|m| m.server.name() == name || m.pid().is_some()).count();
+        2 * up > ensemble.len()
     }
 
     fn member(&self, name: &str) -> Result<&Member, Failure> {

@@ -9,7 +9,7 @@ use super::{
     programs::{self, SETPRIV},
     redis::{self, Redis},
     server::{Member, Tier},
-    zookeeper::{self, ZooKeeper},
+    zookeeper::{self, Peer, ZooKeeper},
 };
 use crate::{
     addresses::{self, Addresses},
@@ -24,7 +24,7 @@ pub enum Part {
     MySql,
     /// All Redis nodes.
     Redis,
-    /// The ZooKeeper server.
+    /// All ZooKeeper servers.
     ZooKeeper,
     /// All instances.
     Instances,
@@ -54,8 +54,9 @@ pub struct Options {
     pub mysql_port: u16,
     /// The Redis nodes' ports; the first node is the main one.
     pub redis_ports: Vec<u16>,
-    /// ZooKeeper's port.
-    pub zookeeper_port: u16,
+    /// The ports of ZooKeeper's servers: one is a server on its own, several are one ensemble, of which a majority must
+    /// run.
+    pub zookeeper_ports: Vec<u16>,
     /// What is not started with the lab. It has its address and can be started later, by `Lab::restart`.
     pub without: Vec<Part>,
     /// The folder for everything that the lab writes: emptied at the start, left at the end. None: one of its own
@@ -76,7 +77,7 @@ impl Default for Options {
             instance_ports: vec![0; 3],
             mysql_port: 0,
             redis_ports: vec![0; 5],
-            zookeeper_port: 0,
+            zookeeper_ports: vec![0],
             without: Vec::new(),
             dir: None,
             program: None,
@@ -103,7 +104,10 @@ impl Options {
         let instances = claim_all(&self.instance_ports, |n| format!("instance {}", n + 1), "--instances")?;
         let mysql = Port::claim(self.mysql_port, mysql::NAME, "--mysql-port")?;
         let redis = claim_all(&self.redis_ports, redis::name, "--redis-ports")?;
-        let zookeeper = Port::claim(self.zookeeper_port, zookeeper::NAME, "--zookeeper-port")?;
+        let zookeeper = claim_all(&self.zookeeper_ports, zookeeper::name, "--zookeeper-port")?;
+        // Two more for each member of an ensemble, which only the members know.
+        let among = if zookeeper.len() > 1 { vec![0; 2 * zookeeper.len()] } else { Vec::new() };
+        let among = claim_all(&among, |_| zookeeper::NAME.to_owned(), "--zookeeper-port")?;
 
         let addresses = self.addresses(&http, &instances, &mysql, &redis, &zookeeper);
         let folder = Folder::open(self.dir.as_deref())?;
@@ -113,14 +117,13 @@ impl Options {
         };
 
         let has = |part| !self.without.contains(&part);
-        let mut members = vec![
-            Member::new(MySql::new(folder.of(mysql::NAME), mysql.number()), Tier::Server, has(Part::MySql)),
-            Member::new(
-                ZooKeeper::new(folder.of(zookeeper::NAME), zookeeper.number()),
-                Tier::Server,
-                has(Part::ZooKeeper),
-            ),
-        ];
+        let mut members =
+            vec![Member::new(MySql::new(folder.of(mysql::NAME), mysql.number()), Tier::Server, has(Part::MySql))];
+        let peers: Vec<_> = among.chunks(2).map(|pair| Peer::new(pair[0].number(), pair[1].number())).collect();
+        for (n, port) in zookeeper.iter().enumerate() {
+            let member = ZooKeeper::new(n, folder.of(&zookeeper::name(n)), port.number(), peers.clone());
+            members.push(Member::new(member, Tier::Server, has(Part::ZooKeeper)));
+        }
         for (n, port) in redis.iter().enumerate() {
             let node = Redis::new(redis::name(n), folder.of(&redis::name(n)), port.number());
             members.push(Member::new(node, Tier::Server, has(Part::Redis)));
@@ -140,7 +143,7 @@ impl Options {
         let needed = members.iter().filter(|m| m.wanted).flat_map(|m| m.server.needs()).copied();
         programs::check(needed.chain([SETPRIV]))?;
 
-        let ports = [http, mysql, zookeeper].into_iter().chain(instances).chain(redis).collect();
+        let ports = [http, mysql].into_iter().chain(zookeeper).chain(among).chain(instances).chain(redis).collect();
         Ok(Plan { members, addresses, folder, ports })
     }
 
@@ -148,10 +151,13 @@ impl Options {
         if self.redis_ports.is_empty() {
             return Err(Failure::Unusable("a lab needs at least one Redis node: --redis-ports".to_owned()));
         }
+        if self.zookeeper_ports.is_empty() {
+            return Err(Failure::Unusable("a lab needs at least one ZooKeeper server: --zookeeper".to_owned()));
+        }
         let mut seen = HashSet::new();
-        let ports = [self.http_port, self.mysql_port, self.zookeeper_port].into_iter();
-        let mut ports = ports.chain(self.instance_ports.iter().copied()).chain(self.redis_ports.iter().copied());
-        match ports.find(|port| *port != 0 && !seen.insert(*port)) {
+        let lists =
+            [&[self.http_port, self.mysql_port][..], &self.zookeeper_ports, &self.instance_ports, &self.redis_ports];
+        match lists.into_iter().flatten().copied().find(|port| *port != 0 && !seen.insert(*port)) {
             Some(twice) => {
                 Err(Failure::Unusable(format!("port {twice} is asked for twice: each server needs its own")))
             }
@@ -159,7 +165,15 @@ impl Options {
         }
     }
 
-    fn addresses(&self, http: &Port, instances: &[Port], mysql: &Port, redis: &[Port], zookeeper: &Port) -> Addresses {
+    fn addresses(
+        &self,
+        http: &Port,
+        instances: &[Port],
+        mysql: &Port,
+        redis: &[Port],
+        zookeeper: &[Port],
+    ) -> Addresses {
+        let zookeeper: Vec<_> = zookeeper.iter().map(|port| format!("127.0.0.1:{}", port.number())).collect();
         let url = |port: &Port| format!("http://127.0.0.1:{}", port.number());
         let process = |url: String| addresses::Process { url, pid: 0 };
         let nginx = url(http);
@@ -175,7 +189,7 @@ impl Options {
                 .collect(),
             mysql: process(format!("mysql://root@127.0.0.1:{}/test", mysql.number())),
             redis: redis.iter().map(|port| process(format!("redis://127.0.0.1:{}", port.number()))).collect(),
-            zookeeper: addresses::ZooKeeper { connect: format!("127.0.0.1:{}", zookeeper.number()), pid: 0 },
+            zookeeper: addresses::ZooKeeper { connect: zookeeper.join(","), pid: 0 },
             nginx: process(nginx),
         }
     }

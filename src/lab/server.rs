@@ -33,7 +33,7 @@ pub(super) trait Server: Debug + Send + Sync {
     }
 
     /// Asks it whether it is well and whether it is the process `pid` that we started, not another that happens to
-    /// listen there. `complete`: the servers that it stands on are up.
+    /// listen there. `complete`: the servers that it stands on, or the majority that it belongs to, are up.
     fn check(&self, pid: u32, complete: bool) -> BoxFuture<'_, Result<(), String>>;
 }
 

@@ -190,6 +190,56 @@ async fn a_part_that_was_left_out_has_its_address_and_can_be_started_later() {
 }
 
 #[tokio::test]
+async fn an_ensemble_elects_a_leader_and_another_once_that_one_is_killed() {
+    let mut lab = Lab::start(Options { zookeeper_ports: vec![0; 3], ..only(&[Part::ZooKeeper]) }).await.unwrap();
+    let at = lab.addresses().zookeeper.clone();
+    let members: Vec<&str> = at.connect.split(',').collect();
+    assert_eq!(members.len(), 3);
+    assert_eq!(Some(at.pid), lab.pid("zookeeper"));
+    assert!(["zookeeper-2", "zookeeper-3"].iter().all(|name| lab.pid(name).is_some()));
+    let mode = |member: &&str| four_letters(member, "srvr").lines().any(|line| line == "Mode: follower");
+    assert_eq!(members.iter().filter(|m| mode(m)).count(), 2, "all have joined");
+    let leader = lab.zookeeper_leader().await.unwrap();
+    let client = zookeeper_client::Client::connect(&at.connect).await.unwrap();
+    let create = zookeeper_client::CreateMode::Persistent.with_acls(zookeeper_client::Acls::anyone_all());
+    client.create("/kept", b"7", &create).await.unwrap();
+    drop(client);
+
+    lab.kill(&leader).await.unwrap();
+    let begin = Instant::now();
+    let next = loop {
+        match lab.zookeeper_leader().await {
+            Some(next) => break next,
+            None => assert!(begin.elapsed() < LONG, "no leader was elected"),
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    assert_ne!(next, leader);
+    lab.restart(&leader).await.unwrap();
+    assert_eq!(lab.zookeeper_leader().await, Some(next), "the one that comes back follows");
+    let client = zookeeper_client::Client::connect(&at.connect).await.unwrap();
+    assert_eq!(client.get_data("/kept").await.unwrap().0, b"7");
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn a_member_without_a_majority_is_up_and_has_no_leader_until_a_second_comes() {
+    let mut lab = Lab::start(Options { zookeeper_ports: vec![0; 3], ..only(&[]) }).await.unwrap();
+    lab.restart("zookeeper-2").await.unwrap();
+    assert_eq!(lab.zookeeper_leader().await, None);
+    lab.restart("zookeeper-3").await.unwrap();
+    assert!(lab.zookeeper_leader().await.is_some());
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_on_its_own_leads() {
+    let lab = Lab::start(only(&[Part::ZooKeeper])).await.unwrap();
+    assert_eq!(lab.zookeeper_leader().await.as_deref(), Some("zookeeper"));
+    lab.stop().await;
+}
+
+#[tokio::test]
 async fn two_labs_run_side_by_side() {
     let (one, two) = tokio::join!(Lab::start(servers()), Lab::start(servers()));
     let (one, two) = (one.unwrap(), two.unwrap());

@@ -1,4 +1,5 @@
-//! ZooKeeper: the JVM run directly, with the class path that the system's own start script uses.
+//! ZooKeeper: the JVM run directly, with the class path that the system's own start script uses. One server is
+//! standalone; several are an ensemble, and each of them is well once it follows or leads.
 
 use super::{
     programs::{self, Needed},
@@ -10,10 +11,12 @@ use std::{
     net::Ipv4Addr,
     path::{Path, PathBuf},
     process::Command,
+    time::Duration,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    net::{TcpStream, ToSocketAddrs},
+    time::timeout,
 };
 
 pub(super) const NAME: &str = "zookeeper";
@@ -23,15 +26,47 @@ const SETTINGS: &str = "/usr/share/zookeeper/bin/zkEnv.sh";
 /// Without it ZooKeeper writes no log.
 const LOGGER: &str = "/usr/share/java/slf4j-simple.jar";
 
+/// What a server says of itself while it has no leader.
+const NO_LEADER: &str = "not currently serving requests";
+/// A server that is paused says nothing.
+const ANSWER: Duration = Duration::from_secs(1);
+
+/// The name of the server at `index`: `zookeeper`, `zookeeper-2` …
+pub(super) fn name(index: usize) -> String {
+    if index == 0 { NAME.to_owned() } else { format!("{NAME}-{}", index + 1) }
+}
+
+/// Whether a member of this name is a ZooKeeper server.
+pub(super) fn is_name(name: &str) -> bool {
+    name.strip_prefix(NAME).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
+/// The ports that the members of an ensemble use among themselves.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Peer {
+    quorum: u16,
+    election: u16,
+}
+
+impl Peer {
+    pub(super) fn new(quorum: u16, election: u16) -> Self {
+        Self { quorum, election }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct ZooKeeper {
+    index: usize,
+    name: String,
     folder: PathBuf,
     port: u16,
+    /// Every member of the ensemble, itself too; none where it is standalone.
+    peers: Vec<Peer>,
 }
 
 impl ZooKeeper {
-    pub(super) fn new(folder: PathBuf, port: u16) -> Self {
-        Self { folder, port }
+    pub(super) fn new(index: usize, folder: PathBuf, port: u16, peers: Vec<Peer>) -> Self {
+        Self { index, name: name(index), folder, port, peers }
     }
 
     fn data(&self) -> PathBuf {
@@ -45,7 +80,7 @@ impl ZooKeeper {
 
 impl Server for ZooKeeper {
     fn name(&self) -> &str {
-        NAME
+        &self.name
     }
 
     fn needs(&self) -> &'static [Needed] {
@@ -59,8 +94,9 @@ impl Server for ZooKeeper {
     fn prepare(&self) -> BoxFuture<'_, Result<(), Failure>> {
         async {
             std::fs::create_dir_all(self.data())
-                .and_then(|()| std::fs::write(self.settings(), settings(&self.data(), self.port)))
-                .map_err(|e| Failure::Unusable(format!("{NAME}: {e}")))
+                .and_then(|()| std::fs::write(self.data().join("myid"), (self.index + 1).to_string()))
+                .and_then(|()| std::fs::write(self.settings(), settings(&self.data(), self.port, &self.peers)))
+                .map_err(|e| Failure::Unusable(format!("{}: {e}", self.name)))
         }
         .boxed()
     }
@@ -79,19 +115,21 @@ impl Server for ZooKeeper {
         command
     }
 
-    fn check(&self, _pid: u32, _complete: bool) -> BoxFuture<'_, Result<(), String>> {
-        async {
-            let answer = four_letters(self.port, "conf").await.map_err(|e| e.to_string())?;
+    /// Without a leader it does not say where its data are; where no majority runs (not `complete`), there is none.
+    fn check(&self, _pid: u32, complete: bool) -> BoxFuture<'_, Result<(), String>> {
+        async move {
+            let answer = four_letters((Ipv4Addr::LOCALHOST, self.port), "conf").await.map_err(|e| e.to_string())?;
             let ours = format!("dataDir={}/", self.data().display());
-            if answer.lines().any(|line| line.starts_with(&ours)) { Ok(()) } else { Err(answer) }
+            let well = answer.lines().any(|line| line.starts_with(&ours)) || (!complete && answer.contains(NO_LEADER));
+            if well { Ok(()) } else { Err(answer) }
         }
         .boxed()
     }
 }
 
 /// Sessions from 1 s (twice the tick) to 60 s; no admin server, whose port would be one more to collide.
-fn settings(data: &Path, port: u16) -> String {
-    format!(
+fn settings(data: &Path, port: u16, peers: &[Peer]) -> String {
+    let mut text = format!(
         "dataDir={}\n\
          clientPort={port}\n\
          clientPortAddress=127.0.0.1\n\
@@ -102,7 +140,21 @@ fn settings(data: &Path, port: u16) -> String {
          admin.enableServer=false\n\
          4lw.commands.whitelist=ruok,srvr,mntr,cons,dump,wchs,conf\n",
         data.display()
-    )
+    );
+    if !peers.is_empty() {
+        // In ticks: 10 s to join, 5 s behind the leader. A busy machine must not cost a member its place.
+        text.push_str("initLimit=20\nsyncLimit=10\n");
+    }
+    for (id, Peer { quorum, election }) in (1..).zip(peers) {
+        text.push_str(&format!("server.{id}=127.0.0.1:{quorum}:{election}\n"));
+    }
+    text
+}
+
+/// Whether the server at `address` decides what is written: an ensemble's leader, or one on its own.
+pub(super) async fn leads(address: &str) -> bool {
+    let answer = timeout(ANSWER, four_letters(address, "srvr")).await;
+    matches!(answer, Ok(Ok(text)) if ["Mode: leader", "Mode: standalone"].iter().any(|mode| text.contains(mode)))
 }
 
 fn class_path() -> String {
@@ -110,8 +162,8 @@ fn class_path() -> String {
     output.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default()
 }
 
-async fn four_letters(port: u16, word: &str) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
+async fn four_letters(address: impl ToSocketAddrs, word: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
     stream.write_all(word.as_bytes()).await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
@@ -124,7 +176,7 @@ mod tests {
 
     #[test]
     fn sessions_of_one_second_to_a_minute_are_granted_on_loopback_only() {
-        let text = settings(Path::new("/somewhere/data"), 12181);
+        let text = settings(Path::new("/somewhere/data"), 12181, &[]);
         let value = |key: &str| {
             let line = text.lines().find(|l| l.split_once('=').is_some_and(|(k, _)| k == key)).unwrap();
             line.split_once('=').unwrap().1.to_owned()
@@ -136,5 +188,13 @@ mod tests {
         assert_eq!(value("maxSessionTimeout"), "60000");
         let tick: u32 = value("tickTime").parse().unwrap();
         assert!(tick * 2 <= 1000, "ZooKeeper cannot grant less than two ticks");
+        assert!(!text.contains("server."), "one server is standalone");
+    }
+
+    #[test]
+    fn the_members_of_an_ensemble_know_each_other_on_loopback_only() {
+        let text = settings(Path::new("/somewhere/data"), 12181, &[Peer::new(1, 2), Peer::new(3, 4), Peer::new(5, 6)]);
+        let servers: Vec<_> = text.lines().filter(|line| line.starts_with("server.")).collect();
+        assert_eq!(servers, ["server.1=127.0.0.1:1:2", "server.2=127.0.0.1:3:4", "server.3=127.0.0.1:5:6"]);
     }
 }

@@ -32,11 +32,12 @@ const REDIS: [&str; 17] = [
 const EPHEMERAL: &str = "/distributed/zk-ephemeral";
 const BARRIER: &str = "/curator/barrier";
 
-const ZOOKEEPER: [&str; 14] = [
+const ZOOKEEPER: [&str; 15] = [
     EPHEMERAL,
     "/distributed/zk-sequential",
     "/distributed/zk-lock",
     "/distributed/zk-reentrant",
+    "/distributed/zk-fenced",
     "/curator/lock",
     "/curator/semaphore-mutex",
     "/curator/rwlock",

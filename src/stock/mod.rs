@@ -5,6 +5,7 @@
 //!
 //! Read in the course's order: `none`, `mutex`, `single_update`, …
 
+mod fenced;
 mod job;
 mod points;
 mod redis_key;
@@ -39,6 +40,7 @@ mod single_update;
 mod table_lock;
 mod version_cas;
 mod zk_ephemeral;
+mod zk_fenced;
 mod zk_lock;
 mod zk_multi;
 mod zk_mutex;
@@ -89,6 +91,7 @@ pub const ALL: &[Strategy] = &[
     zk_semaphore_mutex::STRATEGY,
     zk_write::STRATEGY,
     zk_multi::STRATEGY,
+    zk_fenced::STRATEGY,
     table_lock::STRATEGY,
 ];
 

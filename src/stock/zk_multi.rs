@@ -7,7 +7,7 @@
 //! What it survives: what each of its parts survives, and others who take the same locks in another order. **What breaks
 //! it**: a holder that is paused beyond its session and then writes. What it costs: three nodes for each section.
 //!
-//! Next: `oversell_lock::MultiLock`, the lock itself; then `table_lock.rs`.
+//! Next: `oversell_lock::MultiLock`, the lock itself; then `zk_fenced.rs`.
 
 use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, row, under};
 use crate::{ctx::Ctx, error::Error};

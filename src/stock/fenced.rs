@@ -1,0 +1,46 @@
+//! [003] The section of the fenced strategies: the row itself refuses a holder that has lost its lock.
+//!
+//! 1. Show the token to the row: from now on it refuses every lower one.
+//! 2. Read, then write one less, which the row takes only from this token.
+//!
+//! Step 1 is what a token that is only checked at the write leaves open: an old holder could still write between the
+//! new one's read and its write. It costs a second commit.
+//!
+//! What it survives: two who both believe that they hold the lock: only the younger one sells. **What breaks it**: a
+//! writer that does not show its token, and tokens of two sources on one row: they do not compare.
+//!
+//! Next: `redis_fenced.rs` and `zk_fenced.rs`, which draw the token.
+
+use super::{Deducted, Job, row};
+use crate::{ctx::Ctx, error::Error};
+use oversell_lock::{Fence, LockError};
+
+/// Takes a piece under the lock `name`. Where the row has seen as high a token as this one, `outrun` is told which.
+pub(super) async fn read_then_write(
+    ctx: &Ctx,
+    job: &Job,
+    name: &str,
+    fence: Option<Fence>,
+    outrun: impl AsyncFnOnce(Fence) -> Result<(), LockError>,
+) -> Result<Deducted, Error> {
+    let fence = fence.ok_or_else(|| Error::Internal("a fenced lock without a token".into()))?;
+    let mut conn = ctx.mysql(job).await?;
+    if !row::show(&mut conn, job.stock_id, fence).await? {
+        let seen = row::fence(&mut conn, job.stock_id).await?;
+        conn.done();
+        outrun(seen).await?;
+        return Err(Error::Fenced(name.to_owned()));
+    }
+    let count = row::read(&mut conn, job.stock_id).await?.count;
+    if count <= 0 {
+        conn.done();
+        return Err(Error::SoldOut);
+    }
+    job.inside().await;
+    let written = row::write_fenced(&mut conn, job.stock_id, count - 1, fence).await?;
+    conn.done();
+    if !written {
+        return Err(Error::Fenced(name.to_owned()));
+    }
+    Ok(Deducted { remaining: Some(count - 1), fence: Some(fence), retries: 0 })
+}
