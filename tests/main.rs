@@ -12,6 +12,7 @@ mod proxy;
 mod stages;
 mod strategies;
 mod support;
+mod zk_herd;
 
 use futures::future::LocalBoxFuture;
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -133,6 +134,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         faults::redis_that_is_restarted_under_load_costs_answers_and_no_piece,
         faults::a_way_to_redis_that_is_cut_and_mended_costs_answers_and_no_piece,
         classroom::the_lessons_for_several_windows_go_as_the_course_says,
+        zk_herd::a_release_wakes_all_that_watch_the_directory_and_one_that_watches_its_predecessor,
     );
     trials
 }

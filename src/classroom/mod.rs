@@ -10,3 +10,4 @@ pub mod read_write;
 pub mod reentrant;
 pub mod semaphore;
 pub mod visit;
+pub mod zk_herd;

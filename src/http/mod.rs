@@ -23,6 +23,7 @@ pub mod serve;
 mod startup;
 mod stock;
 mod strategies;
+mod zk_herd;
 
 #[cfg(test)]
 mod tests;

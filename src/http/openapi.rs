@@ -1,6 +1,6 @@
 //! `/openapi.json` from the handlers' own descriptions, and `/docs`, which shows it without any other host.
 
-use super::{check, classroom, health, locks, runs, stock, strategies};
+use super::{check, classroom, health, locks, runs, stock, strategies, zk_herd};
 use utoipa::{
     Modify, OpenApi,
     openapi::{
@@ -18,6 +18,7 @@ use utoipa_swagger_ui::SwaggerUi;
     paths(
         check::by_default, check::by_strategy, strategies::list, strategies::source, stock::read, stock::put,
         classroom::semaphore, classroom::latch, classroom::countdown, locks::read, locks::write, locks::fair, locks::multi, locks::red, locks::reentrant,
+        zk_herd::herd,
         runs::start, runs::current, runs::cancel, runs::events, health::live, health::ready, health::metrics,
     ),
     tags(

@@ -1,6 +1,6 @@
 //! Every route: the table of contents.
 
-use super::{app::App, check, classroom, edge, health, locks, openapi, page, runs, stock, strategies};
+use super::{app::App, check, classroom, edge, health, locks, openapi, page, runs, stock, strategies, zk_herd};
 use axum::{
     Router,
     middleware::{from_fn_with_state, map_response},
@@ -25,6 +25,7 @@ pub(super) fn router(app: App) -> Router {
         .route("/test/multi", get(locks::multi))
         .route("/test/red", get(locks::red))
         .route("/test/reentrant", get(locks::reentrant))
+        .route("/test/zk/herd", get(zk_herd::herd))
         // load from the page
         .route("/runs", post(runs::start))
         .route("/runs/current", get(runs::current))
