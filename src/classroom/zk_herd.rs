@@ -2,8 +2,8 @@
 //!
 //! 1. A holder and `waiters` behind it, each with a session and a numbered node of its own, as if each were a process:
 //!    to one session the server tells a change once, however many in it wait.
-//! 2. [`Watch::Parent`]: all watch the directory. A release wakes all that wait, and one of them gets in.
-//! 3. [`Watch::Predecessor`]: each watches the node before its own. A release wakes the one that gets in.
+//! 2. All watch the directory. A release wakes all that wait, and one of them gets in.
+//! 3. Each watches the node before its own. A release wakes the one that gets in.
 //! 4. Either queue is drained to its end. Nobody leaves before all who were woken have looked again.
 //!
 //! How exact it is: what a session is told comes to it before any later answer. So each waiter asks for something once

@@ -59,8 +59,8 @@ const STARTS: usize = 3;
 const FEW: (usize, usize) = (10, 10);
 /// Connections while a lock server counts what it is sent, and requests of each: MONITOR is slow.
 const COUNTED: (usize, usize) = (30, 20);
-/// What a round consists of: seven ceilings and strategies without a lock server's lock and the static file, two locks
-/// with their ceilings, the stages of the course.
+/// The steps of a round: two ceilings in SQL, five strategies and the static file; two locks, each with one client and
+/// with each of [`WAITERS`]; the stages of the course.
 const STEPS: u64 = (8 + 2 * (1 + WAITERS.len()) + course::STAGES.len()) as u64;
 /// No ceiling may run out of stock.
 const PLENTY: i64 = 100_000_000;
