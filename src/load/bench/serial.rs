@@ -1,8 +1,11 @@
-//! The ceiling of a lock: one client that takes it, runs the section and gives it back, with nobody else about. A lock
-//! lets one in at a time, so no number of clients can be faster than that, however they wait.
+//! What a lock is held against: one client that takes it, runs the section and gives it back, with nobody else about.
 //!
 //! Of `redis-lock` it is the lock itself. Of `zk-lock` it is the least that any lock in ZooKeeper must do: make a numbered
-//! node, delete it. (To list the others, which the lock does besides, is not in the ceiling.)
+//! node, delete it. (To list the others, which the lock does besides, is not in it.)
+//!
+//! A lock lets one in at a time, so how many wait cannot make the section faster. But in ZooKeeper the next ones make
+//! their nodes while one is inside, and the server writes these with the deletion of the last: what the one client does
+//! one after the other overlaps. So there the ratio may be above 1.
 
 use super::direct::{failed, section};
 use crate::failure::Failure;
