@@ -15,6 +15,7 @@ mod strategies;
 mod support;
 mod zk_classroom;
 mod zk_faults;
+mod zk_herd;
 
 use futures::future::LocalBoxFuture;
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -146,6 +147,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         zk_faults::zookeeper_that_is_restarted_under_load_costs_answers_and_no_piece,
         zk_faults::an_ensemble_that_loses_its_leader_under_load_loses_no_piece,
         classroom::the_lessons_for_several_windows_go_as_the_course_says,
+        zk_herd::a_release_wakes_all_that_watch_the_directory_and_one_that_watches_its_predecessor,
     );
     trials
 }

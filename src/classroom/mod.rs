@@ -15,5 +15,6 @@ pub mod semaphore;
 pub mod visit;
 pub mod zk_barriers;
 pub mod zk_counts;
+pub mod zk_herd;
 pub mod zk_locks;
 pub mod zk_semaphore;

@@ -25,6 +25,7 @@ mod stock;
 mod strategies;
 mod zk_barriers;
 mod zk_counts;
+mod zk_herd;
 mod zk_locks;
 
 #[cfg(test)]

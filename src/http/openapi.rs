@@ -1,6 +1,6 @@
 //! `/openapi.json` from the handlers' own descriptions, and `/docs`, which shows it without any other host.
 
-use super::{check, classroom, health, locks, runs, stock, strategies, zk_barriers, zk_counts, zk_locks};
+use super::{check, classroom, health, locks, runs, stock, strategies, zk_barriers, zk_counts, zk_herd, zk_locks};
 use utoipa::{
     Modify, OpenApi,
     openapi::{
@@ -21,6 +21,7 @@ use utoipa_swagger_ui::SwaggerUi;
         zk_locks::read, zk_locks::write, zk_locks::semaphore, zk_locks::multi, zk_locks::reentrant,
         zk_counts::share, zk_counts::atomic, zk_barriers::set, zk_barriers::wait, zk_barriers::remove,
         zk_barriers::enter, zk_barriers::leave,
+        zk_herd::herd,
         runs::start, runs::current, runs::cancel, runs::events, health::live, health::ready, health::metrics,
     ),
     tags(

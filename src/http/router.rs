@@ -2,7 +2,7 @@
 
 use super::{
     app::App, check, classroom, edge, health, locks, openapi, page, runs, stock, strategies, zk_barriers, zk_counts,
-    zk_locks,
+    zk_herd, zk_locks,
 };
 use axum::{
     Router,
@@ -40,6 +40,7 @@ pub(super) fn router(app: App) -> Router {
         .route("/test/zk/barrier/remove", get(zk_barriers::remove))
         .route("/test/zk/double-barrier/enter", get(zk_barriers::enter))
         .route("/test/zk/double-barrier/leave", get(zk_barriers::leave))
+        .route("/test/zk/herd", get(zk_herd::herd))
         // load from the page
         .route("/runs", post(runs::start))
         .route("/runs/current", get(runs::current))

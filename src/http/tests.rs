@@ -87,6 +87,20 @@ async fn a_bad_query_is_refused_by_field_and_rule() {
 }
 
 #[tokio::test]
+async fn a_herd_of_none_or_of_too_many_is_refused_by_field_and_rule() {
+    let service = service(&[]);
+    for (query, field) in
+        [("waiters=0", "waiters"), ("waiters=501", "waiters"), ("waiters=many", "waiters"), ("hold_ms=1", "hold_ms")]
+    {
+        let answer = read(&service, &format!("/test/zk/herd?{query}"), &[JSON]).await;
+        assert_eq!((answer.status, answer.json()["field"].as_str()), (400, Some(field)), "{query}");
+        assert!(answer.json()["detail"].as_str().is_some_and(|d| d.contains("500") || field == "hold_ms"));
+    }
+    // A good one gets as far as the server that is not there.
+    assert_eq!(read(&service, "/test/zk/herd?waiters=500", &[JSON]).await.status, 503);
+}
+
+#[tokio::test]
 async fn a_bad_body_is_refused_by_field_and_rule() {
     let service = service(&[]);
     for (method, path, body, field) in [

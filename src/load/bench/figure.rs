@@ -31,6 +31,10 @@ pub(super) enum Unit {
     Times,
     #[serde(rename = "commands")]
     Commands,
+    #[serde(rename = "requests")]
+    Requests,
+    #[serde(rename = "notifications")]
+    Notifications,
 }
 
 /// One line of the bench.
@@ -67,6 +71,11 @@ impl Figure {
         }
     }
 
+    /// The same where nothing is wanted.
+    pub(super) fn compared(figure: &str, value: &[f64], against: &'static str, with: &[f64]) -> Self {
+        Self { wanted: Wanted::Nothing, reached: None, ..Self::ratio(figure, value, against, with, 0.0) }
+    }
+
     /// A value that must not be exceeded.
     pub(super) fn at_most(figure: &str, value: f64, unit: Unit, most: f64) -> Self {
         let reached = Some(value <= most);
@@ -94,7 +103,7 @@ impl Figure {
             Unit::Megabytes => format!("{value:.1} MB"),
             Unit::Milliseconds => format!("{} ms", ms(value)),
             Unit::Times => format!("{value:.1} ×"),
-            Unit::Commands => format!("{value:.2}"),
+            Unit::Commands | Unit::Requests | Unit::Notifications => format!("{value:.2}"),
         }
     }
 

@@ -5,10 +5,14 @@
 //! turns, and the medians are compared, so that a slow minute hits both.
 
 mod commands;
+mod course;
 mod direct;
 mod figure;
 mod instance;
+mod rates;
 mod serial;
+mod waiters;
+mod zk_traffic;
 
 use super::{
     Row, ceiling,
@@ -29,11 +33,13 @@ use crate::{
 use commands::Commands;
 use direct::{Direct, Work};
 use figure::{Figure, Unit, median};
+use rates::Rates;
 use serde::Serialize;
 use serial::Serial;
 use std::path::PathBuf;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use waiters::{Contended, WAITERS};
 
 /// Connections of the ratios, and of the first look for errors.
 const CONNECTIONS: usize = 100;
@@ -49,10 +55,13 @@ const SERIAL_LOOPS: usize = 1500;
 const FILE_LOOPS: usize = 200;
 /// How often an instance is started.
 const STARTS: usize = 3;
-/// How many wait for `redis-lock` at once, from few to many, and how many requests each of them sends.
-const WAITERS: [(usize, usize); 3] = [(10, 500), (CONNECTIONS, 50), (MANY, 10)];
-/// Connections while the commands to Redis are counted, and requests of each: MONITOR is slow.
+/// Few connections for locks that poll, and requests of each: some sell 40 pieces a second.
+const FEW: (usize, usize) = (10, 10);
+/// Connections while a lock server counts what it is sent, and requests of each: MONITOR is slow.
 const COUNTED: (usize, usize) = (30, 20);
+/// The steps of a round: two ceilings in SQL, five strategies and the static file; two locks, each with one client and
+/// with each of [`WAITERS`]; the stages of the course.
+const STEPS: u64 = (8 + 2 * (1 + WAITERS.len()) + course::STAGES.len()) as u64;
 /// No ceiling may run out of stock.
 const PLENTY: i64 = 100_000_000;
 
@@ -85,32 +94,12 @@ struct Found {
     rows: Vec<Row>,
 }
 
-/// Rates per second, one for each round.
-#[derive(Debug, Default)]
-struct Rates {
-    update: Vec<f64>,
-    single_update: Vec<f64>,
-    transaction: Vec<f64>,
-    select_for_update: Vec<f64>,
-    version_cas: Vec<f64>,
-    redis_script: Vec<f64>,
-    redis_watch: Vec<f64>,
-    serial: Vec<f64>,
-    redis_lock: Vec<f64>,
-    /// The longest wait over the mean one.
-    longest: Vec<f64>,
-    /// The 99 % line over the median.
-    tail: Vec<f64>,
-    /// For each of [`WAITERS`].
-    waiters: [Vec<f64>; WAITERS.len()],
-    file: Vec<f64>,
-}
-
 /// The lab under measurement.
 struct Bench<'a> {
     at: &'a Addresses,
     direct: Direct,
-    serial: Serial,
+    redis_alone: Serial,
+    zk_alone: Serial,
     commands: Commands,
     bar: Bar,
     stop: &'a CancellationToken,
@@ -131,12 +120,14 @@ pub async fn run(args: Args, at: Option<Addresses>) -> Result<(), Failure> {
     let conditions = Conditions::of(Some(&at)).await;
     println!("{conditions}; median of {} rounds", args.rounds);
     let redis = at.redis.first().map_or("", |node| &node.url);
-    let steps = asked(CONNECTIONS).count() + asked(MANY).count() + 1 + in_redis().count() + STARTS;
+    let counted = 2 + using(Server::Redis).count() + using(Server::ZooKeeper).count();
+    let steps = asked(CONNECTIONS).count() + asked(MANY).count() + counted + STARTS;
     let bench = Bench {
         direct: Direct::new(&at.mysql.url, CONNECTIONS)?,
-        serial: Serial::new(redis, &at.mysql.url)?,
+        redis_alone: Serial::redis(redis, &at.mysql.url)?,
+        zk_alone: Serial::zookeeper(&at.zookeeper.connect, &at.mysql.url).await?,
         commands: Commands::new(redis)?,
-        bar: Bar::new(u64::from(args.rounds) * (10 + WAITERS.len() as u64) + steps as u64),
+        bar: Bar::new(u64::from(args.rounds) * STEPS + steps as u64),
         at: &at,
         stop: &stop,
     };
@@ -160,20 +151,25 @@ impl Bench<'_> {
             self.step("start-up of an instance")?;
             starts.push(instance::start_up(self.at).await?);
         }
-        let mut rates = Rates::default();
+        let mut rates = Rates::new();
         for _ in 0..rounds {
             self.round(&mut rates).await?;
         }
         let hundred = self.every_strategy(CONNECTIONS).await?;
         let thousand = self.every_strategy(MANY).await?;
-        let commands = self.commands_per_section().await?;
+        let mut costs = self.commands_per_section().await?;
+        costs.extend(self.requests_per_section().await?);
         let mut memory = 0.0_f64;
         for instance in &self.at.instances {
             memory = memory.max(instance::peak_memory(instance.pid)?);
         }
-        self.serial.close().await;
+        self.redis_alone.close().await;
+        self.zk_alone.close().await;
 
         let mut figures = rates.figures();
+        figures.extend(course::figures(CONNECTIONS, |slug| {
+            hundred.iter().filter(|row| row.strategy == slug).map(|row| row.stats.throughput).collect()
+        }));
         for (rows, connections) in [(&hundred, CONNECTIONS), (&thousand, MANY)] {
             for row in rows.iter().filter(|row| ["version-cas", "redis-watch"].contains(&row.strategy)) {
                 figures
@@ -183,7 +179,7 @@ impl Bench<'_> {
             figures.push(errors(&format!("{which}, {connections} connections"), rows));
         }
         figures.push(Figure::at_most("memory of an instance, its peak", memory, Unit::Megabytes, 60.0));
-        figures.extend(commands);
+        figures.extend(costs);
         figures.push(Figure::at_most("start-up of an instance", median(&starts), Unit::Milliseconds, 1000.0));
         Ok((figures, [hundred, thousand].concat()))
     }
@@ -200,18 +196,26 @@ impl Bench<'_> {
         rates.version_cas.push(self.rate("version-cas").await?);
         rates.redis_script.push(self.rate("redis-script").await?);
         rates.redis_watch.push(self.rate("redis-watch").await?);
-        self.plenty().await?;
-        self.step("lock, section, unlock by one client")?;
-        rates.serial.push(self.serial.per_second(SERIAL_LOOPS).await?);
-        let waited = self.load("redis-lock", CONNECTIONS, REQUESTS / CONNECTIONS).await?.stats;
-        rates.redis_lock.push(waited.throughput);
-        rates.longest.push(waited.max / waited.average);
-        rates.tail.push(waited.p99_line / waited.median);
-        for ((connections, loops), rates) in WAITERS.into_iter().zip(&mut rates.waiters) {
-            rates.push(self.load("redis-lock", connections, loops).await?.stats.throughput);
+        self.contend(&mut rates.redis_lock, &self.redis_alone).await?;
+        self.contend(&mut rates.zk_lock, &self.zk_alone).await?;
+        for (strategy, rates) in course::STAGES.into_iter().zip(&mut rates.stages) {
+            rates.push(self.load(strategy, FEW.0, FEW.1).await?.stats.throughput);
         }
         self.step("a static file")?;
         rates.file.push(ceiling::static_file(&self.at.http, CONNECTIONS, FILE_LOOPS, self.stop).await?.throughput);
+        Ok(())
+    }
+
+    /// A lock next to what one client that has it to itself can do.
+    async fn contend(&self, lock: &mut Contended, alone: &Serial) -> Result<(), Failure> {
+        self.plenty().await?;
+        self.step(&format!("what {} has as its ceiling", lock.slug))?;
+        let alone = alone.per_second(SERIAL_LOOPS).await?;
+        let [few, common, many] = WAITERS;
+        let few = self.load(lock.slug, few.0, few.1).await?.stats;
+        let common = self.load(lock.slug, common.0, common.1).await?.stats;
+        let many = self.load(lock.slug, many.0, many.1).await?.stats;
+        lock.note(alone, &[few, common, many]);
         Ok(())
     }
 
@@ -232,7 +236,7 @@ impl Bench<'_> {
         let (connections, loops) = COUNTED;
         let (_, resets) = self.commands.during(self.load("single-update", connections, loops)).await?;
         let mut figures = Vec::new();
-        for strategy in in_redis() {
+        for strategy in using(Server::Redis) {
             let (row, sent) = self.commands.during(self.load(strategy.slug, connections, loops)).await?;
             let each = sent.saturating_sub(resets) as f64 / row.sold.max(1) as f64;
             figures.push(Figure::known(
@@ -240,6 +244,26 @@ impl Bench<'_> {
                 each,
                 Unit::Commands,
             ));
+        }
+        Ok(figures)
+    }
+
+    /// What a piece costs in round trips to ZooKeeper and in notifications from it, for each strategy that needs it.
+    async fn requests_per_section(&self) -> Result<Vec<Figure>, Failure> {
+        let (connections, loops) = COUNTED;
+        let connect = &self.at.zookeeper.connect;
+        let (_, rest) = zk_traffic::during(connect, self.load("single-update", connections, loops)).await?;
+        let mut figures = Vec::new();
+        for strategy in using(Server::ZooKeeper) {
+            let (row, traffic) = zk_traffic::during(connect, self.load(strategy.slug, connections, loops)).await?;
+            let (traffic, sold) = (traffic.beyond(rest), row.sold.max(1) as f64);
+            for (what, number, unit) in [
+                ("round trips to", traffic.requests, Unit::Requests),
+                ("notifications from", traffic.notifications, Unit::Notifications),
+            ] {
+                let figure = format!("{}, {what} ZooKeeper per section", strategy.slug);
+                figures.push(Figure::known(&figure, number as f64 / sold, unit));
+            }
         }
         Ok(figures)
     }
@@ -274,34 +298,9 @@ impl Bench<'_> {
     }
 }
 
-fn in_redis() -> impl Iterator<Item = &'static Strategy> {
-    stock::ALL.iter().filter(|strategy| strategy.needs.contains(&Server::Redis))
-}
-
-impl Rates {
-    fn figures(&self) -> Vec<Figure> {
-        let mut waiters: Vec<_> = self.waiters.iter().map(|rates| median(rates)).collect();
-        waiters.sort_by(f64::total_cmp);
-        let (fewest, most) = (waiters.first().copied(), waiters.last().copied());
-        let sql = "the same SQL without HTTP";
-        vec![
-            Figure::ratio("single-update", &self.single_update, sql, &self.update, 0.6),
-            Figure::ratio("select-for-update", &self.select_for_update, sql, &self.transaction, 0.7),
-            Figure::ratio("version-cas", &self.version_cas, "select-for-update", &self.select_for_update, 0.4),
-            Figure::ratio("redis-watch", &self.redis_watch, "redis-script", &self.redis_script, 0.6),
-            Figure::ratio("redis-lock", &self.redis_lock, "one client, nobody else", &self.serial, 0.9),
-            Figure::ratio(
-                "redis-lock, slowest of 10, 100 and 1,000 waiters",
-                fewest.as_slice(),
-                "the fastest of them",
-                most.as_slice(),
-                0.8,
-            ),
-            Figure::at_most("redis-lock, longest wait over the mean", median(&self.longest), Unit::Times, 20.0),
-            Figure::at_most("redis-lock, p99 over the median", median(&self.tail), Unit::Times, 10.0),
-            Figure::known("a static file through nginx", median(&self.file), Unit::PerSecond),
-        ]
-    }
+/// The strategies that need this server.
+fn using(server: Server) -> impl Iterator<Item = &'static Strategy> {
+    stock::ALL.iter().filter(move |strategy| strategy.needs.contains(&server))
 }
 
 /// The strategies that so many connections are sent to: where all who wait poll, the last of 1,000 would get in after

@@ -1,5 +1,11 @@
-//! The ceiling of `redis-lock`: one client that takes the lock, runs the section and gives the lock back, with nobody
-//! else about. A lock lets one in at a time, so no number of clients can be faster than that, however they wait.
+//! What a lock is held against: one client that takes it, runs the section and gives it back, with nobody else about.
+//!
+//! Of `redis-lock` it is the lock itself. Of `zk-lock` it is the least that any lock in ZooKeeper must do: make a numbered
+//! node, delete it. (To list the others, which the lock does besides, is not in it.)
+//!
+//! A lock lets one in at a time, so how many wait cannot make the section faster. But in ZooKeeper the next ones make
+//! their nodes while one is inside, and the server writes these with the deletion of the last: what the one client does
+//! one after the other overlaps. So there the ratio may be above 1.
 
 use super::direct::{failed, section};
 use crate::failure::Failure;
@@ -9,40 +15,65 @@ use oversell_lock::{
     redis::{RedisClient, RedisOptions},
 };
 use std::time::{Duration, Instant};
+use zookeeper_client::{Acls, Client, CreateMode};
 
 /// Keeps the keys apart from those of the instances.
 const PREFIX: &str = "oversell-bench:";
+/// Keeps the nodes apart from those of the instances.
+const DIRECTORY: &str = "/oversell-bench";
 const LEASE: Duration = Duration::from_secs(30);
 const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// One client of Redis and MySQL.
+/// One client of a lock server and MySQL.
 pub(super) struct Serial {
-    redis: RedisClient,
+    alone: Alone,
     db: MySqlPool,
 }
 
+enum Alone {
+    Redis(RedisClient),
+    ZooKeeper(Client),
+}
+
 impl Serial {
-    /// A client; connects when first used.
+    /// A client of Redis; connects when first used.
     ///
     /// # Errors
     ///
     /// [`Failure::Unusable`] where an address is not one.
-    pub(super) fn new(redis: &str, mysql: &str) -> Result<Self, Failure> {
+    pub(super) fn redis(url: &str, mysql: &str) -> Result<Self, Failure> {
         let options = RedisOptions {
             process: Process::new(),
-            url: redis.into(),
+            url: url.into(),
             prefix: PREFIX.into(),
             lease: LEASE,
             timeout: TIMEOUT,
         };
-        Ok(Self { redis: RedisClient::new(options).map_err(failed)?, db: MySqlPool::new(mysql, 1).map_err(failed)? })
+        Self::new(Alone::Redis(RedisClient::new(options).map_err(failed)?), mysql)
+    }
+
+    /// A client of ZooKeeper, with a session.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where ZooKeeper does not answer, or the address of MySQL is not one.
+    pub(super) async fn zookeeper(connect: &str, mysql: &str) -> Result<Self, Failure> {
+        let connector = Client::connector().with_session_timeout(LEASE).with_fail_eagerly();
+        let client = connector.connect(connect).await.map_err(failed)?;
+        let container = CreateMode::Container.with_acls(Acls::anyone_all());
+        client.mkdir(DIRECTORY, &container).await.map_err(failed)?;
+        Self::new(Alone::ZooKeeper(client), mysql)
+    }
+
+    fn new(alone: Alone, mysql: &str) -> Result<Self, Failure> {
+        Ok(Self { alone, db: MySqlPool::new(mysql, 1).map_err(failed)? })
     }
 
     /// Lock, section, unlock: how often in a second.
     ///
     /// # Errors
     ///
-    /// [`Failure::Unusable`] where Redis or MySQL does not answer.
+    /// [`Failure::Unusable`] where a server does not answer.
     pub(super) async fn per_second(&self, loops: usize) -> Result<f64, Failure> {
         self.once().await?;
         let begun = Instant::now();
@@ -53,15 +84,35 @@ impl Serial {
     }
 
     async fn once(&self) -> Result<(), Failure> {
-        let guard = self.redis.lock("lock").acquire(TIMEOUT).await.map_err(failed)?;
+        match &self.alone {
+            Alone::Redis(client) => {
+                let guard = client.lock("lock").acquire(TIMEOUT).await.map_err(failed)?;
+                self.section().await?;
+                guard.release().await.map_err(failed)
+            }
+            Alone::ZooKeeper(client) => {
+                let prefix = format!("{DIRECTORY}/lock-");
+                let numbered = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
+                let (_, number) = client.create(&prefix, &[], &numbered).await.map_err(failed)?;
+                self.section().await?;
+                client.delete(&format!("{prefix}{number}"), None).await.map_err(failed)
+            }
+        }
+    }
+
+    async fn section(&self) -> Result<(), Failure> {
         let mut conn = self.db.conn(TIMEOUT).await.map_err(failed)?;
         section(&mut conn).await.map_err(failed)?;
         conn.done();
-        guard.release().await.map_err(failed)
+        Ok(())
     }
 
     /// Closes the client.
     pub(super) async fn close(self) {
-        self.redis.close().await;
+        match self.alone {
+            Alone::Redis(client) => client.close().await,
+            // The directory is a container: the server deletes it once it is empty.
+            Alone::ZooKeeper(client) => drop(client),
+        }
     }
 }

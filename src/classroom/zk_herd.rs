@@ -1,0 +1,249 @@
+//! §3.4 The herd effect, counted: one gives the lock back, and how many are woken?
+//!
+//! 1. A holder and `waiters` behind it, each with a session and a numbered node of its own, as if each were a process:
+//!    to one session the server tells a change once, however many in it wait.
+//! 2. All watch the directory. A release wakes all that wait, and one of them gets in.
+//! 3. Each watches the node before its own. A release wakes the one that gets in.
+//! 4. Either queue is drained to its end. Nobody leaves before all who were woken have looked again.
+//!
+//! How exact it is: what a session is told comes to it before any later answer. So each waiter asks for something once
+//! the node is gone, and a notification that is not there by then never comes.
+//!
+//! What it survives: a caller that goes away (the sessions end, and their nodes with them; the directory is deleted).
+//! **What breaks it**: a server that limits the connections of one address to fewer than it needs (`maxClientCnxns`).
+//!
+//! Next: `oversell_lock::zk`, whose `engine.rs` watches the predecessor.
+
+use crate::{ctx::Ctx, error::Error, stock::Server};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, try_join_all},
+};
+use oversell_lock::zk::insist;
+use std::{ops::RangeInclusive, time::Duration};
+use tokio::{runtime::Handle, sync::Semaphore, task::unconstrained, time::timeout};
+use uuid::Uuid;
+use zookeeper_client::{Acls, Client, CreateMode, Error as Zk, EventType};
+
+/// How many may wait. Who watches the directory reads all of it each time, so the work grows with the third power.
+pub const WAITERS: RangeInclusive<u16> = 1..=500;
+
+/// Long enough for a machine that is busy with the herd.
+const SESSION: Duration = Duration::from_secs(30);
+
+/// One herd at a time in a process: each has a connection for every waiter.
+static MEADOW: Semaphore = Semaphore::const_new(1);
+
+/// What either way to wait has cost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Herd {
+    /// All watched the directory.
+    pub parent: Drain,
+    /// Each watched the node before its own.
+    pub predecessor: Drain,
+}
+
+/// How many were notified of each release, from the holder's to that of the last, whom nobody waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drain(pub Vec<u64>);
+
+impl Drain {
+    /// Of all releases together.
+    #[must_use]
+    pub fn notifications(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// On average.
+    #[must_use]
+    pub fn per_release(&self) -> f64 {
+        self.notifications() as f64 / self.0.len().max(1) as f64
+    }
+}
+
+/// What a waiter watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Watch {
+    Parent,
+    Predecessor,
+}
+
+/// Drains a queue of so many waiters twice; waits for another herd of this process at most `wait`.
+///
+/// # Errors
+///
+/// [`Error::NotHad`] where another herd takes longer, [`Error::Unavailable`] where ZooKeeper is down, or has no
+/// connection for one of them.
+///
+/// # Cancel safety
+///
+/// Safe: the sessions end, and the directory is deleted in the background.
+pub async fn drive(ctx: &Ctx, waiters: u16, wait: Duration) -> Result<Herd, Error> {
+    let Ok(Ok(_permit)) = timeout(wait, MEADOW.acquire()).await else {
+        return Err(Error::NotHad { what: "turn (one herd at a time)".into(), waited: wait });
+    };
+    // The holder's besides.
+    let sessions = try_join_all((0..=waiters).map(|_| session(ctx))).await.map_err(down)?;
+    let parent = drain(ctx, &sessions, Watch::Parent).await?;
+    let predecessor = drain(ctx, &sessions, Watch::Predecessor).await?;
+    Ok(Herd { parent, predecessor })
+}
+
+async fn session(ctx: &Ctx) -> Result<Client, Zk> {
+    let config = &ctx.config.zookeeper;
+    let client = Client::connector().with_session_timeout(SESSION).with_fail_eagerly().connect(&config.connect).await?;
+    if config.chroot.is_empty() {
+        return Ok(client);
+    }
+    client.chroot(config.chroot.clone()).map_err(|_| Zk::BadArguments(&"chroot is not an absolute path"))
+}
+
+async fn drain(ctx: &Ctx, sessions: &[Client], watch: Watch) -> Result<Drain, Error> {
+    let directory = Directory::make(ctx).await?;
+    let drained = drain_in(&directory.path, sessions, watch).await.map_err(down);
+    directory.remove().await;
+    drained.map(Drain)
+}
+
+async fn drain_in(directory: &str, sessions: &[Client], watch: Watch) -> Result<Vec<u64>, Zk> {
+    let mut queue = try_join_all(sessions.iter().map(|client| Contender::come(client, directory, watch))).await?;
+    queue.sort_by(|a, b| b.name.cmp(&a.name));
+    try_join_all(queue.iter_mut().map(Contender::look)).await?;
+    let mut notified = Vec::with_capacity(queue.len());
+    // The lowest number is the last of the list.
+    while let Some(holder) = queue.pop() {
+        holder.leave().await?;
+        let woken = try_join_all(queue.iter_mut().map(Contender::look_where_woken)).await?;
+        notified.push(woken.into_iter().map(u64::from).sum());
+    }
+    Ok(notified)
+}
+
+/// One who waits, in a session of its own.
+struct Contender<'a> {
+    client: &'a Client,
+    directory: &'a str,
+    name: String,
+    watch: Watch,
+    /// What it waits for; none where nobody is before it.
+    watched: Option<BoxFuture<'static, EventType>>,
+}
+
+impl<'a> Contender<'a> {
+    /// Makes its node.
+    async fn come(client: &'a Client, directory: &'a str, watch: Watch) -> Result<Self, Zk> {
+        let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
+        let (_, number) = client.create(&format!("{directory}/lock-"), &[], &options).await?;
+        Ok(Self { client, directory, name: format!("lock-{number}"), watch, watched: None })
+    }
+
+    /// Looks whether anybody is before it, and watches where somebody is.
+    async fn look(&mut self) -> Result<(), Zk> {
+        self.watched = match self.watch {
+            Watch::Parent => {
+                let (children, watcher) = self.client.list_and_watch_children(self.directory).await?;
+                let waits = self.predecessor(&children).is_some();
+                waits.then(|| watcher.changed().map(|event| event.event_type).boxed())
+            }
+            Watch::Predecessor => {
+                let children = self.client.list_children(self.directory).await?;
+                match self.predecessor(&children) {
+                    None => None,
+                    Some(name) => {
+                        let path = format!("{}/{name}", self.directory);
+                        // Nobody leaves meanwhile, so it is still there.
+                        let (_, watcher) = self.client.check_and_watch_stat(&path).await?;
+                        Some(watcher.changed().map(|event| event.event_type).boxed())
+                    }
+                }
+            }
+        };
+        Ok(())
+    }
+
+    /// Of those with a lower number the highest.
+    fn predecessor<'c>(&self, children: &'c [String]) -> Option<&'c String> {
+        children.iter().filter(|child| **child < self.name).max()
+    }
+
+    /// Looks again where it was notified, and says whether it was.
+    async fn look_where_woken(&mut self) -> Result<bool, Zk> {
+        self.client.sync(self.directory).await?;
+        self.client.check_stat(self.directory).await?;
+        // Unconstrained: a task that has done much would otherwise be told that nothing has come.
+        match self.watched.as_mut().and_then(|watched| unconstrained(watched).now_or_never()) {
+            None => Ok(false),
+            Some(EventType::Session) => Err(Zk::SessionExpired),
+            Some(_) => self.look().await.map(|()| true),
+        }
+    }
+
+    /// Deletes its node.
+    async fn leave(self) -> Result<(), Zk> {
+        self.client.delete(&format!("{}/{}", self.directory, self.name), None).await
+    }
+}
+
+/// A directory that goes with the lesson. Dropped, it is deleted in the background.
+struct Directory {
+    ctx: Ctx,
+    client: Client,
+    path: String,
+    gone: bool,
+}
+
+impl Directory {
+    async fn make(ctx: &Ctx) -> Result<Self, Error> {
+        let client = ctx.zk.session()?;
+        let path = format!("/distributed/zk-herd/{}", Uuid::new_v4());
+        let directory = Self { ctx: ctx.clone(), client, path, gone: false };
+        let options = CreateMode::Container.with_acls(Acls::anyone_all());
+        insist(|| directory.client.mkdir(&directory.path, &options)).await.map_err(down)?;
+        Ok(directory)
+    }
+
+    async fn remove(mut self) {
+        self.gone = true;
+        remove(&self.client, &self.path).await;
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        if let (false, Ok(runtime)) = (self.gone, Handle::try_current()) {
+            let (client, path) = (self.client.clone(), self.path.clone());
+            self.ctx.tasks.spawn_on(async move { remove(&client, &path).await }, &runtime);
+        }
+    }
+}
+
+/// Deletes it with what is in it, also with what those who went away were about to make.
+async fn remove(client: &Client, path: &str) {
+    loop {
+        for child in insist(|| client.list_children(path)).await.unwrap_or_default() {
+            // Gone already with its session.
+            insist(|| client.delete(&format!("{path}/{child}"), None)).await.ok();
+        }
+        match insist(|| client.delete(path, None)).await {
+            Err(Zk::NotEmpty) => {}
+            Err(error) if error != Zk::NoNode => return tracing::debug!(%error, path, "not deleted"),
+            _ => return,
+        }
+    }
+}
+
+fn down(error: Zk) -> Error {
+    Error::Unavailable { server: Server::ZooKeeper.name(), reason: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_average_counts_the_last_release_too() {
+        let drain = Drain(vec![3, 2, 1, 0]);
+        assert_eq!((drain.notifications(), drain.per_release()), (6, 1.5));
+        assert_eq!(Drain(Vec::new()).per_release(), 0.0);
+    }
+}

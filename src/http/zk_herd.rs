@@ -1,0 +1,119 @@
+//! `/test/zk/herd`: the herd effect, counted.
+
+use super::{
+    answer::{Outcome, Problem},
+    app::App,
+    fields::FromQuery,
+    format::Format,
+};
+use crate::{
+    classroom::zk_herd::{self, Drain, Herd, WAITERS},
+    error::Error,
+};
+use axum::{
+    Json,
+    extract::{FromRequestParts, State},
+    response::{IntoResponse, Response},
+};
+use http::{header, request::Parts};
+use serde::Serialize;
+use utoipa::{IntoParams, ToSchema};
+
+/// How many wait where nothing else is asked for.
+const SOME: u16 = 50;
+
+/// How large the herd is.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Size {
+    /// How many wait behind the holder, each with a session of its own.
+    #[param(minimum = 1, maximum = 500, default = 50, required = false)]
+    waiters: u16,
+}
+
+impl<S: Sync> FromRequestParts<S> for Size {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Error> {
+        let FromQuery(fields) = FromQuery::from_request_parts(parts, state).await?;
+        fields.only(&["waiters"])?;
+        let range = i64::from(*WAITERS.start())..=i64::from(*WAITERS.end());
+        let waiters = fields.number("waiters", range)?.and_then(|waiters| u16::try_from(waiters).ok());
+        Ok(Self { waiters: waiters.unwrap_or(SOME) })
+    }
+}
+
+/// How many were woken, by either way to wait.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Woken {
+    outcome: Outcome,
+    /// Which instance did it.
+    #[schema(example = "8000")]
+    instance: String,
+    /// How many waited behind the holder.
+    #[schema(example = 50)]
+    waiters: u16,
+    /// How often the lock was given back: by the holder and by each waiter.
+    #[schema(example = 51)]
+    releases: usize,
+    /// Notifications per release where all watch the directory.
+    #[schema(example = 25.0)]
+    watch_parent: f64,
+    /// Notifications per release where each watches the node before its own.
+    #[schema(example = 0.98)]
+    watch_predecessor: f64,
+    /// The same for each release, in order.
+    each: Each,
+}
+
+/// Notifications of each release, from the holder's to that of the last, whom nobody waits for.
+#[derive(Debug, Serialize, ToSchema)]
+struct Each {
+    #[schema(example = json!([50, 49, 48, 0]))]
+    watch_parent: Vec<u64>,
+    #[schema(example = json!([1, 1, 1, 0]))]
+    watch_predecessor: Vec<u64>,
+}
+
+/// Drains one queue where all watch the directory and one where each watches its predecessor, and counts who is woken.
+#[utoipa::path(get, path = "/test/zk/herd", tag = "course", params(Size), operation_id = "test_zk_herd",
+    responses(
+        (status = 200, description = "Both queues have been drained",
+            content((String = "text/plain", example = "50 个人排队，锁放掉 51 次\n都盯父节点：共通知 1275 次，平均每次放锁 25.00 次\n只盯前一个：共通知 50 次，平均每次放锁 0.98 次\n"),
+                (Woken = "application/json"))),
+        (status = 400, description = "The query is not as it should be", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Another herd takes its time, or ZooKeeper is down", body = Problem,
+            content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
+    ))]
+pub(super) async fn herd(State(app): State<App>, size: Size, format: Format) -> Result<Response, Error> {
+    let herd = zk_herd::drive(&app.ctx, size.waiters, app.ctx.config.wait()).await?;
+    Ok(told(&app, size.waiters, herd, format))
+}
+
+fn told(app: &App, waiters: u16, Herd { parent, predecessor }: Herd, format: Format) -> Response {
+    let releases = parent.0.len();
+    match format {
+        Format::Text => {
+            let text = format!(
+                "{waiters} 个人排队，锁放掉 {releases} 次\n都盯父节点：{}\n只盯前一个：{}\n",
+                line(&parent),
+                line(&predecessor)
+            );
+            ([(header::CONTENT_TYPE, Format::TEXT)], text).into_response()
+        }
+        Format::Json => Json(Woken {
+            outcome: Outcome::Done,
+            instance: app.ctx.instance.clone(),
+            waiters,
+            releases,
+            watch_parent: parent.per_release(),
+            watch_predecessor: predecessor.per_release(),
+            each: Each { watch_parent: parent.0, watch_predecessor: predecessor.0 },
+        })
+        .into_response(),
+    }
+}
+
+fn line(drain: &Drain) -> String {
+    format!("共通知 {} 次，平均每次放锁 {:.2} 次", drain.notifications(), drain.per_release())
+}
