@@ -5,7 +5,9 @@ LAB_JSON := target/lab/lab.json
 MAVEN := mvn -f jmeter -q verify
 # The versions that lock/tests/interop names.
 REDISSON := 3.13.6 4.7.0
-PEERS := $(REDISSON:%=interop/redisson/target/%/peer.jar)
+CURATOR := 5.9.0
+PEERS := $(REDISSON:%=interop/redisson/target/%/peer.jar) $(CURATOR:%=interop/curator/target/%/peer.jar)
+KAZOO := interop/kazoo/venv/installed
 
 .PHONY: help demo lab test check bench jmeter interop install build
 
@@ -37,13 +39,25 @@ jmeter: ## JMeter's plans against a running lab; PLAN=check-lock.jmx runs one
 	$(MAVEN) $(if $(PLAN),-Dplan=$(PLAN)) \
 	    $$(sed -n 's|^ *"http": *"http://\(.*\):\([0-9]*\)".*|-Dhost=\1 -Dport=\2|p' $(LAB_JSON))
 
-interop: install $(PEERS) ## a Java process with Redisson and ours, against each other on a Redis of their own; TEST=fair runs those
+interop: install $(PEERS) $(KAZOO) ## Java with Redisson and Curator, Python with kazoo, and ours, against each other; TEST=fair runs those
 	cargo test -p oversell-lock --test interop --locked $(if $(TEST),-- $(TEST))
 
-# Downloads what it needs once; after that Maven asks for nothing.
-$(PEERS): interop/redisson/target/%/peer.jar: interop/redisson/pom.xml $(wildcard interop/redisson/src/main/java/oversell/*.java)
+# Downloads what they need once; after that neither Maven nor pip asks for anything.
+JAVA = interop/$(1)/pom.xml $(wildcard interop/$(1)/src/main/java/oversell/*.java)
+
+interop/redisson/target/%/peer.jar: $(call JAVA,redisson)
 	@scripts/install interop
 	mvn -f interop/redisson -q package -Dredisson=$*
+
+interop/curator/target/%/peer.jar: $(call JAVA,curator)
+	@scripts/install interop
+	mvn -f interop/curator -q package -Dcurator=$*
+
+$(KAZOO): interop/kazoo/requirements.txt
+	@scripts/install interop
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install -q --disable-pip-version-check -r $<
+	touch $@
 
 build: rust
 	cargo build --release --locked

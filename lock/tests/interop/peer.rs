@@ -1,6 +1,6 @@
-//! A Java process that takes its locks with Redisson (`interop/redisson`), and the lines that tell it what to do.
+//! A process that takes its locks with somebody else's library (`interop/`), and the lines that tell it what to do.
 //!
-//! A line is `ID WHO COMMAND…`; WHO is a thread of the Java process, and so an owner of its own. The answer is `ID ok …`
+//! A line is `ID WHO COMMAND…`; WHO is a thread of that process, and so an owner of its own. The answer is `ID ok …`
 //! or `ID failed …`, whenever the thread has come so far: a thread that waits for a lock does not hold up the others.
 
 use super::support::{SOON, Verdict};
@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     fs::File,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Stdio,
     sync::{
         Arc,
@@ -29,8 +29,9 @@ pub(crate) type Answer = Result<String, String>;
 
 type Asked = Arc<Mutex<HashMap<String, oneshot::Sender<Answer>>>>;
 
-/// The Java process. Dropping it kills it.
+/// The process. Dropping it kills it.
 pub(crate) struct Peer {
+    name: &'static str,
     child: Child,
     lines: mpsc::UnboundedSender<String>,
     asked: Asked,
@@ -38,36 +39,56 @@ pub(crate) struct Peer {
     test: AtomicU64,
 }
 
+/// The processes that the tests of one server tell what to do.
+pub(crate) trait Told: Send + Sync + 'static {
+    fn peers(&self) -> impl Iterator<Item = &Peer>;
+}
+
 /// An answer that has not come yet.
 pub(crate) struct Pending {
+    peer: &'static str,
     command: String,
     answer: oneshot::Receiver<Answer>,
 }
 
 impl Peer {
-    /// Starts one with that version of Redisson; it answers once it has connected.
-    pub(crate) async fn start(version: &str, redis: &str) -> Result<Self, String> {
-        let built = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../interop/redisson/target")).join(version);
-        if !built.join("peer.jar").exists() {
-            return Err(format!("{} is not built: run `make interop`", built.display()));
-        }
-        let log = File::create(built.join("peer.log")).map_err(|e| format!("the peer's log: {e}"))?;
-        let mut child = Command::new("java")
-            .args(["-Xmx256m", "-cp"])
+    /// Starts Java with that version of the library for which `interop` has a folder; it answers once it has connected.
+    pub(crate) async fn java(name: &'static str, library: &str, version: &str, server: &str) -> Result<Self, String> {
+        let built = interop().join(library).join("target").join(version);
+        let mut java = Command::new("java");
+        java.args(["-Xmx256m", "-cp"])
             .arg(format!("{0}/peer.jar:{0}/lib/*", built.display()))
-            .args(["oversell.Peer", redis])
+            .args(["oversell.Peer", server]);
+        Self::start(name, java, &built, "peer.jar").await
+    }
+
+    /// Starts Python with kazoo; it answers once it has connected.
+    pub(crate) async fn kazoo(server: &str) -> Result<Self, String> {
+        let installed = interop().join("kazoo/venv");
+        let mut python = Command::new(installed.join("bin/python"));
+        python.arg(interop().join("kazoo/peer.py")).arg(server);
+        Self::start("kazoo", python, &installed, "installed").await
+    }
+
+    /// Starts `program`, whose `folder` is ready once `made` is there.
+    async fn start(name: &'static str, mut program: Command, folder: &Path, made: &str) -> Result<Self, String> {
+        if !folder.join(made).exists() {
+            return Err(format!("{} is not built: run `make interop`", folder.display()));
+        }
+        let log = File::create(folder.join("peer.log")).map_err(|e| format!("{name}'s log: {e}"))?;
+        let mut child = program
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
             .kill_on_drop(true)
             .spawn()
-            .map_err(|e| format!("java: {e}"))?;
+            .map_err(|e| format!("{name}: {e}"))?;
         let (stdin, stdout) = child.stdin.take().zip(child.stdout.take()).ok_or("no pipes")?;
         let (lines, to_write) = mpsc::unbounded_channel();
         let asked = Asked::default();
         tokio::spawn(write(stdin, to_write));
         tokio::spawn(read(BufReader::new(stdout).lines(), Arc::clone(&asked)));
-        let peer = Self { child, lines, asked, next: AtomicU64::default(), test: AtomicU64::default() };
+        let peer = Self { name, child, lines, asked, next: AtomicU64::default(), test: AtomicU64::default() };
         peer.ask("main", "owner").await?;
         Ok(peer)
     }
@@ -85,7 +106,7 @@ impl Peer {
         self.asked.lock().insert(id, reply);
         // Where the process has ended, nobody answers, and that is what the test then says.
         self.lines.send(line).ok();
-        Pending { command, answer }
+        Pending { peer: self.name, command, answer }
     }
 
     /// Tells the thread `who` what to do, and waits for the answer.
@@ -95,8 +116,8 @@ impl Peer {
 
     /// [`ask`](Self::ask), however long it takes.
     pub(crate) async fn ask_long(&self, who: &str, command: impl Into<String>) -> Answer {
-        let Pending { command, answer } = self.tell(who, command);
-        answer.await.unwrap_or_else(|_| Err(ENDED.into())).map_err(|failed| format!("java's `{command}`: {failed}"))
+        let Pending { peer, command, answer } = self.tell(who, command);
+        answer.await.unwrap_or_else(|_| Err(ENDED.into())).map_err(|failed| format!("{peer}'s `{command}`: {failed}"))
     }
 
     /// [`ask`](Self::ask), where only one answer will do.
@@ -104,7 +125,7 @@ impl Peer {
         let command = command.into();
         match self.ask(who, command.clone()).await? {
             got if got == answer => Ok(()),
-            got => Err(format!("java's `{command}` came to {got}, not to {answer}")),
+            got => Err(format!("{}'s `{command}` came to {got}, not to {answer}", self.name)),
         }
     }
 
@@ -128,13 +149,17 @@ impl Pending {
     }
 
     pub(crate) async fn answer(self) -> Answer {
-        let Self { command, answer } = self;
+        let Self { peer, command, answer } = self;
         match timeout(SOON, answer).await {
-            Ok(Ok(answer)) => answer.map_err(|failed| format!("java's `{command}`: {failed}")),
-            Ok(Err(_)) => Err(format!("java's `{command}`: {ENDED}")),
-            Err(_) => Err(format!("java's `{command}` was not answered")),
+            Ok(Ok(answer)) => answer.map_err(|failed| format!("{peer}'s `{command}`: {failed}")),
+            Ok(Err(_)) => Err(format!("{peer}'s `{command}`: {ENDED}")),
+            Err(_) => Err(format!("{peer}'s `{command}` was not answered")),
         }
     }
+}
+
+fn interop() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../interop"))
 }
 
 async fn write(mut stdin: ChildStdin, mut lines: mpsc::UnboundedReceiver<String>) {

@@ -1,6 +1,6 @@
 //! What every test here needs: both sides, a look at Redis from outside, and how a wake-up is told from a re-check.
 
-use super::peer::{Peer, Pending};
+use super::peer::{Peer, Pending, Told};
 use oversell_lock::{
     Guard, Lock, LockError, Process,
     redis::{RedisClient, RedisOptions},
@@ -33,7 +33,7 @@ pub(crate) struct Sides {
 
 impl Sides {
     pub(crate) async fn start(version: &'static str, url: String) -> Result<Self, String> {
-        Ok(Self { java: Peer::start(version, &url).await?, version, url })
+        Ok(Self { java: Peer::java("java", "redisson", version, &url).await?, version, url })
     }
 
     /// A new process of ours.
@@ -125,6 +125,12 @@ impl Sides {
     }
 }
 
+impl Told for Sides {
+    fn peers(&self) -> impl Iterator<Item = &Peer> {
+        std::iter::once(&self.java)
+    }
+}
+
 /// Waits until `condition` holds.
 pub(crate) async fn until<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) -> Verdict {
     let held = async {
@@ -147,7 +153,7 @@ pub(crate) fn says<T>(what: &str, result: Result<T, LockError>) -> Result<T, Str
 pub(crate) fn is_taken<T: std::fmt::Debug>(result: Result<T, LockError>) -> Verdict {
     match result {
         Err(LockError::Taken { .. }) => Ok(()),
-        other => Err(format!("java has it, and ours came to {other:?}")),
+        other => Err(format!("the others have it, and ours came to {other:?}")),
     }
 }
 
