@@ -1,7 +1,7 @@
 //! §3.5, 3.7.3, 3.7.4 Curator's locks to try from several browser windows: readers and writers, several locks as one, one
 //! lock twice.
 //!
-//! 1. [`read`] and [`write`]: take a half of `/curator/rwlock`, answer, and keep it for ten seconds more. ZooKeeper knows
+//! 1. [`read()`] and [`write()`]: take a half of `/curator/rwlock`, answer, and keep it for ten seconds more. ZooKeeper knows
 //!    no lease, so the instance gives it back itself.
 //! 2. [`multi`]: take `/curator/multi/1`, `/2`, `/3` as one; stay; give them back in the reverse order.
 //! 3. [`reentrant`]: take `/curator/reentrant` twice as one owner. The numbers are the owner's holds; the server sees one
