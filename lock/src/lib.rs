@@ -2,17 +2,67 @@
 //!
 //! A [`Lock`] is taken with [`Lock::acquire`], which waits at most as long as it is told, and gives a
 //! [`Guard`]. The guard says when the lock was lost ([`Guard::lost`]) and gives it back
-//! ([`Guard::release`]). Every lock of this crate passes one contract suite (`lock/tests`).
+//! ([`Guard::release`]). Every lock of this crate passes one contract suite (`lock/tests`), and real Java clients
+//! (Redisson 3.13.6 and 4.7.0, Curator 5.9.0) obey it and are obeyed (`make interop`).
 //!
 //! # Choosing a lock
 //!
-//! | lock | waits by | a dead holder blocks the others | what breaks it |
-//! |---|---|---|---|
-//! | [`redis::RedisLock`] | pub/sub and a timed re-check | until its lease ends | a holder that is paused beyond its lease; a primary that fails before its replica has the key |
-//! | [`zk::ZkLock`] | a watch on its predecessor | until its session ends | a holder that is paused beyond its session |
-//! | [`mysql::TableLock`] | polling | for ever | a holder that dies: somebody must delete its row |
+//! Ask first whether you need one. A decision that fits into one statement of the database, or into one script of Redis,
+//! is faster and cannot be lost. Then ask what happens when two hold it for a moment, because a holder was paused: if
+//! that only costs work, take the fastest; if it must not happen, let the resource check a [`Fence`].
+//!
+//! | you want | take | waits by | a dead holder blocks the others | what breaks it |
+//! |---|---|---|---|---|
+//! | the fastest | [`redis::RedisLock`] | pub/sub and a timed re-check | until its lease ends | a holder that is paused beyond its lease; a primary that fails before its replica has the key |
+//! | the same for very many names | [`redis::RedisSpinLock`] | asking again | until its lease ends | as above |
+//! | first come, first served over all processes | [`redis::RedisFairLock`] | pub/sub, a queue in Redis | until its lease ends | as above; a dead waiter holds up the others for a while |
+//! | readers together, writers alone | [`redis::RedisRwLock`] | pub/sub | until its lease ends | as above; readers of other processes can starve a writer |
+//! | to go on with two of five servers dead | [`redis::Redlock`] | asking again | until its lease ends | a pause beyond the lease; a node that comes back without its data too early; a clock that jumps |
+//! | never two writers, whatever happens | [`redis::RedisFencedLock`], and a resource that checks | pub/sub | until its lease ends | a resource that does not check |
+//! | a queue that is fair, and a server that keeps its word when its leader dies | [`zk::ZkLock`] | a watch on its predecessor | until its session ends | a holder that is paused beyond its session (its [`Fence`] is the zxid) |
+//! | readers together, with no starving writer | [`zk::ZkRwLock`] | a watch | until its session ends | as above |
+//! | a lock that is not re-entrant, beside Curator's | [`zk::ZkSemaphoreMutex`] | a watch | until its session ends | as above |
+//! | several locks as one, all or none | [`MultiLock`] | as its parts | as its parts | what breaks any of its parts |
+//! | no other server than the database | [`mysql::TableLock`] | polling | for ever | a holder that dies: somebody must delete its row |
 //!
 //! A lease cannot stop a holder that is paused: only the resource can, by refusing an old [`Fence`].
+//!
+//! Not locks, but of the same kind: [`redis::RedisSemaphore`] (permits without a lease: a holder that dies takes its own
+//! along), [`redis::Permits`] (permits that expire), [`zk::ZkSemaphore`] (they come back with the session),
+//! [`redis::RedisLatch`], [`redis::RateLimiter`], [`zk::ZkBarrier`], [`zk::ZkDoubleBarrier`], [`zk::ZkSharedCount`],
+//! [`zk::ZkAtomicLong`].
+//!
+//! # Owners, leases, losses
+//!
+//! - **An owner is a value.** Without one each acquire is an owner of its own and a second one waits for the first. Give a
+//!   handle an [`Owner`] (`client.owner()`), and it is re-entrant for that owner, whichever thread runs it.
+//! - **A lease is renewed** every third while the guard lives. [`redis::Lease::Fixed`] is not: it ends when it ends.
+//! - **A loss is told before it matters.** [`Guard::lost`] completes a twentieth before the server's end of the lease, or
+//!   when the session is in doubt; select on it, and stop. A release after that says [`LockError::Lost`] and frees
+//!   nothing of anybody else's.
+//! - **Nothing is left behind.** Drop any future at any point. A command whose answer never came is undone by owner.
+//!
+//! ```no_run
+//! # #[cfg(feature = "redis")]
+//! # async fn example(redis: oversell_lock::redis::RedisClient) -> Result<(), oversell_lock::LockError> {
+//! use oversell_lock::Lock;
+//! use std::time::Duration;
+//!
+//! let lock = redis.lock("door").owner(redis.owner());
+//! let outer = lock.acquire(Duration::from_secs(5)).await?;
+//! let inner = lock.acquire(Duration::from_secs(5)).await?; // the same owner: at once
+//! tokio::select! {
+//!     () = outer.lost() => { /* somebody else may have it soon: stop here */ }
+//!     () = async { /* the work */ } => {}
+//! }
+//! inner.release().await?;
+//! outer.release().await
+//! # }
+//! ```
+//!
+//! # Features
+//!
+//! `redis`, `zookeeper` and `mysql`, none by default; each brings its module and its client.
 
 mod error;
 mod guard;
