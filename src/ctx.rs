@@ -7,7 +7,7 @@ use crate::{
     classroom::zk_barriers::Members,
     config::{Config, Secret},
     error::Error,
-    stock::{Job, Server},
+    stock::{Job, Server, WatchLines},
 };
 use deadpool_redis::redis::AsyncConnectionConfig;
 use futures::future::join_all;
@@ -46,6 +46,8 @@ pub struct Inner {
     pub nodes: Vec<RedisClient>,
     /// Redis connections of one user at a time, for WATCH.
     pub watch: deadpool_redis::Pool,
+    /// §1.8: the requests of this instance that go together.
+    pub watch_lines: WatchLines,
     /// The ZooKeeper session.
     pub zk: ZkClient,
     /// §1.5: the locks that end at this process's wall, one for each product.
@@ -100,6 +102,7 @@ impl Ctx {
             redis,
             nodes,
             watch,
+            watch_lines: WatchLines::default(),
             zk: ZkClient::new(ZkOptions {
                 connect: config.zookeeper.connect.clone(),
                 chroot: config.zookeeper.chroot.clone(),

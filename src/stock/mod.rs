@@ -39,6 +39,7 @@ mod select_share;
 mod single_update;
 mod table_lock;
 mod version_cas;
+mod watch_line;
 mod zk_ephemeral;
 mod zk_fenced;
 mod zk_lock;
@@ -58,6 +59,7 @@ pub use job::{Deducted, Job};
 pub use points::Pause;
 pub(crate) use redis_multi::PARTS;
 pub use strategy::{Deduct, Pace, Promise, Server, Store, Strategy, Title};
+pub use watch_line::WatchLines;
 pub(crate) use zk_multi::parts as zk_parts;
 
 /// Every strategy, in the course's order.

@@ -1,8 +1,9 @@
 //! The stock as a key of Redis: its name, and what an answer that did not come means.
 
-use super::{Job, Server};
+use super::Server;
 use crate::{ctx::Ctx, error::Error};
 use deadpool_redis::{Connection, PoolError, Timeouts};
+use std::time::Duration;
 
 const KEY: &str = "stock";
 
@@ -16,12 +17,12 @@ pub(super) fn for_stock(name: &str, stock_id: i64) -> String {
     if stock_id == 1 { name.to_owned() } else { format!("{name}:{stock_id}") }
 }
 
-/// A connection that nobody else uses meanwhile, waiting for it as long as the job may. It comes without a watch:
-/// the pool sends UNWATCH first.
-pub(super) async fn watch_connection(ctx: &Ctx, job: &Job) -> Result<Connection, Error> {
-    let timeouts = Timeouts { wait: Some(job.wait_left()), create: None, recycle: None };
+/// A connection that nobody else uses meanwhile, waiting for it at most `wait`. It comes without a watch: the pool sends
+/// UNWATCH first.
+pub(super) async fn watch_connection(ctx: &Ctx, wait: Duration) -> Result<Connection, Error> {
+    let timeouts = Timeouts { wait: Some(wait), create: None, recycle: None };
     ctx.watch.timeout_get(&timeouts).await.map_err(|e| match e {
-        PoolError::Timeout(_) => Error::NotHad { what: "redis connection pool".into(), waited: job.wait },
+        PoolError::Timeout(_) => Error::NotHad { what: "redis connection pool".into(), waited: wait },
         e => Error::Unavailable { server: Server::Redis.name(), reason: e.to_string() },
     })
 }
