@@ -6,7 +6,7 @@
 
 use super::{
     RedisFencedLock, RedisLock, RedisSpinLock, fair_seat::Seats, hold::Hold, lease::Lease, place::Inside,
-    read_write::Crossings, script, station::Stations, terms::Terms, wakeups::Wakeups,
+    read_write::Crossings, script, station::Stations, subscription::Subscription, terms::Terms, wakeups::Wakeups,
 };
 use crate::{Fence, LockError, Owner, Process, local::Queue};
 use parking_lot::Mutex;
@@ -17,16 +17,10 @@ use redis::{
 use std::{
     collections::{HashMap, HashSet},
     future::Future,
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Weak},
     time::Duration,
 };
-use tokio::{
-    sync::{Mutex as AsyncMutex, Notify},
-    task::JoinHandle,
-};
+use tokio::{sync::Mutex as AsyncMutex, task::JoinHandle};
 use tokio_util::task::TaskTracker;
 
 const SERVER: &str = "redis";
@@ -102,11 +96,9 @@ pub(super) struct Line {
     pub(super) returning: Mutex<HashSet<Owner>>,
     /// Owners that are on their way in: another task of one waits for it, and comes in with it.
     entering: Mutex<HashMap<Owner, Weak<AsyncMutex<()>>>>,
-    pub(super) freed: Arc<Notify>,
+    /// Told of each release.
+    pub(super) released: Subscription,
     token: String,
-    channel: String,
-    subscribed: AtomicBool,
-    wakeups: Arc<Wakeups>,
 }
 
 impl RedisClient {
@@ -181,15 +173,12 @@ impl RedisClient {
         }
         lines.retain(|_, line| line.strong_count() > 0);
         let line = Arc::new(Line {
-            channel: script::lock_channel(&name),
+            released: Subscription::new(script::lock_channel(&name), &self.0.wakeups),
             token: script::lock_token(&name),
             queue: Arc::default(),
             inside: Inside::default(),
             returning: Mutex::default(),
             entering: Mutex::default(),
-            freed: Arc::default(),
-            subscribed: AtomicBool::new(false),
-            wakeups: Arc::clone(&self.0.wakeups),
             name: name.clone(),
         });
         lines.insert(name, Arc::downgrade(&line));
@@ -253,7 +242,7 @@ impl RedisClient {
     pub(super) async fn release(&self, line: &Line, terms: &Terms, holds: Holds) -> Result<Option<i64>, LockError> {
         let mut script = script::RELEASE.key(&line.name);
         if !terms.spins {
-            script.key(&line.channel);
+            script.key(line.released.channel());
         }
         script.arg(terms.owner.to_string()).arg(i32::from(holds == Holds::One));
         script.invoke_async(&mut self.connection()).await.map_err(|e| unavailable(&e))
@@ -307,42 +296,9 @@ impl Line {
         entrance
     }
 
-    /// Subscribes to the release of this lock, once; from then on `freed` tells of it.
-    pub(super) async fn subscribe(&self) -> bool {
-        if self.subscribed.load(Ordering::Acquire) {
-            return false;
-        }
-        self.wakeups.listen(&self.channel, &self.freed);
-        if let Err(error) = self.wakeups.subscribe(&self.channel).await {
-            // The timed re-check goes on without it.
-            tracing::debug!(%error, lock = self.name, "no wake-ups");
-            return false;
-        }
-        self.subscribed.store(true, Ordering::Release);
-        true
-    }
-
     /// How many of `told` subscribers are other processes.
     pub(super) fn others(&self, told: i64) -> i64 {
-        told - i64::from(self.subscribed.load(Ordering::Acquire))
-    }
-}
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        if !*self.subscribed.get_mut() {
-            return;
-        }
-        // Before the task runs: whoever still listens keeps the subscription.
-        drop(std::mem::take(&mut self.freed));
-        let (wakeups, channel) = (Arc::clone(&self.wakeups), std::mem::take(&mut self.channel));
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                if let Err(error) = wakeups.unsubscribe(&channel).await {
-                    tracing::debug!(%error, channel, "not unsubscribed");
-                }
-            });
-        }
+        told - i64::from(self.released.has_begun())
     }
 }
 

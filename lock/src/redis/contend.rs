@@ -119,12 +119,12 @@ impl Contender {
                 continue;
             }
             // A release between the try and the subscription would be missed: so try again at once.
-            if timeout(left, self.line.subscribe()).await == Ok(true) {
+            if timeout(left, self.line.released.begin()).await == Ok(true) {
                 continue;
             }
             let pause = RECHECK.min(left).min(lease.unwrap_or(RECHECK));
             // Woken or not: look again.
-            timeout(pause, self.line.freed.notified()).await.ok();
+            timeout(pause, self.line.released.news().notified()).await.ok();
         }
     }
 

@@ -23,6 +23,7 @@ mod script;
 mod semaphore;
 mod spin;
 mod station;
+mod subscription;
 mod terms;
 mod wakeups;
 

@@ -13,6 +13,7 @@
 use super::{
     client::{RedisClient, RedisOptions},
     contend::RECHECK,
+    subscription::Subscription,
     wakeups::Wakeups,
 };
 use crate::{
@@ -24,16 +25,10 @@ use redis::RedisError;
 use std::{
     collections::HashMap,
     future::Future,
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Weak},
     time::Duration,
 };
-use tokio::{
-    sync::Notify,
-    time::{Instant, sleep, timeout},
-};
+use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
 /// What an unanswered command may have done is undone for as long as this, and later no more.
@@ -55,10 +50,7 @@ pub(super) struct Stations {
 #[derive(Debug)]
 pub(super) struct Station {
     queue: Arc<Queue<()>>,
-    channel: String,
-    freed: Arc<Notify>,
-    subscribed: AtomicBool,
-    wakeups: Arc<Wakeups>,
+    news: Subscription,
 }
 
 /// Where one who asks stands: at the head of the line, or beside it where it does not wait at all.
@@ -97,13 +89,8 @@ impl Stations {
             return station;
         }
         all.retain(|_, station| station.strong_count() > 0);
-        let station = Arc::new(Station {
-            queue: Arc::default(),
-            freed: Arc::default(),
-            subscribed: AtomicBool::new(false),
-            wakeups: Arc::clone(&self.wakeups),
-            channel: channel.clone(),
-        });
+        let station =
+            Arc::new(Station { queue: Arc::default(), news: Subscription::new(channel.clone(), &self.wakeups) });
         all.insert(channel, Arc::downgrade(&station));
         station
     }
@@ -111,7 +98,7 @@ impl Stations {
 
 impl Station {
     pub(super) fn channel(&self) -> &str {
-        &self.channel
+        self.news.channel()
     }
 
     /// Waits for the turn to ask, at most `wait`; `None` where it did not come. Who does not wait asks at once: that
@@ -134,45 +121,12 @@ impl Station {
             return false;
         }
         // What happened between the look and the subscription would be missed: so look again at once.
-        if timeout(left, self.subscribe()).await == Ok(true) {
+        if timeout(left, self.news.begin()).await == Ok(true) {
             return true;
         }
         // Woken or not: look again.
-        timeout(RECHECK.min(left).min(hint), self.freed.notified()).await.ok();
+        timeout(RECHECK.min(left).min(hint), self.news.news().notified()).await.ok();
         true
-    }
-
-    /// Subscribes, once; `true` where it did so now.
-    async fn subscribe(&self) -> bool {
-        if self.subscribed.load(Ordering::Acquire) {
-            return false;
-        }
-        self.wakeups.listen(&self.channel, &self.freed);
-        if let Err(error) = self.wakeups.subscribe(&self.channel).await {
-            // The timed re-check goes on without it.
-            tracing::debug!(%error, channel = self.channel, "no wake-ups");
-            return false;
-        }
-        self.subscribed.store(true, Ordering::Release);
-        true
-    }
-}
-
-impl Drop for Station {
-    fn drop(&mut self) {
-        if !*self.subscribed.get_mut() {
-            return;
-        }
-        // Before the task runs: whoever still listens keeps the subscription.
-        drop(std::mem::take(&mut self.freed));
-        let (wakeups, channel) = (Arc::clone(&self.wakeups), std::mem::take(&mut self.channel));
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                if let Err(error) = wakeups.unsubscribe(&channel).await {
-                    tracing::debug!(%error, channel, "not unsubscribed");
-                }
-            });
-        }
     }
 }
 
