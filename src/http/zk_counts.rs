@@ -103,7 +103,6 @@ pub(super) async fn share(State(app): State<App>, terms: Terms, format: Format) 
         (status = 200, description = "It was changed, or others were faster all the time (`succeeded`)",
             content((String = "text/plain", example = "true 41 -> 42"), (Changed = "application/json"))),
         (status = 400, description = "The query is not as it should be", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "There is no such change", body = Problem, content_type = "application/problem+json"),
         (status = 503, description = "ZooKeeper is down, or did not answer: then it may have been changed", body = Problem,
             content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
     ))]

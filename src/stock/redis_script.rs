@@ -7,7 +7,7 @@
 //! What it survives: any number of instances, holders that die (nobody holds anything). **What breaks it**: a Redis that
 //! loses its last second of writes; and the decision must fit into a script on one Redis.
 //!
-//! Next: `redis_setnx.rs`, where the section runs outside of Redis and needs a lock.
+//! Next: `redis_setnx_lua.rs`: the section runs outside of Redis and needs a lock, whose two commands become a script.
 
 use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, redis_key};
 use crate::{ctx::Ctx, error::Error};

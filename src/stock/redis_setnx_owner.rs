@@ -7,7 +7,7 @@
 //! What it survives: a job longer than the lease no longer deletes another's lock, nearly always. **What breaks it**:
 //! GET and DEL are two commands. A lease that ends between them lets another in, whose lock is deleted.
 //!
-//! Next: `redis_setnx_lua.rs`, which makes one of the two.
+//! Next: `redis_script.rs`, what a script is; then `redis_setnx_lua.rs`, which makes one of the two.
 
 use super::{
     Deducted, Job, Pace, Promise, Server, Store, Strategy, Title,

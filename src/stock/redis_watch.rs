@@ -11,7 +11,7 @@
 //! What it survives: any number of instances, holders that die (nobody holds anything). **What breaks it**: a
 //! Redis that loses its last second of writes; and under contention most attempts are wasted.
 //!
-//! Next: `redis_script.rs`, where Redis itself decides.
+//! Next: `watch_line.rs`; then `redis_setnx.rs`, where one at a time gets in.
 
 use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, redis_key, retry::Backoff, watch_line};
 use crate::{ctx::Ctx, error::Error};
