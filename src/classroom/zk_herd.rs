@@ -197,7 +197,8 @@ impl Directory {
         let client = ctx.zk.session()?;
         let path = format!("/distributed/zk-herd/{}", Uuid::new_v4());
         let directory = Self { ctx: ctx.clone(), client, path, gone: false };
-        let options = CreateMode::Container.with_acls(Acls::anyone_all());
+        // Not a container: the server may delete one between the two queues.
+        let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
         insist(|| directory.client.mkdir(&directory.path, &options)).await.map_err(down)?;
         Ok(directory)
     }

@@ -60,8 +60,9 @@ impl Serial {
     pub(super) async fn zookeeper(connect: &str, mysql: &str) -> Result<Self, Failure> {
         let connector = Client::connector().with_session_timeout(LEASE).with_fail_eagerly();
         let client = connector.connect(connect).await.map_err(failed)?;
-        let container = CreateMode::Container.with_acls(Acls::anyone_all());
-        client.mkdir(DIRECTORY, &container).await.map_err(failed)?;
+        // Not a container: the server deletes one whenever it finds it empty.
+        let directory = CreateMode::Persistent.with_acls(Acls::anyone_all());
+        client.mkdir(DIRECTORY, &directory).await.map_err(failed)?;
         Self::new(Alone::ZooKeeper(client), mysql)
     }
 
@@ -107,12 +108,15 @@ impl Serial {
         Ok(())
     }
 
-    /// Closes the client.
+    /// Takes away what it has made, and closes the client.
     pub(super) async fn close(self) {
         match self.alone {
             Alone::Redis(client) => client.close().await,
-            // The directory is a container: the server deletes it once it is empty.
-            Alone::ZooKeeper(client) => drop(client),
+            Alone::ZooKeeper(client) => {
+                if let Err(error) = client.delete(DIRECTORY, None).await {
+                    tracing::debug!(%error, "{DIRECTORY} is left");
+                }
+            }
         }
     }
 }
