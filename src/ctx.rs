@@ -116,6 +116,12 @@ impl Ctx {
         })))
     }
 
+    /// A name in Redis, with the configured prefix.
+    #[must_use]
+    pub fn redis_key(&self, name: &str) -> String {
+        format!("{}{name}", self.config.redis.prefix)
+    }
+
     /// A connection to MySQL for this job, waiting for a free one as long as the job may still wait.
     ///
     /// # Errors

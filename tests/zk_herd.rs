@@ -1,10 +1,10 @@
 //! The herd effect, as the lesson counts it and as the server itself does.
 
 use crate::program;
+use crate::{buyers::until, classroom::ensure};
 use oversell::lab::Lab;
 use reqwest::{Client, StatusCode, header};
 use serde_json::{Value, json};
-use std::time::Duration;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -103,18 +103,4 @@ async fn server_counts(lab: &Lab) -> Result<(u64, u64), String> {
         line.ok_or_else(|| format!("no {name} in {answer}"))
     };
     Ok((value("zk_sum_node_children_watch_count")?, value("zk_sum_node_deleted_watch_count")?))
-}
-
-async fn until<F: Future<Output = Result<bool, String>>>(what: &str, condition: impl Fn() -> F) -> Outcome {
-    for _ in 0..800 {
-        if condition().await? {
-            return Ok(());
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    Err(format!("never came: {what}"))
-}
-
-fn ensure(condition: bool, broken: impl FnOnce() -> String) -> Outcome {
-    if condition { Ok(()) } else { Err(broken()) }
 }

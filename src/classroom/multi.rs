@@ -57,7 +57,7 @@ pub async fn all(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
 pub async fn most(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
     let (mut visit, name) = (Visit::of(ctx), job.redis_name("redLock"));
     let guard = Redlock::new(&ctx.nodes, &name).owner(visit.holder).acquire(job.wait_left()).await?;
-    let (key, field) = (format!("{}{name}", ctx.config.redis.prefix), visit.holder.to_string());
+    let (key, field) = (ctx.redis_key(&name), visit.holder.to_string());
     let nodes = ctx.nodes.iter().map(|node| {
         let (mut node, key, field) = (node.connection(), &key, &field);
         async move { node.hexists(key, field).await.unwrap_or(false) }

@@ -52,7 +52,7 @@ pub async fn visit(ctx: &Ctx, job: &Job) -> Result<(), Error> {
 }
 
 async fn log(ctx: &Ctx, line: &str) -> Result<(), Error> {
-    let key = format!("{}{LOG}", ctx.config.redis.prefix);
+    let key = ctx.redis_key(LOG);
     let mut lines = redis::pipe();
     lines.atomic().rpush(&key, line).ltrim(&key, -LINES, -1);
     Ok(lines.exec_async(&mut ctx.redis.connection()).await?)

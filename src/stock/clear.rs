@@ -80,7 +80,7 @@ async fn unlock(ctx: &Ctx, node: &mut ConnectionManager, stock_id: i64) -> Resul
     let mut commands = redis::pipe();
     commands.atomic();
     for base in REDIS {
-        let name = format!("{}{}", ctx.config.redis.prefix, redis_key::for_stock(base, stock_id));
+        let name = ctx.redis_key(&redis_key::for_stock(base, stock_id));
         let braced = if name.contains('{') { name.clone() } else { format!("{{{name}}}") };
         let mut keys = vec![
             format!("redisson_lock_queue:{braced}"),

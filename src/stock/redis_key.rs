@@ -9,7 +9,7 @@ const KEY: &str = "stock";
 
 /// The key of this product, with the configured prefix.
 pub(crate) fn of(ctx: &Ctx, stock_id: i64) -> String {
-    format!("{}{}", ctx.config.redis.prefix, for_stock(KEY, stock_id))
+    ctx.redis_key(&for_stock(KEY, stock_id))
 }
 
 /// A name of CONTRACT section 5 for this product: `lock`, or `lock:7` for product 7.

@@ -47,7 +47,7 @@ pub(super) struct Held<S: Stage> {
 
 /// The key of a stage's lock, for this job's product.
 pub(super) fn key(ctx: &Ctx, job: &Job, name: &str) -> String {
-    format!("{}{}", ctx.config.redis.prefix, job.redis_name(name))
+    ctx.redis_key(&job.redis_name(name))
 }
 
 /// The lease of the stages, in milliseconds.

@@ -62,10 +62,8 @@ pub(super) struct Inner {
 pub(super) enum Tried {
     /// Taken, with a token where one was drawn.
     Taken(Option<Fence>),
-    /// Another has it; its lease runs for so long, or for ever.
+    /// Another has it; its lease runs for so long, or for ever. Of an owner that had it: it has lost it.
     Refused(Option<Duration>),
-    /// The owner took it for its own, and it is not any more.
-    Lost,
 }
 
 /// What a hand-over came to.
@@ -230,11 +228,11 @@ impl RedisClient {
         } else {
             script::FIRST
         });
-        let (code, n): (i64, i64) = script.invoke_async(&mut self.connection()).await.map_err(|e| unavailable(&e))?;
-        Ok(match code {
-            1 => Tried::Taken(token(n)),
-            0 => Tried::Refused(u64::try_from(n).ok().map(Duration::from_millis)),
-            _ => Tried::Lost,
+        let (taken, n): (bool, i64) = script.invoke_async(&mut self.connection()).await.map_err(|e| unavailable(&e))?;
+        Ok(if taken {
+            Tried::Taken(token(n))
+        } else {
+            Tried::Refused(u64::try_from(n).ok().map(Duration::from_millis))
         })
     }
 

@@ -38,6 +38,41 @@ pub(super) struct Contender {
     pub(super) asks: Asks,
 }
 
+/// What every handle of the family has: an owner, a lease, and the lock.
+macro_rules! handle {
+    ($handle:ident) => {
+        impl $handle {
+            /// Takes it as `owner`, which may take it again while it has it: past everybody who waits, and as often as
+            /// it gives it back, in any order. An owner belongs to one client ([`RedisClient::owner`]).
+            #[must_use]
+            pub fn owner(mut self, owner: crate::Owner) -> Self {
+                self.0.asks.owner = Some(owner);
+                self
+            }
+
+            /// Takes it for `lease`. Without this it is the client's, renewed every third. A lease that an owner's other
+            /// hold relies on is never made shorter.
+            #[must_use]
+            pub fn lease(mut self, lease: crate::redis::Lease) -> Self {
+                self.0.asks.lease = Some(lease);
+                self
+            }
+        }
+
+        impl crate::Lock for $handle {
+            fn name(&self) -> &str {
+                &self.0.line.name
+            }
+
+            async fn acquire(&self, wait: std::time::Duration) -> Result<crate::Guard, crate::LockError> {
+                self.0.acquire(wait).await
+            }
+        }
+    };
+}
+
+pub(super) use handle;
+
 /// What one try came to.
 enum Attempt {
     Had(Hold),
@@ -81,7 +116,7 @@ impl Contender {
             let leased = Instant::now();
             match client.acquire(&line, &terms, true).await {
                 Ok(Tried::Taken(fence)) => Ok(Some(Hold::again(place, Taken { terms, fence, leased }))),
-                Ok(Tried::Refused(_) | Tried::Lost) => {
+                Ok(Tried::Refused(_)) => {
                     place.revoke();
                     Ok(None)
                 }
@@ -140,7 +175,6 @@ impl Contender {
                     Ok(Attempt::Had(Hold::new(Place::new(&client, &line, &taken, Some(head)), taken)))
                 }
                 Ok(Tried::Refused(lease)) => Ok(Attempt::Refused(head, lease)),
-                Ok(Tried::Lost) => Ok(Attempt::Refused(head, Some(Duration::ZERO))),
                 Err(error) => {
                     free_unanswered(&client, &line, terms);
                     head.fail(&error);

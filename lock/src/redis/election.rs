@@ -86,8 +86,8 @@ impl Node {
         let asked = self.answer(lease, async move {
             let mut script = script::ACQUIRE.key(&node.key);
             script.arg(lease.millis()).arg(owner.to_string()).arg(if own { FIRST } else { EITHER });
-            let (code, _): (i64, i64) = script.invoke_async(&mut node.client.connection()).await.ok()?;
-            Some(code == 1)
+            let (taken, _): (bool, i64) = script.invoke_async(&mut node.client.connection()).await.ok()?;
+            Some(taken)
         });
         Seat { node: self.clone(), asked: asked.boxed().shared() }
     }

@@ -2,7 +2,7 @@
 //!
 //! 1. Take it, as [`RedisLock`](super::RedisLock) does, in the same hash; the same script draws the token. A hold that is
 //!    handed over, or taken again, draws one too.
-//! 2. Show the token with every write ([`Guard::fence`]); the resource refuses one that is lower than what it has seen.
+//! 2. Show the token with every write ([`Guard::fence`](crate::Guard::fence)); the resource refuses one that is lower than what it has seen.
 //! 3. Give it back. The counter stays for ever: a counter that ended would begin anew below.
 //!
 //! What it survives: with a resource that checks, everything, a holder that is paused beyond its lease included. A Redis
@@ -13,12 +13,11 @@
 
 use super::{
     client::{Line, RedisClient},
-    contend::Contender,
-    lease::Lease,
+    contend::{Contender, handle},
     terms::Asks,
 };
-use crate::{Fence, Guard, Lock, LockError, Owner};
-use std::{sync::Arc, time::Duration};
+use crate::{Fence, LockError};
+use std::sync::Arc;
 
 /// A handle on one lock in Redis whose guards have a fencing token.
 #[derive(Debug, Clone)]
@@ -27,22 +26,6 @@ pub struct RedisFencedLock(Contender);
 impl RedisFencedLock {
     pub(super) fn new(client: RedisClient, line: Arc<Line>) -> Self {
         Self(Contender { client, line, asks: Asks { fenced: true, ..Asks::plain() } })
-    }
-
-    /// Takes it as `owner`, which may take it again while it has it: past everybody who waits, and as often as it gives
-    /// it back, in any order. An owner belongs to one client ([`RedisClient::owner`]).
-    #[must_use]
-    pub fn owner(mut self, owner: Owner) -> Self {
-        self.0.asks.owner = Some(owner);
-        self
-    }
-
-    /// Takes it for `lease`. Without this it is the client's, renewed every third. A lease that an owner's other hold
-    /// relies on is never made shorter.
-    #[must_use]
-    pub fn lease(mut self, lease: Lease) -> Self {
-        self.0.asks.lease = Some(lease);
-        self
     }
 
     /// Lifts the counter of tokens to at least `seen`, so that the next token is above it: for a resource that has seen
@@ -60,12 +43,4 @@ impl RedisFencedLock {
     }
 }
 
-impl Lock for RedisFencedLock {
-    fn name(&self) -> &str {
-        &self.0.line.name
-    }
-
-    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        self.0.acquire(wait).await
-    }
-}
+handle!(RedisFencedLock);

@@ -12,12 +12,10 @@
 
 use super::{
     client::{Line, RedisClient},
-    contend::Contender,
-    lease::Lease,
+    contend::{Contender, handle},
     terms::Asks,
 };
-use crate::{Guard, Lock, LockError, Owner};
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 /// A handle on one lock in Redis. Each acquire is an owner of its own, and a second one waits for the first to end; one
 /// that is given an [owner](Self::owner) is re-entrant.
@@ -28,30 +26,6 @@ impl RedisLock {
     pub(super) fn new(client: RedisClient, line: Arc<Line>) -> Self {
         Self(Contender { client, line, asks: Asks::plain() })
     }
-
-    /// Takes it as `owner`, which may take it again while it has it: past everybody who waits, and as often as it gives
-    /// it back, in any order. An owner belongs to one client ([`RedisClient::owner`]).
-    #[must_use]
-    pub fn owner(mut self, owner: Owner) -> Self {
-        self.0.asks.owner = Some(owner);
-        self
-    }
-
-    /// Takes it for `lease`. Without this it is the client's, renewed every third. A lease that an owner's other hold
-    /// relies on is never made shorter.
-    #[must_use]
-    pub fn lease(mut self, lease: Lease) -> Self {
-        self.0.asks.lease = Some(lease);
-        self
-    }
 }
 
-impl Lock for RedisLock {
-    fn name(&self) -> &str {
-        &self.0.line.name
-    }
-
-    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        self.0.acquire(wait).await
-    }
-}
+handle!(RedisLock);

@@ -2,11 +2,10 @@
 
 use super::{
     Verdict,
-    clauses::SOON,
+    clauses::{SOON, ensure, says},
     fair::Fair,
     family::{Family, Process, name, until},
     mute::Mute,
-    permits::{ensure, says},
 };
 use oversell_lock::{Lock, LockError, redis::Lease};
 use redis::AsyncCommands;

@@ -2,10 +2,10 @@
 
 use super::{
     Verdict,
-    clauses::SOON,
+    clauses::{SOON, ensure, says},
     family::{Family, name, until},
     mute::Mute,
-    permits::{crowd, ensure, says},
+    permits::crowd,
     redis::Redis,
 };
 use oversell_lock::{

@@ -2,9 +2,8 @@
 
 use super::{
     Verdict,
-    clauses::SOON,
+    clauses::{SOON, ensure, says},
     family::{Family, Process, name},
-    permits::{ensure, says},
     redis::Redis,
 };
 use oversell_lock::{

@@ -2,7 +2,7 @@
 
 use super::{
     Verdict,
-    clauses::SOON,
+    clauses::{SOON, ensure, says},
     family::{Family, name, until},
     mute::Mute,
     redis::Redis,
@@ -24,14 +24,6 @@ use tokio::task::{JoinSet, yield_now};
 
 const SHORT: Duration = Duration::from_millis(200);
 const PERMITS: i64 = 3;
-
-pub(crate) fn ensure(condition: bool, broken: impl FnOnce() -> String) -> Verdict {
-    if condition { Ok(()) } else { Err(broken()) }
-}
-
-pub(crate) fn says<T>(what: &str, result: Result<T, LockError>) -> Result<T, String> {
-    result.map_err(|error| format!("{what}: {error}"))
-}
 
 /// Counts who is inside.
 #[derive(Default)]

@@ -2,9 +2,8 @@
 
 use super::{
     Verdict,
-    clauses::SOON,
+    clauses::{SOON, ensure, says},
     family::{Family, name},
-    permits::{ensure, says},
     redis::Redis,
 };
 use oversell_lock::{

@@ -4,9 +4,8 @@
 
 use super::{
     Verdict,
-    clauses::SOON,
+    clauses::{SOON, ensure, says},
     family::{Family, Process, name, until},
-    permits::{ensure, says},
     redis::Redis,
 };
 use futures::future::BoxFuture;

@@ -3,10 +3,9 @@
 
 use super::{
     Verdict,
-    clauses::SOON,
+    clauses::{SOON, ensure, says},
     family::{Family, Process, name, until},
     mute::Mute,
-    permits::{ensure, says},
     read_write::{ReadWrite, had, is_taken, listens, nothing_left, owner},
 };
 use futures::StreamExt;

@@ -3,9 +3,8 @@
 
 use super::{
     Verdict,
-    clauses::SOON,
+    clauses::{SOON, ensure, says},
     family::{Family, Process, name, until},
-    permits::{ensure, says},
     read_write::{Answer, ReadWrite, SHORT, Writer, had, is_taken, listens, nothing_left, owner},
     rw_holds::JAVA,
 };

@@ -2,10 +2,9 @@
 
 use super::{
     Verdict,
-    clauses::SOON,
+    clauses::{SOON, ensure, says},
     family::{Family, name, until},
     mute::Mute,
-    permits::{ensure, says},
     proxy::Proxy,
     zk_barrier::{connected, text},
     zookeeper::{Member, ZooKeeper},

@@ -2,10 +2,9 @@
 
 use super::{
     Verdict,
-    clauses::SOON,
+    clauses::{SOON, ensure, says},
     family::{Family, name, until},
     mute::Mute,
-    permits::{ensure, says},
     zk_families::Semaphore,
     zk_recipes::{JAVA, SHORT, node, refused, shape},
     zookeeper::ZooKeeper,

@@ -2,10 +2,9 @@
 
 use super::{
     Verdict,
-    clauses::SOON,
+    clauses::{SOON, ensure, says},
     family::{Family, Process, name, until},
     mute::Mute,
-    permits::{ensure, says},
     zk_recipes::{JAVA, gone, node, take},
     zookeeper::ZooKeeper,
 };

@@ -2,9 +2,8 @@
 
 use super::{
     Verdict,
-    clauses::SOON,
+    clauses::{SOON, ensure, says},
     family::{Family, Process, name, until},
-    permits::{ensure, says},
     zookeeper::{Member, ZooKeeper},
 };
 use futures::FutureExt;

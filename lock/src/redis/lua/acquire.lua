@@ -2,12 +2,12 @@
 -- KEYS[1] the lock, a hash: owner -> holds   KEYS[2] the counter of tokens, where one is drawn
 -- ARGV[1] lease in ms   ARGV[2] owner   ARGV[3] 0: this is its first hold, whatever an unanswered command may have left
 -- 1: it has it already    2: it may have it
--- returns {1, t}: taken, with token t (0: none)    {0, n}: another's lease ends in n ms (negative: never)
--- {-1, 0}: the owner does not have it any more
+-- returns {1, t}: taken, with token t (0: none)    {0, n}: another's lease ends in n ms (negative: never), or the owner
+-- does not have it any more (0)
 local has_it = redis.call('hexists', KEYS[1], ARGV[2]) == 1
 if ARGV[3] == '1' and not has_it then
   -- A lock that is free meanwhile may have been another's in between: it is not taken again behind the holds' backs.
-  return {-1, 0}
+  return {0, 0}
 end
 if not has_it and redis.call('exists', KEYS[1]) == 1 then
   return {0, redis.call('pttl', KEYS[1])}
