@@ -4,16 +4,15 @@
 //! them, and goes on as soon as they are there.
 
 use crate::{
-    classroom::zk_barriers::Members,
     config::{Config, Secret},
     error::Error,
-    stock::{Job, Server, WatchLines},
+    local::Local,
+    server::Server,
 };
 use deadpool_redis::redis::AsyncConnectionConfig;
 use futures::future::join_all;
 use oversell_lock::{
     LockError, Process,
-    local::Mutexes,
     mysql::pool::{Conn, MySqlPool},
     redis::{RedisClient, RedisOptions},
     zk::{ZkClient, ZkOptions},
@@ -46,14 +45,10 @@ pub struct Inner {
     pub nodes: Vec<RedisClient>,
     /// Redis connections of one user at a time, for WATCH.
     pub watch: deadpool_redis::Pool,
-    /// §1.8: the requests of this instance that go together.
-    pub watch_lines: WatchLines,
     /// The ZooKeeper session.
     pub zk: ZkClient,
-    /// §1.5: the locks that end at this process's wall, one for each product.
-    pub mutexes: Mutexes<i64>,
-    /// §3.7.6: whom this instance has let into a double barrier.
-    pub members: Members,
+    /// What a strategy or a lesson keeps in this process, each by its own type.
+    pub local: Local,
     /// What goes on in the background and must be through before the process ends.
     pub tasks: TaskTracker,
     /// Cancelled as soon as the process is about to end: what is held for nothing but its time is given back.
@@ -102,14 +97,12 @@ impl Ctx {
             redis,
             nodes,
             watch,
-            watch_lines: WatchLines::default(),
             zk: ZkClient::new(ZkOptions {
                 connect: config.zookeeper.connect.clone(),
                 chroot: config.zookeeper.chroot.clone(),
                 session: Duration::from_millis(config.zookeeper.session_ms),
             }),
-            mutexes: Mutexes::default(),
-            members: Members::default(),
+            local: Local::default(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
             config,
@@ -122,23 +115,13 @@ impl Ctx {
         format!("{}{name}", self.config.redis.prefix)
     }
 
-    /// A connection to MySQL for this job, waiting for a free one as long as the job may still wait.
+    /// A connection to MySQL, waiting for a free one at most `wait`.
     ///
     /// # Errors
     ///
     /// [`Error::NotHad`] where all stay in use, [`Error::Unavailable`] where MySQL is down.
-    pub async fn mysql(&self, job: &Job) -> Result<Conn, Error> {
-        Ok(self.db.conn(job.wait_left()).await?)
-    }
-
-    /// §1.5: this process's mutex for the job's product.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NotHad`] where another holds it for all of the job's wait.
-    pub async fn mutex(&self, job: &Job) -> Result<tokio::sync::OwnedMutexGuard<()>, Error> {
-        let held = self.mutexes.lock(&job.stock_id, job.wait_left()).await;
-        held.ok_or_else(|| Error::NotHad { what: "in-process mutex".into(), waited: job.wait })
+    pub async fn mysql(&self, wait: Duration) -> Result<Conn, Error> {
+        Ok(self.db.conn(wait).await?)
     }
 
     /// Drops every idle connection to MySQL: after one was found dead, the others are too, and a write that is sent

@@ -1,6 +1,6 @@
 //! Everything that a request can come to besides success. `http` turns it into a status in one match.
 
-use crate::stock::Server;
+use crate::server::Server;
 use oversell_lock::LockError;
 use std::time::Duration;
 

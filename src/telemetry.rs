@@ -1,12 +1,16 @@
-//! The log: to stderr, as text or as JSON lines, filtered by `RUST_LOG` (`info` without it).
+//! The log, to stderr, as text or as JSON lines, filtered by `RUST_LOG` (`info` without it); and the lessons' console, to
+//! stdout.
 
-use std::io::IsTerminal;
-use tracing_subscriber::EnvFilter;
+use crate::console;
+use std::io::{IsTerminal, stderr, stdout};
+use tracing_subscriber::{
+    EnvFilter, Layer, filter::filter_fn, fmt, fmt::time::ChronoLocal, layer::SubscriberExt, util::SubscriberInitExt,
+};
 
 /// What is logged where `RUST_LOG` says nothing: the clients report each failed attempt to connect; we do once.
 const DEFAULT: &str = "info,zookeeper_client=error,sqlx=error";
 
-/// The form of a line.
+/// The form of a line in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Form {
     /// For people.
@@ -15,16 +19,21 @@ pub enum Form {
     Json,
 }
 
-/// Starts the log. A second call changes nothing.
+/// Starts the log and the console. A second call changes nothing.
 pub fn init(form: Form) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(DEFAULT));
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal());
-    let started = match form {
-        Form::Text => log.try_init(),
-        Form::Json => log.json().flatten_event(true).try_init(),
+    let log = fmt::layer().with_writer(stderr).with_ansi(stderr().is_terminal());
+    let log = match form {
+        Form::Text => log.boxed(),
+        Form::Json => log.json().flatten_event(true).boxed(),
     };
-    started.ok();
+    let log = log.with_filter(filter_fn(|line| line.target() != console::TARGET)).with_filter(filter);
+    let console = fmt::layer()
+        .with_writer(stdout)
+        .with_ansi(false)
+        .with_level(false)
+        .with_target(false)
+        .with_timer(ChronoLocal::new("%H:%M:%S%.3f".to_owned()))
+        .with_filter(filter_fn(|line| line.target() == console::TARGET));
+    tracing_subscriber::registry().with(log).with(console).try_init().ok();
 }

@@ -110,7 +110,7 @@ pub(crate) async fn version_cas_that_ignores_the_version_is_caught(servers: &Ser
 }
 
 async fn cas_without_version(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let mut conn = ctx.mysql(job).await?;
+    let mut conn = ctx.mysql(job.wait_left()).await?;
     let (count,): (i64,) = sqlx::query_as("SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?")
         .bind(job.stock_id)
         .fetch_one(&mut *conn)
@@ -122,7 +122,7 @@ async fn cas_without_version(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         .execute(&mut *conn)
         .await?;
     conn.done();
-    Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0 })
+    Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
 }
 
 /// The twin of `redis-watch` that reads and writes without WATCH.
@@ -137,7 +137,7 @@ async fn get_then_set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let count: i64 = redis::cmd("GET").arg(&key).query_async(&mut redis).await?;
     job.inside().await;
     redis::cmd("SET").arg(&key).arg(count - 1).exec_async(&mut redis).await?;
-    Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0 })
+    Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
 }
 
 /// Every strategy whose promise holds on three instances.

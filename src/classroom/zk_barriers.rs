@@ -90,7 +90,7 @@ pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<String, 
     let path = room(job);
     let member = ctx.zk.double_barrier(&path, members).enter(job.wait_left()).await?;
     job.enter();
-    ctx.members.add(&path, &member);
+    ctx.local.of::<Members>().add(&path, &member);
     Ok(member)
 }
 
@@ -109,9 +109,13 @@ pub async fn leave(ctx: &Ctx, job: &Job, members: NonZeroU32, member: Option<&st
     let none = |rule: &str| Error::BadInput { field: "member".into(), rule: rule.into() };
     let member = match member {
         Some(member) => member.to_owned(),
-        None => ctx.members.last(&path).ok_or_else(|| none("is missing, and this instance has let nobody in"))?,
+        None => ctx
+            .local
+            .of::<Members>()
+            .last(&path)
+            .ok_or_else(|| none("is missing, and this instance has let nobody in"))?,
     };
-    ctx.members.remove(&member);
+    ctx.local.of::<Members>().remove(&member);
     match ctx.zk.double_barrier(&path, members).leave(&member, job.wait_left()).await {
         Err(LockError::Lost { .. }) => Err(none("is not inside: it has left, or its session has ended")),
         left => left.map(|()| member).map_err(Error::from),

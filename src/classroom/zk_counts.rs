@@ -9,11 +9,7 @@
 //!
 //! Next: `oversell_lock::zk::ZkAtomicLong`, then `zk_barriers.rs`.
 
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    stock::{Job, Server},
-};
+use crate::{ctx::Ctx, error::Error, server::Server, stock::Job};
 use oversell_lock::{LockError, zk::Outcome};
 
 /// The numbers that [`share`] draws from are below this.

@@ -14,7 +14,7 @@
 //!
 //! Next: `oversell_lock::zk`, whose `engine.rs` watches the predecessor.
 
-use crate::{ctx::Ctx, error::Error, stock::Server};
+use crate::{ctx::Ctx, error::Error, server::Server};
 use futures::{
     FutureExt,
     future::{BoxFuture, try_join_all},

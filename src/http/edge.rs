@@ -9,7 +9,7 @@ use super::{
     app::App,
     format::Format,
 };
-use crate::{error::Error, stock::Server};
+use crate::{error::Error, server::Server};
 use axum::{
     body::HttpBody,
     extract::{Request, State},

@@ -2,10 +2,7 @@
 //! us often does not ask them often.
 
 use super::app::App;
-use crate::{
-    ctx::Ctx,
-    stock::{self, Server},
-};
+use crate::{ctx::Ctx, server::Server, stock};
 use oversell_lock::LockError;
 use serde::Serialize;
 use std::{

@@ -64,7 +64,7 @@ pub(super) async fn put(
     app.admit_admin(&headers)?;
     let stock_id = stock_id(&query)?;
     body.only(&["count"])?;
-    shelf::reset(&app.ctx, stock_id, body.required("count", 0..=LARGEST)?).await?;
+    shelf::reset(&app.ctx, stock_id, body.required("count", 0..=LARGEST)?, None).await?;
     Ok(Json(shelf::read(&app.ctx, stock_id).await?))
 }
 

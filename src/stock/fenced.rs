@@ -24,7 +24,7 @@ pub(super) async fn read_then_write(
     outrun: impl AsyncFnOnce(Fence) -> Result<(), LockError>,
 ) -> Result<Deducted, Error> {
     let fence = fence.ok_or_else(|| Error::Internal("a fenced lock without a token".into()))?;
-    let mut conn = ctx.mysql(job).await?;
+    let mut conn = ctx.mysql(job.wait_left()).await?;
     if !row::show(&mut conn, job.stock_id, fence).await? {
         let seen = row::fence(&mut conn, job.stock_id).await?;
         conn.done();
@@ -42,5 +42,5 @@ pub(super) async fn read_then_write(
     if !written {
         return Err(Error::Fenced(name.to_owned()));
     }
-    Ok(Deducted { remaining: Some(count - 1), fence: Some(fence), retries: 0 })
+    Ok(Deducted { remaining: Some(count - 1), fence: Some(fence), retries: 0, lock: None })
 }

@@ -1,13 +1,16 @@
 //! One request for one piece: which stock, how long to wait and to stay inside, and when it got in.
 
 use super::points::{Pause, Points};
-use crate::ctx::Ctx;
+use crate::{console, ctx::Ctx};
 use metrics::Gauge;
 use oversell_lock::{Fence, Owner};
+use serde::Serialize;
 use std::{
+    fmt::Display,
     sync::OnceLock,
     time::{Duration, Instant},
 };
+use utoipa::ToSchema;
 
 /// What a strategy is asked to do.
 #[derive(Debug)]
@@ -18,6 +21,10 @@ pub struct Job {
     pub hold: Duration,
     /// The longest wait for the lock.
     pub wait: Duration,
+    /// The lease that was asked for, instead of the strategy's own.
+    pub lease: Option<Duration>,
+    /// Who asks, as a person's name: for consoles, timelines and answers.
+    pub who: Option<String>,
     started: Instant,
     entered: OnceLock<Instant>,
     waiters: Gauge,
@@ -34,6 +41,18 @@ pub struct Deducted {
     pub fence: Option<Fence>,
     /// How often it was tried anew.
     pub retries: u32,
+    /// What the unlock found; none where there is no lock.
+    pub lock: Option<LockState>,
+}
+
+/// What an unlock found of its lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LockState {
+    /// It was still ours.
+    Kept,
+    /// It was no longer ours: its lease had ended, or somebody had taken it away.
+    Lost,
 }
 
 impl Job {
@@ -44,6 +63,8 @@ impl Job {
             stock_id,
             hold,
             wait,
+            lease: None,
+            who: None,
             started: Instant::now(),
             entered: OnceLock::new(),
             waiters: Gauge::noop(),
@@ -58,6 +79,18 @@ impl Job {
         waiters.increment(1.0);
         self.waiters = waiters;
         self
+    }
+
+    /// The same, with this lease instead of the strategy's own, and on behalf of this person.
+    #[must_use]
+    pub fn asked(mut self, lease: Option<Duration>, who: Option<String>) -> Self {
+        (self.lease, self.who) = (lease, who);
+        self
+    }
+
+    /// Prints a line on this instance's console, on behalf of who asks.
+    pub fn say(&self, words: impl Display) {
+        console::say(self.who.as_deref(), words);
     }
 
     /// What is left of the wait.

@@ -51,15 +51,14 @@ mod zk_sequential;
 mod zk_stage;
 mod zk_write;
 
-use crate::error::Error;
+use crate::{error::Error, server::Server};
 use oversell_lock::{Fence, Guard};
 use std::future::Future;
 
-pub use job::{Deducted, Job};
+pub use job::{Deducted, Job, LockState};
 pub use points::Pause;
 pub(crate) use redis_multi::PARTS;
-pub use strategy::{Deduct, Pace, Promise, Server, Store, Strategy, Title};
-pub use watch_line::WatchLines;
+pub use strategy::{Deduct, Name, Promise, Store, Strategy, Title};
 pub(crate) use zk_multi::parts as zk_parts;
 
 /// Every strategy, in the course's order.

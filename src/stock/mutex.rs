@@ -9,8 +9,10 @@
 //!
 //! Next: `mutex_commit_late.rs`, the same lock given back a moment too early.
 
-use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, row};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
 use crate::{ctx::Ctx, error::Error};
+use oversell_lock::local::Mutexes;
+use tokio::sync::OwnedMutexGuard;
 
 pub(super) const STRATEGY: Strategy = Strategy {
     slug: "mutex",
@@ -18,7 +20,8 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::MySql,
     promise: Promise::OneProcess,
     needs: &[Server::MySql],
-    pace: Pace::Course,
+    beyond: false,
+    names: &[],
     title: Title {
         zh: "进程内互斥锁：一台机器上不超卖", en: "An in-process mutex: exact on one instance"
     },
@@ -28,6 +31,12 @@ pub(super) const STRATEGY: Strategy = Strategy {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let _held = ctx.mutex(job).await?;
+    let _held = lock(ctx, job).await?;
     row::read_then_write(ctx, job, None).await
+}
+
+/// This process's mutex for the job's product, waiting for it as long as the job may.
+pub(super) async fn lock(ctx: &Ctx, job: &Job) -> Result<OwnedMutexGuard<()>, Error> {
+    let held = ctx.local.of::<Mutexes<i64>>().lock(&job.stock_id, job.wait_left()).await;
+    held.ok_or_else(|| Error::NotHad { what: "in-process mutex".into(), waited: job.wait })
 }

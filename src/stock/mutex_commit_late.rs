@@ -9,7 +9,7 @@
 //!
 //! Next: `single_update.rs`, where the database itself does both steps at once.
 
-use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, row};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, mutex, row};
 use crate::{ctx::Ctx, error::Error};
 
 pub(super) const STRATEGY: Strategy = Strategy {
@@ -18,7 +18,8 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::MySql,
     promise: Promise::Unsafe,
     needs: &[Server::MySql],
-    pace: Pace::Course,
+    beyond: false,
+    names: &[],
     title: Title {
         zh: "先解锁后提交：一台机器上就已超卖",
         en: "Unlock, then commit: oversells on one instance already",
@@ -29,9 +30,9 @@ pub(super) const STRATEGY: Strategy = Strategy {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let mut conn = ctx.mysql(job).await?;
+    let mut conn = ctx.mysql(job.wait_left()).await?;
     row::begin(&mut conn).await?;
-    let held = ctx.mutex(job).await?;
+    let held = mutex::lock(ctx, job).await?;
     let count = row::read(&mut conn, job.stock_id).await?.count;
     if count <= 0 {
         row::rollback(&mut conn).await?;
@@ -44,5 +45,5 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     job.inside().await;
     row::commit(&mut conn).await?;
     conn.done();
-    Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0 })
+    Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
 }

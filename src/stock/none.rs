@@ -8,7 +8,7 @@
 //!
 //! Next: `mutex.rs`, the cure inside one process.
 
-use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, row};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
 use crate::{ctx::Ctx, error::Error};
 
 pub(super) const STRATEGY: Strategy = Strategy {
@@ -17,7 +17,8 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::MySql,
     promise: Promise::Unsafe,
     needs: &[Server::MySql],
-    pace: Pace::Course,
+    beyond: false,
+    names: &[],
     title: Title {
         zh: "查了再改：两个人同时看到 5000，都写回 4999",
         en: "Check, then write: two read 5000, both write 4999",

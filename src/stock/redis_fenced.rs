@@ -10,7 +10,7 @@
 //!
 //! Next: `oversell_lock::redis::RedisFencedLock`, the lock itself; then `zk_fenced.rs`.
 
-use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, fenced, under};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, fenced, under};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
 
@@ -20,7 +20,8 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::MySql,
     promise: Promise::Safe,
     needs: &[Server::MySql, Server::Redis],
-    pace: Pace::Course,
+    beyond: false,
+    names: &[],
     title: Title {
         zh: "带栅栏令牌的锁：旧令牌的写入被行拒绝", en: "the fenced lock: the row refuses an old token"
     },

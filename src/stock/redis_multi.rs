@@ -10,7 +10,7 @@
 //!
 //! Next: `oversell_lock::MultiLock`, the lock itself; then `redis_redlock.rs`.
 
-use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row, under};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Lock, MultiLock};
 
@@ -23,7 +23,8 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::MySql,
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::Redis],
-    pace: Pace::Course,
+    beyond: false,
+    names: &[],
     title: Title {
         zh: "联锁：几把锁要么都拿到，要么都不拿", en: "the multi lock: all of several, or none"
     },

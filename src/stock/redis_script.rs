@@ -9,7 +9,7 @@
 //!
 //! Next: `redis_setnx_lua.rs`: the section runs outside of Redis and needs a lock, whose two commands become a script.
 
-use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, redis_key};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, redis_key};
 use crate::{ctx::Ctx, error::Error};
 use redis::Script;
 use std::sync::LazyLock;
@@ -19,7 +19,8 @@ pub(super) const STRATEGY: Strategy = Strategy {
     chapter: "2.4",
     store: Store::Redis,
     promise: Promise::Safe,
-    pace: Pace::Course,
+    beyond: false,
+    names: &[],
     needs: &[Server::Redis],
     title: Title {
         zh: "一个 Lua 脚本：判断和扣减一步完成", en: "one script: checks and takes in one step"
@@ -41,6 +42,6 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let left: Option<i64> = redis_key::answered(TAKE.key(key).invoke_async(&mut ctx.redis.connection()).await)?;
     match left.ok_or(Error::NoProduct(job.stock_id))? {
         SOLD_OUT => Err(Error::SoldOut),
-        left => Ok(Deducted { remaining: Some(left), fence: None, retries: 0 }),
+        left => Ok(Deducted { remaining: Some(left), fence: None, retries: 0, lock: None }),
     }
 }

@@ -10,7 +10,7 @@
 //! Next: `redis_setnx_ttl.rs`, whose key ends by itself.
 
 use super::{
-    Deducted, Job, Pace, Promise, Server, Store, Strategy, Title,
+    Deducted, Job, Promise, Server, Store, Strategy, Title,
     points::Points,
     redis_stage::{self as stage, Stage},
 };
@@ -23,7 +23,8 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::Redis,
     promise: Promise::Safe,
     needs: &[Server::Redis],
-    pace: Pace::Polled,
+    beyond: false,
+    names: &[],
     title: Title { zh: "SETNX：键不存在才写得进去", en: "SETNX: who writes the key first has the lock" },
     breaks: Title { zh: "持有者死了，键永远在", en: "a holder that dies leaves its key for ever" },
     source: include_str!("redis_setnx.rs"),

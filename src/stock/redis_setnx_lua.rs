@@ -10,7 +10,7 @@
 //! Next: `redis_reentrant.rs`, which counts its owner's holds.
 
 use super::{
-    Deducted, Job, Pace, Promise, Server, Store, Strategy, Title,
+    Deducted, Job, Promise, Server, Store, Strategy, Title,
     points::Points,
     redis_stage::{self as stage, Stage},
 };
@@ -26,7 +26,8 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::Redis,
     promise: Promise::Lease,
     needs: &[Server::Redis],
-    pace: Pace::Polled,
+    beyond: false,
+    names: &[],
     title: Title { zh: "用 Lua 脚本判断并删除，一步完成", en: "Check and delete as one script" },
     breaks: Title { zh: "不可重入：自己等自己", en: "not re-entrant: an owner waits for itself" },
     source: include_str!("redis_setnx_lua.rs"),

@@ -10,7 +10,7 @@
 //! Next: `redis_script.rs`, what a script is; then `redis_setnx_lua.rs`, which makes one of the two.
 
 use super::{
-    Deducted, Job, Pace, Promise, Server, Store, Strategy, Title,
+    Deducted, Job, Promise, Server, Store, Strategy, Title,
     points::Points,
     redis_stage::{self as stage, Stage},
 };
@@ -23,7 +23,8 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::Redis,
     promise: Promise::Lease,
     needs: &[Server::Redis],
-    pace: Pace::Polled,
+    beyond: false,
+    names: &[],
     title: Title {
         zh: "锁里写上是谁的，删之前先看", en: "The key names its owner, who looks before deleting"
     },

@@ -112,7 +112,7 @@ pub(super) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Er
     job.at("read").await;
     redis_key::answered(redis::cmd("SET").arg(&key).arg(count - 1).exec_async(&mut redis).await)?;
     job.at("written").await;
-    Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0 })
+    Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
 }
 
 impl<S: Stage> Held<S> {

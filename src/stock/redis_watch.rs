@@ -13,7 +13,7 @@
 //!
 //! Next: `watch_line.rs`; then `redis_setnx.rs`, where one at a time gets in.
 
-use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, redis_key, retry::Backoff, watch_line};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, redis_key, retry::Backoff, watch_line};
 use crate::{ctx::Ctx, error::Error};
 use deadpool_redis::Connection;
 
@@ -23,7 +23,8 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::Redis,
     promise: Promise::Safe,
     needs: &[Server::Redis],
-    pace: Pace::Course,
+    beyond: false,
+    names: &[],
     title: Title { zh: "Redis 乐观锁：WATCH + MULTI", en: "The optimistic lock of Redis: WATCH and MULTI" },
     breaks: Title {
         zh: "不会断；但并发越大，重试越多", en: "nothing; but the more contention, the more is retried"
@@ -43,7 +44,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         let count = watched(&mut conn, &key, job.stock_id).await?;
         job.inside().await;
         if exec(&mut conn, &key, count - 1).await? {
-            return Ok(Deducted { remaining: Some(count - 1), fence: None, retries: backoff.retries() });
+            return Ok(Deducted { remaining: Some(count - 1), fence: None, retries: backoff.retries(), lock: None });
         }
         backoff.pause().await?;
     }

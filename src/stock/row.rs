@@ -95,7 +95,7 @@ pub(super) async fn write_or_deadlock(conn: &mut MySqlConnection, id: i64, count
 /// The critical section of most strategies: read, stay as long as was asked, write back one less. It is only as
 /// safe as what surrounds it.
 pub(super) async fn read_then_write(ctx: &Ctx, job: &Job, fence: Option<Fence>) -> Result<Deducted, Error> {
-    let mut conn = ctx.mysql(job).await?;
+    let mut conn = ctx.mysql(job.wait_left()).await?;
     let count = read(&mut conn, job.stock_id).await?.count;
     if count <= 0 {
         conn.done();
@@ -104,7 +104,7 @@ pub(super) async fn read_then_write(ctx: &Ctx, job: &Job, fence: Option<Fence>) 
     job.inside().await;
     write(&mut conn, job.stock_id, count - 1).await?;
     conn.done();
-    Ok(Deducted { remaining: Some(count - 1), fence, retries: 0 })
+    Ok(Deducted { remaining: Some(count - 1), fence, retries: 0, lock: None })
 }
 
 /// Begins a transaction. It ends with [`commit`]; a connection that is dropped before is rolled back.

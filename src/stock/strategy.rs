@@ -1,7 +1,7 @@
 //! What a strategy is: a value that says what it promises, and the function that takes a piece.
 
 use super::{Deducted, Job};
-use crate::{ctx::Ctx, error::Error};
+use crate::{ctx::Ctx, error::Error, server::Server};
 use futures::future::BoxFuture;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -22,8 +22,11 @@ pub struct Strategy {
     pub promise: Promise,
     /// The servers that it cannot do without.
     pub needs: &'static [Server],
-    /// How much a comparison sends to it, where nobody says.
-    pub pace: Pace,
+    /// Whether it is what we know better, beside the strategy of the course that stands before it.
+    pub beyond: bool,
+    /// What it writes in the servers besides the stock, for a reset to clear.
+    #[serde(skip)]
+    pub names: &'static [Name],
     /// What it is, in one line.
     pub title: Title,
     /// Where it breaks, in one line.
@@ -59,16 +62,17 @@ pub enum Promise {
     Safe,
 }
 
-/// How much a comparison sends to a strategy, where nobody says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pace {
-    /// §1.4: 100 connections, 50 requests each.
-    Course,
-    /// 40 connections, 25 requests each. Every request that waits asks again every 50 ms, and all of them in step: one
-    /// connection at a time gets in, and sends all of its requests before the next. So n connections take n × 50 ms,
-    /// however little each has to send.
-    Polled,
+/// A name of CONTRACT section 5 that a strategy or a lesson writes in a server, for product 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Name {
+    /// A key of Redis, with all that belongs to it in Redisson's format.
+    Redis(&'static str),
+    /// The same on each node of Redlock.
+    RedisNodes(&'static str),
+    /// A node of ZooKeeper, with all that is below it.
+    ZooKeeper(&'static str),
+    /// A row of `tb_lock`.
+    TableLock(&'static str),
 }
 
 /// Where the pieces are counted.
@@ -80,48 +84,6 @@ pub enum Store {
     MySql,
     /// The key `stock`.
     Redis,
-}
-
-/// A server that a strategy needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
-pub enum Server {
-    MySql,
-    Redis,
-    ZooKeeper,
-}
-
-impl Pace {
-    /// Connections, each of which sends one request after the other.
-    #[must_use]
-    pub const fn threads(self) -> u32 {
-        match self {
-            Self::Course => 100,
-            Self::Polled => 40,
-        }
-    }
-
-    /// Requests of each connection.
-    #[must_use]
-    pub const fn loops(self) -> u32 {
-        match self {
-            Self::Course => 50,
-            Self::Polled => 25,
-        }
-    }
-}
-
-impl Server {
-    /// Its name in answers, logs and figures.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::MySql => "mysql",
-            Self::Redis => "redis",
-            Self::ZooKeeper => "zookeeper",
-        }
-    }
 }
 
 impl std::fmt::Debug for Strategy {

@@ -13,7 +13,7 @@
 //!
 //! Next: `redis_watch.rs`, the same idea in Redis.
 
-use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, retry::Backoff, row};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, retry::Backoff, row};
 use crate::{ctx::Ctx, error::Error};
 
 pub(super) const STRATEGY: Strategy = Strategy {
@@ -22,7 +22,8 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::MySql,
     promise: Promise::Safe,
     needs: &[Server::MySql],
-    pace: Pace::Course,
+    beyond: false,
+    names: &[],
     title: Title {
         zh: "乐观锁：版本号没变才写", en: "The optimistic lock: write if the version still stands"
     },
@@ -37,7 +38,7 @@ const TAKE_ONE: &str = "UPDATE db_stock SET count = ?, version = version + 1 WHE
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     // One connection for all attempts: no more contend at once than the pool has, and the others wait in its line.
-    let mut conn = ctx.mysql(job).await?;
+    let mut conn = ctx.mysql(job.wait_left()).await?;
     let mut backoff = Backoff::new(job, "row in db_stock (version)");
     loop {
         let row = row::read(&mut conn, job.stock_id).await?;
@@ -50,7 +51,12 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         let changed = row::answered(update.execute(&mut *conn).await)?;
         if changed == 1 {
             conn.done();
-            return Ok(Deducted { remaining: Some(row.count - 1), fence: None, retries: backoff.retries() });
+            return Ok(Deducted {
+                remaining: Some(row.count - 1),
+                fence: None,
+                retries: backoff.retries(),
+                lock: None,
+            });
         }
         backoff.pause().await?;
     }

@@ -39,7 +39,7 @@ const LONGEST: Duration = Duration::from_millis(8);
 
 /// The lines, by product.
 #[derive(Debug, Default)]
-pub struct WatchLines(Mutex<HashMap<i64, Weak<Line>>>);
+pub(super) struct WatchLines(Mutex<HashMap<i64, Weak<Line>>>);
 
 #[derive(Debug, Default)]
 struct Line {
@@ -63,7 +63,7 @@ struct Request {
 
 /// Takes a piece together with whoever else of this instance wants one.
 pub(super) async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let line = ctx.watch_lines.of(job.stock_id);
+    let line = ctx.local.of::<WatchLines>().of(job.stock_id);
     let until = Instant::now() + job.wait_left();
     let (answer, mut answered) = oneshot::channel();
     let number = line.enter(job.wait, until, answer);
@@ -126,7 +126,7 @@ async fn sell(ctx: Ctx, stock_id: i64, mut requests: Vec<Request>, _turn: OwnedM
         match attempt(&ctx, stock_id, requests.len() as i64, patience.saturating_duration_since(Instant::now())).await {
             Ok(Attempt::Sold { before, pieces }) => {
                 for (request, n) in requests.into_iter().zip(1..) {
-                    let deducted = Deducted { remaining: Some(before - n), fence: None, retries };
+                    let deducted = Deducted { remaining: Some(before - n), fence: None, retries, lock: None };
                     request.answer.send(if n <= pieces { Ok(deducted) } else { Err(Error::SoldOut) }).ok();
                 }
                 return;

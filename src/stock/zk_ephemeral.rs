@@ -9,7 +9,7 @@
 //!
 //! Next: `zk_sequential.rs`, where they queue.
 
-use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, zk_stage as stage};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, zk_stage as stage};
 use crate::{ctx::Ctx, error::Error};
 use std::time::Duration;
 use zookeeper_client::CreateMode;
@@ -23,7 +23,8 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::MySql,
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::ZooKeeper],
-    pace: Pace::Polled,
+    beyond: false,
+    names: &[],
     title: Title {
         zh: "临时节点：谁建成谁拿到，别人反复重试", en: "an ephemeral node: who makes it has the lock"
     },

@@ -13,7 +13,7 @@
 //!
 //! Next: `table_lock.rs`.
 
-use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, fenced, under};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, fenced, under};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
 
@@ -23,7 +23,8 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::MySql,
     promise: Promise::Safe,
     needs: &[Server::MySql, Server::ZooKeeper],
-    pace: Pace::Course,
+    beyond: false,
+    names: &[],
     title: Title {
         zh: "带栅栏令牌的 ZooKeeper 锁：令牌是节点的 czxid",
         en: "ZooKeeper's lock, fenced: the token is the node's czxid",

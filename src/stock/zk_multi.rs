@@ -9,7 +9,7 @@
 //!
 //! Next: `oversell_lock::MultiLock`, the lock itself; then `zk_fenced.rs`.
 
-use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row, under};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Lock, MultiLock};
 
@@ -19,7 +19,8 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::MySql,
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::ZooKeeper],
-    pace: Pace::Course,
+    beyond: false,
+    names: &[],
     title: Title {
         zh: "联锁：三把锁要么都拿到，要么都不拿", en: "the multi lock: all of three, or none"
     },

@@ -12,7 +12,7 @@
 //!
 //! Next: `oversell_lock::zk::ZkSemaphoreMutex`, the lock itself; then `zk_write.rs`.
 
-use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row, under};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
 
@@ -22,7 +22,8 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::MySql,
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::ZooKeeper],
-    pace: Pace::Course,
+    beyond: false,
+    names: &[],
     title: Title {
         zh: "Curator 的不可重入锁：只有一个租约的信号量",
         en: "Curator's lock that is not re-entrant: a semaphore of one",

@@ -10,7 +10,7 @@
 //!
 //! Next: `zk_lock.rs`, where each is told when its predecessor goes.
 
-use super::{Deducted, Job, Pace, Promise, Server, Store, Strategy, Title, zk_stage as stage};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, zk_stage as stage};
 use crate::{ctx::Ctx, error::Error};
 use std::time::Duration;
 use zookeeper_client::CreateMode;
@@ -24,7 +24,8 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::MySql,
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::ZooKeeper],
-    pace: Pace::Polled,
+    beyond: false,
+    names: &[],
     title: Title {
         zh: "顺序节点：排队，人人反复看整个队列",
         en: "numbered nodes: all keep looking at the whole queue",

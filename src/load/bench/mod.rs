@@ -28,7 +28,8 @@ use super::{
 use crate::{
     addresses::Addresses,
     failure::Failure,
-    stock::{self, Pace, Server, Strategy},
+    server::Server,
+    stock::{self, Strategy},
 };
 use commands::Commands;
 use direct::{Direct, Work};
@@ -306,7 +307,7 @@ fn using(server: Server) -> impl Iterator<Item = &'static Strategy> {
 /// The strategies that so many connections are sent to: where all who wait poll, the last of 1,000 would get in after
 /// 50 s, which is longer than any may wait.
 fn asked(connections: usize) -> impl Iterator<Item = &'static Strategy> {
-    stock::ALL.iter().filter(move |s| connections <= CONNECTIONS || s.pace == Pace::Course)
+    stock::ALL.iter().filter(move |_| connections <= MANY)
 }
 
 /// Requests that failed or cannot be known, and pieces oversold by those that must not oversell.

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     addresses::Addresses,
     failure::Failure,
-    stock::{self, Pace, Strategy},
+    stock::{self, Strategy},
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -40,12 +40,12 @@ const CEILING_LOOPS: usize = 200;
 
 Exit status: 0 every promise kept, 1 one was broken or a fault did not show, 2 bad usage or no lab.")]
 pub struct Args {
-    /// Connections, each of which sends one request after the other [default: 100, or 40 where all who wait poll]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=20_000))]
-    threads: Option<u32>,
-    /// Requests of each connection [default: 50, or 25 where all who wait poll]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    loops: Option<u32>,
+    /// Connections, each of which sends one request after the other
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    threads: u32,
+    /// Requests of each connection
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    loops: u32,
     /// Pieces in stock before each run
     #[arg(long, value_name = "N", default_value_t = 5000, value_parser = clap::value_parser!(i64).range(0..=1_000_000_000))]
     count: i64,
@@ -129,7 +129,7 @@ async fn compare(args: &Args, at: Option<Addresses>, stop: &CancellationToken) -
         check(base, &strategies).await?;
         targets.push((name.as_str(), base));
     }
-    let (threads, loops) = args.load(Pace::Course);
+    let (threads, loops) = (args.threads as usize, args.loops as usize);
     let conditions = Conditions::of(cluster.lab.as_ref()).await;
     println!("{conditions}");
 
@@ -159,27 +159,17 @@ async fn compare(args: &Args, at: Option<Addresses>, stop: &CancellationToken) -
     Ok(Comparison { threads, loops, count: args.count, hold_ms: args.hold_ms, conditions, ceiling, rows, kept })
 }
 
-impl Args {
-    /// Connections, and requests of each: what was asked for, else what the pace says.
-    fn load(&self, pace: Pace) -> (usize, usize) {
-        (self.threads.unwrap_or(pace.threads()) as usize, self.loops.unwrap_or(pace.loops()) as usize)
-    }
-}
-
 fn plans(args: &Args, strategies: &[&Strategy], targets: &[(&str, &str)]) -> Vec<Plan> {
-    let of = |strategy: &Strategy, target: &str, base: &str| {
-        let (threads, loops) = args.load(strategy.pace);
-        Plan {
-            base: base.into(),
-            target: target.into(),
-            strategy: strategy.slug.into(),
-            threads,
-            loops,
-            hold_ms: args.hold_ms,
-            stock_id: 1,
-            count: args.count,
-            token: token(),
-        }
+    let of = |strategy: &Strategy, target: &str, base: &str| Plan {
+        base: base.into(),
+        target: target.into(),
+        strategy: strategy.slug.into(),
+        threads: args.threads as usize,
+        loops: args.loops as usize,
+        hold_ms: args.hold_ms,
+        stock_id: 1,
+        count: args.count,
+        token: token(),
     };
     strategies.iter().flat_map(|s| targets.iter().map(move |(target, base)| of(s, target, base))).collect()
 }

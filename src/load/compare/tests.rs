@@ -84,19 +84,6 @@ async fn without_a_list_every_strategy_of_the_registry_runs() {
     assert_eq!(slugs, stock::ALL.iter().map(|s| s.slug).collect::<Vec<_>>());
 }
 
-#[test]
-fn who_is_polled_for_is_sent_less_unless_a_number_is_given() {
-    let sent = |line: &[&str]| {
-        let args = args(line).unwrap();
-        let strategies = ["redis-setnx", "redis-lock"].map(|slug| stock::find(slug).unwrap());
-        let plans = plans(&args, &strategies, &[("one", "http://127.0.0.1")]);
-        plans.iter().map(|plan| (plan.threads, plan.loops)).collect::<Vec<_>>()
-    };
-    assert_eq!(sent(&[]), [(40, 25), (100, 50)]);
-    assert_eq!(sent(&["--loops", "7"]), [(40, 7), (100, 7)]);
-    assert_eq!(sent(&["--threads", "200", "--loops", "50"]), [(200, 50), (200, 50)]);
-}
-
 #[tokio::test]
 async fn a_broken_promise_and_a_fault_that_does_not_show_are_both_failures() {
     let honest = Fake::open(None).await;

@@ -1,0 +1,26 @@
+//! The servers that an instance works with, by name.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum Server {
+    MySql,
+    Redis,
+    ZooKeeper,
+}
+
+impl Server {
+    /// Its name in answers, logs and figures.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MySql => "mysql",
+            Self::Redis => "redis",
+            Self::ZooKeeper => "zookeeper",
+        }
+    }
+}
