@@ -24,7 +24,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Serve(http::serve::Args),
+    Serve(http::server::Args),
     Lab(lab::command::Args),
     /// Loads every strategy and says which oversold, and what each costs.
     Compare(WithLab<load::compare::Args>),
@@ -76,7 +76,7 @@ pub fn main() -> ExitCode {
     };
     let done = runtime.block_on(async {
         match cli.command {
-            Command::Serve(args) => http::serve::run(args).await,
+            Command::Serve(args) => http::server::run(args).await,
             Command::Lab(args) => lab::command::run(args).await,
             Command::Compare(WithLab { lab, args }) => with_lab(lab, |at| load::compare::run(args, at)).await,
             Command::Bench(WithLab { lab, args }) => with_lab(lab, |at| load::bench::run(args, at)).await,

@@ -1,12 +1,14 @@
 //! A stock that oversells, every cure for it, and what each costs.
 //!
-//! In reading order: [`stock`] has the strategies, one to a file; [`http`] serves them; [`load`] tries them under load
+//! In reading order: [`stock`] has the strategies, one to a file; [`http`] serves them; `instance` makes the tables
+//! and watches the servers; [`load`] tries them under load
 //! and says which oversold; [`lab`] starts the real servers that all of it runs against.
 
 pub mod classroom;
 pub mod stock;
 
 pub mod http;
+mod instance;
 pub mod load;
 
 pub mod lab;

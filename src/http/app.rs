@@ -1,7 +1,7 @@
 //! What every handler of an instance shares.
 
-use super::{figures::Figures, probes::Probes, runs::Runs, startup::Progress};
-use crate::{config::ConfigError, ctx::Ctx, error::Error, stock};
+use super::{metrics::Metrics, routes::runs::Runs};
+use crate::{config::ConfigError, ctx::Ctx, error::Error, instance::Instance, stock};
 use http::{HeaderMap, HeaderValue, header};
 use std::{ops::Deref, sync::Arc};
 use subtle::ConstantTimeEq;
@@ -14,11 +14,9 @@ pub(super) struct App(Arc<Inner>);
 
 pub(super) struct Inner {
     pub(super) ctx: Ctx,
-    pub(super) figures: Figures,
-    pub(super) probes: Probes,
+    pub(super) metrics: Metrics,
+    pub(super) instance: Arc<Instance>,
     pub(super) runs: Runs,
-    /// What the instance still has to do before it can work.
-    pub(super) startup: Progress,
     /// Cancelled when the instance is told to stop: ends event streams and runs.
     pub(super) stopping: CancellationToken,
     /// One for each request that may be under way.
@@ -40,10 +38,9 @@ impl App {
         let name = HeaderValue::from_str(&ctx.instance)
             .map_err(|_| ConfigError::new("server.name must be a text that fits a header".into()))?;
         Ok(Self(Arc::new(Inner {
-            figures: Figures::new(),
-            probes: Probes::default(),
+            metrics: Metrics::new(),
+            instance: Arc::new(Instance::new(ctx.clone())),
             runs: Runs::default(),
-            startup: Progress::default(),
             stopping,
             permits: Semaphore::new(ctx.config.server.concurrency),
             name,

@@ -1,6 +1,10 @@
 //! `/openapi.json` from the handlers' own descriptions, and `/docs`, which shows it without any other host.
 
-use super::{check, classroom, health, locks, runs, stock, strategies, zk_barriers, zk_counts, zk_herd, zk_locks};
+use super::routes::{
+    check, health,
+    lessons::{self, redis, zk_barriers, zk_counts, zk_herd, zk_locks},
+    runs, stock, strategies,
+};
 use utoipa::{
     Modify, OpenApi,
     openapi::{
@@ -17,7 +21,7 @@ use utoipa_swagger_ui::SwaggerUi;
         Every answer has `x-instance` and `x-request-id`."),
     paths(
         check::by_default, check::by_strategy, strategies::list, strategies::source, stock::read, stock::put,
-        classroom::semaphore, classroom::latch, classroom::countdown, locks::read, locks::write, locks::fair, locks::multi, locks::red, locks::reentrant,
+        lessons::semaphore, lessons::latch, lessons::countdown, redis::read, redis::write, redis::fair, redis::multi, redis::red, redis::reentrant,
         zk_locks::read, zk_locks::write, zk_locks::semaphore, zk_locks::multi, zk_locks::reentrant,
         zk_counts::share, zk_counts::atomic, zk_barriers::set, zk_barriers::wait, zk_barriers::remove,
         zk_barriers::enter, zk_barriers::leave,

@@ -1,8 +1,13 @@
 //! Every route: the table of contents.
 
 use super::{
-    app::App, check, classroom, edge, health, locks, openapi, page, runs, stock, strategies, zk_barriers, zk_counts,
-    zk_herd, zk_locks,
+    app::App,
+    middleware, openapi, page,
+    routes::{
+        check, health,
+        lessons::{self, redis, zk_barriers, zk_counts, zk_herd, zk_locks},
+        runs, stock, strategies,
+    },
 };
 use axum::{
     Router,
@@ -19,15 +24,15 @@ pub(super) fn router(app: App) -> Router {
         .route("/strategies", get(strategies::list))
         .route("/strategies/{slug}/source", get(strategies::source))
         .route("/stock", get(stock::read).put(stock::put))
-        .route("/test/semaphore", get(classroom::semaphore))
-        .route("/test/latch", get(classroom::latch))
-        .route("/test/countdown", get(classroom::countdown))
-        .route("/test/read", get(locks::read))
-        .route("/test/write", get(locks::write))
-        .route("/test/fair", get(locks::fair))
-        .route("/test/multi", get(locks::multi))
-        .route("/test/red", get(locks::red))
-        .route("/test/reentrant", get(locks::reentrant))
+        .route("/test/semaphore", get(lessons::semaphore))
+        .route("/test/latch", get(lessons::latch))
+        .route("/test/countdown", get(lessons::countdown))
+        .route("/test/read", get(redis::read))
+        .route("/test/write", get(redis::write))
+        .route("/test/fair", get(redis::fair))
+        .route("/test/multi", get(redis::multi))
+        .route("/test/red", get(redis::red))
+        .route("/test/reentrant", get(redis::reentrant))
         .route("/test/zk/read", get(zk_locks::read))
         .route("/test/zk/write", get(zk_locks::write))
         .route("/test/zk/semaphore", get(zk_locks::semaphore))
@@ -60,5 +65,5 @@ pub(super) fn router(app: App) -> Router {
 
 /// Routes with what surrounds every request.
 pub(super) fn surrounded(routes: Router, app: App) -> Router {
-    routes.layer(from_fn_with_state(app, edge::around))
+    routes.layer(from_fn_with_state(app, middleware::around))
 }

@@ -1,7 +1,7 @@
 //! `/health/live`, `/health/ready`, `/metrics`.
 
-use super::{app::App, fields::FromQuery, probes::States};
-use crate::error::Error;
+use crate::http::{app::App, extract::FromQuery};
+use crate::{error::Error, instance::States};
 use axum::{
     Json,
     extract::State,
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// This instance runs.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Live {
+pub(in crate::http) struct Live {
     #[schema(example = "8000")]
     instance: String,
     #[schema(example = "live")]
@@ -31,7 +31,7 @@ pub(super) struct Live {
 
 /// Whether this instance can work.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Ready {
+pub(in crate::http) struct Ready {
     #[schema(example = "8000")]
     instance: String,
     /// Whether every server is there.
@@ -48,7 +48,7 @@ pub(super) struct Ready {
 
 /// Another instance of the cluster, or this one.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Neighbour {
+pub(in crate::http) struct Neighbour {
     /// Its name; its address where it does not answer.
     #[schema(example = "8100")]
     name: String,
@@ -61,7 +61,7 @@ pub(super) struct Neighbour {
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "read field by field; here for the documentation")]
-pub(super) struct Asked {
+pub(in crate::http) struct Asked {
     /// Whether to ask the other instances too.
     #[param(default = false, required = false)]
     instances: bool,
@@ -70,7 +70,7 @@ pub(super) struct Asked {
 /// This instance runs.
 #[utoipa::path(get, path = "/health/live", tag = "operating",
     responses((status = 200, description = "It runs", body = Live)))]
-pub(super) async fn live(State(app): State<App>) -> Json<Live> {
+pub(in crate::http) async fn live(State(app): State<App>) -> Json<Live> {
     Json(Live { instance: app.ctx.instance.clone(), status: "live" })
 }
 
@@ -80,13 +80,13 @@ pub(super) async fn live(State(app): State<App>) -> Json<Live> {
         (status = 200, description = "Every server is there", body = Ready),
         (status = 503, description = "A server that a strategy needs is missing", body = Ready),
     ))]
-pub(super) async fn ready(State(app): State<App>, FromQuery(fields): FromQuery) -> Result<Response, Error> {
+pub(in crate::http) async fn ready(State(app): State<App>, FromQuery(fields): FromQuery) -> Result<Response, Error> {
     fields.only(&["instances"])?;
     let instances = match fields.flag("instances")? {
         true => Some(join_all(app.ctx.config.cluster.instances.iter().map(|url| neighbour(url))).await),
         false => None,
     };
-    let servers = app.probes.ask(&app).await;
+    let servers = app.instance.states().await;
     let waiting = servers.waiting();
     let ready = waiting.is_empty();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -96,8 +96,8 @@ pub(super) async fn ready(State(app): State<App>, FromQuery(fields): FromQuery) 
 /// Figures for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "operating",
     responses((status = 200, description = "Prometheus' text format", body = String, content_type = "text/plain")))]
-pub(super) async fn metrics(State(app): State<App>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.figures.print())
+pub(in crate::http) async fn metrics(State(app): State<App>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.metrics.render())
 }
 
 async fn neighbour(url: &str) -> Neighbour {

@@ -1,9 +1,9 @@
 //! `/stock`: what is on the shelf, and putting it back there.
 
-use super::{
-    answer::Problem,
+use crate::http::{
     app::App,
-    fields::{FromBody, FromQuery},
+    extract::{FromBody, FromQuery},
+    problem::Problem,
 };
 use crate::{
     error::Error,
@@ -19,7 +19,7 @@ const LARGEST: i64 = 1_000_000_000;
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "read field by field; here for the documentation")]
-pub(super) struct Which {
+pub(in crate::http) struct Which {
     /// Which product.
     #[param(minimum = 1, default = 1, required = false)]
     stock_id: i64,
@@ -28,7 +28,7 @@ pub(super) struct Which {
 /// How many pieces to put there.
 #[derive(Debug, ToSchema)]
 #[allow(dead_code, reason = "read field by field; here for the documentation")]
-pub(super) struct Put {
+pub(in crate::http) struct Put {
     #[schema(minimum = 0, maximum = 1_000_000_000, example = 5000)]
     count: i64,
 }
@@ -41,7 +41,7 @@ pub(super) struct Put {
         (status = 404, description = "There is no such product", body = Problem, content_type = "application/problem+json"),
         (status = 503, description = "Neither store answers", body = Problem, content_type = "application/problem+json"),
     ))]
-pub(super) async fn read(State(app): State<App>, FromQuery(query): FromQuery) -> Result<Json<Shelf>, Error> {
+pub(in crate::http) async fn read(State(app): State<App>, FromQuery(query): FromQuery) -> Result<Json<Shelf>, Error> {
     Ok(Json(shelf::read(&app.ctx, stock_id(&query)?).await?))
 }
 
@@ -55,7 +55,7 @@ pub(super) async fn read(State(app): State<App>, FromQuery(query): FromQuery) ->
         (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
         (status = 503, description = "A server is down: nothing was changed", body = Problem, content_type = "application/problem+json"),
     ))]
-pub(super) async fn put(
+pub(in crate::http) async fn put(
     State(app): State<App>,
     headers: HeaderMap,
     FromQuery(query): FromQuery,
@@ -68,7 +68,7 @@ pub(super) async fn put(
     Ok(Json(shelf::read(&app.ctx, stock_id).await?))
 }
 
-fn stock_id(query: &super::fields::Fields) -> Result<i64, Error> {
+fn stock_id(query: &crate::http::extract::Fields) -> Result<i64, Error> {
     query.only(&["stock_id"])?;
     Ok(query.number("stock_id", 1..=i64::MAX)?.unwrap_or(1))
 }

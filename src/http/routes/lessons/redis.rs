@@ -1,12 +1,12 @@
 //! `/test/read`, `/test/write`, `/test/fair`, `/test/multi`, `/test/red`, `/test/reentrant`: locks to be tried from
 //! several browser windows.
 
-use super::{
-    answer::{Outcome, Problem},
+use crate::http::{
     app::App,
-    check::Terms,
-    classroom::{Lesson, answer, job},
     format::Format,
+    problem::{Outcome, Problem},
+    routes::check::Terms,
+    routes::lessons::{Lesson, answer, job},
 };
 use crate::{
     classroom::{
@@ -28,7 +28,7 @@ use utoipa::ToSchema;
 
 /// What a lesson on a lock answers.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Visited {
+pub(in crate::http) struct Visited {
     outcome: Outcome,
     /// The lock.
     #[schema(example = "fairLock")]
@@ -58,7 +58,7 @@ pub(super) struct Visited {
         (status = 503, description = "A writer has it for all of the wait, or Redis is down", body = Problem,
             content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
     ))]
-pub(super) async fn read(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
+pub(in crate::http) async fn read(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
     let job = job(&app, &terms, read_write::LEASE);
     read_write::read(&app.ctx, &job).await?;
     Ok(answer(&app, &job, format, "rwLock", "测试读", None))
@@ -73,7 +73,7 @@ pub(super) async fn read(State(app): State<App>, terms: Terms, format: Format) -
         (status = 503, description = "Others have it for all of the wait, or Redis is down", body = Problem,
             content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
     ))]
-pub(super) async fn write(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
+pub(in crate::http) async fn write(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
     let job = job(&app, &terms, read_write::LEASE);
     read_write::write(&app.ctx, &job).await?;
     Ok(answer(&app, &job, format, "rwLock", "测试写", None))
@@ -92,7 +92,7 @@ macro_rules! lesson {
                 (status = 503, description = "Not had within the wait, or Redis is down", body = Problem,
                     content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
             ))]
-        pub(super) async fn $name(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
+        pub(in crate::http) async fn $name(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
             let job = job(&app, &terms, Duration::ZERO);
             let visit = $visit(&app.ctx, &job).await?;
             Ok(told(&app, &job, format, $lock, visit))
@@ -100,7 +100,7 @@ macro_rules! lesson {
     };
 }
 
-pub(super) use lesson;
+pub(in crate::http) use lesson;
 
 lesson!(
     /// Queues at the fair lock, and says as which number it came and got in.
@@ -121,7 +121,7 @@ lesson!(
 );
 
 /// The visit, as text or JSON.
-pub(super) fn told(app: &App, job: &Job, format: Format, lock: &'static str, visit: Visit) -> Response {
+pub(in crate::http) fn told(app: &App, job: &Job, format: Format, lock: &'static str, visit: Visit) -> Response {
     let (instance, holder) = (app.ctx.instance.clone(), visit.holder.to_string());
     match format {
         Format::Text => {

@@ -1,6 +1,6 @@
 //! `/strategies`: the registry, and each strategy's source for the page to show.
 
-use super::{answer::Problem, format::Format};
+use crate::http::{format::Format, problem::Problem};
 use crate::{
     error::Error,
     stock::{self, Strategy},
@@ -11,7 +11,7 @@ use http::header;
 /// Every strategy, in the course's order.
 #[utoipa::path(get, path = "/strategies", tag = "course",
     responses((status = 200, description = "The registry", body = [Strategy])))]
-pub(super) async fn list() -> Json<&'static [Strategy]> {
+pub(in crate::http) async fn list() -> Json<&'static [Strategy]> {
     Json(stock::ALL)
 }
 
@@ -22,7 +22,7 @@ pub(super) async fn list() -> Json<&'static [Strategy]> {
         (status = 200, description = "A Rust file", body = String, content_type = "text/plain"),
         (status = 404, description = "There is no such strategy", body = Problem, content_type = "application/problem+json"),
     ))]
-pub(super) async fn source(Path(slug): Path<String>) -> Result<impl IntoResponse, Error> {
+pub(in crate::http) async fn source(Path(slug): Path<String>) -> Result<impl IntoResponse, Error> {
     let strategy = stock::find(&slug).ok_or(Error::NoStrategy(slug))?;
     Ok(([(header::CONTENT_TYPE, Format::TEXT)], strategy.source))
 }

@@ -5,9 +5,9 @@
 //! the hot path is walked once.
 
 use super::{
-    answer::{Failed, Problem},
     app::App,
     format::Format,
+    problem::{Failed, Problem},
 };
 use crate::{error::Error, server::Server};
 use axum::{

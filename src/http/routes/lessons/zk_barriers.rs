@@ -1,12 +1,12 @@
 //! `/test/zk/barrier/*` and `/test/zk/double-barrier/*`: a gate for all, and a room that nobody begins in or leaves alone.
 
-use super::{
-    answer::{Outcome, Problem},
+use crate::http::{
     app::App,
-    check::Terms,
-    classroom::{Lesson, answer, job},
-    fields::FromQuery,
+    extract::FromQuery,
     format::Format,
+    problem::{Outcome, Problem},
+    routes::check::Terms,
+    routes::lessons::{Lesson, answer, job},
 };
 use crate::{classroom::zk_barriers, error::Error, stock::Job};
 use axum::{
@@ -26,7 +26,7 @@ const MOST: i64 = 1000;
 
 /// Who came in, or left.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Member {
+pub(in crate::http) struct Member {
     outcome: Outcome,
     /// The room.
     #[schema(example = "/curator/double-barrier")]
@@ -45,7 +45,7 @@ pub(super) struct Member {
 /// Who meets, and what may be asked of every lesson.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Meeting {
+pub(in crate::http) struct Meeting {
     /// How many meet; every one of them says the same number.
     #[param(value_type = u32, minimum = 1, maximum = 1000, example = 3)]
     members: NonZeroU32,
@@ -64,7 +64,7 @@ pub(super) struct Meeting {
         (status = 503, description = "ZooKeeper is down", body = Problem,
             content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
     ))]
-pub(super) async fn set(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
+pub(in crate::http) async fn set(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
     let job = job(&app, &terms, Duration::ZERO);
     let text = if zk_barriers::set(&app.ctx, &job).await? { "栅栏已关上" } else { "栅栏本来就关着" };
     Ok(answer(&app, &job, format, BARRIER, text, None))
@@ -78,7 +78,7 @@ pub(super) async fn set(State(app): State<App>, terms: Terms, format: Format) ->
         (status = 503, description = "Nobody opened it in time, or ZooKeeper is down", body = Problem,
             content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
     ))]
-pub(super) async fn wait(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
+pub(in crate::http) async fn wait(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
     let job = job(&app, &terms, Duration::ZERO);
     zk_barriers::wait(&app.ctx, &job).await?;
     Ok(answer(&app, &job, format, BARRIER, "通过栅栏", None))
@@ -92,7 +92,7 @@ pub(super) async fn wait(State(app): State<App>, terms: Terms, format: Format) -
         (status = 503, description = "ZooKeeper is down", body = Problem,
             content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
     ))]
-pub(super) async fn remove(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
+pub(in crate::http) async fn remove(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
     let job = job(&app, &terms, Duration::ZERO);
     let text = if zk_barriers::remove(&app.ctx, &job).await? { "栅栏已移除" } else { "栅栏本来就开着" };
     Ok(answer(&app, &job, format, BARRIER, text, None))
@@ -107,7 +107,11 @@ pub(super) async fn remove(State(app): State<App>, terms: Terms, format: Format)
         (status = 503, description = "Not enough came in time, or ZooKeeper is down", body = Problem,
             content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
     ))]
-pub(super) async fn enter(State(app): State<App>, meeting: Meeting, format: Format) -> Result<Response, Error> {
+pub(in crate::http) async fn enter(
+    State(app): State<App>,
+    meeting: Meeting,
+    format: Format,
+) -> Result<Response, Error> {
     let job = job(&app, &meeting.terms, Duration::ZERO);
     let member = zk_barriers::enter(&app.ctx, &job, meeting.members).await?;
     Ok(met(&app, &job, format, "都到齐了", member))
@@ -122,7 +126,11 @@ pub(super) async fn enter(State(app): State<App>, meeting: Meeting, format: Form
         (status = 503, description = "Some stayed in, or ZooKeeper is down", body = Problem,
             content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
     ))]
-pub(super) async fn leave(State(app): State<App>, meeting: Meeting, format: Format) -> Result<Response, Error> {
+pub(in crate::http) async fn leave(
+    State(app): State<App>,
+    meeting: Meeting,
+    format: Format,
+) -> Result<Response, Error> {
     let job = job(&app, &meeting.terms, Duration::ZERO);
     let member = zk_barriers::leave(&app.ctx, &job, meeting.members, meeting.member.as_deref()).await?;
     Ok(met(&app, &job, format, "都离开了", member))

@@ -1,16 +1,18 @@
 //! `oversell serve`: one instance, from its configuration to its last answer.
 
-use super::{app::App, listen, router::router, startup};
+use super::{app::App, listen, router::router};
 use crate::{
     addresses::Instance,
     config::Config,
     ctx::Ctx,
     failure::Failure,
+    instance,
     telemetry::{self, Form},
 };
 use std::{
     io,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 use tokio::{
@@ -19,8 +21,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How often what was measured is put into its buckets.
-const SORT_FIGURES: Duration = Duration::from_secs(5);
+/// How often recorded samples are moved into their buckets.
+const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
 /// Runs one instance of the service
 ///
@@ -72,7 +74,8 @@ pub async fn run(args: Args) -> Result<(), Failure> {
 
     let ctx = Ctx::new(config).map_err(|e| Failure::Unusable(e.to_string()))?;
     let app = App::new(ctx.clone(), stopping.clone()).map_err(|e| Failure::Unusable(e.to_string()))?;
-    let background = [tokio::spawn(startup::watch(app.clone())), tokio::spawn(sort_figures(app.clone()))];
+    let background =
+        [tokio::spawn(instance::watch(Arc::clone(&app.instance))), tokio::spawn(metrics_upkeep(app.clone()))];
     println!("oversell {} listens on {}", ctx.instance, app.own_address());
     if let Some(file) = &args.json {
         let instance = Instance { name: ctx.instance.clone(), url: app.own_address(), pid: std::process::id() };
@@ -131,10 +134,10 @@ fn on_signal() -> io::Result<CancellationToken> {
     Ok(token)
 }
 
-async fn sort_figures(app: App) {
-    let mut ticks = tokio::time::interval(SORT_FIGURES);
+async fn metrics_upkeep(app: App) {
+    let mut ticks = tokio::time::interval(METRICS_UPKEEP);
     loop {
         ticks.tick().await;
-        app.figures.sort();
+        app.metrics.run_upkeep();
     }
 }

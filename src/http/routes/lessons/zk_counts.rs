@@ -1,12 +1,12 @@
 //! `/test/zk/share/count` and `/test/zk/atomic/*`: numbers that all instances see.
 
-use super::{
-    answer::{Outcome, Problem},
+use crate::http::{
     app::App,
-    check::Terms,
-    classroom::job,
-    fields::FromQuery,
+    extract::FromQuery,
     format::Format,
+    problem::{Outcome, Problem},
+    routes::check::Terms,
+    routes::lessons::job,
 };
 use crate::{
     classroom::zk_counts::{self, Change},
@@ -26,7 +26,7 @@ const CHANGES: [&str; 7] = ["increment", "decrement", "add", "subtract", "get", 
 
 /// What the shared count was and is.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Shared {
+pub(in crate::http) struct Shared {
     outcome: Outcome,
     /// The node.
     #[schema(example = "/curator/count")]
@@ -45,7 +45,7 @@ pub(super) struct Shared {
 /// What came of a change to the atomic long.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Changed {
+pub(in crate::http) struct Changed {
     outcome: Outcome,
     /// The node.
     #[schema(example = "/curator/atomic")]
@@ -68,7 +68,7 @@ pub(super) struct Changed {
 /// The operand, and what may be asked of every lesson.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Operand {
+pub(in crate::http) struct Operand {
     /// What to add, to take away or to set; `add`, `subtract`, `try-set` and `force-set` need it.
     #[param(value_type = Option<i64>, required = false, example = 5)]
     value: Option<i64>,
@@ -85,7 +85,7 @@ pub(super) struct Operand {
         (status = 503, description = "ZooKeeper is down, or did not answer: then it may have been set", body = Problem,
             content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
     ))]
-pub(super) async fn share(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
+pub(in crate::http) async fn share(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
     let (before, after) = zk_counts::share(&app.ctx, &job(&app, &terms, Duration::ZERO)).await?;
     Ok(match format {
         Format::Text => ([(header::CONTENT_TYPE, Format::TEXT)], "hello shareData").into_response(),
@@ -106,7 +106,7 @@ pub(super) async fn share(State(app): State<App>, terms: Terms, format: Format) 
         (status = 503, description = "ZooKeeper is down, or did not answer: then it may have been changed", body = Problem,
             content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
     ))]
-pub(super) async fn atomic(
+pub(in crate::http) async fn atomic(
     State(app): State<App>,
     Path(change): Path<String>,
     operand: Operand,

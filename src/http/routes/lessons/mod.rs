@@ -1,10 +1,16 @@
 //! `/test/semaphore`, `/test/latch`, `/test/countdown`: the lessons for several browser windows.
 
-use super::{
-    answer::{Outcome, Problem},
+pub(in crate::http) mod redis;
+pub(in crate::http) mod zk_barriers;
+pub(in crate::http) mod zk_counts;
+pub(in crate::http) mod zk_herd;
+pub(in crate::http) mod zk_locks;
+
+use crate::http::{
     app::App,
-    check::Terms,
     format::Format,
+    problem::{Outcome, Problem},
+    routes::check::Terms,
 };
 use crate::{
     classroom::{latch, semaphore},
@@ -23,7 +29,7 @@ use utoipa::ToSchema;
 
 /// What a lesson answers.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Lesson {
+pub(in crate::http) struct Lesson {
     outcome: Outcome,
     /// How many must still go out, where the lesson counts.
     #[schema(example = 5)]
@@ -53,7 +59,11 @@ pub(super) struct Lesson {
         (status = 503, description = "Nobody has left in time, or Redis is down", body = Problem,
             content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
     ))]
-pub(super) async fn semaphore(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
+pub(in crate::http) async fn semaphore(
+    State(app): State<App>,
+    terms: Terms,
+    format: Format,
+) -> Result<Response, Error> {
     let job = job(&app, &terms, semaphore::STAY);
     semaphore::visit(&app.ctx, &job).await?;
     Ok(answer(&app, &job, format, "semaphore", "测试信号量", None))
@@ -68,7 +78,7 @@ pub(super) async fn semaphore(State(app): State<App>, terms: Terms, format: Form
         (status = 503, description = "Some stayed in, or Redis is down", body = Problem,
             content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
     ))]
-pub(super) async fn latch(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
+pub(in crate::http) async fn latch(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
     let job = job(&app, &terms, Duration::ZERO);
     latch::lock_the_door(&app.ctx, &job).await?;
     Ok(answer(&app, &job, format, "latch", "班长锁门。。。", Some(0)))
@@ -83,18 +93,22 @@ pub(super) async fn latch(State(app): State<App>, terms: Terms, format: Format) 
         (status = 503, description = "Redis is down, or did not answer: then it may have counted", body = Problem,
             content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
     ))]
-pub(super) async fn countdown(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
+pub(in crate::http) async fn countdown(
+    State(app): State<App>,
+    terms: Terms,
+    format: Format,
+) -> Result<Response, Error> {
     let job = job(&app, &terms, Duration::ZERO);
     let left = latch::go_out(&app.ctx, &job).await?;
     Ok(answer(&app, &job, format, "latch", "出来了一位同学", Some(left)))
 }
 
-pub(super) fn job(app: &App, terms: &Terms, stay: Duration) -> Job {
+pub(in crate::http) fn job(app: &App, terms: &Terms, stay: Duration) -> Job {
     let wait = terms.wait_ms.unwrap_or_else(|| app.ctx.config.wait());
     Job::new(terms.stock_id, terms.hold_ms.unwrap_or(stay), wait)
 }
 
-pub(super) fn answer(
+pub(in crate::http) fn answer(
     app: &App,
     job: &Job,
     format: Format,

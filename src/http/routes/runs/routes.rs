@@ -1,16 +1,14 @@
 //! `/runs`: start one, see how it stands, watch it, cancel it.
 
-use super::{
-    super::{
-        answer::Problem,
-        app::App,
-        fields::{Fields, FromBody},
-        listen::Peer,
-    },
-    run::{End, Progress, State as RunState, View},
-};
+use super::run::{End, Progress, State as RunState, View};
 use crate::{
     error::Error,
+    http::{
+        app::App,
+        extract::{Fields, FromBody},
+        listen::Peer,
+        problem::Problem,
+    },
     load::run::{Plan, Token},
     stock,
 };
@@ -40,7 +38,7 @@ const UNBUFFERED: (HeaderName, &str) = (HeaderName::from_static("x-accel-bufferi
 /// What to run.
 #[derive(Debug, ToSchema)]
 #[allow(dead_code, reason = "read field by field; here for the documentation")]
-pub(in super::super) struct Wanted {
+pub(in crate::http) struct Wanted {
     #[schema(example = "none")]
     strategy: String,
     /// `one`: this instance; `three`: `cluster.http`.
@@ -71,7 +69,7 @@ pub(in super::super) struct Wanted {
         (status = 409, description = "Another run is in progress: whose, and how long still", body = Problem, content_type = "application/problem+json"),
         (status = 413, description = "The body is too large", body = Problem, content_type = "application/problem+json"),
     ))]
-pub(in super::super) async fn start(
+pub(in crate::http) async fn start(
     State(app): State<App>,
     peer: Option<Extension<Peer>>,
     headers: HeaderMap,
@@ -90,7 +88,7 @@ pub(in super::super) async fn start(
         (status = 200, description = "How it stands; once it has ended, its row", body = View),
         (status = 204, description = "There was none yet"),
     ))]
-pub(in super::super) async fn current(State(app): State<App>) -> Response {
+pub(in crate::http) async fn current(State(app): State<App>) -> Response {
     match app.runs.latest() {
         Some(run) => Json(run.view()).into_response(),
         None => StatusCode::NO_CONTENT.into_response(),
@@ -105,7 +103,7 @@ pub(in super::super) async fn current(State(app): State<App>) -> Response {
         (status = 401, description = "The admin token is asked for", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
     ))]
-pub(in super::super) async fn cancel(
+pub(in crate::http) async fn cancel(
     State(app): State<App>,
     headers: HeaderMap,
     Path(id): Path<String>,
@@ -124,7 +122,7 @@ pub(in super::super) async fn cancel(
         (status = 200, description = "Server-sent events", body = Progress, content_type = "text/event-stream"),
         (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
     ))]
-pub(in super::super) async fn events(State(app): State<App>, Path(id): Path<String>) -> Result<Response, Error> {
+pub(in crate::http) async fn events(State(app): State<App>, Path(id): Path<String>) -> Result<Response, Error> {
     let states = WatchStream::new(app.runs.find(&id)?.watch());
     let stopping = app.stopping.clone().cancelled_owned();
     let events = Sse::new(until_the_end(states).take_until(stopping)).keep_alive(KeepAlive::default());

@@ -1,6 +1,6 @@
 //! What an error looks like to a client: its status, its words in two languages, and whether anything was changed.
 //!
-//! A handler returns an [`Error`]; `edge.rs` renders it, because only there is known what the client reads.
+//! A handler returns an [`Error`]; `middleware.rs` renders it, because only there is known what the client reads.
 
 use super::format::Format;
 use crate::{error::Error, stock};
@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 /// A client that was told that something is missing may try again after this many seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
-/// The error of a handler, on its way to the edge.
+/// The error of a handler, on its way to the middleware.
 #[derive(Clone)]
 pub(super) struct Failed(pub(super) Arc<Error>);
 

@@ -1,10 +1,10 @@
 //! `/test/zk/herd`: the herd effect, counted.
 
-use super::{
-    answer::{Outcome, Problem},
+use crate::http::{
     app::App,
-    fields::FromQuery,
+    extract::FromQuery,
     format::Format,
+    problem::{Outcome, Problem},
 };
 use crate::{
     classroom::zk_herd::{self, Drain, Herd, WAITERS},
@@ -25,7 +25,7 @@ const SOME: u16 = 50;
 /// How large the herd is.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Size {
+pub(in crate::http) struct Size {
     /// How many wait behind the holder, each with a session of its own.
     #[param(minimum = 1, maximum = 500, default = 50, required = false)]
     waiters: u16,
@@ -45,7 +45,7 @@ impl<S: Sync> FromRequestParts<S> for Size {
 
 /// How many were woken, by either way to wait.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Woken {
+pub(in crate::http) struct Woken {
     outcome: Outcome,
     /// Which instance did it.
     #[schema(example = "8000")]
@@ -85,7 +85,7 @@ struct Each {
         (status = 503, description = "Another herd takes its time, or ZooKeeper is down", body = Problem,
             content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
     ))]
-pub(super) async fn herd(State(app): State<App>, size: Size, format: Format) -> Result<Response, Error> {
+pub(in crate::http) async fn herd(State(app): State<App>, size: Size, format: Format) -> Result<Response, Error> {
     let herd = zk_herd::drive(&app.ctx, size.waiters, app.ctx.config.wait()).await?;
     Ok(told(&app, size.waiters, herd, format))
 }

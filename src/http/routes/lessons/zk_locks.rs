@@ -1,13 +1,13 @@
 //! `/test/zk/read`, `/write`, `/semaphore`, `/multi`, `/reentrant`: Curator's locks, to be tried from several browser
 //! windows.
 
-use super::{
-    answer::Problem,
+use crate::http::{
     app::App,
-    check::Terms,
-    classroom::{Lesson, answer, job},
     format::Format,
-    locks::{Visited, lesson, told},
+    problem::Problem,
+    routes::check::Terms,
+    routes::lessons::redis::{Visited, lesson, told},
+    routes::lessons::{Lesson, answer, job},
 };
 use crate::{
     classroom::{zk_locks, zk_semaphore},
@@ -25,7 +25,7 @@ use std::time::Duration;
         (status = 503, description = "A writer has it for all of the wait, or ZooKeeper is down", body = Problem,
             content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
     ))]
-pub(super) async fn read(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
+pub(in crate::http) async fn read(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
     let job = job(&app, &terms, zk_locks::KEPT);
     zk_locks::read(&app.ctx, &job).await?;
     Ok(answer(&app, &job, format, "/curator/rwlock", "测试读", None))
@@ -40,7 +40,7 @@ pub(super) async fn read(State(app): State<App>, terms: Terms, format: Format) -
         (status = 503, description = "Others have it for all of the wait, or ZooKeeper is down", body = Problem,
             content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
     ))]
-pub(super) async fn write(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
+pub(in crate::http) async fn write(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
     let job = job(&app, &terms, zk_locks::KEPT);
     zk_locks::write(&app.ctx, &job).await?;
     Ok(answer(&app, &job, format, "/curator/rwlock", "测试写", None))
@@ -55,7 +55,11 @@ pub(super) async fn write(State(app): State<App>, terms: Terms, format: Format) 
         (status = 503, description = "Nobody has left in time, or a server is down", body = Problem,
             content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
     ))]
-pub(super) async fn semaphore(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
+pub(in crate::http) async fn semaphore(
+    State(app): State<App>,
+    terms: Terms,
+    format: Format,
+) -> Result<Response, Error> {
     let job = job(&app, &terms, zk_semaphore::stay());
     zk_semaphore::visit(&app.ctx, &job).await?;
     Ok(answer(&app, &job, format, "/locks/semaphore", "hello Semaphore", None))

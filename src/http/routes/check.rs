@@ -1,10 +1,10 @@
 //! `/check/lock`: checks the stock and takes a piece, by the strategy that is asked for.
 
-use super::{
-    answer::{Outcome, Problem},
+use crate::http::{
     app::App,
-    fields::{Fields, FromQuery},
+    extract::{Fields, FromQuery},
     format::Format,
+    problem::{Outcome, Problem},
 };
 use crate::{
     error::Error,
@@ -28,21 +28,21 @@ const LONGEST_MS: i64 = 60_000;
 /// What may be asked of every strategy.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Terms {
+pub(in crate::http) struct Terms {
     /// Which product.
     #[param(minimum = 1, default = 1, required = false)]
-    pub(super) stock_id: i64,
+    pub(in crate::http) stock_id: i64,
     /// How long to stay inside the critical section, in milliseconds; without it the route's own time, or none.
     #[param(value_type = Option<u64>, minimum = 0, maximum = 60_000, required = false)]
-    pub(super) hold_ms: Option<Duration>,
+    pub(in crate::http) hold_ms: Option<Duration>,
     /// The longest wait for the lock, in milliseconds; without it the configured one.
     #[param(value_type = Option<u64>, minimum = 0, maximum = 60_000, required = false)]
-    pub(super) wait_ms: Option<Duration>,
+    pub(in crate::http) wait_ms: Option<Duration>,
 }
 
 /// A piece was taken.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Sold {
+pub(in crate::http) struct Sold {
     outcome: Outcome,
     /// What the strategy believes is left, where it has seen a number.
     #[schema(example = 4999)]
@@ -77,7 +77,11 @@ pub(super) struct Sold {
         (status = 503, description = "The lock was not had in time, a server is down, too many requests", body = Problem,
             content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
     ))]
-pub(super) async fn by_default(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
+pub(in crate::http) async fn by_default(
+    State(app): State<App>,
+    terms: Terms,
+    format: Format,
+) -> Result<Response, Error> {
     take(&app, app.default_strategy, &terms, format).await
 }
 
@@ -94,7 +98,7 @@ pub(super) async fn by_default(State(app): State<App>, terms: Terms, format: For
         (status = 503, description = "The lock was not had in time, a server is down, too many requests", body = Problem,
             content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
     ))]
-pub(super) async fn by_strategy(
+pub(in crate::http) async fn by_strategy(
     State(app): State<App>,
     Path(slug): Path<String>,
     terms: Terms,
@@ -106,7 +110,7 @@ pub(super) async fn by_strategy(
 
 async fn take(app: &App, place: usize, terms: &Terms, format: Format) -> Result<Response, Error> {
     let strategy = &stock::ALL[place];
-    let figure = app.figures.of(place);
+    let figure = app.metrics.of(place);
     let wait = terms.wait_ms.unwrap_or_else(|| app.ctx.config.wait());
     let job = Job::new(terms.stock_id, terms.hold_ms.unwrap_or_default(), wait).counted(figure.waiters.clone());
     let result = (strategy.deduct)(&app.ctx, &job).await;
@@ -143,7 +147,7 @@ impl Terms {
     /// # Errors
     ///
     /// [`Error::BadInput`] for what is not as it should be, and for a field that is none of these.
-    pub(super) fn among(fields: &Fields, others: &[&str]) -> Result<Self, Error> {
+    pub(in crate::http) fn among(fields: &Fields, others: &[&str]) -> Result<Self, Error> {
         fields.only(&[&["stock_id", "hold_ms", "wait_ms"], others].concat())?;
         let ms = |name| {
             let ms = fields.number(name, 0..=LONGEST_MS)?;
