@@ -6,7 +6,7 @@
 mod app;
 mod extract;
 mod format;
-mod listen;
+mod guard;
 mod metrics;
 mod middleware;
 mod openapi;
@@ -15,6 +15,7 @@ mod problem;
 mod router;
 mod routes;
 pub mod server;
+mod terms;
 
 #[cfg(test)]
 mod tests;

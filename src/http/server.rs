@@ -1,25 +1,39 @@
-//! `oversell serve`: one instance, from its configuration to its last answer.
+//! `oversell serve`: one instance, from its configuration to its last answer. axum-server accepts connections and ends in
+//! good order; [`Acceptor`] adds what it leaves open: a limit on connections, and one on the time that a client may take to
+//! read.
 
-use super::{app::App, listen, router::router};
+use super::{app::AppState, router};
 use crate::{
     addresses::Instance,
-    config::Config,
+    config::{self, Config},
     ctx::Ctx,
     failure::Failure,
     instance,
     telemetry::{self, Form},
 };
+use axum::Router;
+use axum_server::{Handle, Server, accept::Accept};
+use hyper_util::rt::TokioTimer;
 use std::{
+    future::{Ready, ready},
     io,
+    net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
+    pin::Pin,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::{
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     signal::unix::{SignalKind, signal},
+    sync::{OwnedSemaphorePermit, Semaphore},
 };
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
+use tower_http::add_extension::AddExtension;
+
+/// The most that one connection's request head may take up, in bytes.
+const HEAD: usize = 64 * 1024;
 
 /// How often recorded samples are moved into their buckets.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
@@ -69,11 +83,11 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     let mut config = configuration(&args)?;
     let listener = bind(&mut config).await?;
     let stopping = on_signal().map_err(|e| Failure::Unusable(format!("signals: {e}")))?;
+    warn_if_open(&config);
     let limit = Duration::from_millis(config.server.shutdown_ms);
-    let header_timeout = Duration::from_millis(config.server.header_timeout_ms);
 
     let ctx = Ctx::new(config).map_err(|e| Failure::Unusable(e.to_string()))?;
-    let app = App::new(ctx.clone(), stopping.clone()).map_err(|e| Failure::Unusable(e.to_string()))?;
+    let app = AppState::new(ctx.clone(), stopping.clone()).map_err(|e| Failure::Unusable(e.to_string()))?;
     let background =
         [tokio::spawn(instance::watch(Arc::clone(&app.instance))), tokio::spawn(metrics_upkeep(app.clone()))];
     println!("oversell {} listens on {}", ctx.instance, app.own_address());
@@ -83,10 +97,94 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     }
 
     // A fifth of the time is for giving back what those held that did not end by themselves.
-    let told = listen::serve(listener, router(app), header_timeout, stopping, limit.mul_f64(0.8)).await;
+    let router = router::router(&app);
+    let stopped = serve(listener, router, &ctx.config.server, &stopping, limit.mul_f64(0.8)).await;
     background.iter().for_each(tokio::task::JoinHandle::abort);
-    ctx.close(limit.saturating_sub(told.elapsed())).await;
+    let stopped = stopped.map_err(|e| Failure::Unusable(format!("the server ended: {e}")))?;
+    ctx.close(limit.saturating_sub(stopped.elapsed())).await;
     Ok(())
+}
+
+/// Serves until `stop`, then lets what is under way end, at most for `drain`; what is left is dropped, and with it what its
+/// handlers hold. Gives the time at which it was stopped.
+pub(super) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    limits: &config::Server,
+    stop: &CancellationToken,
+    drain: Duration,
+) -> io::Result<Instant> {
+    let handle = Handle::new();
+    let acceptor = Acceptor {
+        connections: Arc::new(Semaphore::new(limits.connections)),
+        write_timeout: Duration::from_millis(limits.write_timeout_ms),
+    };
+    let mut server =
+        Server::<SocketAddr>::from_listener(listener).acceptor(acceptor).handle(handle.clone()).http1_only();
+    let mut http = server.http_builder().http1();
+    http.timer(TokioTimer::new()).header_read_timeout(Duration::from_millis(limits.header_timeout_ms));
+    http.max_buf_size(HEAD);
+    let stopped = async {
+        stop.cancelled().await;
+        handle.graceful_shutdown(Some(drain));
+        Instant::now()
+    };
+    let serving = server.serve(router.into_make_service_with_connect_info::<SocketAddr>());
+    let (served, stopped) = tokio::join!(serving, stopped);
+    let connections = handle.connection_count();
+    if connections > 0 {
+        tracing::warn!(connections, "cutting off requests that are still under way");
+    }
+    // Their handlers are dropped before what they hold is given back.
+    while handle.connection_count() > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    served.map(|()| stopped)
+}
+
+/// Takes a connection in: one too many is closed, and a client that does not read is cut off.
+#[derive(Debug, Clone)]
+struct Acceptor {
+    connections: Arc<Semaphore>,
+    write_timeout: Duration,
+}
+
+impl<S> Accept<TcpStream, S> for Acceptor {
+    type Stream = Pin<Box<TimeoutStream<TcpStream>>>;
+    /// The permit goes with the service, which lives as long as the connection.
+    type Service = AddExtension<S, Arc<OwnedSemaphorePermit>>;
+    type Future = Ready<io::Result<(Self::Stream, Self::Service)>>;
+
+    fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
+        let Ok(permit) = Arc::clone(&self.connections).try_acquire_owned() else {
+            return ready(Err(io::Error::other("too many connections")));
+        };
+        // A small answer must not wait for the acknowledgement of the one before.
+        if let Err(error) = stream.set_nodelay(true) {
+            return ready(Err(error));
+        }
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(self.write_timeout));
+        ready(Ok((Box::pin(stream), AddExtension::new(service, Arc::new(permit)))))
+    }
+}
+
+/// Whether others than this machine reach the instance, and need no token.
+pub(super) fn is_open(config: &Config) -> bool {
+    let host = config.server.host.trim_start_matches('[').trim_end_matches(']');
+    let is_local = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    !is_local && config.admin.token.reveal().is_empty()
+}
+
+/// Says so where anybody in the network may reset the stock and start runs.
+fn warn_if_open(config: &Config) {
+    if is_open(config) {
+        let host = &config.server.host;
+        tracing::warn!(
+            "server.host {host} is open to the network and admin.token is empty: whoever reaches this instance may reset \
+             the stock and start runs"
+        );
+    }
 }
 
 fn write(file: &Path, instance: &Instance) -> io::Result<()> {
@@ -117,7 +215,7 @@ async fn bind(config: &mut Config) -> Result<TcpListener, Failure> {
     Ok(listener)
 }
 
-/// A token that SIGTERM or SIGINT cancels.
+/// A token that SIGTERM or SIGINT cancels. A second one ends the process at once.
 fn on_signal() -> io::Result<CancellationToken> {
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let token = CancellationToken::new();
@@ -130,11 +228,16 @@ fn on_signal() -> io::Result<CancellationToken> {
         // First: to write to a log whose reader has gone may panic.
         stopping.cancel();
         tracing::info!("told to stop by {name}");
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = int.recv() => {}
+        }
+        std::process::exit(1);
     });
     Ok(token)
 }
 
-async fn metrics_upkeep(app: App) {
+async fn metrics_upkeep(app: AppState) {
     let mut ticks = tokio::time::interval(METRICS_UPKEEP);
     loop {
         ticks.tick().await;

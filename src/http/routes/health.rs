@@ -1,18 +1,22 @@
 //! `/health/live`, `/health/ready`, `/metrics`.
 
-use crate::http::{app::App, extract::FromQuery};
-use crate::{error::Error, instance::States};
+use crate::{
+    error::Error,
+    http::{app::AppState, extract::Query},
+    instance::States,
+};
 use axum::{
     Json,
     extract::State,
     response::{IntoResponse, Response},
 };
 use futures::future::join_all;
+use garde::Validate;
 use http::{Request, StatusCode, Uri, header};
 use http_body_util::Empty;
 use hyper::{body::Bytes, client::conn::http1};
 use hyper_util::rt::TokioIo;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use tokio::net::TcpStream;
 use utoipa::{IntoParams, ToSchema};
@@ -58,11 +62,13 @@ pub(in crate::http) struct Neighbour {
 }
 
 /// What `/health/ready` may be asked.
-#[derive(Debug, IntoParams)]
+#[derive(Debug, Deserialize, Validate, IntoParams)]
+#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-#[allow(dead_code, reason = "read field by field; here for the documentation")]
-pub(in crate::http) struct Asked {
+pub(in crate::http) struct Scope {
     /// Whether to ask the other instances too.
+    #[serde(default)]
+    #[garde(skip)]
     #[param(default = false, required = false)]
     instances: bool,
 }
@@ -70,19 +76,18 @@ pub(in crate::http) struct Asked {
 /// This instance runs.
 #[utoipa::path(get, path = "/health/live", tag = "operating",
     responses((status = 200, description = "It runs", body = Live)))]
-pub(in crate::http) async fn live(State(app): State<App>) -> Json<Live> {
+pub(in crate::http) async fn live(State(app): State<AppState>) -> Json<Live> {
     Json(Live { instance: app.ctx.instance.clone(), status: "live" })
 }
 
 /// Which servers are there, and which strategies wait for one that is not.
-#[utoipa::path(get, path = "/health/ready", tag = "operating", params(Asked),
+#[utoipa::path(get, path = "/health/ready", tag = "operating", params(Scope),
     responses(
         (status = 200, description = "Every server is there", body = Ready),
         (status = 503, description = "A server that a strategy needs is missing", body = Ready),
     ))]
-pub(in crate::http) async fn ready(State(app): State<App>, FromQuery(fields): FromQuery) -> Result<Response, Error> {
-    fields.only(&["instances"])?;
-    let instances = match fields.flag("instances")? {
+pub(in crate::http) async fn ready(State(app): State<AppState>, Query(scope): Query<Scope>) -> Result<Response, Error> {
+    let instances = match scope.instances {
         true => Some(join_all(app.ctx.config.cluster.instances.iter().map(|url| neighbour(url))).await),
         false => None,
     };
@@ -96,7 +101,7 @@ pub(in crate::http) async fn ready(State(app): State<App>, FromQuery(fields): Fr
 /// Figures for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "operating",
     responses((status = 200, description = "Prometheus' text format", body = String, content_type = "text/plain")))]
-pub(in crate::http) async fn metrics(State(app): State<App>) -> impl IntoResponse {
+pub(in crate::http) async fn metrics(State(app): State<AppState>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.metrics.render())
 }
 

@@ -1,11 +1,11 @@
 //! `/strategies`: the registry, and each strategy's source for the page to show.
 
-use crate::http::{format::Format, problem::Problem};
 use crate::{
     error::Error,
+    http::{extract::Path, format::Format},
     stock::{self, Strategy},
 };
-use axum::{Json, extract::Path, response::IntoResponse};
+use axum::{Json, response::IntoResponse};
 use http::header;
 
 /// Every strategy, in the course's order.
@@ -20,7 +20,7 @@ pub(in crate::http) async fn list() -> Json<&'static [Strategy]> {
     params(("slug" = String, Path, description = "One of `GET /strategies`", example = "none")),
     responses(
         (status = 200, description = "A Rust file", body = String, content_type = "text/plain"),
-        (status = 404, description = "There is no such strategy", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such strategy"),
     ))]
 pub(in crate::http) async fn source(Path(slug): Path<String>) -> Result<impl IntoResponse, Error> {
     let strategy = stock::find(&slug).ok_or(Error::NoStrategy(slug))?;

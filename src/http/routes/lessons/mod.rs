@@ -1,4 +1,5 @@
-//! `/test/semaphore`, `/test/latch`, `/test/countdown`: the lessons for several browser windows.
+//! `/test/*`: the lessons for several browser windows, and what they share: the answer of one that took something and has
+//! left, and of one that tells its visit step by step.
 
 pub(in crate::http) mod redis;
 pub(in crate::http) mod zk_barriers;
@@ -6,25 +7,18 @@ pub(in crate::http) mod zk_counts;
 pub(in crate::http) mod zk_herd;
 pub(in crate::http) mod zk_locks;
 
-use crate::http::{
-    app::App,
-    format::Format,
-    problem::{Outcome, Problem},
-    routes::check::Terms,
-};
 use crate::{
-    classroom::{latch, semaphore},
-    error::Error,
+    classroom::visit::{Step, Visit},
+    http::{app::AppState, format::Format, problem::Outcome},
     stock::Job,
 };
 use axum::{
     Json,
-    extract::State,
     response::{IntoResponse, Response},
 };
 use http::header;
 use serde::Serialize;
-use std::time::Duration;
+use std::fmt::Write;
 use utoipa::ToSchema;
 
 /// What a lesson answers.
@@ -40,6 +34,10 @@ pub(in crate::http) struct Lesson {
     /// Which instance did it.
     #[schema(example = "8000")]
     instance: String,
+    /// Who asked, where a name was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "小明")]
+    who: Option<String>,
     /// How long it took to get in.
     #[schema(example = 3)]
     waited_ms: u128,
@@ -50,66 +48,36 @@ pub(in crate::http) struct Lesson {
     fence: Option<u64>,
 }
 
-/// Three are inside at once, each for five seconds.
-#[utoipa::path(get, path = "/test/semaphore", tag = "course", params(Terms), operation_id = "test_semaphore",
-    responses(
-        (status = 200, description = "It was inside, and has left",
-            content((String = "text/plain", example = "测试信号量"), (Lesson = "application/json"))),
-        (status = 400, description = "The query is not as it should be", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Nobody has left in time, or Redis is down", body = Problem,
-            content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
-    ))]
-pub(in crate::http) async fn semaphore(
-    State(app): State<App>,
-    terms: Terms,
-    format: Format,
-) -> Result<Response, Error> {
-    let job = job(&app, &terms, semaphore::STAY);
-    semaphore::visit(&app.ctx, &job).await?;
-    Ok(answer(&app, &job, format, "semaphore", "测试信号量", None))
+/// What a lesson on a lock answers.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct Visited {
+    outcome: Outcome,
+    /// The lock.
+    #[schema(example = "fairLock")]
+    strategy: &'static str,
+    /// Which instance did it.
+    #[schema(example = "8000")]
+    instance: String,
+    /// Who asked, where a name was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "小明")]
+    who: Option<String>,
+    /// Who held it: the field in the lock's hash.
+    #[schema(example = "6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b:7")]
+    holder: String,
+    /// What the holder did, in order.
+    steps: Vec<Step>,
+    /// How long it took to get in.
+    #[schema(example = 3)]
+    waited_ms: u128,
+    /// How long it was inside.
+    #[schema(example = 1)]
+    held_ms: u128,
 }
 
-/// Waits until six have gone out, and locks the door.
-#[utoipa::path(get, path = "/test/latch", tag = "course", params(Terms), operation_id = "test_latch",
-    responses(
-        (status = 200, description = "All six are out",
-            content((String = "text/plain", example = "班长锁门。。。"), (Lesson = "application/json"))),
-        (status = 400, description = "The query is not as it should be", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Some stayed in, or Redis is down", body = Problem,
-            content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
-    ))]
-pub(in crate::http) async fn latch(State(app): State<App>, terms: Terms, format: Format) -> Result<Response, Error> {
-    let job = job(&app, &terms, Duration::ZERO);
-    latch::lock_the_door(&app.ctx, &job).await?;
-    Ok(answer(&app, &job, format, "latch", "班长锁门。。。", Some(0)))
-}
-
-/// One goes out. The first of a class sets the count to six.
-#[utoipa::path(get, path = "/test/countdown", tag = "course", params(Terms), operation_id = "test_countdown",
-    responses(
-        (status = 200, description = "One less is in",
-            content((String = "text/plain", example = "出来了一位同学"), (Lesson = "application/json"))),
-        (status = 400, description = "The query is not as it should be", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Redis is down, or did not answer: then it may have counted", body = Problem,
-            content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
-    ))]
-pub(in crate::http) async fn countdown(
-    State(app): State<App>,
-    terms: Terms,
-    format: Format,
-) -> Result<Response, Error> {
-    let job = job(&app, &terms, Duration::ZERO);
-    let left = latch::go_out(&app.ctx, &job).await?;
-    Ok(answer(&app, &job, format, "latch", "出来了一位同学", Some(left)))
-}
-
-pub(in crate::http) fn job(app: &App, terms: &Terms, stay: Duration) -> Job {
-    let wait = terms.wait_ms.unwrap_or_else(|| app.ctx.config.wait());
-    Job::new(terms.stock_id, terms.hold_ms.unwrap_or(stay), wait)
-}
-
-pub(in crate::http) fn answer(
-    app: &App,
+/// A text of the course, alone or with its circumstances.
+fn lesson_response(
+    app: &AppState,
     job: &Job,
     format: Format,
     strategy: &'static str,
@@ -123,6 +91,7 @@ pub(in crate::http) fn answer(
             remaining,
             strategy,
             instance: app.ctx.instance.clone(),
+            who: job.who.clone(),
             waited_ms: job.waited().as_millis(),
             held_ms: job.held().as_millis(),
             fence: None,
@@ -130,3 +99,71 @@ pub(in crate::http) fn answer(
         .into_response(),
     }
 }
+
+/// A visit to a lock, step by step.
+fn visit_response(app: &AppState, job: &Job, format: Format, lock: &'static str, visit: Visit) -> Response {
+    let (instance, holder) = (app.ctx.instance.clone(), visit.holder.to_string());
+    match format {
+        Format::Text => {
+            let mut text = format!("持有者 {holder}，实例 {instance}\n");
+            for step in &visit.steps {
+                writeln!(text, "{step}").ok();
+            }
+            ([(header::CONTENT_TYPE, Format::TEXT)], text).into_response()
+        }
+        Format::Json => Json(Visited {
+            outcome: Outcome::Done,
+            strategy: lock,
+            instance,
+            who: job.who.clone(),
+            holder,
+            steps: visit.steps,
+            waited_ms: job.waited().as_millis(),
+            held_ms: job.held().as_millis(),
+        })
+        .into_response(),
+    }
+}
+
+/// A handler of a lesson that has answered once it was inside, or keeps what it took.
+macro_rules! lesson {
+    ($(#[$doc:meta])* $name:ident, $path:literal, $strategy:literal, $text:literal, $description:literal, $stay:expr, $visit:path) => {
+        $(#[$doc])*
+        #[utoipa::path(get, path = $path, tag = "course", params(crate::http::terms::Terms),
+            responses((status = 200, description = $description,
+                content((String = "text/plain", example = $text), (crate::http::routes::lessons::Lesson = "application/json")))))]
+        pub(in crate::http) async fn $name(
+            axum::extract::State(app): axum::extract::State<crate::http::app::AppState>,
+            crate::http::extract::Query(terms): crate::http::extract::Query<crate::http::terms::Terms>,
+            format: crate::http::format::Format,
+        ) -> Result<axum::response::Response, crate::error::Error> {
+            let job = terms.job(app.ctx.config.wait(), $stay);
+            $visit(&app.ctx, &job).await?;
+            Ok(crate::http::routes::lessons::lesson_response(&app, &job, format, $strategy, $text, None))
+        }
+    };
+}
+
+/// A handler of a lesson that tells its visit to a lock.
+macro_rules! visit {
+    ($(#[$doc:meta])* $name:ident, $path:literal, $lock:literal, $example:literal, $visit:path) => {
+        $(#[$doc])*
+        #[utoipa::path(get, path = $path, tag = "course", params(crate::http::terms::Terms),
+            responses(
+                (status = 200, description = "It was inside, and has left",
+                    content((String = "text/plain", example = $example), (crate::http::routes::lessons::Visited = "application/json"))),
+                (status = 409, description = "The lock was lost inside"),
+            ))]
+        pub(in crate::http) async fn $name(
+            axum::extract::State(app): axum::extract::State<crate::http::app::AppState>,
+            crate::http::extract::Query(terms): crate::http::extract::Query<crate::http::terms::Terms>,
+            format: crate::http::format::Format,
+        ) -> Result<axum::response::Response, crate::error::Error> {
+            let job = terms.job(app.ctx.config.wait(), std::time::Duration::ZERO);
+            let visit = $visit(&app.ctx, &job).await?;
+            Ok(crate::http::routes::lessons::visit_response(&app, &job, format, $lock, visit))
+        }
+    };
+}
+
+use {lesson, visit};

@@ -9,7 +9,7 @@ pub(in crate::http) use routes::{
     __path_cancel, __path_current, __path_events, __path_start, cancel, current, events, start,
 };
 
-use crate::http::app::App;
+use crate::http::app::AppState;
 use crate::{error::Error, load::run::Plan};
 use parking_lot::Mutex;
 use run::Run;
@@ -21,7 +21,7 @@ pub(in crate::http) struct Runs(Mutex<Option<Arc<Run>>>);
 
 impl Runs {
     /// Starts a run, unless one is going on.
-    fn start(&self, app: &App, plan: Plan, by: String) -> Result<Arc<Run>, Error> {
+    fn start(&self, app: &AppState, plan: Plan, by: String) -> Result<Arc<Run>, Error> {
         let mut latest = self.0.lock();
         if let Some(going) = latest.as_ref().filter(|run| run.is_going()) {
             return Err(going.in_progress());

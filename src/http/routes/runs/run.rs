@@ -1,6 +1,6 @@
 //! One run: driven by a task of its own, so that it goes on whoever watches.
 
-use crate::http::app::App;
+use crate::http::app::AppState;
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -107,7 +107,7 @@ impl View {
 }
 
 impl Run {
-    pub(super) fn new(app: &App, plan: Plan, by: String) -> Self {
+    pub(super) fn new(app: &AppState, plan: Plan, by: String) -> Self {
         Self {
             id: Uuid::new_v4().to_string(),
             by,
