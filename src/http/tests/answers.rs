@@ -3,6 +3,12 @@
 use super::{JSON, read, send, service};
 use crate::stock;
 use http::StatusCode;
+use parking_lot::Mutex;
+use std::{
+    io::{self, Write},
+    sync::Arc,
+};
+use tracing::subscriber::DefaultGuard;
 
 #[tokio::test]
 async fn an_unknown_strategy_is_answered_with_those_that_exist() {
@@ -120,4 +126,57 @@ async fn no_run_yet_is_204_and_an_unknown_one_404() {
     assert_eq!(read(&service, "/runs/current", &[]).await.status, StatusCode::NO_CONTENT);
     assert_eq!(read(&service, "/runs/7/events", &[]).await.status, 404);
     assert_eq!(send(&service, "DELETE", "/runs/7", &[], "").await.status, 404);
+}
+
+/// What is logged on this thread.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn listen() -> (Self, DefaultGuard) {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
+    fn lines(&self) -> Vec<String> {
+        String::from_utf8_lossy(&self.0.lock()).lines().map(str::to_owned).collect()
+    }
+}
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn what_is_logged_while_a_request_is_handled_names_the_request() {
+    let app = super::app(&[]);
+    let noisy = axum::routing::get(async || tracing::warn!("the lock was not released cleanly"));
+    let service =
+        crate::http::middleware::surround(&app, axum::Router::new().route("/noisy", noisy), axum::Router::new());
+    let (log, _listening) = Log::listen();
+    read(&service, "/noisy", &[("x-request-id", "abc-1")]).await;
+    let lines = log.lines();
+    assert!(lines.iter().any(|line| line.contains("not released cleanly") && line.contains("abc-1")), "{lines:?}");
+}
+
+#[tokio::test]
+async fn an_overload_logs_one_line_and_not_one_for_each_request() {
+    let service = service(&[]);
+    let (log, _listening) = Log::listen();
+    let started = std::time::Instant::now();
+    for _ in 0..20 {
+        assert_eq!(read(&service, "/check/lock/none", &[]).await.status, 503);
+    }
+    let failed = log.lines().iter().filter(|line| line.contains("request failed")).count();
+    let seconds = usize::try_from(started.elapsed().as_secs()).unwrap_or(usize::MAX);
+    assert!((1..=1 + seconds).contains(&failed), "{failed} lines in {seconds} s");
 }
