@@ -1,9 +1,10 @@
 //! `oversell lab`.
 
-use super::{Interrupt, Lab, Options, folder::write_whole};
+use super::{Lab, Options, folder::write_whole};
 use crate::{addresses::Addresses, failure::Failure};
 use futures::StreamExt;
 use std::path::PathBuf;
+use tokio_util::sync::CancellationToken;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -51,8 +52,7 @@ pub struct Args {
 ///
 /// [`Failure::Unusable`]: a port is occupied, a program is missing, a server does not start, or it was interrupted
 /// before everything was up.
-pub async fn run(args: Args) -> Result<(), Failure> {
-    let mut interrupt = Interrupt::listen()?;
+pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     let options = Options {
         http_port: args.http_port,
         instance_ports: args.instances,
@@ -63,7 +63,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         progress: true,
         ..Options::default()
     };
-    let lab = start(options, &mut interrupt).await?;
+    let lab = start(options, &stop).await?;
     if let Some(file) = &args.json {
         let failed = |e: &dyn std::fmt::Display| Failure::Unusable(format!("{}: {e}", file.display()));
         let text = serde_json::to_string_pretty(lab.addresses()).map_err(|e| failed(&e))?;
@@ -75,11 +75,11 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     let mut ends = lab.ends();
     loop {
         tokio::select! {
-            () = interrupt.next() => break,
+            () = stop.cancelled() => break,
             Some(end) = ends.next() => eprintln!("oversell: {end}"),
         }
     }
-    stop(lab, &mut interrupt).await;
+    lab.stop().await;
     Ok(())
 }
 
@@ -88,18 +88,10 @@ pub async fn run(args: Args) -> Result<(), Failure> {
 /// # Errors
 ///
 /// [`Failure::Unusable`]: it does not start, or was interrupted.
-pub(crate) async fn start(options: Options, interrupt: &mut Interrupt) -> Result<Lab, Failure> {
+pub(crate) async fn start(options: Options, stop: &CancellationToken) -> Result<Lab, Failure> {
     tokio::select! {
         lab = Lab::start(options) => lab,
-        () = interrupt.next() => Err(Failure::Unusable("interrupted; everything that had been started is stopped".to_owned())),
-    }
-}
-
-/// Stops a lab in order; one more signal meanwhile stops it at once.
-pub(crate) async fn stop(lab: Lab, interrupt: &mut Interrupt) {
-    tokio::select! {
-        () = lab.stop() => {}
-        () = interrupt.next() => {}
+        () = stop.cancelled() => Err(Failure::Unusable("interrupted; everything that had been started is stopped".to_owned())),
     }
 }
 

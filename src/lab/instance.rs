@@ -78,11 +78,11 @@ impl Server for Instance {
     fn check(&self, _pid: u32, complete: bool) -> BoxFuture<'_, Result<(), String>> {
         async move {
             let path = if complete { "/health/ready" } else { "/health/live" };
-            let (status, headers) = health::get(self.port, path).await?;
-            match health::instance_of(&headers) {
+            let answer = health::get(self.port, path).await?;
+            match answer.instance() {
                 Some(name) if name != self.name => Err(format!("instance {name} answers")),
-                Some(_) if status == StatusCode::OK => Ok(()),
-                Some(_) => Err(format!("{path} says {status}")),
+                Some(_) if answer.status == StatusCode::OK => Ok(()),
+                Some(_) => Err(format!("{path} says {}", answer.status)),
                 None => Err("another server answers".to_owned()),
             }
         }

@@ -7,7 +7,6 @@
 mod folder;
 mod health;
 mod instance;
-mod interrupt;
 mod mysql;
 mod nginx;
 mod options;
@@ -23,7 +22,6 @@ pub mod command;
 #[cfg(test)]
 mod tests;
 
-pub use interrupt::Interrupt;
 pub use options::{Options, Part};
 
 use crate::{addresses::Addresses, failure::Failure};

@@ -76,13 +76,13 @@ impl Server for Nginx {
 
     fn check(&self, _pid: u32, _complete: bool) -> BoxFuture<'_, Result<(), String>> {
         async {
-            let (status, headers) = health::get(self.port, "/health/live").await?;
-            match health::instance_of(&headers) {
+            let answer = health::get(self.port, "/health/live").await?;
+            match answer.instance() {
                 Some(name) if !self.behind.iter().any(|port| instance::name(*port) == name) => {
                     Err(format!("{name} answers, which is none of ours"))
                 }
-                Some(_) if status == StatusCode::OK => Ok(()),
-                Some(_) => Err(format!("/health/live says {status}")),
+                Some(_) if answer.status == StatusCode::OK => Ok(()),
+                Some(_) => Err(format!("/health/live says {}", answer.status)),
                 None => Err("another server answers".to_owned()),
             }
         }

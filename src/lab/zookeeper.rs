@@ -5,7 +5,7 @@ use super::{
     programs::{self, Needed},
     server::Server,
 };
-use crate::failure::Failure;
+use crate::{failure::Failure, four_letters::four_letters};
 use futures::{FutureExt, future::BoxFuture};
 use std::{
     net::Ipv4Addr,
@@ -13,11 +13,7 @@ use std::{
     process::Command,
     time::Duration,
 };
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpStream, ToSocketAddrs},
-    time::timeout,
-};
+use tokio::time::timeout;
 
 pub(super) const NAME: &str = "zookeeper";
 
@@ -160,14 +156,6 @@ pub(super) async fn leads(address: &str) -> bool {
 fn class_path() -> String {
     let output = Command::new("sh").args(["-c", r#". "$0" && printf %s "$CLASSPATH""#, SETTINGS]).output();
     output.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default()
-}
-
-async fn four_letters(address: impl ToSocketAddrs, word: &str) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect(address).await?;
-    stream.write_all(word.as_bytes()).await?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
-    Ok(answer)
 }
 
 #[cfg(test)]

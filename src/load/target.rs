@@ -1,7 +1,8 @@
 //! Which cluster a command loads: a lab, or any other that runs somewhere.
 
-use super::{link::Origin, run::Token, stock_api};
+use super::{link::Origin, stock_api};
 use crate::{addresses::Addresses, failure::Failure, stock::Strategy};
+use secrecy::SecretString;
 use std::path::{Path, PathBuf};
 
 /// The admin token is taken from where the service takes it, never from the command line, which others can see.
@@ -84,6 +85,6 @@ pub(super) async fn check(base: &str, strategies: &[&Strategy]) -> Result<(), Fa
 }
 
 /// The admin token, where one is set.
-pub(super) fn token() -> Option<Token> {
-    std::env::var(TOKEN).ok().filter(|t| !t.is_empty()).map(Token::from)
+pub(super) fn token() -> Option<SecretString> {
+    std::env::var(TOKEN).ok().filter(|t| !t.is_empty()).map(SecretString::from)
 }
