@@ -69,7 +69,7 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
     let ctx = Ctx::new(config).map_err(|e| Failure::Unusable(e.to_string()))?;
     let app = App::new(ctx.clone(), stopping.clone()).map_err(|e| Failure::Unusable(e.to_string()))?;
     let background = [tokio::spawn(startup::watch(app.clone())), tokio::spawn(sort_figures(app.clone()))];
-    println!("oversell {} listens on {}", ctx.instance, app.own_address());
+    tracing::info!("oversell {} listens on {}", ctx.instance, app.own_address());
     if let Some(file) = &args.json {
         let instance = Instance { name: ctx.instance.clone(), url: app.own_address(), pid: std::process::id() };
         write(file, &instance).map_err(|e| Failure::Unusable(format!("{}: {e}", file.display())))?;

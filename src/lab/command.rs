@@ -4,6 +4,7 @@ use super::{Lab, Options, folder::write_whole};
 use crate::{addresses::Addresses, failure::Failure};
 use futures::StreamExt;
 use std::path::PathBuf;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 const EXAMPLES: &str = "\
@@ -53,7 +54,9 @@ pub struct Args {
 /// [`Failure::Unusable`]: a port is occupied, a program is missing, a server does not start, or it was interrupted
 /// before everything was up.
 pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
+    let (console, mut lines) = mpsc::unbounded_channel();
     let options = Options {
+        console: Some(console),
         http_port: args.http_port,
         instance_ports: args.instances,
         mysql_port: args.mysql_port,
@@ -76,6 +79,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     loop {
         tokio::select! {
             () = stop.cancelled() => break,
+            Some(line) = lines.recv() => println!("{line}"),
             Some(end) = ends.next() => eprintln!("oversell: {end}"),
         }
     }
@@ -89,10 +93,16 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
 ///
 /// [`Failure::Unusable`]: it does not start, or was interrupted.
 pub(crate) async fn start(options: Options, stop: &CancellationToken) -> Result<Lab, Failure> {
-    tokio::select! {
-        lab = Lab::start(options) => lab,
-        () = stop.cancelled() => Err(Failure::Unusable("interrupted; everything that had been started is stopped".to_owned())),
+    let lab = tokio::select! {
+        lab = Lab::start(options) => lab?,
+        () = stop.cancelled() => {
+            return Err(Failure::Unusable("interrupted; everything that had been started is stopped".to_owned()));
+        }
+    };
+    if let Some(warning) = lab.warning() {
+        eprintln!("oversell: {warning}");
     }
+    Ok(lab)
 }
 
 /// So many ports from `first` on; where that is 0, each is a free one.
@@ -112,11 +122,27 @@ fn describe(at: &Addresses) -> String {
         line(&super::redis::name(n), &node.url, node.pid);
     }
     line("zookeeper", &at.zookeeper.connect, at.zookeeper.pid);
-    lines.push(format!(
-        "{:<14} innodb_flush_log_at_trx_commit=1, binlog off, REPEATABLE READ; Redis keeps nothing (save \"\", appendonly no)",
-        "durability"
-    ));
+    let by_hand = [
+        format!("mysql --host=127.0.0.1 --port={} --user=root test", port_of(&at.mysql.url)),
+        format!("redis-cli -p {}", at.redis.first().map_or("", |node| port_of(&node.url))),
+        format!("{} -server {}", super::zookeeper::client(), at.zookeeper.connect),
+    ];
+    let durability = [
+        "MariaDB: innodb_flush_log_at_trx_commit=1, binlog off, REPEATABLE READ".to_owned(),
+        format!("{}: {}", super::redis::name(0), super::redis::KEEPS.join(" ").replace("--", "")),
+        "the other Redis nodes keep nothing".to_owned(),
+    ];
+    for (what, several) in [("by hand", by_hand), ("durability", durability)] {
+        let labels = std::iter::once(what).chain(std::iter::repeat(""));
+        lines.extend(labels.zip(several).map(|(label, line)| format!("{label:<14} {line}")));
+    }
     lines.join("\n")
+}
+
+/// The port at the end of the authority, before the path.
+fn port_of(url: &str) -> &str {
+    let authority = url.split("//").nth(1).unwrap_or(url).split('/').next().unwrap_or_default();
+    authority.rsplit(':').next().unwrap_or_default()
 }
 
 #[cfg(test)]

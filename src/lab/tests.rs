@@ -1,5 +1,7 @@
 //! The lab's own promises, on real servers: what it starts is ours and well, and nothing outlives it.
 
+mod servers;
+
 use super::*;
 use crate::four_letters::four_letters;
 use nix::{
