@@ -2,12 +2,8 @@
 
 use crate::{addresses::Addresses, failure::Failure, http, lab, load, shutdown::Shutdown};
 use clap::{Parser, Subcommand};
-use std::{pin::pin, process::ExitCode, time::Duration};
-use tokio::time::timeout;
+use std::process::ExitCode;
 use tokio_util::sync::CancellationToken;
-
-/// How long a command that is interrupted may take to end by itself, before its lab is stopped.
-const LAST_WORDS: Duration = Duration::from_secs(3);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -51,23 +47,10 @@ async fn with_lab<R>(
 where
     R: Future<Output = Result<(), Failure>>,
 {
-    if !own {
-        return run(None, stop).await;
+    match own {
+        true => lab::command::during(stop.clone(), |at| run(Some(at), stop)).await,
+        false => run(None, stop).await,
     }
-    let options = lab::Options { progress: true, ..lab::Options::default() };
-    let lab = lab::command::start(options, &stop).await?;
-    let done = {
-        let mut running = pin!(run(Some(lab.addresses().clone()), stop.clone()));
-        tokio::select! {
-            done = &mut running => done,
-            // The command hears the signal too, and may have something to say before it ends.
-            () = stop.cancelled() => timeout(LAST_WORDS, running).await.unwrap_or_else(|_| {
-                Err(Failure::Unusable("interrupted; the lab is stopped".to_owned()))
-            }),
-        }
-    };
-    lab.stop().await;
-    done
 }
 
 /// Parses the command line, runs the command, and gives its exit status: 0 as promised, 1 a promise was broken,

@@ -9,6 +9,10 @@ pub mod stock;
 pub mod http;
 pub mod load;
 
+#[cfg(target_os = "linux")]
+pub mod lab;
+#[cfg(not(target_os = "linux"))]
+#[path = "lab_elsewhere.rs"]
 pub mod lab;
 
 pub mod addresses;

@@ -3,9 +3,12 @@
 use super::{Lab, Options, folder::write_whole};
 use crate::{addresses::Addresses, failure::Failure};
 use futures::StreamExt;
-use std::path::PathBuf;
-use tokio::sync::mpsc;
+use std::{path::PathBuf, pin::pin, time::Duration};
+use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
+
+/// How long a command that is interrupted may take to end by itself, before its lab is stopped.
+const LAST_WORDS: Duration = Duration::from_secs(3);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -87,12 +90,36 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Starts a lab on free ports, runs `run` against it, and stops it; where it is told to stop, `run` hears that too, and
+/// has a few seconds for its last words.
+///
+/// # Errors
+///
+/// What `run` fails with, or [`Failure::Unusable`]: the lab does not start, or was interrupted.
+pub async fn during<R>(stop: CancellationToken, run: impl FnOnce(Addresses) -> R) -> Result<(), Failure>
+where
+    R: Future<Output = Result<(), Failure>>,
+{
+    let lab = start(Options { progress: true, ..Options::default() }, &stop).await?;
+    let done = {
+        let mut running = pin!(run(lab.addresses().clone()));
+        tokio::select! {
+            done = &mut running => done,
+            () = stop.cancelled() => timeout(LAST_WORDS, running).await.unwrap_or_else(|_| {
+                Err(Failure::Unusable("interrupted; the lab is stopped".to_owned()))
+            }),
+        }
+    };
+    lab.stop().await;
+    done
+}
+
 /// Starts a lab; a signal meanwhile ends what had been started.
 ///
 /// # Errors
 ///
 /// [`Failure::Unusable`]: it does not start, or was interrupted.
-pub(crate) async fn start(options: Options, stop: &CancellationToken) -> Result<Lab, Failure> {
+async fn start(options: Options, stop: &CancellationToken) -> Result<Lab, Failure> {
     let lab = tokio::select! {
         lab = Lab::start(options) => lab?,
         () = stop.cancelled() => {

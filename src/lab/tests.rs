@@ -282,6 +282,7 @@ async fn a_folder_serves_one_lab_at_a_time() {
     let dir = std::env::temp_dir().join(format!("oversell-shared-{}", std::process::id()));
     let named = || Options { dir: Some(dir.clone()), ..one_redis() };
     let first = Lab::start(named()).await.unwrap();
+    assert_eq!(&Addresses::of_running_lab(&dir.join("lab.json")).unwrap(), first.addresses());
     let error = Lab::start(named()).await.unwrap_err().to_string();
     assert!(error.contains("a lab is already running in"), "{error}");
     first.stop().await;
@@ -336,6 +337,8 @@ async fn nothing_is_left_of_a_lab_that_is_killed() {
     kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL).unwrap();
     child.wait().unwrap();
     comes_true("the end of all its processes", || !pids.iter().any(|pid| runs(*pid))).await;
+    let error = Addresses::of_running_lab(&dir.join("lab.json")).unwrap_err().to_string();
+    assert!(error.contains("was killed"), "{error}");
     std::fs::remove_dir_all(&dir).unwrap();
 }
 

@@ -21,7 +21,7 @@ use super::{
     row::THREE,
     run::{Plan, Snapshot, run as load},
     stock_api::StockApi,
-    target::{Where, check, token},
+    target::{check, token},
     terminal::{Bar, stopped, write_json},
     verdict::Verdict,
 };
@@ -114,7 +114,7 @@ struct Bench<'a> {
 pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> Result<(), Failure> {
     let at = match at {
         Some(at) => at,
-        None => Where::lab_at(&args.lab_json)?,
+        None => Addresses::of_running_lab(&args.lab_json)?,
     };
     check(&at.http, &stock::ALL.iter().collect::<Vec<_>>()).await?;
     let conditions = Conditions::of(Some(&at)).await;
