@@ -4,7 +4,7 @@
 //! server that came (perhaps empty) needs, and forgets the connections to one that went.
 
 use super::{app::App, probes::States};
-use crate::{ctx::Ctx, server::Server, stock::shelf};
+use crate::{ctx::Ctx, server::Server, shelf};
 use sqlx::migrate::Migrator;
 use std::{
     sync::{

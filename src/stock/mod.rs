@@ -8,14 +8,11 @@
 mod fenced;
 mod job;
 mod points;
-mod redis_key;
+pub(crate) mod redis_key;
 mod redis_stage;
 mod retry;
 mod row;
 mod strategy;
-
-mod clear;
-pub mod shelf;
 
 mod mutex;
 mod mutex_commit_late;
@@ -58,6 +55,7 @@ use std::future::Future;
 pub use job::{Deducted, Job, LockState};
 pub use points::Pause;
 pub(crate) use redis_multi::PARTS;
+pub(crate) use row::is_contended;
 pub use strategy::{Deduct, Name, Promise, Store, Strategy, Title};
 pub(crate) use zk_multi::parts as zk_parts;
 

@@ -13,7 +13,7 @@ pub(crate) fn of(ctx: &Ctx, stock_id: i64) -> String {
 }
 
 /// A name of CONTRACT section 5 for this product: `lock`, or `lock:7` for product 7.
-pub(super) fn for_stock(name: &str, stock_id: i64) -> String {
+pub(crate) fn for_stock(name: &str, stock_id: i64) -> String {
     if stock_id == 1 { name.to_owned() } else { format!("{name}:{stock_id}") }
 }
 
@@ -28,7 +28,7 @@ pub(super) async fn watch_connection(ctx: &Ctx, wait: Duration) -> Result<Connec
 }
 
 /// What a write came to: done, refused by the server (nothing changed), or without an answer.
-pub(super) fn answered<T>(result: Result<T, redis::RedisError>) -> Result<T, Error> {
+pub(crate) fn answered<T>(result: Result<T, redis::RedisError>) -> Result<T, Error> {
     result.map_err(|e| match e.kind() {
         redis::ErrorKind::Io => Error::Unknown { server: Server::Redis.name(), reason: e.to_string() },
         _ => e.into(),

@@ -1,7 +1,6 @@
 //! Every name of CONTRACT section 5, to be cleared when the stock is reset: locks, queues, permits, latches.
 
-use super::{Server, redis_key};
-use crate::{ctx::Ctx, error::Error};
+use crate::{ctx::Ctx, error::Error, server::Server, stock::redis_key};
 use futures::future::{BoxFuture, try_join_all};
 use redis::aio::ConnectionManager;
 use zookeeper_client::Client;

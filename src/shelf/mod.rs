@@ -3,8 +3,14 @@
 //! A reset is done in both stores and in the lock servers, or in none: all are asked whether they are there before
 //! the first is changed. Where one falls silent after that, the answer says that the outcome is unknown.
 
-use super::{Server, Store, Strategy, clear, redis_key, row};
-use crate::{ctx::Ctx, error::Error};
+mod clear;
+
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    server::Server,
+    stock::{Store, Strategy, is_contended, redis_key},
+};
 use serde::Serialize;
 use sqlx::{Connection, Executor};
 use std::{future::Future, time::Duration};
@@ -155,7 +161,7 @@ pub async fn remove(ctx: &Ctx, stock_id: i64, strategy: Option<&Strategy>) -> Re
 /// A write to a row that a strategy may hold.
 async fn unless_held<T>(write: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, Error> {
     match tokio::time::timeout(PATIENCE, write).await {
-        Ok(Err(error)) if !row::is_contended(&error) => Err(error.into()),
+        Ok(Err(error)) if !is_contended(&error) => Err(error.into()),
         Ok(Ok(done)) => Ok(done),
         _ => Err(Error::NotHad { what: "row in db_stock".into(), waited: PATIENCE }),
     }
