@@ -104,7 +104,7 @@ impl Figure {
 fn kind(error: &Error) -> usize {
     match error {
         Error::NotHad { .. } => 0,
-        Error::Unavailable { .. } => 1,
+        Error::Unavailable { .. } | Error::NoStock(_) | Error::WrongType => 1,
         Error::Unknown { .. } => 2,
         Error::NoProduct(_) => 3,
         _ => 4,

@@ -1,87 +1,82 @@
-//! Every name of CONTRACT section 5, to be cleared when the stock is reset: locks, queues, permits, latches.
+//! What strategies and lessons have written in the lock servers, to be cleared when the stock is reset: locks, queues,
+//! permits, latches. Which names these are, they say themselves ([`Name`]).
 
-use crate::{ctx::Ctx, error::Error, server::Server, stock::redis_key};
+use super::no_zookeeper;
+use crate::{
+    classroom,
+    ctx::Ctx,
+    error::Error,
+    stock::{self, Name, Strategy, redis_key},
+};
 use futures::future::{BoxFuture, try_join_all};
-use redis::aio::ConnectionManager;
-use zookeeper_client::Client;
+use redis::{Pipeline, RedisResult, aio::ConnectionManager};
+use zookeeper_client::{Client, Error as Zk};
 
-const READ_WRITE: &str = "rwLock";
-
-const REDIS: [&str; 17] = [
-    "lock:redis-setnx",
-    "lock:redis-setnx-ttl",
-    "lock:redis-setnx-owner",
-    "lock:redis-setnx-lua",
-    "lock:redis-reentrant",
-    "lock:redis-watchdog",
-    "lock",
-    "fairLock",
-    "lock1",
-    "lock2",
-    "lock3",
-    READ_WRITE,
-    "redLock",
-    "fencedLock",
-    "semaphore",
-    "latch",
-    "reentrantLock",
-];
-
-/// A node that is a lock by itself, and not a directory of contenders; and one that is a barrier by being there.
-const EPHEMERAL: &str = "/distributed/zk-ephemeral";
-const BARRIER: &str = "/curator/barrier";
-
-const ZOOKEEPER: [&str; 15] = [
-    EPHEMERAL,
-    "/distributed/zk-sequential",
-    "/distributed/zk-lock",
-    "/distributed/zk-reentrant",
-    "/distributed/zk-fenced",
-    "/curator/lock",
-    "/curator/semaphore-mutex",
-    "/curator/rwlock",
-    "/curator/multi/1",
-    "/curator/multi/2",
-    "/curator/multi/3",
-    "/curator/reentrant",
-    BARRIER,
-    "/curator/double-barrier",
-    "/locks/semaphore",
-];
-
-/// Whether the main Redis and each node of Redlock is there.
-pub(super) async fn ping(ctx: &Ctx) -> Result<(), Error> {
-    redis::cmd("PING").exec_async(&mut ctx.redis.connection()).await?;
-    try_join_all(ctx.nodes.iter().zip(1..).map(async |(node, n)| {
-        redis::cmd("PING").exec_async(&mut node.connection()).await.map_err(|e: redis::RedisError| Error::Unavailable {
-            server: Server::Redis.name(),
-            reason: format!("node {n} of redis.nodes: {e}"),
-        })
-    }))
-    .await?;
-    Ok(())
+/// The names of one product: of one strategy, or of all strategies and lessons.
+pub(super) struct Names {
+    names: Vec<Name>,
+    stock_id: i64,
 }
 
-/// Deletes the locks on every node, sets the stock, and wakes who waits for a lock.
-pub(super) async fn redis(ctx: &Ctx, stock_id: i64, count: i64) -> Result<(), Error> {
-    for node in &ctx.nodes {
-        let mut node = node.connection();
-        unlock(ctx, &mut node, stock_id).await?.exec_async(&mut node).await?;
+impl Names {
+    pub(super) fn of(strategy: Option<&Strategy>, stock_id: i64) -> Self {
+        let names = match strategy {
+            Some(strategy) => strategy.names.to_vec(),
+            None => stock::ALL.iter().flat_map(|strategy| strategy.names).chain(classroom::names()).copied().collect(),
+        };
+        Self { names, stock_id }
     }
-    let mut main = ctx.redis.connection();
-    let mut commands = unlock(ctx, &mut main, stock_id).await?;
-    commands.cmd("SET").arg(redis_key::of(ctx, stock_id)).arg(count);
-    redis_key::answered(commands.exec_async(&mut main).await)
+
+    /// Whether the row's fence is among them.
+    pub(super) fn fence(&self) -> bool {
+        self.names.contains(&Name::Fence)
+    }
+
+    /// The rows of `tb_lock`.
+    pub(super) fn rows(&self) -> Vec<String> {
+        self.each(|name| match name {
+            Name::TableLock(name) => Some(redis_key::for_stock(name, self.stock_id)),
+            _ => None,
+        })
+    }
+
+    /// The keys in the main Redis.
+    pub(super) fn keys(&self, ctx: &Ctx) -> Vec<String> {
+        self.each(|name| match name {
+            Name::Redis(name) => Some(ctx.redis_key(&redis_key::for_stock(name, self.stock_id))),
+            _ => None,
+        })
+    }
+
+    /// The keys on each node of Redlock.
+    pub(super) fn node_keys(&self, ctx: &Ctx) -> Vec<String> {
+        self.each(|name| match name {
+            Name::RedisNodes(name) => Some(ctx.redis_key(&redis_key::for_stock(name, self.stock_id))),
+            _ => None,
+        })
+    }
+
+    /// The nodes of ZooKeeper.
+    pub(super) fn paths(&self) -> Vec<String> {
+        self.each(|name| match name {
+            Name::ZooKeeper(path) => Some(stock::zk_path(path, self.stock_id)),
+            _ => None,
+        })
+    }
+
+    fn each(&self, select: impl Fn(&Name) -> Option<String>) -> Vec<String> {
+        self.names.iter().filter_map(select).collect()
+    }
 }
 
-/// One transaction that deletes every lock with what belongs to it, and wakes who waits on its channel.
-async fn unlock(ctx: &Ctx, node: &mut ConnectionManager, stock_id: i64) -> Result<redis::Pipeline, Error> {
+/// One transaction that deletes these keys with what belongs to each, and wakes who waits on its channel.
+pub(super) async fn unlock(node: &mut ConnectionManager, keys: &[String]) -> RedisResult<Pipeline> {
+    let holds = holds(node, keys).await?;
     let mut commands = redis::pipe();
     commands.atomic();
-    for base in REDIS {
-        let name = ctx.redis_key(&redis_key::for_stock(base, stock_id));
-        let braced = if name.contains('{') { name.clone() } else { format!("{{{name}}}") };
-        let mut keys = vec![
+    for name in keys {
+        let braced = braced(name);
+        commands.cmd("DEL").arg(name).arg(&[
             format!("redisson_lock_queue:{braced}"),
             format!("redisson_lock_timeout:{braced}"),
             format!("redisson_lock_token:{braced}"),
@@ -90,22 +85,40 @@ async fn unlock(ctx: &Ctx, node: &mut ConnectionManager, stock_id: i64) -> Resul
             format!("{braced}:opened"),
             format!("{braced}:came"),
             format!("{braced}:entered"),
-        ];
-        if base == READ_WRITE {
-            let counted: Vec<(String, String)> = redis::cmd("HGETALL").arg(&name).query_async(node).await?;
-            keys.extend(holds(&braced, &counted));
-        }
-        keys.push(name.clone());
-        commands.cmd("DEL").arg(keys);
+        ]);
         commands.cmd("PUBLISH").arg(format!("redisson_lock__channel:{braced}")).arg(0);
         commands.cmd("PUBLISH").arg(format!("redisson_rwlock:{braced}")).arg(1);
         commands.cmd("PUBLISH").arg(format!("redisson_countdownlatch__channel__{{{name}}}")).arg(0);
     }
+    for key in holds {
+        commands.cmd("DEL").arg(key);
+    }
     Ok(commands)
 }
 
-/// The keys of the holds that a read-write lock counts: `{n}:<owner>:rwlock_timeout:<i>`; of a write, only ours have some.
-fn holds(braced: &str, hash: &[(String, String)]) -> Vec<String> {
+fn braced(name: &str) -> String {
+    if name.contains('{') { name.to_owned() } else { format!("{{{name}}}") }
+}
+
+/// The keys of the holds that read-write locks count.
+async fn holds(node: &mut ConnectionManager, keys: &[String]) -> RedisResult<Vec<String>> {
+    let mut types = redis::pipe();
+    for key in keys {
+        types.cmd("TYPE").arg(key);
+    }
+    let types: Vec<String> = types.query_async(node).await?;
+    let mut found = Vec::new();
+    for (name, _) in keys.iter().zip(&types).filter(|(_, kind)| *kind == "hash") {
+        let hash: Vec<(String, String)> = redis::cmd("HGETALL").arg(name).query_async(node).await?;
+        if hash.iter().any(|(field, _)| field == "mode") {
+            found.extend(counted(&braced(name), &hash));
+        }
+    }
+    Ok(found)
+}
+
+/// `{n}:<owner>:rwlock_timeout:<i>` for each hold; of a write, only ours have some.
+fn counted(braced: &str, hash: &[(String, String)]) -> Vec<String> {
     let owners = hash.iter().filter(|(owner, _)| owner != "mode");
     owners
         .flat_map(|(owner, holds)| {
@@ -115,42 +128,27 @@ fn holds(braced: &str, hash: &[(String, String)]) -> Vec<String> {
         .collect()
 }
 
-/// Deletes everything under every lock's path.
-pub(super) async fn zookeeper(client: &Client, stock_id: i64) -> Result<(), Error> {
-    let path = |base: &str| if stock_id == 1 { base.to_owned() } else { format!("{base}-{stock_id}") };
-    try_join_all(ZOOKEEPER.map(|base| delete_below(client, path(base)))).await.map_err(no_zookeeper)?;
-    try_join_all([EPHEMERAL, BARRIER].map(async |base| delete(client, &path(base)).await))
-        .await
-        .map_err(no_zookeeper)?;
+/// Deletes these nodes with all that is below them.
+pub(super) async fn zookeeper(client: &Client, paths: Vec<String>) -> Result<(), Error> {
+    try_join_all(paths.into_iter().map(|path| delete(client, path))).await.map_err(no_zookeeper)?;
     Ok(())
 }
 
 /// What is deleted meanwhile by its owner, or has something in it again, is no error.
-async fn delete(client: &Client, path: &str) -> Result<(), zookeeper_client::Error> {
-    match client.delete(path, None).await {
-        Err(zookeeper_client::Error::NoNode | zookeeper_client::Error::NotEmpty) => Ok(()),
-        result => result,
-    }
-}
-
-fn delete_below(client: &Client, path: String) -> BoxFuture<'_, Result<(), zookeeper_client::Error>> {
+fn delete(client: &Client, path: String) -> BoxFuture<'_, Result<(), Zk>> {
     Box::pin(async move {
         let children = match client.list_children(&path).await {
-            Err(zookeeper_client::Error::NoNode) => return Ok(()),
+            Err(Zk::NoNode) => return Ok(()),
             children => children?,
         };
         for child in children {
-            let child = format!("{path}/{child}");
-            delete_below(client, child.clone()).await?;
-            delete(client, &child).await?;
+            delete(client, format!("{path}/{child}")).await?;
         }
-        Ok(())
+        match client.delete(&path, None).await {
+            Err(Zk::NoNode | Zk::NotEmpty) => Ok(()),
+            result => result,
+        }
     })
-}
-
-/// What a ZooKeeper error means for a reset.
-pub(super) fn no_zookeeper(error: zookeeper_client::Error) -> Error {
-    Error::Unavailable { server: Server::ZooKeeper.name(), reason: error.to_string() }
 }
 
 #[cfg(test)]
@@ -160,7 +158,7 @@ mod tests {
     #[test]
     fn every_hold_of_a_read_write_lock_has_a_key_to_clear() {
         let hash = [("mode", "read"), ("u:1", "2"), ("u:2:write", "1")].map(|(k, v)| (k.to_owned(), v.to_owned()));
-        let keys = holds("{rwLock}", &hash);
+        let keys = counted("{rwLock}", &hash);
         let expected = ["u:1:rwlock_timeout:1", "u:1:rwlock_timeout:2", "u:2:write:rwlock_timeout:1"];
         assert_eq!(keys, expected.map(|key| format!("{{rwLock}}:{key}")));
     }

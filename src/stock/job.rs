@@ -3,7 +3,7 @@
 use super::points::{Pause, Points};
 use crate::{console, ctx::Ctx};
 use metrics::Gauge;
-use oversell_lock::{Fence, Owner};
+use oversell_lock::{Fence, Owner, redis::Lease};
 use serde::Serialize;
 use std::{
     fmt::Display,
@@ -93,6 +93,12 @@ impl Job {
         console::say(self.who.as_deref(), words);
     }
 
+    /// The lease of a lock of the library, renewed every third: the one that was asked for, else the configured one.
+    #[must_use]
+    pub fn watchdog(&self, ctx: &Ctx) -> Lease {
+        Lease::Watchdog(self.lease.unwrap_or_else(|| Duration::from_millis(ctx.config.lock.lease_ms)))
+    }
+
     /// What is left of the wait.
     #[must_use]
     pub fn wait_left(&self) -> Duration {
@@ -168,8 +174,13 @@ impl Job {
     /// A ZooKeeper path of CONTRACT section 5, for this stock: `/curator/lock`, or `/curator/lock-7`.
     #[must_use]
     pub fn zk_path(&self, path: &str) -> String {
-        if self.stock_id == 1 { path.to_owned() } else { format!("{path}-{}", self.stock_id) }
+        zk_path(path, self.stock_id)
     }
+}
+
+/// A ZooKeeper path of CONTRACT section 5 for this product.
+pub(crate) fn zk_path(path: &str, stock_id: i64) -> String {
+    if stock_id == 1 { path.to_owned() } else { format!("{path}-{stock_id}") }
 }
 
 impl Drop for Job {

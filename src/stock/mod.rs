@@ -52,12 +52,13 @@ use crate::{error::Error, server::Server};
 use oversell_lock::{Fence, Guard};
 use std::future::Future;
 
+pub(crate) use job::zk_path;
 pub use job::{Deducted, Job, LockState};
 pub use points::Pause;
 pub(crate) use redis_multi::PARTS;
 pub(crate) use row::is_contended;
 pub use strategy::{Deduct, Name, Promise, Store, Strategy, Title};
-pub(crate) use zk_multi::parts as zk_parts;
+pub(crate) use zk_multi::PARTS as ZK_PARTS;
 
 /// Every strategy, in the course's order.
 pub const ALL: &[Strategy] = &[

@@ -10,7 +10,7 @@
 //!
 //! Next: `oversell_lock::redis::RedisFencedLock`, the lock itself; then `zk_fenced.rs`.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, fenced, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, fenced, under};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
 
@@ -21,7 +21,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Safe,
     needs: &[Server::MySql, Server::Redis],
     beyond: false,
-    names: &[],
+    names: &[Name::Redis("fencedLock"), Name::Fence],
     title: Title {
         zh: "带栅栏令牌的锁：旧令牌的写入被行拒绝", en: "the fenced lock: the row refuses an old token"
     },

@@ -12,7 +12,7 @@
 //! Next: `redis_lock.rs`, where who waits is told.
 
 use super::{
-    Deducted, Job, Promise, Server, Store, Strategy, Title, points::Points, redis_reentrant::Reentrant,
+    Deducted, Job, Name, Promise, Server, Store, Strategy, Title, points::Points, redis_reentrant::Reentrant,
     redis_stage as stage,
 };
 use crate::{ctx::Ctx, error::Error};
@@ -29,7 +29,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::Redis],
     beyond: false,
-    names: &[],
+    names: &[Name::Redis("lock:redis-watchdog")],
     title: Title { zh: "看门狗：定时给锁续期", en: "A watchdog renews the lease by a timer" },
     breaks: Title { zh: "进程停顿超过租约", en: "a process that is stopped beyond its lease" },
     source: include_str!("redis_watchdog.rs"),

@@ -73,6 +73,8 @@ pub enum Name {
     ZooKeeper(&'static str),
     /// A row of `tb_lock`.
     TableLock(&'static str),
+    /// The highest fencing token that the product's row has seen.
+    Fence,
 }
 
 /// Where the pieces are counted.

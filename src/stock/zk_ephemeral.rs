@@ -9,7 +9,7 @@
 //!
 //! Next: `zk_sequential.rs`, where they queue.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, zk_stage as stage};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, zk_stage as stage};
 use crate::{ctx::Ctx, error::Error};
 use std::time::Duration;
 use zookeeper_client::CreateMode;
@@ -24,7 +24,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::ZooKeeper],
     beyond: false,
-    names: &[],
+    names: &[Name::ZooKeeper("/distributed/zk-ephemeral")],
     title: Title {
         zh: "临时节点：谁建成谁拿到，别人反复重试", en: "an ephemeral node: who makes it has the lock"
     },

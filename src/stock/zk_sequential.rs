@@ -10,7 +10,7 @@
 //!
 //! Next: `zk_lock.rs`, where each is told when its predecessor goes.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, zk_stage as stage};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, zk_stage as stage};
 use crate::{ctx::Ctx, error::Error};
 use std::time::Duration;
 use zookeeper_client::CreateMode;
@@ -25,7 +25,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::ZooKeeper],
     beyond: false,
-    names: &[],
+    names: &[Name::ZooKeeper("/distributed/zk-sequential")],
     title: Title {
         zh: "顺序节点：排队，人人反复看整个队列",
         en: "numbered nodes: all keep looking at the whole queue",
