@@ -41,7 +41,7 @@ pub struct Deducted {
     pub fence: Option<Fence>,
     /// How often it was tried anew.
     pub retries: u32,
-    /// What the unlock found; none where there is no lock.
+    /// What the unlock found; none where there is no lock, or the server did not say.
     pub lock: Option<LockState>,
 }
 
@@ -53,6 +53,14 @@ pub enum LockState {
     Kept,
     /// It was no longer ours: its lease had ended, or somebody had taken it away.
     Lost,
+}
+
+impl Deducted {
+    /// With what an unlock found. Where there were several, one that found its lock lost is what counts.
+    pub(super) fn unlocked(self, found: Option<LockState>) -> Self {
+        let lock = if self.lock == Some(LockState::Lost) { self.lock } else { found };
+        Self { lock, ..self }
+    }
 }
 
 impl Job {
@@ -96,7 +104,12 @@ impl Job {
     /// The lease of a lock of the library, renewed every third: the one that was asked for, else the configured one.
     #[must_use]
     pub fn watchdog(&self, ctx: &Ctx) -> Lease {
-        Lease::Watchdog(self.lease.unwrap_or_else(|| Duration::from_millis(ctx.config.lock.lease_ms)))
+        Lease::Watchdog(self.leased(ctx))
+    }
+
+    /// The lease that was asked for, else the configured one.
+    pub(super) fn leased(&self, ctx: &Ctx) -> Duration {
+        self.lease.unwrap_or_else(|| Duration::from_millis(ctx.config.lock.lease_ms))
     }
 
     /// What is left of the wait.

@@ -29,6 +29,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let guard = ctx.redis.fair_lock(&job.redis_name("fairLock")).acquire(job.wait_left()).await?;
+    let lock = ctx.redis.fair_lock(&job.redis_name("fairLock")).lease(job.watchdog(ctx));
+    let guard = lock.acquire(job.wait_left()).await?;
     under(guard, |fence| row::read_then_write(ctx, job, fence)).await
 }

@@ -33,7 +33,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let lock = ctx.redis.fenced_lock(&job.redis_name("fencedLock"));
+    let lock = ctx.redis.fenced_lock(&job.redis_name("fencedLock")).lease(job.watchdog(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
     let lift = async |seen| lock.lift(seen).await;
     under(guard, |fence| fenced::read_then_write(ctx, job, lock.name(), fence, lift)).await

@@ -34,7 +34,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let parts = PARTS.map(|name| ctx.redis.lock(&job.redis_name(name)));
+    let parts = PARTS.map(|name| ctx.redis.lock(&job.redis_name(name)).lease(job.watchdog(ctx)));
     let guard = MultiLock::new(parts.into()).acquire(job.wait_left()).await?;
     under(guard, |fence| row::read_then_write(ctx, job, fence)).await
 }

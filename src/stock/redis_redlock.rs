@@ -32,6 +32,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let guard = Redlock::new(&ctx.nodes, &job.redis_name("redLock")).acquire(job.wait_left()).await?;
+    let lock = Redlock::new(&ctx.nodes, &job.redis_name("redLock")).lease(job.watchdog(ctx));
+    let guard = lock.acquire(job.wait_left()).await?;
     under(guard, |fence| row::read_then_write(ctx, job, fence)).await
 }

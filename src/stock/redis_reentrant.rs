@@ -1,6 +1,6 @@
 //! §2.6 A hash that counts: whoever has the lock may take it again.
 //!
-//! 1. `lua/enter.lua` on the hash `lock:redis-reentrant`: free, or ours already: one hold more, and the lease anew.
+//! 1. `lua/enter.lua` on the hash `lock:redis-reentrant`: free, or ours already: one hold more, and the lease of 30 s anew.
 //! 2. The section calls a method that takes the same lock again (the course's `a()` that calls `b()`): it gets in.
 //! 3. Read the key `stock`, then write one less.
 //! 4. `lua/leave.lua`, once for each hold: the last one deletes the hash.
@@ -8,7 +8,7 @@
 //! The owner is the request, not the thread: `<process uuid>:<number>`.
 //!
 //! What it survives: re-entry, and all that `redis_setnx_lua.rs` does. **What breaks it**: a job longer than its lease
-//! loses the lock in the middle, and another works beside it.
+//! loses the lock in the middle, and another works beside it (`lease_ms=1000&hold_ms=3000`); it hears so at its unlock.
 //!
 //! Next: `redis_watchdog.rs`, which renews the lease.
 
@@ -56,7 +56,11 @@ pub(super) struct Reentrant {
 
 impl Reentrant {
     pub(super) fn new(ctx: &Ctx, job: &Job, name: &str) -> Self {
-        Self { key: stage::key(ctx, job, name), owner: job.owner(ctx).to_string(), lease: stage::lease(ctx) }
+        Self {
+            key: stage::key(ctx, job, name),
+            owner: job.owner(ctx).to_string(),
+            lease: stage::millis(job.leased(ctx)),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! §2.1 The simplest lock in Redis: SETNX writes a key if there is none, and only one can.
 //!
-//! 1. `SETNX lock:redis-setnx 111`; where it is there already, try again in 50 ms.
+//! 1. `SETNX lock:redis-setnx 111`; where it is there already, try again in about 50 ms.
 //! 2. Read the key `stock`, then write one less.
 //! 3. `DEL` the lock.
 //!

@@ -1,6 +1,6 @@
 //! §2.5 Check and delete in one script: Redis lets nobody come between its lines.
 //!
-//! 1. `SET lock:redis-setnx-lua <owner> NX PX 3000`; where it is there already, try again in 50 ms.
+//! 1. `SET lock:redis-setnx-lua <owner> NX PX 3000`; where it is there already, try again in about 50 ms.
 //! 2. Read the key `stock`, then write one less.
 //! 3. `EVALSHA` of `lua/delete_if_mine.lua`: compare the owner and delete.
 //!
@@ -36,7 +36,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let (key, owner) = (stage::key(ctx, job, "lock:redis-setnx-lua"), job.owner(ctx).to_string());
-    let held = stage::lock(ctx, job, Scripted { key, owner, lease: stage::lease(ctx) }).await?;
+    let held = stage::lock(ctx, job, Scripted { key, owner, lease: stage::lease(job) }).await?;
     stage::under(held, stage::read_then_write(ctx, job)).await
 }
 

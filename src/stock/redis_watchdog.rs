@@ -1,7 +1,7 @@
 //! §2.7 The lock of §2.6 with a watchdog: a timer that begins the lease anew every third of it.
 //!
-//! 1. `lua/enter.lua` on the hash `lock:redis-watchdog`, with a lease of 3 s; a timer starts.
-//! 2. Every third of the lease, `lua/renew.lua`: if the lock is still ours, its lease begins anew.
+//! 1. `lua/enter.lua` on the hash `lock:redis-watchdog`, with a lease of 30 s; a timer starts.
+//! 2. Every third of the lease (10 s), `lua/renew.lua`: if the lock is still ours, its lease begins anew.
 //! 3. Read the key `stock`, then write one less.
 //! 4. The timer stops; `lua/leave.lua`.
 //!

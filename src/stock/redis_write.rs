@@ -28,7 +28,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let lock = ctx.redis.rw_lock(&job.redis_name("rwLock")).write();
+    let lock = ctx.redis.rw_lock(&job.redis_name("rwLock")).write().lease(job.watchdog(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
     under(guard, |fence| row::read_then_write(ctx, job, fence)).await
 }
