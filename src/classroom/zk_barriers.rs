@@ -153,3 +153,21 @@ pub async fn leave(ctx: &Ctx, job: &Job, members: NonZeroU32, member: Option<&st
         job.say(format_args!("都离开了 {member}"));
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_members_that_an_instance_knows_do_not_grow_for_ever() {
+        let members = Members::default();
+        for n in 0..=KNOWN {
+            members.add(ROOM, &n.to_string());
+        }
+        assert_eq!(members.0.lock().len(), KNOWN);
+        assert_eq!(members.last(ROOM), Some(KNOWN.to_string()));
+        members.remove(&KNOWN.to_string());
+        assert_eq!(members.last(ROOM), Some((KNOWN - 1).to_string()));
+        assert_eq!(members.last("/another"), None);
+    }
+}

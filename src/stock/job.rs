@@ -7,7 +7,10 @@ use oversell_lock::{Fence, Owner, redis::Lease};
 use serde::Serialize;
 use std::{
     fmt::Display,
-    sync::OnceLock,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 use utoipa::ToSchema;
@@ -27,6 +30,7 @@ pub struct Job {
     pub who: Option<String>,
     started: Instant,
     entered: OnceLock<Instant>,
+    followed: AtomicBool,
     waiters: Gauge,
     owner: OnceLock<Owner>,
     points: Points,
@@ -75,6 +79,7 @@ impl Job {
             who: None,
             started: Instant::now(),
             entered: OnceLock::new(),
+            followed: AtomicBool::new(false),
             waiters: Gauge::noop(),
             owner: OnceLock::new(),
             points: Points::default(),
@@ -99,6 +104,13 @@ impl Job {
     /// Prints a line on this instance's console, on behalf of who asks.
     pub fn say(&self, words: impl Display) {
         console::say(self.who.as_deref(), words);
+    }
+
+    /// From now on prints when it gets in, where it is known who asks: a load, which says nothing, prints nothing. Whether
+    /// that is so.
+    pub(super) fn follow(&self) -> bool {
+        self.followed.store(self.who.is_some(), Ordering::Relaxed);
+        self.who.is_some()
     }
 
     /// The lease of a lock of the library, renewed every third: the one that was asked for, else the configured one.
@@ -132,6 +144,9 @@ impl Job {
     pub fn enter(&self) {
         self.entered.get_or_init(|| {
             self.waiters.decrement(1.0);
+            if self.followed.load(Ordering::Relaxed) {
+                self.say("进来了");
+            }
             Instant::now()
         });
     }
