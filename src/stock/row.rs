@@ -135,7 +135,7 @@ pub(super) fn answered(result: Result<MySqlQueryResult, sqlx::Error>) -> Result<
 }
 
 /// Whether the server gave up because somebody else holds the row.
-pub(super) fn is_contended(error: &sqlx::Error) -> bool {
+pub(crate) fn is_contended(error: &sqlx::Error) -> bool {
     has_number(error, DEADLOCK) || has_number(error, LOCK_WAIT_TIMEOUT)
 }
 

@@ -9,7 +9,7 @@
 //!
 //! Next: `oversell_lock::mysql`, the lock itself.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Lock, mysql::TableLock};
 
@@ -20,7 +20,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Safe,
     needs: &[Server::MySql],
     beyond: false,
-    names: &[],
+    names: &[Name::TableLock("lock")],
     title: Title {
         zh: "表锁：唯一键只让一个人插入", en: "A row as a lock: the unique key lets one insert"
     },

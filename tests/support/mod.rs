@@ -16,7 +16,6 @@ use std::{
 
 /// Real servers, and three clients of them that know nothing of each other: what three instances are, without HTTP.
 pub(crate) struct Servers {
-    config: Config,
     ctxs: Vec<Arc<Ctx>>,
     next: AtomicI64,
 }
@@ -31,19 +30,12 @@ impl Servers {
     pub(crate) async fn connect(addresses: &Addresses) -> Self {
         let ctxs: Vec<_> = (0..3).map(|_| Arc::new(Ctx::new(config(addresses)).expect("good addresses"))).collect();
         migrate(&ctxs[0]).await;
-        Self { config: config(addresses), ctxs, next: AtomicI64::new(1000) }
+        Self { ctxs, next: AtomicI64::new(1000) }
     }
 
     pub(crate) async fn site(&self) -> Site {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         Site { ctxs: self.ctxs.clone(), id }
-    }
-
-    /// One more instance's clients, whose hand-written Redis locks have this lease.
-    pub(crate) fn with_stage_lease(&self, ms: u64) -> Arc<Ctx> {
-        let mut config = self.config.clone();
-        config.lock.stage_lease_ms = ms;
-        Arc::new(Ctx::new(config).expect("good addresses"))
     }
 
     pub(crate) async fn close(&self) {
