@@ -6,6 +6,7 @@ use crate::error::Error;
 use axum::extract::{FromRequest, FromRequestParts, Request, rejection::PathRejection};
 use garde::Validate;
 use http::{HeaderMap, StatusCode, header, request::Parts};
+use secrecy::ExposeSecret;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned, de::Error as _};
 use serde_json::{Map, Value};
 use std::{fmt::Display, time::Duration};
@@ -60,7 +61,7 @@ impl FromRequestParts<AppState> for Admin {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Error> {
-        let token = app.ctx.config.admin.token.reveal();
+        let token = app.ctx.config.admin.token.expose_secret();
         let given = bearer(&parts.headers).unwrap_or_default();
         // Constant time: how long the comparison takes tells nothing about the token.
         if token.is_empty() || bool::from(token.as_bytes().ct_eq(given.as_bytes())) {

@@ -14,6 +14,7 @@ use crate::{
 use axum::Router;
 use axum_server::{Handle, Server, accept::Accept};
 use hyper_util::rt::TokioTimer;
+use secrecy::ExposeSecret;
 use std::{
     future::{Ready, ready},
     io,
@@ -25,7 +26,6 @@ use std::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    signal::unix::{SignalKind, signal},
     sync::{OwnedSemaphorePermit, Semaphore},
 };
 use tokio_io_timeout::TimeoutStream;
@@ -73,16 +73,15 @@ fn setting(text: &str) -> Result<(String, String), String> {
     Ok((key.to_owned(), value.to_owned()))
 }
 
-/// Runs the command: until SIGTERM or SIGINT, then ends within `server.shutdown_ms`.
+/// Runs the command until `stopping` is cancelled, then ends within `server.shutdown_ms`.
 ///
 /// # Errors
 ///
 /// [`Failure::Unusable`] where the configuration does not hold or the port is in use.
-pub async fn run(args: Args) -> Result<(), Failure> {
+pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure> {
     telemetry::init(args.log);
     let mut config = configuration(&args)?;
     let listener = bind(&mut config).await?;
-    let stopping = on_signal().map_err(|e| Failure::Unusable(format!("signals: {e}")))?;
     warn_if_open(&config);
     let limit = Duration::from_millis(config.server.shutdown_ms);
 
@@ -90,7 +89,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     let app = AppState::new(ctx.clone(), stopping.clone()).map_err(|e| Failure::Unusable(e.to_string()))?;
     let background =
         [tokio::spawn(instance::watch(Arc::clone(&app.instance))), tokio::spawn(metrics_upkeep(app.clone()))];
-    println!("oversell {} listens on {}", ctx.instance, app.own_address());
+    tracing::info!("oversell {} listens on {}", ctx.instance, app.own_address());
     if let Some(file) = &args.json {
         let instance = Instance { name: ctx.instance.clone(), url: app.own_address(), pid: std::process::id() };
         write(file, &instance).map_err(|e| Failure::Unusable(format!("{}: {e}", file.display())))?;
@@ -173,7 +172,7 @@ impl<S> Accept<TcpStream, S> for Acceptor {
 pub(super) fn is_open(config: &Config) -> bool {
     let host = config.server.host.trim_start_matches('[').trim_end_matches(']');
     let is_local = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-    !is_local && config.admin.token.reveal().is_empty()
+    !is_local && config.admin.token.expose_secret().is_empty()
 }
 
 /// Says so where anybody in the network may reset the stock and start runs.
@@ -213,28 +212,6 @@ async fn bind(config: &mut Config) -> Result<TcpListener, Failure> {
     let listener = TcpListener::bind((host, port)).await.map_err(refused)?;
     config.server.port = listener.local_addr().map_err(refused)?.port();
     Ok(listener)
-}
-
-/// A token that SIGTERM or SIGINT cancels. A second one ends the process at once.
-fn on_signal() -> io::Result<CancellationToken> {
-    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let token = CancellationToken::new();
-    let stopping = token.clone();
-    tokio::spawn(async move {
-        let name = tokio::select! {
-            _ = term.recv() => "SIGTERM",
-            _ = int.recv() => "SIGINT",
-        };
-        // First: to write to a log whose reader has gone may panic.
-        stopping.cancel();
-        tracing::info!("told to stop by {name}");
-        tokio::select! {
-            _ = term.recv() => {}
-            _ = int.recv() => {}
-        }
-        std::process::exit(1);
-    });
-    Ok(token)
 }
 
 async fn metrics_upkeep(app: AppState) {

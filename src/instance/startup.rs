@@ -4,7 +4,7 @@
 //! server that came (perhaps empty) needs, and forgets the connections to one that went.
 
 use super::{Instance, probes::States};
-use crate::{ctx::Ctx, server::Server, stock::shelf};
+use crate::{ctx::Ctx, server::Server, shelf};
 use sqlx::migrate::Migrator;
 use std::{
     sync::{
@@ -50,10 +50,10 @@ impl Progress {
     }
 
     fn forget(&self, server: Server) {
-        match server {
-            Server::MySql => self.migrated.store(false, Ordering::Relaxed),
-            Server::Redis => self.seeded.store(false, Ordering::Relaxed),
-            Server::ZooKeeper => {}
+        // A MySQL that comes back may be another one. What Redis has lost, no instance puts there.
+        if server == Server::MySql {
+            self.migrated.store(false, Ordering::Relaxed);
+            self.seeded.store(false, Ordering::Relaxed);
         }
     }
 }
@@ -102,7 +102,10 @@ fn report(known: Option<&States>, states: &States) {
 async fn prepare(instance: &Instance) {
     let migrate = async { tokio::time::timeout(PATIENCE, migrate(&instance.ctx)).await.map_err(|e| e.to_string())? };
     let seed = async { shelf::seed(&instance.ctx).await.map_err(|e| e.to_string()) };
-    tokio::join!(once(&instance.startup.migrated, migrate), once(&instance.startup.seeded, seed));
+    once(&instance.startup.migrated, migrate).await;
+    if instance.startup.migrated() {
+        once(&instance.startup.seeded, seed).await;
+    }
 }
 
 async fn once(done: &AtomicBool, step: impl Future<Output = Result<(), String>>) {

@@ -3,6 +3,7 @@
 use crate::{
     error::Error,
     http::{app::AppState, extract::Query},
+    http_client::HttpClient,
     instance::States,
 };
 use axum::{
@@ -12,13 +13,9 @@ use axum::{
 };
 use futures::future::join_all;
 use garde::Validate;
-use http::{Request, StatusCode, Uri, header};
-use http_body_util::Empty;
-use hyper::{body::Bytes, client::conn::http1};
-use hyper_util::rt::TokioIo;
+use http::{StatusCode, header};
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
-use tokio::net::TcpStream;
 use utoipa::{IntoParams, ToSchema};
 
 /// How long another instance may take to say that it lives.
@@ -88,7 +85,10 @@ pub(in crate::http) async fn live(State(app): State<AppState>) -> Json<Live> {
     ))]
 pub(in crate::http) async fn ready(State(app): State<AppState>, Query(scope): Query<Scope>) -> Result<Response, Error> {
     let instances = match scope.instances {
-        true => Some(join_all(app.ctx.config.cluster.instances.iter().map(|url| neighbour(url))).await),
+        true => {
+            let client = HttpClient::new(PATIENCE);
+            Some(join_all(app.ctx.config.cluster.instances.iter().map(|url| neighbour(&client, url))).await)
+        }
         false => None,
     };
     let servers = app.instance.states().await;
@@ -105,25 +105,9 @@ pub(in crate::http) async fn metrics(State(app): State<AppState>) -> impl IntoRe
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.metrics.render())
 }
 
-async fn neighbour(url: &str) -> Neighbour {
-    let name = tokio::time::timeout(PATIENCE, ask(url)).await.ok().flatten();
+async fn neighbour(client: &HttpClient, url: &str) -> Neighbour {
+    let answer = client.get(&format!("{}/health/live", url.trim_end_matches('/'))).await.ok();
+    let name = answer.filter(|answer| answer.status == StatusCode::OK);
+    let name = name.and_then(|answer| answer.instance().map(str::to_owned));
     Neighbour { up: name.is_some(), name: name.unwrap_or_else(|| url.to_owned()), url: url.to_owned() }
-}
-
-/// The name of the instance at this address, where one answers.
-async fn ask(url: &str) -> Option<String> {
-    let uri: Uri = url.parse().ok()?;
-    let authority = uri.authority()?.as_str();
-    let address = if uri.port().is_some() { authority.to_owned() } else { format!("{authority}:80") };
-    let stream = TcpStream::connect(address).await.ok()?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
-    let request = Request::get("/health/live").header(header::HOST, authority).body(Empty::<Bytes>::new()).ok()?;
-    let answer = async { sender.send_request(request).await };
-    tokio::select! {
-        response = answer => {
-            let response = response.ok().filter(|response| response.status() == StatusCode::OK)?;
-            Some(response.headers().get("x-instance")?.to_str().ok()?.to_owned())
-        }
-        _ = connection => None,
-    }
 }

@@ -7,10 +7,8 @@ use crate::{
         extract::{Admin, Json, Query, Whole, bad},
         terms::StockId,
     },
-    stock::{
-        self, Strategy,
-        shelf::{self, Shelf},
-    },
+    shelf::{self, Shelf},
+    stock::{self, Strategy},
 };
 use axum::{
     extract::State,

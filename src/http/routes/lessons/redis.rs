@@ -9,9 +9,6 @@ use crate::{
 use axum::{extract::State, response::Response};
 use std::time::Duration;
 
-/// The wait of a lesson that people walk through, where the request names none.
-pub(super) const WALK: Duration = Duration::from_secs(600);
-
 lesson!(
     /// Three are inside at once, each for five seconds.
     semaphore, "/test/semaphore", "semaphore", "测试信号量", "It was inside, and has left", semaphore::STAY, semaphore::visit
@@ -34,7 +31,7 @@ pub(in crate::http) async fn latch(
     Query(terms): Query<Terms>,
     format: Format,
 ) -> Result<Response, Error> {
-    let job = terms.job(WALK, Duration::ZERO);
+    let job = terms.job(latch::WAIT, Duration::ZERO);
     latch::lock_the_door(&app.ctx, &job).await?;
     Ok(lesson_response(&app, &job, format, "latch", "班长锁门。。。", Some(0)))
 }

@@ -1,6 +1,6 @@
 //! `/test/zk/barrier/*` and `/test/zk/double-barrier/*`: a gate for all, and a room that nobody begins in or leaves alone.
 
-use super::{Lesson, lesson_response, redis::WALK};
+use super::{Lesson, lesson_response};
 use crate::{
     classroom::zk_barriers,
     error::Error,
@@ -91,7 +91,7 @@ pub(in crate::http) async fn wait(
     Query(terms): Query<Terms>,
     format: Format,
 ) -> Result<Response, Error> {
-    let job = terms.job(WALK, Duration::ZERO);
+    let job = terms.job(zk_barriers::WAIT, Duration::ZERO);
     zk_barriers::wait(&app.ctx, &job).await?;
     Ok(lesson_response(&app, &job, format, BARRIER, "通过栅栏", None))
 }
@@ -119,7 +119,7 @@ pub(in crate::http) async fn enter(
     Query(meeting): Query<Meeting>,
     format: Format,
 ) -> Result<Response, Error> {
-    let job = meeting.job(WALK, Duration::ZERO);
+    let job = meeting.job(zk_barriers::WAIT, Duration::ZERO);
     let member = zk_barriers::enter(&app.ctx, &job, meeting.members()).await?;
     Ok(member_response(&app, &job, format, "都到齐了", member))
 }
@@ -133,7 +133,7 @@ pub(in crate::http) async fn leave(
     Query(meeting): Query<Meeting>,
     format: Format,
 ) -> Result<Response, Error> {
-    let job = meeting.job(WALK, Duration::ZERO);
+    let job = meeting.job(zk_barriers::WAIT, Duration::ZERO);
     let member = meeting.member.map(|member| member.to_string());
     let member = zk_barriers::leave(&app.ctx, &job, meeting.members(), member.as_deref()).await?;
     Ok(member_response(&app, &job, format, "都离开了", member))

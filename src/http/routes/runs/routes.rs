@@ -8,7 +8,7 @@ use crate::{
         extract::{Admin, Json, Path, Whole, bad},
         terms::HoldMs,
     },
-    load::run::{Plan, Token},
+    load::run::Plan,
     stock,
 };
 use axum::{
@@ -22,6 +22,7 @@ use axum::{
 use futures::{Stream, StreamExt, stream};
 use garde::Validate;
 use http::{HeaderMap, HeaderName, StatusCode, header};
+use secrecy::ExposeSecret;
 use serde::Deserialize;
 use std::{convert::Infallible, net::SocketAddr};
 use tokio_stream::wrappers::WatchStream;
@@ -173,7 +174,7 @@ fn plan(app: &AppState, wanted: &Wanted) -> Result<Plan, Error> {
     if threads * loops > MOST_REQUESTS {
         return Err(bad("loops", format!("times threads must be at most {MOST_REQUESTS}")));
     }
-    let token = app.ctx.config.admin.token.reveal();
+    let token = &app.ctx.config.admin.token;
     Ok(Plan {
         base,
         target: target.into(),
@@ -183,7 +184,7 @@ fn plan(app: &AppState, wanted: &Wanted) -> Result<Plan, Error> {
         hold_ms: wanted.hold_ms.map_or(0, Whole::get).unsigned_abs(),
         stock_id: 1,
         count: wanted.count.map_or(5000, Whole::get),
-        token: (!token.is_empty()).then(|| Token::from(token.to_owned())),
+        token: (!token.expose_secret().is_empty()).then(|| token.clone()),
     })
 }
 
