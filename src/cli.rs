@@ -21,7 +21,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Serve(http::serve::Args),
+    Serve(http::server::Args),
     Lab(lab::command::Args),
     /// Loads every strategy and says which oversold, and what each costs.
     Compare(WithLab<load::compare::Args>),
@@ -78,7 +78,7 @@ pub fn main() -> ExitCode {
 
 async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
     match command {
-        Command::Serve(args) => http::serve::run(args, stop).await,
+        Command::Serve(args) => http::server::run(args, stop).await,
         Command::Lab(args) => lab::command::run(args, stop).await,
         Command::Compare(WithLab { lab, args }) => {
             with_lab(lab, stop, |at, stop| load::compare::run(args, at, stop)).await
