@@ -58,7 +58,6 @@ pub struct Stock {
 pub struct Lock {
     pub wait_ms: u64,
     pub lease_ms: u64,
-    pub stage_lease_ms: u64,
 }
 
 /// `[mysql]`
@@ -165,7 +164,6 @@ impl Config {
             ("server.header_timeout_ms", self.server.header_timeout_ms >= 1, "at least 1"),
             ("lock.wait_ms", self.lock.wait_ms <= 60_000, "at most 60000"),
             ("lock.lease_ms", (1000..=3_600_000).contains(&self.lock.lease_ms), "from 1000 to 3600000"),
-            ("lock.stage_lease_ms", (100..=3_600_000).contains(&self.lock.stage_lease_ms), "from 100 to 3600000"),
             ("mysql.pool", self.mysql.pool >= 1, "at least 1"),
             (
                 "mysql.url",
