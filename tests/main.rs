@@ -7,6 +7,7 @@ mod buyers;
 mod classroom;
 mod faults;
 mod instances;
+mod mysql;
 // The fault proxy of the lock library's own tests.
 #[path = "../lock/tests/contract/proxy.rs"]
 mod proxy;
@@ -111,7 +112,24 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
             ));)*
         };
     }
-    trial!(strategies::version_cas_that_ignores_the_version_is_caught, strategies::redis_without_watch_is_caught);
+    trial!(
+        strategies::version_cas_that_ignores_the_version_is_caught,
+        strategies::a_named_lock_that_nobody_looks_at_is_caught,
+        strategies::buckets_that_are_filled_without_a_row_lock_are_caught,
+        strategies::redis_without_watch_is_caught,
+    );
+    trial!(
+        mysql::a_write_waits_for_a_row_no_longer_than_it_may,
+        mysql::a_write_without_a_bound_is_caught,
+        mysql::a_refusal_costs_no_connection,
+        mysql::a_refusal_that_drops_its_connection_is_caught,
+        mysql::who_finds_another_version_tries_again,
+        mysql::pieces_in_buckets_are_never_lost,
+        mysql::a_named_lock_goes_with_its_connection,
+        mysql::the_row_of_a_table_lock_says_who_holds_it,
+        mysql::a_database_of_the_course_is_taken_over_with_its_rows,
+        mysql::a_database_of_an_earlier_version_goes_on,
+    );
     trial!(
         stages::a_dead_holder_blocks_everyone_until_the_lock_has_a_lease,
         stages::a_late_delete_frees_anothers_lock_until_it_has_an_owner,
@@ -122,7 +140,16 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         stages::five_commands_see_0_to_6_and_one_script_always_sees_3,
         stages::a_stage_that_is_given_up_leaves_no_key,
     );
-    for slug in ["redis-watchdog", "redis-lock", "zk-ephemeral", "zk-sequential", "zk-lock", "zk-mutex"] {
+    for slug in [
+        "redis-watchdog",
+        "redis-lock",
+        "zk-ephemeral",
+        "zk-sequential",
+        "zk-lock",
+        "zk-mutex",
+        "table-lock-lease",
+        "mysql-named-lock",
+    ] {
         trials.push(with_servers(
             format!("others_go_on_after_the_holder_of_{slug}_is_killed"),
             Box::new(move |_| Box::pin(instances::others_go_on_after_the_holder_is_killed(slug))),

@@ -41,9 +41,19 @@ impl Servers {
 
     /// One more instance's clients, whose hand-written Redis locks have this lease.
     pub(crate) fn with_stage_lease(&self, ms: u64) -> Arc<Ctx> {
+        self.with(|config| config.lock.stage_lease_ms = ms)
+    }
+
+    /// One more instance's clients, with a configuration that differs.
+    pub(crate) fn with(&self, change: impl FnOnce(&mut Config)) -> Arc<Ctx> {
         let mut config = self.config.clone();
-        config.lock.stage_lease_ms = ms;
+        change(&mut config);
         Arc::new(Ctx::new(config).expect("good addresses"))
+    }
+
+    /// Where MySQL is, for who looks at it from outside.
+    pub(crate) fn mysql(&self) -> String {
+        self.config.mysql.url.reveal().to_owned()
     }
 
     pub(crate) async fn close(&self) {
