@@ -123,6 +123,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         mysql::a_write_without_a_bound_is_caught,
         mysql::a_refusal_costs_no_connection,
         mysql::a_refusal_that_drops_its_connection_is_caught,
+        mysql::who_stays_without_a_transaction_holds_no_connection,
         mysql::who_finds_another_version_tries_again,
         mysql::pieces_in_buckets_are_never_lost,
         mysql::a_named_lock_goes_with_its_connection,
