@@ -6,11 +6,14 @@ mod boundary;
 mod buyers;
 mod classroom;
 mod faults;
+mod imports;
 mod instances;
+mod lab;
 mod mysql;
 // The fault proxy of the lock library's own tests.
 #[path = "../lock/tests/contract/proxy.rs"]
 mod proxy;
+mod resets;
 mod stages;
 mod strategies;
 mod support;
@@ -71,9 +74,10 @@ pub(crate) fn program() -> Options {
 }
 
 fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> {
-    let pure: [(&str, Pure); 5] = [
+    let pure: [(&str, Pure); 6] = [
         ("no_room_knows_what_it_must_not", boundary::no_room_knows_what_it_must_not),
         ("a_wall_that_is_broken_is_seen", boundary::a_wall_that_is_broken_is_seen),
+        ("what_one_strategy_does_stands_in_its_own_file", boundary::what_one_strategy_does_stands_in_its_own_file),
         ("a_strategy_is_at_most_80_lines", boundary::a_strategy_is_at_most_80_lines),
         ("no_source_file_is_over_400_lines", boundary::no_source_file_is_over_400_lines),
         (
@@ -117,6 +121,9 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         strategies::a_named_lock_that_nobody_looks_at_is_caught,
         strategies::buckets_that_are_filled_without_a_row_lock_are_caught,
         strategies::redis_without_watch_is_caught,
+        strategies::a_merge_that_sells_to_all_who_wait_is_caught,
+        strategies::who_waits_for_redis_watch_retries_the_more_the_more_there_are,
+        strategies::who_waits_for_a_stage_is_not_starved,
     );
     trial!(
         mysql::a_write_waits_for_a_row_no_longer_than_it_may,
@@ -141,6 +148,10 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         stages::five_commands_see_0_to_6_and_one_script_always_sees_3,
         stages::a_stage_that_is_given_up_leaves_no_key,
     );
+    trial!(
+        resets::a_reset_clears_all_that_strategies_and_lessons_write,
+        resets::a_name_that_a_reset_leaves_out_is_seen,
+    );
     for slug in [
         "redis-watchdog",
         "redis-lock",
@@ -162,6 +173,8 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         };
     }
     own_lab!(
+        lab::no_process_of_a_whole_lab_is_root_and_both_ways_to_the_page_agree,
+        lab::a_second_signal_ends_an_instance_at_once,
         instances::a_client_that_hangs_up_leaves_nothing,
         instances::an_instance_starts_without_its_servers_and_recovers,
         instances::an_instance_that_is_told_to_end_finishes_what_is_under_way,
@@ -174,6 +187,8 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         zk_faults::a_process_that_was_paused_beyond_its_session_is_told_that_its_lock_is_lost,
         zk_faults::zookeeper_that_is_restarted_under_load_costs_answers_and_no_piece,
         zk_faults::an_ensemble_that_loses_its_leader_under_load_loses_no_piece,
+        resets::a_reset_needs_what_it_sets_and_names_what_it_could_not_clear,
+        resets::no_instance_invents_stock_for_a_redis_that_has_lost_it,
         classroom::the_lessons_for_several_windows_go_as_the_course_says,
         zk_herd::a_release_wakes_all_that_watch_the_directory_and_one_that_watches_its_predecessor,
     );

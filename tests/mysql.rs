@@ -9,7 +9,8 @@ use futures::future::{BoxFuture, join_all};
 use oversell::{
     ctx::Ctx,
     error::Error,
-    stock::{self, Deducted, Job, Store, Strategy, shelf},
+    shelf,
+    stock::{self, Deducted, Job, Store, Strategy},
 };
 use sqlx::{Connection, Executor, MySqlConnection, migrate::Migrator};
 use std::{sync::Arc, time::Duration};

@@ -182,7 +182,7 @@ fn refused(error: sqlx::Error, job: &Job) -> Error {
 }
 
 /// Whether the server gave up because somebody else holds the row.
-pub(super) fn is_contended(error: &sqlx::Error) -> bool {
+pub(crate) fn is_contended(error: &sqlx::Error) -> bool {
     has_number(error, &[DEADLOCK, LOCK_WAIT_TIMEOUT, INTERRUPTED])
 }
 

@@ -4,8 +4,10 @@ use oversell::{
     addresses::Addresses,
     config::Config,
     ctx::Ctx,
-    stock::{self, Job, Store},
+    shelf,
+    stock::{Job, Store},
 };
+use secrecy::ExposeSecret;
 use std::{
     sync::{
         Arc,
@@ -16,7 +18,6 @@ use std::{
 
 /// Real servers, and three clients of them that know nothing of each other: what three instances are, without HTTP.
 pub(crate) struct Servers {
-    config: Config,
     ctxs: Vec<Arc<Ctx>>,
     next: AtomicI64,
 }
@@ -31,7 +32,7 @@ impl Servers {
     pub(crate) async fn connect(addresses: &Addresses) -> Self {
         let ctxs: Vec<_> = (0..3).map(|_| Arc::new(Ctx::new(config(addresses)).expect("good addresses"))).collect();
         migrate(&ctxs[0]).await;
-        Self { config: config(addresses), ctxs, next: AtomicI64::new(1000) }
+        Self { ctxs, next: AtomicI64::new(1000) }
     }
 
     pub(crate) async fn site(&self) -> Site {
@@ -39,21 +40,16 @@ impl Servers {
         Site { ctxs: self.ctxs.clone(), id }
     }
 
-    /// One more instance's clients, whose hand-written Redis locks have this lease.
-    pub(crate) fn with_stage_lease(&self, ms: u64) -> Arc<Ctx> {
-        self.with(|config| config.lock.stage_lease_ms = ms)
-    }
-
     /// One more instance's clients, with a configuration that differs.
     pub(crate) fn with(&self, change: impl FnOnce(&mut Config)) -> Arc<Ctx> {
-        let mut config = self.config.clone();
+        let mut config = self.ctxs[0].config.clone();
         change(&mut config);
         Arc::new(Ctx::new(config).expect("good addresses"))
     }
 
     /// Where MySQL is, for who looks at it from outside.
     pub(crate) fn mysql(&self) -> String {
-        self.config.mysql.url.reveal().to_owned()
+        self.ctxs[0].config.mysql.url.expose_secret().to_owned()
     }
 
     pub(crate) async fn close(&self) {
@@ -83,7 +79,7 @@ impl Site {
     /// What is on the shelf.
     pub(crate) async fn stock(&self, store: Store) -> i64 {
         match store {
-            Store::MySql => stock::shelf::count(&self.ctxs[0], store, self.id).await.expect("the product"),
+            Store::MySql => shelf::count(&self.ctxs[0], store, self.id).await.expect("the product"),
             Store::Redis => {
                 let mut redis = self.ctxs[0].redis.connection();
                 redis::cmd("GET").arg(self.redis_key()).query_async(&mut redis).await.expect("Redis")
