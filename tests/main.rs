@@ -9,6 +9,7 @@ mod faults;
 mod imports;
 mod instances;
 mod lab;
+mod mysql;
 // The fault proxy of the lock library's own tests.
 #[path = "../lock/tests/contract/proxy.rs"]
 mod proxy;
@@ -117,10 +118,25 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
     }
     trial!(
         strategies::version_cas_that_ignores_the_version_is_caught,
+        strategies::a_named_lock_that_nobody_looks_at_is_caught,
+        strategies::buckets_that_are_filled_without_a_row_lock_are_caught,
         strategies::redis_without_watch_is_caught,
         strategies::a_merge_that_sells_to_all_who_wait_is_caught,
         strategies::who_waits_for_redis_watch_retries_the_more_the_more_there_are,
         strategies::who_waits_for_a_stage_is_not_starved,
+    );
+    trial!(
+        mysql::a_write_waits_for_a_row_no_longer_than_it_may,
+        mysql::a_write_without_a_bound_is_caught,
+        mysql::a_refusal_costs_no_connection,
+        mysql::a_refusal_that_drops_its_connection_is_caught,
+        mysql::who_stays_without_a_transaction_holds_no_connection,
+        mysql::who_finds_another_version_tries_again,
+        mysql::pieces_in_buckets_are_never_lost,
+        mysql::a_named_lock_goes_with_its_connection,
+        mysql::the_row_of_a_table_lock_says_who_holds_it,
+        mysql::a_database_of_the_course_is_taken_over_with_its_rows,
+        mysql::a_database_of_an_earlier_version_goes_on,
     );
     trial!(
         stages::a_dead_holder_blocks_everyone_until_the_lock_has_a_lease,
@@ -136,7 +152,16 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         resets::a_reset_clears_all_that_strategies_and_lessons_write,
         resets::a_name_that_a_reset_leaves_out_is_seen,
     );
-    for slug in ["redis-watchdog", "redis-lock", "zk-ephemeral", "zk-sequential", "zk-lock", "zk-mutex"] {
+    for slug in [
+        "redis-watchdog",
+        "redis-lock",
+        "zk-ephemeral",
+        "zk-sequential",
+        "zk-lock",
+        "zk-mutex",
+        "table-lock-lease",
+        "mysql-named-lock",
+    ] {
         trials.push(with_servers(
             format!("others_go_on_after_the_holder_of_{slug}_is_killed"),
             Box::new(move |_| Box::pin(instances::others_go_on_after_the_holder_is_killed(slug))),

@@ -135,6 +135,45 @@ async fn cas_without_version(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
 }
 
+/// The twin of `mysql-named-lock` that asks for the lock and does not look whether it has it.
+pub(crate) async fn a_named_lock_that_nobody_looks_at_is_caught(servers: &Servers) -> Result<(), String> {
+    let site = servers.site().await;
+    oversells(&site, Store::MySql, |ctx, job| Box::pin(named_lock_unseen(ctx, job)), 3).await
+}
+
+async fn named_lock_unseen(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let mut conn = ctx.mysql(job.wait_left()).await?;
+    sqlx::query("SELECT GET_LOCK('twin', 0)").execute(&mut *conn).await?;
+    let sold = cas_without_version(ctx, job).await;
+    sqlx::query("SELECT RELEASE_LOCK('twin')").execute(&mut *conn).await?;
+    conn.done();
+    sold
+}
+
+/// The twin of `single-update-buckets` that moves pieces without the lock of the row that they come from.
+pub(crate) async fn buckets_that_are_filled_without_a_row_lock_are_caught(servers: &Servers) -> Result<(), String> {
+    let site = servers.site().await;
+    oversells(&site, Store::MySql, |ctx, job| Box::pin(fill_and_take(ctx, job)), 3).await
+}
+
+async fn fill_and_take(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    const LOT: i64 = 3;
+    let mut conn = ctx.mysql(job.wait_left()).await?;
+    let take = "UPDATE db_stock_bucket SET count = count - 1 WHERE stock_id = ? AND bucket = 0 AND count > 0";
+    if sqlx::query(take).bind(job.stock_id).execute(&mut *conn).await?.rows_affected() == 0 {
+        let select = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?";
+        let count: i64 = sqlx::query_scalar(select).bind(job.stock_id).fetch_one(&mut *conn).await?;
+        job.inside().await;
+        let update = sqlx::query("UPDATE db_stock SET count = ? WHERE id = ?").bind(count - LOT).bind(job.stock_id);
+        update.execute(&mut *conn).await?;
+        let fill = "INSERT INTO db_stock_bucket (stock_id, bucket, count) VALUES (?, 0, ?) \
+                    ON DUPLICATE KEY UPDATE count = count + VALUES(count)";
+        sqlx::query(fill).bind(job.stock_id).bind(LOT - 1).execute(&mut *conn).await?;
+    }
+    conn.done();
+    Ok(Deducted { remaining: None, fence: None, retries: 0, lock: None })
+}
+
 /// The twin of `redis-watch` that reads and writes without WATCH.
 pub(crate) async fn redis_without_watch_is_caught(servers: &Servers) -> Result<(), String> {
     let site = servers.site().await;
