@@ -68,7 +68,7 @@ mod error;
 mod guard;
 mod multi;
 mod owner;
-#[cfg(any(feature = "mysql", feature = "zookeeper"))]
+#[cfg(feature = "mysql")]
 mod places;
 
 pub mod local;
