@@ -1,12 +1,9 @@
 //! The command line: one subcommand for each thing that `oversell` does.
 
-use crate::{addresses::Addresses, failure::Failure, http, lab, load};
+use crate::{addresses::Addresses, failure::Failure, http, lab, load, shutdown::Shutdown};
 use clap::{Parser, Subcommand};
-use std::{pin::pin, process::ExitCode, time::Duration};
-use tokio::time::timeout;
-
-/// How long a command that is interrupted may take to end by itself, before its lab is stopped.
-const LAST_WORDS: Duration = Duration::from_secs(3);
+use std::process::ExitCode;
+use tokio_util::sync::CancellationToken;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,28 +39,18 @@ struct WithLab<A: clap::Args> {
     args: A,
 }
 
-async fn with_lab<R>(own: bool, run: impl FnOnce(Option<Addresses>) -> R) -> Result<(), Failure>
+async fn with_lab<R>(
+    own: bool,
+    stop: CancellationToken,
+    run: impl FnOnce(Option<Addresses>, CancellationToken) -> R,
+) -> Result<(), Failure>
 where
     R: Future<Output = Result<(), Failure>>,
 {
-    if !own {
-        return run(None).await;
+    match own {
+        true => lab::command::during(stop.clone(), |at| run(Some(at), stop)).await,
+        false => run(None, stop).await,
     }
-    let mut interrupt = lab::Interrupt::listen()?;
-    let options = lab::Options { progress: true, ..lab::Options::default() };
-    let lab = lab::command::start(options, &mut interrupt).await?;
-    let done = {
-        let mut running = pin!(run(Some(lab.addresses().clone())));
-        tokio::select! {
-            done = &mut running => done,
-            // The command hears the signal too, and may have something to say before it ends.
-            () = interrupt.next() => timeout(LAST_WORDS, running).await.unwrap_or_else(|_| {
-                Err(Failure::Unusable("interrupted; the lab is stopped".to_owned()))
-            }),
-        }
-    };
-    lab::command::stop(lab, &mut interrupt).await;
-    done
 }
 
 /// Parses the command line, runs the command, and gives its exit status: 0 as promised, 1 a promise was broken,
@@ -75,16 +62,28 @@ pub fn main() -> ExitCode {
         Err(error) => return fail(&Failure::Unusable(format!("no async runtime: {error}"))),
     };
     let done = runtime.block_on(async {
-        match cli.command {
-            Command::Serve(args) => http::serve::run(args).await,
-            Command::Lab(args) => lab::command::run(args).await,
-            Command::Compare(WithLab { lab, args }) => with_lab(lab, |at| load::compare::run(args, at)).await,
-            Command::Bench(WithLab { lab, args }) => with_lab(lab, |at| load::bench::run(args, at)).await,
+        let Shutdown { asked, at_once } = Shutdown::listen()?;
+        tokio::select! {
+            done = run(cli.command, asked) => done,
+            () = at_once.cancelled() => Err(Failure::Unusable("a second signal ended it at once".to_owned())),
         }
     });
+    // What still runs in the background is not waited for.
+    runtime.shutdown_background();
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => fail(&failure),
+    }
+}
+
+async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
+    match command {
+        Command::Serve(args) => http::serve::run(args, stop).await,
+        Command::Lab(args) => lab::command::run(args, stop).await,
+        Command::Compare(WithLab { lab, args }) => {
+            with_lab(lab, stop, |at, stop| load::compare::run(args, at, stop)).await
+        }
+        Command::Bench(WithLab { lab, args }) => with_lab(lab, stop, |at, stop| load::bench::run(args, at, stop)).await,
     }
 }
 

@@ -9,18 +9,17 @@ use super::{
     verdict::Shelf,
 };
 use crate::{failure::Failure, stock};
+use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-pub use super::stock_api::Token;
-
 /// A snapshot is taken this often.
 const SNAPSHOTS: Duration = Duration::from_millis(200);
 
 /// What to send, and where.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Plan {
     /// The address to load: an instance or nginx, as `http://127.0.0.1:8080`.
     pub base: String,
@@ -40,7 +39,7 @@ pub struct Plan {
     pub count: i64,
     /// What `PUT /stock` asks for where the cluster has an admin token.
     #[serde(skip)]
-    pub token: Option<Token>,
+    pub token: Option<SecretString>,
 }
 
 /// How a run stands.

@@ -4,27 +4,12 @@ use super::link::{Answer, Cut, Link, Meter, Origin};
 use crate::{failure::Failure, stock::Store};
 use http::{HeaderValue, Method, Request, header};
 use http_body_util::Full;
+use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use std::{sync::Arc, time::Duration};
 
 /// Setting the stock also clears locks and queues: it may take a moment, but not for ever.
 const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// A secret for `PUT /stock`, never printed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Token(String);
-
-impl From<String> for Token {
-    fn from(token: String) -> Self {
-        Self(token)
-    }
-}
-
-impl std::fmt::Debug for Token {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Token(…)")
-    }
-}
 
 /// A product's stock at one address.
 pub(super) struct StockApi<'a> {
@@ -54,13 +39,13 @@ impl StockApi<'_> {
     /// # Errors
     ///
     /// [`Failure::Unusable`] where the service does not do so.
-    pub(super) async fn reset(&self, count: i64, token: Option<&Token>) -> Result<(), Failure> {
+    pub(super) async fn reset(&self, count: i64, token: Option<&SecretString>) -> Result<(), Failure> {
         let mut request = self.origin.request(Method::PUT, &format!("/stock?stock_id={}", self.stock_id))?;
         *request.body_mut() = Full::from(format!("{{\"count\":{count}}}"));
         let headers = request.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some(Token(token)) = token {
-            let value = HeaderValue::try_from(format!("Bearer {token}"))
+        if let Some(token) = token {
+            let value = HeaderValue::try_from(format!("Bearer {}", token.expose_secret()))
                 .map_err(|_| Failure::Unusable("the token is not plain text".into()))?;
             headers.insert(header::AUTHORIZATION, value);
         }

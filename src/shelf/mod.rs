@@ -26,13 +26,15 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// §1.2: what the course starts with.
 const SEED: i64 = 5000;
 
-const READ: &str = "SELECT id, product_code, stock_code, CAST(count AS SIGNED) AS count, version FROM db_stock \
-                    WHERE id = ?";
-const COUNT: &str = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?";
+/// The stock of a product is its row and its buckets together, in one statement and so at one time.
+const READ: &str = "SELECT id, product_code, stock_code, CAST(count + (SELECT COALESCE(SUM(count), 0) FROM db_stock_bucket \
+                    WHERE stock_id = db_stock.id) AS SIGNED) AS count, version FROM db_stock WHERE id = ?";
 const PUT: &str = "INSERT INTO db_stock (id, product_code, stock_code, count) VALUES (?, ?, '001', ?) \
                    ON DUPLICATE KEY UPDATE count = VALUES(count), version = version + 1";
 const DELETE: &str = "DELETE FROM db_stock WHERE id = ?";
 const NO_FENCE: &str = "UPDATE db_stock SET fence = 0 WHERE id = ?";
+/// The pieces in buckets are back in the row: what it is set to is all there is.
+const EMPTY: &str = "DELETE FROM db_stock_bucket WHERE stock_id = ?";
 const UNLOCK: &str = "DELETE FROM tb_lock WHERE lock_name = ?";
 const SEEDED: &str = "INSERT IGNORE INTO seeded (store) VALUES ('redis')";
 
@@ -65,7 +67,7 @@ pub struct Row {
     /// The warehouse.
     #[schema(example = "001")]
     pub stock_code: Option<String>,
-    /// Pieces left.
+    /// Pieces left, those in buckets included.
     #[schema(example = 5000)]
     pub count: i64,
     /// Grows with each write.
@@ -112,13 +114,7 @@ pub async fn read(ctx: &Ctx, stock_id: i64) -> Result<Shelf, Error> {
 pub async fn count(ctx: &Ctx, store: Store, stock_id: i64) -> Result<i64, Error> {
     let count = match store {
         Store::Redis => read_key(ctx, stock_id).await?.count,
-        Store::MySql => {
-            let mut conn = ctx.desk.conn(PATIENCE).await?;
-            let read = sqlx::query_scalar(COUNT).bind(stock_id).fetch_optional(&mut *conn);
-            let count = in_time(Server::MySql, read).await??;
-            conn.done();
-            count
-        }
+        Store::MySql => read_row(ctx, stock_id).await?.map(|row| row.count),
     };
     match (count, store) {
         (Some(count), _) => Ok(count),
@@ -235,9 +231,11 @@ async fn set_rows(
         Some(Some(count)) => {
             let code = 1000_i64.saturating_add(stock_id).to_string();
             unless_held(sqlx::query(PUT).bind(stock_id).bind(code).bind(count).execute(&mut *conn)).await?;
+            unless_held(sqlx::query(EMPTY).bind(stock_id).execute(&mut *conn)).await?;
         }
         Some(None) => {
             unless_held(sqlx::query(DELETE).bind(stock_id).execute(&mut *conn)).await?;
+            unless_held(sqlx::query(EMPTY).bind(stock_id).execute(&mut *conn)).await?;
         }
         None => {}
     }

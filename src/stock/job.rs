@@ -1,7 +1,7 @@
 //! One request for one piece: which stock, how long to wait and to stay inside, and when it got in.
 
 use super::points::{Pause, Points};
-use crate::{console, ctx::Ctx};
+use crate::{console, ctx::Ctx, error::Error};
 use metrics::Gauge;
 use oversell_lock::{Fence, Owner, redis::Lease};
 use serde::Serialize;
@@ -124,10 +124,16 @@ impl Job {
         self.lease.unwrap_or_else(|| Duration::from_millis(ctx.config.lock.lease_ms))
     }
 
-    /// What is left of the wait.
+    /// What is left of the wait. The stay that was asked for is no part of it.
     #[must_use]
     pub fn wait_left(&self) -> Duration {
-        self.wait.saturating_sub(self.started.elapsed())
+        let stay = if self.has_entered() { self.hold } else { Duration::ZERO };
+        (self.wait + stay).saturating_sub(self.started.elapsed())
+    }
+
+    /// The job has waited for `what` as long as it may, or somebody else has ended its wait.
+    pub(super) fn not_had(&self, what: &str) -> Error {
+        Error::NotHad { what: what.to_owned(), waited: self.wait.min(self.started.elapsed()) }
     }
 
     /// Inside the critical section: [enters](Self::enter), then stays as long as was asked.

@@ -18,6 +18,7 @@ mod strategy;
 
 mod mutex;
 mod mutex_commit_late;
+mod mysql_named_lock;
 mod none;
 mod redis_fair;
 mod redis_fenced;
@@ -37,9 +38,12 @@ mod redis_write;
 mod select_for_update;
 mod select_share;
 mod single_update;
+mod single_update_buckets;
 mod single_update_merged;
 mod table_lock;
+mod table_lock_lease;
 mod version_cas;
+mod version_cas_paced;
 mod zk_ephemeral;
 mod zk_fenced;
 mod zk_lock;
@@ -70,9 +74,11 @@ pub const ALL: &[Strategy] = &[
     mutex_commit_late::STRATEGY,
     single_update::STRATEGY,
     single_update_merged::STRATEGY,
+    single_update_buckets::STRATEGY,
     select_for_update::STRATEGY,
     select_share::STRATEGY,
     version_cas::STRATEGY,
+    version_cas_paced::STRATEGY,
     redis_watch::STRATEGY,
     redis_watch_merged::STRATEGY,
     redis_setnx::STRATEGY,
@@ -98,6 +104,8 @@ pub const ALL: &[Strategy] = &[
     zk_multi::STRATEGY,
     zk_fenced::STRATEGY,
     table_lock::STRATEGY,
+    table_lock_lease::STRATEGY,
+    mysql_named_lock::STRATEGY,
 ];
 
 /// The strategy of this name.

@@ -53,16 +53,14 @@ impl Merged for Update {
     const WHAT: &'static str = "row in db_stock";
 
     async fn take(ctx: &Ctx, stock_id: i64, mut wanted: i64, wait: Duration) -> Result<Taken, Error> {
-        let mut conn = ctx.mysql(wait).await?;
+        let job = Job::new(stock_id, Duration::ZERO, wait);
         loop {
-            let take = sqlx::query(TAKE).bind(wanted).bind(stock_id).bind(wanted).execute(&mut *conn);
-            if row::answered(take.await)? == 1 {
-                conn.done();
+            let take = sqlx::query(TAKE).bind(wanted).bind(stock_id).bind(wanted);
+            if row::execute(ctx, &job, take).await? == 1 {
                 return Ok(Taken::Pieces(wanted, None));
             }
-            wanted = wanted.min(row::read(&mut conn, stock_id).await?.count);
+            wanted = wanted.min(row::read(ctx, &job).await?.count);
             if wanted <= 0 {
-                conn.done();
                 return Ok(Taken::SoldOut);
             }
         }

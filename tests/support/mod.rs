@@ -4,6 +4,7 @@ use oversell::{
     addresses::Addresses,
     config::Config,
     ctx::Ctx,
+    shelf,
     stock::{Job, Store},
 };
 use std::{
@@ -55,6 +56,8 @@ impl Site {
             .execute(&mut *conn)
             .await
             .expect("a new product");
+        let empty = sqlx::query("DELETE FROM db_stock_bucket WHERE stock_id = ?").bind(self.id);
+        empty.execute(&mut *conn).await.expect("no bucket");
         conn.done();
         let mut redis = self.ctxs[0].redis.connection();
         redis::cmd("SET").arg(self.redis_key()).arg(count).exec_async(&mut redis).await.expect("Redis");
@@ -63,16 +66,7 @@ impl Site {
     /// What is on the shelf.
     pub(crate) async fn stock(&self, store: Store) -> i64 {
         match store {
-            Store::MySql => {
-                let mut conn = self.ctxs[0].db.conn(Duration::from_secs(10)).await.expect("MySQL");
-                let (count,) = sqlx::query_as("SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?")
-                    .bind(self.id)
-                    .fetch_one(&mut *conn)
-                    .await
-                    .expect("the product");
-                conn.done();
-                count
-            }
+            Store::MySql => shelf::count(&self.ctxs[0], store, self.id).await.expect("the product"),
             Store::Redis => {
                 let mut redis = self.ctxs[0].redis.connection();
                 redis::cmd("GET").arg(self.redis_key()).query_async(&mut redis).await.expect("Redis")

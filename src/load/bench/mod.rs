@@ -21,8 +21,8 @@ use super::{
     row::THREE,
     run::{Plan, Snapshot, run as load},
     stock_api::StockApi,
-    target::{Where, check, token},
-    terminal::{Bar, stop_on_signal, stopped, write_json},
+    target::{check, token},
+    terminal::{Bar, stopped, write_json},
     verdict::Verdict,
 };
 use crate::{
@@ -111,11 +111,10 @@ struct Bench<'a> {
 /// # Errors
 ///
 /// [`Failure::Promise`] where a figure is missed, [`Failure::Unusable`] where no lab is running or a signal stopped it.
-pub async fn run(args: Args, at: Option<Addresses>) -> Result<(), Failure> {
-    let stop = stop_on_signal()?;
+pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> Result<(), Failure> {
     let at = match at {
         Some(at) => at,
-        None => Where::lab_at(&args.lab_json)?,
+        None => Addresses::of_running_lab(&args.lab_json)?,
     };
     check(&at.http, &stock::ALL.iter().collect::<Vec<_>>()).await?;
     let conditions = Conditions::of(Some(&at)).await;

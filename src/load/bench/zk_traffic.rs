@@ -9,13 +9,9 @@
 //! Notifications are the watches that the server has fired, which it counts by itself: exact, whatever else it sends.
 //! (Packets sent less packets received would not be: an answer to `mntr` counts as two or more.)
 
-use crate::failure::Failure;
+use crate::{failure::Failure, four_letters::four_letters};
 use std::{future::Future, time::Duration};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-    time::timeout,
-};
+use tokio::time::timeout;
 
 const TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -75,7 +71,8 @@ async fn counted(connect: &str) -> Result<Traffic, Failure> {
     let failed = |why: String| Failure::Unusable(format!("the packets of ZooKeeper cannot be counted: {why}"));
     let mut sum = Traffic { requests: 0, notifications: 0 };
     for server in connect.split(',') {
-        let answer = timeout(TIMEOUT, mntr(server)).await.map_err(|_| failed("no answer in time".into()))?;
+        let answer =
+            timeout(TIMEOUT, four_letters(server, "mntr")).await.map_err(|_| failed("no answer in time".into()))?;
         let answer = answer.map_err(|e| failed(e.to_string()))?;
         let said = || answer.lines().next().unwrap_or_default();
         let of = Traffic::parse(&answer).ok_or_else(|| failed(format!("{server} says {:?}", said())))?;
@@ -83,14 +80,6 @@ async fn counted(connect: &str) -> Result<Traffic, Failure> {
         sum.notifications += of.notifications;
     }
     Ok(sum)
-}
-
-async fn mntr(server: &str) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect(server).await?;
-    stream.write_all(b"mntr").await?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
-    Ok(answer)
 }
 
 #[cfg(test)]
