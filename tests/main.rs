@@ -123,7 +123,6 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         strategies::redis_without_watch_is_caught,
         strategies::a_merge_that_sells_to_all_who_wait_is_caught,
         strategies::who_waits_for_redis_watch_retries_the_more_the_more_there_are,
-        strategies::who_waits_for_a_stage_is_not_starved,
     );
     trial!(
         mysql::a_write_waits_for_a_row_no_longer_than_it_may,
@@ -147,6 +146,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         stages::a_late_renewal_is_for_anothers_lock_until_it_looks_at_the_owner,
         stages::five_commands_see_0_to_6_and_one_script_always_sees_3,
         stages::a_stage_that_is_given_up_leaves_no_key,
+        stages::a_lease_that_is_asked_for_replaces_the_strategys_own,
     );
     trial!(
         resets::a_reset_clears_all_that_strategies_and_lessons_write,

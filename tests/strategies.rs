@@ -246,18 +246,12 @@ pub(crate) async fn who_waits_for_redis_watch_retries_the_more_the_more_there_ar
 /// The retries for each piece, where so many buy five each.
 async fn retries(servers: &Servers, slug: &str, at_once: usize) -> Result<f64, String> {
     let sales = sales(servers, slug, at_once, 5).await?;
-    let retries: u32 = sales.iter().map(|(_, sold)| sold.retries).sum();
+    let retries: u32 = sales.iter().map(|sold| sold.retries).sum();
     Ok(f64::from(retries) / sales.len() as f64)
 }
 
-/// What so many buyers in one instance came to, who buy so many pieces each one after the other: how long each waited, and
-/// what it was answered.
-async fn sales(
-    servers: &Servers,
-    slug: &str,
-    at_once: usize,
-    each: usize,
-) -> Result<Vec<(Duration, Deducted)>, String> {
+/// What so many buyers in one instance were answered, who buy so many pieces each one after the other.
+async fn sales(servers: &Servers, slug: &str, at_once: usize, each: usize) -> Result<Vec<Deducted>, String> {
     let site = servers.site().await;
     site.put_stock((at_once * each) as i64).await;
     let deduct = stock::find(slug).ok_or("no such strategy")?.deduct;
@@ -267,8 +261,7 @@ async fn sales(
             let mut sales = Vec::new();
             for _ in 0..each {
                 let job = Job::new(id, Duration::ZERO, WAIT);
-                let sold = deduct(&ctx, &job).await.map_err(|e| e.to_string())?;
-                sales.push((job.waited(), sold));
+                sales.push(deduct(&ctx, &job).await.map_err(|e| e.to_string())?);
             }
             Ok::<_, String>(sales)
         })
@@ -278,24 +271,6 @@ async fn sales(
         all.extend(buyer.await.map_err(|e| e.to_string())??);
     }
     Ok(all)
-}
-
-/// §2.1 to §2.7 poll: in step, one who was just served would be served again and again while the others sleep, and the last
-/// would wait for all that the others have to buy.
-pub(crate) async fn who_waits_for_a_stage_is_not_starved(servers: &Servers) -> Result<(), String> {
-    for slug in ["redis-setnx", "redis-reentrant", "zk-sequential"] {
-        let waits: Vec<_> = sales(servers, slug, 50, 20).await?.into_iter().map(|(waited, _)| waited).collect();
-        let mean = waits.iter().sum::<Duration>() / waits.len() as u32;
-        let longest = waits.iter().max().copied().unwrap_or_default();
-        eprintln!(
-            "{slug}: longest {longest:?}, mean {mean:?}, ratio {:.1}",
-            longest.as_secs_f64() / mean.as_secs_f64()
-        );
-        if longest > 20 * mean {
-            return Err(format!("{slug}: the longest wait was {longest:?}, with {mean:?} on average"));
-        }
-    }
-    Ok(())
 }
 
 /// Every strategy whose promise holds on three instances.
