@@ -1,16 +1,22 @@
 //! The command line: one subcommand for each thing that `oversell` does.
 
-use crate::{addresses::Addresses, failure::Failure, http, lab, load};
+use crate::{failure::Failure, http, lab, load};
 use clap::{Parser, Subcommand};
-use std::{pin::pin, process::ExitCode, time::Duration};
+use std::{
+    pin::pin,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 use tokio::time::timeout;
 
 /// How long a command that is interrupted may take to end by itself, before its lab is stopped.
 const LAST_WORDS: Duration = Duration::from_secs(3);
+/// How often the bench has an instance started.
+const STARTS: usize = 3;
 
 const EXAMPLES: &str = "\
 Examples:
-  oversell compare --lab     every strategy on servers of its own, and which of them oversold
+  oversell compare --lab     the nine strategies that everybody knows, on servers of its own, and which oversold
   oversell lab               the same servers, left running, with the page on http://127.0.0.1:8080
   oversell bench --lab       figures as ratios to ceilings of the same run";
 
@@ -26,9 +32,9 @@ struct Cli {
 enum Command {
     Serve(http::serve::Args),
     Lab(lab::command::Args),
-    /// Loads every strategy and says which oversold, and what each costs.
+    /// Loads strategies and says which oversold, and what each sells in a second.
     Compare(WithLab<load::compare::Args>),
-    /// Measures each strategy as a ratio to a ceiling of the same run.
+    /// Measures strategies as ratios to ceilings of the same run.
     Bench(WithLab<load::bench::Args>),
 }
 
@@ -42,18 +48,18 @@ struct WithLab<A: clap::Args> {
     args: A,
 }
 
-async fn with_lab<R>(own: bool, run: impl FnOnce(Option<Addresses>) -> R) -> Result<(), Failure>
-where
-    R: Future<Output = Result<(), Failure>>,
-{
+async fn with_lab(
+    own: bool,
+    run: impl AsyncFnOnce(Option<&mut lab::Lab>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     if !own {
         return run(None).await;
     }
     let mut interrupt = lab::Interrupt::listen()?;
     let options = lab::Options { progress: true, ..lab::Options::default() };
-    let lab = lab::command::start(options, &mut interrupt).await?;
+    let mut lab = lab::command::start(options, &mut interrupt).await?;
     let done = {
-        let mut running = pin!(run(Some(lab.addresses().clone())));
+        let mut running = pin!(run(Some(&mut lab)));
         tokio::select! {
             done = &mut running => done,
             // The command hears the signal too, and may have something to say before it ends.
@@ -64,6 +70,25 @@ where
     };
     lab::command::stop(lab, &mut interrupt).await;
     done
+}
+
+/// How long an instance of the lab takes from its start to its first answer, again and again.
+async fn starts(lab: &mut lab::Lab) -> Result<Vec<Duration>, Failure> {
+    let mut took = Vec::new();
+    let name = lab.addresses().instances.last().map_or_else(String::new, |instance| instance.name.clone());
+    for _ in 0..STARTS {
+        lab.terminate(&name).await?;
+        let begun = Instant::now();
+        lab.restart(&name).await?;
+        took.push(begun.elapsed());
+    }
+    Ok(took)
+}
+
+async fn bench(args: load::bench::Args, lab: Option<&mut lab::Lab>) -> Result<(), Failure> {
+    let Some(lab) = lab else { return load::bench::run(args, None, Vec::new()).await };
+    let starts = starts(lab).await?;
+    load::bench::run(args, Some(lab.addresses().clone()), starts).await
 }
 
 /// Parses the command line, runs the command, and gives its exit status: 0 as promised, 1 a promise was broken,
@@ -78,8 +103,10 @@ pub fn main() -> ExitCode {
         match cli.command {
             Command::Serve(args) => http::serve::run(args).await,
             Command::Lab(args) => lab::command::run(args).await,
-            Command::Compare(WithLab { lab, args }) => with_lab(lab, |at| load::compare::run(args, at)).await,
-            Command::Bench(WithLab { lab, args }) => with_lab(lab, |at| load::bench::run(args, at)).await,
+            Command::Compare(WithLab { lab, args }) => {
+                with_lab(lab, async |lab| load::compare::run(args, lab.map(|lab| lab.addresses().clone())).await).await
+            }
+            Command::Bench(WithLab { lab, args }) => with_lab(lab, async |lab| bench(args, lab).await).await,
         }
     });
     match done {

@@ -1,7 +1,10 @@
-//! The routes that set and show the stock, and the list of strategies that a cluster knows.
+//! The routes that make, show and remove a product, and the list of strategies that a cluster knows.
 
-use super::link::{Answer, Cut, Link, Meter, Origin};
-use crate::{failure::Failure, stock::Store};
+use super::link::{Answer, Body, Cut, Link, Meter, Origin};
+use crate::{
+    failure::Failure,
+    stock::{Store, Strategy},
+};
 use http::{HeaderValue, Method, Request, header};
 use http_body_util::Full;
 use serde::Deserialize;
@@ -26,10 +29,12 @@ impl std::fmt::Debug for Token {
     }
 }
 
-/// A product's stock at one address.
+/// A product at one address, for one strategy: what others need is left alone, and need not be there.
 pub(super) struct StockApi<'a> {
     pub(super) origin: &'a Origin,
     pub(super) stock_id: i64,
+    pub(super) strategy: &'a Strategy,
+    pub(super) token: Option<&'a Token>,
 }
 
 #[derive(Deserialize)]
@@ -49,33 +54,50 @@ struct Known {
 }
 
 impl StockApi<'_> {
-    /// Sets the stock in both stores and clears what others left behind.
+    /// Makes the product with so many pieces, and clears the strategy's locks of it.
     ///
     /// # Errors
     ///
     /// [`Failure::Unusable`] where the service does not do so.
-    pub(super) async fn reset(&self, count: i64, token: Option<&Token>) -> Result<(), Failure> {
-        let mut request = self.origin.request(Method::PUT, &format!("/stock?stock_id={}", self.stock_id))?;
-        *request.body_mut() = Full::from(format!("{{\"count\":{count}}}"));
+    pub(super) async fn reset(&self, count: i64) -> Result<(), Failure> {
+        let body = Full::from(format!("{{\"count\":{count}}}"));
+        self.change(Method::PUT, body).await
+    }
+
+    /// Removes the product and what the strategy has left of it.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where the service does not do so.
+    pub(super) async fn remove(&self) -> Result<(), Failure> {
+        self.change(Method::DELETE, Full::default()).await
+    }
+
+    async fn change(&self, method: Method, body: Body) -> Result<(), Failure> {
+        let path = format!("/stock?stock_id={}&strategy={}", self.stock_id, self.strategy.slug);
+        let what = format!("{method} {path}");
+        let mut request = self.origin.request(method, &path)?;
+        *request.body_mut() = body;
         let headers = request.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some(Token(token)) = token {
+        if let Some(Token(token)) = self.token {
             let value = HeaderValue::try_from(format!("Bearer {token}"))
                 .map_err(|_| Failure::Unusable("the token is not plain text".into()))?;
             headers.insert(header::AUTHORIZATION, value);
         }
-        ask(self.origin, request, "PUT /stock").await.map(drop)
+        ask(self.origin, request, &what).await.map(drop)
     }
 
-    /// How many pieces a store has.
+    /// How many pieces the strategy's store has.
     ///
     /// # Errors
     ///
     /// [`Failure::Unusable`] where the service does not say.
-    pub(super) async fn count(&self, store: Store) -> Result<i64, Failure> {
+    pub(super) async fn count(&self) -> Result<i64, Failure> {
         let request = self.origin.request(Method::GET, &format!("/stock?stock_id={}", self.stock_id))?;
         let answer = ask(self.origin, request, "GET /stock").await?;
         let stock: Stock = json(&answer, "GET /stock")?;
+        let store = self.strategy.store;
         let count = match store {
             Store::MySql => stock.mysql,
             Store::Redis => stock.redis,
@@ -98,15 +120,14 @@ pub(super) async fn strategies(origin: &Origin) -> Result<Vec<String>, Failure> 
     Ok(known.into_iter().map(|k| k.slug).collect())
 }
 
-/// The status and size of a file, `None` where nobody answers.
-pub(super) async fn probe(origin: &Origin, path: &str) -> Option<(u16, usize)> {
+/// What is answered at a path; `None` where nobody answers.
+pub(super) async fn probe(origin: &Origin, path: &str) -> Option<Answer> {
     let request = origin.request(Method::GET, path).ok()?;
     let mut link = Link::open(origin, &Arc::new(Meter::default())).await.ok()?;
-    let answer = tokio::time::timeout(TIMEOUT, link.exchange(request)).await.ok()?.ok()?;
-    Some((answer.status, answer.body.len()))
+    tokio::time::timeout(TIMEOUT, link.exchange(request)).await.ok()?.ok()
 }
 
-async fn ask(origin: &Origin, request: Request<super::link::Body>, what: &str) -> Result<Answer, Failure> {
+async fn ask(origin: &Origin, request: Request<Body>, what: &str) -> Result<Answer, Failure> {
     let failed = |why: String| Failure::Unusable(format!("{what} at {origin}: {why}"));
     let mut link = Link::open(origin, &Arc::new(Meter::default())).await.map_err(failed)?;
     let answer = match tokio::time::timeout(TIMEOUT, link.exchange(request)).await {

@@ -60,7 +60,7 @@ pub(in super::super) struct Wanted {
     count: Option<u32>,
 }
 
-/// Starts a run of load; the stock is reset first.
+/// Starts a run of load, on a product of its own that is removed at its end.
 #[utoipa::path(post, path = "/runs", tag = "load", request_body = Wanted, operation_id = "start_run",
     security((), ("admin" = [])),
     responses(
@@ -176,17 +176,13 @@ fn plan(app: &App, fields: &Fields) -> Result<Plan, Error> {
         return Err(bad("loops", "times threads must be at most 100000"));
     }
     let token = app.ctx.config.admin.token.reveal();
-    Ok(Plan {
-        base,
-        target: target.into(),
-        strategy: strategy.slug.into(),
-        threads: threads.unsigned_abs() as usize,
-        loops: loops.unsigned_abs() as usize,
-        hold_ms: number("hold_ms", 0..=LONGEST_HOLD_MS, 0)?.unsigned_abs(),
-        stock_id: 1,
-        count: number("count", 0..=MOST_PIECES, 5000)?,
-        token: (!token.is_empty()).then(|| Token::from(token.to_owned())),
-    })
+    let mut plan = Plan::new(&base, target, strategy.slug);
+    (plan.threads, plan.loops) = (threads.unsigned_abs() as usize, loops.unsigned_abs() as usize);
+    plan.hold_ms = number("hold_ms", 0..=LONGEST_HOLD_MS, 0)?.unsigned_abs();
+    plan.count = number("count", 0..=MOST_PIECES, 5000)?;
+    plan.token = (!token.is_empty()).then(|| Token::from(token.to_owned()));
+    plan.check().map_err(|rule| bad("hold_ms", &rule))?;
+    Ok(plan)
 }
 
 /// Who asks, for others to read: the first address that a proxy names, else the one at the other end. Only a label.
