@@ -14,8 +14,8 @@ KAZOO := interop/kazoo/venv/installed
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.* ## /  make \1\t/p' $(MAKEFILE_LIST)
 
-demo: install build ## the course's comparison on real servers: table, verdicts, target/report.html
-	$(OVERSELL) compare --lab --report target/report.html --json target/report.json
+demo: install build ## the nine strategies that everybody knows, on real servers: verdicts, rates, target/report.html
+	$(OVERSELL) compare --lab --duration 1s --rounds 2 --report target/report.html --json target/report.json
 
 lab: install build ## servers, three instances and nginx, until Ctrl-C
 	$(OVERSELL) lab
@@ -30,7 +30,7 @@ check: rust ## formatting, clippy, documentation, and dependencies where cargo-d
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked check; \
 	else echo 'cargo-deny is not installed: dependencies not audited'; fi
 
-bench: install build ## every strategy as a ratio to a ceiling of the same run
+bench: install build ## strategies as ratios to ceilings of the same run; wanted and seen
 	$(OVERSELL) bench --lab
 
 jmeter: ## JMeter's plans against a running lab; PLAN=check-lock.jmx runs one

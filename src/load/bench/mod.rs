@@ -176,11 +176,10 @@ pub async fn run(args: Args, at: Option<Addresses>, starts: Vec<Duration>) -> Re
 
 /// The strategies whose rate is asked for, each next to its ceiling.
 fn rated() -> impl Iterator<Item = &'static str> {
-    let each = WISHES.iter().filter(|wish| stock::find(wish.slug).is_some()).flat_map(|wish| {
+    WISHES.iter().filter(|wish| stock::find(wish.slug).is_some()).flat_map(|wish| {
         let other = if let Against::Strategy(other) = wish.against { Some(other) } else { None };
         std::iter::once(wish.slug).chain(other)
-    });
-    each
+    })
 }
 
 impl Bench<'_> {
