@@ -1,6 +1,8 @@
 //! Where a running lab's servers are: the contents of `target/lab/lab.json`.
 
+use crate::failure::Failure;
 use serde::{Deserialize, Serialize};
+use std::{fs::File, path::Path};
 
 /// Every address of a lab. The fields are those of CONTRACT section 1.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +19,31 @@ pub struct Addresses {
     pub zookeeper: ZooKeeper,
     /// The load balancer.
     pub nginx: Process,
+}
+
+/// In every folder that a lab made, and locked while it runs.
+pub const MARK: &str = ".oversell-lab";
+
+impl Addresses {
+    /// The addresses of the lab that wrote `file`, which must still run.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`]: there is no such file, it is something else, or its lab was killed and left it behind.
+    pub fn of_running_lab(file: &Path) -> Result<Self, Failure> {
+        let path = file.display();
+        let text = std::fs::read_to_string(file).map_err(|_| {
+            Failure::Unusable(format!("no lab is running (no {path}): start one with `make lab`, or pass --lab"))
+        })?;
+        // Shared, so that two who look do not take each other for the lab.
+        let mark = file.with_file_name(MARK);
+        if File::open(mark).is_ok_and(|mark| mark.try_lock_shared().is_ok()) {
+            return Err(Failure::Unusable(format!(
+                "no lab is running ({path} is of one that was killed): start one with `make lab`, or pass --lab"
+            )));
+        }
+        serde_json::from_str(&text).map_err(|e| Failure::Unusable(format!("{path} is not a lab's file: {e}")))
+    }
 }
 
 /// One instance of the service.

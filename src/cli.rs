@@ -1,17 +1,11 @@
 //! The command line: one subcommand for each thing that `oversell` does.
 
-use crate::{failure::Failure, http, lab, load};
+use crate::{addresses::Addresses, failure::Failure, http, lab, load, shutdown::Shutdown};
 use clap::{Parser, Subcommand};
-use std::{
-    pin::pin,
-    process::ExitCode,
-    time::{Duration, Instant},
-};
-use tokio::time::timeout;
+use std::{process::ExitCode, time::Duration};
+use tokio_util::sync::CancellationToken;
 
-/// How long a command that is interrupted may take to end by itself, before its lab is stopped.
-const LAST_WORDS: Duration = Duration::from_secs(3);
-/// How often the bench has an instance started.
+/// How often the bench has an instance of its lab started.
 const STARTS: usize = 3;
 
 const EXAMPLES: &str = "\
@@ -48,47 +42,19 @@ struct WithLab<A: clap::Args> {
     args: A,
 }
 
-async fn with_lab(
+async fn with_lab<R>(
     own: bool,
-    run: impl AsyncFnOnce(Option<&mut lab::Lab>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    if !own {
-        return run(None).await;
+    starts: usize,
+    stop: CancellationToken,
+    run: impl FnOnce(Option<Addresses>, Vec<Duration>, CancellationToken) -> R,
+) -> Result<(), Failure>
+where
+    R: Future<Output = Result<(), Failure>>,
+{
+    match own {
+        true => lab::command::during(stop.clone(), starts, |at, took| run(Some(at), took, stop)).await,
+        false => run(None, Vec::new(), stop).await,
     }
-    let mut interrupt = lab::Interrupt::listen()?;
-    let options = lab::Options { progress: true, ..lab::Options::default() };
-    let mut lab = lab::command::start(options, &mut interrupt).await?;
-    let done = {
-        let mut running = pin!(run(Some(&mut lab)));
-        tokio::select! {
-            done = &mut running => done,
-            // The command hears the signal too, and may have something to say before it ends.
-            () = interrupt.next() => timeout(LAST_WORDS, running).await.unwrap_or_else(|_| {
-                Err(Failure::Unusable("interrupted; the lab is stopped".to_owned()))
-            }),
-        }
-    };
-    lab::command::stop(lab, &mut interrupt).await;
-    done
-}
-
-/// How long an instance of the lab takes from its start to its first answer, again and again.
-async fn starts(lab: &mut lab::Lab) -> Result<Vec<Duration>, Failure> {
-    let mut took = Vec::new();
-    let name = lab.addresses().instances.last().map_or_else(String::new, |instance| instance.name.clone());
-    for _ in 0..STARTS {
-        lab.terminate(&name).await?;
-        let begun = Instant::now();
-        lab.restart(&name).await?;
-        took.push(begun.elapsed());
-    }
-    Ok(took)
-}
-
-async fn bench(args: load::bench::Args, lab: Option<&mut lab::Lab>) -> Result<(), Failure> {
-    let Some(lab) = lab else { return load::bench::run(args, None, Vec::new()).await };
-    let starts = starts(lab).await?;
-    load::bench::run(args, Some(lab.addresses().clone()), starts).await
 }
 
 /// Parses the command line, runs the command, and gives its exit status: 0 as promised, 1 a promise was broken,
@@ -100,18 +66,30 @@ pub fn main() -> ExitCode {
         Err(error) => return fail(&Failure::Unusable(format!("no async runtime: {error}"))),
     };
     let done = runtime.block_on(async {
-        match cli.command {
-            Command::Serve(args) => http::serve::run(args).await,
-            Command::Lab(args) => lab::command::run(args).await,
-            Command::Compare(WithLab { lab, args }) => {
-                with_lab(lab, async |lab| load::compare::run(args, lab.map(|lab| lab.addresses().clone())).await).await
-            }
-            Command::Bench(WithLab { lab, args }) => with_lab(lab, async |lab| bench(args, lab).await).await,
+        let Shutdown { asked, at_once } = Shutdown::listen()?;
+        tokio::select! {
+            done = run(cli.command, asked) => done,
+            () = at_once.cancelled() => Err(Failure::Unusable("a second signal ended it at once".to_owned())),
         }
     });
+    // What still runs in the background is not waited for.
+    runtime.shutdown_background();
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => fail(&failure),
+    }
+}
+
+async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
+    match command {
+        Command::Serve(args) => http::serve::run(args, stop).await,
+        Command::Lab(args) => lab::command::run(args, stop).await,
+        Command::Compare(WithLab { lab, args }) => {
+            with_lab(lab, 0, stop, |at, _, stop| load::compare::run(args, at, stop)).await
+        }
+        Command::Bench(WithLab { lab, args }) => {
+            with_lab(lab, STARTS, stop, |at, took, stop| load::bench::run(args, at, took, stop)).await
+        }
     }
 }
 

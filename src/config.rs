@@ -2,7 +2,8 @@
 //! `OVERSELL__SECTION__KEY` < command line, checked at start.
 
 use config::{Environment, File, FileFormat};
-use serde::Deserialize;
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Deserializer};
 use std::{
     path::{Path, PathBuf},
     time::Duration,
@@ -11,8 +12,6 @@ use std::{
 const DEFAULTS: &str = include_str!("../config/default.toml");
 const ENV_PREFIX: &str = "OVERSELL";
 const ENV_FILE: &str = "OVERSELL_CONFIG";
-/// Settings that are lists; outside of files they are written with commas.
-const LISTS: [&str; 2] = ["redis.nodes", "cluster.instances"];
 
 /// All settings of an instance. Each is explained in `config/default.toml`.
 #[derive(Debug, Clone, Deserialize)]
@@ -59,7 +58,6 @@ pub struct Stock {
 pub struct Lock {
     pub wait_ms: u64,
     pub lease_ms: u64,
-    pub stage_lease_ms: u64,
 }
 
 /// `[mysql]`
@@ -67,7 +65,7 @@ pub struct Lock {
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct MySql {
-    pub url: Secret,
+    pub url: SecretString,
     pub pool: usize,
 }
 
@@ -76,8 +74,9 @@ pub struct MySql {
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct Redis {
-    pub url: Secret,
-    pub nodes: Vec<Secret>,
+    pub url: SecretString,
+    #[serde(deserialize_with = "list")]
+    pub nodes: Vec<SecretString>,
     pub prefix: String,
     pub pool: usize,
     pub timeout_ms: u64,
@@ -98,7 +97,7 @@ pub struct ZooKeeper {
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct Admin {
-    pub token: Secret,
+    pub token: SecretString,
 }
 
 /// `[cluster]`
@@ -107,32 +106,8 @@ pub struct Admin {
 #[allow(missing_docs)]
 pub struct Cluster {
     pub http: String,
+    #[serde(deserialize_with = "list")]
     pub instances: Vec<String>,
-}
-
-/// A string that is never printed: a token, or an address that may hold a password.
-#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(transparent)]
-pub struct Secret(String);
-
-impl Secret {
-    /// The string itself, for the one that needs it.
-    #[must_use]
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<&str> for Secret {
-    fn from(s: &str) -> Self {
-        Self(s.to_owned())
-    }
-}
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("***")
-    }
 }
 
 /// A setting that is not there, not known, or out of its range. The text names it and the rule.
@@ -163,22 +138,18 @@ impl Config {
     ///
     /// [`ConfigError`], naming the key and the rule.
     pub fn load_with(file: Option<&Path>, overrides: &[(&str, String)]) -> Result<Self, ConfigError> {
-        let environment = LISTS.iter().fold(
-            Environment::with_prefix(ENV_PREFIX).prefix_separator("__").separator("__").list_separator(","),
-            |environment, key| environment.with_list_parse_key(key),
-        );
+        Self::read(file, Environment::default(), overrides)
+    }
+
+    fn read(file: Option<&Path>, environment: Environment, overrides: &[(&str, String)]) -> Result<Self, ConfigError> {
         let mut layers = config::Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml));
         if let Some(path) = file {
             layers = layers.add_source(File::from(path).format(FileFormat::Toml));
         }
-        layers = layers.add_source(environment.try_parsing(true));
+        // Text stays text: a number is parsed where a number is asked for, and `00123456` may be a token.
+        layers = layers.add_source(environment.prefix(ENV_PREFIX).prefix_separator("__").separator("__"));
         for (key, value) in overrides {
-            let value: config::Value = if LISTS.contains(key) {
-                value.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect::<Vec<_>>().into()
-            } else {
-                value.as_str().into()
-            };
-            layers = layers.set_override(*key, value).map_err(|e| ConfigError(e.to_string()))?;
+            layers = layers.set_override(*key, value.as_str()).map_err(|e| ConfigError(e.to_string()))?;
         }
         let config: Self =
             layers.build().and_then(config::Config::try_deserialize).map_err(|e| ConfigError(e.to_string()))?;
@@ -193,15 +164,14 @@ impl Config {
             ("server.header_timeout_ms", self.server.header_timeout_ms >= 1, "at least 1"),
             ("lock.wait_ms", self.lock.wait_ms <= 60_000, "at most 60000"),
             ("lock.lease_ms", (1000..=3_600_000).contains(&self.lock.lease_ms), "from 1000 to 3600000"),
-            ("lock.stage_lease_ms", (100..=3_600_000).contains(&self.lock.stage_lease_ms), "from 100 to 3600000"),
             ("mysql.pool", self.mysql.pool >= 1, "at least 1"),
             (
                 "mysql.url",
-                self.mysql.url.reveal().starts_with("mysql://"),
+                self.mysql.url.expose_secret().starts_with("mysql://"),
                 "an address like mysql://user@host:3306/test",
             ),
             ("redis.pool", self.redis.pool >= 1, "at least 1"),
-            ("redis.url", self.redis.url.reveal().starts_with("redis"), "an address like redis://host:6379"),
+            ("redis.url", self.redis.url.expose_secret().starts_with("redis"), "an address like redis://host:6379"),
             ("zookeeper.session_ms", (1000..=60_000).contains(&self.zookeeper.session_ms), "from 1000 to 60000"),
             (
                 "zookeeper.chroot",
@@ -226,5 +196,69 @@ impl Config {
     #[must_use]
     pub fn wait(&self) -> Duration {
         Duration::from_millis(self.lock.wait_ms)
+    }
+}
+
+/// A list, which outside of files is a text with commas.
+fn list<'de, D: Deserializer<'de>, T: Deserialize<'de> + From<String>>(value: D) -> Result<Vec<T>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum List<T> {
+        Items(Vec<T>),
+        Text(String),
+    }
+    Ok(match List::deserialize(value)? {
+        List::Items(items) => items,
+        List::Text(text) => {
+            text.split(',').filter(|item| !item.is_empty()).map(|item| item.to_owned().into()).collect()
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from_environment(variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        let variables = variables.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        Config::read(None, Environment::default().source(Some(variables)), &[])
+    }
+
+    #[test]
+    fn text_from_the_environment_stays_as_it_was_written() {
+        let config = from_environment(&[
+            ("OVERSELL__ADMIN__TOKEN", "00123456"),
+            ("OVERSELL__REDIS__PREFIX", "1e3"),
+            ("OVERSELL__SERVER__NAME", "08"),
+            ("OVERSELL__MYSQL__URL", "mysql://a,b@host/TRUE"),
+        ]);
+        let config = config.unwrap();
+        assert_eq!(config.admin.token.expose_secret(), "00123456");
+        assert_eq!(config.redis.prefix, "1e3");
+        assert_eq!(config.server.name, "08");
+        assert_eq!(config.mysql.url.expose_secret(), "mysql://a,b@host/TRUE");
+    }
+
+    #[test]
+    fn numbers_and_lists_from_the_environment_are_read_as_such() {
+        let config = from_environment(&[
+            ("OVERSELL__SERVER__PORT", "8100"),
+            ("OVERSELL__LOCK__LEASE_MS", "2000"),
+            ("OVERSELL__REDIS__NODES", "redis://one,redis://two"),
+            ("OVERSELL__CLUSTER__INSTANCES", ""),
+        ]);
+        let config = config.unwrap();
+        assert_eq!((config.server.port, config.lock.lease_ms), (8100, 2000));
+        let nodes: Vec<_> = config.redis.nodes.iter().map(|node| node.expose_secret()).collect();
+        assert_eq!(nodes, ["redis://one", "redis://two"]);
+        assert!(config.cluster.instances.is_empty());
+        let error = from_environment(&[("OVERSELL__SERVER__PORT", "eight")]).unwrap_err().to_string();
+        assert!(error.contains("server.port"), "{error}");
+    }
+
+    #[test]
+    fn a_secret_is_not_printed() {
+        let config = from_environment(&[("OVERSELL__ADMIN__TOKEN", "sesame")]).unwrap();
+        assert!(!format!("{config:?}").contains("sesame"));
     }
 }

@@ -3,12 +3,7 @@
 //! Nothing here connects when it is made. An instance starts without its servers, answers 503 for what needs
 //! them, and goes on as soon as they are there.
 
-use crate::{
-    config::{Config, Secret},
-    error::Error,
-    local::Local,
-    server::Server,
-};
+use crate::{config::Config, error::Error, local::Local, server::Server};
 use deadpool_redis::redis::AsyncConnectionConfig;
 use futures::future::join_all;
 use oversell_lock::{
@@ -17,6 +12,7 @@ use oversell_lock::{
     redis::{RedisClient, RedisOptions},
     zk::{ZkClient, ZkOptions},
 };
+use secrecy::{ExposeSecret, SecretString};
 use std::{sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -64,10 +60,10 @@ impl Ctx {
     pub fn new(config: Config) -> Result<Self, LockError> {
         let timeout = Duration::from_millis(config.redis.timeout_ms);
         let process = Process::new();
-        let client = |url: &Secret| {
+        let client = |url: &SecretString| {
             RedisClient::new(RedisOptions {
                 process: process.clone(),
-                url: url.reveal().to_owned(),
+                url: url.expose_secret().to_owned(),
                 prefix: config.redis.prefix.clone(),
                 lease: Duration::from_millis(config.lock.lease_ms),
                 timeout,
@@ -75,12 +71,14 @@ impl Ctx {
         };
         let main = &config.redis.url;
         let redis = client(main)?;
-        let node = |url: &Secret| if url == main { Ok(redis.clone()) } else { client(url) };
+        let node = |url: &SecretString| {
+            if url.expose_secret() == main.expose_secret() { Ok(redis.clone()) } else { client(url) }
+        };
         let nodes = if config.redis.nodes.is_empty() { std::slice::from_ref(main) } else { &config.redis.nodes[..] };
         let nodes = nodes.iter().map(node).collect::<Result<_, _>>()?;
         let no_redis = |reason: String| LockError::Unavailable { server: Server::Redis.name(), reason };
         let watch = deadpool_redis::Manager::new_with_config(
-            config.redis.url.reveal(),
+            config.redis.url.expose_secret(),
             AsyncConnectionConfig::new().set_response_timeout(Some(timeout)).set_connection_timeout(Some(timeout)),
         )
         .map_err(|e| no_redis(e.to_string()))?;
@@ -91,8 +89,8 @@ impl Ctx {
             .map_err(|e| no_redis(e.to_string()))?;
         Ok(Self(Arc::new(Inner {
             instance: config.instance(),
-            db: MySqlPool::new(config.mysql.url.reveal(), config.mysql.pool)?,
-            desk: MySqlPool::new(config.mysql.url.reveal(), DESK)?,
+            db: MySqlPool::new(config.mysql.url.expose_secret(), config.mysql.pool)?,
+            desk: MySqlPool::new(config.mysql.url.expose_secret(), DESK)?,
             process,
             redis,
             nodes,

@@ -4,6 +4,9 @@ use crate::server::Server;
 use oversell_lock::LockError;
 use std::time::Duration;
 
+/// What Redis says of a key that holds another type; a script's error has it in its text.
+const WRONG_TYPE: &str = "WRONGTYPE";
+
 /// Why a request did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -13,6 +16,14 @@ pub enum Error {
     /// There is no product of this number.
     #[error("stock_id {0}: there is no such product; PUT /stock?stock_id={0} makes it")]
     NoProduct(i64),
+    /// The product has a row in MySQL, and Redis has nothing of it: it has lost it. Nothing was changed.
+    #[error("redis has no stock of product {0}: nobody invents it anew; PUT /stock?stock_id={0} sets it")]
+    NoStock(i64),
+    /// A key holds another type than the lock that is to be written there: somebody else's. Nothing was changed.
+    #[error(
+        "a key of redis holds another type than this lock's (WRONGTYPE): redis-cli TYPE shows it, PUT /stock clears it"
+    )]
+    WrongType,
     /// The lock, row or connection was not had in time. Nothing was changed.
     #[error("{what} not had within {} ms", waited.as_millis())]
     NotHad {
@@ -111,6 +122,7 @@ impl From<LockError> for Error {
         match error {
             LockError::Taken { name, waited } => Self::NotHad { what: name, waited },
             LockError::Lost { name } => Self::Lost(name),
+            LockError::Unavailable { reason, .. } if reason.contains(WRONG_TYPE) => Self::WrongType,
             LockError::Unavailable { server, reason } => Self::Unavailable { server, reason },
             LockError::Invalid { .. } => Self::Internal(error.to_string()),
         }
@@ -130,6 +142,9 @@ impl From<sqlx::Error> for Error {
 /// What a Redis error means for a command that changed nothing.
 impl From<redis::RedisError> for Error {
     fn from(error: redis::RedisError) -> Self {
+        if error.to_string().contains(WRONG_TYPE) {
+            return Self::WrongType;
+        }
         Self::Unavailable { server: Server::Redis.name(), reason: error.to_string() }
     }
 }

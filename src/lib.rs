@@ -4,11 +4,16 @@
 //! and says which oversold; [`lab`] starts the real servers that all of it runs against.
 
 pub mod classroom;
+pub mod shelf;
 pub mod stock;
 
 pub mod http;
 pub mod load;
 
+#[cfg(target_os = "linux")]
+pub mod lab;
+#[cfg(not(target_os = "linux"))]
+#[path = "lab_elsewhere.rs"]
 pub mod lab;
 
 pub mod addresses;
@@ -18,6 +23,9 @@ pub mod console;
 pub mod ctx;
 pub mod error;
 pub mod failure;
+pub mod four_letters;
+pub mod http_client;
 pub mod local;
 pub mod server;
+pub mod shutdown;
 pub mod telemetry;

@@ -10,6 +10,7 @@ mod instances;
 // The fault proxy of the lock library's own tests.
 #[path = "../lock/tests/contract/proxy.rs"]
 mod proxy;
+mod resets;
 mod stages;
 mod strategies;
 mod support;
@@ -111,7 +112,13 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
             ));)*
         };
     }
-    trial!(strategies::version_cas_that_ignores_the_version_is_caught, strategies::redis_without_watch_is_caught);
+    trial!(
+        strategies::version_cas_that_ignores_the_version_is_caught,
+        strategies::redis_without_watch_is_caught,
+        strategies::a_merge_that_sells_to_all_who_wait_is_caught,
+        strategies::who_waits_for_redis_watch_retries_the_more_the_more_there_are,
+        strategies::who_waits_for_a_stage_is_not_starved,
+    );
     trial!(
         stages::a_dead_holder_blocks_everyone_until_the_lock_has_a_lease,
         stages::a_late_delete_frees_anothers_lock_until_it_has_an_owner,
@@ -121,6 +128,10 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         stages::a_late_renewal_is_for_anothers_lock_until_it_looks_at_the_owner,
         stages::five_commands_see_0_to_6_and_one_script_always_sees_3,
         stages::a_stage_that_is_given_up_leaves_no_key,
+    );
+    trial!(
+        resets::a_reset_clears_all_that_strategies_and_lessons_write,
+        resets::a_name_that_a_reset_leaves_out_is_seen,
     );
     for slug in ["redis-watchdog", "redis-lock", "zk-ephemeral", "zk-sequential", "zk-lock", "zk-mutex"] {
         trials.push(with_servers(
@@ -146,6 +157,8 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         zk_faults::a_process_that_was_paused_beyond_its_session_is_told_that_its_lock_is_lost,
         zk_faults::zookeeper_that_is_restarted_under_load_costs_answers_and_no_piece,
         zk_faults::an_ensemble_that_loses_its_leader_under_load_loses_no_piece,
+        resets::a_reset_needs_what_it_sets_and_names_what_it_could_not_clear,
+        resets::no_instance_invents_stock_for_a_redis_that_has_lost_it,
         classroom::the_lessons_for_several_windows_go_as_the_course_says,
         zk_herd::a_release_wakes_all_that_watch_the_directory_and_one_that_watches_its_predecessor,
     );

@@ -7,7 +7,7 @@ use crate::support::{Servers, Site};
 use oversell::{
     ctx::Ctx,
     error::Error,
-    stock::{self, Deducted, Job, Pause, Store},
+    stock::{self, Deducted, Job, LockState, Pause, Store},
 };
 use redis::FromRedisValue;
 use std::{sync::Arc, time::Duration};
@@ -20,18 +20,29 @@ const STOCK: i64 = 100;
 const NOW: Duration = Duration::ZERO;
 /// The longest that a test waits for what must come.
 const LONG: Duration = Duration::from_secs(20);
-/// The lease of a holder that is to lose its lock, and of those that are to keep theirs.
+/// The lease of a holder that is to lose its lock; those that are to keep theirs have [`LONG`].
 const SHORT_MS: u64 = 300;
-const LONG_MS: u64 = 60_000;
 
 /// One stage, one product, and the instances that contend for it.
 struct Stage {
     slug: &'static str,
     site: Site,
-    /// Its leases are short.
-    hasty: Arc<Ctx>,
-    /// Its leases are long.
-    steady: Arc<Ctx>,
+    /// One whose leases are short.
+    hasty: Side,
+    /// One in another instance, whose leases are long.
+    steady: Side,
+}
+
+/// Who contends, and the lease that it asks for.
+struct Side {
+    ctx: Arc<Ctx>,
+    lease: Duration,
+}
+
+impl Side {
+    fn job(&self, stage: &Stage, wait: Duration) -> Job {
+        Job::new(stage.site.id, NOW, wait).asked(Some(self.lease), None)
+    }
 }
 
 /// A job that is on its way, or stopped.
@@ -41,15 +52,16 @@ impl Stage {
     async fn new(servers: &Servers, slug: &'static str, short_ms: u64) -> Self {
         let site = servers.site().await;
         site.put_stock(STOCK).await;
-        let (hasty, steady) = (servers.with_stage_lease(short_ms), servers.with_stage_lease(LONG_MS));
+        let hasty = Side { ctx: Arc::clone(&site.ctxs[0]), lease: Duration::from_millis(short_ms) };
+        let steady = Side { ctx: Arc::clone(&site.ctxs[1]), lease: LONG };
         Self { slug, site, hasty, steady }
     }
 
-    /// A job on its way in the instance `ctx`, as soon as it is stopped at `point`.
-    async fn stopped(&self, ctx: &Arc<Ctx>, point: &'static str) -> Result<(Running, Pause), String> {
-        let mut job = Job::new(self.site.id, NOW, LONG);
+    /// A job on its way, as soon as it is stopped at `point`.
+    async fn stopped(&self, side: &Side, point: &'static str) -> Result<(Running, Pause), String> {
+        let mut job = side.job(self, LONG);
         let pause = job.pause_at(point);
-        let running = self.start(ctx, Arc::new(job));
+        let running = self.start(side, Arc::new(job));
         self.at(&pause, point).await?;
         Ok((running, pause))
     }
@@ -59,14 +71,14 @@ impl Stage {
         reached.map_err(|_| format!("{}: the job never came to {point}", self.slug))
     }
 
-    fn start(&self, ctx: &Arc<Ctx>, job: Arc<Job>) -> Running {
-        let (ctx, deduct) = (Arc::clone(ctx), stock::find(self.slug).expect("a stage").deduct);
+    fn start(&self, side: &Side, job: Arc<Job>) -> Running {
+        let (ctx, deduct) = (Arc::clone(&side.ctx), stock::find(self.slug).expect("a stage").deduct);
         tokio::spawn(async move { deduct(&ctx, &job).await })
     }
 
     /// Tries to take a piece in a steady instance, waiting at most so long: whether it got in.
     async fn gets_in(&self, wait: Duration) -> Result<bool, String> {
-        let tried = self.start(&self.steady, Arc::new(Job::new(self.site.id, NOW, wait)));
+        let tried = self.start(&self.steady, Arc::new(self.steady.job(self, wait)));
         match tried.await.map_err(|e| e.to_string())? {
             Ok(_) => Ok(true),
             Err(Error::NotHad { .. }) => Ok(false),
@@ -81,7 +93,7 @@ impl Stage {
     async fn redis<T: FromRedisValue>(&self, command: &str, arguments: &[&str]) -> Result<T, String> {
         let mut command = redis::cmd(command);
         command.arg(self.key()).arg(arguments);
-        command.query_async(&mut self.steady.redis.connection()).await.map_err(|e| e.to_string())
+        command.query_async(&mut self.steady.ctx.redis.connection()).await.map_err(|e| e.to_string())
     }
 
     /// Waits until the lock is nobody's: its lease has ended, or it was given back.
@@ -107,10 +119,10 @@ impl Stage {
     }
 }
 
-/// Lets a stopped job go on, to its end: it has sold a piece.
-async fn finish((running, pause): (Running, Pause)) -> Outcome {
+/// Lets a stopped job go on, to its end: it has sold a piece, and its unlock has found this.
+async fn finish((running, pause): (Running, Pause)) -> Result<Option<LockState>, String> {
     pause.go_on();
-    running.await.map_err(|e| e.to_string())?.map(drop).map_err(|e| e.to_string())
+    running.await.map_err(|e| e.to_string())?.map(|sold| sold.lock).map_err(|e| e.to_string())
 }
 
 fn ensure(holds: bool, otherwise: impl Into<String>) -> Outcome {
@@ -135,12 +147,12 @@ pub(crate) async fn a_dead_holder_blocks_everyone_until_the_lock_has_a_lease(ser
 }
 
 /// The late unlock, at `point`, of one whose lease has ended, while a second is inside: whether a third gets in beside
-/// it. That one is then seen in the stock.
+/// it (that one is then seen in the stock), and what the late one says of its lock.
 async fn a_late_unlock_frees_anothers_lock(
     servers: &Servers,
     slug: &'static str,
     point: &'static str,
-) -> Result<bool, String> {
+) -> Result<(bool, Option<LockState>), String> {
     let stage = Stage::new(servers, slug, SHORT_MS).await;
     // The first has written long ago, so what follows is not its write's fault. It comes to its point with a long
     // lease, which then ends: that it comes there before is not left to the clock.
@@ -148,7 +160,7 @@ async fn a_late_unlock_frees_anothers_lock(
     stage.redis::<bool>("PEXPIRE", &["1"]).await?;
     stage.free().await?;
     let second = stage.stopped(&stage.steady, "read").await?;
-    finish(late).await?;
+    let found = finish(late).await?;
     let beside = stage.gets_in(NOW).await?;
     finish(second).await?;
     if beside {
@@ -156,7 +168,7 @@ async fn a_late_unlock_frees_anothers_lock(
     } else {
         stage.sold(2, 2).await?;
     }
-    Ok(beside)
+    Ok((beside, found))
 }
 
 /// §2.2 → §2.3. Its job takes longer than its lease (the course's 7 s under 3 s), and then it deletes what is there.
@@ -171,18 +183,23 @@ pub(crate) async fn a_late_delete_frees_anothers_lock_until_it_has_an_owner(serv
     // The first and the second have read the same number, and the second overwrites what the third has sold.
     stage.sold(3, 1).await?;
 
+    let late = stage.stopped(&stage.hasty, "read").await?;
+    stage.free().await?;
+    ensure(finish(late).await? == Some(LockState::Lost), "redis-setnx-ttl: there was no key, and it found one")?;
+
     let flaw = a_late_unlock_frees_anothers_lock(servers, "redis-setnx-ttl", "written").await?;
-    ensure(flaw, "redis-setnx-ttl: the late delete has freed nothing")?;
+    // It cannot even tell that the key which it has deleted was another's.
+    ensure(flaw == (true, Some(LockState::Kept)), format!("redis-setnx-ttl: {flaw:?}"))?;
     let cure = a_late_unlock_frees_anothers_lock(servers, "redis-setnx-owner", "written").await?;
-    ensure(!cure, "redis-setnx-owner: the late delete has freed another's lock")
+    ensure(cure == (false, Some(LockState::Lost)), format!("redis-setnx-owner: {cure:?}"))
 }
 
 /// §2.3 → §2.5. The lease ends between the look and the delete; in the script there is nothing between.
 pub(crate) async fn a_check_before_the_delete_is_too_early_until_both_are_one_script(servers: &Servers) -> Outcome {
     let flaw = a_late_unlock_frees_anothers_lock(servers, "redis-setnx-owner", "checked").await?;
-    ensure(flaw, "redis-setnx-owner: the delete after the check has freed nothing")?;
+    ensure(flaw == (true, Some(LockState::Kept)), format!("redis-setnx-owner: {flaw:?}"))?;
     let cure = a_late_unlock_frees_anothers_lock(servers, "redis-setnx-lua", "written").await?;
-    ensure(!cure, "redis-setnx-lua: the script has freed another's lock")
+    ensure(cure == (false, Some(LockState::Lost)), format!("redis-setnx-lua: {cure:?}"))
 }
 
 /// §2.5 → §2.6. The same request takes the lock again, from within its section.
@@ -197,7 +214,7 @@ pub(crate) async fn re_entry_waits_for_itself_until_the_lock_counts(servers: &Se
 /// What the inner call came to, and the holds that the outer one has after it (where the lock counts them).
 async fn enters_again(servers: &Servers, slug: &'static str) -> Result<(Sale, Vec<i64>), String> {
     let stage = Stage::new(servers, slug, SHORT_MS).await;
-    let mut job = Job::new(stage.site.id, NOW, Duration::from_millis(500));
+    let mut job = stage.steady.job(&stage, Duration::from_millis(500));
     let pause = job.pause_at("locked");
     let job = Arc::new(job);
     let outer = stage.start(&stage.steady, Arc::clone(&job));
@@ -216,7 +233,7 @@ pub(crate) async fn a_long_job_loses_its_lock_until_a_watchdog_renews_it(servers
     let flaw = Stage::new(servers, "redis-reentrant", SHORT_MS).await;
     let long = flaw.stopped(&flaw.hasty, "read").await?;
     ensure(flaw.gets_in(LONG).await?, "redis-reentrant: nobody got in after the lease")?;
-    finish(long).await?;
+    ensure(finish(long).await? == Some(LockState::Lost), "redis-reentrant: the unlock has found no loss")?;
     flaw.sold(2, 1).await?;
 
     // The course's 3 s: a busy machine may delay a renewal by two thirds of it.
@@ -225,7 +242,7 @@ pub(crate) async fn a_long_job_loses_its_lock_until_a_watchdog_renews_it(servers
     let long = cure.stopped(&cure.hasty, "read").await?;
     let beside = cure.gets_in(Duration::from_millis(LEASE_MS * 3 / 2)).await?;
     ensure(!beside, "redis-watchdog: the long job has lost its lock")?;
-    finish(long).await?;
+    ensure(finish(long).await? == Some(LockState::Kept), "redis-watchdog: the unlock has found a loss")?;
     cure.sold(1, 1).await
 }
 
@@ -247,7 +264,7 @@ enum Renewal {
 /// Whether the second loses its lock by the timer of the first, so that a third gets in beside it.
 async fn late_renewal(servers: &Servers, renewal: Renewal) -> Result<bool, String> {
     let stage = Stage::new(servers, "redis-watchdog", SHORT_MS).await;
-    let mut job = Job::new(stage.site.id, NOW, LONG);
+    let mut job = stage.hasty.job(&stage, LONG);
     let (working, renew, renewed) = (job.pause_at("written"), job.pause_at("renew"), job.pause_at("renewed"));
     let first = stage.start(&stage.hasty, Arc::new(job));
     stage.at(&working, "written").await?;
@@ -274,8 +291,8 @@ async fn late_renewal(servers: &Servers, renewal: Renewal) -> Result<bool, Strin
 /// §2.4.1. Two clients each set a counter to 0, count to three and look. In every order in which their five commands
 /// can come, what they see is anything from 0 to 6; as scripts they come one after the other, and see 3.
 pub(crate) async fn five_commands_see_0_to_6_and_one_script_always_sees_3(servers: &Servers) -> Outcome {
-    let ctx = servers.with_stage_lease(LONG_MS);
-    let counter = format!("counter:{}", servers.site().await.id);
+    let site = servers.site().await;
+    let (ctx, counter) = (&site.ctxs[0], format!("counter:{}", site.id));
     let mut redis = ctx.redis.connection();
     let mut seen = std::collections::BTreeSet::new();
     // Bit n says whose command comes n-th.

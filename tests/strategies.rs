@@ -10,7 +10,13 @@ use oversell::{
     error::Error,
     stock::{self, Deducted, Job, Promise, Store, Strategy},
 };
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
 
 const STOCK: i64 = 200;
 const TASKS: usize = 12;
@@ -80,13 +86,17 @@ pub(crate) async fn keeps_its_promise(servers: &Servers, strategy: &Strategy) ->
 
 /// The stock runs out in the middle: no strategy that is exact sells a piece too many, and the rest hear "sold out".
 pub(crate) async fn sells_no_more_than_there_is(servers: &Servers, strategy: &Strategy) -> Result<(), String> {
+    no_more_than_there_is(servers, strategy.store, strategy.deduct).await
+}
+
+async fn no_more_than_there_is(servers: &Servers, store: Store, deduct: Deduct) -> Result<(), String> {
     const FEW: i64 = 5;
     let site = servers.site().await;
     site.put_stock(FEW).await;
     let (mut sold, mut sold_out) = (0, 0);
     let jobs = (0..15).map(|n| {
         let (ctx, id) = (Arc::clone(&site.ctxs[n % 3]), site.id);
-        async move { (strategy.deduct)(&ctx, &Job::new(id, Duration::ZERO, WAIT)).await }
+        async move { deduct(&ctx, &Job::new(id, Duration::ZERO, WAIT)).await }
     });
     for outcome in futures::future::join_all(jobs).await {
         match outcome {
@@ -95,7 +105,7 @@ pub(crate) async fn sells_no_more_than_there_is(servers: &Servers, strategy: &St
             Err(other) => return Err(other.to_string()),
         }
     }
-    let left = site.stock(strategy.store).await;
+    let left = site.stock(store).await;
     if (sold, sold_out, left) == (FEW, 10, 0) {
         Ok(())
     } else {
@@ -138,6 +148,115 @@ async fn get_then_set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     job.inside().await;
     redis::cmd("SET").arg(&key).arg(count - 1).exec_async(&mut redis).await?;
     Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
+}
+
+/// The twin of the merged strategies that tells all who went together that they have a piece, though fewer were there.
+pub(crate) async fn a_merge_that_sells_to_all_who_wait_is_caught(servers: &Servers) -> Result<(), String> {
+    for (store, deduct) in [
+        (Store::Redis, (|ctx, job| Box::pin(careless_merge(ctx, job, Store::Redis))) as Deduct),
+        (Store::MySql, |ctx, job| Box::pin(careless_merge(ctx, job, Store::MySql))),
+    ] {
+        match no_more_than_there_is(servers, store, deduct).await {
+            Err(text) if text.starts_with("of ") => {}
+            other => return Err(format!("a merge that sells to all in {store:?}: {other:?}")),
+        }
+    }
+    Ok(())
+}
+
+/// Who waits at the same time, in this process.
+#[derive(Default)]
+struct Crowd(AtomicI64, tokio::sync::Mutex<()>);
+
+async fn careless_merge(ctx: &Ctx, job: &Job, store: Store) -> Result<Deducted, Error> {
+    let crowd = ctx.local.of::<Crowd>();
+    crowd.0.fetch_add(1, Ordering::Relaxed);
+    let _turn = crowd.1.lock().await;
+    let together = crowd.0.swap(0, Ordering::Relaxed);
+    if store == Store::Redis {
+        let key = format!("{}{}", ctx.config.redis.prefix, job.redis_name("stock"));
+        let mut redis = ctx.redis.connection();
+        let count: i64 = redis::cmd("GET").arg(&key).query_async(&mut redis).await?;
+        redis::cmd("DECRBY").arg(&key).arg(together.min(count)).exec_async(&mut redis).await?;
+    } else {
+        let mut conn = ctx.mysql(job.wait_left()).await?;
+        sqlx::query("UPDATE db_stock SET count = count - LEAST(count, ?) WHERE id = ?")
+            .bind(together)
+            .bind(job.stock_id)
+            .execute(&mut *conn)
+            .await?;
+        conn.done();
+    }
+    Ok(Deducted { remaining: None, fence: None, retries: 0, lock: None })
+}
+
+/// §1.8 in one instance: of those who ask at the same time one is faster than the others, who try again. The twin merges
+/// them, and has nothing to retry.
+pub(crate) async fn who_waits_for_redis_watch_retries_the_more_the_more_there_are(
+    servers: &Servers,
+) -> Result<(), String> {
+    let [few, many] = [retries(servers, "redis-watch", 10).await?, retries(servers, "redis-watch", 100).await?];
+    let merged = retries(servers, "redis-watch-merged", 100).await?;
+    if 0.0 < few && few < many && merged == 0.0 {
+        Ok(())
+    } else {
+        Err(format!("retries for each piece: {few} with 10 at once, {many} with 100, {merged} where they are merged"))
+    }
+}
+
+/// The retries for each piece, where so many buy five each.
+async fn retries(servers: &Servers, slug: &str, at_once: usize) -> Result<f64, String> {
+    let sales = sales(servers, slug, at_once, 5).await?;
+    let retries: u32 = sales.iter().map(|(_, sold)| sold.retries).sum();
+    Ok(f64::from(retries) / sales.len() as f64)
+}
+
+/// What so many buyers in one instance came to, who buy so many pieces each one after the other: how long each waited, and
+/// what it was answered.
+async fn sales(
+    servers: &Servers,
+    slug: &str,
+    at_once: usize,
+    each: usize,
+) -> Result<Vec<(Duration, Deducted)>, String> {
+    let site = servers.site().await;
+    site.put_stock((at_once * each) as i64).await;
+    let deduct = stock::find(slug).ok_or("no such strategy")?.deduct;
+    let buyers = (0..at_once).map(|_| {
+        let (ctx, id) = (Arc::clone(&site.ctxs[0]), site.id);
+        tokio::spawn(async move {
+            let mut sales = Vec::new();
+            for _ in 0..each {
+                let job = Job::new(id, Duration::ZERO, WAIT);
+                let sold = deduct(&ctx, &job).await.map_err(|e| e.to_string())?;
+                sales.push((job.waited(), sold));
+            }
+            Ok::<_, String>(sales)
+        })
+    });
+    let mut all = Vec::new();
+    for buyer in buyers.collect::<Vec<_>>() {
+        all.extend(buyer.await.map_err(|e| e.to_string())??);
+    }
+    Ok(all)
+}
+
+/// §2.1 to §2.7 poll: in step, one who was just served would be served again and again while the others sleep, and the last
+/// would wait for all that the others have to buy.
+pub(crate) async fn who_waits_for_a_stage_is_not_starved(servers: &Servers) -> Result<(), String> {
+    for slug in ["redis-setnx", "redis-reentrant", "zk-sequential"] {
+        let waits: Vec<_> = sales(servers, slug, 50, 20).await?.into_iter().map(|(waited, _)| waited).collect();
+        let mean = waits.iter().sum::<Duration>() / waits.len() as u32;
+        let longest = waits.iter().max().copied().unwrap_or_default();
+        eprintln!(
+            "{slug}: longest {longest:?}, mean {mean:?}, ratio {:.1}",
+            longest.as_secs_f64() / mean.as_secs_f64()
+        );
+        if longest > 20 * mean {
+            return Err(format!("{slug}: the longest wait was {longest:?}, with {mean:?} on average"));
+        }
+    }
+    Ok(())
 }
 
 /// Every strategy whose promise holds on three instances.

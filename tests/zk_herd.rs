@@ -2,13 +2,9 @@
 
 use crate::program;
 use crate::{buyers::until, classroom::ensure};
-use oversell::lab::Lab;
+use oversell::{four_letters::four_letters, lab::Lab};
 use reqwest::{Client, StatusCode, header};
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-};
 
 type Outcome = Result<(), String>;
 
@@ -94,10 +90,7 @@ async fn herds(lab: &Lab) -> Result<usize, String> {
 
 /// Of how many changed children and of how many deletions the server has told somebody, since it was started.
 async fn server_counts(lab: &Lab) -> Result<(u64, u64), String> {
-    let mut stream = TcpStream::connect(&lab.addresses().zookeeper.connect).await.map_err(|e| e.to_string())?;
-    stream.write_all(b"mntr").await.map_err(|e| e.to_string())?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.map_err(|e| e.to_string())?;
+    let answer = four_letters(&lab.addresses().zookeeper.connect, "mntr").await.map_err(|e| e.to_string())?;
     let value = |name: &str| {
         let line = answer.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
         line.ok_or_else(|| format!("no {name} in {answer}"))

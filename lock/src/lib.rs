@@ -23,7 +23,8 @@
 //! | readers together, with no starving writer | [`zk::ZkRwLock`] | a watch | until its session ends | as above |
 //! | a lock that is not re-entrant, beside Curator's | [`zk::ZkSemaphoreMutex`] | a watch | until its session ends | as above |
 //! | several locks as one, all or none | [`MultiLock`] | as its parts | as its parts | what breaks any of its parts |
-//! | no other server than the database | [`mysql::TableLock`] | polling | for ever | a holder that dies: somebody must delete its row |
+//! | no other server than the database | [`mysql::TableLeaseLock`] | polling | until its lease ends | a holder that is paused beyond its lease; a clock of the database that jumps |
+//! | the same without a lease | [`mysql::TableLock`] | polling | for ever | a holder that dies: somebody must delete its row |
 //!
 //! A lease cannot stop a holder that is paused: only the resource can, by refusing an old [`Fence`].
 //!
@@ -36,7 +37,7 @@
 //!
 //! - **An owner is a value.** Without one each acquire is an owner of its own and a second one waits for the first. Give a
 //!   handle an [`Owner`] (`client.owner()`), and it is re-entrant for that owner, whichever thread runs it.
-//! - **A lease is renewed** every third while the guard lives. [`redis::Lease::Fixed`] is not: it ends when it ends.
+//! - **A lease is renewed** every third while the guard lives. [`Lease::Fixed`] is not: it ends when it ends.
 //! - **A loss is told before it matters.** [`Guard::lost`] completes a twentieth before the server's end of the lease, or
 //!   when the session is in doubt; select on it, and stop. A release after that says [`LockError::Lost`] and frees
 //!   nothing of anybody else's.
@@ -66,9 +67,11 @@
 
 mod error;
 mod guard;
+#[cfg(any(feature = "mysql", feature = "redis"))]
+mod lease;
 mod multi;
 mod owner;
-#[cfg(any(feature = "mysql", feature = "zookeeper"))]
+#[cfg(feature = "zookeeper")]
 mod places;
 
 pub mod local;
@@ -81,6 +84,8 @@ pub mod zk;
 
 pub use error::LockError;
 pub use guard::{Fence, Guard, Keeper, Release};
+#[cfg(any(feature = "mysql", feature = "redis"))]
+pub use lease::Lease;
 pub use multi::MultiLock;
 pub use owner::{Owner, Process};
 

@@ -11,8 +11,16 @@
 //! Next: `oversell_lock::redis::RedisFairLock`, then `multi.rs`.
 
 use super::visit::{Did, Visit, next};
-use crate::{ctx::Ctx, error::Error, stock::Job};
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    stock::{Job, Name},
+};
 use oversell_lock::Lock;
+
+const LOCK: &str = "fairLock";
+
+pub(super) const NAMES: &[Name] = &[Name::Redis(LOCK)];
 
 /// Waits in the queue, stays inside as long as the job says, and leaves.
 ///
@@ -24,13 +32,14 @@ use oversell_lock::Lock;
 ///
 /// Dropping it leaves nothing in the queue.
 pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
-    let (mut visit, name) = (Visit::of(ctx), job.redis_name("fairLock"));
-    visit.step(Did::Came, &name, next(ctx, &name, "came").await?);
-    let guard = ctx.redis.fair_lock(&name).owner(visit.holder).acquire(job.wait_left()).await?;
+    let (mut visit, name) = (Visit::of(ctx), job.redis_name(LOCK));
+    visit.step(job, Did::Came, &name, next(ctx, &name, "came").await?);
+    let guard =
+        ctx.redis.fair_lock(&name).owner(visit.holder).lease(job.watchdog(ctx)).acquire(job.wait_left()).await?;
     let entered = next(ctx, &name, "entered").await?;
-    visit.step(Did::Took, &name, entered);
+    visit.step(job, Did::Took, &name, entered);
     job.inside().await;
     guard.release().await?;
-    visit.step(Did::Left, &name, entered);
+    visit.step(job, Did::Left, &name, entered);
     Ok(visit)
 }

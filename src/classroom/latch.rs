@@ -11,9 +11,20 @@
 //!
 //! Next: `oversell_lock::redis::RedisLatch`.
 
-use crate::{ctx::Ctx, error::Error, stock::Job};
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    stock::{Job, Name},
+};
 use oversell_lock::{LockError, redis::RedisLatch};
-use std::num::NonZeroU32;
+use std::{num::NonZeroU32, time::Duration};
+
+const LATCH: &str = "latch";
+
+pub(super) const NAMES: &[Name] = &[Name::Redis(LATCH)];
+
+/// How long the monitor waits, where the request does not say: people walk out one by one.
+pub const WAIT: Duration = Duration::from_secs(600);
 
 /// How many are in a class.
 pub const CLASS: NonZeroU32 = NonZeroU32::new(6).expect("not zero");
@@ -33,7 +44,9 @@ const TRIES: usize = 100;
 pub async fn lock_the_door(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     let latch = latch(ctx, job);
     latch.try_set_count(CLASS).await?;
+    job.say("班长等同学们出来");
     latch.wait(job.wait_left()).await?;
+    job.say("班长锁门。。。");
     job.inside().await;
     Ok(())
 }
@@ -53,6 +66,7 @@ pub async fn go_out(ctx: &Ctx, job: &Job) -> Result<u64, Error> {
         latch.try_set_count(CLASS).await?;
         match latch.count_down().await {
             Ok(Some(left)) => {
+                job.say(format_args!("出来了一位同学，还有 {left} 位"));
                 job.inside().await;
                 return Ok(left);
             }
@@ -66,5 +80,5 @@ pub async fn go_out(ctx: &Ctx, job: &Job) -> Result<u64, Error> {
 }
 
 fn latch(ctx: &Ctx, job: &Job) -> RedisLatch {
-    ctx.redis.latch(&job.redis_name("latch"))
+    ctx.redis.latch(&job.redis_name(LATCH))
 }

@@ -2,7 +2,7 @@
 //! numbers.
 //!
 //! Each is one function for one request, on the names of CONTRACT section 5; those that begin with `zk_` are ZooKeeper's,
-//! the others Redis'.
+//! the others Redis'. Each prints a line for every step on its instance's console.
 
 mod stay;
 
@@ -18,3 +18,22 @@ pub mod zk_counts;
 pub mod zk_herd;
 pub mod zk_locks;
 pub mod zk_semaphore;
+
+use crate::stock::Name;
+
+/// What the lessons write in the servers, for a reset to clear.
+pub(crate) fn names() -> impl Iterator<Item = &'static Name> {
+    let all = [
+        fair::NAMES,
+        latch::NAMES,
+        multi::NAMES,
+        read_write::NAMES,
+        reentrant::NAMES,
+        semaphore::NAMES,
+        zk_barriers::NAMES,
+        zk_counts::NAMES,
+        zk_locks::NAMES,
+        zk_semaphore::NAMES,
+    ];
+    all.into_iter().flatten()
+}

@@ -10,11 +10,16 @@ use super::visit::{Did, Visit};
 use crate::{
     ctx::Ctx,
     error::Error,
-    stock::{Job, PARTS},
+    stock::{Job, Name, PARTS},
 };
 use futures::future::join_all;
 use oversell_lock::{Lock, MultiLock, redis::Redlock};
 use redis::AsyncCommands;
+
+const RED: &str = "redLock";
+
+pub(super) const NAMES: &[Name] =
+    &[Name::Redis(PARTS[0]), Name::Redis(PARTS[1]), Name::Redis(PARTS[2]), Name::RedisNodes(RED)];
 
 /// Takes all three locks in their order, stays as long as the job says, and gives them back in the reverse order.
 ///
@@ -29,16 +34,16 @@ use redis::AsyncCommands;
 pub async fn all(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
     let mut visit = Visit::of(ctx);
     let names = PARTS.map(|name| job.redis_name(name));
-    let parts = names.iter().map(|name| ctx.redis.lock(name).owner(visit.holder)).collect();
+    let parts = names.iter().map(|name| ctx.redis.lock(name).owner(visit.holder).lease(job.watchdog(ctx))).collect();
     let guard = MultiLock::new(parts).acquire(job.wait_left()).await?;
     let ordered = || names.iter().zip([1, 2, 3]);
     for (name, order) in ordered() {
-        visit.step(Did::Took, name, order);
+        visit.step(job, Did::Took, name, order);
     }
     job.inside().await;
     guard.release().await?;
     for (name, order) in ordered().rev() {
-        visit.step(Did::Left, name, order);
+        visit.step(job, Did::Left, name, order);
     }
     Ok(visit)
 }
@@ -55,8 +60,9 @@ pub async fn all(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
 ///
 /// Dropping it leaves nothing behind.
 pub async fn most(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
-    let (mut visit, name) = (Visit::of(ctx), job.redis_name("redLock"));
-    let guard = Redlock::new(&ctx.nodes, &name).owner(visit.holder).acquire(job.wait_left()).await?;
+    let (mut visit, name) = (Visit::of(ctx), job.redis_name(RED));
+    let lock = Redlock::new(&ctx.nodes, &name).owner(visit.holder).lease(job.watchdog(ctx));
+    let guard = lock.acquire(job.wait_left()).await?;
     let (key, field) = (ctx.redis_key(&name), visit.holder.to_string());
     let nodes = ctx.nodes.iter().map(|node| {
         let (mut node, key, field) = (node.connection(), &key, &field);
@@ -64,11 +70,11 @@ pub async fn most(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
     });
     for (has_it, order) in join_all(nodes).await.into_iter().zip(1..) {
         if has_it {
-            visit.step(Did::Took, &name, order);
+            visit.step(job, Did::Took, &name, order);
         }
     }
     job.inside().await;
     guard.release().await?;
-    visit.step(Did::Left, &name, 0);
+    visit.step(job, Did::Left, &name, 0);
     Ok(visit)
 }

@@ -10,17 +10,25 @@
 //! Next: `oversell_lock::redis::RedisRwLock`, then `fair.rs`.
 
 use super::stay::leave;
-use crate::{ctx::Ctx, error::Error, stock::Job};
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    stock::{Job, Name},
+};
 use oversell_lock::{
     Lock,
     redis::{Lease, RedisRwLock},
 };
 use std::time::Duration;
 
+const LOCK: &str = "rwLock";
+
+pub(super) const NAMES: &[Name] = &[Name::Redis(LOCK)];
+
 /// The lease, where the request does not say.
 pub const LEASE: Duration = Duration::from_secs(10);
 
-/// Takes the read half and leaves it to its lease, the job's stay.
+/// Takes the read half and leaves it to its lease: the one that was asked for, else the job's stay.
 ///
 /// # Errors
 ///
@@ -30,12 +38,14 @@ pub const LEASE: Duration = Duration::from_secs(10);
 ///
 /// Dropping it while it waits leaves nothing behind.
 pub async fn read(ctx: &Ctx, job: &Job) -> Result<(), Error> {
-    let guard = lock(ctx, job).read().lease(Lease::Fixed(job.hold)).acquire(job.wait_left()).await?;
-    leave(ctx, job, guard);
+    let lease = lease(job);
+    let guard = lock(ctx, job).read().lease(Lease::Fixed(lease)).acquire(job.wait_left()).await?;
+    job.say("测试读锁。。。。");
+    leave(ctx, job, guard, lease);
     Ok(())
 }
 
-/// Takes the write half and leaves it to its lease, the job's stay.
+/// Takes the write half and leaves it to its lease: the one that was asked for, else the job's stay.
 ///
 /// # Errors
 ///
@@ -45,11 +55,18 @@ pub async fn read(ctx: &Ctx, job: &Job) -> Result<(), Error> {
 ///
 /// Dropping it while it waits leaves nothing behind.
 pub async fn write(ctx: &Ctx, job: &Job) -> Result<(), Error> {
-    let guard = lock(ctx, job).write().lease(Lease::Fixed(job.hold)).acquire(job.wait_left()).await?;
-    leave(ctx, job, guard);
+    let lease = lease(job);
+    let guard = lock(ctx, job).write().lease(Lease::Fixed(lease)).acquire(job.wait_left()).await?;
+    job.say("测试写锁。。。。");
+    leave(ctx, job, guard, lease);
     Ok(())
 }
 
+/// The one that was asked for, else the job's stay.
+fn lease(job: &Job) -> Duration {
+    job.lease.unwrap_or(job.hold)
+}
+
 fn lock(ctx: &Ctx, job: &Job) -> RedisRwLock {
-    ctx.redis.rw_lock(&job.redis_name("rwLock"))
+    ctx.redis.rw_lock(&job.redis_name(LOCK))
 }

@@ -10,8 +10,16 @@
 //! Next: `oversell_lock::redis::RedisLock::owner`.
 
 use super::visit::{Did, Visit, holds};
-use crate::{ctx::Ctx, error::Error, stock::Job};
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    stock::{Job, Name},
+};
 use oversell_lock::Lock;
+
+const LOCK: &str = "reentrantLock";
+
+pub(super) const NAMES: &[Name] = &[Name::Redis(LOCK)];
 
 /// Takes the lock twice, stays as long as the job says, and gives it back twice.
 ///
@@ -23,16 +31,17 @@ use oversell_lock::Lock;
 ///
 /// Dropping it leaves nothing behind.
 pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
-    let (mut visit, name) = (Visit::of(ctx), job.redis_name("reentrantLock"));
-    let lock = ctx.redis.lock(&name).owner(visit.holder);
+    let (mut visit, name) = (Visit::of(ctx), job.redis_name(LOCK));
+    let lock = ctx.redis.lock(&name).owner(visit.holder).lease(job.watchdog(ctx));
     let outer = lock.acquire(job.wait_left()).await?;
-    visit.step(Did::Took, &name, holds(ctx, &name, visit.holder).await?);
+    visit.step(job, Did::Took, &name, holds(ctx, &name, visit.holder).await?);
     let inner = lock.acquire(job.wait_left()).await?;
-    visit.step(Did::Took, &name, holds(ctx, &name, visit.holder).await?);
+    visit.step(job, Did::Took, &name, holds(ctx, &name, visit.holder).await?);
+    job.say("测试可重入锁。。。。");
     job.inside().await;
     for guard in [inner, outer] {
         guard.release().await?;
-        visit.step(Did::Left, &name, holds(ctx, &name, visit.holder).await?);
+        visit.step(job, Did::Left, &name, holds(ctx, &name, visit.holder).await?);
     }
     Ok(visit)
 }

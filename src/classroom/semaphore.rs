@@ -9,8 +9,16 @@
 //!
 //! Next: `oversell_lock::redis::RedisSemaphore`, then `latch.rs`.
 
-use crate::{ctx::Ctx, error::Error, stock::Job};
-use std::time::Duration;
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    stock::{Job, Name},
+};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const SEMAPHORE: &str = "semaphore";
+
+pub(super) const NAMES: &[Name] = &[Name::Redis(SEMAPHORE)];
 
 /// How many may be inside at once.
 pub const PERMITS: u32 = 3;
@@ -28,9 +36,12 @@ pub const STAY: Duration = Duration::from_secs(5);
 ///
 /// Dropping it gives the permit back in the background.
 pub async fn visit(ctx: &Ctx, job: &Job) -> Result<(), Error> {
-    let semaphore = ctx.redis.semaphore(&job.redis_name("semaphore")).initially(PERMITS);
+    let semaphore = ctx.redis.semaphore(&job.redis_name(SEMAPHORE)).initially(PERMITS);
     let permit = semaphore.acquire(1, job.wait_left()).await?;
+    job.say("拿到了信号量");
     job.inside().await;
+    // What the course prints when the stay is over.
+    job.say(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis());
     if let Err(error) = permit.release().await {
         tracing::warn!(%error, "the permit was not given back cleanly");
     }

@@ -2,12 +2,12 @@
 
 use crate::{ctx::Ctx, stock::Job};
 use oversell_lock::Guard;
+use std::time::Duration;
 
-/// Keeps the guard, which would release when dropped, for as long as the job stays, and gives it back before the instance
-/// ends.
-pub(super) fn leave(ctx: &Ctx, job: &Job, guard: Guard) {
+/// Keeps the guard, which would release when dropped, for so long, and gives it back before the instance ends.
+pub(super) fn leave(ctx: &Ctx, job: &Job, guard: Guard, stay: Duration) {
     job.enter();
-    let (closing, stay) = (ctx.closing.clone(), job.hold);
+    let closing = ctx.closing.clone();
     ctx.tasks.spawn(async move {
         closing.run_until_cancelled(tokio::time::sleep(stay)).await;
         drop(guard);

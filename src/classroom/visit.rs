@@ -1,6 +1,6 @@
 //! What a lesson on a lock tells its visitor: who it was, and what it did, step by step.
 
-use crate::{ctx::Ctx, error::Error};
+use crate::{ctx::Ctx, error::Error, stock::Job};
 use oversell_lock::Owner;
 use redis::AsyncCommands;
 use serde::Serialize;
@@ -46,8 +46,11 @@ impl Visit {
         Self { holder: ctx.redis.owner(), steps: Vec::new() }
     }
 
-    pub(super) fn step(&mut self, did: Did, lock: &str, order: u64) {
-        self.steps.push(Step { did, lock: lock.to_owned(), order });
+    /// One more step, which the console shows.
+    pub(super) fn step(&mut self, job: &Job, did: Did, lock: &str, order: u64) {
+        let step = Step { did, lock: lock.to_owned(), order };
+        job.say(&step);
+        self.steps.push(step);
     }
 }
 

@@ -9,18 +9,37 @@
 //!
 //! Next: `oversell_lock::zk::ZkBarrier` and `ZkDoubleBarrier`, then `zk_herd.rs`.
 
-use crate::{ctx::Ctx, error::Error, stock::Job};
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    stock::{Job, Name},
+};
 use oversell_lock::LockError;
 use parking_lot::Mutex;
-use std::num::NonZeroU32;
+use std::{collections::VecDeque, num::NonZeroU32, time::Duration};
 
-/// The members that this instance has made and that have not left by it, by path.
+const BARRIER: &str = "/curator/barrier";
+const ROOM: &str = "/curator/double-barrier";
+
+pub(super) const NAMES: &[Name] = &[Name::ZooKeeper(BARRIER), Name::ZooKeeper(ROOM)];
+
+/// How long one waits for the others, where the request does not say: people walk through.
+pub const WAIT: Duration = Duration::from_secs(600);
+
+/// Of so many members an instance knows that they are its own; who came before them leaves by its name.
+const KNOWN: usize = 1000;
+
+/// The last members that this instance has made and that have not left by it, by path.
 #[derive(Debug, Default)]
-pub struct Members(Mutex<Vec<(String, String)>>);
+struct Members(Mutex<VecDeque<(String, String)>>);
 
 impl Members {
     fn add(&self, path: &str, member: &str) {
-        self.0.lock().push((path.to_owned(), member.to_owned()));
+        let mut members = self.0.lock();
+        members.push_back((path.to_owned(), member.to_owned()));
+        if members.len() > KNOWN {
+            members.pop_front();
+        }
     }
 
     /// The last one at this path.
@@ -44,7 +63,9 @@ impl Members {
 /// Dropped, it may be closed or not.
 pub async fn set(ctx: &Ctx, job: &Job) -> Result<bool, Error> {
     job.enter();
-    Ok(ctx.zk.barrier(&barrier(job)).set().await?)
+    let set = ctx.zk.barrier(&job.zk_path(BARRIER)).set().await?;
+    job.say(if set { "栅栏已关上" } else { "栅栏本来就关着" });
+    Ok(set)
 }
 
 /// Opens the barrier; `false` where it was open.
@@ -58,7 +79,9 @@ pub async fn set(ctx: &Ctx, job: &Job) -> Result<bool, Error> {
 /// Dropped, it may be open or not.
 pub async fn remove(ctx: &Ctx, job: &Job) -> Result<bool, Error> {
     job.enter();
-    Ok(ctx.zk.barrier(&barrier(job)).remove().await?)
+    let removed = ctx.zk.barrier(&job.zk_path(BARRIER)).remove().await?;
+    job.say(if removed { "栅栏已移除" } else { "栅栏本来就开着" });
+    Ok(removed)
 }
 
 /// Waits until the barrier is open.
@@ -71,8 +94,10 @@ pub async fn remove(ctx: &Ctx, job: &Job) -> Result<bool, Error> {
 ///
 /// Safe: it only waits.
 pub async fn wait(ctx: &Ctx, job: &Job) -> Result<(), Error> {
-    ctx.zk.barrier(&barrier(job)).wait(job.wait_left()).await?;
+    job.say("在栅栏前等着");
+    ctx.zk.barrier(&job.zk_path(BARRIER)).wait(job.wait_left()).await?;
     job.enter();
+    job.say("通过栅栏");
     Ok(())
 }
 
@@ -87,9 +112,11 @@ pub async fn wait(ctx: &Ctx, job: &Job) -> Result<(), Error> {
 ///
 /// Dropping it takes the member away.
 pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<String, Error> {
-    let path = room(job);
+    let path = job.zk_path(ROOM);
+    job.say(format_args!("来了一位，等够 {members} 位"));
     let member = ctx.zk.double_barrier(&path, members).enter(job.wait_left()).await?;
     job.enter();
+    job.say(format_args!("都到齐了 {member}"));
     ctx.local.of::<Members>().add(&path, &member);
     Ok(member)
 }
@@ -105,7 +132,7 @@ pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<String, 
 ///
 /// Dropping it leaves all the same.
 pub async fn leave(ctx: &Ctx, job: &Job, members: NonZeroU32, member: Option<&str>) -> Result<String, Error> {
-    let path = room(job);
+    let path = job.zk_path(ROOM);
     let none = |rule: &str| Error::BadInput { field: "member".into(), rule: rule.into() };
     let member = match member {
         Some(member) => member.to_owned(),
@@ -116,17 +143,31 @@ pub async fn leave(ctx: &Ctx, job: &Job, members: NonZeroU32, member: Option<&st
             .ok_or_else(|| none("is missing, and this instance has let nobody in"))?,
     };
     ctx.local.of::<Members>().remove(&member);
+    job.say(format_args!("要离开 {member}"));
     match ctx.zk.double_barrier(&path, members).leave(&member, job.wait_left()).await {
         Err(LockError::Lost { .. }) => Err(none("is not inside: it has left, or its session has ended")),
         left => left.map(|()| member).map_err(Error::from),
     }
-    .inspect(|_| job.enter())
+    .inspect(|member| {
+        job.enter();
+        job.say(format_args!("都离开了 {member}"));
+    })
 }
 
-fn barrier(job: &Job) -> String {
-    job.zk_path("/curator/barrier")
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn room(job: &Job) -> String {
-    job.zk_path("/curator/double-barrier")
+    #[test]
+    fn the_members_that_an_instance_knows_do_not_grow_for_ever() {
+        let members = Members::default();
+        for n in 0..=KNOWN {
+            members.add(ROOM, &n.to_string());
+        }
+        assert_eq!(members.0.lock().len(), KNOWN);
+        assert_eq!(members.last(ROOM), Some(KNOWN.to_string()));
+        members.remove(&KNOWN.to_string());
+        assert_eq!(members.last(ROOM), Some((KNOWN - 1).to_string()));
+        assert_eq!(members.last("/another"), None);
+    }
 }

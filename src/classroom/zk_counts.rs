@@ -9,8 +9,18 @@
 //!
 //! Next: `oversell_lock::zk::ZkAtomicLong`, then `zk_barriers.rs`.
 
-use crate::{ctx::Ctx, error::Error, server::Server, stock::Job};
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    server::Server,
+    stock::{Job, Name},
+};
 use oversell_lock::{LockError, zk::Outcome};
+
+const COUNT: &str = "/curator/count";
+const ATOMIC: &str = "/curator/atomic";
+
+pub(super) const NAMES: &[Name] = &[Name::ZooKeeper(COUNT), Name::ZooKeeper(ATOMIC)];
 
 /// The numbers that [`share`] draws from are below this.
 const BELOW: i32 = 1000;
@@ -38,11 +48,12 @@ pub enum Change {
 ///
 /// Dropped, it may have been set or not.
 pub async fn share(ctx: &Ctx, job: &Job) -> Result<(i32, i32), Error> {
-    let count = ctx.zk.shared_count(&job.zk_path("/curator/count"), 0);
+    let count = ctx.zk.shared_count(&job.zk_path(COUNT), 0);
     job.enter();
     let before = count.get().await?.value;
     ctx.zk.session()?;
     let after = written(count.set(fastrand::i32(0..BELOW)).await)?.value;
+    job.say(format_args!("我获取了共享计数的初始值：{before}，并把计数器的值改为：{after}"));
     Ok((before, after))
 }
 
@@ -57,7 +68,7 @@ pub async fn share(ctx: &Ctx, job: &Job) -> Result<(i32, i32), Error> {
 /// Safe.
 pub async fn get(ctx: &Ctx, job: &Job) -> Result<i64, Error> {
     job.enter();
-    Ok(ctx.zk.atomic_long(&job.zk_path("/curator/atomic")).get().await?)
+    Ok(ctx.zk.atomic_long(&job.zk_path(ATOMIC)).get().await?)
 }
 
 /// Changes the atomic long. [`Change::ForceSet`] does not look: its `before` is what was read a moment earlier.
@@ -70,11 +81,11 @@ pub async fn get(ctx: &Ctx, job: &Job) -> Result<i64, Error> {
 ///
 /// Dropped, it may have been changed or not, once.
 pub async fn change(ctx: &Ctx, job: &Job, change: Change) -> Result<Outcome, Error> {
-    let number = ctx.zk.atomic_long(&job.zk_path("/curator/atomic"));
+    let number = ctx.zk.atomic_long(&job.zk_path(ATOMIC));
     job.enter();
     // Where there is no connection, nothing is sent.
     ctx.zk.session()?;
-    written(match change {
+    let outcome = written(match change {
         Change::Add(operand) => number.add(operand).await,
         Change::Subtract(operand) => number.subtract(operand).await,
         Change::TrySet(value) => number.try_set(value).await,
@@ -83,7 +94,9 @@ pub async fn change(ctx: &Ctx, job: &Job, change: Change) -> Result<Outcome, Err
             let set = number.force_set(value).await;
             set.map(|()| Outcome { succeeded: true, before, after: value, promoted: false })
         }
-    })
+    })?;
+    job.say(format_args!("{change:?}: {} → {}, {}", outcome.before, outcome.after, outcome.succeeded));
+    Ok(outcome)
 }
 
 /// A write that has no answer may have been made.

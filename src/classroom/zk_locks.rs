@@ -19,10 +19,21 @@ use super::{
 use crate::{
     ctx::Ctx,
     error::Error,
-    stock::{self, Job},
+    stock::{Job, Name, ZK_PARTS},
 };
 use oversell_lock::{Lock, MultiLock};
 use std::time::Duration;
+
+const READ_WRITE: &str = "/curator/rwlock";
+const REENTRANT: &str = "/curator/reentrant";
+
+pub(super) const NAMES: &[Name] = &[
+    Name::ZooKeeper(READ_WRITE),
+    Name::ZooKeeper(REENTRANT),
+    Name::ZooKeeper(ZK_PARTS[0]),
+    Name::ZooKeeper(ZK_PARTS[1]),
+    Name::ZooKeeper(ZK_PARTS[2]),
+];
 
 /// How long a half of the read-write lock is kept after the answer, where the request does not say.
 pub const KEPT: Duration = Duration::from_secs(10);
@@ -37,8 +48,10 @@ pub const KEPT: Duration = Duration::from_secs(10);
 ///
 /// Dropping it while it waits leaves nothing behind.
 pub async fn read(ctx: &Ctx, job: &Job) -> Result<(), Error> {
-    let lock = ctx.zk.rw_lock(&job.zk_path("/curator/rwlock"));
-    leave(ctx, job, lock.read().acquire(job.wait_left()).await?);
+    let lock = ctx.zk.rw_lock(&job.zk_path(READ_WRITE));
+    let guard = lock.read().acquire(job.wait_left()).await?;
+    job.say("测试读锁。。。。");
+    leave(ctx, job, guard, job.hold);
     Ok(())
 }
 
@@ -52,8 +65,10 @@ pub async fn read(ctx: &Ctx, job: &Job) -> Result<(), Error> {
 ///
 /// Dropping it while it waits leaves nothing behind.
 pub async fn write(ctx: &Ctx, job: &Job) -> Result<(), Error> {
-    let lock = ctx.zk.rw_lock(&job.zk_path("/curator/rwlock"));
-    leave(ctx, job, lock.write().acquire(job.wait_left()).await?);
+    let lock = ctx.zk.rw_lock(&job.zk_path(READ_WRITE));
+    let guard = lock.write().acquire(job.wait_left()).await?;
+    job.say("测试写锁。。。。");
+    leave(ctx, job, guard, job.hold);
     Ok(())
 }
 
@@ -69,17 +84,17 @@ pub async fn write(ctx: &Ctx, job: &Job) -> Result<(), Error> {
 /// Dropping it leaves nothing behind.
 pub async fn multi(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
     let mut visit = Visit::of(ctx);
-    let paths = stock::zk_parts(job);
+    let paths = ZK_PARTS.map(|path| job.zk_path(path));
     let parts = paths.iter().map(|path| ctx.zk.lock(path).owner(visit.holder)).collect();
     let guard = MultiLock::new(parts).acquire(job.wait_left()).await?;
     let ordered = || paths.iter().zip([1, 2, 3]);
     for (path, order) in ordered() {
-        visit.step(Did::Took, path, order);
+        visit.step(job, Did::Took, path, order);
     }
     job.inside().await;
     guard.release().await?;
     for (path, order) in ordered().rev() {
-        visit.step(Did::Left, path, order);
+        visit.step(job, Did::Left, path, order);
     }
     Ok(visit)
 }
@@ -94,16 +109,17 @@ pub async fn multi(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
 ///
 /// Dropping it leaves nothing behind.
 pub async fn reentrant(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
-    let (mut visit, path) = (Visit::of(ctx), job.zk_path("/curator/reentrant"));
+    let (mut visit, path) = (Visit::of(ctx), job.zk_path(REENTRANT));
     let lock = ctx.zk.lock(&path).owner(visit.holder);
     let outer = lock.acquire(job.wait_left()).await?;
-    visit.step(Did::Took, &path, 1);
+    visit.step(job, Did::Took, &path, 1);
     let inner = lock.acquire(job.wait_left()).await?;
-    visit.step(Did::Took, &path, 2);
+    visit.step(job, Did::Took, &path, 2);
+    job.say("测试可重入锁。。。。");
     job.inside().await;
     for (guard, left) in [(inner, 1), (outer, 0)] {
         guard.release().await?;
-        visit.step(Did::Left, &path, left);
+        visit.step(job, Did::Left, &path, left);
     }
     Ok(visit)
 }

@@ -1,7 +1,7 @@
 //! §3.7.5 Curator's semaphore: five leases, each held for ten to twenty seconds.
 //!
 //! 1. Take one of the five leases of `/locks/semaphore`, waiting for it.
-//! 2. Push a line to the Redis list `log`; stay; push a second line. The list shows in which order they came and went, on
+//! 2. Push a line to the Redis list `log`, and print it; stay; a second line. The list shows in which order they came and went, on
 //!    all instances. It keeps the last thousand lines.
 //! 3. Give the lease back.
 //!
@@ -10,13 +10,21 @@
 //!
 //! Next: `oversell_lock::zk::ZkSemaphore`, then `zk_counts.rs`.
 
-use crate::{ctx::Ctx, error::Error, stock::Job};
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    stock::{Job, Name},
+};
 use std::time::Duration;
 
 /// How many may be inside at once.
 pub const LEASES: u32 = 5;
 
+const SEMAPHORE: &str = "/locks/semaphore";
 const LOG: &str = "log";
+
+pub(super) const NAMES: &[Name] = &[Name::ZooKeeper(SEMAPHORE), Name::Redis(LOG)];
+
 const LINES: isize = 1000;
 const SHORTEST: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_secs(20);
@@ -37,12 +45,12 @@ pub fn stay() -> Duration {
 ///
 /// Dropping it gives the lease back in the background; the second line is then missing.
 pub async fn visit(ctx: &Ctx, job: &Job) -> Result<(), Error> {
-    let semaphore = ctx.zk.semaphore(&job.zk_path("/locks/semaphore"), LEASES);
+    let semaphore = ctx.zk.semaphore(&job.zk_path(SEMAPHORE), LEASES);
     let leases = semaphore.acquire(1, job.wait_left()).await?;
     job.enter();
-    log(ctx, &format!("10010获取了资源，开始处理业务逻辑。{}", ctx.instance)).await?;
+    log(ctx, job, &format!("10010获取了资源，开始处理业务逻辑。{}", ctx.instance)).await?;
     job.inside().await;
-    log(ctx, &format!("10010处理完业务逻辑，释放资源====================={}", ctx.instance)).await?;
+    log(ctx, job, &format!("10010处理完业务逻辑，释放资源====================={}", ctx.instance)).await?;
     for lease in leases {
         if let Err(error) = lease.release().await {
             tracing::warn!(%error, "the lease was not given back cleanly");
@@ -51,8 +59,10 @@ pub async fn visit(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     Ok(())
 }
 
-async fn log(ctx: &Ctx, line: &str) -> Result<(), Error> {
-    let key = ctx.redis_key(LOG);
+/// Writes a line to the console, and into the list of all instances.
+async fn log(ctx: &Ctx, job: &Job, line: &str) -> Result<(), Error> {
+    job.say(line);
+    let key = ctx.redis_key(&job.redis_name(LOG));
     let mut lines = redis::pipe();
     lines.atomic().rpush(&key, line).ltrim(&key, -LINES, -1);
     Ok(lines.exec_async(&mut ctx.redis.connection()).await?)

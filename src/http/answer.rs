@@ -91,6 +91,12 @@ impl From<&Error> for Problem {
         let (code, kind, outcome, title): (_, _, _, String) = match error {
             Error::SoldOut => (S::CONFLICT, "sold-out", SoldOut, "库存不足！".into()),
             Error::NoProduct(id) => (S::NOT_FOUND, "no-product", Refused, format!("没有这个商品：{id}")),
+            Error::NoStock(id) => {
+                (S::SERVICE_UNAVAILABLE, "no-stock", Failed, format!("redis 里没有商品 {id} 的库存，请重置库存"))
+            }
+            Error::WrongType => {
+                (S::SERVICE_UNAVAILABLE, "wrong-type", Failed, "redis 里锁的键是别的类型，不是这种锁写的".into())
+            }
             Error::NotHad { what, .. } => (S::SERVICE_UNAVAILABLE, "not-had", Failed, format!("没有等到：{what}")),
             Error::Lost(_) => (S::CONFLICT, "lock-lost", Refused, "锁已失效".into()),
             Error::Fenced(_) => (S::CONFLICT, "fenced", Refused, "锁已失效".into()),

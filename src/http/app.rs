@@ -3,6 +3,7 @@
 use super::{figures::Figures, probes::Probes, runs::Runs, startup::Progress};
 use crate::{config::ConfigError, ctx::Ctx, error::Error, stock};
 use http::{HeaderMap, HeaderValue, header};
+use secrecy::ExposeSecret;
 use std::{ops::Deref, sync::Arc};
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
@@ -68,7 +69,7 @@ impl App {
     ///
     /// [`Error::Unauthorized`].
     pub(super) fn admit_admin(&self, headers: &HeaderMap) -> Result<(), Error> {
-        let token = self.ctx.config.admin.token.reveal();
+        let token = self.ctx.config.admin.token.expose_secret();
         let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let given = given.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
         // Constant time: how long the comparison takes tells nothing about the token.

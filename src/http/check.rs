@@ -109,7 +109,7 @@ async fn take(app: &App, place: usize, terms: &Terms, format: Format) -> Result<
     let figure = app.figures.of(place);
     let wait = terms.wait_ms.unwrap_or_else(|| app.ctx.config.wait());
     let job = Job::new(terms.stock_id, terms.hold_ms.unwrap_or_default(), wait).counted(figure.waiters.clone());
-    let result = (strategy.deduct)(&app.ctx, &job).await;
+    let result = strategy.take(&app.ctx, &job).await;
     figure.count(&job, &result);
     let deducted = result?;
     Ok(match format {

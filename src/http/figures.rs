@@ -2,7 +2,7 @@
 
 use crate::{
     error::Error,
-    stock::{self, Deducted, Job, Strategy},
+    stock::{self, Deducted, Job, LockState, Strategy},
 };
 use metrics::{
     Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
@@ -92,6 +92,7 @@ impl Figure {
             Ok(deducted) => {
                 self.sold.increment(1);
                 self.retries.increment(deducted.retries.into());
+                self.lost.increment((deducted.lock == Some(LockState::Lost)).into());
             }
             Err(Error::SoldOut) => self.sold_out.increment(1),
             Err(Error::Lost(_)) => self.lost.increment(1),
@@ -104,7 +105,7 @@ impl Figure {
 fn kind(error: &Error) -> usize {
     match error {
         Error::NotHad { .. } => 0,
-        Error::Unavailable { .. } => 1,
+        Error::Unavailable { .. } | Error::NoStock(_) | Error::WrongType => 1,
         Error::Unknown { .. } => 2,
         Error::NoProduct(_) => 3,
         _ => 4,
@@ -119,7 +120,7 @@ fn describe() {
     describe_counter!("oversell_sold_total", "Pieces sold");
     describe_counter!("oversell_sold_out_total", "Requests that found none left");
     describe_counter!("oversell_retries_total", "Attempts that lost a race and were made anew");
-    describe_counter!("oversell_lost_leases_total", "Locks that were lost before the write");
+    describe_counter!("oversell_lost_leases_total", "Locks that were lost before the write, or before the unlock");
     describe_counter!("oversell_refused_fences_total", "Writes that the row refused for their old fencing token");
     describe_counter!("oversell_errors_total", "Requests that failed, by kind");
 }

@@ -13,10 +13,7 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
-use tokio::{
-    net::TcpListener,
-    signal::unix::{SignalKind, signal},
-};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 /// How often what was measured is put into its buckets.
@@ -57,23 +54,22 @@ fn setting(text: &str) -> Result<(String, String), String> {
     Ok((key.to_owned(), value.to_owned()))
 }
 
-/// Runs the command: until SIGTERM or SIGINT, then ends within `server.shutdown_ms`.
+/// Runs the command until `stopping` is cancelled, then ends within `server.shutdown_ms`.
 ///
 /// # Errors
 ///
 /// [`Failure::Unusable`] where the configuration does not hold or the port is in use.
-pub async fn run(args: Args) -> Result<(), Failure> {
+pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure> {
     telemetry::init(args.log);
     let mut config = configuration(&args)?;
     let listener = bind(&mut config).await?;
-    let stopping = on_signal().map_err(|e| Failure::Unusable(format!("signals: {e}")))?;
     let limit = Duration::from_millis(config.server.shutdown_ms);
     let header_timeout = Duration::from_millis(config.server.header_timeout_ms);
 
     let ctx = Ctx::new(config).map_err(|e| Failure::Unusable(e.to_string()))?;
     let app = App::new(ctx.clone(), stopping.clone()).map_err(|e| Failure::Unusable(e.to_string()))?;
     let background = [tokio::spawn(startup::watch(app.clone())), tokio::spawn(sort_figures(app.clone()))];
-    println!("oversell {} listens on {}", ctx.instance, app.own_address());
+    tracing::info!("oversell {} listens on {}", ctx.instance, app.own_address());
     if let Some(file) = &args.json {
         let instance = Instance { name: ctx.instance.clone(), url: app.own_address(), pid: std::process::id() };
         write(file, &instance).map_err(|e| Failure::Unusable(format!("{}: {e}", file.display())))?;
@@ -112,23 +108,6 @@ async fn bind(config: &mut Config) -> Result<TcpListener, Failure> {
     let listener = TcpListener::bind((host, port)).await.map_err(refused)?;
     config.server.port = listener.local_addr().map_err(refused)?.port();
     Ok(listener)
-}
-
-/// A token that SIGTERM or SIGINT cancels.
-fn on_signal() -> io::Result<CancellationToken> {
-    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let token = CancellationToken::new();
-    let stopping = token.clone();
-    tokio::spawn(async move {
-        let name = tokio::select! {
-            _ = term.recv() => "SIGTERM",
-            _ = int.recv() => "SIGINT",
-        };
-        // First: to write to a log whose reader has gone may panic.
-        stopping.cancel();
-        tracing::info!("told to stop by {name}");
-    });
-    Ok(token)
 }
 
 async fn sort_figures(app: App) {

@@ -4,7 +4,7 @@
 //! server that came (perhaps empty) needs, and forgets the connections to one that went.
 
 use super::{app::App, probes::States};
-use crate::{ctx::Ctx, server::Server, stock::shelf};
+use crate::{ctx::Ctx, server::Server, shelf};
 use sqlx::migrate::Migrator;
 use std::{
     sync::{
@@ -50,10 +50,10 @@ impl Progress {
     }
 
     fn forget(&self, server: Server) {
-        match server {
-            Server::MySql => self.migrated.store(false, Ordering::Relaxed),
-            Server::Redis => self.seeded.store(false, Ordering::Relaxed),
-            Server::ZooKeeper => {}
+        // A MySQL that comes back may be another one. What Redis has lost, no instance puts there.
+        if server == Server::MySql {
+            self.migrated.store(false, Ordering::Relaxed);
+            self.seeded.store(false, Ordering::Relaxed);
         }
     }
 }
@@ -102,7 +102,10 @@ fn report(known: Option<&States>, states: &States) {
 async fn prepare(app: &App) {
     let migrate = async { tokio::time::timeout(PATIENCE, migrate(&app.ctx)).await.map_err(|e| e.to_string())? };
     let seed = async { shelf::seed(&app.ctx).await.map_err(|e| e.to_string()) };
-    tokio::join!(once(&app.startup.migrated, migrate), once(&app.startup.seeded, seed));
+    once(&app.startup.migrated, migrate).await;
+    if app.startup.migrated() {
+        once(&app.startup.seeded, seed).await;
+    }
 }
 
 async fn once(done: &AtomicBool, step: impl Future<Output = Result<(), String>>) {

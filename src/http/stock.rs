@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     error::Error,
-    stock::shelf::{self, Shelf},
+    shelf::{self, Shelf},
 };
 use axum::{Json, extract::State};
 use http::HeaderMap;

@@ -1,9 +1,18 @@
 //! `oversell lab`.
 
-use super::{Interrupt, Lab, Options, folder::write_whole};
+use super::{Lab, Options, folder::write_whole};
 use crate::{addresses::Addresses, failure::Failure};
 use futures::StreamExt;
-use std::path::PathBuf;
+use std::{
+    path::PathBuf,
+    pin::pin,
+    time::{Duration, Instant},
+};
+use tokio::{sync::mpsc, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+/// How long a command that is interrupted may take to end by itself, before its lab is stopped.
+const LAST_WORDS: Duration = Duration::from_secs(3);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -51,9 +60,10 @@ pub struct Args {
 ///
 /// [`Failure::Unusable`]: a port is occupied, a program is missing, a server does not start, or it was interrupted
 /// before everything was up.
-pub async fn run(args: Args) -> Result<(), Failure> {
-    let mut interrupt = Interrupt::listen()?;
+pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
+    let (console, mut lines) = mpsc::unbounded_channel();
     let options = Options {
+        console: Some(console),
         http_port: args.http_port,
         instance_ports: args.instances,
         mysql_port: args.mysql_port,
@@ -63,7 +73,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         progress: true,
         ..Options::default()
     };
-    let lab = start(options, &mut interrupt).await?;
+    let lab = start(options, &stop).await?;
     if let Some(file) = &args.json {
         let failed = |e: &dyn std::fmt::Display| Failure::Unusable(format!("{}: {e}", file.display()));
         let text = serde_json::to_string_pretty(lab.addresses()).map_err(|e| failed(&e))?;
@@ -75,12 +85,54 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     let mut ends = lab.ends();
     loop {
         tokio::select! {
-            () = interrupt.next() => break,
+            () = stop.cancelled() => break,
+            Some(line) = lines.recv() => println!("{line}"),
             Some(end) = ends.next() => eprintln!("oversell: {end}"),
         }
     }
-    stop(lab, &mut interrupt).await;
+    lab.stop().await;
     Ok(())
+}
+
+/// Starts a lab on free ports, runs `run` against it, and stops it; where it is told to stop, `run` hears that too, and
+/// has a few seconds for its last words.
+///
+/// # Errors
+///
+/// What `run` fails with, or [`Failure::Unusable`]: the lab does not start, or was interrupted.
+pub async fn during<R>(
+    stop: CancellationToken,
+    starts: usize,
+    run: impl FnOnce(Addresses, Vec<Duration>) -> R,
+) -> Result<(), Failure>
+where
+    R: Future<Output = Result<(), Failure>>,
+{
+    let mut lab = start(Options { progress: true, ..Options::default() }, &stop).await?;
+    let mut took = Vec::new();
+    for _ in 0..starts {
+        took.push(start_of_an_instance(&mut lab).await?);
+    }
+    let done = {
+        let mut running = pin!(run(lab.addresses().clone(), took));
+        tokio::select! {
+            done = &mut running => done,
+            () = stop.cancelled() => timeout(LAST_WORDS, running).await.unwrap_or_else(|_| {
+                Err(Failure::Unusable("interrupted; the lab is stopped".to_owned()))
+            }),
+        }
+    };
+    lab.stop().await;
+    done
+}
+
+/// How long the last instance takes from its start until it is ready.
+async fn start_of_an_instance(lab: &mut Lab) -> Result<Duration, Failure> {
+    let name = lab.addresses().instances.last().map(|instance| instance.name.clone()).unwrap_or_default();
+    lab.terminate(&name).await?;
+    let begun = Instant::now();
+    lab.restart(&name).await?;
+    Ok(begun.elapsed())
 }
 
 /// Starts a lab; a signal meanwhile ends what had been started.
@@ -88,19 +140,17 @@ pub async fn run(args: Args) -> Result<(), Failure> {
 /// # Errors
 ///
 /// [`Failure::Unusable`]: it does not start, or was interrupted.
-pub(crate) async fn start(options: Options, interrupt: &mut Interrupt) -> Result<Lab, Failure> {
-    tokio::select! {
-        lab = Lab::start(options) => lab,
-        () = interrupt.next() => Err(Failure::Unusable("interrupted; everything that had been started is stopped".to_owned())),
+async fn start(options: Options, stop: &CancellationToken) -> Result<Lab, Failure> {
+    let lab = tokio::select! {
+        lab = Lab::start(options) => lab?,
+        () = stop.cancelled() => {
+            return Err(Failure::Unusable("interrupted; everything that had been started is stopped".to_owned()));
+        }
+    };
+    if let Some(warning) = lab.warning() {
+        eprintln!("oversell: {warning}");
     }
-}
-
-/// Stops a lab in order; one more signal meanwhile stops it at once.
-pub(crate) async fn stop(lab: Lab, interrupt: &mut Interrupt) {
-    tokio::select! {
-        () = lab.stop() => {}
-        () = interrupt.next() => {}
-    }
+    Ok(lab)
 }
 
 /// So many ports from `first` on; where that is 0, each is a free one.
@@ -120,11 +170,27 @@ fn describe(at: &Addresses) -> String {
         line(&super::redis::name(n), &node.url, node.pid);
     }
     line("zookeeper", &at.zookeeper.connect, at.zookeeper.pid);
-    lines.push(format!(
-        "{:<14} innodb_flush_log_at_trx_commit=1, binlog off, REPEATABLE READ; Redis keeps nothing (save \"\", appendonly no)",
-        "durability"
-    ));
+    let by_hand = [
+        format!("mysql --host=127.0.0.1 --port={} --user=root test", port_of(&at.mysql.url)),
+        format!("redis-cli -p {}", at.redis.first().map_or("", |node| port_of(&node.url))),
+        format!("{} -server {}", super::zookeeper::client(), at.zookeeper.connect),
+    ];
+    let durability = [
+        "MariaDB: innodb_flush_log_at_trx_commit=1, binlog off, REPEATABLE READ".to_owned(),
+        format!("{}: {}", super::redis::name(0), super::redis::KEEPS.join(" ").replace("--", "")),
+        "the other Redis nodes keep nothing".to_owned(),
+    ];
+    for (what, several) in [("by hand", by_hand), ("durability", durability)] {
+        let labels = std::iter::once(what).chain(std::iter::repeat(""));
+        lines.extend(labels.zip(several).map(|(label, line)| format!("{label:<14} {line}")));
+    }
     lines.join("\n")
+}
+
+/// The port at the end of the authority, before the path.
+fn port_of(url: &str) -> &str {
+    let authority = url.split("//").nth(1).unwrap_or(url).split('/').next().unwrap_or_default();
+    authority.rsplit(':').next().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,9 +1,13 @@
-//! The lab's folder: everything that it writes is in here.
+//! The lab's folder: everything that it writes is in here. A file marks it, and is locked while the lab runs: nothing
+//! without that mark is ever emptied or removed.
 //!
 //! A named folder (`target/lab`) is emptied at the next start, so that each lab begins with fresh data and the logs of
 //! the last one can be read until then. An unnamed one is removed when the lab ends.
 
-use crate::{addresses::Addresses, failure::Failure};
+use crate::{
+    addresses::{Addresses, MARK},
+    failure::Failure,
+};
 use std::{
     fs::{self, File, TryLockError},
     io,
@@ -11,8 +15,6 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-/// In every folder that a lab made, and locked while it runs: nothing else is ever emptied or removed.
-const MARK: &str = ".oversell-lab";
 const LAB_JSON: &str = "lab.json";
 /// Unnamed folders are `target/lab-PID-N`.
 const UNNAMED: &str = "lab-";

@@ -1,16 +1,12 @@
 //! Waiting until a server is well, by asking it.
 
 use super::{process::Process, server::Server};
-use crate::failure::Failure;
-use http::{HeaderMap, Request, StatusCode};
-use http_body_util::Empty;
-use hyper::body::Bytes;
-use hyper_util::rt::TokioIo;
-use std::{net::Ipv4Addr, time::Duration};
-use tokio::{
-    net::TcpStream,
-    time::{Instant, sleep, timeout},
+use crate::{
+    failure::Failure,
+    http_client::{Answer, HttpClient},
 };
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout};
 
 /// Longer than any server takes on a slow machine.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -49,25 +45,7 @@ pub(super) async fn until_well(server: &dyn Server, process: &Process, complete:
     }
 }
 
-/// A GET on loopback: status and headers.
-pub(super) async fn get(port: u16, path: &str) -> Result<(StatusCode, HeaderMap), String> {
-    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.map_err(|e| e.to_string())?;
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| e.to_string())?;
-    let request = Request::get(path)
-        .header(http::header::HOST, format!("127.0.0.1:{port}"))
-        .body(Empty::<Bytes>::new())
-        .map_err(|e| e.to_string())?;
-    let answer = sender.send_request(request);
-    tokio::pin!(answer, connection);
-    // The connection does the reading and writing; it need not live on after the answer's head.
-    tokio::select! {
-        answer = &mut answer => answer.map(|a| (a.status(), a.headers().clone())).map_err(|e| e.to_string()),
-        end = &mut connection => Err(end.map_or_else(|e| e.to_string(), |()| "the connection was closed".to_owned())),
-    }
-}
-
-/// The instance that answered.
-pub(super) fn instance_of(headers: &HeaderMap) -> Option<&str> {
-    headers.get("x-instance")?.to_str().ok()
+/// A GET on loopback.
+pub(super) async fn get(port: u16, path: &str) -> Result<Answer, String> {
+    HttpClient::new(ANSWER).get(&format!("http://127.0.0.1:{port}{path}")).await.map_err(|e| e.to_string())
 }

@@ -1,6 +1,6 @@
 //! An instance of the service: `oversell serve`, told by its environment where the servers are.
 
-use super::{health, programs::Needed, server::Server};
+use super::{health, programs::Needed, server::Server, user::User};
 use crate::{addresses::Addresses, failure::Failure};
 use futures::{FutureExt, future::BoxFuture};
 use http::StatusCode;
@@ -61,11 +61,15 @@ impl Server for Instance {
     }
 
     /// It keeps nothing but its log, which is beside its folder.
-    fn prepare(&self) -> BoxFuture<'_, Result<(), Failure>> {
+    fn prepare(&self, _user: User) -> BoxFuture<'_, Result<(), Failure>> {
         async { Ok(()) }.boxed()
     }
 
-    fn command(&self) -> Command {
+    fn has_console(&self) -> bool {
+        true
+    }
+
+    fn command(&self, _user: User) -> Command {
         let mut command = Command::new(&self.program);
         command
             .args(["serve", "--port", &self.name])
@@ -78,11 +82,11 @@ impl Server for Instance {
     fn check(&self, _pid: u32, complete: bool) -> BoxFuture<'_, Result<(), String>> {
         async move {
             let path = if complete { "/health/ready" } else { "/health/live" };
-            let (status, headers) = health::get(self.port, path).await?;
-            match health::instance_of(&headers) {
+            let answer = health::get(self.port, path).await?;
+            match answer.instance() {
                 Some(name) if name != self.name => Err(format!("instance {name} answers")),
-                Some(_) if status == StatusCode::OK => Ok(()),
-                Some(_) => Err(format!("{path} says {status}")),
+                Some(_) if answer.status == StatusCode::OK => Ok(()),
+                Some(_) => Err(format!("{path} says {}", answer.status)),
                 None => Err("another server answers".to_owned()),
             }
         }

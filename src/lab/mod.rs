@@ -7,7 +7,6 @@
 mod folder;
 mod health;
 mod instance;
-mod interrupt;
 mod mysql;
 mod nginx;
 mod options;
@@ -16,6 +15,7 @@ mod process;
 mod programs;
 mod redis;
 mod server;
+mod user;
 mod zookeeper;
 
 pub mod command;
@@ -23,7 +23,6 @@ pub mod command;
 #[cfg(test)]
 mod tests;
 
-pub use interrupt::Interrupt;
 pub use options::{Options, Part};
 
 use crate::{addresses::Addresses, failure::Failure};
@@ -34,7 +33,7 @@ use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use nix::sys::signal::Signal;
 use options::Plan;
 use ports::Port;
-use server::{Member, Tier};
+use server::{Member, Setting, Tier};
 use std::time::Duration;
 
 /// How long an instance has for what is under way, once it is told to end.
@@ -49,6 +48,8 @@ pub struct Lab {
     members: Vec<Member>,
     folder: Folder,
     addresses: Addresses,
+    setting: Setting,
+    warning: Option<String>,
     _ports: Vec<Port>,
 }
 
@@ -65,8 +66,9 @@ impl Lab {
     ///
     /// Dropping the future stops what had been started.
     pub async fn start(options: Options) -> Result<Self, Failure> {
-        let Plan { members, addresses, folder, ports } = options.plan()?;
-        let mut lab = Self { members, folder, addresses, _ports: ports };
+        let Plan { members, addresses, folder, ports, user, warning } = options.plan()?;
+        let setting = Setting { user, console: options.console };
+        let mut lab = Self { members, folder, addresses, setting, warning, _ports: ports };
         let complete = lab.members.iter().all(|m| m.tier != Tier::Server || m.wanted);
         let progress =
             if options.progress { bar(lab.members.iter().filter(|m| m.wanted).count()) } else { ProgressBar::hidden() };
@@ -74,7 +76,7 @@ impl Lab {
             let members = lab.members.iter_mut().filter(|m| m.tier == tier && m.wanted);
             try_join_all(members.map(async |member| {
                 // All servers start together, and the members of an ensemble with the majority that they need.
-                member.start(complete || tier == Tier::Server).await?;
+                member.start(complete || tier == Tier::Server, &lab.setting).await?;
                 progress.inc(1);
                 progress.set_message(format!("{} is up", member.server.title()));
                 Ok(())
@@ -90,6 +92,12 @@ impl Lab {
     #[must_use]
     pub fn addresses(&self) -> &Addresses {
         &self.addresses
+    }
+
+    /// What the user should know of this lab: that its servers run as root, and why.
+    #[must_use]
+    pub fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
     }
 
     /// The process of a member, while it runs. Members are called `mysql`, `redis`, `redis-2` …, `zookeeper`,
@@ -164,7 +172,7 @@ impl Lab {
         if let Some(process) = &member.process {
             process.stop(INSTANCE_PATIENCE).await;
         }
-        member.start(complete).await?;
+        member.start(complete, &self.setting).await?;
         self.publish()
     }
 

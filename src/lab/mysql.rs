@@ -1,9 +1,10 @@
 //! MariaDB: `mariadbd` run directly, without its supervising script.
 
 use super::{
-    process::Process,
+    process::{Process, Start},
     programs::{self, Needed},
     server::Server,
+    user::User,
 };
 use crate::failure::Failure;
 use futures::{FutureExt, future::BoxFuture};
@@ -39,12 +40,18 @@ impl MySql {
         self.folder.join("mariadbd.pid")
     }
 
+    /// The only folder that SQL may read files from and write them to: an empty one.
+    fn no_files(&self) -> PathBuf {
+        self.folder.join("files")
+    }
+
     /// The program, with options for the making of the database and for the server alike. The data folder is relative
     /// to ours, since mariadb-install-db takes none with a space; `./` is what makes it so, not relative to /usr.
-    fn program(&self, name: &str) -> Command {
+    fn program(&self, name: &str, user: User) -> Command {
         let mut command = Command::new(programs::path(name));
         command.current_dir(&self.folder).env("TMPDIR", &self.folder).arg("--no-defaults");
-        if nix::unistd::geteuid().is_root() {
+        // Without it, it refuses to run as root.
+        if user.is_root() {
             command.arg("--user=root");
         }
         command.arg("--datadir=./data");
@@ -66,13 +73,22 @@ impl Server for MySql {
     }
 
     /// Makes the system tables, an empty database `test`, and a root without password.
-    fn prepare(&self) -> BoxFuture<'_, Result<(), Failure>> {
-        async {
-            std::fs::create_dir_all(&self.folder).map_err(|e| Failure::Unusable(format!("{NAME}: {e}")))?;
-            let mut command = self.program("mariadb-install-db");
+    fn prepare(&self, user: User) -> BoxFuture<'_, Result<(), Failure>> {
+        async move {
+            user.make(&self.folder)
+                .and_then(|()| user.make(&self.no_files()))
+                .map_err(|e| Failure::Unusable(format!("{NAME}: {e}")))?;
+            let mut command = self.program("mariadb-install-db", user);
             command.args(["--auth-root-authentication-method=normal", "--skip-name-resolve"]);
             let log = self.folder.with_file_name("mysql-install.log");
-            let install = Process::spawn("mariadb-install-db", &command, "KILL", &log)?;
+            let install = Process::spawn(Start {
+                name: "mariadb-install-db",
+                command: &command,
+                orphaned: "KILL",
+                user,
+                log: &log,
+                console: None,
+            })?;
             if install.gone().await.well() {
                 return Ok(());
             }
@@ -81,8 +97,8 @@ impl Server for MySql {
         .boxed()
     }
 
-    fn command(&self) -> Command {
-        let mut command = self.program("mariadbd");
+    fn command(&self, user: User) -> Command {
+        let mut command = self.program("mariadbd", user);
         command
             .args(["--bind-address=127.0.0.1", "--skip-name-resolve", "--max-connections=2000"])
             .args(["--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci"])
@@ -90,6 +106,7 @@ impl Server for MySql {
             .arg(format!("--port={}", self.port))
             // In the data folder: a full path may have 107 characters only.
             .arg("--socket=mariadbd.sock")
+            .arg(format!("--secure-file-priv={}", self.no_files().display()))
             .arg(format!("--pid-file={}", self.pid_file().display()));
         command
     }

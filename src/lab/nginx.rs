@@ -4,6 +4,7 @@ use super::{
     health, instance,
     programs::{self, Needed},
     server::Server,
+    user::User,
 };
 use crate::failure::Failure;
 use futures::{FutureExt, future::BoxFuture};
@@ -23,18 +24,20 @@ pub(super) struct Nginx {
     folder: PathBuf,
     port: u16,
     behind: Vec<u16>,
+    page: PathBuf,
 }
 
 impl Nginx {
-    pub(super) fn new(folder: PathBuf, port: u16, behind: Vec<u16>) -> Self {
-        Self { folder, port, behind }
+    pub(super) fn new(folder: PathBuf, port: u16, behind: Vec<u16>, page: PathBuf) -> Self {
+        Self { folder, port, behind, page }
     }
 
-    fn write_settings(&self) -> std::io::Result<()> {
+    fn write_settings(&self, user: User) -> std::io::Result<()> {
+        user.make(&self.folder)?;
         let conf = self.folder.join("conf.d");
         std::fs::create_dir_all(&conf)?;
         std::fs::write(self.folder.join("nginx.conf"), MAIN)?;
-        std::fs::write(conf.join("oversell.conf"), render(self.port, &self.behind, &static_root()))
+        std::fs::write(conf.join("oversell.conf"), render(self.port, &self.behind, &self.page))
     }
 }
 
@@ -51,14 +54,14 @@ impl Server for Nginx {
         &self.folder
     }
 
-    fn prepare(&self) -> BoxFuture<'_, Result<(), Failure>> {
-        async { self.write_settings().map_err(|e| Failure::Unusable(format!("{NAME}: {e}"))) }.boxed()
+    fn prepare(&self, user: User) -> BoxFuture<'_, Result<(), Failure>> {
+        async move { self.write_settings(user).map_err(|e| Failure::Unusable(format!("{NAME}: {e}"))) }.boxed()
     }
 
-    fn command(&self) -> Command {
+    fn command(&self, user: User) -> Command {
         let mut command = Command::new(programs::path("nginx"));
-        // Root's nginx would run its workers as another user, who need not be let into our folder.
-        let user = if nix::unistd::geteuid().is_root() { "user root; " } else { "" };
+        // Where it is root after all, it would run its workers as another user, who need not be let into our folder.
+        let user = if user.is_root() { "user root; " } else { "" };
         command
             .args(["-e", "stderr", "-p"])
             .arg(&self.folder)
@@ -76,13 +79,13 @@ impl Server for Nginx {
 
     fn check(&self, _pid: u32, _complete: bool) -> BoxFuture<'_, Result<(), String>> {
         async {
-            let (status, headers) = health::get(self.port, "/health/live").await?;
-            match health::instance_of(&headers) {
+            let answer = health::get(self.port, "/health/live").await?;
+            match answer.instance() {
                 Some(name) if !self.behind.iter().any(|port| instance::name(*port) == name) => {
                     Err(format!("{name} answers, which is none of ours"))
                 }
-                Some(_) if status == StatusCode::OK => Ok(()),
-                Some(_) => Err(format!("/health/live says {status}")),
+                Some(_) if answer.status == StatusCode::OK => Ok(()),
+                Some(_) => Err(format!("/health/live says {}", answer.status)),
                 None => Err("another server answers".to_owned()),
             }
         }
@@ -108,7 +111,7 @@ fn render(port: u16, behind: &[u16], static_root: &Path) -> String {
 }
 
 /// The page's files: those of the source folder, or of the current one where the program was moved away from it.
-fn static_root() -> PathBuf {
+pub(super) fn static_root() -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("static");
     if source.is_dir() {
         return source;

@@ -9,6 +9,7 @@ use super::{
     programs::{self, SETPRIV},
     redis::{self, Redis},
     server::{Member, Tier},
+    user::User,
     zookeeper::{self, Peer, ZooKeeper},
 };
 use crate::{
@@ -16,6 +17,7 @@ use crate::{
     failure::Failure,
 };
 use std::{collections::HashSet, path::PathBuf};
+use tokio::sync::mpsc::UnboundedSender;
 
 /// A part of a lab that can be left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +68,8 @@ pub struct Options {
     pub program: Option<PathBuf>,
     /// More environment for the instances, as `("OVERSELL__LOCK__LEASE_MS", "2000")`.
     pub env: Vec<(String, String)>,
+    /// Where the lines of the instances' consoles go, each with the instance's name in front. None: into their logs.
+    pub console: Option<UnboundedSender<String>>,
     /// Show a progress bar, if stderr is a terminal.
     pub progress: bool,
 }
@@ -82,6 +86,7 @@ impl Default for Options {
             dir: None,
             program: None,
             env: Vec::new(),
+            console: None,
             progress: false,
         }
     }
@@ -94,6 +99,8 @@ pub(super) struct Plan {
     pub(super) addresses: Addresses,
     pub(super) folder: Folder,
     pub(super) ports: Vec<Port>,
+    pub(super) user: User,
+    pub(super) warning: Option<String>,
 }
 
 impl Options {
@@ -110,11 +117,15 @@ impl Options {
         let among = claim_all(&among, |_| zookeeper::NAME.to_owned(), "--zookeeper-port")?;
 
         let addresses = self.addresses(&http, &instances, &mysql, &redis, &zookeeper);
+        programs::check([SETPRIV])?;
         let folder = Folder::open(self.dir.as_deref())?;
         let program = match &self.program {
             Some(program) => program.clone(),
             None => std::env::current_exe().map_err(|e| Failure::Unusable(format!("oversell's own program: {e}")))?,
         };
+
+        let page = nginx::static_root();
+        let (user, warning) = User::choose(&folder.of(""), &[&program, &page.join("index.html")]);
 
         let has = |part| !self.without.contains(&part);
         let mut members =
@@ -125,7 +136,7 @@ impl Options {
             members.push(Member::new(member, Tier::Server, has(Part::ZooKeeper)));
         }
         for (n, port) in redis.iter().enumerate() {
-            let node = Redis::new(redis::name(n), folder.of(&redis::name(n)), port.number());
+            let node = Redis::new(n, folder.of(&redis::name(n)), port.number());
             members.push(Member::new(node, Tier::Server, has(Part::Redis)));
         }
         let env = instance::environment(&addresses, has(Part::Nginx), &self.env);
@@ -137,14 +148,14 @@ impl Options {
         // nginx cannot be without anyone behind it.
         if !instances.is_empty() {
             let behind = instances.iter().map(Port::number).collect();
-            let nginx = Nginx::new(folder.of(nginx::NAME), http.number(), behind);
+            let nginx = Nginx::new(folder.of(nginx::NAME), http.number(), behind, page);
             members.push(Member::new(nginx, Tier::Gate, has(Part::Nginx) && has(Part::Instances)));
         }
         let needed = members.iter().filter(|m| m.wanted).flat_map(|m| m.server.needs()).copied();
-        programs::check(needed.chain([SETPRIV]))?;
+        programs::check(needed)?;
 
         let ports = [http, mysql].into_iter().chain(zookeeper).chain(among).chain(instances).chain(redis).collect();
-        Ok(Plan { members, addresses, folder, ports })
+        Ok(Plan { members, addresses, folder, ports, user, warning })
     }
 
     fn check(&self) -> Result<(), Failure> {

@@ -9,6 +9,7 @@
 //! - That thread sees the end before it collects it (`WNOWAIT`). Until it is collected its number cannot be given to
 //!   another process or group, so what is left of the group can be killed without hitting a stranger.
 
+use super::user::User;
 use crate::failure::Failure;
 use nix::{
     errno::Errno,
@@ -21,9 +22,10 @@ use nix::{
 use std::{
     fmt,
     fs::OpenOptions,
+    io::{BufRead, BufReader},
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, ChildStdout, Command, ExitStatus, Stdio},
     sync::mpsc,
     thread::JoinHandle,
     time::Duration,
@@ -64,6 +66,22 @@ impl fmt::Display for End {
     }
 }
 
+/// What to start, and how.
+pub(super) struct Start<'a> {
+    pub(super) name: &'a str,
+    pub(super) command: &'a Command,
+    /// The signal that it gets if the lab dies.
+    pub(super) orphaned: &'a str,
+    pub(super) user: User,
+    /// The file that its output is appended to.
+    pub(super) log: &'a Path,
+    /// Where the lines of its stdout go in place of the log.
+    pub(super) console: Option<Console>,
+}
+
+/// Where an instance's lines go.
+pub(super) type Console = Box<dyn Fn(String) + Send>;
+
 /// A process that was started, and is killed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Process {
@@ -74,14 +92,19 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts `command`, its output appended to `log`; `orphaned` is the signal it gets if the lab dies. It blocks for
-    /// the millisecond that a fork takes, so that no caller can be cancelled between the start and the `Process`.
-    pub(super) fn spawn(name: &str, command: &Command, orphaned: &str, log: &Path) -> Result<Self, Failure> {
+    /// Starts it. It blocks for the millisecond that a fork takes, so that no caller can be cancelled between the start
+    /// and the `Process`.
+    pub(super) fn spawn(start: Start<'_>) -> Result<Self, Failure> {
+        let Start { name, command, orphaned, user, log, console } = start;
         let failed = |e: std::io::Error| Failure::Unusable(format!("{name} cannot be started: {e}"));
         let output = OpenOptions::new().create(true).append(true).open(log).map_err(failed)?;
-        let mut command = guarded(command, orphaned);
+        let mut command = guarded(command, orphaned, user);
         command.process_group(0).stdin(Stdio::null());
-        command.stdout(output.try_clone().map_err(failed)?).stderr(output);
+        match console {
+            Some(_) => command.stdout(Stdio::piped()),
+            None => command.stdout(output.try_clone().map_err(failed)?),
+        };
+        command.stderr(output);
         let (started, starting) = mpsc::channel();
         let (sender, state) = watch::channel(State::Running);
         let keeper = std::thread::Builder::new()
@@ -89,9 +112,12 @@ impl Process {
             .spawn(move || {
                 let started = |start| started.send(start).is_ok();
                 match command.spawn() {
-                    Ok(child) => {
+                    Ok(mut child) => {
                         let pid = pid_of(&child);
                         started(Ok(pid));
+                        if let (Some(lines), Some(console)) = (child.stdout.take(), console) {
+                            std::thread::spawn(move || forward(lines, &console));
+                        }
                         keep(child, pid, &sender);
                     }
                     Err(e) => {
@@ -180,10 +206,14 @@ impl Drop for Process {
     }
 }
 
-/// The same command, started through `setpriv --pdeathsig`, which becomes it: same pid.
-fn guarded(command: &Command, orphaned: &str) -> Command {
+/// The same command, started through `setpriv`, which becomes it: same pid.
+fn guarded(command: &Command, orphaned: &str, user: User) -> Command {
     let mut guarded = Command::new("setpriv");
-    guarded.args(["--pdeathsig", orphaned, "--"]).arg(command.get_program()).args(command.get_args());
+    guarded
+        .args(user.options())
+        .args(["--pdeathsig", orphaned, "--"])
+        .arg(command.get_program())
+        .args(command.get_args());
     if let Some(dir) = command.get_current_dir() {
         guarded.current_dir(dir);
     }
@@ -194,6 +224,13 @@ fn guarded(command: &Command, orphaned: &str) -> Command {
         };
     }
     guarded
+}
+
+/// Hands on each line until there is no writer left.
+fn forward(lines: ChildStdout, console: &Console) {
+    BufReader::new(lines).split(b'\n').map_while(Result::ok).for_each(|line| {
+        console(String::from_utf8_lossy(&line).into_owned());
+    });
 }
 
 /// Waits for the end of the process and sees the rest of its group off.

@@ -1,8 +1,11 @@
-//! Redis: independent nodes, for Redlock five. They keep nothing on disk: a node that is restarted is empty.
+//! Redis: independent nodes, for Redlock five. The main one keeps its data, since they hold the stock: what it has
+//! answered survives its restart, and all but the last second survives the machine's. The others keep nothing: what a node
+//! that forgets does to Redlock is a lesson.
 
 use super::{
     programs::{self, Needed},
     server::Server,
+    user::User,
 };
 use crate::failure::Failure;
 use futures::{FutureExt, future::BoxFuture};
@@ -12,8 +15,10 @@ use std::{
     process::Command,
 };
 
-/// No snapshots, no append-only file.
-const DURABILITY: [&str; 4] = ["--save", "", "--appendonly", "no"];
+/// The main node: each write goes to a file, which is flushed to the disk every second.
+pub(super) const KEEPS: [&str; 6] = ["--save", "", "--appendonly", "yes", "--appendfsync", "everysec"];
+/// The others: no snapshots, no append-only file.
+pub(super) const KEEPS_NOTHING: [&str; 4] = ["--save", "", "--appendonly", "no"];
 
 /// The name of the node at `index`: `redis`, `redis-2` …
 pub(super) fn name(index: usize) -> String {
@@ -22,14 +27,15 @@ pub(super) fn name(index: usize) -> String {
 
 #[derive(Debug)]
 pub(super) struct Redis {
+    index: usize,
     name: String,
     folder: PathBuf,
     port: u16,
 }
 
 impl Redis {
-    pub(super) fn new(name: String, folder: PathBuf, port: u16) -> Self {
-        Self { name, folder, port }
+    pub(super) fn new(index: usize, folder: PathBuf, port: u16) -> Self {
+        Self { index, name: name(index), folder, port }
     }
 }
 
@@ -46,16 +52,15 @@ impl Server for Redis {
         &self.folder
     }
 
-    fn prepare(&self) -> BoxFuture<'_, Result<(), Failure>> {
-        async { std::fs::create_dir_all(&self.folder).map_err(|e| Failure::Unusable(format!("{}: {e}", self.name))) }
-            .boxed()
+    fn prepare(&self, user: User) -> BoxFuture<'_, Result<(), Failure>> {
+        async move { user.make(&self.folder).map_err(|e| Failure::Unusable(format!("{}: {e}", self.name))) }.boxed()
     }
 
-    fn command(&self) -> Command {
+    fn command(&self, _user: User) -> Command {
         let mut command = Command::new(programs::path("redis-server"));
         command
             .args(["--bind", "127.0.0.1", "--daemonize", "no"])
-            .args(DURABILITY)
+            .args(if self.index == 0 { &KEEPS[..] } else { &KEEPS_NOTHING })
             .arg("--port")
             .arg(self.port.to_string())
             .arg("--dir")

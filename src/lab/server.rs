@@ -1,9 +1,15 @@
 //! What the lab needs to know about a server, whichever it is, and what it keeps about each that it has.
 
-use super::{health, process::Process, programs::Needed};
+use super::{
+    health,
+    process::{Console, Process, Start},
+    programs::Needed,
+    user::User,
+};
 use crate::failure::Failure;
 use futures::future::BoxFuture;
 use std::{fmt::Debug, path::Path, process::Command};
+use tokio::sync::mpsc::UnboundedSender;
 
 /// How one server is started, and how it is asked whether it is well.
 pub(super) trait Server: Debug + Send + Sync {
@@ -21,11 +27,16 @@ pub(super) trait Server: Debug + Send + Sync {
     /// Its own folder.
     fn folder(&self) -> &Path;
 
-    /// Fills the folder before the first start: settings, an empty database.
-    fn prepare(&self) -> BoxFuture<'_, Result<(), Failure>>;
+    /// Fills the folder before the first start: settings, an empty database. `user` writes in it.
+    fn prepare(&self, user: User) -> BoxFuture<'_, Result<(), Failure>>;
 
     /// The command that is the server: it stays in the foreground.
-    fn command(&self) -> Command;
+    fn command(&self, user: User) -> Command;
+
+    /// Whether its stdout is a console, for the user to see, and not part of its log.
+    fn has_console(&self) -> bool {
+        false
+    }
 
     /// The signal that it gets from the system if the lab dies without stopping it.
     fn orphaned(&self) -> &'static str {
@@ -48,6 +59,14 @@ pub(super) enum Tier {
     Gate,
 }
 
+/// What all members of a lab have in common.
+#[derive(Debug)]
+pub(super) struct Setting {
+    pub(super) user: User,
+    /// Where the instances' consoles go.
+    pub(super) console: Option<UnboundedSender<String>>,
+}
+
 /// A server of this lab, and its process once it has been started.
 #[derive(Debug)]
 pub(super) struct Member {
@@ -65,13 +84,24 @@ impl Member {
     }
 
     /// Starts it and waits until it is well.
-    pub(super) async fn start(&mut self, complete: bool) -> Result<(), Failure> {
+    pub(super) async fn start(&mut self, complete: bool, setting: &Setting) -> Result<(), Failure> {
         if !self.prepared {
-            self.server.prepare().await?;
+            self.server.prepare(setting.user).await?;
             self.prepared = true;
         }
         let log = self.server.folder().with_extension("log");
-        let process = Process::spawn(&self.server.title(), &self.server.command(), self.server.orphaned(), &log)?;
+        let process = Process::spawn(Start {
+            name: &self.server.title(),
+            command: &self.server.command(setting.user),
+            orphaned: self.server.orphaned(),
+            user: setting.user,
+            log: &log,
+            console: setting.console.as_ref().filter(|_| self.server.has_console()).map(|lines| {
+                let (name, lines) = (self.server.name().to_owned(), lines.clone());
+                // Whoever does not listen any more needs no line.
+                Box::new(move |line| drop(lines.send(format!("{name} | {line}")))) as Console
+            }),
+        })?;
         let process = self.process.insert(process);
         health::until_well(self.server.as_ref(), process, complete).await
     }

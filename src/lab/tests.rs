@@ -1,6 +1,9 @@
 //! The lab's own promises, on real servers: what it starts is ours and well, and nothing outlives it.
 
+mod servers;
+
 use super::*;
+use crate::four_letters::four_letters;
 use nix::{
     errno::Errno,
     sys::signal::{kill, killpg},
@@ -8,7 +11,7 @@ use nix::{
 };
 use sqlx::{Connection, MySqlConnection};
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    io::{BufRead, BufReader},
     net::{Ipv4Addr, TcpListener, TcpStream},
     path::Path,
     process::{Command, Stdio},
@@ -67,12 +70,8 @@ async fn redis_at(url: &str) -> ::redis::aio::MultiplexedConnection {
     ::redis::Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap()
 }
 
-fn four_letters(zookeeper: &str, word: &str) -> String {
-    let mut stream = TcpStream::connect(zookeeper).unwrap();
-    stream.write_all(word.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+async fn asked(zookeeper: &str, word: &str) -> String {
+    four_letters(zookeeper, word).await.unwrap()
 }
 
 #[tokio::test]
@@ -88,7 +87,7 @@ async fn servers_answer_while_the_lab_runs_and_nothing_is_left_after_it() {
         let pong: String = ::redis::cmd("PING").query_async(&mut redis_at(&node.url).await).await.unwrap();
         assert_eq!(pong, "PONG");
     }
-    assert_eq!(four_letters(&at.zookeeper.connect, "ruok"), "imok");
+    assert_eq!(asked(&at.zookeeper.connect, "ruok").await, "imok");
     let published: Addresses = serde_json::from_slice(&std::fs::read(folder.join("lab.json")).unwrap()).unwrap();
     assert_eq!(published, at);
 
@@ -197,8 +196,9 @@ async fn an_ensemble_elects_a_leader_and_another_once_that_one_is_killed() {
     assert_eq!(members.len(), 3);
     assert_eq!(Some(at.pid), lab.pid("zookeeper"));
     assert!(["zookeeper-2", "zookeeper-3"].iter().all(|name| lab.pid(name).is_some()));
-    let mode = |member: &&str| four_letters(member, "srvr").lines().any(|line| line == "Mode: follower");
-    assert_eq!(members.iter().filter(|m| mode(m)).count(), 2, "all have joined");
+    let answers = join_all(members.iter().map(|member| asked(member, "srvr"))).await;
+    let follows = |answer: &&String| answer.lines().any(|line| line == "Mode: follower");
+    assert_eq!(answers.iter().filter(follows).count(), 2, "all have joined");
     let leader = lab.zookeeper_leader().await.unwrap();
     let client = zookeeper_client::Client::connect(&at.connect).await.unwrap();
     let create = zookeeper_client::CreateMode::Persistent.with_acls(zookeeper_client::Acls::anyone_all());
@@ -282,6 +282,7 @@ async fn a_folder_serves_one_lab_at_a_time() {
     let dir = std::env::temp_dir().join(format!("oversell-shared-{}", std::process::id()));
     let named = || Options { dir: Some(dir.clone()), ..one_redis() };
     let first = Lab::start(named()).await.unwrap();
+    assert_eq!(&Addresses::of_running_lab(&dir.join("lab.json")).unwrap(), first.addresses());
     let error = Lab::start(named()).await.unwrap_err().to_string();
     assert!(error.contains("a lab is already running in"), "{error}");
     first.stop().await;
@@ -336,6 +337,8 @@ async fn nothing_is_left_of_a_lab_that_is_killed() {
     kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL).unwrap();
     child.wait().unwrap();
     comes_true("the end of all its processes", || !pids.iter().any(|pid| runs(*pid))).await;
+    let error = Addresses::of_running_lab(&dir.join("lab.json")).unwrap_err().to_string();
+    assert!(error.contains("was killed"), "{error}");
     std::fs::remove_dir_all(&dir).unwrap();
 }
 

@@ -1,11 +1,12 @@
-//! ZooKeeper: the JVM run directly, with the class path that the system's own start script uses. One server is
-//! standalone; several are an ensemble, and each of them is well once it follows or leads.
+//! ZooKeeper: the JVM run directly, with the class path that Debian's own start script uses, or that of ZOOKEEPER_HOME
+//! or OVERSELL_ZOOKEEPER_CLASSPATH. One server is standalone; several are an ensemble, and each of them is well once it follows or leads.
 
 use super::{
     programs::{self, Needed},
     server::Server,
+    user::User,
 };
-use crate::failure::Failure;
+use crate::{failure::Failure, four_letters::four_letters};
 use futures::{FutureExt, future::BoxFuture};
 use std::{
     net::Ipv4Addr,
@@ -13,18 +14,18 @@ use std::{
     process::Command,
     time::Duration,
 };
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpStream, ToSocketAddrs},
-    time::timeout,
-};
+use tokio::time::timeout;
 
 pub(super) const NAME: &str = "zookeeper";
 
 /// Debian's and Ubuntu's settings for the start script; it sets CLASSPATH.
 const SETTINGS: &str = "/usr/share/zookeeper/bin/zkEnv.sh";
-/// Without it ZooKeeper writes no log.
+/// Without it Debian's ZooKeeper writes no log.
 const LOGGER: &str = "/usr/share/java/slf4j-simple.jar";
+/// Where ZooKeeper was unpacked, elsewhere than on Debian.
+const HOME: &str = "ZOOKEEPER_HOME";
+/// The class path itself, where neither leads to it.
+const CLASS_PATH: &str = "OVERSELL_ZOOKEEPER_CLASSPATH";
 
 /// What a server says of itself while it has no leader.
 const NO_LEADER: &str = "not currently serving requests";
@@ -84,16 +85,18 @@ impl Server for ZooKeeper {
     }
 
     fn needs(&self) -> &'static [Needed] {
-        &[("java", "default-jre-headless"), (SETTINGS, NAME)]
+        const NEEDED: [Needed; 2] = [("java", "default-jre-headless"), (SETTINGS, NAME)];
+        if own_class_path(variable).is_some() { &NEEDED[..1] } else { &NEEDED }
     }
 
     fn folder(&self) -> &Path {
         &self.folder
     }
 
-    fn prepare(&self) -> BoxFuture<'_, Result<(), Failure>> {
-        async {
-            std::fs::create_dir_all(self.data())
+    fn prepare(&self, user: User) -> BoxFuture<'_, Result<(), Failure>> {
+        async move {
+            user.make(&self.folder)
+                .and_then(|()| user.make(&self.data()))
                 .and_then(|()| std::fs::write(self.data().join("myid"), (self.index + 1).to_string()))
                 .and_then(|()| std::fs::write(self.settings(), settings(&self.data(), self.port, &self.peers)))
                 .map_err(|e| Failure::Unusable(format!("{}: {e}", self.name)))
@@ -101,7 +104,7 @@ impl Server for ZooKeeper {
         .boxed()
     }
 
-    fn command(&self) -> Command {
+    fn command(&self, _user: User) -> Command {
         let mut command = Command::new(programs::path("java"));
         command
             // The first is faster to start and enough for one heap of this size; the second would write to /tmp.
@@ -109,7 +112,7 @@ impl Server for ZooKeeper {
             .args(["-Dzookeeper.jmx.log4j.disable=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"])
             .arg(format!("-Djava.io.tmpdir={}", self.folder.display()))
             .arg("-cp")
-            .arg(format!("{}:{LOGGER}", class_path()))
+            .arg(class_path())
             .arg("org.apache.zookeeper.server.quorum.QuorumPeerMain")
             .arg(self.settings());
         command
@@ -157,17 +160,28 @@ pub(super) async fn leads(address: &str) -> bool {
     matches!(answer, Ok(Ok(text)) if ["Mode: leader", "Mode: standalone"].iter().any(|mode| text.contains(mode)))
 }
 
-fn class_path() -> String {
-    let output = Command::new("sh").args(["-c", r#". "$0" && printf %s "$CLASSPATH""#, SETTINGS]).output();
-    output.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default()
+/// The class path that the user names, or that of the user's ZooKeeper; None where it is Debian's.
+fn own_class_path(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let set = |name| variable(name).filter(|value| !value.is_empty());
+    set(CLASS_PATH).or_else(|| set(HOME).map(|home| format!("{home}/conf:{home}/*:{home}/lib/*")))
 }
 
-async fn four_letters(address: impl ToSocketAddrs, word: &str) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect(address).await?;
-    stream.write_all(word.as_bytes()).await?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
-    Ok(answer)
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn class_path() -> String {
+    own_class_path(variable).unwrap_or_else(|| {
+        let output = Command::new("sh").args(["-c", r#". "$0" && printf %s "$CLASSPATH""#, SETTINGS]).output();
+        let debian = output.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
+        format!("{debian}:{LOGGER}")
+    })
+}
+
+/// ZooKeeper's own client, for the user to start.
+pub(super) fn client() -> String {
+    let home = variable(HOME).unwrap_or_else(|| "/usr/share/zookeeper".to_owned());
+    format!("{home}/bin/zkCli.sh")
 }
 
 #[cfg(test)]
@@ -189,6 +203,16 @@ mod tests {
         let tick: u32 = value("tickTime").parse().unwrap();
         assert!(tick * 2 <= 1000, "ZooKeeper cannot grant less than two ticks");
         assert!(!text.contains("server."), "one server is standalone");
+    }
+
+    #[test]
+    fn a_class_path_of_ones_own_takes_the_place_of_debians() {
+        let with = |name: &'static str, value: &'static str| {
+            own_class_path(move |asked| (asked == name).then(|| value.to_owned()))
+        };
+        assert_eq!(with("OVERSELL_ZOOKEEPER_CLASSPATH", "/a.jar:/b.jar").as_deref(), Some("/a.jar:/b.jar"));
+        assert_eq!(with("ZOOKEEPER_HOME", "/zk").as_deref(), Some("/zk/conf:/zk/*:/zk/lib/*"));
+        assert_eq!(with("ZOOKEEPER_HOME", ""), None);
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Ceiling {
         cancel: &CancellationToken,
     ) -> Result<Self, Failure> {
         let origin = Origin::parse(base)?;
-        let (path, bytes) = smallest(&origin, if target == ONE { &LIVE } else { &FILES }).await?;
+        let (path, bytes) = smallest(base, if target == ONE { &LIVE } else { &FILES }).await?;
         let request = origin.request(http::Method::GET, path)?;
         let load = Load { origin, request, threads, until: Until::Over(TIME), meaning: served };
         let ended = load.send(cancel, |_| std::future::pending()).await?;
@@ -72,13 +72,13 @@ impl Ceiling {
     }
 }
 
-async fn smallest(origin: &Origin, paths: &[&'static str]) -> Result<(&'static str, usize), Failure> {
+async fn smallest(base: &str, paths: &[&'static str]) -> Result<(&'static str, usize), Failure> {
     for path in paths {
-        if let Some(answer) = stock_api::probe(origin, path).await.filter(|answer| answer.status == 200) {
-            return Ok((path, answer.body.len()));
+        if let Some(bytes) = stock_api::size(base, path).await {
+            return Ok((path, bytes));
         }
     }
-    Err(Failure::Unusable(format!("{origin} does not serve {}", paths.join(" or "))))
+    Err(Failure::Unusable(format!("{base} does not serve {}", paths.join(" or "))))
 }
 
 /// A file that is served is what a sale is to a strategy.

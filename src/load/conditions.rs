@@ -1,6 +1,6 @@
 //! Under which conditions the figures were got: they mean little without.
 
-use crate::addresses::Addresses;
+use crate::{addresses::Addresses, four_letters::four_letters};
 use oversell_lock::mysql::pool::MySqlPool;
 use serde::Serialize;
 use std::{
@@ -10,12 +10,7 @@ use std::{
     path::Path,
     time::{Duration, Instant},
 };
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-    process::Command,
-    time::timeout,
-};
+use tokio::{process::Command, time::timeout};
 
 const DURABILITY: &str = "SHOW VARIABLES WHERE Variable_name IN ('version', 'innodb_flush_log_at_trx_commit', \
      'log_bin', 'tx_isolation', 'transaction_isolation')";
@@ -140,10 +135,7 @@ async fn redis(url: &str) -> Option<String> {
 
 async fn zookeeper(connect: &str) -> Option<String> {
     let ask = async {
-        let mut stream = TcpStream::connect(connect.split(',').next()?).await.ok()?;
-        stream.write_all(b"srvr").await.ok()?;
-        let mut said = String::new();
-        stream.read_to_string(&mut said).await.ok()?;
+        let said = four_letters(connect.split(',').next()?, "srvr").await.ok()?;
         let version = said.lines().find_map(|line| line.strip_prefix("Zookeeper version: "))?;
         Some(format!("version={}", version.split(['-', ',']).next()?))
     };

@@ -14,12 +14,11 @@ use crate::{
     stock::{self, Strategy},
 };
 use http::{HeaderValue, header};
+use secrecy::SecretString;
 use serde::Serialize;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::{sync::watch, time::MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
-
-pub use super::stock_api::Token;
 
 /// A snapshot is taken this often.
 const SNAPSHOTS: Duration = Duration::from_millis(200);
@@ -50,7 +49,7 @@ pub struct Plan {
     pub count: i64,
     /// What `PUT /stock` asks for where the cluster has an admin token.
     #[serde(skip)]
-    pub token: Option<Token>,
+    pub token: Option<SecretString>,
     /// Send for a time, instead of `loops`.
     #[serde(skip)]
     pub(super) timed: Option<Timed>,
@@ -104,9 +103,9 @@ pub async fn run(plan: &Plan, progress: &watch::Sender<Snapshot>, cancel: &Cance
         .ok_or_else(|| Failure::Unusable(format!("there is no strategy {}", plan.strategy)))?;
     plan.check().map_err(Failure::Unusable)?;
     let origin = Origin::parse(&plan.base)?;
-    let stock = StockApi { origin: &origin, stock_id: plan.stock_id, strategy, token: plan.token.as_ref() };
+    let stock = StockApi { base: &plan.base, stock_id: plan.stock_id, strategy, token: plan.token.as_ref() };
     stock.reset(plan.count).await?;
-    let measured = measure(plan, strategy, &stock, progress, cancel).await;
+    let measured = measure(plan, strategy, origin, &stock, progress, cancel).await;
     match (measured, stock.remove().await) {
         (Ok(mut row), Err(why)) => {
             row.notes.push(why.to_string());
@@ -119,16 +118,16 @@ pub async fn run(plan: &Plan, progress: &watch::Sender<Snapshot>, cancel: &Cance
 async fn measure(
     plan: &Plan,
     strategy: &Strategy,
+    origin: Origin,
     stock: &StockApi<'_>,
     progress: &watch::Sender<Snapshot>,
     cancel: &CancellationToken,
 ) -> Result<Row, Failure> {
     let path = format!("/check/lock/{}?stock_id={}&hold_ms={}", strategy.slug, plan.stock_id, plan.hold_ms);
-    let mut request = stock.origin.request(http::Method::POST, &path)?;
+    let mut request = origin.request(http::Method::POST, &path)?;
     request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     let before = stock.count().await?;
     let until = plan.timed.map_or(Until::Loops(plan.loops), Until::Over);
-    let origin = stock.origin.clone();
     let load = Load { origin, request, threads: plan.threads, until, meaning: answer::meaning };
     progress.send_replace(Snapshot { planned: plan.planned(), ..Snapshot::default() });
     let ended = load.send(cancel, |seen| follow(seen, plan.planned(), progress)).await?;

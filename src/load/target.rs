@@ -1,8 +1,9 @@
 //! Which cluster a command loads: a lab, or any other that runs somewhere.
 
-use super::{link::Origin, run::Token, stock_api};
+use super::stock_api;
 use crate::{addresses::Addresses, failure::Failure, stock::Strategy};
-use std::path::{Path, PathBuf};
+use secrecy::SecretString;
+use std::path::PathBuf;
 
 /// The admin token is taken from where the service takes it, never from the command line, which others can see.
 const TOKEN: &str = "OVERSELL__ADMIN__TOKEN";
@@ -47,23 +48,10 @@ impl Where {
         }
         let lab = match lab {
             Some(lab) => lab,
-            None => Self::lab_at(&self.lab_json)?,
+            None => Addresses::of_running_lab(&self.lab_json)?,
         };
         let instance = lab.instances.first().map(|i| i.url.clone());
         Ok(Cluster { http: Some(lab.http.clone()), instance, lab: Some(lab) })
-    }
-
-    /// The lab that has written this file.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where there is none.
-    pub(super) fn lab_at(file: &Path) -> Result<Addresses, Failure> {
-        let path = file.display();
-        let text = std::fs::read_to_string(file).map_err(|_| {
-            Failure::Unusable(format!("no lab is running (no {path}): start one with `make lab`, or pass --lab"))
-        })?;
-        serde_json::from_str(&text).map_err(|e| Failure::Unusable(format!("{path} is not a lab's file: {e}")))
     }
 }
 
@@ -73,8 +61,7 @@ impl Where {
 ///
 /// [`Failure::Unusable`] where that is not so.
 pub(super) async fn check(base: &str, strategies: &[&Strategy]) -> Result<(), Failure> {
-    let origin = Origin::parse(base)?;
-    let known = stock_api::strategies(&origin).await.map_err(|why| {
+    let known = stock_api::strategies(base).await.map_err(|why| {
         Failure::Unusable(format!("no cluster answers ({why}): start a lab with `make lab`, or pass --lab"))
     })?;
     match strategies.iter().find(|s| !known.iter().any(|k| k == s.slug)) {
@@ -84,6 +71,6 @@ pub(super) async fn check(base: &str, strategies: &[&Strategy]) -> Result<(), Fa
 }
 
 /// The admin token, where one is set.
-pub(super) fn token() -> Option<Token> {
-    std::env::var(TOKEN).ok().filter(|t| !t.is_empty()).map(Token::from)
+pub(super) fn token() -> Option<SecretString> {
+    std::env::var(TOKEN).ok().filter(|t| !t.is_empty()).map(SecretString::from)
 }

@@ -9,31 +9,7 @@ use comfy_table::{
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::path::Path;
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    sync::watch,
-};
-use tokio_util::sync::CancellationToken;
-
-/// A token that SIGINT and SIGTERM cancel.
-///
-/// # Errors
-///
-/// [`Failure::Unusable`] where the system does not let signals be heard.
-pub(super) fn stop_on_signal() -> Result<CancellationToken, Failure> {
-    let listen = |kind| signal(kind).map_err(|e| Failure::Unusable(format!("signals cannot be heard: {e}")));
-    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
-    let stop = CancellationToken::new();
-    let stopped = stop.clone();
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-        stopped.cancel();
-    });
-    Ok(stop)
-}
+use tokio::sync::watch;
 
 /// What a command says when a signal has stopped it.
 pub(super) fn stopped() -> Failure {

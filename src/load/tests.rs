@@ -217,7 +217,7 @@ async fn a_run_without_an_end_within_reach_is_refused() {
 #[test]
 fn a_plan_in_json_has_no_token() {
     let mut plan = Plan::new("", "one", "none");
-    plan.token = Some("secret".to_owned().into());
+    plan.token = Some("secret".into());
     assert!(!serde_json::to_string(&plan).unwrap().contains("secret"));
     assert!(!format!("{plan:?}").contains("secret"));
 }

@@ -15,6 +15,9 @@ use super::{Deducted, Job, row};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Fence, LockError};
 
+const SHOW: &str = "UPDATE db_stock SET fence = ? WHERE id = ? AND fence < ?";
+const WRITE: &str = "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND fence = ?";
+
 /// Takes a piece under the lock `name`. Where the row has seen as high a token as this one, `outrun` is told which.
 pub(super) async fn read_then_write(
     ctx: &Ctx,
@@ -24,22 +27,18 @@ pub(super) async fn read_then_write(
     outrun: impl AsyncFnOnce(Fence) -> Result<(), LockError>,
 ) -> Result<Deducted, Error> {
     let fence = fence.ok_or_else(|| Error::Internal("a fenced lock without a token".into()))?;
-    let mut conn = ctx.mysql(job.wait_left()).await?;
-    if !row::show(&mut conn, job.stock_id, fence).await? {
-        let seen = row::fence(&mut conn, job.stock_id).await?;
-        conn.done();
-        outrun(seen).await?;
+    let show = sqlx::query(SHOW).bind(fence.0).bind(job.stock_id).bind(fence.0);
+    if row::execute(ctx, job, show).await? == 0 {
+        outrun(row::read(ctx, job).await?.fence()).await?;
         return Err(Error::Fenced(name.to_owned()));
     }
-    let count = row::read(&mut conn, job.stock_id).await?.count;
+    let count = row::read(ctx, job).await?.count;
     if count <= 0 {
-        conn.done();
         return Err(Error::SoldOut);
     }
     job.inside().await;
-    let written = row::write_fenced(&mut conn, job.stock_id, count - 1, fence).await?;
-    conn.done();
-    if !written {
+    let write = sqlx::query(WRITE).bind(count - 1).bind(job.stock_id).bind(fence.0);
+    if row::execute(ctx, job, write).await? == 0 {
         return Err(Error::Fenced(name.to_owned()));
     }
     Ok(Deducted { remaining: Some(count - 1), fence: Some(fence), retries: 0, lock: None })

@@ -1,13 +1,16 @@
 //! One request for one piece: which stock, how long to wait and to stay inside, and when it got in.
 
 use super::points::{Pause, Points};
-use crate::{console, ctx::Ctx};
+use crate::{console, ctx::Ctx, error::Error};
 use metrics::Gauge;
-use oversell_lock::{Fence, Owner};
+use oversell_lock::{Fence, Owner, redis::Lease};
 use serde::Serialize;
 use std::{
     fmt::Display,
-    sync::OnceLock,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 use utoipa::ToSchema;
@@ -27,6 +30,7 @@ pub struct Job {
     pub who: Option<String>,
     started: Instant,
     entered: OnceLock<Instant>,
+    followed: AtomicBool,
     waiters: Gauge,
     owner: OnceLock<Owner>,
     points: Points,
@@ -41,7 +45,7 @@ pub struct Deducted {
     pub fence: Option<Fence>,
     /// How often it was tried anew.
     pub retries: u32,
-    /// What the unlock found; none where there is no lock.
+    /// What the unlock found; none where there is no lock, or the server did not say.
     pub lock: Option<LockState>,
 }
 
@@ -53,6 +57,14 @@ pub enum LockState {
     Kept,
     /// It was no longer ours: its lease had ended, or somebody had taken it away.
     Lost,
+}
+
+impl Deducted {
+    /// With what an unlock found. Where there were several, one that found its lock lost is what counts.
+    pub(super) fn unlocked(self, found: Option<LockState>) -> Self {
+        let lock = if self.lock == Some(LockState::Lost) { self.lock } else { found };
+        Self { lock, ..self }
+    }
 }
 
 impl Job {
@@ -67,6 +79,7 @@ impl Job {
             who: None,
             started: Instant::now(),
             entered: OnceLock::new(),
+            followed: AtomicBool::new(false),
             waiters: Gauge::noop(),
             owner: OnceLock::new(),
             points: Points::default(),
@@ -93,10 +106,34 @@ impl Job {
         console::say(self.who.as_deref(), words);
     }
 
-    /// What is left of the wait.
+    /// From now on prints when it gets in, where it is known who asks: a load, which says nothing, prints nothing. Whether
+    /// that is so.
+    pub(super) fn follow(&self) -> bool {
+        self.followed.store(self.who.is_some(), Ordering::Relaxed);
+        self.who.is_some()
+    }
+
+    /// The lease of a lock of the library, renewed every third: the one that was asked for, else the configured one.
+    #[must_use]
+    pub fn watchdog(&self, ctx: &Ctx) -> Lease {
+        Lease::Watchdog(self.leased(ctx))
+    }
+
+    /// The lease that was asked for, else the configured one.
+    pub(super) fn leased(&self, ctx: &Ctx) -> Duration {
+        self.lease.unwrap_or_else(|| Duration::from_millis(ctx.config.lock.lease_ms))
+    }
+
+    /// What is left of the wait. The stay that was asked for is no part of it.
     #[must_use]
     pub fn wait_left(&self) -> Duration {
-        self.wait.saturating_sub(self.started.elapsed())
+        let stay = if self.has_entered() { self.hold } else { Duration::ZERO };
+        (self.wait + stay).saturating_sub(self.started.elapsed())
+    }
+
+    /// The job has waited for `what` as long as it may, or somebody else has ended its wait.
+    pub(super) fn not_had(&self, what: &str) -> Error {
+        Error::NotHad { what: what.to_owned(), waited: self.wait.min(self.started.elapsed()) }
     }
 
     /// Inside the critical section: [enters](Self::enter), then stays as long as was asked.
@@ -113,6 +150,9 @@ impl Job {
     pub fn enter(&self) {
         self.entered.get_or_init(|| {
             self.waiters.decrement(1.0);
+            if self.followed.load(Ordering::Relaxed) {
+                self.say("进来了");
+            }
             Instant::now()
         });
     }
@@ -168,8 +208,13 @@ impl Job {
     /// A ZooKeeper path of CONTRACT section 5, for this stock: `/curator/lock`, or `/curator/lock-7`.
     #[must_use]
     pub fn zk_path(&self, path: &str) -> String {
-        if self.stock_id == 1 { path.to_owned() } else { format!("{path}-{}", self.stock_id) }
+        zk_path(path, self.stock_id)
     }
+}
+
+/// A ZooKeeper path of CONTRACT section 5 for this product.
+pub(crate) fn zk_path(path: &str, stock_id: i64) -> String {
+    if stock_id == 1 { path.to_owned() } else { format!("{path}-{stock_id}") }
 }
 
 impl Drop for Job {

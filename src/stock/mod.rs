@@ -7,18 +7,18 @@
 
 mod fenced;
 mod job;
+mod merged;
 mod points;
-mod redis_key;
+mod poll;
+pub(crate) mod redis_key;
 mod redis_stage;
 mod retry;
 mod row;
 mod strategy;
 
-mod clear;
-pub mod shelf;
-
 mod mutex;
 mod mutex_commit_late;
+mod mysql_named_lock;
 mod none;
 mod redis_fair;
 mod redis_fenced;
@@ -32,14 +32,18 @@ mod redis_setnx_lua;
 mod redis_setnx_owner;
 mod redis_setnx_ttl;
 mod redis_watch;
+mod redis_watch_merged;
 mod redis_watchdog;
 mod redis_write;
 mod select_for_update;
 mod select_share;
 mod single_update;
+mod single_update_buckets;
+mod single_update_merged;
 mod table_lock;
+mod table_lock_lease;
 mod version_cas;
-mod watch_line;
+mod version_cas_paced;
 mod zk_ephemeral;
 mod zk_fenced;
 mod zk_lock;
@@ -52,14 +56,16 @@ mod zk_stage;
 mod zk_write;
 
 use crate::{error::Error, server::Server};
-use oversell_lock::{Fence, Guard};
+use oversell_lock::{Fence, Guard, LockError};
 use std::future::Future;
 
+pub(crate) use job::zk_path;
 pub use job::{Deducted, Job, LockState};
 pub use points::Pause;
 pub(crate) use redis_multi::PARTS;
+pub(crate) use row::is_contended;
 pub use strategy::{Deduct, Name, Promise, Store, Strategy, Title};
-pub(crate) use zk_multi::parts as zk_parts;
+pub(crate) use zk_multi::PARTS as ZK_PARTS;
 
 /// Every strategy, in the course's order.
 pub const ALL: &[Strategy] = &[
@@ -67,10 +73,14 @@ pub const ALL: &[Strategy] = &[
     mutex::STRATEGY,
     mutex_commit_late::STRATEGY,
     single_update::STRATEGY,
+    single_update_merged::STRATEGY,
+    single_update_buckets::STRATEGY,
     select_for_update::STRATEGY,
     select_share::STRATEGY,
     version_cas::STRATEGY,
+    version_cas_paced::STRATEGY,
     redis_watch::STRATEGY,
+    redis_watch_merged::STRATEGY,
     redis_setnx::STRATEGY,
     redis_setnx_ttl::STRATEGY,
     redis_setnx_owner::STRATEGY,
@@ -94,6 +104,8 @@ pub const ALL: &[Strategy] = &[
     zk_multi::STRATEGY,
     zk_fenced::STRATEGY,
     table_lock::STRATEGY,
+    table_lock_lease::STRATEGY,
+    mysql_named_lock::STRATEGY,
 ];
 
 /// The strategy of this name.
@@ -104,16 +116,20 @@ pub fn find(slug: &str) -> Option<&'static Strategy> {
 
 /// Runs a section under a lock and gives the lock back.
 ///
-/// Once the section is through, a piece is sold or it is not: a release that fails cannot change that. It is logged,
-/// and the lock goes with its lease, its session or its row.
+/// Once the section is through, a piece is sold or it is not: a release that fails cannot change that. It is logged, and
+/// the answer says where the lock was lost; else it goes with its lease, its session or its row.
 async fn under<F, S>(guard: Guard, section: F) -> Result<Deducted, Error>
 where
     F: FnOnce(Option<Fence>) -> S,
     S: Future<Output = Result<Deducted, Error>>,
 {
     let outcome = section(guard.fence()).await;
-    if let Err(error) = guard.release().await {
-        tracing::warn!(%error, "the lock was not released cleanly");
-    }
-    outcome
+    let found = match guard.release().await {
+        Ok(()) => Some(LockState::Kept),
+        Err(error) => {
+            tracing::warn!(%error, "the lock was not released cleanly");
+            matches!(error, LockError::Lost { .. }).then_some(LockState::Lost)
+        }
+    };
+    Ok(outcome?.unlocked(found))
 }

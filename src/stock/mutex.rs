@@ -38,5 +38,5 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 /// This process's mutex for the job's product, waiting for it as long as the job may.
 pub(super) async fn lock(ctx: &Ctx, job: &Job) -> Result<OwnedMutexGuard<()>, Error> {
     let held = ctx.local.of::<Mutexes<i64>>().lock(&job.stock_id, job.wait_left()).await;
-    held.ok_or_else(|| Error::NotHad { what: "in-process mutex".into(), waited: job.wait })
+    held.ok_or_else(|| job.not_had("in-process mutex"))
 }

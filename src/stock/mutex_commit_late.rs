@@ -11,6 +11,7 @@
 
 use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, mutex, row};
 use crate::{ctx::Ctx, error::Error};
+use oversell_lock::mysql::pool::Conn;
 
 pub(super) const STRATEGY: Strategy = Strategy {
     slug: "mutex-commit-late",
@@ -31,19 +32,21 @@ pub(super) const STRATEGY: Strategy = Strategy {
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
-    row::begin(&mut conn).await?;
+    let sold = in_transaction(ctx, &mut conn, job).await;
+    row::rolled_back(conn, sold).await
+}
+
+async fn in_transaction(ctx: &Ctx, conn: &mut Conn, job: &Job) -> Result<Deducted, Error> {
+    row::begin(conn).await?;
     let held = mutex::lock(ctx, job).await?;
-    let count = row::read(&mut conn, job.stock_id).await?.count;
+    let count = row::read_on(conn, job).await?.count;
     if count <= 0 {
-        row::rollback(&mut conn).await?;
-        conn.done();
         return Err(Error::SoldOut);
     }
-    row::write(&mut conn, job.stock_id, count - 1).await?;
+    row::execute_on(conn, job, row::set(job, count - 1)).await?;
     drop(held);
     // The stay that a request asks for is here, where this lesson breaks, so that it breaks each time.
     job.inside().await;
-    row::commit(&mut conn).await?;
-    conn.done();
+    row::commit(conn, job).await?;
     Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
 }

@@ -1,7 +1,7 @@
 //! §1.3 Check, then write: the oversell itself.
 //!
-//! 1. Read how many pieces there are.
-//! 2. Write back one less.
+//! 1. Read how many pieces there are, on a connection out of the pool, which goes back.
+//! 2. Write back one less, on another one.
 //!
 //! What it survives: one request at a time. **What breaks it**: two requests that read the same number; both
 //! write the same number less one, two pieces are sold and one leaves the shelf.

@@ -10,7 +10,7 @@
 //!
 //! Next: `oversell_lock::redis::RedisFairLock`, the lock itself; then `redis_multi.rs`.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
 
@@ -21,7 +21,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::Redis],
     beyond: false,
-    names: &[],
+    names: &[Name::Redis("fairLock")],
     title: Title { zh: "公平锁：先来先得", en: "the fair lock: first come, first served" },
     breaks: Title { zh: "持有者停顿超过租约", en: "a holder that is paused beyond its lease" },
     source: include_str!("redis_fair.rs"),
@@ -29,6 +29,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let guard = ctx.redis.fair_lock(&job.redis_name("fairLock")).acquire(job.wait_left()).await?;
+    let lock = ctx.redis.fair_lock(&job.redis_name("fairLock")).lease(job.watchdog(ctx));
+    let guard = lock.acquire(job.wait_left()).await?;
     under(guard, |fence| row::read_then_write(ctx, job, fence)).await
 }

@@ -10,7 +10,7 @@
 //!
 //! Next: `oversell_lock::redis::RedisFencedLock`, the lock itself; then `zk_fenced.rs`.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, fenced, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, fenced, under};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
 
@@ -21,7 +21,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Safe,
     needs: &[Server::MySql, Server::Redis],
     beyond: false,
-    names: &[],
+    names: &[Name::Redis("fencedLock"), Name::Fence],
     title: Title {
         zh: "带栅栏令牌的锁：旧令牌的写入被行拒绝", en: "the fenced lock: the row refuses an old token"
     },
@@ -33,7 +33,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let lock = ctx.redis.fenced_lock(&job.redis_name("fencedLock"));
+    let lock = ctx.redis.fenced_lock(&job.redis_name("fencedLock")).lease(job.watchdog(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
     let lift = async |seen| lock.lift(seen).await;
     under(guard, |fence| fenced::read_then_write(ctx, job, lock.name(), fence, lift)).await

@@ -1,11 +1,16 @@
-//! The stock as a key of Redis: its name, and what an answer that did not come means.
+//! The stock as a key of Redis: its name, and what it means that it is missing, or that an answer did not come.
 
 use super::Server;
 use crate::{ctx::Ctx, error::Error};
 use deadpool_redis::{Connection, PoolError, Timeouts};
+use redis::{ErrorKind, RedisError};
 use std::time::Duration;
 
 const KEY: &str = "stock";
+const MADE: &str = "SELECT id FROM db_stock WHERE id = ?";
+
+/// The longest wait for a connection to MySQL, which no strategy that sells from Redis needs otherwise.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The key of this product, with the configured prefix.
 pub(crate) fn of(ctx: &Ctx, stock_id: i64) -> String {
@@ -13,7 +18,7 @@ pub(crate) fn of(ctx: &Ctx, stock_id: i64) -> String {
 }
 
 /// A name of CONTRACT section 5 for this product: `lock`, or `lock:7` for product 7.
-pub(super) fn for_stock(name: &str, stock_id: i64) -> String {
+pub(crate) fn for_stock(name: &str, stock_id: i64) -> String {
     if stock_id == 1 { name.to_owned() } else { format!("{name}:{stock_id}") }
 }
 
@@ -27,10 +32,53 @@ pub(super) async fn watch_connection(ctx: &Ctx, wait: Duration) -> Result<Connec
     })
 }
 
-/// What a write came to: done, refused by the server (nothing changed), or without an answer.
-pub(super) fn answered<T>(result: Result<T, redis::RedisError>) -> Result<T, Error> {
+/// What a write came to: done, refused by the server (nothing changed), or without an answer that can be read.
+pub(crate) fn answered<T>(result: Result<T, RedisError>) -> Result<T, Error> {
     result.map_err(|e| match e.kind() {
-        redis::ErrorKind::Io => Error::Unknown { server: Server::Redis.name(), reason: e.to_string() },
+        ErrorKind::Io | ErrorKind::Parse | ErrorKind::UnexpectedReturnType => {
+            Error::Unknown { server: Server::Redis.name(), reason: e.to_string() }
+        }
         _ => e.into(),
     })
+}
+
+/// What it means that the key is not there. A product that was made has a row in MySQL (the course's has one from the
+/// start): its stock in Redis is lost, and nobody knows how many pieces there were.
+pub(crate) async fn missing(ctx: &Ctx, stock_id: i64) -> Error {
+    if stock_id == 1 {
+        return Error::NoStock(stock_id);
+    }
+    let made = async {
+        let mut conn = ctx.mysql(PATIENCE).await?;
+        let made = sqlx::query_scalar::<_, i64>(MADE).bind(stock_id).fetch_optional(&mut *conn).await?;
+        conn.done();
+        Ok(made.is_some())
+    };
+    match made.await {
+        Ok(true) => Error::NoStock(stock_id),
+        Ok(false) => Error::NoProduct(stock_id),
+        Err(error) => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_whose_answer_cannot_be_read_is_as_unknown_as_one_without() {
+        for kind in [ErrorKind::Io, ErrorKind::Parse, ErrorKind::UnexpectedReturnType] {
+            let came: Result<(), _> = answered(Err(RedisError::from((kind, "?"))));
+            assert!(matches!(came, Err(Error::Unknown { .. })), "{kind:?}");
+        }
+        let refused: Result<(), _> = answered(Err(RedisError::from((ErrorKind::Extension, "no", "READONLY".into()))));
+        assert!(matches!(refused, Err(Error::Unavailable { .. })));
+    }
+
+    #[test]
+    fn a_key_of_another_type_is_told_as_that() {
+        let text = "Operation against a key holding the wrong kind of value";
+        let error = RedisError::from((ErrorKind::Extension, "WRONGTYPE", text.into()));
+        assert!(matches!(Error::from(error), Error::WrongType));
+    }
 }

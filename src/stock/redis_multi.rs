@@ -10,7 +10,7 @@
 //!
 //! Next: `oversell_lock::MultiLock`, the lock itself; then `redis_redlock.rs`.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Lock, MultiLock};
 
@@ -24,7 +24,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::Redis],
     beyond: false,
-    names: &[],
+    names: &[Name::Redis(PARTS[0]), Name::Redis(PARTS[1]), Name::Redis(PARTS[2])],
     title: Title {
         zh: "联锁：几把锁要么都拿到，要么都不拿", en: "the multi lock: all of several, or none"
     },
@@ -34,7 +34,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let parts = PARTS.map(|name| ctx.redis.lock(&job.redis_name(name)));
+    let parts = PARTS.map(|name| ctx.redis.lock(&job.redis_name(name)).lease(job.watchdog(ctx)));
     let guard = MultiLock::new(parts.into()).acquire(job.wait_left()).await?;
     under(guard, |fence| row::read_then_write(ctx, job, fence)).await
 }

@@ -10,7 +10,7 @@
 //!
 //! Next: `oversell_lock::redis::Redlock`, the lock itself; then `redis_write.rs`.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Lock, redis::Redlock};
 
@@ -21,7 +21,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::Redis],
     beyond: false,
-    names: &[],
+    names: &[Name::RedisNodes("redLock")],
     title: Title { zh: "红锁：五个节点里多数同意", en: "Redlock: most of five nodes agree" },
     breaks: Title {
         zh: "停顿超过租约；节点丢了数据重启；时钟跳变",
@@ -32,6 +32,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let guard = Redlock::new(&ctx.nodes, &job.redis_name("redLock")).acquire(job.wait_left()).await?;
+    let lock = Redlock::new(&ctx.nodes, &job.redis_name("redLock")).lease(job.watchdog(ctx));
+    let guard = lock.acquire(job.wait_left()).await?;
     under(guard, |fence| row::read_then_write(ctx, job, fence)).await
 }

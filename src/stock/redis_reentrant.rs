@@ -1,6 +1,6 @@
 //! §2.6 A hash that counts: whoever has the lock may take it again.
 //!
-//! 1. `lua/enter.lua` on the hash `lock:redis-reentrant`: free, or ours already: one hold more, and the lease anew.
+//! 1. `lua/enter.lua` on the hash `lock:redis-reentrant`: free, or ours already: one hold more, and the lease of 30 s anew.
 //! 2. The section calls a method that takes the same lock again (the course's `a()` that calls `b()`): it gets in.
 //! 3. Read the key `stock`, then write one less.
 //! 4. `lua/leave.lua`, once for each hold: the last one deletes the hash.
@@ -8,12 +8,12 @@
 //! The owner is the request, not the thread: `<process uuid>:<number>`.
 //!
 //! What it survives: re-entry, and all that `redis_setnx_lua.rs` does. **What breaks it**: a job longer than its lease
-//! loses the lock in the middle, and another works beside it.
+//! loses the lock in the middle, and another works beside it (`lease_ms=1000&hold_ms=3000`); it hears so at its unlock.
 //!
 //! Next: `redis_watchdog.rs`, which renews the lease.
 
 use super::{
-    Deducted, Job, Promise, Server, Store, Strategy, Title,
+    Deducted, Job, Name, Promise, Server, Store, Strategy, Title,
     points::Points,
     redis_stage::{self as stage, Stage},
 };
@@ -31,7 +31,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::Redis],
     beyond: false,
-    names: &[],
+    names: &[Name::Redis("lock:redis-reentrant")],
     title: Title { zh: "可重入锁：Hash 记下重入次数", en: "Re-entrant: a hash counts its owner's holds" },
     breaks: Title { zh: "业务比租约长，锁就中途丢了", en: "a job longer than its lease" },
     source: include_str!("redis_reentrant.rs"),
@@ -56,7 +56,11 @@ pub(super) struct Reentrant {
 
 impl Reentrant {
     pub(super) fn new(ctx: &Ctx, job: &Job, name: &str) -> Self {
-        Self { key: stage::key(ctx, job, name), owner: job.owner(ctx).to_string(), lease: stage::lease(ctx) }
+        Self {
+            key: stage::key(ctx, job, name),
+            owner: job.owner(ctx).to_string(),
+            lease: stage::millis(job.leased(ctx)),
+        }
     }
 }
 

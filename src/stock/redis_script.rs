@@ -40,8 +40,9 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     job.inside().await;
     let key = redis_key::of(ctx, job.stock_id);
     let left: Option<i64> = redis_key::answered(TAKE.key(key).invoke_async(&mut ctx.redis.connection()).await)?;
-    match left.ok_or(Error::NoProduct(job.stock_id))? {
-        SOLD_OUT => Err(Error::SoldOut),
-        left => Ok(Deducted { remaining: Some(left), fence: None, retries: 0, lock: None }),
+    match left {
+        None => Err(redis_key::missing(ctx, job.stock_id).await),
+        Some(SOLD_OUT) => Err(Error::SoldOut),
+        Some(left) => Ok(Deducted { remaining: Some(left), fence: None, retries: 0, lock: None }),
     }
 }

@@ -1,6 +1,6 @@
 //! §2.1 The simplest lock in Redis: SETNX writes a key if there is none, and only one can.
 //!
-//! 1. `SETNX lock:redis-setnx 111`; where it is there already, try again in 50 ms.
+//! 1. `SETNX lock:redis-setnx 111`; where it is there already, try again in about 50 ms.
 //! 2. Read the key `stock`, then write one less.
 //! 3. `DEL` the lock.
 //!
@@ -10,7 +10,7 @@
 //! Next: `redis_setnx_ttl.rs`, whose key ends by itself.
 
 use super::{
-    Deducted, Job, Promise, Server, Store, Strategy, Title,
+    Deducted, Job, Name, Promise, Server, Store, Strategy, Title,
     points::Points,
     redis_stage::{self as stage, Stage},
 };
@@ -24,7 +24,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Safe,
     needs: &[Server::Redis],
     beyond: false,
-    names: &[],
+    names: &[Name::Redis("lock:redis-setnx")],
     title: Title { zh: "SETNX：键不存在才写得进去", en: "SETNX: who writes the key first has the lock" },
     breaks: Title { zh: "持有者死了，键永远在", en: "a holder that dies leaves its key for ever" },
     source: include_str!("redis_setnx.rs"),

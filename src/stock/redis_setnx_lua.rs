@@ -1,6 +1,6 @@
 //! §2.5 Check and delete in one script: Redis lets nobody come between its lines.
 //!
-//! 1. `SET lock:redis-setnx-lua <owner> NX PX 3000`; where it is there already, try again in 50 ms.
+//! 1. `SET lock:redis-setnx-lua <owner> NX PX 3000`; where it is there already, try again in about 50 ms.
 //! 2. Read the key `stock`, then write one less.
 //! 3. `EVALSHA` of `lua/delete_if_mine.lua`: compare the owner and delete.
 //!
@@ -10,7 +10,7 @@
 //! Next: `redis_reentrant.rs`, which counts its owner's holds.
 
 use super::{
-    Deducted, Job, Promise, Server, Store, Strategy, Title,
+    Deducted, Job, Name, Promise, Server, Store, Strategy, Title,
     points::Points,
     redis_stage::{self as stage, Stage},
 };
@@ -27,7 +27,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::Redis],
     beyond: false,
-    names: &[],
+    names: &[Name::Redis("lock:redis-setnx-lua")],
     title: Title { zh: "用 Lua 脚本判断并删除，一步完成", en: "Check and delete as one script" },
     breaks: Title { zh: "不可重入：自己等自己", en: "not re-entrant: an owner waits for itself" },
     source: include_str!("redis_setnx_lua.rs"),
@@ -36,7 +36,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let (key, owner) = (stage::key(ctx, job, "lock:redis-setnx-lua"), job.owner(ctx).to_string());
-    let held = stage::lock(ctx, job, Scripted { key, owner, lease: stage::lease(ctx) }).await?;
+    let held = stage::lock(ctx, job, Scripted { key, owner, lease: stage::lease(job) }).await?;
     stage::under(held, stage::read_then_write(ctx, job)).await
 }
 

@@ -1,8 +1,8 @@
 //! §2.3 The key says whose it is: look before deleting.
 //!
-//! 1. `SET lock:redis-setnx-owner <owner> NX PX 3000`; where it is there already, try again in 50 ms.
+//! 1. `SET lock:redis-setnx-owner <owner> NX PX 3000`; where it is there already, try again in about 50 ms.
 //! 2. Read the key `stock`, then write one less.
-//! 3. `GET` the lock; `DEL` it if it is still ours.
+//! 3. `GET` the lock; `DEL` it if it is still ours, else say `lock: lost`.
 //!
 //! What it survives: a job longer than the lease no longer deletes another's lock, nearly always. **What breaks it**:
 //! GET and DEL are two commands. A lease that ends between them lets another in, whose lock is deleted.
@@ -10,7 +10,7 @@
 //! Next: `redis_script.rs`, what a script is; then `redis_setnx_lua.rs`, which makes one of the two.
 
 use super::{
-    Deducted, Job, Promise, Server, Store, Strategy, Title,
+    Deducted, Job, Name, Promise, Server, Store, Strategy, Title,
     points::Points,
     redis_stage::{self as stage, Stage},
 };
@@ -24,7 +24,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::Redis],
     beyond: false,
-    names: &[],
+    names: &[Name::Redis("lock:redis-setnx-owner")],
     title: Title {
         zh: "锁里写上是谁的，删之前先看", en: "The key names its owner, who looks before deleting"
     },
@@ -35,7 +35,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let (key, owner) = (stage::key(ctx, job, "lock:redis-setnx-owner"), job.owner(ctx).to_string());
-    let held = stage::lock(ctx, job, Owned { key, owner, lease: stage::lease(ctx) }).await?;
+    let held = stage::lock(ctx, job, Owned { key, owner, lease: stage::lease(job) }).await?;
     stage::under(held, stage::read_then_write(ctx, job)).await
 }
 

@@ -1,17 +1,18 @@
 //! §2.2 The key ends by itself: `SET NX PX` writes it and its lease in one command.
 //!
-//! 1. `SET lock:redis-setnx-ttl 111 NX PX 3000`; where it is there already, try again in 50 ms.
+//! 1. `SET lock:redis-setnx-ttl 111 NX PX 3000`; where it is there already, try again in about 50 ms.
 //! 2. Read the key `stock`, then write one less.
 //! 3. `DEL` the lock.
 //!
 //! What it survives: a holder that dies; the others go on once its lease has ended. (SETNX and then EXPIRE would not
 //! do: who dies between the two leaves a key for ever.) **What breaks it**: a job longer than the lease. Another gets
-//! in, and the late DEL deletes *its* lock, so that a third gets in too.
+//! in, and the late DEL deletes *its* lock, so that a third gets in too. DEL cannot tell whose key it was: only one that
+//! finds no key at all says `lock: lost`.
 //!
 //! Next: `redis_setnx_owner.rs`, which looks whose key it is.
 
 use super::{
-    Deducted, Job, Promise, Server, Store, Strategy, Title,
+    Deducted, Job, Name, Promise, Server, Store, Strategy, Title,
     points::Points,
     redis_stage::{self as stage, Stage},
 };
@@ -25,7 +26,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::Redis],
     beyond: false,
-    names: &[],
+    names: &[Name::Redis("lock:redis-setnx-ttl")],
     title: Title { zh: "SET NX PX：锁会自己过期", en: "SET NX PX: a lock that ends by itself" },
     breaks: Title { zh: "迟到的删除会删掉别人的锁", en: "a late DEL deletes another's lock" },
     source: include_str!("redis_setnx_ttl.rs"),
@@ -33,7 +34,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let lock = Ttl { key: stage::key(ctx, job, "lock:redis-setnx-ttl"), lease: stage::lease(ctx) };
+    let lock = Ttl { key: stage::key(ctx, job, "lock:redis-setnx-ttl"), lease: stage::lease(job) };
     let held = stage::lock(ctx, job, lock).await?;
     stage::under(held, stage::read_then_write(ctx, job)).await
 }

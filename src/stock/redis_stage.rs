@@ -1,27 +1,30 @@
 //! What the six hand-written Redis locks of §2.1 to §2.7 share: the polling, the section, and the backstop.
 //!
-//! 1. [`lock`]: try, and where another has it, try again every 50 ms as the course does, as long as the job may wait.
-//! 2. [`under`]: the section (read the key, write one less), then the unlock.
+//! 1. [`lock`]: try, and where another has it, try again after the course's 50 ms (±50 %), as long as the job may wait.
+//! 2. [`under`]: the section (read the key, write one less), then the unlock, and what it found: `kept` or `lost`.
 //! 3. A caller that goes away at any `await`, or panics, unlocks in the background ([`Held`]).
 //!
 //! A try and an unlock each run in a task of their own, so that nobody who goes away leaves one half done; what a try
 //! took that nobody wants any more is dropped, and so unlocked. **What it cannot do**: run in a process that was
-//! killed. What becomes of the key then is each stage's lesson. **What it costs**: all who wait ask in step, and whoever
-//! was just served asks again before they do. So one of them gets in every 50 ms, and the last of 1,000 after 50 s.
+//! killed. What becomes of the key then is each stage's lesson. **What it costs**: a request to Redis every 50 ms from each
+//! who waits; nobody is told that the lock is free, and who comes first then is chance.
 //!
 //! Points for a replay: `taken` (the key is written, and the caller does not know yet), `refused`, `locked`, `read`,
 //! `written`; in `redis-setnx-owner` also `checked`, in `redis-watchdog` `renew` and `renewed`.
 //!
 //! Next: `redis_setnx.rs`, the first stage.
 
-use super::{Deducted, Job, points::Points, redis_key};
+use super::{Deducted, Job, LockState, points::Points, poll, redis_key};
 use crate::{ctx::Ctx, error::Error};
 use redis::{RedisResult, aio::ConnectionManager};
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::{runtime::Handle, task::JoinHandle};
 
-/// How often who waits tries again.
+/// How often who waits tries again, on average.
 const POLL: Duration = Duration::from_millis(50);
+
+/// §2.2: the lease of the stages that do not say otherwise.
+const LEASE: Duration = Duration::from_secs(3);
 
 /// One lock of the course: how it is taken, and how it is given back.
 pub(super) trait Stage: Send + Sync + 'static {
@@ -50,12 +53,16 @@ pub(super) fn key(ctx: &Ctx, job: &Job, name: &str) -> String {
     ctx.redis_key(&job.redis_name(name))
 }
 
-/// The lease of the stages, in milliseconds.
-pub(super) fn lease(ctx: &Ctx) -> u64 {
-    ctx.config.lock.stage_lease_ms
+/// The lease of §2.2 to §2.5 in milliseconds: the one that was asked for, else the course's.
+pub(super) fn lease(job: &Job) -> u64 {
+    millis(job.lease.unwrap_or(LEASE))
 }
 
-/// Takes the lock, trying every 50 ms as long as the job may wait, and at least once.
+pub(super) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Takes the lock, trying every 50 ms or so as long as the job may wait, and at least once.
 pub(super) async fn lock<S: Stage>(ctx: &Ctx, job: &Job, stage: S) -> Result<Held<S>, Error> {
     let stage = Arc::new(stage);
     loop {
@@ -64,11 +71,7 @@ pub(super) async fn lock<S: Stage>(ctx: &Ctx, job: &Job, stage: S) -> Result<Hel
             return Ok(held);
         }
         job.at("refused").await;
-        let pause = POLL.min(job.wait_left());
-        if pause.is_zero() {
-            return Err(Error::NotHad { what: format!("lock {}", stage.key()), waited: job.wait });
-        }
-        tokio::time::sleep(pause).await;
+        poll::pause(job, POLL, || format!("lock {}", stage.key())).await?;
     }
 }
 
@@ -94,8 +97,8 @@ where
     F: Future<Output = Result<Deducted, Error>>,
 {
     let outcome = section.await;
-    held.unlock().await;
-    outcome
+    let found = held.unlock().await;
+    Ok(outcome?.unlocked(found))
 }
 
 /// The critical section: reads the key, stays as long as was asked, writes back one less.
@@ -104,7 +107,7 @@ pub(super) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Er
     let key = redis_key::of(ctx, job.stock_id);
     let mut redis = ctx.redis.connection();
     let count: Option<i64> = redis::cmd("GET").arg(&key).query_async(&mut redis).await?;
-    let count = count.ok_or(Error::NoProduct(job.stock_id))?;
+    let Some(count) = count else { return Err(redis_key::missing(ctx, job.stock_id).await) };
     if count <= 0 {
         return Err(Error::SoldOut);
     }
@@ -116,22 +119,28 @@ pub(super) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Er
 }
 
 impl<S: Stage> Held<S> {
-    async fn unlock(mut self) {
-        if let Some(task) = self.unlock_in_background()
-            && let Err(error) = task.await
-        {
+    /// What the unlock found of the lock; none where Redis did not say.
+    async fn unlock(mut self) -> Option<LockState> {
+        self.unlock_in_background()?.await.unwrap_or_else(|error| {
             tracing::warn!(%error, "the unlock was cut short");
-        }
+            None
+        })
     }
 
-    fn unlock_in_background(&mut self) -> Option<JoinHandle<()>> {
+    fn unlock_in_background(&mut self) -> Option<JoinHandle<Option<LockState>>> {
         let stage = self.stage.take()?;
         let (mut redis, points) = (self.ctx.redis.connection(), std::mem::take(&mut self.points));
         let unlock = async move {
             match stage.unlock(&mut redis, &points).await {
-                Ok(true) => {}
-                Ok(false) => tracing::debug!(lock = stage.key(), "nothing to unlock: the lease had ended"),
-                Err(error) => tracing::warn!(%error, lock = stage.key(), "not unlocked"),
+                Ok(true) => Some(LockState::Kept),
+                Ok(false) => {
+                    tracing::warn!(lock = stage.key(), "the lock was lost before the unlock");
+                    Some(LockState::Lost)
+                }
+                Err(error) => {
+                    tracing::warn!(%error, lock = stage.key(), "not unlocked");
+                    None
+                }
             }
         };
         Some(self.ctx.tasks.spawn_on(unlock, &Handle::try_current().ok()?))

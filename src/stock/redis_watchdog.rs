@@ -1,7 +1,7 @@
 //! §2.7 The lock of §2.6 with a watchdog: a timer that begins the lease anew every third of it.
 //!
-//! 1. `lua/enter.lua` on the hash `lock:redis-watchdog`, with a lease of 3 s; a timer starts.
-//! 2. Every third of the lease, `lua/renew.lua`: if the lock is still ours, its lease begins anew.
+//! 1. `lua/enter.lua` on the hash `lock:redis-watchdog`, with a lease of 30 s; a timer starts.
+//! 2. Every third of the lease (10 s), `lua/renew.lua`: if the lock is still ours, its lease begins anew.
 //! 3. Read the key `stock`, then write one less.
 //! 4. The timer stops; `lua/leave.lua`.
 //!
@@ -12,7 +12,7 @@
 //! Next: `redis_lock.rs`, where who waits is told.
 
 use super::{
-    Deducted, Job, Promise, Server, Store, Strategy, Title, points::Points, redis_reentrant::Reentrant,
+    Deducted, Job, Name, Promise, Server, Store, Strategy, Title, points::Points, redis_reentrant::Reentrant,
     redis_stage as stage,
 };
 use crate::{ctx::Ctx, error::Error};
@@ -29,7 +29,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::Redis],
     beyond: false,
-    names: &[],
+    names: &[Name::Redis("lock:redis-watchdog")],
     title: Title { zh: "看门狗：定时给锁续期", en: "A watchdog renews the lease by a timer" },
     breaks: Title { zh: "进程停顿超过租约", en: "a process that is stopped beyond its lease" },
     source: include_str!("redis_watchdog.rs"),

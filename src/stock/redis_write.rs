@@ -9,7 +9,7 @@
 //!
 //! Next: `oversell_lock::redis::RedisRwLock`, the lock itself; then `redis_fenced.rs`.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
 
@@ -20,7 +20,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::Redis],
     beyond: false,
-    names: &[],
+    names: &[Name::Redis("rwLock")],
     title: Title { zh: "读写锁的写锁", en: "the write half of a read-write lock" },
     breaks: Title { zh: "持有者停顿超过租约", en: "a holder that is paused beyond its lease" },
     source: include_str!("redis_write.rs"),
@@ -28,7 +28,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let lock = ctx.redis.rw_lock(&job.redis_name("rwLock")).write();
+    let lock = ctx.redis.rw_lock(&job.redis_name("rwLock")).write().lease(job.watchdog(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
     under(guard, |fence| row::read_then_write(ctx, job, fence)).await
 }

@@ -1,70 +1,61 @@
 //! The stock as a row of MySQL: the statements that the strategies are made of.
 //!
-//! Each is static SQL. A read that fails has changed nothing; a write that gets no answer may have been
-//! done, and says so ([`Error::Unknown`]).
+//! 1. Where the course has no transaction, each statement takes a connection out of the pool and gives it back at once,
+//!    as there: [`read`], [`execute`]. In a transaction they share one: [`read_on`], [`read_locked`], [`execute_on`].
+//! 2. A statement that may wait for a row lock waits as long as the job may; then the server is told to end it.
+//! 3. What the server has refused has changed nothing, and its connection goes back ([`given_back`]). A read that fails
+//!    has changed nothing either; a write that gets no answer may have been done, and says so ([`Error::Unknown`]).
 
 use super::{Deducted, Job, Server};
 use crate::{ctx::Ctx, error::Error};
-use oversell_lock::Fence;
-use sqlx::{Executor, MySqlConnection, mysql::MySqlQueryResult};
+use oversell_lock::{Fence, mysql::pool::Conn};
+use sqlx::{
+    Executor, FromRow, MySql, MySqlConnection,
+    mysql::{MySqlArguments, MySqlQueryResult, MySqlRow},
+    query::{Query, QueryScalar},
+};
 use std::time::Duration;
 
-const WRITE: &str = "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?";
+/// One write with its arguments.
+pub(super) type Write<'q> = Query<'q, MySql, MySqlArguments>;
 
-/// A row lock that is free is had within this, even by a job that may not wait.
-const SHORTEST: Duration = Duration::from_millis(50);
+/// A row lock that is free is had within this, even by a job that may not wait, and what is had is written on a disk.
+const SHORTEST: Duration = Duration::from_millis(250);
 
 const DEADLOCK: u16 = 1213;
 const LOCK_WAIT_TIMEOUT: u16 = 1205;
+const INTERRUPTED: u16 = 1317;
 
-/// The stock row as the version strategies read it.
-#[derive(Debug, Clone, Copy, sqlx::FromRow)]
+/// The stock row.
+#[derive(Debug, Clone, Copy, FromRow)]
 pub(super) struct Row {
     pub(super) count: i64,
+    /// §1.7.3: grows with each write.
     pub(super) version: i64,
+    /// [003]: the highest token that the row has seen.
+    fence: u64,
+}
+
+impl Row {
+    pub(super) fn fence(self) -> Fence {
+        Fence(self.fence)
+    }
 }
 
 /// §1.3: what the shelf shows. A plain read locks nothing.
-pub(super) async fn read(conn: &mut MySqlConnection, id: i64) -> Result<Row, Error> {
-    let row = sqlx::query_as("SELECT CAST(count AS SIGNED) AS count, version FROM db_stock WHERE id = ?")
-        .bind(id)
+pub(super) async fn read(ctx: &Ctx, job: &Job) -> Result<Row, Error> {
+    let mut conn = ctx.mysql(job.wait_left()).await?;
+    let row = read_on(&mut conn, job).await;
+    given_back(conn, row)
+}
+
+/// [`read`], on this connection.
+pub(super) async fn read_on(conn: &mut MySqlConnection, job: &Job) -> Result<Row, Error> {
+    let row = sqlx::query_as("SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?")
+        .bind(job.stock_id)
         .fetch_optional(conn)
         .await?;
-    row.ok_or(Error::NoProduct(id))
-}
-
-/// §1.3: writes what was worked out from an earlier read, whatever the row holds by now.
-pub(super) async fn write(conn: &mut MySqlConnection, id: i64, count: i64) -> Result<(), Error> {
-    answered(sqlx::query(WRITE).bind(count).bind(id).execute(conn).await)?;
-    Ok(())
-}
-
-/// [003]: shows a token to the row, which from now on refuses every lower one: `false` where it has seen one as high.
-pub(super) async fn show(conn: &mut MySqlConnection, id: i64, fence: Fence) -> Result<bool, Error> {
-    let shown = sqlx::query("UPDATE db_stock SET fence = ? WHERE id = ? AND fence < ?")
-        .bind(fence.0)
-        .bind(id)
-        .bind(fence.0)
-        .execute(conn)
-        .await;
-    Ok(answered(shown)? == 1)
-}
-
-/// [003]: the highest token that the row has seen.
-pub(super) async fn fence(conn: &mut MySqlConnection, id: i64) -> Result<Fence, Error> {
-    let seen = sqlx::query_scalar("SELECT fence FROM db_stock WHERE id = ?").bind(id).fetch_optional(conn).await?;
-    seen.map(Fence).ok_or(Error::NoProduct(id))
-}
-
-/// [003]: writes as [`write`] does, but only where no higher token was shown meanwhile: else `false`.
-pub(super) async fn write_fenced(conn: &mut MySqlConnection, id: i64, count: i64, fence: Fence) -> Result<bool, Error> {
-    let written = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND fence = ?")
-        .bind(count)
-        .bind(id)
-        .bind(fence.0)
-        .execute(conn)
-        .await;
-    Ok(answered(written)? == 1)
+    row.ok_or(Error::NoProduct(job.stock_id))
 }
 
 /// §1.7.2: the count, under an exclusive lock of the row.
@@ -73,75 +64,131 @@ pub(super) const FOR_UPDATE: &str = "SELECT CAST(count AS SIGNED) FROM db_stock 
 pub(super) const SHARED: &str = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? LOCK IN SHARE MODE";
 
 /// Reads the count with one of the two statements above, waiting for the row lock as long as the job may.
-pub(super) async fn read_locked(conn: &mut MySqlConnection, job: &Job, select: &'static str) -> Result<i64, Error> {
-    let not_had = || Error::NotHad { what: "row in db_stock".into(), waited: job.wait };
-    let read = sqlx::query_scalar(select).bind(job.stock_id).fetch_optional(conn);
-    match tokio::time::timeout(job.wait_left().max(SHORTEST), read).await {
-        Ok(Ok(count)) => count.ok_or(Error::NoProduct(job.stock_id)),
-        Ok(Err(e)) if has_number(&e, LOCK_WAIT_TIMEOUT) => Err(not_had()),
-        Ok(Err(e)) => Err(e.into()),
-        Err(_) => Err(not_had()),
-    }
+pub(super) async fn read_locked(conn: &mut Conn, job: &Job, select: &'static str) -> Result<i64, Error> {
+    let count = scalar(conn, job, sqlx::query_scalar(select).bind(job.stock_id)).await?;
+    count.ok_or(Error::NoProduct(job.stock_id))
 }
 
-/// As [`write`], but `false` where the server rolled the transaction back to end a deadlock.
-pub(super) async fn write_or_deadlock(conn: &mut MySqlConnection, id: i64, count: i64) -> Result<bool, Error> {
-    match sqlx::query(WRITE).bind(count).bind(id).execute(conn).await {
-        Err(e) if has_number(&e, DEADLOCK) => Ok(false),
-        result => answered(result).map(|_| true),
+/// Reads one value, waiting as long as the job may for who stands in the way.
+pub(super) async fn scalar<T>(
+    conn: &mut Conn,
+    job: &Job,
+    select: QueryScalar<'_, MySql, T, MySqlArguments>,
+) -> Result<Option<T>, Error>
+where
+    T: Send + Unpin,
+    (T,): for<'r> FromRow<'r, MySqlRow> + Send + Unpin,
+{
+    let session = conn.session();
+    session.bounded(limit(job), select.fetch_optional(&mut **conn)).await.map_err(|e| refused(e, job))
+}
+
+/// §1.3: the write of what was worked out from an earlier read, whatever the row holds by now.
+pub(super) fn set<'q>(job: &Job, count: i64) -> Write<'q> {
+    sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?").bind(count).bind(job.stock_id)
+}
+
+/// Carries out a write, and says how many rows it has changed.
+pub(super) async fn execute(ctx: &Ctx, job: &Job, write: Write<'_>) -> Result<u64, Error> {
+    let mut conn = ctx.mysql(job.wait_left()).await?;
+    let changed = execute_on(&mut conn, job, write).await;
+    given_back(conn, changed)
+}
+
+/// [`execute`], on this connection.
+pub(super) async fn execute_on(conn: &mut Conn, job: &Job, write: Write<'_>) -> Result<u64, Error> {
+    answered(bounded(conn, job, write).await, job)
+}
+
+/// As [`execute_on`], but `false` where the server rolled the transaction back to end a deadlock.
+pub(super) async fn execute_or_deadlock(conn: &mut Conn, job: &Job, write: Write<'_>) -> Result<bool, Error> {
+    match bounded(conn, job, write).await {
+        Err(e) if has_number(&e, &[DEADLOCK]) => Ok(false),
+        result => answered(result, job).map(|_| true),
     }
 }
 
 /// The critical section of most strategies: read, stay as long as was asked, write back one less. It is only as
 /// safe as what surrounds it.
 pub(super) async fn read_then_write(ctx: &Ctx, job: &Job, fence: Option<Fence>) -> Result<Deducted, Error> {
-    let mut conn = ctx.mysql(job.wait_left()).await?;
-    let count = read(&mut conn, job.stock_id).await?.count;
+    let count = read(ctx, job).await?.count;
     if count <= 0 {
-        conn.done();
         return Err(Error::SoldOut);
     }
     job.inside().await;
-    write(&mut conn, job.stock_id, count - 1).await?;
-    conn.done();
+    execute(ctx, job, set(job, count - 1)).await?;
     Ok(Deducted { remaining: Some(count - 1), fence, retries: 0, lock: None })
 }
 
-/// Begins a transaction. It ends with [`commit`]; a connection that is dropped before is rolled back.
+/// Begins a transaction. It ends with [`commit`], or with [`rolled_back`].
 pub(super) async fn begin(conn: &mut MySqlConnection) -> Result<(), Error> {
     conn.execute("START TRANSACTION").await?;
     Ok(())
 }
 
 /// Commits.
-pub(super) async fn commit(conn: &mut MySqlConnection) -> Result<(), Error> {
-    answered(conn.execute("COMMIT").await)?;
-    Ok(())
+pub(super) async fn commit(conn: &mut Conn, job: &Job) -> Result<(), Error> {
+    answered(conn.execute("COMMIT").await, job).map(drop)
 }
 
-/// Gives up a transaction that has written nothing.
-pub(super) async fn rollback(conn: &mut MySqlConnection) -> Result<(), Error> {
-    conn.execute("ROLLBACK").await?;
-    Ok(())
+/// What a transaction came to; what it was refused for is rolled back.
+pub(super) async fn rolled_back<T>(mut conn: Conn, outcome: Result<T, Error>) -> Result<T, Error> {
+    if outcome.as_ref().is_err_and(is_refusal) {
+        conn.execute("ROLLBACK").await?;
+    }
+    given_back(conn, outcome)
+}
+
+/// What a statement came to. Its connection goes back where the server has answered it; where it has not, the connection
+/// is closed, and whatever the server is still doing for it is ended.
+pub(super) fn given_back<T>(conn: Conn, outcome: Result<T, Error>) -> Result<T, Error> {
+    if is_answered(&outcome) {
+        conn.done();
+    }
+    outcome
+}
+
+/// Whether the server has answered, and its connection can be used on.
+pub(super) fn is_answered<T>(outcome: &Result<T, Error>) -> bool {
+    outcome.as_ref().err().is_none_or(is_refusal)
+}
+
+/// Whether this is a refusal, by the server or by us, after which nothing is under way.
+fn is_refusal(error: &Error) -> bool {
+    matches!(error, Error::SoldOut | Error::NoProduct(_) | Error::NotHad { .. })
+}
+
+/// How long a statement of this job may wait.
+fn limit(job: &Job) -> Duration {
+    job.wait_left().max(SHORTEST)
+}
+
+async fn bounded(conn: &mut Conn, job: &Job, write: Write<'_>) -> Result<MySqlQueryResult, sqlx::Error> {
+    conn.session().bounded(limit(job), write.execute(&mut **conn)).await
 }
 
 /// What a write came to: done, refused by the server (nothing changed), or without an answer.
-pub(super) fn answered(result: Result<MySqlQueryResult, sqlx::Error>) -> Result<u64, Error> {
+fn answered(result: Result<MySqlQueryResult, sqlx::Error>, job: &Job) -> Result<u64, Error> {
     match result {
         Ok(done) => Ok(done.rows_affected()),
-        Err(e @ sqlx::Error::Database(_)) => Err(e.into()),
+        Err(e @ sqlx::Error::Database(_)) => Err(refused(e, job)),
         Err(e) => Err(Error::Unknown { server: Server::MySql.name(), reason: e.to_string() }),
     }
 }
 
-/// Whether the server gave up because somebody else holds the row.
-pub(super) fn is_contended(error: &sqlx::Error) -> bool {
-    has_number(error, DEADLOCK) || has_number(error, LOCK_WAIT_TIMEOUT)
+/// What an error of the server means for a statement that changed nothing: others had the row.
+fn refused(error: sqlx::Error, job: &Job) -> Error {
+    if is_contended(&error) { job.not_had("row in db_stock") } else { error.into() }
 }
 
-fn has_number(error: &sqlx::Error, number: u16) -> bool {
+/// Whether the server gave up because somebody else holds the row.
+pub(crate) fn is_contended(error: &sqlx::Error) -> bool {
+    has_number(error, &[DEADLOCK, LOCK_WAIT_TIMEOUT, INTERRUPTED])
+}
+
+fn has_number(error: &sqlx::Error, numbers: &[u16]) -> bool {
     error
         .as_database_error()
         .and_then(|e| e.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>())
-        .is_some_and(|e| e.number() == number)
+        .is_some_and(|e| numbers.contains(&e.number()))
 }

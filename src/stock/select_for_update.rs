@@ -12,6 +12,7 @@
 
 use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
 use crate::{ctx::Ctx, error::Error};
+use oversell_lock::mysql::pool::Conn;
 
 pub(super) const STRATEGY: Strategy = Strategy {
     slug: "select-for-update",
@@ -31,16 +32,18 @@ pub(super) const STRATEGY: Strategy = Strategy {
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
-    row::begin(&mut conn).await?;
-    let count = row::read_locked(&mut conn, job, row::FOR_UPDATE).await?;
+    let sold = in_transaction(&mut conn, job).await;
+    row::rolled_back(conn, sold).await
+}
+
+async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Deducted, Error> {
+    row::begin(conn).await?;
+    let count = row::read_locked(conn, job, row::FOR_UPDATE).await?;
     if count <= 0 {
-        row::rollback(&mut conn).await?;
-        conn.done();
         return Err(Error::SoldOut);
     }
     job.inside().await;
-    row::write(&mut conn, job.stock_id, count - 1).await?;
-    row::commit(&mut conn).await?;
-    conn.done();
+    row::execute_on(conn, job, row::set(job, count - 1)).await?;
+    row::commit(conn, job).await?;
     Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
 }

@@ -6,7 +6,7 @@
 //! What it survives: any number of requests and instances. **What breaks it**: nothing; but the statement cannot
 //! say what was there before and after, and the decision must fit into SQL.
 //!
-//! Next: `select_for_update.rs`, where the decision is taken in the program.
+//! Next: `single_update_buckets.rs`, where the row itself is no bottleneck; or `select_for_update.rs`, where the decision is taken in the program.
 
 use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
 use crate::{ctx::Ctx, error::Error};
@@ -28,14 +28,10 @@ pub(super) const STRATEGY: Strategy = Strategy {
 const TAKE_ONE: &str = "UPDATE db_stock SET count = count - 1, version = version + 1 WHERE id = ? AND count > 0";
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let mut conn = ctx.mysql(job.wait_left()).await?;
     job.inside().await;
-    let changed = row::answered(sqlx::query(TAKE_ONE).bind(job.stock_id).execute(&mut *conn).await)?;
-    if changed == 0 {
-        row::read(&mut conn, job.stock_id).await?;
-        conn.done();
+    if row::execute(ctx, job, sqlx::query(TAKE_ONE).bind(job.stock_id)).await? == 0 {
+        row::read(ctx, job).await?;
         return Err(Error::SoldOut);
     }
-    conn.done();
     Ok(Deducted { remaining: None, fence: None, retries: 0, lock: None })
 }

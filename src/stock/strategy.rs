@@ -73,6 +73,8 @@ pub enum Name {
     ZooKeeper(&'static str),
     /// A row of `tb_lock`.
     TableLock(&'static str),
+    /// The highest fencing token that the product's row has seen.
+    Fence,
 }
 
 /// Where the pieces are counted.
@@ -86,8 +88,84 @@ pub enum Store {
     Redis,
 }
 
+impl Strategy {
+    /// Takes one piece, or says why not. Where it is known who asks, the instance's console shows it come, get in, and go.
+    ///
+    /// # Errors
+    ///
+    /// As the strategy's own: [`Error::SoldOut`], [`Error::NotHad`] and the others.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it leaves no lock behind; the piece may be sold or not.
+    pub async fn take(&self, ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+        let followed = job.follow();
+        if followed {
+            job.say(format_args!("来了：{}", self.slug));
+        }
+        let outcome = (self.deduct)(ctx, job).await;
+        if followed {
+            match &outcome {
+                Ok(Deducted { remaining: Some(left), .. }) => job.say(format_args!("买到了，还剩 {left} 件")),
+                Ok(_) => job.say("买到了"),
+                Err(error) => job.say(format_args!("没买到：{error}")),
+            }
+        }
+        outcome
+    }
+}
+
 impl std::fmt::Debug for Strategy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Strategy").field("slug", &self.slug).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{config::Config, stock};
+    use parking_lot::Mutex;
+    use std::{io, sync::Arc, time::Duration};
+
+    #[derive(Clone, Default)]
+    struct Console(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Console {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().extend(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn who_gives_a_name_is_followed_on_the_console_and_a_load_prints_nothing() {
+        let ctx = Ctx::new(Config::load(&[]).expect("the defaults")).expect("good addresses");
+        let console = Console::default();
+        let writer = console.clone();
+        let subscriber =
+            tracing_subscriber::fmt().without_time().with_ansi(false).with_writer(move || writer.clone()).finish();
+        let _printed = tracing::subscriber::set_default(subscriber);
+        let strategy = Strategy {
+            deduct: |_, job| {
+                Box::pin(async {
+                    job.inside().await;
+                    Ok(Deducted { remaining: Some(7), fence: None, retries: 0, lock: None })
+                })
+            },
+            ..stock::ALL[0]
+        };
+        let job = || Job::new(1, Duration::ZERO, Duration::ZERO);
+        strategy.take(&ctx, &job()).await.expect("a piece");
+        assert_eq!(*console.0.lock(), b"");
+        strategy.take(&ctx, &job().asked(None, Some("小明".into()))).await.expect("a piece");
+        let printed = String::from_utf8(console.0.lock().clone()).expect("text");
+        let words: Vec<_> =
+            printed.lines().filter_map(|line| line.split_once("小明 ")).map(|(_, words)| words).collect();
+        assert_eq!(words, ["来了：none", "进来了", "买到了，还剩 7 件"], "{printed}");
     }
 }

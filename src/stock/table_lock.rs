@@ -1,17 +1,23 @@
 //! §4 The lock of MySQL: a row under a unique key, inserted to lock and deleted to unlock.
 //!
-//! 1. Insert a row named `lock` into `tb_lock`; where it is there already, try again in 50 ms.
+//! 1. Insert a row named `lock` into `tb_lock`, with who inserts it; where it is there already, try again in 50 ms
+//!    (each pause drawn from ±50 %, so that those who wait do not ask in step).
 //! 2. Read, then write one less.
 //! 3. Delete the row.
 //!
 //! What it survives: any number of instances. **What breaks it**: a holder that dies: its row stays, and nobody
-//! gets in until somebody deletes it (§4.3). Polling makes it the slowest of all.
+//! gets in until somebody deletes it (§4.3). And all that wait ask the one database, which the holder needs too.
 //!
-//! Next: `oversell_lock::mysql`, the lock itself.
+//! Next: `table_lock_lease.rs`, the cure of §4.3; or `oversell_lock::mysql`, the lock itself.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
 use crate::{ctx::Ctx, error::Error};
-use oversell_lock::{Lock, mysql::TableLock};
+use oversell_lock::{
+    Lock,
+    mysql::{Caller, TableLock},
+};
+
+const NAME: &str = "lock";
 
 pub(super) const STRATEGY: Strategy = Strategy {
     slug: "table-lock",
@@ -20,7 +26,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Safe,
     needs: &[Server::MySql],
     beyond: false,
-    names: &[],
+    names: &[Name::TableLock(NAME)],
     title: Title {
         zh: "表锁：唯一键只让一个人插入", en: "A row as a lock: the unique key lets one insert"
     },
@@ -30,7 +36,17 @@ pub(super) const STRATEGY: Strategy = Strategy {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let lock = TableLock::new(&ctx.db, &job.redis_name("lock"), &ctx.process);
+    let lock = TableLock::new(&ctx.db, &job.redis_name(NAME), &ctx.process).caller(caller(ctx, job, module_path!()));
     let guard = lock.acquire(job.wait_left()).await?;
     under(guard, |fence| row::read_then_write(ctx, job, fence)).await
+}
+
+/// Who takes the lock, for the columns that the course has for it.
+pub(super) fn caller(ctx: &Ctx, job: &Job, class: &str) -> Caller {
+    Caller {
+        class: class.to_owned(),
+        method: "deduct".to_owned(),
+        server: ctx.instance.clone(),
+        desc: format!("商品 {} 减库存 {}", job.stock_id, job.who.as_deref().unwrap_or_default()).trim_end().to_owned(),
+    }
 }

@@ -1,6 +1,6 @@
 //! §3.3 An ephemeral node: who makes it has the lock, and it goes with its maker's session.
 //!
-//! 1. Create the ephemeral node `/distributed/zk-ephemeral`; where there is one already, try again in 200 ms.
+//! 1. Create the ephemeral node `/distributed/zk-ephemeral`; where there is one already, try again in about 200 ms.
 //! 2. Read, then write one less; delete the node.
 //!
 //! What it survives: a holder that dies (its session ends, and the node with it). **What breaks it**: a holder that is
@@ -9,12 +9,12 @@
 //!
 //! Next: `zk_sequential.rs`, where they queue.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, zk_stage as stage};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, poll, zk_stage as stage};
 use crate::{ctx::Ctx, error::Error};
 use std::time::Duration;
 use zookeeper_client::CreateMode;
 
-/// How often who waits tries again.
+/// How often who waits tries again, on average.
 const POLL: Duration = Duration::from_millis(200);
 
 pub(super) const STRATEGY: Strategy = Strategy {
@@ -24,7 +24,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::ZooKeeper],
     beyond: false,
-    names: &[],
+    names: &[Name::ZooKeeper("/distributed/zk-ephemeral")],
     title: Title {
         zh: "临时节点：谁建成谁拿到，别人反复重试", en: "an ephemeral node: who makes it has the lock"
     },
@@ -39,6 +39,6 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         if let Some(node) = stage::create(ctx, job, &path, CreateMode::Ephemeral).await? {
             return stage::under(ctx, job, node).await;
         }
-        stage::pause(job, POLL).await?;
+        poll::pause(job, POLL, || format!("lock {path}")).await?;
     }
 }

@@ -13,7 +13,7 @@
 //!
 //! Next: `table_lock.rs`.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, fenced, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, fenced, under};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
 
@@ -24,7 +24,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Safe,
     needs: &[Server::MySql, Server::ZooKeeper],
     beyond: false,
-    names: &[],
+    names: &[Name::ZooKeeper("/distributed/zk-fenced"), Name::Fence],
     title: Title {
         zh: "带栅栏令牌的 ZooKeeper 锁：令牌是节点的 czxid",
         en: "ZooKeeper's lock, fenced: the token is the node's czxid",

@@ -9,7 +9,7 @@
 //!
 //! Next: `oversell_lock::zk`, the lock itself; then `zk_reentrant.rs`.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
 
@@ -20,7 +20,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::ZooKeeper],
     beyond: false,
-    names: &[],
+    names: &[Name::ZooKeeper("/distributed/zk-lock")],
     title: Title {
         zh: "ZooKeeper 锁：排队，只盯前一个", en: "ZooKeeper's lock: a queue, each watches the one before"
     },

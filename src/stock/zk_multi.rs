@@ -9,9 +9,12 @@
 //!
 //! Next: `oversell_lock::MultiLock`, the lock itself; then `zk_fenced.rs`.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Lock, MultiLock};
+
+/// Its parts, in the order in which they are taken.
+pub(crate) const PARTS: [&str; 3] = ["/curator/multi/1", "/curator/multi/2", "/curator/multi/3"];
 
 pub(super) const STRATEGY: Strategy = Strategy {
     slug: "zk-multi",
@@ -20,7 +23,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::ZooKeeper],
     beyond: false,
-    names: &[],
+    names: &[Name::ZooKeeper(PARTS[0]), Name::ZooKeeper(PARTS[1]), Name::ZooKeeper(PARTS[2])],
     title: Title {
         zh: "联锁：三把锁要么都拿到，要么都不拿", en: "the multi lock: all of three, or none"
     },
@@ -29,13 +32,8 @@ pub(super) const STRATEGY: Strategy = Strategy {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-/// Its parts, in the order in which they are taken.
-pub(crate) fn parts(job: &Job) -> [String; 3] {
-    ["/curator/multi/1", "/curator/multi/2", "/curator/multi/3"].map(|path| job.zk_path(path))
-}
-
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let parts = parts(job).map(|path| ctx.zk.lock(&path));
+    let parts = PARTS.map(|path| ctx.zk.lock(&job.zk_path(path)));
     let guard = MultiLock::new(parts.into()).acquire(job.wait_left()).await?;
     under(guard, |fence| row::read_then_write(ctx, job, fence)).await
 }

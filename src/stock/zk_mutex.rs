@@ -10,7 +10,7 @@
 //!
 //! Next: `oversell_lock::zk::ZkLock`, the lock itself; then `zk_semaphore_mutex.rs`.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
 
@@ -21,7 +21,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::ZooKeeper],
     beyond: false,
-    names: &[],
+    names: &[Name::ZooKeeper("/curator/lock")],
     title: Title { zh: "Curator 的可重入互斥锁", en: "Curator's mutex, re-entrant" },
     breaks: Title { zh: "持有者停顿超过会话", en: "a holder that is paused beyond its session" },
     source: include_str!("zk_mutex.rs"),

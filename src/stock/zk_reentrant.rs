@@ -11,7 +11,7 @@
 //!
 //! Next: `zk_mutex.rs`, the same from Curator's shelf.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Lock, zk::ZkLock};
 
@@ -22,7 +22,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::ZooKeeper],
     beyond: false,
-    names: &[],
+    names: &[Name::ZooKeeper("/distributed/zk-reentrant")],
     title: Title {
         zh: "可重入：同一个持有者再次进入，节点只有一个",
         en: "re-entrant: its owner comes in again, with the same node",

@@ -12,7 +12,7 @@
 //!
 //! Next: `oversell_lock::zk::ZkSemaphoreMutex`, the lock itself; then `zk_write.rs`.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
 
@@ -23,7 +23,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::ZooKeeper],
     beyond: false,
-    names: &[],
+    names: &[Name::ZooKeeper("/curator/semaphore-mutex")],
     title: Title {
         zh: "Curator 的不可重入锁：只有一个租约的信号量",
         en: "Curator's lock that is not re-entrant: a semaphore of one",

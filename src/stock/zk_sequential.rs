@@ -1,7 +1,7 @@
 //! §3.4.1 A queue of numbered nodes: the lowest has the lock, and everybody keeps looking at all of them.
 //!
 //! 1. Create an ephemeral, sequential node under `/distributed/zk-sequential`: a place in the queue.
-//! 2. List the directory. The lowest number has the lock; every other looks again in 20 ms.
+//! 2. List the directory. The lowest number has the lock; every other looks again in about 20 ms.
 //! 3. Read, then write one less; delete the node.
 //!
 //! What it survives: a holder that dies (its session ends, and its node with it); and it is fair. **What breaks it**: a
@@ -10,12 +10,12 @@
 //!
 //! Next: `zk_lock.rs`, where each is told when its predecessor goes.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, zk_stage as stage};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, poll, zk_stage as stage};
 use crate::{ctx::Ctx, error::Error};
 use std::time::Duration;
 use zookeeper_client::CreateMode;
 
-/// How often who waits looks again.
+/// How often who waits looks again, on average.
 const POLL: Duration = Duration::from_millis(20);
 
 pub(super) const STRATEGY: Strategy = Strategy {
@@ -25,7 +25,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::ZooKeeper],
     beyond: false,
-    names: &[],
+    names: &[Name::ZooKeeper("/distributed/zk-sequential")],
     title: Title {
         zh: "顺序节点：排队，人人反复看整个队列",
         en: "numbered nodes: all keep looking at the whole queue",
@@ -48,7 +48,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
             if queue.iter().all(|name| name.as_str() >= node.name()) {
                 return stage::under(ctx, job, node).await;
             }
-            stage::pause(job, POLL).await?;
+            poll::pause(job, POLL, || format!("lock {path}")).await?;
         }
     }
 }

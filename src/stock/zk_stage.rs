@@ -10,10 +10,10 @@
 //!
 //! Next: `zk_ephemeral.rs`, the first stage.
 
-use super::{Deducted, Job, Server, row};
+use super::{Deducted, Job, LockState, Server, row};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Fence, zk::insist};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::{runtime::Handle, task::JoinHandle};
 use zookeeper_client::{Acls, Client, CreateMode, Error as Zk};
 
@@ -74,25 +74,17 @@ async fn forget(client: &Client, path: &str, owner: &str) -> Result<(), Zk> {
     Ok(())
 }
 
-/// Waits before the next look, as long as the job may wait.
-pub(super) async fn pause(job: &Job, poll: Duration) -> Result<(), Error> {
-    let pause = poll.min(job.wait_left());
-    if pause.is_zero() {
-        return Err(Error::NotHad { what: "node in zookeeper".into(), waited: job.wait });
-    }
-    tokio::time::sleep(pause).await;
-    Ok(())
-}
-
-/// The critical section, and then the node's end. What is sold is sold, however that goes.
+/// The critical section, and then the node's end, and what it found. What is sold is sold, however that goes.
 pub(super) async fn under(ctx: &Ctx, job: &Job, mut node: Node) -> Result<Deducted, Error> {
     let outcome = row::read_then_write(ctx, job, Some(node.fence)).await;
-    if let Some(deletion) = node.delete()
-        && let Err(error) = deletion.await
-    {
-        tracing::warn!(%error, "the deletion was cut short");
-    }
-    outcome
+    let found = match node.delete() {
+        Some(deletion) => deletion.await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the deletion was cut short");
+            None
+        }),
+        None => None,
+    };
+    Ok(outcome?.unlocked(found))
 }
 
 impl Node {
@@ -106,15 +98,29 @@ impl Node {
         insist(|| self.client.list_children(parent_of(&self.path))).await.map_err(down)
     }
 
-    fn delete(&mut self) -> Option<JoinHandle<()>> {
+    fn delete(&mut self) -> Option<JoinHandle<Option<LockState>>> {
         if std::mem::replace(&mut self.gone, true) {
             return None;
         }
         let (client, path) = (self.client.clone(), self.path.clone());
         let deletion = async move {
-            // Gone already: its session was over, or the stock was reset.
-            if let Err(error) = insist(|| client.delete(&path, None)).await {
-                tracing::debug!(%error, path, "not deleted");
+            let tries = AtomicU32::new(0);
+            let deleted = insist(|| {
+                tries.fetch_add(1, Ordering::Relaxed);
+                client.delete(&path, None)
+            });
+            match deleted.await {
+                Ok(()) => Some(LockState::Kept),
+                // An earlier try has deleted it, whose answer was lost.
+                Err(Zk::NoNode) if tries.load(Ordering::Relaxed) > 1 => Some(LockState::Kept),
+                Err(Zk::NoNode | Zk::SessionExpired) => {
+                    tracing::warn!(path, "the lock was lost before the unlock");
+                    Some(LockState::Lost)
+                }
+                Err(error) => {
+                    tracing::warn!(%error, path, "not deleted");
+                    None
+                }
             }
         };
         Some(self.ctx.tasks.spawn_on(deletion, &Handle::try_current().ok()?))

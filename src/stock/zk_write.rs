@@ -11,7 +11,7 @@
 //!
 //! Next: `oversell_lock::zk::ZkRwLock`, the lock itself; then `zk_multi.rs`.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
 
@@ -22,7 +22,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::ZooKeeper],
     beyond: false,
-    names: &[],
+    names: &[Name::ZooKeeper("/curator/rwlock")],
     title: Title { zh: "Curator 读写锁的写锁", en: "the write half of Curator's read-write lock" },
     breaks: Title { zh: "持有者停顿超过会话", en: "a holder that is paused beyond its session" },
     source: include_str!("zk_write.rs"),

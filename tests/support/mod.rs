@@ -4,6 +4,7 @@ use oversell::{
     addresses::Addresses,
     config::Config,
     ctx::Ctx,
+    shelf,
     stock::{Job, Store},
 };
 use std::{
@@ -16,7 +17,6 @@ use std::{
 
 /// Real servers, and three clients of them that know nothing of each other: what three instances are, without HTTP.
 pub(crate) struct Servers {
-    config: Config,
     ctxs: Vec<Arc<Ctx>>,
     next: AtomicI64,
 }
@@ -31,19 +31,12 @@ impl Servers {
     pub(crate) async fn connect(addresses: &Addresses) -> Self {
         let ctxs: Vec<_> = (0..3).map(|_| Arc::new(Ctx::new(config(addresses)).expect("good addresses"))).collect();
         migrate(&ctxs[0]).await;
-        Self { config: config(addresses), ctxs, next: AtomicI64::new(1000) }
+        Self { ctxs, next: AtomicI64::new(1000) }
     }
 
     pub(crate) async fn site(&self) -> Site {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         Site { ctxs: self.ctxs.clone(), id }
-    }
-
-    /// One more instance's clients, whose hand-written Redis locks have this lease.
-    pub(crate) fn with_stage_lease(&self, ms: u64) -> Arc<Ctx> {
-        let mut config = self.config.clone();
-        config.lock.stage_lease_ms = ms;
-        Arc::new(Ctx::new(config).expect("good addresses"))
     }
 
     pub(crate) async fn close(&self) {
@@ -63,6 +56,8 @@ impl Site {
             .execute(&mut *conn)
             .await
             .expect("a new product");
+        let empty = sqlx::query("DELETE FROM db_stock_bucket WHERE stock_id = ?").bind(self.id);
+        empty.execute(&mut *conn).await.expect("no bucket");
         conn.done();
         let mut redis = self.ctxs[0].redis.connection();
         redis::cmd("SET").arg(self.redis_key()).arg(count).exec_async(&mut redis).await.expect("Redis");
@@ -71,16 +66,7 @@ impl Site {
     /// What is on the shelf.
     pub(crate) async fn stock(&self, store: Store) -> i64 {
         match store {
-            Store::MySql => {
-                let mut conn = self.ctxs[0].db.conn(Duration::from_secs(10)).await.expect("MySQL");
-                let (count,) = sqlx::query_as("SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?")
-                    .bind(self.id)
-                    .fetch_one(&mut *conn)
-                    .await
-                    .expect("the product");
-                conn.done();
-                count
-            }
+            Store::MySql => shelf::count(&self.ctxs[0], store, self.id).await.expect("the product"),
             Store::Redis => {
                 let mut redis = self.ctxs[0].redis.connection();
                 redis::cmd("GET").arg(self.redis_key()).query_async(&mut redis).await.expect("Redis")

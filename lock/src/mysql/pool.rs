@@ -6,12 +6,13 @@
 //! dropped without it is closed and killed on the server, which rolls back at once, even where it was
 //! still waiting for a row lock. sqlx's own pool pings on each release; this one does not.
 //!
-//! Next to read: `table_lock.rs`.
+//! Next to read: `session.rs`.
 
-use crate::{LockError, places::Places};
+use super::{lease_lock::Inside, session::Session};
+use crate::LockError;
 use deadpool::managed::{self, Metrics, Object, Pool, PoolError, RecycleResult, Timeouts};
 use sqlx::{
-    ConnectOptions, Connection, Executor, MySqlConnection,
+    ConnectOptions, Connection, MySqlConnection,
     mysql::{MySqlConnectOptions, MySqlSslMode},
 };
 use std::{
@@ -26,7 +27,7 @@ use tokio_util::task::TaskTracker;
 pub(super) const SERVER: &str = "mysql";
 
 /// How long a connection may take to be made.
-const CONNECT: Duration = Duration::from_secs(3);
+pub(super) const CONNECT: Duration = Duration::from_secs(3);
 
 /// How long [`MySqlPool::close`] waits for what is under way.
 const LAST_STATEMENTS: Duration = Duration::from_secs(3);
@@ -35,21 +36,11 @@ const LAST_STATEMENTS: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 struct Connections(MySqlConnectOptions);
 
-/// A connection, and what the server knows it by. After a restart of the server its number is another's, so the
-/// client's address goes with it.
+/// A connection, and what the server knows it by.
 struct Link {
     connection: MySqlConnection,
     id: i64,
-    host: String,
-}
-
-/// A closed connection whose last statement the server may still be carrying out: it looks at its socket only when
-/// the statement ends.
-#[derive(Debug)]
-pub(super) struct Abandoned {
-    server: MySqlConnectOptions,
-    id: i64,
-    host: String,
+    host: Arc<str>,
 }
 
 impl managed::Manager for Connections {
@@ -60,41 +51,12 @@ impl managed::Manager for Connections {
         const SELF: &str =
             "SELECT CAST(ID AS SIGNED), HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
         let mut connection = MySqlConnection::connect_with(&self.0).await?;
-        let (id, host) = sqlx::query_as(SELF).fetch_one(&mut connection).await?;
-        Ok(Link { connection, id, host })
+        let (id, host): (i64, String) = sqlx::query_as(SELF).fetch_one(&mut connection).await?;
+        Ok(Link { connection, id, host: host.into() })
     }
 
     async fn recycle(&self, _: &mut Link, _: &Metrics) -> RecycleResult<sqlx::Error> {
         Ok(())
-    }
-}
-
-impl Abandoned {
-    /// Kills what is left of it. When this completes without an error, nothing more can come of its last statement.
-    ///
-    /// # Errors
-    ///
-    /// The server did not answer.
-    pub(super) async fn end(&self) -> Result<(), sqlx::Error> {
-        const THERE: &str = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = ? AND HOST = ?";
-        const LONGEST_PAUSE: Duration = Duration::from_millis(200);
-        let mut connection = timeout(CONNECT, MySqlConnection::connect_with(&self.server))
-            .await
-            .map_err(|_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))??;
-        let mut pause = Duration::from_millis(1);
-        loop {
-            let there: i64 =
-                sqlx::query_scalar(THERE).bind(self.id).bind(&self.host).fetch_one(&mut connection).await?;
-            if there == 0 {
-                return connection.close().await;
-            }
-            match connection.execute(format!("KILL {}", self.id).as_str()).await {
-                Ok(_) | Err(sqlx::Error::Database(_)) => {}
-                Err(error) => return Err(error),
-            }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
-        }
     }
 }
 
@@ -104,7 +66,7 @@ pub struct MySqlPool(Arc<Inner>);
 
 struct Inner {
     connections: Pool<Connections>,
-    pollers: Places,
+    inside: Inside,
     tasks: TaskTracker,
 }
 
@@ -128,8 +90,7 @@ impl MySqlPool {
             .runtime(deadpool::Runtime::Tokio1)
             .build()
             .map_err(|e| LockError::Unavailable { server: SERVER, reason: e.to_string() })?;
-        let pollers = Places::new(super::table_lock::POLLERS);
-        Ok(Self(Arc::new(Inner { connections, pollers, tasks: TaskTracker::new() })))
+        Ok(Self(Arc::new(Inner { connections, inside: Inside::default(), tasks: TaskTracker::new() })))
     }
 
     /// A connection, waiting for a free one at most `wait`.
@@ -176,9 +137,14 @@ impl MySqlPool {
         self.0.connections.close();
     }
 
-    /// The queues before `tb_lock`.
-    pub(super) fn pollers(&self) -> &Places {
-        &self.0.pollers
+    /// The rows of `tb_lock` that owners may take again.
+    pub(super) fn inside(&self) -> &Inside {
+        &self.0.inside
+    }
+
+    /// How its connections are made.
+    pub(super) fn server(&self) -> &MySqlConnectOptions {
+        &self.0.connections.manager().0
     }
 
     /// The tasks that [`close`](Self::close) waits for.
@@ -199,25 +165,34 @@ impl Conn {
         self.0.take();
     }
 
-    /// Closes the connection; what the server is still doing for it is the caller's to [end](Abandoned::end).
-    pub(super) fn abandon(mut self) -> Option<Abandoned> {
+    /// What the server knows it by, for a statement that must not take for ever ([`Session::bounded`]).
+    #[must_use]
+    pub fn session(&self) -> Session {
+        match &self.0 {
+            Some(link) => Session::new(self.1.clone(), link.id, Arc::clone(&link.host)),
+            None => unreachable!("only `done` and `drop` empty it, and both consume it"),
+        }
+    }
+
+    /// Closes the connection; what the server is still doing for it is the caller's to [end](Session::end).
+    pub(super) fn abandon(mut self) -> Option<Session> {
         self.close()
     }
 
-    fn close(&mut self) -> Option<Abandoned> {
+    fn close(&mut self) -> Option<Session> {
         let Link { connection, id, host } = Object::take(self.0.take()?);
         drop(connection);
-        Some(Abandoned { server: self.1.0.connections.manager().0.clone(), id, host })
+        Some(Session::new(self.1.clone(), id, host))
     }
 }
 
 impl Drop for Conn {
     fn drop(&mut self) {
-        let Some(abandoned) = self.close() else { return };
+        let Some(session) = self.close() else { return };
         if Handle::try_current().is_ok() {
             self.1.tasks().spawn(async move {
-                if let Err(error) = abandoned.end().await {
-                    tracing::debug!(%error, ?abandoned.id, "an abandoned connection was not killed");
+                if let Err(error) = session.end().await {
+                    tracing::debug!(%error, ?session, "an abandoned connection was not killed");
                 }
             });
         }

@@ -11,7 +11,6 @@ mod fair_seat;
 mod fenced;
 mod hold;
 mod latch;
-mod lease;
 mod lock;
 mod permits;
 mod place;
@@ -27,12 +26,14 @@ mod subscription;
 mod terms;
 mod wakeups;
 
+use crate::lease;
+
+pub use crate::Lease;
 pub use client::{RedisClient, RedisOptions};
 pub use contend::RECHECK;
 pub use fair::RedisFairLock;
 pub use fenced::RedisFencedLock;
 pub use latch::RedisLatch;
-pub use lease::Lease;
 pub use lock::RedisLock;
 pub use permits::Permits;
 pub use place::{BATCH, BATCH_TIME, YIELD};

@@ -9,11 +9,7 @@ use super::{
     },
     run::{End, Progress, State as RunState, View},
 };
-use crate::{
-    error::Error,
-    load::run::{Plan, Token},
-    stock,
-};
+use crate::{error::Error, load::run::Plan, stock};
 use axum::{
     Extension, Json,
     extract::{Path, State},
@@ -24,6 +20,7 @@ use axum::{
 };
 use futures::{Stream, StreamExt, stream};
 use http::{HeaderMap, HeaderName, StatusCode, header};
+use secrecy::ExposeSecret;
 use std::convert::Infallible;
 use tokio_stream::wrappers::WatchStream;
 use utoipa::ToSchema;
@@ -175,12 +172,12 @@ fn plan(app: &App, fields: &Fields) -> Result<Plan, Error> {
     if threads * loops > MOST_REQUESTS {
         return Err(bad("loops", "times threads must be at most 100000"));
     }
-    let token = app.ctx.config.admin.token.reveal();
+    let token = &app.ctx.config.admin.token;
     let mut plan = Plan::new(&base, target, strategy.slug);
     (plan.threads, plan.loops) = (threads.unsigned_abs() as usize, loops.unsigned_abs() as usize);
     plan.hold_ms = number("hold_ms", 0..=LONGEST_HOLD_MS, 0)?.unsigned_abs();
     plan.count = number("count", 0..=MOST_PIECES, 5000)?;
-    plan.token = (!token.is_empty()).then(|| Token::from(token.to_owned()));
+    plan.token = (!token.expose_secret().is_empty()).then(|| token.clone());
     plan.check().map_err(|rule| bad("hold_ms", &rule))?;
     Ok(plan)
 }

@@ -8,7 +8,7 @@ use crate::{
         self,
         run::{Plan, Snapshot},
     },
-    stock::{self, shelf},
+    shelf, stock,
 };
 use futures::FutureExt;
 use serde::Serialize;

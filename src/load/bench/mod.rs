@@ -13,12 +13,11 @@ use super::{
     Row,
     conditions::Conditions,
     engine::Timed,
-    link::Origin,
     row::THREE,
     run::{PLENTY, Plan, Snapshot, own_product, run as load},
     stock_api::StockApi,
-    target::{LAB_JSON, Where, check, token},
-    terminal::{Bar, stop_on_signal, stopped, write_json},
+    target::{LAB_JSON, check, token},
+    terminal::{Bar, stopped, write_json},
     verdict::Verdict,
 };
 use crate::{addresses::Addresses, failure::Failure, stock};
@@ -148,11 +147,15 @@ struct Bench<'a> {
 /// # Errors
 ///
 /// [`Failure::Promise`] where a figure is missed, [`Failure::Unusable`] where no lab is running or a signal stopped it.
-pub async fn run(args: Args, at: Option<Addresses>, starts: Vec<Duration>) -> Result<(), Failure> {
-    let stop = stop_on_signal()?;
+pub async fn run(
+    args: Args,
+    at: Option<Addresses>,
+    starts: Vec<Duration>,
+    stop: CancellationToken,
+) -> Result<(), Failure> {
     let at = match at {
         Some(at) => at,
-        None => Where::lab_at(&args.lab_json)?,
+        None => Addresses::of_running_lab(&args.lab_json)?,
     };
     let rated: Vec<_> = rated().collect();
     let known = |slug: &&str| stock::find(slug);
@@ -186,8 +189,8 @@ impl Bench<'_> {
     async fn measure(&mut self, rounds: u32) -> Result<(), Failure> {
         let Addresses { mysql, redis, zookeeper, http, .. } = self.at;
         let strategy = stock::find("single-update").expect("it is in the registry");
-        let (origin, token, stock_id) = (Origin::parse(http)?, token(), own_product());
-        let product = StockApi { origin: &origin, stock_id, strategy, token: token.as_ref() };
+        let (token, stock_id) = (token(), own_product());
+        let product = StockApi { base: http, stock_id, strategy, token: token.as_ref() };
         product.reset(PLENTY).await?;
         let direct = Direct::new(&mysql.url, CONNECTIONS, stock_id)?;
         let alone = [

@@ -20,7 +20,7 @@ use super::{
     row::{ONE, THREE},
     run::{PLENTY, Plan, Snapshot, run as load},
     target::{Cluster, Where, check, token},
-    terminal::{Bar, rate, stop_on_signal, stopped, write, write_json},
+    terminal::{Bar, rate, stopped, write, write_json},
 };
 use crate::{
     addresses::Addresses,
@@ -163,8 +163,7 @@ fn time(text: &str) -> Result<Duration, String> {
 ///
 /// [`Failure::Promise`] where a strategy broke its promise or an unsafe one did not show its fault,
 /// [`Failure::Unusable`] where no cluster answers, a server is missing or a signal stopped it.
-pub async fn run(args: Args, at: Option<Addresses>) -> Result<(), Failure> {
-    let stop = stop_on_signal()?;
+pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> Result<(), Failure> {
     let found = compare(&args, at, &stop).await?;
 
     println!("{}", table::of(&found.rows, args.markdown));

@@ -8,7 +8,7 @@
 //! What it survives: a renewal that gets no answer (tried again while the lease lasts). **What breaks it**: a process
 //! that is stopped beyond its lease.
 //!
-//! Next to read: `hold.rs`.
+//! Next to read: `redis/hold.rs`, `mysql/lease_lock.rs`.
 
 use crate::{Keeper, LockError};
 use std::{future::Future, time::Duration};
@@ -34,8 +34,8 @@ impl Lease {
         }
     }
 
-    /// The same in milliseconds, as the scripts want it; Redis knows none of less than one.
-    pub(super) fn millis(self) -> u64 {
+    /// The same in milliseconds, as the servers want it; Redis knows none of less than one.
+    pub(crate) fn millis(self) -> u64 {
         u64::try_from(self.duration().as_millis()).unwrap_or(u64::MAX).max(1)
     }
 
@@ -46,7 +46,7 @@ impl Lease {
 }
 
 /// Something that is held under a lease.
-pub(super) trait Held: Send + 'static {
+pub(crate) trait Held: Send + 'static {
     /// The lock's name, for errors.
     fn name(&self) -> &str;
 
@@ -66,7 +66,7 @@ pub(super) trait Held: Send + 'static {
 }
 
 /// Keeps what is held until its holder gives it back. `leased` is when the command was sent that began the lease.
-pub(super) async fn keep(mut held: impl Held, lease: Lease, mut leased: Instant, mut keeper: Keeper) {
+pub(crate) async fn keep(mut held: impl Held, lease: Lease, mut leased: Instant, mut keeper: Keeper) {
     let third = lease.duration() / 3;
     let mut next = match lease {
         Lease::Watchdog(_) => leased + third,

@@ -1,0 +1,200 @@
+//! The lock table with what §4.3 of the course asks of it: a lease, a sweep, and re-entry.
+//!
+//! 1. Insert a row with the lock's name, an owner and the end of its lease, by the clock of the database. Where it is
+//!    there already: delete it if its lease has ended, and try again; else after about 50 ms.
+//! 2. A task puts the end off every third of the lease, and tells the holder if the lock is lost
+//!    ([`lease`](crate::lease)).
+//! 3. An owner that has it takes it again: it looks whether its row is still there, and writes how often it holds it.
+//! 4. Release: the last hold deletes the row, by name **and** owner.
+//!
+//! What it survives: a holder that dies (whoever waits sweeps its row away), a caller that goes away at any point, a
+//! command that gets no answer (the holds are counted here; the row only shows them). **What breaks it**: a holder that is
+//! paused beyond its lease and then writes; a clock of the database that jumps; an owner that is shared by tasks which
+//! should exclude each other.
+//!
+//! Next to read: `row.rs`.
+
+use super::{
+    pool::MySqlPool,
+    row::{Caller, Contender, Row},
+};
+use crate::{
+    Guard, Lease, Lock, LockError, Owner, Process,
+    lease::{self, Held},
+    local::Mutexes,
+};
+use parking_lot::Mutex;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// What a lock lasts where nobody says otherwise, renewed every third: Redisson's.
+const LEASE: Lease = Lease::Watchdog(Duration::from_secs(30));
+
+/// A contender for a row of `tb_lock` with an end. Each acquire is an owner of its own; a handle that is given an
+/// [owner](Self::owner) is re-entrant.
+#[derive(Debug, Clone)]
+pub struct TableLeaseLock {
+    contender: Contender,
+    lease: Lease,
+    owner: Option<Owner>,
+}
+
+/// The name of a lock, and who takes it.
+type Key = (String, Owner);
+
+/// What the owners of this process hold.
+#[derive(Debug, Default)]
+pub(super) struct Inside {
+    /// One after the other: two tasks of one owner do not wait for each other's row.
+    entrances: Mutexes<Key>,
+    holds: Mutex<HashMap<Key, Weak<Hold>>>,
+}
+
+/// A row that the guards of one owner share; it goes with the last of them.
+#[derive(Debug)]
+struct Hold {
+    row: Row,
+    guards: AtomicU32,
+    lost: CancellationToken,
+}
+
+/// One guard's part in a hold. Dropping it gives it back in the background.
+#[derive(Debug)]
+struct Share {
+    hold: Arc<Hold>,
+    lease: Lease,
+    given_back: bool,
+}
+
+impl TableLeaseLock {
+    /// A contender for the lock `name`, of at most 50 characters, with a lease of 30 s that is renewed.
+    #[must_use]
+    pub fn new(pool: &MySqlPool, name: &str, process: &Process) -> Self {
+        Self { contender: Contender::new(pool, name, process), lease: LEASE, owner: None }
+    }
+
+    /// Takes it for `lease`. A lease that an owner's other hold relies on is never made shorter.
+    #[must_use]
+    pub fn lease(mut self, lease: Lease) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Takes it as `owner`, which may take it again while it has it, and as often as it gives it back, in any order. An
+    /// owner belongs to one pool.
+    #[must_use]
+    pub fn owner(mut self, owner: Owner) -> Self {
+        self.owner = Some(owner);
+        self
+    }
+
+    /// The same, and its row says who took it.
+    #[must_use]
+    pub fn caller(mut self, caller: Caller) -> Self {
+        self.contender.caller = caller;
+        self
+    }
+
+    async fn first(&self, wait: Duration) -> Result<(Share, Instant), LockError> {
+        let (row, leased) = self.contender.row(Some(self.lease), wait).await?;
+        let hold = Hold { row, guards: AtomicU32::new(1), lost: CancellationToken::new() };
+        Ok((Share { hold: Arc::new(hold), lease: self.lease, given_back: false }, leased))
+    }
+
+    /// As the owner's other holds, or as its first one.
+    async fn as_owner(&self, owner: Owner, wait: Duration) -> Result<(Share, Instant), LockError> {
+        let (inside, key) = (self.contender.pool.inside(), (self.contender.name.clone(), owner));
+        let start = Instant::now();
+        let _entering = inside.entrances.lock(&key, wait).await.ok_or_else(|| self.contender.taken(wait))?;
+        let held = inside.holds.lock().get(&key).and_then(Weak::upgrade);
+        if let Some(share) = held.and_then(|hold| Share::join(hold, self.lease)) {
+            let leased = Instant::now();
+            if share.renew().await? {
+                return Ok((share, leased));
+            }
+        }
+        let (share, leased) = self.first(wait.saturating_sub(start.elapsed())).await?;
+        let mut holds = inside.holds.lock();
+        holds.retain(|_, hold| hold.strong_count() > 0);
+        holds.insert(key, Arc::downgrade(&share.hold));
+        Ok((share, leased))
+    }
+}
+
+impl Lock for TableLeaseLock {
+    fn name(&self) -> &str {
+        &self.contender.name
+    }
+
+    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
+        let (share, leased) = match self.owner {
+            Some(owner) => self.as_owner(owner, wait).await?,
+            None => self.first(wait).await?,
+        };
+        let (guard, keeper) = Guard::new(&self.contender.name, None);
+        self.contender.pool.tasks().spawn(lease::keep(share, self.lease, leased, keeper));
+        Ok(guard)
+    }
+}
+
+impl Share {
+    /// One more of `hold`; `None` where the last has given it back, or it was lost.
+    fn join(hold: Arc<Hold>, lease: Lease) -> Option<Self> {
+        let one_more = |guards: u32| (guards > 0).then_some(guards + 1);
+        hold.guards.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
+        let share = Self { hold, lease, given_back: false };
+        (!share.hold.lost.is_cancelled()).then_some(share)
+    }
+
+    /// Writes how many guards there are, and puts the end off; all of them are told where the row is not ours any more.
+    async fn write(&self, lease: Option<Lease>) -> Result<bool, LockError> {
+        let still = self.hold.row.renew(self.hold.guards.load(Ordering::Relaxed), lease).await?;
+        if !still {
+            self.hold.lost.cancel();
+        }
+        Ok(still)
+    }
+
+    /// Takes it out of the count; whether it was the last.
+    fn leave(&mut self) -> bool {
+        self.given_back = true;
+        self.hold.guards.fetch_sub(1, Ordering::Relaxed) == 1
+    }
+}
+
+impl Held for Share {
+    fn name(&self) -> &str {
+        &self.hold.row.name
+    }
+
+    async fn renew(&self) -> Result<bool, LockError> {
+        self.write(Some(self.lease)).await
+    }
+
+    async fn revoked(&self) {
+        self.hold.lost.cancelled().await;
+    }
+
+    async fn give_back(mut self) -> Result<(), LockError> {
+        if self.leave() {
+            return self.hold.row.release().await;
+        }
+        if self.write(None).await? { Ok(()) } else { Err(LockError::Lost { name: self.name().to_owned() }) }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        if !self.given_back {
+            self.leave();
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! A row of `tb_lock`: how it is inserted, kept and deleted. Both locks that are such a row stand on this.
+//!
+//! 1. Insert it. Where the name is there already another holds the lock: try again about every 50 ms, with no connection
+//!    in between. Who takes it for a lease first deletes the row of the name whose lease has ended (the sweep of §4.3).
+//! 2. Renew: put its end off, by name **and** owner, where it has not come yet. The clock is the database's.
+//! 3. Delete it, by name **and** owner, until the server has answered.
+//!
+//! What it survives: a caller that goes away at any point (the insert runs to its end in a task of its own), a lost answer
+//! (each insert's owner is a fresh one, so what it may have written can be deleted without harm to anybody).
+//! **What breaks it**: names are compared as the column's collation does: those that differ only in case, or in spaces at
+//! the end, are one lock.
+//!
+//! Next to read: `pool.rs`.
+
+use super::pool::{Conn, MySqlPool, SERVER, unavailable};
+use crate::{Lease, LockError, Owner, Process};
+use sqlx::{error::DatabaseError, mysql::MySqlDatabaseError};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+use tokio::{
+    runtime::Handle,
+    sync::oneshot,
+    time::{Instant, sleep, timeout},
+};
+
+/// The course's pause between two attempts: ours are random around it, so that those who came together do not go on
+/// polling together.
+const POLL: Duration = Duration::from_millis(50);
+
+/// An insert that is not answered by then is given up, and a release is reported as unanswered.
+pub(super) const ANSWER: Duration = Duration::from_secs(3);
+
+/// The pauses between attempts to delete a row while the server does not answer.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+const LONGEST_NAME: usize = 50;
+const DEADLOCK: u16 = 1213;
+const LOCK_WAIT_TIMEOUT: u16 = 1205;
+const INTERRUPTED: u16 = 1317;
+
+const INSERT: &str = "INSERT INTO tb_lock (lock_name, class_name, method_name, server_name, thread_name, create_time, \
+                      `desc`, owner, holds, expires_at) \
+                      VALUES (?, ?, ?, ?, ?, NOW(), ?, ?, 1, NOW(3) + INTERVAL ? MICROSECOND)";
+const SWEEP: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND expires_at <= NOW(3)";
+const RENEW: &str = "UPDATE tb_lock SET holds = ?, expires_at = GREATEST(expires_at, NOW(3) + INTERVAL ? MICROSECOND) \
+                     WHERE lock_name = ? AND owner = ? AND expires_at > NOW(3)";
+const DELETE: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND owner = ?";
+
+/// Who takes a lock, as its row tells people (course §4). Nothing is decided by it; what is longer than its column is cut
+/// off. `thread_name` is the thread that inserts.
+#[derive(Debug, Clone, Default)]
+pub struct Caller {
+    /// `class_name`, of at most 100 characters: the module.
+    pub class: String,
+    /// `method_name`, of at most 50: the function.
+    pub method: String,
+    /// `server_name`, of at most 50: the instance.
+    pub server: String,
+    /// `desc`, of at most 100: what for.
+    pub desc: String,
+}
+
+/// A contender for a row of `tb_lock`. The table is in `migrations/0002_lock.sql`.
+#[derive(Debug, Clone)]
+pub(super) struct Contender {
+    pub(super) pool: MySqlPool,
+    pub(super) name: String,
+    pub(super) process: Process,
+    pub(super) caller: Caller,
+}
+
+/// A row that is, or may be, in the table. Dropping it deletes it in the background.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) pool: MySqlPool,
+    pub(super) name: String,
+    owner: Owner,
+    gone: AtomicBool,
+}
+
+impl Contender {
+    pub(super) fn new(pool: &MySqlPool, name: &str, process: &Process) -> Self {
+        Self { pool: pool.clone(), name: name.to_owned(), process: process.clone(), caller: Caller::default() }
+    }
+
+    pub(super) fn taken(&self, waited: Duration) -> LockError {
+        LockError::Taken { name: self.name.clone(), waited }
+    }
+
+    /// Inserts the row, waiting at most `wait`; gives it and when its lease began.
+    pub(super) async fn row(&self, lease: Option<Lease>, wait: Duration) -> Result<(Row, Instant), LockError> {
+        if self.name.chars().count() > LONGEST_NAME {
+            return Err(LockError::Invalid { name: self.name.clone(), rule: "at most 50 characters" });
+        }
+        let start = Instant::now();
+        let left = || wait.saturating_sub(start.elapsed());
+        loop {
+            let conn = self.pool.conn(left()).await?;
+            let leased = Instant::now();
+            if let Some(row) = self.insert(conn, lease).await? {
+                return Ok((row, leased));
+            }
+            if lease.is_some() && self.sweep(left()).await? {
+                continue;
+            }
+            if left().is_zero() {
+                return Err(self.taken(wait));
+            }
+            sleep(POLL.mul_f64(0.5 + fastrand::f64()).min(left())).await;
+        }
+    }
+
+    /// Tries once; `None` where another's row is there.
+    ///
+    /// The statement runs in a task of its own, to its end: a caller that is dropped meanwhile drops the reply, and
+    /// with it the row.
+    async fn insert(&self, conn: Conn, lease: Option<Lease>) -> Result<Option<Row>, LockError> {
+        let owner = self.process.owner();
+        let row = Row { pool: self.pool.clone(), name: self.name.clone(), owner, gone: AtomicBool::new(true) };
+        let (reply, answer) = oneshot::channel();
+        self.pool.tasks().spawn(row.insert(conn, self.caller.clone(), lease, reply));
+        answer.await.unwrap_or_else(|_| Err(unanswered()))
+    }
+
+    /// Deletes the row of this name if its lease has ended; whether there was one.
+    async fn sweep(&self, wait: Duration) -> Result<bool, LockError> {
+        let mut conn = self.pool.conn(wait).await?;
+        let session = conn.session();
+        match session.bounded(ANSWER, sqlx::query(SWEEP).bind(&self.name).execute(&mut *conn)).await {
+            Ok(swept) => {
+                conn.done();
+                Ok(swept.rows_affected() > 0)
+            }
+            Err(sqlx::Error::Database(error)) if is_contention(&*error) => {
+                conn.done();
+                Ok(false)
+            }
+            Err(error) => {
+                self.pool.forget_idle();
+                Err(unavailable(&error))
+            }
+        }
+    }
+}
+
+impl Row {
+    async fn insert(
+        self,
+        mut conn: Conn,
+        caller: Caller,
+        lease: Option<Lease>,
+        reply: oneshot::Sender<Result<Option<Self>, LockError>>,
+    ) {
+        let thread = std::thread::current().name().unwrap_or_default().to_owned();
+        let insert = sqlx::query(INSERT)
+            .bind(&self.name)
+            .bind(cut(&caller.class, 100))
+            .bind(cut(&caller.method, 50))
+            .bind(cut(&caller.server, 50))
+            .bind(cut(&thread, 50))
+            .bind(cut(&caller.desc, 100))
+            .bind(self.owner.to_string())
+            .bind(lease.map(micros));
+        match timeout(ANSWER, insert.execute(&mut *conn)).await {
+            Ok(Ok(_)) => {
+                conn.done();
+                self.gone.store(false, Ordering::Relaxed);
+                reply.send(Ok(Some(self))).ok();
+            }
+            Ok(Err(sqlx::Error::Database(error))) => {
+                conn.done();
+                let taken = error.is_unique_violation() || is_contention(&*error);
+                let answer = if taken { Ok(None) } else { Err(unavailable(&sqlx::Error::Database(error))) };
+                reply.send(answer).ok();
+            }
+            Ok(Err(error)) => {
+                reply.send(Err(unavailable(&error))).ok();
+                self.never_mind(conn).await;
+            }
+            Err(_) => {
+                reply.send(Err(unanswered())).ok();
+                self.never_mind(conn).await;
+            }
+        }
+    }
+
+    /// Undoes an insert that was not answered. The statement is ended first: it might otherwise be carried out
+    /// after the deletion, and the row stay for ever.
+    async fn never_mind(self, conn: Conn) {
+        self.pool.forget_idle();
+        if let Some(session) = conn.abandon() {
+            let mut pause = FIRST_PAUSE;
+            while let Err(error) = session.end().await {
+                tracing::debug!(%error, name = self.name, "ending an unanswered insert again");
+                sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        }
+        self.delete().await;
+    }
+
+    /// Writes how often its owner holds it, and puts its end off to `lease` from now, but never forward; `false` where its
+    /// end has come, or it is another's by now.
+    pub(super) async fn renew(&self, holds: u32, lease: Option<Lease>) -> Result<bool, LockError> {
+        let mut conn = self.pool.conn(ANSWER).await?;
+        let renew = sqlx::query(RENEW).bind(holds).bind(lease.map_or(0, micros)).bind(&self.name);
+        match renew.bind(self.owner.to_string()).execute(&mut *conn).await {
+            Ok(renewed) => {
+                conn.done();
+                Ok(renewed.rows_affected() > 0)
+            }
+            Err(error) => {
+                self.pool.forget_idle();
+                Err(unavailable(&error))
+            }
+        }
+    }
+
+    /// Deletes it, and says how that went as far as the server answers in time; the rest goes on in the background.
+    pub(super) async fn release(&self) -> Result<(), LockError> {
+        match timeout(ANSWER, self.delete()).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(LockError::Lost { name: self.name.clone() }),
+            Err(_) => Err(unanswered()),
+        }
+    }
+
+    /// Deletes it, however often that must be asked; `false` where it was gone already.
+    async fn delete(&self) -> bool {
+        let mut pause = FIRST_PAUSE;
+        let mut asked_before = false;
+        loop {
+            match self.delete_once(&mut asked_before).await {
+                Ok(deleted) => {
+                    self.gone.store(true, Ordering::Relaxed);
+                    return deleted;
+                }
+                Err(error) => tracing::debug!(%error, name = self.name, "deleting from tb_lock again"),
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn delete_once(&self, asked_before: &mut bool) -> Result<bool, LockError> {
+        let mut conn = self.pool.conn(ANSWER).await?;
+        loop {
+            let delete = sqlx::query(DELETE).bind(&self.name).bind(self.owner.to_string());
+            match delete.execute(&mut *conn).await {
+                Ok(result) => {
+                    conn.done();
+                    return Ok(result.rows_affected() > 0 || *asked_before);
+                }
+                Err(sqlx::Error::Database(error)) if is_contention(&*error) => {}
+                Err(error) => {
+                    *asked_before = true;
+                    self.pool.forget_idle();
+                    return Err(unavailable(&error));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Row {
+    fn drop(&mut self) {
+        if self.gone.load(Ordering::Relaxed) || Handle::try_current().is_err() {
+            return;
+        }
+        let gone = AtomicBool::new(true);
+        let row = Self { pool: self.pool.clone(), name: self.name.clone(), owner: self.owner, gone };
+        self.pool.tasks().spawn(async move { row.delete().await });
+    }
+}
+
+fn cut(text: &str, longest: usize) -> Option<String> {
+    (!text.is_empty()).then(|| text.chars().take(longest).collect())
+}
+
+fn micros(lease: Lease) -> u64 {
+    lease.millis().saturating_mul(1000)
+}
+
+/// Whether the server ended the statement because of others, so that it can be repeated at once.
+fn is_contention(error: &dyn DatabaseError) -> bool {
+    let number = error.try_downcast_ref::<MySqlDatabaseError>().map(MySqlDatabaseError::number);
+    matches!(number, Some(DEADLOCK | LOCK_WAIT_TIMEOUT | INTERRUPTED))
+}
+
+fn unanswered() -> LockError {
+    LockError::Unavailable {
+        server: SERVER,
+        reason: "no answer in time; what was asked is undone or goes on in the background".into(),
+    }
+}

@@ -1,0 +1,102 @@
+//! A connection as the server knows it, so that what it is doing can be ended from another one.
+//!
+//! A client that gives up waiting for an answer does not know whether the statement was carried out. So who is out of
+//! time has the server end the statement (`KILL QUERY`) and then reads the answer: it says which.
+//!
+//! Next to read: `table_lock.rs`.
+
+use super::pool::{CONNECT, MySqlPool};
+use sqlx::{Connection, Executor, MySqlConnection};
+use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
+use tokio::time::timeout;
+
+/// How long an answer is waited for once the server was told to end its statement.
+const ANSWER: Duration = Duration::from_secs(3);
+
+/// The number of a connection. After a restart of the server its number is another's, so the client's address goes
+/// with it.
+#[derive(Debug, Clone)]
+pub struct Session {
+    pool: MySqlPool,
+    id: i64,
+    host: Arc<str>,
+}
+
+impl Session {
+    pub(super) fn new(pool: MySqlPool, id: i64, host: Arc<str>) -> Self {
+        Self { pool, id, host }
+    }
+
+    /// Waits for `statement`, which is sent on this connection, at most `wait`; then has the server end it, and waits
+    /// 3 s at most for its answer. One that was ended fails with error 1317 and has changed nothing; the connection can
+    /// be used on.
+    ///
+    /// # Errors
+    ///
+    /// The statement's own; [`sqlx::Error::Io`] with `TimedOut` where no answer came: it may have been done.
+    ///
+    /// # Cancel safety
+    ///
+    /// As the statement's: a [`Conn`](super::pool::Conn) that is dropped is closed and killed.
+    pub async fn bounded<T, F>(&self, wait: Duration, statement: F) -> Result<T, sqlx::Error>
+    where
+        F: Future<Output = Result<T, sqlx::Error>>,
+    {
+        let mut statement = pin!(statement);
+        if let Ok(answer) = timeout(wait, &mut statement).await {
+            return answer;
+        }
+        // Both, so that the connection is not used on while the order to end its statement is still on its way.
+        match timeout(ANSWER, async { tokio::join!(statement, self.end_statement()) }).await {
+            Ok((answer, Ok(()))) => answer,
+            Ok((_, Err(error))) => Err(error),
+            Err(_) => Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())),
+        }
+    }
+
+    async fn end_statement(&self) -> Result<(), sqlx::Error> {
+        let mut connection = self.connect().await?;
+        if self.is_there(&mut connection).await? {
+            kill(&mut connection, format!("KILL QUERY {}", self.id)).await?;
+        }
+        connection.close().await
+    }
+
+    /// Ends the connection and whatever the server is doing for it. When this completes without an error, nothing more
+    /// can come of its last statement.
+    ///
+    /// # Errors
+    ///
+    /// The server did not answer.
+    pub(super) async fn end(&self) -> Result<(), sqlx::Error> {
+        const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+        let mut connection = self.connect().await?;
+        let mut pause = Duration::from_millis(1);
+        while self.is_there(&mut connection).await? {
+            kill(&mut connection, format!("KILL {}", self.id)).await?;
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        connection.close().await
+    }
+
+    async fn connect(&self) -> Result<MySqlConnection, sqlx::Error> {
+        timeout(CONNECT, MySqlConnection::connect_with(self.pool.server()))
+            .await
+            .map_err(|_| sqlx::Error::Io(io::ErrorKind::TimedOut.into()))?
+    }
+
+    async fn is_there(&self, connection: &mut MySqlConnection) -> Result<bool, sqlx::Error> {
+        const THERE: &str = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = ? AND HOST = ?";
+        let there: i64 = sqlx::query_scalar(THERE).bind(self.id).bind(&*self.host).fetch_one(connection).await?;
+        Ok(there > 0)
+    }
+}
+
+/// One that has gone meanwhile is no error.
+async fn kill(connection: &mut MySqlConnection, order: String) -> Result<(), sqlx::Error> {
+    match connection.execute(order.as_str()).await {
+        Ok(_) | Err(sqlx::Error::Database(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}

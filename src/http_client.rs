@@ -1,0 +1,234 @@
+//! A small HTTP client for what commands and instances ask of each other: a GET, a PUT or a DELETE with JSON, each
+//! with a time limit.
+//!
+//! Every request has a connection of its own, so that none is sent into a connection that is just being closed, and the
+//! one who answers is the one who listens now. The load generator does not use it: it must know what was sent.
+
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::TokioExecutor,
+};
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Serialize, de::DeserializeOwned};
+use std::{error::Error, time::Duration};
+
+/// Why there is no answer, or none that helps.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    /// The address, the token or the body cannot be sent.
+    #[error("it cannot be sent: {0}")]
+    Unfit(String),
+    /// Nobody listens, or the connection broke.
+    #[error("{0}")]
+    Broken(String),
+    /// The time limit is over.
+    #[error("no answer within {} ms", .0.as_millis())]
+    TimedOut(Duration),
+    /// The status is not 2xx.
+    #[error("{status} {body}")]
+    Refused {
+        /// The status.
+        status: StatusCode,
+        /// What the answer says.
+        body: String,
+    },
+    /// The answer is not the JSON that was expected.
+    #[error("not the JSON that was expected: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+}
+
+impl Answer {
+    /// The answer, where its status is 2xx.
+    ///
+    /// # Errors
+    ///
+    /// [`HttpError::Refused`].
+    pub fn success(self) -> Result<Self, HttpError> {
+        if self.status.is_success() {
+            return Ok(self);
+        }
+        let body = String::from_utf8_lossy(&self.body).trim().to_owned();
+        Err(HttpError::Refused { status: self.status, body })
+    }
+
+    /// What the body says.
+    ///
+    /// # Errors
+    ///
+    /// [`HttpError::Json`].
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, HttpError> {
+        Ok(serde_json::from_slice(&self.body)?)
+    }
+
+    /// The instance that answered.
+    #[must_use]
+    pub fn instance(&self) -> Option<&str> {
+        self.headers.get("x-instance")?.to_str().ok()
+    }
+}
+
+/// The client. Cloning it is cheap.
+#[derive(Debug, Clone)]
+pub struct HttpClient {
+    client: Client<HttpConnector, Full<Bytes>>,
+    limit: Duration,
+}
+
+impl HttpClient {
+    /// A client that gives up each request after `limit`.
+    #[must_use]
+    pub fn new(limit: Duration) -> Self {
+        let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build_http();
+        Self { client, limit }
+    }
+
+    /// GET.
+    ///
+    /// # Errors
+    ///
+    /// [`HttpError`], but not for a status: see [`Answer::success`].
+    ///
+    /// # Cancel safety
+    ///
+    /// A request that is given up may have been carried out.
+    pub async fn get(&self, url: &str) -> Result<Answer, HttpError> {
+        self.send(Request::builder().method(Method::GET).uri(url), Full::default(), None).await
+    }
+
+    /// PUT with a JSON body; `token` goes into `Authorization: Bearer …`.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    ///
+    /// # Cancel safety
+    ///
+    /// A request that is given up may have been carried out.
+    pub async fn put(
+        &self,
+        url: &str,
+        json: &impl Serialize,
+        token: Option<&SecretString>,
+    ) -> Result<Answer, HttpError> {
+        let body = serde_json::to_vec(json).map_err(|e| HttpError::Unfit(e.to_string()))?;
+        let request = Request::builder().method(Method::PUT).uri(url).header(header::CONTENT_TYPE, "application/json");
+        self.send(request, Full::from(body), token).await
+    }
+
+    /// DELETE; `token` goes into `Authorization: Bearer …`.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    ///
+    /// # Cancel safety
+    ///
+    /// A request that is given up may have been carried out.
+    pub async fn delete(&self, url: &str, token: Option<&SecretString>) -> Result<Answer, HttpError> {
+        self.send(Request::builder().method(Method::DELETE).uri(url), Full::default(), token).await
+    }
+
+    async fn send(
+        &self,
+        request: http::request::Builder,
+        body: Full<Bytes>,
+        token: Option<&SecretString>,
+    ) -> Result<Answer, HttpError> {
+        let mut request = request.body(body).map_err(|e| HttpError::Unfit(e.to_string()))?;
+        if let Some(token) = token {
+            let mut bearer = HeaderValue::try_from(format!("Bearer {}", token.expose_secret()))
+                .map_err(|_| HttpError::Unfit("the token is not plain text".to_owned()))?;
+            bearer.set_sensitive(true);
+            request.headers_mut().insert(header::AUTHORIZATION, bearer);
+        }
+        let answered = async {
+            let answer = self.client.request(request).await.map_err(|e| HttpError::Broken(innermost(&e)))?;
+            let (head, body) = answer.into_parts();
+            let body = body.collect().await.map_err(|e| HttpError::Broken(innermost(&e)))?.to_bytes();
+            Ok(Answer { status: head.status, headers: head.headers, body })
+        };
+        tokio::time::timeout(self.limit, answered).await.unwrap_or(Err(HttpError::TimedOut(self.limit)))
+    }
+}
+
+/// The error that the others were made of: "Connection refused" rather than "client error (Connect)".
+fn innermost(error: &dyn Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::{
+        Json, Router,
+        routing::{delete, get, put},
+    };
+    use std::net::Ipv4Addr;
+    use tokio::net::TcpListener;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    async fn serve(router: Router) -> String {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        url
+    }
+
+    fn bearer(headers: &HeaderMap) -> String {
+        headers.get(header::AUTHORIZATION).map_or("none", |v| v.to_str().unwrap()).to_owned()
+    }
+
+    #[tokio::test]
+    async fn json_goes_and_comes_with_the_token() {
+        let router = Router::new().route(
+            "/stock",
+            put(async |headers: HeaderMap, Json(n): Json<i64>| Json((n + 1, bearer(&headers))))
+                .merge(delete(async |headers: HeaderMap| bearer(&headers))),
+        );
+        let url = serve(router).await + "/stock";
+        let client = HttpClient::new(LIMIT);
+        let token = SecretString::from("00123");
+        let answer = client.put(&url, &41, Some(&token)).await.unwrap().success().unwrap();
+        assert_eq!(answer.json::<(i64, String)>().unwrap(), (42, "Bearer 00123".to_owned()));
+        assert_eq!(client.delete(&url, None).await.unwrap().body, "none");
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_an_answer_until_success_is_asked_for() {
+        let url = serve(Router::new()).await;
+        let answer = HttpClient::new(LIMIT).get(&(url + "/nowhere")).await.unwrap();
+        assert_eq!(answer.status, StatusCode::NOT_FOUND);
+        assert!(matches!(answer.success(), Err(HttpError::Refused { status: StatusCode::NOT_FOUND, .. })));
+    }
+
+    #[tokio::test]
+    async fn one_who_says_nothing_is_given_up_and_one_who_is_not_there_is_told_at_once() {
+        let silent = serve(Router::new().route("/", get(async || std::future::pending::<()>().await))).await;
+        let short = HttpClient::new(Duration::from_millis(20));
+        assert!(matches!(short.get(&silent).await, Err(HttpError::TimedOut(_))));
+
+        let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap();
+        let error = HttpClient::new(LIMIT).get(&format!("http://{gone}")).await.unwrap_err();
+        assert!(matches!(&error, HttpError::Broken(why) if why.contains("refused")), "{error}");
+        assert!(matches!(HttpClient::new(LIMIT).get("no address").await, Err(HttpError::Unfit(_))));
+    }
+}

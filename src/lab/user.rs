@@ -1,0 +1,69 @@
+//! Whom the processes of a lab run as. Where root starts the lab it is `nobody`: a database without a password that runs
+//! as root would let every user of the machine write files as root.
+
+use nix::unistd::{self, Gid, Uid};
+use std::{
+    io,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+const UNPRIVILEGED: &str = "nobody";
+
+/// Somebody else than the one who started the lab, or none else.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct User(Option<(Uid, Gid)>);
+
+impl User {
+    /// Whom to take, where the processes must enter `folder` and read or run `files`; and what to tell the user where
+    /// root is the only choice.
+    pub(super) fn choose(folder: &Path, files: &[&Path]) -> (Self, Option<String>) {
+        if !unistd::geteuid().is_root() {
+            return (Self(None), None);
+        }
+        let found = unistd::User::from_name(UNPRIVILEGED).ok().flatten();
+        let Some(nobody) = found.map(|user| Self(Some((user.uid, user.gid)))) else {
+            return (Self(None), Some(format!("the servers run as root: there is no user {UNPRIVILEGED}")));
+        };
+        match std::iter::once(&folder).chain(files).find(|path| !nobody.reaches(path)) {
+            None => (nobody, None),
+            Some(path) => (
+                Self(None),
+                Some(format!(
+                    "the servers run as root, since the user {UNPRIVILEGED} cannot reach {}: \
+                     move the project to a folder that everybody may enter, or start the lab as an ordinary user",
+                    path.display()
+                )),
+            ),
+        }
+    }
+
+    /// Asked of the system by trying: permissions are more than mode bits.
+    fn reaches(self, path: &Path) -> bool {
+        let mut command = Command::new("setpriv");
+        command.args(self.options()).args(["--", "test", "-r"]).arg(path);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    }
+
+    /// Whether they are root after all.
+    pub(super) fn is_root(self) -> bool {
+        self.0.is_none() && unistd::geteuid().is_root()
+    }
+
+    /// The options of `setpriv` that make a process theirs.
+    pub(super) fn options(self) -> Vec<String> {
+        self.0.map_or_else(Vec::new, |(uid, gid)| {
+            vec![format!("--reuid={uid}"), format!("--regid={gid}"), "--clear-groups".to_owned()]
+        })
+    }
+
+    /// Makes a folder that they may write in.
+    pub(super) fn make(self, folder: &Path) -> io::Result<()> {
+        std::fs::create_dir_all(folder)?;
+        match self.0 {
+            Some((uid, gid)) => std::os::unix::fs::chown(folder, Some(uid.as_raw()), Some(gid.as_raw())),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What strategies and lessons have written in the lock servers, to be cleared when the stock is reset: locks, queues,
+//! permits, latches. Which names these are, they say themselves ([`Name`]).
+
+use super::no_zookeeper;
+use crate::{
+    classroom,
+    ctx::Ctx,
+    error::Error,
+    stock::{self, Name, Strategy, redis_key},
+};
+use futures::future::{BoxFuture, try_join_all};
+use redis::{Pipeline, RedisResult, aio::ConnectionManager};
+use zookeeper_client::{Client, Error as Zk};
+
+/// The names of one product: of one strategy, or of all strategies and lessons.
+pub(super) struct Names {
+    names: Vec<Name>,
+    stock_id: i64,
+}
+
+impl Names {
+    pub(super) fn of(strategy: Option<&Strategy>, stock_id: i64) -> Self {
+        let names = match strategy {
+            Some(strategy) => strategy.names.to_vec(),
+            None => stock::ALL.iter().flat_map(|strategy| strategy.names).chain(classroom::names()).copied().collect(),
+        };
+        Self { names, stock_id }
+    }
+
+    /// Whether the row's fence is among them.
+    pub(super) fn fence(&self) -> bool {
+        self.names.contains(&Name::Fence)
+    }
+
+    /// The rows of `tb_lock`.
+    pub(super) fn rows(&self) -> Vec<String> {
+        self.each(|name| match name {
+            Name::TableLock(name) => Some(redis_key::for_stock(name, self.stock_id)),
+            _ => None,
+        })
+    }
+
+    /// The keys in the main Redis.
+    pub(super) fn keys(&self, ctx: &Ctx) -> Vec<String> {
+        self.each(|name| match name {
+            Name::Redis(name) => Some(ctx.redis_key(&redis_key::for_stock(name, self.stock_id))),
+            _ => None,
+        })
+    }
+
+    /// The keys on each node of Redlock.
+    pub(super) fn node_keys(&self, ctx: &Ctx) -> Vec<String> {
+        self.each(|name| match name {
+            Name::RedisNodes(name) => Some(ctx.redis_key(&redis_key::for_stock(name, self.stock_id))),
+            _ => None,
+        })
+    }
+
+    /// The nodes of ZooKeeper.
+    pub(super) fn paths(&self) -> Vec<String> {
+        self.each(|name| match name {
+            Name::ZooKeeper(path) => Some(stock::zk_path(path, self.stock_id)),
+            _ => None,
+        })
+    }
+
+    fn each(&self, select: impl Fn(&Name) -> Option<String>) -> Vec<String> {
+        self.names.iter().filter_map(select).collect()
+    }
+}
+
+/// One transaction that deletes these keys with what belongs to each, and wakes who waits on its channel.
+pub(super) async fn unlock(node: &mut ConnectionManager, keys: &[String]) -> RedisResult<Pipeline> {
+    let holds = holds(node, keys).await?;
+    let mut commands = redis::pipe();
+    commands.atomic();
+    for name in keys {
+        let braced = braced(name);
+        commands.cmd("DEL").arg(name).arg(&[
+            format!("redisson_lock_queue:{braced}"),
+            format!("redisson_lock_timeout:{braced}"),
+            format!("redisson_lock_token:{braced}"),
+            format!("{braced}:timeout"),
+            format!("{braced}:claims"),
+            format!("{braced}:opened"),
+            format!("{braced}:came"),
+            format!("{braced}:entered"),
+        ]);
+        commands.cmd("PUBLISH").arg(format!("redisson_lock__channel:{braced}")).arg(0);
+        commands.cmd("PUBLISH").arg(format!("redisson_rwlock:{braced}")).arg(1);
+        commands.cmd("PUBLISH").arg(format!("redisson_countdownlatch__channel__{{{name}}}")).arg(0);
+    }
+    for key in holds {
+        commands.cmd("DEL").arg(key);
+    }
+    Ok(commands)
+}
+
+fn braced(name: &str) -> String {
+    if name.contains('{') { name.to_owned() } else { format!("{{{name}}}") }
+}
+
+/// The keys of the holds that read-write locks count.
+async fn holds(node: &mut ConnectionManager, keys: &[String]) -> RedisResult<Vec<String>> {
+    let mut types = redis::pipe();
+    for key in keys {
+        types.cmd("TYPE").arg(key);
+    }
+    let types: Vec<String> = types.query_async(node).await?;
+    let mut found = Vec::new();
+    for (name, _) in keys.iter().zip(&types).filter(|(_, kind)| *kind == "hash") {
+        let hash: Vec<(String, String)> = redis::cmd("HGETALL").arg(name).query_async(node).await?;
+        if hash.iter().any(|(field, _)| field == "mode") {
+            found.extend(counted(&braced(name), &hash));
+        }
+    }
+    Ok(found)
+}
+
+/// `{n}:<owner>:rwlock_timeout:<i>` for each hold; of a write, only ours have some.
+fn counted(braced: &str, hash: &[(String, String)]) -> Vec<String> {
+    let owners = hash.iter().filter(|(owner, _)| owner != "mode");
+    owners
+        .flat_map(|(owner, holds)| {
+            let holds: u32 = holds.parse().unwrap_or(0);
+            (1..=holds).map(move |i| format!("{braced}:{owner}:rwlock_timeout:{i}"))
+        })
+        .collect()
+}
+
+/// Deletes these nodes with all that is below them.
+pub(super) async fn zookeeper(client: &Client, paths: Vec<String>) -> Result<(), Error> {
+    try_join_all(paths.into_iter().map(|path| delete(client, path))).await.map_err(no_zookeeper)?;
+    Ok(())
+}
+
+/// What is deleted meanwhile by its owner, or has something in it again, is no error.
+fn delete(client: &Client, path: String) -> BoxFuture<'_, Result<(), Zk>> {
+    Box::pin(async move {
+        let children = match client.list_children(&path).await {
+            Err(Zk::NoNode) => return Ok(()),
+            children => children?,
+        };
+        for child in children {
+            delete(client, format!("{path}/{child}")).await?;
+        }
+        match client.delete(&path, None).await {
+            Err(Zk::NoNode | Zk::NotEmpty) => Ok(()),
+            result => result,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_hold_of_a_read_write_lock_has_a_key_to_clear() {
+        let hash = [("mode", "read"), ("u:1", "2"), ("u:2:write", "1")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+        let keys = counted("{rwLock}", &hash);
+        let expected = ["u:1:rwlock_timeout:1", "u:1:rwlock_timeout:2", "u:2:write:rwlock_timeout:1"];
+        assert_eq!(keys, expected.map(|key| format!("{{rwLock}}:{key}")));
+    }
+}

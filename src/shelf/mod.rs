@@ -1,0 +1,326 @@
+//! What is on the shelf, in both stores, and putting it back there: for the operator, not for a strategy.
+//!
+//! A reset is done in all servers that it needs, or in none: they are asked whether they are there before the first is
+//! changed. Where one falls silent after that, the answer says that the outcome is unknown.
+
+mod clear;
+
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    server::Server,
+    stock::{Store, Strategy, is_contended, redis_key},
+};
+use clear::Names;
+use futures::future::join_all;
+use oversell_lock::{mysql::pool::Conn, redis::RedisClient};
+use serde::Serialize;
+use sqlx::{Connection, Executor};
+use std::{future::Future, time::Duration};
+use utoipa::ToSchema;
+use zookeeper_client::Client;
+
+/// How long a server may take for one step of what an operator asks.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// §1.2: what the course starts with.
+const SEED: i64 = 5000;
+
+/// The stock of a product is its row and its buckets together, in one statement and so at one time.
+const READ: &str = "SELECT id, product_code, stock_code, CAST(count + (SELECT COALESCE(SUM(count), 0) FROM db_stock_bucket \
+                    WHERE stock_id = db_stock.id) AS SIGNED) AS count, version FROM db_stock WHERE id = ?";
+const PUT: &str = "INSERT INTO db_stock (id, product_code, stock_code, count) VALUES (?, ?, '001', ?) \
+                   ON DUPLICATE KEY UPDATE count = VALUES(count), version = version + 1";
+const DELETE: &str = "DELETE FROM db_stock WHERE id = ?";
+const NO_FENCE: &str = "UPDATE db_stock SET fence = 0 WHERE id = ?";
+/// The pieces in buckets are back in the row: what it is set to is all there is.
+const EMPTY: &str = "DELETE FROM db_stock_bucket WHERE stock_id = ?";
+const UNLOCK: &str = "DELETE FROM tb_lock WHERE lock_name = ?";
+const SEEDED: &str = "INSERT IGNORE INTO seeded (store) VALUES ('redis')";
+
+/// The nodes of Redlock in the order of `redis.nodes`, as the lab and the containers call them.
+const NODES: [&str; 9] =
+    ["redis", "redis-2", "redis-3", "redis-4", "redis-5", "redis-6", "redis-7", "redis-8", "redis-9"];
+
+/// One product in both stores. What is missing stands under `missing` and is null.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Shelf {
+    /// The row of `db_stock`; null where there is none, or MySQL is down.
+    pub mysql: Option<Row>,
+    /// The key of Redis; null where Redis is down.
+    pub redis: Option<Key>,
+    /// The servers that did not answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(example = json!([]))]
+    pub missing: Vec<&'static str>,
+}
+
+/// The row of `db_stock`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow, ToSchema)]
+pub struct Row {
+    /// Which product.
+    #[schema(example = 1)]
+    pub id: i64,
+    /// The product, as the course writes it.
+    #[schema(example = "1001")]
+    pub product_code: Option<String>,
+    /// The warehouse.
+    #[schema(example = "001")]
+    pub stock_code: Option<String>,
+    /// Pieces left, those in buckets included.
+    #[schema(example = 5000)]
+    pub count: i64,
+    /// Grows with each write.
+    #[schema(example = 0)]
+    pub version: i64,
+}
+
+/// The key of Redis.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Key {
+    /// Its name.
+    #[schema(example = "stock")]
+    pub key: String,
+    /// Pieces left; null where the key does not exist.
+    #[schema(example = 5000)]
+    pub count: Option<i64>,
+}
+
+/// What both stores hold of a product.
+///
+/// # Errors
+///
+/// [`Error::NoProduct`] where neither has it, [`Error::Unavailable`] where neither answers.
+pub async fn read(ctx: &Ctx, stock_id: i64) -> Result<Shelf, Error> {
+    let (mysql, redis) = tokio::join!(read_row(ctx, stock_id), read_key(ctx, stock_id));
+    let (mysql, redis) = match (mysql, redis) {
+        (Err(error), Err(_)) => return Err(error),
+        (Ok(None), Ok(Key { count: None, .. })) => return Err(Error::NoProduct(stock_id)),
+        both => both,
+    };
+    let down = [(Server::MySql, mysql.is_err()), (Server::Redis, redis.is_err())];
+    Ok(Shelf {
+        missing: down.into_iter().filter(|(_, down)| *down).map(|(server, _)| server.name()).collect(),
+        mysql: mysql.ok().flatten(),
+        redis: redis.ok(),
+    })
+}
+
+/// How many pieces one store holds.
+///
+/// # Errors
+///
+/// [`Error::NoProduct`], or [`Error::Unavailable`] where the store does not answer.
+pub async fn count(ctx: &Ctx, store: Store, stock_id: i64) -> Result<i64, Error> {
+    let count = match store {
+        Store::Redis => read_key(ctx, stock_id).await?.count,
+        Store::MySql => read_row(ctx, stock_id).await?.map(|row| row.count),
+    };
+    match (count, store) {
+        (Some(count), _) => Ok(count),
+        (None, Store::MySql) => Err(Error::NoProduct(stock_id)),
+        (None, Store::Redis) => Err(redis_key::missing(ctx, stock_id).await),
+    }
+}
+
+/// Sets both stores to `count` (0 to 1,000,000,000), makes the product where it is new, and clears its locks, whoever
+/// holds them. With a strategy only what that one uses: its store, and its own names in the servers that it needs.
+/// Gives the servers in which nothing was cleared, since they are not there: without a strategy it needs both stores
+/// only, and Redlock never needs all of its nodes.
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] where a server that is needed is down: nothing was changed. [`Error::NotHad`] where somebody
+/// holds the row. [`Error::Unknown`] where a server fell silent in the middle.
+pub async fn reset(
+    ctx: &Ctx,
+    stock_id: i64,
+    count: i64,
+    strategy: Option<&Strategy>,
+) -> Result<Vec<&'static str>, Error> {
+    set(ctx, stock_id, Some(count), strategy).await
+}
+
+/// Takes a product (2 and above) away from the stores, and its locks from the servers: with a strategy only what that
+/// one uses. Gives the servers in which nothing was cleared, since they are not there.
+///
+/// # Errors
+///
+/// As [`reset`].
+pub async fn remove(ctx: &Ctx, stock_id: i64, strategy: Option<&Strategy>) -> Result<Vec<&'static str>, Error> {
+    set(ctx, stock_id, None, strategy).await
+}
+
+/// Sets the stores, or deletes what they hold, and clears the names.
+async fn set(
+    ctx: &Ctx,
+    stock_id: i64,
+    count: Option<i64>,
+    strategy: Option<&Strategy>,
+) -> Result<Vec<&'static str>, Error> {
+    let sets = |store| strategy.is_none_or(|strategy| strategy.store == store);
+    let names = Names::of(strategy, stock_id);
+    let (rows, keys, node_keys, paths) = (names.rows(), names.keys(ctx), names.node_keys(ctx), names.paths());
+
+    // All are asked whether they are there before the first is changed.
+    let mut missing = Vec::new();
+    let mut conn = None;
+    if sets(Store::MySql) || names.fence() || !rows.is_empty() {
+        let mut there = ctx.desk.conn(PATIENCE).await?;
+        in_time(Server::MySql, there.ping()).await??;
+        conn = Some(there);
+    }
+    let main = sets(Store::Redis) || !keys.is_empty();
+    if main {
+        ping(&ctx.redis).await?;
+    }
+    let mut nodes = Vec::new();
+    if !node_keys.is_empty() {
+        let asked = join_all(ctx.nodes.iter().map(ping)).await;
+        for ((node, asked), name) in ctx.nodes.iter().zip(asked).zip(NODES) {
+            if asked.is_ok() { nodes.push(node) } else { missing.push(name) }
+        }
+    }
+    let mut zk = None;
+    if !paths.is_empty() {
+        match zookeeper(ctx).await {
+            Ok(there) => zk = Some(there),
+            Err(_) if strategy.is_none() => missing.push(Server::ZooKeeper.name()),
+            Err(error) => return Err(error),
+        }
+    }
+
+    if let Some(conn) = conn {
+        set_rows(conn, stock_id, sets(Store::MySql).then_some(count), names.fence(), &rows).await?;
+    }
+    // The pieces come before the locks: who gets one of these must not read what was there before.
+    let stock = sets(Store::Redis).then(|| (redis_key::of(ctx, stock_id), count));
+    let cleared = async {
+        for node in nodes {
+            clear::unlock(&mut node.connection(), &node_keys).await?.exec_async(&mut node.connection()).await?;
+        }
+        if main {
+            let mut commands = clear::unlock(&mut ctx.redis.connection(), &keys).await?;
+            match stock {
+                Some((key, Some(count))) => commands.set(key, count),
+                Some((key, None)) => commands.del(key),
+                None => &mut commands,
+            };
+            commands.exec_async(&mut ctx.redis.connection()).await?;
+        }
+        Ok(())
+    };
+    in_time(Server::Redis, cleared).await.and_then(redis_key::answered).map_err(unknown)?;
+    if let Some(zk) = zk {
+        let cleared = in_time(Server::ZooKeeper, clear::zookeeper(&zk, paths)).await;
+        cleared.and_then(|done| done).map_err(unknown)?;
+    }
+    Ok(missing)
+}
+
+/// The part of it that is MySQL's, as one transaction. `count`: the row is to hold so much, or not to be there.
+async fn set_rows(
+    mut conn: Conn,
+    stock_id: i64,
+    count: Option<Option<i64>>,
+    fence: bool,
+    locks: &[String],
+) -> Result<(), Error> {
+    conn.execute("START TRANSACTION").await?;
+    match count {
+        Some(Some(count)) => {
+            let code = 1000_i64.saturating_add(stock_id).to_string();
+            unless_held(sqlx::query(PUT).bind(stock_id).bind(code).bind(count).execute(&mut *conn)).await?;
+            unless_held(sqlx::query(EMPTY).bind(stock_id).execute(&mut *conn)).await?;
+        }
+        Some(None) => {
+            unless_held(sqlx::query(DELETE).bind(stock_id).execute(&mut *conn)).await?;
+            unless_held(sqlx::query(EMPTY).bind(stock_id).execute(&mut *conn)).await?;
+        }
+        None => {}
+    }
+    if fence {
+        unless_held(sqlx::query(NO_FENCE).bind(stock_id).execute(&mut *conn)).await?;
+    }
+    for lock in locks {
+        unless_held(sqlx::query(UNLOCK).bind(lock).execute(&mut *conn)).await?;
+    }
+    in_time(Server::MySql, conn.execute("COMMIT")).await.map_err(unknown)?.map_err(|e| unknown(e.into()))?;
+    conn.done();
+    Ok(())
+}
+
+async fn ping(redis: &RedisClient) -> Result<(), Error> {
+    in_time(Server::Redis, redis::cmd("PING").exec_async(&mut redis.connection())).await??;
+    Ok(())
+}
+
+async fn zookeeper(ctx: &Ctx) -> Result<Client, Error> {
+    let zk = ctx.zk.session()?;
+    in_time(Server::ZooKeeper, zk.check_stat("/")).await?.map_err(no_zookeeper)?;
+    Ok(zk)
+}
+
+/// What a ZooKeeper error means for a reset.
+fn no_zookeeper(error: zookeeper_client::Error) -> Error {
+    Error::Unavailable { server: Server::ZooKeeper.name(), reason: error.to_string() }
+}
+
+/// A write to a row that a strategy may hold.
+async fn unless_held<T>(write: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, Error> {
+    match tokio::time::timeout(PATIENCE, write).await {
+        Ok(Err(error)) if !is_contended(&error) => Err(error.into()),
+        Ok(Ok(done)) => Ok(done),
+        _ => Err(Error::NotHad { what: "row in db_stock".into(), waited: PATIENCE }),
+    }
+}
+
+/// Once something was changed, a server that is not there leaves the reset half done.
+fn unknown(error: Error) -> Error {
+    match error {
+        Error::Unavailable { server, reason } => Error::Unknown { server, reason },
+        error => error,
+    }
+}
+
+/// Puts the course's 5000 pieces into Redis, once for a database: a mark in MySQL says that it was done. A Redis that
+/// loses them later stays without, until somebody sets the stock. (Into MySQL the migrations put them.)
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] where MySQL or Redis is down: it is to be called again.
+pub async fn seed(ctx: &Ctx) -> Result<(), Error> {
+    let mut conn = ctx.desk.conn(PATIENCE).await?;
+    in_time(Server::MySql, conn.execute("START TRANSACTION")).await??;
+    // Another instance that is about to do so is waited for.
+    if in_time(Server::MySql, conn.execute(SEEDED)).await??.rows_affected() == 1 {
+        let mut set = redis::cmd("SET");
+        set.arg(redis_key::of(ctx, 1)).arg(SEED).arg("NX");
+        in_time(Server::Redis, set.exec_async(&mut ctx.redis.connection())).await??;
+    }
+    in_time(Server::MySql, conn.execute("COMMIT")).await??;
+    conn.done();
+    Ok(())
+}
+
+async fn read_row(ctx: &Ctx, stock_id: i64) -> Result<Option<Row>, Error> {
+    let mut conn = ctx.desk.conn(PATIENCE).await?;
+    let read = sqlx::query_as(READ).bind(stock_id).fetch_optional(&mut *conn);
+    let row = in_time(Server::MySql, read).await??;
+    conn.done();
+    Ok(row)
+}
+
+async fn read_key(ctx: &Ctx, stock_id: i64) -> Result<Key, Error> {
+    let key = redis_key::of(ctx, stock_id);
+    let mut redis = ctx.redis.connection();
+    let count = in_time(Server::Redis, redis::cmd("GET").arg(&key).query_async(&mut redis)).await??;
+    Ok(Key { key, count })
+}
+
+/// A server that does not answer in time is not available.
+async fn in_time<T>(server: Server, step: impl Future<Output = T>) -> Result<T, Error> {
+    tokio::time::timeout(PATIENCE, step)
+        .await
+        .map_err(|_| Error::Unavailable { server: server.name(), reason: "no answer in time".into() })
+}

@@ -1,0 +1,46 @@
+//! Ctrl-C, SIGTERM, and the terminal that is closed: heard once for the whole process, by [`Shutdown::listen`].
+//!
+//! The first signal asks the command to end well: its token is cancelled. The second ends it at once: the command is
+//! dropped where it is, and what it holds (a lab) cleans up after itself.
+
+use crate::failure::Failure;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// The wishes to end.
+#[derive(Debug)]
+pub struct Shutdown {
+    /// Cancelled by the first signal.
+    pub asked: CancellationToken,
+    /// Cancelled by the second one.
+    pub at_once: CancellationToken,
+}
+
+impl Shutdown {
+    /// Begins to listen: from here on these signals no longer end the process by themselves.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where the system does not let signals be heard.
+    pub fn listen() -> Result<Self, Failure> {
+        let on = |kind| signal(kind).map_err(|e| Failure::Unusable(format!("signals cannot be heard: {e}")));
+        let mut signals = [on(SignalKind::interrupt())?, on(SignalKind::terminate())?, on(SignalKind::hangup())?];
+        let (asked, at_once) = (CancellationToken::new(), CancellationToken::new());
+        let stages = [asked.clone(), at_once.clone()];
+        tokio::spawn(async move {
+            for stage in stages {
+                next(&mut signals).await;
+                stage.cancel();
+            }
+        });
+        Ok(Self { asked, at_once })
+    }
+}
+
+async fn next([interrupt, terminate, hang_up]: &mut [Signal; 3]) {
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        _ = hang_up.recv() => {}
+    }
+}

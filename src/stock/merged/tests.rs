@@ -1,0 +1,132 @@
+//! Who goes with whom, and how long: with a shelf in memory, whose first customer stays at the till until it is let go.
+
+use super::*;
+use crate::config::Config;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tokio::{sync::Notify, task::JoinHandle};
+
+const LONG: Duration = Duration::from_secs(20);
+
+#[derive(Default)]
+struct Till {
+    /// How many each group wanted.
+    groups: Mutex<Vec<i64>>,
+    first: Notify,
+    beaten: AtomicU32,
+}
+
+/// Has enough for everybody.
+struct Full;
+
+impl Merged for Full {
+    const WHAT: &'static str = "till";
+
+    async fn take(ctx: &Ctx, _: i64, wanted: i64, _: Duration) -> Result<Taken, Error> {
+        let till = ctx.local.of::<Till>();
+        let first = {
+            let mut groups = till.groups.lock();
+            groups.push(wanted);
+            groups.len() == 1
+        };
+        if first {
+            till.first.notified().await;
+        } else if till.beaten.fetch_add(1, Ordering::Relaxed) < 2 {
+            return Ok(Taken::Beaten);
+        }
+        Ok(Taken::Pieces(wanted, Some(100)))
+    }
+}
+
+/// Lets nobody but the first in, for as long as it may.
+struct Stuck;
+
+impl Merged for Stuck {
+    const WHAT: &'static str = "till";
+
+    async fn take(ctx: &Ctx, id: i64, wanted: i64, wait: Duration) -> Result<Taken, Error> {
+        if ctx.local.of::<Till>().groups.lock().is_empty() {
+            return Full::take(ctx, id, wanted, wait).await;
+        }
+        sleep(wait).await;
+        Err(Error::NotHad { what: Self::WHAT.into(), waited: wait })
+    }
+}
+
+type Running = JoinHandle<Result<Deducted, Error>>;
+
+fn ctx() -> Ctx {
+    Ctx::new(Config::load(&[]).expect("the defaults")).expect("good addresses")
+}
+
+fn buy<M: Merged>(ctx: &Ctx, wait: Duration) -> Running {
+    let ctx = ctx.clone();
+    tokio::spawn(async move { deduct::<M>(&ctx, &Job::new(1, Duration::ZERO, wait)).await })
+}
+
+/// Waits until so many stand in the line.
+async fn queued<M: Merged>(ctx: &Ctx, so_many: usize) {
+    let line = ctx.local.of::<Lines<M>>().of(1);
+    while line.waiting.lock().requests.len() != so_many {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// One who is at the till, and so many who wait behind it.
+async fn crowd<M: Merged>(ctx: &Ctx, waits: &[Duration]) -> (Running, Vec<Running>) {
+    let first = buy::<M>(ctx, LONG);
+    let till = ctx.local.of::<Till>();
+    while till.groups.lock().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let behind: Vec<_> = waits.iter().map(|wait| buy::<M>(ctx, *wait)).collect();
+    queued::<M>(ctx, waits.len()).await;
+    (first, behind)
+}
+
+#[tokio::test]
+async fn all_who_wait_go_together_and_each_retry_is_counted_once() {
+    let ctx = ctx();
+    let (first, behind) = crowd::<Full>(&ctx, &[LONG; 5]).await;
+    let till = ctx.local.of::<Till>();
+    till.first.notify_one();
+    assert!(first.await.expect("no panic").is_ok());
+    let mut sold = Vec::new();
+    for buyer in behind {
+        sold.push(buyer.await.expect("no panic").expect("a piece"));
+    }
+    assert_eq!(*till.groups.lock(), [1, 5, 5, 5], "one group, which was beaten twice");
+    assert_eq!(sold.iter().map(|sold| sold.retries).sum::<u32>(), 2);
+    let mut left: Vec<_> = sold.iter().filter_map(|sold| sold.remaining).collect();
+    left.sort_unstable();
+    assert_eq!(left, [100, 101, 102, 103, 104], "each has a number of its own");
+}
+
+#[tokio::test]
+async fn nothing_is_taken_for_who_has_hung_up() {
+    let ctx = ctx();
+    let (first, behind) = crowd::<Full>(&ctx, &[LONG; 3]).await;
+    behind[0].abort();
+    while !behind[0].is_finished() {
+        tokio::task::yield_now().await;
+    }
+    let till = ctx.local.of::<Till>();
+    till.first.notify_one();
+    assert!(first.await.expect("no panic").is_ok());
+    let served = behind.into_iter().skip(1).map(|buyer| async { buyer.await.expect("no panic").is_ok() });
+    assert_eq!(futures::future::join_all(served).await, [true, true]);
+    assert_eq!(*till.groups.lock(), [1, 2, 2, 2]);
+}
+
+#[tokio::test]
+async fn who_may_wait_less_than_its_group_waits_less() {
+    let ctx = ctx();
+    let few = Duration::from_millis(100);
+    let (first, mut behind) = crowd::<Stuck>(&ctx, &[LONG * 1000, few]).await;
+    ctx.local.of::<Till>().first.notify_one();
+    assert!(first.await.expect("no panic").is_ok());
+    let short = behind.pop().expect("the second");
+    let answered = tokio::time::timeout(LONG, short).await.expect("it does not wait for the patient one");
+    assert!(matches!(answered.expect("no panic"), Err(Error::NotHad { .. })));
+    assert!(!behind[0].is_finished(), "the patient one waits on");
+    behind[0].abort();
+}

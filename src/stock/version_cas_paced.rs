@@ -1,0 +1,68 @@
+//! Beyond §1.7.3: the optimistic lock, of which only a few of an instance try at once, and pause when they have lost.
+//!
+//! 1. Wait for one of [`AT_ONCE`] places in this process, in order of arrival; the place is kept over all attempts.
+//! 2. Read the row and its version; write only if the version still stands.
+//! 3. No row changed: pause for a random time, at most 1 ms, then 2, 4, … 32 ms (full jitter), and read anew.
+//!
+//! What it survives: what `version_cas.rs` does, and a crowd: who waits for a place costs the database nothing, and who
+//! has lost does not meet the same rivals again. **What breaks it**: nothing; but who stays long keeps its place, and
+//! very many instances are a crowd again.
+//!
+//! Next: `redis_watch.rs`, the same idea in Redis.
+
+use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, retry::Backoff, row};
+use crate::{ctx::Ctx, error::Error};
+use tokio::{sync::Semaphore, time::timeout};
+
+pub(super) const STRATEGY: Strategy = Strategy {
+    slug: "version-cas-paced",
+    chapter: "1.7.3",
+    store: Store::MySql,
+    promise: Promise::Safe,
+    needs: &[Server::MySql],
+    beyond: true,
+    names: &[],
+    title: Title {
+        zh: "乐观锁，但只让几个人同时试，失败后随机等待",
+        en: "The optimistic lock, a few at once, with a random back-off",
+    },
+    breaks: Title {
+        zh: "不会断；但实例很多时又会拥挤", en: "nothing; but very many instances are a crowd again"
+    },
+    source: include_str!("version_cas_paced.rs"),
+    deduct: |ctx, job| Box::pin(deduct(ctx, job)),
+};
+
+/// How many of an instance try at once.
+const AT_ONCE: usize = 2;
+
+const TAKE_ONE: &str = "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND version = ?";
+
+/// The places of this process.
+struct Places(Semaphore);
+
+impl Default for Places {
+    fn default() -> Self {
+        Self(Semaphore::new(AT_ONCE))
+    }
+}
+
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let places = ctx.local.of::<Places>();
+    let place = timeout(job.wait_left(), places.0.acquire()).await;
+    let _place = place.map_err(|_| job.not_had("turn to try"))?;
+    let mut backoff = Backoff::new(job, "row in db_stock (version)");
+    loop {
+        let row = row::read(ctx, job).await?;
+        if row.count <= 0 {
+            return Err(Error::SoldOut);
+        }
+        job.inside().await;
+        let write = sqlx::query(TAKE_ONE).bind(row.count - 1).bind(job.stock_id).bind(row.version);
+        if row::execute(ctx, job, write).await? == 1 {
+            let (remaining, retries) = (Some(row.count - 1), backoff.retries());
+            return Ok(Deducted { remaining, fence: None, retries, lock: None });
+        }
+        backoff.pause().await?;
+    }
+}

@@ -1,0 +1,252 @@
+//! What a reset clears: everything that a strategy or a lesson writes; and what it needs for that.
+
+use crate::{
+    instances::{check, cluster, put_stock, status},
+    program,
+    support::{self, Servers, Site},
+};
+use futures::future::BoxFuture;
+use oversell::{
+    classroom::{fair, latch, multi, read_write, reentrant, semaphore, zk_barriers, zk_counts, zk_locks, zk_semaphore},
+    ctx::Ctx,
+    error::Error,
+    lab::{Lab, Options, Part},
+    shelf,
+    stock::{self, Job, Store},
+};
+use redis::AsyncCommands;
+use reqwest::{Client, StatusCode};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
+
+type Outcome = Result<(), String>;
+type Lesson = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<(), Error>>;
+
+const STOCK: i64 = 100;
+const LONG: Duration = Duration::from_secs(20);
+const MINUTE: Duration = Duration::from_secs(60);
+
+macro_rules! lessons {
+    ($($name:literal: |$ctx:ident, $job:ident| $call:expr),* $(,)?) => {
+        &[$(($name, |$ctx, $job| Box::pin(async move { $call.await.map(drop) }))),*]
+    };
+}
+
+const LESSONS: &[(&str, Lesson)] = lessons![
+    "fair": |ctx, job| fair::visit(ctx, job),
+    "multi": |ctx, job| multi::all(ctx, job),
+    "red": |ctx, job| multi::most(ctx, job),
+    "read": |ctx, job| read_write::read(ctx, job),
+    "write": |ctx, job| read_write::write(ctx, job),
+    "reentrant": |ctx, job| reentrant::visit(ctx, job),
+    "semaphore": |ctx, job| semaphore::visit(ctx, job),
+    "countdown": |ctx, job| latch::go_out(ctx, job),
+    "zk read": |ctx, job| zk_locks::read(ctx, job),
+    "zk write": |ctx, job| zk_locks::write(ctx, job),
+    "zk multi": |ctx, job| zk_locks::multi(ctx, job),
+    "zk reentrant": |ctx, job| zk_locks::reentrant(ctx, job),
+    "zk semaphore": |ctx, job| zk_semaphore::visit(ctx, job),
+    "zk count": |ctx, job| zk_counts::share(ctx, job),
+    "zk atomic": |ctx, job| zk_counts::change(ctx, job, zk_counts::Change::Add(1)),
+    "zk barrier": |ctx, job| zk_barriers::set(ctx, job),
+    "zk double barrier": |ctx, job| zk_barriers::enter(ctx, job, NonZeroU32::MIN),
+];
+
+/// A product of its own for each, somebody inside, and a reset: nothing of the product is left but its stock. Who has no
+/// names has nothing there even before.
+pub(crate) async fn a_reset_clears_all_that_strategies_and_lessons_write(servers: &Servers) -> Outcome {
+    for strategy in stock::ALL {
+        let site = servers.site().await;
+        let held = hold(&site, move |ctx, job| async move { (strategy.deduct)(&ctx, &job).await.map(drop) }).await;
+        let written = left(&site).await?;
+        if strategy.names.is_empty() != written.is_empty() {
+            return Err(format!("{} has the names {:?}, and writes {written:?}", strategy.slug, strategy.names));
+        }
+        cleared(&site, strategy.slug).await?;
+        held.abort();
+    }
+    for (name, lesson) in LESSONS {
+        let site = servers.site().await;
+        let held = hold(&site, move |ctx, job| async move { lesson(&ctx, &job).await }).await;
+        if left(&site).await?.is_empty() {
+            return Err(format!("{name} writes nothing"));
+        }
+        cleared(&site, name).await?;
+        held.abort();
+    }
+    Ok(())
+}
+
+/// The twin: where a name is left out, since only another strategy's are cleared, that is seen.
+pub(crate) async fn a_name_that_a_reset_leaves_out_is_seen(servers: &Servers) -> Outcome {
+    for (slug, other) in [("redis-write", "redis-lock"), ("zk-multi", "zk-lock"), ("table-lock", "none")] {
+        let site = servers.site().await;
+        let strategy = stock::find(slug).ok_or("no such strategy")?;
+        let held = hold(&site, move |ctx, job| async move { (strategy.deduct)(&ctx, &job).await.map(drop) }).await;
+        let not_cleared = shelf::reset(&site.ctxs[1], site.id, STOCK, stock::find(other)).await;
+        not_cleared.map_err(|e| e.to_string())?;
+        if left(&site).await?.is_empty() {
+            return Err(format!("a reset of {other} clears what {slug} has written, or nobody sees that it does not"));
+        }
+        held.abort();
+    }
+    Ok(())
+}
+
+/// Somebody inside, for a minute; a lesson that answers at once has answered.
+async fn hold<F, R>(site: &Site, run: F) -> tokio::task::JoinHandle<Result<(), Error>>
+where
+    F: FnOnce(Arc<Ctx>, Arc<Job>) -> R,
+    R: Future<Output = Result<(), Error>> + Send + 'static,
+{
+    site.put_stock(STOCK).await;
+    let job = Arc::new(Job::new(site.id, MINUTE, LONG));
+    let running = tokio::spawn(run(Arc::clone(&site.ctxs[0]), Arc::clone(&job)));
+    let inside = async {
+        while !job.has_entered() && !running.is_finished() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    // A merged one stays before it goes in.
+    tokio::time::timeout(Duration::from_secs(2), inside).await.ok();
+    running
+}
+
+async fn cleared(site: &Site, what: &str) -> Outcome {
+    let not_cleared = shelf::reset(&site.ctxs[1], site.id, STOCK, None).await.map_err(|e| e.to_string())?;
+    let left = left(site).await?;
+    if !(not_cleared.is_empty() && left.is_empty()) {
+        return Err(format!("{what}: a reset leaves {left:?}, and says of {not_cleared:?} that it was not there"));
+    }
+    shelf::remove(&site.ctxs[1], site.id, None).await.map_err(|e| e.to_string())?;
+    match shelf::read(&site.ctxs[1], site.id).await {
+        Err(Error::NoProduct(_)) => Ok(()),
+        other => Err(format!("{what}: a product that was removed is {other:?}")),
+    }
+}
+
+/// What the servers have of the product besides its stock.
+async fn left(site: &Site) -> Result<Vec<String>, String> {
+    let text = |e: &dyn std::fmt::Display| e.to_string();
+    let (ctx, id) = (&site.ctxs[1], site.id);
+    let mut redis = ctx.redis.connection();
+    let keys: Vec<String> = redis.keys(format!("*:{id}*")).await.map_err(|e| text(&e))?;
+    let mut left: Vec<String> = keys
+        .into_iter()
+        .filter(|key| {
+            (key.ends_with(&format!(":{id}")) || key.contains(&format!(":{id}}}"))) && *key != format!("stock:{id}")
+        })
+        .collect();
+    let zk = ctx.zk.session().map_err(|e| text(&e))?;
+    for path in ["/distributed", "/curator", "/curator/multi", "/locks"] {
+        let children = zk.list_children(path).await.unwrap_or_default();
+        let of_it = children.iter().filter(|child| child.ends_with(&format!("-{id}")));
+        left.extend(of_it.map(|child| format!("{path}/{child}")));
+    }
+    let mut conn = ctx.db.conn(LONG).await.map_err(|e| text(&e))?;
+    let rows: Vec<String> = sqlx::query_scalar("SELECT lock_name FROM tb_lock WHERE lock_name LIKE ?")
+        .bind(format!("%:{id}"))
+        .fetch_all(&mut *conn)
+        .await
+        .map_err(|e| text(&e))?;
+    let fence: Option<u64> = sqlx::query_scalar("SELECT fence FROM db_stock WHERE id = ?")
+        .bind(id)
+        .fetch_optional(&mut *conn)
+        .await
+        .map_err(|e| text(&e))?;
+    conn.done();
+    left.extend(rows);
+    left.extend(fence.filter(|fence| *fence > 0).map(|fence| format!("fence {fence}")));
+    Ok(left)
+}
+
+/// A reset needs the stores, a strategy's reset what that one uses; what else is not there is named.
+pub(crate) async fn a_reset_needs_what_it_sets_and_names_what_it_could_not_clear() -> Outcome {
+    let without = vec![Part::ZooKeeper, Part::Instances, Part::Nginx];
+    let lab = Lab::start(Options { without, redis_ports: vec![0, 0], ..program() }).await.map_err(|e| e.to_string())?;
+    let mut config = support::config_with(lab.addresses(), &lab.addresses().redis[0].url);
+    config.redis.nodes = lab.addresses().redis.iter().map(|node| node.url.as_str().into()).collect();
+    let ctx = Arc::new(Ctx::new(config).map_err(|e| e.to_string())?);
+    let site = support::shelf(&ctx).await;
+    let reset = async |count, slug: Option<&str>| {
+        let strategy = slug.map(|slug| stock::find(slug).expect("a strategy"));
+        shelf::reset(&ctx, 1, count, strategy).await.map_err(|e| e.to_string())
+    };
+    let ensure = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
+
+    ensure(reset(10, None).await? == ["zookeeper"], "zookeeper is not there, and that is not said")?;
+    ensure(reset(11, Some("zk-lock")).await.is_err(), "zk-lock can do without zookeeper")?;
+    lab.kill("redis-2").await.map_err(|e| e.to_string())?;
+    let mut missing = reset(12, None).await?;
+    missing.sort_unstable();
+    ensure(missing == ["redis-2", "zookeeper"], "a node is dead, and that is not said")?;
+    ensure(reset(13, Some("redis-redlock")).await? == ["redis-2"], "redlock's dead node is not named")?;
+    ensure(
+        (site.stock(Store::MySql).await, site.stock(Store::Redis).await) == (13, 12),
+        "redlock sets the key of redis",
+    )?;
+    ensure(reset(14, Some("redis-watch")).await?.is_empty(), "redis-watch has nothing but its key")?;
+    ensure((site.stock(Store::MySql).await, site.stock(Store::Redis).await) == (13, 14), "redis-watch sets the row")?;
+    lab.kill("redis").await.map_err(|e| e.to_string())?;
+    ensure(reset(15, None).await.is_err(), "the stock of redis was set though it is dead")?;
+    ensure(reset(16, Some("redis-lock")).await.is_err(), "the lock of redis was cleared though it is dead")?;
+    ensure(site.stock(Store::MySql).await == 13, "a reset that could not be done has set the row")?;
+    ensure(reset(17, Some("single-update")).await?.is_empty(), "single-update needs redis")?;
+    ensure(site.stock(Store::MySql).await == 17, "single-update's stock was not set")?;
+    ctx.close(LONG).await;
+    lab.stop().await;
+    Ok(())
+}
+
+/// Redis comes back empty under running instances, and one more starts: none of them puts stock there. The answer says
+/// what to do, and then it goes on. A product that never was is another thing.
+pub(crate) async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Outcome {
+    let mut lab = cluster(vec![Part::Nginx]).await?;
+    let client = Client::new();
+    let bases: Vec<_> = lab.addresses().instances.iter().map(|instance| instance.url.clone()).collect();
+    let sells = ["redis-watch", "redis-watch-merged", "redis-script", "redis-setnx-lua"];
+    for slug in sells {
+        let answered = status(&client, check(&bases[0], slug, 0, 1000)).await?;
+        if answered != StatusCode::OK {
+            return Err(format!("{slug} with the stock of the first start: {answered}"));
+        }
+    }
+    // Also a Redis that keeps its data has none then.
+    let url = lab.addresses().redis[0].url.clone();
+    let redis = redis::Client::open(url).map_err(|e| e.to_string())?;
+    let mut redis = redis.get_multiplexed_async_connection().await.map_err(|e| e.to_string())?;
+    redis::cmd("FLUSHALL").exec_async(&mut redis).await.map_err(|e| e.to_string())?;
+    lab.kill("redis").await.map_err(|e| e.to_string())?;
+    // They have seen it go: what they would do for one that comes, they do.
+    until(|| async { Ok(status(&client, format!("{}/health/ready", bases[0])).await? != StatusCode::OK) }).await?;
+    lab.restart("redis").await.map_err(|e| e.to_string())?;
+    let third = lab.addresses().instances[2].name.clone();
+    lab.kill(&third).await.map_err(|e| e.to_string())?;
+    lab.restart(&third).await.map_err(|e| e.to_string())?;
+    for base in &bases {
+        until(|| async { Ok(status(&client, format!("{base}/health/ready")).await? == StatusCode::OK) }).await?;
+        for slug in sells {
+            let answer = client.get(check(base, slug, 0, 1000)).send().await.map_err(|e| e.to_string())?;
+            let (status, text) = (answer.status(), answer.text().await.map_err(|e| e.to_string())?);
+            if status != StatusCode::SERVICE_UNAVAILABLE || !text.contains("PUT /stock?stock_id=1") {
+                return Err(format!("{slug} without a stock: {status} {text}"));
+            }
+            let answered = self::status(&client, format!("{}&stock_id=77", check(base, slug, 0, 1000))).await?;
+            if answered != StatusCode::NOT_FOUND {
+                return Err(format!("{slug} for a product that never was: {answered}"));
+            }
+        }
+    }
+    put_stock(&client, &bases[0], STOCK).await?;
+    for slug in sells {
+        let answered = status(&client, check(&bases[1], slug, 0, 1000)).await?;
+        if answered != StatusCode::OK {
+            return Err(format!("{slug} with a new stock: {answered}"));
+        }
+    }
+    lab.stop().await;
+    Ok(())
+}
+
+async fn until<F: Future<Output = Result<bool, String>>>(holds: impl Fn() -> F) -> Outcome {
+    crate::buyers::until("the instances see what became of redis", holds).await
+}
