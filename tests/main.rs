@@ -7,6 +7,7 @@ mod buyers;
 mod classroom;
 mod faults;
 mod instances;
+mod loads;
 // The fault proxy of the lock library's own tests.
 #[path = "../lock/tests/contract/proxy.rs"]
 mod proxy;
@@ -149,6 +150,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         instances::an_instance_starts_without_its_servers_and_recovers,
         instances::an_instance_that_is_told_to_end_finishes_what_is_under_way,
         instances::an_instance_that_dies_under_load_is_passed_over,
+        loads::a_run_is_exact_whatever_others_do_meanwhile,
         faults::a_replica_that_is_promoted_without_the_key_lets_a_second_owner_in,
         faults::a_holder_that_is_paused_beyond_its_lease_oversells_unless_it_is_fenced,
         faults::redis_that_is_restarted_under_load_costs_answers_and_no_piece,
