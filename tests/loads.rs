@@ -61,7 +61,8 @@ pub(crate) async fn a_run_is_exact_whatever_others_do_meanwhile() -> Outcome {
         }
     }
 
-    let twin = Plan { stock_id: 1, ..plan(&http, "three", "single-update") };
+    let mut twin = plan(&http, "three", "single-update");
+    twin.stock_id = 1;
     let row = meanwhile(&lab, &client, load(&twin)).await?;
     lab.stop().await;
     if row.verdict == Verdict::Exact { Err("a run on everybody's product was not falsified".into()) } else { Ok(()) }
