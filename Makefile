@@ -1,8 +1,10 @@
 # The commands of the project. `make` alone lists them.
 
-OVERSELL := target/release/oversell
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+OVERSELL := $(TARGET)/release/oversell
 LAB_JSON := target/lab/lab.json
 MAVEN := mvn -f jmeter -q verify
+OXLINT := scripts/lint/node_modules/.bin/oxlint
 # The versions that lock/tests/interop names.
 REDISSON := 3.13.6 4.7.0
 CURATOR := 5.9.0
@@ -23,12 +25,24 @@ lab: install build ## servers, three instances and nginx, until Ctrl-C
 test: install ## every test, against real servers on free ports
 	cargo test --workspace --locked
 
-check: rust ## formatting, clippy, documentation, and dependencies where cargo-deny is installed
+check: rust linters $(OXLINT) ## formatting, clippy, documentation, scripts, JavaScript, and what the project stands on (cargo-deny)
+	shellcheck scripts/install .ci/run
+	$(OXLINT) -c scripts/lint/oxlintrc.json static/js
+	@if docker-compose version >/dev/null 2>&1; then docker-compose config -q; fi
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
-	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked check; \
-	else echo 'cargo-deny is not installed: dependencies not audited'; fi
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked --offline check bans licenses sources; \
+	else echo 'cargo-deny is not installed (cargo install --locked cargo-deny): licences and sources of dependencies not checked'; fi
+
+# A linter that is one program and knows undefined names, unused code, and imports of what is not exported.
+$(OXLINT): scripts/lint/package-lock.json | linters
+	npm ci --silent --no-audit --no-fund --prefix $(<D)
+	touch $@
+
+.PHONY: linters
+linters:
+	@scripts/install check
 
 bench: install build ## strategies as ratios to ceilings of the same run; wanted and seen
 	$(OVERSELL) bench --lab

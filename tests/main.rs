@@ -6,7 +6,9 @@ mod boundary;
 mod buyers;
 mod classroom;
 mod faults;
+mod imports;
 mod instances;
+mod lab;
 mod loads;
 // The fault proxy of the lock library's own tests.
 #[path = "../lock/tests/contract/proxy.rs"]
@@ -72,9 +74,10 @@ pub(crate) fn program() -> Options {
 }
 
 fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> {
-    let pure: [(&str, Pure); 5] = [
+    let pure: [(&str, Pure); 6] = [
         ("no_room_knows_what_it_must_not", boundary::no_room_knows_what_it_must_not),
         ("a_wall_that_is_broken_is_seen", boundary::a_wall_that_is_broken_is_seen),
+        ("what_one_strategy_does_stands_in_its_own_file", boundary::what_one_strategy_does_stands_in_its_own_file),
         ("a_strategy_is_at_most_80_lines", boundary::a_strategy_is_at_most_80_lines),
         ("no_source_file_is_over_400_lines", boundary::no_source_file_is_over_400_lines),
         (
@@ -146,6 +149,8 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         };
     }
     own_lab!(
+        lab::no_process_of_a_whole_lab_is_root_and_both_ways_to_the_page_agree,
+        lab::a_second_signal_ends_an_instance_at_once,
         instances::a_client_that_hangs_up_leaves_nothing,
         instances::an_instance_starts_without_its_servers_and_recovers,
         instances::an_instance_that_is_told_to_end_finishes_what_is_under_way,

@@ -16,9 +16,9 @@ use std::{
 };
 
 /// The main node: each write goes to a file, which is flushed to the disk every second.
-pub(super) const KEEPS: [&str; 6] = ["--save", "", "--appendonly", "yes", "--appendfsync", "everysec"];
-/// The others: no snapshots, no append-only file.
-pub(super) const KEEPS_NOTHING: [&str; 4] = ["--save", "", "--appendonly", "no"];
+pub(super) const KEEPS: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "everysec"];
+/// The others.
+const KEEPS_NOTHING: [&str; 2] = ["--appendonly", "no"];
 
 /// The name of the node at `index`: `redis`, `redis-2` …
 pub(super) fn name(index: usize) -> String {
@@ -59,7 +59,7 @@ impl Server for Redis {
     fn command(&self, _user: User) -> Command {
         let mut command = Command::new(programs::path("redis-server"));
         command
-            .args(["--bind", "127.0.0.1", "--daemonize", "no"])
+            .args(["--bind", "127.0.0.1", "--daemonize", "no", "--save", ""])
             .args(if self.index == 0 { &KEEPS[..] } else { &KEEPS_NOTHING })
             .arg("--port")
             .arg(self.port.to_string())

@@ -28,7 +28,8 @@ export function draw(lesson) {
   $('claim').textContent = sentence;
   $('promise').textContent = t('promised', lesson.promise);
   $('breaks').textContent = t('breaks', lesson.breaks[lang]);
-  $('needs').textContent = t('needs', servers(lesson.needs));
+  const needs = t('needs', servers(lesson.needs));
+  $('needs').textContent = lesson.beyond ? `${needs} · ${t('beyond')}` : needs;
   document.title = `${lesson.chapter} ${name} · oversell`;
 
   const file = `${lesson.slug.replaceAll('-', '_')}.rs`;

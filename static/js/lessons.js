@@ -30,7 +30,7 @@ export function draw(all, lesson, settings, waiting) {
     'aria-current': l.slug === lesson.slug && 'page',
     'data-slug': l.slug,
     class: waiting.includes(l.slug) && 'waiting',
-  }, el('span', { class: 'chapter' }, l.chapter), el('span', { class: 'slug' }, l.slug), mark(l.promise)));
+  }, el('span', { class: 'chapter' }, l.chapter), el('span', { class: 'slug', title: l.beyond && t('beyond') }, `${l.beyond ? '+ ' : ''}${l.slug}`), mark(l.promise)));
 
   const at = document.activeElement.closest('#chapters a')?.dataset.slug;
   $('chapters').replaceChildren(...byChapter(all).flatMap((group) => [

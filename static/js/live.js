@@ -13,11 +13,15 @@ export function draw(run, names) {
   const ms = (x) => (x == null ? NONE : `${number(x)} ms`);
   put($('throughput'), s ? number(row?.throughput ?? s.throughput) : NONE);
   put($('p50'), ms(s && (row?.median ?? s.p50_ms)));
-  put($('p99'), ms(s && (row?.p99 ?? s.p99_ms)));
+  put($('p99'), ms(s && (row?.p99_line ?? s.p99_ms)));
   put($('errors'), s ? number(s.errors) : NONE);
   const rest = [['soldOut', s?.sold_out], ['noAnswer', s?.unknown]].filter(([, n]) => n > 0);
-  put($('others'), rest.map(([word, n]) => `${t(word)} ${number(n)}`).join('  '));
-  instances(s?.instances ?? {}, names);
+  const some = rest.map(([word, n]) => `${t(word)} ${number(n)}`);
+  if (row?.retries > 0) some.push(t('retries', number(row.retries)));
+  if (row?.waited_mean_ms != null) some.push(t('waits', number(row.waited_mean_ms), number(row.waited_max_ms)));
+  if (row?.lock_lost > 0) some.push(t('lockLost', number(row.lock_lost)));
+  put($('others'), some.join('  '));
+  instances(row?.instances ?? s?.instances ?? {}, names);
   spark(run?.paces ?? []);
 }
 

@@ -48,6 +48,8 @@ const zh = {
   buy: '买一件', buyTwo: '两人同时买', buyTwoWhy: '两个请求一起出发，各在里面停留至少 200 ms',
   token: '管理口令', tokenWanted: '重置要管理口令。',
   bought: '买到了', left: (n) => `剩 ${n}`, waited: (ms) => `等 ${ms} ms`, held: (ms) => `停留 ${ms} ms`,
+  waits: (mean, most) => `等锁平均 ${mean} ms，最久 ${most} ms`, lockLost: (n) => `解锁时锁已丢 ${n} 次`,
+  beyond: '课程之外',
   retries: (n) => `重试 ${n} 次`, fence: (n) => `令牌 ${n}`,
   sameAnswer: (n) => `两人都写回 ${n}：卖出两件，只少一件`,
 
@@ -108,6 +110,8 @@ const en = {
   buy: 'Buy one', buyTwo: 'Two buy at once', buyTwoWhy: 'two requests leave together and stay inside for at least 200 ms each',
   token: 'Admin token', tokenWanted: 'A reset needs the admin token.',
   bought: 'bought', left: (n) => `${n} left`, waited: (ms) => `waited ${ms} ms`, held: (ms) => `held ${ms} ms`,
+  waits: (mean, most) => `waited ${mean} ms on average, ${most} ms at most`,
+  lockLost: (n) => `${n} unlocks found the lock lost`, beyond: 'beyond the course',
   retries: (n) => `${n} retries`, fence: (n) => `token ${n}`,
   sameAnswer: (n) => `Both wrote ${n}: two sold, one gone`,
 
