@@ -16,8 +16,8 @@ KAZOO := interop/kazoo/venv/installed
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.* ## /  make \1\t/p' $(MAKEFILE_LIST)
 
-demo: install build ## the course's comparison on real servers: table, verdicts, target/report.html
-	$(OVERSELL) compare --lab --report target/report.html --json target/report.json
+demo: install build ## the nine strategies that everybody knows, on real servers: verdicts, rates, target/report.html
+	$(OVERSELL) compare --lab --duration 1s --rounds 2 --report target/report.html --json target/report.json
 
 lab: install build ## servers, three instances and nginx, until Ctrl-C
 	$(OVERSELL) lab
@@ -45,7 +45,7 @@ $(OXLINT): scripts/lint/package-lock.json | linters
 linters:
 	@scripts/install check
 
-bench: install build ## every strategy as a ratio to a ceiling of the same run
+bench: install build ## strategies as ratios to ceilings of the same run; wanted and seen
 	$(OVERSELL) bench --lab
 
 jmeter: ## JMeter's plans against a running lab; PLAN=check-lock.jmx runs one

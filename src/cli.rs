@@ -2,12 +2,15 @@
 
 use crate::{addresses::Addresses, failure::Failure, http, lab, load, shutdown::Shutdown};
 use clap::{Parser, Subcommand};
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 use tokio_util::sync::CancellationToken;
+
+/// How often the bench has an instance of its lab started.
+const STARTS: usize = 3;
 
 const EXAMPLES: &str = "\
 Examples:
-  oversell compare --lab     every strategy on servers of its own, and which of them oversold
+  oversell compare --lab     the nine strategies that everybody knows, on servers of its own, and which oversold
   oversell lab               the same servers, left running, with the page on http://127.0.0.1:8080
   oversell bench --lab       figures as ratios to ceilings of the same run";
 
@@ -23,9 +26,9 @@ struct Cli {
 enum Command {
     Serve(http::server::Args),
     Lab(lab::command::Args),
-    /// Loads every strategy and says which oversold, and what each costs.
+    /// Loads strategies and says which oversold, and what each sells in a second.
     Compare(WithLab<load::compare::Args>),
-    /// Measures each strategy as a ratio to a ceiling of the same run.
+    /// Measures strategies as ratios to ceilings of the same run.
     Bench(WithLab<load::bench::Args>),
 }
 
@@ -41,15 +44,16 @@ struct WithLab<A: clap::Args> {
 
 async fn with_lab<R>(
     own: bool,
+    starts: usize,
     stop: CancellationToken,
-    run: impl FnOnce(Option<Addresses>, CancellationToken) -> R,
+    run: impl FnOnce(Option<Addresses>, Vec<Duration>, CancellationToken) -> R,
 ) -> Result<(), Failure>
 where
     R: Future<Output = Result<(), Failure>>,
 {
     match own {
-        true => lab::command::during(stop.clone(), |at| run(Some(at), stop)).await,
-        false => run(None, stop).await,
+        true => lab::command::during(stop.clone(), starts, |at, took| run(Some(at), took, stop)).await,
+        false => run(None, Vec::new(), stop).await,
     }
 }
 
@@ -81,9 +85,11 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
         Command::Serve(args) => http::server::run(args, stop).await,
         Command::Lab(args) => lab::command::run(args, stop).await,
         Command::Compare(WithLab { lab, args }) => {
-            with_lab(lab, stop, |at, stop| load::compare::run(args, at, stop)).await
+            with_lab(lab, 0, stop, |at, _, stop| load::compare::run(args, at, stop)).await
         }
-        Command::Bench(WithLab { lab, args }) => with_lab(lab, stop, |at, stop| load::bench::run(args, at, stop)).await,
+        Command::Bench(WithLab { lab, args }) => {
+            with_lab(lab, STARTS, stop, |at, took, stop| load::bench::run(args, at, took, stop)).await
+        }
     }
 }
 

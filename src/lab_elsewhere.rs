@@ -4,6 +4,7 @@
 /// `oversell lab` and `--lab`: one line that says what to do instead.
 pub mod command {
     use crate::{addresses::Addresses, failure::Failure};
+    use std::time::Duration;
     use tokio_util::sync::CancellationToken;
 
     /// Starts servers, instances and nginx: on Linux only.
@@ -27,7 +28,11 @@ pub mod command {
     /// # Errors
     ///
     /// Always [`Failure::Unusable`].
-    pub async fn during<R>(_stop: CancellationToken, _run: impl FnOnce(Addresses) -> R) -> Result<(), Failure>
+    pub async fn during<R>(
+        _stop: CancellationToken,
+        _starts: usize,
+        _run: impl FnOnce(Addresses, Vec<Duration>) -> R,
+    ) -> Result<(), Failure>
     where
         R: Future<Output = Result<(), Failure>>,
     {

@@ -9,6 +9,7 @@ mod faults;
 mod imports;
 mod instances;
 mod lab;
+mod loads;
 mod mysql;
 // The fault proxy of the lock library's own tests.
 #[path = "../lock/tests/contract/proxy.rs"]
@@ -180,6 +181,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         instances::an_instance_that_is_told_to_end_finishes_what_is_under_way,
         instances::an_instance_that_dies_under_load_is_passed_over,
         instances::a_second_signal_ends_an_instance_at_once,
+        loads::a_run_is_exact_whatever_others_do_meanwhile,
         faults::a_replica_that_is_promoted_without_the_key_lets_a_second_owner_in,
         faults::a_holder_that_is_paused_beyond_its_lease_oversells_unless_it_is_fenced,
         faults::redis_that_is_restarted_under_load_costs_answers_and_no_piece,

@@ -3,7 +3,11 @@
 use super::{Lab, Options, folder::write_whole};
 use crate::{addresses::Addresses, failure::Failure};
 use futures::StreamExt;
-use std::{path::PathBuf, pin::pin, time::Duration};
+use std::{
+    path::PathBuf,
+    pin::pin,
+    time::{Duration, Instant},
+};
 use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -96,13 +100,21 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
 /// # Errors
 ///
 /// What `run` fails with, or [`Failure::Unusable`]: the lab does not start, or was interrupted.
-pub async fn during<R>(stop: CancellationToken, run: impl FnOnce(Addresses) -> R) -> Result<(), Failure>
+pub async fn during<R>(
+    stop: CancellationToken,
+    starts: usize,
+    run: impl FnOnce(Addresses, Vec<Duration>) -> R,
+) -> Result<(), Failure>
 where
     R: Future<Output = Result<(), Failure>>,
 {
-    let lab = start(Options { progress: true, ..Options::default() }, &stop).await?;
+    let mut lab = start(Options { progress: true, ..Options::default() }, &stop).await?;
+    let mut took = Vec::new();
+    for _ in 0..starts {
+        took.push(start_of_an_instance(&mut lab).await?);
+    }
     let done = {
-        let mut running = pin!(run(lab.addresses().clone()));
+        let mut running = pin!(run(lab.addresses().clone(), took));
         tokio::select! {
             done = &mut running => done,
             () = stop.cancelled() => timeout(LAST_WORDS, running).await.unwrap_or_else(|_| {
@@ -112,6 +124,15 @@ where
     };
     lab.stop().await;
     done
+}
+
+/// How long the last instance takes from its start until it is ready.
+async fn start_of_an_instance(lab: &mut Lab) -> Result<Duration, Failure> {
+    let name = lab.addresses().instances.last().map(|instance| instance.name.clone()).unwrap_or_default();
+    lab.terminate(&name).await?;
+    let begun = Instant::now();
+    lab.restart(&name).await?;
+    Ok(begun.elapsed())
 }
 
 /// Starts a lab; a signal meanwhile ends what had been started.

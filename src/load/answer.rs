@@ -1,6 +1,7 @@
 //! What an answer of `/check/lock/{strategy}` means for the stock.
 
-use super::history::Outcome;
+use super::history::{Outcome, Said};
+use serde::Deserialize;
 
 /// The answer of §1.3 to one who has got a piece.
 pub(super) const SOLD: &str = "验库存并锁库存成功！";
@@ -11,17 +12,52 @@ const UNKNOWN: [&str; 2] = ["unknown", "未知"];
 /// Reasons are cut to this many characters.
 const REASON: usize = 160;
 
-/// Reads an answer. The text counts as well as the status: a proxy's own page is no sale.
+/// The fields of an answer in JSON that are looked at, of a sale and of a problem alike.
+#[derive(Deserialize)]
+struct Json<'a> {
+    outcome: &'a str,
+    title: Option<String>,
+    detail: Option<String>,
+    retries: Option<u64>,
+    waited_ms: Option<u64>,
+    lock: Option<&'a str>,
+}
+
+/// Reads an answer. Its words count as well as its status: a proxy's own page is no sale.
 ///
 /// 502 and 504 are nginx's own: it lost the instance in the middle, and cannot say how far that had got.
-pub(super) fn meaning(status: u16, body: &[u8]) -> Outcome {
+pub(super) fn meaning(status: u16, body: &[u8]) -> (Outcome, Said) {
+    if let Ok(json) = serde_json::from_slice::<Json<'_>>(body) {
+        let said = Said {
+            retries: json.retries,
+            waited_ms: json.waited_ms,
+            lost: json.lock.is_some_and(|lock| lock == "lost"),
+        };
+        return (json.outcome(status), said);
+    }
     let text = String::from_utf8_lossy(body);
-    match status {
+    let outcome = match status {
         200 if text.contains(SOLD) => Outcome::Sold,
         409 if text.contains(SOLD_OUT) => Outcome::SoldOut,
         502 | 504 => Outcome::Unknown(reason(status, &text)),
         500.. if UNKNOWN.iter().any(|word| text.contains(word)) => Outcome::Unknown(reason(status, &text)),
         _ => Outcome::Refused(reason(status, &text)),
+    };
+    (outcome, Said::default())
+}
+
+impl Json<'_> {
+    fn outcome(&self, status: u16) -> Outcome {
+        let why = || {
+            let words = [&self.title, &self.detail].map(|words| words.as_deref().unwrap_or_default());
+            reason(status, &words.join(" "))
+        };
+        match (status, self.outcome) {
+            (200, "sold") => Outcome::Sold,
+            (409, "sold_out") => Outcome::SoldOut,
+            (_, "unknown") => Outcome::Unknown(why()),
+            _ => Outcome::Refused(why()),
+        }
     }
 }
 
@@ -42,7 +78,7 @@ mod tests {
 
     #[test]
     fn the_table_of_answers() {
-        let kind = |status, body: &str| match meaning(status, body.as_bytes()) {
+        let kind = |status, body: &str| match meaning(status, body.as_bytes()).0 {
             Outcome::Sold => "sold",
             Outcome::SoldOut => "sold out",
             Outcome::Refused(_) => "refused",
@@ -50,12 +86,19 @@ mod tests {
         };
         for (status, body, wanted) in [
             (200, "验库存并锁库存成功！", "sold"),
+            (200, r#"{"outcome":"sold","remaining":null}"#, "sold"),
             (200, "<!doctype html><title>oversell</title>", "refused"),
+            (200, r#"{"outcome":"done"}"#, "refused"),
+            (503, r#"{"outcome":"sold"}"#, "refused"),
             (409, "库存不足！", "sold out"),
+            (409, r#"{"title":"库存不足！","outcome":"sold_out"}"#, "sold out"),
             (409, "锁已失效", "refused"),
+            (409, r#"{"title":"锁已失效","outcome":"refused"}"#, "refused"),
             (503, "lock redis-lock not had within 30000 ms", "refused"),
+            (503, r#"{"type":"urn:oversell:unknown-thing","outcome":"failed"}"#, "refused"),
             (503, "mysql did not answer a write; whether it was done is unknown", "unknown"),
             (503, "超时，结果未知", "unknown"),
+            (500, r#"{"outcome":"unknown"}"#, "unknown"),
             (500, "", "refused"),
             (502, "<html>502 Bad Gateway</html>", "unknown"),
             (504, "", "unknown"),
@@ -67,13 +110,24 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_in_json_says_its_retries_and_whether_its_lock_was_lost() {
+        let said = |body: &str| meaning(200, body.as_bytes()).1;
+        let lost = said(r#"{"outcome":"sold","retries":3,"waited_ms":12,"fence":null,"lock":"lost"}"#);
+        assert_eq!(lost, Said { retries: Some(3), waited_ms: Some(12), lost: true });
+        assert_eq!(said(r#"{"outcome":"sold","lock":"kept"}"#), Said::default());
+        assert_eq!(said(SOLD), Said::default());
+    }
+
+    #[test]
     fn a_reason_is_one_line_and_the_same_whatever_the_wait_was() {
-        let reason = |body: &str| match meaning(503, body.as_bytes()) {
+        let reason = |body: &str| match meaning(503, body.as_bytes()).0 {
             Outcome::Refused(why) => why,
             other => panic!("{other:?}"),
         };
         assert_eq!(reason("没有等到\npool not had within 18 ms\n"), "503 没有等到 pool not had within N ms");
         assert_eq!(reason("pool not had within 107 ms"), reason("pool not had within 3 ms"));
+        let json = r#"{"title":"没有等到","detail":"pool not had within 9 ms","outcome":"failed"}"#;
+        assert_eq!(reason(json), "503 没有等到 pool not had within N ms");
         assert_eq!(reason(""), "503");
     }
 }

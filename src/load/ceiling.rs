@@ -1,19 +1,35 @@
-//! What generator and nginx can do together at most: a static file, which no strategy can beat.
+//! What generator and target can do together at most: an answer that asks for no stock, which no strategy can beat.
+//!
+//! Each target has its own: an instance is asked directly whether it lives, nginx for a static file.
 
-use super::{engine::Load, history::Outcome, link::Origin, stock_api};
+use super::{
+    engine::{Load, Timed, Until},
+    history::{Outcome, Said},
+    link::Origin,
+    row::ONE,
+    stock_api,
+};
 use crate::failure::Failure;
 use serde::Serialize;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// The smallest file that a cluster serves, and what it has in any case.
 const FILES: [&str; 2] = ["/favicon.svg", "/"];
+/// What every instance answers without asking a server.
+const LIVE: [&str; 1] = ["/health/live"];
+const TIME: Timed = Timed { warm_up: Duration::from_millis(300), measured: Duration::from_secs(1), rate: None };
+/// Above this share of the ceiling it is the generator that is measured.
+const BOUNDED: f64 = 0.7;
 
-/// A static file under load.
+/// The ceiling of one target.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Ceiling {
-    /// The file.
+    /// Which target.
+    pub(super) target: String,
+    /// What is asked for.
     pub(super) path: &'static str,
-    /// Its size.
+    /// Size of the answer's body.
     pub(super) bytes: usize,
     /// Connections.
     pub(super) threads: usize,
@@ -21,38 +37,51 @@ pub(super) struct Ceiling {
     pub(super) throughput: f64,
 }
 
-/// Loads a static file at `base`.
-///
-/// # Errors
-///
-/// [`Failure::Unusable`] where it is not served.
-pub(super) async fn static_file(
-    base: &str,
-    threads: usize,
-    loops: usize,
-    cancel: &CancellationToken,
-) -> Result<Ceiling, Failure> {
-    let origin = Origin::parse(base)?;
-    let (path, bytes) = smallest(&origin).await?;
-    let request = origin.request(http::Method::GET, path)?;
-    let load = Load { origin, request, threads, loops, meaning: served };
-    let ended = load.send(cancel, |_| std::future::pending()).await?;
-    match ended.history.reasons().iter().next() {
-        Some((why, _)) if !cancel.is_cancelled() => Err(Failure::Unusable(format!("GET {path} at {base}: {why}"))),
-        _ => Ok(Ceiling { path, bytes, threads, throughput: ended.stats.throughput }),
+impl Ceiling {
+    /// Measures it at `base`.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where nothing is served there.
+    pub(super) async fn of(
+        target: &str,
+        base: &str,
+        threads: usize,
+        cancel: &CancellationToken,
+    ) -> Result<Self, Failure> {
+        let origin = Origin::parse(base)?;
+        let (path, bytes) = smallest(base, if target == ONE { &LIVE } else { &FILES }).await?;
+        let request = origin.request(http::Method::GET, path)?;
+        let load = Load { origin, request, threads, until: Until::Over(TIME), meaning: served };
+        let ended = load.send(cancel, |_| std::future::pending()).await?;
+        match ended.counted.reasons().iter().next() {
+            Some((why, _)) if !cancel.is_cancelled() => Err(Failure::Unusable(format!("GET {path} at {base}: {why}"))),
+            _ => Ok(Self { target: target.into(), path, bytes, threads, throughput: ended.stats.throughput }),
+        }
+    }
+
+    /// Whether so many answers per second say more of the generator than of the strategy.
+    pub(super) fn bounds(&self, throughput: f64) -> bool {
+        throughput > BOUNDED * self.throughput
+    }
+
+    /// What it is, for a reader.
+    pub(super) fn what(&self) -> String {
+        let of = if self.target == ONE { "one instance, directly" } else { "a static file through nginx" };
+        format!("{of} (GET {}, {} bytes)", self.path, self.bytes)
     }
 }
 
-async fn smallest(origin: &Origin) -> Result<(&'static str, usize), Failure> {
-    for path in FILES {
-        if let Some((200, bytes)) = stock_api::probe(origin, path).await {
+async fn smallest(base: &str, paths: &[&'static str]) -> Result<(&'static str, usize), Failure> {
+    for path in paths {
+        if let Some(bytes) = stock_api::size(base, path).await {
             return Ok((path, bytes));
         }
     }
-    Err(Failure::Unusable(format!("{origin} serves no static file ({})", FILES.join(", "))))
+    Err(Failure::Unusable(format!("{base} does not serve {}", paths.join(" or "))))
 }
 
 /// A file that is served is what a sale is to a strategy.
-fn served(status: u16, _: &[u8]) -> Outcome {
-    if status == 200 { Outcome::Sold } else { Outcome::Refused(status.to_string()) }
+fn served(status: u16, _: &[u8]) -> (Outcome, Said) {
+    (if status == 200 { Outcome::Sold } else { Outcome::Refused(status.to_string()) }, Said::default())
 }

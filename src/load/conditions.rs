@@ -1,53 +1,193 @@
 //! Under which conditions the figures were got: they mean little without.
 
-use crate::addresses::Addresses;
+use crate::{addresses::Addresses, four_letters::four_letters};
 use oversell_lock::mysql::pool::MySqlPool;
 use serde::Serialize;
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt, fs,
+    io::{self, Write},
+    path::Path,
+    time::{Duration, Instant},
+};
+use tokio::{process::Command, time::timeout};
 
 const DURABILITY: &str = "SHOW VARIABLES WHERE Variable_name IN ('version', 'innodb_flush_log_at_trx_commit', \
      'log_bin', 'tx_isolation', 'transaction_isolation')";
 const WAIT: Duration = Duration::from_secs(3);
+/// A lab keeps its data under it.
+const FOLDER: &str = "target";
+const SYNCS: usize = 101;
 
 /// Where and how figures were got.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Conditions {
     /// The command line.
     pub(super) command: String,
     /// The version of this program.
     pub(super) version: &'static str,
+    /// The commit that it was built from; `unknown` outside a repository and in a debug build.
+    pub(super) commit: &'static str,
     /// Cores that generator, nginx, instances and servers share; of the generator alone where the cluster is elsewhere.
     pub(super) cores: usize,
-    /// MySQL's own settings that decide what a commit costs; empty where they cannot be read.
-    pub(super) mysql: BTreeMap<String, String>,
+    /// The processor's name.
+    pub(super) cpu: String,
+    /// The kernel's version.
+    pub(super) kernel: String,
+    /// Of the lab's data; empty where the cluster is elsewhere.
+    pub(super) file_system: String,
+    /// How long `fdatasync` of 4 KB takes there, µs: the median.
+    pub(super) fdatasync_us: Option<u64>,
+    /// Version and durability of every server of a lab.
+    pub(super) servers: BTreeMap<&'static str, String>,
 }
 
 impl Conditions {
     /// Reads them; `lab` is the lab that is measured, where it is one.
     pub(super) async fn of(lab: Option<&Addresses>) -> Self {
-        let mysql = match lab {
-            Some(lab) => durability(&lab.mysql.url).await,
-            None => None,
-        };
-        Self {
+        let machine = Self {
             command: std::env::args().collect::<Vec<_>>().join(" "),
             version: env!("CARGO_PKG_VERSION"),
+            commit: env!("OVERSELL_COMMIT"),
             cores: std::thread::available_parallelism().map_or(0, usize::from),
-            mysql: mysql.unwrap_or_default(),
+            cpu: cpu(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
+            kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().into(),
+            ..Self::default()
+        };
+        let Some(lab) = lab else { return machine };
+        let folder = fs::create_dir_all(FOLDER).and_then(|()| fs::canonicalize(FOLDER));
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let (mysql, redis, zookeeper, nginx) = tokio::join!(
+            mysql(&lab.mysql.url),
+            redis(lab.redis.first().map_or("", |node| &node.url)),
+            zookeeper(&lab.zookeeper.connect),
+            nginx()
+        );
+        let servers = [("mysql", mysql), ("redis", redis), ("zookeeper", zookeeper), ("nginx", nginx)];
+        Self {
+            file_system: folder.as_ref().ok().and_then(|folder| file_system(&mounts, folder)).unwrap_or_default(),
+            fdatasync_us: folder.ok().and_then(|folder| fdatasync(&folder).ok()),
+            servers: servers.into_iter().filter_map(|(server, said)| Some((server, said?))).collect(),
+            ..machine
         }
     }
 }
 
-async fn durability(url: &str) -> Option<BTreeMap<String, String>> {
+/// The processor's name, in `/proc/cpuinfo`.
+fn cpu(info: &str) -> String {
+    let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    name.map_or_else(|| std::env::consts::ARCH.into(), |(_, name)| name.trim().into())
+}
+
+/// The type of the file system that a folder is on, in `/proc/self/mountinfo`: that of the longest mount point.
+fn file_system(mounts: &str, folder: &Path) -> Option<String> {
+    let mounts = mounts.lines().filter_map(|line| {
+        let (left, right) = line.split_once(" - ")?;
+        Some((left.split(' ').nth(4)?, right.split(' ').next()?))
+    });
+    let over = mounts.filter(|(point, _)| folder.starts_with(point));
+    over.max_by_key(|(point, _)| point.len()).map(|(_, kind)| kind.to_owned())
+}
+
+/// Writes 4 KB again and again and has them stored each time, as a log does: the median, µs.
+fn fdatasync(folder: &Path) -> io::Result<u64> {
+    let path = folder.join(format!(".fdatasync-{}", std::process::id()));
+    let mut file = fs::File::create_new(&path)?;
+    let mut syncs = || {
+        let mut took = Vec::with_capacity(SYNCS);
+        for _ in 0..SYNCS {
+            let begun = Instant::now();
+            file.write_all(&[0; 4096])?;
+            file.sync_data()?;
+            took.push(u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX));
+        }
+        took.sort_unstable();
+        Ok(took[SYNCS / 2])
+    };
+    let median = syncs();
+    fs::remove_file(&path)?;
+    median
+}
+
+async fn mysql(url: &str) -> Option<String> {
     let mut conn = MySqlPool::new(url, 1).ok()?.conn(WAIT).await.ok()?;
     let rows: Vec<(String, String)> = sqlx::query_as(DURABILITY).fetch_all(&mut *conn).await.ok()?;
     conn.done();
-    Some(rows.into_iter().collect())
+    let settings: Vec<_> = rows.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+    Some(settings.join(", "))
+}
+
+async fn redis(url: &str) -> Option<String> {
+    let ask = async {
+        let mut redis = redis::Client::open(url).ok()?.get_multiplexed_async_connection().await.ok()?;
+        let info: redis::InfoDict = redis::cmd("INFO").arg("server").query_async(&mut redis).await.ok()?;
+        let version: String = info.get("redis_version")?;
+        let mut said = format!("version={version}");
+        for name in ["appendonly", "appendfsync", "save"] {
+            let (_, value): (String, String) =
+                redis::cmd("CONFIG").arg("GET").arg(name).query_async(&mut redis).await.ok()?;
+            said += &format!(", {name}={}", if value.is_empty() { "no" } else { &value });
+        }
+        Some(said)
+    };
+    timeout(WAIT, ask).await.ok()?
+}
+
+async fn zookeeper(connect: &str) -> Option<String> {
+    let ask = async {
+        let said = four_letters(connect.split(',').next()?, "srvr").await.ok()?;
+        let version = said.lines().find_map(|line| line.strip_prefix("Zookeeper version: "))?;
+        Some(format!("version={}", version.split(['-', ',']).next()?))
+    };
+    timeout(WAIT, ask).await.ok()?
+}
+
+/// The version of the program: the server itself does not tell strangers.
+async fn nginx() -> Option<String> {
+    for program in ["nginx", "/usr/sbin/nginx"] {
+        if let Ok(said) = Command::new(program).arg("-v").output().await {
+            let said = String::from_utf8_lossy(&said.stderr).into_owned();
+            return Some(format!("version={}", said.trim().rsplit('/').next()?));
+        }
+    }
+    None
 }
 
 impl fmt::Display for Conditions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "oversell {}, {} cores", self.version, self.cores)?;
-        self.mysql.iter().try_for_each(|(name, value)| write!(f, ", {name}={value}"))
+        let Self { version, commit, cores, cpu, kernel, .. } = self;
+        write!(f, "oversell {version} ({commit}); {cpu}, {cores} cores; Linux {kernel}")?;
+        if let Some(us) = self.fdatasync_us {
+            write!(f, "; {}, fdatasync of 4 KB {us} µs", self.file_system)?;
+        }
+        self.servers.iter().try_for_each(|(server, said)| write!(f, "\n  {server}: {said}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_system_is_that_of_the_longest_mount_point_above_the_folder() {
+        let mounts = "22 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n23 22 0:5 / /work rw - xfs /dev/sdb rw\n\
+                      24 22 0:6 / /work/other rw - tmpfs tmpfs rw\n";
+        assert_eq!(file_system(mounts, Path::new("/work/tree/target")).as_deref(), Some("xfs"));
+        assert_eq!(file_system(mounts, Path::new("/workshop")).as_deref(), Some("ext4"));
+    }
+
+    #[test]
+    fn a_processor_without_a_name_is_known_by_its_kind() {
+        assert_eq!(cpu("processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\n"), "Some CPU @ 2 GHz");
+        assert_eq!(cpu("processor\t: 0\n"), std::env::consts::ARCH);
+    }
+
+    #[test]
+    fn a_sync_takes_time_and_leaves_no_file() {
+        let folder = std::env::temp_dir().join(format!("oversell-sync-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        fdatasync(&folder).unwrap();
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        fs::remove_dir(&folder).unwrap();
     }
 }

@@ -2,28 +2,36 @@
 //!
 //! All connections are open before the clock starts. One that dies is opened anew; a request that may have been sent
 //! is not sent again (see `link.rs`).
+//!
+//! **The loop is closed**, as in JMeter: a connection sends its next request once it has its last answer, so that a
+//! target that stalls is asked less while it stalls, and few latencies show it. With a rate the loop is open: requests
+//! have times at which they are due, and a latency begins there, whether or not a connection was free.
 
 use super::{
-    history::{History, Outcome},
+    history::{Counts, History, Outcome, Said},
     link::{Answer, Body, Cut, Link, Meter, Origin},
-    stats::Stats,
+    stats::{Bytes, Stats},
 };
 use crate::failure::Failure;
 use futures::{StreamExt, TryStreamExt, stream};
 use http::Request;
+use parking_lot::Mutex;
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
-use tokio::task::JoinSet;
+use tokio::{
+    task::JoinSet,
+    time::{sleep, sleep_until, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 /// A request without an answer is given up after this.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// Once a run is cancelled, what is under way may take this long; then it is given up.
+/// Once a run is to end, what is under way may take this long; then it is given up.
 const GRACE: Duration = Duration::from_secs(1);
 /// Connections that are opened at the same time.
 const OPENING: usize = 64;
@@ -31,42 +39,131 @@ const OPENING: usize = 64;
 const CONNECTIONS_PER_REQUEST: usize = 3;
 /// A connection that was refused says that nobody listens: pause, or the loops are spent in no time.
 const AFTER_REFUSAL: Duration = Duration::from_millis(50);
+/// No load of so many loops takes longer.
+const LONGEST: Duration = Duration::from_secs(15 * 60);
+/// What was sent before a timed load ended may take this long after it: the longest wait of the service, and more.
+const LONGEST_END: Duration = Duration::from_secs(40);
 
-/// How a load is sent: which request, on how many connections, how often on each.
+/// How a load is sent: which request, on how many connections, and until when.
 pub(super) struct Load {
     pub(super) origin: Origin,
     pub(super) request: Request<Body>,
     pub(super) threads: usize,
-    pub(super) loops: usize,
+    pub(super) until: Until,
     /// What an answer means.
-    pub(super) meaning: fn(u16, &[u8]) -> Outcome,
+    pub(super) meaning: fn(u16, &[u8]) -> (Outcome, Said),
 }
 
-/// What a load has seen, shared between its connections and whoever watches.
+/// When a load ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Until {
+    /// Each connection has sent so many requests.
+    Loops(usize),
+    /// So much time has gone by.
+    Over(Timed),
+}
+
+/// A load that lasts a time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Timed {
+    /// What is answered before does not count.
+    pub(crate) warm_up: Duration,
+    /// What is answered in this time counts.
+    pub(crate) measured: Duration,
+    /// Requests that are due each second, over all connections; without it each connection sends when it can.
+    pub(crate) rate: Option<f64>,
+}
+
+/// Histories that the connections share: more than there are cores, so that hardly two wait for each other to write,
+/// and few enough to be added up while they are written.
+const RECORDERS: usize = 16;
+
+/// What some of the connections have seen.
+#[derive(Debug, Default)]
+struct Recorder {
+    counted: History,
+    /// Requests of the warm-up, and those that ended after the time.
+    besides: History,
+}
+
+/// What a load has seen, for its connections and for whoever watches.
 pub(super) struct Seen {
-    history: Mutex<History>,
+    recorders: Vec<Mutex<Recorder>>,
     meter: Arc<Meter>,
-    /// Requests that were begun; those beyond the history's are under way.
+    /// Requests that were begun; those beyond the histories' are under way.
     begun: AtomicU64,
     clock: Instant,
 }
 
 /// A load that has ended.
 pub(super) struct Ended {
-    pub(super) history: History,
+    /// What counts: all requests, or those of the measured time.
+    pub(super) counted: History,
+    /// All requests, which the stock has felt.
+    pub(super) all: Counts,
     pub(super) stats: Stats,
+    /// How long that lasted which counts.
     pub(super) elapsed: Duration,
+    /// Requests that were due at a rate, and not sent: no connection was free.
+    pub(super) behind: u64,
 }
 
 impl Seen {
     /// The history so far.
-    pub(super) fn history(&self) -> MutexGuard<'_, History> {
-        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn history(&self) -> History {
+        let mut all = History::default();
+        for recorder in &self.recorders {
+            let recorder = recorder.lock();
+            all.merge(&recorder.counted);
+            all.merge(&recorder.besides);
+        }
+        all
     }
 
     /// How long the load has been going on.
     pub(super) fn elapsed(&self) -> Duration {
         self.clock.elapsed()
+    }
+
+    fn end(&self, until: Until, elapsed: Duration, why: &str) -> Ended {
+        let (mut counted, mut besides) = (History::default(), History::default());
+        for recorder in &self.recorders {
+            let recorder = recorder.lock();
+            counted.merge(&recorder.counted);
+            besides.merge(&recorder.besides);
+        }
+        let sum = |counted: &History| {
+            let mut all = counted.counts();
+            all += besides.counts();
+            all
+        };
+        let begun = self.begun.load(Ordering::Relaxed);
+        counted.abandon(begun - sum(&counted).samples(), why);
+        let all = sum(&counted);
+        let (elapsed, behind) = match until {
+            Until::Loops(_) => (elapsed, 0),
+            Until::Over(timed @ Timed { rate: None, .. }) => (timed.measured, 0),
+            // What was due in the time may have been answered after it.
+            Until::Over(timed @ Timed { rate: Some(rate), .. }) => {
+                (timed.measured.max(elapsed.saturating_sub(timed.warm_up)), timed.due(rate).saturating_sub(begun))
+            }
+        };
+        // The bytes of the warm-up are in the meter too.
+        let share = counted.counts().samples() as f64 / all.samples().max(1) as f64;
+        let Bytes { received, sent } = self.meter.read();
+        let part = |bytes: u64| (bytes as f64 * share) as u64;
+        let bytes = Bytes { received: part(received), sent: part(sent) };
+        Ended { stats: Stats::of(&counted, bytes, elapsed), counted, all, elapsed, behind }
+    }
+}
+
+impl Timed {
+    fn whole(self) -> Duration {
+        self.warm_up + self.measured
+    }
+
+    fn due(self, rate: f64) -> u64 {
+        (self.whole().as_secs_f64() * rate).ceil() as u64
     }
 }
 
@@ -89,24 +186,35 @@ impl Load {
         let meter = Arc::new(Meter::default());
         let links = self.open_all(&meter).await?;
         let load = Arc::new(self);
-        let seen = Arc::new(Seen { history: Mutex::default(), meter, begun: AtomicU64::new(0), clock: Instant::now() });
+        let recorders = (0..RECORDERS).map(|_| Mutex::default()).collect();
+        let seen = Arc::new(Seen { recorders, meter, begun: AtomicU64::new(0), clock: Instant::now() });
+        let stop = cancel.child_token();
         let mut workers = JoinSet::new();
-        for link in links {
-            workers.spawn(Arc::clone(&load).work(link, Arc::clone(&seen), cancel.clone()));
+        for (n, link) in links.into_iter().enumerate() {
+            workers.spawn(Arc::clone(&load).work(n, link, Arc::clone(&seen), stop.clone()));
         }
-        let all_done = async { while workers.join_next().await.is_some() {} };
-        let given_up = async {
-            cancel.cancelled().await;
-            tokio::time::sleep(GRACE).await;
+        // A worker that panics leaves its request begun and without an outcome, and its next ones unsent.
+        let all_done = async {
+            let mut panics = 0;
+            while let Some(done) = workers.join_next().await {
+                panics += usize::from(done.is_err());
+            }
+            if panics > 0 { "lost: the generator panicked" } else { "given up when the run was stopped" }
         };
-        tokio::select! {
-            () = all_done => {}
-            () = given_up => {}
+        let given_up = async {
+            let late = timeout(load.until.longest(), cancel.cancelled()).await.is_err();
+            stop.cancel();
+            sleep(GRACE).await;
+            if late { "given up when the run took too long" } else { "given up when the run was stopped" }
+        };
+        let why = tokio::select! {
+            why = all_done => why,
+            why = given_up => why,
             () = watch(Arc::clone(&seen)) => unreachable!("a watcher never ends by itself"),
-        }
+        };
         let elapsed = seen.elapsed();
         workers.shutdown().await;
-        Ok(seen.end(elapsed))
+        Ok(seen.end(load.until, elapsed, why))
     }
 
     async fn open_all(&self, meter: &Arc<Meter>) -> Result<Vec<Link>, Failure> {
@@ -118,53 +226,132 @@ impl Load {
             .map_err(|why| Failure::Unusable(format!("{} does not answer: {why}", self.origin)))
     }
 
-    async fn work(self: Arc<Self>, link: Link, seen: Arc<Seen>, cancel: CancellationToken) {
+    async fn work(self: Arc<Self>, n: usize, link: Link, seen: Arc<Seen>, stop: CancellationToken) {
         let mut link = Some(link);
-        for _ in 0..self.loops {
-            if cancel.is_cancelled() {
-                return;
-            }
-            seen.begun.fetch_add(1, Ordering::Relaxed);
-            let begun = Instant::now();
-            let (outcome, answer) = self.one(&mut link, &seen.meter).await;
-            let latency = begun.elapsed();
-            let instance = answer.as_ref().and_then(|a| a.instance.as_ref()).and_then(|name| name.to_str().ok());
-            seen.history().record(outcome, latency, instance);
+        let mut loops = 0;
+        while let Some(due) = self.next(&mut loops, &seen, &stop).await {
+            let (outcome, said, answer) = self.one(&mut link, &seen.meter).await;
+            let done = Instant::now();
+            let instance =
+                answer.as_ref().and_then(|a| a.headers.get("x-instance")).and_then(|name| name.to_str().ok());
+            let mut recorder = seen.recorders[n % RECORDERS].lock();
+            let Recorder { counted, besides } = &mut *recorder;
+            let history = if self.until.counts(due - seen.clock, done - seen.clock) { counted } else { besides };
+            history.record(outcome, done - due, instance, said);
         }
     }
 
+    /// When the next request is due, once it is; `None` where no more is to be sent.
+    async fn next(&self, loops: &mut usize, seen: &Seen, stop: &CancellationToken) -> Option<Instant> {
+        let mut due = Instant::now();
+        match self.until {
+            Until::Loops(most) if *loops == most => return None,
+            Until::Loops(_) => *loops += 1,
+            Until::Over(timed) if due - seen.clock >= timed.whole() => return None,
+            Until::Over(Timed { rate: None, .. }) => {}
+            Until::Over(timed @ Timed { rate: Some(rate), .. }) => {
+                let turn = seen.begun.fetch_add(1, Ordering::Relaxed);
+                due = seen.clock + Duration::from_secs_f64(turn as f64 / rate);
+                let never = due - seen.clock >= timed.whole();
+                let stopped = !never && timeout_at(due, stop).await;
+                if never || stopped {
+                    seen.begun.fetch_sub(1, Ordering::Relaxed);
+                    return None;
+                }
+                return Some(due);
+            }
+        }
+        if stop.is_cancelled() {
+            return None;
+        }
+        seen.begun.fetch_add(1, Ordering::Relaxed);
+        Some(due)
+    }
+
     /// Sends one request, once.
-    async fn one(&self, slot: &mut Option<Link>, meter: &Arc<Meter>) -> (Outcome, Option<Answer>) {
+    async fn one(&self, slot: &mut Option<Link>, meter: &Arc<Meter>) -> (Outcome, Said, Option<Answer>) {
+        let failed = |outcome| (outcome, Said::default(), None);
         for _ in 0..CONNECTIONS_PER_REQUEST {
             let mut link = match slot.take() {
                 Some(link) => link,
                 None => match Link::open(&self.origin, meter).await {
                     Ok(link) => link,
                     Err(why) => {
-                        tokio::time::sleep(AFTER_REFUSAL).await;
-                        return (Outcome::Refused(format!("not sent: {why}")), None);
+                        sleep(AFTER_REFUSAL).await;
+                        return failed(Outcome::Refused(format!("not sent: {why}")));
                     }
                 },
             };
-            match tokio::time::timeout(TIMEOUT, link.exchange(self.request.clone())).await {
+            match timeout(TIMEOUT, link.exchange(self.request.clone())).await {
                 Ok(Ok(answer)) => {
                     *slot = Some(link);
-                    return ((self.meaning)(answer.status, &answer.body), Some(answer));
+                    let (outcome, said) = (self.meaning)(answer.status, &answer.body);
+                    return (outcome, said, Some(answer));
                 }
                 Ok(Err(Cut::NotSent)) => {}
-                Ok(Err(Cut::NoAnswer(why))) => return (Outcome::Unknown(format!("connection cut: {why}")), None),
-                Err(_) => return (Outcome::Unknown(format!("no answer within {} s", TIMEOUT.as_secs())), None),
+                Ok(Err(Cut::NoAnswer(why))) => return failed(Outcome::Unknown(format!("connection cut: {why}"))),
+                Err(_) => return failed(Outcome::Unknown(format!("no answer within {} s", TIMEOUT.as_secs()))),
             }
         }
-        (Outcome::Refused("not sent: every connection was closed before it was used".into()), None)
+        failed(Outcome::Refused("not sent: every connection was closed before it was used".into()))
     }
 }
 
-impl Seen {
-    fn end(&self, elapsed: Duration) -> Ended {
-        let mut history = self.history().clone();
-        let under_way = self.begun.load(Ordering::Relaxed) - history.counts().samples();
-        history.abandon(under_way, "given up when the run was stopped");
-        Ended { stats: Stats::of(&history, self.meter.read(), elapsed), history, elapsed }
+impl Until {
+    /// Whether a request counts that was due and answered so long after the start. At a rate it counts by when it was
+    /// due: else a stall at the end would be left out.
+    fn counts(self, due: Duration, done: Duration) -> bool {
+        match self {
+            Self::Loops(_) => true,
+            Self::Over(Timed { warm_up, rate: Some(_), .. }) => due >= warm_up,
+            Self::Over(timed) => (timed.warm_up..timed.whole()).contains(&done),
+        }
+    }
+
+    fn longest(self) -> Duration {
+        match self {
+            Self::Loops(_) => LONGEST,
+            Self::Over(timed) => timed.whole() + LONGEST_END,
+        }
+    }
+}
+
+/// Waits until `due`; true where it was stopped before.
+async fn timeout_at(due: Instant, stop: &CancellationToken) -> bool {
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => true,
+        () = sleep_until(due.into()) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::fake::Fake;
+
+    fn panics(_: u16, _: &[u8]) -> (Outcome, Said) {
+        panic!("planted")
+    }
+
+    #[tokio::test]
+    async fn requests_of_a_worker_that_panics_are_not_forgotten() {
+        let fake = Fake::open(None).await;
+        let origin = Origin::parse(&fake.base).unwrap();
+        let request = origin.request(http::Method::POST, "/check/lock/none").unwrap();
+        let load = Load { origin, request, threads: 3, until: Until::Loops(5), meaning: panics };
+        let ended = load.send(&CancellationToken::new(), |_| std::future::pending()).await.unwrap();
+        assert_eq!((ended.all.samples(), ended.all.unknown), (3, 3));
+        assert_eq!(ended.counted.reasons()["lost: the generator panicked"], 3);
+    }
+
+    #[test]
+    fn what_is_answered_in_the_warm_up_or_after_the_time_does_not_count() {
+        let ms = Duration::from_millis;
+        let timed = |rate| Until::Over(Timed { warm_up: ms(100), measured: ms(200), rate });
+        let counts =
+            |until: Until| [(50, 90), (90, 110), (250, 290), (290, 310)].map(|(d, e)| until.counts(ms(d), ms(e)));
+        assert_eq!(counts(timed(None)), [false, true, true, false]);
+        assert_eq!(counts(timed(Some(9.0))), [false, false, true, true]);
     }
 }

@@ -2,16 +2,23 @@
 
 use super::{
     answer,
-    row::{ONE, Row},
+    row::{ONE, Row, THREE},
     run::{Plan, Snapshot, run},
 };
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::{body::Bytes, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
+
+/// How long a shop that stalls does so.
+pub(super) const STALL: Duration = Duration::from_millis(400);
 
 /// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,56 +37,59 @@ pub(super) enum Fault {
     Closes,
     /// Never answers.
     Hangs,
+    /// Somebody else sets product 1.
+    Reset,
+    /// Answers in JSON: twice retried, 5 ms waited, the lock lost.
+    Says,
+    /// Once, nobody is answered for [`STALL`].
+    Stalls,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Shop {
-    pub(super) left: i64,
+    /// By product.
+    stock: BTreeMap<i64, i64>,
     pub(super) requests: u64,
     fault: Option<(Fault, u64)>,
+    stalled_until: Option<Instant>,
 }
 
 pub(super) struct Fake {
+    /// One instance.
     pub(super) base: String,
+    /// The same shop as three instances in turn.
+    pub(super) http: String,
     pub(super) shop: Arc<Mutex<Shop>>,
 }
 
 impl Fake {
     /// Opens a shop; every `every`-th request meets the fault.
     pub(super) async fn open(fault: Option<(Fault, u64)>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base = format!("http://{}", listener.local_addr().unwrap());
         let shop = Arc::new(Mutex::new(Shop { fault, ..Shop::default() }));
-        let served = Arc::clone(&shop);
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let shop = Arc::clone(&served);
-                tokio::spawn(async move {
-                    let service = service_fn(move |request| serve(Arc::clone(&shop), request));
-                    http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.ok();
-                });
-            }
-        });
-        Self { base, shop }
+        let base = listen(&shop, &["8000"]).await;
+        let http = listen(&shop, &["8000", "8100", "8200"]).await;
+        Self { base, http, shop }
     }
 
     pub(super) fn plan(&self, strategy: &str, threads: usize, loops: usize, count: i64) -> Plan {
-        Plan {
-            base: self.base.clone(),
-            target: ONE.into(),
-            strategy: strategy.into(),
-            threads,
-            loops,
-            hold_ms: 0,
-            stock_id: 1,
-            count,
-            token: None,
-        }
+        let mut plan = Plan::new(&self.base, ONE, strategy);
+        (plan.threads, plan.loops, plan.count) = (threads, loops, count);
+        plan
     }
 
     pub(super) async fn run(&self, strategy: &str, threads: usize, loops: usize, count: i64) -> Row {
+        run_to_its_end(&self.plan(strategy, threads, loops, count)).await
+    }
+
+    /// The same on three instances.
+    pub(super) async fn run_on_three(&self, strategy: &str, threads: usize, loops: usize, count: i64) -> Row {
         let plan = self.plan(strategy, threads, loops, count);
-        run(&plan, &watch::channel(Snapshot::default()).0, &CancellationToken::new()).await.unwrap()
+        run_to_its_end(&Plan { base: self.http.clone(), target: THREE.into(), ..plan }).await
+    }
+
+    /// The products that there are.
+    pub(super) fn products(&self) -> Vec<i64> {
+        self.shop.lock().unwrap().stock.keys().copied().collect()
     }
 
     pub(super) fn requests(&self) -> u64 {
@@ -87,45 +97,93 @@ impl Fake {
     }
 }
 
+pub(super) async fn run_to_its_end(plan: &Plan) -> Row {
+    run(plan, &watch::channel(Snapshot::default()).0, &CancellationToken::new()).await.unwrap()
+}
+
+/// Serves the shop at an address of its own, under these names in turn.
+async fn listen(shop: &Arc<Mutex<Shop>>, names: &'static [&'static str]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let shop = Arc::clone(shop);
+    tokio::spawn(async move {
+        let mut turn = names.iter().cycle();
+        while let (Ok((stream, _)), Some(name)) = (listener.accept().await, turn.next()) {
+            let shop = Arc::clone(&shop);
+            tokio::spawn(async move {
+                let service = service_fn(move |request| {
+                    let shop = Arc::clone(&shop);
+                    async move {
+                        let mut answer = serve(shop, request).await?;
+                        answer.headers_mut().insert("x-instance", http::HeaderValue::from_static(name));
+                        Ok::<_, &'static str>(answer)
+                    }
+                });
+                http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.ok();
+            });
+        }
+    });
+    base
+}
+
 async fn serve(shop: Arc<Mutex<Shop>>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, &'static str> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| "no body")?.to_bytes();
+    let query = head.uri.query().unwrap_or_default();
+    let product = query.split('&').find_map(|field| field.strip_prefix("stock_id=")?.parse().ok()).unwrap_or(1);
     match (&head.method, head.uri.path()) {
         (&Method::PUT, "/stock") => {
             let wanted: serde_json::Value = serde_json::from_slice(&body).map_err(|_| "no JSON")?;
-            shop.lock().unwrap().left = wanted["count"].as_i64().ok_or("no count")?;
+            shop.lock().unwrap().stock.insert(product, wanted["count"].as_i64().ok_or("no count")?);
+            Ok(say(StatusCode::OK, "{}"))
+        }
+        (&Method::DELETE, "/stock") => {
+            shop.lock().unwrap().stock.remove(&product);
             Ok(say(StatusCode::OK, "{}"))
         }
         (&Method::GET, "/stock") => {
-            let left = shop.lock().unwrap().left;
+            let left = shop.lock().unwrap().stock.get(&product).copied().ok_or("no such product")?;
             Ok(say(StatusCode::OK, &format!(r#"{{"mysql":{{"count":{left}}},"redis":{{"count":{left}}}}}"#)))
         }
         (&Method::GET, "/strategies") => {
             let known: Vec<_> = crate::stock::ALL.iter().map(|s| format!(r#"{{"slug":"{}"}}"#, s.slug)).collect();
             Ok(say(StatusCode::OK, &format!("[{}]", known.join(","))))
         }
-        (&Method::GET, "/") => Ok(say(StatusCode::OK, "<!doctype html>")),
-        (&Method::POST, _) => sell(&shop).await,
+        (&Method::GET, "/" | "/health/live") => Ok(say(StatusCode::OK, "<!doctype html>")),
+        (&Method::POST, _) => sell(&shop, product).await,
         _ => Ok(say(StatusCode::NOT_FOUND, "")),
     }
 }
 
-async fn sell(shop: &Mutex<Shop>) -> Result<Response<Full<Bytes>>, &'static str> {
-    let (fault, sold) = {
+async fn sell(shop: &Mutex<Shop>, product: i64) -> Result<Response<Full<Bytes>>, &'static str> {
+    let (fault, sold, stalled) = {
         let mut shop = shop.lock().unwrap();
         shop.requests += 1;
         let fault = shop.fault.filter(|(_, every)| shop.requests.is_multiple_of(*every)).map(|(fault, _)| fault);
-        let sold = shop.left > 0;
+        if fault == Some(Fault::Reset) {
+            shop.stock.insert(1, 1_000_000);
+        }
+        if fault == Some(Fault::Stalls) && shop.stalled_until.is_none() {
+            shop.stalled_until = Some(Instant::now() + STALL);
+        }
+        let left = shop.stock.entry(product).or_default();
+        let sold = *left > 0;
         let untouched = matches!(fault, Some(Fault::LostUpdate | Fault::CutBefore | Fault::Refuses | Fault::Hangs));
-        shop.left -= i64::from(sold && !untouched);
-        (fault, sold)
+        *left -= i64::from(sold && !untouched);
+        (fault, sold, shop.stalled_until)
     };
+    if let Some(until) = stalled {
+        tokio::time::sleep_until(until.into()).await;
+    }
     match fault {
         Some(Fault::CutBefore | Fault::CutAfter) => Err("cut"),
         Some(Fault::TakesAndDoesNotKnow) => Ok(say(StatusCode::INTERNAL_SERVER_ERROR, "outcome: unknown")),
         Some(Fault::Refuses) => Ok(say(StatusCode::SERVICE_UNAVAILABLE, "lock not had")),
         Some(Fault::Hangs) => std::future::pending().await,
         _ if !sold => Ok(say(StatusCode::CONFLICT, "库存不足！")),
+        Some(Fault::Says) => {
+            Ok(say(StatusCode::OK, r#"{"outcome":"sold","retries":2,"waited_ms":5,"lock":"lost","strategy":"fake"}"#))
+        }
         Some(Fault::Closes) => {
             let mut answer = say(StatusCode::OK, answer::SOLD);
             answer.headers_mut().insert("connection", http::HeaderValue::from_static("close"));
@@ -138,6 +196,5 @@ async fn sell(shop: &Mutex<Shop>) -> Result<Response<Full<Bytes>>, &'static str>
 fn say(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::from(text.to_owned()));
     *response.status_mut() = status;
-    response.headers_mut().insert("x-instance", http::HeaderValue::from_static("fake"));
     response
 }

@@ -8,8 +8,8 @@
 use hdrhistogram::Histogram;
 use std::{collections::BTreeMap, time::Duration};
 
-/// The longest latency that is told apart from longer ones, in µs: 5 minutes.
-const LONGEST_US: u64 = 300_000_000;
+/// The longest latency that is told apart from longer ones, in µs: an hour.
+const LONGEST_US: u64 = 3_600_000_000;
 /// Digits that a latency keeps.
 const DIGITS: u8 = 3;
 /// Different reasons that are kept; the others are counted together.
@@ -72,12 +72,48 @@ impl<'a> FromIterator<&'a Outcome> for Counts {
     }
 }
 
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.sold += other.sold;
+        self.sold_out += other.sold_out;
+        self.refused += other.refused;
+        self.unknown += other.unknown;
+    }
+}
+
+/// What an answer in JSON says besides; an answer in text says nothing of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Said {
+    /// How often the strategy tried anew.
+    pub retries: Option<u64>,
+    /// How long it waited for the lock, ms.
+    pub waited_ms: Option<u64>,
+    /// The unlock found that the lock was no longer ours.
+    pub lost: bool,
+}
+
+/// The sums of what the answers said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Answers that named their retries and their wait.
+    pub answers: u64,
+    /// Retries of all of them.
+    pub retries: u64,
+    /// Their waits together, ms.
+    pub waited_ms: u64,
+    /// The longest of these, ms.
+    pub longest_ms: u64,
+    /// Answers whose unlock found the lock lost.
+    pub lost: u64,
+}
+
 /// Everything that a run has seen so far.
 #[derive(Debug, Clone)]
 pub struct History {
     counts: Counts,
-    latencies: Histogram<u64>,
+    latencies: Histogram<u32>,
     latency_sum_us: u64,
+    told: Told,
     instances: BTreeMap<String, u64>,
     reasons: BTreeMap<String, u64>,
 }
@@ -86,8 +122,9 @@ impl Default for History {
     fn default() -> Self {
         Self {
             counts: Counts::default(),
-            latencies: Histogram::new_with_bounds(1, LONGEST_US, DIGITS).expect("the bounds are constants"),
+            latencies: Histogram::new(DIGITS).expect("the digits are a constant"),
             latency_sum_us: 0,
+            told: Told::default(),
             instances: BTreeMap::new(),
             reasons: BTreeMap::new(),
         }
@@ -95,26 +132,42 @@ impl Default for History {
 }
 
 impl History {
-    /// Adds one request: what it came to, how long that took, and which instance answered.
-    pub fn record(&mut self, outcome: Outcome, latency: Duration, instance: Option<&str>) {
+    /// Adds one request: what it came to, how long that took, which instance answered and what else it said.
+    pub fn record(&mut self, outcome: Outcome, latency: Duration, instance: Option<&str>, said: Said) {
         self.counts.add(&outcome);
-        let us = u64::try_from(latency.as_micros()).unwrap_or(LONGEST_US);
-        self.latencies.saturating_record(us);
+        let us = u64::try_from(latency.as_micros()).unwrap_or(LONGEST_US).min(LONGEST_US);
+        self.latencies.record(us).expect("a histogram that grows");
         self.latency_sum_us += us;
+        self.told.add(said);
         if let Some(name) = instance {
-            count(&mut self.instances, name);
+            count(&mut self.instances, name, 1);
         }
         if let Outcome::Refused(why) | Outcome::Unknown(why) = outcome {
-            let known = self.reasons.len() < REASONS || self.reasons.contains_key(&why);
-            count(&mut self.reasons, if known { &why } else { "other reasons" });
+            self.note(&why, 1);
         }
+    }
+
+    /// Adds all that another has seen.
+    pub fn merge(&mut self, other: &Self) {
+        self.counts += other.counts;
+        // Both grow as they must; what they share are the digits, which is all that an addition asks for.
+        self.latencies.add(&other.latencies).expect("histograms that grow");
+        self.latency_sum_us += other.latency_sum_us;
+        self.told.merge(other.told);
+        other.instances.iter().for_each(|(name, n)| count(&mut self.instances, name, *n));
+        other.reasons.iter().for_each(|(why, n)| self.note(why, *n));
+    }
+
+    fn note(&mut self, why: &str, n: u64) {
+        let known = self.reasons.len() < REASONS || self.reasons.contains_key(why);
+        count(&mut self.reasons, if known { why } else { "other reasons" }, n);
     }
 
     /// Adds requests that were given up before any answer came: they have an outcome, but no latency.
     pub fn abandon(&mut self, requests: u64, why: &str) {
         self.counts.unknown += requests;
         if requests > 0 {
-            *self.reasons.entry(why.to_owned()).or_default() += requests;
+            self.note(why, requests);
         }
     }
 
@@ -126,7 +179,7 @@ impl History {
 
     /// The latencies, in µs.
     #[must_use]
-    pub fn latencies(&self) -> &Histogram<u64> {
+    pub fn latencies(&self) -> &Histogram<u32> {
         &self.latencies
     }
 
@@ -134,6 +187,12 @@ impl History {
     #[must_use]
     pub fn latency_sum_us(&self) -> u64 {
         self.latency_sum_us
+    }
+
+    /// What the answers said besides.
+    #[must_use]
+    pub fn told(&self) -> Told {
+        self.told
     }
 
     /// Answers by instance.
@@ -149,11 +208,28 @@ impl History {
     }
 }
 
-fn count(counts: &mut BTreeMap<String, u64>, name: &str) {
+impl Told {
+    fn add(&mut self, said: Said) {
+        self.lost += u64::from(said.lost);
+        if let Said { retries: Some(retries), waited_ms: Some(waited_ms), .. } = said {
+            self.merge(Self { answers: 1, retries, waited_ms, longest_ms: waited_ms, lost: 0 });
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.answers += other.answers;
+        self.retries += other.retries;
+        self.waited_ms += other.waited_ms;
+        self.longest_ms = self.longest_ms.max(other.longest_ms);
+        self.lost += other.lost;
+    }
+}
+
+fn count(counts: &mut BTreeMap<String, u64>, name: &str, more: u64) {
     match counts.get_mut(name) {
-        Some(n) => *n += 1,
+        Some(n) => *n += more,
         None => {
-            counts.insert(name.to_owned(), 1);
+            counts.insert(name.to_owned(), more);
         }
     }
 }
@@ -166,7 +242,7 @@ mod tests {
     fn reasons_do_not_grow_without_bound() {
         let mut history = History::default();
         for i in 0..1000 {
-            history.record(Outcome::Refused(format!("reason {i}")), Duration::from_millis(1), None);
+            history.record(Outcome::Refused(format!("reason {i}")), Duration::from_millis(1), None, Said::default());
         }
         assert_eq!(history.reasons().len(), REASONS + 1);
         assert_eq!(history.reasons().values().sum::<u64>(), 1000);
@@ -175,11 +251,27 @@ mod tests {
     #[test]
     fn an_abandoned_request_counts_as_unknown_and_has_no_latency() {
         let mut history = History::default();
-        history.record(Outcome::Sold, Duration::from_millis(2), Some("8000"));
+        history.record(Outcome::Sold, Duration::from_millis(2), Some("8000"), Said::default());
         history.abandon(3, "stopped");
         assert_eq!(history.counts(), Counts { sold: 1, unknown: 3, ..Counts::default() });
         assert_eq!(history.latencies().len(), 1);
         assert_eq!(history.reasons()["stopped"], 3);
+    }
+
+    #[test]
+    fn what_several_have_seen_is_added_up_and_an_answer_without_retries_is_not_one_with_none() {
+        let said = |retries, waited_ms| Said { retries: Some(retries), waited_ms: Some(waited_ms), lost: retries == 3 };
+        let seen = |said| {
+            let mut history = History::default();
+            history.record(Outcome::Sold, Duration::from_micros(700), Some("8000"), said);
+            history
+        };
+        let mut all = seen(said(3, 40));
+        for one in [said(1, 2), Said::default()] {
+            all.merge(&seen(one));
+        }
+        assert_eq!(all.told(), Told { answers: 2, retries: 4, waited_ms: 42, longest_ms: 40, lost: 1 });
+        assert_eq!((all.counts().sold, all.latencies().len(), all.instances()["8000"]), (3, 3, 3));
     }
 
     #[test]

@@ -10,7 +10,7 @@
 
 use super::stats::Bytes;
 use crate::failure::Failure;
-use http::{HeaderValue, Method, Request, Uri, header, uri::PathAndQuery};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri, header, uri::PathAndQuery};
 use http_body_util::{BodyExt, Full};
 use hyper::{body::Bytes as Chunk, client::conn::http1};
 use hyper_util::rt::TokioIo;
@@ -59,7 +59,7 @@ pub(super) struct Link {
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
-    pub(super) instance: Option<HeaderValue>,
+    pub(super) headers: HeaderMap,
     pub(super) body: Chunk,
 }
 
@@ -169,8 +169,7 @@ impl Link {
             })?;
             let (head, body) = response.into_parts();
             let body = body.collect().await.map_err(|e| Cut::NoAnswer(reason(&e)))?.to_bytes();
-            let instance = head.headers.get("x-instance").cloned();
-            Ok(Answer { status: head.status.as_u16(), instance, body })
+            Ok(Answer { status: head.status.as_u16(), headers: head.headers, body })
         });
         tokio::select! {
             biased;

@@ -12,6 +12,7 @@ pub mod verdict;
 mod answer;
 mod engine;
 mod link;
+pub mod rate;
 pub mod row;
 pub mod run;
 mod stock_api;

@@ -2,6 +2,7 @@
 
 use super::{
     engine::Ended,
+    rate::Rate,
     run::Plan,
     stats::Stats,
     verdict::{Shelf, Verdict, expected, judge, oversold},
@@ -14,6 +15,8 @@ use std::collections::BTreeMap;
 pub const ONE: &str = "one";
 /// The target that is nginx in front of three instances.
 pub const THREE: &str = "three";
+/// How many that are.
+const INSTANCES: u64 = 3;
 
 /// What one run came to. In JSON the columns of the Aggregate Report ([`Stats`]) stand beside the others.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -47,14 +50,41 @@ pub struct Row {
     pub unknown: u64,
     /// `sold − (before − after)`.
     pub oversold: i64,
+    /// Pieces sold per second.
+    pub sold_per_sec: f64,
+    /// How often the strategy tried anew; absent where the answers do not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u64>,
+    /// The same for each piece sold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries_per_sold: Option<f64>,
+    /// The mean wait for the lock, ms, as the instances measure it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waited_mean_ms: Option<f64>,
+    /// The longest of these, ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waited_max_ms: Option<u64>,
+    /// Answers whose unlock found that the lock was no longer theirs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lock_lost: Option<u64>,
+    /// Requests that were due at the rate asked for and were not sent.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub behind: u64,
     /// What became of the stock.
     pub verdict: Verdict,
     /// What the strategy promises.
     pub promise: Promise,
     /// The verdict that the promise comes to on this target.
     pub expected: Verdict,
-    /// Whether the verdict is the expected one: also that an unsafe strategy did show its fault.
+    /// Whether the verdict is the expected one, and no request failed: also that an unsafe strategy did show its fault.
     pub kept: bool,
+    /// Why the verdict says less than it might, and what is to be known besides.
+    pub notes: Vec<String>,
+    /// What it sells in a second, where that was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// Whether it came so near to the ceiling of its target that the generator bounds it, not the strategy.
+    pub bounded_by_generator: bool,
     /// Answers by instance.
     pub instances: BTreeMap<String, u64>,
     /// Why requests failed, and how many for each reason.
@@ -62,10 +92,17 @@ pub struct Row {
 }
 
 impl Row {
-    pub(super) fn new(plan: &Plan, strategy: &Strategy, shelf: Shelf, ended: &Ended) -> Self {
-        let counts = ended.history.counts();
-        let verdict = judge(shelf, counts);
+    pub(super) fn new(plan: &Plan, strategy: &Strategy, shelf: Shelf, ended: &Ended, cancelled: bool) -> Self {
+        let (counts, told) = (ended.all, ended.counted.told());
+        let instances = ended.counted.instances().clone();
+        let mut notes: Vec<_> = absent(plan, &instances).into_iter().collect();
+        if !cancelled && plan.timed.is_none() && counts.samples() != plan.planned() {
+            notes.push(format!("{} of {} requests were sent", counts.samples(), plan.planned()));
+        }
+        let whole = if notes.is_empty() { Verdict::Exact } else { Verdict::Errors };
+        let verdict = judge(shelf, counts).max(whole);
         let expected = expected(strategy.promise, plan.target == ONE);
+        let said = |value: f64| (told.answers > 0).then_some((value * 1000.0).round() / 1000.0);
         Self {
             strategy: strategy.slug,
             target: plan.target.clone(),
@@ -81,12 +118,22 @@ impl Row {
             errors: counts.refused,
             unknown: counts.unknown,
             oversold: oversold(shelf, counts),
+            sold_per_sec: (ended.counted.counts().sold as f64 / ended.elapsed.as_secs_f64().max(1e-9)).round(),
+            retries: (told.answers > 0).then_some(told.retries),
+            retries_per_sold: said(told.retries as f64 / ended.counted.counts().sold.max(1) as f64),
+            waited_mean_ms: said(told.waited_ms as f64 / told.answers as f64),
+            waited_max_ms: (told.answers > 0).then_some(told.longest_ms),
+            lock_lost: (told.answers > 0).then_some(told.lost),
+            behind: ended.behind,
             verdict,
             promise: strategy.promise,
             expected,
-            kept: verdict == expected,
-            instances: ended.history.instances().clone(),
-            reasons: ended.history.reasons().clone(),
+            kept: verdict == expected && counts.failed() == 0 && notes.is_empty(),
+            notes,
+            rate: None,
+            bounded_by_generator: false,
+            instances,
+            reasons: ended.counted.reasons().clone(),
         }
     }
 
@@ -120,19 +167,41 @@ impl Row {
     #[must_use]
     pub fn complaint(&self) -> Option<String> {
         if self.kept {
-            return None;
+            let oversold = |rate: &&Rate| rate.verdict == Verdict::Oversold && self.expected == Verdict::Exact;
+            let (strategy, target) = (self.strategy, &self.target);
+            return self
+                .rate
+                .as_ref()
+                .filter(oversold)
+                .map(|_| format!("{strategy} on {target} oversold while its rate was measured"));
         }
         let Self { strategy, target, sold, oversold, errors, unknown, .. } = self;
         let gone = self.gone();
-        Some(match (self.expected, self.verdict) {
-            (Verdict::Oversold, _) => {
-                format!("{strategy} on {target} did not show its fault: sold {sold}, {gone} gone")
-            }
-            (_, Verdict::Oversold) => format!("{strategy} on {target} oversold {oversold}: sold {sold}, {gone} gone"),
-            _ => format!(
-                "{strategy} on {target}: {errors} errors, {unknown} unknown, {} sold out; sold {sold}, {gone} gone",
-                self.sold_out
-            ),
-        })
+        let what = match (self.expected, self.verdict) {
+            (Verdict::Oversold, Verdict::Exact) => format!("did not show its fault: sold {sold}, {gone} gone"),
+            (Verdict::Exact, Verdict::Oversold) => format!("oversold {oversold}: sold {sold}, {gone} gone"),
+            _ => format!("{errors} errors, {unknown} unknown, {} sold out; sold {sold}, {gone} gone", self.sold_out),
+        };
+        let notes: String = self.notes.iter().map(|note| format!("; {note}")).collect();
+        Some(format!("{strategy} on {target}: {what}{notes}"))
     }
+}
+
+/// Which instances did not answer, in words: `one` is one, `three` are three, unless fewer were asked.
+fn absent(plan: &Plan, answered: &BTreeMap<String, u64>) -> Option<String> {
+    let asked = match plan.target.as_str() {
+        ONE => 1,
+        _ if plan.timed.is_some() => INSTANCES,
+        _ => INSTANCES.min(plan.planned()),
+    };
+    let names: Vec<_> = answered.keys().map(String::as_str).collect();
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let answered = answered.len() as u64;
+    let wrong = if plan.target == ONE { answered != 1 } else { answered < asked };
+    wrong.then(|| format!("target {} is {asked} instance(s), and {answered} answered: {names}", plan.target))
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }

@@ -1,25 +1,35 @@
-//! One run of load against one strategy: so many threads, so many requests each, the stock reset before.
+//! One run of load against one strategy, on a product of its own: made before, removed after, so that nobody else in
+//! the room changes what is counted, and the run changes nothing of theirs.
 
 use super::{
     Row, answer,
-    engine::{Load, Seen},
+    engine::{Load, Seen, Timed, Until},
     history::History,
     link::Origin,
     stock_api::StockApi,
     verdict::Shelf,
 };
-use crate::{failure::Failure, stock};
+use crate::{
+    failure::Failure,
+    stock::{self, Strategy},
+};
+use http::{HeaderValue, header};
 use secrecy::SecretString;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 /// A snapshot is taken this often.
 const SNAPSHOTS: Duration = Duration::from_millis(200);
+/// Requests of a run at most, and what they may ask for together: all held one after the other, ms.
+const MOST_REQUESTS: u64 = 1_000_000;
+const MOST_HELD_MS: u64 = 600_000;
+/// The stock where a rate is measured: nobody sells so much.
+pub(super) const PLENTY: i64 = 1_000_000_000;
 
 /// What to send, and where.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Plan {
     /// The address to load: an instance or nginx, as `http://127.0.0.1:8080`.
     pub base: String,
@@ -40,6 +50,14 @@ pub struct Plan {
     /// What `PUT /stock` asks for where the cluster has an admin token.
     #[serde(skip)]
     pub token: Option<SecretString>,
+    /// Send for a time, instead of `loops`.
+    #[serde(skip)]
+    pub(super) timed: Option<Timed>,
+}
+
+/// A product of a run's own.
+pub(super) fn own_product() -> i64 {
+    fastrand::i64(1 << 40..1 << 52)
 }
 
 /// How a run stands.
@@ -55,6 +73,8 @@ pub struct Snapshot {
     pub errors: u64,
     /// Requests whose effect cannot be known.
     pub unknown: u64,
+    /// How often the strategies tried anew, as far as the answers say.
+    pub retries: u64,
     pub elapsed_ms: u64,
     /// Answers per second, over the whole run so far.
     pub throughput: f64,
@@ -64,56 +84,115 @@ pub struct Snapshot {
     pub instances: BTreeMap<String, u64>,
 }
 
-/// Runs a plan to its end, or until it is cancelled: sets the stock, sends the load, reads the stock.
+/// Runs a plan to its end, or until it is cancelled: makes the product, sends the load, reads the stock, removes the
+/// product, whatever came of the load.
 ///
 /// Once cancelled, no further request is sent; those under way have one second to be answered and count as unknown
-/// otherwise. A request is never sent twice, whatever becomes of its connection.
+/// otherwise. A request is never sent twice, whatever becomes of its connection. A run ends within 15 minutes.
 ///
 /// # Errors
 ///
-/// [`Failure::Unusable`] where the target does not answer at all, or the strategy is not one.
+/// [`Failure::Unusable`] where the target does not answer at all, the strategy is not one, or the plan asks for more
+/// than a run may.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future closes every connection; what is under way at the server ends there.
+/// Dropping the future closes every connection, and leaves the product. Cancel instead.
 pub async fn run(plan: &Plan, progress: &watch::Sender<Snapshot>, cancel: &CancellationToken) -> Result<Row, Failure> {
     let strategy = stock::find(&plan.strategy)
         .ok_or_else(|| Failure::Unusable(format!("there is no strategy {}", plan.strategy)))?;
-    if plan.threads == 0 || plan.loops == 0 {
-        return Err(Failure::Unusable("threads and loops are 1 or more".into()));
-    }
+    plan.check().map_err(Failure::Unusable)?;
     let origin = Origin::parse(&plan.base)?;
-    let path = format!("/check/lock/{}?stock_id={}&hold_ms={}", strategy.slug, plan.stock_id, plan.hold_ms);
-    let request = origin.request(http::Method::POST, &path)?;
-    let stock = StockApi { origin: &origin, stock_id: plan.stock_id };
+    let stock = StockApi { base: &plan.base, stock_id: plan.stock_id, strategy, token: plan.token.as_ref() };
+    stock.reset(plan.count).await?;
+    let measured = measure(plan, strategy, origin, &stock, progress, cancel).await;
+    match (measured, stock.remove().await) {
+        (Ok(mut row), Err(why)) => {
+            row.notes.push(why.to_string());
+            Ok(row)
+        }
+        (measured, _) => measured,
+    }
+}
 
-    stock.reset(plan.count, plan.token.as_ref()).await?;
-    let before = stock.count(strategy.store).await?;
-    let load =
-        Load { origin: origin.clone(), request, threads: plan.threads, loops: plan.loops, meaning: answer::meaning };
+async fn measure(
+    plan: &Plan,
+    strategy: &Strategy,
+    origin: Origin,
+    stock: &StockApi<'_>,
+    progress: &watch::Sender<Snapshot>,
+    cancel: &CancellationToken,
+) -> Result<Row, Failure> {
+    let path = format!("/check/lock/{}?stock_id={}&hold_ms={}", strategy.slug, plan.stock_id, plan.hold_ms);
+    let mut request = origin.request(http::Method::POST, &path)?;
+    request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    let before = stock.count().await?;
+    let until = plan.timed.map_or(Until::Loops(plan.loops), Until::Over);
+    let load = Load { origin, request, threads: plan.threads, until, meaning: answer::meaning };
     progress.send_replace(Snapshot { planned: plan.planned(), ..Snapshot::default() });
     let ended = load.send(cancel, |seen| follow(seen, plan.planned(), progress)).await?;
-    let after = stock.count(strategy.store).await?;
+    let after = stock.count().await?;
 
-    progress.send_replace(Snapshot::of(&ended.history, plan.planned(), ended.elapsed));
-    Ok(Row::new(plan, strategy, Shelf { before, after }, &ended))
+    progress.send_replace(Snapshot::of(&ended.counted, plan.planned(), ended.elapsed));
+    Ok(Row::new(plan, strategy, Shelf { before, after }, &ended, cancel.is_cancelled()))
 }
 
 impl Plan {
-    /// Requests that the run will send.
+    /// The course's load of 100 × 50 requests against a strategy at `base`, on a product that nobody else uses: its id
+    /// is beyond those that a person types, and exact in JavaScript too.
+    #[must_use]
+    pub fn new(base: &str, target: &str, strategy: &str) -> Self {
+        Self {
+            base: base.into(),
+            target: target.into(),
+            strategy: strategy.into(),
+            threads: 100,
+            loops: 50,
+            hold_ms: 0,
+            stock_id: own_product(),
+            count: 5000,
+            token: None,
+            timed: None,
+        }
+    }
+
+    /// The same for a time instead, with more stock than anybody sells, on a product of its own again.
+    pub(super) fn timed(&self, timed: Timed) -> Self {
+        Self { timed: Some(timed), count: PLENTY, hold_ms: 0, stock_id: own_product(), ..self.clone() }
+    }
+
+    /// Requests that the run will send; of one that lasts a time, 0: that cannot be known.
     #[must_use]
     pub fn planned(&self) -> u64 {
-        (self.threads as u64) * (self.loops as u64)
+        if self.timed.is_some() { 0 } else { (self.threads as u64).saturating_mul(self.loops as u64) }
+    }
+
+    /// Whether the run has an end within reach.
+    ///
+    /// # Errors
+    ///
+    /// The rule that it breaks.
+    pub fn check(&self) -> Result<(), String> {
+        let held = self.planned().saturating_mul(self.hold_ms);
+        if self.threads == 0 || self.loops == 0 {
+            Err("threads and loops are 1 or more".into())
+        } else if self.planned() > MOST_REQUESTS {
+            Err(format!("threads × loops is at most {MOST_REQUESTS}"))
+        } else if held > MOST_HELD_MS {
+            Err(format!("threads × loops × hold_ms is at most {MOST_HELD_MS}, which is 10 minutes one after the other"))
+        } else {
+            Ok(())
+        }
     }
 }
 
 /// Sends snapshots for as long as it is let.
 async fn follow(seen: Arc<Seen>, planned: u64, progress: &watch::Sender<Snapshot>) {
     let mut ticks = tokio::time::interval(SNAPSHOTS);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let snapshot = Snapshot::of(&seen.history(), planned, seen.elapsed());
-        progress.send_replace(snapshot);
+        progress.send_replace(Snapshot::of(&seen.history(), planned, seen.elapsed()));
     }
 }
 
@@ -129,6 +208,7 @@ impl Snapshot {
             sold_out: counts.sold_out,
             errors: counts.refused,
             unknown: counts.unknown,
+            retries: history.told().retries,
             elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
             throughput: if seconds > 0.0 { counts.samples() as f64 / seconds } else { 0.0 },
             p50_ms: ms(0.5),

@@ -87,13 +87,16 @@ fn rounded(x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::history::Outcome, *};
+    use super::{
+        super::history::{Outcome, Said},
+        *,
+    };
     use proptest::prelude::*;
 
     fn history(latencies_us: &[u64]) -> History {
         let mut history = History::default();
         for &us in latencies_us {
-            history.record(Outcome::Sold, Duration::from_micros(us), None);
+            history.record(Outcome::Sold, Duration::from_micros(us), None, Said::default());
         }
         history
     }
@@ -114,9 +117,9 @@ mod tests {
     #[test]
     fn errors_are_refused_and_unknown_requests_but_not_sold_out_ones() {
         let mut history = history(&[10]);
-        history.record(Outcome::SoldOut, Duration::from_micros(10), None);
-        history.record(Outcome::Refused("503".into()), Duration::from_micros(10), None);
-        history.record(Outcome::Unknown("cut".into()), Duration::from_micros(10), None);
+        for outcome in [Outcome::SoldOut, Outcome::Refused("503".into()), Outcome::Unknown("cut".into())] {
+            history.record(outcome, Duration::from_micros(10), None, Said::default());
+        }
         assert_eq!(Stats::of(&history, Bytes::default(), Duration::from_secs(1)).error_percent, 50.0);
     }
 

@@ -1,20 +1,24 @@
-//! The routes that set and show the stock, and the list of strategies that a cluster knows.
+//! The routes that make, show and remove a product, and the list of strategies that a cluster knows.
 
-use super::link::{Answer, Cut, Link, Meter, Origin};
-use crate::{failure::Failure, stock::Store};
-use http::{HeaderValue, Method, Request, header};
-use http_body_util::Full;
-use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
-use std::{sync::Arc, time::Duration};
+use crate::{
+    failure::Failure,
+    http_client::{Answer, HttpClient, HttpError},
+    stock::{Store, Strategy},
+};
+use secrecy::SecretString;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::json;
+use std::time::Duration;
 
 /// Setting the stock also clears locks and queues: it may take a moment, but not for ever.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A product's stock at one address.
+/// A product at one address, for one strategy: what others need is left alone, and need not be there.
 pub(super) struct StockApi<'a> {
-    pub(super) origin: &'a Origin,
+    pub(super) base: &'a str,
     pub(super) stock_id: i64,
+    pub(super) strategy: &'a Strategy,
+    pub(super) token: Option<&'a SecretString>,
 }
 
 #[derive(Deserialize)]
@@ -34,79 +38,86 @@ struct Known {
 }
 
 impl StockApi<'_> {
-    /// Sets the stock in both stores and clears what others left behind.
+    /// Makes the product with so many pieces, and clears the strategy's locks of it.
     ///
     /// # Errors
     ///
     /// [`Failure::Unusable`] where the service does not do so.
-    pub(super) async fn reset(&self, count: i64, token: Option<&SecretString>) -> Result<(), Failure> {
-        let mut request = self.origin.request(Method::PUT, &format!("/stock?stock_id={}", self.stock_id))?;
-        *request.body_mut() = Full::from(format!("{{\"count\":{count}}}"));
-        let headers = request.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some(token) = token {
-            let value = HeaderValue::try_from(format!("Bearer {}", token.expose_secret()))
-                .map_err(|_| Failure::Unusable("the token is not plain text".into()))?;
-            headers.insert(header::AUTHORIZATION, value);
-        }
-        ask(self.origin, request, "PUT /stock").await.map(drop)
+    pub(super) async fn reset(&self, count: i64) -> Result<(), Failure> {
+        let url = self.own_part();
+        let answer = client().put(&url, &json!({"count": count}), self.token).await;
+        succeeded(&format!("PUT {url}"), answer).map(drop)
     }
 
-    /// How many pieces a store has.
+    /// Removes the product and what the strategy has left of it.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where the service does not do so.
+    pub(super) async fn remove(&self) -> Result<(), Failure> {
+        let url = self.own_part();
+        succeeded(&format!("DELETE {url}"), client().delete(&url, self.token).await).map(drop)
+    }
+
+    /// How many pieces the strategy's store has.
     ///
     /// # Errors
     ///
     /// [`Failure::Unusable`] where the service does not say.
-    pub(super) async fn count(&self, store: Store) -> Result<i64, Failure> {
-        let request = self.origin.request(Method::GET, &format!("/stock?stock_id={}", self.stock_id))?;
-        let answer = ask(self.origin, request, "GET /stock").await?;
-        let stock: Stock = json(&answer, "GET /stock")?;
-        let count = match store {
+    pub(super) async fn count(&self) -> Result<i64, Failure> {
+        let url = format!("{}/stock?stock_id={}", base(self.base), self.stock_id);
+        let stock: Stock = get(&url).await?;
+        let count = match self.strategy.store {
             Store::MySql => stock.mysql,
             Store::Redis => stock.redis,
         };
-        count.and_then(|c| c.count).ok_or_else(|| {
-            Failure::Unusable(format!("GET /stock at {} does not know the stock of {store:?}", self.origin))
-        })
+        let unknown = || Failure::Unusable(format!("GET {url} does not know the stock of {:?}", self.strategy.store));
+        count.and_then(|c| c.count).ok_or_else(unknown)
+    }
+
+    fn own_part(&self) -> String {
+        format!("{}/stock?stock_id={}&strategy={}", base(self.base), self.stock_id, self.strategy.slug)
     }
 }
 
-/// The slugs of the strategies that the cluster at `origin` knows.
+/// The slugs of the strategies that the cluster at `at` knows.
 ///
 /// # Errors
 ///
 /// [`Failure::Unusable`] where it does not say.
-pub(super) async fn strategies(origin: &Origin) -> Result<Vec<String>, Failure> {
-    let request = origin.request(Method::GET, "/strategies")?;
-    let answer = ask(origin, request, "GET /strategies").await?;
-    let known: Vec<Known> = json(&answer, "GET /strategies")?;
+pub(super) async fn strategies(at: &str) -> Result<Vec<String>, Failure> {
+    let known: Vec<Known> = get(&format!("{}/strategies", base(at))).await?;
     Ok(known.into_iter().map(|k| k.slug).collect())
 }
 
-/// The status and size of a file, `None` where nobody answers.
-pub(super) async fn probe(origin: &Origin, path: &str) -> Option<(u16, usize)> {
-    let request = origin.request(Method::GET, path).ok()?;
-    let mut link = Link::open(origin, &Arc::new(Meter::default())).await.ok()?;
-    let answer = tokio::time::timeout(TIMEOUT, link.exchange(request)).await.ok()?.ok()?;
-    Some((answer.status, answer.body.len()))
+/// The size of what is served at a path; `None` where nothing is.
+pub(super) async fn size(at: &str, path: &str) -> Option<usize> {
+    let answer = client().get(&format!("{}{path}", base(at))).await.ok()?.success().ok()?;
+    Some(answer.body.len())
 }
 
-async fn ask(origin: &Origin, request: Request<super::link::Body>, what: &str) -> Result<Answer, Failure> {
-    let failed = |why: String| Failure::Unusable(format!("{what} at {origin}: {why}"));
-    let mut link = Link::open(origin, &Arc::new(Meter::default())).await.map_err(failed)?;
-    let answer = match tokio::time::timeout(TIMEOUT, link.exchange(request)).await {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(Cut::NotSent)) => return Err(failed("the connection was closed".into())),
-        Ok(Err(Cut::NoAnswer(why))) => return Err(failed(why)),
-        Err(_) => return Err(failed(format!("no answer within {} s", TIMEOUT.as_secs()))),
-    };
-    match answer.status {
-        200..300 => Ok(answer),
-        401 | 403 => Err(failed("it needs the admin token: set OVERSELL__ADMIN__TOKEN".into())),
-        status => Err(failed(format!("{status} {}", String::from_utf8_lossy(&answer.body)))),
-    }
+fn client() -> HttpClient {
+    HttpClient::new(TIMEOUT)
 }
 
-fn json<T: serde::de::DeserializeOwned>(answer: &Answer, what: &str) -> Result<T, Failure> {
-    serde_json::from_slice(&answer.body).map_err(|e| Failure::Unusable(format!("{what}: {e}")))
+fn base(at: &str) -> &str {
+    at.trim_end_matches('/')
+}
+
+async fn get<T: DeserializeOwned>(url: &str) -> Result<T, Failure> {
+    let what = format!("GET {url}");
+    let answer = succeeded(&what, client().get(url).await)?;
+    answer.json().map_err(|why| Failure::Unusable(format!("{what}: {why}")))
+}
+
+fn succeeded(what: &str, answer: Result<Answer, HttpError>) -> Result<Answer, Failure> {
+    answer.and_then(Answer::success).map_err(|why| {
+        let hint = match &why {
+            HttpError::Refused { status, .. } if matches!(status.as_u16(), 401 | 403) => {
+                " (it needs the admin token: set OVERSELL__ADMIN__TOKEN)"
+            }
+            _ => "",
+        };
+        Failure::Unusable(format!("{what}: {why}{hint}"))
+    })
 }

@@ -1,6 +1,6 @@
 //! Which cluster a command loads: a lab, or any other that runs somewhere.
 
-use super::{link::Origin, stock_api};
+use super::stock_api;
 use crate::{addresses::Addresses, failure::Failure, stock::Strategy};
 use secrecy::SecretString;
 use std::path::PathBuf;
@@ -61,8 +61,7 @@ impl Where {
 ///
 /// [`Failure::Unusable`] where that is not so.
 pub(super) async fn check(base: &str, strategies: &[&Strategy]) -> Result<(), Failure> {
-    let origin = Origin::parse(base)?;
-    let known = stock_api::strategies(&origin).await.map_err(|why| {
+    let known = stock_api::strategies(base).await.map_err(|why| {
         Failure::Unusable(format!("no cluster answers ({why}): start a lab with `make lab`, or pass --lab"))
     })?;
     match strategies.iter().find(|s| !known.iter().any(|k| k == s.slug)) {

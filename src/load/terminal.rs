@@ -2,9 +2,13 @@
 
 use super::run::Snapshot;
 use crate::failure::Failure;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use comfy_table::{
+    Cell, CellAlignment, LineStyle, Table,
+    presets::{ASCII_MARKDOWN, NOTHING},
+};
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use serde::Serialize;
-use std::{io::IsTerminal, path::Path};
+use std::path::Path;
 use tokio::sync::watch;
 
 /// What a command says when a signal has stopped it.
@@ -16,37 +20,25 @@ pub(super) fn stopped() -> Failure {
 pub(super) struct Bar(ProgressBar);
 
 impl Bar {
-    /// A bar of so many requests or steps.
-    pub(super) fn new(requests: u64) -> Self {
-        let target =
-            if std::io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let style = ProgressStyle::with_template("{elapsed_precise} [{bar:30}] {percent:>3} %  {msg}");
-        Self(
-            ProgressBar::with_draw_target(Some(requests), target)
-                .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")),
-        )
+    /// A bar of so many steps.
+    pub(super) fn new(steps: usize) -> Self {
+        let style = ProgressStyle::with_template("{elapsed_precise} [{bar:30}] {pos}/{len}  {msg}");
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
+        Self(ProgressBar::new(steps as u64).with_style(style))
     }
 
-    /// One step further, and what comes next.
-    pub(super) fn step(&self, what: &str) {
-        self.0.inc(1);
-        self.0.set_message(what.to_owned());
-    }
-
-    /// Runs `work`, and shows its snapshots meanwhile.
+    /// Runs one step, and shows its snapshots meanwhile.
     pub(super) async fn during<R>(
         &self,
         what: &str,
         mut snapshots: watch::Receiver<Snapshot>,
         work: impl Future<Output = R>,
     ) -> R {
-        let begun = self.0.position();
         self.0.set_message(what.to_owned());
         let show = async {
             while snapshots.changed().await.is_ok() {
-                let now = snapshots.borrow_and_update().clone();
-                self.0.set_position(begun + now.samples);
-                self.0.set_message(format!("{what}  {}/s", rate(now.throughput)));
+                let throughput = snapshots.borrow_and_update().throughput;
+                self.0.set_message(format!("{what}  {}/s", rate(throughput)));
             }
             std::future::pending::<()>().await;
         };
@@ -54,7 +46,7 @@ impl Bar {
             done = work => done,
             () = show => unreachable!("it shows for as long as it is let"),
         };
-        self.0.set_position(begun + snapshots.borrow().samples);
+        self.0.inc(1);
         done
     }
 }
@@ -63,6 +55,27 @@ impl Drop for Bar {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }
+}
+
+/// A table: `words` are the columns that are not figures.
+pub(super) fn table(columns: &[&str], words: &[usize], rows: impl Iterator<Item = Vec<Cell>>, markdown: bool) -> Table {
+    let mut table = Table::new();
+    if markdown {
+        table.load_style(ASCII_MARKDOWN);
+    } else {
+        table.load_style(NOTHING.header_separator(LineStyle::none().fill('─').junction('─')));
+    }
+    table.set_header(columns);
+    table.add_rows(rows);
+    for (i, column) in table.column_iter_mut().enumerate() {
+        if !markdown {
+            column.set_padding((0, 0));
+        }
+        if !words.contains(&i) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
 }
 
 /// Writes a value as JSON.
@@ -90,20 +103,14 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
 
 /// A whole number with a comma at every thousand.
 pub(super) fn whole(n: i64) -> String {
-    let digits = n.unsigned_abs().to_string();
-    let mut text = String::from(if n < 0 { "-" } else { "" });
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    format!("{}{}", if n < 0 { "-" } else { "" }, HumanCount(n.unsigned_abs()))
 }
 
-/// A rate per second: whole, since no digit after the point repeats from run to run.
+/// A rate per second with three digits that count: more do not repeat from run to run.
 pub(super) fn rate(per_second: f64) -> String {
-    whole(per_second.round() as i64)
+    let digits = per_second.abs().max(1.0).log10().floor() as i32;
+    let unit = 10f64.powi((digits - 2).max(0));
+    whole(((per_second / unit).round() * unit) as i64)
 }
 
 /// A latency in ms, with about three digits.
@@ -125,6 +132,13 @@ mod tests {
             [(0, "0"), (999, "999"), (1000, "1,000"), (-4870, "-4,870"), (-100, "-100"), (1_234_567, "1,234,567")]
         {
             assert_eq!(whole(n), text);
+        }
+    }
+
+    #[test]
+    fn rates_keep_three_digits() {
+        for (n, text) in [(0.0, "0"), (7.4, "7"), (498.7, "499"), (13_149.0, "13,100"), (123_456.0, "123,000")] {
+            assert_eq!(rate(n), text);
         }
     }
 

@@ -1,11 +1,14 @@
 //! The generator and its verdicts against a shop whose faults are known.
 
 use super::{
-    fake::{Fake, Fault},
-    run::{Snapshot, run},
+    engine::Timed,
+    fake::{Fake, Fault, run_to_its_end},
+    row::THREE,
+    run::{Plan, Snapshot, run},
     verdict::Verdict,
 };
 use crate::failure::Failure;
+use std::time::Duration;
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
@@ -17,7 +20,7 @@ async fn an_honest_shop_is_exact() {
         (row.verdict, row.kept, row.sold, row.oversold, row.before, row.after),
         (Verdict::Exact, true, 200, 0, 1000, 800)
     );
-    assert_eq!((row.stats.samples, row.stats.error_percent, row.instances["fake"]), (200, 0.0, 200));
+    assert_eq!((row.stats.samples, row.stats.error_percent, row.instances["8000"]), (200, 0.0, 200));
     assert!(row.stats.sent_kb_per_sec > 0.0 && row.stats.received_kb_per_sec > 0.0);
 }
 
@@ -103,7 +106,7 @@ async fn the_last_snapshot_is_the_whole_run() {
     let (progress, watching) = watch::channel(Snapshot::default());
     run(&fake.plan("single-update", 4, 25, 1000), &progress, &CancellationToken::new()).await.unwrap();
     let last = watching.borrow();
-    assert_eq!((last.samples, last.planned, last.sold, last.instances["fake"]), (100, 100, 100, 100));
+    assert_eq!((last.samples, last.planned, last.sold, last.instances["8000"]), (100, 100, 100, 100));
 }
 
 #[tokio::test]
@@ -117,19 +120,104 @@ async fn a_target_that_does_not_answer_is_one_line_that_names_it() {
     assert!(matches!(&failure, Failure::Unusable(line) if line.contains(&base)), "{failure}");
 }
 
+#[tokio::test]
+async fn a_run_has_a_product_of_its_own_and_removes_it_and_a_twin_on_product_1_is_caught() {
+    let fake = Fake::open(Some((Fault::Reset, 50))).await;
+    let row = fake.run("single-update", 4, 25, 1000).await;
+    assert_eq!((row.verdict, row.kept, row.before, row.after), (Verdict::Exact, true, 1000, 900));
+    assert_eq!(fake.products(), [1], "only what somebody else has made is left");
+
+    let twin = Plan { stock_id: 1, ..fake.plan("single-update", 4, 25, 1000) };
+    let row = run_to_its_end(&twin).await;
+    assert_eq!((row.verdict, row.kept), (Verdict::Oversold, false), "somebody else's reset falsifies it");
+}
+
+#[tokio::test]
+async fn a_run_that_is_cancelled_or_fails_removes_its_product_too() {
+    let fake = Fake::open(Some((Fault::Hangs, 1))).await;
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    run(&fake.plan("single-update", 1, 1, 1), &watch::channel(Snapshot::default()).0, &cancel).await.unwrap();
+    assert!(fake.products().is_empty());
+}
+
+#[tokio::test]
+async fn three_means_that_three_have_answered() {
+    let fake = Fake::open(None).await;
+    let row = fake.run_on_three("single-update", 6, 10, 1000).await;
+    assert_eq!((row.verdict, row.instances.len(), row.kept), (Verdict::Exact, 3, true));
+    for (base, answered) in [(&fake.base, "target three is 3 instance(s), and 1 answered: 8000")] {
+        let plan = Plan { base: base.clone(), target: THREE.into(), ..fake.plan("single-update", 6, 10, 1000) };
+        let row = run_to_its_end(&plan).await;
+        assert_eq!((row.verdict, row.kept), (Verdict::Errors, false));
+        assert_eq!(row.notes, [answered]);
+        assert!(row.complaint().unwrap().contains(answered), "{:?}", row.complaint());
+    }
+    let plan = Plan { base: fake.http.clone(), ..fake.plan("single-update", 6, 10, 1000) };
+    assert_eq!(run_to_its_end(&plan).await.verdict, Verdict::Errors, "one is one");
+}
+
+#[tokio::test]
+async fn an_unsafe_strategy_whose_requests_fail_has_not_kept_its_promise() {
+    let lossy = Fake::open(Some((Fault::LostUpdate, 2))).await;
+    let row = lossy.run("none", 4, 25, 1000).await;
+    assert_eq!((row.verdict, row.kept), (Verdict::Oversold, true));
+    // The same loss beside a request that was refused: a reset makes the stock grow, which is more sold than gone.
+    let fake = Fake::open(Some((Fault::Refuses, 10))).await;
+    let shop = std::sync::Arc::clone(&fake.shop);
+    let row = Plan { stock_id: 1, ..fake.plan("none", 1, 30, 1000) };
+    let row = run_to_its_end(&row).await;
+    assert_eq!((row.verdict, row.kept), (Verdict::Errors, false));
+    assert_eq!(shop.lock().unwrap().requests, 30);
+}
+
+#[tokio::test]
+async fn what_the_answers_say_stands_in_the_row_and_what_they_do_not_say_is_absent() {
+    let row = Fake::open(Some((Fault::Says, 1))).await.run("version-cas", 2, 10, 100).await;
+    assert_eq!((row.retries, row.retries_per_sold, row.lock_lost), (Some(40), Some(2.0), Some(20)));
+    assert_eq!((row.waited_mean_ms, row.waited_max_ms), (Some(5.0), Some(5)));
+    let row = Fake::open(None).await.run("version-cas", 2, 10, 100).await;
+    assert_eq!((row.retries, row.retries_per_sold, row.lock_lost, row.waited_mean_ms), (None, None, None, None));
+}
+
+#[tokio::test]
+async fn a_stall_is_hidden_from_the_99_percent_line_of_a_closed_loop_and_seen_by_an_open_one() {
+    let p99 = async |rate| {
+        let fake = Fake::open(Some((Fault::Stalls, 100))).await;
+        let timed = Timed { warm_up: Duration::ZERO, measured: Duration::from_secs(2), rate };
+        let row = run_to_its_end(&fake.plan("single-update", 4, 1, 0).timed(timed)).await;
+        assert_eq!((row.verdict, row.errors + row.unknown), (Verdict::Exact, 0));
+        row.stats.p99_line
+    };
+    let (closed, open) = (p99(None).await, p99(Some(200.0)).await);
+    assert!(open > 4.0 * closed, "closed loop {closed} ms, open loop {open} ms");
+}
+
+#[tokio::test]
+async fn a_rate_that_the_target_does_not_keep_is_said_to_be_behind() {
+    let fake = Fake::open(Some((Fault::Stalls, 1))).await;
+    let timed = Timed { warm_up: Duration::ZERO, measured: Duration::from_millis(300), rate: Some(100.0) };
+    let row = run_to_its_end(&fake.plan("single-update", 1, 1, 0).timed(timed)).await;
+    assert!(row.behind > 20, "the only connection waited for longer than the load lasts: {}", row.behind);
+}
+
+#[tokio::test]
+async fn a_run_without_an_end_within_reach_is_refused() {
+    let fake = Fake::open(None).await;
+    for (threads, loops, hold_ms, rule) in
+        [(1000, 10_000, 0, "threads × loops"), (10, 1000, 61, "hold_ms"), (0, 1, 0, "threads")]
+    {
+        let plan = Plan { hold_ms, ..fake.plan("redis-lock", threads, loops, 1) };
+        let refused = run(&plan, &watch::channel(Snapshot::default()).0, &CancellationToken::new()).await.unwrap_err();
+        assert!(refused.to_string().contains(rule), "{refused}");
+    }
+    assert_eq!(fake.requests(), 0);
+}
+
 #[test]
 fn a_plan_in_json_has_no_token() {
-    let plan = super::run::Plan {
-        base: String::new(),
-        target: "one".into(),
-        strategy: "none".into(),
-        threads: 1,
-        loops: 1,
-        hold_ms: 0,
-        stock_id: 1,
-        count: 1,
-        token: Some("secret".to_owned().into()),
-    };
+    let mut plan = Plan::new("", "one", "none");
+    plan.token = Some("secret".into());
     assert!(!serde_json::to_string(&plan).unwrap().contains("secret"));
     assert!(!format!("{plan:?}").contains("secret"));
 }

@@ -1,77 +1,108 @@
 //! `oversell bench`: what each strategy reaches of what it could at most.
 //!
 //! Absolute figures of a shared machine mean little, so each is a ratio to a ceiling that is measured in the same run:
-//! the same SQL or Redis commands without HTTP or without contention, a static file for HTTP. Ceiling and strategy take
-//! turns, and the medians are compared, so that a slow minute hits both.
+//! the same SQL without HTTP, from as many connections as sell most, or one client that has a lock to itself. Ceiling
+//! and strategy take turns, and the ratios of the rounds are compared, so that a slow minute hits both. Only pieces that
+//! were sold count, and one request that failed makes a figure void.
 
-mod commands;
-mod course;
 mod direct;
 mod figure;
-mod instance;
-mod rates;
 mod serial;
-mod waiters;
-mod zk_traffic;
 
 use super::{
-    Row, ceiling,
+    Row,
     conditions::Conditions,
-    link::Origin,
+    engine::Timed,
     row::THREE,
-    run::{Plan, Snapshot, run as load},
+    run::{PLENTY, Plan, Snapshot, own_product, run as load},
     stock_api::StockApi,
-    target::{check, token},
+    target::{LAB_JSON, check, token},
     terminal::{Bar, stopped, write_json},
     verdict::Verdict,
 };
-use crate::{
-    addresses::Addresses,
-    failure::Failure,
-    server::Server,
-    stock::{self, Strategy},
-};
-use commands::Commands;
+use crate::{addresses::Addresses, failure::Failure, stock};
 use direct::{Direct, Work};
-use figure::{Figure, Unit, median};
-use rates::Rates;
+use figure::{Figure, Unit};
 use serde::Serialize;
 use serial::Serial;
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use waiters::{Contended, WAITERS};
 
-/// Connections of the ratios, and of the first look for errors.
+/// Connections of the ratios.
 const CONNECTIONS: usize = 100;
-/// Connections of the second look for errors.
-const MANY: usize = 1000;
-/// Requests of one run against the service.
-const REQUESTS: usize = 5000;
-/// Repetitions on each connection to MySQL.
-const DIRECT_LOOPS: usize = 80;
-/// Repetitions of the one client of `serial`.
-const SERIAL_LOOPS: usize = 1500;
-/// Requests for the static file on each connection.
-const FILE_LOOPS: usize = 200;
-/// How often an instance is started.
-const STARTS: usize = 3;
-/// Few connections for locks that poll, and requests of each: some sell 40 pieces a second.
-const FEW: (usize, usize) = (10, 10);
-/// Connections while a lock server counts what it is sent, and requests of each: MONITOR is slow.
-const COUNTED: (usize, usize) = (30, 20);
-/// The steps of a round: two ceilings in SQL, five strategies and the static file; two locks, each with one client and
-/// with each of [`WAITERS`]; the stages of the course.
-const STEPS: u64 = (8 + 2 * (1 + WAITERS.len()) + course::STAGES.len()) as u64;
-/// No ceiling may run out of stock.
-const PLENTY: i64 = 100_000_000;
+/// How many wait for a lock, from few to many.
+const WAITERS: [usize; 3] = [10, CONNECTIONS, 1000];
+/// From how many connections the SQL is tried: on one hot row, more of them may sell less.
+const SQL_CONNECTIONS: [usize; 3] = [10, 30, CONNECTIONS];
+/// How long each strategy is measured in each round.
+const TIME: Timed = Timed { warm_up: Duration::from_millis(500), measured: Duration::from_millis(1500), rate: None };
+/// How long each ceiling is measured in each round.
+const CEILING_TIME: Duration = Duration::from_secs(1);
+/// The slowest of [`WAITERS`] against the fastest.
+const FLAT: f64 = 0.8;
 
-/// Measures each strategy as a ratio to a ceiling of the same run.
+/// A strategy, what it is held against, and what is wanted of it.
+struct Wish {
+    slug: &'static str,
+    against: Against,
+    least: f64,
+    bounded_by: &'static str,
+}
+
+enum Against {
+    Sql(Work),
+    Strategy(&'static str),
+}
+
+/// A strategy that the registry does not have is left out.
+const WISHES: [Wish; 5] = [
+    Wish {
+        slug: "single-update",
+        against: Against::Sql(Work::Update),
+        least: 0.6,
+        bounded_by: "one row: each commit waits for the one before; HTTP shares the cores",
+    },
+    Wish {
+        slug: "single-update-merged",
+        against: Against::Sql(Work::Update),
+        least: 1.0,
+        bounded_by: "HTTP: one commit is for all who wait",
+    },
+    Wish {
+        slug: "single-update-buckets",
+        against: Against::Sql(Work::Update),
+        least: 0.6,
+        bounded_by: "commits of 16 rows; HTTP shares the cores",
+    },
+    Wish {
+        slug: "select-for-update",
+        against: Against::Sql(Work::ForUpdate),
+        least: 0.7,
+        bounded_by: "one row, locked for four round trips",
+    },
+    Wish {
+        slug: "redis-watch-merged",
+        against: Against::Strategy("redis-script"),
+        least: 0.6,
+        bounded_by: "HTTP: one transaction is for all who wait",
+    },
+];
+
+/// A lock, and what it must reach of one client that has it to itself.
+const LOCKS: [(&str, &str, f64, &str); 2] = [
+    ("redis-lock", "one client, nobody else", 0.9, "one at a time: lock, two statements, unlock"),
+    ("zk-lock", "one client: create, section, delete", 0.8, "one at a time, each with two writes of ZooKeeper"),
+];
+
+/// Measures strategies as ratios to ceilings of the same run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   oversell bench --lab              a lab of its own
-  oversell bench --json bench.json  the lab that runs
+  oversell bench --json bench.json  the lab that runs; the start-up of an instance is left out then
   oversell bench --rounds 9         calmer medians
+
+The loop is closed: see `oversell compare --help`.
 
 Exit status: 0 every figure reached, 1 one was missed, 2 bad usage or no lab.")]
 pub struct Args {
@@ -81,8 +112,11 @@ pub struct Args {
     /// Writes every figure to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Prints the table in Markdown
+    #[arg(long)]
+    markdown: bool,
     /// Where a running lab has written its addresses
-    #[arg(long, value_name = "PATH", default_value = super::target::LAB_JSON)]
+    #[arg(long, value_name = "PATH", default_value = LAB_JSON)]
     lab_json: PathBuf,
 }
 
@@ -90,230 +124,219 @@ pub struct Args {
 #[derive(Debug, Serialize)]
 struct Found {
     conditions: Conditions,
+    rounds: u32,
     figures: Vec<Figure>,
-    /// Every strategy once with 100 connections, and with 1,000 those that do not take 50 ms for each.
-    rows: Vec<Row>,
 }
 
-/// The lab under measurement.
+/// The lab under measurement, and what was measured so far.
 struct Bench<'a> {
     at: &'a Addresses,
-    direct: Direct,
-    redis_alone: Serial,
-    zk_alone: Serial,
-    commands: Commands,
     bar: Bar,
     stop: &'a CancellationToken,
+    /// By name, one value for each round.
+    rates: BTreeMap<String, Vec<f64>>,
+    /// The longest latency over the mean, and the 99 % line over the median, of each lock with 100 who wait.
+    waits: BTreeMap<&'static str, [Vec<f64>; 2]>,
+    /// By strategy: what went wrong.
+    void: BTreeMap<String, String>,
 }
 
-/// Runs the command, against the lab at `at` or the one that the arguments name.
+/// Runs the command, against the lab at `at` or the one that the arguments name; `starts` is how long an instance took
+/// to start, where that was measured.
 ///
 /// # Errors
 ///
 /// [`Failure::Promise`] where a figure is missed, [`Failure::Unusable`] where no lab is running or a signal stopped it.
-pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> Result<(), Failure> {
+pub async fn run(
+    args: Args,
+    at: Option<Addresses>,
+    starts: Vec<Duration>,
+    stop: CancellationToken,
+) -> Result<(), Failure> {
     let at = match at {
         Some(at) => at,
         None => Addresses::of_running_lab(&args.lab_json)?,
     };
-    check(&at.http, &stock::ALL.iter().collect::<Vec<_>>()).await?;
+    let rated: Vec<_> = rated().collect();
+    let known = |slug: &&str| stock::find(slug);
+    check(&at.http, &rated.iter().chain(&LOCKS.map(|lock| lock.0)).filter_map(known).collect::<Vec<_>>()).await?;
     let conditions = Conditions::of(Some(&at)).await;
-    println!("{conditions}; median of {} rounds", args.rounds);
-    let redis = at.redis.first().map_or("", |node| &node.url);
-    let counted = 2 + using(Server::Redis).count() + using(Server::ZooKeeper).count();
-    let steps = asked(CONNECTIONS).count() + asked(MANY).count() + counted + STARTS;
-    let bench = Bench {
-        direct: Direct::new(&at.mysql.url, CONNECTIONS)?,
-        redis_alone: Serial::redis(redis, &at.mysql.url)?,
-        zk_alone: Serial::zookeeper(&at.zookeeper.connect, &at.mysql.url).await?,
-        commands: Commands::new(redis)?,
-        bar: Bar::new(u64::from(args.rounds) * STEPS + steps as u64),
-        at: &at,
-        stop: &stop,
-    };
-    let (figures, rows) = bench.measure(args.rounds).await?;
+    println!("{conditions}\nmedian of {} rounds", args.rounds);
+    let steps = args.rounds as usize * (2 + rated.len() + LOCKS.len() * (1 + WAITERS.len()));
+    let (rates, waits, void) = Default::default();
+    let mut bench = Bench { at: &at, bar: Bar::new(steps), stop: &stop, rates, waits, void };
+    bench.measure(args.rounds).await?;
+    let figures = bench.figures(&starts)?;
+    drop(bench);
 
-    println!("{}", figure::table(&figures));
-    for (row, reasons) in rows.iter().filter_map(|row| Some((row, row.reasons_line()?))) {
-        println!("{} on {reasons}", row.strategy);
-    }
-    let missed: Vec<_> = figures.iter().filter(|f| f.reached == Some(false)).map(|f| f.figure.clone()).collect();
+    println!("{}", figure::shown(&figures, args.markdown));
+    let missed: Vec<_> = figures.iter().filter(|f| !f.reached).map(|f| f.figure.clone()).collect();
     if let Some(path) = &args.json {
-        write_json(path, &Found { conditions, figures, rows })?;
+        write_json(path, &Found { conditions, rounds: args.rounds, figures })?;
     }
     if missed.is_empty() { Ok(()) } else { Err(Failure::Promise(format!("missed: {}", missed.join("; ")))) }
 }
 
+/// The strategies whose rate is asked for, each next to its ceiling.
+fn rated() -> impl Iterator<Item = &'static str> {
+    WISHES.iter().filter(|wish| stock::find(wish.slug).is_some()).flat_map(|wish| {
+        let other = if let Against::Strategy(other) = wish.against { Some(other) } else { None };
+        std::iter::once(wish.slug).chain(other)
+    })
+}
+
 impl Bench<'_> {
-    async fn measure(self, rounds: u32) -> Result<(Vec<Figure>, Vec<Row>), Failure> {
-        let mut starts = Vec::new();
-        for _ in 0..STARTS {
-            self.step("start-up of an instance")?;
-            starts.push(instance::start_up(self.at).await?);
-        }
-        let mut rates = Rates::new();
+    async fn measure(&mut self, rounds: u32) -> Result<(), Failure> {
+        let Addresses { mysql, redis, zookeeper, http, .. } = self.at;
+        let strategy = stock::find("single-update").expect("it is in the registry");
+        let (token, stock_id) = (token(), own_product());
+        let product = StockApi { base: http, stock_id, strategy, token: token.as_ref() };
+        product.reset(PLENTY).await?;
+        let direct = Direct::new(&mysql.url, CONNECTIONS, stock_id)?;
+        let alone = [
+            Serial::redis(redis.first().map_or("", |node| &node.url), &mysql.url, stock_id)?,
+            Serial::zookeeper(&zookeeper.connect, &mysql.url, stock_id).await?,
+        ];
+        let mut measured = Ok(());
         for _ in 0..rounds {
-            self.round(&mut rates).await?;
-        }
-        let hundred = self.every_strategy(CONNECTIONS).await?;
-        let thousand = self.every_strategy(MANY).await?;
-        let mut costs = self.commands_per_section().await?;
-        costs.extend(self.requests_per_section().await?);
-        let mut memory = 0.0_f64;
-        for instance in &self.at.instances {
-            memory = memory.max(instance::peak_memory(instance.pid)?);
-        }
-        self.redis_alone.close().await;
-        self.zk_alone.close().await;
-
-        let mut figures = rates.figures();
-        figures.extend(course::figures(CONNECTIONS, |slug| {
-            hundred.iter().filter(|row| row.strategy == slug).map(|row| row.stats.throughput).collect()
-        }));
-        for (rows, connections) in [(&hundred, CONNECTIONS), (&thousand, MANY)] {
-            for row in rows.iter().filter(|row| ["version-cas", "redis-watch"].contains(&row.strategy)) {
-                figures
-                    .push(errors(&format!("{}, {connections} connections", row.strategy), std::slice::from_ref(row)));
+            measured = self.round(&direct, &alone).await;
+            if measured.is_err() {
+                break;
             }
-            let which = if rows.len() == stock::ALL.len() { "every strategy" } else { "those that do not all poll" };
-            figures.push(errors(&format!("{which}, {connections} connections"), rows));
         }
-        figures.push(Figure::at_most("memory of an instance, its peak", memory, Unit::Megabytes, 60.0));
-        figures.extend(costs);
-        figures.push(Figure::at_most("start-up of an instance", median(&starts), Unit::Milliseconds, 1000.0));
-        Ok((figures, [hundred, thousand].concat()))
+        for alone in alone {
+            alone.close().await;
+        }
+        drop(direct);
+        measured.and(product.remove().await)
     }
 
-    /// Every ceiling and every strategy once, each strategy next to its ceiling.
-    async fn round(&self, rates: &mut Rates) -> Result<(), Failure> {
-        self.plenty().await?;
-        self.step("UPDATE without HTTP")?;
-        rates.update.push(self.direct.per_second(Work::Update, DIRECT_LOOPS).await?);
-        rates.single_update.push(self.rate("single-update").await?);
-        self.step("FOR UPDATE without HTTP")?;
-        rates.transaction.push(self.direct.per_second(Work::ForUpdate, DIRECT_LOOPS).await?);
-        rates.select_for_update.push(self.rate("select-for-update").await?);
-        rates.version_cas.push(self.rate("version-cas").await?);
-        rates.redis_script.push(self.rate("redis-script").await?);
-        rates.redis_watch.push(self.rate("redis-watch").await?);
-        self.contend(&mut rates.redis_lock, &self.redis_alone).await?;
-        self.contend(&mut rates.zk_lock, &self.zk_alone).await?;
-        for (strategy, rates) in course::STAGES.into_iter().zip(&mut rates.stages) {
-            rates.push(self.load(strategy, FEW.0, FEW.1).await?.stats.throughput);
+    /// Every ceiling and every strategy once.
+    async fn round(&mut self, direct: &Direct, alone: &[Serial; 2]) -> Result<(), Failure> {
+        for work in [Work::Update, Work::ForUpdate] {
+            let best = async {
+                let mut best = 0.0_f64;
+                for connections in SQL_CONNECTIONS {
+                    best = best.max(direct.per_second(work, connections, CEILING_TIME).await?);
+                }
+                Ok(best)
+            };
+            self.note(work.name(), best).await?;
         }
-        self.step("a static file")?;
-        rates.file.push(ceiling::static_file(&self.at.http, CONNECTIONS, FILE_LOOPS, self.stop).await?.throughput);
+        for slug in rated() {
+            self.load(slug, CONNECTIONS, slug).await?;
+        }
+        for ((slug, name, ..), alone) in LOCKS.iter().zip(alone) {
+            self.note(&format!("{slug}: {name}"), alone.per_second(CEILING_TIME)).await?;
+            for waiters in WAITERS {
+                let row = self.load(slug, waiters, &format!("{slug} {waiters}")).await?;
+                if waiters == CONNECTIONS {
+                    let [longest, tail] = self.waits.entry(slug).or_default();
+                    longest.push(row.stats.max / row.stats.average);
+                    tail.push(row.stats.p99_line / row.stats.median);
+                }
+            }
+        }
         Ok(())
     }
 
-    /// A lock next to what one client that has it to itself can do.
-    async fn contend(&self, lock: &mut Contended, alone: &Serial) -> Result<(), Failure> {
-        self.plenty().await?;
-        self.step(&format!("what {} has as its ceiling", lock.slug))?;
-        let alone = alone.per_second(SERIAL_LOOPS).await?;
-        let [few, common, many] = WAITERS;
-        let few = self.load(lock.slug, few.0, few.1).await?.stats;
-        let common = self.load(lock.slug, common.0, common.1).await?.stats;
-        let many = self.load(lock.slug, many.0, many.1).await?.stats;
-        lock.note(alone, &[few, common, many]);
-        Ok(())
-    }
-
-    async fn every_strategy(&self, connections: usize) -> Result<Vec<Row>, Failure> {
-        let mut rows = Vec::new();
-        for strategy in asked(connections) {
-            rows.push(self.load(strategy.slug, connections, REQUESTS / connections).await?);
-        }
-        Ok(rows)
-    }
-
-    async fn rate(&self, strategy: &str) -> Result<f64, Failure> {
-        Ok(self.load(strategy, CONNECTIONS, REQUESTS / CONNECTIONS).await?.stats.throughput)
-    }
-
-    /// What a piece costs in commands to the main Redis, for each strategy that needs it.
-    async fn commands_per_section(&self) -> Result<Vec<Figure>, Failure> {
-        let (connections, loops) = COUNTED;
-        let (_, resets) = self.commands.during(self.load("single-update", connections, loops)).await?;
-        let mut figures = Vec::new();
-        for strategy in using(Server::Redis) {
-            let (row, sent) = self.commands.during(self.load(strategy.slug, connections, loops)).await?;
-            let each = sent.saturating_sub(resets) as f64 / row.sold.max(1) as f64;
-            figures.push(Figure::known(
-                &format!("{}, commands to Redis per section", strategy.slug),
-                each,
-                Unit::Commands,
-            ));
-        }
-        Ok(figures)
-    }
-
-    /// What a piece costs in round trips to ZooKeeper and in notifications from it, for each strategy that needs it.
-    async fn requests_per_section(&self) -> Result<Vec<Figure>, Failure> {
-        let (connections, loops) = COUNTED;
-        let connect = &self.at.zookeeper.connect;
-        let (_, rest) = zk_traffic::during(connect, self.load("single-update", connections, loops)).await?;
-        let mut figures = Vec::new();
-        for strategy in using(Server::ZooKeeper) {
-            let (row, traffic) = zk_traffic::during(connect, self.load(strategy.slug, connections, loops)).await?;
-            let (traffic, sold) = (traffic.beyond(rest), row.sold.max(1) as f64);
-            for (what, number, unit) in [
-                ("round trips to", traffic.requests, Unit::Requests),
-                ("notifications from", traffic.notifications, Unit::Notifications),
-            ] {
-                let figure = format!("{}, {what} ZooKeeper per section", strategy.slug);
-                figures.push(Figure::known(&figure, number as f64 / sold, unit));
-            }
-        }
-        Ok(figures)
-    }
-
-    async fn load(&self, strategy: &str, connections: usize, loops: usize) -> Result<Row, Failure> {
-        self.step(&format!("{strategy}, {connections} connections"))?;
-        let plan = Plan {
-            base: self.at.http.clone(),
-            target: THREE.into(),
-            strategy: strategy.into(),
-            threads: connections,
-            loops,
-            hold_ms: 0,
-            stock_id: 1,
-            count: (connections * loops) as i64,
-            token: token(),
-        };
-        load(&plan, &watch::Sender::new(Snapshot::default()), self.stop).await
-    }
-
-    async fn plenty(&self) -> Result<(), Failure> {
-        let origin = Origin::parse(&self.at.http)?;
-        StockApi { origin: &origin, stock_id: 1 }.reset(PLENTY, token().as_ref()).await
-    }
-
-    fn step(&self, what: &str) -> Result<(), Failure> {
+    async fn note(&mut self, name: &str, rate: impl Future<Output = Result<f64, Failure>>) -> Result<(), Failure> {
         if self.stop.is_cancelled() {
             return Err(stopped());
         }
-        self.bar.step(what);
+        let rate = self.bar.during(name, watch::channel(Snapshot::default()).1, rate).await?;
+        self.rates.entry(name.into()).or_default().push(rate);
         Ok(())
+    }
+
+    async fn load(&mut self, slug: &str, connections: usize, name: &str) -> Result<Row, Failure> {
+        let mut plan = Plan::new(&self.at.http, THREE, slug);
+        (plan.threads, plan.token) = (connections, token());
+        let (progress, snapshots) = watch::channel(Snapshot::default());
+        let row = self.bar.during(name, snapshots, load(&plan.timed(TIME), &progress, self.stop)).await?;
+        if self.stop.is_cancelled() {
+            return Err(stopped());
+        }
+        if row.verdict != Verdict::Exact {
+            let why = row.complaint().unwrap_or_default();
+            self.void.insert(slug.into(), why);
+        }
+        self.rates.entry(name.into()).or_default().push(row.sold_per_sec);
+        Ok(row)
+    }
+
+    fn rates(&self, name: &str) -> &[f64] {
+        self.rates.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// All that was measured comes to.
+    fn figures(&self, starts: &[Duration]) -> Result<Vec<Figure>, Failure> {
+        let mut figures = Vec::new();
+        for Wish { slug, against, least, bounded_by } in WISHES.iter().filter(|wish| stock::find(wish.slug).is_some()) {
+            let (ceiling, of) = match against {
+                Against::Sql(work) => (work.name(), "the same SQL without HTTP"),
+                Against::Strategy(other) => (*other, *other),
+            };
+            let figure = Figure::ratio(slug, self.rates(slug), of, self.rates(ceiling), *least);
+            figures.push(figure.bounded_by(bounded_by).unless(self.void.get(*slug).cloned()));
+        }
+        for (slug, name, least, bounded_by) in LOCKS {
+            let of = |waiters: usize| self.rates(&format!("{slug} {waiters}"));
+            let extreme = |pick: fn(f64, f64) -> f64| -> Vec<f64> {
+                let rounds = 0..of(CONNECTIONS).len();
+                rounds.map(|i| WAITERS.iter().map(|w| of(*w)[i]).reduce(pick).unwrap_or_default()).collect()
+            };
+            let (slowest, fastest) = (extreme(f64::min), extreme(f64::max));
+            let waits = self.waits.get(slug).cloned().unwrap_or_default();
+            for figure in [
+                Figure::ratio(slug, of(CONNECTIONS), name, self.rates(&format!("{slug}: {name}")), least),
+                Figure::ratio(
+                    &format!("{slug}, slowest of 10, 100 and 1,000 waiters"),
+                    &slowest,
+                    "the fastest of them",
+                    &fastest,
+                    FLAT,
+                ),
+                Figure::at_most(&format!("{slug}, longest wait over the mean"), &waits[0], Unit::Times, 20.0),
+                Figure::at_most(&format!("{slug}, p99 over the median"), &waits[1], Unit::Times, 10.0),
+            ] {
+                figures.push(figure.bounded_by(bounded_by).unless(self.void.get(slug).cloned()));
+            }
+        }
+        let mut memory = 0.0_f64;
+        for instance in &self.at.instances {
+            memory = memory.max(peak_memory(instance.pid)?);
+        }
+        let largest = Figure::at_most("memory of an instance, its peak", &[memory], Unit::Megabytes, 60.0);
+        figures.push(largest.bounded_by("1,000 connections at once"));
+        if !starts.is_empty() {
+            let starts: Vec<_> = starts.iter().map(|took| took.as_secs_f64() * 1000.0).collect();
+            let start = Figure::at_most("start-up of an instance", &starts, Unit::Milliseconds, 1000.0);
+            figures.push(start.bounded_by("a ZooKeeper session, and how often the lab looks"));
+        }
+        Ok(figures)
     }
 }
 
-/// The strategies that need this server.
-fn using(server: Server) -> impl Iterator<Item = &'static Strategy> {
-    stock::ALL.iter().filter(move |strategy| strategy.needs.contains(&server))
+/// The most memory that a process has had resident since it started (`VmHWM`), in MB of 10⁶ bytes.
+fn peak_memory(pid: u32) -> Result<f64, Failure> {
+    let path = format!("/proc/{pid}/status");
+    let status = std::fs::read_to_string(&path).map_err(|e| Failure::Unusable(format!("{path}: {e}")))?;
+    kilobytes(&status).map(|kb| kb * 1024.0 / 1e6).ok_or_else(|| Failure::Unusable(format!("{path} has no line VmHWM")))
 }
 
-/// The strategies that so many connections are sent to: where all who wait poll, the last of 1,000 would get in after
-/// 50 s, which is longer than any may wait.
-fn asked(connections: usize) -> impl Iterator<Item = &'static Strategy> {
-    stock::ALL.iter().filter(move |_| connections <= MANY)
+fn kilobytes(status: &str) -> Option<f64> {
+    status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB")?.trim().parse().ok())
 }
 
-/// Requests that failed or cannot be known, and pieces oversold by those that must not oversell.
-fn errors(figure: &str, rows: &[Row]) -> Figure {
-    let wrong = |row: &Row| {
-        let oversold = if row.expected == Verdict::Exact { row.oversold.unsigned_abs() } else { 0 };
-        row.errors + row.unknown + oversold
-    };
-    Figure::at_most(figure, rows.iter().map(wrong).sum::<u64>() as f64, Unit::Errors, 0.0)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peak_is_read_from_the_line_that_has_it() {
+        assert_eq!(kilobytes("Name:\toversell\nVmHWM:\t   39064 kB\nVmRSS:\t   30000 kB\n"), Some(39064.0));
+        assert_eq!(kilobytes("Name:\toversell\n"), None);
+        assert!(peak_memory(std::process::id()).unwrap() > 0.5);
+    }
 }

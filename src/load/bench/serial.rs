@@ -28,6 +28,7 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 pub(super) struct Serial {
     alone: Alone,
     db: MySqlPool,
+    product: i64,
 }
 
 enum Alone {
@@ -41,7 +42,7 @@ impl Serial {
     /// # Errors
     ///
     /// [`Failure::Unusable`] where an address is not one.
-    pub(super) fn redis(url: &str, mysql: &str) -> Result<Self, Failure> {
+    pub(super) fn redis(url: &str, mysql: &str, product: i64) -> Result<Self, Failure> {
         let options = RedisOptions {
             process: Process::new(),
             url: url.into(),
@@ -49,7 +50,7 @@ impl Serial {
             lease: LEASE,
             timeout: TIMEOUT,
         };
-        Self::new(Alone::Redis(RedisClient::new(options).map_err(failed)?), mysql)
+        Self::new(Alone::Redis(RedisClient::new(options).map_err(failed)?), mysql, product)
     }
 
     /// A client of ZooKeeper, with a session.
@@ -57,31 +58,32 @@ impl Serial {
     /// # Errors
     ///
     /// [`Failure::Unusable`] where ZooKeeper does not answer, or the address of MySQL is not one.
-    pub(super) async fn zookeeper(connect: &str, mysql: &str) -> Result<Self, Failure> {
+    pub(super) async fn zookeeper(connect: &str, mysql: &str, product: i64) -> Result<Self, Failure> {
         let connector = Client::connector().with_session_timeout(LEASE).with_fail_eagerly();
         let client = connector.connect(connect).await.map_err(failed)?;
         // Not a container: the server deletes one whenever it finds it empty.
         let directory = CreateMode::Persistent.with_acls(Acls::anyone_all());
         client.mkdir(DIRECTORY, &directory).await.map_err(failed)?;
-        Self::new(Alone::ZooKeeper(client), mysql)
+        Self::new(Alone::ZooKeeper(client), mysql, product)
     }
 
-    fn new(alone: Alone, mysql: &str) -> Result<Self, Failure> {
-        Ok(Self { alone, db: MySqlPool::new(mysql, 1).map_err(failed)? })
+    fn new(alone: Alone, mysql: &str, product: i64) -> Result<Self, Failure> {
+        Ok(Self { alone, db: MySqlPool::new(mysql, 1).map_err(failed)?, product })
     }
 
-    /// Lock, section, unlock: how often in a second.
+    /// Lock, section, unlock: how often in a second, measured for so long.
     ///
     /// # Errors
     ///
     /// [`Failure::Unusable`] where a server does not answer.
-    pub(super) async fn per_second(&self, loops: usize) -> Result<f64, Failure> {
+    pub(super) async fn per_second(&self, time: Duration) -> Result<f64, Failure> {
         self.once().await?;
-        let begun = Instant::now();
-        for _ in 0..loops {
+        let (begun, mut done) = (Instant::now(), 0);
+        while begun.elapsed() < time {
             self.once().await?;
+            done += 1;
         }
-        Ok(loops as f64 / begun.elapsed().as_secs_f64())
+        Ok(f64::from(done) / begun.elapsed().as_secs_f64())
     }
 
     async fn once(&self) -> Result<(), Failure> {
@@ -103,7 +105,7 @@ impl Serial {
 
     async fn section(&self) -> Result<(), Failure> {
         let mut conn = self.db.conn(TIMEOUT).await.map_err(failed)?;
-        section(&mut conn).await.map_err(failed)?;
+        section(&mut conn, self.product).await.map_err(failed)?;
         conn.done();
         Ok(())
     }

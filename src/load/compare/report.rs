@@ -4,7 +4,13 @@
 use super::Comparison;
 use crate::{
     failure::Failure,
-    load::{Row, row::ONE, verdict::Verdict},
+    load::{
+        Row,
+        rate::{Rate, Spread},
+        row::ONE,
+        terminal::ms,
+        verdict::Verdict,
+    },
     stock::{self, Strategy},
 };
 use askama::Template;
@@ -41,6 +47,8 @@ struct Lane<'a> {
     gone: f64,
     over: f64,
     rate: f64,
+    /// The least and the greatest rate of the rounds; the same where there was one.
+    spread: [f64; 2],
     /// Median, 90, 95 and 99 % line.
     dots: [f64; 4],
 }
@@ -87,6 +95,11 @@ struct Decades {
     last: i32,
 }
 
+/// What was measured for a time; else what the one run of the verdict comes to.
+fn sold_per_sec(row: &Row) -> Spread {
+    row.rate.as_ref().map_or_else(|| Spread::of([row.sold_per_sec]), |rate| rate.sold_per_sec)
+}
+
 impl<'a> Report<'a> {
     fn of(found: &'a Comparison) -> Self {
         let scale = Scale::of(&found.rows);
@@ -99,18 +112,6 @@ impl<'a> Report<'a> {
 
     fn exact(&self) -> usize {
         self.found.rows.iter().filter(|row| row.verdict == Verdict::Exact).count()
-    }
-
-    /// The strategies that were sent less than the others: connections, requests of each, names.
-    fn slower(&self) -> Vec<(usize, usize, String)> {
-        let all = (self.found.threads, self.found.loops);
-        let loads = self.groups.iter().filter_map(|group| {
-            let row = group.lanes.first()?.row;
-            Some(((row.threads, row.loops), group.strategy.slug))
-        });
-        let others: Vec<_> = loads.filter(|(load, _)| *load != all).collect();
-        let names = |same: &[((usize, usize), &str)]| same.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
-        others.chunk_by(|a, b| a.0 == b.0).map(|same| (same[0].0.0, same[0].0.1, names(same))).collect()
     }
 
     fn oversold(&self) -> usize {
@@ -131,17 +132,28 @@ impl<'a> Group<'a> {
     }
 }
 
+/// An optional figure as the tables show it.
+fn shown<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| "–".into(), show)
+}
+
 impl<'a> Lane<'a> {
     fn of(row: &'a Row, scale: &Scale) -> Self {
         let stats = &row.stats;
         let gone = row.gone().max(0) as f64;
+        let sold = sold_per_sec(row);
         Self {
             row,
             gone: percent(gone / scale.pieces),
             over: percent(row.oversold.max(0) as f64 / scale.pieces),
-            rate: percent(stats.throughput / scale.rate),
+            rate: percent(sold.median / scale.rate),
+            spread: [sold.min, sold.max].map(|rate| percent(rate / scale.rate)),
             dots: [stats.median, stats.p90_line, stats.p95_line, stats.p99_line].map(|line| scale.latency.at(line)),
         }
+    }
+
+    fn sold_per_sec(&self) -> Spread {
+        sold_per_sec(self.row)
     }
 
     fn one(&self) -> bool {
@@ -151,6 +163,27 @@ impl<'a> Lane<'a> {
     fn is_oversold(&self) -> bool {
         self.row.verdict == Verdict::Oversold
     }
+
+    fn retries(&self) -> String {
+        shown(self.row.retries_per_sold, |n| format!("{n:.2}"))
+    }
+
+    /// The mean and the longest wait for the lock.
+    fn waits(&self) -> [String; 2] {
+        [self.row.waited_mean_ms, self.row.waited_max_ms.map(|n| n as f64)].map(|wait| shown(wait, ms))
+    }
+
+    fn lost(&self) -> String {
+        shown(self.row.lock_lost, |n| n.to_string())
+    }
+
+    fn rated(&self) -> Option<&Rate> {
+        self.row.rate.as_ref()
+    }
+
+    fn instances(&self) -> String {
+        self.row.instances.keys().map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
 }
 
 impl Scale {
@@ -158,7 +191,7 @@ impl Scale {
         let most = |value: fn(&Row) -> f64| rows.iter().map(value).fold(1.0, f64::max);
         Self {
             pieces: most(|row| row.gone().max(row.sold as i64) as f64),
-            rate: most(|row| row.stats.throughput),
+            rate: most(|row| sold_per_sec(row).max),
             latency: Decades::around(rows.iter().flat_map(|row| [row.stats.median, row.stats.p99_line])),
         }
     }
@@ -201,7 +234,7 @@ fn percent(share: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::{compare::tests::row, verdict::Verdict};
+    use crate::load::compare::tests::{rate, row};
 
     fn found(rows: Vec<Row>) -> Comparison {
         crate::load::compare::tests::comparison(rows)
@@ -232,16 +265,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_less_than_the_others_is_said_with_how_much() {
-        let less = |strategy| Row { threads: 40, loops: 25, ..row(strategy, "one", 1000, 1000) };
-        let found = found(vec![
-            row("none", "one", 5000, 130),
-            less("redis-setnx"),
-            less("redis-setnx-ttl"),
-            row("redis-lock", "one", 5000, 5000),
-        ]);
-        assert_eq!(Report::of(&found).slower(), [(40, 25, "redis-setnx, redis-setnx-ttl".to_owned())]);
-        assert!(html(&found).unwrap().contains("40 × 25"));
+    fn a_rate_stands_in_the_report_with_its_spread_and_who_bounds_it() {
+        let rate = Rate { sold_per_sec: Spread::of([900.0, 1000.0, 1200.0]), ..rate() };
+        let rated = Row { rate: Some(rate), bounded_by_generator: true, ..row("redis-lock", "one", 5000, 5000) };
+        let page = html(&found(vec![rated])).unwrap();
+        for words in ["1,000/s", "900–1,200", "bounded by the generator", "closed"] {
+            assert!(page.contains(words), "{words}");
+        }
     }
 
     #[test]

@@ -1,35 +1,21 @@
-//! The rows as a table for the terminal, and a line for each strategy's promise.
+//! The rows as tables for the terminal, and a line for each strategy's promise.
 
 use crate::load::{
     Row,
+    rate::Rate,
     row::ONE,
-    terminal::{ms, rate, whole},
+    terminal::{ms, rate, table, whole},
     verdict::Verdict,
 };
-use comfy_table::{Cell, CellAlignment, Color, LineStyle, Table, presets::NOTHING};
+use comfy_table::{Cell, Color, Table};
 
-const COLUMNS: [&str; 19] = [
-    "strategy", "target", "samples", "average", "median", "90%", "95%", "99%", "min", "max", "error%", "per s", "recv",
-    "sent", "before", "after", "sold", "oversold", "verdict",
-];
-/// The columns that are words; the others are figures.
-const WORDS: [usize; 3] = [0, 1, 18];
-
-/// The table. Latencies are in ms, `recv` and `sent` in KB/s.
-pub(super) fn of(rows: &[Row]) -> Table {
-    let mut table = Table::new();
-    table.load_style(NOTHING.header_separator(LineStyle::none().fill('─').junction('─')));
-    table.set_header(COLUMNS);
-    for row in rows {
-        table.add_row(cells(row));
-    }
-    for (i, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, 0));
-        if !WORDS.contains(&i) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
+/// The Aggregate Report, and the stock. Latencies are in ms, `recv` and `sent` in KB/s.
+pub(super) fn of(rows: &[Row], markdown: bool) -> Table {
+    let columns = [
+        "strategy", "target", "samples", "average", "median", "90%", "95%", "99%", "min", "max", "error%", "per s",
+        "recv", "sent", "before", "after", "sold", "oversold", "verdict",
+    ];
+    table(&columns, &[0, 1, 18], rows.iter().map(cells), markdown)
 }
 
 fn cells(row: &Row) -> Vec<Cell> {
@@ -48,19 +34,69 @@ fn cells(row: &Row) -> Vec<Cell> {
     cells
 }
 
+/// How the strategies contend, and what they sell in a second where that was measured. Times are in ms.
+pub(super) fn rates(rows: &[Row], markdown: bool) -> Table {
+    let columns = [
+        "strategy",
+        "target",
+        "sold/s",
+        "from",
+        "to",
+        "99%",
+        "retries/sold",
+        "mean wait",
+        "longest",
+        "locks lost",
+        "instances",
+        "",
+    ];
+    table(&columns, &[0, 1, 10, 11], rows.iter().map(contention), markdown)
+}
+
+fn contention(row: &Row) -> Vec<Cell> {
+    let of_rate = |value: fn(&Rate) -> String| row.rate.as_ref().map(value).unwrap_or_default();
+    let told = |value: Option<String>| value.unwrap_or_default();
+    let instances: Vec<_> = row.instances.keys().map(String::as_str).collect();
+    let rounds = row.rate.as_ref();
+    let mut remarks = Vec::new();
+    if row.bounded_by_generator {
+        remarks.push("bounded by the generator".to_owned());
+    }
+    remarks.extend(rounds.filter(|r| r.errors > 0).map(|r| format!("{} errors in the rounds", r.errors)));
+    remarks
+        .extend(rounds.filter(|r| r.behind > 0).map(|r| format!("{} due, not sent: 99% is a lower bound", r.behind)));
+    [
+        row.strategy.into(),
+        row.target.clone(),
+        row.rate.as_ref().map_or_else(|| rate(row.sold_per_sec), |r| rate(r.sold_per_sec.median)),
+        of_rate(|r| rate(r.sold_per_sec.min)),
+        of_rate(|r| rate(r.sold_per_sec.max)),
+        of_rate(|r| ms(r.p99_ms)),
+        told(row.retries_per_sold.map(|n| format!("{n:.2}"))),
+        told(row.waited_mean_ms.map(ms)),
+        told(row.waited_max_ms.map(|n| ms(n as f64))),
+        told(row.lock_lost.map(|n| n.to_string())),
+        instances.join(" "),
+        remarks.join("; "),
+    ]
+    .map(Cell::from)
+    .into()
+}
+
 /// One line for each strategy: what it promises, and whether it was so.
 pub(super) fn promises(rows: &[Row]) -> Vec<String> {
     rows.chunk_by(|a, b| a.strategy == b.strategy).map(promise).collect()
 }
 
 fn promise(rows: &[Row]) -> String {
-    let kept = rows.iter().all(|row| row.kept);
+    let complaints: Vec<_> = rows.iter().filter_map(Row::complaint).collect();
     let on: Vec<_> = rows.iter().map(seen).collect();
     let (strategy, promise) = rows.first().map_or(("", ""), |row| (row.strategy, row.promise_word()));
-    let verb = if kept { "✓ as promised" } else { "✗ NOT as promised" };
-    let reasons: Vec<_> = rows.iter().filter_map(Row::reasons_line).collect();
-    let reasons = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) };
-    format!("{verb}  {strategy} [{promise}]: {}{reasons}", on.join(", "))
+    let verb = if complaints.is_empty() { "✓ as promised" } else { "✗ NOT as promised" };
+    let notes = rows.iter().flat_map(|row| row.notes.iter().cloned().chain(row.reasons_line()));
+    let notes: Vec<_> = notes.collect();
+    let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
+    format!("{verb}  {strategy} [{promise}]: {}{notes}", on.join(", "))
 }
 
 fn seen(row: &Row) -> String {

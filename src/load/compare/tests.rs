@@ -4,42 +4,52 @@ use super::*;
 use crate::load::{
     engine::Ended,
     fake::{Fake, Fault},
-    history::{History, Outcome},
+    history::{History, Outcome, Said},
     stats::{Bytes, Stats},
-    verdict::Shelf,
+    verdict::{Shelf, Verdict},
 };
 use clap::Parser;
-use std::{collections::BTreeMap, time::Duration};
 
 /// A row as a run makes it: so many sold, so many gone.
 pub(super) fn row(strategy: &str, target: &str, sold: u64, gone: i64) -> Row {
     let mut history = History::default();
+    let names = if target == ONE { &["8000"][..] } else { &["8000", "8100", "8200"] };
     for i in 0..sold {
-        history.record(Outcome::Sold, Duration::from_micros(800 + i * 7), Some("8000"));
+        let name = names[i as usize % names.len()];
+        history.record(Outcome::Sold, Duration::from_micros(800 + i * 7), Some(name), Said::default());
     }
     let elapsed = Duration::from_millis(1000);
     let stats = Stats::of(&history, Bytes { received: sold * 250, sent: sold * 90 }, elapsed);
-    let plan = Plan {
-        base: String::new(),
-        target: target.into(),
-        strategy: strategy.into(),
-        threads: 100,
-        loops: 50,
-        hold_ms: 0,
-        stock_id: 1,
-        count: 5000,
-        token: None,
-    };
+    let mut plan = Plan::new("", target, strategy);
+    (plan.threads, plan.loops) = (1, sold as usize);
     let shelf = Shelf { before: 5000, after: 5000 - gone };
-    Row::new(&plan, stock::find(strategy).unwrap(), shelf, &Ended { history, stats, elapsed })
+    let ended = Ended { all: history.counts(), counted: history, stats, elapsed, behind: 0 };
+    Row::new(&plan, stock::find(strategy).unwrap(), shelf, &ended, false)
+}
+
+/// A rate of no round.
+pub(super) fn rate() -> Rate {
+    Rate { verdict: Verdict::Exact, ..Rate::of(&[]) }
 }
 
 pub(super) fn comparison(rows: Vec<Row>) -> Comparison {
-    let mysql = BTreeMap::from([("innodb_flush_log_at_trx_commit".into(), "1".into())]);
-    let conditions = Conditions { command: "oversell compare".into(), version: "0", cores: 2, mysql };
-    let ceiling = Ceiling { path: "/", bytes: 38, threads: 100, throughput: 41_234.0 };
-    let kept = rows.iter().all(|row| row.kept);
-    Comparison { threads: 100, loops: 50, count: 5000, hold_ms: 0, conditions, ceiling, rows, kept }
+    let conditions = Conditions { command: "oversell compare".into(), cores: 2, ..Conditions::default() };
+    let ceiling = Ceiling { target: ONE.into(), path: "/", bytes: 38, threads: 100, throughput: 41_234.0 };
+    let (kept, claims) = (rows.iter().all(|row| row.kept), claims::of(&rows));
+    let (ceilings, timing, not_run) = (vec![ceiling], None, Vec::new());
+    Comparison {
+        threads: 100,
+        loops: 50,
+        count: 5000,
+        hold_ms: 0,
+        timing,
+        conditions,
+        ceilings,
+        rows,
+        claims,
+        kept,
+        not_run,
+    }
 }
 
 #[derive(Debug, Parser)]
@@ -53,7 +63,7 @@ fn args(line: &[&str]) -> Result<Args, clap::Error> {
 }
 
 async fn compare_with(fake: &Fake, line: &[&str]) -> Result<Comparison, Failure> {
-    let place = ["--http", &fake.base, "--instance", &fake.base, "--threads", "4", "--loops", "10"];
+    let place = ["--http", &fake.http, "--instance", &fake.base, "--threads", "4", "--loops", "10"];
     let args = args(&[&place, line].concat()).unwrap();
     compare(&args, None, &CancellationToken::new()).await
 }
@@ -76,12 +86,47 @@ async fn each_strategy_runs_once_against_each_target_and_the_stock_is_reset_befo
     assert_eq!(fake.requests(), 160);
 }
 
+#[test]
+fn the_nine_that_everybody_knows_or_all_of_the_course_or_what_goes_beyond_it_too() {
+    let slugs = |line: &[&str]| args(line).unwrap().strategies().iter().map(|s| s.slug).collect::<Vec<_>>();
+    assert_eq!(slugs(&[]), KNOWN);
+    let course: Vec<_> = stock::ALL.iter().filter(|s| !s.beyond).map(|s| s.slug).collect();
+    assert_eq!(slugs(&["--course"]), course);
+    assert_eq!(slugs(&["--all"]).len(), stock::ALL.len());
+    assert_eq!(slugs(&["--strategies", "mutex"]), ["mutex"]);
+    assert!(args(&["--all", "--course"]).is_err() && args(&["--all", "--strategies", "mutex"]).is_err());
+}
+
 #[tokio::test]
-async fn without_a_list_every_strategy_of_the_registry_runs() {
+async fn rates_come_from_rounds_of_their_own_and_count_what_was_sold() {
     let fake = Fake::open(None).await;
-    let found = compare_with(&fake, &["--targets", "one"]).await.unwrap();
-    let slugs: Vec<_> = found.rows.iter().map(|row| row.strategy).collect();
-    assert_eq!(slugs, stock::ALL.iter().map(|s| s.slug).collect::<Vec<_>>());
+    let line = ["--strategies", "single-update,redis-lock", "--duration", "80ms", "--warm-up", "20ms", "--rounds", "2"];
+    let found = compare_with(&fake, &line).await.unwrap();
+    for row in &found.rows {
+        let rate = row.rate.as_ref().unwrap();
+        assert_eq!(
+            (row.sold, row.verdict, rate.verdict, rate.sold_per_sec.rounds),
+            (40, Verdict::Exact, Verdict::Exact, 2)
+        );
+        assert!(rate.sold_per_sec.min > 0.0 && rate.sold_per_sec.max >= rate.sold_per_sec.median);
+    }
+    assert!(found.kept && fake.products().is_empty(), "every run has removed its product: {:?}", fake.products());
+
+    let empty = Fake::open(Some((Fault::Refuses, 2))).await;
+    let found =
+        compare_with(&empty, &["--strategies", "redis-lock", "--duration", "80ms", "--warm-up", "0s"]).await.unwrap();
+    let rate = found.rows[0].rate.as_ref().unwrap();
+    assert!(rate.errors > 0 && rate.sold_per_sec.median < 0.6 * rate.answers_per_sec, "{rate:?}");
+}
+
+#[tokio::test]
+async fn a_row_near_the_ceiling_of_its_own_target_is_bounded_by_the_generator() {
+    let fake = Fake::open(None).await;
+    let found = compare_with(&fake, &["--strategies", "single-update"]).await.unwrap();
+    let ceilings: Vec<_> = found.ceilings.iter().map(|c| (c.target.as_str(), c.path)).collect();
+    assert_eq!(ceilings, [(ONE, "/health/live"), (THREE, "/")]);
+    let ceiling = |target: &str, throughput| Ceiling { target: target.into(), throughput, ..found.ceilings[0].clone() };
+    assert!(ceiling(ONE, 100.0).bounds(71.0) && !ceiling(ONE, 100.0).bounds(70.0));
 }
 
 #[tokio::test]
@@ -90,6 +135,7 @@ async fn a_broken_promise_and_a_fault_that_does_not_show_are_both_failures() {
     let found = compare_with(&honest, &["--strategies", "mutex"]).await.unwrap();
     let kept: Vec<_> = found.rows.iter().map(|row| row.kept).collect();
     assert_eq!(kept, [true, false], "exact in one process is as promised, on three it is not");
+    assert!(!found.kept);
 
     let broken = Fake::open(Some((Fault::LostUpdate, 3))).await;
     let found = compare_with(&broken, &["--strategies", "mutex,redis-lock"]).await.unwrap();
@@ -101,7 +147,7 @@ async fn a_broken_promise_and_a_fault_that_does_not_show_are_both_failures() {
 #[tokio::test]
 async fn a_stop_ends_the_comparison_between_two_runs_too() {
     let fake = Fake::open(None).await;
-    let args = args(&["--http", &fake.base, "--instance", &fake.base]).unwrap();
+    let args = args(&["--http", &fake.http, "--instance", &fake.base]).unwrap();
     let stop = CancellationToken::new();
     stop.cancel();
     assert!(compare(&args, None, &stop).await.unwrap().rows.is_empty());
@@ -123,6 +169,7 @@ fn an_unknown_strategy_or_target_is_bad_usage_that_lists_what_there_is() {
     assert!(error.to_string().contains("single-update"), "{error}");
     assert_eq!(args(&["--targets", "two"]).unwrap_err().exit_code(), 2);
     assert_eq!(args(&["--threads", "0"]).unwrap_err().exit_code(), 2);
+    assert_eq!(args(&["--rate", "100"]).unwrap_err().exit_code(), 2, "an open loop needs a duration");
 }
 
 #[test]
@@ -152,15 +199,23 @@ fn the_json_has_the_aggregate_reports_columns_in_snake_case() {
         "promise",
         "expected",
         "kept",
+        "sold_per_sec",
+        "instances",
+        "notes",
+        "bounded_by_generator",
     ] {
         assert!(row.contains_key(column), "{column}");
+    }
+    for absent in ["retries", "lock_lost", "waited_mean_ms", "rate"] {
+        assert!(!row.contains_key(absent), "an answer in text does not say {absent}");
     }
     assert_eq!((&row["oversold"], &row["verdict"], &row["kept"]), (&4870.into(), &"oversold".into(), &true.into()));
 }
 
 #[test]
 fn the_table_fits_into_150_columns() {
-    let table = table::of(&[row("select-for-update", "three", 5000, 5000), row("none", "one", 5000, 130)]).to_string();
+    let table = table::of(&[row("select-for-update", "three", 5000, 5000), row("none", "one", 5000, 130)], false);
+    let table = table.to_string();
     assert!(table.lines().all(|line| line.chars().count() <= 150), "{table}");
     assert!(table.contains("4,870"), "{table}");
 }

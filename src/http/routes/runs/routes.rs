@@ -72,7 +72,7 @@ enum Target {
     Three,
 }
 
-/// Starts a run of load; the stock is reset first.
+/// Starts a run of load, on a product of its own that is removed at its end.
 #[utoipa::path(post, path = "/runs", tag = "load", request_body = Wanted,
     security((), ("admin" = [])),
     responses(
@@ -175,17 +175,13 @@ fn plan(app: &AppState, wanted: &Wanted) -> Result<Plan, Error> {
         return Err(bad("loops", format!("times threads must be at most {MOST_REQUESTS}")));
     }
     let token = &app.ctx.config.admin.token;
-    Ok(Plan {
-        base,
-        target: target.into(),
-        strategy: strategy.slug.into(),
-        threads: threads.unsigned_abs() as usize,
-        loops: loops.unsigned_abs() as usize,
-        hold_ms: wanted.hold_ms.map_or(0, Whole::get).unsigned_abs(),
-        stock_id: 1,
-        count: wanted.count.map_or(5000, Whole::get),
-        token: (!token.expose_secret().is_empty()).then(|| token.clone()),
-    })
+    let mut plan = Plan::new(&base, target, strategy.slug);
+    (plan.threads, plan.loops) = (threads.unsigned_abs() as usize, loops.unsigned_abs() as usize);
+    plan.hold_ms = wanted.hold_ms.map_or(0, Whole::get).unsigned_abs();
+    plan.count = wanted.count.map_or(5000, Whole::get);
+    plan.token = (!token.expose_secret().is_empty()).then(|| token.clone());
+    plan.check().map_err(|rule| bad("hold_ms", rule))?;
+    Ok(plan)
 }
 
 /// Who asks, for others to read: the first address that a proxy names, else the one at the other end. Only a label.

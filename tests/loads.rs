@@ -1,0 +1,117 @@
+//! Runs of load on real servers, while others buy, reset and run beside them.
+
+use crate::instances::{check, cluster, put_stock};
+use futures::future::{join, join_all};
+use oversell::{
+    lab::{Lab, Part},
+    load::{
+        Row,
+        run::{Plan, Snapshot, run},
+        verdict::Verdict,
+    },
+};
+use reqwest::{Client, StatusCode};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+type Outcome = Result<(), String>;
+
+fn plan(base: &str, target: &str, strategy: &str) -> Plan {
+    let mut plan = Plan::new(base, target, strategy);
+    (plan.threads, plan.loops, plan.count) = (20, 25, 500);
+    plan
+}
+
+async fn load(plan: &Plan) -> Result<Row, String> {
+    run(plan, &watch::Sender::new(Snapshot::default()), &CancellationToken::new()).await.map_err(|e| e.to_string())
+}
+
+/// Two runs side by side, and two more from the page of two instances, are exact whoever buys and resets product 1
+/// meanwhile; afterwards their products are gone. A run on product 1 itself is not exact. ZooKeeper is down all the
+/// while, which none of them needs.
+pub(crate) async fn a_run_is_exact_whatever_others_do_meanwhile() -> Outcome {
+    let lab = cluster(vec![Part::ZooKeeper]).await?;
+    let client = Client::new();
+    let (http, first) = (lab.addresses().http.clone(), lab.addresses().instances[0].url.clone());
+    let second = lab.addresses().instances[1].url.clone();
+
+    // Without ZooKeeper an instance is never ready; it has its tables once the stock can be set.
+    for instance in &lab.addresses().instances {
+        while put_stock(&client, &instance.url, 1).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    }
+    let plans = [plan(&http, "three", "single-update"), plan(&first, "one", "redis-lock")];
+    let runs = join_all(plans.iter().map(load));
+    let pages = join_all([page_run(&client, &first, "single-update"), page_run(&client, &second, "redis-script")]);
+    let (rows, rows_of_pages) = meanwhile(&lab, &client, join(runs, pages)).await;
+    for row in rows {
+        let row = row?;
+        if (row.verdict, row.kept, row.sold, row.retries.is_some()) != (Verdict::Exact, true, 500, true) {
+            return Err(format!("others falsify a run: {row:?}"));
+        }
+    }
+    for row in rows_of_pages {
+        let row = row?;
+        if (&row["verdict"], &row["sold"], &row["after"]) != (&json!("exact"), &json!(500), &json!(0)) {
+            return Err(format!("others falsify a run of the page: {row}"));
+        }
+    }
+    for plan in &plans {
+        let left = client.get(format!("{first}/stock?stock_id={}", plan.stock_id)).send().await;
+        let left = left.map_err(|e| e.to_string())?.status();
+        if left != StatusCode::NOT_FOUND {
+            return Err(format!("the product of a run is left: {left}"));
+        }
+    }
+
+    let mut twin = plan(&http, "three", "single-update");
+    twin.stock_id = 1;
+    let row = meanwhile(&lab, &client, load(&twin)).await?;
+    lab.stop().await;
+    if row.verdict == Verdict::Exact { Err("a run on everybody's product was not falsified".into()) } else { Ok(()) }
+}
+
+/// Buys product 1 and resets it again and again, for as long as `work` takes.
+async fn meanwhile<T>(lab: &Lab, client: &Client, work: impl Future<Output = T>) -> T {
+    let base = &lab.addresses().instances[2].url;
+    let disturb = async {
+        loop {
+            for _ in 0..5 {
+                client.get(check(base, "single-update", 0, 1000)).send().await.ok();
+            }
+            put_stock(client, base, 777).await.ok();
+        }
+    };
+    tokio::select! {
+        done = work => done,
+        () = disturb => unreachable!("it never ends"),
+    }
+}
+
+/// A run as the page starts it; its row.
+async fn page_run(client: &Client, base: &str, strategy: &str) -> Result<Value, String> {
+    let wanted = json!({"strategy": strategy, "threads": 20, "loops": 25, "count": 500});
+    let started = client.post(format!("{base}/runs")).json(&wanted).send().await.map_err(|e| e.to_string())?;
+    if started.status() != StatusCode::ACCEPTED {
+        return Err(started.text().await.unwrap_or_default());
+    }
+    for _ in 0..600 {
+        let view: Value = client
+            .get(format!("{base}/runs/current"))
+            .send()
+            .await
+            .map_err(|e| e.to_string())?
+            .json()
+            .await
+            .map_err(|e| e.to_string())?;
+        if view["state"] != "running" {
+            let why = || format!("the run of the page has no row: {view}");
+            return view.get("row").filter(|row| row.is_object()).cloned().ok_or_else(why);
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Err("a run does not end".into())
+}
