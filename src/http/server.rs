@@ -1,5 +1,5 @@
 //! `oversell serve`: one instance, from its configuration to its last answer. axum-server accepts connections and ends in
-//! good order; [`Acceptor`] adds what it leaves open: a limit on connections, and one on the time that a client may take to
+//! good order; `Acceptor` adds what it leaves open: a limit on connections, and one on the time that a client may take to
 //! read.
 
 use super::{app::AppState, router};
