@@ -12,7 +12,6 @@ mod points;
 mod poll;
 pub(crate) mod redis_key;
 mod redis_stage;
-mod retry;
 mod row;
 mod strategy;
 

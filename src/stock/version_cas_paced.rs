@@ -10,9 +10,13 @@
 //!
 //! Next: `redis_watch.rs`, the same idea in Redis.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, retry::Backoff, row};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
 use crate::{ctx::Ctx, error::Error};
-use tokio::{sync::Semaphore, time::timeout};
+use std::time::Duration;
+use tokio::{
+    sync::Semaphore,
+    time::{sleep, timeout},
+};
 
 pub(super) const STRATEGY: Strategy = Strategy {
     slug: "version-cas-paced",
@@ -35,6 +39,9 @@ pub(super) const STRATEGY: Strategy = Strategy {
 
 /// How many of an instance try at once.
 const AT_ONCE: usize = 2;
+/// The bound of the first pause, and of the longest.
+const FIRST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_millis(32);
 
 const TAKE_ONE: &str = "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND version = ?";
 
@@ -51,7 +58,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let places = ctx.local.of::<Places>();
     let place = timeout(job.wait_left(), places.0.acquire()).await;
     let _place = place.map_err(|_| job.not_had("turn to try"))?;
-    let mut backoff = Backoff::new(job, "row in db_stock (version)");
+    let (mut bound, mut retries) = (FIRST, 0);
     loop {
         let row = row::read(ctx, job).await?;
         if row.count <= 0 {
@@ -60,9 +67,13 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         job.inside().await;
         let write = sqlx::query(TAKE_ONE).bind(row.count - 1).bind(job.stock_id).bind(row.version);
         if row::execute(ctx, job, write).await? == 1 {
-            let (remaining, retries) = (Some(row.count - 1), backoff.retries());
-            return Ok(Deducted { remaining, fence: None, retries, lock: None });
+            return Ok(Deducted { remaining: Some(row.count - 1), fence: None, retries, lock: None });
         }
-        backoff.pause().await?;
+        let pause = bound.mul_f64(fastrand::f64());
+        if pause >= job.wait_left() {
+            return Err(job.not_had("row in db_stock (version)"));
+        }
+        sleep(pause).await;
+        (bound, retries) = ((bound * 2).min(LONGEST), retries + 1);
     }
 }
