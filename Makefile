@@ -28,7 +28,8 @@ test: install ## every test, against real servers on free ports
 check: rust linters $(OXLINT) ## formatting, clippy, documentation, scripts, JavaScript, and what the project stands on (cargo-deny)
 	shellcheck scripts/install .ci/run
 	$(OXLINT) -c scripts/lint/oxlintrc.json static/js
-	@if docker-compose version >/dev/null 2>&1; then docker-compose config -q; fi
+	@for compose in docker-compose 'docker compose'; do \
+	    ! $$compose version >/dev/null 2>&1 || $$compose config -q || exit 1; done
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked

@@ -24,7 +24,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Serve(http::serve::Args),
+    Serve(http::server::Args),
     Lab(lab::command::Args),
     /// Loads strategies and says which oversold, and what each sells in a second.
     Compare(WithLab<load::compare::Args>),
@@ -82,7 +82,7 @@ pub fn main() -> ExitCode {
 
 async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
     match command {
-        Command::Serve(args) => http::serve::run(args, stop).await,
+        Command::Serve(args) => http::server::run(args, stop).await,
         Command::Lab(args) => lab::command::run(args, stop).await,
         Command::Compare(WithLab { lab, args }) => {
             with_lab(lab, 0, stop, |at, _, stop| load::compare::run(args, at, stop)).await

@@ -2,6 +2,7 @@
 //! `OVERSELL__SECTION__KEY` < command line, checked at start.
 
 use config::{Environment, File, FileFormat};
+use garde::Validate;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer};
 use std::{
@@ -14,100 +15,146 @@ const ENV_PREFIX: &str = "OVERSELL";
 const ENV_FILE: &str = "OVERSELL_CONFIG";
 
 /// All settings of an instance. Each is explained in `config/default.toml`.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 #[allow(missing_docs)]
 pub struct Config {
+    #[garde(dive)]
     pub server: Server,
     pub stock: Stock,
+    #[garde(dive)]
     pub lock: Lock,
+    #[garde(dive)]
     pub mysql: MySql,
+    #[garde(dive)]
     pub redis: Redis,
+    #[garde(dive)]
     pub zookeeper: ZooKeeper,
     pub admin: Admin,
     pub cluster: Cluster,
 }
 
 /// `[server]`
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 #[allow(missing_docs)]
 pub struct Server {
     pub host: String,
     pub port: u16,
     pub name: String,
+    #[serde(deserialize_with = "list")]
+    pub hosts: Vec<String>,
+    #[garde(range(min = 1))]
     pub header_timeout_ms: u64,
     pub request_timeout_ms: u64,
     pub shutdown_ms: u64,
+    #[garde(range(min = 1024))]
     pub body_limit: usize,
+    #[garde(range(min = 1))]
     pub concurrency: usize,
+    #[garde(range(min = 1))]
+    pub connections: usize,
+    #[garde(range(min = 1))]
+    pub write_timeout_ms: u64,
 }
 
 /// `[stock]`
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 #[allow(missing_docs)]
 pub struct Stock {
     pub strategy: String,
 }
 
 /// `[lock]`
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 #[allow(missing_docs)]
 pub struct Lock {
+    #[garde(range(max = 600_000))]
     pub wait_ms: u64,
+    #[garde(range(min = 1_000, max = 3_600_000))]
     pub lease_ms: u64,
 }
 
 /// `[mysql]`
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 #[allow(missing_docs)]
 pub struct MySql {
+    #[garde(custom(starts_with("mysql://")))]
     pub url: SecretString,
+    #[garde(range(min = 1))]
     pub pool: usize,
 }
 
 /// `[redis]`
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 #[allow(missing_docs)]
 pub struct Redis {
+    #[garde(custom(starts_with("redis")))]
     pub url: SecretString,
     #[serde(deserialize_with = "list")]
     pub nodes: Vec<SecretString>,
     pub prefix: String,
+    #[garde(range(min = 1))]
     pub pool: usize,
     pub timeout_ms: u64,
 }
 
 /// `[zookeeper]`
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 #[allow(missing_docs)]
 pub struct ZooKeeper {
     pub connect: String,
+    #[garde(custom(no_path_or_absolute))]
     pub chroot: String,
+    #[garde(range(min = 1_000, max = 60_000))]
     pub session_ms: u64,
 }
 
 /// `[admin]`
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 #[allow(missing_docs)]
 pub struct Admin {
     pub token: SecretString,
 }
 
 /// `[cluster]`
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 #[allow(missing_docs)]
 pub struct Cluster {
     pub http: String,
     #[serde(deserialize_with = "list")]
     pub instances: Vec<String>,
+}
+
+/// An address must begin so. The rule does not repeat the address, which may hold a password.
+fn starts_with(scheme: &'static str) -> impl Fn(&SecretString, &()) -> garde::Result {
+    move |url, ()| match url.expose_secret().starts_with(scheme) {
+        true => Ok(()),
+        false => Err(garde::Error::new(format!("not an address that begins with {scheme}"))),
+    }
+}
+
+fn no_path_or_absolute(path: &str, (): &()) -> garde::Result {
+    if path.is_empty() || (path.starts_with('/') && !path.ends_with('/')) {
+        return Ok(());
+    }
+    Err(garde::Error::new("neither empty nor a path like /oversell"))
 }
 
 /// A setting that is not there, not known, or out of its range. The text names it and the rule.
@@ -158,32 +205,10 @@ impl Config {
     }
 
     fn check(&self) -> Result<(), ConfigError> {
-        let rules = [
-            ("server.concurrency", self.server.concurrency >= 1, "at least 1"),
-            ("server.body_limit", self.server.body_limit >= 1024, "at least 1024 bytes"),
-            ("server.header_timeout_ms", self.server.header_timeout_ms >= 1, "at least 1"),
-            ("lock.wait_ms", self.lock.wait_ms <= 60_000, "at most 60000"),
-            ("lock.lease_ms", (1000..=3_600_000).contains(&self.lock.lease_ms), "from 1000 to 3600000"),
-            ("mysql.pool", self.mysql.pool >= 1, "at least 1"),
-            (
-                "mysql.url",
-                self.mysql.url.expose_secret().starts_with("mysql://"),
-                "an address like mysql://user@host:3306/test",
-            ),
-            ("redis.pool", self.redis.pool >= 1, "at least 1"),
-            ("redis.url", self.redis.url.expose_secret().starts_with("redis"), "an address like redis://host:6379"),
-            ("zookeeper.session_ms", (1000..=60_000).contains(&self.zookeeper.session_ms), "from 1000 to 60000"),
-            (
-                "zookeeper.chroot",
-                self.zookeeper.chroot.is_empty()
-                    || (self.zookeeper.chroot.starts_with('/') && !self.zookeeper.chroot.ends_with('/')),
-                "empty, or a path like /oversell",
-            ),
-        ];
-        match rules.iter().find(|(_, holds, _)| !holds) {
-            Some((key, _, rule)) => Err(ConfigError(format!("{key} must be {rule}"))),
-            None => Ok(()),
-        }
+        self.validate().map_err(|report| {
+            let broken: Vec<_> = report.iter().map(|(key, fault)| format!("{key} is {fault}")).collect();
+            ConfigError(broken.join("; "))
+        })
     }
 
     /// The instance's name, as header `x-instance` gives it.
@@ -218,6 +243,26 @@ fn list<'de, D: Deserializer<'de>, T: Deserialize<'de> + From<String>>(value: D)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_setting_that_is_not_as_it_should_be_is_named_with_the_rule() {
+        for (key, wrong, rule) in [
+            ("server.concurrency", "0", "lower than 1"),
+            ("server.connections", "0", "lower than 1"),
+            ("server.body_limit", "1023", "lower than 1024"),
+            ("lock.wait_ms", "600001", "greater than 600000"),
+            ("lock.lease_ms", "999", "lower than 1000"),
+            ("mysql.pool", "0", "lower than 1"),
+            ("mysql.url", "postgres://root:hunter2@db", "begins with mysql://"),
+            ("redis.url", "http://:hunter2@db", "begins with redis"),
+            ("zookeeper.session_ms", "60001", "greater than 60000"),
+            ("zookeeper.chroot", "oversell/", "a path like /oversell"),
+        ] {
+            let error = Config::load_with(None, &[(key, wrong.to_owned())]).expect_err(key).to_string();
+            assert!(error.contains(key) && error.contains(rule) && !error.contains("hunter2"), "{error}");
+        }
+        assert!(Config::load_with(None, &[]).is_ok(), "the defaults follow their own rules");
+    }
 
     fn from_environment(variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
         let variables = variables.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();

@@ -68,6 +68,17 @@ pub enum Error {
     /// Something that only an administrator may do, without the token that the configuration asks for.
     #[error("this needs the header Authorization: Bearer with the admin token")]
     Unauthorized,
+    /// A page of another host asked for something that changes something.
+    #[error(
+        "header {header} names another host; only a page of this service and a client without a browser may do this"
+    )]
+    Forbidden {
+        /// The header that says so.
+        header: &'static str,
+    },
+    /// A body that is not declared to be JSON, where JSON is asked for.
+    #[error("the body must be JSON, with header Content-Type: application/json")]
+    NotJson,
     /// There is nothing at this address.
     #[error("there is nothing at this address; /docs lists what there is")]
     NoRoute,

@@ -1,6 +1,7 @@
 //! A stock that oversells, every cure for it, and what each costs.
 //!
-//! In reading order: [`stock`] has the strategies, one to a file; [`http`] serves them; [`load`] tries them under load
+//! In reading order: [`stock`] has the strategies, one to a file; [`http`] serves them; `instance` makes the tables
+//! and watches the servers; [`load`] tries them under load
 //! and says which oversold; [`lab`] starts the real servers that all of it runs against.
 
 pub mod classroom;
@@ -8,6 +9,7 @@ pub mod shelf;
 pub mod stock;
 
 pub mod http;
+mod instance;
 pub mod load;
 
 #[cfg(target_os = "linux")]

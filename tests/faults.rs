@@ -129,10 +129,11 @@ pub(crate) async fn pause_the_holder(slug: &'static str) -> Result<(StatusCode, 
     Ok((answered, sold, gone))
 }
 
-/// Redis is killed under load and comes back empty. Who is caught by it is answered 503; every piece that left the shelf
-/// has an answer that said so or one that could not know; then it goes on by itself. The sections are far shorter than
-/// the restart, so no holder of before meets one of after; the fenced lock does not rely on that, and its counter, which
-/// was lost as well, rises above what the row has seen at the cost of refusals.
+/// Redis is killed under load and comes back with what its file has, be that nothing. Who is caught by it is answered 503;
+/// every piece that left the shelf, which is MySQL's, has an answer that said so or one that could not know; then it goes
+/// on by itself. The sections are far shorter than the restart, so no holder of before meets one of after; the fenced lock
+/// does not rely on that, and where its counter is lost as well, it rises above what the row has seen at the cost of
+/// refusals. (What becomes of a stock that Redis itself has: `resets.rs`.)
 pub(crate) async fn redis_that_is_restarted_under_load_costs_answers_and_no_piece() -> Outcome {
     restart_redis_under("redis-lock", &[StatusCode::SERVICE_UNAVAILABLE]).await?;
     restart_redis_under("redis-fenced", &[StatusCode::SERVICE_UNAVAILABLE, StatusCode::CONFLICT]).await

@@ -2,7 +2,11 @@
 //!
 //! Each test has a lab of its own, so that it may break it.
 
-use crate::program;
+use crate::{buyers::until, program};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use oversell::{
     lab::{Lab, Options, Part},
     stock::{self, Promise},
@@ -10,11 +14,17 @@ use oversell::{
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 use std::{
+    process::Stdio,
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
     },
     time::Duration,
+};
+use tokio::{
+    io::AsyncWriteExt,
+    net::{TcpListener, TcpStream},
+    process::Command,
 };
 
 type Outcome = Result<(), String>;
@@ -251,6 +261,42 @@ pub(crate) async fn an_instance_that_is_told_to_end_finishes_what_is_under_way()
         Ok(())
     } else {
         Err(format!("answered {answered}; {} were sold, and {gone} left the shelf", sold + 1))
+    }
+}
+
+/// A second SIGTERM ends an instance that still waits for a request to end.
+pub(crate) async fn a_second_signal_ends_an_instance_at_once() -> Outcome {
+    let text = |e: std::io::Error| e.to_string();
+    let listener = TcpListener::bind("127.0.0.1:0").await.map_err(text)?;
+    let address = listener.local_addr().map_err(text)?;
+    drop(listener);
+    // Its servers are not there, and it has minutes for a request whose body never comes to its end.
+    let mut instance = Command::new(env!("CARGO_BIN_EXE_oversell"))
+        .args(["serve", "--port", &address.port().to_string(), "--set", "server.shutdown_ms=600000"])
+        .args(["--set", "server.header_timeout_ms=600000", "--set", "mysql.url=mysql://root@127.0.0.1:1/test"])
+        .args(["--set", "redis.url=redis://127.0.0.1:1", "--set", "zookeeper.connect=127.0.0.1:1"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(text)?;
+    let pid = instance.id().and_then(|id| i32::try_from(id).ok()).ok_or("no process")?;
+    let terminate = || kill(Pid::from_raw(pid), Signal::SIGTERM).map_err(|e| e.to_string());
+    until("it listens", || async { Ok(TcpStream::connect(address).await.is_ok()) }).await?;
+    let mut request = TcpStream::connect(address).await.map_err(text)?;
+    let head = "PUT /stock HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{";
+    request.write_all(head.as_bytes()).await.map_err(text)?;
+    let live = format!("http://{address}/health/live");
+    status(&Client::new(), live).await?;
+    terminate()?;
+    until("it listens no more", || async { Ok(TcpStream::connect(address).await.is_err()) }).await?;
+    if instance.try_wait().map_err(text)?.is_some() {
+        return Err("it did not wait for the request".into());
+    }
+    terminate()?;
+    match instance.wait().await.map_err(text)? {
+        ended if ended.success() => Err("it ended as if nothing had been under way".into()),
+        _ => Ok(()),
     }
 }
 

@@ -10,6 +10,7 @@ mod imports;
 mod instances;
 mod lab;
 mod loads;
+mod mysql;
 // The fault proxy of the lock library's own tests.
 #[path = "../lock/tests/contract/proxy.rs"]
 mod proxy;
@@ -118,10 +119,24 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
     }
     trial!(
         strategies::version_cas_that_ignores_the_version_is_caught,
+        strategies::a_named_lock_that_nobody_looks_at_is_caught,
+        strategies::buckets_that_are_filled_without_a_row_lock_are_caught,
         strategies::redis_without_watch_is_caught,
         strategies::a_merge_that_sells_to_all_who_wait_is_caught,
         strategies::who_waits_for_redis_watch_retries_the_more_the_more_there_are,
-        strategies::who_waits_for_a_stage_is_not_starved,
+    );
+    trial!(
+        mysql::a_write_waits_for_a_row_no_longer_than_it_may,
+        mysql::a_write_without_a_bound_is_caught,
+        mysql::a_refusal_costs_no_connection,
+        mysql::a_refusal_that_drops_its_connection_is_caught,
+        mysql::who_stays_without_a_transaction_holds_no_connection,
+        mysql::who_finds_another_version_tries_again,
+        mysql::pieces_in_buckets_are_never_lost,
+        mysql::a_named_lock_goes_with_its_connection,
+        mysql::the_row_of_a_table_lock_says_who_holds_it,
+        mysql::a_database_of_the_course_is_taken_over_with_its_rows,
+        mysql::a_database_of_an_earlier_version_goes_on,
     );
     trial!(
         stages::a_dead_holder_blocks_everyone_until_the_lock_has_a_lease,
@@ -132,12 +147,22 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         stages::a_late_renewal_is_for_anothers_lock_until_it_looks_at_the_owner,
         stages::five_commands_see_0_to_6_and_one_script_always_sees_3,
         stages::a_stage_that_is_given_up_leaves_no_key,
+        stages::a_lease_that_is_asked_for_replaces_the_strategys_own,
     );
     trial!(
         resets::a_reset_clears_all_that_strategies_and_lessons_write,
         resets::a_name_that_a_reset_leaves_out_is_seen,
     );
-    for slug in ["redis-watchdog", "redis-lock", "zk-ephemeral", "zk-sequential", "zk-lock", "zk-mutex"] {
+    for slug in [
+        "redis-watchdog",
+        "redis-lock",
+        "zk-ephemeral",
+        "zk-sequential",
+        "zk-lock",
+        "zk-mutex",
+        "table-lock-lease",
+        "mysql-named-lock",
+    ] {
         trials.push(with_servers(
             format!("others_go_on_after_the_holder_of_{slug}_is_killed"),
             Box::new(move |_| Box::pin(instances::others_go_on_after_the_holder_is_killed(slug))),
@@ -155,6 +180,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         instances::an_instance_starts_without_its_servers_and_recovers,
         instances::an_instance_that_is_told_to_end_finishes_what_is_under_way,
         instances::an_instance_that_dies_under_load_is_passed_over,
+        instances::a_second_signal_ends_an_instance_at_once,
         loads::a_run_is_exact_whatever_others_do_meanwhile,
         faults::a_replica_that_is_promoted_without_the_key_lets_a_second_owner_in,
         faults::a_holder_that_is_paused_beyond_its_lease_oversells_unless_it_is_fenced,

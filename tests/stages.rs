@@ -7,7 +7,7 @@ use crate::support::{Servers, Site};
 use oversell::{
     ctx::Ctx,
     error::Error,
-    stock::{self, Deducted, Job, LockState, Pause, Store},
+    stock::{self, Deducted, Job, LockState, Name, Pause, Store},
 };
 use redis::FromRedisValue;
 use std::{sync::Arc, time::Duration};
@@ -346,6 +346,32 @@ pub(crate) async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) ->
         stage.free().await?;
         ensure(stage.gets_in(NOW).await?, format!("{slug}: the lock is not free"))?;
         stage.sold(1, 1).await?;
+    }
+    Ok(())
+}
+
+/// `lease_ms`: every lock of Redis that has a lease has the one that was asked for, and without asking a longer one.
+pub(crate) async fn a_lease_that_is_asked_for_replaces_the_strategys_own(servers: &Servers) -> Outcome {
+    const ASKED: Duration = Duration::from_millis(1500);
+    for strategy in stock::ALL.iter().filter(|strategy| strategy.slug != "redis-setnx") {
+        let Some(Name::Redis(name) | Name::RedisNodes(name)) = strategy.names.first() else { continue };
+        for lease in [Some(ASKED), None] {
+            let site = servers.site().await;
+            site.put_stock(STOCK).await;
+            let job = Arc::new(Job::new(site.id, LONG, LONG).asked(lease, None));
+            let (ctx, inside) = (Arc::clone(&site.ctxs[0]), Arc::clone(&job));
+            let running = tokio::spawn(async move { (strategy.deduct)(&ctx, &inside).await });
+            while !job.has_entered() && !running.is_finished() {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            let mut pttl = redis::cmd("PTTL");
+            pttl.arg(job.redis_name(name));
+            let left: i64 = pttl.query_async(&mut site.ctxs[1].redis.connection()).await.map_err(|e| e.to_string())?;
+            running.abort();
+            ensure(left > 0, format!("{} has no lease: {left}", strategy.slug))?;
+            let short = left <= ASKED.as_millis() as i64;
+            ensure(short == lease.is_some(), format!("{}: {left} ms are left of {lease:?}", strategy.slug))?;
+        }
     }
     Ok(())
 }

@@ -135,6 +135,45 @@ async fn cas_without_version(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
 }
 
+/// The twin of `mysql-named-lock` that asks for the lock and does not look whether it has it.
+pub(crate) async fn a_named_lock_that_nobody_looks_at_is_caught(servers: &Servers) -> Result<(), String> {
+    let site = servers.site().await;
+    oversells(&site, Store::MySql, |ctx, job| Box::pin(named_lock_unseen(ctx, job)), 3).await
+}
+
+async fn named_lock_unseen(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let mut conn = ctx.mysql(job.wait_left()).await?;
+    sqlx::query("SELECT GET_LOCK('twin', 0)").execute(&mut *conn).await?;
+    let sold = cas_without_version(ctx, job).await;
+    sqlx::query("SELECT RELEASE_LOCK('twin')").execute(&mut *conn).await?;
+    conn.done();
+    sold
+}
+
+/// The twin of `single-update-buckets` that moves pieces without the lock of the row that they come from.
+pub(crate) async fn buckets_that_are_filled_without_a_row_lock_are_caught(servers: &Servers) -> Result<(), String> {
+    let site = servers.site().await;
+    oversells(&site, Store::MySql, |ctx, job| Box::pin(fill_and_take(ctx, job)), 3).await
+}
+
+async fn fill_and_take(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    const LOT: i64 = 3;
+    let mut conn = ctx.mysql(job.wait_left()).await?;
+    let take = "UPDATE db_stock_bucket SET count = count - 1 WHERE stock_id = ? AND bucket = 0 AND count > 0";
+    if sqlx::query(take).bind(job.stock_id).execute(&mut *conn).await?.rows_affected() == 0 {
+        let select = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?";
+        let count: i64 = sqlx::query_scalar(select).bind(job.stock_id).fetch_one(&mut *conn).await?;
+        job.inside().await;
+        let update = sqlx::query("UPDATE db_stock SET count = ? WHERE id = ?").bind(count - LOT).bind(job.stock_id);
+        update.execute(&mut *conn).await?;
+        let fill = "INSERT INTO db_stock_bucket (stock_id, bucket, count) VALUES (?, 0, ?) \
+                    ON DUPLICATE KEY UPDATE count = count + VALUES(count)";
+        sqlx::query(fill).bind(job.stock_id).bind(LOT - 1).execute(&mut *conn).await?;
+    }
+    conn.done();
+    Ok(Deducted { remaining: None, fence: None, retries: 0, lock: None })
+}
+
 /// The twin of `redis-watch` that reads and writes without WATCH.
 pub(crate) async fn redis_without_watch_is_caught(servers: &Servers) -> Result<(), String> {
     let site = servers.site().await;
@@ -207,18 +246,12 @@ pub(crate) async fn who_waits_for_redis_watch_retries_the_more_the_more_there_ar
 /// The retries for each piece, where so many buy five each.
 async fn retries(servers: &Servers, slug: &str, at_once: usize) -> Result<f64, String> {
     let sales = sales(servers, slug, at_once, 5).await?;
-    let retries: u32 = sales.iter().map(|(_, sold)| sold.retries).sum();
+    let retries: u32 = sales.iter().map(|sold| sold.retries).sum();
     Ok(f64::from(retries) / sales.len() as f64)
 }
 
-/// What so many buyers in one instance came to, who buy so many pieces each one after the other: how long each waited, and
-/// what it was answered.
-async fn sales(
-    servers: &Servers,
-    slug: &str,
-    at_once: usize,
-    each: usize,
-) -> Result<Vec<(Duration, Deducted)>, String> {
+/// What so many buyers in one instance were answered, who buy so many pieces each one after the other.
+async fn sales(servers: &Servers, slug: &str, at_once: usize, each: usize) -> Result<Vec<Deducted>, String> {
     let site = servers.site().await;
     site.put_stock((at_once * each) as i64).await;
     let deduct = stock::find(slug).ok_or("no such strategy")?.deduct;
@@ -228,8 +261,7 @@ async fn sales(
             let mut sales = Vec::new();
             for _ in 0..each {
                 let job = Job::new(id, Duration::ZERO, WAIT);
-                let sold = deduct(&ctx, &job).await.map_err(|e| e.to_string())?;
-                sales.push((job.waited(), sold));
+                sales.push(deduct(&ctx, &job).await.map_err(|e| e.to_string())?);
             }
             Ok::<_, String>(sales)
         })
@@ -239,24 +271,6 @@ async fn sales(
         all.extend(buyer.await.map_err(|e| e.to_string())??);
     }
     Ok(all)
-}
-
-/// §2.1 to §2.7 poll: in step, one who was just served would be served again and again while the others sleep, and the last
-/// would wait for all that the others have to buy.
-pub(crate) async fn who_waits_for_a_stage_is_not_starved(servers: &Servers) -> Result<(), String> {
-    for slug in ["redis-setnx", "redis-reentrant", "zk-sequential"] {
-        let waits: Vec<_> = sales(servers, slug, 50, 20).await?.into_iter().map(|(waited, _)| waited).collect();
-        let mean = waits.iter().sum::<Duration>() / waits.len() as u32;
-        let longest = waits.iter().max().copied().unwrap_or_default();
-        eprintln!(
-            "{slug}: longest {longest:?}, mean {mean:?}, ratio {:.1}",
-            longest.as_secs_f64() / mean.as_secs_f64()
-        );
-        if longest > 20 * mean {
-            return Err(format!("{slug}: the longest wait was {longest:?}, with {mean:?} on average"));
-        }
-    }
-    Ok(())
 }
 
 /// Every strategy whose promise holds on three instances.

@@ -69,7 +69,7 @@ async fn in_words(lab: &Lab) -> Outcome {
 /// A client that hangs up in the middle leaves no directory behind, and the next one is served.
 async fn given_up(lab: &Lab) -> Outcome {
     let url = format!("{}/test/zk/herd", lab.addresses().instances[0].url);
-    let long = Client::new().get(format!("{url}?waiters=300")).send();
+    let long = Client::new().get(format!("{url}?waiters=100")).send();
     let long = tokio::spawn(long);
     until("a herd is there", || async { Ok(herds(lab).await? == 1) }).await?;
     long.abort();

@@ -71,8 +71,6 @@ mod guard;
 mod lease;
 mod multi;
 mod owner;
-#[cfg(feature = "zookeeper")]
-mod places;
 
 pub mod local;
 #[cfg(feature = "mysql")]

@@ -26,7 +26,7 @@ use uuid::Uuid;
 use zookeeper_client::{Acls, Client, CreateMode, Error as Zk, EventType};
 
 /// How many may wait. Who watches the directory reads all of it each time, so the work grows with the third power.
-pub const WAITERS: RangeInclusive<u16> = 1..=500;
+pub const WAITERS: RangeInclusive<u16> = 1..=100;
 
 /// Long enough for a machine that is busy with the herd.
 const SESSION: Duration = Duration::from_secs(30);

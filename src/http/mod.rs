@@ -1,32 +1,21 @@
 //! The service: what comes in over HTTP becomes one call of the domain, and what that says becomes an answer.
 //!
-//! `router.rs` is the table of contents. Every request passes through `edge.rs` once; every error becomes a status in
-//! `answer.rs`, in one match; `check.rs` is the handler that the course is about.
+//! `router.rs` is the table of contents. Every request passes through `middleware.rs` once; every error becomes a status in
+//! `problem.rs`, in one match; `routes/check.rs` is the handler that the course is about.
 
-mod answer;
 mod app;
-mod check;
-mod classroom;
-mod edge;
-mod fields;
-mod figures;
+mod extract;
 mod format;
-mod health;
-mod listen;
-mod locks;
+mod guard;
+mod metrics;
+mod middleware;
 mod openapi;
 mod page;
-mod probes;
+mod problem;
 mod router;
-mod runs;
-pub mod serve;
-mod startup;
-mod stock;
-mod strategies;
-mod zk_barriers;
-mod zk_counts;
-mod zk_herd;
-mod zk_locks;
+mod routes;
+pub mod server;
+mod terms;
 
 #[cfg(test)]
 mod tests;

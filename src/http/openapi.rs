@@ -1,48 +1,131 @@
-//! `/openapi.json` from the handlers' own descriptions, and `/docs`, which shows it without any other host.
+//! `/openapi.json`, and `/docs`, which shows it without any other host.
+//!
+//! A handler documents what is its own: its success, and what 404 or 409 mean there. What any route of its kind may answer
+//! is named once, in [`REFUSALS`], and [`complete`] refers each operation to it.
 
-use super::{check, classroom, health, locks, runs, stock, strategies, zk_barriers, zk_counts, zk_herd, zk_locks};
+use super::problem::Problem;
+use http::Method;
 use utoipa::{
-    Modify, OpenApi,
+    OpenApi,
     openapi::{
-        OpenApi as Document,
+        ContentBuilder, HeaderBuilder, ObjectBuilder, OpenApi as Document, PathItem, Ref, RefOr, Response,
+        ResponseBuilder, Type,
+        path::Operation,
         security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
 };
 use utoipa_swagger_ui::SwaggerUi;
+
+/// A status, the name of its description under `components`, and the description.
+type Refusal = (&'static str, &'static str, &'static str);
+
+const BAD_INPUT: Refusal =
+    ("400", "BadInput", "Path, query or body is not as it should be: `field` and `detail` say where and why");
+const UNAUTHORIZED: Refusal = ("401", "Unauthorized", "The admin token is asked for");
+pub(super) const FORBIDDEN: Refusal = ("403", "Forbidden", "A page of another host asks for this");
+const TOO_LARGE: Refusal = ("413", "TooLarge", "The body is larger than `server.body_limit`");
+const NOT_JSON: Refusal = ("415", "NotJson", "The body is not declared as JSON");
+const INTERNAL: Refusal = ("500", "Internal", "An error of ours; the log has it under the request id");
+const UNAVAILABLE: Refusal = (
+    "503",
+    "Unavailable",
+    "The lock, permit or row was not had within the wait, a server is down, or too many requests are under way: nothing was \
+     changed. Or a server did not answer a write: `outcome` is then `unknown`",
+);
+const REFUSALS: [Refusal; 7] = [BAD_INPUT, UNAUTHORIZED, FORBIDDEN, TOO_LARGE, NOT_JSON, INTERNAL, UNAVAILABLE];
+
+/// The tag of the routes that answer whatever the servers and the load are.
+const OPERATING: &str = "operating";
 
 #[derive(OpenApi)]
 #[openapi(
     info(title = "oversell", description = "A stock that oversells, and every cure for it. \
         Answers are text as in the course, or JSON with `Accept: application/json`; errors then follow RFC 9457. \
         Every answer has `x-instance` and `x-request-id`."),
-    paths(
-        check::by_default, check::by_strategy, strategies::list, strategies::source, stock::read, stock::put,
-        classroom::semaphore, classroom::latch, classroom::countdown, locks::read, locks::write, locks::fair, locks::multi, locks::red, locks::reentrant,
-        zk_locks::read, zk_locks::write, zk_locks::semaphore, zk_locks::multi, zk_locks::reentrant,
-        zk_counts::share, zk_counts::atomic, zk_barriers::set, zk_barriers::wait, zk_barriers::remove,
-        zk_barriers::enter, zk_barriers::leave,
-        zk_herd::herd,
-        runs::start, runs::current, runs::cancel, runs::events, health::live, health::ready, health::metrics,
-    ),
+    components(schemas(Problem)),
     tags(
         (name = "course", description = "The stock and the strategies"),
         (name = "load", description = "Runs of load, one at a time"),
         (name = "operating", description = "For those who run it"),
     ),
-    modifiers(&Admin),
 )]
 pub(super) struct Api;
 
-struct Admin;
+/// Adds what the handlers do not say each for itself: an id for each operation, the refusals that it shares with others,
+/// and the form of those that are its own.
+pub(super) fn complete(api: &mut Document) {
+    for (path, item) in &mut api.paths.paths {
+        for (method, operation) in operations(item) {
+            let words: Vec<_> = path.split(['/', '-', '{', '}']).filter(|word| !word.is_empty()).collect();
+            operation.operation_id = Some(format!("{}_{}", method.as_str().to_lowercase(), words.join("_")));
+            for refusal in shared(&method, operation) {
+                add(operation, refusal);
+            }
+            for (status, response) in &mut operation.responses.responses {
+                if let RefOr::T(response) = response
+                    && status.starts_with(['4', '5'])
+                    && response.content.is_empty()
+                {
+                    describe(status, response);
+                }
+            }
+        }
+    }
+    let components = api.components.get_or_insert_default();
+    for (status, name, description) in REFUSALS {
+        let mut response = ResponseBuilder::new().description(description).build();
+        describe(status, &mut response);
+        components.responses.insert(name.to_owned(), response.into());
+    }
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("`admin.token`")).build();
+    components.add_security_scheme("admin", SecurityScheme::Http(bearer));
+}
 
-impl Modify for Admin {
-    fn modify(&self, api: &mut Document) {
-        let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("`admin.token`")).build();
-        api.components.get_or_insert_default().add_security_scheme("admin", SecurityScheme::Http(bearer));
+/// What an operation of this kind may answer.
+fn shared(method: &Method, operation: &Operation) -> impl Iterator<Item = Refusal> + use<> {
+    let has_input = operation.parameters.is_some() || operation.request_body.is_some();
+    let operating = operation.tags.iter().flatten().any(|tag| tag == OPERATING);
+    let rules = [
+        (BAD_INPUT, has_input),
+        (UNAUTHORIZED, operation.security.is_some()),
+        (FORBIDDEN, !method.is_safe()),
+        (TOO_LARGE, true),
+        (NOT_JSON, operation.request_body.is_some()),
+        (INTERNAL, true),
+        (UNAVAILABLE, !operating),
+    ];
+    rules.into_iter().filter(|(_, holds)| *holds).map(|(refusal, _)| refusal)
+}
+
+/// Refers an operation to a refusal, unless it describes its own of this status.
+pub(super) fn add(operation: &mut Operation, (status, name, _): Refusal) {
+    let refusal = || RefOr::Ref(Ref::from_response_name(name));
+    operation.responses.responses.entry(status.to_owned()).or_insert_with(refusal);
+}
+
+/// The operations of a path, by method.
+pub(super) fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operation)> {
+    let all = [
+        (Method::GET, &mut item.get),
+        (Method::POST, &mut item.post),
+        (Method::PUT, &mut item.put),
+        (Method::DELETE, &mut item.delete),
+    ];
+    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
+}
+
+/// Gives an error the form that all have.
+fn describe(status: &str, response: &mut Response) {
+    let problem = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
+    response.content.insert("application/problem+json".to_owned(), problem.into());
+    if status == UNAVAILABLE.0 {
+        let seconds = ObjectBuilder::new().schema_type(Type::Integer);
+        let header = HeaderBuilder::new().schema(Some(seconds)).description(Some("Seconds")).build();
+        response.headers.insert("retry-after".to_owned(), header.into());
     }
 }
 
 /// Swagger UI and the document that it shows.
-pub(super) fn ui() -> SwaggerUi {
-    SwaggerUi::new("/docs").url("/openapi.json", Api::openapi())
+pub(super) fn ui(api: Document) -> SwaggerUi {
+    SwaggerUi::new("/docs").url("/openapi.json", api)
 }

@@ -1,64 +1,99 @@
-//! Every route: the table of contents.
+//! Every route: the table of contents. Each is declared once, address and documentation at its handler.
 
 use super::{
-    app::App, check, classroom, edge, health, locks, openapi, page, runs, stock, strategies, zk_barriers, zk_counts,
-    zk_herd, zk_locks,
+    app::AppState,
+    guard, middleware,
+    openapi::{self, Api},
+    page,
+    routes::{
+        check, health,
+        lessons::{redis, zk_barriers, zk_counts, zk_herd, zk_locks},
+        runs, stock, strategies,
+    },
 };
+use crate::error::Error;
 use axum::{
     Router,
-    middleware::{from_fn_with_state, map_response},
-    routing::{delete, get, post},
+    middleware::{from_fn, map_response},
+};
+use http::header;
+use std::future::ready;
+use utoipa::{OpenApi, openapi::OpenApi as Document};
+use utoipa_axum::{
+    router::{OpenApiRouter, UtoipaMethodRouter},
+    routes,
 };
 
 /// The whole service.
-pub(super) fn router(app: App) -> Router {
-    let routes = Router::new()
-        // the course
-        .route("/check/lock", get(check::by_default).post(check::by_default))
-        .route("/check/lock/{strategy}", get(check::by_strategy).post(check::by_strategy))
-        .route("/strategies", get(strategies::list))
-        .route("/strategies/{slug}/source", get(strategies::source))
-        .route("/stock", get(stock::read).put(stock::put))
-        .route("/test/semaphore", get(classroom::semaphore))
-        .route("/test/latch", get(classroom::latch))
-        .route("/test/countdown", get(classroom::countdown))
-        .route("/test/read", get(locks::read))
-        .route("/test/write", get(locks::write))
-        .route("/test/fair", get(locks::fair))
-        .route("/test/multi", get(locks::multi))
-        .route("/test/red", get(locks::red))
-        .route("/test/reentrant", get(locks::reentrant))
-        .route("/test/zk/read", get(zk_locks::read))
-        .route("/test/zk/write", get(zk_locks::write))
-        .route("/test/zk/semaphore", get(zk_locks::semaphore))
-        .route("/test/zk/multi", get(zk_locks::multi))
-        .route("/test/zk/reentrant", get(zk_locks::reentrant))
-        .route("/test/zk/share/count", get(zk_counts::share))
-        .route("/test/zk/atomic/{change}", get(zk_counts::atomic))
-        .route("/test/zk/barrier/set", get(zk_barriers::set))
-        .route("/test/zk/barrier/wait", get(zk_barriers::wait))
-        .route("/test/zk/barrier/remove", get(zk_barriers::remove))
-        .route("/test/zk/double-barrier/enter", get(zk_barriers::enter))
-        .route("/test/zk/double-barrier/leave", get(zk_barriers::leave))
-        .route("/test/zk/herd", get(zk_herd::herd))
-        // load from the page
-        .route("/runs", post(runs::start))
-        .route("/runs/current", get(runs::current))
-        .route("/runs/{id}", delete(runs::cancel))
-        .route("/runs/{id}/events", get(runs::events))
-        // operating
-        .route("/health/live", get(health::live))
-        .route("/health/ready", get(health::ready))
-        .route("/metrics", get(health::metrics))
+pub(super) fn router(app: &AppState) -> Router {
+    let (routes, operating, api) = documented();
+    let routes = routes
         .with_state(app.clone())
         // /openapi.json and /docs
-        .merge(Router::from(openapi::ui()).layer(map_response(page::docs_policy)))
+        .merge(Router::from(openapi::ui(api)).layer(map_response(page::docs_policy)))
         // / and the files of the page
         .fallback(page::file);
-    surrounded(routes, app)
+    middleware::surround(app, routes, operating.with_state(app.clone()))
 }
 
-/// Routes with what surrounds every request.
-pub(super) fn surrounded(routes: Router, app: App) -> Router {
-    routes.layer(from_fn_with_state(app, edge::around))
+/// The routes, those for operators apart, and the document that describes both.
+pub(super) fn documented() -> (Router<AppState>, Router<AppState>, Document) {
+    let (routes, mut api) = OpenApiRouter::with_openapi(Api::openapi())
+        // the course
+        .routes(taking(routes!(check::by_default)))
+        .routes(taking(routes!(check::by_strategy)))
+        .routes(routes!(strategies::list))
+        .routes(routes!(strategies::source))
+        .routes(routes!(stock::read, stock::put, stock::remove))
+        // the lessons with Redis
+        .routes(taking(routes!(redis::semaphore)))
+        .routes(taking(routes!(redis::latch)))
+        .routes(taking(routes!(redis::countdown)))
+        .routes(taking(routes!(redis::read)))
+        .routes(taking(routes!(redis::write)))
+        .routes(taking(routes!(redis::fair)))
+        .routes(taking(routes!(redis::multi)))
+        .routes(taking(routes!(redis::red)))
+        .routes(taking(routes!(redis::reentrant)))
+        // the lessons with ZooKeeper
+        .routes(taking(routes!(zk_locks::read)))
+        .routes(taking(routes!(zk_locks::write)))
+        .routes(taking(routes!(zk_locks::semaphore)))
+        .routes(taking(routes!(zk_locks::multi)))
+        .routes(taking(routes!(zk_locks::reentrant)))
+        .routes(taking(routes!(zk_counts::share)))
+        .routes(taking(routes!(zk_counts::atomic)))
+        .routes(taking(routes!(zk_barriers::set)))
+        .routes(taking(routes!(zk_barriers::wait)))
+        .routes(taking(routes!(zk_barriers::remove)))
+        .routes(taking(routes!(zk_barriers::enter)))
+        .routes(taking(routes!(zk_barriers::leave)))
+        .routes(taking(routes!(zk_herd::herd)))
+        // load from the page
+        .routes(routes!(runs::start))
+        .routes(routes!(runs::current))
+        .routes(routes!(runs::cancel))
+        .routes(routes!(runs::events))
+        .split_for_parts();
+    let (operating, rest) = OpenApiRouter::new()
+        .routes(routes!(health::live))
+        .routes(routes!(health::ready))
+        .routes(routes!(health::metrics))
+        .split_for_parts();
+    api.merge(rest);
+    openapi::complete(&mut api);
+    (routes, operating, api)
+}
+
+/// A route of the course, which takes a piece or a lock with GET: HEAD, which must have no effect, is refused like every
+/// method that is not documented, and so is what a page of another host embeds.
+fn taking((schemas, mut paths, methods): UtoipaMethodRouter<AppState>) -> UtoipaMethodRouter<AppState> {
+    let mut allow = Vec::new();
+    for (method, operation) in paths.paths.values_mut().flat_map(openapi::operations) {
+        openapi::add(operation, openapi::FORBIDDEN);
+        allow.push(method.to_string());
+    }
+    let allow = allow.join(", ");
+    let refuse = move || ready(([(header::ALLOW, allow.clone())], Error::NoMethod));
+    (schemas, paths, methods.head(refuse.clone()).fallback(refuse).layer(from_fn(guard::refuse_embedding)))
 }

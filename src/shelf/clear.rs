@@ -102,6 +102,9 @@ fn braced(name: &str) -> String {
 
 /// The keys of the holds that read-write locks count.
 async fn holds(node: &mut ConnectionManager, keys: &[String]) -> RedisResult<Vec<String>> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut types = redis::pipe();
     for key in keys {
         types.cmd("TYPE").arg(key);

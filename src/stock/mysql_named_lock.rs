@@ -44,7 +44,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     {
         conn.done();
         let lock = if released == Some(1) { LockState::Kept } else { LockState::Lost };
-        sold = sold.map(|sold| Deducted { lock: Some(lock), ..sold });
+        sold = sold.map(|sold| sold.unlocked(Some(lock)));
     }
     sold
 }

@@ -8,7 +8,7 @@
 //! The owner is the request, not the thread: `<process uuid>:<number>`.
 //!
 //! What it survives: re-entry, and all that `redis_setnx_lua.rs` does. **What breaks it**: a job longer than its lease
-//! loses the lock in the middle, and another works beside it (`lease_ms=1000&hold_ms=3000`); it hears so at its unlock.
+//! loses the lock in the middle, and another works beside it (`lease_ms=1000&hold_ms=3000`); its unlock says so.
 //!
 //! Next: `redis_watchdog.rs`, which renews the lease.
 
@@ -56,11 +56,8 @@ pub(super) struct Reentrant {
 
 impl Reentrant {
     pub(super) fn new(ctx: &Ctx, job: &Job, name: &str) -> Self {
-        Self {
-            key: stage::key(ctx, job, name),
-            owner: job.owner(ctx).to_string(),
-            lease: stage::millis(job.leased(ctx)),
-        }
+        let lease = stage::millis(job.leased(ctx));
+        Self { key: stage::key(ctx, job, name), owner: job.owner(ctx).to_string(), lease }
     }
 }
 

@@ -7,6 +7,7 @@ use oversell::{
     shelf,
     stock::{Job, Store},
 };
+use secrecy::ExposeSecret;
 use std::{
     sync::{
         Arc,
@@ -37,6 +38,18 @@ impl Servers {
     pub(crate) async fn site(&self) -> Site {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         Site { ctxs: self.ctxs.clone(), id }
+    }
+
+    /// One more instance's clients, with a configuration that differs.
+    pub(crate) fn with(&self, change: impl FnOnce(&mut Config)) -> Arc<Ctx> {
+        let mut config = self.ctxs[0].config.clone();
+        change(&mut config);
+        Arc::new(Ctx::new(config).expect("good addresses"))
+    }
+
+    /// Where MySQL is, for who looks at it from outside.
+    pub(crate) fn mysql(&self) -> String {
+        self.ctxs[0].config.mysql.url.expose_secret().to_owned()
     }
 
     pub(crate) async fn close(&self) {

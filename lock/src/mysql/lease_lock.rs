@@ -187,7 +187,9 @@ impl Held for Share {
         if self.leave() {
             return self.hold.row.release().await;
         }
-        if self.write(None).await? { Ok(()) } else { Err(LockError::Lost { name: self.name().to_owned() }) }
+        // The last may have come after us, and have deleted the row before this is written.
+        let still = self.write(None).await? || self.hold.guards.load(Ordering::Relaxed) == 0;
+        if still { Ok(()) } else { Err(LockError::Lost { name: self.name().to_owned() }) }
     }
 }
 

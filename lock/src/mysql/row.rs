@@ -44,6 +44,8 @@ const INTERRUPTED: u16 = 1317;
 const INSERT: &str = "INSERT INTO tb_lock (lock_name, class_name, method_name, server_name, thread_name, create_time, \
                       `desc`, owner, holds, expires_at) \
                       VALUES (?, ?, ?, ?, ?, NOW(), ?, ?, 1, NOW(3) + INTERVAL ? MICROSECOND)";
+/// A plain read locks nothing: those who wait do not stand in the holder's way.
+const EXPIRED: &str = "SELECT COUNT(*) FROM tb_lock WHERE lock_name = ? AND expires_at <= NOW(3)";
 const SWEEP: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND expires_at <= NOW(3)";
 const RENEW: &str = "UPDATE tb_lock SET holds = ?, expires_at = GREATEST(expires_at, NOW(3) + INTERVAL ? MICROSECOND) \
                      WHERE lock_name = ? AND owner = ? AND expires_at > NOW(3)";
@@ -128,21 +130,26 @@ impl Contender {
     /// Deletes the row of this name if its lease has ended; whether there was one.
     async fn sweep(&self, wait: Duration) -> Result<bool, LockError> {
         let mut conn = self.pool.conn(wait).await?;
-        let session = conn.session();
-        match session.bounded(ANSWER, sqlx::query(SWEEP).bind(&self.name).execute(&mut *conn)).await {
-            Ok(swept) => {
+        let swept = self.sweep_on(&mut conn).await;
+        match &swept {
+            Ok(_) => conn.done(),
+            Err(sqlx::Error::Database(error)) if is_contention(&**error) => {
                 conn.done();
-                Ok(swept.rows_affected() > 0)
+                return Ok(false);
             }
-            Err(sqlx::Error::Database(error)) if is_contention(&*error) => {
-                conn.done();
-                Ok(false)
-            }
-            Err(error) => {
-                self.pool.forget_idle();
-                Err(unavailable(&error))
-            }
+            Err(_) => self.pool.forget_idle(),
         }
+        swept.map_err(|error| unavailable(&error))
+    }
+
+    async fn sweep_on(&self, conn: &mut Conn) -> Result<bool, sqlx::Error> {
+        let expired: i64 = sqlx::query_scalar(EXPIRED).bind(&self.name).fetch_one(&mut **conn).await?;
+        if expired == 0 {
+            return Ok(false);
+        }
+        let sweep = sqlx::query(SWEEP).bind(&self.name);
+        let swept = conn.session().bounded(ANSWER, sweep.execute(&mut **conn)).await?;
+        Ok(swept.rows_affected() > 0)
     }
 }
 

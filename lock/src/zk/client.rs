@@ -6,10 +6,7 @@ use super::{
     session::{self, Link, ZkOptions},
     unavailable,
 };
-use crate::{
-    LockError, Owner, Process,
-    places::{Place, Places},
-};
+use crate::{LockError, Owner, Process};
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::{
     sync::watch,
@@ -24,9 +21,6 @@ use zookeeper_client::{Client, SessionId};
 /// A lost connection may come back within this before what waits for it is told [`LockError::Unavailable`].
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How many of this process's contenders for one path stand in ZooKeeper's queue; see the module.
-const PLACES: usize = 2;
-
 /// How long [`ZkClient::close`] waits for what is held to be released.
 const LAST_RELEASES: Duration = Duration::from_secs(3);
 
@@ -40,7 +34,6 @@ pub struct ZkClient(Arc<Inner>);
 struct Inner {
     link: watch::Receiver<Link>,
     process: Process,
-    places: Places,
     seats: Seats,
     tasks: TaskTracker,
     supervisor: TaskTracker,
@@ -64,7 +57,6 @@ impl ZkClient {
         Self(Arc::new(Inner {
             link,
             process: Process::new(),
-            places: Places::new(PLACES),
             seats: Seats::default(),
             tasks: TaskTracker::new(),
             supervisor,
@@ -206,11 +198,6 @@ impl ZkClient {
     /// Completes when the client has been closed.
     pub(super) async fn ended(&self) {
         self.0.end.cancelled().await;
-    }
-
-    /// Leave to stand in ZooKeeper's queue for `path`.
-    pub(super) async fn place(&self, path: &str) -> Place {
-        self.0.places.take(path).await
     }
 
     /// The tasks that [`close`](Self::close) waits for.

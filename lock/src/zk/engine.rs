@@ -13,9 +13,9 @@
 //! Next to read: `hold.rs`.
 
 use super::{ZkClient, insist, node::Node, over, unavailable};
-use crate::{Fence, LockError, places::Place};
+use crate::{Fence, LockError};
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use zookeeper_client::{Client, Error};
 
 /// How long an answer is waited for once the wait is over or the lock is given back. The rest goes on in the
@@ -38,7 +38,6 @@ pub(super) struct Recipe {
 pub(super) struct Turn {
     pub(super) node: Node,
     pub(super) fence: Fence,
-    pub(super) place: Place,
 }
 
 #[expect(clippy::large_enum_variant, reason = "moved once, never stored")]
@@ -62,14 +61,6 @@ enum Attempt {
 pub(super) async fn turn(zk: &ZkClient, recipe: &Recipe, directory: &str, wait: Duration) -> Result<Turn, LockError> {
     let deadline = deadline(wait);
     let taken = || LockError::Taken { name: directory.to_owned(), waited: wait };
-    // Readers and writers of one directory do not take each other's places.
-    let queue = format!("{directory}/{}", recipe.marker);
-    let place = tokio::select! {
-        biased;
-        place = zk.place(&queue) => place,
-        error = zk.given_up() => return Err(error),
-        () = sleep_until(deadline) => return Err(zk.session().err().unwrap_or_else(taken)),
-    };
     loop {
         let client = zk.connected(deadline).await?;
         let attempt = tokio::select! {
@@ -78,7 +69,7 @@ pub(super) async fn turn(zk: &ZkClient, recipe: &Recipe, directory: &str, wait: 
             error = zk.given_up() => return Err(error),
         };
         match attempt {
-            Ok(Attempt::Turn(node, fence)) => return Ok(Turn { node, fence, place }),
+            Ok(Attempt::Turn(node, fence)) => return Ok(Turn { node, fence }),
             Ok(Attempt::Late) => return Err(zk.session().err().unwrap_or_else(taken)),
             Ok(Attempt::Gone) => tracing::debug!(directory, "our node was deleted: queueing anew"),
             Err(error) if over(&error) => tracing::debug!(%error, directory, "queueing anew"),

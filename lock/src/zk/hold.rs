@@ -16,7 +16,7 @@ use super::{
     node::Node,
     over, unavailable,
 };
-use crate::{Fence, Guard, Keeper, LockError, Owner, places::Place};
+use crate::{Fence, Guard, Keeper, LockError, Owner};
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,
@@ -29,8 +29,6 @@ use tokio::time::timeout;
 pub(super) struct Hold {
     pub(super) node: Node,
     fence: Fence,
-    // Fields are dropped in order: the place is given to the next after the node is given up.
-    _place: Option<Place>,
     _seat: Option<Arc<Seat>>,
 }
 
@@ -67,12 +65,12 @@ impl Seats {
 }
 
 impl Hold {
-    pub(super) fn new(node: Node, fence: Fence, place: Option<Place>, seat: Option<Arc<Seat>>) -> Arc<Self> {
-        Arc::new(Self { node, fence, _place: place, _seat: seat })
+    pub(super) fn new(node: Node, fence: Fence, seat: Option<Arc<Seat>>) -> Arc<Self> {
+        Arc::new(Self { node, fence, _seat: seat })
     }
 
     pub(super) fn of(turn: Turn, seat: Option<Arc<Seat>>) -> Arc<Self> {
-        Self::new(turn.node, turn.fence, Some(turn.place), seat)
+        Self::new(turn.node, turn.fence, seat)
     }
 
     /// Asks the server whether the node is still there, for its owner to come in once more.

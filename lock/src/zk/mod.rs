@@ -5,13 +5,11 @@
 //! `node.rs` its node there. [`ZkRwLock`] and [`ZkSemaphore`] are other rules over the same queue. The recipes that do not
 //! queue follow `request.rs`: [`ZkBarrier`], [`ZkDoubleBarrier`], [`ZkSharedCount`], [`ZkAtomicLong`].
 //!
-//! # The queue before the queue
+//! # One queue
 //!
-//! Of a process's contenders for one path, two at a time stand in ZooKeeper's queue; the others wait for a place in
-//! the process. With a node for each of 1,000 waiting requests, every hand-off would list 1,000 children. With one
-//! place, the next contender's node would be made only after the last one's is deleted, while nobody works; with two,
-//! it is made while the first is inside. Places are given in order of arrival, so a process's own contenders stay
-//! first come, first served.
+//! Each contender is a node of its own in the lock's directory, also where many are of one process: so `ls` shows who
+//! waits, and first come is first served over all processes. What it costs: who queues, and who is next, lists all of
+//! them.
 
 mod atomic_long;
 mod barrier;

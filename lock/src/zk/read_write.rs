@@ -9,11 +9,6 @@
 //!
 //! What it survives: what the mutex survives. **What breaks it**: what breaks the mutex.
 //!
-//! # The queue before the queue
-//!
-//! Readers and writers of a process have two places each; see the module. A writer keeps its place until its release,
-//! a reader only until it is in: any number of a process's readers are inside at once.
-//!
 //! Next to read: `semaphore.rs`.
 
 use super::{
@@ -87,7 +82,7 @@ impl ZkRwLock {
             error = self.client.given_up() => return Err(error),
         };
         match fence {
-            Ok(fence) => Ok(Hold::new(node, fence, None, Some(seat))),
+            Ok(fence) => Ok(Hold::new(node, fence, Some(seat))),
             Err(error) if over(&error) => Err(LockError::Lost { name: self.path.clone() }),
             Err(error) => Err(unavailable(error)),
         }
@@ -105,7 +100,7 @@ impl ZkReadLock {
         let (lock, client) = (&self.lock, &self.lock.client);
         let Some(owner) = self.owner else {
             let turn = lock.turn(&READ, wait).await?;
-            return Ok(Hold::new(turn.node, turn.fence, None, None));
+            return Ok(Hold::new(turn.node, turn.fence, None));
         };
         let end = deadline(wait);
         let seat = client.seat(MARKERS[0], &lock.path, owner);
@@ -123,7 +118,7 @@ impl ZkReadLock {
             }
             None => {
                 let turn = lock.turn(&READ, end - Instant::now()).await?;
-                Hold::new(turn.node, turn.fence, None, Some(seat.clone()))
+                Hold::new(turn.node, turn.fence, Some(seat.clone()))
             }
         };
         holds.shared = Arc::downgrade(&hold);

@@ -150,7 +150,7 @@ impl ZkSemaphore {
     }
 
     fn guard(&self, (node, fence): (Node, Fence)) -> Guard {
-        Hold::new(node, fence, None, None).guard(&self.client, &self.path)
+        Hold::new(node, fence, None).guard(&self.client, &self.path)
     }
 }
 

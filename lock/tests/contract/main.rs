@@ -36,6 +36,7 @@ mod rw_holds;
 mod rw_line;
 mod servers;
 mod table;
+mod table_lease;
 mod twins;
 mod zk_barrier;
 mod zk_counts;
@@ -119,7 +120,7 @@ fn main() -> ExitCode {
     let nodes = servers.as_ref().map(Servers::redis_nodes).unwrap_or_default();
     let mut all = zk_trials::all(handle, at(Servers::zookeeper));
     all.extend(redis_trials::all(handle, at(Servers::redis), nodes));
-    let table = Arc::new(table::Table::at(at(Servers::mysql)));
+    let table = Arc::new(table::Table::<table::Plain>::at(at(Servers::mysql)));
     all.extend(contract(handle, &table));
     all.extend(trials![
         handle,
@@ -127,6 +128,24 @@ fn main() -> ExitCode {
         table::a_name_that_is_too_long_is_refused_and_not_cut_off,
         table::an_insert_that_is_not_answered_leaves_no_row,
     ]);
+    let leased_table = Arc::new(table::Table::<table_lease::Leased>::at(at(Servers::mysql)));
+    all.extend(contract(handle, &leased_table));
+    all.extend(leased(handle, &leased_table));
+    all.extend(trials![
+        handle,
+        &leased_table,
+        table_lease::the_row_of_a_dead_holder_is_swept_when_its_lease_has_ended,
+        table_lease::a_renewed_lease_outlives_its_length,
+        table_lease::a_fixed_lease_ends_and_its_late_release_frees_nothing,
+        table_lease::an_owner_takes_its_lock_again,
+        table_lease::a_release_that_does_not_count_is_caught,
+        table_lease::a_re_entry_does_not_hide_a_loss,
+        table_lease::an_unanswered_re_entry_leaves_the_outer_hold_and_no_other,
+        table_lease::tasks_of_one_owner_come_in_together,
+        table_lease::who_waits_holds_no_connection,
+    ]);
+    let sweeps_all = Arc::new(table::Table::<table_lease::SweepsAll>::at(at(Servers::mysql)));
+    all.extend(trials![handle, &sweeps_all, table_lease::is_caught]);
 
     let conclusion = libtest_mimic::run(&arguments, all);
     if let Some(servers) = servers {

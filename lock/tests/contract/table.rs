@@ -1,4 +1,4 @@
-//! `TableLock` under the contract, and what only it promises.
+//! `TableLock` under the contract, and what only it promises; what a family of locks in `tb_lock` is.
 
 use super::{
     Verdict,
@@ -10,27 +10,75 @@ use oversell_lock::{
     mysql::{TableLock, pool::MySqlPool},
 };
 use sqlx::{Connection, MySqlConnection};
-use std::sync::Arc;
+use std::{marker::PhantomData, sync::Arc};
 use tokio::sync::OnceCell;
 
-pub(crate) struct Table {
+/// A kind of lock that is a row of `tb_lock`.
+pub(crate) trait Kind: Send + Sync + 'static {
+    const NAME: &'static str;
+    type Lock: Lock + 'static;
+
+    fn of(contender: &Contender, name: &str) -> Self::Lock;
+}
+
+/// Without a lease.
+pub(crate) struct Plain;
+
+impl Kind for Plain {
+    const NAME: &'static str = "table";
+    type Lock = TableLock;
+
+    fn of(contender: &Contender, name: &str) -> TableLock {
+        TableLock::new(&contender.pool, name, &contender.process)
+    }
+}
+
+/// One kind on one server.
+pub(crate) struct Table<K = Plain> {
     url: String,
     migrated: OnceCell<()>,
+    kind: PhantomData<K>,
 }
 
 /// A pool, and the process that owners are named after.
+#[derive(Clone)]
 pub(crate) struct Contender {
-    pool: MySqlPool,
-    process: oversell_lock::Process,
+    pub(crate) pool: MySqlPool,
+    pub(crate) process: oversell_lock::Process,
 }
 
-impl Table {
+/// The same, and the kind of its locks.
+pub(crate) struct Holder<K>(Contender, PhantomData<K>);
+
+impl<K> std::ops::Deref for Holder<K> {
+    type Target = Contender;
+
+    fn deref(&self) -> &Contender {
+        &self.0
+    }
+}
+
+impl<K: Kind> Table<K> {
     pub(crate) fn at(url: String) -> Self {
-        Self { url, migrated: OnceCell::new() }
+        Self { url, migrated: OnceCell::new(), kind: PhantomData }
+    }
+
+    /// A process with so many connections, which reaches the server at `address`.
+    pub(crate) async fn process_with(&self, address: &str, connections: usize) -> Holder<K> {
+        self.outsider().await.close().await.expect("closed");
+        let url = self.url.replace(&self.server(), address);
+        let pool = MySqlPool::new(&url, connections).expect("an address");
+        Holder(Contender { pool, process: oversell_lock::Process::new() }, PhantomData)
+    }
+
+    /// Deletes the row, whoever's it is.
+    pub(crate) async fn delete(&self, name: &str) {
+        let delete = "DELETE FROM tb_lock WHERE lock_name = ?";
+        sqlx::query(delete).bind(name).execute(&mut self.outsider().await).await.expect("deleted");
     }
 
     /// A connection that looks at the server from outside.
-    async fn outsider(&self) -> MySqlConnection {
+    pub(crate) async fn outsider(&self) -> MySqlConnection {
         let migrate = || async {
             let mut connection = MySqlConnection::connect(&self.url).await.expect("mysql is there");
             sqlx::migrate!("../migrations").run_direct(&mut connection).await.expect("the tables are made");
@@ -40,20 +88,18 @@ impl Table {
     }
 }
 
-impl Family for Table {
-    const NAME: &'static str = "table";
+impl<K: Kind> Family for Table<K> {
+    const NAME: &'static str = K::NAME;
     const QUEUES: bool = false;
-    type Process = Contender;
+    type Process = Holder<K>;
 
     fn server(&self) -> String {
         let after_user = self.url.rsplit_once('@').expect("mysql://user@host:port/database").1;
         after_user.split('/').next().expect("a host").to_owned()
     }
 
-    async fn process_at(&self, address: &str) -> Contender {
-        self.outsider().await.close().await.expect("closed");
-        let url = self.url.replace(&self.server(), address);
-        Contender { pool: MySqlPool::new(&url, 4).expect("an address"), process: oversell_lock::Process::new() }
+    async fn process_at(&self, address: &str) -> Holder<K> {
+        self.process_with(address, 4).await
     }
 
     async fn left(&self, name: &str) -> Vec<String> {
@@ -61,21 +107,20 @@ impl Family for Table {
         sqlx::query_scalar(owners).bind(name).fetch_all(&mut self.outsider().await).await.expect("a list")
     }
 
-    async fn take_away(&self, _: &Contender, name: &str) {
-        let delete = "DELETE FROM tb_lock WHERE lock_name = ?";
-        sqlx::query(delete).bind(name).execute(&mut self.outsider().await).await.expect("deleted");
+    async fn take_away(&self, _: &Holder<K>, name: &str) {
+        self.delete(name).await;
     }
 }
 
-impl Process for Contender {
-    type Lock = TableLock;
+impl<K: Kind> Process for Holder<K> {
+    type Lock = K::Lock;
 
-    fn lock(&self, name: &str) -> TableLock {
-        TableLock::new(&self.pool, name, &self.process)
+    fn lock(&self, name: &str) -> K::Lock {
+        K::of(&self.0, name)
     }
 
     async fn close(&self) {
-        self.pool.close().await;
+        self.0.pool.close().await;
     }
 }
 

@@ -281,19 +281,20 @@ pub(crate) async fn a_writer_may_read_and_a_reader_may_not_write(zookeeper: Arc<
     let (read, write) = (lock.read().owner(owner), lock.write().owner(owner));
     let there = other.client.rw_lock(&name);
     let writing = take(&write).await?;
-    // Waiters of the same process have its places; the one inside needs none.
+    // Waiters of the same process queue behind it; the one inside does not.
     let waiters: Vec<_> = (0..3)
         .map(|_| {
             let waiter = lock.write();
             tokio::spawn(async move { waiter.acquire(SOON).await?.release().await })
         })
         .collect();
-    until("a waiter is queued", || async { zookeeper.left(&name).await.len() == 2 }).await?;
+    until("all are queued", || async { zookeeper.left(&name).await.len() == 4 }).await?;
     let (reading, again) = (take(&read).await?, take(&read).await?);
     says("writing once more", take(&write).await?.release().await)?;
     let mut shapes = zookeeper.left(&name).await.iter().map(|n| shape(n)).collect::<Result<Vec<_>, _>>()?;
     shapes.sort();
-    let expected = ["|-__READ__0000000000", "|-__WRIT__0000000000", "|-__WRIT__0000000001"];
+    let waiting = [1, 2, 3].map(|n| format!("|-__WRIT__{n:010}"));
+    let expected = [vec!["|-__READ__0000000000".into(), "|-__WRIT__0000000000".into()], waiting.into()].concat();
     ensure(shapes == expected, || format!("Curator's names would be {expected:?}: {shapes:?}"))?;
     says("release", writing.release().await)?;
     refused("a writer beside the downgraded one", &there.write().acquire(SHORT).await)?;

@@ -20,7 +20,7 @@ pub(crate) fn all(handle: &Handle, at: String) -> Vec<Trial> {
         zookeeper::a_short_cut_is_survived,
         zookeeper::a_holder_learns_of_a_long_cut_before_its_node_goes,
         zookeeper::close_leaves_no_node_even_under_a_holder,
-        zookeeper::waiting_requests_of_one_process_are_not_nodes,
+        zookeeper::each_waiting_request_is_a_node_and_the_first_comes_first,
         zookeeper::a_deleted_directory_is_made_again,
     ]);
     all.extend(trials![

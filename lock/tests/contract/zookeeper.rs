@@ -139,25 +139,29 @@ pub(crate) async fn close_leaves_no_node_even_under_a_holder(zookeeper: Arc<ZooK
     }
 }
 
-pub(crate) async fn waiting_requests_of_one_process_are_not_nodes(zookeeper: Arc<ZooKeeper>) -> Verdict {
+/// The requests of two processes, in turn: as many nodes as they are, and they get in as they came.
+pub(crate) async fn each_waiting_request_is_a_node_and_the_first_comes_first(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    const WAITERS: usize = 20;
     let name = name();
-    let process = zookeeper.process().await;
-    let guard = process.lock(&name).acquire(SOON).await.map_err(|e| e.to_string())?;
-    let waiters: Vec<_> = (0..50).map(|_| process.lock(&name)).collect();
-    let all = futures::future::join_all(waiters.iter().map(async |lock| match lock.acquire(SOON).await {
-        Ok(guard) => (zookeeper.left(&name).await.len(), guard.release().await),
-        Err(error) => (0, Err(error)),
-    }));
-    let release = async {
-        until("the next is queued", || async { zookeeper.left(&name).await.len() == 2 }).await?;
-        guard.release().await.map_err(|e| e.to_string())
-    };
-    let (all, released) = tokio::join!(all, release);
-    released?;
-    match all.iter().find(|(nodes, released)| *nodes > 2 || released.is_err()) {
-        None => Ok(()),
-        Some(broken) => Err(format!("nodes and release of one of them: {broken:?}")),
+    let processes = [zookeeper.process().await, zookeeper.process().await];
+    let guard = processes[0].lock(&name).acquire(SOON).await.map_err(|e| e.to_string())?;
+    let order = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let mut waiters = Vec::new();
+    for n in 0..WAITERS {
+        let (lock, order) = (processes[n % 2].lock(&name), Arc::clone(&order));
+        waiters.push(tokio::spawn(async move {
+            let guard = lock.acquire(SOON).await?;
+            order.lock().push(n);
+            guard.release().await
+        }));
+        until("it is a node", || async { zookeeper.left(&name).await.len() == n + 2 }).await?;
     }
+    guard.release().await.map_err(|e| e.to_string())?;
+    for waiter in waiters {
+        waiter.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
+    }
+    let order = order.lock().clone();
+    if order.iter().copied().eq(0..WAITERS) { Ok(()) } else { Err(format!("they got in as {order:?}")) }
 }
 
 pub(crate) async fn a_deleted_directory_is_made_again(zookeeper: Arc<ZooKeeper>) -> Verdict {

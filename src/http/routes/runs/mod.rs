@@ -5,9 +5,11 @@
 mod routes;
 mod run;
 
-pub(super) use routes::{__path_cancel, __path_current, __path_events, __path_start, cancel, current, events, start};
+pub(in crate::http) use routes::{
+    __path_cancel, __path_current, __path_events, __path_start, cancel, current, events, start,
+};
 
-use super::app::App;
+use crate::http::app::AppState;
 use crate::{error::Error, load::run::Plan};
 use parking_lot::Mutex;
 use run::Run;
@@ -15,11 +17,11 @@ use std::sync::Arc;
 
 /// The current run of this instance, or the last one.
 #[derive(Debug, Default)]
-pub(super) struct Runs(Mutex<Option<Arc<Run>>>);
+pub(in crate::http) struct Runs(Mutex<Option<Arc<Run>>>);
 
 impl Runs {
     /// Starts a run, unless one is going on.
-    fn start(&self, app: &App, plan: Plan, by: String) -> Result<Arc<Run>, Error> {
+    fn start(&self, app: &AppState, plan: Plan, by: String) -> Result<Arc<Run>, Error> {
         let mut latest = self.0.lock();
         if let Some(going) = latest.as_ref().filter(|run| run.is_going()) {
             return Err(going.in_progress());

@@ -1,51 +1,44 @@
 //! `/test/zk/herd`: the herd effect, counted.
 
-use super::{
-    answer::{Outcome, Problem},
-    app::App,
-    fields::FromQuery,
-    format::Format,
-};
 use crate::{
     classroom::zk_herd::{self, Drain, Herd, WAITERS},
     error::Error,
+    http::{
+        app::AppState,
+        extract::{Query, Whole},
+        format::Format,
+        problem::Outcome,
+    },
 };
 use axum::{
     Json,
-    extract::{FromRequestParts, State},
+    extract::State,
     response::{IntoResponse, Response},
 };
-use http::{header, request::Parts};
-use serde::Serialize;
+use garde::Validate;
+use http::header;
+use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 /// How many wait where nothing else is asked for.
 const SOME: u16 = 50;
 
+type Waiters = Whole<{ *WAITERS.start() as i64 }, { *WAITERS.end() as i64 }>;
+
 /// How large the herd is.
-#[derive(Debug, IntoParams)]
+#[derive(Debug, Deserialize, Validate, IntoParams)]
+#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Size {
+pub(in crate::http) struct Size {
     /// How many wait behind the holder, each with a session of its own.
-    #[param(minimum = 1, maximum = 500, default = 50, required = false)]
-    waiters: u16,
-}
-
-impl<S: Sync> FromRequestParts<S> for Size {
-    type Rejection = Error;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Error> {
-        let FromQuery(fields) = FromQuery::from_request_parts(parts, state).await?;
-        fields.only(&["waiters"])?;
-        let range = i64::from(*WAITERS.start())..=i64::from(*WAITERS.end());
-        let waiters = fields.number("waiters", range)?.and_then(|waiters| u16::try_from(waiters).ok());
-        Ok(Self { waiters: waiters.unwrap_or(SOME) })
-    }
+    #[garde(dive)]
+    #[param(inline, default = 50)]
+    waiters: Option<Waiters>,
 }
 
 /// How many were woken, by either way to wait.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Woken {
+pub(in crate::http) struct Woken {
     outcome: Outcome,
     /// Which instance did it.
     #[schema(example = "8000")]
@@ -76,21 +69,21 @@ struct Each {
 }
 
 /// Drains one queue where all watch the directory and one where each watches its predecessor, and counts who is woken.
-#[utoipa::path(get, path = "/test/zk/herd", tag = "course", params(Size), operation_id = "test_zk_herd",
-    responses(
-        (status = 200, description = "Both queues have been drained",
-            content((String = "text/plain", example = "50 个人排队，锁放掉 51 次\n都盯父节点：共通知 1275 次，平均每次放锁 25.00 次\n只盯前一个：共通知 50 次，平均每次放锁 0.98 次\n"),
-                (Woken = "application/json"))),
-        (status = 400, description = "The query is not as it should be", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Another herd takes its time, or ZooKeeper is down", body = Problem,
-            content_type = "application/problem+json", headers(("retry-after" = u64, description = "Seconds"))),
-    ))]
-pub(super) async fn herd(State(app): State<App>, size: Size, format: Format) -> Result<Response, Error> {
-    let herd = zk_herd::drive(&app.ctx, size.waiters, app.ctx.config.wait()).await?;
-    Ok(told(&app, size.waiters, herd, format))
+#[utoipa::path(get, path = "/test/zk/herd", tag = "course", params(Size),
+    responses((status = 200, description = "Both queues have been drained",
+        content((String = "text/plain", example = "50 个人排队，锁放掉 51 次\n都盯父节点：共通知 1275 次，平均每次放锁 25.00 次\n只盯前一个：共通知 50 次，平均每次放锁 0.98 次\n"),
+            (Woken = "application/json")))))]
+pub(in crate::http) async fn herd(
+    State(app): State<AppState>,
+    Query(size): Query<Size>,
+    format: Format,
+) -> Result<Response, Error> {
+    let waiters = size.waiters.map_or(SOME, |waiters| u16::try_from(waiters.get()).unwrap_or(SOME));
+    let herd = zk_herd::drive(&app.ctx, waiters, app.ctx.config.wait()).await?;
+    Ok(herd_response(&app, waiters, herd, format))
 }
 
-fn told(app: &App, waiters: u16, Herd { parent, predecessor }: Herd, format: Format) -> Response {
+fn herd_response(app: &AppState, waiters: u16, Herd { parent, predecessor }: Herd, format: Format) -> Response {
     let releases = parent.0.len();
     match format {
         Format::Text => {

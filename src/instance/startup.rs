@@ -3,7 +3,7 @@
 //! It starts without its servers, and watches them as long as it runs: it says once that one went or came, does what a
 //! server that came (perhaps empty) needs, and forgets the connections to one that went.
 
-use super::{app::App, probes::States};
+use super::{Instance, probes::States};
 use crate::{ctx::Ctx, server::Server, shelf};
 use sqlx::migrate::Migrator;
 use std::{
@@ -59,20 +59,20 @@ impl Progress {
 }
 
 /// Watches the servers, for as long as it is let.
-pub(super) async fn watch(app: App) {
+pub(crate) async fn watch(instance: Arc<Instance>) {
     let started = Instant::now();
     let mut known: Option<Arc<States>> = None;
     let mut pause = FIRST_PAUSE;
     loop {
-        prepare(&app).await;
-        let reached = app.probes.reach(&app.ctx).await;
+        prepare(&instance).await;
+        let reached = instance.probes.reach(&instance.ctx).await;
         for server in ALL.into_iter().filter(|server| !reached.of(*server).up) {
-            app.startup.forget(server);
+            instance.startup.forget(server);
         }
         if !reached.mysql.up {
-            app.ctx.forget_idle();
+            instance.ctx.forget_idle();
         }
-        let states = app.probes.ask(&app).await;
+        let states = instance.states().await;
         let all_there = ALL.iter().all(|server| states.of(*server).up);
         if known.is_some() || all_there || started.elapsed() >= GRACE {
             report(known.as_deref(), &states);
@@ -99,12 +99,12 @@ fn report(known: Option<&States>, states: &States) {
 }
 
 /// Does what is not done yet. What fails is tried again, and shows in the states.
-async fn prepare(app: &App) {
-    let migrate = async { tokio::time::timeout(PATIENCE, migrate(&app.ctx)).await.map_err(|e| e.to_string())? };
-    let seed = async { shelf::seed(&app.ctx).await.map_err(|e| e.to_string()) };
-    once(&app.startup.migrated, migrate).await;
-    if app.startup.migrated() {
-        once(&app.startup.seeded, seed).await;
+async fn prepare(instance: &Instance) {
+    let migrate = async { tokio::time::timeout(PATIENCE, migrate(&instance.ctx)).await.map_err(|e| e.to_string())? };
+    let seed = async { shelf::seed(&instance.ctx).await.map_err(|e| e.to_string()) };
+    once(&instance.startup.migrated, migrate).await;
+    if instance.startup.migrated() {
+        once(&instance.startup.seeded, seed).await;
     }
 }
 

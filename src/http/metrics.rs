@@ -1,4 +1,4 @@
-//! The figures of `/metrics`: each is made once, so that a request only adds to a number.
+//! The metrics of `/metrics`: each is made once, so that a request only adds to a number.
 
 use crate::{
     error::Error,
@@ -17,14 +17,14 @@ const BUCKETS: [f64; 16] =
 /// The kinds of `oversell_errors_total`, in the order of [`kind`].
 const KINDS: [&str; 5] = ["not_had", "unavailable", "unknown", "no_product", "internal"];
 
-/// The figures of every strategy, and how to print them.
-pub(super) struct Figures {
-    strategies: Vec<Figure>,
-    printer: PrometheusHandle,
+/// The metrics of every strategy.
+pub(super) struct Metrics {
+    strategies: Vec<StrategyMetrics>,
+    handle: PrometheusHandle,
 }
 
-/// The figures of one strategy.
-pub(super) struct Figure {
+/// The metrics of one strategy.
+pub(super) struct StrategyMetrics {
     pub(super) waiters: Gauge,
     acquisitions: Counter,
     wait: Histogram,
@@ -37,34 +37,34 @@ pub(super) struct Figure {
     errors: [Counter; KINDS.len()],
 }
 
-impl Figures {
+impl Metrics {
     pub(super) fn new() -> Self {
         let builder = PrometheusBuilder::new();
         let recorder = builder.set_buckets(&BUCKETS).unwrap_or_default().build_recorder();
         let strategies = with_local_recorder(&recorder, || {
             describe();
-            stock::ALL.iter().map(Figure::new).collect()
+            stock::ALL.iter().map(StrategyMetrics::new).collect()
         });
-        Self { strategies, printer: recorder.handle() }
+        Self { strategies, handle: recorder.handle() }
     }
 
-    /// The figures of the strategy at this place in [`stock::ALL`].
-    pub(super) fn of(&self, place: usize) -> &Figure {
+    /// The metrics of the strategy at this place in [`stock::ALL`].
+    pub(super) fn of(&self, place: usize) -> &StrategyMetrics {
         &self.strategies[place]
     }
 
     /// Everything in Prometheus' text format.
-    pub(super) fn print(&self) -> String {
-        self.printer.render()
+    pub(super) fn render(&self) -> String {
+        self.handle.render()
     }
 
-    /// Puts what was recorded into its buckets: to be called now and then, so that it does not pile up.
-    pub(super) fn sort(&self) {
-        self.printer.run_upkeep();
+    /// Moves what was recorded into the buckets. Called periodically, so that samples do not pile up.
+    pub(super) fn run_upkeep(&self) {
+        self.handle.run_upkeep();
     }
 }
 
-impl Figure {
+impl StrategyMetrics {
     fn new(strategy: &Strategy) -> Self {
         let slug = strategy.slug;
         Self {

@@ -1,7 +1,7 @@
 //! Are the servers there? Each is asked with a short limit, and asked again only after a moment, so that whoever asks
 //! us often does not ask them often.
 
-use super::app::App;
+use super::Instance;
 use crate::{ctx::Ctx, server::Server, stock};
 use oversell_lock::LockError;
 use serde::Serialize;
@@ -21,37 +21,39 @@ const FRESH_WHILE_DOWN: Duration = Duration::from_millis(50);
 
 /// Whether a server is there.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub(super) struct State {
-    pub(super) up: bool,
+pub(crate) struct State {
+    pub(crate) up: bool,
     /// Its version, or what is wrong.
     #[schema(example = "10.11.14-MariaDB")]
-    pub(super) detail: String,
+    pub(crate) detail: String,
 }
 
 /// Whether each server is there.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub(super) struct States {
-    pub(super) mysql: State,
-    pub(super) redis: State,
-    pub(super) zookeeper: State,
+pub(crate) struct States {
+    pub(crate) mysql: State,
+    pub(crate) redis: State,
+    pub(crate) zookeeper: State,
 }
 
 /// The last answers.
 #[derive(Debug, Default)]
 pub(super) struct Probes(Mutex<Option<(Instant, Arc<States>)>>);
 
-impl Probes {
+impl Instance {
     /// Asks every server, or repeats what they said a moment ago. A MySQL whose tables are not made yet is not up.
-    pub(super) async fn ask(&self, app: &App) -> Arc<States> {
-        let states = self.reach(&app.ctx).await;
-        if !states.mysql.up || app.startup.migrated() {
+    pub(crate) async fn states(&self) -> Arc<States> {
+        let states = self.probes.reach(&self.ctx).await;
+        if !states.mysql.up || self.startup.migrated() {
             return states;
         }
         let detail = format!("{}, without its tables yet", states.mysql.detail);
         Arc::new(States { mysql: State { up: false, detail }, ..States::clone(&states) })
     }
+}
 
-    /// As [`ask`](Self::ask), whatever is in the servers.
+impl Probes {
+    /// Asks every server, or repeats what they said a moment ago, whatever is in them.
     pub(super) async fn reach(&self, ctx: &Ctx) -> Arc<States> {
         let mut last = self.0.lock().await;
         if let Some((_, states)) = last.as_ref().filter(|(when, states)| when.elapsed() < states.good_for()) {
@@ -78,7 +80,7 @@ impl States {
     }
 
     /// The strategies that cannot work now.
-    pub(super) fn waiting(&self) -> Vec<&'static str> {
+    pub(crate) fn waiting(&self) -> Vec<&'static str> {
         let waits = |s: &&stock::Strategy| s.needs.iter().any(|server| !self.of(*server).up);
         stock::ALL.iter().filter(waits).map(|s| s.slug).collect()
     }

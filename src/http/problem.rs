@@ -1,6 +1,6 @@
 //! What an error looks like to a client: its status, its words in two languages, and whether anything was changed.
 //!
-//! A handler returns an [`Error`]; `edge.rs` renders it, because only there is known what the client reads.
+//! A handler returns an [`Error`]; `middleware.rs` renders it, because only there is known what the client reads.
 
 use super::format::Format;
 use crate::{error::Error, stock};
@@ -9,15 +9,14 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderValue, StatusCode, header};
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// A client that was told that something is missing may try again after this many seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
-/// The error of a handler, on its way to the edge.
+/// The error of a handler, on its way to the middleware.
 #[derive(Clone)]
 pub(super) struct Failed(pub(super) Arc<Error>);
 
@@ -51,9 +50,9 @@ pub(super) enum Outcome {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Problem {
     /// Its kind: `urn:oversell:` and a name that does not change.
-    #[serde(rename = "type")]
-    #[schema(example = "urn:oversell:sold-out")]
-    kind: String,
+    #[serde(rename = "type", serialize_with = "urn")]
+    #[schema(value_type = String, example = "urn:oversell:sold-out")]
+    kind: &'static str,
     /// In Chinese, as the course words it.
     #[schema(example = "库存不足！")]
     title: String,
@@ -77,10 +76,28 @@ pub(super) struct Problem {
     strategies: Option<Vec<&'static str>>,
     /// Where a run is in progress: which, whose, and how long it will still take.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>, example = json!({"id": "6f1c…", "by": "127.0.0.1", "strategy": "none", "left_ms": 1200}))]
-    run: Option<Value>,
+    run: Option<RunInProgress>,
     #[serde(skip)]
     code: StatusCode,
+}
+
+/// A run of load that is in progress.
+#[derive(Debug, Serialize, ToSchema)]
+struct RunInProgress {
+    #[schema(example = "6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b")]
+    id: String,
+    /// Who started it.
+    #[schema(example = "127.0.0.1")]
+    by: String,
+    #[schema(example = "none")]
+    strategy: String,
+    /// How long it will still take, once that can be told.
+    #[schema(example = 1200)]
+    left_ms: Option<u64>,
+}
+
+fn urn<S: Serializer>(kind: &&'static str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("urn:oversell:{kind}"))
 }
 
 /// The one place where an error becomes a status.
@@ -109,6 +126,8 @@ impl From<&Error> for Problem {
             Error::BadInput { field, .. } => (S::BAD_REQUEST, "bad-input", Refused, format!("参数不对：{field}")),
             Error::NoStrategy(slug) => (S::NOT_FOUND, "no-strategy", Refused, format!("没有这个策略：{slug}")),
             Error::Unauthorized => (S::UNAUTHORIZED, "unauthorized", Refused, "需要管理令牌".into()),
+            Error::Forbidden { .. } => (S::FORBIDDEN, "forbidden", Refused, "不允许来自别的网站的请求".into()),
+            Error::NotJson => (S::UNSUPPORTED_MEDIA_TYPE, "not-json", Refused, "请求体必须是 JSON".into()),
             Error::NoRoute => (S::NOT_FOUND, "no-route", Refused, "没有这个地址".into()),
             Error::NoMethod => (S::METHOD_NOT_ALLOWED, "no-method", Refused, "不支持这个方法".into()),
             Error::TooLarge(_) => (S::PAYLOAD_TOO_LARGE, "too-large", Refused, "请求体太大".into()),
@@ -120,7 +139,7 @@ impl From<&Error> for Problem {
             Error::NoRun(_) => (S::NOT_FOUND, "no-run", Refused, "没有这次压测".into()),
         };
         Self {
-            kind: format!("urn:oversell:{kind}"),
+            kind,
             title,
             detail: detail(error),
             status: code.as_u16(),
@@ -136,7 +155,8 @@ impl From<&Error> for Problem {
             },
             run: match error {
                 Error::RunInProgress { id, by, strategy, left } => {
-                    Some(json!({"id": id, "by": by, "strategy": strategy, "left_ms": left.map(|t| t.as_millis())}))
+                    let left_ms = left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+                    Some(RunInProgress { id: id.clone(), by: by.clone(), strategy: strategy.clone(), left_ms })
                 }
                 _ => None,
             },
@@ -156,6 +176,11 @@ fn detail(error: &Error) -> String {
 }
 
 impl Problem {
+    /// Its kind: a name that does not change.
+    pub(super) fn kind(&self) -> &'static str {
+        self.kind
+    }
+
     /// The status.
     pub(super) fn code(&self) -> StatusCode {
         self.code
@@ -183,8 +208,8 @@ impl Problem {
     /// The words of the course alone where it has some; else both languages, a line each.
     fn text(&self) -> String {
         let listed = self.strategies.as_ref().map(|all| format!("; there are: {}", all.join(", ")));
-        match self.kind.as_str() {
-            "urn:oversell:sold-out" | "urn:oversell:lock-lost" | "urn:oversell:fenced" => self.title.clone(),
+        match self.kind {
+            "sold-out" | "lock-lost" | "fenced" => self.title.clone(),
             _ => format!("{}\n{}{}\n", self.title, self.detail, listed.unwrap_or_default()),
         }
     }

@@ -1,6 +1,6 @@
 //! One run: driven by a task of its own, so that it goes on whoever watches.
 
-use super::super::app::App;
+use crate::http::app::AppState;
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -47,7 +47,7 @@ pub(super) struct State {
 
 /// How a run stands.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
-pub(in super::super) struct Progress {
+pub(in crate::http) struct Progress {
     #[serde(flatten)]
     snapshot: Snapshot,
     /// What the strategy's store holds now; null where that cannot be told.
@@ -68,7 +68,7 @@ pub(super) enum End {
 
 /// What is shown of a run.
 #[derive(Debug, Serialize, ToSchema)]
-pub(in super::super) struct View {
+pub(in crate::http) struct View {
     #[schema(example = "0b0f1b1e-…")]
     id: String,
     /// Who started it.
@@ -107,7 +107,7 @@ impl View {
 }
 
 impl Run {
-    pub(super) fn new(app: &App, plan: Plan, by: String) -> Self {
+    pub(super) fn new(app: &AppState, plan: Plan, by: String) -> Self {
         Self {
             id: Uuid::new_v4().to_string(),
             by,

@@ -1,20 +1,21 @@
 //! `/health/live`, `/health/ready`, `/metrics`.
 
-use super::{app::App, fields::FromQuery, probes::States};
-use crate::error::Error;
+use crate::{
+    error::Error,
+    http::{app::AppState, extract::Query},
+    http_client::HttpClient,
+    instance::States,
+};
 use axum::{
     Json,
     extract::State,
     response::{IntoResponse, Response},
 };
 use futures::future::join_all;
-use http::{Request, StatusCode, Uri, header};
-use http_body_util::Empty;
-use hyper::{body::Bytes, client::conn::http1};
-use hyper_util::rt::TokioIo;
-use serde::Serialize;
+use garde::Validate;
+use http::{StatusCode, header};
+use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
-use tokio::net::TcpStream;
 use utoipa::{IntoParams, ToSchema};
 
 /// How long another instance may take to say that it lives.
@@ -22,7 +23,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// This instance runs.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Live {
+pub(in crate::http) struct Live {
     #[schema(example = "8000")]
     instance: String,
     #[schema(example = "live")]
@@ -31,7 +32,7 @@ pub(super) struct Live {
 
 /// Whether this instance can work.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Ready {
+pub(in crate::http) struct Ready {
     #[schema(example = "8000")]
     instance: String,
     /// Whether every server is there.
@@ -48,7 +49,7 @@ pub(super) struct Ready {
 
 /// Another instance of the cluster, or this one.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Neighbour {
+pub(in crate::http) struct Neighbour {
     /// Its name; its address where it does not answer.
     #[schema(example = "8100")]
     name: String,
@@ -58,11 +59,13 @@ pub(super) struct Neighbour {
 }
 
 /// What `/health/ready` may be asked.
-#[derive(Debug, IntoParams)]
+#[derive(Debug, Deserialize, Validate, IntoParams)]
+#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-#[allow(dead_code, reason = "read field by field; here for the documentation")]
-pub(super) struct Asked {
+pub(in crate::http) struct Scope {
     /// Whether to ask the other instances too.
+    #[serde(default)]
+    #[garde(skip)]
     #[param(default = false, required = false)]
     instances: bool,
 }
@@ -70,23 +73,25 @@ pub(super) struct Asked {
 /// This instance runs.
 #[utoipa::path(get, path = "/health/live", tag = "operating",
     responses((status = 200, description = "It runs", body = Live)))]
-pub(super) async fn live(State(app): State<App>) -> Json<Live> {
+pub(in crate::http) async fn live(State(app): State<AppState>) -> Json<Live> {
     Json(Live { instance: app.ctx.instance.clone(), status: "live" })
 }
 
 /// Which servers are there, and which strategies wait for one that is not.
-#[utoipa::path(get, path = "/health/ready", tag = "operating", params(Asked),
+#[utoipa::path(get, path = "/health/ready", tag = "operating", params(Scope),
     responses(
         (status = 200, description = "Every server is there", body = Ready),
         (status = 503, description = "A server that a strategy needs is missing", body = Ready),
     ))]
-pub(super) async fn ready(State(app): State<App>, FromQuery(fields): FromQuery) -> Result<Response, Error> {
-    fields.only(&["instances"])?;
-    let instances = match fields.flag("instances")? {
-        true => Some(join_all(app.ctx.config.cluster.instances.iter().map(|url| neighbour(url))).await),
+pub(in crate::http) async fn ready(State(app): State<AppState>, Query(scope): Query<Scope>) -> Result<Response, Error> {
+    let instances = match scope.instances {
+        true => {
+            let client = HttpClient::new(PATIENCE);
+            Some(join_all(app.ctx.config.cluster.instances.iter().map(|url| neighbour(&client, url))).await)
+        }
         false => None,
     };
-    let servers = app.probes.ask(&app).await;
+    let servers = app.instance.states().await;
     let waiting = servers.waiting();
     let ready = waiting.is_empty();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -96,29 +101,13 @@ pub(super) async fn ready(State(app): State<App>, FromQuery(fields): FromQuery) 
 /// Figures for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "operating",
     responses((status = 200, description = "Prometheus' text format", body = String, content_type = "text/plain")))]
-pub(super) async fn metrics(State(app): State<App>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.figures.print())
+pub(in crate::http) async fn metrics(State(app): State<AppState>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.metrics.render())
 }
 
-async fn neighbour(url: &str) -> Neighbour {
-    let name = tokio::time::timeout(PATIENCE, ask(url)).await.ok().flatten();
+async fn neighbour(client: &HttpClient, url: &str) -> Neighbour {
+    let answer = client.get(&format!("{}/health/live", url.trim_end_matches('/'))).await.ok();
+    let name = answer.filter(|answer| answer.status == StatusCode::OK);
+    let name = name.and_then(|answer| answer.instance().map(str::to_owned));
     Neighbour { up: name.is_some(), name: name.unwrap_or_else(|| url.to_owned()), url: url.to_owned() }
-}
-
-/// The name of the instance at this address, where one answers.
-async fn ask(url: &str) -> Option<String> {
-    let uri: Uri = url.parse().ok()?;
-    let authority = uri.authority()?.as_str();
-    let address = if uri.port().is_some() { authority.to_owned() } else { format!("{authority}:80") };
-    let stream = TcpStream::connect(address).await.ok()?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
-    let request = Request::get("/health/live").header(header::HOST, authority).body(Empty::<Bytes>::new()).ok()?;
-    let answer = async { sender.send_request(request).await };
-    tokio::select! {
-        response = answer => {
-            let response = response.ok().filter(|response| response.status() == StatusCode::OK)?;
-            Some(response.headers().get("x-instance")?.to_str().ok()?.to_owned())
-        }
-        _ = connection => None,
-    }
 }

@@ -1,0 +1,158 @@
+//! What a client sends, as typed values: the query, a JSON body, a piece of the path, the admin token. What is not as it
+//! should be is refused by the field and the rule that it breaks.
+
+use super::app::AppState;
+use crate::error::Error;
+use axum::extract::{FromRequest, FromRequestParts, Request, rejection::PathRejection};
+use garde::Validate;
+use http::{HeaderMap, StatusCode, header, request::Parts};
+use secrecy::ExposeSecret;
+use serde::{Deserialize, Deserializer, de::DeserializeOwned, de::Error as _};
+use serde_json::{Map, Value};
+use std::{fmt::Display, time::Duration};
+use subtle::ConstantTimeEq;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ObjectBuilder, RefOr, Schema, Type, schema::KnownFormat, schema::SchemaFormat},
+};
+
+/// The query; its type says which fields there are.
+#[derive(Debug)]
+pub(super) struct Query<T>(pub(super) T);
+
+/// The body, a JSON object; its type says which fields there are.
+#[derive(Debug)]
+pub(super) struct Json<T>(pub(super) T);
+
+/// The pieces of the path that the route leaves open.
+#[derive(Debug, FromRequestParts)]
+#[from_request(via(axum::extract::Path), rejection(Error))]
+pub(super) struct Path<T>(pub(super) T);
+
+/// An administrator; everybody is one where the configuration has no token.
+#[derive(Debug)]
+pub(super) struct Admin;
+
+impl<T: DeserializeOwned + Validate<Context = ()>, S: Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Error> {
+        let query = parts.uri.query().unwrap_or_default();
+        let fields = serde_urlencoded::Deserializer::new(form_urlencoded::parse(query.as_bytes()));
+        valid(serde_path_to_error::deserialize(fields), "query").map(Self)
+    }
+}
+
+impl<T: DeserializeOwned + Validate<Context = ()>> FromRequest<AppState> for Json<T> {
+    type Rejection = Error;
+
+    async fn from_request(request: Request, app: &AppState) -> Result<Self, Error> {
+        let fields = axum::Json::<Map<String, Value>>::from_request(request, app).await;
+        let axum::Json(fields) = fields.map_err(|rejection| match rejection.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => Error::TooLarge(app.ctx.config.server.body_limit),
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => Error::NotJson,
+            _ => bad("body", format!("must be a JSON object: {}", rejection.body_text())),
+        })?;
+        valid(serde_path_to_error::deserialize(Value::Object(fields)), "body").map(Self)
+    }
+}
+
+impl FromRequestParts<AppState> for Admin {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Error> {
+        let token = app.ctx.config.admin.token.expose_secret();
+        let given = bearer(&parts.headers).unwrap_or_default();
+        // Constant time: how long the comparison takes tells nothing about the token.
+        if token.is_empty() || bool::from(token.as_bytes().ct_eq(given.as_bytes())) {
+            return Ok(Self);
+        }
+        Err(Error::Unauthorized)
+    }
+}
+
+/// The token of `Authorization: Bearer`; the scheme is written in any case (RFC 9110, 11.1).
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token)
+}
+
+impl From<PathRejection> for Error {
+    fn from(rejection: PathRejection) -> Self {
+        bad("path", rejection.body_text())
+    }
+}
+
+/// A whole number from `MIN` to `MAX`: the limits are part of the type, and so of `/openapi.json`.
+#[derive(Debug, Clone, Copy, Validate)]
+#[garde(transparent)]
+pub(super) struct Whole<const MIN: i64, const MAX: i64>(#[garde(custom(Self::within))] i64);
+
+impl<const MIN: i64, const MAX: i64> Whole<MIN, MAX> {
+    /// The number.
+    pub(super) fn get(self) -> i64 {
+        self.0
+    }
+
+    /// The number as milliseconds.
+    pub(super) fn millis(self) -> Duration {
+        Duration::from_millis(self.0.unsigned_abs())
+    }
+
+    fn rule() -> String {
+        format!("must be a whole number from {MIN} to {MAX}")
+    }
+
+    fn within(number: &i64, (): &()) -> garde::Result {
+        if (MIN..=MAX).contains(number) { Ok(()) } else { Err(garde::Error::new(Self::rule())) }
+    }
+}
+
+impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for Whole<MIN, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        i64::deserialize(deserializer).map(Self).map_err(|error| match error.to_string().starts_with("missing field") {
+            true => error,
+            false => D::Error::custom(Self::rule()),
+        })
+    }
+}
+
+impl<const MIN: i64, const MAX: i64> PartialSchema for Whole<MIN, MAX> {
+    fn schema() -> RefOr<Schema> {
+        let format = SchemaFormat::KnownFormat(KnownFormat::Int64);
+        let number = ObjectBuilder::new().schema_type(Type::Integer).format(Some(format));
+        number.minimum(Some(MIN)).maximum(Some(MAX)).into()
+    }
+}
+
+impl<const MIN: i64, const MAX: i64> ToSchema for Whole<MIN, MAX> {}
+
+/// What was read, if it follows its own rules.
+fn valid<T: Validate<Context = ()>, E: Display>(
+    read: Result<T, serde_path_to_error::Error<E>>,
+    whole: &str,
+) -> Result<T, Error> {
+    let value = read.map_err(|error| {
+        let (path, rule) = (error.path().to_string(), error.inner().to_string());
+        let field = if path == "." { named(&rule).unwrap_or(whole).to_owned() } else { path };
+        bad(&field, rule)
+    })?;
+    match value.validate() {
+        Ok(()) => Ok(value),
+        Err(report) => Err(report.iter().next().map_or_else(
+            || bad(whole, "is refused".into()),
+            |(path, error)| bad(&path.to_string(), error.to_string()),
+        )),
+    }
+}
+
+/// The field that serde names where it has no path to it: one that is missing, or is given twice.
+fn named(rule: &str) -> Option<&str> {
+    let (_, rest) = rule.split_once(" field `")?;
+    rest.split_once('`').map(|(field, _)| field)
+}
+
+/// A field that is not as it should be.
+pub(super) fn bad(field: &str, rule: String) -> Error {
+    Error::BadInput { field: field.to_owned(), rule }
+}

@@ -1,0 +1,206 @@
+//! What surrounds every request, from tower-http, outermost first: a number for it, which is in every line that is logged
+//! meanwhile; headers for its answer; limits; and one place where an error of any of them becomes an answer.
+
+use super::{
+    app::AppState,
+    format::Format,
+    guard,
+    problem::{Failed, Problem},
+};
+use crate::{error::Error, server::Server};
+use axum::{
+    BoxError, Router,
+    error_handling::HandleErrorLayer,
+    extract::{Request, State},
+    middleware::{Next, from_fn_with_state},
+    response::{IntoResponse, Response},
+};
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use parking_lot::Mutex;
+use std::{
+    any::Any,
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tower::{ServiceBuilder, limit::GlobalConcurrencyLimitLayer, load_shed::LoadShedLayer};
+use tower_http::{
+    catch_panic::CatchPanicLayer,
+    limit::RequestBodyLimitLayer,
+    request_id::{MakeRequestId, PropagateRequestIdLayer, RequestId, SetRequestIdLayer},
+    set_header::SetResponseHeaderLayer,
+    timeout::{RequestBodyDeadlineLayer, TimeoutLayer},
+    trace::{DefaultOnResponse, TraceLayer},
+};
+use tracing::{Level, Span};
+
+const INSTANCE: HeaderName = HeaderName::from_static("x-instance");
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+
+/// A request id that a client sends is taken up to this length.
+const LONGEST_ID: usize = 64;
+
+/// How the time-out layer marks what it gave up; nothing else here answers so.
+const GIVEN_UP: StatusCode = StatusCode::GATEWAY_TIMEOUT;
+
+/// Refused and failed requests of one kind are logged so often.
+const LOG_EACH: Duration = Duration::from_secs(1);
+
+/// All routes with their middleware. Those for operators are not subject to the limit on requests at once: whoever looks
+/// why an instance is overloaded is let in.
+pub(super) fn surround(app: &AppState, routes: Router, operating: Router) -> Router {
+    let server = &app.ctx.config.server;
+    let at_once = ServiceBuilder::new()
+        .layer(HandleErrorLayer::new(async |_: BoxError| Error::Overloaded))
+        .layer(LoadShedLayer::new())
+        .layer(GlobalConcurrencyLimitLayer::new(server.concurrency));
+    let every = ServiceBuilder::new()
+        .map_request(without_odd_id)
+        .layer(SetRequestIdLayer::x_request_id(NewId))
+        .layer(
+            TraceLayer::new_for_http()
+                .make_span_with(span)
+                .on_request(())
+                .on_response(DefaultOnResponse::new().level(Level::DEBUG))
+                .on_failure(()),
+        )
+        .layer(PropagateRequestIdLayer::x_request_id())
+        .layer(SetResponseHeaderLayer::overriding(INSTANCE, app.name.clone()))
+        .layer(SetResponseHeaderLayer::overriding(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF))
+        .layer(SetResponseHeaderLayer::if_not_present(header::CACHE_CONTROL, NO_STORE))
+        .layer(from_fn_with_state(app.clone(), render_errors))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(TimeoutLayer::with_status_code(GIVEN_UP, Duration::from_millis(server.request_timeout_ms)))
+        .layer(guard::refuse_other_origins())
+        .layer(from_fn_with_state(app.clone(), guard::refuse_unknown_host))
+        .layer(RequestBodyLimitLayer::new(server.body_limit))
+        .layer(RequestBodyDeadlineLayer::new(Duration::from_millis(server.header_timeout_ms)));
+    routes.layer(at_once).merge(operating).layer(every)
+}
+
+/// Makes the answer of what failed, in the form that the client reads, and logs it once.
+async fn render_errors(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    let format = Format::of(request.headers());
+    let id = request.extensions().get::<RequestId>().map(|id| id.header_value().clone());
+    let mut response = next.run(request).await;
+    let Some(error) = take_error(&app, &mut response) else { return response };
+    if error.server() == Some(Server::MySql.name()) {
+        app.ctx.forget_idle();
+    }
+    let problem = Problem::from(&*error);
+    log(&app.throttle, &error, &problem);
+    let allow = response.headers_mut().remove(header::ALLOW);
+    let mut rendered = problem.render(format, id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default());
+    if let Some(allow) = allow {
+        rendered.headers_mut().insert(header::ALLOW, allow);
+    }
+    rendered
+}
+
+/// The error of a handler, or the one that the bare status of a layer's or the router's refusal stands for.
+fn take_error(app: &AppState, response: &mut Response) -> Option<Arc<Error>> {
+    if let Some(Failed(error)) = response.extensions_mut().remove() {
+        return Some(error);
+    }
+    let server = &app.ctx.config.server;
+    let error = match response.status() {
+        StatusCode::NOT_FOUND => Error::NoRoute,
+        StatusCode::METHOD_NOT_ALLOWED => Error::NoMethod,
+        StatusCode::PAYLOAD_TOO_LARGE => Error::TooLarge(server.body_limit),
+        GIVEN_UP => Error::TimedOut(Duration::from_millis(server.request_timeout_ms)),
+        status if status.is_client_error() => {
+            Error::BadInput { field: "request".into(), rule: status.canonical_reason().unwrap_or("is refused").into() }
+        }
+        _ => return None,
+    };
+    Some(Arc::new(error))
+}
+
+/// Once for each request that failed by our fault; of those that a server or an overload failed, one of a kind a second,
+/// with the number of the others. What the client did wrong is for those who look closely. The span names the request.
+fn log(throttle: &Throttle, error: &Error, problem: &Problem) {
+    let status = problem.code().as_u16();
+    match problem.code() {
+        StatusCode::INTERNAL_SERVER_ERROR => tracing::error!(status, %error, "request failed"),
+        StatusCode::SERVICE_UNAVAILABLE => {
+            if let Some(others) = throttle.admit(problem.kind(), Instant::now()) {
+                tracing::warn!(status, %error, others, "request failed");
+            }
+        }
+        _ => tracing::debug!(status, %error, "request refused"),
+    }
+}
+
+/// Lets one event of a kind pass each second, and counts the others.
+#[derive(Debug, Default)]
+pub(super) struct Throttle(Mutex<HashMap<&'static str, (Instant, u64)>>);
+
+impl Throttle {
+    /// How many were held back since the last one that passed; `None` where this one is held back too.
+    fn admit(&self, kind: &'static str, now: Instant) -> Option<u64> {
+        let mut kinds = self.0.lock();
+        let Some((last, others)) = kinds.get_mut(kind) else {
+            kinds.insert(kind, (now, 0));
+            return Some(0);
+        };
+        if now.duration_since(*last) < LOG_EACH {
+            *others += 1;
+            return None;
+        }
+        *last = now;
+        Some(std::mem::take(others))
+    }
+}
+
+/// A span for each request; what is logged meanwhile carries its number.
+fn span<B>(request: &http::Request<B>) -> Span {
+    let id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
+    tracing::info_span!("request", id, method = %request.method(), uri = %request.uri())
+}
+
+/// Makes request ids of 16 hexadecimal digits.
+#[derive(Debug, Clone, Copy)]
+struct NewId;
+
+impl MakeRequestId for NewId {
+    fn make_request_id<B>(&mut self, _: &http::Request<B>) -> Option<RequestId> {
+        HeaderValue::try_from(format!("{:016x}", fastrand::u64(..))).ok().map(RequestId::new)
+    }
+}
+
+/// A client's request id is kept where it is short and plain.
+fn without_odd_id<B>(mut request: http::Request<B>) -> http::Request<B> {
+    let plain = |id: &HeaderValue| {
+        let id = id.as_bytes();
+        (1..=LONGEST_ID).contains(&id.len())
+            && id.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+    };
+    if !request.headers().get(REQUEST_ID).is_some_and(plain) {
+        request.headers_mut().remove(REQUEST_ID);
+    }
+    request
+}
+
+fn panicked(panic: Box<dyn Any + Send>) -> Response {
+    let words = panic.downcast_ref::<&str>().map(ToString::to_string);
+    let words = words.or_else(|| panic.downcast_ref::<String>().cloned());
+    Error::Panicked(words.unwrap_or_else(|| "no words".into())).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_flood_one_of_each_kind_is_logged_a_second_with_the_number_of_the_others() {
+        let (throttle, start) = (Throttle::default(), Instant::now());
+        let after = |ms| start + Duration::from_millis(ms);
+        assert_eq!(throttle.admit("overloaded", start), Some(0));
+        assert!((1..1000).all(|ms| throttle.admit("overloaded", after(ms)).is_none()));
+        assert_eq!(throttle.admit("not-had", after(500)), Some(0), "another kind has its own second");
+        assert_eq!(throttle.admit("overloaded", after(1000)), Some(999));
+        assert_eq!(throttle.admit("overloaded", after(2000)), Some(0));
+    }
+}

@@ -1,0 +1,117 @@
+//! `/check/lock`: checks the stock and takes a piece, by the strategy that is asked for.
+
+use crate::{
+    error::Error,
+    http::{
+        app::AppState,
+        extract::{Path, Query},
+        format::Format,
+        problem::Outcome,
+        terms::Terms,
+    },
+    stock::{self, LockState},
+};
+use axum::{
+    Json,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use http::header;
+use serde::Serialize;
+use std::time::Duration;
+use utoipa::ToSchema;
+
+const SOLD: &str = "验库存并锁库存成功！";
+
+/// A piece was taken.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct Sold {
+    outcome: Outcome,
+    /// What the strategy believes is left, where it has seen a number.
+    #[schema(example = 4999)]
+    remaining: Option<i64>,
+    #[schema(example = "version-cas")]
+    strategy: &'static str,
+    /// Which instance did it.
+    #[schema(example = "8000")]
+    instance: String,
+    /// Who asked, where a name was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "小明")]
+    who: Option<String>,
+    /// How long it took to get in.
+    #[schema(example = 3)]
+    waited_ms: u128,
+    /// How long it was inside.
+    #[schema(example = 1)]
+    held_ms: u128,
+    /// The fencing token that the write carried, where the lock has one.
+    fence: Option<u64>,
+    /// How often it was tried anew.
+    #[schema(example = 0)]
+    retries: u32,
+    /// What the unlock found, where there is a lock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline)]
+    lock: Option<LockState>,
+}
+
+/// Takes a piece by the configured strategy.
+#[utoipa::path(method(get, post), path = "/check/lock", tag = "course", params(Terms),
+    responses(
+        (status = 200, description = "A piece was taken",
+            content((String = "text/plain", example = "验库存并锁库存成功！"), (Sold = "application/json"))),
+        (status = 404, description = "There is no such product"),
+        (status = 409, description = "Sold out, or the lock was lost before the write"),
+    ))]
+pub(in crate::http) async fn by_default(
+    State(app): State<AppState>,
+    Query(terms): Query<Terms>,
+    format: Format,
+) -> Result<Response, Error> {
+    take(&app, app.default_strategy, &terms, format).await
+}
+
+/// Takes a piece by one strategy.
+#[utoipa::path(method(get, post), path = "/check/lock/{strategy}", tag = "course",
+    params(("strategy" = String, Path, description = "One of `GET /strategies`", example = "version-cas"), Terms),
+    responses(
+        (status = 200, description = "A piece was taken",
+            content((String = "text/plain", example = "验库存并锁库存成功！"), (Sold = "application/json"))),
+        (status = 404, description = "There is no such strategy or product"),
+        (status = 409, description = "Sold out, or the lock was lost before the write"),
+    ))]
+pub(in crate::http) async fn by_strategy(
+    State(app): State<AppState>,
+    Path(slug): Path<String>,
+    Query(terms): Query<Terms>,
+    format: Format,
+) -> Result<Response, Error> {
+    let place = stock::ALL.iter().position(|s| s.slug == slug).ok_or(Error::NoStrategy(slug))?;
+    take(&app, place, &terms, format).await
+}
+
+async fn take(app: &AppState, place: usize, terms: &Terms, format: Format) -> Result<Response, Error> {
+    let strategy = &stock::ALL[place];
+    let metrics = app.metrics.of(place);
+    let job = terms.job(app.ctx.config.wait(), Duration::ZERO).counted(metrics.waiters.clone());
+    let result = strategy.take(&app.ctx, &job).await;
+    metrics.count(&job, &result);
+    let deducted = result?;
+    Ok(match format {
+        Format::Text => ([(header::CONTENT_TYPE, Format::TEXT)], SOLD).into_response(),
+        Format::Json => Json(Sold {
+            outcome: Outcome::Sold,
+            remaining: deducted.remaining,
+            strategy: strategy.slug,
+            instance: app.ctx.instance.clone(),
+            waited_ms: job.waited().as_millis(),
+            held_ms: job.held().as_millis(),
+            fence: deducted.fence.map(|fence| fence.0),
+            retries: deducted.retries,
+            lock: deducted.lock,
+            who: job.who.clone(),
+        })
+        .into_response(),
+    })
+}

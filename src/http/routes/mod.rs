@@ -1,0 +1,8 @@
+//! The handlers: each extracts what it is given, calls one function of the domain, and returns what that says.
+
+pub(super) mod check;
+pub(super) mod health;
+pub(super) mod lessons;
+pub(super) mod runs;
+pub(super) mod stock;
+pub(super) mod strategies;

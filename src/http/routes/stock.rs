@@ -1,0 +1,142 @@
+//! `/stock`: what is on the shelf, putting it back there, and taking a product away.
+
+use crate::{
+    error::Error,
+    http::{
+        app::AppState,
+        extract::{Admin, Json, Query, Whole, bad},
+        terms::StockId,
+    },
+    shelf::{self, Shelf},
+    stock::{self, Strategy},
+};
+use axum::{
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use garde::Validate;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// Which product.
+#[derive(Debug, Deserialize, Validate, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(in crate::http) struct Product {
+    /// Which product; 1 without it.
+    #[garde(dive)]
+    #[param(inline, default = 1)]
+    stock_id: Option<StockId>,
+}
+
+/// Which product, and of which strategy.
+#[derive(Debug, Deserialize, Validate, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(in crate::http) struct Scope {
+    /// Which product; 1 without it.
+    #[garde(dive)]
+    #[param(inline, default = 1)]
+    stock_id: Option<StockId>,
+    /// Only what this strategy uses: its store, and its own locks in the servers that it needs.
+    #[garde(skip)]
+    #[param(example = "version-cas")]
+    strategy: Option<String>,
+}
+
+/// How many pieces to put there.
+#[derive(Debug, Deserialize, Validate, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct Put {
+    #[garde(dive)]
+    #[schema(inline, example = 5000)]
+    count: Whole<0, 1_000_000_000>,
+}
+
+/// What both stores hold after a reset.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct Reset {
+    #[serde(flatten)]
+    shelf: Shelf,
+    /// The servers in which no lock was cleared, since they are not there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(example = json!([]))]
+    not_cleared: Vec<&'static str>,
+}
+
+/// What was not removed with a product.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct Removed {
+    /// The servers in which no lock was cleared, since they are not there.
+    #[schema(example = json!(["zookeeper"]))]
+    not_cleared: Vec<&'static str>,
+}
+
+/// What both stores hold.
+#[utoipa::path(get, path = "/stock", tag = "course", params(Product),
+    responses(
+        (status = 200, description = "The row and the key; a store that is down is null and named under `missing`", body = Shelf),
+        (status = 404, description = "There is no such product"),
+        (status = 503, description = "Neither store answers"),
+    ))]
+pub(in crate::http) async fn read(
+    State(app): State<AppState>,
+    Query(product): Query<Product>,
+) -> Result<axum::Json<Shelf>, Error> {
+    let stock_id = product.stock_id.map_or(1, Whole::get);
+    Ok(axum::Json(shelf::read(&app.ctx, stock_id).await?))
+}
+
+/// Sets the stores and clears every lock of the product, whoever holds it.
+#[utoipa::path(put, path = "/stock", tag = "course", params(Scope), request_body = Put, security((), ("admin" = [])),
+    responses(
+        (status = 200, description = "It is done", body = Reset),
+        (status = 404, description = "There is no such strategy"),
+        (status = 503, description = "A server is down: nothing was changed. Or one fell silent: `outcome` is then `unknown`"),
+    ))]
+pub(in crate::http) async fn put(
+    _: Admin,
+    State(app): State<AppState>,
+    Query(scope): Query<Scope>,
+    Json(Put { count }): Json<Put>,
+) -> Result<axum::Json<Reset>, Error> {
+    let stock_id = scope.stock_id();
+    let not_cleared = shelf::reset(&app.ctx, stock_id, count.get(), scope.strategy()?).await?;
+    Ok(axum::Json(Reset { shelf: shelf::read(&app.ctx, stock_id).await?, not_cleared }))
+}
+
+/// Takes a product away, with its locks. Product 1 is the course's and stays.
+#[utoipa::path(delete, path = "/stock", tag = "course", params(Scope), security((), ("admin" = [])),
+    responses(
+        (status = 200, description = "It is gone, but for what could not be cleared", body = Removed),
+        (status = 204, description = "It is gone"),
+        (status = 404, description = "There is no such strategy"),
+        (status = 503, description = "A server is down: nothing was changed. Or one fell silent: `outcome` is then `unknown`"),
+    ))]
+pub(in crate::http) async fn remove(
+    _: Admin,
+    State(app): State<AppState>,
+    Query(scope): Query<Scope>,
+) -> Result<Response, Error> {
+    let stock_id = scope.stock_id();
+    if stock_id == 1 {
+        return Err(bad("stock_id", "must be named, and at least 2: product 1 stays".into()));
+    }
+    let not_cleared = shelf::remove(&app.ctx, stock_id, scope.strategy()?).await?;
+    Ok(match not_cleared.is_empty() {
+        true => StatusCode::NO_CONTENT.into_response(),
+        false => axum::Json(Removed { not_cleared }).into_response(),
+    })
+}
+
+impl Scope {
+    fn stock_id(&self) -> i64 {
+        self.stock_id.map_or(1, Whole::get)
+    }
+
+    fn strategy(&self) -> Result<Option<&'static Strategy>, Error> {
+        let find = |slug: &String| stock::find(slug).ok_or_else(|| Error::NoStrategy(slug.clone()));
+        self.strategy.as_ref().map(find).transpose()
+    }
+}

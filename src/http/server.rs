@@ -1,0 +1,223 @@
+//! `oversell serve`: one instance, from its configuration to its last answer. axum-server accepts connections and ends in
+//! good order; `Acceptor` adds what it leaves open: a limit on connections, and one on the time that a client may take to
+//! read.
+
+use super::{app::AppState, router};
+use crate::{
+    addresses::Instance,
+    config::{self, Config},
+    ctx::Ctx,
+    failure::Failure,
+    instance,
+    telemetry::{self, Form},
+};
+use axum::Router;
+use axum_server::{Handle, Server, accept::Accept};
+use hyper_util::rt::TokioTimer;
+use secrecy::ExposeSecret;
+use std::{
+    future::{Ready, ready},
+    io,
+    net::{IpAddr, SocketAddr},
+    path::{Path, PathBuf},
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+};
+use tokio_io_timeout::TimeoutStream;
+use tokio_util::sync::CancellationToken;
+use tower_http::add_extension::AddExtension;
+
+/// The most that one connection's request head may take up, in bytes.
+const HEAD: usize = 64 * 1024;
+
+/// How often recorded samples are moved into their buckets.
+const METRICS_UPKEEP: Duration = Duration::from_secs(5);
+
+/// Runs one instance of the service
+///
+/// Starts without its servers, answers 503 for what needs them, and recovers by itself.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  oversell serve
+  oversell serve --port 8100 --set mysql.url=mysql://root@127.0.0.1:13306/test
+  OVERSELL__REDIS__URL=redis://127.0.0.1:16379 oversell serve --set stock.strategy=version-cas
+  RUST_LOG=debug oversell serve --config my.toml --log json")]
+pub struct Args {
+    /// Port to listen on; 0 for a free one
+    #[arg(long)]
+    port: Option<u16>,
+    /// Address to listen on
+    #[arg(long)]
+    host: Option<String>,
+    /// Configuration file, in the place of the one that OVERSELL_CONFIG names
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Any setting of config/default.toml, as in lock.wait_ms=5000; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    set: Vec<(String, String)>,
+    /// Form of the log on stderr; RUST_LOG filters it
+    #[arg(long, value_enum, default_value_t = Form::Text)]
+    log: Form,
+    /// Write name, address and process to this file once it listens
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("must be KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+/// Runs the command until `stopping` is cancelled, then ends within `server.shutdown_ms`.
+///
+/// # Errors
+///
+/// [`Failure::Unusable`] where the configuration does not hold or the port is in use.
+pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure> {
+    telemetry::init(args.log);
+    let mut config = configuration(&args)?;
+    let listener = bind(&mut config).await?;
+    warn_if_open(&config);
+    let limit = Duration::from_millis(config.server.shutdown_ms);
+
+    let ctx = Ctx::new(config).map_err(|e| Failure::Unusable(e.to_string()))?;
+    let app = AppState::new(ctx.clone(), stopping.clone()).map_err(|e| Failure::Unusable(e.to_string()))?;
+    let background =
+        [tokio::spawn(instance::watch(Arc::clone(&app.instance))), tokio::spawn(metrics_upkeep(app.clone()))];
+    tracing::info!("oversell {} listens on {}", ctx.instance, app.own_address());
+    if let Some(file) = &args.json {
+        let instance = Instance { name: ctx.instance.clone(), url: app.own_address(), pid: std::process::id() };
+        write(file, &instance).map_err(|e| Failure::Unusable(format!("{}: {e}", file.display())))?;
+    }
+
+    // A fifth of the time is for giving back what those held that did not end by themselves.
+    let router = router::router(&app);
+    let stopped = serve(listener, router, &ctx.config.server, &stopping, limit.mul_f64(0.8)).await;
+    background.iter().for_each(tokio::task::JoinHandle::abort);
+    let stopped = stopped.map_err(|e| Failure::Unusable(format!("the server ended: {e}")))?;
+    ctx.close(limit.saturating_sub(stopped.elapsed())).await;
+    Ok(())
+}
+
+/// Serves until `stop`, then lets what is under way end, at most for `drain`; what is left is dropped, and with it what its
+/// handlers hold. Gives the time at which it was stopped.
+pub(super) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    limits: &config::Server,
+    stop: &CancellationToken,
+    drain: Duration,
+) -> io::Result<Instant> {
+    let handle = Handle::new();
+    let acceptor = Acceptor {
+        connections: Arc::new(Semaphore::new(limits.connections)),
+        write_timeout: Duration::from_millis(limits.write_timeout_ms),
+    };
+    let mut server =
+        Server::<SocketAddr>::from_listener(listener).acceptor(acceptor).handle(handle.clone()).http1_only();
+    let mut http = server.http_builder().http1();
+    http.timer(TokioTimer::new()).header_read_timeout(Duration::from_millis(limits.header_timeout_ms));
+    http.max_buf_size(HEAD);
+    let stopped = async {
+        stop.cancelled().await;
+        handle.graceful_shutdown(Some(drain));
+        Instant::now()
+    };
+    let serving = server.serve(router.into_make_service_with_connect_info::<SocketAddr>());
+    let (served, stopped) = tokio::join!(serving, stopped);
+    let connections = handle.connection_count();
+    if connections > 0 {
+        tracing::warn!(connections, "cutting off requests that are still under way");
+    }
+    // Their handlers are dropped before what they hold is given back.
+    while handle.connection_count() > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    served.map(|()| stopped)
+}
+
+/// Takes a connection in: one too many is closed, and a client that does not read is cut off.
+#[derive(Debug, Clone)]
+struct Acceptor {
+    connections: Arc<Semaphore>,
+    write_timeout: Duration,
+}
+
+impl<S> Accept<TcpStream, S> for Acceptor {
+    type Stream = Pin<Box<TimeoutStream<TcpStream>>>;
+    /// The permit goes with the service, which lives as long as the connection.
+    type Service = AddExtension<S, Arc<OwnedSemaphorePermit>>;
+    type Future = Ready<io::Result<(Self::Stream, Self::Service)>>;
+
+    fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
+        let Ok(permit) = Arc::clone(&self.connections).try_acquire_owned() else {
+            return ready(Err(io::Error::other("too many connections")));
+        };
+        // A small answer must not wait for the acknowledgement of the one before.
+        if let Err(error) = stream.set_nodelay(true) {
+            return ready(Err(error));
+        }
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(self.write_timeout));
+        ready(Ok((Box::pin(stream), AddExtension::new(service, Arc::new(permit)))))
+    }
+}
+
+/// Whether others than this machine reach the instance, and need no token.
+pub(super) fn is_open(config: &Config) -> bool {
+    let host = config.server.host.trim_start_matches('[').trim_end_matches(']');
+    let is_local = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    !is_local && config.admin.token.expose_secret().is_empty()
+}
+
+/// Says so where anybody in the network may reset the stock and start runs.
+fn warn_if_open(config: &Config) {
+    if is_open(config) {
+        let host = &config.server.host;
+        tracing::warn!(
+            "server.host {host} is open to the network and admin.token is empty: whoever reaches this instance may reset \
+             the stock and start runs"
+        );
+    }
+}
+
+fn write(file: &Path, instance: &Instance) -> io::Result<()> {
+    std::fs::write(file, serde_json::to_vec_pretty(instance)?)
+}
+
+fn configuration(args: &Args) -> Result<Config, Failure> {
+    let mut overrides: Vec<(&str, String)> =
+        args.set.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
+    overrides.extend(args.port.map(|port| ("server.port", port.to_string())));
+    overrides.extend(args.host.clone().map(|host| ("server.host", host)));
+    let config = match &args.config {
+        Some(file) => Config::load_with(Some(file), &overrides),
+        None => Config::load(&overrides),
+    };
+    config.map_err(|e| Failure::Unusable(e.to_string()))
+}
+
+/// Listens, and puts the port that it got into the configuration.
+async fn bind(config: &mut Config) -> Result<TcpListener, Failure> {
+    let (host, port) = (config.server.host.as_str(), config.server.port);
+    let refused = |e: io::Error| match e.kind() {
+        io::ErrorKind::AddrInUse => Failure::Unusable(format!("port {port} is in use; choose another with --port")),
+        _ => Failure::Unusable(format!("cannot listen on {host}:{port}: {e}")),
+    };
+    let listener = TcpListener::bind((host, port)).await.map_err(refused)?;
+    config.server.port = listener.local_addr().map_err(refused)?.port();
+    Ok(listener)
+}
+
+async fn metrics_upkeep(app: AppState) {
+    let mut ticks = tokio::time::interval(METRICS_UPKEEP);
+    loop {
+        ticks.tick().await;
+        app.metrics.run_upkeep();
+    }
+}

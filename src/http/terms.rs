@@ -1,0 +1,111 @@
+//! What may be asked of every route of the course: which product, how long to stay, to wait and to keep the lock, and on
+//! whose behalf.
+
+use super::extract::Whole;
+use garde::Validate;
+use serde::Deserialize;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ObjectBuilder, RefOr, Schema, Type},
+};
+
+/// The number of a product.
+pub(super) type StockId = Whole<1, { i64::MAX }>;
+/// A stay inside the critical section, in milliseconds.
+pub(super) type HoldMs = Whole<0, 60_000>;
+/// A wait, in milliseconds: long enough for people to walk through a lesson.
+pub(super) type WaitMs = Whole<0, 600_000>;
+/// A lease, in milliseconds.
+pub(super) type LeaseMs = Whole<100, 600_000>;
+
+/// The longest name of a person, in characters.
+const LONGEST_NAME: usize = 32;
+
+/// A person's name.
+#[derive(Debug, Clone, Deserialize, Validate)]
+#[serde(transparent)]
+#[garde(transparent)]
+pub(super) struct Who(#[garde(custom(Self::name))] String);
+
+impl Who {
+    /// The name.
+    pub(super) fn into_inner(self) -> String {
+        self.0
+    }
+
+    /// Control characters would let a name write lines of its own on the console.
+    fn name(text: &str, (): &()) -> garde::Result {
+        let length = text.chars().count();
+        if (1..=LONGEST_NAME).contains(&length) && !text.chars().any(char::is_control) {
+            return Ok(());
+        }
+        Err(garde::Error::new(format!("must have 1 to {LONGEST_NAME} characters, and no control characters")))
+    }
+}
+
+impl PartialSchema for Who {
+    fn schema() -> RefOr<Schema> {
+        let text = ObjectBuilder::new().schema_type(Type::String).examples([serde_json::json!("小明")]);
+        text.min_length(Some(1)).max_length(Some(LONGEST_NAME)).into()
+    }
+}
+
+impl ToSchema for Who {}
+
+/// A query that has the terms of the course and these fields of its own: serde cannot both refuse unknown fields and
+/// flatten one struct into another.
+macro_rules! terms {
+    ($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Debug, serde::Deserialize, garde::Validate, utoipa::IntoParams)]
+        #[serde(deny_unknown_fields)]
+        #[into_params(parameter_in = Query)]
+        pub(in crate::http) struct $name {
+            /// Which product; 1 without it.
+            #[garde(dive)]
+            #[param(inline, default = 1)]
+            stock_id: Option<$crate::http::terms::StockId>,
+            /// How long to stay inside the critical section, in milliseconds; without it the route's own time, or none.
+            #[garde(dive)]
+            #[param(inline)]
+            hold_ms: Option<$crate::http::terms::HoldMs>,
+            /// The longest wait, in milliseconds; without it the configured one, for latch and barriers ten minutes.
+            #[garde(dive)]
+            #[param(inline)]
+            wait_ms: Option<$crate::http::terms::WaitMs>,
+            /// The lease of a lock that has one, in milliseconds, instead of its own.
+            #[garde(dive)]
+            #[param(inline)]
+            lease_ms: Option<$crate::http::terms::LeaseMs>,
+            /// Who asks: for consoles and answers. Requests of different people also differ for a browser, which holds
+            /// back a second GET of the same address.
+            #[garde(dive)]
+            #[param(inline)]
+            who: Option<$crate::http::terms::Who>,
+            $($(#[$field_meta])* pub(in crate::http) $field: $type,)*
+        }
+
+        impl $name {
+            /// The job that is asked for; it waits for `wait` and stays for `stay` where the query does not say.
+            pub(in crate::http) fn job(
+                &self,
+                wait: std::time::Duration,
+                stay: std::time::Duration,
+            ) -> $crate::stock::Job {
+                use $crate::http::extract::Whole;
+                let stock_id = self.stock_id.map_or(1, Whole::get);
+                let hold = self.hold_ms.map_or(stay, Whole::millis);
+                let wait = self.wait_ms.map_or(wait, Whole::millis);
+                let who = self.who.clone().map($crate::http::terms::Who::into_inner);
+                $crate::stock::Job::new(stock_id, hold, wait).asked(self.lease_ms.map(Whole::millis), who)
+            }
+        }
+    };
+}
+
+pub(in crate::http) use terms;
+
+terms!(
+    /// What may be asked of every route of the course.
+    Terms {}
+);

@@ -1,0 +1,109 @@
+//! What a client sends wrongly is refused by field and rule.
+
+use super::{JSON, read, send, send_json, service};
+
+#[tokio::test]
+async fn a_bad_query_is_refused_by_field_and_rule() {
+    let service = service(&[]);
+    for (query, field) in [
+        ("hold_ms=60001", "hold_ms"),
+        ("wait_ms=600001", "wait_ms"),
+        ("lease_ms=99", "lease_ms"),
+        ("lease_ms=600001", "lease_ms"),
+        ("who=", "who"),
+        ("who=%0A", "who"),
+        ("who=a%1Bb", "who"),
+        ("who=123456789012345678901234567890123", "who"),
+        ("hold_ms=-1", "hold_ms"),
+        ("wait_ms=soon", "wait_ms"),
+        ("wait_ms=", "wait_ms"),
+        ("stock_id=0", "stock_id"),
+        ("stock_id=99999999999999999999", "stock_id"),
+        ("stock_id=1&stock_id=2", "stock_id"),
+        ("stok_id=1", "stok_id"),
+    ] {
+        let answer = read(&service, &format!("/check/lock/none?{query}"), &[JSON]).await;
+        assert_eq!(answer.status, 400, "{query}");
+        assert_eq!(answer.json()["field"], field, "{query}");
+        assert_eq!(answer.json()["outcome"], "refused");
+        assert!(answer.json()["detail"].as_str().is_some_and(|d| d.len() > field.len() + 10), "{}", answer.body);
+    }
+    // A good one gets as far as the servers that are not there; a name is counted in characters.
+    let who = "%E5%B0%8F".repeat(32);
+    let good = format!("stock_id=7&hold_ms=60000&wait_ms=600000&lease_ms=100&who={who}");
+    assert_eq!(read(&service, &format!("/check/lock/none?{good}"), &[JSON]).await.status, 503);
+}
+
+#[tokio::test]
+async fn a_herd_of_none_or_of_too_many_is_refused_by_field_and_rule() {
+    let service = service(&[]);
+    for (query, field) in
+        [("waiters=0", "waiters"), ("waiters=101", "waiters"), ("waiters=many", "waiters"), ("hold_ms=1", "hold_ms")]
+    {
+        let answer = read(&service, &format!("/test/zk/herd?{query}"), &[JSON]).await;
+        assert_eq!((answer.status, answer.json()["field"].as_str()), (400, Some(field)), "{query}");
+        assert!(answer.json()["detail"].as_str().is_some_and(|d| d.contains("100") || field == "hold_ms"));
+    }
+    // A good one gets as far as the server that is not there.
+    assert_eq!(read(&service, "/test/zk/herd?waiters=100", &[JSON]).await.status, 503);
+}
+
+#[tokio::test]
+async fn a_bad_body_is_refused_by_field_and_rule() {
+    let service = service(&[]);
+    for (method, path, body, field) in [
+        ("PUT", "/stock", "", "body"),
+        ("PUT", "/stock", "{", "body"),
+        ("PUT", "/stock", "[1]", "body"),
+        ("PUT", "/stock", "{}", "count"),
+        ("PUT", "/stock", r#"{"count":-1}"#, "count"),
+        ("PUT", "/stock", r#"{"count":1.5}"#, "count"),
+        ("PUT", "/stock", r#"{"count":"5"}"#, "count"),
+        ("PUT", "/stock", r#"{"count":1000000001}"#, "count"),
+        ("PUT", "/stock", r#"{"count":1,"id":2}"#, "id"),
+        ("PUT", "/stock?id=1", r#"{"count":1}"#, "id"),
+        ("DELETE", "/stock", "", "stock_id"),
+        ("DELETE", "/stock?stock_id=1", "", "stock_id"),
+        ("POST", "/runs", "{}", "strategy"),
+        ("POST", "/runs", r#"{"strategy":"none","target":"two"}"#, "target"),
+        ("POST", "/runs", r#"{"strategy":"none","target":"three"}"#, "target"),
+        ("POST", "/runs", r#"{"strategy":"none","threads":0}"#, "threads"),
+        ("POST", "/runs", r#"{"strategy":"none","threads":1000,"loops":101}"#, "loops"),
+        ("POST", "/runs", r#"{"strategy":"none","hold_ms":60001}"#, "hold_ms"),
+        ("POST", "/runs", r#"{"strategy":"none","count":-1}"#, "count"),
+    ] {
+        let answer = send_json(&service, method, path, &[JSON], body).await;
+        assert_eq!(answer.status, 400, "{body}");
+        assert_eq!(answer.json()["field"], field, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_declared_as_json_is_415() {
+    let service = service(&[]);
+    for (method, path, body) in [("PUT", "/stock", r#"{"count":1}"#), ("POST", "/runs", r#"{"strategy":"none"}"#)] {
+        for kind in ["text/plain", "application/x-www-form-urlencoded"] {
+            let answer = send(&service, method, path, &[JSON, ("content-type", kind)], body).await;
+            assert_eq!((answer.status, answer.json()["outcome"].as_str()), (415, Some("refused")), "{path} {kind}");
+        }
+        assert_eq!(send(&service, method, path, &[], body).await.status, 415, "{path} without a type");
+        let json = send(&service, method, path, &[("content-type", "application/json; charset=utf-8")], body).await;
+        assert_ne!(json.status, 415, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_member_of_a_barrier_is_a_uuid_and_a_change_is_one_of_those_that_exist() {
+    let service = service(&[]);
+    for (path, field) in [
+        ("/test/zk/double-barrier/leave?members=2&member=../x", "member"),
+        ("/test/zk/double-barrier/enter", "members"),
+        ("/test/zk/double-barrier/enter?members=1001", "members"),
+        ("/test/zk/atomic/double", "change"),
+        ("/test/zk/atomic/add", "value"),
+        ("/test/zk/atomic/add?value=x", "value"),
+    ] {
+        let answer = read(&service, path, &[JSON]).await;
+        assert_eq!((answer.status, answer.json()["field"].as_str()), (400, Some(field)), "{path}: {}", answer.body);
+    }
+}

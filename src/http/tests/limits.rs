@@ -1,0 +1,75 @@
+//! Bodies that are too large, requests that take too long, one too many, and panics.
+
+use super::{Answer, JSON, app, read, send, send_json, service};
+use crate::http::middleware::surround;
+use axum::{Router, body::Body, routing::get};
+use http::Request;
+use std::{future::pending, sync::Arc};
+use tower::ServiceExt;
+
+#[tokio::test]
+async fn a_body_beyond_the_limit_is_refused_whether_or_not_its_length_is_told() {
+    let service = service(&[("server.body_limit", "1024")]);
+    let told = send(&service, "POST", "/check/lock/none", &[], &"x".repeat(1025)).await;
+    assert_eq!(told.status, 413);
+    let chunks = futures::stream::iter((0..3).map(|_| Ok::<_, std::io::Error>("x".repeat(500))));
+    let request = Request::put("/stock").header("content-type", "application/json");
+    let request = request.body(Body::from_stream(chunks)).expect("a request");
+    let untold = Answer::of(service.clone().oneshot(request).await.expect("infallible")).await;
+    assert_eq!(untold.status, 413);
+    let small = send_json(&service, "PUT", "/stock", &[], r#"{"count":1}"#).await;
+    assert_eq!(small.status, 503, "a small one gets as far as the servers that are not there");
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_end_is_given_up() {
+    let service = service(&[("server.header_timeout_ms", "5")]);
+    let request = Request::put("/stock").header("content-type", "application/json");
+    let request = request.body(Body::from_stream(futures::stream::pending::<std::io::Result<String>>()));
+    let answer = Answer::of(service.oneshot(request.expect("a request")).await.expect("infallible")).await;
+    assert_eq!(answer.status, 400, "{}", answer.body);
+}
+
+#[tokio::test]
+async fn a_panic_is_500_without_its_words_and_the_next_request_is_served() {
+    let app = app(&[]);
+    let service =
+        surround(&app, Router::new().route("/boom", get(async || -> () { panic!("inner detail") })), Router::new());
+    for _ in 0..2 {
+        let answer = read(&service, "/boom", &[JSON]).await;
+        assert_eq!((answer.status, answer.json()["outcome"].as_str()), (500, Some("unknown")));
+        assert!(!answer.body.contains("inner"), "{}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_takes_too_long_is_given_up_with_an_unknown_outcome() {
+    let app = app(&[("server.request_timeout_ms", "5")]);
+    let service = surround(&app, Router::new().route("/slow", get(pending::<()>)), Router::new());
+    let answer = read(&service, "/slow", &[JSON]).await;
+    assert_eq!((answer.status, answer.json()["outcome"].as_str()), (503, Some("unknown")));
+}
+
+#[tokio::test]
+async fn one_request_too_many_is_refused_and_operators_are_let_in() {
+    let app = app(&[("server.concurrency", "1")]);
+    let entered = Arc::new(tokio::sync::Notify::new());
+    let inside = Arc::clone(&entered);
+    let slow = get(async move || {
+        inside.notify_one();
+        pending::<()>().await;
+    });
+    let routes = Router::new().route("/slow", slow).route("/fast", get(()));
+    let service = surround(&app, routes, Router::new().route("/health/live", get(())));
+    let busy = service.clone();
+    let first = tokio::spawn(async move { read(&busy, "/slow", &[]).await });
+    entered.notified().await;
+
+    let refused = read(&service, "/fast", &[]).await;
+    assert_eq!((refused.status, refused.header("retry-after")), (503, "1"));
+    assert_eq!(read(&service, "/health/live", &[]).await.status, 200);
+
+    first.abort();
+    assert!(first.await.is_err(), "it was under way until now");
+    assert_eq!(read(&service, "/fast", &[]).await.status, 200, "the place of one that hung up is free again");
+}

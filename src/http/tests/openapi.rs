@@ -1,0 +1,187 @@
+//! `/openapi.json` says what the router does, and nothing else.
+
+use super::{JSON, read, send, send_json, service};
+use crate::http::router::documented;
+use axum::Router;
+use futures::future::join_all;
+use serde_json::Value;
+use std::collections::{BTreeSet, HashSet};
+
+/// What axum keeps in every router for its fallback.
+const IN_EVERY_ROUTER: [&str; 2] = ["/", "/{*__private__axum_fallback}"];
+
+const METHODS: [&str; 4] = ["get", "post", "put", "delete"];
+
+async fn document(service: &Router) -> Value {
+    read(service, "/openapi.json", &[]).await.json()
+}
+
+/// Every operation: path, method, description.
+fn operations(api: &Value) -> Vec<(&str, &str, &Value)> {
+    let paths = api["paths"].as_object().expect("paths");
+    let all = paths.iter().flat_map(|(path, item)| {
+        let methods = item.as_object().expect("methods");
+        methods.iter().map(move |(method, operation)| (path.as_str(), method.as_str(), operation))
+    });
+    all.filter(|(_, method, _)| METHODS.contains(method)).collect()
+}
+
+/// The address with something for each open piece.
+fn filled(path: &str) -> String {
+    let path = path.replace("{strategy}", "none").replace("{slug}", "none");
+    path.replace("{id}", "7").replace("{change}", "get")
+}
+
+/// Whether it takes something with GET: such a route is refused to a page that embeds it.
+fn takes(operation: &Value) -> bool {
+    operation["responses"].get("403").is_some()
+}
+
+#[tokio::test]
+async fn every_documented_route_takes_the_documented_methods_and_no_other() {
+    let service = service(&[]);
+    let api = document(&service).await;
+    let paths: BTreeSet<_> = operations(&api).into_iter().map(|(path, _, _)| path).collect();
+    assert!(paths.len() >= 30, "{paths:?}");
+    for path in paths {
+        let refused = send(&service, "PATCH", &filled(path), &[], "").await;
+        assert_eq!(refused.status, 405, "{path} is documented but not routed");
+        let allowed: BTreeSet<_> = refused.header("allow").split(',').map(|m| m.trim().to_lowercase()).collect();
+        let mut wanted = BTreeSet::new();
+        for (_, method, operation) in operations(&api).into_iter().filter(|(other, _, _)| *other == path) {
+            wanted.insert(method.to_owned());
+            if method == "get" && !takes(operation) {
+                wanted.insert("head".to_owned());
+            }
+        }
+        assert_eq!(allowed, wanted, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn every_route_is_documented() {
+    let (routes, operating, api) = documented();
+    let known: HashSet<_> = api.paths.paths.keys().cloned().collect();
+    let routed: HashSet<_> = [format!("{routes:?}"), format!("{operating:?}")]
+        .iter()
+        .flat_map(|shown| {
+            shown
+                .split('"')
+                .filter(|text| text.starts_with('/') && !IN_EVERY_ROUTER.contains(text))
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    assert_eq!(routed, known);
+    let twin = routes.route("/secret", axum::routing::get(()));
+    assert!(format!("{twin:?}").contains("\"/secret\""), "a route that is not documented is seen");
+}
+
+#[tokio::test]
+async fn operation_ids_are_unique_and_every_error_has_the_form_of_all() {
+    let service = service(&[]);
+    let api = document(&service).await;
+    let mut ids = HashSet::new();
+    for (path, method, operation) in operations(&api) {
+        let id = operation["operationId"].as_str().unwrap_or_default();
+        assert!(!id.is_empty() && ids.insert(id), "{method} {path}: {id}");
+        for (status, response) in operation["responses"].as_object().expect("responses") {
+            let pointer = response["$ref"].as_str().map(|at| at.trim_start_matches('#').to_owned());
+            let response =
+                pointer.map_or(Some(response), |at| api.pointer(&at)).expect("the reference leads somewhere");
+            assert!(response["description"].is_string(), "{method} {path} {status}");
+            let own_form = path == "/health/ready";
+            let problem = &response["content"]["application/problem+json"]["schema"]["$ref"];
+            assert!(
+                !status.starts_with(['4', '5']) || own_form || *problem == "#/components/schemas/Problem",
+                "{path} {status}"
+            );
+        }
+    }
+    assert!(api["components"]["schemas"]["Problem"].is_object());
+}
+
+#[tokio::test]
+async fn a_documented_limit_is_the_one_that_is_kept() {
+    let service = service(&[]);
+    let api = document(&service).await;
+    let mut tries = Vec::new();
+    for (path, _, operation) in operations(&api).into_iter().filter(|(_, method, _)| *method == "get") {
+        for parameter in operation["parameters"].as_array().into_iter().flatten().filter(|p| p["in"] == "query") {
+            let schema = &parameter["schema"];
+            let schema =
+                schema["oneOf"].as_array().and_then(|any| any.iter().find(|s| s["maximum"].is_i64())).unwrap_or(schema);
+            let name = parameter["name"].as_str().unwrap_or_default();
+            let (Some(least), Some(most)) = (schema["minimum"].as_i64(), schema["maximum"].as_i64()) else { continue };
+            let rest = if path.contains("double-barrier") && name != "members" { "&members=2" } else { "" };
+            for (value, good) in [(least - 1, false), (least, true), (most, true), (most.saturating_add(1), false)] {
+                if !good && value == i64::MAX {
+                    continue;
+                }
+                tries.push((name.to_owned(), format!("{}?{name}={value}{rest}", filled(path)), good));
+            }
+        }
+    }
+    assert!(tries.len() > 250, "only {} limits are tried", tries.len());
+    let answers = join_all(tries.iter().map(|(_, path, _)| read(&service, path, &[JSON]))).await;
+    for ((name, path, good), answer) in tries.iter().zip(answers) {
+        let refused = answer.status == 400 && answer.json()["field"] == name.as_str();
+        assert_eq!(refused, !good, "{path}: {}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn what_is_answered_is_documented() {
+    let (open, closed) = (service(&[("server.body_limit", "1024")]), service(&[("admin.token", "s3cret")]));
+    let api = document(&open).await;
+    let good = r#"{"count":1}"#;
+    let large = "x".repeat(1025);
+    let evil = [("sec-fetch-site", "cross-site")];
+    let provoked = [
+        ("get", "/check/lock/{strategy}", read(&open, "/check/lock/none?x=1", &[]).await, 400),
+        ("get", "/check/lock/{strategy}", read(&open, "/check/lock/nope", &[]).await, 404),
+        ("get", "/check/lock/{strategy}", read(&open, "/check/lock/none", &evil).await, 403),
+        ("post", "/check/lock/{strategy}", send(&open, "POST", "/check/lock/none", &[], &large).await, 413),
+        ("get", "/check/lock/{strategy}", read(&open, "/check/lock/none", &[]).await, 503),
+        ("get", "/stock", read(&open, "/stock", &[]).await, 503),
+        ("put", "/stock", send_json(&open, "PUT", "/stock", &[], "{}").await, 400),
+        ("put", "/stock", send_json(&closed, "PUT", "/stock", &[], good).await, 401),
+        ("put", "/stock", send_json(&open, "PUT", "/stock", &evil, good).await, 403),
+        ("put", "/stock", send_json(&open, "PUT", "/stock?strategy=nope", &[], good).await, 404),
+        ("put", "/stock", send_json(&open, "PUT", "/stock", &[], &large).await, 413),
+        ("put", "/stock", send(&open, "PUT", "/stock", &[], good).await, 415),
+        ("put", "/stock", send_json(&open, "PUT", "/stock", &[], good).await, 503),
+        ("delete", "/stock", send(&open, "DELETE", "/stock", &[], "").await, 400),
+        ("delete", "/stock", send(&open, "DELETE", "/stock?stock_id=7", &[], "").await, 503),
+        ("post", "/runs", send_json(&open, "POST", "/runs", &[], r#"{"strategy":"nope"}"#).await, 404),
+        ("get", "/runs/current", read(&open, "/runs/current", &[]).await, 204),
+        ("get", "/strategies/{slug}/source", read(&open, "/strategies/%ff/source", &[]).await, 400),
+        ("get", "/health/ready", read(&open, "/health/ready", &[]).await, 503),
+        ("get", "/health/live", read(&open, "/health/live", &[]).await, 200),
+    ];
+    for (method, path, answer, status) in provoked {
+        assert_eq!(answer.status, status, "{method} {path}: {}", answer.body);
+        let responses = &api["paths"][path][method]["responses"];
+        assert!(responses.get(status.to_string()).is_some(), "{method} {path} answers {status}: {responses}");
+    }
+}
+
+#[tokio::test]
+async fn head_takes_nothing() {
+    let service = service(&[]);
+    let api = document(&service).await;
+    let metrics = async || {
+        let shown = read(&service, "/metrics", &[]).await.body;
+        let counted = shown.lines().filter(|line| !line.starts_with('#') && !line.ends_with(" 0"));
+        counted.map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let before = metrics().await;
+    for (path, _, operation) in operations(&api).into_iter().filter(|(_, method, _)| *method == "get") {
+        let answer = send(&service, "HEAD", &filled(path), &[], "").await;
+        assert_eq!(answer.status == 405, takes(operation), "{path}");
+    }
+    assert_eq!(metrics().await, before, "no strategy has run");
+    // The twin: what GET does is seen.
+    read(&service, "/check/lock", &[]).await;
+    assert_ne!(metrics().await, before);
+}
