@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 const WAIT: Duration = Duration::from_secs(30);
 const UPDATE: &str = "UPDATE db_stock SET count = count - 1, version = version + 1 WHERE id = ? AND count > 0";
 const FOR_UPDATE: &str = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
-const READ: &str = "SELECT CAST(count AS SIGNED) AS count, version FROM db_stock WHERE id = ?";
+const READ: &str = "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 const WRITE: &str = "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?";
 
 /// What each connection does again and again.
@@ -97,7 +97,7 @@ async fn once(conn: &mut MySqlConnection, work: Work, product: i64) -> Result<()
 
 /// The section that the lock strategies guard: read, then write one less.
 pub(super) async fn section(conn: &mut MySqlConnection, product: i64) -> Result<(), sqlx::Error> {
-    let (count, _version): (i64, i64) = sqlx::query_as(READ).bind(product).fetch_one(&mut *conn).await?;
+    let (count, _version, _fence): (i64, i64, u64) = sqlx::query_as(READ).bind(product).fetch_one(&mut *conn).await?;
     sqlx::query(WRITE).bind(count - 1).bind(product).execute(conn).await.map(drop)
 }
 
