@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use serde::{Deserialize, Serialize};
 use std::{fs::File, path::Path};
 
-/// Every address of a lab. The fields are those of CONTRACT section 1.
+/// Every address of a lab. Others read it: its fields stay as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Addresses {
     /// Where to send requests: nginx, or the only instance.

@@ -14,7 +14,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// The exit status of CONTRACT section 1.
+    /// The exit status, as the readme lists them.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {

@@ -1,7 +1,7 @@
 //! The lessons that are tried with several browser windows and sell nothing: semaphores, a latch, barriers, locks, shared
 //! numbers.
 //!
-//! Each is one function for one request, on the names of CONTRACT section 5; those that begin with `zk_` are ZooKeeper's,
+//! Each is one function for one request, on the names of ARCHITECTURE.md ("Names"); those that begin with `zk_` are ZooKeeper's,
 //! the others Redis'. Each prints a line for every step on its instance's console.
 
 mod stay;

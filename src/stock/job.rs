@@ -199,20 +199,20 @@ impl Job {
         self.entered.get().map_or(Duration::ZERO, Instant::elapsed)
     }
 
-    /// A Redis name of CONTRACT section 5, for this stock: `lock`, or `lock:7` for stock 7.
+    /// A Redis name of ARCHITECTURE.md ("Names"), for this stock: `lock`, or `lock:7` for stock 7.
     #[must_use]
     pub fn redis_name(&self, name: &str) -> String {
         super::redis_key::for_stock(name, self.stock_id)
     }
 
-    /// A ZooKeeper path of CONTRACT section 5, for this stock: `/curator/lock`, or `/curator/lock-7`.
+    /// A ZooKeeper path of ARCHITECTURE.md ("Names"), for this stock: `/curator/lock`, or `/curator/lock-7`.
     #[must_use]
     pub fn zk_path(&self, path: &str) -> String {
         zk_path(path, self.stock_id)
     }
 }
 
-/// A ZooKeeper path of CONTRACT section 5 for this product.
+/// A ZooKeeper path of ARCHITECTURE.md ("Names") for this product.
 pub(crate) fn zk_path(path: &str, stock_id: i64) -> String {
     if stock_id == 1 { path.to_owned() } else { format!("{path}-{stock_id}") }
 }

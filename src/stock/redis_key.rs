@@ -17,7 +17,7 @@ pub(crate) fn of(ctx: &Ctx, stock_id: i64) -> String {
     ctx.redis_key(&for_stock(KEY, stock_id))
 }
 
-/// A name of CONTRACT section 5 for this product: `lock`, or `lock:7` for product 7.
+/// A name of ARCHITECTURE.md ("Names") for this product: `lock`, or `lock:7` for product 7.
 pub(crate) fn for_stock(name: &str, stock_id: i64) -> String {
     if stock_id == 1 { name.to_owned() } else { format!("{name}:{stock_id}") }
 }

@@ -62,7 +62,7 @@ pub enum Promise {
     Safe,
 }
 
-/// A name of CONTRACT section 5 that a strategy or a lesson writes in a server, for product 1.
+/// A name of ARCHITECTURE.md ("Names") that a strategy or a lesson writes in a server, for product 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Name {
     /// A key of Redis, with all that belongs to it in Redisson's format.
