@@ -8,7 +8,7 @@
 //! have times at which they are due, and a latency begins there, whether or not a connection was free.
 
 use super::{
-    history::{Counts, History, Outcome, Said},
+    history::{History, Outcome, Said},
     link::{Answer, Body, Cut, Link, Meter, Origin},
     stats::{Bytes, Stats},
 };
@@ -100,7 +100,7 @@ pub(super) struct Ended {
     /// What counts: all requests, or those of the measured time.
     pub(super) counted: History,
     /// All requests, which the stock has felt.
-    pub(super) all: Counts,
+    pub(super) all: History,
     pub(super) stats: Stats,
     /// How long that lasted which counts.
     pub(super) elapsed: Duration,
@@ -126,20 +126,12 @@ impl Seen {
     }
 
     fn end(&self, until: Until, elapsed: Duration, why: &str) -> Ended {
-        let (mut counted, mut besides) = (History::default(), History::default());
-        for recorder in &self.recorders {
-            let recorder = recorder.lock();
-            counted.merge(&recorder.counted);
-            besides.merge(&recorder.besides);
-        }
-        let sum = |counted: &History| {
-            let mut all = counted.counts();
-            all += besides.counts();
-            all
-        };
+        let (mut counted, mut all) = (History::default(), self.history());
+        self.recorders.iter().for_each(|recorder| counted.merge(&recorder.lock().counted));
         let begun = self.begun.load(Ordering::Relaxed);
-        counted.abandon(begun - sum(&counted).samples(), why);
-        let all = sum(&counted);
+        let under_way = begun - all.counts().samples();
+        counted.abandon(under_way, why);
+        all.abandon(under_way, why);
         let (elapsed, behind) = match until {
             Until::Loops(_) => (elapsed, 0),
             Until::Over(timed @ Timed { rate: None, .. }) => (timed.measured, 0),
@@ -149,7 +141,7 @@ impl Seen {
             }
         };
         // The bytes of the warm-up are in the meter too.
-        let share = counted.counts().samples() as f64 / all.samples().max(1) as f64;
+        let share = counted.counts().samples() as f64 / all.counts().samples().max(1) as f64;
         let Bytes { received, sent } = self.meter.read();
         let part = |bytes: u64| (bytes as f64 * share) as u64;
         let bytes = Bytes { received: part(received), sent: part(sent) };
@@ -341,7 +333,8 @@ mod tests {
         let request = origin.request(http::Method::POST, "/check/lock/none").unwrap();
         let load = Load { origin, request, threads: 3, until: Until::Loops(5), meaning: panics };
         let ended = load.send(&CancellationToken::new(), |_| std::future::pending()).await.unwrap();
-        assert_eq!((ended.all.samples(), ended.all.unknown), (3, 3));
+        let all = ended.all.counts();
+        assert_eq!((all.samples(), all.unknown), (3, 3));
         assert_eq!(ended.counted.reasons()["lost: the generator panicked"], 3);
     }
 

@@ -93,8 +93,8 @@ pub struct Row {
 
 impl Row {
     pub(super) fn new(plan: &Plan, strategy: &Strategy, shelf: Shelf, ended: &Ended, cancelled: bool) -> Self {
-        let (counts, told) = (ended.all, ended.counted.told());
-        let instances = ended.counted.instances().clone();
+        let (counts, told) = (ended.all.counts(), ended.counted.told());
+        let instances = ended.all.instances().clone();
         let mut notes: Vec<_> = absent(plan, &instances).into_iter().collect();
         if !cancelled && plan.timed.is_none() && counts.samples() != plan.planned() {
             notes.push(format!("{} of {} requests were sent", counts.samples(), plan.planned()));
@@ -133,7 +133,7 @@ impl Row {
             rate: None,
             bounded_by_generator: false,
             instances,
-            reasons: ended.counted.reasons().clone(),
+            reasons: ended.all.reasons().clone(),
         }
     }
 

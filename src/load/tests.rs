@@ -2,7 +2,7 @@
 
 use super::{
     engine::Timed,
-    fake::{Fake, Fault, run_to_its_end},
+    fake::{Fake, Fault, STALL, run_to_its_end},
     row::THREE,
     run::{Plan, Snapshot, run},
     verdict::Verdict,
@@ -199,6 +199,14 @@ async fn a_rate_that_the_target_does_not_keep_is_said_to_be_behind() {
     let timed = Timed { warm_up: Duration::ZERO, measured: Duration::from_millis(300), rate: Some(100.0) };
     let row = run_to_its_end(&fake.plan("single-update", 1, 1, 0).timed(timed)).await;
     assert!(row.behind > 20, "the only connection waited for longer than the load lasts: {}", row.behind);
+}
+
+#[tokio::test]
+async fn who_answered_in_the_warm_up_has_answered() {
+    let fake = Fake::open(Some((Fault::Stalls, 5))).await;
+    let timed = Timed { warm_up: STALL / 4, measured: STALL / 8, rate: None };
+    let row = run_to_its_end(&fake.plan("single-update", 1, 1, 0).timed(timed)).await;
+    assert_eq!((row.verdict, row.instances["8000"]), (Verdict::Exact, row.sold));
 }
 
 #[tokio::test]

@@ -37,6 +37,8 @@ const WAITERS: [usize; 3] = [10, CONNECTIONS, 1000];
 const SQL_CONNECTIONS: [usize; 3] = [10, 30, CONNECTIONS];
 /// How long each strategy is measured in each round.
 const TIME: Timed = Timed { warm_up: Duration::from_millis(500), measured: Duration::from_millis(1500), rate: None };
+/// The same of a lock: until 1,000 stand in its queue, and some of them have been served.
+const LOCK_TIME: Timed = Timed { warm_up: Duration::from_secs(3), measured: Duration::from_secs(2), rate: None };
 /// How long each ceiling is measured in each round.
 const CEILING_TIME: Duration = Duration::from_secs(1);
 /// The slowest of [`WAITERS`] against the fastest.
@@ -224,12 +226,12 @@ impl Bench<'_> {
             self.note(work.name(), best).await?;
         }
         for slug in rated() {
-            self.load(slug, CONNECTIONS, slug).await?;
+            self.load(slug, CONNECTIONS, slug, TIME).await?;
         }
         for ((slug, name, ..), alone) in LOCKS.iter().zip(alone) {
             self.note(&format!("{slug}: {name}"), alone.per_second(CEILING_TIME)).await?;
             for waiters in WAITERS {
-                let row = self.load(slug, waiters, &format!("{slug} {waiters}")).await?;
+                let row = self.load(slug, waiters, &format!("{slug} {waiters}"), LOCK_TIME).await?;
                 if waiters == CONNECTIONS {
                     let [longest, tail] = self.waits.entry(slug).or_default();
                     longest.push(row.stats.max / row.stats.average);
@@ -249,11 +251,11 @@ impl Bench<'_> {
         Ok(())
     }
 
-    async fn load(&mut self, slug: &str, connections: usize, name: &str) -> Result<Row, Failure> {
+    async fn load(&mut self, slug: &str, connections: usize, name: &str, time: Timed) -> Result<Row, Failure> {
         let mut plan = Plan::new(&self.at.http, THREE, slug);
         (plan.threads, plan.token) = (connections, token());
         let (progress, snapshots) = watch::channel(Snapshot::default());
-        let row = self.bar.during(name, snapshots, load(&plan.timed(TIME), &progress, self.stop)).await?;
+        let row = self.bar.during(name, snapshots, load(&plan.timed(time), &progress, self.stop)).await?;
         if self.stop.is_cancelled() {
             return Err(stopped());
         }
