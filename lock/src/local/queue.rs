@@ -223,6 +223,7 @@ mod tests {
             assert!(futures::poll!(waiter.as_mut()).is_pending());
         }
         first.fail(&LockError::Unavailable { server: "redis", reason: "gone".into() });
+        drop(first);
         for waiter in waiters {
             assert!(matches!(waiter.await, Some(Turn::Failed(LockError::Unavailable { .. }))));
         }

@@ -357,6 +357,17 @@ pub(crate) async fn when_the_head_goes_the_next_is_told(fair: Arc<Fair>) -> Verd
     ensure(queue == [JAVA] && scores.len() == 1, || format!("left are {queue:?} with {scores:?}"))
 }
 
+/// One is in the queue, and goes.
+pub(crate) async fn goes<F: Family>(redis: &Redis, family: &F) -> Verdict {
+    let (name, process) = (name(), family.process().await);
+    hold(redis, &name, SOON).await?;
+    let waiter = wait_for(process.lock(&name));
+    waiting(redis, &name, 1).await?;
+    waiter.abort();
+    waiting(redis, &name, 0).await?;
+    agree(&line(redis, &name).await?)
+}
+
 /// Many come, and most of them go at any moment: at each look the queue and the scores have the same owners.
 pub(crate) async fn storm<F: Family>(redis: &Redis, family: Arc<F>) -> Verdict {
     const WAITERS: u64 = 60;
@@ -383,6 +394,7 @@ pub(crate) async fn storm<F: Family>(redis: &Redis, family: Arc<F>) -> Verdict {
 }
 
 pub(crate) async fn queue_and_scores_agree_in_a_storm_of_cancels(fair: Arc<Fair>) -> Verdict {
+    goes(&fair.0, &*fair).await?;
     storm(&fair.0, fair.clone()).await
 }
 
