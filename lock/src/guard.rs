@@ -4,8 +4,8 @@
 //! does all three, a renewal can never outlive its lock, and a holder that is dropped, at any `await`, is
 //! released all the same.
 
-use crate::LockError;
-use std::fmt;
+use crate::{LockError, sure_until::SureUntil};
+use std::{fmt, sync::Arc};
 use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
@@ -22,6 +22,7 @@ pub struct Guard {
     name: String,
     fence: Option<Fence>,
     lost: CancellationToken,
+    sure_until: Option<Arc<SureUntil>>,
     keeper: oneshot::Sender<oneshot::Sender<Result<(), LockError>>>,
 }
 
@@ -41,7 +42,16 @@ impl Guard {
     pub fn new(name: impl Into<String>, fence: Option<Fence>) -> (Self, Keeper) {
         let (keeper, asked) = oneshot::channel();
         let lost = CancellationToken::new();
-        (Self { name: name.into(), fence, lost: lost.clone(), keeper }, Keeper { lost, asked })
+        let guard = Self { name: name.into(), fence, lost: lost.clone(), sure_until: None, keeper };
+        (guard, Keeper { lost, asked })
+    }
+
+    /// A guard of what surely lasts until then, and no longer: it knows by the clock that it is lost, also before its
+    /// keeper has told it.
+    #[cfg(feature = "zookeeper")]
+    pub(crate) fn until(sure_until: Arc<SureUntil>, name: &str, fence: Option<Fence>) -> (Self, Keeper) {
+        let (guard, keeper) = Self::new(name, fence);
+        (Self { sure_until: Some(sure_until), ..guard }, keeper)
     }
 
     /// The lock's name.
@@ -72,7 +82,7 @@ impl Guard {
     /// Whether the lock was lost already.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        self.lost.is_cancelled()
+        self.lost.is_cancelled() || self.sure_until.as_ref().is_some_and(|sure| sure.is_over())
     }
 
     /// Gives the lock back and waits until the server has answered.

@@ -68,8 +68,14 @@ mod error;
 mod guard;
 mod multi;
 mod owner;
-#[cfg(any(feature = "mysql", feature = "zookeeper"))]
+#[cfg(feature = "mysql")]
 mod places;
+#[cfg(feature = "zookeeper")]
+mod reentry;
+#[cfg(feature = "zookeeper")]
+mod registry;
+#[cfg_attr(not(feature = "zookeeper"), expect(dead_code, reason = "only a session moves it"))]
+mod sure_until;
 
 pub mod local;
 #[cfg(feature = "mysql")]

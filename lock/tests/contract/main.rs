@@ -40,11 +40,15 @@ mod twins;
 mod zk_barrier;
 mod zk_counts;
 mod zk_double_barrier;
+mod zk_ensemble;
 mod zk_families;
 mod zk_leases;
+mod zk_losses;
 mod zk_lost;
+mod zk_queue;
 mod zk_recipes;
 mod zk_trials;
+mod zk_wire;
 mod zookeeper;
 
 use family::Family;

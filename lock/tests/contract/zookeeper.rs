@@ -14,8 +14,8 @@ use std::{sync::Arc, time::Duration};
 use zookeeper_client::{Client, Error};
 
 /// Short, so that a test that waits for its end need not wait long: the least that the server allows.
-const SESSION: Duration = Duration::from_secs(4);
-const CHROOT: &str = "/tests";
+pub(crate) const SESSION: Duration = Duration::from_secs(4);
+pub(crate) const CHROOT: &str = "/tests";
 
 pub(crate) struct ZooKeeper {
     connect: String,
@@ -44,6 +44,29 @@ impl Member {
     pub(crate) async fn cut(&self) {
         self.way.cut().await;
     }
+
+    /// Ends its session: another connection to the same session may close it, as long as the first does not take it
+    /// back.
+    pub(crate) async fn end_session(&self, zookeeper: &ZooKeeper) {
+        let session = self.client.session().expect("it is connected").into_session();
+        self.way.cut().await;
+        let usurper = Client::connector().with_session(session).connect(&zookeeper.connect).await;
+        let usurper = usurper.expect("the same session");
+        let mut states = usurper.state_watcher();
+        drop(usurper);
+        while !states.changed().await.is_terminated() {}
+        self.way.mend().await;
+    }
+}
+
+pub(crate) fn text(error: impl ToString) -> String {
+    error.to_string()
+}
+
+/// The session of a process that is connected, or soon will be.
+pub(crate) async fn connected(process: &Member) -> Result<Client, String> {
+    until("connected", || async { process.client.session().is_ok() }).await?;
+    process.client.session().map_err(text)
 }
 
 impl Family for ZooKeeper {
@@ -57,7 +80,7 @@ impl Family for ZooKeeper {
 
     async fn process_at(&self, address: &str) -> Member {
         let way = Proxy::to(address.into()).await;
-        let client = ZkClient::new(ZkOptions { connect: way.address(), chroot: CHROOT.into(), session: SESSION });
+        let client = ZkClient::new(ZkOptions::new(way.address()).chroot(CHROOT).session(SESSION)).expect("options");
         Member { client, way }
     }
 
@@ -68,16 +91,9 @@ impl Family for ZooKeeper {
         }
     }
 
-    /// Another connection to the same session may close it, as long as the first does not take it back.
     async fn take_away(&self, holder: &Member, name: &str) {
-        let session = holder.client.session().expect("it holds the lock").into_session();
-        holder.way.cut().await;
-        let usurper = Client::connector().with_session(session).connect(&self.connect).await.expect("the same session");
-        let mut states = usurper.state_watcher();
-        drop(usurper);
-        while !states.changed().await.is_terminated() {}
+        holder.end_session(self).await;
         until("the node is gone", || async { self.left(name).await.is_empty() }).await.expect("the session is closed");
-        holder.way.mend().await;
     }
 }
 
@@ -115,8 +131,8 @@ pub(crate) async fn a_holder_learns_of_a_long_cut_before_its_node_goes(zookeeper
         return Err("the node had gone before the holder was told".into());
     }
     match guard.release().await {
-        Err(LockError::Unavailable { .. }) => {}
-        other => return Err(format!("a release without a connection: {other:?}")),
+        Err(LockError::Lost { .. }) => {}
+        other => return Err(format!("a release after the loss was told: {other:?}")),
     }
     until("the session ends, and the node with it", || async { zookeeper.left(&name).await.is_empty() }).await
 }
@@ -136,27 +152,6 @@ pub(crate) async fn close_leaves_no_node_even_under_a_holder(zookeeper: Arc<ZooK
     match (waiter.await, process.lock(&name).try_acquire().await) {
         (Ok(Err(LockError::Unavailable { .. })), Err(LockError::Unavailable { .. })) => Ok(()),
         other => Err(format!("a closed client: {other:?}")),
-    }
-}
-
-pub(crate) async fn waiting_requests_of_one_process_are_not_nodes(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let name = name();
-    let process = zookeeper.process().await;
-    let guard = process.lock(&name).acquire(SOON).await.map_err(|e| e.to_string())?;
-    let waiters: Vec<_> = (0..50).map(|_| process.lock(&name)).collect();
-    let all = futures::future::join_all(waiters.iter().map(async |lock| match lock.acquire(SOON).await {
-        Ok(guard) => (zookeeper.left(&name).await.len(), guard.release().await),
-        Err(error) => (0, Err(error)),
-    }));
-    let release = async {
-        until("the next is queued", || async { zookeeper.left(&name).await.len() == 2 }).await?;
-        guard.release().await.map_err(|e| e.to_string())
-    };
-    let (all, released) = tokio::join!(all, release);
-    released?;
-    match all.iter().find(|(nodes, released)| *nodes > 2 || released.is_err()) {
-        None => Ok(()),
-        Some(broken) => Err(format!("nodes and release of one of them: {broken:?}")),
     }
 }
 

@@ -1,0 +1,108 @@
+//! What is held: a node, by one guard or by several of one owner.
+//!
+//! 1. A hold is shared by the guards of its owner; the node goes with the last of them, in whatever order they end.
+//! 2. Each guard has a task of its own, which tells its holder when the session is in doubt and waits for the release.
+//! 3. Who comes again asks the server whether the node is still there, and takes none of its own.
+//!
+//! What it survives: guards that are dropped, an owner that takes and releases at the same time in several tasks.
+//! **What breaks it**: an owner that is shared by tasks which should exclude each other: they are all let in.
+//!
+//! Next to read: `../read_write.rs`.
+
+use super::{ANSWER, Wait, insist, node::Node, over, queue::Turn, unavailable};
+use crate::{
+    Fence, Guard, Keeper, LockError, Owner,
+    reentry::{Entrance, Holds, Reentry, entrance_of},
+    sure_until::SureUntil,
+    zk::ZkClient,
+};
+use std::sync::Arc;
+use tokio::{sync::OwnedMutexGuard, time::timeout};
+
+/// A node whose turn has come. Dropping it deletes the node in the background.
+#[derive(Debug)]
+pub(in crate::zk) struct Hold {
+    pub(in crate::zk) node: Node,
+    fence: Fence,
+    sure_until: Arc<SureUntil>,
+    _entrance: Option<Arc<Entrance<Hold>>>,
+}
+
+/// One owner's way into a lock; see [`Reentry`].
+pub(in crate::zk) type Way = OwnedMutexGuard<Holds<Hold>>;
+
+/// The way of `owner`, which another of its tasks may be on while it waits for the lock.
+pub(in crate::zk) async fn way(all: &Reentry<Hold>, path: &str, owner: Owner, wait: Wait) -> Result<Way, LockError> {
+    all.enter(path, owner, wait.asked, wait.end).await
+}
+
+impl Hold {
+    pub(in crate::zk) fn of(Turn { node, fence }: Turn, way: Option<&Way>) -> Arc<Self> {
+        let sure_until = node.session().sure_until();
+        Arc::new(Self { node, fence, sure_until, _entrance: way.map(entrance_of) })
+    }
+
+    /// Asks the server whether the node is still there, for its owner to come in once more.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Lost`] where it is not, or the session is in doubt: the owner has yet to give back what it lost.
+    /// [`LockError::Unavailable`].
+    pub(in crate::zk) async fn again(&self, zk: &ZkClient, name: &str) -> Result<(), LockError> {
+        let lost = || LockError::Lost { name: name.to_owned() };
+        if self.sure_until.is_over() {
+            return Err(lost());
+        }
+        let path = self.node.path();
+        match zk.while_up(insist(|| self.node.session().check_stat(&path))).await? {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(lost()),
+            Err(error) if over(&error) => Err(lost()),
+            Err(error) => Err(unavailable(error)),
+        }
+    }
+
+    /// One more guard of this hold.
+    pub(in crate::zk) fn guard(self: Arc<Self>, zk: &ZkClient, name: &str) -> Guard {
+        let (guard, keeper) = Guard::until(self.sure_until.clone(), name, Some(self.fence));
+        zk.tasks().spawn(keep(zk.clone(), name.to_owned(), self, keeper));
+        guard
+    }
+
+    async fn end(mut self, name: String) -> Result<(), LockError> {
+        match timeout(ANSWER, self.node.delete(None)).await {
+            Ok(Ok(true)) => Ok(()),
+            Ok(Ok(false)) => Err(LockError::Lost { name }),
+            Ok(Err(error)) if over(&error) => Err(LockError::Lost { name }),
+            Ok(Err(error)) => Err(unavailable(error)),
+            Err(_) => Err(unavailable("the release was not answered; it goes on in the background")),
+        }
+    }
+}
+
+/// Keeps the lock until its holder gives it back, or the client is closed under it.
+async fn keep(client: ZkClient, name: String, hold: Arc<Hold>, mut keeper: Keeper) {
+    let sure_until = hold.sure_until.clone();
+    let release = tokio::select! {
+        release = keeper.asked_to_release() => release,
+        () = sure_until.over() => {
+            tracing::warn!(lock = name, "the session is over or in doubt: the lock counts as lost");
+            keeper.tell_lost();
+            // The holder may still be inside, and the session may yet live: the node stays until it is out.
+            tokio::select! {
+                release = keeper.asked_to_release() => release,
+                () = client.ended() => return,
+            }
+        }
+    };
+    release.done(if sure_until.is_over() {
+        // The node goes in the background: whoever was to be told was told that it counts for nothing.
+        drop(hold);
+        Err(LockError::Lost { name })
+    } else {
+        match Arc::into_inner(hold) {
+            Some(last) => last.end(name).await,
+            None => Ok(()),
+        }
+    });
+}
