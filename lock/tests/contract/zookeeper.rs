@@ -81,6 +81,8 @@ impl Family for ZooKeeper {
     async fn process_at(&self, address: &str) -> Member {
         let way = Proxy::to(address.into()).await;
         let client = ZkClient::new(ZkOptions::new(way.address()).chroot(CHROOT).session(SESSION)).expect("options");
+        // A client waits for its first connection no longer than for a lost one; a busy machine may need more.
+        until("connected", || async { client.session().is_ok() }).await.expect("zookeeper is there");
         Member { client, way }
     }
 
