@@ -112,7 +112,8 @@ impl From<LockError> for Error {
             LockError::Taken { name, waited } => Self::NotHad { what: name, waited },
             LockError::Lost { name } => Self::Lost(name),
             LockError::Unavailable { server, reason } => Self::Unavailable { server, reason },
-            LockError::Invalid { .. } => Self::Internal(error.to_string()),
+            // Refused, invalid, and what is yet to come: nothing that waiting or asking again would mend.
+            _ => Self::Internal(error.to_string()),
         }
     }
 }

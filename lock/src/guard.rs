@@ -68,9 +68,12 @@ impl Guard {
 
     /// Completes once the lock is no longer surely held: its lease ran out unrenewed, its session ended.
     ///
-    /// It comes before another can have the lock, as far as this process runs at all: one that is stopped
-    /// beyond its lease learns of it when it goes on. Where that matters, let the resource check the
-    /// [`fence`](Guard::fence).
+    /// A lease or session that runs out is told before another can have the lock, as far as this process runs at all:
+    /// one that is stopped beyond its lease learns of it when it goes on. What takes the lock away in the middle of its
+    /// lease no lock can tell in time: a key that is deleted or evicted, a server that comes back without it, a failover
+    /// to a replica that does not have it, a clock of the server that jumps ahead, a machine that is suspended (its
+    /// monotonic clock stands still). That is told at the next renewal, at the latest after a third of the lease. Where
+    /// it matters, let the resource check the [`fence`](Guard::fence).
     ///
     /// # Cancel safety
     ///
@@ -131,6 +134,13 @@ impl Keeper {
     }
 }
 
+/// A keeper that ends, by a panic or with its runtime, keeps nothing any more, and the holder must hear it.
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.lost.cancel();
+    }
+}
+
 impl Release {
     /// Answers the holder, if it still listens.
     pub fn done(self, result: Result<(), LockError>) {
@@ -139,5 +149,22 @@ impl Release {
         } else if let Err(error) = result {
             tracing::debug!(%error, "a dropped guard was not released cleanly");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_keeper_that_ends_without_a_word_has_lost_the_lock() {
+        let (guard, keeper) = Guard::new("lock", None);
+        let kept = tokio::spawn(async move {
+            let _keeper = keeper;
+            std::panic::resume_unwind(Box::new("a bug"));
+        });
+        assert!(kept.await.is_err());
+        guard.lost().await;
+        assert!(matches!(guard.release().await, Err(LockError::Lost { .. })));
     }
 }

@@ -15,7 +15,7 @@
 //!
 //! Next to read: `redis/redlock.rs`, where most of the parts are enough.
 
-use crate::{Guard, Keeper, Lock, LockError};
+use crate::{Guard, Keeper, Lock, LockError, deadline};
 use futures::future::select_all;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -71,7 +71,7 @@ impl<L: Lock> Lock for MultiLock<L> {
         if self.parts.is_empty() {
             return Err(LockError::Invalid { name: self.name.clone(), rule: "parts: must have at least one lock" });
         }
-        let until = Instant::now() + wait;
+        let until = deadline(wait);
         loop {
             if let Some(parts) = self.attempt(until).await? {
                 let (guard, keeper) = Guard::new(self.name.as_str(), None);

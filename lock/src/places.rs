@@ -3,18 +3,14 @@
 //! The others wait in order of arrival. How many contend at once is the lock's to say: it costs the server something
 //! for each, and a process with many requests would push the others back.
 
-use parking_lot::Mutex;
-use std::{
-    collections::HashMap,
-    sync::{Arc, Weak},
-};
+use crate::registry::Registry;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The local queues by name. One that nobody uses takes no memory for long.
 #[derive(Debug)]
 pub(crate) struct Places {
     at_once: usize,
-    queues: Mutex<HashMap<String, Weak<Semaphore>>>,
+    queues: Registry<String, Semaphore>,
 }
 
 /// Leave to contend on the server, until it is dropped.
@@ -23,7 +19,7 @@ pub(crate) struct Place(#[expect(dead_code, reason = "held for its drop")] Owned
 
 impl Places {
     pub(crate) fn new(at_once: usize) -> Self {
-        Self { at_once, queues: Mutex::default() }
+        Self { at_once, queues: Registry::default() }
     }
 
     /// A place, waiting in order of arrival.
@@ -32,21 +28,10 @@ impl Places {
     ///
     /// Safe: the turn is given up.
     pub(crate) async fn take(&self, name: &str) -> Place {
-        match self.of(name).acquire_owned().await {
+        match self.queues.of(name, || Semaphore::new(self.at_once)).acquire_owned().await {
             Ok(permit) => Place(permit),
             Err(_) => unreachable!("the semaphore is never closed"),
         }
-    }
-
-    fn of(&self, name: &str) -> Arc<Semaphore> {
-        let mut all = self.queues.lock();
-        if let Some(places) = all.get(name).and_then(Weak::upgrade) {
-            return places;
-        }
-        all.retain(|_, places| places.strong_count() > 0);
-        let places = Arc::new(Semaphore::new(self.at_once));
-        all.insert(name.to_owned(), Arc::downgrade(&places));
-        places
     }
 }
 
@@ -68,14 +53,5 @@ mod tests {
         drop(first);
         assert!((&mut fourth).now_or_never().is_none(), "the third came first");
         assert!((&mut third).now_or_never().is_some());
-    }
-
-    #[tokio::test]
-    async fn names_that_nobody_uses_are_forgotten() {
-        let places = Places::new(2);
-        for n in 0..100 {
-            drop(places.take(&format!("/{n}")).await);
-        }
-        assert!(places.queues.lock().len() <= 1);
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! 1. The server sees a fresh identity for each first hold of an owner; that the owner holds it, and how often, is known
 //!    here alone. An undo at the server, however late or repeated, can so only hit the hold that it means.
-//! 2. Who takes a lock as an owner goes through the owner's [`Entrance`], one task after the other. What the first one
-//!    took is noted there, and the next one shares it.
-//! 3. A hold ends with the last of those who share it: the entrance has no share of its own.
+//! 2. Who takes a lock as an owner locks the owner's [`OwnerSlot`] meanwhile, one task after the other. What the
+//!    first one took is noted there, and the next one shares it.
+//! 3. A hold ends with the last of those who share it: the slot has no share of its own.
 //!
 //! What it survives: tasks of one owner that take and release at the same time. **What breaks it**: an owner that is
 //! shared by tasks which should exclude each other: they are all let in.
@@ -19,12 +19,12 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-/// The entrances of all owners to all locks of one kind.
+/// The slots of all owners, for all locks of one kind.
 #[derive(Debug)]
-pub(crate) struct Reentry<H>(Registry<(String, Owner), Entrance<H>>);
+pub(crate) struct Reentry<H>(Registry<(String, Owner), OwnerSlot<H>>);
 
-/// One owner's way into one lock. Whoever goes through it locks it meanwhile; a hold keeps it in being.
-pub(crate) type Entrance<H> = Mutex<Holds<H>>;
+/// What one owner has of one lock. Whoever takes the lock as this owner locks it meanwhile; a hold keeps it in being.
+pub(crate) type OwnerSlot<H> = Mutex<Holds<H>>;
 
 /// What the owner holds, as long as it lasts.
 #[derive(Debug)]
@@ -46,11 +46,11 @@ impl<H> Default for Holds<H> {
 }
 
 impl<H> Reentry<H> {
-    /// The owner's way into the lock `name`, once no other of its tasks is on it.
+    /// The owner's slot for the lock `name`, locked, once no other of its tasks has it.
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] where another task is on it until `until`.
+    /// [`LockError::Taken`] where another task has it until `until`.
     ///
     /// # Cancel safety
     ///
@@ -62,13 +62,13 @@ impl<H> Reentry<H> {
         wait: Duration,
         until: Instant,
     ) -> Result<OwnedMutexGuard<Holds<H>>, LockError> {
-        let entrance = self.0.of(&(name.to_owned(), owner), Mutex::default);
+        let slot = self.0.of(&(name.to_owned(), owner), Mutex::default);
         let taken = |_| LockError::Taken { name: name.to_owned(), waited: wait };
-        timeout_at(until, entrance.lock_owned()).await.map_err(taken)
+        timeout_at(until, slot.lock_owned()).await.map_err(taken)
     }
 }
 
-/// The entrance that a way belongs to, for the hold to keep.
-pub(crate) fn entrance_of<H>(way: &OwnedMutexGuard<Holds<H>>) -> Arc<Entrance<H>> {
-    Arc::clone(OwnedMutexGuard::mutex(way))
+/// The slot itself, for the hold to keep.
+pub(crate) fn slot_of<H>(slot: &OwnedMutexGuard<Holds<H>>) -> Arc<OwnerSlot<H>> {
+    Arc::clone(OwnedMutexGuard::mutex(slot))
 }

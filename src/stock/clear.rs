@@ -89,6 +89,7 @@ async fn unlock(ctx: &Ctx, node: &mut ConnectionManager, stock_id: i64) -> Resul
             format!("{braced}:timeout"),
             format!("{braced}:claims"),
             format!("{braced}:opened"),
+            format!("{braced}:seen"),
             format!("{braced}:came"),
             format!("{braced}:entered"),
         ];

@@ -1,100 +1,353 @@
-//! One hold of a lock: it has a keeper of its own, and a [`Place`] that it shares with its owner's other holds.
+//! What is held under a lease: one identity in Redis, shared by the guards of its owner.
 //!
-//! 1. A task keeps it ([`lease`]).
-//! 2. It ends in any order with the others: it gives back one of what Redis counts, and the last one all
-//!    ([`place`](super::place)). One that is lost gives nothing back.
+//! 1. A [`Claim`] says how one kind of lock renews and releases an identity. The identity is fresh for each hold, so a
+//!    release may come twice, late, or after a loss, and frees this hold or nothing.
+//! 2. Each guard has a task. With a watchdog it renews the lease every third, and at once when a connection was lost;
+//!    with a fixed lease it does not.
+//! 3. The holder is told that it is lost a twentieth before Redis' end of the lease, or when Redis says that the
+//!    identity is not there. Where all guards are lost, the next of this process may try.
+//! 4. The last guard gives the identity back, lost or not. No renewal outlives it: one task does both.
 //!
-//! What it survives: a holder that is dropped anywhere (the value gives itself back). **What breaks it**: a process that
-//! is stopped beyond its lease.
+//! What it survives: a renewal or release that gets no answer (tried again while the lease lasts), a holder that is
+//! dropped anywhere, guards that end in any order. **What breaks it**: a process that is stopped beyond its lease; a key
+//! that goes before its lease ends (deleted, evicted, lost in a failover) is noticed at the next renewal.
 //!
-//! Next to read: `place.rs`.
+//! Next to read: `lock.rs`.
 
 use super::{
-    client::{Holds, RedisClient},
-    lease::{self, Held},
-    place::Place,
-    terms::Taken,
+    client::{Failure, Fate, RedisClient},
+    engine::{Tried, undo},
 };
-use crate::{Guard, LockError};
-use std::sync::Arc;
-use tokio::runtime::Handle;
+use crate::{
+    FOR_EVER, Fence, Guard, Keeper, LockError, Owner, deadline,
+    reentry::{OwnerSlot, Reentry, slot_of},
+};
+use parking_lot::Mutex;
+use std::{fmt, future::Future, sync::Arc, time::Duration};
+use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio_util::sync::CancellationToken;
 
-/// A hold of the lock. Dropping it gives it back in the background.
-#[derive(Debug)]
-pub(super) struct Hold {
-    place: Arc<Place>,
-    taken: Taken,
-    /// It has left its place: lost, or given back.
-    over: bool,
+const RETRY: Duration = Duration::from_millis(100);
+
+/// How long a hold lasts: 1 ms to ten years.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lease {
+    /// For this long, renewed every third of it while the holder lives.
+    Watchdog(Duration),
+    /// For this long, and then it is over, whatever the holder does.
+    Fixed(Duration),
 }
 
-impl Hold {
-    /// One that its place knows of.
-    pub(super) fn new(place: Arc<Place>, taken: Taken) -> Self {
-        Self { place, taken, over: false }
+/// How one kind of lock keeps one identity in Redis.
+pub(super) trait Claim: Send + Sync + Sized + 'static {
+    /// What the next of this process waits for, until the hold has ended.
+    type Turn: Send + 'static;
+
+    fn client(&self) -> &RedisClient;
+
+    /// The lock's name, for errors.
+    fn name(&self) -> &str;
+
+    /// Lengthens the lease to at least this, from now; `false` where the identity is not there.
+    fn renew(&self, lease: Lease) -> impl Future<Output = Result<bool, Failure>> + Send;
+
+    /// Frees the identity, and nothing else; `false` where it was not there. It may be called again at any time.
+    fn release(&self) -> impl Future<Output = Result<bool, Failure>> + Send;
+
+    /// As [`release`](Self::release), by a holder; and the turn goes on.
+    fn give_back(&self, turn: Option<Self::Turn>) -> impl Future<Output = Result<bool, Failure>> + Send {
+        async move {
+            let released = self.release().await;
+            drop(turn);
+            released
+        }
+    }
+}
+
+/// One identity that this process has in Redis. Dropping it gives it back in the background.
+pub(super) struct Hold<C: Claim> {
+    claim: Arc<C>,
+    fence: Option<Fence>,
+    lease: Lease,
+    /// When the command was sent that began the lease.
+    leased: Instant,
+    /// The owner's, where it is named: as long as it holds it finds the same one again.
+    slot: Option<Arc<OwnerSlot<Self>>>,
+    state: Mutex<State<C::Turn>>,
+    /// Redis has said that the identity is not there.
+    revoked: CancellationToken,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    /// How many guards are not lost.
+    live: usize,
+    /// `None` once all are lost.
+    turn: Option<T>,
+    given_back: bool,
+}
+
+impl Lease {
+    /// How long it lasts from its beginning or its last renewal.
+    #[must_use]
+    pub fn duration(self) -> Duration {
+        match self {
+            Self::Watchdog(duration) | Self::Fixed(duration) => duration,
+        }
     }
 
-    /// One more hold of the owner that has `place`.
-    pub(super) fn again(place: Arc<Place>, taken: Taken) -> Self {
-        // The others may have been given back while this one was taken: then it is the first of a new place.
-        let place = if place.join() { place } else { Place::new(&place.client, &place.line, &taken, None) };
-        Self::new(place, taken)
+    /// The same in milliseconds, as the scripts want it.
+    pub(super) fn millis(self) -> u64 {
+        u64::try_from(self.duration().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// A guard for it, and a task that keeps it until its holder gives it back.
-    pub(super) fn guarded(self, client: &RedisClient) -> Guard {
-        let (guard, keeper) = Guard::new(self.name(), self.taken.fence);
-        let (lease, leased) = (self.taken.terms.lease, self.taken.leased);
-        client.spawn(lease::keep(self, lease, leased, keeper));
+    /// Whether Redis can keep it.
+    pub(super) fn check(self, name: &str) -> Result<(), LockError> {
+        if (Duration::from_millis(1)..=FOR_EVER).contains(&self.duration()) {
+            return Ok(());
+        }
+        Err(LockError::Invalid { name: name.to_owned(), rule: "its lease must be 1 ms to ten years" })
+    }
+
+    /// Whether one that began at `leased` is not surely held any more.
+    pub(super) fn is_over(self, leased: Instant) -> bool {
+        Instant::now() >= self.sure(leased)
+    }
+
+    /// Until when nobody else can have it: the lease less a twentieth, for clocks that run at different speeds.
+    fn sure(self, leased: Instant) -> Instant {
+        leased + self.duration().mul_f64(0.95)
+    }
+}
+
+impl<C: Claim> Hold<C> {
+    pub(super) fn new(claim: Arc<C>, fence: Option<Fence>, lease: Lease, leased: Instant, turn: C::Turn) -> Self {
+        let state = Mutex::new(State { live: 1, turn: Some(turn), given_back: false });
+        Self { claim, fence, lease, leased, slot: None, state, revoked: CancellationToken::new() }
+    }
+
+    /// `None` where its lease is over before anybody has it: the answer came late, and it is given back.
+    pub(super) fn in_time(self) -> Option<Self> {
+        (!self.lease.is_over(self.leased)).then_some(self)
+    }
+
+    pub(super) fn tried(self) -> Tried<Self> {
+        self.in_time().map_or(Tried::Wait(None), Tried::Had)
+    }
+
+    pub(super) fn claim(&self) -> &C {
+        &self.claim
+    }
+
+    /// Whether a guard of it is not lost.
+    pub(super) fn is_live(&self) -> bool {
+        self.state.lock().live > 0
+    }
+
+    /// The hold of an owner that may come again.
+    pub(super) fn named(mut self, slot: Arc<OwnerSlot<Self>>) -> Arc<Self> {
+        self.slot = Some(slot);
+        Arc::new(self)
+    }
+
+    /// Its first guard.
+    pub(super) fn guard(self: Arc<Self>) -> Guard {
+        let (lease, leased) = (self.lease, self.leased);
+        self.guard_for(lease, leased)
+    }
+
+    /// One more guard; `None` where it is lost.
+    pub(super) async fn again(self: Arc<Self>, lease: Lease) -> Result<Option<Guard>, LockError> {
+        let sent = Instant::now();
+        if self.claim.renew(lease).await? && self.join() {
+            return Ok(Some(self.guard_for(lease, sent)));
+        }
+        // The others may not have heard of it yet.
+        self.revoked.cancel();
+        Ok(None)
+    }
+
+    fn join(&self) -> bool {
+        let mut state = self.state.lock();
+        let live = state.live > 0;
+        state.live += usize::from(live);
+        live
+    }
+
+    fn guard_for(self: Arc<Self>, lease: Lease, leased: Instant) -> Guard {
+        let (guard, keeper) = Guard::new(self.claim.name(), self.fence);
+        self.claim.client().clone().spawn(self.keep(lease, leased, keeper));
         guard
     }
-}
 
-impl Held for Hold {
-    fn name(&self) -> &str {
-        &self.place.line.name
-    }
-
-    async fn renew(&self) -> Result<bool, LockError> {
-        self.place.client.renew(&self.place.line, &self.taken.terms).await
-    }
-
-    async fn revoked(&self) {
-        self.place.revoked().await;
-    }
-
-    fn on_loss(&mut self) {
-        self.over = true;
-        self.place.lose();
-    }
-
-    async fn give_back(mut self) -> Result<(), LockError> {
-        if std::mem::replace(&mut self.over, true) {
-            return Err(self.place.lost());
-        }
-        let place = &self.place;
-        if let Some(last) = place.leave() {
-            return place.give_back(last).await;
-        }
-        match place.client.release(&place.line, &self.taken.terms, Holds::One).await {
-            Ok(Some(_)) => Ok(()),
-            Ok(None) => Err(place.lost()),
-            Err(error) => {
-                place.doubt();
-                Err(error)
+    /// Keeps one guard's share until its holder gives it back.
+    async fn keep(self: Arc<Self>, lease: Lease, mut leased: Instant, mut keeper: Keeper) {
+        let third = lease.duration() / 3;
+        let mut next = match lease {
+            Lease::Watchdog(_) => leased + third,
+            Lease::Fixed(_) => lease.sure(leased),
+        };
+        let mut cuts = self.claim.client().inner().wakeups.cuts();
+        let (mut lost, watched) = (false, matches!(lease, Lease::Watchdog(_)));
+        let asked = loop {
+            let revoked = tokio::select! {
+                biased;
+                asked = keeper.asked_to_release() => break asked,
+                () = self.revoked.cancelled(), if !lost => true,
+                () = sleep_until(next), if !lost => false,
+                Ok(()) = cuts.changed(), if watched && !lost => false,
+            };
+            let sent = Instant::now();
+            let renewed = match lease {
+                _ if revoked => Some(Ok(false)),
+                Lease::Watchdog(_) => timeout_at(lease.sure(leased), self.claim.renew(lease)).await.ok(),
+                Lease::Fixed(_) => None,
+            };
+            match renewed {
+                Some(Ok(true)) => {
+                    leased = sent;
+                    next = sent + third;
+                }
+                Some(Ok(false)) => {
+                    lost = true;
+                    self.revoked.cancel();
+                }
+                // The next try comes soon, and at the latest when the loss must be told.
+                Some(Err(_)) | None => {
+                    lost = Instant::now() >= lease.sure(leased);
+                    next = (Instant::now() + RETRY).min(lease.sure(leased));
+                }
             }
+            if lost {
+                keeper.tell_lost();
+                self.lose();
+            }
+        };
+        let name = self.claim.name().to_owned();
+        let given_back = self.finish(lost).await;
+        asked.done(match given_back {
+            Err(failure) if !lost => Err(failure.error),
+            Ok(true) if !lost => Ok(()),
+            _ => Err(LockError::Lost { name }),
+        });
+    }
+
+    /// A guard is lost. With the last one the turn goes on; the identity stays, for the holder may still be inside.
+    fn lose(&self) {
+        let turn = {
+            let mut state = self.state.lock();
+            state.live -= 1;
+            if state.live == 0 { state.turn.take() } else { None }
+        };
+        drop(turn);
+    }
+
+    /// A guard ends. The identity goes with the last one that is not lost, or else with the last one.
+    async fn finish(self: Arc<Self>, lost: bool) -> Result<bool, Failure> {
+        if lost {
+            return match Arc::into_inner(self) {
+                Some(last) if !last.state.lock().given_back => last.give_back().await,
+                _ => Ok(true),
+            };
+        }
+        let left = {
+            let mut state = self.state.lock();
+            state.live -= 1;
+            state.live
+        };
+        if left == 0 { self.give_back().await } else { Ok(true) }
+    }
+
+    async fn give_back(&self) -> Result<bool, Failure> {
+        let turn = {
+            let mut state = self.state.lock();
+            state.given_back = true;
+            state.turn.take()
+        };
+        let given_back = self.claim.give_back(turn).await;
+        if let Err(Failure { fate: Fate::NotSent | Fate::Unknown, .. }) = &given_back {
+            self.undo(());
+        }
+        given_back
+    }
+
+    fn undo(&self, then: impl Send + 'static) {
+        undo_claim(&self.claim, self.lease, then);
+    }
+}
+
+/// Gives back what an unanswered command may have taken, in the background.
+pub(super) fn undo_claim<C: Claim>(claim: &Arc<C>, lease: Lease, then: impl Send + 'static) {
+    let claim = Arc::clone(claim);
+    undo(&claim.client().clone(), lease.duration(), then, move || {
+        let claim = Arc::clone(&claim);
+        async move { claim.release().await }
+    });
+}
+
+impl<C: Claim> fmt::Debug for Hold<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hold").field("name", &self.claim.name()).finish_non_exhaustive()
+    }
+}
+
+impl<C: Claim> Drop for Hold<C> {
+    fn drop(&mut self) {
+        let state = self.state.get_mut();
+        if !state.given_back {
+            let turn = state.turn.take();
+            self.undo(turn);
         }
     }
 }
 
-impl Drop for Hold {
-    fn drop(&mut self) {
-        if self.over || Handle::try_current().is_err() {
-            return;
+/// What one acquire asks for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked {
+    pub(super) owner: Option<Owner>,
+    pub(super) lease: Lease,
+    pub(super) wait: Duration,
+    pub(super) until: Instant,
+}
+
+impl Asked {
+    /// An acquire that begins now.
+    pub(super) fn new(name: &str, owner: Option<Owner>, lease: Lease, wait: Duration) -> Result<Self, LockError> {
+        lease.check(name)?;
+        Ok(Self { owner, lease, wait, until: deadline(wait) })
+    }
+
+    pub(super) fn taken(&self, name: &str) -> LockError {
+        LockError::Taken { name: name.to_owned(), waited: self.wait }
+    }
+
+    /// A guard: of what the owner holds already, or of what `first` takes.
+    pub(super) async fn guard<C: Claim>(
+        &self,
+        name: &str,
+        held: &Reentry<Hold<C>>,
+        first: impl Future<Output = Result<Option<Hold<C>>, LockError>>,
+    ) -> Result<Guard, LockError> {
+        let Some(owner) = self.owner else {
+            return Ok(Arc::new(first.await?.ok_or_else(|| self.taken(name))?).guard());
+        };
+        let mut slot = held.enter(name, owner, self.wait, self.until).await?;
+        if let Some(hold) = slot.exclusive.upgrade()
+            && let Some(guard) = hold.again(self.lease).await?
+        {
+            return Ok(guard);
         }
-        match self.place.leave() {
-            Some(last) => last.abandon(&self.place),
-            None => self.place.doubt(),
+        let hold = first.await?.ok_or_else(|| self.taken(name))?.named(slot_of(&slot));
+        slot.exclusive = Arc::downgrade(&hold);
+        Ok(hold.guard())
+    }
+}
+
+impl Failure {
+    /// Gives back what the command may have taken, where it may have run.
+    pub(super) fn undo<C: Claim>(&self, claim: &Arc<C>, lease: Lease) {
+        if self.fate == Fate::Unknown {
+            undo_claim(claim, lease, ());
         }
     }
 }

@@ -16,7 +16,7 @@ use super::{
     Revocation, ZkClient,
     engine::{
         Wait,
-        hold::{Hold, way},
+        hold::{Hold, slot},
         insist,
         queue::{self, Recipe},
         unavailable, valid,
@@ -104,13 +104,13 @@ impl ZkLock {
         let Some(owner) = self.owner else {
             return Ok(Hold::of(queue::turn(&self.client, &MUTEX, &self.path, wait).await?, None));
         };
-        let mut way = way(&self.client.0.mutexes, &self.path, owner, wait).await?;
-        if let Some(hold) = way.exclusive.upgrade() {
+        let mut slot = slot(&self.client.0.mutexes, &self.path, owner, wait).await?;
+        if let Some(hold) = slot.exclusive.upgrade() {
             hold.again(&self.client, &self.path).await?;
             return Ok(hold);
         }
-        let hold = Hold::of(queue::turn(&self.client, &MUTEX, &self.path, wait).await?, Some(&way));
-        way.exclusive = Arc::downgrade(&hold);
+        let hold = Hold::of(queue::turn(&self.client, &MUTEX, &self.path, wait).await?, Some(&slot));
+        slot.exclusive = Arc::downgrade(&hold);
         Ok(hold)
     }
 }

@@ -15,7 +15,7 @@ use super::{
     ZkClient,
     engine::{
         Wait,
-        hold::{Hold, Way, way},
+        hold::{Hold, Slot, slot},
         over,
         queue::{self, Recipe, Turn},
         unavailable,
@@ -80,10 +80,10 @@ impl ZkRwLock {
     }
 
     /// A reading node at the place of the owner's writing one: nobody is before it.
-    async fn read_under(&self, writer: &Hold, way: &Way) -> Result<Arc<Hold>, LockError> {
+    async fn read_under(&self, writer: &Hold, slot: &Slot) -> Result<Arc<Hold>, LockError> {
         let mut node = writer.node.beside(READ.marker);
         match self.client.while_up(node.create()).await? {
-            Ok(fence) => Ok(Hold::of(Turn { node, fence }, Some(way))),
+            Ok(fence) => Ok(Hold::of(Turn { node, fence }, Some(slot))),
             Err(error) if over(&error) => Err(LockError::Lost { name: self.path.clone() }),
             Err(error) => Err(unavailable(error)),
         }
@@ -103,21 +103,21 @@ impl ZkReadLock {
         let Some(owner) = self.owner else {
             return Ok(Hold::of(lock.turn(&READ, wait).await?, None));
         };
-        let mut way = way(&client.0.rw_locks, &lock.path, owner, wait).await?;
-        if let Some(hold) = way.shared.upgrade() {
+        let mut slot = slot(&client.0.rw_locks, &lock.path, owner, wait).await?;
+        if let Some(hold) = slot.shared.upgrade() {
             hold.again(client, &lock.path).await?;
             return Ok(hold);
         }
-        let hold = match way.exclusive.upgrade() {
+        let hold = match slot.exclusive.upgrade() {
             Some(writer) => {
-                let hold = lock.read_under(&writer, &way).await?;
+                let hold = lock.read_under(&writer, &slot).await?;
                 // Only now is it sure that no other writer came in between.
                 writer.again(client, &lock.path).await?;
                 hold
             }
-            None => Hold::of(lock.turn(&READ, wait).await?, Some(&way)),
+            None => Hold::of(lock.turn(&READ, wait).await?, Some(&slot)),
         };
-        way.shared = Arc::downgrade(&hold);
+        slot.shared = Arc::downgrade(&hold);
         Ok(hold)
     }
 }
@@ -135,16 +135,16 @@ impl ZkWriteLock {
         let Some(owner) = self.owner else {
             return Ok(Hold::of(lock.turn(&WRITE, wait).await?, None));
         };
-        let mut way = way(&client.0.rw_locks, &lock.path, owner, wait).await?;
-        if let Some(hold) = way.exclusive.upgrade() {
+        let mut slot = slot(&client.0.rw_locks, &lock.path, owner, wait).await?;
+        if let Some(hold) = slot.exclusive.upgrade() {
             hold.again(client, &lock.path).await?;
             return Ok(hold);
         }
-        if way.shared.strong_count() > 0 {
+        if slot.shared.strong_count() > 0 {
             return Err(LockError::Invalid { name: lock.path.clone(), rule: UPGRADE });
         }
-        let hold = Hold::of(lock.turn(&WRITE, wait).await?, Some(&way));
-        way.exclusive = Arc::downgrade(&hold);
+        let hold = Hold::of(lock.turn(&WRITE, wait).await?, Some(&slot));
+        slot.exclusive = Arc::downgrade(&hold);
         Ok(hold)
     }
 }

@@ -49,7 +49,8 @@ impl Family for Fair {
     /// The lock, each waiter, and each score without a waiter.
     async fn left(&self, name: &str) -> Vec<String> {
         let mut left: Vec<String> = self.0.left(name).await;
-        left.retain(|key| *key != queue_key(name) && *key != scores_key(name));
+        let seen = format!("{{{name}}}:seen");
+        left.retain(|key| *key != queue_key(name) && *key != scores_key(name) && *key != seen);
         let (queue, scores) = line(&self.0, name).await.expect("an answer");
         left.extend(scores.into_iter().map(|(owner, _)| owner).filter(|owner| !queue.contains(owner)));
         left.extend(queue);

@@ -74,6 +74,8 @@ pub(crate) async fn a_crowd_is_let_in_by_threes(zookeeper: Arc<ZooKeeper>) -> Ve
             let (process, out, most) = (process.clone(), out.clone(), most.clone());
             let semaphore = process.client.semaphore(&name, 3);
             tasks.spawn(async move {
+                // Its way to the server ends with it.
+                let _process = process;
                 for round in 0..4 {
                     let wanted = if round == 0 { 1 } else { 1 + n % 2 };
                     let leases = says("a turn", semaphore.acquire(wanted, SOON * 3).await)?;

@@ -12,7 +12,7 @@
 use super::{ANSWER, Wait, insist, node::Node, over, queue::Turn, unavailable};
 use crate::{
     Fence, Guard, Keeper, LockError, Owner,
-    reentry::{Entrance, Holds, Reentry, entrance_of},
+    reentry::{Holds, OwnerSlot, Reentry, slot_of},
     sure_until::SureUntil,
     zk::ZkClient,
 };
@@ -25,21 +25,21 @@ pub(in crate::zk) struct Hold {
     pub(in crate::zk) node: Node,
     fence: Fence,
     sure_until: Arc<SureUntil>,
-    _entrance: Option<Arc<Entrance<Hold>>>,
+    _slot: Option<Arc<OwnerSlot<Hold>>>,
 }
 
-/// One owner's way into a lock; see [`Reentry`].
-pub(in crate::zk) type Way = OwnedMutexGuard<Holds<Hold>>;
+/// What one owner has of a lock; see [`Reentry`].
+pub(in crate::zk) type Slot = OwnedMutexGuard<Holds<Hold>>;
 
-/// The way of `owner`, which another of its tasks may be on while it waits for the lock.
-pub(in crate::zk) async fn way(all: &Reentry<Hold>, path: &str, owner: Owner, wait: Wait) -> Result<Way, LockError> {
+/// The slot of `owner`, which another of its tasks may have while it waits for the lock.
+pub(in crate::zk) async fn slot(all: &Reentry<Hold>, path: &str, owner: Owner, wait: Wait) -> Result<Slot, LockError> {
     all.enter(path, owner, wait.asked, wait.end).await
 }
 
 impl Hold {
-    pub(in crate::zk) fn of(Turn { node, fence }: Turn, way: Option<&Way>) -> Arc<Self> {
+    pub(in crate::zk) fn of(Turn { node, fence }: Turn, slot: Option<&Slot>) -> Arc<Self> {
         let sure_until = node.session().sure_until();
-        Arc::new(Self { node, fence, sure_until, _entrance: way.map(entrance_of) })
+        Arc::new(Self { node, fence, sure_until, _slot: slot.map(slot_of) })
     }
 
     /// Asks the server whether the node is still there, for its owner to come in once more.
