@@ -14,7 +14,12 @@
 
 use super::pool::{Conn, MySqlPool, SERVER, unavailable};
 use crate::{Lease, LockError, Owner, Process};
-use sqlx::{error::DatabaseError, mysql::MySqlDatabaseError};
+use sqlx::{
+    MySql,
+    error::DatabaseError,
+    mysql::{MySqlArguments, MySqlDatabaseError, MySqlQueryResult},
+    query::Query,
+};
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
@@ -213,8 +218,9 @@ impl Row {
     /// end has come, or it is another's by now.
     pub(super) async fn renew(&self, holds: u32, lease: Option<Lease>) -> Result<bool, LockError> {
         let mut conn = self.pool.conn(ANSWER).await?;
-        let renew = sqlx::query(RENEW).bind(holds).bind(lease.map_or(0, micros)).bind(&self.name);
-        match renew.bind(self.owner.to_string()).execute(&mut *conn).await {
+        let (lease, owner) = (lease.map_or(0, micros), self.owner.to_string());
+        let renew = || sqlx::query(RENEW).bind(holds).bind(lease).bind(&self.name).bind(&owner);
+        match execute(&mut conn, renew).await {
             Ok(renewed) => {
                 conn.done();
                 Ok(renewed.rows_affected() > 0)
@@ -254,19 +260,16 @@ impl Row {
 
     async fn delete_once(&self, asked_before: &mut bool) -> Result<bool, LockError> {
         let mut conn = self.pool.conn(ANSWER).await?;
-        loop {
-            let delete = sqlx::query(DELETE).bind(&self.name).bind(self.owner.to_string());
-            match delete.execute(&mut *conn).await {
-                Ok(result) => {
-                    conn.done();
-                    return Ok(result.rows_affected() > 0 || *asked_before);
-                }
-                Err(sqlx::Error::Database(error)) if is_contention(&*error) => {}
-                Err(error) => {
-                    *asked_before = true;
-                    self.pool.forget_idle();
-                    return Err(unavailable(&error));
-                }
+        let owner = self.owner.to_string();
+        match execute(&mut conn, || sqlx::query(DELETE).bind(&self.name).bind(&owner)).await {
+            Ok(deleted) => {
+                conn.done();
+                Ok(deleted.rows_affected() > 0 || *asked_before)
+            }
+            Err(error) => {
+                *asked_before = true;
+                self.pool.forget_idle();
+                Err(unavailable(&error))
             }
         }
     }
@@ -289,6 +292,20 @@ fn cut(text: &str, longest: usize) -> Option<String> {
 
 fn micros(lease: Lease) -> u64 {
     lease.millis().saturating_mul(1000)
+}
+
+/// Executes `statement`, and again where the server ended it because of others: it is a transaction by itself, so that
+/// one that was ended has changed nothing.
+async fn execute<'q, F>(conn: &mut Conn, statement: F) -> Result<MySqlQueryResult, sqlx::Error>
+where
+    F: Fn() -> Query<'q, MySql, MySqlArguments>,
+{
+    loop {
+        match statement().execute(&mut **conn).await {
+            Err(sqlx::Error::Database(error)) if is_contention(&*error) => {}
+            answer => return answer,
+        }
+    }
 }
 
 /// Whether the server ended the statement because of others, so that it can be repeated at once.

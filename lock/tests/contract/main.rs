@@ -141,6 +141,7 @@ fn main() -> ExitCode {
         table_lease::a_release_that_does_not_count_is_caught,
         table_lease::a_re_entry_does_not_hide_a_loss,
         table_lease::an_unanswered_re_entry_leaves_the_outer_hold_and_no_other,
+        table_lease::a_deadlock_with_a_stranger_ends_no_hold,
         table_lease::tasks_of_one_owner_come_in_together,
         table_lease::who_waits_holds_no_connection,
     ]);

@@ -179,6 +179,56 @@ pub(crate) async fn an_unanswered_re_entry_leaves_the_outer_hold_and_no_other(ta
     ensure(holds(&table, &name).await.is_none(), || "the hold that nobody knows of is left".into())
 }
 
+/// A stranger's transaction and a re-entry each hold what the other waits for, and the server ends the re-entry's
+/// statement, being the cheaper one: it is asked again, and gets in. A release likewise.
+pub(crate) async fn a_deadlock_with_a_stranger_ends_no_hold(table: Arc<Table<Leased>>) -> Verdict {
+    let (name, own) = (name(), table.process().await);
+    let lock_ = lock(&own, &name).lease(Lease::Watchdog(SOON)).owner(own.process.owner());
+    let outer = says("outer", lock_.acquire(SOON).await)?;
+    let inner = lock_.clone();
+    let inner = deadlocked(&table, &name, async move { inner.acquire(SOON).await }).await?;
+    let inner = says("the second hold", inner)?;
+    ensure(holds(&table, &name).await == Some(2), || "the second hold is not in the table".into())?;
+    says("its release", deadlocked(&table, &name, inner.release()).await?)?;
+    says("the last release", deadlocked(&table, &name, outer.release()).await?)?;
+    ensure(holds(&table, &name).await.is_none(), || "a row is left".into())
+}
+
+/// Runs `statement` into a deadlock with a transaction that costs more to roll back.
+async fn deadlocked<T: Send + 'static>(
+    table: &Table<Leased>,
+    name: &str,
+    statement: impl Future<Output = T> + Send + 'static,
+) -> Result<T, String> {
+    let (mut stranger, mut outsider) = (table.outsider().await, table.outsider().await);
+    let mut run = async |sql: &str, text: &str| {
+        let statement = sqlx::query(sql).bind(text).execute(&mut stranger).await;
+        statement.map(drop).map_err(|e| format!("the stranger: {e}"))
+    };
+    run("START TRANSACTION", "").await?;
+    for n in 0..20 {
+        run("INSERT INTO tb_lock (lock_name) VALUES (?)", &format!("{n} of {name}")).await?;
+    }
+    // The row by its number here, the entry of its name last: the other way round than who looks for it by name.
+    let id: i64 = sqlx::query_scalar("SELECT id FROM tb_lock WHERE lock_name = ?")
+        .bind(name)
+        .fetch_one(&mut outsider)
+        .await
+        .map_err(|e| e.to_string())?;
+    run("SELECT id FROM tb_lock WHERE id = ? FOR UPDATE", &id.to_string()).await?;
+    let waiting = "SELECT COUNT(*) FROM information_schema.INNODB_TRX t \
+                   JOIN information_schema.INNODB_LOCKS l ON l.lock_id = t.trx_requested_lock_id \
+                   WHERE t.trx_state = 'LOCK WAIT' AND l.lock_data = ?";
+    let statement = tokio::spawn(statement);
+    let mut count = async |sql| sqlx::query_scalar::<_, i64>(sql).bind(id.to_string()).fetch_one(&mut outsider).await;
+    while count(waiting).await.map_err(|e| e.to_string())? == 0 {
+        ensure(!statement.is_finished(), || "it has not waited for the stranger".into())?;
+    }
+    run("SELECT id FROM tb_lock WHERE lock_name = ? FOR UPDATE", name).await?;
+    run("ROLLBACK", "").await?;
+    statement.await.map_err(|e| e.to_string())
+}
+
 /// Two tasks of one owner wait for another's lock, and each goes on only when both are inside.
 pub(crate) async fn tasks_of_one_owner_come_in_together(table: Arc<Table<Leased>>) -> Verdict {
     let (name, own) = (name(), table.process().await);
