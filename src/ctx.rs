@@ -95,11 +95,11 @@ impl Ctx {
             redis,
             nodes,
             watch,
-            zk: ZkClient::new(ZkOptions {
-                connect: config.zookeeper.connect.clone(),
-                chroot: config.zookeeper.chroot.clone(),
-                session: Duration::from_millis(config.zookeeper.session_ms),
-            }),
+            zk: ZkClient::new(
+                ZkOptions::new(&config.zookeeper.connect)
+                    .chroot(&config.zookeeper.chroot)
+                    .session(Duration::from_millis(config.zookeeper.session_ms)),
+            )?,
             local: Local::default(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),

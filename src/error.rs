@@ -135,7 +135,8 @@ impl From<LockError> for Error {
             LockError::Lost { name } => Self::Lost(name),
             LockError::Unavailable { reason, .. } if reason.contains(WRONG_TYPE) => Self::WrongType,
             LockError::Unavailable { server, reason } => Self::Unavailable { server, reason },
-            LockError::Invalid { .. } => Self::Internal(error.to_string()),
+            // Refused, invalid, and what is yet to come: nothing that waiting or asking again would mend.
+            _ => Self::Internal(error.to_string()),
         }
     }
 }

@@ -122,15 +122,14 @@ async fn kill_the_leader_under(slug: &'static str) -> Outcome {
 pub(crate) const HOLDER: &str = "OVERSELL_TEST_HOLD_A_ZOOKEEPER_LOCK";
 const PAUSED: &str = "/paused";
 
-fn zookeeper_at(connect: &str) -> ZkClient {
-    let session = Duration::from_secs(2);
-    ZkClient::new(ZkOptions { connect: connect.to_owned(), chroot: String::new(), session })
+fn zookeeper_at(connect: &str) -> Result<ZkClient, String> {
+    ZkClient::new(ZkOptions::new(connect).session(Duration::from_secs(2))).map_err(text)
 }
 
 /// The holder of the next test, as a process of its own: says that it holds the lock; at a line, whether it has lost it;
 /// then when it has, and what its release came to. It ends at the end of its input, so it does not outlive the test.
 pub(crate) async fn hold(connect: &str) -> Outcome {
-    let client = zookeeper_at(connect);
+    let client = zookeeper_at(connect)?;
     let guard = client.lock(PAUSED).acquire(LONG).await.map_err(text)?;
     println!("held");
     let mut input = BufReader::new(tokio::io::stdin()).lines();
@@ -172,7 +171,7 @@ pub(crate) async fn a_process_that_was_paused_beyond_its_session_is_told_that_it
 
     kill(pid, Signal::SIGSTOP).map_err(text)?;
     until("the server ends its session", || async { Ok(nodes().await? == 0) }).await?;
-    let other = zookeeper_at(&connect);
+    let other = zookeeper_at(&connect)?;
     let guard = other.lock(PAUSED).acquire(LONG).await.map_err(text)?;
     kill(pid, Signal::SIGCONT).map_err(text)?;
     says(&mut output, "lost").await?;

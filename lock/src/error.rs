@@ -4,6 +4,7 @@ use std::time::Duration;
 
 /// Why a lock was not had, or was not given back.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum LockError {
     /// Another owner held it for all of the wait. Nothing is left behind.
     #[error("lock {name} not had within {} ms", waited.as_millis())]
@@ -28,12 +29,21 @@ pub enum LockError {
         /// What the client said.
         reason: String,
     },
-    /// The name cannot be one of this lock's names.
+    /// The server answered, with an error: the key is of another kind (`WRONGTYPE`), the user may not do this
+    /// (`NOPERM`), it cannot write (`MISCONF`). Asking again does not help.
+    #[error("{server} refused: {reason}")]
+    Refused {
+        /// `redis`, `zookeeper` or `mysql`.
+        server: &'static str,
+        /// What the server said.
+        reason: String,
+    },
+    /// What was asked for cannot be: a name, a lease, an address, a number out of its range.
     #[error("lock {name}: {rule}")]
     Invalid {
-        /// The name.
+        /// The lock's name, or what else was given.
         name: String,
-        /// What it breaks, with its bounds.
+        /// The rule that it breaks, with its bounds.
         rule: &'static str,
     },
 }

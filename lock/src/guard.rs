@@ -1,13 +1,17 @@
 //! The one guard of every lock: a holder's end of a channel to the task that keeps the lock.
 //!
-//! Each hold has a keeper, a task of its own that renews it, watches it and gives it back. Because one task
-//! does all three, a renewal can never outlive its lock, and a holder that is dropped, at any `await`, is
-//! released all the same.
+//! Next to read: `keeper.rs`, the other end.
 
-use crate::LockError;
-use std::fmt;
+use crate::{Keeper, LockError, sure_until::SureUntil};
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+};
 use tokio::sync::oneshot;
-use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
+use tokio_util::sync::CancellationToken;
 
 /// A fencing token: a number that grows with each hold, for the resource to refuse an older one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,28 +24,37 @@ pub struct Fence(pub u64);
 #[must_use = "the lock is released as soon as its guard is dropped"]
 pub struct Guard {
     name: String,
-    fence: Option<Fence>,
+    fences: Vec<(String, Fence)>,
     lost: CancellationToken,
+    /// Its own end, or those of its parts.
+    sure_until: Vec<Arc<SureUntil>>,
     keeper: oneshot::Sender<oneshot::Sender<Result<(), LockError>>>,
 }
-
-/// The keeper's end of a [`Guard`]: for the locks of this crate, and for those that others add to it.
-#[derive(Debug)]
-pub struct Keeper {
-    lost: CancellationToken,
-    asked: oneshot::Receiver<oneshot::Sender<Result<(), LockError>>>,
-}
-
-/// The holder wants to give the lock back, and may want to hear how that went.
-#[derive(Debug)]
-pub struct Release(Option<oneshot::Sender<Result<(), LockError>>>);
 
 impl Guard {
     /// A guard and the end that its keeper task holds.
     pub fn new(name: impl Into<String>, fence: Option<Fence>) -> (Self, Keeper) {
         let (keeper, asked) = oneshot::channel();
-        let lost = CancellationToken::new();
-        (Self { name: name.into(), fence, lost: lost.clone(), keeper }, Keeper { lost, asked })
+        let (name, lost) = (name.into(), CancellationToken::new());
+        let fences = fence.map(|fence| (name.clone(), fence)).into_iter().collect();
+        let guard = Self { name, fences, lost: lost.clone(), sure_until: Vec::new(), keeper };
+        (guard, Keeper { lost, asked })
+    }
+
+    /// A guard of what surely lasts until then, and no longer: it knows by the clock that it is lost, also before its
+    /// keeper has told it.
+    #[cfg(any(feature = "mysql", feature = "redis", feature = "zookeeper"))]
+    pub(crate) fn until(sure_until: Arc<SureUntil>, name: &str, fence: Option<Fence>) -> (Self, Keeper) {
+        let (guard, keeper) = Self::new(name, fence);
+        (Self { sure_until: vec![sure_until], ..guard }, keeper)
+    }
+
+    /// A guard of several holds as one, which is lost with the first of them.
+    pub(crate) fn of(name: &str, parts: &[Self]) -> (Self, Keeper) {
+        let (guard, keeper) = Self::new(name, None);
+        let fences = parts.iter().flat_map(|part| part.fences.clone()).collect();
+        let sure_until = parts.iter().flat_map(|part| part.sure_until.clone()).collect();
+        (Self { fences, sure_until, ..guard }, keeper)
     }
 
     /// The lock's name.
@@ -50,29 +63,63 @@ impl Guard {
         &self.name
     }
 
-    /// This hold's fencing token, where the lock has one.
+    /// This hold's fencing token, where the lock has one, and only one.
     #[must_use]
     pub fn fence(&self) -> Option<Fence> {
-        self.fence
+        match self.fences[..] {
+            [(_, fence)] => Some(fence),
+            _ => None,
+        }
+    }
+
+    /// The fencing tokens of all parts that have one, with their locks' names: of one part, or of a
+    /// [`MultiLock`](crate::MultiLock)'s.
+    pub fn fences(&self) -> impl Iterator<Item = (&str, Fence)> {
+        self.fences.iter().map(|(name, fence)| (name.as_str(), *fence))
     }
 
     /// Completes once the lock is no longer surely held: its lease ran out unrenewed, its session ended.
     ///
-    /// It comes before another can have the lock, as far as this process runs at all: one that is stopped
-    /// beyond its lease learns of it when it goes on. Where that matters, let the resource check the
-    /// [`fence`](Guard::fence).
+    /// A lease or session that runs out is told before another can have the lock, as far as this process runs at all:
+    /// one that is stopped beyond its lease learns of it when it goes on. What takes the lock away in the middle of its
+    /// lease no lock can tell in time: a key that is deleted or evicted, a server that comes back without it, a failover
+    /// to a replica that does not have it, a clock of the server that jumps ahead, a machine that is suspended (its
+    /// monotonic clock stands still). That is told at the next renewal, at the latest after a third of the lease. Where
+    /// it matters, let the resource check the [`fence`](Guard::fence).
     ///
     /// # Cancel safety
     ///
     /// It may be dropped and called again at any time.
-    pub fn lost(&self) -> WaitForCancellationFuture<'_> {
-        self.lost.cancelled()
+    pub async fn lost(&self) {
+        let mut told = pin!(self.lost.cancelled());
+        // Whoever is polled for another reason looks at the clock too.
+        poll_fn(|cx| if self.is_lost() { Poll::Ready(()) } else { told.as_mut().poll(cx) }).await;
     }
 
-    /// Whether the lock was lost already.
+    /// Whether the lock was lost already. It is known by the clock too, also where nobody could tell yet.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        self.lost.is_cancelled()
+        self.lost.is_cancelled() || self.sure_until.iter().any(|sure| sure.is_over())
+    }
+
+    /// Does `work` as long as the lock is held: at the loss the work is dropped, at whichever `await` it is.
+    ///
+    /// What the work has handed to others by then, a statement that is under way, say, goes on. Where that must not
+    /// happen, let the resource check the [`fence`](Self::fence).
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Lost`] where the lock was lost before the work was done.
+    ///
+    /// # Cancel safety
+    ///
+    /// As the work's; the lock is held on.
+    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, LockError> {
+        tokio::select! {
+            biased;
+            () = self.lost() => Err(LockError::Lost { name: self.name.clone() }),
+            done = work => Ok(done),
+        }
     }
 
     /// Gives the lock back and waits until the server has answered.
@@ -99,35 +146,25 @@ impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard")
             .field("name", &self.name)
-            .field("fence", &self.fence)
+            .field("fences", &self.fences)
             .field("lost", &self.is_lost())
             .finish_non_exhaustive()
     }
 }
 
-impl Keeper {
-    /// Completes when the holder releases or drops its guard.
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: nothing is consumed before it completes. Once it has completed it must not be called again.
-    pub async fn asked_to_release(&mut self) -> Release {
-        Release((&mut self.asked).await.ok())
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// Tells the holder that the lock is gone.
-    pub fn tell_lost(&self) {
-        self.lost.cancel();
-    }
-}
-
-impl Release {
-    /// Answers the holder, if it still listens.
-    pub fn done(self, result: Result<(), LockError>) {
-        if let Some(reply) = self.0 {
-            reply.send(result).ok();
-        } else if let Err(error) = result {
-            tracing::debug!(%error, "a dropped guard was not released cleanly");
-        }
+    #[tokio::test]
+    async fn a_keeper_that_ends_without_a_word_has_lost_the_lock() {
+        let (guard, keeper) = Guard::new("lock", None);
+        let kept = tokio::spawn(async move {
+            let _keeper = keeper;
+            std::panic::resume_unwind(Box::new("a bug"));
+        });
+        assert!(kept.await.is_err());
+        guard.lost().await;
+        assert!(matches!(guard.release().await, Err(LockError::Lost { .. })));
     }
 }

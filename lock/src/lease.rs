@@ -1,22 +1,24 @@
-//! The keeper of every hold with a lease: renews it, tells of its loss, gives it back.
+//! A lease: for how long a server keeps a hold, and how it is renewed.
 //!
 //! 1. With a watchdog, the lease is renewed every third; with a fixed lease it runs out when it runs out.
-//! 2. The holder is told that it is lost when the lease has run out, a twentieth before the server's end of it, or when
-//!    the server says that it is another's.
-//! 3. The same task gives it back, so no renewal outlives its lock.
+//! 2. Whatever the server does, the hold is sure for the lease less a twentieth, from when the last command was *sent*
+//!    that the server has answered.
 //!
 //! What it survives: a renewal that gets no answer (tried again while the lease lasts). **What breaks it**: a process
-//! that is stopped beyond its lease.
+//! that is stopped beyond its lease; two clocks of which one runs a twentieth faster.
 //!
-//! Next to read: `redis/hold.rs`, `mysql/lease_lock.rs`.
+//! Next to read: `sure_until.rs`, then `redis/hold.rs`, `mysql/lease_lock.rs`.
 
-use crate::{Keeper, LockError};
+use crate::{FOR_EVER, LockError, sure_until::SureUntil};
 use std::{future::Future, time::Duration};
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
 
 const RETRY: Duration = Duration::from_millis(100);
 
-/// How long a hold lasts.
+/// How long a hold lasts: 1 ms to ten years.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lease {
     /// For this long, renewed every third of it while the holder lives.
@@ -34,78 +36,65 @@ impl Lease {
         }
     }
 
-    /// The same in milliseconds, as the servers want it; Redis knows none of less than one.
+    /// The same in milliseconds, as the servers want it.
     pub(crate) fn millis(self) -> u64 {
-        u64::try_from(self.duration().as_millis()).unwrap_or(u64::MAX).max(1)
+        u64::try_from(self.duration().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Whether a server can keep it.
+    pub(crate) fn check(self, name: &str) -> Result<(), LockError> {
+        if (Duration::from_millis(1)..=FOR_EVER).contains(&self.duration()) {
+            return Ok(());
+        }
+        Err(LockError::Invalid { name: name.to_owned(), rule: "its lease must be 1 ms to ten years" })
+    }
+
+    /// Whether one that began at `leased` is not surely held any more.
+    #[cfg(feature = "redis")]
+    pub(crate) fn is_over(self, leased: Instant) -> bool {
+        Instant::now() >= self.sure(leased)
     }
 
     /// Until when nobody else can have it: the lease less a twentieth, for clocks that run at different speeds.
-    fn sure(self, leased: Instant) -> Instant {
+    pub(crate) fn sure(self, leased: Instant) -> Instant {
         leased + self.duration().mul_f64(0.95)
     }
-}
 
-/// Something that is held under a lease.
-pub(crate) trait Held: Send + 'static {
-    /// The lock's name, for errors.
-    fn name(&self) -> &str;
-
-    /// Begins the lease anew; `false` where it is another's by now.
-    fn renew(&self) -> impl Future<Output = Result<bool, LockError>> + Send;
-
-    /// Completes where it is found out elsewhere that it is lost.
-    fn revoked(&self) -> impl Future<Output = ()> + Send {
-        std::future::pending()
-    }
-
-    /// Nobody can rely on it any more, and its holder is told: who waits behind it in this process may try.
-    fn on_loss(&mut self) {}
-
-    /// Gives it back. A value that is dropped without it gives itself back in the background.
-    fn give_back(self) -> impl Future<Output = Result<(), LockError>> + Send;
-}
-
-/// Keeps what is held until its holder gives it back. `leased` is when the command was sent that began the lease.
-pub(crate) async fn keep(mut held: impl Held, lease: Lease, mut leased: Instant, mut keeper: Keeper) {
-    let third = lease.duration() / 3;
-    let mut next = match lease {
-        Lease::Watchdog(_) => leased + third,
-        Lease::Fixed(_) => lease.sure(leased),
-    };
-    let mut lost = false;
-    loop {
-        let found_out = tokio::select! {
-            biased;
-            asked = keeper.asked_to_release() => {
-                let error = LockError::Lost { name: held.name().to_owned() };
-                let given_back = held.give_back().await;
-                asked.done(if lost { Err(error) } else { given_back });
-                return;
+    /// Renews every third, and at once after each of `cuts`, until the server says that it is another's by now. A fixed
+    /// lease is left alone. `leased` is when the command was sent that began the lease.
+    ///
+    /// # Cancel safety
+    ///
+    /// As the renewal's: it may have been carried out.
+    pub(crate) async fn renewed<F, E>(
+        self,
+        leased: Instant,
+        sure_until: &SureUntil,
+        mut cuts: Option<watch::Receiver<()>>,
+        renew: impl Fn() -> F,
+    ) where
+        F: Future<Output = Result<bool, E>>,
+    {
+        let Self::Watchdog(length) = self else { return std::future::pending().await };
+        let mut next = leased + length / 3;
+        loop {
+            tokio::select! {
+                () = sleep_until(next) => {}
+                Some(()) = cut(&mut cuts) => {}
             }
-            () = held.revoked(), if !lost => true,
-            () = sleep_until(next), if !lost => false,
-        };
-        let sent = Instant::now();
-        let renewed = match lease {
-            _ if found_out => Some(Ok(false)),
-            Lease::Watchdog(_) => timeout_at(lease.sure(leased), held.renew()).await.ok(),
-            Lease::Fixed(_) => None,
-        };
-        match renewed {
-            Some(Ok(true)) => {
-                leased = sent;
-                next = sent + third;
-            }
-            Some(Ok(false)) => lost = true,
-            // The next try comes soon, and at the latest when the loss must be told.
-            Some(Err(_)) | None => {
-                lost = Instant::now() >= lease.sure(leased);
-                next = (Instant::now() + RETRY).min(lease.sure(leased));
+            let sent = Instant::now();
+            match renew().await {
+                Ok(true) => {
+                    sure_until.extend(self.sure(sent));
+                    next = sent + length / 3;
+                }
+                Ok(false) => return,
+                Err(_) => next = Instant::now() + RETRY,
             }
         }
-        if lost {
-            keeper.tell_lost();
-            held.on_loss();
-        }
     }
+}
+
+async fn cut(cuts: &mut Option<watch::Receiver<()>>) -> Option<()> {
+    cuts.as_mut()?.changed().await.ok()
 }

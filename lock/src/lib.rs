@@ -14,7 +14,6 @@
 //! | you want | take | waits by | a dead holder blocks the others | what breaks it |
 //! |---|---|---|---|---|
 //! | the fastest | [`redis::RedisLock`] | pub/sub and a timed re-check | until its lease ends | a holder that is paused beyond its lease; a primary that fails before its replica has the key |
-//! | the same for very many names | [`redis::RedisSpinLock`] | asking again | until its lease ends | as above |
 //! | first come, first served over all processes | [`redis::RedisFairLock`] | pub/sub, a queue in Redis | until its lease ends | as above; a dead waiter holds up the others for a while |
 //! | readers together, writers alone | [`redis::RedisRwLock`] | pub/sub | until its lease ends | as above; readers of other processes can starve a writer |
 //! | to go on with two of five servers dead | [`redis::Redlock`] | asking again | until its lease ends | a pause beyond the lease; a node that comes back without its data too early; a clock that jumps |
@@ -23,8 +22,7 @@
 //! | readers together, with no starving writer | [`zk::ZkRwLock`] | a watch | until its session ends | as above |
 //! | a lock that is not re-entrant, beside Curator's | [`zk::ZkSemaphoreMutex`] | a watch | until its session ends | as above |
 //! | several locks as one, all or none | [`MultiLock`] | as its parts | as its parts | what breaks any of its parts |
-//! | no other server than the database | [`mysql::TableLeaseLock`] | polling | until its lease ends | a holder that is paused beyond its lease; a clock of the database that jumps |
-//! | the same without a lease | [`mysql::TableLock`] | polling | for ever | a holder that dies: somebody must delete its row |
+//! | no other server than the database | [`mysql::TableLeaseLock`] | polling | until its lease ends | a pause beyond the lease; a clock of the database that jumps |
 //!
 //! A lease cannot stop a holder that is paused: only the resource can, by refusing an old [`Fence`].
 //!
@@ -38,10 +36,13 @@
 //! - **An owner is a value.** Without one each acquire is an owner of its own and a second one waits for the first. Give a
 //!   handle an [`Owner`] (`client.owner()`), and it is re-entrant for that owner, whichever thread runs it.
 //! - **A lease is renewed** every third while the guard lives. [`Lease::Fixed`] is not: it ends when it ends.
-//! - **A loss is told before it matters.** [`Guard::lost`] completes a twentieth before the server's end of the lease, or
-//!   when the session is in doubt; select on it, and stop. A release after that says [`LockError::Lost`] and frees
-//!   nothing of anybody else's.
-//! - **Nothing is left behind.** Drop any future at any point. A command whose answer never came is undone by owner.
+//! - **The end of a lease is told in time.** [`Guard::lost`] completes a twentieth before the server's end of the lease,
+//!   or when the session is in doubt; select on it, and stop. A release after that says [`LockError::Lost`] and frees
+//!   nothing of anybody else's. What takes a lock away in the middle of its lease is told at the next renewal: a key that
+//!   is deleted or evicted, a failover, a clock that jumps, a machine that was suspended. Against that there is the fence.
+//! - **Nothing is left behind.** Drop any future at any point. A command whose answer never came is undone by
+//!   the identity that was made for it alone, so that a late undo hits nothing else.
+//! - **`Duration::MAX` waits for ever**, that is, for ten years; no lease is longer either.
 //!
 //! ```no_run
 //! # #[cfg(feature = "redis")]
@@ -67,10 +68,15 @@
 
 mod error;
 mod guard;
+mod keeper;
 #[cfg(any(feature = "mysql", feature = "redis"))]
 mod lease;
 mod multi;
 mod owner;
+#[cfg(any(feature = "mysql", feature = "redis", feature = "zookeeper"))]
+mod reentry;
+mod registry;
+mod sure_until;
 
 pub mod local;
 #[cfg(feature = "mysql")]
@@ -81,18 +87,28 @@ pub mod redis;
 pub mod zk;
 
 pub use error::LockError;
-pub use guard::{Fence, Guard, Keeper, Release};
+pub use guard::{Fence, Guard};
+pub use keeper::{Keeper, Release};
 #[cfg(any(feature = "mysql", feature = "redis"))]
 pub use lease::Lease;
 pub use multi::MultiLock;
 pub use owner::{Owner, Process};
 
 use std::{future::Future, time::Duration};
+use tokio::time::Instant;
 
 /// The example of the README is compiled.
 #[cfg(all(doctest, feature = "redis"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The end of a wait that begins now. The longest is ten years, so that [`Duration::MAX`] may say "for ever".
+pub(crate) fn deadline(wait: Duration) -> Instant {
+    Instant::now() + wait.min(FOR_EVER)
+}
+
+/// No wait and no lease is longer.
+pub(crate) const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// A lock that any number of processes may contend for.
 ///
@@ -106,12 +122,14 @@ pub trait Lock: Send + Sync {
     /// # Errors
     ///
     /// [`LockError::Taken`] where another held it for all of `wait`, [`LockError::Unavailable`] where the
-    /// server is down or did not answer.
+    /// server is down or did not answer, [`LockError::Refused`] where it answered with an error,
+    /// [`LockError::Invalid`] where a name or a lease breaks a rule.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future leaves nothing behind: no key, node, row, queue entry or connection. What an
-    /// unanswered command may have taken is given back in the background.
+    /// unanswered command may have taken is given back in the background. A future that is kept and not polled, in an
+    /// arm of a `select!`, say, may have its turn and holds up those who wait behind it in this process.
     fn acquire(&self, wait: Duration) -> impl Future<Output = Result<Guard, LockError>> + Send;
 
     /// Takes the lock if it is free now: [`acquire`](Lock::acquire) without a wait.

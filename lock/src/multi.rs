@@ -15,7 +15,11 @@
 //!
 //! Next to read: `redis/redlock.rs`, where most of the parts are enough.
 
-use crate::{Guard, Keeper, Lock, LockError};
+use crate::{
+    FOR_EVER, Guard, Lock, LockError, deadline,
+    keeper::{Held, keep},
+    sure_until::SureUntil,
+};
 use futures::future::select_all;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -71,11 +75,13 @@ impl<L: Lock> Lock for MultiLock<L> {
         if self.parts.is_empty() {
             return Err(LockError::Invalid { name: self.name.clone(), rule: "parts: must have at least one lock" });
         }
-        let until = Instant::now() + wait;
+        let until = deadline(wait);
         loop {
-            if let Some(parts) = self.attempt(until).await? {
-                let (guard, keeper) = Guard::new(self.name.as_str(), None);
-                tokio::spawn(keep(parts, keeper));
+            if let Some(had) = self.attempt(until).await? {
+                let (guard, keeper) = Guard::of(&self.name, &had);
+                // Each part has an end of its own.
+                let sure_until = SureUntil::new(Instant::now() + FOR_EVER);
+                tokio::spawn(keep(Parts { name: self.name.clone(), had }, sure_until, keeper));
                 return Ok(guard);
             }
             let pause = PAUSE.mul_f64(fastrand::f64());
@@ -87,24 +93,25 @@ impl<L: Lock> Lock for MultiLock<L> {
     }
 }
 
-/// Tells of the first part that is lost, and gives all back when asked.
-async fn keep(parts: Vec<Guard>, mut keeper: Keeper) {
-    let asked = {
-        let lost = select_all(parts.iter().map(|part| Box::pin(part.lost())));
-        tokio::select! {
-            biased;
-            asked = keeper.asked_to_release() => Some(asked),
-            _ = lost => None,
-        }
-    };
-    let asked = match asked {
-        Some(asked) => asked,
-        None => {
-            keeper.tell_lost();
-            keeper.asked_to_release().await
-        }
-    };
-    asked.done(give_back(parts).await);
+/// The parts of one guard.
+struct Parts {
+    name: String,
+    had: Vec<Guard>,
+}
+
+impl Held for Parts {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The loss of one is the loss of the whole.
+    async fn lost(&self, _: &SureUntil) {
+        select_all(self.had.iter().map(|part| Box::pin(part.lost()))).await;
+    }
+
+    async fn give_back(self, _: bool) -> Result<(), LockError> {
+        give_back(self.had).await
+    }
 }
 
 /// Gives all back, the last one first; one that fails does not keep the others.

@@ -49,7 +49,7 @@ pub async fn all(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
 }
 
 /// Takes `redLock` on most nodes, stays as long as the job says, and gives it back. The steps name the nodes, counted
-/// from 1 as the configuration has them, that say that the holder has it.
+/// from 1 as the configuration has them, that say that this process has it.
 ///
 /// # Errors
 ///
@@ -63,10 +63,12 @@ pub async fn most(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
     let (mut visit, name) = (Visit::of(ctx), job.redis_name(RED));
     let lock = Redlock::new(&ctx.nodes, &name).owner(visit.holder).lease(job.watchdog(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
-    let (key, field) = (ctx.redis_key(&name), visit.holder.to_string());
+    // What a node has is this hold's identity, which begins with the process.
+    let (key, holder) = (ctx.redis_key(&name), visit.holder.to_string());
+    let process = holder.split_once(':').map_or(holder.as_str(), |(process, _)| process);
     let nodes = ctx.nodes.iter().map(|node| {
-        let (mut node, key, field) = (node.connection(), &key, &field);
-        async move { node.hexists(key, field).await.unwrap_or(false) }
+        let (mut node, key) = (node.connection(), &key);
+        async move { node.hkeys(key).await.is_ok_and(|ids: Vec<String>| ids.iter().any(|id| id.starts_with(process))) }
     });
     for (has_it, order) in join_all(nodes).await.into_iter().zip(1..) {
         if has_it {

@@ -65,13 +65,6 @@ impl fmt::Display for Step {
     }
 }
 
-/// How often the holder has the lock, as Redis counts it.
-pub(super) async fn holds(ctx: &Ctx, lock: &str, holder: Owner) -> Result<u64, Error> {
-    let key = ctx.redis_key(lock);
-    let holds: Option<u64> = ctx.redis.connection().hget(key, holder.to_string()).await?;
-    Ok(holds.unwrap_or(0))
-}
-
 /// The next number of what is counted beside a lock.
 pub(super) async fn next(ctx: &Ctx, lock: &str, counted: &str) -> Result<u64, Error> {
     let key = format!("{{{}}}:{counted}", ctx.redis_key(lock));

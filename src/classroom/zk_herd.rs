@@ -12,7 +12,7 @@
 //! What it survives: a caller that goes away (the sessions end, and their nodes with them; the directory is deleted).
 //! **What breaks it**: a server that limits the connections of one address to fewer than it needs (`maxClientCnxns`).
 //!
-//! Next: `oversell_lock::zk`, whose `engine.rs` watches the predecessor.
+//! Next: `oversell_lock::zk`, whose `engine/queue.rs` watches the predecessor.
 
 use crate::{ctx::Ctx, error::Error, server::Server};
 use futures::{

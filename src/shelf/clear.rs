@@ -83,6 +83,7 @@ pub(super) async fn unlock(node: &mut ConnectionManager, keys: &[String]) -> Red
             format!("{braced}:timeout"),
             format!("{braced}:claims"),
             format!("{braced}:opened"),
+            format!("{braced}:seen"),
             format!("{braced}:came"),
             format!("{braced}:entered"),
         ]);

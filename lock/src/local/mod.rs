@@ -2,7 +2,7 @@
 //! one remote lock wait.
 
 mod mutexes;
-mod queue;
+#[cfg(feature = "redis")]
+pub(crate) mod queue;
 
 pub use mutexes::Mutexes;
-pub use queue::{Head, Queue, Turn, Waiter};

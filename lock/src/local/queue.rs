@@ -10,45 +10,50 @@
 //! What it survives: waiters that give up or are dropped, before and after their turn was given to them: a turn that
 //! nobody reads passes itself on. **What breaks it**: nothing; but it is fair only inside this process.
 //!
-//! Next to read: `redis/lock.rs`.
+//! Next to read: `redis/engine.rs`.
 
-use crate::{LockError, Owner};
+use crate::LockError;
 use parking_lot::Mutex;
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::sync::oneshot;
 
 /// The waiting line for one lock. `T` is what a holder hands over to the next, `A` what the next has asked for.
 #[derive(Debug)]
-pub struct Queue<T, A = Owner>(Mutex<Line<T, A>>);
+pub(crate) struct Queue<T, A = ()>(Mutex<Line<T, A>>);
 
 #[derive(Debug)]
 struct Line<T, A> {
     /// Somebody is at the head.
     occupied: bool,
     waiting: VecDeque<Waiter<T, A>>,
+    /// Those who gave up are taken out when so many are in the line, and when the head looks for the next.
+    sweep_at: usize,
 }
+
+/// So many stand in the line before it is swept for the first time.
+const FIRST_SWEEP: usize = 64;
 
 /// One who waits, as the head sees it.
 #[derive(Debug)]
-pub struct Waiter<T, A = Owner> {
+pub(crate) struct Waiter<T, A = ()> {
     asks: A,
     turn: oneshot::Sender<Turn<T, A>>,
 }
 
 /// What a waiter's turn brings.
 #[derive(Debug)]
-pub enum Turn<T, A = Owner> {
+pub(crate) enum Turn<T, A = ()> {
     /// The head: contend at the server.
-    Contend(Head<T, A>),
+    Contend(Arc<Head<T, A>>),
     /// The lock itself, handed over by the last holder.
     Handed(T),
     /// The server is not there: the head has found out for all who wait.
     Failed(LockError),
 }
 
-/// The head of the line. Dropping it gives the head to the next who still waits.
+/// The head of the line, shared by who contends and its tries. Dropping it gives the head to the next who still waits.
 #[derive(Debug)]
-pub struct Head<T, A = Owner> {
+pub(crate) struct Head<T, A = ()> {
     queue: Arc<Queue<T, A>>,
     /// Cleared where the head was sent to a waiter that had gone: who sent it goes on.
     armed: bool,
@@ -56,7 +61,7 @@ pub struct Head<T, A = Owner> {
 
 impl<T, A> Default for Queue<T, A> {
     fn default() -> Self {
-        Self(Mutex::new(Line { occupied: false, waiting: VecDeque::new() }))
+        Self(Mutex::new(Line { occupied: false, waiting: VecDeque::new(), sweep_at: FIRST_SWEEP }))
     }
 }
 
@@ -66,7 +71,7 @@ impl<T, A> Queue<T, A> {
     /// # Cancel safety
     ///
     /// Safe: a place in the line is given up, and a turn that had come already passes on.
-    pub async fn join(self: &Arc<Self>, asks: A, wait: Duration) -> Option<Turn<T, A>> {
+    pub(crate) async fn join(self: &Arc<Self>, asks: A, wait: Duration) -> Option<Turn<T, A>> {
         let turn = {
             let mut line = self.0.lock();
             if !line.occupied {
@@ -76,6 +81,7 @@ impl<T, A> Queue<T, A> {
             if wait.is_zero() {
                 return None;
             }
+            line.sweep();
             let (turn, given) = oneshot::channel();
             line.waiting.push_back(Waiter { asks, turn });
             given
@@ -93,6 +99,14 @@ impl<T, A> Queue<T, A> {
 }
 
 impl<T, A> Line<T, A> {
+    /// The head may stay for hours: those who gave up behind it must not.
+    fn sweep(&mut self) {
+        if self.waiting.len() >= self.sweep_at {
+            self.waiting.retain(|waiter| !waiter.turn.is_closed());
+            self.sweep_at = FIRST_SWEEP.max(self.waiting.len() * 2);
+        }
+    }
+
     fn pop(&mut self) -> Option<Waiter<T, A>> {
         loop {
             let waiter = self.waiting.pop_front()?;
@@ -104,18 +118,18 @@ impl<T, A> Line<T, A> {
 }
 
 impl<T, A> Head<T, A> {
-    fn new(queue: &Arc<Queue<T, A>>) -> Self {
-        Self { queue: Arc::clone(queue), armed: true }
+    fn new(queue: &Arc<Queue<T, A>>) -> Arc<Self> {
+        Arc::new(Self { queue: Arc::clone(queue), armed: true })
     }
 
     /// Takes the next waiter out of the line, to hand it the lock. Whoever does must give it a turn.
     #[must_use]
-    pub fn next(&self) -> Option<Waiter<T, A>> {
+    pub(crate) fn next(&self) -> Option<Waiter<T, A>> {
         self.queue.0.lock().pop()
     }
 
     /// Tells all who wait that the server is not there, so that they need not find out one after the other.
-    pub fn fail(self, error: &LockError) {
+    pub(crate) fn fail(&self, error: &LockError) {
         while let Some(waiter) = self.next() {
             drop(waiter.give(Turn::Failed(error.clone())));
         }
@@ -123,7 +137,7 @@ impl<T, A> Head<T, A> {
 
     /// Whether anybody waits behind the head.
     #[must_use]
-    pub fn has_waiters(&self) -> bool {
+    pub(crate) fn has_waiters(&self) -> bool {
         self.queue.0.lock().waiting.iter().any(|w| !w.turn.is_closed())
     }
 }
@@ -134,6 +148,7 @@ impl<T, A> Drop for Head<T, A> {
         while self.armed
             && let Some(waiter) = self.queue.next_or_free()
             && let Err(Turn::Contend(mut head)) = waiter.turn.send(Turn::Contend(Head::new(&self.queue)))
+            && let Some(head) = Arc::get_mut(&mut head)
         {
             head.armed = false;
         }
@@ -143,7 +158,7 @@ impl<T, A> Drop for Head<T, A> {
 impl<T, A> Waiter<T, A> {
     /// What it asks for.
     #[must_use]
-    pub fn asks(&self) -> &A {
+    pub(crate) fn asks(&self) -> &A {
         &self.asks
     }
 
@@ -152,7 +167,7 @@ impl<T, A> Waiter<T, A> {
     /// # Errors
     ///
     /// The turn, unused.
-    pub fn give(self, turn: Turn<T, A>) -> Result<(), Turn<T, A>> {
+    pub(crate) fn give(self, turn: Turn<T, A>) -> Result<(), Turn<T, A>> {
         self.turn.send(turn)
     }
 }
@@ -160,11 +175,10 @@ impl<T, A> Waiter<T, A> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Process;
 
     const LONG: Duration = Duration::from_secs(60);
 
-    fn head<T>(turn: Option<Turn<T>>) -> Head<T> {
+    fn head<T>(turn: Option<Turn<T>>) -> Arc<Head<T>> {
         match turn {
             Some(Turn::Contend(head)) => head,
             _ => panic!("not at the head"),
@@ -173,9 +187,9 @@ mod tests {
 
     #[tokio::test]
     async fn the_head_passes_on_in_order_of_arrival() {
-        let (queue, process) = (Arc::new(Queue::<()>::default()), Process::new());
-        let first = head(queue.join(process.owner(), LONG).await);
-        let (second, third) = (queue.join(process.owner(), LONG), queue.join(process.owner(), LONG));
+        let queue = Arc::new(Queue::<()>::default());
+        let first = head(queue.join((), LONG).await);
+        let (second, third) = (queue.join((), LONG), queue.join((), LONG));
         tokio::pin!(second, third);
         assert!(futures::poll!(second.as_mut()).is_pending());
         assert!(futures::poll!(third.as_mut()).is_pending());
@@ -188,10 +202,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_turn_that_nobody_reads_passes_itself_on() {
-        let (queue, process) = (Arc::new(Queue::<()>::default()), Process::new());
-        let first = head(queue.join(process.owner(), LONG).await);
-        let mut dropped = Box::pin(queue.join(process.owner(), LONG));
-        let mut last = Box::pin(queue.join(process.owner(), LONG));
+        let queue = Arc::new(Queue::<()>::default());
+        let first = head(queue.join((), LONG).await);
+        let mut dropped = Box::pin(queue.join((), LONG));
+        let mut last = Box::pin(queue.join((), LONG));
         assert!(futures::poll!(dropped.as_mut()).is_pending());
         assert!(futures::poll!(last.as_mut()).is_pending());
         drop(first);
@@ -202,13 +216,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_reaches_all_who_wait() {
-        let (queue, process) = (Arc::new(Queue::<()>::default()), Process::new());
-        let first = head(queue.join(process.owner(), LONG).await);
-        let mut waiters: Vec<_> = (0..3).map(|_| Box::pin(queue.join(process.owner(), LONG))).collect();
+        let queue = Arc::new(Queue::<()>::default());
+        let first = head(queue.join((), LONG).await);
+        let mut waiters: Vec<_> = (0..3).map(|_| Box::pin(queue.join((), LONG))).collect();
         for waiter in &mut waiters {
             assert!(futures::poll!(waiter.as_mut()).is_pending());
         }
         first.fail(&LockError::Unavailable { server: "redis", reason: "gone".into() });
+        drop(first);
         for waiter in waiters {
             assert!(matches!(waiter.await, Some(Turn::Failed(LockError::Unavailable { .. }))));
         }
@@ -216,16 +231,29 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn waiters_that_gave_up_behind_a_head_that_stays_take_no_memory() {
+        let queue = Arc::new(Queue::<()>::default());
+        let _head = head(queue.join((), LONG).await);
+        let mut patient = Box::pin(queue.join((), LONG));
+        assert!(futures::poll!(patient.as_mut()).is_pending());
+        for _ in 0..10_000 {
+            let mut gone = Box::pin(queue.join((), LONG));
+            assert!(futures::poll!(gone.as_mut()).is_pending());
+        }
+        assert!(queue.0.lock().waiting.len() <= FIRST_SWEEP);
+    }
+
+    #[tokio::test]
     async fn a_thousand_waiters_that_gave_up_leave_the_head_free() {
-        let (queue, process) = (Arc::new(Queue::<()>::default()), Process::new());
-        let first = head(queue.join(process.owner(), LONG).await);
-        let mut gone: Vec<_> = (0..1000).map(|_| Box::pin(queue.join(process.owner(), LONG))).collect();
+        let queue = Arc::new(Queue::<()>::default());
+        let first = head(queue.join((), LONG).await);
+        let mut gone: Vec<_> = (0..1000).map(|_| Box::pin(queue.join((), LONG))).collect();
         for waiter in &mut gone {
             assert!(futures::poll!(waiter.as_mut()).is_pending());
         }
         drop(gone);
         drop(first);
         assert!(!queue.0.lock().occupied);
-        assert!(queue.join(process.owner(), Duration::ZERO).await.is_some());
+        assert!(queue.join((), Duration::ZERO).await.is_some());
     }
 }

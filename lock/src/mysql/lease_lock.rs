@@ -19,15 +19,14 @@ use super::{
     row::{Caller, Contender, Row},
 };
 use crate::{
-    Guard, Lease, Lock, LockError, Owner, Process,
-    lease::{self, Held},
-    local::Mutexes,
+    Guard, Lease, Lock, LockError, Owner, Process, deadline,
+    keeper::{Held, keep},
+    reentry::{OwnerSlot, slot_of},
+    sure_until::SureUntil,
 };
-use parking_lot::Mutex;
 use std::{
-    collections::HashMap,
     sync::{
-        Arc, Weak,
+        Arc,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -47,23 +46,13 @@ pub struct TableLeaseLock {
     owner: Option<Owner>,
 }
 
-/// The name of a lock, and who takes it.
-type Key = (String, Owner);
-
-/// What the owners of this process hold.
-#[derive(Debug, Default)]
-pub(super) struct Inside {
-    /// One after the other: two tasks of one owner do not wait for each other's row.
-    entrances: Mutexes<Key>,
-    holds: Mutex<HashMap<Key, Weak<Hold>>>,
-}
-
 /// A row that the guards of one owner share; it goes with the last of them.
 #[derive(Debug)]
-struct Hold {
+pub(super) struct Hold {
     row: Row,
     guards: AtomicU32,
     lost: CancellationToken,
+    _slot: Option<Arc<OwnerSlot<Self>>>,
 }
 
 /// One guard's part in a hold. Dropping it gives it back in the background.
@@ -71,6 +60,7 @@ struct Hold {
 struct Share {
     hold: Arc<Hold>,
     lease: Lease,
+    leased: Instant,
     given_back: bool,
 }
 
@@ -103,29 +93,24 @@ impl TableLeaseLock {
         self
     }
 
-    async fn first(&self, wait: Duration) -> Result<(Share, Instant), LockError> {
+    async fn first(&self, wait: Duration, slot: Option<Arc<OwnerSlot<Hold>>>) -> Result<Share, LockError> {
         let (row, leased) = self.contender.row(Some(self.lease), wait).await?;
-        let hold = Hold { row, guards: AtomicU32::new(1), lost: CancellationToken::new() };
-        Ok((Share { hold: Arc::new(hold), lease: self.lease, given_back: false }, leased))
+        let hold = Hold { row, guards: AtomicU32::new(1), lost: CancellationToken::new(), _slot: slot };
+        Ok(Share { hold: Arc::new(hold), lease: self.lease, leased, given_back: false })
     }
 
     /// As the owner's other holds, or as its first one.
-    async fn as_owner(&self, owner: Owner, wait: Duration) -> Result<(Share, Instant), LockError> {
-        let (inside, key) = (self.contender.pool.inside(), (self.contender.name.clone(), owner));
-        let start = Instant::now();
-        let _entering = inside.entrances.lock(&key, wait).await.ok_or_else(|| self.contender.taken(wait))?;
-        let held = inside.holds.lock().get(&key).and_then(Weak::upgrade);
-        if let Some(share) = held.and_then(|hold| Share::join(hold, self.lease)) {
-            let leased = Instant::now();
-            if share.renew().await? {
-                return Ok((share, leased));
-            }
+    async fn as_owner(&self, owner: Owner, wait: Duration) -> Result<Share, LockError> {
+        let (contender, end) = (&self.contender, deadline(wait));
+        let mut slot = contender.pool.lease_locks().enter(&contender.name, owner, wait, end).await?;
+        if let Some(share) = slot.exclusive.upgrade().and_then(|hold| Share::join(hold, self.lease))
+            && share.write(Some(share.lease)).await?
+        {
+            return Ok(share);
         }
-        let (share, leased) = self.first(wait.saturating_sub(start.elapsed())).await?;
-        let mut holds = inside.holds.lock();
-        holds.retain(|_, hold| hold.strong_count() > 0);
-        holds.insert(key, Arc::downgrade(&share.hold));
-        Ok((share, leased))
+        let share = self.first(end.saturating_duration_since(Instant::now()), Some(slot_of(&slot))).await?;
+        slot.exclusive = Arc::downgrade(&share.hold);
+        Ok(share)
     }
 }
 
@@ -135,12 +120,14 @@ impl Lock for TableLeaseLock {
     }
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let (share, leased) = match self.owner {
+        self.lease.check(&self.contender.name)?;
+        let share = match self.owner {
             Some(owner) => self.as_owner(owner, wait).await?,
-            None => self.first(wait).await?,
+            None => self.first(wait, None).await?,
         };
-        let (guard, keeper) = Guard::new(&self.contender.name, None);
-        self.contender.pool.tasks().spawn(lease::keep(share, self.lease, leased, keeper));
+        let sure_until = SureUntil::new(self.lease.sure(share.leased));
+        let (guard, keeper) = Guard::until(Arc::clone(&sure_until), &self.contender.name, None);
+        self.contender.pool.tasks().spawn(keep(share, sure_until, keeper));
         Ok(guard)
     }
 }
@@ -150,7 +137,7 @@ impl Share {
     fn join(hold: Arc<Hold>, lease: Lease) -> Option<Self> {
         let one_more = |guards: u32| (guards > 0).then_some(guards + 1);
         hold.guards.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
-        let share = Self { hold, lease, given_back: false };
+        let share = Self { hold, lease, leased: Instant::now(), given_back: false };
         (!share.hold.lost.is_cancelled()).then_some(share)
     }
 
@@ -175,15 +162,17 @@ impl Held for Share {
         &self.hold.row.name
     }
 
-    async fn renew(&self) -> Result<bool, LockError> {
-        self.write(Some(self.lease)).await
+    async fn lost(&self, sure_until: &SureUntil) {
+        tokio::select! {
+            () = self.hold.lost.cancelled() => {}
+            () = self.lease.renewed(self.leased, sure_until, None, || self.write(Some(self.lease))) => {}
+        }
     }
 
-    async fn revoked(&self) {
-        self.hold.lost.cancelled().await;
-    }
-
-    async fn give_back(mut self) -> Result<(), LockError> {
+    async fn give_back(mut self, lost: bool) -> Result<(), LockError> {
+        if lost {
+            return Ok(());
+        }
         if self.leave() {
             return self.hold.row.release().await;
         }

@@ -8,8 +8,8 @@
 //!
 //! Next to read: `session.rs`.
 
-use super::{lease_lock::Inside, session::Session};
-use crate::LockError;
+use super::{lease_lock::Hold, session::Session};
+use crate::{LockError, reentry::Reentry};
 use deadpool::managed::{self, Metrics, Object, Pool, PoolError, RecycleResult, Timeouts};
 use sqlx::{
     ConnectOptions, Connection, MySqlConnection,
@@ -66,7 +66,8 @@ pub struct MySqlPool(Arc<Inner>);
 
 struct Inner {
     connections: Pool<Connections>,
-    inside: Inside,
+    /// What owners hold.
+    lease_locks: Reentry<Hold>,
     tasks: TaskTracker,
 }
 
@@ -90,7 +91,7 @@ impl MySqlPool {
             .runtime(deadpool::Runtime::Tokio1)
             .build()
             .map_err(|e| LockError::Unavailable { server: SERVER, reason: e.to_string() })?;
-        Ok(Self(Arc::new(Inner { connections, inside: Inside::default(), tasks: TaskTracker::new() })))
+        Ok(Self(Arc::new(Inner { connections, lease_locks: Reentry::default(), tasks: TaskTracker::new() })))
     }
 
     /// A connection, waiting for a free one at most `wait`.
@@ -138,8 +139,8 @@ impl MySqlPool {
     }
 
     /// The rows of `tb_lock` that owners may take again.
-    pub(super) fn inside(&self) -> &Inside {
-        &self.0.inside
+    pub(super) fn lease_locks(&self) -> &Reentry<Hold> {
+        &self.0.lease_locks
     }
 
     /// How its connections are made.

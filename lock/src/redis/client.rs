@@ -1,31 +1,38 @@
-//! One process's access to Redis: a connection for commands, one for wake-ups, and the line of waiters of each lock.
+//! One process's access to Redis: a connection for commands, one for wake-ups, and what its handles share.
 //!
-//! Nothing connects before it is used, and a connection that is lost is made again.
+//! Nothing connects before it is used, and a connection that is lost is made again. One that is dead and not closed is
+//! found by the kernel's probes, or because several commands in a row had no answer, and replaced.
 //!
-//! Next to read: `lock.rs`.
+//! Next to read: `engine.rs`.
 
 use super::{
-    RedisFencedLock, RedisLock, RedisSpinLock, fair_seat::Seats, hold::Hold, lease::Lease, place::Inside,
-    read_write::Crossings, script, station::Stations, subscription::Subscription, terms::Terms, wakeups::Wakeups,
+    engine::Line,
+    fair::FairClaim,
+    hold::Hold,
+    latch::LatchLine,
+    lock::{LockClaim, LockLine},
+    read_write::{RwClaim, RwLine},
+    redlock::NodesClaim,
+    wakeups::Wakeups,
 };
-use crate::{Fence, LockError, Owner, Process, local::Queue};
+use crate::{FOR_EVER, Lease, LockError, Owner, Process, reentry::Reentry, registry::Registry};
 use parking_lot::Mutex;
 use redis::{
-    Client, IntoConnectionInfo, ProtocolVersion, RedisError,
+    Client, ErrorKind, FromRedisValue, IntoConnectionInfo, ProtocolVersion, RedisError, ScriptInvocation,
     aio::{ConnectionManager, ConnectionManagerConfig},
+    io::tcp::{TcpSettings, socket2::TcpKeepalive},
 };
-use std::{
-    collections::{HashMap, HashSet},
-    future::Future,
-    sync::{Arc, Weak},
-    time::Duration,
-};
-use tokio::{sync::Mutex as AsyncMutex, task::JoinHandle};
+use std::{future::Future, sync::Arc, time::Duration};
+use tokio::{runtime::Handle, task::JoinHandle};
 use tokio_util::task::TaskTracker;
 
 const SERVER: &str = "redis";
 const RECONNECT_FIRST: Duration = Duration::from_millis(50);
 const RECONNECT_TRIES: usize = 3;
+/// A connection on which so many commands in a row had no answer is replaced.
+const SILENT_COMMANDS: u32 = 2;
+/// What a server answers that will be able to do it after a while, or another one in its place.
+const NOT_NOW: [&str; 6] = ["LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "READONLY"];
 
 /// How to reach Redis, and how long things take.
 #[derive(Debug, Clone)]
@@ -36,9 +43,9 @@ pub struct RedisOptions {
     pub url: String,
     /// Before every key and channel; empty for none.
     pub prefix: String,
-    /// The lease of a lock, renewed every third while its holder lives. From 1 s.
+    /// The lease of a lock, renewed every third while its holder lives. From 100 ms to ten years.
     pub lease: Duration,
-    /// A command that has no answer by then is given up; it may have run.
+    /// A command that has no answer by then is given up; it may have run. From 1 ms to an hour.
     pub timeout: Duration,
 }
 
@@ -46,105 +53,104 @@ pub struct RedisOptions {
 #[derive(Debug, Clone)]
 pub struct RedisClient(Arc<Inner>);
 
+/// What the handles of one process share.
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) options: RedisOptions,
-    commands: ConnectionManager,
-    wakeups: Arc<Wakeups>,
-    stations: Stations,
-    seats: Seats,
-    crossings: Crossings,
-    lines: Mutex<HashMap<String, Weak<Line>>>,
+    client: Client,
+    commands: Mutex<Commands>,
+    pub(super) wakeups: Arc<Wakeups>,
+    pub(super) lines: Registry<String, Line>,
+    pub(super) lock_lines: Registry<String, LockLine>,
+    pub(super) rw_lines: Registry<String, RwLine>,
+    pub(super) latch_lines: Registry<String, LatchLine>,
+    pub(super) locks: Reentry<Hold<LockClaim>>,
+    pub(super) fair_locks: Reentry<Hold<FairClaim>>,
+    pub(super) rw_locks: Reentry<Hold<RwClaim>>,
+    pub(super) redlocks: Reentry<Hold<NodesClaim>>,
+    runtime: Handle,
     tasks: TaskTracker,
 }
 
-/// What a try came to.
-pub(super) enum Tried {
-    /// Taken, with a token where one was drawn.
-    Taken(Option<Fence>),
-    /// Another has it; its lease runs for so long, or for ever. Of an owner that had it: it has lost it.
-    Refused(Option<Duration>),
+/// The connection for commands.
+struct Commands {
+    connection: ConnectionManager,
+    /// Counts the connections, so that what is said of an old one does not count against the new one.
+    generation: u64,
+    silent: u32,
 }
 
-/// What a hand-over came to.
-pub(super) enum Handed {
-    /// It is the next owner's.
-    Done(Option<Fence>),
-    /// It was not the owner's any more.
-    Lost,
-    /// The owner has it more than once.
-    HoldsLeft,
+impl std::fmt::Debug for Commands {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Commands").field("generation", &self.generation).finish_non_exhaustive()
+    }
 }
 
-/// How much of an owner's holds is given back.
+/// Why a command has not done what it should, and what is known of it.
+#[derive(Debug, Clone)]
+pub(super) struct Failure {
+    pub(super) error: LockError,
+    pub(super) fate: Fate,
+}
+
+/// What is known of a command that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Holds {
-    One,
-    All,
-}
-
-/// What all handles of one lock share in this process: the line of waiters, and the wake-up of its head.
-#[derive(Debug)]
-pub(super) struct Line {
-    pub(super) name: String,
-    pub(super) queue: Arc<Queue<Hold, Terms>>,
-    /// Who of this process has it, for who takes it again.
-    pub(super) inside: Inside,
-    /// Owners whose last command was not answered, until what it may have taken is given back.
-    pub(super) returning: Mutex<HashSet<Owner>>,
-    /// Owners that are on their way in: another task of one waits for it, and comes in with it.
-    entering: Mutex<HashMap<Owner, Weak<AsyncMutex<()>>>>,
-    /// Told of each release.
-    pub(super) released: Subscription,
-    token: String,
+pub(super) enum Fate {
+    /// It was never sent: there was no connection.
+    NotSent,
+    /// It may have run, and may run yet; or it may be sent again with more success.
+    Unknown,
+    /// It was refused, and would be again.
+    Answered,
 }
 
 impl RedisClient {
-    /// A client that connects when it is first used. Must run inside a tokio runtime.
+    /// A client that connects when it is first used. Its tasks run in the tokio runtime in which it is made.
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] where `url` is not a Redis address.
+    /// [`LockError::Invalid`] where an option breaks its rule, `url` is not a Redis address, or there is no runtime.
     pub fn new(options: RedisOptions) -> Result<Self, LockError> {
-        let info = options.url.as_str().into_connection_info().map_err(|e| unavailable(&e))?;
+        let invalid = |name: &str, rule| LockError::Invalid { name: name.to_owned(), rule };
+        if options.lease < Duration::from_millis(100) || options.lease > FOR_EVER {
+            return Err(invalid("lease", "must be 100 ms to ten years"));
+        }
+        if options.timeout < Duration::from_millis(1) || options.timeout > Duration::from_secs(3600) {
+            return Err(invalid("timeout", "must be 1 ms to an hour"));
+        }
+        let runtime = Handle::try_current().map_err(|_| invalid("runtime", "must be made in a tokio runtime"))?;
+        // The address may hold a password, and is not repeated.
+        let address = |_: RedisError| invalid("url", "must be redis://[user:password@]host:port[/database]");
+        let info = options.url.as_str().into_connection_info().map_err(address)?;
         // RESP3 tells of a lost connection at once, and carries the wake-ups.
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
-        let client = Client::open(info.set_redis_settings(settings)).map_err(|e| unavailable(&e))?;
-        let config = ConnectionManagerConfig::new()
-            .set_min_delay(RECONNECT_FIRST)
-            .set_number_of_retries(RECONNECT_TRIES)
-            .set_connection_timeout(Some(options.timeout))
-            .set_response_timeout(Some(options.timeout));
-        let commands = ConnectionManager::new_lazy_with_config(client.clone(), config).map_err(|e| unavailable(&e))?;
-        let wakeups = Arc::new(Wakeups::new(client, options.timeout).map_err(|e| unavailable(&e))?);
-        let stations = Stations::new(&options, &wakeups);
-        let (seats, crossings) = (Seats::default(), Crossings::default());
-        let (lines, tasks) = (Mutex::default(), TaskTracker::new());
-        Ok(Self(Arc::new(Inner { options, commands, wakeups, stations, seats, crossings, lines, tasks })))
+        let info = info.set_redis_settings(settings).set_tcp_settings(tcp_settings(options.timeout));
+        let client = Client::open(info).map_err(address)?;
+        let connection = commands(&client, options.timeout).map_err(address)?;
+        let wakeups = Wakeups::new(client.clone(), options.timeout, runtime.clone()).map_err(address)?;
+        Ok(Self(Arc::new(Inner {
+            options,
+            client,
+            commands: Mutex::new(Commands { connection, generation: 0, silent: 0 }),
+            wakeups: Arc::new(wakeups),
+            lines: Registry::default(),
+            lock_lines: Registry::default(),
+            rw_lines: Registry::default(),
+            latch_lines: Registry::default(),
+            locks: Reentry::default(),
+            fair_locks: Reentry::default(),
+            rw_locks: Reentry::default(),
+            redlocks: Reentry::default(),
+            runtime,
+            tasks: TaskTracker::new(),
+        })))
     }
 
-    /// The connection for plain commands and scripts. Never send it a blocking command or WATCH: all share it.
+    /// The connection for plain commands and scripts. Never send it a blocking command or WATCH: all share it. Ask for
+    /// it anew each time: it is replaced where it is dead.
     #[must_use]
     pub fn connection(&self) -> ConnectionManager {
-        self.0.commands.clone()
-    }
-
-    /// A handle on the lock `name`, each of whose acquires has an owner of its own unless it is given one.
-    #[must_use]
-    pub fn lock(&self, name: &str) -> RedisLock {
-        RedisLock::new(self.clone(), self.line(name))
-    }
-
-    /// A handle on the lock `name` that waits by asking again.
-    #[must_use]
-    pub fn spin_lock(&self, name: &str) -> RedisSpinLock {
-        RedisSpinLock::new(self.clone(), self.line(name))
-    }
-
-    /// A handle on the lock `name` whose guards have fencing tokens.
-    #[must_use]
-    pub fn fenced_lock(&self, name: &str) -> RedisFencedLock {
-        RedisFencedLock::new(self.clone(), self.line(name))
+        self.0.commands.lock().connection.clone()
     }
 
     /// An owner that nobody had before, to take a re-entrant lock with.
@@ -163,44 +169,13 @@ impl RedisClient {
         self.0.tasks.wait().await;
     }
 
-    fn line(&self, name: &str) -> Arc<Line> {
-        let name = format!("{}{name}", self.0.options.prefix);
-        let mut lines = self.0.lines.lock();
-        if let Some(line) = lines.get(&name).and_then(Weak::upgrade) {
-            return line;
-        }
-        lines.retain(|_, line| line.strong_count() > 0);
-        let line = Arc::new(Line {
-            released: Subscription::new(script::lock_channel(&name), &self.0.wakeups),
-            token: script::lock_token(&name),
-            queue: Arc::default(),
-            inside: Inside::default(),
-            returning: Mutex::default(),
-            entering: Mutex::default(),
-            name: name.clone(),
-        });
-        lines.insert(name, Arc::downgrade(&line));
-        line
+    pub(super) fn inner(&self) -> &Inner {
+        &self.0
     }
 
-    /// Where this process waits for what is no lock.
-    pub(super) fn stations(&self) -> &Stations {
-        &self.0.stations
-    }
-
-    /// The owners that were named at fair locks.
-    pub(super) fn seats(&self) -> &Seats {
-        &self.0.seats
-    }
-
-    /// Where messages come in.
-    pub(super) fn wakeups(&self) -> &Wakeups {
-        &self.0.wakeups
-    }
-
-    /// Where this process waits for read-write locks.
-    pub(super) fn crossings(&self) -> &Crossings {
-        &self.0.crossings
+    /// The key of an object, with the configured prefix.
+    pub(super) fn key(&self, name: &str) -> String {
+        format!("{}{name}", self.0.options.prefix)
     }
 
     /// The lease of a lock that is given none.
@@ -208,98 +183,87 @@ impl RedisClient {
         Lease::Watchdog(self.0.options.lease)
     }
 
-    /// Runs a task that [`close`](Self::close) waits for.
+    /// Runs a task that [`close`](Self::close) waits for; it may be begun outside of the runtime.
     pub(super) fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.0.tasks.spawn(task)
+        self.0.tasks.spawn_on(task, &self.0.runtime)
     }
 
-    /// `acquire.lua`. `again`: the owner has it already.
-    pub(super) async fn acquire(&self, line: &Line, terms: &Terms, again: bool) -> Result<Tried, LockError> {
-        let mut script = script::ACQUIRE.key(&line.name);
-        if terms.fenced {
-            script.key(&line.token);
+    /// Runs one script.
+    pub(super) async fn run<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> Result<T, Failure> {
+        let (mut connection, generation) = {
+            let commands = self.0.commands.lock();
+            (commands.connection.clone(), commands.generation)
+        };
+        let answer = script.invoke_async(&mut connection).await;
+        self.judge(generation, answer.as_ref().err());
+        answer.map_err(Failure::from)
+    }
+
+    /// Replaces the connection where it is dead, or where its server is no primary any more.
+    fn judge(&self, generation: u64, error: Option<&RedisError>) {
+        let mut commands = self.0.commands.lock();
+        if commands.generation != generation {
+            return;
         }
-        script.arg(terms.lease.millis()).arg(terms.owner.to_string()).arg(if again {
-            script::AGAIN
-        } else {
-            script::FIRST
-        });
-        let (taken, n): (bool, i64) = script.invoke_async(&mut self.connection()).await.map_err(|e| unavailable(&e))?;
-        Ok(if taken {
-            Tried::Taken(token(n))
-        } else {
-            Tried::Refused(u64::try_from(n).ok().map(Duration::from_millis))
-        })
-    }
-
-    /// `release.lua`: `None` where it was not the owner's, else how many were told (negative: holds are left).
-    pub(super) async fn release(&self, line: &Line, terms: &Terms, holds: Holds) -> Result<Option<i64>, LockError> {
-        let mut script = script::RELEASE.key(&line.name);
-        if !terms.spins {
-            script.key(line.released.channel());
+        commands.silent = if error.is_some_and(RedisError::is_timeout) { commands.silent + 1 } else { 0 };
+        let demoted = error.and_then(RedisError::code) == Some("READONLY");
+        if (demoted || commands.silent >= SILENT_COMMANDS)
+            && let Ok(connection) = self::commands(&self.0.client, self.0.options.timeout)
+        {
+            *commands = Commands { connection, generation: generation + 1, silent: 0 };
         }
-        script.arg(terms.owner.to_string()).arg(i32::from(holds == Holds::One));
-        script.invoke_async(&mut self.connection()).await.map_err(|e| unavailable(&e))
-    }
-
-    /// `renew.lua`: whether the lease was renewed.
-    pub(super) async fn renew(&self, line: &Line, terms: &Terms) -> Result<bool, LockError> {
-        let mut script = script::RENEW.key(&line.name);
-        script.arg(terms.lease.millis()).arg(terms.owner.to_string());
-        script.invoke_async(&mut self.connection()).await.map_err(|e| unavailable(&e))
-    }
-
-    /// `hand_over.lua`.
-    pub(super) async fn hand_over(&self, line: &Line, owner: Owner, next: &Terms) -> Result<Handed, LockError> {
-        let mut script = script::HAND_OVER.key(&line.name);
-        if next.fenced {
-            script.key(&line.token);
-        }
-        script.arg(next.lease.millis()).arg(owner.to_string()).arg(next.owner.to_string());
-        let code: i64 = script.invoke_async(&mut self.connection()).await.map_err(|e| unavailable(&e))?;
-        Ok(match code {
-            -2 => Handed::HoldsLeft,
-            -1 => Handed::Lost,
-            n => Handed::Done(token(n)),
-        })
-    }
-
-    /// `lift_token.lua`.
-    pub(super) async fn lift_token(&self, line: &Line, seen: Fence) -> Result<(), LockError> {
-        let mut script = script::LIFT_TOKEN.key(&line.token);
-        script.arg(seen.0);
-        script.invoke_async::<i64>(&mut self.connection()).await.map(drop).map_err(|e| unavailable(&e))
     }
 }
 
-/// Tokens begin at 1.
-fn token(n: i64) -> Option<Fence> {
-    u64::try_from(n).ok().filter(|n| *n > 0).map(Fence)
+/// The connection for commands, not yet made.
+fn commands(client: &Client, timeout: Duration) -> Result<ConnectionManager, RedisError> {
+    let config = ConnectionManagerConfig::new()
+        .set_min_delay(RECONNECT_FIRST)
+        .set_number_of_retries(RECONNECT_TRIES)
+        .set_connection_timeout(Some(timeout))
+        .set_response_timeout(Some(timeout));
+    ConnectionManager::new_lazy_with_config(client.clone(), config)
 }
 
-impl Line {
-    /// What an owner's tasks take one after the other while they come in.
-    pub(super) fn entrance(&self, owner: Owner) -> Arc<AsyncMutex<()>> {
-        let mut entering = self.entering.lock();
-        if let Some(entrance) = entering.get(&owner).and_then(Weak::upgrade) {
-            return entrance;
-        }
-        entering.retain(|_, entrance| entrance.strong_count() > 0);
-        let entrance = Arc::default();
-        entering.insert(owner, Arc::downgrade(&entrance));
-        entrance
-    }
+/// Small commands go out at once, and a peer that has vanished is found, also while nothing is sent.
+fn tcp_settings(timeout: Duration) -> TcpSettings {
+    let probe = timeout.max(Duration::from_secs(1));
+    let settings = TcpSettings::default()
+        .set_nodelay(true)
+        .set_keepalive(TcpKeepalive::new().with_time(probe).with_interval(probe).with_retries(2));
+    #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
+    let settings = settings.set_user_timeout(2 * timeout);
+    settings
+}
 
-    /// How many of `told` subscribers are other processes.
-    pub(super) fn others(&self, told: i64) -> i64 {
-        told - i64::from(self.released.has_begun())
+impl From<RedisError> for Failure {
+    fn from(error: RedisError) -> Self {
+        let answered = matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension);
+        let refused = error.kind() == ErrorKind::AuthenticationFailed
+            || (answered && !error.code().is_some_and(|code| NOT_NOW.contains(&code)));
+        let fate = match () {
+            () if refused => Fate::Answered,
+            () if error.is_connection_refusal() => Fate::NotSent,
+            () => Fate::Unknown,
+        };
+        let (server, reason) = (SERVER, error.to_string());
+        let error =
+            if refused { LockError::Refused { server, reason } } else { LockError::Unavailable { server, reason } };
+        Self { error, fate }
     }
 }
 
-pub(super) fn unavailable(error: &RedisError) -> LockError {
-    LockError::Unavailable { server: SERVER, reason: error.to_string() }
+impl From<Failure> for LockError {
+    fn from(failure: Failure) -> Self {
+        failure.error
+    }
+}
+
+/// As a failed script, for the plain commands.
+pub(super) fn failed(error: RedisError) -> LockError {
+    Failure::from(error).error
 }

@@ -1,35 +1,45 @@
 //! The fair lock of Redisson: who comes first has it first, over all processes.
 //!
-//! 1. Try: one script takes the lock if it is free and nobody is before us, or gives us a place at the end of the queue,
-//!    with a score that says until when we count as alive.
-//! 2. Taken: subscribe to our own channel, try again, then wait for the message, the end of the lease, or half a second,
-//!    whichever comes first; try again. Each try says that we live.
+//! 1. Try: one script takes the lock if it is free and nobody is before us, or puts us at the end of the queue, with a
+//!    score that says until when we count as alive.
+//! 2. Not had: wait for our own channel, the end of the lease, or half a second, whichever comes first; try again. Each
+//!    try says that we live.
 //! 3. Who frees the lock tells the head of the queue, and nobody else.
 //! 4. Who gives up leaves the queue at once; if it was the head and the lock is free, the next one is told.
 //!
 //! The score is the last waiter's, or now and what is left of the lease, plus our own wait limit. Who has its turn, or
 //! leaves, takes its limit off the scores of those behind it: so the queue does not remember those who are gone. Each
-//! request is a waiter of its own in Redis, and there is no line in this process: a grant costs a step per waiter.
+//! acquire is a waiter of its own in Redis, and there is no line in this process: a grant costs a step per waiter.
 //!
-//! What it survives: a waiter that dies (it falls out when it is the head and its score has passed), a holder that dies
-//! (the lease ends), a message that is lost, a caller that goes away at any point, a command that gets no answer, clients
-//! whose clocks differ. **What breaks it**: a holder that is paused beyond its lease and then writes; a waiter that is
-//! paused beyond its score loses its place and goes to the end; a dead waiter holds up the others until its score has
-//! passed, its wait limit at most once it is the head: wait shortly. A Java client takes the time from its own clock, and
-//! one whose clock is ahead drops living waiters.
+//! What it survives: a waiter of ours that dies (it falls out when it is the head and has been silent for five seconds,
+//! and so do all others of its process at that moment), a Java waiter that dies (when its score has passed), a holder
+//! that dies (the lease ends), a message that is lost, a caller that goes away at any point, a command that gets no
+//! answer, clients whose clocks differ. **What breaks it**: a holder that is paused beyond its lease and then writes; a
+//! waiter that is paused for five seconds loses its place and goes to the end; a dead Java waiter holds up the others
+//! for its wait limit once it is the head; what breaks the plain lock. A Java client takes the time from its own clock,
+//! and one whose clock is ahead drops living waiters.
 //!
 //! Formats: `RFairLock` of Redisson 3 and 4: HASH `n`, LIST `redisson_lock_queue:{n}`, ZSET `redisson_lock_timeout:{n}`,
-//! channel `redisson_lock__channel:{n}:<owner>`. Redis from 5.0. Next to read: `fair_seat.rs`.
+//! channel `redisson_lock__channel:{n}:<owner>`; ours alone: ZSET `{n}:seen`. Redis from 5.0. Next to read:
+//! `lua/fair_queue.lua`.
 
 use super::{
-    client::RedisClient,
-    contend::RECHECK,
-    fair_seat::{Attempt, FairHold, Seat},
-    lease::Lease,
+    client::{Failure, Fate, RedisClient},
+    engine::{Tried, hint, undo, wait_for},
+    hold::{Asked, Claim, Hold},
+    scripts::{self, lock_channel, prefixed, suffixed},
+    wakeups::Subscription,
 };
-use crate::{Guard, Lock, LockError, Owner};
-use std::{sync::Arc, time::Duration};
-use tokio::{sync::oneshot, time::Instant};
+use crate::{Guard, Lease, Lock, LockError, Owner};
+use redis::{Script, ScriptInvocation};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tokio::time::Instant;
 
 /// The wait limit of one who waits longer than this, as in Redisson; trying again keeps it alive beyond that.
 const LONGEST_LIMIT: Duration = Duration::from_secs(5 * 60);
@@ -43,39 +53,62 @@ pub struct RedisFairLock {
     lease: Lease,
 }
 
-/// One acquire. It runs in a task of its own, so that every command has its end even if the caller goes away.
-struct Waiter {
-    seat: Arc<Seat>,
-    lease: Lease,
+/// One identity: in the queue first, and then in the lock's hash.
+#[derive(Debug)]
+pub(super) struct FairClaim {
+    client: RedisClient,
+    name: String,
+    id: Owner,
+    /// How long it waits in all; 0: it does not queue.
     limit: Duration,
-    until: Instant,
+    lease: Lease,
 }
 
-type Outcome = Result<Option<FairHold>, LockError>;
+/// One who waits. It leaves the queue when the caller and the last try have gone.
+struct Waiter {
+    claim: Arc<FairClaim>,
+    /// It has left, or has the lock.
+    done: AtomicBool,
+}
 
 impl RedisClient {
     /// A handle on the fair lock `name`, which is had in order of arrival.
     #[must_use]
     pub fn fair_lock(&self, name: &str) -> RedisFairLock {
-        let name = self.stations().key(name);
-        RedisFairLock { client: self.clone(), name, owner: None, lease: self.lease() }
+        RedisFairLock { client: self.clone(), name: self.key(name), owner: None, lease: self.lease() }
     }
 }
 
 impl RedisFairLock {
     /// The same handle for `owner`: while it holds the lock it takes it again at once, and must release it as often.
-    ///
-    /// Acquires of one owner that run at the same time share one place in the queue; when one of them gives up, the
-    /// others go to its end.
+    /// Tasks of one owner come in one after the other.
     #[must_use]
     pub fn owner(self, owner: Owner) -> Self {
         Self { owner: Some(owner), ..self }
     }
 
-    /// The same handle with a lease of its own. A hold never shortens the lease of another hold of its owner.
+    /// The same handle with a lease of its own. A guard never shortens the lease of another guard of its owner.
     #[must_use]
     pub fn lease(self, lease: Lease) -> Self {
         Self { lease, ..self }
+    }
+
+    async fn first(&self, wait: Duration, until: Instant) -> Result<Option<Hold<FairClaim>>, LockError> {
+        let claim = Arc::new(FairClaim {
+            client: self.client.clone(),
+            name: self.name.clone(),
+            id: self.client.owner(),
+            limit: wait.min(LONGEST_LIMIT),
+            lease: self.lease,
+        });
+        let news =
+            Subscription::new(format!("{}:{}", lock_channel(&self.name), claim.id), &self.client.inner().wakeups);
+        let waiter = Arc::new(Waiter { done: AtomicBool::new(claim.limit.is_zero()), claim });
+        let had = wait_for(&self.client, Some(&news), until, || Arc::clone(&waiter).attempt(until)).await?;
+        if had.is_none() {
+            waiter.leave().await;
+        }
+        Ok(had)
     }
 }
 
@@ -85,53 +118,91 @@ impl Lock for RedisFairLock {
     }
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let seat = match self.owner {
-            Some(owner) => self.client.seats().at(&self.client, &self.name, owner),
-            None => Arc::new(Seat::new(self.client.clone(), &self.name, self.client.owner())),
-        };
-        let (limit, until) = (wait.min(LONGEST_LIMIT), Instant::now() + wait);
-        let (reply, answer) = oneshot::channel();
-        self.client.spawn(Waiter { seat, lease: self.lease, limit, until }.answer(reply));
-        let stopped = |_| LockError::Unavailable { server: "redis", reason: "the runtime is shutting down".into() };
-        let hold = answer.await.map_err(stopped)??;
-        let hold = hold.ok_or_else(|| LockError::Taken { name: self.name.clone(), waited: wait })?;
-        let (guard, keeper) = Guard::new(self.name.as_str(), None);
-        self.client.spawn(hold.keep(keeper));
-        Ok(guard)
+        let asked = Asked::new(&self.name, self.owner, self.lease, wait)?;
+        asked.guard(&self.name, &self.client.inner().fair_locks, self.first(wait, asked.until)).await
     }
 }
 
 impl Waiter {
-    async fn answer(self, mut reply: oneshot::Sender<Outcome>) {
-        let outcome = self.wait(&mut reply).await;
-        // A caller that has gone gives the hold back: dropping it frees the lock.
-        drop(reply.send(outcome));
-    }
-
-    async fn wait(&self, reply: &mut oneshot::Sender<Outcome>) -> Outcome {
-        loop {
-            let left = self.until.saturating_duration_since(Instant::now());
-            let hint = match self.seat.attempt(self.lease, self.limit, left.min(self.limit)).await? {
-                Attempt::Had(hold) => return Ok(Some(hold)),
-                Attempt::Taken(hint) => hint.unwrap_or(RECHECK),
-            };
-            if left.is_zero() {
-                return self.leave().await;
+    /// `fair_acquire.lua`.
+    async fn attempt(self: Arc<Self>, until: Instant) -> Result<Tried<Hold<FairClaim>>, LockError> {
+        let (claim, leased) = (&self.claim, Instant::now());
+        let left = until.saturating_duration_since(leased).min(claim.limit);
+        let mut script = claim.script(&scripts::FAIR_ACQUIRE);
+        script.arg(claim.lease.millis()).arg(claim.id.to_string());
+        script.arg(millis(claim.limit)).arg(millis(left));
+        match claim.client.run::<(bool, i64)>(&script).await {
+            Ok((true, _)) if claim.lease.is_over(leased) => {
+                // The answer came late. Under the same identity it can only be tried again once this is undone.
+                claim.release().await?;
+                Ok(Tried::Wait(None))
             }
-            // A release between the try and the subscription would be missed: after either, look again.
-            let pause = hint.max(Duration::from_millis(1)).min(RECHECK).min(left);
-            tokio::select! {
-                biased;
-                () = reply.closed() => return self.leave().await,
-                () = self.seat.woken(pause) => {}
+            Ok((true, _)) => {
+                self.done.store(true, Ordering::Release);
+                Ok(Tried::Had(Hold::new(Arc::clone(claim), None, claim.lease, leased, ())))
+            }
+            Ok((false, millis)) => Ok(Tried::Wait(hint(millis))),
+            Err(failure) => {
+                // It may be in the queue, or have the lock, whether it waits or not.
+                self.done.store(failure.fate == Fate::NotSent && claim.limit.is_zero(), Ordering::Release);
+                Err(failure.error)
             }
         }
     }
 
-    async fn leave(&self) -> Outcome {
-        if !self.limit.is_zero() {
-            self.seat.leave().await;
+    /// Leaves the queue, and waits for that at most as long as one command may take.
+    async fn leave(&self) {
+        if !self.done.swap(true, Ordering::AcqRel) && self.claim.release().await.is_err() {
+            self.done.store(false, Ordering::Release);
         }
-        Ok(None)
     }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        if !*self.done.get_mut() {
+            let (client, claim) = (self.claim.client.clone(), Arc::clone(&self.claim));
+            let limit = claim.lease.duration().max(claim.limit);
+            undo(&client, limit, (), move || {
+                let claim = Arc::clone(&claim);
+                async move { claim.release().await }
+            });
+        }
+    }
+}
+
+impl FairClaim {
+    fn script<'a>(&self, script: &'a Script) -> ScriptInvocation<'a> {
+        let mut script = script.key(&self.name);
+        script.key(prefixed("redisson_lock_queue", &self.name)).key(prefixed("redisson_lock_timeout", &self.name));
+        script.key(lock_channel(&self.name)).key(suffixed(&self.name, "seen"));
+        script
+    }
+}
+
+impl Claim for FairClaim {
+    type Turn = ();
+
+    fn client(&self) -> &RedisClient {
+        &self.client
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn renew(&self, lease: Lease) -> Result<bool, Failure> {
+        let mut script = scripts::RENEW.key(&self.name);
+        self.client.run(script.arg(lease.millis()).arg(self.id.to_string())).await
+    }
+
+    /// `fair_release.lua`, which leaves the queue as well.
+    async fn release(&self) -> Result<bool, Failure> {
+        let mut script = self.script(&scripts::FAIR_RELEASE);
+        self.client.run(script.arg(self.id.to_string()).arg(millis(self.limit))).await
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,100 +1,286 @@
-//! One hold of a lock: it has a keeper of its own, and a [`Place`] that it shares with its owner's other holds.
+//! What is held under a lease: one identity in Redis, shared by the guards of its owner.
 //!
-//! 1. A task keeps it ([`lease`]).
-//! 2. It ends in any order with the others: it gives back one of what Redis counts, and the last one all
-//!    ([`place`](super::place)). One that is lost gives nothing back.
+//! 1. A [`Claim`] says how one kind of lock renews and releases an identity. The identity is fresh for each hold, so a
+//!    release may come twice, late, or after a loss, and frees this hold or nothing.
+//! 2. Each guard has a lease of its own, and a [keeper](crate::keeper), which renews it every third, and at once when a
+//!    connection was lost. Where Redis says that the identity is not there, all guards are told.
+//! 3. Where all guards are lost, the next of this process may try.
+//! 4. The last guard gives the identity back, lost or not.
 //!
-//! What it survives: a holder that is dropped anywhere (the value gives itself back). **What breaks it**: a process that
-//! is stopped beyond its lease.
+//! What it survives: a renewal or release that gets no answer (tried again while the lease lasts), a holder that is
+//! dropped anywhere, guards that end in any order. **What breaks it**: a process that is stopped beyond its lease; a key
+//! that goes before its lease ends (deleted, evicted, lost in a failover) is noticed at the next renewal.
 //!
-//! Next to read: `place.rs`.
+//! Next to read: `lock.rs`.
 
 use super::{
-    client::{Holds, RedisClient},
-    lease::{self, Held},
-    place::Place,
-    terms::Taken,
+    client::{Failure, Fate, RedisClient},
+    engine::{Tried, undo},
 };
-use crate::{Guard, LockError};
-use std::sync::Arc;
-use tokio::runtime::Handle;
+use crate::{
+    Fence, Guard, Lease, LockError, Owner, deadline,
+    keeper::{Held, keep},
+    reentry::{OwnerSlot, Reentry, slot_of},
+    sure_until::SureUntil,
+};
+use parking_lot::Mutex;
+use std::{fmt, future::Future, sync::Arc, time::Duration};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-/// A hold of the lock. Dropping it gives it back in the background.
-#[derive(Debug)]
-pub(super) struct Hold {
-    place: Arc<Place>,
-    taken: Taken,
-    /// It has left its place: lost, or given back.
-    over: bool,
+/// How one kind of lock keeps one identity in Redis.
+pub(super) trait Claim: Send + Sync + Sized + 'static {
+    /// What the next of this process waits for, until the hold has ended.
+    type Turn: Send + 'static;
+
+    fn client(&self) -> &RedisClient;
+
+    /// The lock's name, for errors.
+    fn name(&self) -> &str;
+
+    /// Lengthens the lease to at least this, from now; `false` where the identity is not there.
+    fn renew(&self, lease: Lease) -> impl Future<Output = Result<bool, Failure>> + Send;
+
+    /// Frees the identity, and nothing else; `false` where it was not there. It may be called again at any time.
+    fn release(&self) -> impl Future<Output = Result<bool, Failure>> + Send;
+
+    /// As [`release`](Self::release), by a holder; and the turn goes on.
+    fn give_back(&self, turn: Option<Self::Turn>) -> impl Future<Output = Result<bool, Failure>> + Send {
+        async move {
+            let released = self.release().await;
+            drop(turn);
+            released
+        }
+    }
 }
 
-impl Hold {
-    /// One that its place knows of.
-    pub(super) fn new(place: Arc<Place>, taken: Taken) -> Self {
-        Self { place, taken, over: false }
+/// One identity that this process has in Redis. Dropping it gives it back in the background.
+pub(super) struct Hold<C: Claim> {
+    claim: Arc<C>,
+    fence: Option<Fence>,
+    lease: Lease,
+    /// When the command was sent that began the lease.
+    leased: Instant,
+    /// The owner's, where it is named: as long as it holds it finds the same one again.
+    slot: Option<Arc<OwnerSlot<Self>>>,
+    state: Mutex<State<C::Turn>>,
+    /// Redis has said that the identity is not there.
+    revoked: CancellationToken,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    /// How many guards are not lost.
+    live: usize,
+    /// `None` once all are lost.
+    turn: Option<T>,
+    given_back: bool,
+}
+
+impl<C: Claim> Hold<C> {
+    pub(super) fn new(claim: Arc<C>, fence: Option<Fence>, lease: Lease, leased: Instant, turn: C::Turn) -> Self {
+        let state = Mutex::new(State { live: 1, turn: Some(turn), given_back: false });
+        Self { claim, fence, lease, leased, slot: None, state, revoked: CancellationToken::new() }
     }
 
-    /// One more hold of the owner that has `place`.
-    pub(super) fn again(place: Arc<Place>, taken: Taken) -> Self {
-        // The others may have been given back while this one was taken: then it is the first of a new place.
-        let place = if place.join() { place } else { Place::new(&place.client, &place.line, &taken, None) };
-        Self::new(place, taken)
+    /// `None` where its lease is over before anybody has it: the answer came late, and it is given back.
+    pub(super) fn in_time(self) -> Option<Self> {
+        (!self.lease.is_over(self.leased)).then_some(self)
     }
 
-    /// A guard for it, and a task that keeps it until its holder gives it back.
-    pub(super) fn guarded(self, client: &RedisClient) -> Guard {
-        let (guard, keeper) = Guard::new(self.name(), self.taken.fence);
-        let (lease, leased) = (self.taken.terms.lease, self.taken.leased);
-        client.spawn(lease::keep(self, lease, leased, keeper));
+    pub(super) fn tried(self) -> Tried<Self> {
+        self.in_time().map_or(Tried::Wait(None), Tried::Had)
+    }
+
+    pub(super) fn claim(&self) -> &C {
+        &self.claim
+    }
+
+    /// Whether a guard of it is not lost.
+    pub(super) fn is_live(&self) -> bool {
+        self.state.lock().live > 0
+    }
+
+    /// The hold of an owner that may come again.
+    pub(super) fn named(mut self, slot: Arc<OwnerSlot<Self>>) -> Arc<Self> {
+        self.slot = Some(slot);
+        Arc::new(self)
+    }
+
+    /// Its first guard.
+    pub(super) fn guard(self: Arc<Self>) -> Guard {
+        let (lease, leased) = (self.lease, self.leased);
+        self.guard_for(lease, leased)
+    }
+
+    /// One more guard; `None` where it is lost.
+    pub(super) async fn again(self: Arc<Self>, lease: Lease) -> Result<Option<Guard>, LockError> {
+        let sent = Instant::now();
+        if self.claim.renew(lease).await? && self.join() {
+            return Ok(Some(self.guard_for(lease, sent)));
+        }
+        // The others may not have heard of it yet.
+        self.revoked.cancel();
+        Ok(None)
+    }
+
+    fn join(&self) -> bool {
+        let mut state = self.state.lock();
+        let live = state.live > 0;
+        state.live += usize::from(live);
+        live
+    }
+
+    fn guard_for(self: Arc<Self>, lease: Lease, leased: Instant) -> Guard {
+        let sure_until = SureUntil::new(lease.sure(leased));
+        let (guard, keeper) = Guard::until(Arc::clone(&sure_until), self.claim.name(), self.fence);
+        let client = self.claim.client().clone();
+        client.spawn(keep(Share { hold: self, lease, leased }, sure_until, keeper));
         guard
     }
+
+    /// A guard is lost. With the last one the turn goes on; the identity stays, for the holder may still be inside.
+    fn lose(&self) {
+        let turn = {
+            let mut state = self.state.lock();
+            state.live -= 1;
+            if state.live == 0 { state.turn.take() } else { None }
+        };
+        drop(turn);
+    }
+
+    /// A guard that is not lost ends. The identity goes with the last one.
+    fn leave(&self) -> bool {
+        let mut state = self.state.lock();
+        state.live -= 1;
+        state.live == 0
+    }
+
+    async fn give_back(&self) -> Result<bool, Failure> {
+        let turn = {
+            let mut state = self.state.lock();
+            state.given_back = true;
+            state.turn.take()
+        };
+        let given_back = self.claim.give_back(turn).await;
+        if let Err(Failure { fate: Fate::NotSent | Fate::Unknown, .. }) = &given_back {
+            self.undo(());
+        }
+        given_back
+    }
+
+    fn undo(&self, then: impl Send + 'static) {
+        undo_claim(&self.claim, self.lease, then);
+    }
 }
 
-impl Held for Hold {
+/// One guard's part in a hold. Where all are lost, the identity goes when the last of them is dropped.
+struct Share<C: Claim> {
+    hold: Arc<Hold<C>>,
+    lease: Lease,
+    leased: Instant,
+}
+
+impl<C: Claim> Held for Share<C> {
     fn name(&self) -> &str {
-        &self.place.line.name
+        self.hold.claim.name()
     }
 
-    async fn renew(&self) -> Result<bool, LockError> {
-        self.place.client.renew(&self.place.line, &self.taken.terms).await
-    }
-
-    async fn revoked(&self) {
-        self.place.revoked().await;
-    }
-
-    fn on_loss(&mut self) {
-        self.over = true;
-        self.place.lose();
-    }
-
-    async fn give_back(mut self) -> Result<(), LockError> {
-        if std::mem::replace(&mut self.over, true) {
-            return Err(self.place.lost());
-        }
-        let place = &self.place;
-        if let Some(last) = place.leave() {
-            return place.give_back(last).await;
-        }
-        match place.client.release(&place.line, &self.taken.terms, Holds::One).await {
-            Ok(Some(_)) => Ok(()),
-            Ok(None) => Err(place.lost()),
-            Err(error) => {
-                place.doubt();
-                Err(error)
+    async fn lost(&self, sure_until: &SureUntil) {
+        let claim = &self.hold.claim;
+        let cuts = claim.client().inner().wakeups.cuts();
+        tokio::select! {
+            () = self.hold.revoked.cancelled() => {}
+            () = self.lease.renewed(self.leased, sure_until, Some(cuts), || claim.renew(self.lease)) => {
+                self.hold.revoked.cancel();
             }
         }
     }
+
+    fn on_loss(&mut self) {
+        self.hold.lose();
+    }
+
+    async fn give_back(self, lost: bool) -> Result<(), LockError> {
+        if lost || !self.hold.leave() || self.hold.give_back().await? {
+            return Ok(());
+        }
+        Err(LockError::Lost { name: self.name().to_owned() })
+    }
 }
 
-impl Drop for Hold {
+/// Gives back what an unanswered command may have taken, in the background.
+pub(super) fn undo_claim<C: Claim>(claim: &Arc<C>, lease: Lease, then: impl Send + 'static) {
+    let claim = Arc::clone(claim);
+    undo(&claim.client().clone(), lease.duration(), then, move || {
+        let claim = Arc::clone(&claim);
+        async move { claim.release().await }
+    });
+}
+
+impl<C: Claim> fmt::Debug for Hold<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hold").field("name", &self.claim.name()).finish_non_exhaustive()
+    }
+}
+
+impl<C: Claim> Drop for Hold<C> {
     fn drop(&mut self) {
-        if self.over || Handle::try_current().is_err() {
-            return;
+        let state = self.state.get_mut();
+        if !state.given_back {
+            let turn = state.turn.take();
+            self.undo(turn);
         }
-        match self.place.leave() {
-            Some(last) => last.abandon(&self.place),
-            None => self.place.doubt(),
+    }
+}
+
+/// What one acquire asks for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked {
+    pub(super) owner: Option<Owner>,
+    pub(super) lease: Lease,
+    pub(super) wait: Duration,
+    pub(super) until: Instant,
+}
+
+impl Asked {
+    /// An acquire that begins now.
+    pub(super) fn new(name: &str, owner: Option<Owner>, lease: Lease, wait: Duration) -> Result<Self, LockError> {
+        lease.check(name)?;
+        Ok(Self { owner, lease, wait, until: deadline(wait) })
+    }
+
+    pub(super) fn taken(&self, name: &str) -> LockError {
+        LockError::Taken { name: name.to_owned(), waited: self.wait }
+    }
+
+    /// A guard: of what the owner holds already, or of what `first` takes.
+    pub(super) async fn guard<C: Claim>(
+        &self,
+        name: &str,
+        held: &Reentry<Hold<C>>,
+        first: impl Future<Output = Result<Option<Hold<C>>, LockError>>,
+    ) -> Result<Guard, LockError> {
+        let Some(owner) = self.owner else {
+            return Ok(Arc::new(first.await?.ok_or_else(|| self.taken(name))?).guard());
+        };
+        let mut slot = held.enter(name, owner, self.wait, self.until).await?;
+        if let Some(hold) = slot.exclusive.upgrade()
+            && let Some(guard) = hold.again(self.lease).await?
+        {
+            return Ok(guard);
+        }
+        let hold = first.await?.ok_or_else(|| self.taken(name))?.named(slot_of(&slot));
+        slot.exclusive = Arc::downgrade(&hold);
+        Ok(hold.guard())
+    }
+}
+
+impl Failure {
+    /// Gives back what the command may have taken, where it may have run.
+    pub(super) fn undo<C: Claim>(&self, claim: &Arc<C>, lease: Lease) {
+        if self.fate == Fate::Unknown {
+            undo_claim(claim, lease, ());
         }
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! 1. Set the count, once: [`try_set_count`](RedisLatch::try_set_count) leaves one that is there alone.
 //! 2. Each [`count_down`](RedisLatch::count_down) takes one off; the last deletes the key, and so opens the latch.
-//! 3. Who waits looks at the count, then waits for the channel or half a second, and looks again. In this process only
-//!    the head of the line does so; the others look when their turn comes.
+//! 3. Who waits looks at the count. As long as anybody in this process waits, one task looks for all of them, whenever the
+//!    channel has news and every half second, and tells them what it saw. Each looks once more at the end of its limit.
 //! 4. The latch may be set anew at once, before those who waited have looked: so each opening is counted beside it
-//!    (`{n}:opened`), and who finds that number changed goes on.
+//!    (`{n}:opened`, kept for a day), and who finds that number changed goes on.
 //!
 //! What it survives: a message that is lost, a waiter that goes away, a latch that is set anew under its waiters.
 //! **What breaks it**: one who crashes before it counts down: all wait for ever, unless they set a limit. A count-down
@@ -17,31 +17,44 @@
 //! read: `rate_limiter.rs`.
 
 use super::{
-    client::{RedisClient, unavailable},
-    semaphore::suffixed,
-    station::{Place, Station},
+    client::{RedisClient, failed},
+    engine::{Line, RECHECK},
+    scripts::{self, suffixed},
 };
-use crate::LockError;
-use redis::{AsyncCommands, Script};
+use crate::{LockError, deadline};
+use redis::AsyncCommands;
 use std::{
     num::NonZeroU32,
-    sync::{Arc, LazyLock},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
-use tokio::time::Instant;
-
-static SET: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/latch_set.lua")));
-static COUNT_DOWN: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/latch_count_down.lua")));
+use tokio::{
+    sync::watch,
+    time::{timeout, timeout_at},
+};
 
 /// A handle on one latch in Redis. Cloning it is cheap.
 #[derive(Debug, Clone)]
 pub struct RedisLatch {
     client: RedisClient,
     name: String,
-    station: Arc<Station>,
+    line: Arc<LatchLine>,
 }
 
-/// What a waiter sees.
+/// What all handles of one latch share in this process.
+#[derive(Debug)]
+pub(super) struct LatchLine {
+    line: Line,
+    /// Looks are numbered as they are sent: one that was sent earlier says nothing about what came since.
+    looks: AtomicU64,
+    /// The number of the last look for all who wait, and what it has seen.
+    seen: watch::Sender<(u64, Result<Look, LockError>)>,
+}
+
+/// What one look has seen.
 #[derive(Debug, Clone, Copy)]
 struct Look {
     closed: bool,
@@ -53,10 +66,14 @@ impl RedisClient {
     /// A handle on the latch `name`.
     #[must_use]
     pub fn latch(&self, name: &str) -> RedisLatch {
-        let name = self.stations().key(name);
-        // Braces always, even where the name has some.
-        let station = self.stations().at(format!("redisson_countdownlatch__channel__{{{name}}}"));
-        RedisLatch { client: self.clone(), name, station }
+        let name = self.key(name);
+        let line = self.inner().latch_lines.of(name.as_str(), || LatchLine {
+            // Braces always, even where the name has some.
+            line: Line::new(self, format!("redisson_countdownlatch__channel__{{{name}}}")),
+            looks: AtomicU64::new(0),
+            seen: watch::Sender::new((0, Ok(Look { closed: true, opened: 0 }))),
+        });
+        RedisLatch { client: self.clone(), name, line }
     }
 }
 
@@ -77,9 +94,8 @@ impl RedisLatch {
     ///
     /// Dropping it, it may be set or not.
     pub async fn try_set_count(&self, count: NonZeroU32) -> Result<bool, LockError> {
-        let mut script = SET.key(&self.name);
-        script.key(self.station.channel()).arg(count.get());
-        script.invoke_async(&mut self.client.connection()).await.map_err(|e| unavailable(&e))
+        let mut script = scripts::LATCH_SET.key(&self.name);
+        Ok(self.client.run(script.key(self.line.line.channel()).arg(count.get())).await?)
     }
 
     /// Counts down by one: how many are left, 0 for who opens it, or `None` where it is open already.
@@ -92,9 +108,8 @@ impl RedisLatch {
     ///
     /// Dropping it, it may have counted or not.
     pub async fn count_down(&self) -> Result<Option<u64>, LockError> {
-        let mut script = COUNT_DOWN.key(&self.name);
-        script.key(suffixed(&self.name, "opened")).key(self.station.channel());
-        script.invoke_async(&mut self.client.connection()).await.map_err(|e| unavailable(&e))
+        let mut script = scripts::LATCH_COUNT_DOWN.key(&self.name);
+        Ok(self.client.run(script.key(suffixed(&self.name, "opened")).key(self.line.line.channel())).await?)
     }
 
     /// How many must still count down; 0 where it is open.
@@ -107,7 +122,7 @@ impl RedisLatch {
     ///
     /// Safe.
     pub async fn get_count(&self) -> Result<u64, LockError> {
-        let count: Option<u64> = self.client.connection().get(&self.name).await.map_err(|e| unavailable(&e))?;
+        let count: Option<u64> = self.client.connection().get(&self.name).await.map_err(failed)?;
         Ok(count.unwrap_or(0))
     }
 
@@ -121,40 +136,50 @@ impl RedisLatch {
     ///
     /// Safe: it only looks.
     pub async fn wait(&self, limit: Duration) -> Result<(), LockError> {
-        let until = Instant::now() + limit;
-        let first = self.look().await?;
+        let until = deadline(limit);
+        let (since, first) = self.look().await;
+        let first = first?;
         if !first.closed {
             return Ok(());
         }
-        let open = match self.station.turn(self.client.owner(), limit).await? {
-            Some(place) => self.watch(first, place, until).await?,
-            None => false,
-        };
-        if open { Ok(()) } else { Err(LockError::Taken { name: self.name.clone(), waited: limit }) }
+        let is_open = |look: &Look| !look.closed || look.opened != first.opened;
+        if !limit.is_zero() {
+            let mut seen = self.line.seen.subscribe();
+            // Who is alone so far has nobody who looks for it.
+            if self.line.seen.receiver_count() == 1 {
+                self.client.spawn(self.clone().look_for_all());
+            }
+            let told = seen.wait_for(|(number, look)| *number > since && look.as_ref().map_or(true, is_open));
+            if let Ok(Ok(look)) = timeout_at(until, told).await {
+                return look.1.clone().map(drop);
+            }
+        }
+        if is_open(&self.look().await.1?) {
+            return Ok(());
+        }
+        Err(LockError::Taken { name: self.name.clone(), waited: limit })
     }
 
-    /// Looks, at the head of this process's line.
-    async fn watch(&self, first: Look, place: Place, until: Instant) -> Result<bool, LockError> {
-        loop {
-            match self.look().await {
-                Ok(Look { closed: true, opened }) if opened == first.opened => {}
-                // The next looks for itself: it may wait for a later opening than this one.
-                Ok(_) => return Ok(true),
-                Err(error) => {
-                    place.fail(&error);
-                    return Err(error);
-                }
-            }
-            if !self.station.pause(until, Duration::MAX).await {
-                return Ok(false);
+    /// Looks as long as somebody waits.
+    async fn look_for_all(self) {
+        let LatchLine { line, seen, .. } = &*self.line;
+        while seen.receiver_count() > 0 {
+            drop(seen.send_replace(self.look().await));
+            // A message, or the last waiter has gone, or it is time.
+            let pause = timeout(RECHECK, line.news.news());
+            tokio::select! {
+                _ = pause => {}
+                () = seen.closed() => {}
             }
         }
     }
 
-    async fn look(&self) -> Result<Look, LockError> {
+    async fn look(&self) -> (u64, Result<Look, LockError>) {
+        let number = self.line.looks.fetch_add(1, Ordering::AcqRel) + 1;
         let keys = [self.name.clone(), suffixed(&self.name, "opened")];
-        let (count, opened): (Option<i64>, Option<u64>) =
-            self.client.connection().mget(&keys).await.map_err(|e| unavailable(&e))?;
-        Ok(Look { closed: count.is_some_and(|left| left > 0), opened: opened.unwrap_or(0) })
+        let look = self.client.connection().mget::<_, (Option<i64>, Option<u64>)>(&keys).await;
+        let look = look
+            .map(|(count, opened)| Look { closed: count.is_some_and(|left| left > 0), opened: opened.unwrap_or(0) });
+        (number, look.map_err(failed))
     }
 }

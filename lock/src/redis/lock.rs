@@ -1,31 +1,306 @@
 //! The lock of Redisson: a hash with its owner, a lease that is renewed, a channel that tells when it is free.
 //!
-//! 1. Take it: one script looks and writes the owner ([`contend`](super::contend)).
-//! 2. A task renews the lease every third, and tells the holder if it is lost ([`lease`](super::lease)).
-//! 3. Give it back: one script looks at the owner, deletes, and wakes who waits; or hands it to the next of this process.
+//! 1. Wait in this process's line; its head takes the lock by one script, which looks and writes the identity.
+//! 2. A task renews the lease every third, and tells the holder if it is lost ([`hold`](super::hold)).
+//! 3. Give it back: one script looks at the identity, deletes, and wakes who waits. Where the next holder waits in the
+//!    same process, one script hands it over instead. Processes take turns: after [`BATCH`] hand-overs, or
+//!    [`BATCH_TIME`], the lock is freed, and the next of this process pauses for [`YIELD`] where another process waits.
+//! 4. With a token ([`RedisFencedLock`]) the same script draws a number that is higher than all before it. Who holds the
+//!    lock shows it with every write ([`Guard::fence`]), and the resource refuses one that is lower than what it has
+//!    seen. The counter stays for ever: one that ended would begin anew below.
 //!
 //! What it survives: a holder that dies (the lease ends), a message that is lost (the timed re-check), a caller that
-//! goes away at any point, a command that gets no answer. **What breaks it**: a holder that is paused beyond its lease
-//! and then writes; a primary that fails before its replica has the key.
+//! goes away at any point, a command that gets no answer; with tokens, and a resource that checks them, a holder that
+//! is paused beyond its lease. **What breaks it**: such a holder that writes without a token; a primary that fails
+//! before its replica has the key; a key that is evicted (every `maxmemory-policy` but `noeviction` may do so, and
+//! `volatile-*` prefers keys with a lease) or deleted; a Redis whose clock jumps ahead; a machine that was suspended.
 //!
-//! Formats: `RLock` of Redisson 3 and 4. Next to read: `contend.rs`.
+//! Formats: `RLock` of Redisson 3 and 4, `RFencedLock` of 3.20 and later. Next to read: `lua/hand_over.lua`.
 
 use super::{
-    client::{Line, RedisClient},
-    contend::{Contender, handle},
-    terms::Asks,
+    client::{Failure, RedisClient},
+    engine::{Line, Tried, hint, wait_for},
+    hold::{Asked, Claim, Hold, undo_claim},
+    scripts::{self, lock_channel, prefixed},
 };
-use std::sync::Arc;
+use crate::{
+    Fence, Guard, Lease, Lock, LockError, Owner,
+    local::queue::{Head, Turn, Waiter},
+};
+use std::{sync::Arc, time::Duration};
+use tokio::time::{Instant, sleep};
+
+/// After so many hand-overs in a row another process gets its turn.
+pub const BATCH: u32 = 32;
+/// After so long a row of hand-overs another process gets its turn.
+pub const BATCH_TIME: Duration = Duration::from_millis(20);
+/// The next waiter of this process pauses for so long before it contends, where another process waits.
+pub const YIELD: Duration = Duration::from_millis(2);
 
 /// A handle on one lock in Redis. Each acquire is an owner of its own, and a second one waits for the first to end; one
 /// that is given an [owner](Self::owner) is re-entrant.
 #[derive(Debug, Clone)]
-pub struct RedisLock(Contender);
+pub struct RedisLock(Handle);
 
-impl RedisLock {
-    pub(super) fn new(client: RedisClient, line: Arc<Line>) -> Self {
-        Self(Contender { client, line, asks: Asks::plain() })
+/// A handle on one lock in Redis whose guards have a fencing token: one for each hold, which its owner's guards share.
+///
+/// It survives, with a resource that checks, everything. A Redis that loses the counter hands out tokens that are
+/// refused, until [`lift`](Self::lift) has told it what the resource has seen.
+#[derive(Debug, Clone)]
+pub struct RedisFencedLock(Handle);
+
+#[derive(Debug, Clone)]
+struct Handle {
+    client: RedisClient,
+    lock: Arc<LockLine>,
+    owner: Option<Owner>,
+    terms: Terms,
+}
+
+/// What an acquire asks of Redis.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terms {
+    lease: Lease,
+    fenced: bool,
+}
+
+type LockHead = Arc<Head<Hold<LockClaim>, Terms>>;
+
+/// What all handles of one lock share in this process.
+#[derive(Debug)]
+pub(super) struct LockLine {
+    name: String,
+    token: String,
+    line: Line<Hold<LockClaim>, Terms>,
+}
+
+/// One identity in the lock's hash.
+#[derive(Debug)]
+pub(super) struct LockClaim {
+    client: RedisClient,
+    lock: Arc<LockLine>,
+    id: Owner,
+    batch: Batch,
+}
+
+/// A row of hand-overs inside one process.
+#[derive(Debug, Clone, Copy)]
+struct Batch {
+    since: Instant,
+    length: u32,
+}
+
+impl RedisClient {
+    /// A handle on the lock `name`, each of whose acquires has an owner of its own unless it is given one.
+    #[must_use]
+    pub fn lock(&self, name: &str) -> RedisLock {
+        RedisLock(Handle::new(self, name, false))
+    }
+
+    /// A handle on the lock `name` whose guards have fencing tokens.
+    #[must_use]
+    pub fn fenced_lock(&self, name: &str) -> RedisFencedLock {
+        RedisFencedLock(Handle::new(self, name, true))
     }
 }
 
+macro_rules! handle {
+    ($handle:ident) => {
+        impl $handle {
+            /// Takes it as `owner`, which may take it again while it has it: past everybody who waits, and as often as
+            /// it gives it back, in any order. Tasks of one owner come in one after the other. An owner belongs to one
+            /// client ([`RedisClient::owner`]).
+            #[must_use]
+            pub fn owner(mut self, owner: Owner) -> Self {
+                self.0.owner = Some(owner);
+                self
+            }
+
+            /// Takes it for `lease`. Without this it is the client's, renewed every third. A lease that an owner's other
+            /// guard relies on is never made shorter.
+            #[must_use]
+            pub fn lease(mut self, lease: Lease) -> Self {
+                self.0.terms.lease = lease;
+                self
+            }
+        }
+
+        impl Lock for $handle {
+            fn name(&self) -> &str {
+                &self.0.lock.name
+            }
+
+            async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
+                self.0.acquire(wait).await
+            }
+        }
+    };
+}
+
 handle!(RedisLock);
+handle!(RedisFencedLock);
+
+impl RedisFencedLock {
+    /// Lifts the counter of tokens to at least `seen`, so that the next token is above it: for a resource that has seen
+    /// more than the counter says, because Redis has lost it.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`] where Redis is down or did not answer; it may have been lifted.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may have been lifted or not; it may be called again.
+    pub async fn lift(&self, seen: Fence) -> Result<(), LockError> {
+        let lifted = self.0.client.run::<i64>(scripts::LIFT_TOKEN.key(&self.0.lock.token).arg(seen.0)).await;
+        Ok(lifted.map(drop)?)
+    }
+}
+
+impl Handle {
+    fn new(client: &RedisClient, name: &str, fenced: bool) -> Self {
+        let name = client.key(name);
+        let lock = client.inner().lock_lines.of(name.as_str(), || LockLine {
+            token: prefixed("redisson_lock_token", &name),
+            line: Line::new(client, lock_channel(&name)),
+            name: name.clone(),
+        });
+        Self { client: client.clone(), lock, owner: None, terms: Terms { lease: client.lease(), fenced } }
+    }
+
+    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
+        let name = self.lock.name.as_str();
+        let asked = Asked::new(name, self.owner, self.terms.lease, wait)?;
+        asked.guard(name, &self.client.inner().locks, self.first(asked.until)).await
+    }
+
+    /// Waits in this process's line, and contends in Redis at its head.
+    async fn first(&self, until: Instant) -> Result<Option<Hold<LockClaim>>, LockError> {
+        let line = &self.lock.line;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match line.queue.join(self.terms, left).await {
+                Some(Turn::Handed(hold)) => {
+                    if let Some(hold) = hold.in_time() {
+                        return Ok(Some(hold));
+                    }
+                }
+                Some(Turn::Contend(head)) => {
+                    let attempt = || self.clone().attempt(Arc::clone(&head));
+                    return wait_for(&self.client, Some(&line.news), until, attempt).await;
+                }
+                Some(Turn::Failed(error)) => return Err(error),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// `acquire.lua`.
+    async fn attempt(self, head: LockHead) -> Result<Tried<Hold<LockClaim>>, LockError> {
+        let (id, leased, Terms { lease, fenced }) = (self.client.owner(), Instant::now(), self.terms);
+        let batch = Batch { since: leased, length: 0 };
+        let claim = Arc::new(LockClaim { client: self.client, lock: self.lock, id, batch });
+        let mut script = scripts::ACQUIRE.key(&claim.lock.name);
+        if fenced {
+            script.key(&claim.lock.token);
+        }
+        script.arg(lease.millis()).arg(id.to_string());
+        match claim.client.run::<(bool, i64)>(&script).await {
+            Ok((true, token)) => Ok(Hold::new(claim, fence(token), lease, leased, head).tried()),
+            Ok((false, millis)) => Ok(Tried::Wait(hint(millis))),
+            Err(failure) => {
+                failure.undo(&claim, lease);
+                head.fail(&failure.error);
+                Err(failure.error)
+            }
+        }
+    }
+}
+
+/// Tokens begin at 1.
+fn fence(token: i64) -> Option<Fence> {
+    u64::try_from(token).ok().filter(|n| *n > 0).map(Fence)
+}
+
+impl Claim for LockClaim {
+    type Turn = LockHead;
+
+    fn client(&self) -> &RedisClient {
+        &self.client
+    }
+
+    fn name(&self) -> &str {
+        &self.lock.name
+    }
+
+    async fn renew(&self, lease: Lease) -> Result<bool, Failure> {
+        let mut script = scripts::RENEW.key(&self.lock.name);
+        self.client.run(script.arg(lease.millis()).arg(self.id.to_string())).await
+    }
+
+    async fn release(&self) -> Result<bool, Failure> {
+        Ok(self.free().await?.is_some())
+    }
+
+    async fn give_back(&self, turn: Option<LockHead>) -> Result<bool, Failure> {
+        let in_row = self.batch.length < BATCH && self.batch.since.elapsed() < BATCH_TIME;
+        match turn {
+            Some(head) if in_row && let Some(next) = head.next() => self.hand_over(head, next).await,
+            turn => {
+                let told = self.free().await?;
+                if let (Some(told), Some(head)) = (told, turn) {
+                    self.stand_back(told, head);
+                }
+                Ok(told.is_some())
+            }
+        }
+    }
+}
+
+impl LockClaim {
+    /// `release.lua`: how many subscribers were told, or `None` where it was not ours.
+    async fn free(&self) -> Result<Option<i64>, Failure> {
+        let mut script = scripts::RELEASE.key(&self.lock.name);
+        self.client.run(script.key(self.lock.line.news.channel()).arg(self.id.to_string())).await
+    }
+
+    /// Where another process was told too, it gets its chance before the next of this one.
+    fn stand_back(&self, told: i64, head: LockHead) {
+        let others = told - i64::from(self.lock.line.news.has_begun());
+        if others > 0 && head.has_waiters() {
+            self.client.spawn(async move {
+                sleep(YIELD).await;
+                drop(head);
+            });
+        }
+    }
+
+    /// `hand_over.lua`: the lock is the next waiter's. One that has gone meanwhile drops the hold, which frees it.
+    async fn hand_over(&self, head: LockHead, next: Waiter<Hold<Self>, Terms>) -> Result<bool, Failure> {
+        let (leased, id, Terms { lease, fenced }) = (Instant::now(), self.client.owner(), *next.asks());
+        let batch = Batch { length: self.batch.length + 1, ..self.batch };
+        let claim = Arc::new(Self { client: self.client.clone(), lock: Arc::clone(&self.lock), id, batch });
+        let mut script = scripts::HAND_OVER.key(&self.lock.name);
+        if fenced {
+            script.key(&self.lock.token);
+        }
+        script.arg(lease.millis()).arg(self.id.to_string()).arg(id.to_string());
+        match self.client.run::<i64>(&script).await {
+            Ok(token) if token >= 0 => {
+                let hold = Hold::new(claim, fence(token), lease, leased, head);
+                drop(next.give(Turn::Handed(hold)));
+                Ok(true)
+            }
+            Ok(_) => {
+                drop(next.give(Turn::Contend(head)));
+                Ok(false)
+            }
+            Err(failure) => {
+                undo_claim(&claim, lease, ());
+                drop(next.give(Turn::Failed(failure.error.clone())));
+                head.fail(&failure.error);
+                Err(failure)
+            }
+        }
+    }
+}

@@ -12,65 +12,43 @@
 //! its permit is another's; a Redis whose clock is set forward ends leases early. Nobody brings expired permits back
 //! while nobody asks for one: [`available_permits`](Permits::available_permits) counts the free ones only.
 //!
-//! Formats: `RPermitExpirableSemaphore` of Redisson (STRING `n`, ZSET `{n}:timeout`, channel `redisson_sc:{n}`). An id is
-//! 16 raw bytes as in 4.x; 3.13.6 writes 32 hex characters ([`hex_ids`](Permits::hex_ids)). Next to read: `latch.rs`.
+//! Formats: `RPermitExpirableSemaphore` of Redisson 4 (STRING `n`, ZSET `{n}:timeout`, channel `redisson_sc:{n}`). An id
+//! is 16 raw bytes; 3.13.6 writes 32 hex characters, and the two do not mix. Next to read: `latch.rs`.
 
 use super::{
-    client::{RedisClient, unavailable},
-    lease::{self, Held, Lease},
-    script::prefixed,
-    semaphore::{SET, suffixed},
-    station::{Place, Station, insist, to_the_end},
+    client::{Failure, RedisClient},
+    engine::{HeadOfLine, Line, Tried, fail, hint, wait_for},
+    hold::{Asked, Claim, Hold},
+    scripts::{self, suffixed},
+    semaphore::{free_permits, semaphore_line, set_permits},
 };
-use crate::{Guard, LockError};
-use redis::{AsyncCommands, RedisError, Script};
-use std::{
-    sync::{Arc, LazyLock},
-    time::Duration,
-};
+use crate::{Guard, Lease, LockError};
+use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 use uuid::Uuid;
-
-static ACQUIRE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/permits_acquire.lua")));
-static RELEASE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/permits_release.lua")));
-static RENEW: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/permits_renew.lua")));
-
-/// A lease is over this long after its last millisecond began.
-const OVER: Duration = Duration::from_millis(1);
 
 /// A handle on one semaphore whose permits expire. Cloning it is cheap.
 #[derive(Debug, Clone)]
 pub struct Permits {
     client: RedisClient,
     name: String,
-    station: Arc<Station>,
+    line: Arc<Line>,
     lease: Lease,
-    hex: bool,
 }
 
-/// A permit that this process has. Dropping it gives it back in the background.
-struct Leased {
+/// One permit, by its id.
+#[derive(Debug)]
+struct PermitClaim {
     permits: Permits,
-    id: Vec<u8>,
-    /// When the command was sent that took it.
-    since: Instant,
-    held: bool,
-}
-
-/// What one try came to.
-enum Attempt {
-    Had(Leased),
-    /// The next one may be free after so long.
-    Taken(Place, Duration),
+    id: Uuid,
 }
 
 impl RedisClient {
     /// A handle on the semaphore `name`, whose permits expire. The lease is the client's, renewed while the holder lives.
     #[must_use]
     pub fn permits(&self, name: &str) -> Permits {
-        let name = self.stations().key(name);
-        let station = self.stations().at(prefixed("redisson_sc", &name));
-        Permits { client: self.clone(), name, station, lease: self.lease(), hex: false }
+        let name = self.key(name);
+        Permits { client: self.clone(), line: semaphore_line(self, &name), name, lease: self.lease() }
     }
 }
 
@@ -79,13 +57,6 @@ impl Permits {
     #[must_use]
     pub fn lease(self, lease: Lease) -> Self {
         Self { lease, ..self }
-    }
-
-    /// The same handle with ids as Redisson 3.13.6 writes them: 32 hex characters instead of 16 bytes. All processes of
-    /// one semaphore should write the same.
-    #[must_use]
-    pub fn hex_ids(self) -> Self {
-        Self { hex: true, ..self }
     }
 
     /// The name, with the prefix: its key.
@@ -104,9 +75,7 @@ impl Permits {
     ///
     /// Dropping it, it may be set or not.
     pub async fn try_set_permits(&self, permits: u32) -> Result<bool, LockError> {
-        let mut script = SET.key(&self.name);
-        script.key(self.leases()).key(self.station.channel()).arg(permits);
-        script.invoke_async(&mut self.client.connection()).await.map_err(|e| unavailable(&e))
+        set_permits(&self.client, &self.line, &self.name, self.leases(), permits).await
     }
 
     /// How many permits are free now, without those that have expired and that nobody has brought back yet.
@@ -119,8 +88,7 @@ impl Permits {
     ///
     /// Safe.
     pub async fn available_permits(&self) -> Result<i64, LockError> {
-        let free: Option<i64> = self.client.connection().get(&self.name).await.map_err(|e| unavailable(&e))?;
-        Ok(free.unwrap_or(0))
+        free_permits(&self.client, &self.name).await
     }
 
     /// Takes one permit, waiting for it at most `wait`. A semaphore that is not set has none.
@@ -135,16 +103,15 @@ impl Permits {
     /// Dropping the future leaves nothing behind: what an unanswered command may have taken is given back in the
     /// background.
     pub async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let until = Instant::now() + wait;
-        let had = match self.station.turn(self.client.owner(), wait).await? {
-            Some(place) => self.contend(place, until).await?,
+        let asked = Asked::new(&self.name, None, self.lease, wait)?;
+        let had = match self.line.turn(wait, asked.until).await? {
+            Some(place) => {
+                let attempt = || self.clone().attempt(place.clone());
+                wait_for(&self.client, Some(&self.line.news), asked.until, attempt).await?
+            }
             None => None,
         };
-        let leased = had.ok_or_else(|| LockError::Taken { name: self.name.clone(), waited: wait })?;
-        let (guard, keeper) = Guard::new(self.name.as_str(), None);
-        let (lease, since) = (self.lease, leased.since);
-        self.client.spawn(lease::keep(leased, lease, since, keeper));
-        Ok(guard)
+        Ok(Arc::new(had.ok_or_else(|| asked.taken(&self.name))?).guard())
     }
 
     /// Takes one permit if it is free now, whoever waits for one.
@@ -160,49 +127,20 @@ impl Permits {
         self.acquire(Duration::ZERO).await
     }
 
-    async fn contend(&self, mut place: Place, until: Instant) -> Result<Option<Leased>, LockError> {
-        loop {
-            let free = match to_the_end(&self.client, self.clone().attempt(place)).await? {
-                Attempt::Had(leased) => return Ok(Some(leased)),
-                Attempt::Taken(given_back, free) => {
-                    place = given_back;
-                    free
-                }
-            };
-            if !self.station.pause(until, free).await {
-                return Ok(None);
-            }
-        }
-    }
-
-    /// One try. What it took is dropped, and so given back, where the caller has gone.
-    async fn attempt(self, place: Place) -> Result<Attempt, LockError> {
-        let id = if self.hex {
-            Uuid::new_v4().simple().to_string().into_bytes()
-        } else {
-            Uuid::new_v4().into_bytes().to_vec()
-        };
-        let since = Instant::now();
-        let mut script = ACQUIRE.key(&self.name);
-        script.key(self.leases()).key(self.station.channel()).arg(&id).arg(self.lease.millis());
-        let taken: Result<Option<i64>, RedisError> = script.invoke_async(&mut self.client.connection()).await;
-        let maybe = Leased { permits: self, id, since, held: true };
-        match taken {
-            Ok(None) => Ok(Attempt::Had(maybe)),
-            Ok(Some(free)) => {
-                maybe.was_not_taken();
-                let free = u64::try_from(free).map_or(Duration::MAX, |ms| Duration::from_millis(ms) + OVER);
-                Ok(Attempt::Taken(place, free))
-            }
-            Err(error) => {
-                if error.is_connection_refusal() {
-                    maybe.was_not_taken();
-                } else {
-                    drop(maybe);
-                }
-                let error = unavailable(&error);
-                place.fail(&error);
-                Err(error)
+    /// One try.
+    async fn attempt(self, place: HeadOfLine) -> Result<Tried<Hold<PermitClaim>>, LockError> {
+        let (leased, lease) = (Instant::now(), self.lease);
+        let claim = Arc::new(PermitClaim { permits: self, id: Uuid::new_v4() });
+        let permits = &claim.permits;
+        let mut script = scripts::PERMITS_ACQUIRE.key(&permits.name);
+        script.key(permits.leases()).key(permits.line.channel());
+        script.arg(claim.id.as_bytes()).arg(lease.millis());
+        match permits.client.run::<Option<i64>>(&script).await {
+            Ok(None) => Ok(Hold::new(claim, None, lease, leased, ()).tried()),
+            Ok(Some(millis)) => Ok(Tried::Wait(hint(millis))),
+            Err(failure) => {
+                failure.undo(&claim, lease);
+                Err(fail(&place, failure))
             }
         }
     }
@@ -210,50 +148,27 @@ impl Permits {
     fn leases(&self) -> String {
         suffixed(&self.name, "timeout")
     }
-
-    /// `permits_release.lua`: whether it was still held.
-    async fn give_back(&self, id: &[u8]) -> Result<bool, RedisError> {
-        let mut script = RELEASE.key(&self.name);
-        script.key(self.leases()).key(self.station.channel()).arg(id);
-        script.invoke_async(&mut self.client.connection()).await
-    }
 }
 
-impl Leased {
-    /// Nothing was taken: there is nothing to give back.
-    fn was_not_taken(mut self) {
-        self.held = false;
-    }
-}
+impl Claim for PermitClaim {
+    type Turn = ();
 
-impl Held for Leased {
+    fn client(&self) -> &RedisClient {
+        &self.permits.client
+    }
+
     fn name(&self) -> &str {
         &self.permits.name
     }
 
-    async fn renew(&self) -> Result<bool, LockError> {
-        let mut script = RENEW.key(self.permits.leases());
-        script.arg(&self.id).arg(self.permits.lease.millis());
-        script.invoke_async(&mut self.permits.client.connection()).await.map_err(|e| unavailable(&e))
+    async fn renew(&self, lease: Lease) -> Result<bool, Failure> {
+        let mut script = scripts::PERMITS_RENEW.key(self.permits.leases());
+        self.permits.client.run(script.arg(self.id.as_bytes()).arg(lease.millis())).await
     }
 
-    async fn give_back(mut self) -> Result<(), LockError> {
-        match self.permits.give_back(&self.id).await {
-            Ok(given_back) => {
-                self.held = false;
-                if given_back { Ok(()) } else { Err(LockError::Lost { name: self.permits.name.clone() }) }
-            }
-            // Dropping it tries again.
-            Err(error) => Err(unavailable(&error)),
-        }
-    }
-}
-
-impl Drop for Leased {
-    fn drop(&mut self) {
-        if self.held && tokio::runtime::Handle::try_current().is_ok() {
-            let (permits, id) = (self.permits.clone(), std::mem::take(&mut self.id));
-            self.permits.client.spawn(async move { insist(|| permits.give_back(&id)).await });
-        }
+    async fn release(&self) -> Result<bool, Failure> {
+        let mut script = scripts::PERMITS_RELEASE.key(&self.permits.name);
+        script.key(self.permits.leases()).key(self.permits.line.channel());
+        self.permits.client.run(script.arg(self.id.as_bytes())).await
     }
 }

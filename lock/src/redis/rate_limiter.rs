@@ -19,21 +19,13 @@
 //! client), so that a Java limiter of the same name is another limiter.
 
 use super::{
-    client::{RedisClient, unavailable},
-    script::prefixed,
-    station::{Place, Station},
+    client::RedisClient,
+    engine::{HeadOfLine, Line, Tried, fail, wait_for},
+    scripts::{self, prefixed},
 };
-use crate::LockError;
-use redis::Script;
-use std::{
-    num::NonZeroU32,
-    sync::{Arc, LazyLock},
-    time::Duration,
-};
-use tokio::time::{Instant, sleep};
-
-static SET: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/rate_set.lua")));
-static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/rate_take.lua")));
+use crate::{FOR_EVER, LockError, deadline};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
+use tokio::time::Instant;
 
 const ADMITTED: i64 = 0;
 const NOT_SET: i64 = -1;
@@ -54,19 +46,18 @@ pub struct RateLimiter {
     client: RedisClient,
     name: String,
     key: String,
-    process: String,
-    station: Arc<Station>,
+    line: Arc<Line>,
 }
 
 impl RedisClient {
     /// A handle on the rate limiter `name`.
     #[must_use]
     pub fn rate_limiter(&self, name: &str) -> RateLimiter {
-        let name = self.stations().key(name);
+        let name = self.key(name);
         let key = prefixed("oversell_rate", &name);
         // Nothing is told on it: it is the name of the line.
-        let station = self.stations().at(key.clone());
-        RateLimiter { client: self.clone(), process: self.stations().process().to_string(), name, key, station }
+        let line = self.inner().lines.of(key.as_str(), || Line::new(self, key.clone()));
+        RateLimiter { client: self.clone(), name, key, line }
     }
 }
 
@@ -77,24 +68,23 @@ impl RateLimiter {
         &self.name
     }
 
-    /// Sets the rate: so many in any `interval` (from 1 ms, in whole ms); `false` where one is set already.
+    /// Sets the rate: so many in any `interval` (1 ms to ten years, in whole ms); `false` where one is set already.
     ///
     /// # Errors
     ///
-    /// [`LockError::Invalid`] for an interval below 1 ms. [`LockError::Unavailable`]: it may be set or not; asking again
+    /// [`LockError::Invalid`] for another interval. [`LockError::Unavailable`]: it may be set or not; asking again
     /// is safe.
     ///
     /// # Cancel safety
     ///
     /// Dropping it, it may be set or not.
     pub async fn try_set_rate(&self, mode: RateMode, rate: NonZeroU32, interval: Duration) -> Result<bool, LockError> {
-        let ms = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
-        if ms == 0 {
-            return Err(self.invalid("an interval of at least 1 ms"));
+        if !(Duration::from_millis(1)..=FOR_EVER).contains(&interval) {
+            return Err(self.invalid("its interval must be 1 ms to ten years"));
         }
-        let mut script = SET.key(&self.key);
-        script.arg(rate.get()).arg(ms).arg(i32::from(mode == RateMode::PerClient));
-        script.invoke_async(&mut self.client.connection()).await.map_err(|e| unavailable(&e))
+        let ms = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
+        let mut script = scripts::RATE_SET.key(&self.key);
+        Ok(self.client.run(script.arg(rate.get()).arg(ms).arg(i32::from(mode == RateMode::PerClient))).await?)
     }
 
     /// Admits `n` at once (1 to the rate), waiting for it at most `wait`.
@@ -109,12 +99,15 @@ impl RateLimiter {
     ///
     /// Dropping it, an admission may be spent; more than the rate are never admitted.
     pub async fn acquire(&self, n: NonZeroU32, wait: Duration) -> Result<(), LockError> {
-        let started = Instant::now();
-        let admitted = match self.station.turn(self.client.owner(), wait).await? {
-            Some(place) => self.contend(n, place, started + wait).await?,
-            None => false,
+        let (started, until) = (Instant::now(), deadline(wait));
+        let admitted = match self.line.turn(wait, until).await? {
+            Some(place) => wait_for(&self.client, None, until, || self.clone().take(n, place.clone(), until)).await?,
+            None => None,
         };
-        if admitted { Ok(()) } else { Err(LockError::Taken { name: self.name.clone(), waited: started.elapsed() }) }
+        if admitted == Some(true) {
+            return Ok(());
+        }
+        Err(LockError::Taken { name: self.name.clone(), waited: started.elapsed() })
     }
 
     /// Admits `n` if they may pass now, whoever waits; whether it did.
@@ -134,31 +127,18 @@ impl RateLimiter {
         }
     }
 
-    async fn contend(&self, n: NonZeroU32, place: Place, until: Instant) -> Result<bool, LockError> {
-        loop {
-            let after = match self.take(n).await {
-                Ok(ADMITTED) => return Ok(true),
-                Ok(NOT_SET) => return Err(self.invalid("no rate is set")),
-                Ok(MORE_THAN_THE_RATE) => return Err(self.invalid("at most the rate at once")),
-                Ok(after) => Duration::from_micros(after.unsigned_abs()),
-                Err(error) => {
-                    place.fail(&error);
-                    return Err(error);
-                }
-            };
-            if Instant::now() + after > until {
-                return Ok(false);
-            }
-            sleep(after).await;
-        }
-    }
-
-    /// `rate_take.lua`.
-    async fn take(&self, n: NonZeroU32) -> Result<i64, LockError> {
-        let all = format!("{}:window", self.key);
-        let mut script = TAKE.key(&self.key);
-        script.key(&all).key(format!("{all}:{}", self.process)).arg(n.get()).arg(self.client.owner().to_string());
-        script.invoke_async(&mut self.client.connection()).await.map_err(|e| unavailable(&e))
+    /// `rate_take.lua`: `false` where it cannot be admitted within the wait.
+    async fn take(self, n: NonZeroU32, place: HeadOfLine, until: Instant) -> Result<Tried<bool>, LockError> {
+        let (all, process) = (format!("{}:window", self.key), self.client.inner().options.process.id());
+        let mut script = scripts::RATE_TAKE.key(&self.key);
+        script.key(&all).key(format!("{all}:{process}")).arg(n.get()).arg(self.client.owner().to_string());
+        let after = match self.client.run(&script).await.map_err(|failure| fail(&place, failure))? {
+            ADMITTED => return Ok(Tried::Had(true)),
+            NOT_SET => return Err(self.invalid("no rate is set")),
+            MORE_THAN_THE_RATE => return Err(self.invalid("at most the rate at once")),
+            micros => Duration::from_micros(i64::unsigned_abs(micros)),
+        };
+        Ok(if Instant::now() + after > until { Tried::Had(false) } else { Tried::Wait(Some(after)) })
     }
 
     fn invalid(&self, rule: &'static str) -> LockError {

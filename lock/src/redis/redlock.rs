@@ -5,12 +5,13 @@
 //!    of the lease, 500 ms at most) has not answered. The result stands as soon as the answers that are still out
 //!    cannot change it ([`quorum`](super::quorum)).
 //! 3. Had on n/2 + 1 nodes, and there is validity left (the lease, less the time that the asking took, less the drift of
-//!    the clocks: a hundredth of the lease and 2 ms): it is ours for as long.
-//! 4. If not: give it back on every node, also on those that did not answer, for they may have done it all the same.
-//!    Pause for a random time, so that contenders who have split the nodes between them do not meet again; ask anew.
-//! 5. Had: a task keeps it ([`lease`](super::lease)). Every third of the lease it is renewed on all nodes; the holder is
+//!    the clocks: a twentieth of the lease and 2 ms): it is ours for as long.
+//! 4. If not: give it back on every node, also on those that did not answer, for they may have done it all the same: on
+//!    one node the giving back begins when the asking has ended, and is repeated until the node answers. Pause for a
+//!    random time, so that contenders who have split the nodes between them do not meet again; ask anew.
+//! 5. Had: a task keeps it ([`hold`](super::hold)). Every third of the lease it is renewed on all nodes; the holder is
 //!    told of the loss when fewer than a quorum renewed it while it was valid.
-//! 6. Give it back on every node, by owner.
+//! 6. Give it back on every node, by its identity, which is this hold's alone.
 //!
 //! What it survives: the death of fewer than half of the nodes, a node that hangs, an answer that comes late, a holder
 //! that dies. **What breaks it**: a holder that is paused beyond its lease; a node that comes back without its data
@@ -18,21 +19,32 @@
 //! end early. Between processes it is not fair: they try at random.
 //!
 //! Formats: on each node what `RLock` of Redisson has. Source of algorithm and drift: "Distributed Locks with Redis" in
-//! the Redis documentation; Redisson's `RedissonRedLock` has no drift. Next to read: `quorum.rs`, then `election.rs`.
+//! the Redis documentation; Redisson's `RedissonRedLock` has no drift. Next to read: `quorum.rs`.
 
 use super::{
-    client::RedisClient,
-    election::{Claim, Node},
-    lease::{self, Lease},
-    script,
-    station::{Place, Station, to_the_end},
+    client::{Failure, Fate, RedisClient},
+    engine::{HeadOfLine, Line, Tried, fail, undo, wait_for},
+    hold::{Asked, Claim, Hold},
+    quorum::{Answer, Count, Outcome, quorum},
+    scripts::{self, lock_channel, prefixed},
 };
-use crate::{Guard, Lock, LockError, Owner};
-use std::{sync::Arc, time::Duration};
-use tokio::time::{Instant, sleep};
+use crate::{Guard, Lease, Lock, LockError, Owner};
+use futures::{
+    FutureExt, StreamExt,
+    future::{BoxFuture, Shared, join_all},
+    stream::FuturesUnordered,
+};
+use std::{future::Future, sync::Arc, time::Duration};
+use tokio::time::{Instant, timeout};
 
 /// Who did not get it asks again after a random part of this.
 const BACK_OFF: Duration = Duration::from_millis(50);
+/// A node has this part of the lease to answer,
+const PATIENCE: u32 = 10;
+/// and no longer than this.
+const LONGEST_PATIENCE: Duration = Duration::from_millis(500);
+/// A key ends on a millisecond; so much is taken off the validity for that.
+const EXPIRY: Duration = Duration::from_millis(2);
 
 /// A handle on one lock on several independent nodes.
 ///
@@ -47,20 +59,33 @@ const BACK_OFF: Duration = Duration::from_millis(50);
 /// guard.release().await
 /// # }
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Redlock {
     name: String,
     nodes: Arc<[Node]>,
-    home: Option<Home>,
+    /// The first node's process names the owners, and its contenders wait in this line.
+    line: Option<Arc<Line>>,
     owner: Option<Owner>,
+    lease: Lease,
 }
 
-/// The client of the first node: it names the owners, and its process's contenders wait in its line.
-#[derive(Debug)]
-struct Home {
+/// One of the independent servers, and the lock's key there.
+#[derive(Debug, Clone)]
+struct Node {
     client: RedisClient,
-    station: Arc<Station>,
+    key: String,
+    channel: String,
+}
+
+/// One identity on all nodes.
+#[derive(Debug)]
+pub(super) struct NodesClaim {
+    name: String,
+    id: Owner,
     lease: Lease,
+    nodes: Arc<[Node]>,
+    /// What each node said when it was asked.
+    asked: Vec<Shared<BoxFuture<'static, Answer>>>,
 }
 
 impl Redlock {
@@ -68,50 +93,49 @@ impl Redlock {
     /// the others. The first one's process names the owners, and its lease is the lock's.
     #[must_use]
     pub fn new(nodes: &[RedisClient], name: &str) -> Self {
-        let home = nodes.first().map(|client| {
+        let line = nodes.first().map(|client| {
             // Nobody subscribes here: only the line is used, and it must not be the plain lock's of this name.
-            let station = client.stations().at(script::prefixed("redlock", &client.stations().key(name)));
-            Home { client: client.clone(), station, lease: client.lease() }
+            let channel = prefixed("redlock", &client.key(name));
+            client.inner().lines.of(channel.as_str(), || Line::new(client, channel.clone()))
         });
+        let lease = nodes.first().map_or(Lease::Fixed(Duration::ZERO), RedisClient::lease);
         let nodes: Arc<[Node]> = nodes.iter().map(|client| Node::new(client, name)).collect();
-        let name = nodes.first().map_or(name, Node::key).to_owned();
-        Self { name, nodes, home, owner: None }
+        let name = nodes.first().map_or(name, |node| &node.key).to_owned();
+        Self { name, nodes, line, owner: None, lease }
     }
 
     /// Takes it as `owner`, who may hold it more than once. Without this each acquire is an owner of its own.
-    ///
-    /// Such an owner does not wait in the process's line, where it might stand behind itself. What it took on a node
-    /// that did not answer stays there until the lease ends: to give it back might end an older hold.
     #[must_use]
-    pub fn owner(mut self, owner: Owner) -> Self {
-        self.owner = Some(owner);
-        self
+    pub fn owner(self, owner: Owner) -> Self {
+        Self { owner: Some(owner), ..self }
     }
 
     /// Its lease, where it is not to be the client's.
     #[must_use]
-    pub fn lease(mut self, lease: Lease) -> Self {
-        if let Some(home) = &mut self.home {
-            home.lease = lease;
-        }
-        self
+    pub fn lease(self, lease: Lease) -> Self {
+        Self { lease, ..self }
     }
 
-    /// Asks until it is had or the wait is over.
-    async fn contend(&self, home: &Home, mut place: Option<Place>, until: Instant) -> Result<Option<Claim>, LockError> {
-        loop {
-            let owner = self.owner.unwrap_or_else(|| home.client.owner());
-            let claim = Claim::new(&self.nodes, &self.name, owner, home.lease, self.owner.is_none(), place);
-            // To its end even if the caller goes away: what was taken is then dropped, which gives it back.
-            match to_the_end(&home.client, claim.stand()).await? {
-                Ok(had) => return Ok(Some(had)),
-                Err(given_back) => place = given_back,
-            }
-            let pause = BACK_OFF.mul_f64(fastrand::f64());
-            sleep(pause.min(until.saturating_duration_since(Instant::now()))).await;
-            if Instant::now() >= until {
-                return Ok(None);
-            }
+    async fn first(&self, line: &Line, asked: &Asked) -> Result<Option<Hold<NodesClaim>>, LockError> {
+        let Some(place) = line.turn(asked.wait, asked.until).await? else { return Ok(None) };
+        let home = &self.nodes[0].client;
+        wait_for(home, None, asked.until, || self.clone().attempt(place.clone())).await
+    }
+
+    /// Asks every node, and waits for the answers.
+    async fn attempt(self, place: HeadOfLine) -> Result<Tried<Hold<NodesClaim>>, LockError> {
+        let (leased, id) = (Instant::now(), self.nodes[0].client.owner());
+        let asked: Vec<_> = self.nodes.iter().map(|node| node.ask(id, self.lease)).collect();
+        let outcome = tally(asked.iter().cloned()).await;
+        let claim = Arc::new(NodesClaim { name: self.name, id, lease: self.lease, nodes: self.nodes, asked });
+        let is_valid = !self.lease.is_over(leased.checked_sub(EXPIRY).unwrap_or(leased));
+        if outcome == Outcome::Agreed && is_valid {
+            return Ok(Tried::Had(Hold::new(claim, None, self.lease, leased, place)));
+        }
+        claim.retract().await;
+        match outcome {
+            Outcome::Silent(answered) => Err(fail(&place, claim.too_few(answered))),
+            Outcome::Agreed | Outcome::Refused => Ok(Tried::Wait(Some(BACK_OFF.mul_f64(fastrand::f64())))),
         }
     }
 }
@@ -122,21 +146,164 @@ impl Lock for Redlock {
     }
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let Some(home) = &self.home else {
+        let (Some(home), Some(line)) = (self.nodes.first(), &self.line) else {
             return Err(LockError::Invalid { name: self.name.clone(), rule: "nodes: must have at least one Redis" });
         };
-        let until = Instant::now() + wait;
-        let claim = if self.owner.is_some() {
-            self.contend(home, None, until).await?
-        } else if let Some(place) = home.station.turn(home.client.owner(), wait).await? {
-            self.contend(home, Some(place), until).await?
-        } else {
-            None
-        };
-        let claim = claim.ok_or_else(|| LockError::Taken { name: self.name.clone(), waited: wait })?;
-        let (guard, keeper) = Guard::new(self.name.as_str(), None);
-        let (lease, leased) = (home.lease, claim.leased());
-        home.client.spawn(lease::keep(claim, lease, leased, keeper));
-        Ok(guard)
+        let asked = Asked::new(&self.name, self.owner, self.lease, wait)?;
+        asked.guard(&self.name, &home.client.inner().redlocks, self.first(line, &asked)).await
+    }
+}
+
+impl Node {
+    fn new(client: &RedisClient, name: &str) -> Self {
+        let key = client.key(name);
+        Self { client: client.clone(), channel: lock_channel(&key), key }
+    }
+
+    /// `acquire.lua`, as an answer: in a task of its own, and known to all who want to know.
+    fn ask(&self, id: Owner, lease: Lease) -> Shared<BoxFuture<'static, Answer>> {
+        let node = self.clone();
+        let asked = self.answer(lease, async move {
+            let mut script = scripts::ACQUIRE.key(&node.key);
+            let taken = node.client.run::<(bool, i64)>(script.arg(lease.millis()).arg(id.to_string())).await;
+            taken.map(|(taken, _)| taken)
+        });
+        asked.boxed().shared()
+    }
+
+    /// `renew.lua`, as an answer.
+    fn renew(&self, id: Owner, lease: Lease) -> impl Future<Output = Answer> + Send + use<> {
+        let node = self.clone();
+        self.answer(lease, async move {
+            let mut script = scripts::RENEW.key(&node.key);
+            node.client.run(script.arg(lease.millis()).arg(id.to_string())).await
+        })
+    }
+
+    /// `release.lua`: whether it was there.
+    async fn release(&self, id: Owner) -> Result<bool, Failure> {
+        let mut script = scripts::RELEASE.key(&self.key);
+        let told = self.client.run::<Option<i64>>(script.key(&self.channel).arg(id.to_string())).await?;
+        Ok(told.is_some())
+    }
+
+    /// Gives the node back as soon as it has been asked; one that is silent is told again in the background.
+    fn free(
+        &self,
+        asked: &Shared<BoxFuture<'static, Answer>>,
+        id: Owner,
+        lease: Lease,
+    ) -> impl Future<Output = Answer> + Send + use<> {
+        let (node, asked) = (self.clone(), asked.clone());
+        let freed = self.client.spawn(async move {
+            asked.await;
+            match timeout(patience(lease), node.release(id)).await {
+                Ok(Ok(true)) => Answer::Yes,
+                Ok(Ok(false)) => Answer::No,
+                Ok(Err(_)) | Err(_) => {
+                    let client = node.client.clone();
+                    undo(&client, lease.duration(), (), move || {
+                        let node = node.clone();
+                        async move { node.release(id).await }
+                    });
+                    Answer::Silence
+                }
+            }
+        });
+        async move { freed.await.unwrap_or(Answer::Silence) }
+    }
+
+    /// Runs in the background from now on, within the node time-out.
+    fn answer<C>(&self, lease: Lease, command: C) -> impl Future<Output = Answer> + Send + use<C>
+    where
+        C: Future<Output = Result<bool, Failure>> + Send + 'static,
+    {
+        let asked = self.client.spawn(timeout(patience(lease), command));
+        async move {
+            match asked.await {
+                Ok(Ok(Ok(true))) => Answer::Yes,
+                Ok(Ok(Ok(false))) => Answer::No,
+                _ => Answer::Silence,
+            }
+        }
+    }
+}
+
+impl NodesClaim {
+    /// Gives every node back, in the background from now on.
+    fn free(&self) -> Vec<impl Future<Output = Answer> + Send + use<>> {
+        self.nodes.iter().zip(&self.asked).map(|(node, asked)| node.free(asked, self.id, self.lease)).collect()
+    }
+
+    /// Gives every node back; waits for those that have answered when they were asked.
+    async fn retract(&self) {
+        let answered = |asked: &Shared<_>| matches!(asked.clone().now_or_never(), Some(Answer::Yes | Answer::No));
+        let answered: Vec<_> = self.asked.iter().map(answered).collect();
+        join_all(self.free().into_iter().zip(answered).filter_map(|(freed, answered)| answered.then_some(freed))).await;
+    }
+
+    fn too_few(&self, answered: usize) -> Failure {
+        let nodes = self.nodes.len();
+        let reason = format!("{answered} of {nodes} nodes answered, {} needed", quorum(nodes));
+        // What a node may have done is undone there, node by node.
+        Failure { error: LockError::Unavailable { server: "redis", reason }, fate: Fate::Answered }
+    }
+}
+
+impl Claim for NodesClaim {
+    type Turn = HeadOfLine;
+
+    fn client(&self) -> &RedisClient {
+        &self.nodes[0].client
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn renew(&self, lease: Lease) -> Result<bool, Failure> {
+        match tally(self.nodes.iter().map(|node| node.renew(self.id, lease))).await {
+            Outcome::Agreed => Ok(true),
+            Outcome::Refused => Ok(false),
+            Outcome::Silent(answered) => Err(self.too_few(answered)),
+        }
+    }
+
+    /// The nodes that are silent are told again, each by itself.
+    async fn release(&self) -> Result<bool, Failure> {
+        match tally(self.free().into_iter()).await {
+            Outcome::Agreed => Ok(true),
+            Outcome::Refused => Ok(false),
+            Outcome::Silent(answered) => Err(self.too_few(answered)),
+        }
+    }
+}
+
+/// The result, as soon as it stands.
+async fn tally(answers: impl ExactSizeIterator<Item = impl Future<Output = Answer>>) -> Outcome {
+    let mut count = Count::of(answers.len());
+    let mut answers: FuturesUnordered<_> = answers.collect();
+    while let Some(answer) = answers.next().await {
+        if let Some(outcome) = count.add(answer) {
+            return outcome;
+        }
+    }
+    Outcome::Silent(0)
+}
+
+/// How long a node has to answer.
+fn patience(lease: Lease) -> Duration {
+    (lease.duration() / PATIENCE).min(LONGEST_PATIENCE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_has_little_time_against_the_lease() {
+        let patience = |ms| patience(Lease::Watchdog(Duration::from_millis(ms)));
+        assert_eq!(patience(1_000), Duration::from_millis(100));
+        assert_eq!(patience(30_000), LONGEST_PATIENCE);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! 1. Set the permits, once: [`try_set_permits`](RedisSemaphore::try_set_permits) leaves a semaphore that is there alone.
 //! 2. Wait in this process's line; its head takes permits by one script, or waits for the channel, or half a second
-//!    ([`station`](super::station)).
+//!    ([`engine`](super::engine)).
 //! 3. The same script writes a claim beside them (`{n}:claims`: owner → permits), and giving back removes it: so what is
 //!    given back twice, or by one whose command got no answer, counts once, and what was taken before the semaphore was
 //!    deleted and set anew does not count at all.
@@ -16,30 +16,20 @@
 //! Formats: `RSemaphore` of Redisson 3 and 4 (STRING `n`, channel `redisson_sc:{n}`). Next to read: `permits.rs`.
 
 use super::{
-    client::{RedisClient, unavailable},
-    script::prefixed,
-    station::{Place, Station, UNDO, insist, to_the_end},
+    client::{Failure, Fate, RedisClient, failed},
+    engine::{HeadOfLine, Line, Tried, UNDO, fail, to_the_end, undo, wait_for},
+    scripts::{self, prefixed, suffixed},
 };
-use crate::{LockError, Owner};
-use redis::{AsyncCommands, RedisError, Script};
-use std::{
-    fmt,
-    sync::{Arc, LazyLock},
-    time::Duration,
-};
-use tokio::time::Instant;
-
-/// Sets the permits; of every kind of semaphore.
-pub(super) static SET: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/permits_set.lua")));
-static ACQUIRE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/semaphore_acquire.lua")));
-static RELEASE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/semaphore_release.lua")));
+use crate::{LockError, Owner, deadline};
+use redis::AsyncCommands;
+use std::{fmt, sync::Arc, time::Duration};
 
 /// A handle on one semaphore in Redis. Cloning it is cheap.
 #[derive(Debug, Clone)]
 pub struct RedisSemaphore {
     client: RedisClient,
     name: String,
-    station: Arc<Station>,
+    line: Arc<Line>,
     /// Permits of a semaphore that is not there; 0: it is not made.
     initial: u32,
 }
@@ -53,19 +43,12 @@ pub struct Permit {
     held: bool,
 }
 
-/// What one try came to.
-enum Attempt {
-    Had(Permit),
-    Taken(Place),
-}
-
 impl RedisClient {
     /// A handle on the semaphore `name`.
     #[must_use]
     pub fn semaphore(&self, name: &str) -> RedisSemaphore {
-        let name = self.stations().key(name);
-        let station = self.stations().at(prefixed("redisson_sc", &name));
-        RedisSemaphore { client: self.clone(), name, station, initial: 0 }
+        let name = self.key(name);
+        RedisSemaphore { client: self.clone(), line: semaphore_line(self, &name), name, initial: 0 }
     }
 }
 
@@ -93,9 +76,7 @@ impl RedisSemaphore {
     ///
     /// Dropping it, it may be set or not.
     pub async fn try_set_permits(&self, permits: u32) -> Result<bool, LockError> {
-        let mut script = SET.key(&self.name);
-        script.key(self.claims()).key(self.station.channel()).arg(permits);
-        script.invoke_async(&mut self.client.connection()).await.map_err(|e| unavailable(&e))
+        set_permits(&self.client, &self.line, &self.name, self.claims(), permits).await
     }
 
     /// How many permits are free now; none where the semaphore is not set.
@@ -108,8 +89,7 @@ impl RedisSemaphore {
     ///
     /// Safe.
     pub async fn available_permits(&self) -> Result<i64, LockError> {
-        let free: Option<i64> = self.client.connection().get(&self.name).await.map_err(|e| unavailable(&e))?;
-        Ok(free.unwrap_or(0))
+        free_permits(&self.client, &self.name).await
     }
 
     /// Takes `permits` (at least 1) at once, waiting for them at most `wait`. A semaphore that is not set has none
@@ -128,10 +108,12 @@ impl RedisSemaphore {
         if permits == 0 {
             return Err(LockError::Invalid { name: self.name.clone(), rule: "at least 1 permit" });
         }
-        let until = Instant::now() + wait;
-        let owner = self.client.owner();
-        let had = match self.station.turn(owner, wait).await? {
-            Some(place) => self.contend(permits, owner, place, until).await?,
+        let until = deadline(wait);
+        let had = match self.line.turn(wait, until).await? {
+            Some(place) => {
+                let attempt = || self.clone().attempt(permits, place.clone());
+                wait_for(&self.client, Some(&self.line.news), until, attempt).await?
+            }
             None => None,
         };
         had.ok_or_else(|| LockError::Taken { name: self.name.clone(), waited: wait })
@@ -150,39 +132,20 @@ impl RedisSemaphore {
         self.acquire(permits, Duration::ZERO).await
     }
 
-    async fn contend(
-        &self,
-        permits: u32,
-        owner: Owner,
-        mut place: Place,
-        until: Instant,
-    ) -> Result<Option<Permit>, LockError> {
-        loop {
-            match to_the_end(&self.client, self.clone().attempt(permits, owner, place)).await? {
-                Attempt::Had(permit) => return Ok(Some(permit)),
-                Attempt::Taken(given_back) => place = given_back,
-            }
-            if !self.station.pause(until, Duration::MAX).await {
-                return Ok(None);
-            }
-        }
-    }
-
     /// One try. What it took is dropped, and so given back, where the caller has gone.
-    async fn attempt(self, permits: u32, owner: Owner, place: Place) -> Result<Attempt, LockError> {
-        let mut script = ACQUIRE.key(&self.name);
-        script.key(self.claims()).key(self.given_up(owner)).key(self.station.channel());
+    async fn attempt(self, permits: u32, place: HeadOfLine) -> Result<Tried<Permit>, LockError> {
+        let owner = self.client.owner();
+        let mut script = scripts::SEMAPHORE_ACQUIRE.key(&self.name);
+        script.key(self.claims()).key(self.given_up(owner)).key(self.line.channel());
         script.arg(permits).arg(owner.to_string()).arg(self.initial);
-        match script.invoke_async(&mut self.client.connection()).await {
-            Ok(true) => Ok(Attempt::Had(Permit { semaphore: self, owner, permits, held: true })),
-            Ok(false) => Ok(Attempt::Taken(place)),
-            Err(error) => {
-                if !error.is_connection_refusal() {
+        match self.client.run(&script).await {
+            Ok(true) => Ok(Tried::Had(Permit { semaphore: self, owner, permits, held: true })),
+            Ok(false) => Ok(Tried::Wait(None)),
+            Err(failure) => {
+                if failure.fate == Fate::Unknown {
                     self.undo(owner, UNDO);
                 }
-                let error = unavailable(&error);
-                place.fail(&error);
-                Err(error)
+                Err(fail(&place, failure))
             }
         }
     }
@@ -190,15 +153,18 @@ impl RedisSemaphore {
     /// Gives back in the background what the owner has. A mark keeps out a command of its that arrives later still.
     fn undo(&self, owner: Owner, mark: Duration) {
         let semaphore = self.clone();
-        self.client.spawn(async move { insist(|| semaphore.give_back(owner, mark)).await });
+        undo(&self.client, UNDO, (), move || {
+            let semaphore = semaphore.clone();
+            async move { semaphore.give_back(owner, mark).await }
+        });
     }
 
     /// `semaphore_release.lua`: whether it was the owner's to give back.
-    async fn give_back(&self, owner: Owner, mark: Duration) -> Result<bool, RedisError> {
-        let mut script = RELEASE.key(&self.name);
-        script.key(self.claims()).key(self.given_up(owner)).key(self.station.channel());
+    async fn give_back(&self, owner: Owner, mark: Duration) -> Result<bool, Failure> {
+        let mut script = scripts::SEMAPHORE_RELEASE.key(&self.name);
+        script.key(self.claims()).key(self.given_up(owner)).key(self.line.channel());
         script.arg(owner.to_string()).arg(u64::try_from(mark.as_millis()).unwrap_or(u64::MAX));
-        script.invoke_async(&mut self.client.connection()).await
+        self.client.run(&script).await
     }
 
     fn claims(&self) -> String {
@@ -234,9 +200,11 @@ impl Permit {
             match semaphore.give_back(owner, Duration::ZERO).await {
                 Ok(true) => Ok(()),
                 Ok(false) => Err(LockError::Lost { name: semaphore.name }),
-                Err(error) => {
-                    semaphore.undo(owner, Duration::ZERO);
-                    Err(unavailable(&error))
+                Err(failure) => {
+                    if failure.fate != Fate::Answered {
+                        semaphore.undo(owner, Duration::ZERO);
+                    }
+                    Err(failure.error)
                 }
             }
         };
@@ -246,7 +214,7 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if self.held && tokio::runtime::Handle::try_current().is_ok() {
+        if self.held {
             self.semaphore.undo(self.owner, Duration::ZERO);
         }
     }
@@ -258,7 +226,26 @@ impl fmt::Debug for Permit {
     }
 }
 
-/// `{name}:suffix`, as Redisson's `suffixName`; without braces where the name has some of its own.
-pub(super) fn suffixed(name: &str, suffix: &str) -> String {
-    if name.contains('{') { format!("{name}:{suffix}") } else { format!("{{{name}}}:{suffix}") }
+/// The line of every kind of semaphore of this name.
+pub(super) fn semaphore_line(client: &RedisClient, name: &str) -> Arc<Line> {
+    let channel = prefixed("redisson_sc", name);
+    client.inner().lines.of(channel.as_str(), || Line::new(client, channel.clone()))
+}
+
+/// `permits_set.lua`: whether the semaphore was made.
+pub(super) async fn set_permits(
+    client: &RedisClient,
+    line: &Line,
+    name: &str,
+    held: String,
+    permits: u32,
+) -> Result<bool, LockError> {
+    let mut script = scripts::PERMITS_SET.key(name);
+    Ok(client.run(script.key(held).key(line.channel()).arg(permits)).await?)
+}
+
+/// How many permits are free; none where the semaphore is not set.
+pub(super) async fn free_permits(client: &RedisClient, name: &str) -> Result<i64, LockError> {
+    let free: Option<i64> = client.connection().get(name).await.map_err(failed)?;
+    Ok(free.unwrap_or(0))
 }

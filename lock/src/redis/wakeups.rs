@@ -1,26 +1,33 @@
 //! One subscription connection per process, and who is woken by which channel.
 //!
-//! 1. The first waiter for a lock subscribes to its channel, and the subscription stays as long as anybody in this
-//!    process uses that lock.
-//! 2. A message wakes the one who contends for it. So does a connection that was lost or is back: what was said
-//!    meanwhile is gone, and everybody looks again.
+//! 1. The first waiter for a lock subscribes to its channel ([`Subscription`]), and the subscription stays as long as
+//!    anybody in this process uses that lock.
+//! 2. A message wakes the one who contends for it. So does a subscription that has begun or is back, and a connection
+//!    that was lost: what was said meanwhile is gone, and everybody looks again.
 //!
-//! A wake-up is a hint. Who waits looks again after a while all the same, so a lost message costs time and nothing
-//! else.
+//! A wake-up is a hint. Nobody waits for a subscription, and who waits looks again after a while all the same: so a lost
+//! message, a connection that cannot be made or a server that does not answer costs time and nothing else.
 //!
-//! Next to read: `lock.rs`.
+//! Next to read: `engine.rs`.
 
+use crate::registry::Registry;
 use parking_lot::Mutex;
 use redis::{
     Client, PushInfo, PushKind, RedisResult, Value,
     aio::{ConnectionManager, ConnectionManagerConfig},
 };
 use std::{
-    collections::{HashMap, HashSet},
-    sync::{Arc, Weak},
+    collections::HashMap,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU8, Ordering},
+    },
     time::Duration,
 };
-use tokio::sync::{Mutex as AsyncMutex, Notify};
+use tokio::{
+    runtime::Handle,
+    sync::{Mutex as AsyncMutex, Notify, watch},
+};
 
 const RECONNECT_FIRST: Duration = Duration::from_millis(50);
 const RECONNECT_LONGEST: Duration = Duration::from_secs(1);
@@ -32,15 +39,34 @@ type Listeners = Arc<Mutex<HashMap<String, Weak<Notify>>>>;
 pub(super) struct Wakeups {
     connection: ConnectionManager,
     listeners: Listeners,
-    /// The channels that are subscribed; its lock keeps SUBSCRIBE and UNSUBSCRIBE of one channel in order.
-    subscribed: AsyncMutex<HashSet<String>>,
+    /// Told of each connection that was lost.
+    cuts: watch::Sender<()>,
+    /// For each channel, what keeps its SUBSCRIBE and UNSUBSCRIBE in order.
+    in_order: Registry<String, AsyncMutex<()>>,
+    runtime: Handle,
 }
+
+/// A subscription to one channel, which begins when somebody first waits for its news and ends with the value.
+#[derive(Debug)]
+pub(super) struct Subscription {
+    channel: String,
+    news: Arc<Notify>,
+    state: Arc<AtomicU8>,
+    wakeups: Arc<Wakeups>,
+}
+
+const NOT_BEGUN: u8 = 0;
+const BEGINS: u8 = 1;
+const HAS_BEGUN: u8 = 2;
+/// SUBSCRIBE got no answer: it may have run.
+const IN_DOUBT: u8 = 3;
 
 impl Wakeups {
     /// Connects when first used, and again for as long as it takes. `client` must speak RESP3.
-    pub(super) fn new(client: Client, timeout: Duration) -> RedisResult<Self> {
+    pub(super) fn new(client: Client, timeout: Duration, runtime: Handle) -> RedisResult<Self> {
         let listeners = Listeners::default();
-        let heard = Arc::clone(&listeners);
+        let cuts = watch::Sender::new(());
+        let heard = (Arc::clone(&listeners), cuts.clone());
         let config = ConnectionManagerConfig::new()
             .set_min_delay(RECONNECT_FIRST)
             .set_max_delay(RECONNECT_LONGEST)
@@ -48,38 +74,57 @@ impl Wakeups {
             .set_connection_timeout(Some(timeout))
             .set_response_timeout(Some(timeout))
             .set_push_sender(move |push: PushInfo| {
-                wake(&heard, &push);
+                if push.kind == PushKind::Disconnection {
+                    heard.1.send_replace(());
+                }
+                wake(&heard.0, &push);
                 Ok::<(), redis::aio::SendError>(())
             })
             .set_automatic_resubscription();
         let connection = ConnectionManager::new_lazy_with_config(client, config)?;
-        Ok(Self { connection, listeners, subscribed: AsyncMutex::default() })
+        Ok(Self { connection, listeners, cuts, in_order: Registry::default(), runtime })
     }
 
-    /// From now on, messages on `channel` wake `listener`, for as long as somebody keeps it.
-    pub(super) fn listen(&self, channel: &str, listener: &Arc<Notify>) {
-        self.listeners.lock().insert(channel.to_owned(), Arc::downgrade(listener));
+    /// Tells of each connection that was lost: with it a server may have gone, and what it knew.
+    pub(super) fn cuts(&self) -> watch::Receiver<()> {
+        self.cuts.subscribe()
     }
 
-    /// Subscribes to `channel` unless it is so already. Waits for the server's answer.
-    pub(super) async fn subscribe(&self, channel: &str) -> RedisResult<()> {
-        let mut subscribed = self.subscribed.lock().await;
-        if !subscribed.contains(channel) {
-            self.connection.clone().subscribe(channel).await?;
-            subscribed.insert(channel.to_owned());
-        }
-        Ok(())
+    /// Begins the subscription to `channel` in the background. In a task of its own: a SUBSCRIBE that is given up
+    /// half-way might stay on the server for ever.
+    fn subscribe(self: &Arc<Self>, channel: &str, news: &Arc<Notify>, state: &Arc<AtomicU8>) {
+        self.listeners.lock().insert(channel.to_owned(), Arc::downgrade(news));
+        let (wakeups, channel, state) = (Arc::clone(self), channel.to_owned(), Arc::clone(state));
+        self.runtime.spawn(async move {
+            let order = wakeups.in_order.of(channel.as_str(), AsyncMutex::default);
+            let _turn = order.lock().await;
+            if !wakeups.is_heard(&channel) {
+                return;
+            }
+            let begun = wakeups.connection.clone().subscribe(&channel).await;
+            if let Err(error) = &begun {
+                tracing::debug!(%error, channel, "no wake-ups");
+            }
+            state.store(if begun.is_ok() { HAS_BEGUN } else { IN_DOUBT }, Ordering::Release);
+        });
     }
 
-    /// Ends the subscription to `channel`, unless somebody listens again.
-    pub(super) async fn unsubscribe(&self, channel: &str) -> RedisResult<()> {
-        let mut subscribed = self.subscribed.lock().await;
-        if self.forget(channel) {
-            subscribed.remove(channel);
-            // Also where SUBSCRIBE got no answer: it may have run.
-            self.connection.clone().unsubscribe(channel).await?;
-        }
-        Ok(())
+    /// Ends the subscription to `channel` in the background, unless somebody listens again.
+    fn unsubscribe(self: &Arc<Self>, channel: String) {
+        let wakeups = Arc::clone(self);
+        self.runtime.spawn(async move {
+            let order = wakeups.in_order.of(channel.as_str(), AsyncMutex::default);
+            let _turn = order.lock().await;
+            if wakeups.forget(&channel)
+                && let Err(error) = wakeups.connection.clone().unsubscribe(&channel).await
+            {
+                tracing::debug!(%error, channel, "not unsubscribed");
+            }
+        });
+    }
+
+    fn is_heard(&self, channel: &str) -> bool {
+        self.listeners.lock().get(channel).is_some_and(|l| l.strong_count() > 0)
     }
 
     /// Removes the listener of `channel`; `false` where it is still there.
@@ -109,5 +154,44 @@ fn wake(listeners: &Listeners, push: &PushInfo) {
             listeners.values().filter_map(Weak::upgrade).for_each(|l| l.notify_one());
         }
         _ => {}
+    }
+}
+
+impl Subscription {
+    /// Not yet begun.
+    pub(super) fn new(channel: String, wakeups: &Arc<Wakeups>) -> Self {
+        let state = Arc::new(AtomicU8::new(NOT_BEGUN));
+        Self { channel, news: Arc::default(), state, wakeups: Arc::clone(wakeups) }
+    }
+
+    pub(super) fn channel(&self) -> &str {
+        &self.channel
+    }
+
+    /// Waits for a message; begins the subscription where that was not done yet, and then its beginning counts as one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: a message that came meanwhile is kept for the next call.
+    pub(super) async fn news(&self) {
+        let begins = |from: u8| self.state.compare_exchange(from, BEGINS, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        if begins(NOT_BEGUN) || begins(IN_DOUBT) {
+            self.wakeups.subscribe(&self.channel, &self.news, &self.state);
+        }
+        self.news.notified().await;
+    }
+
+    pub(super) fn has_begun(&self) -> bool {
+        self.state.load(Ordering::Acquire) == HAS_BEGUN
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if self.state.load(Ordering::Acquire) != NOT_BEGUN {
+            // Before the task runs: it ends the subscription only where nobody listens.
+            drop(std::mem::take(&mut self.news));
+            self.wakeups.unsubscribe(std::mem::take(&mut self.channel));
+        }
     }
 }

@@ -11,12 +11,14 @@
 //! and nothing is counted twice. **What breaks it**: a node that is deleted and made again begins at version 0, and so
 //! a change that was read before may fit once more; a caller that repeats what is not known.
 //!
-//! Next to read: `lock.rs`, the mutex.
+//! Next to read: `mutex.rs`, its mutex.
 
 use super::{
     ZkClient, ZkLock,
-    request::{ask, create, once},
-    unavailable,
+    engine::{
+        request::{ask, create, once},
+        unavailable,
+    },
 };
 use crate::{Lock, LockError};
 use std::time::Duration;
@@ -180,7 +182,7 @@ impl ZkAtomicLong {
     /// As [`add`](Self::add), without the mutex.
     pub async fn force_set(&self, value: i64) -> Result<(), LockError> {
         let bytes = &value.to_be_bytes();
-        let set = once(&self.client, |client| async move {
+        let set = once(&self.client, &self.path, |client| async move {
             loop {
                 match client.set_data(&self.path, bytes, None).await {
                     Err(Error::NoNode) => {}
@@ -263,7 +265,7 @@ impl ZkAtomicLong {
     }
 
     async fn look(&self) -> Result<Seen, LockError> {
-        let found = ask(&self.client, |client| async move {
+        let found = ask(&self.client, &self.path, |client| async move {
             match client.get_data(&self.path).await {
                 Ok((bytes, stat)) => Ok(Some((bytes, stat.version))),
                 Err(Error::NoNode) => Ok(None),
@@ -287,7 +289,7 @@ impl ZkAtomicLong {
     /// Whether the number is now `value`; not where another was faster.
     async fn write(&self, seen: Seen, value: i64) -> Result<bool, LockError> {
         let bytes = &value.to_be_bytes();
-        let written = once(&self.client, |client| async move {
+        let written = once(&self.client, &self.path, |client| async move {
             match seen.version {
                 Some(_) => client.set_data(&self.path, bytes, seen.version).await,
                 None => create(&client, &self.path, bytes).await,

@@ -15,13 +15,15 @@
 
 use super::{
     ZkClient,
-    engine::deadline,
-    request::{ask, create, once},
-    unavailable,
+    engine::{
+        Wait,
+        request::{ask, create, once},
+        unavailable,
+    },
 };
 use crate::LockError;
 use std::time::Duration;
-use tokio::time::sleep_until;
+use tokio::time::timeout_at;
 use zookeeper_client::{Error, EventType, OneshotWatcher};
 
 /// A barrier in ZooKeeper; see [`ZkClient::barrier`].
@@ -63,7 +65,7 @@ impl ZkBarrier {
     ///
     /// Dropping the future leaves open whether it is closed.
     pub async fn set(&self) -> Result<bool, LockError> {
-        match once(&self.client, |client| async move { create(&client, &self.path, &[]).await }).await? {
+        match once(&self.client, &self.path, |client| async move { create(&client, &self.path, &[]).await }).await? {
             Ok(_) => Ok(true),
             Err(Error::NodeExists) => Ok(false),
             Err(error) => Err(unavailable(error)),
@@ -81,7 +83,7 @@ impl ZkBarrier {
     ///
     /// Dropping the future leaves open whether it is open.
     pub async fn remove(&self) -> Result<bool, LockError> {
-        match once(&self.client, |client| async move { client.delete(&self.path, None).await }).await? {
+        match once(&self.client, &self.path, |client| async move { client.delete(&self.path, None).await }).await? {
             Ok(()) => Ok(true),
             Err(Error::NoNode) => Ok(false),
             Err(error) => Err(unavailable(error)),
@@ -99,20 +101,14 @@ impl ZkBarrier {
     ///
     /// Safe: a waiter leaves nothing on the server.
     pub async fn wait(&self, wait: Duration) -> Result<(), LockError> {
-        let deadline = deadline(wait);
+        let wait = Wait::new(wait);
         let mut first = None;
         while let Some(Closed { czxid, watch }) = self.look().await? {
             if *first.get_or_insert(czxid) != czxid {
                 return Ok(());
             }
-            let event = tokio::select! {
-                biased;
-                event = watch.changed() => event,
-                error = self.client.given_up() => return Err(error),
-                () = sleep_until(deadline) => {
-                    return Err(LockError::Taken { name: self.path.clone(), waited: wait });
-                }
-            };
+            let event = self.client.while_up(timeout_at(wait.end, watch.changed())).await?;
+            let event = event.map_err(|_| wait.taken(&self.path))?;
             if event.event_type == EventType::NodeDeleted {
                 return Ok(());
             }
@@ -122,7 +118,7 @@ impl ZkBarrier {
 
     async fn look(&self) -> Result<Option<Closed>, LockError> {
         // Not `exists`: that leaves a watch behind where the barrier is open.
-        ask(&self.client, |client| async move {
+        ask(&self.client, &self.path, |client| async move {
             match client.get_and_watch_data(&self.path).await {
                 Ok((_, stat, watch)) => Ok(Some(Closed { czxid: stat.czxid, watch })),
                 Err(Error::NoNode) => Ok(None),

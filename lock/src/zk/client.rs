@@ -1,12 +1,11 @@
 //! This process's handle on its ZooKeeper session.
 
-use super::{
-    ZkLock, ZkRwLock, ZkSemaphore, ZkSemaphoreMutex,
-    hold::{Seat, Seats},
-    session::{self, Link, ZkOptions},
-    unavailable,
+use super::engine::{
+    hold::Hold,
+    session::{Link, Session, Supervisor},
+    unavailable, valid,
 };
-use crate::{LockError, Owner, Process};
+use crate::{LockError, Owner, Process, reentry::Reentry};
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::{
     sync::watch,
@@ -16,7 +15,7 @@ use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
 };
-use zookeeper_client::{Client, SessionId};
+use zookeeper_client::{Acls, Client, Connector};
 
 /// A lost connection may come back within this before what waits for it is told [`LockError::Unavailable`].
 const GRACE: Duration = Duration::from_secs(1);
@@ -24,17 +23,121 @@ const GRACE: Duration = Duration::from_secs(1);
 /// How long [`ZkClient::close`] waits for what is held to be released.
 const LAST_RELEASES: Duration = Duration::from_secs(3);
 
+/// How to reach ZooKeeper, and what to make there.
+///
+/// ```
+/// # use oversell_lock::zk::ZkOptions;
+/// # use std::time::Duration;
+/// let options = ZkOptions::new("127.0.0.1:2181")
+///     .chroot("/shop")
+///     .session(Duration::from_secs(20))
+///     .auth("digest", "shop:secret")
+///     .only_for_ourselves();
+/// ```
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct ZkOptions {
+    pub(super) connect: String,
+    pub(super) chroot: String,
+    pub(super) session: Duration,
+    auth: Option<(String, String)>,
+    own: bool,
+}
+
+impl ZkOptions {
+    /// `host:port[,host:port…]`; no chroot, a session of 10 s, nodes that anybody may change.
+    #[must_use]
+    pub fn new(connect: impl Into<String>) -> Self {
+        let session = Duration::from_secs(10);
+        Self { connect: connect.into(), chroot: String::new(), session, auth: None, own: false }
+    }
+
+    /// What stands before every path, as `/oversell`; empty for none. It is made where it is missing.
+    #[must_use]
+    pub fn chroot(self, chroot: impl Into<String>) -> Self {
+        Self { chroot: chroot.into(), ..self }
+    }
+
+    /// The session time-out that is asked for, at least 100 ms; the server sets bounds to it (2 to 20 ticks unless it is
+    /// told otherwise). A dead holder blocks the others for as long.
+    #[must_use]
+    pub fn session(self, session: Duration) -> Self {
+        Self { session, ..self }
+    }
+
+    /// Who this is, in a scheme of the server: `digest` and `user:password`, say.
+    #[must_use]
+    pub fn auth(self, scheme: impl Into<String>, id: impl Into<String>) -> Self {
+        Self { auth: Some((scheme.into(), id.into())), ..self }
+    }
+
+    /// The nodes that are made are only for those who say that they are the same ([`auth`](Self::auth)), and not for
+    /// anybody: a stranger could delete a holder's node, and would let the next one in beside it.
+    #[must_use]
+    pub fn only_for_ourselves(self) -> Self {
+        Self { own: true, ..self }
+    }
+
+    pub(super) fn acls(&self) -> Acls<'static> {
+        if self.own { Acls::creator_all() } else { Acls::anyone_all() }
+    }
+
+    /// A connection that is silent for a fifth of the session is given up.
+    pub(super) fn connector(&self) -> Connector {
+        let connector = Client::connector()
+            .with_session_timeout(self.session)
+            .with_connection_timeout(self.session / 5)
+            .with_fail_eagerly();
+        match &self.auth {
+            Some((scheme, id)) => connector.with_auth(scheme, id.as_bytes()),
+            None => connector,
+        }
+    }
+
+    /// What no server needs to be asked about.
+    fn check(&self) -> Result<(), LockError> {
+        let rules = [
+            (
+                !self.connect.is_empty() && !self.connect.contains('/'),
+                "connect: host:port[,host:port…] without a chroot",
+            ),
+            (self.chroot.is_empty() || valid(&self.chroot).is_ok(), "chroot: empty, or an absolute path"),
+            (self.session >= Duration::from_millis(100), "session: at least 100 ms"),
+            (!self.own || self.auth.is_some(), "only_for_ourselves: needs auth, or there is no telling who that is"),
+        ];
+        match rules.into_iter().find(|(kept, _)| !kept) {
+            Some((_, rule)) => Err(LockError::Invalid { name: self.connect.clone(), rule }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The password is not shown.
+impl fmt::Debug for ZkOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ZkOptions")
+            .field("connect", &self.connect)
+            .field("chroot", &self.chroot)
+            .field("session", &self.session)
+            .field("auth", &self.auth.as_ref().map(|(scheme, _)| scheme))
+            .field("only_for_ourselves", &self.own)
+            .finish()
+    }
+}
+
 /// One process's session. Cloning it is cheap; the session is closed with the last clone and the last guard.
 ///
 /// It connects in the background and goes on as long as it takes, survives a restart of the server that the session
 /// survives, and begins a new session where it does not.
 #[derive(Clone)]
-pub struct ZkClient(Arc<Inner>);
+pub struct ZkClient(pub(super) Arc<Inner>);
 
-struct Inner {
+pub(super) struct Inner {
     link: watch::Receiver<Link>,
     process: Process,
-    seats: Seats,
+    /// What owners hold, of mutexes and of read-write locks.
+    pub(super) mutexes: Reentry<Hold>,
+    pub(super) rw_locks: Reentry<Hold>,
     tasks: TaskTracker,
     supervisor: TaskTracker,
     closing: CancellationToken,
@@ -45,25 +148,29 @@ struct Inner {
 impl ZkClient {
     /// Starts to connect, in the background, and goes on as long as it takes.
     ///
+    /// # Errors
+    ///
+    /// [`LockError::Invalid`] for options with which it could never connect.
+    ///
     /// # Panics
     ///
     /// Outside a tokio runtime.
-    #[must_use]
-    pub fn new(options: ZkOptions) -> Self {
+    pub fn new(options: ZkOptions) -> Result<Self, LockError> {
+        options.check()?;
         let (sender, link) = watch::channel(Link::new());
-        let end = CancellationToken::new();
-        let supervisor = TaskTracker::new();
-        supervisor.spawn(session::supervise(options, sender, end.clone()));
-        Self(Arc::new(Inner {
+        let (end, tasks, supervisor) = (CancellationToken::new(), TaskTracker::new(), TaskTracker::new());
+        supervisor.spawn(Supervisor { options, link: sender, tasks: tasks.clone(), end: end.clone() }.run());
+        Ok(Self(Arc::new(Inner {
             link,
             process: Process::new(),
-            seats: Seats::default(),
-            tasks: TaskTracker::new(),
+            mutexes: Reentry::default(),
+            rw_locks: Reentry::default(),
+            tasks,
             supervisor,
             closing: CancellationToken::new(),
             _end_with_the_last_clone: end.clone().drop_guard(),
             end,
-        }))
+        })))
     }
 
     /// The live session's client, for other requests than locks. Its paths are below the chroot.
@@ -76,7 +183,7 @@ impl ZkClient {
             return Err(closed());
         }
         match &*self.0.link.borrow() {
-            Link::Up(client) => Ok(client.clone()),
+            Link::Up(session) => Ok(Client::clone(session)),
             Link::Cut { reason, .. } => Err(unavailable(reason)),
             Link::Ended => Err(closed()),
         }
@@ -86,30 +193,6 @@ impl ZkClient {
     #[must_use]
     pub fn owner(&self) -> Owner {
         self.0.process.owner()
-    }
-
-    /// A contender for the lock at `path`, as `/curator/lock`. Its parents are made where they are missing.
-    #[must_use]
-    pub fn lock(&self, path: &str) -> ZkLock {
-        ZkLock::new(self.clone(), path)
-    }
-
-    /// The read lock and the write lock at `path`.
-    #[must_use]
-    pub fn rw_lock(&self, path: &str) -> ZkRwLock {
-        ZkRwLock::new(self.clone(), path)
-    }
-
-    /// The semaphore at `path`, with `max` leases. Every process must say the same number: it is nowhere on the server.
-    #[must_use]
-    pub fn semaphore(&self, path: &str, max: u32) -> ZkSemaphore {
-        ZkSemaphore::new(self.clone(), path, max)
-    }
-
-    /// The semaphore at `path` with one lease, as a lock that is not re-entrant.
-    #[must_use]
-    pub fn semaphore_mutex(&self, path: &str) -> ZkSemaphoreMutex {
-        ZkSemaphoreMutex::new(self.clone(), path)
     }
 
     /// Waits for what is held to be released (3 s at most) and ends the session: nothing of it is left on the
@@ -126,40 +209,46 @@ impl ZkClient {
         self.0.supervisor.wait().await;
     }
 
-    /// The live session's client, waiting for a connection that was just lost.
-    pub(super) async fn connected(&self, deadline: Instant) -> Result<Client, LockError> {
+    /// The live session, waiting for a connection that was just lost.
+    pub(super) async fn connected(&self, deadline: Instant) -> Result<Arc<Session>, LockError> {
         let mut link = self.0.link.clone();
-        // The session knows that it is over a moment before its supervisor does.
-        let usable = |link: &Link| matches!(link, Link::Up(client) if !client.state().is_terminated());
+        let up = async {
+            match link.wait_for(|link| link.up().is_some()).await {
+                Ok(link) => link.up().cloned().ok_or_else(closed),
+                Err(_) => Err(closed()),
+            }
+        };
         tokio::select! {
             biased;
             error = self.given_up() => Err(error),
-            _ = link.wait_for(usable) => self.session(),
-            () = sleep_until(deadline) => Err(self.session().err().unwrap_or_else(closed)),
+            up = up => up,
+            () = sleep_until(deadline) => Err(self.session().err().unwrap_or_else(|| unavailable("the session is over"))),
         }
     }
 
-    /// The live session's client, however long it takes; none once the client has been closed.
-    pub(super) async fn up(&self) -> Option<Client> {
+    /// The live session, however long it takes; none once the client has been closed.
+    pub(super) async fn up(&self) -> Option<Arc<Session>> {
         let mut link = self.0.link.clone();
-        let usable = |link: &Link| match link {
-            Link::Up(client) => !client.state().is_terminated(),
-            Link::Cut { .. } => false,
-            Link::Ended => true,
-        };
-        match &*link.wait_for(usable).await.ok()? {
-            Link::Up(client) => Some(client.clone()),
-            _ => None,
+        let up = link.wait_for(|link| link.up().is_some() || matches!(link, Link::Ended)).await.ok()?;
+        up.up().cloned()
+    }
+
+    /// What `future` comes to, as long as there is reason to wait for it.
+    pub(super) async fn while_up<T>(&self, future: impl Future<Output = T>) -> Result<T, LockError> {
+        tokio::select! {
+            biased;
+            done = future => Ok(done),
+            error = self.given_up() => Err(error),
         }
     }
 
     /// Completes once there has been no connection for [`GRACE`], or the client is closed: waiting is then in vain.
-    pub(super) async fn given_up(&self) -> LockError {
+    async fn given_up(&self) -> LockError {
         let mut link = self.0.link.clone();
         loop {
             let grace = match &*link.borrow_and_update() {
                 Link::Up(_) => None,
-                Link::Cut { since, reason, .. } => Some((*since + GRACE, reason.clone())),
+                Link::Cut { since, reason } => Some((*since + GRACE, reason.clone())),
                 Link::Ended => return closed(),
             };
             let expired = async {
@@ -180,21 +269,6 @@ impl ZkClient {
         }
     }
 
-    /// Completes when this session is over or in doubt.
-    pub(super) async fn in_doubt(&self, id: SessionId) {
-        self.0.link.clone().wait_for(|link| !link.lives(id)).await.ok();
-    }
-
-    /// Whether this session surely lives.
-    pub(super) fn lives(&self, id: SessionId) -> bool {
-        self.0.link.borrow().lives(id)
-    }
-
-    /// Where one owner's holds of the lock at `path` are noted.
-    pub(super) fn seat(&self, kind: &'static str, path: &str, owner: Owner) -> Arc<Seat> {
-        self.0.seats.of(kind, path, owner)
-    }
-
     /// Completes when the client has been closed.
     pub(super) async fn ended(&self) {
         self.0.end.cancelled().await;
@@ -212,6 +286,11 @@ fn closed() -> LockError {
 
 impl fmt::Debug for ZkClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ZkClient").field(&*self.0.link.borrow()).finish()
+        let link = match &*self.0.link.borrow() {
+            Link::Up(session) => session.session_id().to_string(),
+            Link::Cut { reason, .. } => reason.clone(),
+            Link::Ended => "closed".into(),
+        };
+        f.debug_tuple("ZkClient").field(&link).finish()
     }
 }

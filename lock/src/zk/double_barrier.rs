@@ -1,39 +1,45 @@
 //! A double barrier in ZooKeeper, as Curator's `DistributedDoubleBarrier`: nobody begins before enough have come, and
 //! nobody is done before all have left.
 //!
-//! 1. Enter: make an ephemeral `<path>/<uuid>`. Whoever makes the directory full opens the barrier: one transaction
-//!    marks every member as counted (it writes to its node, whose version is then no longer 0) and makes a persistent
-//!    `<path>/ready`. The others watch `ready`.
-//! 2. A member that has waited for long enough deletes its node on condition that it is unmarked. So either it was
-//!    counted and is in, or nobody was let in on its account.
-//! 3. Leave: the first of the members, by name, stays until it is alone, and watches the last. Each other deletes its
-//!    node and watches the first. Who is alone, or sees nobody, is done, and the last takes `ready` along.
+//! A member is in once its node is marked: written to, so that its version is no longer 0.
 //!
-//! One who comes while others are in is let in: more than were asked for are fine. A `ready` that is older than every
-//! member was left by a round whose members all died. It lets nobody in, and is replaced when the barrier opens.
+//! 1. Enter: make an ephemeral `<path>/<uuid>`. Whoever makes the directory full opens the barrier: one transaction
+//!    marks every member, and makes a persistent `<path>/ready` or writes to it. The others watch `ready`.
+//! 2. One who comes while another is in marks itself, on condition that the other is still in: more than were asked for
+//!    are fine.
+//! 3. A member that has waited for long enough deletes its node on condition that it is unmarked. So either it was
+//!    counted and is in, or nobody was let in on its account.
+//! 4. Leave: the first of those who are in, by name, stays until it is alone, and watches the last. Each other deletes its
+//!    node and watches the first. Who is alone, or sees nobody, is done; who was alone takes `ready` along.
+//!
+//! `ready` only wakes people, and is what Curator's members go by. For those, who mark nobody, a member that is older
+//! than `ready` is in.
 //!
 //! What it survives: a member that dies, before (it is not counted) or inside (its session ends, and the others need
 //! not wait for it), a lost connection, a server restart. Other than in Curator, an `enter` that fails or is dropped
 //! takes its member away, and a connection that comes back lets nobody in. **What breaks it**: a session that ends
-//! while its member is paused inside, for the others then leave without it; Java members in the same barrier, who
-//! neither check whom they count nor tell an old `ready` from a new one.
+//! while its member is paused inside, for the others then leave without it; Java members in the same barrier, who do
+//! not check whom they count, and who are let in by a `ready` that a round has left whose last member died. Who comes
+//! early for the next round, while somebody of this one is still leaving, is let in with that one.
 //!
-//! Next to read: `member.rs`.
+//! Next to read: `shared_count.rs`.
 
 use super::{
     ZkClient,
-    engine::{ANSWER, deadline},
-    insist,
-    member::Member,
-    over,
-    request::{PERSISTENT, ask, erase},
-    unanswered, unavailable,
+    engine::{
+        ANSWER, Wait, insist,
+        node::Node,
+        over,
+        request::{ask, erase},
+        session::Session,
+        unanswered, unavailable, valid,
+    },
 };
 use crate::LockError;
+use futures::future::try_join_all;
 use std::{num::NonZeroU32, time::Duration};
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
-use uuid::Uuid;
-use zookeeper_client::{Client, Error, OneshotWatcher};
+use tokio::time::{Instant, timeout_at};
+use zookeeper_client::{CreateMode, Error, OneshotWatcher, Stat};
 
 const READY: &str = "ready";
 
@@ -47,7 +53,7 @@ pub struct ZkDoubleBarrier {
 
 impl ZkClient {
     /// The double barrier at `path`, as `/curator/double-barrier`, for so many members. Its parents are made where
-    /// they are missing.
+    /// they are missing. All members are marked in one transaction, so they are a few thousand at most.
     #[must_use]
     pub fn double_barrier(&self, path: &str, members: NonZeroU32) -> ZkDoubleBarrier {
         let members = usize::try_from(members.get()).unwrap_or(usize::MAX);
@@ -64,6 +70,13 @@ enum Look {
     Again,
 }
 
+/// All that have come, and whether they are in.
+struct Member {
+    name: String,
+    version: i32,
+    is_in: bool,
+}
+
 impl ZkDoubleBarrier {
     /// The path of its directory.
     #[must_use]
@@ -76,29 +89,22 @@ impl ZkDoubleBarrier {
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] where not enough came, [`LockError::Unavailable`] where there was no connection for a
-    /// second. The member is then taken away, in the background where the server does not answer.
+    /// [`LockError::Taken`] where not enough came: nobody was let in on its account. [`LockError::Unavailable`] where
+    /// there was no connection for a second, or no answer: it may have been counted. The member is then taken away, in
+    /// the background.
     ///
     /// # Cancel safety
     ///
     /// Safe: the member is taken away in the background.
     pub async fn enter(&self, wait: Duration) -> Result<String, LockError> {
-        let deadline = deadline(wait);
+        valid(&self.path)?;
+        let wait = Wait::new(wait);
         loop {
-            let client = self.client.connected(deadline.max(Instant::now() + ANSWER)).await?;
-            let name = Uuid::new_v4().to_string();
-            let mut member = Member::new(client, self.node(&name), self.client.tasks());
-            let entered = tokio::select! {
-                biased;
-                entered = self.gather(&mut member, deadline) => entered,
-                error = self.client.given_up() => return Err(error),
-            };
-            match entered {
-                Ok(true) => {
-                    member.there = false;
-                    return Ok(name);
-                }
-                Ok(false) => return Err(self.taken(wait)),
+            let session = self.client.connected(wait.end.max(Instant::now() + ANSWER)).await?;
+            let mut member = Node::member(session, &self.path);
+            match self.client.while_up(wait.answered(self.gather(&mut member, wait.end))).await?? {
+                Ok(true) => return Ok(member.leave()),
+                Ok(false) => return Err(wait.taken(&self.path)),
                 Err(error) if over(&error) => tracing::debug!(%error, path = self.path, "entering anew"),
                 Err(error) => return Err(unavailable(error)),
             }
@@ -118,139 +124,126 @@ impl ZkDoubleBarrier {
     ///
     /// Safe: once it was polled with a connection, the member leaves, in the background.
     pub async fn leave(&self, member: &str, wait: Duration) -> Result<(), LockError> {
+        valid(&self.path)?;
         if member.is_empty() || member == READY || member.contains('/') {
             return Err(LockError::Invalid { name: member.into(), rule: "a member's name is what enter gave" });
         }
-        let deadline = deadline(wait);
-        let first = self.client.connected(Instant::now() + ANSWER).await?;
-        let mut own = Member::new(first, self.node(member), self.client.tasks());
-        own.there = true;
-        let ready = self.ready_since().await?;
+        let wait = Wait::new(wait);
+        let session = self.client.connected(Instant::now() + ANSWER).await?;
+        let mut own = Node::existing(session, &self.path, member);
+        // Another client entered: our server may not have heard of it yet.
+        ask(&self.client, &self.path, |session| async move { session.sync(&self.path).await }).await?;
         loop {
-            let mut inside = self.inside().await?;
-            inside.sort_unstable();
+            let inside = self.inside(member).await?;
             let place = inside.iter().position(|name| name == member);
-            if place.is_none() && own.there {
-                own.there = false;
+            if place.is_none() && own.is_there() {
+                own.gone();
                 return Err(LockError::Lost { name: self.node(member) });
             }
             match (inside.as_slice(), place) {
-                ([], _) => return self.tidy(ready).await,
-                ([_], Some(_)) => return self.leave_last(&mut own).await,
+                ([], _) => return Ok(()),
+                ([_], Some(_)) => return self.leave_last(own).await,
                 _ => {}
             }
             let other = if place == Some(0) { inside.last() } else { inside.first() };
             let Some(watch) = self.watch(other.map_or(READY, String::as_str)).await? else { continue };
-            if own.there && place != Some(0) {
+            if own.is_there() && place != Some(0) {
                 self.delete(&mut own).await?;
             }
-            tokio::select! {
-                biased;
-                _ = watch.changed() => {}
-                error = self.client.given_up() => return Err(error),
-                () = sleep_until(deadline) => {
-                    if own.there {
-                        self.delete(&mut own).await?;
-                    }
-                    return Err(self.taken(wait));
+            if self.client.while_up(timeout_at(wait.end, watch.changed())).await?.is_err() {
+                if own.is_there() {
+                    self.delete(&mut own).await?;
                 }
+                return Err(wait.taken(&self.path));
             }
         }
     }
 
     /// Whether the barrier opened with our member, which is there.
-    async fn gather(&self, own: &mut Member, deadline: Instant) -> Result<bool, Error> {
+    async fn gather(&self, own: &mut Node, end: Instant) -> Result<bool, Error> {
         own.create().await?;
         loop {
-            match self.look(own).await? {
+            let late = match self.look(own).await? {
                 Look::Open => return Ok(true),
-                Look::Gone => own.create().await?,
-                Look::Again => {}
-                Look::Closed(watch) => {
-                    if timeout_at(deadline, watch.changed()).await.is_err() {
-                        return timeout(ANSWER, own.withdraw()).await.unwrap_or(Ok(false));
-                    }
+                Look::Closed(watch) => timeout_at(end, watch.changed()).await.is_err(),
+                Look::Again => end < Instant::now(),
+                Look::Gone => {
+                    own.create().await?;
+                    end < Instant::now()
                 }
+            };
+            if late {
+                return match own.delete(Some(0)).await {
+                    Err(Error::BadVersion) => Ok(true),
+                    deleted => deleted.map(|_| false),
+                };
             }
         }
     }
 
-    async fn look(&self, own: &Member) -> Result<Look, Error> {
-        let client = &own.client;
-        let (ready, watch) = insist(|| client.check_and_watch_stat(&self.node(READY))).await?;
-        let Some(stat) = insist(|| client.check_stat(&own.path)).await? else { return Ok(Look::Gone) };
-        let ready = ready.map(|ready| ready.czxid);
-        // The second is how Curator opens it.
-        if stat.version > 0 || ready.is_some_and(|ready| ready > stat.czxid) {
+    async fn look(&self, own: &Node) -> Result<Look, Error> {
+        let (session, ready_path) = (own.session(), self.node(READY));
+        let (ready, watch) = insist(|| session.check_and_watch_stat(&ready_path)).await?;
+        let members = self.census(session, ready).await?;
+        let Some(mine) = members.iter().find(|member| member.name == own.name()) else { return Ok(Look::Gone) };
+        if mine.version > 0 {
             return Ok(Look::Open);
         }
-        let children = match insist(|| client.list_children(&self.path)).await {
-            Err(Error::NoNode) => return Ok(Look::Gone),
-            children => without_ready(children?),
-        };
-        if let Some(ready) = ready
-            && self.any_before(client, &children, ready).await?
-        {
-            return Ok(Look::Open);
-        }
-        if children.len() < self.members {
+        let mut marks = session.new_multi_writer();
+        if let Some(inside) = members.iter().find(|member| member.is_in) {
+            marks.add_check_version(&self.node(&inside.name), inside.version)?;
+            marks.add_set_data(&own.path(), &[], Some(0))?;
+        } else if members.len() >= self.members {
+            for member in &members {
+                marks.add_set_data(&self.node(&member.name), &[], Some(0))?;
+            }
+            match ready {
+                Some(_) => marks.add_set_data(&ready_path, &[], None)?,
+                None => marks.add_create(&ready_path, &[], &session.options(CreateMode::Persistent))?,
+            }
+        } else {
             return Ok(Look::Closed(watch));
         }
-        match self.open(client, &children, ready.is_some()).await {
-            Ok(()) => Ok(Look::Open),
+        match marks.commit().await.map_err(Error::from) {
+            Ok(_) => Ok(Look::Open),
             Err(Error::NoNode | Error::NodeExists | Error::BadVersion) => Ok(Look::Again),
             Err(error) if unanswered(&error) => Ok(Look::Again),
             Err(error) => Err(error),
         }
     }
 
-    /// Marks exactly these members as counted, and makes `ready`: all of it or nothing.
-    async fn open(&self, client: &Client, members: &[String], replace: bool) -> Result<(), Error> {
-        let mut all = client.new_multi_writer();
-        let ready = self.node(READY);
-        if replace {
-            all.add_delete(&ready, None)?;
-        }
-        for member in members {
-            all.add_set_data(&self.node(member), &[], Some(0))?;
-        }
-        all.add_create(&ready, &[], &PERSISTENT)?;
-        all.commit().await?;
-        Ok(())
+    /// All that are there, in the order of their names.
+    async fn census(&self, session: &Session, ready: Option<Stat>) -> Result<Vec<Member>, Error> {
+        let mut names = match insist(|| session.list_children(&self.path)).await {
+            Err(Error::NoNode) => return Ok(Vec::new()),
+            names => names?,
+        };
+        names.retain(|name| name != READY);
+        names.sort_unstable();
+        let members = names.into_iter().map(async |name| {
+            let path = self.node(&name);
+            let Some(stat) = insist(|| session.check_stat(&path)).await? else { return Ok(None) };
+            let is_in = stat.version > 0 || ready.is_some_and(|ready| ready.czxid > stat.czxid);
+            Ok::<_, Error>(Some(Member { name, version: stat.version, is_in }))
+        });
+        Ok(try_join_all(members).await?.into_iter().flatten().collect())
     }
 
-    /// Whether one of them came before `ready`: then they are in, and so is who comes now.
-    async fn any_before(&self, client: &Client, members: &[String], ready: i64) -> Result<bool, Error> {
-        for member in members {
-            let path = self.node(member);
-            if insist(|| client.check_stat(&path)).await?.is_some_and(|stat| stat.czxid < ready) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    async fn inside(&self) -> Result<Vec<String>, LockError> {
-        ask(&self.client, |client| async move {
-            match client.list_children(&self.path).await {
-                Ok(children) => Ok(without_ready(children)),
-                Err(Error::NoNode) => Ok(Vec::new()),
-                Err(error) => Err(error),
-            }
-        })
-        .await
-    }
-
-    async fn ready_since(&self) -> Result<Option<i64>, LockError> {
-        let stat = ask(&self.client, |client| async move { client.check_stat(&self.node(READY)).await }).await?;
-        Ok(stat.map(|stat| stat.czxid))
+    /// The names of those who are in, and ours, where it is there.
+    async fn inside(&self, own: &str) -> Result<Vec<String>, LockError> {
+        let members = ask(&self.client, &self.path, |session| async move {
+            let ready = session.check_stat(&self.node(READY)).await?;
+            self.census(&session, ready).await
+        });
+        let inside = members.await?.into_iter().filter(|member| member.is_in || member.name == own);
+        Ok(inside.map(|member| member.name).collect())
     }
 
     /// A watch on a member, while it is there.
     async fn watch(&self, member: &str) -> Result<Option<OneshotWatcher>, LockError> {
         let path = &self.node(member);
-        ask(&self.client, |client| async move {
-            match client.get_and_watch_data(path).await {
+        ask(&self.client, &self.path, |session| async move {
+            match session.get_and_watch_data(path).await {
                 Ok((_, _, watch)) => Ok(Some(watch)),
                 Err(Error::NoNode) => Ok(None),
                 Err(error) => Err(error),
@@ -259,50 +252,31 @@ impl ZkDoubleBarrier {
         .await
     }
 
-    async fn delete(&self, own: &mut Member) -> Result<(), LockError> {
-        let path = &own.path;
-        ask(&self.client, |client| async move { erase(&client, path).await }).await?;
-        own.there = false;
+    async fn delete(&self, own: &mut Node) -> Result<(), LockError> {
+        let path = &own.path();
+        ask(&self.client, &self.path, |session| async move { erase(&session, path).await }).await?;
+        own.gone();
         Ok(())
     }
 
     /// The last one takes `ready` along, at once: nobody finds it alone.
-    async fn leave_last(&self, own: &mut Member) -> Result<(), LockError> {
-        let (path, ready) = (&own.path, &self.node(READY));
-        ask(&self.client, |client| async move {
-            let mut both = client.new_multi_writer();
+    async fn leave_last(&self, mut own: Node) -> Result<(), LockError> {
+        let (path, ready) = (&own.path(), &self.node(READY));
+        ask(&self.client, &self.path, |session| async move {
+            let mut both = session.new_multi_writer();
             both.add_delete(path, None)?;
             both.add_delete(ready, None)?;
             match both.commit().await.map_err(Error::from) {
-                Err(Error::NoNode) => erase(&client, path).await.map(|_| ()),
+                Err(Error::NoNode) => erase(&session, path).await.map(|_| ()),
                 done => done.map(|_| ()),
             }
         })
         .await?;
-        own.there = false;
-        Ok(())
-    }
-
-    /// Deletes the `ready` of the round that is over, where the last one died, and not that of the next round.
-    async fn tidy(&self, of_ours: Option<i64>) -> Result<(), LockError> {
-        let left = self.ready_since().await?;
-        if left.is_some() && left == of_ours {
-            let ready = &self.node(READY);
-            ask(&self.client, |client| async move { erase(&client, ready).await }).await?;
-        }
+        own.gone();
         Ok(())
     }
 
     fn node(&self, name: &str) -> String {
         format!("{}/{name}", self.path)
     }
-
-    fn taken(&self, waited: Duration) -> LockError {
-        LockError::Taken { name: self.path.clone(), waited }
-    }
-}
-
-fn without_ready(mut children: Vec<String>) -> Vec<String> {
-    children.retain(|name| name != READY);
-    children
 }

@@ -1,8 +1,8 @@
 //! Readers together, a writer alone: Curator's `InterProcessReadWriteLock`.
 //!
 //! 1. Both queue in one directory: `_c_<uuid>-__READ__NNNNNNNNNN` and `_c_<uuid>-__WRIT__NNNNNNNNNN`.
-//! 2. A writer waits for the one before it, whichever that is. A reader waits for the first writer before it, and for
-//!    no reader: what comes behind a waiting writer waits too, so readers do not starve writers.
+//! 2. A writer waits for the one before it, whichever that is. A reader waits for the writers before it, and for no
+//!    reader: what comes behind a waiting writer waits too, so readers do not starve writers.
 //! 3. An owner that writes may read at once: its reading node takes the writing one's sequence (Curator 5.5 and later),
 //!    and stays at that place when the writing one goes. An owner that only reads may not write: two such readers would
 //!    wait for each other for ever, so it is refused at once.
@@ -13,22 +13,24 @@
 
 use super::{
     ZkClient,
-    engine::{self, Recipe, deadline},
-    hold::{Hold, Seat},
-    lock::{predecessor, sit},
-    over, unavailable,
+    engine::{
+        Wait,
+        hold::{Hold, Slot, slot},
+        over,
+        queue::{self, Recipe, Turn},
+        unavailable,
+    },
 };
 use crate::{Guard, Lock, LockError, Owner};
 use std::{sync::Arc, time::Duration};
-use tokio::time::Instant;
 
-const READ: Recipe = Recipe { marker: "__READ__", markers: MARKERS, waits_for: first_writer };
-const WRITE: Recipe = Recipe { marker: "__WRIT__", markers: MARKERS, waits_for: predecessor };
+const READ: Recipe = Recipe { marker: "__READ__", markers: MARKERS, waits_for: writes, lists_again: false };
+const WRITE: Recipe = Recipe { marker: "__WRIT__", markers: MARKERS, waits_for: |_| true, lists_again: true };
 const MARKERS: &[&str] = &["__READ__", "__WRIT__"];
 const UPGRADE: &str = "its owner reads and cannot write before it has given that back: two of them would wait for ever";
 
-fn first_writer(ordered: &[&str], own: usize) -> Option<usize> {
-    ordered[..own].iter().position(|name| name.contains(WRITE.marker))
+fn writes(name: &str) -> bool {
+    name.contains(WRITE.marker)
 }
 
 /// A read lock and a write lock in ZooKeeper; see [`ZkClient::rw_lock`].
@@ -52,11 +54,15 @@ pub struct ZkWriteLock {
     owner: Option<Owner>,
 }
 
-impl ZkRwLock {
-    pub(super) fn new(client: ZkClient, path: &str) -> Self {
-        Self { client, path: path.to_owned() }
+impl ZkClient {
+    /// The read lock and the write lock at `path`.
+    #[must_use]
+    pub fn rw_lock(&self, path: &str) -> ZkRwLock {
+        ZkRwLock { client: self.clone(), path: path.to_owned() }
     }
+}
 
+impl ZkRwLock {
     /// A contender that reads.
     #[must_use]
     pub fn read(&self) -> ZkReadLock {
@@ -69,20 +75,15 @@ impl ZkRwLock {
         ZkWriteLock { lock: self.clone(), owner: None }
     }
 
-    async fn turn(&self, recipe: &Recipe, wait: Duration) -> Result<engine::Turn, LockError> {
-        engine::turn(&self.client, recipe, &self.path, wait).await
+    async fn turn(&self, recipe: &Recipe, wait: Wait) -> Result<Turn, LockError> {
+        queue::turn(&self.client, recipe, &self.path, wait).await
     }
 
     /// A reading node at the place of the owner's writing one: nobody is before it.
-    async fn read_under(&self, writer: &Hold, seat: Arc<Seat>) -> Result<Arc<Hold>, LockError> {
+    async fn read_under(&self, writer: &Hold, slot: &Slot) -> Result<Arc<Hold>, LockError> {
         let mut node = writer.node.beside(READ.marker);
-        let fence = tokio::select! {
-            biased;
-            made = node.create() => made,
-            error = self.client.given_up() => return Err(error),
-        };
-        match fence {
-            Ok(fence) => Ok(Hold::new(node, fence, Some(seat))),
+        match self.client.while_up(node.create()).await? {
+            Ok(fence) => Ok(Hold::of(Turn { node, fence }, Some(slot))),
             Err(error) if over(&error) => Err(LockError::Lost { name: self.path.clone() }),
             Err(error) => Err(unavailable(error)),
         }
@@ -98,30 +99,25 @@ impl ZkReadLock {
 
     async fn hold(&self, wait: Duration) -> Result<Arc<Hold>, LockError> {
         let (lock, client) = (&self.lock, &self.lock.client);
+        let wait = Wait::new(wait);
         let Some(owner) = self.owner else {
-            let turn = lock.turn(&READ, wait).await?;
-            return Ok(Hold::new(turn.node, turn.fence, None));
+            return Ok(Hold::of(lock.turn(&READ, wait).await?, None));
         };
-        let end = deadline(wait);
-        let seat = client.seat(MARKERS[0], &lock.path, owner);
-        let mut holds = sit(&seat, &lock.path, wait, end).await?;
-        if let Some(hold) = holds.shared.upgrade() {
+        let mut slot = slot(&client.0.rw_locks, &lock.path, owner, wait).await?;
+        if let Some(hold) = slot.shared.upgrade() {
             hold.again(client, &lock.path).await?;
             return Ok(hold);
         }
-        let hold = match holds.exclusive.upgrade() {
+        let hold = match slot.exclusive.upgrade() {
             Some(writer) => {
-                let hold = lock.read_under(&writer, seat.clone()).await?;
+                let hold = lock.read_under(&writer, &slot).await?;
                 // Only now is it sure that no other writer came in between.
                 writer.again(client, &lock.path).await?;
                 hold
             }
-            None => {
-                let turn = lock.turn(&READ, end - Instant::now()).await?;
-                Hold::new(turn.node, turn.fence, Some(seat.clone()))
-            }
+            None => Hold::of(lock.turn(&READ, wait).await?, Some(&slot)),
         };
-        holds.shared = Arc::downgrade(&hold);
+        slot.shared = Arc::downgrade(&hold);
         Ok(hold)
     }
 }
@@ -135,21 +131,20 @@ impl ZkWriteLock {
 
     async fn hold(&self, wait: Duration) -> Result<Arc<Hold>, LockError> {
         let (lock, client) = (&self.lock, &self.lock.client);
+        let wait = Wait::new(wait);
         let Some(owner) = self.owner else {
             return Ok(Hold::of(lock.turn(&WRITE, wait).await?, None));
         };
-        let end = deadline(wait);
-        let seat = client.seat(MARKERS[0], &lock.path, owner);
-        let mut holds = sit(&seat, &lock.path, wait, end).await?;
-        if let Some(hold) = holds.exclusive.upgrade() {
+        let mut slot = slot(&client.0.rw_locks, &lock.path, owner, wait).await?;
+        if let Some(hold) = slot.exclusive.upgrade() {
             hold.again(client, &lock.path).await?;
             return Ok(hold);
         }
-        if holds.shared.strong_count() > 0 {
+        if slot.shared.strong_count() > 0 {
             return Err(LockError::Invalid { name: lock.path.clone(), rule: UPGRADE });
         }
-        let hold = Hold::of(lock.turn(&WRITE, end - Instant::now()).await?, Some(seat.clone()));
-        holds.exclusive = Arc::downgrade(&hold);
+        let hold = Hold::of(lock.turn(&WRITE, wait).await?, Some(&slot));
+        slot.exclusive = Arc::downgrade(&hold);
         Ok(hold)
     }
 }
@@ -174,18 +169,5 @@ impl Lock for ZkWriteLock {
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         Ok(self.hold(wait).await?.guard(&self.lock.client, &self.lock.path))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reader_waits_for_the_first_writer_before_it_and_for_no_reader() {
-        let queue = ["_c_a-__READ__0", "_c_b-__WRIT__1", "_c_b-__READ__1", "_c_c-__WRIT__2", "_c_d-__READ__3"];
-        assert_eq!(first_writer(&queue, 0), None);
-        assert_eq!(first_writer(&queue, 4), Some(1));
-        assert_eq!(first_writer(&queue[..1], 0), None);
     }
 }

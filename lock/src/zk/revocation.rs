@@ -8,22 +8,26 @@
 //!
 //! Next to read: `read_write.rs`.
 
-use super::{insist, unavailable};
+use super::engine::{insist, over, session::Session, unavailable};
 use crate::LockError;
-use std::{fmt, future::pending};
+use std::{fmt, future::pending, sync::Arc, time::Duration};
+use tokio::time::sleep;
 use zookeeper_client::{Client, Error};
+
+/// How long a holder waits before it listens again where the server has refused to tell it.
+const PAUSE: Duration = Duration::from_secs(1);
 
 const REVOKE: &[u8] = b"__REVOKE__";
 
 /// A holder's ear for those who ask it to give the lock back.
 pub struct Revocation {
-    client: Client,
+    session: Arc<Session>,
     path: String,
 }
 
 impl Revocation {
-    pub(super) fn of(client: Client, path: String) -> Self {
-        Self { client, path }
+    pub(super) fn of(session: Arc<Session>, path: String) -> Self {
+        Self { session, path }
     }
 
     /// Completes once somebody has asked the holder to give the lock back, also where that was before the call. It
@@ -33,13 +37,18 @@ impl Revocation {
     ///
     /// It may be dropped and called again at any time.
     pub async fn asked(&self) {
-        while let Ok((data, _, watch)) = insist(|| self.client.get_and_watch_data(&self.path)).await {
-            if data == REVOKE {
-                return;
+        loop {
+            match insist(|| self.session.get_and_watch_data(&self.path)).await {
+                Ok((data, _, _)) if data == REVOKE => return,
+                Ok((_, _, watch)) => drop(watch.changed().await),
+                Err(Error::NoNode) => return pending().await,
+                Err(error) if over(&error) => return pending().await,
+                Err(error) => {
+                    tracing::warn!(%error, path = self.path, "not heard whether the lock is asked for");
+                    sleep(PAUSE).await;
+                }
             }
-            watch.changed().await;
         }
-        pending().await
     }
 }
 

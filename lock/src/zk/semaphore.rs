@@ -11,22 +11,27 @@
 //!
 //! Only one watches the directory at a time, so there is no herd. A node there is not yet a held lease.
 //!
-//! Next to read: `session.rs`.
+//! Next to read: `engine/session.rs`.
 
 use super::{
     ZkClient,
-    engine::{self, ANSWER, deadline},
-    hold::Hold,
-    insist,
-    lock::MUTEX,
-    node::Node,
-    over, unavailable,
+    engine::{
+        ANSWER, Wait,
+        hold::Hold,
+        insist,
+        node::Node,
+        over,
+        queue::{self, Turn},
+        session::Session,
+        unavailable, valid,
+    },
+    mutex::MUTEX,
 };
-use crate::{Fence, Guard, Lock, LockError};
+use crate::{Guard, Lock, LockError};
 use futures::future::join_all;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout, timeout_at};
-use zookeeper_client::{Client, Error};
+use zookeeper_client::Error;
 
 const LEASE: &str = "lease-";
 const LEASES: &str = "at least 1 lease, and no more than the semaphore has";
@@ -50,17 +55,27 @@ pub struct ZkSemaphoreMutex(ZkSemaphore);
 
 /// What one try came to.
 enum Attempt {
-    Had(Vec<(Node, Fence)>),
+    Had(Vec<Turn>),
     /// The wait was over first; the nodes are deleted.
     Late,
 }
 
-impl ZkSemaphore {
-    pub(super) fn new(client: ZkClient, path: &str, max: u32) -> Self {
+impl ZkClient {
+    /// The semaphore at `path`, with `max` leases. Every process must say the same number: it is nowhere on the server.
+    #[must_use]
+    pub fn semaphore(&self, path: &str, max: u32) -> ZkSemaphore {
         let (locks, leases) = (format!("{path}/locks"), format!("{path}/leases"));
-        Self { client, path: path.to_owned(), locks, leases, max }
+        ZkSemaphore { client: self.clone(), path: path.to_owned(), locks, leases, max }
     }
 
+    /// The semaphore at `path` with one lease, as a lock that is not re-entrant.
+    #[must_use]
+    pub fn semaphore_mutex(&self, path: &str) -> ZkSemaphoreMutex {
+        ZkSemaphoreMutex(self.semaphore(path, 1))
+    }
+}
+
+impl ZkSemaphore {
     /// The path.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -82,23 +97,22 @@ impl ZkSemaphore {
         if leases == 0 || leases > self.max {
             return Err(LockError::Invalid { name: self.path.clone(), rule: LEASES });
         }
-        let end = deadline(wait);
-        let taken = || LockError::Taken { name: self.path.clone(), waited: wait };
+        valid(&self.path)?;
+        let wait = Wait::new(wait);
         loop {
-            let left = end.saturating_duration_since(Instant::now());
-            let mut turn = match engine::turn(&self.client, &MUTEX, &self.locks, left).await {
-                Err(LockError::Taken { .. }) => return Err(taken()),
+            let mut turn = match queue::turn(&self.client, &MUTEX, &self.locks, wait).await {
+                Err(LockError::Taken { .. }) => return Err(wait.taken(&self.path)),
                 turn => turn?,
             };
-            let attempt = tokio::select! {
-                biased;
-                attempt = self.attempt(turn.node.client(), leases, end) => attempt,
-                error = self.client.given_up() => return Err(error),
-            };
-            timeout(ANSWER, turn.node.delete()).await.ok();
+            let attempt = self.attempt(turn.node.session(), leases, wait.end);
+            let attempt = self.client.while_up(wait.answered(attempt)).await??;
+            timeout(ANSWER, turn.node.delete(None)).await.ok();
             match attempt {
-                Ok(Attempt::Had(nodes)) => return Ok(nodes.into_iter().map(|lease| self.guard(lease)).collect()),
-                Ok(Attempt::Late) => return Err(self.client.session().err().unwrap_or_else(taken)),
+                Ok(Attempt::Had(leases)) => {
+                    let guard = |lease| Hold::of(lease, None).guard(&self.client, &self.path);
+                    return Ok(leases.into_iter().map(guard).collect());
+                }
+                Ok(Attempt::Late) => return Err(self.client.session().err().unwrap_or_else(|| wait.taken(&self.path))),
                 Err(error) if over(&error) => tracing::debug!(%error, self.path, "queueing anew"),
                 Err(error) => return Err(unavailable(error)),
             }
@@ -119,44 +133,34 @@ impl ZkSemaphore {
     }
 
     /// One try, in the session that holds the mutex.
-    async fn attempt(&self, client: &Client, leases: u32, end: Instant) -> Result<Attempt, Error> {
-        let mut nodes = Vec::new();
+    async fn attempt(&self, session: &Arc<Session>, wanted: u32, end: Instant) -> Result<Attempt, Error> {
+        let mut leases = Vec::new();
         loop {
-            while nodes.len() < leases as usize {
-                let mut node = Node::new(client.clone(), &self.leases, LEASE, self.client.tasks());
+            while leases.len() < wanted as usize {
+                let mut node = Node::sequential(session.clone(), &self.leases, LEASE);
                 let fence = node.create().await?;
-                nodes.push((node, fence));
+                leases.push(Turn { node, fence });
             }
-            let (children, watch) = match insist(|| client.list_and_watch_children(&self.leases)).await {
+            let (children, watch) = match insist(|| session.list_and_watch_children(&self.leases)).await {
                 Err(Error::NoNode) => {
-                    nodes.clear();
+                    leases.clear();
                     continue;
                 }
                 listed => listed?,
             };
             // Somebody may have deleted a node of ours: it is made anew.
-            nodes.retain(|(node, _)| children.iter().any(|child| child == node.name()));
-            if nodes.len() < leases as usize {
+            leases.retain(|lease| children.iter().any(|child| child == lease.node.name()));
+            if leases.len() < wanted as usize {
                 continue;
             }
             if children.len() <= self.max as usize {
-                return Ok(Attempt::Had(nodes));
+                return Ok(Attempt::Had(leases));
             }
             if timeout_at(end, watch.changed()).await.is_err() {
-                timeout(ANSWER, join_all(nodes.iter_mut().map(|(node, _)| node.delete()))).await.ok();
+                timeout(ANSWER, join_all(leases.iter_mut().map(|lease| lease.node.delete(None)))).await.ok();
                 return Ok(Attempt::Late);
             }
         }
-    }
-
-    fn guard(&self, (node, fence): (Node, Fence)) -> Guard {
-        Hold::new(node, fence, None).guard(&self.client, &self.path)
-    }
-}
-
-impl ZkSemaphoreMutex {
-    pub(super) fn new(client: ZkClient, path: &str) -> Self {
-        Self(ZkSemaphore::new(client, path, 1))
     }
 }
 

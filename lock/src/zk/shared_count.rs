@@ -13,14 +13,18 @@
 //! Next to read: `atomic_long.rs`.
 
 use super::{
-    ZkClient, over,
-    request::{ask, create, once},
-    unanswered, unavailable,
+    ZkClient,
+    engine::{
+        over,
+        request::{ask, create, once},
+        session::Session,
+        unanswered, unavailable,
+    },
 };
 use crate::LockError;
 use std::time::Duration;
 use tokio::{sync::watch, time::sleep};
-use zookeeper_client::{Client, Error, OneshotWatcher};
+use zookeeper_client::{Error, OneshotWatcher};
 
 /// How long a listener waits after the server has refused to tell it.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -68,7 +72,7 @@ impl ZkSharedCount {
     ///
     /// Safe.
     pub async fn get(&self) -> Result<Versioned, LockError> {
-        let (bytes, version) = ask(&self.client, |client| async move {
+        let (bytes, version) = ask(&self.client, &self.path, |client| async move {
             loop {
                 match client.get_data(&self.path).await {
                     Ok((bytes, stat)) => return Ok((bytes, stat.version)),
@@ -160,7 +164,7 @@ impl ZkSharedCount {
         }
     }
 
-    async fn look(&self, client: &Client) -> Result<(Option<Versioned>, OneshotWatcher), Error> {
+    async fn look(&self, client: &Session) -> Result<(Option<Versioned>, OneshotWatcher), Error> {
         loop {
             match client.get_and_watch_data(&self.path).await {
                 Ok((bytes, stat, watch)) => return Ok((self.read(&bytes, stat.version).ok(), watch)),
@@ -171,7 +175,7 @@ impl ZkSharedCount {
     }
 
     async fn write(&self, value: i32, version: Option<i32>) -> Result<Result<Versioned, Error>, LockError> {
-        let set = once(&self.client, |client| async move {
+        let set = once(&self.client, &self.path, |client| async move {
             loop {
                 match client.set_data(&self.path, &value.to_be_bytes(), version).await {
                     Err(Error::NoNode) => self.plant(&client).await?,
@@ -183,7 +187,7 @@ impl ZkSharedCount {
     }
 
     /// Makes the node where it is missing.
-    async fn plant(&self, client: &Client) -> Result<(), Error> {
+    async fn plant(&self, client: &Session) -> Result<(), Error> {
         match create(client, &self.path, &self.seed.to_be_bytes()).await {
             Ok(_) | Err(Error::NodeExists) => Ok(()),
             Err(error) => Err(error),

@@ -49,7 +49,8 @@ impl Family for Fair {
     /// The lock, each waiter, and each score without a waiter.
     async fn left(&self, name: &str) -> Vec<String> {
         let mut left: Vec<String> = self.0.left(name).await;
-        left.retain(|key| *key != queue_key(name) && *key != scores_key(name));
+        let seen = format!("{{{name}}}:seen");
+        left.retain(|key| *key != queue_key(name) && *key != scores_key(name) && *key != seen);
         let (queue, scores) = line(&self.0, name).await.expect("an answer");
         left.extend(scores.into_iter().map(|(owner, _)| owner).filter(|owner| !queue.contains(owner)));
         left.extend(queue);
@@ -356,6 +357,17 @@ pub(crate) async fn when_the_head_goes_the_next_is_told(fair: Arc<Fair>) -> Verd
     ensure(queue == [JAVA] && scores.len() == 1, || format!("left are {queue:?} with {scores:?}"))
 }
 
+/// One is in the queue, and goes.
+pub(crate) async fn goes<F: Family>(redis: &Redis, family: &F) -> Verdict {
+    let (name, process) = (name(), family.process().await);
+    hold(redis, &name, SOON).await?;
+    let waiter = wait_for(process.lock(&name));
+    waiting(redis, &name, 1).await?;
+    waiter.abort();
+    waiting(redis, &name, 0).await?;
+    agree(&line(redis, &name).await?)
+}
+
 /// Many come, and most of them go at any moment: at each look the queue and the scores have the same owners.
 pub(crate) async fn storm<F: Family>(redis: &Redis, family: Arc<F>) -> Verdict {
     const WAITERS: u64 = 60;
@@ -382,6 +394,7 @@ pub(crate) async fn storm<F: Family>(redis: &Redis, family: Arc<F>) -> Verdict {
 }
 
 pub(crate) async fn queue_and_scores_agree_in_a_storm_of_cancels(fair: Arc<Fair>) -> Verdict {
+    goes(&fair.0, &*fair).await?;
     storm(&fair.0, fair.clone()).await
 }
 

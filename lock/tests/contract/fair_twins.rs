@@ -3,7 +3,7 @@
 
 use super::{
     Verdict,
-    fair::{Fair, drift, order, queue_key, scores_key, storm},
+    fair::{Fair, drift, goes, order, queue_key, scores_key, storm},
     family::{Family, Process},
     twins::caught,
 };
@@ -154,6 +154,7 @@ pub(crate) async fn the_lock_of_the_twins_passes_without_a_fault(fair: Arc<Fair>
     let twin = Arc::new(Twin::of(&fair, Fault::None));
     order(&fair.0, &*twin).await?;
     drift(&fair.0, &*twin).await?;
+    goes(&fair.0, &*twin).await?;
     storm(&fair.0, twin).await
 }
 
@@ -162,7 +163,7 @@ pub(crate) async fn one_that_pushes_in_is_caught(fair: Arc<Fair>) -> Verdict {
 }
 
 pub(crate) async fn one_that_leaves_its_score_is_caught(fair: Arc<Fair>) -> Verdict {
-    caught(storm(&fair.0, Arc::new(Twin::of(&fair, Fault::LeavesItsScore))).await, "scores have")
+    caught(goes(&fair.0, &Twin::of(&fair, Fault::LeavesItsScore)).await, "scores have")
 }
 
 pub(crate) async fn one_that_leaves_the_scores_of_the_others_is_caught(fair: Arc<Fair>) -> Verdict {

@@ -1,5 +1,4 @@
-//! The other handles on the same lock in Redis under the contract: one that spins, one with tokens, one that is given
-//! its owner.
+//! The other handles on the same lock in Redis under the contract: one with tokens, one that is given its owner.
 
 use super::{
     family::{Family, Process},
@@ -7,7 +6,7 @@ use super::{
 };
 use oversell_lock::{
     Guard, Lock, LockError,
-    redis::{RedisClient, RedisFencedLock, RedisLock, RedisSpinLock},
+    redis::{RedisClient, RedisFencedLock, RedisLock},
 };
 use std::{marker::PhantomData, time::Duration};
 
@@ -19,21 +18,11 @@ pub(crate) trait Kind: Send + Sync + 'static {
     fn of(client: &RedisClient, name: &str) -> Self::Lock;
 }
 
-pub(crate) struct Spin;
 pub(crate) struct Fenced;
 pub(crate) struct Owned;
 
 /// A re-entrant handle that takes its lock twice and gives it back as often.
 pub(crate) struct Twice(RedisLock);
-
-impl Kind for Spin {
-    const NAME: &'static str = "redis_spin";
-    type Lock = RedisSpinLock;
-
-    fn of(client: &RedisClient, name: &str) -> RedisSpinLock {
-        client.spin_lock(name)
-    }
-}
 
 impl Kind for Fenced {
     const NAME: &'static str = "redis_fenced";

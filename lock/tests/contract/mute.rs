@@ -1,12 +1,15 @@
 //! A way to a server on which requests arrive and answers do not: what "it may have run" means.
 
 use super::proxy::Proxy;
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering::SeqCst},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
+    time::Duration,
 };
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt, copy},
+    io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     task::JoinHandle,
 };
@@ -14,8 +17,20 @@ use tokio::{
 /// Forwards both ways until it is muted; from then on it swallows what the server says.
 pub(crate) struct Mute {
     front: Proxy,
-    muted: Arc<AtomicBool>,
+    state: Arc<State>,
     serving: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct State {
+    /// How many connections there were so far.
+    connections: AtomicU64,
+    /// Those with a lower number are muted.
+    muted_below: AtomicU64,
+    /// How often something came from a client.
+    requests: AtomicU64,
+    /// For so many milliseconds each answer is held back.
+    delay: AtomicU64,
 }
 
 impl Mute {
@@ -23,9 +38,9 @@ impl Mute {
     pub(crate) async fn to(server: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
-        let muted = Arc::new(AtomicBool::new(false));
-        let serving = tokio::spawn(serve(listener, server, muted.clone()));
-        Self { front: Proxy::to(address.to_string()).await, muted, serving }
+        let state = Arc::<State>::default();
+        let serving = tokio::spawn(serve(listener, server, state.clone()));
+        Self { front: Proxy::to(address.to_string()).await, state, serving }
     }
 
     /// Its own `host:port`.
@@ -35,14 +50,30 @@ impl Mute {
 
     /// From now on nothing is answered.
     pub(crate) fn mute(&self) {
-        self.muted.store(true, SeqCst);
+        self.state.muted_below.store(u64::MAX, SeqCst);
     }
 
     /// Answers again, on new connections: on the old ones an answer would be taken for another's.
     pub(crate) async fn heal(&self) {
         self.front.cut().await;
-        self.muted.store(false, SeqCst);
+        self.state.muted_below.store(0, SeqCst);
         self.front.mend().await;
+    }
+
+    /// New connections are answered; those that are there stay as they are, as where a server vanished and another has
+    /// its address.
+    pub(crate) fn answer_new_connections(&self) {
+        self.state.muted_below.store(self.state.connections.load(SeqCst), SeqCst);
+    }
+
+    /// From now on each answer comes so much later.
+    pub(crate) fn delay(&self, by: Duration) {
+        self.state.delay.store(by.as_millis().try_into().expect("a short time"), SeqCst);
+    }
+
+    /// How often something was sent to the server.
+    pub(crate) fn requests(&self) -> u64 {
+        self.state.requests.load(SeqCst)
     }
 }
 
@@ -52,14 +83,26 @@ impl Drop for Mute {
     }
 }
 
-async fn serve(listener: TcpListener, server: String, muted: Arc<AtomicBool>) {
+async fn serve(listener: TcpListener, server: String, state: Arc<State>) {
     while let Ok((client, _)) = listener.accept().await {
-        let (server, muted) = (server.clone(), muted.clone());
+        let (server, state) = (server.clone(), state.clone());
+        let number = state.connections.fetch_add(1, SeqCst);
         tokio::spawn(async move {
             let server = TcpStream::connect(server).await?;
             client.set_nodelay(true)?;
             server.set_nodelay(true)?;
             let ((mut requests, mut client), (mut answers, mut server)) = (client.into_split(), server.into_split());
+            let asked = async {
+                let mut buffer = [0; 4096];
+                loop {
+                    let read = requests.read(&mut buffer).await?;
+                    if read == 0 {
+                        return std::io::Result::Ok(());
+                    }
+                    state.requests.fetch_add(1, SeqCst);
+                    server.write_all(&buffer[..read]).await?;
+                }
+            };
             let answered = async {
                 let mut buffer = [0; 4096];
                 loop {
@@ -67,13 +110,14 @@ async fn serve(listener: TcpListener, server: String, muted: Arc<AtomicBool>) {
                     if read == 0 {
                         return Ok(());
                     }
-                    if !muted.load(SeqCst) {
+                    tokio::time::sleep(Duration::from_millis(state.delay.load(SeqCst))).await;
+                    if number >= state.muted_below.load(SeqCst) {
                         client.write_all(&buffer[..read]).await?;
                     }
                 }
             };
             tokio::select! {
-                end = copy(&mut requests, &mut server) => end.map(|_| ()),
+                end = asked => end,
                 end = answered => end,
             }
         });

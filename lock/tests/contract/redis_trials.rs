@@ -1,8 +1,9 @@
 //! Every trial on Redis, file by file.
 
 use super::{
-    clauses, contract, fair, fair_holds, fair_twins, fences, handles, latch, leased, leases, multi, permits, rate,
-    read_write, redis, redlock, redlock::OnNodes, redlock_faults, reentry, rw_holds, rw_line, trial, twins,
+    clauses, contract, fair, fair_holds, fair_twins, fences, handles, latch, late, leased, leases, multi, permits,
+    rate, read_write, redis, redis_faults, redlock, redlock::OnNodes, redlock_faults, reentry, rw_holds, rw_line,
+    trial, twins,
 };
 use libtest_mimic::Trial;
 use std::sync::Arc;
@@ -30,13 +31,10 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
         fences::a_token_that_is_drawn_before_the_lock_is_had_is_caught,
         fences::a_lost_counter_is_lifted_above_what_was_seen,
     ]);
-    let spin = Arc::new(handles::Handles::<handles::Spin>::at(at.clone()));
     let fenced = Arc::new(handles::Handles::<handles::Fenced>::at(at.clone()));
     let owned = Arc::new(handles::Handles::<handles::Owned>::at(at.clone()));
-    all.extend(contract(handle, &spin));
     all.extend(contract(handle, &fenced));
     all.extend(contract(handle, &owned));
-    all.extend(leased(handle, &spin));
     all.extend(leased(handle, &fenced));
     all.extend(trials![handle, &fenced, clauses::fencing_tokens_grow]);
     all.extend(leased(handle, &owned));
@@ -59,7 +57,7 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
         leases::an_expired_permit_is_not_given_back_twice,
         leases::a_release_that_ignores_expiry_is_caught,
         leases::a_watchdog_keeps_a_permit,
-        leases::ids_are_written_as_each_redisson_does,
+        leases::ids_are_written_as_redisson_does,
         leases::an_unanswered_acquire_of_a_lease_comes_back,
         rate::no_window_admits_more_than_the_rate,
         rate::a_fixed_window_is_caught,
@@ -69,6 +67,21 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
         latch::a_wait_for_a_latch_ends,
         latch::a_latch_that_is_set_anew_at_once_lets_its_waiters_go,
         latch::a_waiter_that_only_looks_at_the_count_is_caught,
+        late::the_late_release_of_a_lost_hold_leaves_its_owners_newer_one,
+        late::an_undo_that_is_late_leaves_its_owners_newer_hold,
+        late::whoever_comes_again_as_the_last_guard_ends_has_the_lock,
+        late::a_lost_guard_that_ends_last_leaves_nothing,
+        late::random_walks_of_an_owner_never_share_the_lock,
+        redis_faults::an_answer_after_the_lease_brings_no_lock,
+        redis_faults::waiters_look_again_though_no_wake_up_can_come,
+        redis_faults::a_connection_that_is_dead_and_not_closed_is_replaced,
+        redis_faults::an_error_that_redis_answers_is_told_as_one_and_not_repeated,
+        redis_faults::every_wait_may_be_for_ever,
+        redis_faults::a_lease_without_end_or_length_is_refused,
+        redis_faults::a_subscription_that_nobody_waits_for_any_more_ends,
+        redis_faults::a_dead_process_with_many_waiters_frees_the_queue_at_once,
+        redis_faults::nobody_who_waits_for_a_latch_misses_its_opening,
+        redis_faults::a_wait_is_not_longer_than_it_says,
     ]);
     let fair = Arc::new(fair::Fair::at(at.clone()));
     all.extend(contract(handle, &fair));
@@ -124,14 +137,13 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
         rw_holds::a_java_writer_keeps_everybody_out_and_its_message_wakes,
         rw_holds::a_writer_that_steps_down_lets_readers_in,
         rw_holds::each_read_hold_expires_by_itself,
-        rw_holds::a_hold_given_back_out_of_order_leaves_the_others,
-        rw_holds::a_write_entered_again_lasts_as_long_as_what_is_left,
+        rw_holds::guards_of_one_hold_end_in_any_order,
+        rw_holds::a_write_entered_again_is_never_shorter,
         rw_holds::a_watchdog_renews_its_own_hold_and_no_fixed_one,
         rw_holds::a_write_that_expired_frees_nothing_of_another,
         rw_holds::a_release_that_deletes_what_is_there_is_caught,
         rw_holds::a_dropped_read_leaves_nothing_of_its_own,
         rw_holds::an_unanswered_entry_takes_nothing_from_the_first,
-        rw_holds::a_clean_up_by_owner_alone_is_caught,
     ]);
     let multi = Arc::new(multi::Multi::at(at.clone()));
     all.extend(contract(handle, &multi));
@@ -165,6 +177,8 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
         redlock::a_watchdog_keeps_it_on_three_nodes,
         redlock::a_fixed_lease_ends_and_its_holder_hears_of_it_first,
         redlock::one_owner_may_hold_it_twice,
+        late::the_late_release_of_a_lost_redlock_leaves_its_owners_newer_one,
+        late::random_walks_of_an_owner_never_share_a_redlock,
         redlock::no_nodes_are_refused,
         redlock_faults::two_of_five_dead_and_it_goes_on,
         redlock_faults::three_of_five_dead_and_it_refuses_and_says_so,

@@ -3,12 +3,12 @@
 use super::{
     Verdict,
     clauses::{SOON, ensure, says},
-    family::{Family, Process, name, until},
+    family::{Family, Process, name},
     proxy::Proxy,
-    zookeeper::{Member, ZooKeeper},
+    zookeeper::{Member, ZooKeeper, connected, text},
 };
-use futures::FutureExt;
-use oversell_lock::LockError;
+use futures::{FutureExt, future::BoxFuture};
+use oversell_lock::{LockError, zk::ZkClient};
 use std::{
     sync::{
         Arc,
@@ -16,19 +16,10 @@ use std::{
     },
     time::Duration,
 };
-use tokio::task::JoinHandle;
-use zookeeper_client::{Acls, Client, CreateMode};
+use tokio::{task::JoinHandle, time::timeout};
+use zookeeper_client::{Acls, CreateMode, Error};
 
 const SHORT: Duration = Duration::from_millis(200);
-
-pub(crate) fn text(error: impl ToString) -> String {
-    error.to_string()
-}
-
-pub(crate) async fn connected(process: &Member) -> Result<Client, String> {
-    until("connected", || async { process.client.session().is_ok() }).await?;
-    says("a session", process.client.session())
-}
 
 /// Opens the barrier and closes it again in one transaction: nobody can look in between.
 async fn open_and_close(zookeeper: &ZooKeeper, name: &str) -> Verdict {
@@ -66,11 +57,14 @@ pub(crate) async fn fifty_wait_and_go_together(zookeeper: Arc<ZooKeeper>) -> Ver
             let (barrier, opened) = (process.client.barrier(&name), opened.clone());
             let mut waiter = async move { (barrier.wait(SOON).await, opened.load(SeqCst)) }.boxed();
             // It asks for its watch when it is polled.
-            ensure(futures::poll!(&mut waiter).is_pending(), || "one did not wait".into())?;
+            ensure(futures::poll!(&mut waiter).is_pending(), || "it did not ask".into())?;
             waiters.push(waiter);
         }
         // The server answers a session in order, so it has set the watches before this.
         session.check_stat(&name).await.map_err(text)?;
+    }
+    for waiter in &mut waiters {
+        ensure(futures::poll!(waiter).is_pending(), || "one did not wait".into())?;
     }
     let waiters = waiters.into_iter().map(tokio::spawn).collect::<Vec<_>>();
     opened.store(true, SeqCst);
@@ -95,45 +89,77 @@ pub(crate) async fn a_wait_at_a_barrier_ends_and_leaves_nothing(zookeeper: Arc<Z
             other => return Err(format!("after {wait:?}: {other:?}")),
         }
     }
-    ensure(futures::poll!(barrier.wait(SOON).boxed()).is_pending(), || "it is open".into())?;
+    let (session, mut waiter) = (connected(&process).await?, barrier.wait(SOON).boxed());
+    ensure(futures::poll!(&mut waiter).is_pending(), || "it did not ask".into())?;
+    session.check_stat(&name).await.map_err(text)?;
+    ensure(futures::poll!(&mut waiter).is_pending(), || "it is open".into())?;
+    drop(waiter);
     let after = outsider.check_stat(&name).await.map_err(text)?;
     ensure(before == after, || format!("there was {before:?} and is {after:?}"))
 }
 
+type Wait = fn(ZkClient, String) -> BoxFuture<'static, Result<(), LockError>>;
+
+fn honest(client: ZkClient, name: String) -> BoxFuture<'static, Result<(), LockError>> {
+    async move { client.barrier(&name).wait(SHORT * 5).await }.boxed()
+}
+
+/// The twin, which is Curator's way, looks whether there is a node whenever it hears of one.
+fn looks_for_a_node(client: ZkClient, name: String) -> BoxFuture<'static, Result<(), LockError>> {
+    let broken = |e: Error| LockError::Unavailable { server: "zookeeper", reason: e.to_string() };
+    let looks = async move {
+        let client = client.session()?;
+        // Here the honest one remembers which node it saw, and goes when that was deleted.
+        while let (Some(_), watch) = client.check_and_watch_stat(&name).await.map_err(broken)? {
+            watch.changed().await;
+        }
+        Ok(())
+    };
+    async move {
+        let taken = || LockError::Taken { name: "the twin".into(), waited: SHORT * 5 };
+        timeout(SHORT * 5, looks).await.unwrap_or_else(|_| Err(taken()))
+    }
+    .boxed()
+}
+
 /// A waiter that the server knows of.
-async fn waits(process: &Member, name: &str) -> Result<JoinHandle<Result<(), LockError>>, String> {
+async fn waits(process: &Member, name: &str, wait: Wait) -> Result<JoinHandle<Result<(), LockError>>, String> {
     let session = connected(process).await?;
-    let barrier = process.client.barrier(name);
-    let mut waiter = async move { barrier.wait(SOON).await }.boxed();
-    ensure(futures::poll!(&mut waiter).is_pending(), || "it did not wait".into())?;
+    let mut waiter = wait(process.client.clone(), name.to_owned());
+    ensure(futures::poll!(&mut waiter).is_pending(), || "it did not ask".into())?;
     session.check_stat(name).await.map_err(text)?;
+    ensure(futures::poll!(&mut waiter).is_pending(), || "it did not wait".into())?;
     Ok(tokio::spawn(waiter))
 }
 
-pub(crate) async fn a_barrier_that_is_closed_again_at_once_lets_its_waiters_go(zookeeper: Arc<ZooKeeper>) -> Verdict {
+async fn goes_through_a_moment(zookeeper: &ZooKeeper, wait: Wait) -> Verdict {
     let (name, process) = (name(), zookeeper.process().await);
     says("set", process.client.barrier(&name).set().await)?;
-    let waiter = waits(&process, &name).await?;
-    open_and_close(&zookeeper, &name).await?;
+    let waiter = waits(&process, &name, wait).await?;
+    open_and_close(zookeeper, &name).await?;
     says("it was open", waiter.await.map_err(text)?)
+}
+
+pub(crate) async fn a_barrier_that_is_closed_again_at_once_lets_its_waiters_go(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    goes_through_a_moment(&zookeeper, honest).await
+}
+
+pub(crate) async fn a_waiter_that_only_looks_for_a_node_is_caught(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    match goes_through_a_moment(&zookeeper, looks_for_a_node).await {
+        Err(broken) if broken.contains("it was open: lock the twin not had") => Ok(()),
+        other => Err(format!("the twin came to {other:?}")),
+    }
 }
 
 pub(crate) async fn a_barrier_that_was_opened_during_a_cut_lets_its_waiters_go(zookeeper: Arc<ZooKeeper>) -> Verdict {
     let (name, way) = (name(), Proxy::to(zookeeper.server()).await);
     let process = zookeeper.process_at(&way.address()).await;
+    connected(&process).await?;
     says("set", process.client.barrier(&name).set().await)?;
-    let waiter = waits(&process, &name).await?;
+    let waiter = waits(&process, &name, |client, name| async move { client.barrier(&name).wait(SOON).await }.boxed());
+    let waiter = waiter.await?;
     way.cut().await;
     open_and_close(&zookeeper, &name).await?;
     way.mend().await;
     says("it was open", waiter.await.map_err(text)?)
-}
-
-/// The twin, which is Curator's way, looks whether there is a node.
-pub(crate) async fn a_waiter_that_only_looks_for_a_node_is_caught(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let (name, process) = (name(), zookeeper.process().await);
-    says("set", process.client.barrier(&name).set().await)?;
-    open_and_close(&zookeeper, &name).await?;
-    let there = zookeeper.outsider().await.check_stat(&name).await.map_err(text)?;
-    ensure(there.is_some(), || "the twin saw it open".into())
 }

@@ -6,8 +6,7 @@ use super::{
     family::{Family, name, until},
     mute::Mute,
     proxy::Proxy,
-    zk_barrier::{connected, text},
-    zookeeper::{Member, ZooKeeper},
+    zookeeper::{Member, ZooKeeper, connected, text},
 };
 use futures::{FutureExt, future::BoxFuture};
 use oversell_lock::{

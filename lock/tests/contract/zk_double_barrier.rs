@@ -6,21 +6,25 @@ use super::{
     family::{Family, name, until},
     mute::Mute,
     proxy::Proxy,
-    zk_barrier::{connected, text},
-    zookeeper::ZooKeeper,
+    zk_wire::{LIST, MULTI, Wire},
+    zookeeper::{ZooKeeper, connected, text},
 };
-use futures::{FutureExt, future::BoxFuture};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, try_join_all},
+};
 use oversell_lock::{
     LockError,
     zk::{ZkClient, ZkDoubleBarrier},
 };
 use parking_lot::Mutex;
-use std::{num::NonZeroU32, sync::Arc, time::Duration};
-use tokio::task::yield_now;
+use std::{num::NonZeroU32, sync::Arc, task::Poll, time::Duration};
+use tokio::{task::yield_now, time::timeout};
 use zookeeper_client::{Acls, Client, CreateMode, Error};
 
 const SHORT: Duration = Duration::from_millis(200);
 const TWO: NonZeroU32 = NonZeroU32::new(2).expect("two");
+const THREE: NonZeroU32 = NonZeroU32::new(3).expect("three");
 const FIVE: NonZeroU32 = NonZeroU32::new(5).expect("five");
 
 async fn make(client: &Client, path: &str, mode: CreateMode) -> Result<(), Error> {
@@ -213,12 +217,18 @@ pub(crate) async fn a_dropped_enter_leaves_no_member(zookeeper: Arc<ZooKeeper>) 
     let (name, process) = (name(), zookeeper.process().await);
     connected(&process).await?;
     let barrier = process.client.double_barrier(&name, TWO);
-    for polls in 0..30 {
+    for wake_ups in 0..8 {
+        let mut left = wake_ups;
         let mut enter = barrier.enter(SOON).boxed();
-        for _ in 0..polls {
-            ensure(futures::poll!(&mut enter).is_pending(), || "it got in".into())?;
-            yield_now().await;
-        }
+        // Dropped at its first, second, ... wake-up; the last ones find it waiting, where nothing wakes it.
+        let dropped = std::future::poll_fn(|context| match enter.poll_unpin(context) {
+            Poll::Pending if left > 0 => {
+                left -= 1;
+                Poll::Pending
+            }
+            _ => Poll::Ready(()),
+        });
+        timeout(SHORT, dropped).await.ok();
         drop(enter);
         // Where the next one finds it, they are two.
         until("no member is left", || async { members(&zookeeper, &name).await.is_empty() }).await?;
@@ -247,18 +257,14 @@ pub(crate) async fn a_dropped_leave_leaves(zookeeper: Arc<ZooKeeper>) -> Verdict
     let mut leave = barrier.leave(&last, SOON).boxed();
     ensure(futures::poll!(&mut leave).is_pending(), || "it has left".into())?;
     drop(leave);
-    match barrier.leave(&last, SOON).await {
-        Ok(()) | Err(LockError::Lost { .. }) => {}
-        other => return Err(format!("after a dropped leave: {other:?}")),
-    }
+    // Nobody asks for it a second time: what was dropped does it.
     until("nobody is left", || async { members(&zookeeper, &name).await.is_empty() }).await
 }
 
 pub(crate) async fn a_member_that_dies_inside_does_not_keep_the_others(zookeeper: Arc<ZooKeeper>) -> Verdict {
     let (name, way) = (name(), Proxy::to(zookeeper.server()).await);
     let (doomed, process) = (zookeeper.process_at(&way.address()).await, zookeeper.process().await);
-    let three = NonZeroU32::new(3).ok_or("three")?;
-    let (theirs, barrier) = (doomed.client.double_barrier(&name, three), process.client.double_barrier(&name, three));
+    let (theirs, barrier) = (doomed.client.double_barrier(&name, THREE), process.client.double_barrier(&name, THREE));
     let (dies, one, two) = tokio::join!(theirs.enter(SOON), barrier.enter(SOON), barrier.enter(SOON));
     let (dies, one, two) = (says("the doomed", dies)?, says("one", one)?, says("two", two)?);
     way.cut().await;
@@ -269,7 +275,7 @@ pub(crate) async fn a_member_that_dies_inside_does_not_keep_the_others(zookeeper
         Err(LockError::Lost { .. }) => {}
         other => return Err(format!("the dead leaves: {other:?}")),
     }
-    let left = zookeeper.left(&name).await;
+    let left = members(&zookeeper, &name).await;
     ensure(left.is_empty(), || format!("left: {left:?}"))
 }
 
@@ -308,47 +314,54 @@ pub(crate) async fn an_old_ready_lets_nobody_in(zookeeper: Arc<ZooKeeper>) -> Ve
     says("two leaves", two)
 }
 
-/// One gives up at about the moment at which the other comes: both are in, or none is.
-async fn both_or_none(
-    zookeeper: &ZooKeeper,
-    tries: u64,
-    enter: fn(ZkDoubleBarrier, ZkClient, Duration) -> BoxFuture<'static, Result<String, LockError>>,
-) -> Verdict {
-    let processes = [zookeeper.process().await, zookeeper.process().await];
-    connected(&processes[0]).await?;
-    connected(&processes[1]).await?;
-    for n in 0..tries {
+/// One gives up after the other has counted it, and before the other has opened: none is in. And where it does not give
+/// up, both are.
+async fn both_or_none(zookeeper: &ZooKeeper, enter: EnterIn) -> Verdict {
+    for gives_up in [true, false] {
         let name = name();
-        let [early, late] = [0, 1].map(|n: usize| {
-            let client = processes[n].client.clone();
+        let [early_way, wire] = [Wire::to(zookeeper.server()).await, Wire::to(zookeeper.server()).await];
+        let processes = [zookeeper.process_at(&early_way.address()).await, zookeeper.process_at(&wire.address()).await];
+        let wait = if gives_up { Duration::from_secs(2) } else { SOON };
+        let [early, late] = processes.each_ref().map(|process| {
+            let client = process.client.clone();
             (client.double_barrier(&name, TWO), client)
         });
-        let wait = Duration::from_millis(20);
-        let gives_up = tokio::spawn(enter(early.0.clone(), early.1, wait));
-        let comes = tokio::spawn(async move {
-            tokio::time::sleep(wait - Duration::from_millis(2) + Duration::from_micros(n * 50 % 6000)).await;
-            enter(late.0, late.1, wait).await
-        });
-        match (gives_up.await.map_err(text)?, comes.await.map_err(text)?) {
-            (Ok(one), Ok(two)) => {
+        let session = connected(&processes[0]).await?;
+        connected(&processes[1]).await?;
+        let first = tokio::spawn(enter(early.0.clone(), early.1, wait));
+        until("the first has looked", || async { early_way.asked(LIST) > 0 }).await?;
+        // Answers come in order: it has seen itself alone.
+        session.check_stat(&name).await.map_err(text)?;
+        wire.close_to(MULTI);
+        let second = tokio::spawn(enter(late.0, late.1, wait * 2));
+        timeout(SOON, wire.holds()).await.map_err(|_| "the second never opened")?;
+        if !gives_up {
+            wire.open();
+        }
+        let first = first.await.map_err(text)?;
+        wire.open();
+        match (gives_up, first, second.await.map_err(text)?) {
+            (false, Ok(one), Ok(two)) => {
                 let (one, two) = tokio::join!(early.0.leave(&one, SOON), early.0.leave(&two, SOON));
                 says("one leaves", one)?;
                 says("two leaves", two)?;
             }
-            (Err(LockError::Taken { .. }), Err(LockError::Taken { .. })) => {}
+            (true, Err(LockError::Taken { .. }), Err(LockError::Taken { .. })) => {}
             other => return Err(format!("not the same for both: {other:?}")),
         }
     }
     Ok(())
 }
 
+type EnterIn = fn(ZkDoubleBarrier, ZkClient, Duration) -> BoxFuture<'static, Result<String, LockError>>;
+
 pub(crate) async fn who_gives_up_was_not_counted(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    both_or_none(&zookeeper, 240, |barrier, _, wait| async move { barrier.enter(wait).await }.boxed()).await
+    both_or_none(&zookeeper, |barrier, _, wait| async move { barrier.enter(wait).await }.boxed()).await
 }
 
-/// The twin counts and opens in two steps. It is only wrong where the other gives up in between.
+/// The twin opens without a look at those whom it counted.
 pub(crate) async fn a_member_that_counts_and_then_opens_is_caught(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let verdict = both_or_none(&zookeeper, 2400, |barrier, client, wait| {
+    let verdict = both_or_none(&zookeeper, |barrier, client, wait| {
         async move {
             let broken = |e: Error| LockError::Unavailable { server: "zookeeper", reason: e.to_string() };
             let (client, name) = (client.session()?, barrier.name());
@@ -358,11 +371,14 @@ pub(crate) async fn a_member_that_counts_and_then_opens_is_caught(zookeeper: Arc
             let (_, watch) = client.check_and_watch_stat(&ready).await.map_err(broken)?;
             make(&client, &own, CreateMode::Ephemeral).await.map_err(broken)?;
             if client.list_children(name).await.map_err(broken)?.len() >= 2 {
-                // Here the honest one checks all whom it counts, in one transaction.
-                make(&client, &ready, CreateMode::Persistent).await.map_err(broken)?;
+                // Here the honest one marks all whom it counts, in the same transaction.
+                let mut open = client.new_multi_writer();
+                let persistent = CreateMode::Persistent.with_acls(Acls::anyone_all());
+                open.add_create(&ready, &[], &persistent).map_err(broken)?;
+                open.commit().await.map_err(|e| broken(e.into()))?;
                 return Ok(uuid);
             }
-            if tokio::time::timeout(wait, watch.changed()).await.is_ok() {
+            if timeout(wait, watch.changed()).await.is_ok() {
                 return Ok(uuid);
             }
             client.delete(&own, None).await.map_err(broken)?;
@@ -374,6 +390,81 @@ pub(crate) async fn a_member_that_counts_and_then_opens_is_caught(zookeeper: Arc
         Err(broken) if broken.contains("not the same for both") => Ok(()),
         other => Err(format!("the twin came to {other:?}")),
     }
+}
+
+/// Two are in, and somebody took `ready` away, as a Java member does that leaves: who comes is let in beside them, and
+/// asks a few questions for that, not thousands.
+pub(crate) async fn who_comes_while_others_are_in_is_let_in_without_a_ready(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    let (name, wire) = (name(), Wire::to(zookeeper.server()).await);
+    let (process, late) = (zookeeper.process().await, zookeeper.process_at(&wire.address()).await);
+    connected(&late).await?;
+    let barrier = process.client.double_barrier(&name, TWO);
+    let (one, two) = tokio::join!(barrier.enter(SOON), barrier.enter(SOON));
+    let (one, two) = (says("one", one)?, says("two", two)?);
+    zookeeper.outsider().await.delete(&format!("{name}/ready"), None).await.map_err(text)?;
+    let before = wire.requests();
+    let entered = timeout(SOON, late.client.double_barrier(&name, TWO).enter(SHORT)).await;
+    let three = says("three", entered.map_err(|_| "an enter had no end")?)?;
+    let asked = wire.requests() - before;
+    ensure(asked < 30, || format!("asked {asked} times"))?;
+    let all = tokio::join!(barrier.leave(&one, SOON), barrier.leave(&two, SOON), barrier.leave(&three, SOON));
+    says("one leaves", all.0)?;
+    says("two leaves", all.1)?;
+    says("three leaves", all.2)
+}
+
+/// One that came late is in like the others: when those have gone it still lets the next one in, and those who leave wait
+/// for it. It is only shown where its name is before theirs.
+pub(crate) async fn a_late_member_is_in_like_the_first_ones(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    const TRIES: usize = 60;
+    let process = zookeeper.process().await;
+    connected(&process).await?;
+    for _ in 0..TRIES {
+        let name = name();
+        let barrier = process.client.double_barrier(&name, THREE);
+        let inside = try_join_all([0; 3].map(|_| barrier.enter(SOON))).await;
+        let inside = says("the first three", inside)?;
+        let late = says("the late one", barrier.enter(SOON).await)?;
+        let shows = inside.iter().all(|member| late < *member);
+        let leaving: Vec<_> = inside
+            .into_iter()
+            .map(|member| {
+                let barrier = barrier.clone();
+                tokio::spawn(async move { barrier.leave(&member, SOON).await })
+            })
+            .collect();
+        let mut left = vec![late.clone()];
+        if shows {
+            until("the three have gone", || async { members(&zookeeper, &name).await == [late.clone()] }).await?;
+            left.push(says("beside the late one", barrier.enter(SHORT).await)?);
+            ensure(leaving.iter().all(|left| !left.is_finished()), || "left before the late one".into())?;
+        }
+        says("the late ones leave", try_join_all(left.iter().map(|member| barrier.leave(member, SOON))).await)?;
+        for left in leaving {
+            says("leaves", left.await.map_err(text)?)?;
+        }
+        if shows {
+            return Ok(());
+        }
+    }
+    Err(format!("the late one was never the first by name in {TRIES} tries"))
+}
+
+/// Who waits for the next round is not inside: the last of this round leaves without it.
+pub(crate) async fn who_waits_for_the_next_round_holds_up_nobody(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    let (name, process) = (name(), zookeeper.process().await);
+    let client = connected(&process).await?;
+    let barrier = process.client.double_barrier(&name, TWO);
+    let (one, two) = tokio::join!(barrier.enter(SOON), barrier.enter(SOON));
+    let (one, two) = (says("one", one)?, says("two", two)?);
+    // A member that has come and has not looked yet.
+    let newcomer = format!("{name}/{}", uuid::Uuid::new_v4());
+    make(&client, &newcomer, CreateMode::Ephemeral).await.map_err(text)?;
+    let (one, two) = tokio::join!(barrier.leave(&one, SHORT * 5), barrier.leave(&two, SHORT * 5));
+    says("one leaves", one)?;
+    says("two leaves", two)?;
+    client.delete(&newcomer, None).await.map_err(text)?;
+    Ok(())
 }
 
 /// The member is made and its answer lost.

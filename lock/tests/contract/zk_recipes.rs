@@ -6,7 +6,6 @@ use super::{
     family::{Family, Process, name, until},
     zookeeper::{Member, ZooKeeper},
 };
-use futures::FutureExt;
 use oversell_lock::{Guard, Lock, LockError, zk::ZkClient};
 use std::{
     sync::{
@@ -166,7 +165,13 @@ pub(crate) async fn a_holder_hears_that_it_is_asked_to_leave(zookeeper: Arc<ZooK
     until("connected", || async { other.client.session().is_ok() }).await?;
     ensure(!says("revoke", other.lock(&name).revoke().await)?, || "asked where nobody is".into())?;
     let (guard, revocation) = says("the lock", holder.lock(&name).acquire_revocable(SOON).await)?;
-    ensure(revocation.asked().now_or_never().is_none(), || "asked by nobody".into())?;
+    let mut listening = Box::pin(revocation.asked());
+    ensure(futures::poll!(&mut listening).is_pending(), || "it did not ask".into())?;
+    // Answers come in order: what it asked for is there.
+    let session = says("a session", holder.client.session())?;
+    session.check_stat(&name).await.map_err(|e| e.to_string())?;
+    ensure(futures::poll!(&mut listening).is_pending(), || "asked by nobody".into())?;
+    drop(listening);
     let asked = tokio::spawn(async move {
         revocation.asked().await;
         guard.release().await
@@ -281,20 +286,19 @@ pub(crate) async fn a_writer_may_read_and_a_reader_may_not_write(zookeeper: Arc<
     let (read, write) = (lock.read().owner(owner), lock.write().owner(owner));
     let there = other.client.rw_lock(&name);
     let writing = take(&write).await?;
-    // Waiters of the same process queue behind it; the one inside does not.
     let waiters: Vec<_> = (0..3)
         .map(|_| {
             let waiter = lock.write();
             tokio::spawn(async move { waiter.acquire(SOON).await?.release().await })
         })
         .collect();
-    until("all are queued", || async { zookeeper.left(&name).await.len() == 4 }).await?;
+    until("the waiters are queued", || async { zookeeper.left(&name).await.len() == 4 }).await?;
     let (reading, again) = (take(&read).await?, take(&read).await?);
     says("writing once more", take(&write).await?.release().await)?;
     let mut shapes = zookeeper.left(&name).await.iter().map(|n| shape(n)).collect::<Result<Vec<_>, _>>()?;
     shapes.sort();
-    let waiting = [1, 2, 3].map(|n| format!("|-__WRIT__{n:010}"));
-    let expected = [vec!["|-__READ__0000000000".into(), "|-__WRIT__0000000000".into()], waiting.into()].concat();
+    let writers = (0..4).map(|n| format!("|-__WRIT__{n:010}"));
+    let expected: Vec<_> = std::iter::once("|-__READ__0000000000".to_owned()).chain(writers).collect();
     ensure(shapes == expected, || format!("Curator's names would be {expected:?}: {shapes:?}"))?;
     says("release", writing.release().await)?;
     refused("a writer beside the downgraded one", &there.write().acquire(SHORT).await)?;

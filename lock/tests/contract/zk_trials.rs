@@ -1,8 +1,8 @@
 //! Every trial on ZooKeeper, file by file.
 
 use super::{
-    clauses, contract, multi, trial, twins, zk_barrier, zk_counts, zk_double_barrier, zk_families, zk_leases, zk_lost,
-    zk_recipes, zookeeper,
+    clauses, contract, multi, trial, twins, zk_barrier, zk_counts, zk_double_barrier, zk_ensemble, zk_families,
+    zk_leases, zk_losses, zk_lost, zk_queue, zk_recipes, zookeeper,
 };
 use libtest_mimic::Trial;
 use std::sync::Arc;
@@ -20,8 +20,26 @@ pub(crate) fn all(handle: &Handle, at: String) -> Vec<Trial> {
         zookeeper::a_short_cut_is_survived,
         zookeeper::a_holder_learns_of_a_long_cut_before_its_node_goes,
         zookeeper::close_leaves_no_node_even_under_a_holder,
-        zookeeper::each_waiting_request_is_a_node_and_the_first_comes_first,
         zookeeper::a_deleted_directory_is_made_again,
+        zk_queue::waiters_of_three_processes_are_served_in_the_order_of_their_nodes,
+        zk_queue::a_process_with_a_queue_of_its_own_is_caught,
+        zk_queue::a_section_costs_as_much_among_a_thousand_as_among_ten,
+        zk_queue::a_reader_that_takes_a_writers_place_keeps_the_next_writer_out,
+        clauses::a_lost_hold_lets_its_own_process_try,
+        zk_losses::a_process_that_stood_still_knows_at_once_that_its_lock_is_lost,
+        zk_losses::a_lock_that_was_told_lost_stays_lost_though_its_session_comes_back,
+        zk_losses::any_number_of_lost_holds_let_their_own_process_try,
+        zk_losses::a_node_whose_deletion_is_refused_goes_once_it_may,
+        zk_losses::a_name_that_is_no_path_is_refused,
+        zk_losses::a_try_without_an_answer_ends_in_time,
+        zk_ensemble::who_is_served_by_a_follower_without_a_leader_is_told,
+        zk_losses::nodes_for_ourselves_are_out_of_a_strangers_reach,
+        zk_losses::options_that_can_never_connect_are_refused,
+        zk_losses::an_enter_whose_end_is_not_answered_is_not_said_to_be_late,
+        zk_losses::a_waiter_hears_after_a_cut_that_the_one_before_it_went,
+        zk_losses::a_waiter_whose_session_ends_queues_anew,
+        zk_losses::a_waiter_whose_node_is_deleted_queues_anew,
+        zk_losses::a_release_without_an_answer_is_a_release,
     ]);
     all.extend(trials![
         handle,
@@ -54,12 +72,19 @@ pub(crate) fn all(handle: &Handle, at: String) -> Vec<Trial> {
     let write = Arc::new(zk_families::Write(zookeeper::ZooKeeper::at(at.clone())));
     let semaphore = Arc::new(zk_families::Semaphore(zookeeper::ZooKeeper::at(at.clone())));
     all.extend(contract(handle, &write));
-    all.extend(trials![handle, &write, clauses::a_holder_is_told_that_its_lock_is_lost, clauses::fencing_tokens_grow]);
+    all.extend(trials![
+        handle,
+        &write,
+        clauses::a_holder_is_told_that_its_lock_is_lost,
+        clauses::a_lost_hold_lets_its_own_process_try,
+        clauses::fencing_tokens_grow,
+    ]);
     all.extend(contract(handle, &semaphore));
     all.extend(trials![
         handle,
         &semaphore,
         clauses::a_holder_is_told_that_its_lock_is_lost,
+        clauses::a_lost_hold_lets_its_own_process_try,
         clauses::fencing_tokens_grow,
     ]);
     all.extend(trials![
@@ -84,6 +109,9 @@ pub(crate) fn all(handle: &Handle, at: String) -> Vec<Trial> {
         zk_double_barrier::who_gives_up_was_not_counted,
         zk_double_barrier::a_member_that_counts_and_then_opens_is_caught,
         zk_double_barrier::an_unanswered_enter_leaves_no_member,
+        zk_double_barrier::who_comes_while_others_are_in_is_let_in_without_a_ready,
+        zk_double_barrier::a_late_member_is_in_like_the_first_ones,
+        zk_double_barrier::who_waits_for_the_next_round_holds_up_nobody,
         zk_counts::a_shared_count_is_four_bytes,
         zk_counts::an_old_version_is_refused,
         zk_counts::a_count_with_versions_is_exact,

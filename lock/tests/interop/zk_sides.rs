@@ -65,8 +65,7 @@ impl ZkSides {
 
     /// A new process of ours, connected.
     pub(crate) async fn ours(&self) -> Result<ZkClient, String> {
-        let options = ZkOptions { connect: self.connect.clone(), chroot: String::new(), session: SESSION };
-        let ours = ZkClient::new(options);
+        let ours = says("options", ZkClient::new(ZkOptions::new(&self.connect).session(SESSION)))?;
         until("connected", || async { ours.session().is_ok() }).await?;
         Ok(ours)
     }

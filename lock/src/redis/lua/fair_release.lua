@@ -1,15 +1,22 @@
--- Gives one hold back; the last one frees the lock and wakes the head of the queue.
+-- Takes an owner out of the queue and out of the lock, whichever it is in, and wakes the next. May run twice.
 -- KEYS as in fair_queue.lua
--- ARGV[1] lease in ms   ARGV[2] owner
--- returns nil: not the owner    n > 0: so many holds are left    0: free
-if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
-  return nil
+-- ARGV[1] owner   ARGV[2] its wait limit in ms
+-- returns 1: it was in one of them    0: in neither
+local owner, was_first, found = ARGV[1], false, 0
+for place, waiter in ipairs(redis.call('lrange', KEYS[2], 0, -1)) do
+  if waiter == owner then
+    lower(place, tonumber(ARGV[2]))
+    redis.call('lrem', KEYS[2], 1, owner)
+    was_first, found = place == 1, 1
+    break
+  end
 end
-local left = redis.call('hincrby', KEYS[1], ARGV[2], -1)
-if left > 0 then
-  lease_for(ARGV[1])
-  return left
+redis.call('zrem', KEYS[3], owner)
+redis.call('zrem', KEYS[5], owner)
+if redis.call('hdel', KEYS[1], owner) == 1 then
+  was_first, found = true, 1
 end
-redis.call('del', KEYS[1])
-wake((first_alive()))
-return 0
+if was_first then
+  wake((first_alive()))
+end
+return found

@@ -1,13 +1,9 @@
--- Hands the lock to another owner in one step: nobody else can come between, and nobody needs to be woken.
--- KEYS[1] the lock   KEYS[2] the counter of tokens, where the next owner draws one
--- ARGV[1] the next owner's lease in ms   ARGV[2] owner   ARGV[3] the next owner
--- returns t >= 0: handed over, with token t (0: none)    -1: not the owner    -2: holds are left, nothing was changed
-local holds = tonumber(redis.call('hget', KEYS[1], ARGV[2]))
-if not holds then
+-- Hands the lock to another hold in one step: nobody else can come between, and nobody needs to be woken.
+-- KEYS[1] the lock   KEYS[2] the counter of tokens, where the next hold draws one
+-- ARGV[1] the next hold's lease in ms   ARGV[2] owner   ARGV[3] the next owner
+-- returns t >= 0: handed over, with token t (0: none)    -1: it was not the owner's
+if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
   return -1
-end
-if holds > 1 then
-  return -2
 end
 redis.call('hdel', KEYS[1], ARGV[2])
 redis.call('hset', KEYS[1], ARGV[3], 1)

@@ -10,5 +10,7 @@ if left > 0 then
 end
 redis.call('del', KEYS[1])
 redis.call('incr', KEYS[2])
+-- Nobody waits for a day with nobody looking.
+redis.call('pexpire', KEYS[2], 86400000)
 redis.call('publish', KEYS[3], '0')
 return 0

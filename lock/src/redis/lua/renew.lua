@@ -5,7 +5,7 @@
 if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
   return 0
 end
--- Never shorter than what another hold of the same owner relies on.
+-- Never shorter than what another guard of the same hold relies on.
 if redis.call('pttl', KEYS[1]) < tonumber(ARGV[1]) then
   redis.call('pexpire', KEYS[1], ARGV[1])
 end

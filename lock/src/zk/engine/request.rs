@@ -4,14 +4,16 @@
 //! ([`once`]): it may have been made, another may have followed it, and a second one would undo that or be counted
 //! twice.
 //!
-//! Next to read: `barrier.rs`.
+//! What it survives: lost answers, and sessions that end between the questions. **What breaks it**: a caller that makes a
+//! change again of which it was told that it is not known.
+//!
+//! Next to read: `../barrier.rs`.
 
-use super::{ZkClient, engine::ANSWER, insist, node::PARENT, over, unanswered, unavailable};
-use crate::LockError;
-use tokio::time::{Instant, sleep_until};
-use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error, Stat};
-
-pub(super) const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
+use super::{ANSWER, answered_by, insist, over, session::Session, unanswered, unavailable, valid};
+use crate::{LockError, zk::ZkClient};
+use std::sync::Arc;
+use tokio::time::Instant;
+use zookeeper_client::{CreateMode, Error, Stat};
 
 /// Asks until there is an answer, also in the next session.
 ///
@@ -22,20 +24,19 @@ pub(super) const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.wit
 /// # Cancel safety
 ///
 /// As the request's.
-pub(super) async fn ask<T, F>(zk: &ZkClient, request: impl Fn(Client) -> F) -> Result<T, LockError>
+pub(in crate::zk) async fn ask<T, F>(
+    zk: &ZkClient,
+    path: &str,
+    request: impl Fn(Arc<Session>) -> F,
+) -> Result<T, LockError>
 where
     F: Future<Output = Result<T, Error>>,
 {
-    let deadline = Instant::now() + ANSWER;
+    valid(path)?;
+    let end = Instant::now() + ANSWER;
     loop {
-        let client = zk.connected(deadline).await?;
-        let answer = tokio::select! {
-            biased;
-            answer = request(client) => answer,
-            error = zk.given_up() => return Err(error),
-            () = sleep_until(deadline) => return Err(unavailable("no answer")),
-        };
-        match answer {
+        let session = zk.connected(end).await?;
+        match zk.while_up(answered_by(end, request(session))).await?? {
             Err(error) if over(&error) || unanswered(&error) => tracing::debug!(%error, "asking zookeeper again"),
             answer => return answer.map_err(unavailable),
         }
@@ -52,21 +53,21 @@ where
 /// # Cancel safety
 ///
 /// Dropping it leaves that unknown.
-pub(super) async fn once<T, F>(zk: &ZkClient, request: impl FnOnce(Client) -> F) -> Result<Result<T, Error>, LockError>
+pub(in crate::zk) async fn once<T, F>(
+    zk: &ZkClient,
+    path: &str,
+    request: impl FnOnce(Arc<Session>) -> F,
+) -> Result<Result<T, Error>, LockError>
 where
     F: Future<Output = Result<T, Error>>,
 {
-    let deadline = Instant::now() + ANSWER;
-    let client = zk.connected(deadline).await?;
-    let answer = tokio::select! {
-        biased;
-        answer = request(client) => answer,
-        error = zk.given_up() => return Err(unknown(error)),
-        () = sleep_until(deadline) => return Err(unknown("no answer")),
-    };
-    match answer {
-        Err(error) if over(&error) || unanswered(&error) => Err(unknown(error)),
-        answer => Ok(answer),
+    valid(path)?;
+    let end = Instant::now() + ANSWER;
+    let session = zk.connected(end).await?;
+    match zk.while_up(answered_by(end, request(session))).await.flatten() {
+        Err(error) => Err(unknown(error)),
+        Ok(Err(error)) if over(&error) || unanswered(&error) => Err(unknown(error)),
+        Ok(answer) => Ok(answer),
     }
 }
 
@@ -79,24 +80,20 @@ fn unknown(reason: impl ToString) -> LockError {
 /// # Errors
 ///
 /// [`Error::NodeExists`], or whatever else the server or the client said. Without an answer nothing is repeated.
-pub(super) async fn create(client: &Client, path: &str, data: &[u8]) -> Result<Stat, Error> {
+pub(in crate::zk) async fn create(session: &Session, path: &str, data: &[u8]) -> Result<Stat, Error> {
     loop {
-        match client.create(path, data, &PERSISTENT).await {
+        match session.create(path, data, &session.options(CreateMode::Persistent)).await {
             Ok((stat, _)) => return Ok(stat),
-            Err(Error::NoNode) => parents(client, path).await?,
+            Err(Error::NoNode) => parents(session, path).await?,
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Makes the parents of `path`: containers, which the server takes away once they are empty again.
-///
-/// # Errors
-///
-/// What the server said, or that the session is over.
-pub(super) async fn parents(client: &Client, path: &str) -> Result<(), Error> {
+/// Makes the parents of `path`.
+async fn parents(session: &Session, path: &str) -> Result<(), Error> {
     match path.rsplit_once('/') {
-        Some((parent, _)) if !parent.is_empty() => insist(|| client.mkdir(parent, &PARENT)).await,
+        Some((parent, _)) if !parent.is_empty() => session.directory(parent).await,
         // Right below the chroot, which is not there.
         _ => Err(Error::NoNode),
     }
@@ -108,8 +105,8 @@ pub(super) async fn parents(client: &Client, path: &str) -> Result<(), Error> {
 ///
 /// What the server said, or that the session is over. Without an answer it is repeated: only for nodes that nobody
 /// makes again.
-pub(super) async fn erase(client: &Client, path: &str) -> Result<bool, Error> {
-    match insist(|| client.delete(path, None)).await {
+pub(in crate::zk) async fn erase(session: &Session, path: &str) -> Result<bool, Error> {
+    match insist(|| session.delete(path, None)).await {
         Ok(()) => Ok(true),
         Err(Error::NoNode) => Ok(false),
         Err(error) => Err(error),

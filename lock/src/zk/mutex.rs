@@ -10,29 +10,33 @@
 //! writes; the [`fence`](crate::Guard::fence) lets the resource refuse that. A holder whose node somebody deletes by
 //! hand is not told before it releases: ephemeral nodes go with their session, and that is what is watched.
 //!
-//! Next to read: `engine.rs`.
+//! Next to read: `engine/queue.rs`.
 
 use super::{
     Revocation, ZkClient,
-    engine::{self, Recipe, deadline, in_order},
-    hold::{Hold, Holds, Seat},
-    insist,
+    engine::{
+        Wait,
+        hold::{Hold, slot},
+        insist,
+        queue::{self, Recipe},
+        unavailable, valid,
+    },
     revocation::ask,
-    unavailable,
 };
 use crate::{Guard, Lock, LockError, Owner};
 use std::{sync::Arc, time::Duration};
-use tokio::{
-    sync::MutexGuard,
-    time::{Instant, timeout_at},
-};
 use zookeeper_client::Error;
 
-pub(super) const MUTEX: Recipe = Recipe { marker: "lock-", markers: &["lock-"], waits_for: predecessor };
-
 /// The first holds the lock; each of the others waits for the one before it.
-pub(super) fn predecessor(_: &[&str], own: usize) -> Option<usize> {
-    own.checked_sub(1)
+pub(super) const MUTEX: Recipe =
+    Recipe { marker: "lock-", markers: &["lock-"], waits_for: |_| true, lists_again: false };
+
+impl ZkClient {
+    /// A contender for the lock at `path`, as `/curator/lock`. Its parents are made where they are missing.
+    #[must_use]
+    pub fn lock(&self, path: &str) -> ZkLock {
+        ZkLock { client: self.clone(), path: path.to_owned(), owner: None }
+    }
 }
 
 /// A contender for a lock in ZooKeeper; see [`ZkClient::lock`]. Without an [`owner`](Self::owner) each acquire is an
@@ -47,10 +51,6 @@ pub struct ZkLock {
 }
 
 impl ZkLock {
-    pub(super) fn new(client: ZkClient, path: &str) -> Self {
-        Self { client, path: path.to_owned(), owner: None }
-    }
-
     /// The same lock for `owner`, who may take it again while it holds it, in this process: the node goes with the
     /// last hold.
     #[must_use]
@@ -69,7 +69,7 @@ impl ZkLock {
     /// As [`acquire`](Lock::acquire).
     pub async fn acquire_revocable(&self, wait: Duration) -> Result<(Guard, Revocation), LockError> {
         let hold = self.hold(wait).await?;
-        let revocation = Revocation::of(hold.node.client().clone(), hold.node.path());
+        let revocation = Revocation::of(hold.node.session().clone(), hold.node.path());
         Ok((hold.guard(&self.client, &self.path), revocation))
     }
 
@@ -84,50 +84,35 @@ impl ZkLock {
     ///
     /// Dropping it, the holder may have been asked or not.
     pub async fn revoke(&self) -> Result<bool, LockError> {
+        valid(&self.path)?;
         let asked = async {
             let client = self.client.session()?;
             let children = match insist(|| client.list_children(&self.path)).await {
                 Err(Error::NoNode) => return Ok(false),
                 children => children.map_err(unavailable)?,
             };
-            match in_order(&children, MUTEX.markers).first() {
+            match queue::first(&children, MUTEX.markers) {
                 Some(holder) => ask(&client, &format!("{}/{holder}", self.path)).await,
                 None => Ok(false),
             }
         };
-        tokio::select! {
-            biased;
-            asked = asked => asked,
-            error = self.client.given_up() => Err(error),
-        }
+        self.client.while_up(asked).await?
     }
 
     async fn hold(&self, wait: Duration) -> Result<Arc<Hold>, LockError> {
+        let wait = Wait::new(wait);
         let Some(owner) = self.owner else {
-            return Ok(Hold::of(engine::turn(&self.client, &MUTEX, &self.path, wait).await?, None));
+            return Ok(Hold::of(queue::turn(&self.client, &MUTEX, &self.path, wait).await?, None));
         };
-        let end = deadline(wait);
-        let seat = self.client.seat(MUTEX.marker, &self.path, owner);
-        let mut holds = sit(&seat, &self.path, wait, end).await?;
-        if let Some(hold) = holds.exclusive.upgrade() {
+        let mut slot = slot(&self.client.0.mutexes, &self.path, owner, wait).await?;
+        if let Some(hold) = slot.exclusive.upgrade() {
             hold.again(&self.client, &self.path).await?;
             return Ok(hold);
         }
-        let turn = engine::turn(&self.client, &MUTEX, &self.path, end - Instant::now()).await?;
-        let hold = Hold::of(turn, Some(seat.clone()));
-        holds.exclusive = Arc::downgrade(&hold);
+        let hold = Hold::of(queue::turn(&self.client, &MUTEX, &self.path, wait).await?, Some(&slot));
+        slot.exclusive = Arc::downgrade(&hold);
         Ok(hold)
     }
-}
-
-/// The owner's seat, which another of its tasks may have while it waits for the lock.
-pub(super) async fn sit<'a>(
-    seat: &'a Seat,
-    name: &str,
-    wait: Duration,
-    end: Instant,
-) -> Result<MutexGuard<'a, Holds>, LockError> {
-    timeout_at(end, seat.lock()).await.map_err(|_| LockError::Taken { name: name.to_owned(), waited: wait })
 }
 
 impl Lock for ZkLock {
@@ -137,18 +122,5 @@ impl Lock for ZkLock {
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         Ok(self.hold(wait).await?.guard(&self.client, &self.path))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_waits_for_nobody_and_each_other_for_the_one_before_it() {
-        let queue = ["a", "b", "c"];
-        assert_eq!(predecessor(&queue, 0), None);
-        assert_eq!(predecessor(&queue, 1), Some(0));
-        assert_eq!(predecessor(&queue, 2), Some(1));
     }
 }

@@ -1,0 +1,102 @@
+//! The keeper of a hold: one task for each guard, which renews, watches and gives back.
+//!
+//! 1. It waits for the holder's release, for the end until which the hold is sure ([`SureUntil`]), or for the news that
+//!    it is another's already.
+//! 2. A loss is told to the holder at once. What is lost stays until its holder gives it back: it may still be at work.
+//! 3. Because one task does all three, no renewal outlives its lock, and a holder that is dropped, at any `await`, gives
+//!    it back all the same.
+//!
+//! Next to read: `lease.rs`.
+
+use crate::{LockError, sure_until::SureUntil};
+use std::{future::Future, sync::Arc};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+/// The keeper's end of a [`Guard`](crate::Guard): for the locks of this crate, and for those that others add to it.
+#[derive(Debug)]
+pub struct Keeper {
+    pub(crate) lost: CancellationToken,
+    pub(crate) asked: oneshot::Receiver<oneshot::Sender<Result<(), LockError>>>,
+}
+
+/// The holder wants to give the lock back, and may want to hear how that went.
+#[derive(Debug)]
+pub struct Release(Option<oneshot::Sender<Result<(), LockError>>>);
+
+/// One guard's part in what is held. A value that is dropped gives itself back in the background.
+pub(crate) trait Held: Send + 'static {
+    /// The lock's name, for errors.
+    fn name(&self) -> &str;
+
+    /// Completes where it is found out that it is another's; renews it meanwhile, where it has a lease.
+    fn lost(&self, sure_until: &SureUntil) -> impl Future<Output = ()> + Send;
+
+    /// Its holder was told that it is lost: who waits behind it in this process may try.
+    fn on_loss(&mut self) {}
+
+    /// Gives it back, in time or `lost`.
+    fn give_back(self, lost: bool) -> impl Future<Output = Result<(), LockError>> + Send;
+}
+
+/// Keeps what is held until its holder gives it back.
+pub(crate) async fn keep(mut held: impl Held, sure_until: Arc<SureUntil>, mut keeper: Keeper) {
+    let asked = tokio::select! {
+        biased;
+        asked = keeper.asked_to_release() => Some(asked),
+        () = sure_until.over() => None,
+        () = held.lost(&sure_until) => None,
+    };
+    let (lost, asked) = match asked {
+        Some(asked) if !sure_until.is_over() => (false, asked),
+        asked => {
+            tracing::warn!(lock = held.name(), "lost while it was held");
+            sure_until.end();
+            keeper.tell_lost();
+            held.on_loss();
+            match asked {
+                Some(asked) => (true, asked),
+                None => (true, keeper.asked_to_release().await),
+            }
+        }
+    };
+    let name = held.name().to_owned();
+    asked.done(match held.give_back(lost).await {
+        Ok(()) if lost => Err(LockError::Lost { name }),
+        given_back => given_back,
+    });
+}
+
+impl Keeper {
+    /// Completes when the holder releases or drops its guard.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing is consumed before it completes. Once it has completed it must not be called again.
+    pub async fn asked_to_release(&mut self) -> Release {
+        Release((&mut self.asked).await.ok())
+    }
+
+    /// Tells the holder that the lock is gone.
+    pub fn tell_lost(&self) {
+        self.lost.cancel();
+    }
+}
+
+/// A keeper that ends, by a panic or with its runtime, keeps nothing any more, and the holder must hear it.
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.lost.cancel();
+    }
+}
+
+impl Release {
+    /// Answers the holder, if it still listens.
+    pub fn done(self, result: Result<(), LockError>) {
+        if let Some(reply) = self.0 {
+            reply.send(result).ok();
+        } else if let Err(error) = result {
+            tracing::debug!(%error, "a dropped guard was not released cleanly");
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The read-write lock of Redisson: many readers together, or one writer alone.
+//!
+//! 1. Readers and writers wait in one line of this process, in order of arrival; only its head asks Redis. It stays at
+//!    the head until it has the lock, and not longer: readers that follow each other go in one after the other and are
+//!    inside together. A reader that finds nobody in the line asks at once.
+//! 2. One script takes a hold, or says how long the others' lease runs.
+//! 3. Each hold has a lease of its own ([`hold`](super::hold)), and the lock lasts as long as the longest.
+//! 4. An owner that is named ([`RedisReadLock::owner`]) enters again what it has: read in read, write in write, read in
+//!    write; giving back the write hold first leaves it reading, and lets other readers in. From read to write there is
+//!    no way, for two readers that tried would wait for each other: it is refused at once.
+//!
+//! What it survives: a holder that dies (its own hold ends, the others' do not), a message that is lost, a caller that
+//! goes away at any point, a command without an answer. **What breaks it**: a holder that is paused beyond its lease and
+//! then goes on; readers of other processes that never pause keep a writer out for ever (the format has no place for
+//! who waits; in one process, readers that come after a writer wait behind it); a Java reader's watchdog, which sets the
+//! lease of *every* reader to its own, so that a longer fixed lease of ours ends before we say so; what breaks the plain
+//! lock.
+//!
+//! Formats: `RReadWriteLock` of Redisson 3 and 4: HASH `n` (`mode`, `<owner>`, `<owner>:write`), a string for each read
+//! hold, `{n}:<owner>:rwlock_timeout:1`, channel `redisson_rwlock:{n}` (`0`: the last reader left, `1`: the writer did).
+//! Next to read: `lua/rw_release.lua`.
+
+use super::{
+    client::{Failure, RedisClient},
+    engine::{HeadOfLine, Line, Tried, fail, hint, to_the_end, wait_for},
+    hold::{Asked, Claim, Hold},
+    scripts::{self, prefixed, suffixed},
+};
+use crate::{Guard, Lease, Lock, LockError, Owner, reentry::slot_of};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// A handle on one read-write lock in Redis. Cloning it is cheap.
+#[derive(Debug, Clone)]
+pub struct RedisRwLock {
+    client: RedisClient,
+    lock: Arc<RwLine>,
+}
+
+/// The half that any number may hold together, as long as nobody writes.
+#[derive(Debug, Clone)]
+pub struct RedisReadLock(Half);
+
+/// The half that one owner holds alone.
+#[derive(Debug, Clone)]
+pub struct RedisWriteLock(Half);
+
+#[derive(Debug, Clone)]
+struct Half {
+    client: RedisClient,
+    lock: Arc<RwLine>,
+    side: Side,
+    owner: Option<Owner>,
+    lease: Lease,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Read,
+    Write,
+}
+
+/// What all handles of one lock share in this process.
+#[derive(Debug)]
+pub(super) struct RwLine {
+    name: String,
+    line: Line,
+    /// How many stand in the line.
+    waiting: AtomicUsize,
+}
+
+/// A place in the line, counted until it is dropped.
+struct Counted<'a>(&'a AtomicUsize);
+
+/// One hold's identity in the lock's hash.
+#[derive(Debug)]
+pub(super) struct RwClaim {
+    client: RedisClient,
+    lock: Arc<RwLine>,
+    side: Side,
+    id: Owner,
+}
+
+impl RedisClient {
+    /// A handle on the read-write lock `name`. The lease is the client's, renewed while the holder lives.
+    #[must_use]
+    pub fn rw_lock(&self, name: &str) -> RedisRwLock {
+        let name = self.key(name);
+        let lock = self.inner().rw_lines.of(name.as_str(), || RwLine {
+            line: Line::new(self, prefixed("redisson_rwlock", &name)),
+            waiting: AtomicUsize::new(0),
+            name: name.clone(),
+        });
+        RedisRwLock { lock, client: self.clone() }
+    }
+}
+
+impl RedisRwLock {
+    /// The name, with the prefix: its key.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.lock.name
+    }
+
+    /// Its read half; each acquire has an owner of its own.
+    #[must_use]
+    pub fn read(&self) -> RedisReadLock {
+        RedisReadLock(self.half(Side::Read))
+    }
+
+    /// Its write half; each acquire has an owner of its own.
+    #[must_use]
+    pub fn write(&self) -> RedisWriteLock {
+        RedisWriteLock(self.half(Side::Write))
+    }
+
+    fn half(&self, side: Side) -> Half {
+        let (client, lock) = (self.client.clone(), Arc::clone(&self.lock));
+        Half { lease: client.lease(), client, lock, side, owner: None }
+    }
+}
+
+macro_rules! half {
+    ($half:ident) => {
+        impl $half {
+            /// The same handle, all of whose guards are `owner`'s: it enters again where it holds this half already, and
+            /// reads where it writes. To write where it reads is [`LockError::Invalid`].
+            #[must_use]
+            pub fn owner(mut self, owner: Owner) -> Self {
+                self.0.owner = Some(owner);
+                self
+            }
+
+            /// The same handle with another lease, of at least 1 ms.
+            #[must_use]
+            pub fn lease(mut self, lease: Lease) -> Self {
+                self.0.lease = lease;
+                self
+            }
+        }
+
+        impl Lock for $half {
+            fn name(&self) -> &str {
+                &self.0.lock.name
+            }
+
+            async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
+                self.0.acquire(wait).await
+            }
+        }
+    };
+}
+
+half!(RedisReadLock);
+half!(RedisWriteLock);
+
+impl Half {
+    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
+        let (name, held) = (self.lock.name.as_str(), &self.client.inner().rw_locks);
+        let asked = Asked::new(name, self.owner, self.lease, wait)?;
+        let Some(owner) = self.owner else { return asked.guard(name, held, self.first(&asked, None)).await };
+        let mut slot = held.enter(name, owner, wait, asked.until).await?;
+        let (writes, reads) = (slot.exclusive.upgrade(), slot.shared.upgrade());
+        let (same, other) = if self.side == Side::Write { (writes, reads) } else { (reads, writes) };
+        if let Some(hold) = same
+            && let Some(guard) = hold.again(self.lease).await?
+        {
+            return Ok(guard);
+        }
+        let other = other.filter(|hold| hold.is_live());
+        if self.side == Side::Write && other.is_some() {
+            let rule = "its owner reads, and cannot write before it has given the read lock back";
+            return Err(LockError::Invalid { name: name.to_owned(), rule });
+        }
+        let under = other.map(|hold| hold.claim().id);
+        let hold = self.first(&asked, under).await?.ok_or_else(|| asked.taken(name))?.named(slot_of(&slot));
+        let noted = if self.side == Side::Write { &mut slot.exclusive } else { &mut slot.shared };
+        *noted = Arc::downgrade(&hold);
+        Ok(hold.guard())
+    }
+
+    /// A first hold; `under`: it reads under its owner's write hold, and so beside the line.
+    async fn first(&self, asked: &Asked, under: Option<Owner>) -> Result<Option<Hold<RwClaim>>, LockError> {
+        let nobody_waits = self.lock.waiting.load(Ordering::Acquire) == 0;
+        if (asked.wait.is_zero() || under.is_some() || (self.side == Side::Read && nobody_waits))
+            && let Tried::Had(hold) = to_the_end(&self.client, self.clone().attempt(under, None)).await?
+        {
+            return Ok(Some(hold));
+        }
+        if asked.wait.is_zero() {
+            return Ok(None);
+        }
+        let _counted = Counted::of(&self.lock.waiting);
+        let line = &self.lock.line;
+        let Some(place) = line.turn(asked.wait, asked.until).await? else { return Ok(None) };
+        let attempt = || self.clone().attempt(under, place.clone());
+        wait_for(&self.client, Some(&line.news), asked.until, attempt).await
+    }
+
+    /// `rw_read.lua`, `rw_write.lua`.
+    async fn attempt(self, under: Option<Owner>, place: HeadOfLine) -> Result<Tried<Hold<RwClaim>>, LockError> {
+        let (side, id, leased) = (self.side, self.client.owner(), Instant::now());
+        let claim = Arc::new(RwClaim { client: self.client, lock: self.lock, side, id });
+        let mut script = if side == Side::Read { &scripts::RW_READ } else { &scripts::RW_WRITE }.key(&claim.lock.name);
+        if side == Side::Read {
+            script.key(claim.string());
+        }
+        script.arg(self.lease.millis()).arg(claim.field());
+        if side == Side::Read {
+            script.arg(under.map(|writer| field(Side::Write, writer)).unwrap_or_default());
+        }
+        match claim.client.run::<Option<i64>>(&script).await {
+            Ok(None) => Ok(Hold::new(claim, None, self.lease, leased, ()).tried()),
+            Ok(Some(millis)) => Ok(Tried::Wait(hint(millis))),
+            Err(failure) => {
+                failure.undo(&claim, self.lease);
+                Err(fail(&place, failure))
+            }
+        }
+    }
+}
+
+impl<'a> Counted<'a> {
+    fn of(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn field(side: Side, id: Owner) -> String {
+    if side == Side::Read { id.to_string() } else { format!("{id}:write") }
+}
+
+impl RwClaim {
+    fn field(&self) -> String {
+        field(self.side, self.id)
+    }
+
+    /// The string of a read hold.
+    fn string(&self) -> String {
+        suffixed(&self.lock.name, &format!("{}:rwlock_timeout:1", self.id))
+    }
+}
+
+impl Claim for RwClaim {
+    type Turn = ();
+
+    fn client(&self) -> &RedisClient {
+        &self.client
+    }
+
+    fn name(&self) -> &str {
+        &self.lock.name
+    }
+
+    async fn renew(&self, lease: Lease) -> Result<bool, Failure> {
+        let mut script = scripts::RW_RENEW.key(&self.lock.name);
+        if self.side == Side::Read {
+            script.key(self.string());
+        }
+        self.client.run(script.arg(lease.millis()).arg(self.field())).await
+    }
+
+    async fn release(&self) -> Result<bool, Failure> {
+        let mut script = scripts::RW_RELEASE.key(&self.lock.name);
+        script.key(self.lock.line.channel());
+        if self.side == Side::Read {
+            script.key(self.string());
+        }
+        let all = suffixed(&self.lock.name, "");
+        self.client.run(script.arg(self.field()).arg(all.trim_end_matches(':'))).await
+    }
+}

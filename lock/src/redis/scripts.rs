@@ -1,0 +1,93 @@
+//! The scripts by name, and the names of Redisson's keys and channels.
+//!
+//! Each `.lua` file says what its keys, arguments and return codes are. Redis runs a script as one command: nobody
+//! comes between its lines.
+
+use redis::Script;
+use std::sync::LazyLock;
+
+macro_rules! scripts {
+    ($($(#[$doc:meta])* $name:ident = $($file:literal),+;)+) => {
+        $($(#[$doc])*
+        pub(super) static $name: LazyLock<Script> =
+            LazyLock::new(|| Script::new(concat!($(include_str!(concat!("lua/", $file))),+)));)+
+    };
+}
+
+scripts! {
+    /// Takes the lock, or says how long it is still leased.
+    ACQUIRE = "acquire.lua";
+    /// Gives a hold back.
+    RELEASE = "release.lua";
+    /// Renews the lease of a hold, of a fair lock's too.
+    RENEW = "renew.lua";
+    /// Hands the lock to another hold of this process.
+    HAND_OVER = "hand_over.lua";
+    /// Lifts the counter of tokens.
+    LIFT_TOKEN = "lift_token.lua";
+    /// Takes the fair lock, or queues.
+    FAIR_ACQUIRE = "fair_queue.lua", "fair_acquire.lua";
+    /// Leaves the queue of a fair lock, or gives the hold back.
+    FAIR_RELEASE = "fair_queue.lua", "fair_release.lua";
+    /// Takes a read hold.
+    RW_READ = "rw_read.lua";
+    /// Takes the write hold.
+    RW_WRITE = "rw_write.lua";
+    /// Gives a read or write hold back.
+    RW_RELEASE = "rw_release.lua";
+    /// Renews a read or write hold.
+    RW_RENEW = "rw_renew.lua";
+    /// Sets the permits, of every kind of semaphore.
+    PERMITS_SET = "permits_set.lua";
+    /// Takes permits of a plain semaphore.
+    SEMAPHORE_ACQUIRE = "semaphore_acquire.lua";
+    /// Gives them back.
+    SEMAPHORE_RELEASE = "semaphore_release.lua";
+    /// Takes a permit that expires.
+    PERMITS_ACQUIRE = "permits_acquire.lua";
+    /// Gives it back.
+    PERMITS_RELEASE = "permits_release.lua";
+    /// Renews it.
+    PERMITS_RENEW = "permits_renew.lua";
+    /// Closes a latch.
+    LATCH_SET = "latch_set.lua";
+    /// Counts a latch down.
+    LATCH_COUNT_DOWN = "latch_count_down.lua";
+    /// Sets a rate.
+    RATE_SET = "rate_set.lua";
+    /// Asks for admissions.
+    RATE_TAKE = "rate_take.lua";
+}
+
+/// `prefix:{name}`, as Redisson's `prefixName`; the braces keep a lock's keys on one cluster node, and are left out
+/// where the name has some of its own.
+pub(super) fn prefixed(prefix: &str, name: &str) -> String {
+    format!("{prefix}:{}", in_braces(name))
+}
+
+/// `{name}:suffix`, as Redisson's `suffixName`; without braces where the name has some of its own.
+pub(super) fn suffixed(name: &str, suffix: &str) -> String {
+    format!("{}:{suffix}", in_braces(name))
+}
+
+fn in_braces(name: &str) -> String {
+    if name.contains('{') { name.to_owned() } else { format!("{{{name}}}") }
+}
+
+/// The channel on which a release is told.
+pub(super) fn lock_channel(name: &str) -> String {
+    prefixed("redisson_lock__channel", name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_gets_braces_unless_it_has_some() {
+        assert_eq!(lock_channel("lock"), "redisson_lock__channel:{lock}");
+        assert_eq!(lock_channel("a{b}c"), "redisson_lock__channel:a{b}c");
+        assert_eq!(suffixed("lock", "timeout"), "{lock}:timeout");
+        assert_eq!(suffixed("a{b}c", "timeout"), "a{b}c:timeout");
+    }
+}

@@ -1,0 +1,75 @@
+//! Re-entry: what an owner of this process holds, so that it can take it again.
+//!
+//! 1. The server sees a fresh identity for each first hold of an owner; that the owner holds it, and how often, is known
+//!    here alone. An undo at the server, however late or repeated, can so only hit the hold that it means.
+//! 2. Who takes a lock as an owner locks the owner's [`OwnerSlot`] meanwhile, one task after the other. What the
+//!    first one took is noted there, and the next one shares it.
+//! 3. A hold ends with the last of those who share it: the slot has no share of its own.
+//!
+//! What it survives: tasks of one owner that take and release at the same time. **What breaks it**: an owner that is
+//! shared by tasks which should exclude each other: they are all let in.
+
+use crate::{LockError, Owner, registry::Registry};
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+use tokio::{
+    sync::{Mutex, OwnedMutexGuard},
+    time::{Instant, timeout_at},
+};
+
+/// The slots of all owners, for all locks of one kind.
+#[derive(Debug)]
+pub(crate) struct Reentry<H>(Registry<(String, Owner), OwnerSlot<H>>);
+
+/// What one owner has of one lock. Whoever takes the lock as this owner locks it meanwhile; a hold keeps it in being.
+pub(crate) type OwnerSlot<H> = Mutex<Holds<H>>;
+
+/// What the owner holds, as long as it lasts.
+#[derive(Debug)]
+pub(crate) struct Holds<H> {
+    pub(crate) exclusive: Weak<H>,
+    #[cfg_attr(not(any(feature = "redis", feature = "zookeeper")), expect(dead_code, reason = "only readers share"))]
+    pub(crate) shared: Weak<H>,
+}
+
+impl<H> Default for Reentry<H> {
+    fn default() -> Self {
+        Self(Registry::default())
+    }
+}
+
+impl<H> Default for Holds<H> {
+    fn default() -> Self {
+        Self { exclusive: Weak::new(), shared: Weak::new() }
+    }
+}
+
+impl<H> Reentry<H> {
+    /// The owner's slot for the lock `name`, locked, once no other of its tasks has it.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Taken`] where another task has it until `until`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the place in the queue is given up.
+    pub(crate) async fn enter(
+        &self,
+        name: &str,
+        owner: Owner,
+        wait: Duration,
+        until: Instant,
+    ) -> Result<OwnedMutexGuard<Holds<H>>, LockError> {
+        let slot = self.0.of(&(name.to_owned(), owner), Mutex::default);
+        let taken = |_| LockError::Taken { name: name.to_owned(), waited: wait };
+        timeout_at(until, slot.lock_owned()).await.map_err(taken)
+    }
+}
+
+/// The slot itself, for the hold to keep.
+pub(crate) fn slot_of<H>(slot: &OwnedMutexGuard<Holds<H>>) -> Arc<OwnerSlot<H>> {
+    Arc::clone(OwnedMutexGuard::mutex(slot))
+}

@@ -1,0 +1,128 @@
+//! What the recipes stand on, each written once.
+//!
+//! - [`session`]: a session, and until when it surely lasts.
+//! - [`node`]: a node of our own, from the request that makes it to the answer that says it is gone.
+//! - [`queue`]: the queue of such nodes in one directory.
+//! - [`hold`]: what is held when the turn has come, and its guards.
+//! - [`request`]: questions and changes of the recipes that do not queue.
+
+pub(super) mod hold;
+pub(super) mod node;
+pub(super) mod queue;
+pub(super) mod request;
+pub(super) mod session;
+
+use crate::LockError;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+use zookeeper_client::Error;
+
+const SERVER: &str = "zookeeper";
+
+/// How long an answer is waited for once the wait is over or the lock is given back. The rest goes on in the
+/// background.
+pub(super) const ANSWER: Duration = Duration::from_secs(2);
+
+pub(super) fn unavailable(reason: impl ToString) -> LockError {
+    LockError::Unavailable { server: SERVER, reason: reason.to_string() }
+}
+
+/// Whether the answer was lost with its connection: the request may have been carried out, and the session may
+/// live on. The client holds what is asked next until it is connected again, so repeating does not spin.
+pub(super) fn unanswered(error: &Error) -> bool {
+    matches!(error, Error::ConnectionLoss | Error::SessionMoved | Error::Custom(_))
+}
+
+/// Whether the session is over, and its nodes with it.
+pub(super) fn over(error: &Error) -> bool {
+    matches!(error, Error::SessionExpired | Error::ClientClosed | Error::AuthFailed)
+}
+
+/// Repeats a request that does no harm when it is carried out twice, until it is answered or the session is over.
+///
+/// # Errors
+///
+/// What the server said, or that the session is over.
+///
+/// # Cancel safety
+///
+/// As the request's: it may have been carried out.
+pub async fn insist<T, F>(request: impl Fn() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    loop {
+        match request().await {
+            Err(error) if unanswered(&error) => tracing::debug!(%error, "asking zookeeper again"),
+            answered => return answered,
+        }
+    }
+}
+
+/// A path that ZooKeeper takes, below the chroot.
+///
+/// # Errors
+///
+/// [`LockError::Invalid`].
+pub(super) fn valid(path: &str) -> Result<(), LockError> {
+    let mut parts = path.split('/');
+    let sound = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
+    if parts.next() == Some("") && path.len() > 1 && parts.all(sound) {
+        return Ok(());
+    }
+    let rule = "a path begins with / and has no part that is empty, . or ..";
+    Err(LockError::Invalid { name: path.to_owned(), rule })
+}
+
+/// How long a caller waits, and when that ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wait {
+    pub(super) asked: Duration,
+    pub(super) end: Instant,
+}
+
+impl Wait {
+    /// A wait that begins now, also where it is too long for a clock.
+    pub(super) fn new(asked: Duration) -> Self {
+        const FOR_EVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
+        Self { asked, end: Instant::now() + asked.min(FOR_EVER) }
+    }
+
+    pub(super) fn taken(self, name: &str) -> LockError {
+        LockError::Taken { name: name.to_owned(), waited: self.asked }
+    }
+
+    /// What `future` comes to, unless it goes on for [`ANSWER`] after the wait.
+    pub(super) async fn answered<T>(self, future: impl Future<Output = T>) -> Result<T, LockError> {
+        answered_by(self.end + ANSWER, future).await
+    }
+}
+
+/// What `future` comes to, where it does so in time.
+pub(super) async fn answered_by<T>(end: Instant, future: impl Future<Output = T>) -> Result<T, LockError> {
+    tokio::select! {
+        biased;
+        done = future => Ok(done),
+        () = sleep_until(end) => Err(unavailable("no answer")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_wait_without_end_is_not_too_long_for_the_clock() {
+        assert!(Wait::new(Duration::MAX).end > Instant::now());
+    }
+
+    #[test]
+    fn a_path_has_sound_parts() {
+        for path in ["/a", "/curator/lock", "/a b", "/.a", "/a..b"] {
+            assert!(valid(path).is_ok(), "{path}");
+        }
+        for path in ["", "/", "a", "a/b", "/a/", "//a", "/a//b", "/.", "/a/..", "/a/../b", "/a\0"] {
+            assert!(matches!(valid(path), Err(LockError::Invalid { .. })), "{path}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! A node of our own, from the request that makes it to the answer that says it is gone.
+//!
+//! A request can be carried out and its answer be lost: with the connection, or because nobody waits for it any
+//! more. So a node is known by a uuid in its name before it is asked for ("protected creation", as in Curator), and
+//! a [`Node`] that is dropped looks for it and deletes it in the background, as long as the session lives.
+//!
+//! What it survives: lost answers, dropped futures, a server that refuses the deletion for a while. **What breaks it**: a
+//! server that refuses it for ever: the node then stays until the session ends.
+//!
+//! Next to read: `queue.rs`.
+
+use super::{insist, over, session::Session, unanswered};
+use crate::Fence;
+use std::{sync::Arc, time::Duration};
+use tokio::{runtime::Handle, time::sleep};
+use uuid::Uuid;
+use zookeeper_client::{CreateMode, Error};
+
+/// The pauses between attempts to delete what the server does not let us delete: they double from the first.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// A node that is, or may be, on the server. Dropping it deletes it in the background.
+#[derive(Debug)]
+pub(in crate::zk) struct Node {
+    entry: Entry,
+    there: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    session: Arc<Session>,
+    directory: String,
+    /// All of the name, or what the server appends a number to.
+    prefix: String,
+    mode: CreateMode,
+    /// Not known before an answer has said it.
+    name: Option<String>,
+}
+
+impl Node {
+    /// A node `_c_<uuid>-<marker><number>`, not yet made.
+    pub(in crate::zk) fn sequential(session: Arc<Session>, directory: &str, marker: &str) -> Self {
+        Self::new(session, directory, protected(marker), CreateMode::EphemeralSequential)
+    }
+
+    /// A node that has a uuid for its name, not yet made.
+    pub(in crate::zk) fn member(session: Arc<Session>, directory: &str) -> Self {
+        Self::new(session, directory, Uuid::new_v4().to_string(), CreateMode::Ephemeral)
+    }
+
+    /// A node of this name that may be there, whoever made it.
+    pub(in crate::zk) fn existing(session: Arc<Session>, directory: &str, name: &str) -> Self {
+        let mut node = Self::new(session, directory, name.to_owned(), CreateMode::Ephemeral);
+        node.there = true;
+        node
+    }
+
+    /// A node at the place of `self` in the order: with its number, and another marker.
+    pub(in crate::zk) fn beside(&self, marker: &str) -> Self {
+        let number = self.name().strip_prefix(&self.entry.prefix).unwrap_or_default();
+        let name = protected(&format!("{marker}{number}"));
+        Self::new(self.entry.session.clone(), &self.entry.directory, name, CreateMode::Ephemeral)
+    }
+
+    fn new(session: Arc<Session>, directory: &str, prefix: String, mode: CreateMode) -> Self {
+        let name = (mode == CreateMode::Ephemeral).then(|| prefix.clone());
+        Self { entry: Entry { session, directory: directory.to_owned(), prefix, mode, name }, there: false }
+    }
+
+    /// Makes it, once, whatever becomes of the connection.
+    ///
+    /// # Errors
+    ///
+    /// What the server said, or that the session is over. A lost answer is not an error: it is looked for.
+    pub(in crate::zk) async fn create(&mut self) -> Result<Fence, Error> {
+        self.there = true;
+        let options = self.entry.session.options(self.entry.mode);
+        loop {
+            let Entry { session, directory, prefix, .. } = &self.entry;
+            match session.create(&format!("{directory}/{prefix}"), &[], &options).await {
+                Ok((stat, number)) => {
+                    let numbered = self.entry.mode == CreateMode::EphemeralSequential;
+                    self.entry.name = Some(if numbered { format!("{prefix}{number}") } else { prefix.clone() });
+                    return Ok(fence(stat.czxid));
+                }
+                Err(Error::NoNode) => session.directory(directory).await?,
+                // Nobody else has this uuid: an answer was lost.
+                Err(error) if unanswered(&error) || error == Error::NodeExists => {
+                    if let Some((name, fence)) = self.entry.find().await? {
+                        self.entry.name = Some(name);
+                        return Ok(fence);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Deletes it, where it has this version or that does not matter; `false` where it was gone already.
+    ///
+    /// # Errors
+    ///
+    /// What the server said, or that the session is over. Where the node may still be there, dropping it deletes it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: dropping the node afterwards deletes it in the background.
+    pub(in crate::zk) async fn delete(&mut self, version: Option<i32>) -> Result<bool, Error> {
+        let deleted = self.entry.delete(version).await;
+        self.there = !deleted.as_ref().map_or_else(over, |_| true);
+        deleted
+    }
+
+    /// It stays, with nobody here to delete it; its name.
+    pub(in crate::zk) fn leave(mut self) -> String {
+        self.there = false;
+        self.entry.name.take().unwrap_or_default()
+    }
+
+    /// It is gone: others said so.
+    pub(in crate::zk) fn gone(&mut self) {
+        self.there = false;
+    }
+
+    pub(in crate::zk) fn is_there(&self) -> bool {
+        self.there
+    }
+
+    pub(in crate::zk) fn session(&self) -> &Arc<Session> {
+        &self.entry.session
+    }
+
+    /// Where it is, once that is known.
+    pub(in crate::zk) fn path(&self) -> String {
+        self.entry.path(self.name())
+    }
+
+    /// The name within its directory, once it is known.
+    pub(in crate::zk) fn name(&self) -> &str {
+        self.entry.name.as_deref().unwrap_or_default()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if !self.there || Handle::try_current().is_err() {
+            return;
+        }
+        let (entry, end) = (self.entry.clone(), self.entry.session.end.clone());
+        let deletion = async move { end.run_until_cancelled(entry.delete_at_last()).await };
+        self.entry.session.tasks.spawn(deletion);
+    }
+}
+
+impl Entry {
+    /// Looks for the node by its uuid. Requests of one session are carried out in order, so a creation that was
+    /// sent before has been done, or never will be; `sync` makes that true across servers.
+    async fn find(&self) -> Result<Option<(String, Fence)>, Error> {
+        let listed = insist(|| async {
+            self.session.sync(&self.directory).await?;
+            self.session.list_children(&self.directory).await
+        });
+        let children = match listed.await {
+            Err(Error::NoNode) => return Ok(None),
+            children => children?,
+        };
+        let Some(name) = children.into_iter().find(|child| child.starts_with(&self.prefix)) else {
+            return Ok(None);
+        };
+        let stat = insist(|| self.session.check_stat(&self.path(&name))).await?;
+        Ok(stat.map(|stat| (name, fence(stat.czxid))))
+    }
+
+    async fn delete(&self, version: Option<i32>) -> Result<bool, Error> {
+        let name = match &self.name {
+            Some(name) => name.clone(),
+            None => match self.find().await? {
+                Some((name, _)) => name,
+                None => return Ok(false),
+            },
+        };
+        let path = self.path(&name);
+        let mut asked_before = false;
+        loop {
+            match self.session.delete(&path, version).await {
+                Ok(()) => return Ok(true),
+                Err(Error::NoNode) => return Ok(asked_before),
+                Err(error) if unanswered(&error) => asked_before = true,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Deletes it, also where the server refuses that for a while.
+    async fn delete_at_last(self) {
+        let mut pause = FIRST_PAUSE;
+        while let Err(error) = self.delete(None).await
+            && !over(&error)
+        {
+            if pause == FIRST_PAUSE {
+                tracing::warn!(%error, entry = ?(&self.directory, &self.prefix), "a node is not deleted: trying again");
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.directory)
+    }
+}
+
+fn protected(marker: &str) -> String {
+    format!("_c_{}-{marker}", Uuid::new_v4())
+}
+
+/// The zxid of the creation grows with every change on the server: also when the directory, and with it the
+/// sequence, begins anew.
+fn fence(czxid: i64) -> Fence {
+    Fence(czxid.cast_unsigned())
+}

@@ -1,0 +1,357 @@
+//! The queue that Curator's recipes share: numbered nodes in one directory, and a rule that says for whom each waits.
+//!
+//! 1. Make an ephemeral sequential node.
+//! 2. Where another contender of this process stands before us, wait until its turn has come: ours is not before that,
+//!    and nothing is asked of the server meanwhile.
+//! 3. Know who is before us: list the directory, unless that was done since our node was made. One listing serves all
+//!    of this process who came before it.
+//! 4. Where the rule says that nobody is before us, and our own node is there, it is our turn.
+//! 5. Otherwise watch the nearest one that we wait for, and no other: with a watch on the directory every hand-off
+//!    would wake every waiter (the herd effect).
+//! 6. When the watch fires, go back to 4, with a look at the few that may have gone meanwhile. That it fired does not
+//!    mean that it is our turn: the one before us may have given up waiting, and the one before *it* still be inside.
+//!
+//! Why a listing serves for so long: numbers only grow, so that nobody comes before us who was not there when our node was
+//! made, and what has gone does not come back. One exception: a writer that reads leaves a reader at its own number; a
+//! rule that this concerns lists again ([`Recipe::lists_again`]).
+//!
+//! So order of service is the order of the numbers over all processes, and a section costs a few requests and one
+//! notification, however many wait.
+//!
+//! What it survives: a contender that dies (its session ends, and its node with it), a lost connection, a server
+//! restart, the directory or nodes in it being deleted. **What breaks it**: a holder that is paused beyond its session;
+//! 2^31 nodes in one directory, where the server's numbers begin anew below all others: who gets such a number is refused.
+//!
+//! Next to read: `hold.rs`.
+
+use super::{ANSWER, Wait, insist, node::Node, over, session::Session, unavailable, valid};
+use crate::{Fence, LockError, zk::ZkClient};
+use futures::future::try_join_all;
+use parking_lot::Mutex;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
+};
+use tokio::time::{timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+use zookeeper_client::{Error, EventType};
+
+/// Where more than so many may have gone, one listing costs less than to ask for each.
+const LOOKS: usize = 16;
+
+/// What makes a recipe out of the queue.
+#[derive(Debug)]
+pub(in crate::zk) struct Recipe {
+    /// Ends the fixed part of a node's name, as `lock-`; the number follows.
+    pub(in crate::zk) marker: &'static str,
+    /// The markers of all that stand in the same queue.
+    pub(in crate::zk) markers: &'static [&'static str],
+    /// Whether a node of this name is waited for where it is before ours.
+    pub(in crate::zk) waits_for: fn(name: &str) -> bool,
+    /// Whether a node that goes may have left another one at its place.
+    pub(in crate::zk) lists_again: bool,
+}
+
+/// A contender whose turn it is.
+#[derive(Debug)]
+pub(in crate::zk) struct Turn {
+    pub(in crate::zk) node: Node,
+    pub(in crate::zk) fence: Fence,
+}
+
+enum Attempt {
+    Turn(Turn),
+    /// The wait was over first; the node is deleted.
+    Late,
+    /// Somebody deleted our node.
+    Gone,
+    /// The server's numbers have begun anew.
+    UsedUp,
+}
+
+/// Waits for its turn in the queue of `directory`.
+///
+/// # Errors
+///
+/// [`LockError::Taken`], [`LockError::Unavailable`], [`LockError::Invalid`].
+///
+/// # Cancel safety
+///
+/// Safe: the node is deleted in the background.
+pub(in crate::zk) async fn turn(
+    zk: &ZkClient,
+    recipe: &Recipe,
+    directory: &str,
+    wait: Wait,
+) -> Result<Turn, LockError> {
+    valid(directory)?;
+    loop {
+        let session = zk.connected(wait.end).await?;
+        let queue = session.queues.of(directory, || Queue::new(directory, recipe.markers));
+        let attempt = zk.while_up(wait.answered(attempt(session, &queue, recipe, wait))).await??;
+        match attempt {
+            Ok(Attempt::Turn(turn)) => return Ok(turn),
+            Ok(Attempt::Late) => return Err(zk.session().err().unwrap_or_else(|| wait.taken(directory))),
+            Ok(Attempt::Gone) => tracing::debug!(directory, "our node was deleted: queueing anew"),
+            Ok(Attempt::UsedUp) => {
+                let rule = "its directory's numbers are used up: it must be deleted when nobody uses it";
+                return Err(LockError::Invalid { name: directory.to_owned(), rule });
+            }
+            Err(error) if over(&error) => tracing::debug!(%error, directory, "queueing anew"),
+            Err(error) => return Err(unavailable(error)),
+        }
+    }
+}
+
+/// One try, in one session.
+async fn attempt(session: Arc<Session>, queue: &Arc<Queue>, recipe: &Recipe, wait: Wait) -> Result<Attempt, Error> {
+    let mut node = Node::sequential(session.clone(), &queue.directory, recipe.marker);
+    let fence = node.create().await?;
+    let own = Place::of(node.name(), recipe.markers);
+    if !own.is_sound() {
+        return Ok(Attempt::UsedUp);
+    }
+    let mut known = queue.listings();
+    let mut seen = false;
+    let standing = queue.stand(&own);
+    loop {
+        if let Some(before) = queue.own_before(&own, recipe) {
+            if timeout_at(wait.end, before.cancelled()).await.is_err() {
+                break;
+            }
+            seen = false;
+            continue;
+        }
+        match queue.list_after(known, &session).await? {
+            Listed::Now => seen = true,
+            Listed::Before => {}
+            Listed::Gone => return Ok(Attempt::Gone),
+        }
+        let Some(before) = queue.before(&own, recipe) else { return Ok(Attempt::Gone) };
+        let Some(nearest) = before.first() else {
+            if !seen && insist(|| session.check_stat(&node.path())).await?.is_none() {
+                return Ok(Attempt::Gone);
+            }
+            queue.is_the_turn_of(&own, recipe);
+            drop(standing);
+            return Ok(Attempt::Turn(Turn { node, fence }));
+        };
+        // Not `exists`: that leaves a watch behind where the node has gone meanwhile.
+        let path = queue.path(nearest);
+        match insist(|| session.get_and_watch_data(&path)).await {
+            Ok((_, _, watch)) => {
+                let Ok(event) = timeout_at(wait.end, watch.changed()).await else { break };
+                seen = false;
+                if event.event_type != EventType::NodeDeleted {
+                    continue;
+                }
+            }
+            Err(Error::NoNode) => {}
+            Err(error) => return Err(error),
+        }
+        queue.gone([nearest]);
+        if recipe.lists_again || before.len() > LOOKS {
+            known = queue.listings();
+        } else {
+            queue.look_at(&before[1..], &session).await?;
+        }
+    }
+    timeout(ANSWER, node.delete(None)).await.ok();
+    Ok(Attempt::Late)
+}
+
+/// Who is first in a directory's queue.
+pub(in crate::zk) fn first<'a>(children: &'a [String], markers: &[&str]) -> Option<&'a str> {
+    children.iter().min_by_key(|name| Place::of(name, markers)).map(String::as_str)
+}
+
+/// A node's place: by what follows the last marker in its name, as Curator orders them. One without a marker, which is
+/// no contender of ours, stands by its whole name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    number: String,
+    name: String,
+}
+
+impl Place {
+    fn of(name: &str, markers: &[&str]) -> Self {
+        let ends = markers.iter().filter_map(|marker| Some(name.rfind(marker)? + marker.len()));
+        Self { number: name[ends.max().unwrap_or(0)..].to_owned(), name: name.to_owned() }
+    }
+
+    /// After 2^31 - 1 the server goes on with numbers below 0, which sort before all others.
+    fn is_sound(&self) -> bool {
+        !self.number.starts_with('-')
+    }
+}
+
+/// What this process knows of one directory.
+#[derive(Debug)]
+pub(super) struct Queue {
+    directory: String,
+    markers: &'static [&'static str],
+    /// How many listings have begun.
+    begun: AtomicU64,
+    /// Which of them was the last to be answered. They are made one after the other, so that none is older than the one
+    /// before it.
+    listed: tokio::sync::Mutex<u64>,
+    view: Mutex<View>,
+}
+
+#[derive(Debug, Default)]
+struct View {
+    /// The last listing, without what has gone since as far as we know.
+    nodes: BTreeSet<Place>,
+    /// The contenders of this process whose turn has not come, each with what tells that it has, or that they left.
+    own: BTreeMap<Place, CancellationToken>,
+}
+
+enum Listed {
+    /// Just now.
+    Now,
+    /// It was known already.
+    Before,
+    /// There is no such directory.
+    Gone,
+}
+
+/// A contender of this process, until its turn has come or it leaves.
+struct Standing {
+    queue: Arc<Queue>,
+    place: Place,
+}
+
+impl Queue {
+    fn new(directory: &str, markers: &'static [&'static str]) -> Self {
+        let (begun, listed, view) = (AtomicU64::new(0), tokio::sync::Mutex::new(0), Mutex::default());
+        Self { directory: directory.to_owned(), markers, begun, listed, view }
+    }
+
+    fn stand(self: &Arc<Self>, place: &Place) -> Standing {
+        self.view.lock().own.insert(place.clone(), CancellationToken::new());
+        Standing { queue: self.clone(), place: place.clone() }
+    }
+
+    /// The nearest contender of this process that `own` waits for.
+    fn own_before(&self, own: &Place, recipe: &Recipe) -> Option<CancellationToken> {
+        let view = self.view.lock();
+        let mut before = view.own.range(..own).rev();
+        before.find(|(place, _)| (recipe.waits_for)(&place.name)).map(|(_, turn)| turn.clone())
+    }
+
+    /// How many listings have begun: what was made until now is in every later one.
+    fn listings(&self) -> u64 {
+        self.begun.load(SeqCst)
+    }
+
+    /// Makes sure that a listing was answered that began after so many others.
+    async fn list_after(&self, others: u64, session: &Session) -> Result<Listed, Error> {
+        let mut listed = self.listed.lock().await;
+        if *listed > others {
+            return Ok(Listed::Before);
+        }
+        let this = self.begun.fetch_add(1, SeqCst) + 1;
+        let children = match insist(|| session.list_children(&self.directory)).await {
+            Err(Error::NoNode) => return Ok(Listed::Gone),
+            children => children?,
+        };
+        self.view.lock().nodes = children.iter().map(|name| Place::of(name, self.markers)).collect();
+        *listed = this;
+        Ok(Listed::Now)
+    }
+
+    /// The nearest of those whom `own` waits for; nothing where `own` itself is not there.
+    fn before(&self, own: &Place, recipe: &Recipe) -> Option<Vec<Place>> {
+        let view = self.view.lock();
+        if !view.nodes.contains(own) {
+            return None;
+        }
+        let before = view.nodes.range(..own).rev().filter(|place| (recipe.waits_for)(&place.name));
+        Some(before.take(LOOKS + 1).cloned().collect())
+    }
+
+    /// Forgets those of them that have gone.
+    async fn look_at(&self, some: &[Place], session: &Session) -> Result<(), Error> {
+        let looks = some.iter().map(async |place| {
+            let path = self.path(place);
+            let there = insist(|| session.check_stat(&path)).await?.is_some();
+            Ok::<_, Error>((!there).then_some(place))
+        });
+        self.gone(try_join_all(looks).await?.into_iter().flatten());
+        Ok(())
+    }
+
+    fn gone<'a>(&self, gone: impl IntoIterator<Item = &'a Place>) {
+        let mut view = self.view.lock();
+        for place in gone {
+            view.nodes.remove(place);
+        }
+    }
+
+    /// All that `own` has waited for have gone.
+    fn is_the_turn_of(&self, own: &Place, recipe: &Recipe) {
+        self.view.lock().nodes.retain(|place| place >= own || !(recipe.waits_for)(&place.name));
+    }
+
+    fn path(&self, place: &Place) -> String {
+        format!("{}/{}", self.directory, place.name)
+    }
+}
+
+impl Drop for Standing {
+    fn drop(&mut self) {
+        if let Some(turn) = self.queue.view.lock().own.remove(&self.place) {
+            turn.cancel();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ordered<'a>(children: &[&'a str], markers: &[&str]) -> Vec<&'a str> {
+        let mut ordered = children.to_vec();
+        ordered.sort_by_key(|name| Place::of(name, markers));
+        ordered
+    }
+
+    #[test]
+    fn nodes_are_ordered_by_their_number_and_not_by_their_uuid() {
+        let children = ["_c_a-lock-0000000012", "_c_z-lock-0000000003", "_c_m-lock-0000000004"];
+        let expected = ["_c_z-lock-0000000003", "_c_m-lock-0000000004", "_c_a-lock-0000000012"];
+        assert_eq!(ordered(&children, &["lock-"]), expected);
+        assert_eq!(first(&children.map(String::from), &["lock-"]), Some(expected[0]));
+    }
+
+    #[test]
+    fn only_the_last_marker_counts() {
+        let children = ["lock-9-lock-0000000001", "_c_a-lock-0000000000"];
+        assert_eq!(ordered(&children, &["lock-"]), ["_c_a-lock-0000000000", "lock-9-lock-0000000001"]);
+    }
+
+    #[test]
+    fn a_name_without_a_marker_stands_by_all_of_it() {
+        let children = ["_c_a-lock-0000000005", "0000000004", "stranger"];
+        assert_eq!(ordered(&children, &["lock-"]), ["0000000004", "_c_a-lock-0000000005", "stranger"]);
+    }
+
+    #[test]
+    fn readers_and_writers_stand_in_one_order() {
+        let children = ["_c_a-__WRIT__0000000002", "_c_b-__READ__0000000001", "_c_c-__READ__0000000003"];
+        let ordered = ordered(&children, &["__READ__", "__WRIT__"]);
+        assert_eq!(ordered, ["_c_b-__READ__0000000001", "_c_a-__WRIT__0000000002", "_c_c-__READ__0000000003"]);
+    }
+
+    /// The server counts in 31 bits, and writes `%010d`.
+    #[test]
+    fn a_number_that_has_begun_anew_is_no_place() {
+        let last = Place::of("_c_a-lock-2147483647", &["lock-"]);
+        let next = Place::of("_c_b-lock--2147483648", &["lock-"]);
+        assert!(last.is_sound() && next < last, "it would be first, beside the holder");
+        assert!(!next.is_sound());
+    }
+}

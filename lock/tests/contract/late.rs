@@ -1,0 +1,189 @@
+//! Owners that are named, and commands of theirs that end late: an undo, a release after a loss, a re-entry that goes
+//! away. Whatever is repeated or late, a guard that is not lost is a lock that nobody else can have.
+
+use super::{
+    Verdict,
+    clauses::{SOON, ensure, says},
+    family::{Family, Process, name, until},
+    mute::Mute,
+    redis::Redis,
+    redlock::Five,
+};
+use oversell_lock::{Guard, Lock, LockError, redis::Lease};
+use std::{sync::Arc, time::Duration};
+use tokio::time::timeout;
+
+const BRIEF: Duration = Duration::from_millis(200);
+
+/// Somebody else cannot have what is held.
+async fn is_held(what: &str, held: &Guard, other: &impl Lock) -> Verdict {
+    match other.try_acquire().await {
+        Err(LockError::Taken { .. }) => Ok(()),
+        other => ensure(held.is_lost(), || format!("{what}: held, not lost, and another has {other:?}")),
+    }
+}
+
+/// What every kind of lock must bear: the late release of a hold that was lost leaves the owner's newer one alone.
+async fn a_late_release_frees_nothing<L: Lock>(brief: &L, lock: &L, other: &impl Lock) -> Verdict {
+    let old = says("the first", brief.acquire(SOON).await)?;
+    timeout(SOON, old.lost()).await.map_err(|_| "the fixed lease never ended")?;
+    let new = says("the second", lock.acquire(SOON).await)?;
+    let late = old.release().await;
+    ensure(matches!(late, Err(LockError::Lost { .. })), || format!("the late release: {late:?}"))?;
+    is_held("after the late release", &new, other).await?;
+    says("release", new.release().await)
+}
+
+pub(crate) async fn the_late_release_of_a_lost_hold_leaves_its_owners_newer_one(redis: Arc<Redis>) -> Verdict {
+    let (name, process, other) = (name(), redis.process().await, redis.process().await);
+    let (owner, brief) = (process.owner(), Lease::Fixed(BRIEF));
+    let lock = process.lock(&name).owner(owner);
+    a_late_release_frees_nothing(&lock.clone().lease(brief), &lock, &other.lock(&name)).await?;
+    let lock = process.fair_lock(&name).owner(owner);
+    a_late_release_frees_nothing(&lock.clone().lease(brief), &lock, &other.fair_lock(&name)).await?;
+    let lock = process.rw_lock(&format!("{name}-rw")).write().owner(owner);
+    a_late_release_frees_nothing(&lock.clone().lease(brief), &lock, &other.rw_lock(&format!("{name}-rw")).write()).await
+}
+
+pub(crate) async fn the_late_release_of_a_lost_redlock_leaves_its_owners_newer_one(five: Arc<Five>) -> Verdict {
+    let (name, process, other) = (name(), five.process().await, five.process().await);
+    let owner = oversell_lock::Process::new().owner();
+    let (lock, brief) = (process.lock(&name).owner(owner), process.lock(&name).owner(owner));
+    a_late_release_frees_nothing(&brief.lease(Lease::Fixed(BRIEF)), &lock, &other.lock(&name)).await?;
+    until("nothing is left", || async { five.left(&name).await.is_empty() }).await
+}
+
+/// The release is slow and gives up; the owner takes the lock again meanwhile. What then comes late frees nothing of it.
+pub(crate) async fn an_undo_that_is_late_leaves_its_owners_newer_hold(redis: Arc<Redis>) -> Verdict {
+    let other = redis.process().await;
+    for _ in 0..5 {
+        let name = name();
+        let mute = Mute::to(redis.host()).await;
+        let process = redis.process_at(&mute.address()).await;
+        let lock = process.lock(&name).owner(process.owner());
+        let first = says("the first", lock.acquire(SOON).await)?;
+        // Longer than one command may take, shorter than two.
+        mute.delay(Duration::from_millis(1300));
+        drop(first);
+        let again = tokio::spawn({
+            let lock = lock.clone();
+            async move { lock.acquire(SOON).await }
+        });
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        mute.delay(Duration::ZERO);
+        let again = again.await.map_err(|e| e.to_string())?;
+        // It may say that there was no answer.
+        let Ok(again) = again else { continue };
+        for _ in 0..20 {
+            is_held("after the undo", &again, &other.lock(&name)).await?;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        drop(again);
+    }
+    Ok(())
+}
+
+/// Guards of one owner end by their leases, by release and by drop, while it comes again.
+pub(crate) async fn whoever_comes_again_as_the_last_guard_ends_has_the_lock(redis: Arc<Redis>) -> Verdict {
+    let (name, process, other) = (name(), redis.process().await, redis.process().await);
+    for round in 0..40 {
+        let lock = process.lock(&name).owner(process.owner());
+        let first = says("the first", lock.acquire(SOON).await)?;
+        if round % 2 == 0 {
+            let brief = says("brief", lock.clone().lease(Lease::Fixed(Duration::from_millis(30))).acquire(SOON).await)?;
+            timeout(SOON, brief.lost()).await.map_err(|_| "the fixed lease never ended")?;
+        }
+        let ends = tokio::spawn(async move {
+            if round % 3 > 0 {
+                first.release().await.ok();
+            }
+        });
+        let again = tokio::spawn({
+            let lock = lock.clone();
+            async move { lock.acquire(SOON).await }
+        });
+        ends.await.map_err(|e| e.to_string())?;
+        let again = says("again", again.await.map_err(|e| e.to_string())?)?;
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        is_held("taken again", &again, &other.lock(&name)).await?;
+        says("release", again.release().await)?;
+    }
+    Ok(())
+}
+
+/// When the last guard ends nothing is left, though it is the one that was lost.
+pub(crate) async fn a_lost_guard_that_ends_last_leaves_nothing(redis: Arc<Redis>) -> Verdict {
+    let (name, process) = (name(), redis.process().await);
+    let lock = process.lock(&name).owner(process.owner()).lease(Lease::Watchdog(SOON * 10));
+    let long = says("long", lock.acquire(SOON).await)?;
+    let brief = says("brief", lock.clone().lease(Lease::Fixed(BRIEF)).acquire(SOON).await)?;
+    says("release", long.release().await)?;
+    timeout(SOON, brief.lost()).await.map_err(|_| "the fixed lease never ended")?;
+    let late = brief.release().await;
+    ensure(matches!(late, Err(LockError::Lost { .. })), || format!("the late release: {late:?}"))?;
+    until("the lock is free", || async { redis.left(&name).await.is_empty() }).await
+}
+
+/// An owner takes, re-enters, releases, drops and goes away half-way, at random, with leases that end and answers that
+/// come late; whoever has a guard that is not lost must have the lock, and at the end nothing may be left.
+async fn walk<L: Lock>(seed: u64, mute: &Mute, lock: impl Fn(Lease) -> L, stranger: impl Lock) -> Verdict {
+    let (mut dice, mut guards) = (fastrand::Rng::with_seed(seed), Vec::<Guard>::new());
+    for _ in 0..12 {
+        match dice.u8(0..10) {
+            0..4 => {
+                let lease = if dice.bool() { Lease::Fixed(BRIEF / 2) } else { Lease::Watchdog(SOON) };
+                guards.extend(lock(lease).acquire(BRIEF).await.ok());
+            }
+            4 => {
+                let lock = lock(Lease::Watchdog(SOON));
+                timeout(Duration::from_millis(dice.u64(0..20)), lock.acquire(BRIEF)).await.ok();
+            }
+            5 | 6 if !guards.is_empty() => {
+                guards.swap_remove(dice.usize(0..guards.len())).release().await.ok();
+            }
+            7 if !guards.is_empty() => drop(guards.swap_remove(dice.usize(0..guards.len()))),
+            8 => mute.delay(Duration::from_millis(dice.u64(0..4) * 10)),
+            _ => tokio::time::sleep(Duration::from_millis(dice.u64(0..80))).await,
+        }
+        if let Some(held) = guards.iter().find(|guard| !guard.is_lost()) {
+            is_held(&format!("seed {seed}"), held, &stranger).await?;
+        }
+    }
+    mute.delay(Duration::ZERO);
+    Ok(())
+}
+
+/// As many walks as a test has time for, each with a seed that the verdict names.
+const WALKS: u64 = 12;
+
+pub(crate) async fn random_walks_of_an_owner_never_share_the_lock(redis: Arc<Redis>) -> Verdict {
+    let mute = Mute::to(redis.host()).await;
+    let (process, other) = (redis.process_at(&mute.address()).await, redis.process().await);
+    for seed in 0..WALKS {
+        let (name, owner) = (name(), process.owner());
+        let lock = |lease| process.lock(&name).owner(owner).lease(lease);
+        walk(seed, &mute, lock, other.lock(&name)).await?;
+        let fair = format!("{name}-fair");
+        let lock = |lease| process.fair_lock(&fair).owner(owner).lease(lease);
+        walk(seed, &mute, lock, other.fair_lock(&fair)).await?;
+        let write = format!("{name}-write");
+        let lock = |lease| process.rw_lock(&write).write().owner(owner).lease(lease);
+        walk(seed, &mute, lock, other.rw_lock(&write).write()).await?;
+        let forgotten = |key: &String| key.ends_with(":seen");
+        let gone = || async { redis.left(&name).await.iter().all(forgotten) };
+        until("nothing is left", gone).await.map_err(|error| format!("seed {seed}: {error}"))?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn random_walks_of_an_owner_never_share_a_redlock(five: Arc<Five>) -> Verdict {
+    let mute = Mute::to(five.server()).await;
+    let (process, other) = (five.process_at(&mute.address()).await, five.process().await);
+    for seed in 0..WALKS {
+        let (name, owner) = (name(), oversell_lock::Process::new().owner());
+        walk(seed, &mute, |lease| process.lock(&name).owner(owner).lease(lease), other.lock(&name)).await?;
+        let gone = || async { five.left(&name).await.is_empty() };
+        until("nothing is left", gone).await.map_err(|error| format!("seed {seed}: {error}"))?;
+    }
+    Ok(())
+}

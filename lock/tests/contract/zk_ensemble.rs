@@ -1,0 +1,36 @@
+//! What three servers do to a lock that one does not.
+
+use super::{
+    Verdict,
+    clauses::{SOON, ensure, says},
+    family::until,
+    zk_recipes::take,
+    zookeeper::{SESSION, ZooKeeper, text},
+};
+use oversell::lab::{Lab, Options, Part};
+use oversell_lock::zk::{ZkClient, ZkOptions};
+use std::sync::Arc;
+use zookeeper_client::{Client, SessionState};
+
+/// The leader stands still. A follower does not know that for as long as `syncLimit * tickTime`, which is longer than the
+/// session here, and goes on to answer what it can answer alone. The holder that it serves is told before it finds out.
+pub(crate) async fn who_is_served_by_a_follower_without_a_leader_is_told(_: Arc<ZooKeeper>) -> Verdict {
+    let without = vec![Part::MySql, Part::Redis, Part::Instances, Part::Nginx];
+    let options = Options { without, redis_ports: vec![0], zookeeper_ports: vec![0; 3], ..Options::default() };
+    let lab = Lab::start(options).await.map_err(text)?;
+    let leader = lab.zookeeper_leader().await.ok_or("an ensemble without a leader")?;
+    let connect = lab.addresses().zookeeper.connect.clone();
+    let servers = connect.split(',').zip(["zookeeper", "zookeeper-2", "zookeeper-3"]);
+    let (follower, _) = servers.into_iter().find(|(_, name)| *name != leader).ok_or("no follower")?;
+    let client = says("options", ZkClient::new(ZkOptions::new(follower).session(SESSION)))?;
+    until("connected", || async { client.session().is_ok() }).await?;
+    let guard = take(&client.lock("/contract/follower")).await?;
+    let outsider = Client::connector().with_session_timeout(SOON).connect(follower).await.map_err(text)?;
+    lab.pause(&leader).map_err(text)?;
+    tokio::time::timeout(SOON, guard.lost()).await.map_err(|_| "the holder was never told")?;
+    let (serves, state) = (outsider.check_stat("/").await.is_ok(), outsider.state());
+    lab.resume(&leader).map_err(text)?;
+    drop(guard);
+    lab.stop().await;
+    ensure(serves && state == SessionState::SyncConnected, || "told after the follower had found out".into())
+}

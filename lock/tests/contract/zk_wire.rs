@@ -1,0 +1,158 @@
+//! A way to ZooKeeper that counts what goes over it, and can hold a request back.
+//!
+//! Every frame is its length in 4 bytes and so many bytes. A request begins with its number and what it asks for, an
+//! answer with the number of its request; a notification has the number -1.
+
+use parking_lot::Mutex;
+use std::{
+    collections::HashMap,
+    io::{Error, Result},
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{
+        TcpListener, TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::watch,
+};
+
+/// What the requests that tests ask about are called on the wire.
+pub(crate) const GET_DATA: i32 = 4;
+pub(crate) const LIST: i32 = 8;
+pub(crate) const SYNC: i32 = 9;
+const PING: i32 = 11;
+pub(crate) const MULTI: i32 = 14;
+
+/// What went over a way.
+#[derive(Default)]
+struct Seen {
+    requests: Mutex<HashMap<i32, u64>>,
+    notifications: AtomicU64,
+}
+
+/// A way that holds back every request of one kind, from when it is closed until it is opened.
+pub(crate) struct Gate {
+    closed_to: watch::Sender<Option<i32>>,
+    held: watch::Sender<u64>,
+}
+
+/// Forwards connections.
+pub(crate) struct Wire {
+    address: SocketAddr,
+    seen: Arc<Seen>,
+    gate: Arc<Gate>,
+}
+
+impl Wire {
+    /// A way to `server`, open.
+    pub(crate) async fn to(server: String) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let gate = Arc::new(Gate { closed_to: watch::Sender::new(None), held: watch::Sender::new(0) });
+        let wire = Self { address, seen: Arc::default(), gate };
+        tokio::spawn(serve(listener, server, wire.seen.clone(), wire.gate.clone()));
+        wire
+    }
+
+    /// Its own `host:port`.
+    pub(crate) fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// How many requests of this kind went over it.
+    pub(crate) fn asked(&self, kind: i32) -> u64 {
+        self.seen.requests.lock().get(&kind).copied().unwrap_or_default()
+    }
+
+    /// How many requests of any kind went over it, without the heartbeats.
+    pub(crate) fn requests(&self) -> u64 {
+        self.seen.requests.lock().iter().filter(|(kind, _)| ![PING, SYNC].contains(kind)).map(|(_, n)| n).sum()
+    }
+
+    /// How many notifications came over it.
+    pub(crate) fn notifications(&self) -> u64 {
+        self.seen.notifications.load(SeqCst)
+    }
+
+    /// Holds back requests of this kind, and all that come after them.
+    pub(crate) fn close_to(&self, kind: i32) {
+        self.gate.held.send_replace(0);
+        self.gate.closed_to.send_replace(Some(kind));
+    }
+
+    /// Waits until a request is held back.
+    pub(crate) async fn holds(&self) {
+        self.gate.held.subscribe().wait_for(|held| *held > 0).await.expect("the way is there");
+    }
+
+    /// Lets everything through again.
+    pub(crate) fn open(&self) {
+        self.gate.closed_to.send_replace(None);
+    }
+}
+
+async fn serve(listener: TcpListener, server: String, seen: Arc<Seen>, gate: Arc<Gate>) {
+    while let Ok((client, _)) = listener.accept().await {
+        let (server, seen, gate) = (server.clone(), seen.clone(), gate.clone());
+        tokio::spawn(async move {
+            let server = TcpStream::connect(server).await?;
+            client.set_nodelay(true)?;
+            server.set_nodelay(true)?;
+            let ((asked, client), (answered, server)) = (client.into_split(), server.into_split());
+            tokio::select! {
+                end = requests(asked, server, &seen, &gate) => end,
+                end = answers(answered, client, &seen) => end,
+            }
+        });
+    }
+}
+
+async fn requests(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, seen: &Seen, gate: &Gate) -> Result<()> {
+    // The first frame asks for the session.
+    to.write_all(&frame(&mut from).await?).await?;
+    loop {
+        let request = frame(&mut from).await?;
+        let kind = number(&request, 8);
+        gate.pass(kind).await;
+        *seen.requests.lock().entry(kind).or_default() += 1;
+        to.write_all(&request).await?;
+    }
+}
+
+async fn answers(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, seen: &Seen) -> Result<()> {
+    to.write_all(&frame(&mut from).await?).await?;
+    loop {
+        let answer = frame(&mut from).await?;
+        seen.notifications.fetch_add(u64::from(number(&answer, 4) == -1), SeqCst);
+        to.write_all(&answer).await?;
+    }
+}
+
+async fn frame(from: &mut OwnedReadHalf) -> Result<Vec<u8>> {
+    let mut frame = vec![0; 4];
+    from.read_exact(&mut frame).await?;
+    let length = usize::try_from(number(&frame, 0)).map_err(Error::other)?;
+    frame.resize(4 + length, 0);
+    from.read_exact(&mut frame[4..]).await?;
+    Ok(frame)
+}
+
+fn number(frame: &[u8], at: usize) -> i32 {
+    frame.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, i32::from_be_bytes)
+}
+
+impl Gate {
+    async fn pass(&self, kind: i32) {
+        let mut closed_to = self.closed_to.subscribe();
+        if *closed_to.borrow_and_update() == Some(kind) {
+            self.held.send_modify(|held| *held += 1);
+            closed_to.wait_for(Option::is_none).await.ok();
+        }
+    }
+}
