@@ -97,6 +97,15 @@ pub use owner::{Owner, Process};
 use std::{future::Future, time::Duration};
 use tokio::time::Instant;
 
+/// Who holds a lock, as its server showed it a moment ago.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// What the server has of it: a field of Redisson's hash, a node's name, a row's owner.
+    pub id: String,
+    /// How long its lease still runs; `None` where it has none of its own.
+    pub remaining: Option<Duration>,
+}
+
 /// The example of the README is compiled.
 #[cfg(all(doctest, feature = "redis"))]
 #[doc = include_str!("../README.md")]
