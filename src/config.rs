@@ -3,6 +3,7 @@
 
 use config::{Environment, File, FileFormat};
 use garde::Validate;
+use oversell_lock::Process;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer};
 use std::{
@@ -43,6 +44,7 @@ pub struct Config {
 pub struct Server {
     pub host: String,
     pub port: u16,
+    #[garde(custom(empty_or_a_label))]
     pub name: String,
     #[serde(deserialize_with = "list")]
     pub hosts: Vec<String>,
@@ -150,6 +152,14 @@ fn starts_with(scheme: &'static str) -> impl Fn(&SecretString, &()) -> garde::Re
     }
 }
 
+/// It stands before the owners of locks, where servers show them.
+fn empty_or_a_label(name: &str, (): &()) -> garde::Result {
+    if name.is_empty() || Process::labelled(name).is_ok() {
+        return Ok(());
+    }
+    Err(garde::Error::new("neither empty nor 1 to 32 letters, digits, -, _ or ."))
+}
+
 fn no_path_or_absolute(path: &str, (): &()) -> garde::Result {
     if path.is_empty() || (path.starts_with('/') && !path.ends_with('/')) {
         return Ok(());
@@ -247,6 +257,7 @@ mod tests {
     #[test]
     fn a_setting_that_is_not_as_it_should_be_is_named_with_the_rule() {
         for (key, wrong, rule) in [
+            ("server.name", "shop 1", "1 to 32 letters"),
             ("server.concurrency", "0", "lower than 1"),
             ("server.connections", "0", "lower than 1"),
             ("server.body_limit", "1023", "lower than 1024"),

@@ -8,7 +8,7 @@ use deadpool_redis::redis::AsyncConnectionConfig;
 use futures::future::join_all;
 use oversell_lock::{
     LockError, Process,
-    mysql::pool::{Conn, MySqlPool},
+    mysql::{Conn, MySqlOptions, MySqlPool},
     redis::{RedisClient, RedisOptions},
     zk::{ZkClient, ZkOptions},
 };
@@ -59,7 +59,11 @@ impl Ctx {
     /// [`LockError::Unavailable`] where an address is not one.
     pub fn new(config: Config) -> Result<Self, LockError> {
         let timeout = Duration::from_millis(config.redis.timeout_ms);
-        let process = Process::new();
+        let process = Process::labelled(&config.instance())?;
+        let mysql = |connections| {
+            let options = MySqlOptions::new(config.mysql.url.expose_secret()).connections(connections);
+            options.process(process.clone())
+        };
         let client = |url: &SecretString| {
             RedisClient::new(RedisOptions {
                 process: process.clone(),
@@ -89,8 +93,8 @@ impl Ctx {
             .map_err(|e| no_redis(e.to_string()))?;
         Ok(Self(Arc::new(Inner {
             instance: config.instance(),
-            db: MySqlPool::new(config.mysql.url.expose_secret(), config.mysql.pool)?,
-            desk: MySqlPool::new(config.mysql.url.expose_secret(), DESK)?,
+            db: MySqlPool::new(mysql(config.mysql.pool))?,
+            desk: MySqlPool::new(mysql(DESK))?,
             process,
             redis,
             nodes,

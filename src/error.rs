@@ -133,9 +133,11 @@ impl From<LockError> for Error {
         match error {
             LockError::Taken { name, waited } => Self::NotHad { what: name, waited },
             LockError::Lost { name } => Self::Lost(name),
-            LockError::Unavailable { reason, .. } if reason.contains(WRONG_TYPE) => Self::WrongType,
-            LockError::Unavailable { server, reason } => Self::Unavailable { server, reason },
-            // Refused, invalid, and what is yet to come: nothing that waiting or asking again would mend.
+            LockError::Refused { reason, .. } if reason.contains(WRONG_TYPE) => Self::WrongType,
+            LockError::Unavailable { server, reason } | LockError::Refused { server, reason } => {
+                Self::Unavailable { server, reason }
+            }
+            // Invalid, and what is yet to come: nothing that waiting or asking again would mend.
             _ => Self::Internal(error.to_string()),
         }
     }

@@ -167,4 +167,21 @@ mod tests {
         guard.lost().await;
         assert!(matches!(guard.release().await, Err(LockError::Lost { .. })));
     }
+
+    #[tokio::test]
+    async fn work_ends_at_the_loss_and_no_later() {
+        let (guard, keeper) = Guard::new("lock", None);
+        assert_eq!(guard.run(async { 7 }).await.unwrap(), 7);
+        let (lost, ()) = tokio::join!(guard.run(std::future::pending::<()>()), async { keeper.tell_lost() });
+        assert!(matches!(lost, Err(LockError::Lost { .. })));
+    }
+
+    /// A process that stood still: nobody has told the holder yet, but the clock says it.
+    #[cfg(feature = "redis")]
+    #[tokio::test]
+    async fn an_end_that_has_come_is_known_before_it_is_told() {
+        let (guard, _keeper) = Guard::until(SureUntil::new(tokio::time::Instant::now()), "lock", None);
+        assert!(guard.is_lost());
+        assert!(matches!(guard.run(async {}).await, Err(LockError::Lost { .. })));
+    }
 }

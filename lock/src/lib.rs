@@ -66,6 +66,7 @@
 //!
 //! `redis`, `zookeeper` and `mysql`, none by default; each brings its module and its client.
 
+mod dyn_lock;
 mod error;
 mod guard;
 mod keeper;
@@ -86,6 +87,7 @@ pub mod redis;
 #[cfg(feature = "zookeeper")]
 pub mod zk;
 
+pub use dyn_lock::DynLock;
 pub use error::LockError;
 pub use guard::{Fence, Guard};
 pub use keeper::{Keeper, Release};
@@ -152,5 +154,13 @@ pub trait Lock: Send + Sync {
     /// As [`acquire`](Lock::acquire).
     fn try_acquire(&self) -> impl Future<Output = Result<Guard, LockError>> + Send {
         self.acquire(Duration::ZERO)
+    }
+
+    /// This lock beside others of other kinds.
+    fn boxed(self) -> Box<dyn DynLock>
+    where
+        Self: Sized + 'static,
+    {
+        Box::new(self)
     }
 }

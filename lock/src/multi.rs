@@ -29,7 +29,8 @@ const SHARE: Duration = Duration::from_millis(100);
 /// Who has given its parts back begins again after so long, at most.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Several locks of one kind that are held together or not at all. It has no fence: each part has its own, or none.
+/// Several locks that are held together or not at all: of one kind, or of several ([`Lock::boxed`]). Each part has its own
+/// fence, or none ([`Guard::fences`]).
 #[derive(Debug)]
 pub struct MultiLock<L> {
     name: String,
@@ -152,6 +153,7 @@ fn sum_up(failed: Vec<(String, LockError)>) -> Result<(), LockError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Fence;
     use parking_lot::Mutex;
     use std::sync::Arc;
     use tokio::sync::Notify;
@@ -270,6 +272,26 @@ mod tests {
         let lost = guard.release().await.unwrap_err();
         assert!(matches!(&lost, LockError::Lost { name } if name == "b"), "{lost}");
         assert!(parts[0].is_free() && parts[2].is_free());
+    }
+
+    #[tokio::test]
+    async fn parts_may_be_of_several_kinds_and_their_fences_are_shown() {
+        struct Fenced(&'static str);
+        impl Lock for Fenced {
+            fn name(&self) -> &str {
+                self.0
+            }
+
+            async fn acquire(&self, _: Duration) -> Result<Guard, LockError> {
+                let (guard, mut keeper) = Guard::new(self.0, Some(Fence(7)));
+                tokio::spawn(async move { keeper.asked_to_release().await.done(Ok(())) });
+                Ok(guard)
+            }
+        }
+        let parts = vec![Part::new("a", &Log::default()).boxed(), Fenced("b").boxed()];
+        let guard = MultiLock::new(parts).try_acquire().await.unwrap();
+        assert_eq!(guard.fences().collect::<Vec<_>>(), [("b", Fence(7))]);
+        guard.release().await.unwrap();
     }
 
     #[tokio::test]

@@ -3,6 +3,8 @@
 //! Redisson writes `<client uuid>:<thread id>`; async code has no thread of its own, so the second part is
 //! a fresh number for each logical owner (a request, say). Java reads it as a signed 64-bit integer.
 
+use crate::LockError;
+use arrayvec::ArrayString;
 use std::{
     fmt,
     sync::{
@@ -12,20 +14,37 @@ use std::{
 };
 use uuid::Uuid;
 
-/// This process as the lock servers see it: a random uuid, and a counter of owners.
+const LONGEST_LABEL: usize = 32;
+
+/// This process as the lock servers see it: a random uuid, a label for people, and a counter of owners.
+///
+/// ```
+/// # use oversell_lock::{LockError, Process};
+/// # fn main() -> Result<(), LockError> {
+/// let process = Process::labelled("shop-3")?;
+/// assert!(process.owner().to_string().starts_with("shop-3-"));
+/// assert_ne!(process.owner(), process.owner());
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Process(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    id: Uuid,
+    id: Id,
     next: AtomicI64,
 }
 
-/// One contender: written `<process uuid>:<number>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Id {
+    label: ArrayString<LONGEST_LABEL>,
+    uuid: Uuid,
+}
+
+/// One contender: written `<process>:<number>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Owner {
-    process: Uuid,
+    process: Id,
     number: i64,
 }
 
@@ -33,7 +52,28 @@ impl Process {
     /// A process with a uuid of its own, whose owners are counted from 1.
     #[must_use]
     pub fn new() -> Self {
-        Self(Arc::new(Inner { id: Uuid::new_v4(), next: AtomicI64::new(1) }))
+        Self::with(ArrayString::new())
+    }
+
+    /// The same, which is written `<label>-<uuid>`, so that whoever looks at a server sees whose a lock is.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Invalid`] where `label` is empty, has more than 32 characters, or one that is not a letter of ASCII,
+    /// a digit, `-`, `_` or `.`.
+    pub fn labelled(label: &str) -> Result<Self, LockError> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        match ArrayString::from(label) {
+            Ok(label) if !label.is_empty() && label.chars().all(plain) => Ok(Self::with(label)),
+            _ => Err(LockError::Invalid {
+                name: label.to_owned(),
+                rule: "a label has 1 to 32 letters, digits, -, _ or .",
+            }),
+        }
+    }
+
+    fn with(label: ArrayString<LONGEST_LABEL>) -> Self {
+        Self(Arc::new(Inner { id: Id { label, uuid: Uuid::new_v4() }, next: AtomicI64::new(1) }))
     }
 
     /// An owner that nobody had before.
@@ -45,7 +85,7 @@ impl Process {
     /// The uuid.
     #[must_use]
     pub fn id(&self) -> Uuid {
-        self.0.id
+        self.0.id.uuid
     }
 }
 
@@ -55,8 +95,36 @@ impl Default for Process {
     }
 }
 
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.id.fmt(f)
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.label.is_empty() {
+            write!(f, "{}-", self.label)?;
+        }
+        self.uuid.fmt(f)
+    }
+}
+
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.process, self.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_that_a_server_would_show_badly_is_refused() {
+        for label in ["", "a b", "a:1", "店", &"x".repeat(33)] {
+            assert!(matches!(Process::labelled(label), Err(LockError::Invalid { .. })), "{label}");
+        }
+        assert!(Process::labelled(&"x".repeat(32)).is_ok());
     }
 }

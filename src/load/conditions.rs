@@ -1,7 +1,7 @@
 //! Under which conditions the figures were got: they mean little without.
 
 use crate::{addresses::Addresses, four_letters::four_letters};
-use oversell_lock::mysql::pool::MySqlPool;
+use oversell_lock::mysql::{MySqlOptions, MySqlPool};
 use serde::Serialize;
 use std::{
     collections::BTreeMap,
@@ -110,7 +110,7 @@ fn fdatasync(folder: &Path) -> io::Result<u64> {
 }
 
 async fn mysql(url: &str) -> Option<String> {
-    let mut conn = MySqlPool::new(url, 1).ok()?.conn(WAIT).await.ok()?;
+    let mut conn = MySqlPool::new(MySqlOptions::new(url).connections(1)).ok()?.conn(WAIT).await.ok()?;
     let rows: Vec<(String, String)> = sqlx::query_as(DURABILITY).fetch_all(&mut *conn).await.ok()?;
     conn.done();
     let settings: Vec<_> = rows.into_iter().map(|(name, value)| format!("{name}={value}")).collect();

@@ -13,7 +13,7 @@ use crate::{
 };
 use clear::Names;
 use futures::future::join_all;
-use oversell_lock::{mysql::pool::Conn, redis::RedisClient};
+use oversell_lock::{mysql::Conn, redis::RedisClient};
 use serde::Serialize;
 use sqlx::{Connection, Executor};
 use std::{future::Future, time::Duration};

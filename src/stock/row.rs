@@ -8,7 +8,7 @@
 
 use super::{Deducted, Job, Server};
 use crate::{ctx::Ctx, error::Error};
-use oversell_lock::{Fence, mysql::pool::Conn};
+use oversell_lock::{Fence, mysql::Conn};
 use sqlx::{
     Executor, FromRow, MySql, MySqlConnection,
     mysql::{MySqlArguments, MySqlQueryResult, MySqlRow},

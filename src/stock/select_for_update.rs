@@ -12,7 +12,7 @@
 
 use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
 use crate::{ctx::Ctx, error::Error};
-use oversell_lock::mysql::pool::Conn;
+use oversell_lock::mysql::Conn;
 
 pub(super) const STRATEGY: Strategy = Strategy {
     slug: "select-for-update",

@@ -12,10 +12,7 @@
 
 use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
 use crate::{ctx::Ctx, error::Error};
-use oversell_lock::{
-    Lock,
-    mysql::{Caller, TableLock},
-};
+use oversell_lock::{Lock, mysql::Caller};
 
 const NAME: &str = "lock";
 
@@ -36,7 +33,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let lock = TableLock::new(&ctx.db, &job.redis_name(NAME), &ctx.process).caller(caller(ctx, job, module_path!()));
+    let lock = ctx.db.table_lock(&job.redis_name(NAME)).caller(caller(ctx, job, module_path!()));
     let guard = lock.acquire(job.wait_left()).await?;
     under(guard, |fence| row::read_then_write(ctx, job, fence)).await
 }

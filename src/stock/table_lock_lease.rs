@@ -38,7 +38,9 @@ pub(super) const STRATEGY: Strategy = Strategy {
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let lease = job.lease.unwrap_or(Duration::from_millis(ctx.config.lock.lease_ms));
-    let lock = TableLeaseLock::new(&ctx.db, &job.redis_name(NAME), &ctx.process)
+    let lock = ctx
+        .db
+        .table_lease_lock(&job.redis_name(NAME))
         .caller(table_lock::caller(ctx, job, module_path!()))
         .lease(Lease::Watchdog(lease))
         .owner(job.owner(ctx));

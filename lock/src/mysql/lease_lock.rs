@@ -19,7 +19,7 @@ use super::{
     row::{Caller, Contender, Row},
 };
 use crate::{
-    Guard, Lease, Lock, LockError, Owner, Process, deadline,
+    Guard, Holder, Lease, Lock, LockError, Owner, deadline,
     keeper::{Held, keep},
     reentry::{OwnerSlot, slot_of},
     sure_until::SureUntil,
@@ -64,13 +64,15 @@ struct Share {
     given_back: bool,
 }
 
-impl TableLeaseLock {
-    /// A contender for the lock `name`, of at most 50 characters, with a lease of 30 s that is renewed.
+impl MySqlPool {
+    /// A contender for the lock `name`, of 1 to 50 characters, with a lease of 30 s that is renewed.
     #[must_use]
-    pub fn new(pool: &MySqlPool, name: &str, process: &Process) -> Self {
-        Self { contender: Contender::new(pool, name, process), lease: LEASE, owner: None }
+    pub fn table_lease_lock(&self, name: &str) -> TableLeaseLock {
+        TableLeaseLock { contender: Contender::new(self, name), lease: LEASE, owner: None }
     }
+}
 
+impl TableLeaseLock {
     /// Takes it for `lease`. A lease that an owner's other hold relies on is never made shorter.
     #[must_use]
     pub fn lease(mut self, lease: Lease) -> Self {
@@ -84,6 +86,20 @@ impl TableLeaseLock {
     pub fn owner(mut self, owner: Owner) -> Self {
         self.owner = Some(owner);
         self
+    }
+
+    /// Who has it now; `None` where nobody does.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`] where the server did not answer or the pool has no connection for 3 s,
+    /// [`LockError::Refused`] where it answered with an error.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it only reads.
+    pub async fn holder(&self) -> Result<Option<Holder>, LockError> {
+        self.contender.holder().await
     }
 
     /// The same, and its row says who took it.

@@ -1,14 +1,15 @@
 //! Locks in MySQL or MariaDB, and the connection pool that they stand on.
 //!
-//! Next to read: [`TableLock`], then [`TableLeaseLock`] and [`pool`].
+//! Next to read: [`TableLock`], then [`TableLeaseLock`] and [`MySqlPool`].
 
 mod lease_lock;
-pub mod pool;
+mod pool;
 mod row;
 mod session;
 mod table_lock;
 
 pub use lease_lock::TableLeaseLock;
+pub use pool::{Conn, MySqlOptions, MySqlPool};
 pub use row::Caller;
 pub use session::Session;
 pub use table_lock::TableLock;

@@ -9,13 +9,15 @@
 //! Next to read: `session.rs`.
 
 use super::{lease_lock::Hold, session::Session};
-use crate::{LockError, reentry::Reentry};
+use crate::{LockError, Owner, Process, reentry::Reentry};
 use deadpool::managed::{self, Metrics, Object, Pool, PoolError, RecycleResult, Timeouts};
 use sqlx::{
     ConnectOptions, Connection, MySqlConnection,
-    mysql::{MySqlConnectOptions, MySqlSslMode},
+    error::DatabaseError,
+    mysql::{MySqlConnectOptions, MySqlDatabaseError},
 };
 use std::{
+    fmt,
     ops::{Deref, DerefMut},
     str::FromStr,
     sync::Arc,
@@ -31,6 +33,53 @@ pub(super) const CONNECT: Duration = Duration::from_secs(3);
 
 /// How long [`MySqlPool::close`] waits for what is under way.
 const LAST_STATEMENTS: Duration = Duration::from_secs(3);
+
+/// What a server answers that will be able to do it after a while: it has too many connections, it ends or is read-only
+/// just now, it has ended the statement or the connection because of others.
+const NOT_NOW: [u16; 10] = [1040, 1053, 1203, 1205, 1213, 1226, 1290, 1317, 1836, 1927];
+
+/// How to reach MySQL or MariaDB, and with how many connections.
+///
+/// ```
+/// # use oversell_lock::mysql::MySqlOptions;
+/// let options = MySqlOptions::new("mysql://shop:secret@127.0.0.1:3306/shop?ssl-mode=VERIFY_CA&ssl-ca=ca.pem").connections(20);
+/// assert!(!format!("{options:?}").contains("secret"));
+/// ```
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct MySqlOptions {
+    url: String,
+    connections: usize,
+    process: Process,
+}
+
+impl MySqlOptions {
+    /// `mysql://user[:password]@host[:port]/database`, and behind a `?` what sqlx takes, as `ssl-mode` (which needs the
+    /// feature `tls`); 10 connections, a process of its own.
+    #[must_use]
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), connections: 10, process: Process::new() }
+    }
+
+    /// At most so many connections, 1 or more. Who waits for a lock has none; who takes or gives back needs one.
+    #[must_use]
+    pub fn connections(self, connections: usize) -> Self {
+        Self { connections, ..self }
+    }
+
+    /// This process: owners are named after it.
+    #[must_use]
+    pub fn process(self, process: Process) -> Self {
+        Self { process, ..self }
+    }
+}
+
+/// The address may hold a password, and is not shown.
+impl fmt::Debug for MySqlOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MySqlOptions").field("connections", &self.connections).finish_non_exhaustive()
+    }
+}
 
 /// Makes connections; recycles each as it is, since only clean ones come back.
 #[derive(Debug)]
@@ -68,6 +117,7 @@ struct Inner {
     connections: Pool<Connections>,
     /// What owners hold.
     lease_locks: Reentry<Hold>,
+    process: Process,
     tasks: TaskTracker,
 }
 
@@ -76,22 +126,41 @@ struct Inner {
 pub struct Conn(Option<Object<Connections>>, MySqlPool);
 
 impl MySqlPool {
-    /// A pool of at most `size` connections (1 or more) to `url`. Connects when first used.
+    /// A pool of at most 10 connections to `url`, which connects when first used.
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] where `url` is not a `mysql://` address.
-    pub fn new(url: &str, size: usize) -> Result<Self, LockError> {
-        let options = MySqlConnectOptions::from_str(url)
-            .map_err(|e| unavailable(&e))?
-            .ssl_mode(MySqlSslMode::Preferred)
-            .disable_statement_logging();
-        let connections = Pool::builder(Connections(options))
-            .max_size(size)
+    /// As [`new`](Self::new).
+    pub fn connect(url: &str) -> Result<Self, LockError> {
+        Self::new(MySqlOptions::new(url))
+    }
+
+    /// A pool that connects when first used.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Invalid`] where the address is not one, or there are to be no connections.
+    pub fn new(options: MySqlOptions) -> Result<Self, LockError> {
+        let invalid = |name: &str, rule| LockError::Invalid { name: name.to_owned(), rule };
+        // The address may hold a password, and is not repeated.
+        let url = MySqlConnectOptions::from_str(&options.url).ok().filter(|_| options.url.starts_with("mysql://"));
+        let url = url.ok_or_else(|| invalid("url", "must be mysql://user[:password]@host[:port]/database"))?;
+        if options.connections == 0 {
+            return Err(invalid("connections", "must be 1 or more"));
+        }
+        let connections = Pool::builder(Connections(url.disable_statement_logging()))
+            .max_size(options.connections)
             .runtime(deadpool::Runtime::Tokio1)
             .build()
             .map_err(|e| LockError::Unavailable { server: SERVER, reason: e.to_string() })?;
-        Ok(Self(Arc::new(Inner { connections, lease_locks: Reentry::default(), tasks: TaskTracker::new() })))
+        let (lease_locks, tasks, process) = (Reentry::default(), TaskTracker::new(), options.process);
+        Ok(Self(Arc::new(Inner { connections, lease_locks, process, tasks })))
+    }
+
+    /// An owner that nobody had before, to take a re-entrant lock with.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        self.0.process.owner()
     }
 
     /// A connection, waiting for a free one at most `wait`.
@@ -108,7 +177,7 @@ impl MySqlPool {
         let timeouts = Timeouts { wait: Some(wait), create: Some(CONNECT), recycle: None };
         match self.0.connections.timeout_get(&timeouts).await {
             Ok(object) => Ok(Conn(Some(object), self.clone())),
-            Err(PoolError::Backend(e)) => Err(unavailable(&e)),
+            Err(PoolError::Backend(e)) => Err(failed(&e)),
             Err(PoolError::Timeout(managed::TimeoutType::Wait)) => {
                 Err(LockError::Taken { name: "mysql connection pool".into(), waited: wait })
             }
@@ -154,8 +223,8 @@ impl MySqlPool {
     }
 }
 
-impl std::fmt::Debug for MySqlPool {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for MySqlPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("MySqlPool").field(&self.counts()).finish()
     }
 }
@@ -220,7 +289,18 @@ impl DerefMut for Conn {
     }
 }
 
-/// A database error that means that the server did not answer.
-pub(crate) fn unavailable(error: &sqlx::Error) -> LockError {
-    LockError::Unavailable { server: SERVER, reason: error.to_string() }
+/// What a statement that failed means for a lock.
+pub(super) fn failed(error: &sqlx::Error) -> LockError {
+    let (server, reason) = (SERVER, error.to_string());
+    match error {
+        sqlx::Error::Database(error) if !number(&**error).is_some_and(|number| NOT_NOW.contains(&number)) => {
+            LockError::Refused { server, reason }
+        }
+        _ => LockError::Unavailable { server, reason },
+    }
+}
+
+/// The server's number of an error.
+pub(super) fn number(error: &dyn DatabaseError) -> Option<u16> {
+    error.try_downcast_ref::<MySqlDatabaseError>().map(MySqlDatabaseError::number)
 }

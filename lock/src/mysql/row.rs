@@ -12,12 +12,12 @@
 //!
 //! Next to read: `pool.rs`.
 
-use super::pool::{Conn, MySqlPool, SERVER, unavailable};
-use crate::{Lease, LockError, Owner, Process};
+use super::pool::{Conn, MySqlPool, SERVER, failed, number};
+use crate::{Holder, Lease, LockError, Owner};
 use sqlx::{
     MySql,
     error::DatabaseError,
-    mysql::{MySqlArguments, MySqlDatabaseError, MySqlQueryResult},
+    mysql::{MySqlArguments, MySqlQueryResult},
     query::Query,
 };
 use std::{
@@ -54,6 +54,9 @@ const EXPIRED: &str = "SELECT COUNT(*) FROM tb_lock WHERE lock_name = ? AND expi
 const SWEEP: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND expires_at <= NOW(3)";
 const RENEW: &str = "UPDATE tb_lock SET holds = ?, expires_at = GREATEST(expires_at, NOW(3) + INTERVAL ? MICROSECOND) \
                      WHERE lock_name = ? AND owner = ? AND expires_at > NOW(3)";
+/// How long the lease still runs, in microseconds; less than 0 where it has ended and nobody has swept it away.
+const HOLDER: &str =
+    "SELECT COALESCE(owner, ''), TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) FROM tb_lock WHERE lock_name = ?";
 const DELETE: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND owner = ?";
 
 /// Who takes a lock, as its row tells people (course §4). Nothing is decided by it; what is longer than its column is cut
@@ -75,7 +78,6 @@ pub struct Caller {
 pub(super) struct Contender {
     pub(super) pool: MySqlPool,
     pub(super) name: String,
-    pub(super) process: Process,
     pub(super) caller: Caller,
 }
 
@@ -89,28 +91,49 @@ pub(super) struct Row {
 }
 
 impl Contender {
-    pub(super) fn new(pool: &MySqlPool, name: &str, process: &Process) -> Self {
-        Self { pool: pool.clone(), name: name.to_owned(), process: process.clone(), caller: Caller::default() }
+    pub(super) fn new(pool: &MySqlPool, name: &str) -> Self {
+        Self { pool: pool.clone(), name: name.to_owned(), caller: Caller::default() }
     }
 
     pub(super) fn taken(&self, waited: Duration) -> LockError {
         LockError::Taken { name: self.name.clone(), waited }
     }
 
+    /// Whose row is there.
+    pub(super) async fn holder(&self) -> Result<Option<Holder>, LockError> {
+        let mut conn = match self.pool.conn(ANSWER).await {
+            Err(LockError::Taken { .. }) => return Err(no_connection()),
+            conn => conn?,
+        };
+        let row = sqlx::query_as::<_, (String, Option<i64>)>(HOLDER).bind(&self.name).fetch_optional(&mut *conn).await;
+        let row = row.map_err(|error| failed(&error))?;
+        conn.done();
+        let left = |micros| Duration::from_micros(u64::try_from(micros).unwrap_or_default());
+        let holder = row.map(|(id, micros)| Holder { id, remaining: micros.map(left) });
+        Ok(holder.filter(|holder| holder.remaining != Some(Duration::ZERO)))
+    }
+
     /// Inserts the row, waiting at most `wait`; gives it and when its lease began.
     pub(super) async fn row(&self, lease: Option<Lease>, wait: Duration) -> Result<(Row, Instant), LockError> {
-        if self.name.chars().count() > LONGEST_NAME {
-            return Err(LockError::Invalid { name: self.name.clone(), rule: "at most 50 characters" });
+        if !(1..=LONGEST_NAME).contains(&self.name.chars().count()) {
+            return Err(LockError::Invalid { name: self.name.clone(), rule: "a name has 1 to 50 characters" });
         }
         let start = Instant::now();
         let left = || wait.saturating_sub(start.elapsed());
+        let mut was_taken = false;
         loop {
-            let conn = self.pool.conn(left()).await?;
+            let conn = match self.pool.conn(left()).await {
+                Err(LockError::Taken { .. }) if was_taken => return Err(self.taken(wait)),
+                // Nobody knows whether the lock is free.
+                Err(LockError::Taken { .. }) => return Err(no_connection()),
+                conn => conn?,
+            };
             let leased = Instant::now();
             if let Some(row) = self.insert(conn, lease).await? {
                 return Ok((row, leased));
             }
-            if lease.is_some() && self.sweep(left()).await? {
+            was_taken = true;
+            if lease.is_some() && self.sweep().await? {
                 continue;
             }
             if left().is_zero() {
@@ -125,7 +148,7 @@ impl Contender {
     /// The statement runs in a task of its own, to its end: a caller that is dropped meanwhile drops the reply, and
     /// with it the row.
     async fn insert(&self, conn: Conn, lease: Option<Lease>) -> Result<Option<Row>, LockError> {
-        let owner = self.process.owner();
+        let owner = self.pool.owner();
         let row = Row { pool: self.pool.clone(), name: self.name.clone(), owner, gone: AtomicBool::new(true) };
         let (reply, answer) = oneshot::channel();
         self.pool.tasks().spawn(row.insert(conn, self.caller.clone(), lease, reply));
@@ -133,18 +156,18 @@ impl Contender {
     }
 
     /// Deletes the row of this name if its lease has ended; whether there was one.
-    async fn sweep(&self, wait: Duration) -> Result<bool, LockError> {
-        let mut conn = self.pool.conn(wait).await?;
+    async fn sweep(&self) -> Result<bool, LockError> {
+        let mut conn = self.pool.conn(ANSWER).await?;
         let swept = self.sweep_on(&mut conn).await;
         match &swept {
-            Ok(_) => conn.done(),
             Err(sqlx::Error::Database(error)) if is_contention(&**error) => {
                 conn.done();
                 return Ok(false);
             }
+            Ok(_) | Err(sqlx::Error::Database(_)) => conn.done(),
             Err(_) => self.pool.forget_idle(),
         }
-        swept.map_err(|error| unavailable(&error))
+        swept.map_err(|error| failed(&error))
     }
 
     async fn sweep_on(&self, conn: &mut Conn) -> Result<bool, sqlx::Error> {
@@ -185,11 +208,11 @@ impl Row {
             Ok(Err(sqlx::Error::Database(error))) => {
                 conn.done();
                 let taken = error.is_unique_violation() || is_contention(&*error);
-                let answer = if taken { Ok(None) } else { Err(unavailable(&sqlx::Error::Database(error))) };
+                let answer = if taken { Ok(None) } else { Err(failed(&sqlx::Error::Database(error))) };
                 reply.send(answer).ok();
             }
             Ok(Err(error)) => {
-                reply.send(Err(unavailable(&error))).ok();
+                reply.send(Err(failed(&error))).ok();
                 self.never_mind(conn).await;
             }
             Err(_) => {
@@ -220,15 +243,16 @@ impl Row {
         let mut conn = self.pool.conn(ANSWER).await?;
         let (lease, owner) = (lease.map_or(0, micros), self.owner.to_string());
         let renew = || sqlx::query(RENEW).bind(holds).bind(lease).bind(&self.name).bind(&owner);
-        match execute(&mut conn, renew).await {
-            Ok(renewed) => {
-                conn.done();
-                Ok(renewed.rows_affected() > 0)
-            }
-            Err(error) => {
-                self.pool.forget_idle();
-                Err(unavailable(&error))
-            }
+        let renewed = execute(&mut conn, renew).await;
+        self.finish(conn, &renewed);
+        Ok(renewed.map_err(|error| failed(&error))?.rows_affected() > 0)
+    }
+
+    /// The connection goes back, where the server has answered on it.
+    fn finish<T>(&self, conn: Conn, answer: &Result<T, sqlx::Error>) {
+        match answer {
+            Ok(_) | Err(sqlx::Error::Database(_)) => conn.done(),
+            Err(_) => self.pool.forget_idle(),
         }
     }
 
@@ -261,15 +285,15 @@ impl Row {
     async fn delete_once(&self, asked_before: &mut bool) -> Result<bool, LockError> {
         let mut conn = self.pool.conn(ANSWER).await?;
         let owner = self.owner.to_string();
-        match execute(&mut conn, || sqlx::query(DELETE).bind(&self.name).bind(&owner)).await {
-            Ok(deleted) => {
-                conn.done();
-                Ok(deleted.rows_affected() > 0 || *asked_before)
-            }
+        let deleted = execute(&mut conn, || sqlx::query(DELETE).bind(&self.name).bind(&owner)).await;
+        self.finish(conn, &deleted);
+        match deleted {
+            Ok(deleted) => Ok(deleted.rows_affected() > 0 || *asked_before),
             Err(error) => {
-                *asked_before = true;
-                self.pool.forget_idle();
-                Err(unavailable(&error))
+                let failure = failed(&error);
+                // What was refused has deleted nothing.
+                *asked_before |= !matches!(failure, LockError::Refused { .. });
+                Err(failure)
             }
         }
     }
@@ -310,8 +334,14 @@ where
 
 /// Whether the server ended the statement because of others, so that it can be repeated at once.
 fn is_contention(error: &dyn DatabaseError) -> bool {
-    let number = error.try_downcast_ref::<MySqlDatabaseError>().map(MySqlDatabaseError::number);
-    matches!(number, Some(DEADLOCK | LOCK_WAIT_TIMEOUT | INTERRUPTED))
+    matches!(number(error), Some(DEADLOCK | LOCK_WAIT_TIMEOUT | INTERRUPTED))
+}
+
+fn no_connection() -> LockError {
+    LockError::Unavailable {
+        server: SERVER,
+        reason: "all connections of the pool were in use for all of the wait".into(),
+    }
 }
 
 fn unanswered() -> LockError {

@@ -5,7 +5,7 @@
 //!
 //! Next to read: `table_lock.rs`.
 
-use super::pool::{CONNECT, MySqlPool};
+use super::pool::MySqlPool;
 use sqlx::{Connection, Executor, MySqlConnection};
 use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
 use tokio::time::timeout;
@@ -47,11 +47,8 @@ impl Session {
             return answer;
         }
         // Both, so that the connection is not used on while the order to end its statement is still on its way.
-        match timeout(ANSWER, async { tokio::join!(statement, self.end_statement()) }).await {
-            Ok((answer, Ok(()))) => answer,
-            Ok((_, Err(error))) => Err(error),
-            Err(_) => Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())),
-        }
+        let (answer, ended) = in_time(async { Ok(tokio::join!(statement, self.end_statement())) }).await?;
+        ended.and(answer)
     }
 
     async fn end_statement(&self) -> Result<(), sqlx::Error> {
@@ -69,21 +66,17 @@ impl Session {
     ///
     /// The server did not answer.
     pub(super) async fn end(&self) -> Result<(), sqlx::Error> {
-        const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+        const PAUSE: Duration = Duration::from_millis(20);
         let mut connection = self.connect().await?;
-        let mut pause = Duration::from_millis(1);
-        while self.is_there(&mut connection).await? {
-            kill(&mut connection, format!("KILL {}", self.id)).await?;
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+        while in_time(self.is_there(&mut connection)).await? {
+            in_time(kill(&mut connection, format!("KILL {}", self.id))).await?;
+            tokio::time::sleep(PAUSE).await;
         }
-        connection.close().await
+        in_time(connection.close()).await
     }
 
     async fn connect(&self) -> Result<MySqlConnection, sqlx::Error> {
-        timeout(CONNECT, MySqlConnection::connect_with(self.pool.server()))
-            .await
-            .map_err(|_| sqlx::Error::Io(io::ErrorKind::TimedOut.into()))?
+        in_time(MySqlConnection::connect_with(self.pool.server())).await
     }
 
     async fn is_there(&self, connection: &mut MySqlConnection) -> Result<bool, sqlx::Error> {
@@ -91,6 +84,11 @@ impl Session {
         let there: i64 = sqlx::query_scalar(THERE).bind(self.id).bind(&*self.host).fetch_one(connection).await?;
         Ok(there > 0)
     }
+}
+
+/// A server that does not answer is not waited for.
+async fn in_time<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
+    timeout(ANSWER, answer).await.unwrap_or_else(|_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())))
 }
 
 /// One that has gone meanwhile is no error.

@@ -15,18 +15,34 @@ use super::{
     pool::MySqlPool,
     row::{Caller, Contender, Row},
 };
-use crate::{Guard, Keeper, Lock, LockError, Process};
+use crate::{Guard, Holder, Keeper, Lock, LockError};
 use std::time::Duration;
 
 /// A contender for a row of `tb_lock`, which stays until it is deleted.
 #[derive(Debug, Clone)]
 pub struct TableLock(Contender);
 
-impl TableLock {
-    /// A contender for the lock `name`, of at most 50 characters.
+impl MySqlPool {
+    /// A contender for the lock `name`, of 1 to 50 characters, whose row stays until it is deleted.
     #[must_use]
-    pub fn new(pool: &MySqlPool, name: &str, process: &Process) -> Self {
-        Self(Contender::new(pool, name, process))
+    pub fn table_lock(&self, name: &str) -> TableLock {
+        TableLock(Contender::new(self, name))
+    }
+}
+
+impl TableLock {
+    /// Who has it now; `None` where nobody does.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`] where the server did not answer or the pool has no connection for 3 s,
+    /// [`LockError::Refused`] where it answered with an error.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it only reads.
+    pub async fn holder(&self) -> Result<Option<Holder>, LockError> {
+        self.0.holder().await
     }
 
     /// The same, and its row says who took it.

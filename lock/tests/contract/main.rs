@@ -38,6 +38,7 @@ mod rw_holds;
 mod rw_line;
 mod servers;
 mod table;
+mod table_answers;
 mod table_lease;
 mod twins;
 mod zk_barrier;
@@ -133,6 +134,9 @@ fn main() -> ExitCode {
         &table,
         table::a_name_that_is_too_long_is_refused_and_not_cut_off,
         table::an_insert_that_is_not_answered_leaves_no_row,
+        table_answers::a_row_says_who_holds_it_and_for_how_long,
+        table_answers::a_pool_without_a_connection_says_nothing_of_the_lock,
+        table_answers::a_table_that_is_not_there_is_a_refusal,
     ]);
     let leased_table = Arc::new(table::Table::<table_lease::Leased>::at(at(Servers::mysql)));
     all.extend(contract(handle, &leased_table));

@@ -7,7 +7,7 @@ use super::{
 };
 use oversell_lock::{
     Lock, LockError,
-    mysql::{TableLock, pool::MySqlPool},
+    mysql::{MySqlOptions, MySqlPool, TableLock},
 };
 use sqlx::{Connection, MySqlConnection};
 use std::{marker::PhantomData, sync::Arc};
@@ -29,7 +29,7 @@ impl Kind for Plain {
     type Lock = TableLock;
 
     fn of(contender: &Contender, name: &str) -> TableLock {
-        TableLock::new(&contender.pool, name, &contender.process)
+        contender.pool.table_lock(name)
     }
 }
 
@@ -67,7 +67,7 @@ impl<K: Kind> Table<K> {
     pub(crate) async fn process_with(&self, address: &str, connections: usize) -> Holder<K> {
         self.outsider().await.close().await.expect("closed");
         let url = self.url.replace(&self.server(), address);
-        let pool = MySqlPool::new(&url, connections).expect("an address");
+        let pool = MySqlPool::new(MySqlOptions::new(&url).connections(connections)).expect("an address");
         Holder(Contender { pool, process: oversell_lock::Process::new() }, PhantomData)
     }
 

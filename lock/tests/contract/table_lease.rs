@@ -26,7 +26,7 @@ impl Kind for Leased {
     type Lock = TableLeaseLock;
 
     fn of(contender: &Contender, name: &str) -> TableLeaseLock {
-        TableLeaseLock::new(&contender.pool, name, &contender.process).lease(LEASE)
+        contender.pool.table_lease_lock(name).lease(LEASE)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The ceiling of the MySQL strategies: the very same statements on a product of its own, without HTTP.
 
 use crate::failure::Failure;
-use oversell_lock::mysql::pool::{Conn, MySqlPool};
+use oversell_lock::mysql::{Conn, MySqlOptions, MySqlPool};
 use sqlx::{Executor, MySqlConnection};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
@@ -44,7 +44,7 @@ impl Direct {
     ///
     /// [`Failure::Unusable`] where `url` is not a MySQL address.
     pub(super) fn new(url: &str, connections: usize, product: i64) -> Result<Self, Failure> {
-        Ok(Self { pool: MySqlPool::new(url, connections).map_err(failed)?, product })
+        Ok(Self { pool: MySqlPool::new(MySqlOptions::new(url).connections(connections)).map_err(failed)?, product })
     }
 
     /// How often the work is done in a second from so many connections, measured for so long.

@@ -11,7 +11,7 @@ use super::direct::{failed, section};
 use crate::failure::Failure;
 use oversell_lock::{
     Lock, Process,
-    mysql::pool::MySqlPool,
+    mysql::{MySqlOptions, MySqlPool},
     redis::{RedisClient, RedisOptions},
 };
 use std::time::{Duration, Instant};
@@ -68,7 +68,7 @@ impl Serial {
     }
 
     fn new(alone: Alone, mysql: &str, product: i64) -> Result<Self, Failure> {
-        Ok(Self { alone, db: MySqlPool::new(mysql, 1).map_err(failed)?, product })
+        Ok(Self { alone, db: MySqlPool::new(MySqlOptions::new(mysql).connections(1)).map_err(failed)?, product })
     }
 
     /// Lock, section, unlock: how often in a second, measured for so long.
