@@ -54,6 +54,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         Ok(()) => return Err("a holder that had lost its lock has written".into()),
     }
     println!("the document is {:?}", document.text);
+    if let Err(lost) = paused.release().await {
+        println!("its release says: {lost}");
+    }
     next.release().await?;
 
     redis.close().await;

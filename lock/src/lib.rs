@@ -66,6 +66,8 @@
 //!
 //! `redis`, `zookeeper` and `mysql`, none by default; each brings its module and its client.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod dyn_lock;
 mod error;
 mod guard;

@@ -46,6 +46,7 @@ const DEADLOCK: u16 = 1213;
 const LOCK_WAIT_TIMEOUT: u16 = 1205;
 const INTERRUPTED: u16 = 1317;
 
+const TABLE: &str = include_str!("tb_lock.sql");
 const INSERT: &str = "INSERT INTO tb_lock (lock_name, class_name, method_name, server_name, thread_name, create_time, \
                       `desc`, owner, holds, expires_at) \
                       VALUES (?, ?, ?, ?, ?, NOW(), ?, ?, 1, NOW(3) + INTERVAL ? MICROSECOND)";
@@ -73,7 +74,7 @@ pub struct Caller {
     pub desc: String,
 }
 
-/// A contender for a row of `tb_lock`. The table is in `migrations/0002_lock.sql`.
+/// A contender for a row of `tb_lock`.
 #[derive(Debug, Clone)]
 pub(super) struct Contender {
     pub(super) pool: MySqlPool,
@@ -88,6 +89,25 @@ pub(super) struct Row {
     pub(super) name: String,
     owner: Owner,
     gone: AtomicBool,
+}
+
+impl MySqlPool {
+    /// Makes the table `tb_lock` where it is not there yet; the account needs the right to. One that is there is left as it
+    /// is.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`], [`LockError::Refused`].
+    ///
+    /// # Cancel safety
+    ///
+    /// It may be made or not; it may be called again.
+    pub async fn create_table(&self) -> Result<(), LockError> {
+        let mut conn = self.conn(ANSWER).await?;
+        sqlx::query(TABLE).execute(&mut *conn).await.map_err(|error| failed(&error))?;
+        conn.done();
+        Ok(())
+    }
 }
 
 impl Contender {

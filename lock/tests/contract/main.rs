@@ -13,6 +13,7 @@ macro_rules! trials {
 }
 
 mod clauses;
+mod examples;
 mod fair;
 mod fair_holds;
 mod fair_twins;
@@ -127,6 +128,7 @@ fn main() -> ExitCode {
     let nodes = servers.as_ref().map(Servers::redis_nodes).unwrap_or_default();
     let mut all = zk_trials::all(handle, at(Servers::zookeeper));
     all.extend(redis_trials::all(handle, at(Servers::redis), nodes));
+    all.extend(examples::all(servers.as_ref()));
     let table = Arc::new(table::Table::<table::Plain>::at(at(Servers::mysql)));
     all.extend(contract(handle, &table));
     all.extend(trials![
@@ -137,6 +139,7 @@ fn main() -> ExitCode {
         table_answers::a_row_says_who_holds_it_and_for_how_long,
         table_answers::a_pool_without_a_connection_says_nothing_of_the_lock,
         table_answers::a_table_that_is_not_there_is_a_refusal,
+        table_answers::a_service_of_ones_own_makes_the_table,
     ]);
     let leased_table = Arc::new(table::Table::<table_lease::Leased>::at(at(Servers::mysql)));
     all.extend(contract(handle, &leased_table));

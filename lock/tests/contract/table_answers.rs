@@ -58,3 +58,21 @@ pub(crate) async fn a_table_that_is_not_there_is_a_refusal(table: Arc<Table<Plai
     let text = strange.map(|e| e.to_string()).unwrap_or_default();
     ensure(text.contains("mysql://") && !text.contains("secret"), || format!("a strange address: {text}"))
 }
+
+/// A service of its own, with an empty database: the table is made, once, and is that of the course's service.
+pub(crate) async fn a_service_of_ones_own_makes_the_table(table: Arc<Table<Plain>>) -> Verdict {
+    let mut outsider = table.outsider().await;
+    let create = sqlx::query("CREATE DATABASE a_service_of_ones_own").execute(&mut outsider).await;
+    create.map_err(|e| e.to_string())?;
+    let (name, pool) = (name(), pool(&table, "a_service_of_ones_own", &Process::new()));
+    for _ in 0..2 {
+        says("the table", pool.create_table().await)?;
+    }
+    says("release", says("a lock", pool.table_lease_lock(&name).acquire(SOON).await)?.release().await)?;
+    let columns = "SELECT GROUP_CONCAT(CONCAT_WS(' ', COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT) \
+                   ORDER BY ORDINAL_POSITION) FROM information_schema.COLUMNS \
+                   WHERE TABLE_NAME = 'tb_lock' AND TABLE_SCHEMA IN ('test', 'a_service_of_ones_own') \
+                   GROUP BY TABLE_SCHEMA";
+    let both: Vec<String> = sqlx::query_scalar(columns).fetch_all(&mut outsider).await.map_err(|e| e.to_string())?;
+    ensure(both.len() == 2 && both[0] == both[1], || format!("the tables differ: {both:#?}"))
+}
