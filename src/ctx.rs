@@ -3,11 +3,12 @@
 //! Nothing here connects when it is made. An instance starts without its servers, answers 503 for what needs
 //! them, and goes on as soon as they are there.
 
-use crate::{config::Config, error::Error, local::Local, server::Server};
+use crate::{config::Config, error::Error, server::Server};
 use deadpool_redis::redis::AsyncConnectionConfig;
 use futures::future::join_all;
 use oversell_lock::{
     LockError, Process,
+    local::ByType,
     mysql::{Conn, MySqlOptions, MySqlPool},
     redis::{RedisClient, RedisOptions},
     zk::{ZkClient, ZkOptions},
@@ -44,7 +45,7 @@ pub struct Inner {
     /// The ZooKeeper session.
     pub zk: ZkClient,
     /// What a strategy or a lesson keeps in this process, each by its own type.
-    pub local: Local,
+    pub local: ByType,
     /// What goes on in the background and must be through before the process ends.
     pub tasks: TaskTracker,
     /// Cancelled as soon as the process is about to end: what is held for nothing but its time is given back.
@@ -104,7 +105,7 @@ impl Ctx {
                     .chroot(&config.zookeeper.chroot)
                     .session(Duration::from_millis(config.zookeeper.session_ms)),
             )?,
-            local: Local::default(),
+            local: ByType::default(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
             config,

@@ -27,7 +27,6 @@ pub mod error;
 pub mod failure;
 pub mod four_letters;
 pub mod http_client;
-pub mod local;
 pub mod server;
 pub mod shutdown;
 pub mod telemetry;

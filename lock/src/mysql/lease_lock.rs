@@ -21,7 +21,7 @@ use super::{
 use crate::{
     Guard, Holder, Lease, Lock, LockError, Owner, deadline,
     keeper::{Held, keep},
-    reentry::{OwnerSlot, slot_of},
+    reentry::{OwnerSlot, Reentry, slot_of},
     sure_until::SureUntil,
 };
 use std::{
@@ -48,7 +48,7 @@ pub struct TableLeaseLock {
 
 /// A row that the guards of one owner share; it goes with the last of them.
 #[derive(Debug)]
-pub(super) struct Hold {
+struct Hold {
     row: Row,
     guards: AtomicU32,
     lost: CancellationToken,
@@ -118,7 +118,7 @@ impl TableLeaseLock {
     /// As the owner's other holds, or as its first one.
     async fn as_owner(&self, owner: Owner, wait: Duration) -> Result<Share, LockError> {
         let (contender, end) = (&self.contender, deadline(wait));
-        let mut slot = contender.pool.lease_locks().enter(&contender.name, owner, wait, end).await?;
+        let mut slot = contender.pool.shared().of::<Reentry<Hold>>().enter(&contender.name, owner, wait, end).await?;
         if let Some(share) = slot.exclusive.upgrade().and_then(|hold| Share::join(hold, self.lease))
             && share.write(Some(share.lease)).await?
         {

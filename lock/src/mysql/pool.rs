@@ -8,8 +8,8 @@
 //!
 //! Next to read: `session.rs`.
 
-use super::{lease_lock::Hold, session::Session};
-use crate::{LockError, Owner, Process, reentry::Reentry};
+use super::session::Session;
+use crate::{LockError, Owner, Process, local::ByType};
 use deadpool::managed::{self, Metrics, Object, Pool, PoolError, RecycleResult, Timeouts};
 use sqlx::{
     ConnectOptions, Connection, MySqlConnection,
@@ -83,7 +83,7 @@ impl fmt::Debug for MySqlOptions {
 
 /// Makes connections; recycles each as it is, since only clean ones come back.
 #[derive(Debug)]
-struct Connections(MySqlConnectOptions);
+struct Connections(Arc<MySqlConnectOptions>);
 
 /// A connection, and what the server knows it by.
 struct Link {
@@ -115,8 +115,7 @@ pub struct MySqlPool(Arc<Inner>);
 
 struct Inner {
     connections: Pool<Connections>,
-    /// What owners hold.
-    lease_locks: Reentry<Hold>,
+    shared: ByType,
     process: Process,
     tasks: TaskTracker,
 }
@@ -148,13 +147,13 @@ impl MySqlPool {
         if options.connections == 0 {
             return Err(invalid("connections", "must be 1 or more"));
         }
-        let connections = Pool::builder(Connections(url.disable_statement_logging()))
+        let connections = Pool::builder(Connections(Arc::new(url.disable_statement_logging())))
             .max_size(options.connections)
             .runtime(deadpool::Runtime::Tokio1)
             .build()
             .map_err(|e| LockError::Unavailable { server: SERVER, reason: e.to_string() })?;
-        let (lease_locks, tasks, process) = (Reentry::default(), TaskTracker::new(), options.process);
-        Ok(Self(Arc::new(Inner { connections, lease_locks, process, tasks })))
+        let (shared, tasks) = (ByType::default(), TaskTracker::new());
+        Ok(Self(Arc::new(Inner { connections, shared, process: options.process, tasks })))
     }
 
     /// An owner that nobody had before, to take a re-entrant lock with.
@@ -207,14 +206,14 @@ impl MySqlPool {
         self.0.connections.close();
     }
 
-    /// The rows of `tb_lock` that owners may take again.
-    pub(super) fn lease_locks(&self) -> &Reentry<Hold> {
-        &self.0.lease_locks
+    /// What the locks of this pool share, by type.
+    pub(super) fn shared(&self) -> &ByType {
+        &self.0.shared
     }
 
     /// How its connections are made.
-    pub(super) fn server(&self) -> &MySqlConnectOptions {
-        &self.0.connections.manager().0
+    fn server(&self) -> Arc<MySqlConnectOptions> {
+        Arc::clone(&self.0.connections.manager().0)
     }
 
     /// The tasks that [`close`](Self::close) waits for.
@@ -239,7 +238,7 @@ impl Conn {
     #[must_use]
     pub fn session(&self) -> Session {
         match &self.0 {
-            Some(link) => Session::new(self.1.clone(), link.id, Arc::clone(&link.host)),
+            Some(link) => Session::new(self.1.server(), link.id, Arc::clone(&link.host)),
             None => unreachable!("only `done` and `drop` empty it, and both consume it"),
         }
     }
@@ -252,7 +251,7 @@ impl Conn {
     fn close(&mut self) -> Option<Session> {
         let Link { connection, id, host } = Object::take(self.0.take()?);
         drop(connection);
-        Some(Session::new(self.1.clone(), id, host))
+        Some(Session::new(self.1.server(), id, host))
     }
 }
 

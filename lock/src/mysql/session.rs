@@ -5,8 +5,7 @@
 //!
 //! Next to read: `table_lock.rs`.
 
-use super::pool::MySqlPool;
-use sqlx::{Connection, Executor, MySqlConnection};
+use sqlx::{Connection, Executor, MySqlConnection, mysql::MySqlConnectOptions};
 use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
 use tokio::time::timeout;
 
@@ -17,14 +16,14 @@ const ANSWER: Duration = Duration::from_secs(3);
 /// with it.
 #[derive(Debug, Clone)]
 pub struct Session {
-    pool: MySqlPool,
+    server: Arc<MySqlConnectOptions>,
     id: i64,
     host: Arc<str>,
 }
 
 impl Session {
-    pub(super) fn new(pool: MySqlPool, id: i64, host: Arc<str>) -> Self {
-        Self { pool, id, host }
+    pub(super) fn new(server: Arc<MySqlConnectOptions>, id: i64, host: Arc<str>) -> Self {
+        Self { server, id, host }
     }
 
     /// Waits for `statement`, which is sent on this connection, at most `wait`; then has the server end it, and waits
@@ -76,7 +75,7 @@ impl Session {
     }
 
     async fn connect(&self) -> Result<MySqlConnection, sqlx::Error> {
-        in_time(MySqlConnection::connect_with(self.pool.server())).await
+        in_time(MySqlConnection::connect_with(&self.server)).await
     }
 
     async fn is_there(&self, connection: &mut MySqlConnection) -> Result<bool, sqlx::Error> {

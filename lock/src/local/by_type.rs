@@ -1,0 +1,42 @@
+//! What the parts of a process share without knowing of each other: one value of each type, found by its type.
+//!
+//! A client is for all; the queue of one kind of lock, or what its owners hold, belongs to that kind alone, which names its
+//! type in its own file. So the client's file knows nothing of any lock.
+
+use parking_lot::Mutex;
+use std::{
+    any::{Any, TypeId},
+    collections::HashMap,
+    sync::Arc,
+};
+
+/// One value of each type that was asked for.
+///
+/// ```
+/// use oversell_lock::local::{ByType, Mutexes};
+///
+/// let shared = ByType::default();
+/// let (one, other) = (shared.of::<Mutexes<i64>>(), shared.of::<Mutexes<i64>>());
+/// assert!(std::sync::Arc::ptr_eq(&one, &other));
+/// ```
+#[derive(Default)]
+pub struct ByType(Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>);
+
+impl ByType {
+    /// The value of the type, made at the first call.
+    #[must_use]
+    pub fn of<T: Any + Default + Send + Sync>(&self) -> Arc<T> {
+        let mut values = self.0.lock();
+        let value = values.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default()));
+        match Arc::clone(value).downcast() {
+            Ok(value) => value,
+            Err(_) => unreachable!("filed under its own type"),
+        }
+    }
+}
+
+impl std::fmt::Debug for ByType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("ByType").field(&self.0.lock().len()).finish()
+    }
+}
