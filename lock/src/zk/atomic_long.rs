@@ -13,13 +13,9 @@
 //!
 //! Next to read: `mutex.rs`, its mutex.
 
-use super::{
-    ZkClient, ZkLock,
-    engine::{
-        request::{ask, create, once},
-        unavailable,
-    },
-};
+use super::engine::request::{ask, create, once, planted};
+use super::engine::unless;
+use super::{ZkClient, ZkLock};
 use crate::{Lock, LockError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -182,19 +178,10 @@ impl ZkAtomicLong {
     /// As [`add`](Self::add), without the mutex.
     pub async fn force_set(&self, value: i64) -> Result<(), LockError> {
         let bytes = &value.to_be_bytes();
-        let set = once(&self.client, &self.path, |client| async move {
-            loop {
-                match client.set_data(&self.path, bytes, None).await {
-                    Err(Error::NoNode) => {}
-                    set => return set,
-                }
-                match create(&client, &self.path, bytes).await {
-                    Err(Error::NodeExists) => {}
-                    made => return made,
-                }
-            }
+        let set = once(&self.client, &self.path, &[], |client| async move {
+            planted(&client, &self.path, bytes, || client.set_data(&self.path, bytes, None)).await
         });
-        set.await?.map(|_| ()).map_err(unavailable)
+        set.await.map(drop)
     }
 
     /// Sets it to `value` where nobody has set it yet; whether that was done.
@@ -266,40 +253,31 @@ impl ZkAtomicLong {
 
     async fn look(&self) -> Result<Seen, LockError> {
         let found = ask(&self.client, &self.path, |client| async move {
-            match client.get_data(&self.path).await {
-                Ok((bytes, stat)) => Ok(Some((bytes, stat.version))),
-                Err(Error::NoNode) => Ok(None),
-                Err(error) => Err(error),
-            }
+            unless(&[Error::NoNode], client.get_data(&self.path).await)
         });
-        let Some((bytes, version)) = found.await? else { return Ok(Seen { value: 0, version: None }) };
-        let value = match bytes.as_slice() {
-            [] => 0,
-            bytes => match bytes.try_into() {
-                Ok(bytes) => i64::from_be_bytes(bytes),
-                Err(_) => {
-                    let rule = "an atomic long's node holds 8 bytes";
-                    return Err(LockError::Invalid { name: self.path.clone(), rule });
-                }
-            },
+        let Some((bytes, stat)) = found.await? else { return Ok(Seen { value: 0, version: None }) };
+        let value = match bytes.as_slice().try_into() {
+            Ok(bytes) => i64::from_be_bytes(bytes),
+            Err(_) if bytes.is_empty() => 0,
+            Err(_) => {
+                let rule = "an atomic long's node holds 8 bytes";
+                return Err(LockError::Invalid { name: self.path.clone(), rule });
+            }
         };
-        Ok(Seen { value, version: Some(version) })
+        Ok(Seen { value, version: Some(stat.version) })
     }
 
     /// Whether the number is now `value`; not where another was faster.
     async fn write(&self, seen: Seen, value: i64) -> Result<bool, LockError> {
+        const FASTER: &[Error] = &[Error::BadVersion, Error::NodeExists, Error::NoNode];
         let bytes = &value.to_be_bytes();
-        let written = once(&self.client, &self.path, |client| async move {
+        let written = once(&self.client, &self.path, FASTER, |client| async move {
             match seen.version {
                 Some(_) => client.set_data(&self.path, bytes, seen.version).await,
                 None => create(&client, &self.path, bytes).await,
             }
         });
-        match written.await? {
-            Ok(_) => Ok(true),
-            Err(Error::BadVersion | Error::NodeExists | Error::NoNode) => Ok(false),
-            Err(error) => Err(unavailable(error)),
-        }
+        Ok(written.await?.is_some())
     }
 }
 

@@ -13,16 +13,11 @@
 //!
 //! Next to read: `double_barrier.rs`.
 
-use super::{
-    ZkClient,
-    engine::{
-        Wait,
-        request::{ask, create, once},
-        unavailable,
-    },
-};
+use super::ZkClient;
+use super::engine::request::{ask, create, once};
+use super::engine::{Wait, session::Session, unless};
 use crate::LockError;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::time::timeout_at;
 use zookeeper_client::{Error, EventType, OneshotWatcher};
 
@@ -65,11 +60,8 @@ impl ZkBarrier {
     ///
     /// Dropping the future leaves open whether it is closed.
     pub async fn set(&self) -> Result<bool, LockError> {
-        match once(&self.client, &self.path, |client| async move { create(&client, &self.path, &[]).await }).await? {
-            Ok(_) => Ok(true),
-            Err(Error::NodeExists) => Ok(false),
-            Err(error) => Err(unavailable(error)),
-        }
+        let set = |client: Arc<Session>| async move { create(&client, &self.path, &[]).await };
+        Ok(once(&self.client, &self.path, &[Error::NodeExists], set).await?.is_some())
     }
 
     /// Opens it for all who wait; `false` where it was open already.
@@ -83,11 +75,8 @@ impl ZkBarrier {
     ///
     /// Dropping the future leaves open whether it is open.
     pub async fn remove(&self) -> Result<bool, LockError> {
-        match once(&self.client, &self.path, |client| async move { client.delete(&self.path, None).await }).await? {
-            Ok(()) => Ok(true),
-            Err(Error::NoNode) => Ok(false),
-            Err(error) => Err(unavailable(error)),
-        }
+        let remove = |client: Arc<Session>| async move { client.delete(&self.path, None).await };
+        Ok(once(&self.client, &self.path, &[Error::NoNode], remove).await?.is_some())
     }
 
     /// Waits until it is open, or has been since this was called, at most `wait`.
@@ -107,7 +96,7 @@ impl ZkBarrier {
             if *first.get_or_insert(czxid) != czxid {
                 return Ok(());
             }
-            let event = self.client.while_up(timeout_at(wait.end, watch.changed())).await?;
+            let event = self.client.answered(wait, timeout_at(wait.end, watch.changed())).await?;
             let event = event.map_err(|_| wait.taken(&self.path))?;
             if event.event_type == EventType::NodeDeleted {
                 return Ok(());
@@ -119,11 +108,8 @@ impl ZkBarrier {
     async fn look(&self) -> Result<Option<Closed>, LockError> {
         // Not `exists`: that leaves a watch behind where the barrier is open.
         ask(&self.client, &self.path, |client| async move {
-            match client.get_and_watch_data(&self.path).await {
-                Ok((_, stat, watch)) => Ok(Some(Closed { czxid: stat.czxid, watch })),
-                Err(Error::NoNode) => Ok(None),
-                Err(error) => Err(error),
-            }
+            let node = unless(&[Error::NoNode], client.get_and_watch_data(&self.path).await)?;
+            Ok(node.map(|(_, stat, watch)| Closed { czxid: stat.czxid, watch }))
         })
         .await
     }

@@ -13,21 +13,11 @@
 //!
 //! Next to read: `engine/session.rs`.
 
-use super::{
-    ZkClient,
-    engine::{
-        ANSWER, Wait,
-        hold::Hold,
-        insist,
-        node::Node,
-        over,
-        queue::{self, Turn},
-        session::Session,
-        unavailable, valid,
-    },
-    mutex::MUTEX,
-};
-use crate::{Guard, Lock, LockError};
+use super::engine::hold::Hold;
+use super::engine::queue::{self, Turn};
+use super::engine::{ANSWER, Wait, failed, insist, node::Node, over, session::Session, valid};
+use super::{ZkClient, mutex::MUTEX};
+use crate::{Guard, Holder, Lock, LockError};
 use futures::future::join_all;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -105,16 +95,16 @@ impl ZkSemaphore {
                 turn => turn?,
             };
             let attempt = self.attempt(turn.node.session(), leases, wait.end);
-            let attempt = self.client.while_up(wait.answered(attempt)).await??;
+            let attempt = self.client.answered(wait, attempt).await?;
             timeout(ANSWER, turn.node.delete(None)).await.ok();
             match attempt {
                 Ok(Attempt::Had(leases)) => {
                     let guard = |lease| Hold::of(lease, None).guard(&self.client, &self.path);
                     return Ok(leases.into_iter().map(guard).collect());
                 }
-                Ok(Attempt::Late) => return Err(self.client.session().err().unwrap_or_else(|| wait.taken(&self.path))),
+                Ok(Attempt::Late) => return Err(self.client.late(wait, &self.path)),
                 Err(error) if over(&error) => tracing::debug!(%error, self.path, "queueing anew"),
-                Err(error) => return Err(unavailable(error)),
+                Err(error) => return Err(failed(error)),
             }
         }
     }
@@ -161,6 +151,22 @@ impl ZkSemaphore {
                 return Ok(Attempt::Late);
             }
         }
+    }
+}
+
+impl ZkSemaphoreMutex {
+    /// Who holds it, in whatever process, as the server showed it a moment ago: the name of the first lease and, behind
+    /// a space, what stands in it (Curator writes its host's address).
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`], [`LockError::Refused`], and [`LockError::Invalid`] for a name that is no path.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it only reads.
+    pub async fn holder(&self) -> Result<Option<Holder>, LockError> {
+        queue::holder(&self.0.client, &self.0.leases, &[LEASE]).await
     }
 }
 

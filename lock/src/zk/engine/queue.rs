@@ -24,8 +24,10 @@
 //!
 //! Next to read: `hold.rs`.
 
-use super::{ANSWER, Wait, insist, node::Node, over, session::Session, unavailable, valid};
-use crate::{Fence, LockError, zk::ZkClient};
+use super::{
+    ANSWER, Wait, failed, hold::Hold, insist, node::Node, over, request::ask, session::Session, unless, valid,
+};
+use crate::{Fence, Holder, LockError, reentry::Reentry, zk::ZkClient};
 use futures::future::try_join_all;
 use parking_lot::Mutex;
 use std::{
@@ -53,6 +55,10 @@ pub(in crate::zk) struct Recipe {
     pub(in crate::zk) waits_for: fn(name: &str) -> bool,
     /// Whether a node that goes may have left another one at its place.
     pub(in crate::zk) lists_again: bool,
+    /// Whether several may hold it together.
+    pub(in crate::zk) shared: bool,
+    /// What owners hold of such locks.
+    pub(in crate::zk) holds: fn(&ZkClient) -> &Reentry<Hold>,
 }
 
 /// A contender whose turn it is.
@@ -91,17 +97,16 @@ pub(in crate::zk) async fn turn(
     loop {
         let session = zk.connected(wait.end).await?;
         let queue = session.queues.of(directory, || Queue::new(directory, recipe.markers));
-        let attempt = zk.while_up(wait.answered(attempt(session, &queue, recipe, wait))).await??;
-        match attempt {
+        match zk.answered(wait, attempt(session, &queue, recipe, wait)).await? {
             Ok(Attempt::Turn(turn)) => return Ok(turn),
-            Ok(Attempt::Late) => return Err(zk.session().err().unwrap_or_else(|| wait.taken(directory))),
+            Ok(Attempt::Late) => return Err(zk.late(wait, directory)),
             Ok(Attempt::Gone) => tracing::debug!(directory, "our node was deleted: queueing anew"),
             Ok(Attempt::UsedUp) => {
                 let rule = "its directory's numbers are used up: it must be deleted when nobody uses it";
                 return Err(LockError::Invalid { name: directory.to_owned(), rule });
             }
             Err(error) if over(&error) => tracing::debug!(%error, directory, "queueing anew"),
-            Err(error) => return Err(unavailable(error)),
+            Err(error) => return Err(failed(error)),
         }
     }
 }
@@ -125,11 +130,7 @@ async fn attempt(session: Arc<Session>, queue: &Arc<Queue>, recipe: &Recipe, wai
             seen = false;
             continue;
         }
-        match queue.list_after(known, &session).await? {
-            Listed::Now => seen = true,
-            Listed::Before => {}
-            Listed::Gone => return Ok(Attempt::Gone),
-        }
+        seen |= queue.list_after(known, &session).await?;
         let Some(before) = queue.before(&own, recipe) else { return Ok(Attempt::Gone) };
         let Some(nearest) = before.first() else {
             if !seen && insist(|| session.check_stat(&node.path())).await?.is_none() {
@@ -163,9 +164,37 @@ async fn attempt(session: Arc<Session>, queue: &Arc<Queue>, recipe: &Recipe, wai
     Ok(Attempt::Late)
 }
 
-/// Who is first in a directory's queue.
-pub(in crate::zk) fn first<'a>(children: &'a [String], markers: &[&str]) -> Option<&'a str> {
-    children.iter().min_by_key(|name| Place::of(name, markers)).map(String::as_str)
+/// The names in a directory; none where it is not there.
+async fn list(session: &Session, directory: &str) -> Result<Vec<String>, Error> {
+    Ok(unless(&[Error::NoNode], session.list_children(directory).await)?.unwrap_or_default())
+}
+
+/// Whose turn it is in a directory's queue, or was a moment ago.
+pub(in crate::zk) async fn first(
+    session: &Session,
+    directory: &str,
+    markers: &[&str],
+) -> Result<Option<String>, Error> {
+    Ok(list(session, directory).await?.into_iter().min_by_key(|name| Place::of(name, markers)))
+}
+
+/// The same, with what stands in the node.
+pub(in crate::zk) async fn holder(
+    zk: &ZkClient,
+    directory: &str,
+    markers: &[&str],
+) -> Result<Option<Holder>, LockError> {
+    ask(zk, directory, |session| async move {
+        while let Some(name) = first(&session, directory, markers).await? {
+            let data = session.get_data(&format!("{directory}/{name}")).await;
+            if let Some((data, _)) = unless(&[Error::NoNode], data)? {
+                let id = format!("{name} {}", String::from_utf8_lossy(&data)).trim_end().to_owned();
+                return Ok(Some(Holder { id, remaining: None }));
+            }
+        }
+        Ok(None)
+    })
+    .await
 }
 
 /// A node's place: by what follows the last marker in its name, as Curator orders them. One without a marker, which is
@@ -209,15 +238,6 @@ struct View {
     own: BTreeMap<Place, CancellationToken>,
 }
 
-enum Listed {
-    /// Just now.
-    Now,
-    /// It was known already.
-    Before,
-    /// There is no such directory.
-    Gone,
-}
-
 /// A contender of this process, until its turn has come or it leaves.
 struct Standing {
     queue: Arc<Queue>,
@@ -247,20 +267,17 @@ impl Queue {
         self.begun.load(SeqCst)
     }
 
-    /// Makes sure that a listing was answered that began after so many others.
-    async fn list_after(&self, others: u64, session: &Session) -> Result<Listed, Error> {
+    /// Makes sure that a listing was answered that began after so many others; whether that was one of its own.
+    async fn list_after(&self, others: u64, session: &Session) -> Result<bool, Error> {
         let mut listed = self.listed.lock().await;
         if *listed > others {
-            return Ok(Listed::Before);
+            return Ok(false);
         }
         let this = self.begun.fetch_add(1, SeqCst) + 1;
-        let children = match insist(|| session.list_children(&self.directory)).await {
-            Err(Error::NoNode) => return Ok(Listed::Gone),
-            children => children?,
-        };
+        let children = insist(|| list(session, &self.directory)).await?;
         self.view.lock().nodes = children.iter().map(|name| Place::of(name, self.markers)).collect();
         *listed = this;
-        Ok(Listed::Now)
+        Ok(true)
     }
 
     /// The nearest of those whom `own` waits for; nothing where `own` itself is not there.
@@ -313,37 +330,24 @@ impl Drop for Standing {
 mod tests {
     use super::*;
 
-    fn ordered<'a>(children: &[&'a str], markers: &[&str]) -> Vec<&'a str> {
-        let mut ordered = children.to_vec();
-        ordered.sort_by_key(|name| Place::of(name, markers));
-        ordered
-    }
-
     #[test]
-    fn nodes_are_ordered_by_their_number_and_not_by_their_uuid() {
-        let children = ["_c_a-lock-0000000012", "_c_z-lock-0000000003", "_c_m-lock-0000000004"];
-        let expected = ["_c_z-lock-0000000003", "_c_m-lock-0000000004", "_c_a-lock-0000000012"];
-        assert_eq!(ordered(&children, &["lock-"]), expected);
-        assert_eq!(first(&children.map(String::from), &["lock-"]), Some(expected[0]));
-    }
-
-    #[test]
-    fn only_the_last_marker_counts() {
-        let children = ["lock-9-lock-0000000001", "_c_a-lock-0000000000"];
-        assert_eq!(ordered(&children, &["lock-"]), ["_c_a-lock-0000000000", "lock-9-lock-0000000001"]);
-    }
-
-    #[test]
-    fn a_name_without_a_marker_stands_by_all_of_it() {
-        let children = ["_c_a-lock-0000000005", "0000000004", "stranger"];
-        assert_eq!(ordered(&children, &["lock-"]), ["0000000004", "_c_a-lock-0000000005", "stranger"]);
-    }
-
-    #[test]
-    fn readers_and_writers_stand_in_one_order() {
-        let children = ["_c_a-__WRIT__0000000002", "_c_b-__READ__0000000001", "_c_c-__READ__0000000003"];
-        let ordered = ordered(&children, &["__READ__", "__WRIT__"]);
-        assert_eq!(ordered, ["_c_b-__READ__0000000001", "_c_a-__WRIT__0000000002", "_c_c-__READ__0000000003"]);
+    fn nodes_are_ordered_by_what_follows_the_last_marker_and_not_by_their_uuid() {
+        const MUTEX: &[&str] = &["lock-"];
+        let orders: [(&[&str], &[&str]); 4] = [
+            (MUTEX, &["_c_z-lock-0000000003", "_c_m-lock-0000000004", "_c_a-lock-0000000012"]),
+            (MUTEX, &["_c_a-lock-0000000000", "lock-9-lock-0000000001"]),
+            // One without a marker stands by all of its name.
+            (MUTEX, &["0000000004", "_c_a-lock-0000000005", "stranger"]),
+            (
+                &["__READ__", "__WRIT__"],
+                &["_c_b-__READ__0000000001", "_c_a-__WRIT__0000000002", "_c_c-__READ__0000000003"],
+            ),
+        ];
+        for (markers, ordered) in orders {
+            let mut names: Vec<_> = ordered.iter().rev().copied().collect();
+            names.sort_by_key(|name| Place::of(name, markers));
+            assert_eq!(names, ordered);
+        }
     }
 
     /// The server counts in 31 bits, and writes `%010d`.
