@@ -31,7 +31,18 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// How long the mutex is waited for, and how long it is tried under it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A counter in ZooKeeper; see [`ZkClient::atomic_long`].
+/// A counter in ZooKeeper; see [`ZkClient::atomic_long`]. Source: Curator's `DistributedAtomicLong`.
+///
+/// ```no_run
+/// # use oversell_lock::{LockError, zk::ZkClient};
+/// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+/// let counter = zk.atomic_long("/curator/atomic");
+/// counter.initialize(100).await?;
+/// let added = counter.add(5).await?;
+/// assert!(!added.succeeded || added.after == added.before.wrapping_add(5));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ZkAtomicLong {
     client: ZkClient,
@@ -41,6 +52,15 @@ pub struct ZkAtomicLong {
 }
 
 /// What came of a change.
+///
+/// ```no_run
+/// # use oversell_lock::{LockError, zk::ZkClient};
+/// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+/// let outcome = zk.atomic_long("/curator/atomic").compare_and_set(7, 8).await?;
+/// println!("{} -> {}", outcome.before, outcome.after);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
     /// Whether it was made. If not, nothing was changed.
@@ -62,6 +82,14 @@ struct Seen {
 
 impl ZkClient {
     /// The counter at `path`, as `/curator/atomic`. Its parents are made where they are missing.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let counter = zk.atomic_long("/curator/atomic");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn atomic_long(&self, path: &str) -> ZkAtomicLong {
         let mutex = self.lock(&format!("{path}-lock"));
@@ -83,12 +111,28 @@ impl ZkAtomicLong {
     }
 
     /// Tries so often before it takes the mutex; with 0 it takes it at once.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let counter = zk.atomic_long("/curator/atomic").optimistic_tries(0);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn optimistic_tries(self, tries: u32) -> Self {
         Self { tries, ..self }
     }
 
     /// The number; 0 where nobody has set it.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let now = zk.atomic_long("/curator/atomic").get().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -103,6 +147,14 @@ impl ZkAtomicLong {
 
     /// Adds 1; as [`add`](Self::add).
     ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let number = zk.atomic_long("/curator/atomic").increment().await?.after;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`add`](Self::add).
@@ -116,6 +168,14 @@ impl ZkAtomicLong {
 
     /// Takes 1 away; as [`add`](Self::add).
     ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let number = zk.atomic_long("/curator/atomic").decrement().await?.after;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`add`](Self::add).
@@ -128,6 +188,14 @@ impl ZkAtomicLong {
     }
 
     /// Adds `operand`, around the end of the range as in Java. It does not succeed where others were faster for 10 s.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let added = zk.atomic_long("/curator/atomic").add(5).await?.succeeded;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -143,6 +211,14 @@ impl ZkAtomicLong {
 
     /// Takes `operand` away; as [`add`](Self::add).
     ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let number = zk.atomic_long("/curator/atomic").subtract(5).await?.after;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`add`](Self::add).
@@ -156,6 +232,14 @@ impl ZkAtomicLong {
 
     /// Sets it to `value`, and says what it replaced; as [`add`](Self::add).
     ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let replaced = zk.atomic_long("/curator/atomic").try_set(0).await?.before;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`add`](Self::add).
@@ -168,6 +252,14 @@ impl ZkAtomicLong {
     }
 
     /// Sets it to `value` without looking; another's change may be lost.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// zk.atomic_long("/curator/atomic").force_set(0).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -186,6 +278,14 @@ impl ZkAtomicLong {
 
     /// Sets it to `value` where nobody has set it yet; whether that was done.
     ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let first = zk.atomic_long("/curator/atomic").initialize(100).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`add`](Self::add).
@@ -199,6 +299,14 @@ impl ZkAtomicLong {
 
     /// Sets it to `new` where it is `expected`. As in Curator it does not succeed where nobody has set it yet, and
     /// is not tried again: with another change at the same moment it may fail though the number is `expected`.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let swapped = zk.atomic_long("/curator/atomic").compare_and_set(7, 8).await?.succeeded;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

@@ -21,7 +21,21 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::timeout_at;
 use zookeeper_client::{Error, EventType, OneshotWatcher};
 
-/// A barrier in ZooKeeper; see [`ZkClient::barrier`].
+/// A barrier in ZooKeeper; see [`ZkClient::barrier`]. Source: Curator's `DistributedBarrier`, and "Barriers" in
+/// ZooKeeper's "Recipes and Solutions".
+///
+/// ```no_run
+/// # use oversell_lock::{LockError, zk::ZkClient};
+/// # use std::time::Duration;
+/// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+/// let barrier = zk.barrier("/curator/barrier");
+/// barrier.set().await?;
+/// let opener = barrier.clone();
+/// tokio::spawn(async move { opener.remove().await });
+/// barrier.wait(Duration::from_secs(600)).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ZkBarrier {
     client: ZkClient,
@@ -36,6 +50,14 @@ struct Closed {
 
 impl ZkClient {
     /// The barrier at `path`, as `/curator/barrier`. Its parents are made where they are missing.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let barrier = zk.barrier("/curator/barrier");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn barrier(&self, path: &str) -> ZkBarrier {
         ZkBarrier { client: self.clone(), path: path.to_owned() }
@@ -50,6 +72,14 @@ impl ZkBarrier {
     }
 
     /// Closes it; `false` where it was closed already.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let closed_here = zk.barrier("/curator/barrier").set().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -66,6 +96,14 @@ impl ZkBarrier {
 
     /// Opens it for all who wait; `false` where it was open already.
     ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let opened_here = zk.barrier("/curator/barrier").remove().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`LockError::Unavailable`]. Where the answer was lost it may be open: it is not opened a second time, because
@@ -80,6 +118,15 @@ impl ZkBarrier {
     }
 
     /// Waits until it is open, or has been since this was called, at most `wait`.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # use std::time::Duration;
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// zk.barrier("/curator/barrier").wait(Duration::from_secs(600)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

@@ -31,6 +31,17 @@ const LAST_RELEASES: Duration = Duration::from_secs(3);
 ///
 /// It connects in the background and goes on as long as it takes, survives a restart of the server that the session
 /// survives, and begins a new session where it does not.
+///
+/// ```no_run
+/// # use oversell_lock::{Lock, LockError, zk::ZkClient};
+/// # use std::time::Duration;
+/// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+/// let guard = zk.lock("/curator/lock").acquire(Duration::from_secs(5)).await?;
+/// guard.release().await?;
+/// zk.close().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct ZkClient(pub(super) Arc<Inner>);
 
@@ -48,7 +59,17 @@ pub(super) struct Inner {
 }
 
 impl ZkClient {
-    /// Starts to connect, in the background, and goes on as long as it takes.
+    /// Starts to connect, in the background, and goes on as long as it takes. Who asks for something before it is
+    /// connected waits for at most a second, and is then told [`LockError::Unavailable`].
+    ///
+    /// ```no_run
+    /// # fn example() -> Result<(), oversell_lock::LockError> {
+    /// use oversell_lock::zk::{ZkClient, ZkOptions};
+    ///
+    /// let zk = ZkClient::new(ZkOptions::new("127.0.0.1:2181").chroot("/shop"))?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -75,8 +96,16 @@ impl ZkClient {
         })))
     }
 
-    /// The live session's client, for other requests than locks. Its paths are below the chroot.
+    /// The live session's client, for other requests than locks. Its paths are below the chroot. It is the one item here
+    /// that shows the crate `zookeeper-client`, whose next major version may change it.
     ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let children = zk.session()?.list_children("/curator/lock").await;
+    /// # Ok(())
+    /// # }
+    /// ```
     /// # Errors
     ///
     /// [`LockError::Unavailable`] while there is no connection.
@@ -91,6 +120,14 @@ impl ZkClient {
     }
 
     /// An owner that nobody had before, for handles whose holds belong together.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let mine = zk.lock("/curator/lock").owner(zk.owner());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn owner(&self) -> Owner {
         self.0.process.owner()
@@ -99,6 +136,18 @@ impl ZkClient {
     /// Waits for what is held to be released (3 s at most) and ends the session: nothing of it is left on the
     /// server, and holders that are still there are told that their lock is lost. Locks are no longer given from
     /// when it is called.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// zk.close().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// Once polled, locks are no longer given. Dropped, it leaves the session to the last clone and guard.
     pub async fn close(&self) {
         self.0.closing.cancel();
         self.0.tasks.close();

@@ -36,7 +36,24 @@ use zookeeper_client::{CreateMode, Error, OneshotWatcher, Stat};
 
 const READY: &str = "ready";
 
-/// A double barrier in ZooKeeper; see [`ZkClient::double_barrier`].
+/// A double barrier in ZooKeeper; see [`ZkClient::double_barrier`]. Source: Curator's `DistributedDoubleBarrier`, and
+/// "Double Barriers" in ZooKeeper's "Recipes and Solutions".
+///
+/// ```no_run
+/// # use oversell_lock::{LockError, zk::ZkClient};
+/// # use std::time::Duration;
+/// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+/// use std::num::NonZeroU32;
+///
+/// const THREE: NonZeroU32 = NonZeroU32::new(3).unwrap();
+/// let barrier = zk.double_barrier("/curator/double-barrier", THREE);
+/// let member = barrier.enter(Duration::from_secs(600)).await?;
+/// // Three are inside.
+/// barrier.leave(&member, Duration::from_secs(600)).await?;
+/// // All have left.
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ZkDoubleBarrier {
     client: ZkClient,
@@ -47,6 +64,14 @@ pub struct ZkDoubleBarrier {
 impl ZkClient {
     /// The double barrier at `path`, as `/curator/double-barrier`, for so many members. Its parents are made where
     /// they are missing. All members are marked in one transaction, so they are a few thousand at most.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let barrier = zk.double_barrier("/curator/double-barrier", std::num::NonZeroU32::MIN);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn double_barrier(&self, path: &str, members: NonZeroU32) -> ZkDoubleBarrier {
         let members = usize::try_from(members.get()).unwrap_or(usize::MAX);
@@ -78,6 +103,16 @@ impl ZkDoubleBarrier {
     /// Comes in once enough have come, waiting for them at most `wait`, and says as which member. That is in until
     /// it [leaves](Self::leave), or its client's session ends.
     ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # use std::time::Duration;
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let barrier = zk.double_barrier("/curator/double-barrier", std::num::NonZeroU32::MIN);
+    /// let member = barrier.enter(Duration::from_secs(600)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`LockError::Taken`] where not enough came: nobody was let in on its account. [`LockError::Unavailable`] where
@@ -103,6 +138,17 @@ impl ZkDoubleBarrier {
     }
 
     /// Leaves, and waits at most `wait` until all have left. Any client may do this for a member.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # use std::time::Duration;
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let barrier = zk.double_barrier("/curator/double-barrier", std::num::NonZeroU32::MIN);
+    /// let member = barrier.enter(Duration::from_secs(600)).await?;
+    /// barrier.leave(&member, Duration::from_secs(600)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

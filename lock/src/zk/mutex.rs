@@ -31,6 +31,16 @@ pub(super) const MUTEX: Recipe = Recipe {
 
 impl ZkClient {
     /// A contender for the lock at `path`, as `/curator/lock`. Its parents are made where they are missing.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{Lock, LockError, zk::ZkClient};
+    /// # use std::time::Duration;
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let guard = zk.lock("/curator/lock").acquire(Duration::from_secs(5)).await?;
+    /// guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn lock(&self, path: &str) -> ZkLock {
         ZkLock(Handle::new(self, &MUTEX, path))
@@ -40,7 +50,21 @@ impl ZkClient {
 /// A contender for a lock in ZooKeeper; see [`ZkClient::lock`]. Without an [`owner`](Self::owner) each acquire is an
 /// owner of its own, and a second one waits for the first to end.
 ///
-/// Its fencing token is the zxid of the node's creation.
+/// Its fencing token is the zxid of the node's creation. Source: Curator's `InterProcessMutex`, and "Locks" in
+/// ZooKeeper's "Recipes and Solutions".
+///
+/// ```no_run
+/// # use oversell_lock::{Lock, LockError, zk::ZkClient};
+/// # use std::time::Duration;
+/// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+/// let lock = zk.lock("/curator/lock").owner(zk.owner());
+/// let outer = lock.acquire(Duration::from_secs(5)).await?;
+/// let inner = lock.try_acquire().await?; // the same owner: at once
+/// inner.release().await?;
+/// outer.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ZkLock(Handle);
 
@@ -48,6 +72,21 @@ handle!(ZkLock);
 
 impl ZkLock {
     /// [`acquire`](crate::Lock::acquire), with an ear for those who [`revoke`](Self::revoke) the lock.
+    /// Source: Curator's `Revocable.makeRevocable`.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # use std::time::Duration;
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let (guard, revocation) = zk.lock("/curator/lock").acquire_revocable(Duration::from_secs(5)).await?;
+    /// tokio::select! {
+    ///     () = revocation.asked() => {}
+    ///     () = async { /* the work */ } => {}
+    /// }
+    /// guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -59,11 +98,20 @@ impl ZkLock {
     pub async fn acquire_revocable(&self, wait: Duration) -> Result<(Guard, Revocation), LockError> {
         let hold = self.0.take(wait).await?;
         let revocation = Revocation::of(hold.node.session().clone(), hold.node.path());
-        Ok((self.0.guard(hold), revocation))
+        Ok((hold.guard(&self.0.client, &self.0.path), revocation))
     }
 
     /// Asks who holds the lock now, in whatever process, to give it back; `false` where nobody holds it. It is for
-    /// the holder to listen ([`acquire_revocable`](Self::acquire_revocable)) and to do so.
+    /// the holder to listen ([`acquire_revocable`](Self::acquire_revocable)) and to do so. Source: Curator's
+    /// `Revoker.attemptRevoke`.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let asked = zk.lock("/curator/lock").revoke().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -74,8 +122,8 @@ impl ZkLock {
     ///
     /// Dropping it, the holder may have been asked or not.
     pub async fn revoke(&self) -> Result<bool, LockError> {
-        let path = self.0.name();
-        ask(self.0.client(), path, |session| async move {
+        let path = &self.0.path;
+        ask(&self.0.client, path, |session| async move {
             let Some(holder) = first(&session, path, MUTEX.markers).await? else { return Ok(false) };
             let holder = format!("{path}/{holder}");
             match insist(|| session.set_data(&holder, REVOKE, None)).await {

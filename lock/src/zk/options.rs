@@ -11,7 +11,7 @@ use crate::LockError;
 use std::{fmt, time::Duration};
 use zookeeper_client::{Acls, Client, Connector};
 
-/// How to reach ZooKeeper, and what to make there.
+/// How to reach ZooKeeper, and what to make there. [`ZkClient::new`](super::ZkClient::new) checks it.
 ///
 /// ```
 /// # use oversell_lock::zk::ZkOptions;

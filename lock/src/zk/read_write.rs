@@ -31,6 +31,21 @@ fn writes(name: &str) -> bool {
 }
 
 /// A read lock and a write lock in ZooKeeper; see [`ZkClient::rw_lock`].
+///
+/// Source: Curator's `InterProcessReadWriteLock`, and "Shared Locks" in ZooKeeper's "Recipes and Solutions".
+///
+/// ```no_run
+/// # use oversell_lock::{Lock, LockError, zk::ZkClient};
+/// # use std::time::Duration;
+/// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+/// let lock = zk.rw_lock("/curator/rwlock");
+/// let (one, other) = (lock.read().acquire(Duration::MAX).await?, lock.read().acquire(Duration::MAX).await?);
+/// one.release().await?;
+/// other.release().await?;
+/// lock.write().acquire(Duration::from_secs(5)).await?.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ZkRwLock {
     client: ZkClient,
@@ -41,6 +56,19 @@ pub struct ZkRwLock {
 /// an owner may also take it while it [writes](ZkWriteLock).
 ///
 /// Its fencing token is the zxid of the node's creation.
+///
+/// ```no_run
+/// # use oversell_lock::{Lock, LockError, zk::ZkClient};
+/// # use std::time::Duration;
+/// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+/// let (lock, owner) = (zk.rw_lock("/curator/rwlock"), zk.owner());
+/// let writing = lock.write().owner(owner).acquire(Duration::from_secs(5)).await?;
+/// let reading = lock.read().owner(owner).acquire(Duration::from_secs(5)).await?;
+/// writing.release().await?; // reads on: no other writer came in between
+/// reading.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ZkReadLock(Handle);
 
@@ -48,13 +76,32 @@ pub struct ZkReadLock(Handle);
 /// while its owner only reads is refused with [`LockError::Invalid`](crate::LockError::Invalid).
 ///
 /// Its fencing token is the zxid of the node's creation.
+///
+/// ```no_run
+/// # use oversell_lock::{Lock, LockError, zk::ZkClient};
+/// # use std::time::Duration;
+/// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+/// let guard = zk.rw_lock("/curator/rwlock").write().acquire(Duration::from_secs(5)).await?;
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ZkWriteLock(Handle);
 
 handle!(ZkReadLock, ZkWriteLock);
 
 impl ZkClient {
-    /// The read lock and the write lock at `path`.
+    /// The read lock and the write lock at `path`, as `/curator/rwlock`. Its parents are made where they are missing.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{Lock, LockError, zk::ZkClient};
+    /// # use std::time::Duration;
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let guard = zk.rw_lock("/curator/rwlock").read().acquire(Duration::from_secs(5)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn rw_lock(&self, path: &str) -> ZkRwLock {
         ZkRwLock { client: self.clone(), path: path.to_owned() }
@@ -63,12 +110,28 @@ impl ZkClient {
 
 impl ZkRwLock {
     /// A contender that reads.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{Lock, LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let guard = zk.rw_lock("/curator/rwlock").read().try_acquire().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn read(&self) -> ZkReadLock {
         ZkReadLock(Handle::new(&self.client, &READ, &self.path))
     }
 
     /// A contender that writes.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{Lock, LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let guard = zk.rw_lock("/curator/rwlock").write().try_acquire().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn write(&self) -> ZkWriteLock {
         ZkWriteLock(Handle::new(&self.client, &WRITE, &self.path))

@@ -18,7 +18,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) const REVOKE: &[u8] = b"__REVOKE__";
 
-/// A holder's ear for those who ask it to give the lock back.
+/// A holder's ear for those who ask it to give the lock back; see
+/// [`ZkLock::acquire_revocable`](super::ZkLock::acquire_revocable).
 #[derive(Debug)]
 pub struct Revocation {
     session: Arc<Session>,
@@ -32,6 +33,15 @@ impl Revocation {
 
     /// Completes once somebody has asked the holder to give the lock back, also where that was before the call. It
     /// never completes once the lock is given back or lost: [`Guard::lost`](crate::Guard::lost) tells that.
+    ///
+    /// ```no_run
+    /// # async fn example(guard: oversell_lock::Guard, revocation: oversell_lock::zk::Revocation) {
+    /// tokio::select! {
+    ///     () = revocation.asked() => { /* give the lock back as soon as that is possible */ }
+    ///     () = guard.lost() => { /* stop at once */ }
+    /// }
+    /// # }
+    /// ```
     ///
     /// # Cancel safety
     ///

@@ -23,7 +23,19 @@ use zookeeper_client::Error;
 /// How long a listener waits after the server has refused to tell it.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A shared number; see [`ZkClient::shared_count`].
+/// A shared number; see [`ZkClient::shared_count`]. Source: Curator's `SharedCount`.
+///
+/// ```no_run
+/// # use oversell_lock::{LockError, zk::ZkClient};
+/// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+/// let count = zk.shared_count("/curator/count", 0);
+/// let mut seen = count.get().await?;
+/// while let Err(newer) = count.try_set(seen, seen.value + 1).await? {
+///     seen = newer;
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ZkSharedCount {
     client: ZkClient,
@@ -31,7 +43,16 @@ pub struct ZkSharedCount {
     seed: i32,
 }
 
-/// A number as it was in one version of its node.
+/// A number as it was in one version of its node: what [`ZkSharedCount::try_set`] asks for.
+///
+/// ```no_run
+/// # use oversell_lock::{LockError, zk::ZkClient};
+/// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+/// let seen = zk.shared_count("/curator/count", 0).get().await?;
+/// println!("{} after {} changes", seen.value, seen.version);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Versioned {
     /// The number.
@@ -43,6 +64,14 @@ pub struct Versioned {
 impl ZkClient {
     /// The number at `path`, as `/curator/count`, which is `seed` before anybody has set it. Its parents are made
     /// where they are missing.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let count = zk.shared_count("/curator/count", 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn shared_count(&self, path: &str, seed: i32) -> ZkSharedCount {
         ZkSharedCount { client: self.clone(), path: path.to_owned(), seed }
@@ -57,6 +86,14 @@ impl ZkSharedCount {
     }
 
     /// The number as it is now.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let now = zk.shared_count("/curator/count", 0).get().await?.value;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -75,6 +112,14 @@ impl ZkSharedCount {
 
     /// Sets it, whatever it is.
     ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// zk.shared_count("/curator/count", 0).set(7).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`LockError::Unavailable`]. Where the answer was lost, whether it was set is not known; it is not set again,
@@ -89,6 +134,16 @@ impl ZkSharedCount {
 
     /// Sets it where it has not been set since `seen` was read. The inner result is what it is now: `Ok` where that
     /// was done here, `Err` where `seen` is old, and nothing was changed.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let count = zk.shared_count("/curator/count", 0);
+    /// let seen = count.get().await?;
+    /// let is_set = count.try_set(seen, seen.value + 1).await?.is_ok();
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -107,6 +162,17 @@ impl ZkSharedCount {
     /// Follows it: the receiver has the number as it is now, and the latest one whenever it has changed. It goes on
     /// through lost connections and sessions, and keeps the client's session until it is dropped or the client
     /// [closed](ZkClient::close).
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let mut numbers = zk.shared_count("/curator/count", 0).listen().await?;
+    /// while numbers.changed().await.is_ok() {
+    ///     println!("{}", numbers.borrow_and_update().value);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

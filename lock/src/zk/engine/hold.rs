@@ -17,16 +17,17 @@ use crate::reentry::{Holds, OwnerSlot, slot_of};
 use crate::{Fence, Guard, Holder, LockError, Owner, sure_until::SureUntil, zk::ZkClient};
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::OwnedMutexGuard, time::timeout};
+use zookeeper_client::Error;
 
 const UPGRADE: &str = "its owner reads and cannot write before it has given that back: two of them would wait for ever";
 
 /// What every lock's handle is: where it queues, by which recipe, and for whom.
 #[derive(Debug, Clone)]
 pub(in crate::zk) struct Handle {
-    client: ZkClient,
-    recipe: &'static Recipe,
-    path: String,
-    owner: Option<Owner>,
+    pub(in crate::zk) client: ZkClient,
+    pub(in crate::zk) path: String,
+    pub(in crate::zk) owner: Option<Owner>,
+    pub(in crate::zk) recipe: &'static Recipe,
 }
 
 impl Handle {
@@ -34,29 +35,12 @@ impl Handle {
         Self { client: client.clone(), recipe, path: path.to_owned(), owner: None }
     }
 
-    pub(in crate::zk) fn of(self, owner: Owner) -> Self {
-        Self { owner: Some(owner), ..self }
-    }
-
-    pub(in crate::zk) fn client(&self) -> &ZkClient {
-        &self.client
-    }
-
-    pub(in crate::zk) fn name(&self) -> &str {
-        &self.path
-    }
-
     pub(in crate::zk) async fn holder(&self) -> Result<Option<Holder>, LockError> {
         queue::holder(&self.client, &self.path, self.recipe.markers).await
     }
 
     pub(in crate::zk) async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        Ok(self.guard(self.take(wait).await?))
-    }
-
-    /// One more guard of this hold.
-    pub(in crate::zk) fn guard(&self, hold: Arc<Hold>) -> Guard {
-        hold.guard(&self.client, &self.path)
+        Ok(self.take(wait).await?.guard(&self.client, &self.path))
     }
 
     /// A hold that may be the owner's other guards' too.
@@ -76,10 +60,11 @@ impl Handle {
         }
         let hold = match slot.exclusive.upgrade() {
             Some(writer) => {
-                let hold = writer.beside(zk, path, recipe, wait, &slot).await?;
+                let mut node = writer.node.beside(recipe.marker);
+                let fence = zk.answered(wait, node.create()).await?.map_err(|error| ended(error, path))?;
                 // Only now is it sure that no other writer came in between.
                 writer.again(zk, path, wait).await?;
-                hold
+                Hold::of(Turn { node, fence }, Some(&slot))
             }
             None => Hold::of(queue::turn(zk, recipe, path, wait).await?, Some(&slot)),
         };
@@ -94,14 +79,32 @@ macro_rules! handle {
         impl $lock {
             /// The same lock for `owner` ([`ZkClient::owner`](crate::zk::ZkClient::owner)), who may take it again while
             /// it holds it, in this process and at once: the node goes with the last of its guards, in whatever order.
+            ///
+            /// ```no_run
+            /// # fn example(zk: oversell_lock::zk::ZkClient) {
+            /// let one = zk.owner();
+            /// let lock = zk.lock("/curator/lock").owner(one);
+            /// let documents = zk.rw_lock("/curator/rwlock").write().owner(one);
+            /// # }
+            /// ```
             #[must_use]
             pub fn owner(self, owner: crate::Owner) -> Self {
-                Self(self.0.of(owner))
+                Self(Handle { owner: Some(owner), ..self.0 })
             }
 
             /// Who holds it, in whatever process, as the server showed it a moment ago: the name of the first node in
             /// its queue and, behind a space, what stands in it (Curator writes its host's address). Of several readers
             /// it is the one who came first.
+            ///
+            /// ```no_run
+            /// # use oversell_lock::{LockError, zk::ZkClient};
+            /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+            /// if let Some(holder) = zk.lock("/curator/lock").holder().await? {
+            ///     println!("held by {}", holder.id);
+            /// }
+            /// # Ok(())
+            /// # }
+            /// ```
             ///
             /// # Errors
             ///
@@ -119,7 +122,7 @@ macro_rules! handle {
 
         impl crate::Lock for $lock {
             fn name(&self) -> &str {
-                self.0.name()
+                &self.0.path
             }
 
             async fn acquire(&self, wait: std::time::Duration) -> Result<crate::Guard, crate::LockError> {
@@ -155,33 +158,12 @@ impl Hold {
     /// [`LockError::Lost`] where it is not, or the session is in doubt: the owner has yet to give back what it lost.
     /// [`LockError::Unavailable`].
     async fn again(&self, zk: &ZkClient, name: &str, wait: Wait) -> Result<(), LockError> {
-        let lost = || LockError::Lost { name: name.to_owned() };
-        if self.sure_until.is_over() {
-            return Err(lost());
-        }
         let path = self.node.path();
-        match zk.answered(wait, insist(|| self.node.session().check_stat(&path))).await? {
-            Ok(Some(_)) => Ok(()),
-            Err(error) if !over(&error) => Err(failed(error)),
-            _ => Err(lost()),
-        }
-    }
-
-    /// A node at the number of this one: nobody is before it.
-    async fn beside(
-        &self,
-        zk: &ZkClient,
-        name: &str,
-        recipe: &Recipe,
-        wait: Wait,
-        slot: &Slot,
-    ) -> Result<Arc<Self>, LockError> {
-        let mut node = self.node.beside(recipe.marker);
-        match zk.answered(wait, node.create()).await? {
-            Ok(fence) => Ok(Self::of(Turn { node, fence }, Some(slot))),
-            Err(error) if over(&error) => Err(LockError::Lost { name: name.to_owned() }),
-            Err(error) => Err(failed(error)),
-        }
+        let there = async {
+            if self.sure_until.is_over() { Ok(None) } else { insist(|| self.node.session().check_stat(&path)).await }
+        };
+        let there = zk.answered(wait, there).await?.map_err(|error| ended(error, name))?;
+        there.map(drop).ok_or_else(|| LockError::Lost { name: name.to_owned() })
     }
 
     /// One more guard of this hold.
@@ -202,11 +184,16 @@ impl Hold {
     async fn end(mut self, name: String) -> Result<(), LockError> {
         match timeout(ANSWER, self.node.delete(None)).await {
             Ok(Ok(true)) => Ok(()),
-            Ok(Err(error)) if !over(&error) => Err(failed(error)),
-            Ok(_) => Err(LockError::Lost { name }),
+            Ok(Ok(false)) => Err(LockError::Lost { name }),
+            Ok(Err(error)) => Err(ended(error, &name)),
             Err(_) => Err(unavailable("the release was not answered; it goes on in the background")),
         }
     }
+}
+
+/// What an error means for what is held.
+fn ended(error: Error, name: &str) -> LockError {
+    if over(&error) { LockError::Lost { name: name.to_owned() } } else { failed(error) }
 }
 
 /// One guard's part in a hold.

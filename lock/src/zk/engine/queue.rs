@@ -30,14 +30,9 @@ use super::{
 use crate::{Fence, Holder, LockError, reentry::Reentry, zk::ZkClient};
 use futures::future::try_join_all;
 use parking_lot::Mutex;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::SeqCst},
-    },
-};
-use tokio::time::{timeout, timeout_at};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Error, EventType};
 
@@ -119,7 +114,7 @@ async fn attempt(session: Arc<Session>, queue: &Arc<Queue>, recipe: &Recipe, wai
     if !own.is_sound() {
         return Ok(Attempt::UsedUp);
     }
-    let mut known = queue.listings();
+    let mut since = Instant::now();
     let mut seen = false;
     let standing = queue.stand(&own);
     loop {
@@ -130,7 +125,7 @@ async fn attempt(session: Arc<Session>, queue: &Arc<Queue>, recipe: &Recipe, wai
             seen = false;
             continue;
         }
-        seen |= queue.list_after(known, &session).await?;
+        seen |= queue.list_after(since, &session).await?;
         let Some(before) = queue.before(&own, recipe) else { return Ok(Attempt::Gone) };
         let Some(nearest) = before.first() else {
             if !seen && insist(|| session.check_stat(&node.path())).await?.is_none() {
@@ -155,7 +150,7 @@ async fn attempt(session: Arc<Session>, queue: &Arc<Queue>, recipe: &Recipe, wai
         }
         queue.gone([nearest]);
         if recipe.lists_again || before.len() > LOOKS {
-            known = queue.listings();
+            since = Instant::now();
         } else {
             queue.look_at(&before[1..], &session).await?;
         }
@@ -222,11 +217,8 @@ impl Place {
 pub(super) struct Queue {
     directory: String,
     markers: &'static [&'static str],
-    /// How many listings have begun.
-    begun: AtomicU64,
-    /// Which of them was the last to be answered. They are made one after the other, so that none is older than the one
-    /// before it.
-    listed: tokio::sync::Mutex<u64>,
+    /// When the last listing was asked for. They are made one after the other, so that none is older than the one before.
+    listed: tokio::sync::Mutex<Option<Instant>>,
     view: Mutex<View>,
 }
 
@@ -246,8 +238,7 @@ struct Standing {
 
 impl Queue {
     fn new(directory: &str, markers: &'static [&'static str]) -> Self {
-        let (begun, listed, view) = (AtomicU64::new(0), tokio::sync::Mutex::new(0), Mutex::default());
-        Self { directory: directory.to_owned(), markers, begun, listed, view }
+        Self { directory: directory.to_owned(), markers, listed: tokio::sync::Mutex::default(), view: Mutex::default() }
     }
 
     fn stand(self: &Arc<Self>, place: &Place) -> Standing {
@@ -262,21 +253,17 @@ impl Queue {
         before.find(|(place, _)| (recipe.waits_for)(&place.name)).map(|(_, turn)| turn.clone())
     }
 
-    /// How many listings have begun: what was made until now is in every later one.
-    fn listings(&self) -> u64 {
-        self.begun.load(SeqCst)
-    }
-
-    /// Makes sure that a listing was answered that began after so many others; whether that was one of its own.
-    async fn list_after(&self, others: u64, session: &Session) -> Result<bool, Error> {
+    /// Makes sure that a listing was answered that was asked for after `since`, so that what was there then is in it;
+    /// whether it was done just now.
+    async fn list_after(&self, since: Instant, session: &Session) -> Result<bool, Error> {
         let mut listed = self.listed.lock().await;
-        if *listed > others {
+        if *listed > Some(since) {
             return Ok(false);
         }
-        let this = self.begun.fetch_add(1, SeqCst) + 1;
+        let asked = Instant::now();
         let children = insist(|| list(session, &self.directory)).await?;
         self.view.lock().nodes = children.iter().map(|name| Place::of(name, self.markers)).collect();
-        *listed = this;
+        *listed = Some(asked);
         Ok(true)
     }
 
@@ -310,7 +297,9 @@ impl Queue {
 
     /// All that `own` has waited for have gone.
     fn is_the_turn_of(&self, own: &Place, recipe: &Recipe) {
-        self.view.lock().nodes.retain(|place| place >= own || !(recipe.waits_for)(&place.name));
+        let waits = |place: &&Place| (recipe.waits_for)(&place.name);
+        let before: Vec<_> = self.view.lock().nodes.range(..own).filter(waits).cloned().collect();
+        self.gone(&before);
     }
 
     fn path(&self, place: &Place) -> String {
