@@ -14,12 +14,11 @@
 //!
 //! Next: `oversell_lock::zk`, whose `engine/queue.rs` watches the predecessor.
 
-use crate::{ctx::Ctx, error::Error, server::Server};
+use crate::{ctx::Ctx, error::Error, server::Server, stock::insist};
 use futures::{
     FutureExt,
     future::{BoxFuture, try_join_all},
 };
-use oversell_lock::zk::insist;
 use std::{ops::RangeInclusive, time::Duration};
 use tokio::{runtime::Handle, sync::Semaphore, task::unconstrained, time::timeout};
 use uuid::Uuid;

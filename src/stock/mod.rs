@@ -65,6 +65,7 @@ pub(crate) use redis_multi::PARTS;
 pub(crate) use row::is_contended;
 pub use strategy::{Deduct, Name, Promise, Store, Strategy, Title};
 pub(crate) use zk_multi::PARTS as ZK_PARTS;
+pub(crate) use zk_stage::insist;
 
 /// Every strategy, in the course's order.
 pub const ALL: &[Strategy] = &[

@@ -12,7 +12,7 @@
 
 use super::{Deducted, Job, LockState, Server, row};
 use crate::{ctx::Ctx, error::Error};
-use oversell_lock::{Fence, zk::insist};
+use oversell_lock::Fence;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::{runtime::Handle, task::JoinHandle};
 use zookeeper_client::{Acls, Client, CreateMode, Error as Zk};
@@ -130,6 +130,20 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         drop(self.delete());
+    }
+}
+
+/// Asks again where an answer was lost with its connection: for requests that may be carried out twice. The client holds
+/// the next one until it is connected again.
+pub(crate) async fn insist<T, F>(request: impl Fn() -> F) -> Result<T, Zk>
+where
+    F: Future<Output = Result<T, Zk>>,
+{
+    loop {
+        match request().await {
+            Err(Zk::ConnectionLoss | Zk::SessionMoved | Zk::Custom(_)) => {}
+            answered => return answered,
+        }
     }
 }
 

@@ -13,13 +13,9 @@
 //!
 //! Next to read: `mutex.rs`, its mutex.
 
-use super::{
-    ZkClient, ZkLock,
-    engine::{
-        request::{ask, create, once},
-        unavailable,
-    },
-};
+use super::engine::request::{ask, create, once, planted};
+use super::engine::unless;
+use super::{ZkClient, ZkLock};
 use crate::{Lock, LockError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -35,7 +31,18 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// How long the mutex is waited for, and how long it is tried under it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A counter in ZooKeeper; see [`ZkClient::atomic_long`].
+/// A counter in ZooKeeper; see [`ZkClient::atomic_long`]. Source: Curator's `DistributedAtomicLong`.
+///
+/// ```no_run
+/// # use oversell_lock::{LockError, zk::ZkClient};
+/// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+/// let counter = zk.atomic_long("/curator/atomic");
+/// counter.initialize(100).await?;
+/// let added = counter.add(5).await?;
+/// assert!(!added.succeeded || added.after == added.before.wrapping_add(5));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ZkAtomicLong {
     client: ZkClient,
@@ -45,6 +52,15 @@ pub struct ZkAtomicLong {
 }
 
 /// What came of a change.
+///
+/// ```no_run
+/// # use oversell_lock::{LockError, zk::ZkClient};
+/// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+/// let outcome = zk.atomic_long("/curator/atomic").compare_and_set(7, 8).await?;
+/// println!("{} -> {}", outcome.before, outcome.after);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
     /// Whether it was made. If not, nothing was changed.
@@ -66,6 +82,14 @@ struct Seen {
 
 impl ZkClient {
     /// The counter at `path`, as `/curator/atomic`. Its parents are made where they are missing.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let counter = zk.atomic_long("/curator/atomic");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn atomic_long(&self, path: &str) -> ZkAtomicLong {
         let mutex = self.lock(&format!("{path}-lock"));
@@ -87,12 +111,28 @@ impl ZkAtomicLong {
     }
 
     /// Tries so often before it takes the mutex; with 0 it takes it at once.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let counter = zk.atomic_long("/curator/atomic").optimistic_tries(0);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn optimistic_tries(self, tries: u32) -> Self {
         Self { tries, ..self }
     }
 
     /// The number; 0 where nobody has set it.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let now = zk.atomic_long("/curator/atomic").get().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -107,6 +147,14 @@ impl ZkAtomicLong {
 
     /// Adds 1; as [`add`](Self::add).
     ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let number = zk.atomic_long("/curator/atomic").increment().await?.after;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`add`](Self::add).
@@ -120,6 +168,14 @@ impl ZkAtomicLong {
 
     /// Takes 1 away; as [`add`](Self::add).
     ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let number = zk.atomic_long("/curator/atomic").decrement().await?.after;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`add`](Self::add).
@@ -132,6 +188,14 @@ impl ZkAtomicLong {
     }
 
     /// Adds `operand`, around the end of the range as in Java. It does not succeed where others were faster for 10 s.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let added = zk.atomic_long("/curator/atomic").add(5).await?.succeeded;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -147,6 +211,14 @@ impl ZkAtomicLong {
 
     /// Takes `operand` away; as [`add`](Self::add).
     ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let number = zk.atomic_long("/curator/atomic").subtract(5).await?.after;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`add`](Self::add).
@@ -159,6 +231,14 @@ impl ZkAtomicLong {
     }
 
     /// Sets it to `value`, and says what it replaced; as [`add`](Self::add).
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let replaced = zk.atomic_long("/curator/atomic").try_set(0).await?.before;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -173,6 +253,14 @@ impl ZkAtomicLong {
 
     /// Sets it to `value` without looking; another's change may be lost.
     ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// zk.atomic_long("/curator/atomic").force_set(0).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`add`](Self::add).
@@ -182,22 +270,21 @@ impl ZkAtomicLong {
     /// As [`add`](Self::add), without the mutex.
     pub async fn force_set(&self, value: i64) -> Result<(), LockError> {
         let bytes = &value.to_be_bytes();
-        let set = once(&self.client, &self.path, |client| async move {
-            loop {
-                match client.set_data(&self.path, bytes, None).await {
-                    Err(Error::NoNode) => {}
-                    set => return set,
-                }
-                match create(&client, &self.path, bytes).await {
-                    Err(Error::NodeExists) => {}
-                    made => return made,
-                }
-            }
+        let set = once(&self.client, &self.path, &[], |client| async move {
+            planted(&client, &self.path, bytes, || client.set_data(&self.path, bytes, None)).await
         });
-        set.await?.map(|_| ()).map_err(unavailable)
+        set.await.map(drop)
     }
 
     /// Sets it to `value` where nobody has set it yet; whether that was done.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let first = zk.atomic_long("/curator/atomic").initialize(100).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -212,6 +299,14 @@ impl ZkAtomicLong {
 
     /// Sets it to `new` where it is `expected`. As in Curator it does not succeed where nobody has set it yet, and
     /// is not tried again: with another change at the same moment it may fail though the number is `expected`.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let swapped = zk.atomic_long("/curator/atomic").compare_and_set(7, 8).await?.succeeded;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -266,40 +361,31 @@ impl ZkAtomicLong {
 
     async fn look(&self) -> Result<Seen, LockError> {
         let found = ask(&self.client, &self.path, |client| async move {
-            match client.get_data(&self.path).await {
-                Ok((bytes, stat)) => Ok(Some((bytes, stat.version))),
-                Err(Error::NoNode) => Ok(None),
-                Err(error) => Err(error),
-            }
+            unless(&[Error::NoNode], client.get_data(&self.path).await)
         });
-        let Some((bytes, version)) = found.await? else { return Ok(Seen { value: 0, version: None }) };
-        let value = match bytes.as_slice() {
-            [] => 0,
-            bytes => match bytes.try_into() {
-                Ok(bytes) => i64::from_be_bytes(bytes),
-                Err(_) => {
-                    let rule = "an atomic long's node holds 8 bytes";
-                    return Err(LockError::Invalid { name: self.path.clone(), rule });
-                }
-            },
+        let Some((bytes, stat)) = found.await? else { return Ok(Seen { value: 0, version: None }) };
+        let value = match bytes.as_slice().try_into() {
+            Ok(bytes) => i64::from_be_bytes(bytes),
+            Err(_) if bytes.is_empty() => 0,
+            Err(_) => {
+                let rule = "an atomic long's node holds 8 bytes";
+                return Err(LockError::Invalid { name: self.path.clone(), rule });
+            }
         };
-        Ok(Seen { value, version: Some(version) })
+        Ok(Seen { value, version: Some(stat.version) })
     }
 
     /// Whether the number is now `value`; not where another was faster.
     async fn write(&self, seen: Seen, value: i64) -> Result<bool, LockError> {
+        const FASTER: &[Error] = &[Error::BadVersion, Error::NodeExists, Error::NoNode];
         let bytes = &value.to_be_bytes();
-        let written = once(&self.client, &self.path, |client| async move {
+        let written = once(&self.client, &self.path, FASTER, |client| async move {
             match seen.version {
                 Some(_) => client.set_data(&self.path, bytes, seen.version).await,
                 None => create(&client, &self.path, bytes).await,
             }
         });
-        match written.await? {
-            Ok(_) => Ok(true),
-            Err(Error::BadVersion | Error::NodeExists | Error::NoNode) => Ok(false),
-            Err(error) => Err(unavailable(error)),
-        }
+        Ok(written.await?.is_some())
     }
 }
 

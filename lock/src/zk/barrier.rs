@@ -13,20 +13,29 @@
 //!
 //! Next to read: `double_barrier.rs`.
 
-use super::{
-    ZkClient,
-    engine::{
-        Wait,
-        request::{ask, create, once},
-        unavailable,
-    },
-};
+use super::ZkClient;
+use super::engine::request::{ask, create, once};
+use super::engine::{Wait, session::Session, unless};
 use crate::LockError;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::time::timeout_at;
 use zookeeper_client::{Error, EventType, OneshotWatcher};
 
-/// A barrier in ZooKeeper; see [`ZkClient::barrier`].
+/// A barrier in ZooKeeper; see [`ZkClient::barrier`]. Source: Curator's `DistributedBarrier`, and "Barriers" in
+/// ZooKeeper's "Recipes and Solutions".
+///
+/// ```no_run
+/// # use oversell_lock::{LockError, zk::ZkClient};
+/// # use std::time::Duration;
+/// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+/// let barrier = zk.barrier("/curator/barrier");
+/// barrier.set().await?;
+/// let opener = barrier.clone();
+/// tokio::spawn(async move { opener.remove().await });
+/// barrier.wait(Duration::from_secs(600)).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ZkBarrier {
     client: ZkClient,
@@ -41,6 +50,14 @@ struct Closed {
 
 impl ZkClient {
     /// The barrier at `path`, as `/curator/barrier`. Its parents are made where they are missing.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let barrier = zk.barrier("/curator/barrier");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn barrier(&self, path: &str) -> ZkBarrier {
         ZkBarrier { client: self.clone(), path: path.to_owned() }
@@ -56,6 +73,14 @@ impl ZkBarrier {
 
     /// Closes it; `false` where it was closed already.
     ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let closed_here = zk.barrier("/curator/barrier").set().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`LockError::Unavailable`]. Where the answer was lost it may be closed: it is not closed a second time, because
@@ -65,14 +90,19 @@ impl ZkBarrier {
     ///
     /// Dropping the future leaves open whether it is closed.
     pub async fn set(&self) -> Result<bool, LockError> {
-        match once(&self.client, &self.path, |client| async move { create(&client, &self.path, &[]).await }).await? {
-            Ok(_) => Ok(true),
-            Err(Error::NodeExists) => Ok(false),
-            Err(error) => Err(unavailable(error)),
-        }
+        let set = |client: Arc<Session>| async move { create(&client, &self.path, &[]).await };
+        Ok(once(&self.client, &self.path, &[Error::NodeExists], set).await?.is_some())
     }
 
     /// Opens it for all who wait; `false` where it was open already.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let opened_here = zk.barrier("/curator/barrier").remove().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -83,14 +113,20 @@ impl ZkBarrier {
     ///
     /// Dropping the future leaves open whether it is open.
     pub async fn remove(&self) -> Result<bool, LockError> {
-        match once(&self.client, &self.path, |client| async move { client.delete(&self.path, None).await }).await? {
-            Ok(()) => Ok(true),
-            Err(Error::NoNode) => Ok(false),
-            Err(error) => Err(unavailable(error)),
-        }
+        let remove = |client: Arc<Session>| async move { client.delete(&self.path, None).await };
+        Ok(once(&self.client, &self.path, &[Error::NoNode], remove).await?.is_some())
     }
 
     /// Waits until it is open, or has been since this was called, at most `wait`.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # use std::time::Duration;
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// zk.barrier("/curator/barrier").wait(Duration::from_secs(600)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -107,7 +143,7 @@ impl ZkBarrier {
             if *first.get_or_insert(czxid) != czxid {
                 return Ok(());
             }
-            let event = self.client.while_up(timeout_at(wait.end, watch.changed())).await?;
+            let event = self.client.answered(wait, timeout_at(wait.end, watch.changed())).await?;
             let event = event.map_err(|_| wait.taken(&self.path))?;
             if event.event_type == EventType::NodeDeleted {
                 return Ok(());
@@ -119,11 +155,8 @@ impl ZkBarrier {
     async fn look(&self) -> Result<Option<Closed>, LockError> {
         // Not `exists`: that leaves a watch behind where the barrier is open.
         ask(&self.client, &self.path, |client| async move {
-            match client.get_and_watch_data(&self.path).await {
-                Ok((_, stat, watch)) => Ok(Some(Closed { czxid: stat.czxid, watch })),
-                Err(Error::NoNode) => Ok(None),
-                Err(error) => Err(error),
-            }
+            let node = unless(&[Error::NoNode], client.get_and_watch_data(&self.path).await)?;
+            Ok(node.map(|(_, stat, watch)| Closed { czxid: stat.czxid, watch }))
         })
         .await
     }

@@ -1,21 +1,25 @@
 //! This process's handle on its ZooKeeper session.
+//!
+//! 1. [`ZkClient::new`] starts the session's supervisor (`engine/session.rs`), which tells how the session stands.
+//! 2. What a caller asks for waits while the connection is lost, for [`GRACE`] at most.
+//! 3. [`ZkClient::close`] waits for the last releases and ends the session.
+//!
+//! What it survives: a server that is down when it is made, lost connections, sessions that end. **What breaks it**: a
+//! runtime that is stopped before [`ZkClient::close`]: its nodes then stay until its session times out.
+//!
+//! Next to read: `engine/session.rs`.
 
-use super::engine::{
-    hold::Hold,
-    session::{Link, Session, Supervisor},
-    unavailable, valid,
-};
+use super::ZkOptions;
+use super::engine::hold::Hold;
+use super::engine::session::{Link, Session, Supervisor};
+use super::engine::{ANSWER, Wait, unavailable};
 use crate::{LockError, Owner, Process, reentry::Reentry};
-use std::{fmt, sync::Arc, time::Duration};
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep_until, timeout},
-};
-use tokio_util::{
-    sync::{CancellationToken, DropGuard},
-    task::TaskTracker,
-};
-use zookeeper_client::{Acls, Client, Connector};
+use std::{fmt, future::pending, sync::Arc, time::Duration};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+use zookeeper_client::Client;
 
 /// A lost connection may come back within this before what waits for it is told [`LockError::Unavailable`].
 const GRACE: Duration = Duration::from_secs(1);
@@ -23,112 +27,21 @@ const GRACE: Duration = Duration::from_secs(1);
 /// How long [`ZkClient::close`] waits for what is held to be released.
 const LAST_RELEASES: Duration = Duration::from_secs(3);
 
-/// How to reach ZooKeeper, and what to make there.
-///
-/// ```
-/// # use oversell_lock::zk::ZkOptions;
-/// # use std::time::Duration;
-/// let options = ZkOptions::new("127.0.0.1:2181")
-///     .chroot("/shop")
-///     .session(Duration::from_secs(20))
-///     .auth("digest", "shop:secret")
-///     .only_for_ourselves();
-/// ```
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct ZkOptions {
-    pub(super) connect: String,
-    pub(super) chroot: String,
-    pub(super) session: Duration,
-    auth: Option<(String, String)>,
-    own: bool,
-}
-
-impl ZkOptions {
-    /// `host:port[,host:port…]`; no chroot, a session of 10 s, nodes that anybody may change.
-    #[must_use]
-    pub fn new(connect: impl Into<String>) -> Self {
-        let session = Duration::from_secs(10);
-        Self { connect: connect.into(), chroot: String::new(), session, auth: None, own: false }
-    }
-
-    /// What stands before every path, as `/oversell`; empty for none. It is made where it is missing.
-    #[must_use]
-    pub fn chroot(self, chroot: impl Into<String>) -> Self {
-        Self { chroot: chroot.into(), ..self }
-    }
-
-    /// The session time-out that is asked for, at least 100 ms; the server sets bounds to it (2 to 20 ticks unless it is
-    /// told otherwise). A dead holder blocks the others for as long.
-    #[must_use]
-    pub fn session(self, session: Duration) -> Self {
-        Self { session, ..self }
-    }
-
-    /// Who this is, in a scheme of the server: `digest` and `user:password`, say.
-    #[must_use]
-    pub fn auth(self, scheme: impl Into<String>, id: impl Into<String>) -> Self {
-        Self { auth: Some((scheme.into(), id.into())), ..self }
-    }
-
-    /// The nodes that are made are only for those who say that they are the same ([`auth`](Self::auth)), and not for
-    /// anybody: a stranger could delete a holder's node, and would let the next one in beside it.
-    #[must_use]
-    pub fn only_for_ourselves(self) -> Self {
-        Self { own: true, ..self }
-    }
-
-    pub(super) fn acls(&self) -> Acls<'static> {
-        if self.own { Acls::creator_all() } else { Acls::anyone_all() }
-    }
-
-    /// A connection that is silent for a fifth of the session is given up.
-    pub(super) fn connector(&self) -> Connector {
-        let connector = Client::connector()
-            .with_session_timeout(self.session)
-            .with_connection_timeout(self.session / 5)
-            .with_fail_eagerly();
-        match &self.auth {
-            Some((scheme, id)) => connector.with_auth(scheme, id.as_bytes()),
-            None => connector,
-        }
-    }
-
-    /// What no server needs to be asked about.
-    fn check(&self) -> Result<(), LockError> {
-        let rules = [
-            (
-                !self.connect.is_empty() && !self.connect.contains('/'),
-                "connect: host:port[,host:port…] without a chroot",
-            ),
-            (self.chroot.is_empty() || valid(&self.chroot).is_ok(), "chroot: empty, or an absolute path"),
-            (self.session >= Duration::from_millis(100), "session: at least 100 ms"),
-            (!self.own || self.auth.is_some(), "only_for_ourselves: needs auth, or there is no telling who that is"),
-        ];
-        match rules.into_iter().find(|(kept, _)| !kept) {
-            Some((_, rule)) => Err(LockError::Invalid { name: self.connect.clone(), rule }),
-            None => Ok(()),
-        }
-    }
-}
-
-/// The password is not shown.
-impl fmt::Debug for ZkOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ZkOptions")
-            .field("connect", &self.connect)
-            .field("chroot", &self.chroot)
-            .field("session", &self.session)
-            .field("auth", &self.auth.as_ref().map(|(scheme, _)| scheme))
-            .field("only_for_ourselves", &self.own)
-            .finish()
-    }
-}
-
 /// One process's session. Cloning it is cheap; the session is closed with the last clone and the last guard.
 ///
 /// It connects in the background and goes on as long as it takes, survives a restart of the server that the session
 /// survives, and begins a new session where it does not.
+///
+/// ```no_run
+/// # use oversell_lock::{Lock, LockError, zk::ZkClient};
+/// # use std::time::Duration;
+/// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+/// let guard = zk.lock("/curator/lock").acquire(Duration::from_secs(5)).await?;
+/// guard.release().await?;
+/// zk.close().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct ZkClient(pub(super) Arc<Inner>);
 
@@ -146,7 +59,17 @@ pub(super) struct Inner {
 }
 
 impl ZkClient {
-    /// Starts to connect, in the background, and goes on as long as it takes.
+    /// Starts to connect, in the background, and goes on as long as it takes. Who asks for something before it is
+    /// connected waits for at most a second, and is then told [`LockError::Unavailable`].
+    ///
+    /// ```no_run
+    /// # fn example() -> Result<(), oversell_lock::LockError> {
+    /// use oversell_lock::zk::{ZkClient, ZkOptions};
+    ///
+    /// let zk = ZkClient::new(ZkOptions::new("127.0.0.1:2181").chroot("/shop"))?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -173,8 +96,16 @@ impl ZkClient {
         })))
     }
 
-    /// The live session's client, for other requests than locks. Its paths are below the chroot.
+    /// The live session's client, for other requests than locks. Its paths are below the chroot. It is the one item here
+    /// that shows the crate `zookeeper-client`, whose next major version may change it.
     ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let children = zk.session()?.list_children("/curator/lock").await;
+    /// # Ok(())
+    /// # }
+    /// ```
     /// # Errors
     ///
     /// [`LockError::Unavailable`] while there is no connection.
@@ -185,11 +116,18 @@ impl ZkClient {
         match &*self.0.link.borrow() {
             Link::Up(session) => Ok(Client::clone(session)),
             Link::Cut { reason, .. } => Err(unavailable(reason)),
-            Link::Ended => Err(closed()),
         }
     }
 
     /// An owner that nobody had before, for handles whose holds belong together.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let mine = zk.lock("/curator/lock").owner(zk.owner());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn owner(&self) -> Owner {
         self.0.process.owner()
@@ -198,6 +136,18 @@ impl ZkClient {
     /// Waits for what is held to be released (3 s at most) and ends the session: nothing of it is left on the
     /// server, and holders that are still there are told that their lock is lost. Locks are no longer given from
     /// when it is called.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// zk.close().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// Once polled, locks are no longer given. Dropped, it leaves the session to the last clone and guard.
     pub async fn close(&self) {
         self.0.closing.cancel();
         self.0.tasks.close();
@@ -211,61 +161,69 @@ impl ZkClient {
 
     /// The live session, waiting for a connection that was just lost.
     pub(super) async fn connected(&self, deadline: Instant) -> Result<Arc<Session>, LockError> {
-        let mut link = self.0.link.clone();
-        let up = async {
-            match link.wait_for(|link| link.up().is_some()).await {
-                Ok(link) => link.up().cloned().ok_or_else(closed),
-                Err(_) => Err(closed()),
-            }
-        };
         tokio::select! {
             biased;
             error = self.given_up() => Err(error),
-            up = up => up,
+            up = self.up() => Ok(up),
             () = sleep_until(deadline) => Err(self.session().err().unwrap_or_else(|| unavailable("the session is over"))),
         }
     }
 
-    /// The live session, however long it takes; none once the client has been closed.
-    pub(super) async fn up(&self) -> Option<Arc<Session>> {
-        let mut link = self.0.link.clone();
-        let up = link.wait_for(|link| link.up().is_some() || matches!(link, Link::Ended)).await.ok()?;
-        up.up().cloned()
+    /// The live session, however long it takes.
+    pub(super) async fn up(&self) -> Arc<Session> {
+        let mut up = None;
+        let live = |link: &Link| {
+            up = link.up().cloned();
+            up.is_some()
+        };
+        drop(self.0.link.clone().wait_for(live).await);
+        match up {
+            Some(session) => session,
+            None => pending().await,
+        }
     }
 
-    /// What `future` comes to, as long as there is reason to wait for it.
-    pub(super) async fn while_up<T>(&self, future: impl Future<Output = T>) -> Result<T, LockError> {
+    /// What `future` comes to, as long as there is reason to wait for it: a connection, and not longer than [`ANSWER`]
+    /// after the wait.
+    pub(super) async fn answered<T>(&self, wait: Wait, future: impl Future<Output = T>) -> Result<T, LockError> {
         tokio::select! {
             biased;
             done = future => Ok(done),
             error = self.given_up() => Err(error),
+            () = sleep_until(wait.end + ANSWER) => Err(unavailable("no answer")),
         }
+    }
+
+    /// Why it was not had in all of the wait.
+    pub(super) fn late(&self, wait: Wait, name: &str) -> LockError {
+        self.session().err().unwrap_or_else(|| wait.taken(name))
     }
 
     /// Completes once there has been no connection for [`GRACE`], or the client is closed: waiting is then in vain.
     async fn given_up(&self) -> LockError {
         let mut link = self.0.link.clone();
-        loop {
-            let grace = match &*link.borrow_and_update() {
-                Link::Up(_) => None,
-                Link::Cut { since, reason } => Some((*since + GRACE, reason.clone())),
-                Link::Ended => return closed(),
-            };
-            let expired = async {
-                match grace {
-                    Some((end, reason)) => {
-                        sleep_until(end).await;
-                        unavailable(reason)
-                    }
-                    None => std::future::pending().await,
+        let cut = async {
+            loop {
+                let cut = match &*link.borrow_and_update() {
+                    Link::Up(_) => None,
+                    Link::Cut { since, reason } => Some((*since + GRACE, reason.clone())),
+                };
+                let changed = match cut {
+                    None => link.changed().await,
+                    Some((end, reason)) => match timeout_at(end, link.changed()).await {
+                        Ok(changed) => changed,
+                        Err(_) => return unavailable(reason),
+                    },
+                };
+                if changed.is_err() {
+                    return closed();
                 }
-            };
-            tokio::select! {
-                biased;
-                () = self.0.closing.cancelled() => return closed(),
-                changed = link.changed() => if changed.is_err() { return closed() },
-                error = expired => return error,
             }
+        };
+        tokio::select! {
+            biased;
+            () = self.0.closing.cancelled() => closed(),
+            error = cut => error,
         }
     }
 
@@ -286,11 +244,6 @@ fn closed() -> LockError {
 
 impl fmt::Debug for ZkClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let link = match &*self.0.link.borrow() {
-            Link::Up(session) => session.session_id().to_string(),
-            Link::Cut { reason, .. } => reason.clone(),
-            Link::Ended => "closed".into(),
-        };
-        f.debug_tuple("ZkClient").field(&link).finish()
+        f.debug_tuple("ZkClient").field(&self.0.link.borrow()).finish()
     }
 }

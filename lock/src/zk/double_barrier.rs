@@ -24,26 +24,36 @@
 //!
 //! Next to read: `shared_count.rs`.
 
-use super::{
-    ZkClient,
-    engine::{
-        ANSWER, Wait, insist,
-        node::Node,
-        over,
-        request::{ask, erase},
-        session::Session,
-        unanswered, unavailable, valid,
-    },
-};
+use super::ZkClient;
+use super::engine::request::ask;
+use super::engine::{ANSWER, Wait, failed, insist, node::Node, over, session::Session, unanswered, unless, valid};
 use crate::LockError;
 use futures::future::try_join_all;
-use std::{num::NonZeroU32, time::Duration};
+use std::num::NonZeroU32;
+use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use zookeeper_client::{CreateMode, Error, OneshotWatcher, Stat};
 
 const READY: &str = "ready";
 
-/// A double barrier in ZooKeeper; see [`ZkClient::double_barrier`].
+/// A double barrier in ZooKeeper; see [`ZkClient::double_barrier`]. Source: Curator's `DistributedDoubleBarrier`, and
+/// "Double Barriers" in ZooKeeper's "Recipes and Solutions".
+///
+/// ```no_run
+/// # use oversell_lock::{LockError, zk::ZkClient};
+/// # use std::time::Duration;
+/// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+/// use std::num::NonZeroU32;
+///
+/// const THREE: NonZeroU32 = NonZeroU32::new(3).unwrap();
+/// let barrier = zk.double_barrier("/curator/double-barrier", THREE);
+/// let member = barrier.enter(Duration::from_secs(600)).await?;
+/// // Three are inside.
+/// barrier.leave(&member, Duration::from_secs(600)).await?;
+/// // All have left.
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ZkDoubleBarrier {
     client: ZkClient,
@@ -54,6 +64,14 @@ pub struct ZkDoubleBarrier {
 impl ZkClient {
     /// The double barrier at `path`, as `/curator/double-barrier`, for so many members. Its parents are made where
     /// they are missing. All members are marked in one transaction, so they are a few thousand at most.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let barrier = zk.double_barrier("/curator/double-barrier", std::num::NonZeroU32::MIN);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn double_barrier(&self, path: &str, members: NonZeroU32) -> ZkDoubleBarrier {
         let members = usize::try_from(members.get()).unwrap_or(usize::MAX);
@@ -64,8 +82,6 @@ impl ZkClient {
 enum Look {
     Open,
     Closed(OneshotWatcher),
-    /// Somebody deleted our node.
-    Gone,
     /// Something changed while we looked.
     Again,
 }
@@ -87,6 +103,16 @@ impl ZkDoubleBarrier {
     /// Comes in once enough have come, waiting for them at most `wait`, and says as which member. That is in until
     /// it [leaves](Self::leave), or its client's session ends.
     ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # use std::time::Duration;
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let barrier = zk.double_barrier("/curator/double-barrier", std::num::NonZeroU32::MIN);
+    /// let member = barrier.enter(Duration::from_secs(600)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`LockError::Taken`] where not enough came: nobody was let in on its account. [`LockError::Unavailable`] where
@@ -102,16 +128,27 @@ impl ZkDoubleBarrier {
         loop {
             let session = self.client.connected(wait.end.max(Instant::now() + ANSWER)).await?;
             let mut member = Node::member(session, &self.path);
-            match self.client.while_up(wait.answered(self.gather(&mut member, wait.end))).await?? {
+            match self.client.answered(wait, self.gather(&mut member, wait.end)).await? {
                 Ok(true) => return Ok(member.leave()),
                 Ok(false) => return Err(wait.taken(&self.path)),
                 Err(error) if over(&error) => tracing::debug!(%error, path = self.path, "entering anew"),
-                Err(error) => return Err(unavailable(error)),
+                Err(error) => return Err(failed(error)),
             }
         }
     }
 
     /// Leaves, and waits at most `wait` until all have left. Any client may do this for a member.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # use std::time::Duration;
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let barrier = zk.double_barrier("/curator/double-barrier", std::num::NonZeroU32::MIN);
+    /// let member = barrier.enter(Duration::from_secs(600)).await?;
+    /// barrier.leave(&member, Duration::from_secs(600)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -140,20 +177,20 @@ impl ZkDoubleBarrier {
                 own.gone();
                 return Err(LockError::Lost { name: self.node(member) });
             }
-            match (inside.as_slice(), place) {
-                ([], _) => return Ok(()),
-                ([_], Some(_)) => return self.leave_last(own).await,
-                _ => {}
-            }
-            let other = if place == Some(0) { inside.last() } else { inside.first() };
-            let Some(watch) = self.watch(other.map_or(READY, String::as_str)).await? else { continue };
-            if own.is_there() && place != Some(0) {
-                self.delete(&mut own).await?;
-            }
-            if self.client.while_up(timeout_at(wait.end, watch.changed())).await?.is_err() {
-                if own.is_there() {
-                    self.delete(&mut own).await?;
+            let other = match inside.as_slice() {
+                [] => return Ok(()),
+                [_] if place.is_some() => {
+                    return self.client.answered(wait, self.leave_last(own)).await?.map_err(failed);
                 }
+                [.., last] if place == Some(0) => last,
+                [first, ..] => first,
+            };
+            let Some(watch) = self.watch(other).await? else { continue };
+            if place != Some(0) {
+                self.client.answered(wait, own.delete(None)).await?.map_err(failed)?;
+            }
+            if self.client.answered(wait, timeout_at(wait.end, watch.changed())).await?.is_err() {
+                self.client.answered(wait, own.delete(None)).await?.map_err(failed)?;
                 return Err(wait.taken(&self.path));
             }
         }
@@ -167,10 +204,6 @@ impl ZkDoubleBarrier {
                 Look::Open => return Ok(true),
                 Look::Closed(watch) => timeout_at(end, watch.changed()).await.is_err(),
                 Look::Again => end < Instant::now(),
-                Look::Gone => {
-                    own.create().await?;
-                    end < Instant::now()
-                }
             };
             if late {
                 return match own.delete(Some(0)).await {
@@ -181,11 +214,15 @@ impl ZkDoubleBarrier {
         }
     }
 
-    async fn look(&self, own: &Node) -> Result<Look, Error> {
-        let (session, ready_path) = (own.session(), self.node(READY));
+    async fn look(&self, own: &mut Node) -> Result<Look, Error> {
+        let (session, ready_path) = (own.session().clone(), self.node(READY));
         let (ready, watch) = insist(|| session.check_and_watch_stat(&ready_path)).await?;
-        let members = self.census(session, ready).await?;
-        let Some(mine) = members.iter().find(|member| member.name == own.name()) else { return Ok(Look::Gone) };
+        let members = self.census(&session, ready).await?;
+        let Some(mine) = members.iter().find(|member| member.name == own.name()) else {
+            // Somebody deleted it.
+            own.create().await?;
+            return Ok(Look::Again);
+        };
         if mine.version > 0 {
             return Ok(Look::Open);
         }
@@ -214,10 +251,8 @@ impl ZkDoubleBarrier {
 
     /// All that are there, in the order of their names.
     async fn census(&self, session: &Session, ready: Option<Stat>) -> Result<Vec<Member>, Error> {
-        let mut names = match insist(|| session.list_children(&self.path)).await {
-            Err(Error::NoNode) => return Ok(Vec::new()),
-            names => names?,
-        };
+        let names = insist(|| session.list_children(&self.path)).await;
+        let mut names = unless(&[Error::NoNode], names)?.unwrap_or_default();
         names.retain(|name| name != READY);
         names.sort_unstable();
         let members = names.into_iter().map(async |name| {
@@ -243,37 +278,25 @@ impl ZkDoubleBarrier {
     async fn watch(&self, member: &str) -> Result<Option<OneshotWatcher>, LockError> {
         let path = &self.node(member);
         ask(&self.client, &self.path, |session| async move {
-            match session.get_and_watch_data(path).await {
-                Ok((_, _, watch)) => Ok(Some(watch)),
-                Err(Error::NoNode) => Ok(None),
-                Err(error) => Err(error),
-            }
+            Ok(unless(&[Error::NoNode], session.get_and_watch_data(path).await)?.map(|(_, _, watch)| watch))
         })
         .await
     }
 
-    async fn delete(&self, own: &mut Node) -> Result<(), LockError> {
-        let path = &own.path();
-        ask(&self.client, &self.path, |session| async move { erase(&session, path).await }).await?;
-        own.gone();
-        Ok(())
-    }
-
     /// The last one takes `ready` along, at once: nobody finds it alone.
-    async fn leave_last(&self, mut own: Node) -> Result<(), LockError> {
-        let (path, ready) = (&own.path(), &self.node(READY));
-        ask(&self.client, &self.path, |session| async move {
+    async fn leave_last(&self, mut own: Node) -> Result<(), Error> {
+        let (session, path, ready) = (own.session(), own.path(), self.node(READY));
+        let both = insist(async || {
             let mut both = session.new_multi_writer();
-            both.add_delete(path, None)?;
-            both.add_delete(ready, None)?;
-            match both.commit().await.map_err(Error::from) {
-                Err(Error::NoNode) => erase(&session, path).await.map(|_| ()),
-                done => done.map(|_| ()),
-            }
-        })
-        .await?;
-        own.gone();
-        Ok(())
+            both.add_delete(&path, None)?;
+            both.add_delete(&ready, None)?;
+            both.commit().await.map_err(Error::from)
+        });
+        // Without `ready`, or after an answer that was lost.
+        match both.await {
+            Err(Error::NoNode) => own.delete(None).await.map(drop),
+            left => left.map(|_| own.gone()),
+        }
     }
 
     fn node(&self, name: &str) -> String {

@@ -23,6 +23,7 @@ mod client;
 mod double_barrier;
 mod engine;
 mod mutex;
+mod options;
 mod read_write;
 mod revocation;
 mod semaphore;
@@ -30,10 +31,11 @@ mod shared_count;
 
 pub use atomic_long::{Outcome, ZkAtomicLong};
 pub use barrier::ZkBarrier;
-pub use client::{ZkClient, ZkOptions};
+pub use client::ZkClient;
 pub use double_barrier::ZkDoubleBarrier;
-pub use engine::insist;
+
 pub use mutex::ZkLock;
+pub use options::ZkOptions;
 pub use read_write::{ZkReadLock, ZkRwLock, ZkWriteLock};
 pub use revocation::Revocation;
 pub use semaphore::{ZkSemaphore, ZkSemaphoreMutex};

@@ -12,115 +12,125 @@
 //!
 //! Next to read: `engine/queue.rs`.
 
-use super::{
-    Revocation, ZkClient,
-    engine::{
-        Wait,
-        hold::{Hold, slot},
-        insist,
-        queue::{self, Recipe},
-        unavailable, valid,
-    },
-    revocation::ask,
-};
-use crate::{Guard, Lock, LockError, Owner};
-use std::{sync::Arc, time::Duration};
+use super::engine::hold::{Handle, handle};
+use super::engine::{insist, queue::Recipe, queue::first, request::ask};
+use super::{Revocation, ZkClient, revocation::REVOKE};
+use crate::{Guard, LockError};
+use std::time::Duration;
 use zookeeper_client::Error;
 
 /// The first holds the lock; each of the others waits for the one before it.
-pub(super) const MUTEX: Recipe =
-    Recipe { marker: "lock-", markers: &["lock-"], waits_for: |_| true, lists_again: false };
+pub(super) const MUTEX: Recipe = Recipe {
+    marker: "lock-",
+    markers: &["lock-"],
+    waits_for: |_| true,
+    lists_again: false,
+    shared: false,
+    holds: |zk| &zk.0.mutexes,
+};
 
 impl ZkClient {
     /// A contender for the lock at `path`, as `/curator/lock`. Its parents are made where they are missing.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{Lock, LockError, zk::ZkClient};
+    /// # use std::time::Duration;
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let guard = zk.lock("/curator/lock").acquire(Duration::from_secs(5)).await?;
+    /// guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn lock(&self, path: &str) -> ZkLock {
-        ZkLock { client: self.clone(), path: path.to_owned(), owner: None }
+        ZkLock(Handle::new(self, &MUTEX, path))
     }
 }
 
 /// A contender for a lock in ZooKeeper; see [`ZkClient::lock`]. Without an [`owner`](Self::owner) each acquire is an
 /// owner of its own, and a second one waits for the first to end.
 ///
-/// Its fencing token is the zxid of the node's creation.
+/// Its fencing token is the zxid of the node's creation. Source: Curator's `InterProcessMutex`, and "Locks" in
+/// ZooKeeper's "Recipes and Solutions".
+///
+/// ```no_run
+/// # use oversell_lock::{Lock, LockError, zk::ZkClient};
+/// # use std::time::Duration;
+/// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+/// let lock = zk.lock("/curator/lock").owner(zk.owner());
+/// let outer = lock.acquire(Duration::from_secs(5)).await?;
+/// let inner = lock.try_acquire().await?; // the same owner: at once
+/// inner.release().await?;
+/// outer.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
-pub struct ZkLock {
-    client: ZkClient,
-    path: String,
-    owner: Option<Owner>,
-}
+pub struct ZkLock(Handle);
+
+handle!(ZkLock);
 
 impl ZkLock {
-    /// The same lock for `owner`, who may take it again while it holds it, in this process: the node goes with the
-    /// last hold.
-    #[must_use]
-    pub fn owner(self, owner: Owner) -> Self {
-        Self { owner: Some(owner), ..self }
-    }
-
-    /// [`acquire`](Lock::acquire), with an ear for those who [`revoke`](Self::revoke) the lock.
+    /// [`acquire`](crate::Lock::acquire), with an ear for those who [`revoke`](Self::revoke) the lock.
+    /// Source: Curator's `Revocable.makeRevocable`.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # use std::time::Duration;
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let (guard, revocation) = zk.lock("/curator/lock").acquire_revocable(Duration::from_secs(5)).await?;
+    /// tokio::select! {
+    ///     () = revocation.asked() => {}
+    ///     () = async { /* the work */ } => {}
+    /// }
+    /// guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Lock::acquire).
+    /// As [`acquire`](crate::Lock::acquire).
     ///
     /// # Cancel safety
     ///
-    /// As [`acquire`](Lock::acquire).
+    /// As [`acquire`](crate::Lock::acquire).
     pub async fn acquire_revocable(&self, wait: Duration) -> Result<(Guard, Revocation), LockError> {
-        let hold = self.hold(wait).await?;
+        let hold = self.0.take(wait).await?;
         let revocation = Revocation::of(hold.node.session().clone(), hold.node.path());
-        Ok((hold.guard(&self.client, &self.path), revocation))
+        Ok((hold.guard(&self.0.client, &self.0.path), revocation))
     }
 
     /// Asks who holds the lock now, in whatever process, to give it back; `false` where nobody holds it. It is for
-    /// the holder to listen ([`acquire_revocable`](Self::acquire_revocable)) and to do so.
+    /// the holder to listen ([`acquire_revocable`](Self::acquire_revocable)) and to do so. Source: Curator's
+    /// `Revoker.attemptRevoke`.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let asked = zk.lock("/curator/lock").revoke().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`]: the holder may have been asked or not.
+    /// [`LockError::Unavailable`]: the holder may have been asked or not. [`LockError::Refused`],
+    /// [`LockError::Invalid`].
     ///
     /// # Cancel safety
     ///
     /// Dropping it, the holder may have been asked or not.
     pub async fn revoke(&self) -> Result<bool, LockError> {
-        valid(&self.path)?;
-        let asked = async {
-            let client = self.client.session()?;
-            let children = match insist(|| client.list_children(&self.path)).await {
-                Err(Error::NoNode) => return Ok(false),
-                children => children.map_err(unavailable)?,
-            };
-            match queue::first(&children, MUTEX.markers) {
-                Some(holder) => ask(&client, &format!("{}/{holder}", self.path)).await,
-                None => Ok(false),
+        let path = &self.0.path;
+        ask(&self.0.client, path, |session| async move {
+            let Some(holder) = first(&session, path, MUTEX.markers).await? else { return Ok(false) };
+            let holder = format!("{path}/{holder}");
+            match insist(|| session.set_data(&holder, REVOKE, None)).await {
+                Err(Error::NoNode) => Ok(false),
+                asked => asked.map(|_| true),
             }
-        };
-        self.client.while_up(asked).await?
-    }
-
-    async fn hold(&self, wait: Duration) -> Result<Arc<Hold>, LockError> {
-        let wait = Wait::new(wait);
-        let Some(owner) = self.owner else {
-            return Ok(Hold::of(queue::turn(&self.client, &MUTEX, &self.path, wait).await?, None));
-        };
-        let mut slot = slot(&self.client.0.mutexes, &self.path, owner, wait).await?;
-        if let Some(hold) = slot.exclusive.upgrade() {
-            hold.again(&self.client, &self.path).await?;
-            return Ok(hold);
-        }
-        let hold = Hold::of(queue::turn(&self.client, &MUTEX, &self.path, wait).await?, Some(&slot));
-        slot.exclusive = Arc::downgrade(&hold);
-        Ok(hold)
-    }
-}
-
-impl Lock for ZkLock {
-    fn name(&self) -> &str {
-        &self.path
-    }
-
-    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        Ok(self.hold(wait).await?.guard(&self.client, &self.path))
+        })
+        .await
     }
 }

@@ -8,18 +8,19 @@
 //!
 //! Next to read: `read_write.rs`.
 
-use super::engine::{insist, over, session::Session, unavailable};
-use crate::LockError;
-use std::{fmt, future::pending, sync::Arc, time::Duration};
+use super::engine::{insist, over, session::Session};
+use std::{future::pending, sync::Arc, time::Duration};
 use tokio::time::sleep;
-use zookeeper_client::{Client, Error};
+use zookeeper_client::Error;
 
 /// How long a holder waits before it listens again where the server has refused to tell it.
 const PAUSE: Duration = Duration::from_secs(1);
 
-const REVOKE: &[u8] = b"__REVOKE__";
+pub(super) const REVOKE: &[u8] = b"__REVOKE__";
 
-/// A holder's ear for those who ask it to give the lock back.
+/// A holder's ear for those who ask it to give the lock back; see
+/// [`ZkLock::acquire_revocable`](super::ZkLock::acquire_revocable).
+#[derive(Debug)]
 pub struct Revocation {
     session: Arc<Session>,
     path: String,
@@ -32,6 +33,15 @@ impl Revocation {
 
     /// Completes once somebody has asked the holder to give the lock back, also where that was before the call. It
     /// never completes once the lock is given back or lost: [`Guard::lost`](crate::Guard::lost) tells that.
+    ///
+    /// ```no_run
+    /// # async fn example(guard: oversell_lock::Guard, revocation: oversell_lock::zk::Revocation) {
+    /// tokio::select! {
+    ///     () = revocation.asked() => { /* give the lock back as soon as that is possible */ }
+    ///     () = guard.lost() => { /* stop at once */ }
+    /// }
+    /// # }
+    /// ```
     ///
     /// # Cancel safety
     ///
@@ -49,20 +59,5 @@ impl Revocation {
                 }
             }
         }
-    }
-}
-
-impl fmt::Debug for Revocation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Revocation").field(&self.path).finish()
-    }
-}
-
-/// Asks the holder whose node this is; `false` where the node has gone.
-pub(super) async fn ask(client: &Client, path: &str) -> Result<bool, LockError> {
-    match insist(|| client.set_data(path, REVOKE, None)).await {
-        Ok(_) => Ok(true),
-        Err(Error::NoNode) => Ok(false),
-        Err(error) => Err(unavailable(error)),
     }
 }

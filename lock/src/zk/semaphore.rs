@@ -13,21 +13,11 @@
 //!
 //! Next to read: `engine/session.rs`.
 
-use super::{
-    ZkClient,
-    engine::{
-        ANSWER, Wait,
-        hold::Hold,
-        insist,
-        node::Node,
-        over,
-        queue::{self, Turn},
-        session::Session,
-        unavailable, valid,
-    },
-    mutex::MUTEX,
-};
-use crate::{Guard, Lock, LockError};
+use super::engine::hold::Hold;
+use super::engine::queue::{self, Turn};
+use super::engine::{ANSWER, Wait, failed, insist, node::Node, over, session::Session, unless, valid};
+use super::{ZkClient, mutex::MUTEX};
+use crate::{Guard, Holder, Lock, LockError};
 use futures::future::join_all;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -36,7 +26,21 @@ use zookeeper_client::Error;
 const LEASE: &str = "lease-";
 const LEASES: &str = "at least 1 lease, and no more than the semaphore has";
 
-/// A contender for the leases of a semaphore in ZooKeeper; see [`ZkClient::semaphore`].
+/// A contender for the leases of a semaphore in ZooKeeper; see [`ZkClient::semaphore`]. Source: Curator's
+/// `InterProcessSemaphoreV2`.
+///
+/// ```no_run
+/// # use oversell_lock::{LockError, zk::ZkClient};
+/// # use std::time::Duration;
+/// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+/// let semaphore = zk.semaphore("/locks/semaphore", 5);
+/// let leases = semaphore.acquire(2, Duration::from_secs(5)).await?;
+/// for lease in leases {
+///     lease.release().await?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ZkSemaphore {
     client: ZkClient,
@@ -49,19 +53,31 @@ pub struct ZkSemaphore {
 /// A contender for a semaphore with one lease, and so a lock, for which nobody is re-entrant; see
 /// [`ZkClient::semaphore_mutex`]. It does not exclude a [`ZkLock`](super::ZkLock) at the same path.
 ///
-/// Its fencing token is the zxid of the lease's creation.
+/// Its fencing token is the zxid of the lease's creation. Source: Curator's `InterProcessSemaphoreMutex`.
+///
+/// ```no_run
+/// # use oversell_lock::{Lock, LockError, zk::ZkClient};
+/// # use std::time::Duration;
+/// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+/// let guard = zk.semaphore_mutex("/curator/semaphore-mutex").acquire(Duration::from_secs(5)).await?;
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ZkSemaphoreMutex(ZkSemaphore);
 
-/// What one try came to.
-enum Attempt {
-    Had(Vec<Turn>),
-    /// The wait was over first; the nodes are deleted.
-    Late,
-}
-
 impl ZkClient {
-    /// The semaphore at `path`, with `max` leases. Every process must say the same number: it is nowhere on the server.
+    /// The semaphore at `path`, with `max` leases (at least 1, or nothing can be had). Every process must say the same
+    /// number: it is nowhere on the server.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let semaphore = zk.semaphore("/locks/semaphore", 5);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn semaphore(&self, path: &str, max: u32) -> ZkSemaphore {
         let (locks, leases) = (format!("{path}/locks"), format!("{path}/leases"));
@@ -69,6 +85,14 @@ impl ZkClient {
     }
 
     /// The semaphore at `path` with one lease, as a lock that is not re-entrant.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let lock = zk.semaphore_mutex("/curator/semaphore-mutex");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn semaphore_mutex(&self, path: &str) -> ZkSemaphoreMutex {
         ZkSemaphoreMutex(self.semaphore(path, 1))
@@ -84,6 +108,15 @@ impl ZkSemaphore {
 
     /// Takes `leases` at once, all or none, waiting for them at most `wait`. Each is a guard of its own; its fencing
     /// token is the zxid of its node's creation.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # use std::time::Duration;
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let both = zk.semaphore("/locks/semaphore", 5).acquire(2, Duration::from_secs(5)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -105,21 +138,29 @@ impl ZkSemaphore {
                 turn => turn?,
             };
             let attempt = self.attempt(turn.node.session(), leases, wait.end);
-            let attempt = self.client.while_up(wait.answered(attempt)).await??;
+            let attempt = self.client.answered(wait, attempt).await?;
             timeout(ANSWER, turn.node.delete(None)).await.ok();
             match attempt {
-                Ok(Attempt::Had(leases)) => {
+                Ok(Some(leases)) => {
                     let guard = |lease| Hold::of(lease, None).guard(&self.client, &self.path);
                     return Ok(leases.into_iter().map(guard).collect());
                 }
-                Ok(Attempt::Late) => return Err(self.client.session().err().unwrap_or_else(|| wait.taken(&self.path))),
+                Ok(None) => return Err(self.client.late(wait, &self.path)),
                 Err(error) if over(&error) => tracing::debug!(%error, self.path, "queueing anew"),
-                Err(error) => return Err(unavailable(error)),
+                Err(error) => return Err(failed(error)),
             }
         }
     }
 
     /// Takes `leases` if they are free now and nobody is before us.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let one = zk.semaphore("/locks/semaphore", 5).try_acquire(1).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -132,8 +173,8 @@ impl ZkSemaphore {
         self.acquire(leases, Duration::ZERO).await
     }
 
-    /// One try, in the session that holds the mutex.
-    async fn attempt(&self, session: &Arc<Session>, wanted: u32, end: Instant) -> Result<Attempt, Error> {
+    /// One try, in the session that holds the mutex; nothing where the wait was over first, and the nodes are deleted.
+    async fn attempt(&self, session: &Arc<Session>, wanted: u32, end: Instant) -> Result<Option<Vec<Turn>>, Error> {
         let mut leases = Vec::new();
         loop {
             while leases.len() < wanted as usize {
@@ -141,12 +182,10 @@ impl ZkSemaphore {
                 let fence = node.create().await?;
                 leases.push(Turn { node, fence });
             }
-            let (children, watch) = match insist(|| session.list_and_watch_children(&self.leases)).await {
-                Err(Error::NoNode) => {
-                    leases.clear();
-                    continue;
-                }
-                listed => listed?,
+            let listed = insist(|| session.list_and_watch_children(&self.leases)).await;
+            let Some((children, watch)) = unless(&[Error::NoNode], listed)? else {
+                leases.clear();
+                continue;
             };
             // Somebody may have deleted a node of ours: it is made anew.
             leases.retain(|lease| children.iter().any(|child| child == lease.node.name()));
@@ -154,13 +193,37 @@ impl ZkSemaphore {
                 continue;
             }
             if children.len() <= self.max as usize {
-                return Ok(Attempt::Had(leases));
+                return Ok(Some(leases));
             }
             if timeout_at(end, watch.changed()).await.is_err() {
                 timeout(ANSWER, join_all(leases.iter_mut().map(|lease| lease.node.delete(None)))).await.ok();
-                return Ok(Attempt::Late);
+                return Ok(None);
             }
         }
+    }
+}
+
+impl ZkSemaphoreMutex {
+    /// Who holds it, in whatever process, as the server showed it a moment ago: the name of the first lease and, behind
+    /// a space, what stands in it (Curator writes its host's address).
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let held = zk.semaphore_mutex("/curator/semaphore-mutex").holder().await?.is_some();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`], [`LockError::Refused`], and [`LockError::Invalid`] for a name that is no path.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it only reads.
+    pub async fn holder(&self) -> Result<Option<Holder>, LockError> {
+        queue::holder(&self.0.client, &self.0.leases, &[LEASE]).await
     }
 }
 

@@ -12,24 +12,30 @@
 //!
 //! Next to read: `atomic_long.rs`.
 
-use super::{
-    ZkClient,
-    engine::{
-        over,
-        request::{ask, create, once},
-        session::Session,
-        unanswered, unavailable,
-    },
-};
+use super::ZkClient;
+use super::engine::request::{ask, once, planted};
+use super::engine::{failed, over, unanswered};
 use crate::LockError;
 use std::time::Duration;
 use tokio::{sync::watch, time::sleep};
-use zookeeper_client::{Error, OneshotWatcher};
+use zookeeper_client::Error;
 
 /// How long a listener waits after the server has refused to tell it.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A shared number; see [`ZkClient::shared_count`].
+/// A shared number; see [`ZkClient::shared_count`]. Source: Curator's `SharedCount`.
+///
+/// ```no_run
+/// # use oversell_lock::{LockError, zk::ZkClient};
+/// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+/// let count = zk.shared_count("/curator/count", 0);
+/// let mut seen = count.get().await?;
+/// while let Err(newer) = count.try_set(seen, seen.value + 1).await? {
+///     seen = newer;
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ZkSharedCount {
     client: ZkClient,
@@ -37,7 +43,16 @@ pub struct ZkSharedCount {
     seed: i32,
 }
 
-/// A number as it was in one version of its node.
+/// A number as it was in one version of its node: what [`ZkSharedCount::try_set`] asks for.
+///
+/// ```no_run
+/// # use oversell_lock::{LockError, zk::ZkClient};
+/// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+/// let seen = zk.shared_count("/curator/count", 0).get().await?;
+/// println!("{} after {} changes", seen.value, seen.version);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Versioned {
     /// The number.
@@ -49,6 +64,14 @@ pub struct Versioned {
 impl ZkClient {
     /// The number at `path`, as `/curator/count`, which is `seed` before anybody has set it. Its parents are made
     /// where they are missing.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let count = zk.shared_count("/curator/count", 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn shared_count(&self, path: &str, seed: i32) -> ZkSharedCount {
         ZkSharedCount { client: self.clone(), path: path.to_owned(), seed }
@@ -64,6 +87,14 @@ impl ZkSharedCount {
 
     /// The number as it is now.
     ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let now = zk.shared_count("/curator/count", 0).get().await?.value;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`LockError::Unavailable`]; [`LockError::Invalid`] where the node holds something else.
@@ -72,20 +103,22 @@ impl ZkSharedCount {
     ///
     /// Safe.
     pub async fn get(&self) -> Result<Versioned, LockError> {
-        let (bytes, version) = ask(&self.client, &self.path, |client| async move {
-            loop {
-                match client.get_data(&self.path).await {
-                    Ok((bytes, stat)) => return Ok((bytes, stat.version)),
-                    Err(Error::NoNode) => self.plant(&client).await?,
-                    Err(error) => return Err(error),
-                }
-            }
-        })
-        .await?;
-        self.read(&bytes, version)
+        let found = ask(&self.client, &self.path, |client| async move {
+            planted(&client, &self.path, &self.seed.to_be_bytes(), || client.get_data(&self.path)).await
+        });
+        let (bytes, stat) = found.await?;
+        self.read(&bytes, stat.version)
     }
 
     /// Sets it, whatever it is.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// zk.shared_count("/curator/count", 0).set(7).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -96,14 +129,21 @@ impl ZkSharedCount {
     ///
     /// Dropping the future leaves open whether it is set.
     pub async fn set(&self, value: i32) -> Result<Versioned, LockError> {
-        match self.write(value, None).await? {
-            Ok(set) => Ok(set),
-            Err(error) => Err(unavailable(error)),
-        }
+        self.write(value, None).await?.ok_or_else(|| failed(Error::BadVersion))
     }
 
     /// Sets it where it has not been set since `seen` was read. The inner result is what it is now: `Ok` where that
     /// was done here, `Err` where `seen` is old, and nothing was changed.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let count = zk.shared_count("/curator/count", 0);
+    /// let seen = count.get().await?;
+    /// let is_set = count.try_set(seen, seen.value + 1).await?.is_ok();
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -114,15 +154,25 @@ impl ZkSharedCount {
     /// Dropping the future leaves open whether it is set.
     pub async fn try_set(&self, seen: Versioned, value: i32) -> Result<Result<Versioned, Versioned>, LockError> {
         match self.write(value, Some(seen.version)).await? {
-            Ok(set) => Ok(Ok(set)),
-            Err(Error::BadVersion) => self.get().await.map(Err),
-            Err(error) => Err(unavailable(error)),
+            Some(set) => Ok(Ok(set)),
+            None => self.get().await.map(Err),
         }
     }
 
     /// Follows it: the receiver has the number as it is now, and the latest one whenever it has changed. It goes on
     /// through lost connections and sessions, and keeps the client's session until it is dropped or the client
     /// [closed](ZkClient::close).
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{LockError, zk::ZkClient};
+    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+    /// let mut numbers = zk.shared_count("/curator/count", 0).listen().await?;
+    /// while numbers.changed().await.is_ok() {
+    ///     println!("{}", numbers.borrow_and_update().value);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -145,10 +195,12 @@ impl ZkSharedCount {
     }
 
     async fn follow(&self, sender: &watch::Sender<Versioned>) {
-        while let Some(client) = self.client.up().await {
-            match self.look(&client).await {
-                Ok((seen, watch)) => {
-                    if let Some(seen) = seen {
+        loop {
+            let client = self.client.up().await;
+            let look = || client.get_and_watch_data(&self.path);
+            match planted(&client, &self.path, &self.seed.to_be_bytes(), look).await {
+                Ok((bytes, stat, watch)) => {
+                    if let Ok(seen) = self.read(&bytes, stat.version) {
                         sender.send_if_modified(|last| std::mem::replace(last, seen) != seen);
                     }
                     watch.changed().await;
@@ -164,34 +216,13 @@ impl ZkSharedCount {
         }
     }
 
-    async fn look(&self, client: &Session) -> Result<(Option<Versioned>, OneshotWatcher), Error> {
-        loop {
-            match client.get_and_watch_data(&self.path).await {
-                Ok((bytes, stat, watch)) => return Ok((self.read(&bytes, stat.version).ok(), watch)),
-                Err(Error::NoNode) => self.plant(client).await?,
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    async fn write(&self, value: i32, version: Option<i32>) -> Result<Result<Versioned, Error>, LockError> {
-        let set = once(&self.client, &self.path, |client| async move {
-            loop {
-                match client.set_data(&self.path, &value.to_be_bytes(), version).await {
-                    Err(Error::NoNode) => self.plant(&client).await?,
-                    set => return set,
-                }
-            }
+    /// What it is then; nothing where this version is an old one.
+    async fn write(&self, value: i32, version: Option<i32>) -> Result<Option<Versioned>, LockError> {
+        let set = once(&self.client, &self.path, &[Error::BadVersion], |client| async move {
+            let set = || client.set_data(&self.path, &value.to_be_bytes(), version);
+            planted(&client, &self.path, &self.seed.to_be_bytes(), set).await
         });
         Ok(set.await?.map(|stat| Versioned { value, version: stat.version }))
-    }
-
-    /// Makes the node where it is missing.
-    async fn plant(&self, client: &Session) -> Result<(), Error> {
-        match create(client, &self.path, &self.seed.to_be_bytes()).await {
-            Ok(_) | Err(Error::NodeExists) => Ok(()),
-            Err(error) => Err(error),
-        }
     }
 
     fn read(&self, bytes: &[u8], version: i32) -> Result<Versioned, LockError> {

@@ -123,7 +123,7 @@ pub(crate) async fn a_node_whose_deletion_is_refused_goes_once_it_may(zookeeper:
     };
     may(but_delete).await?;
     match guard.release().await {
-        Err(LockError::Unavailable { reason, .. }) if reason.contains("auth") => {}
+        Err(LockError::Refused { reason, .. }) if reason.contains("auth") => {}
         other => return Err(format!("a release that is refused: {other:?}")),
     }
     ensure(zookeeper.left(&name).await.len() == 1, || "it was deleted: the test shows nothing".into())?;
@@ -191,7 +191,7 @@ pub(crate) async fn nodes_for_ourselves_are_out_of_a_strangers_reach(zookeeper: 
     let stranger = zookeeper.process().await;
     connected(&stranger).await?;
     match stranger.lock(&name).try_acquire().await {
-        Err(LockError::Unavailable { reason, .. }) if reason.contains("auth") => {}
+        Err(LockError::Refused { reason, .. }) if reason.contains("auth") => {}
         other => return Err(format!("a stranger: {other:?}")),
     }
     let node = says("a session", one.session())?.list_children(&name).await.map_err(text)?.remove(0);
@@ -301,10 +301,13 @@ pub(crate) async fn a_waiter_whose_node_is_deleted_queues_anew(zookeeper: Arc<Zo
     let (name, process, outsider) = (name(), zookeeper.process().await, zookeeper.outsider().await);
     let first = take(&process.lock(&name)).await?;
     let waiting = waits(&zookeeper, process.lock(&name)).await?;
-    for node in zookeeper.left(&name).await {
+    let mut nodes = zookeeper.left(&name).await;
+    nodes.sort_by_key(|node| node.rsplit_once('-').map(|(_, number)| number.to_owned()));
+    let stranger = node(&outsider, &format!("{name}/{}lock-", super::zk_recipes::JAVA)).await?;
+    // The waiter's first: where the holder's goes before it, the waiter's turn has come.
+    for node in nodes.iter().rev() {
         outsider.delete(&format!("{name}/{node}"), None).await.map_err(text)?;
     }
-    let stranger = node(&outsider, &format!("{name}/{}lock-", super::zk_recipes::JAVA)).await?;
     lost("the first", first.release().await)?;
     until("it has queued anew", || async { zookeeper.left(&name).await.len() == 2 }).await?;
     ensure(!waiting.is_finished(), || "it came in beside another".into())?;

@@ -1,24 +1,137 @@
-//! What is held: a node, by one guard or by several of one owner.
+//! A lock's handle, and what it holds: a node, by one guard or by several of one owner.
 //!
-//! 1. A hold is shared by the guards of its owner; the node goes with the last of them, in whatever order they end.
-//! 2. Each guard has a task of its own, which tells its holder when the session is in doubt and waits for the release.
-//! 3. Who comes again asks the server whether the node is still there, and takes none of its own.
+//! 1. [`Handle::take`]: where its owner holds the lock already, ask the server whether the node is still there, and share
+//!    it; else [queue](super::queue). An owner that writes reads with a second node at the writer's own number.
+//! 2. A hold is shared by the guards of its owner; the node goes with the last of them, in whatever order they end.
+//! 3. Each guard has a task of its own, which tells its holder when the session is in doubt and waits for the release.
 //!
 //! What it survives: guards that are dropped, an owner that takes and releases at the same time in several tasks.
 //! **What breaks it**: an owner that is shared by tasks which should exclude each other: they are all let in.
 //!
-//! Next to read: `../read_write.rs`.
+//! Next to read: `session.rs`.
 
-use super::{ANSWER, Wait, insist, node::Node, over, queue::Turn, unavailable};
-use crate::{
-    Fence, Guard, LockError, Owner,
-    keeper::{Held, keep},
-    reentry::{Holds, OwnerSlot, Reentry, slot_of},
-    sure_until::SureUntil,
-    zk::ZkClient,
-};
-use std::sync::Arc;
+use super::queue::{self, Recipe, Turn};
+use super::{ANSWER, Wait, failed, insist, node::Node, over, unavailable};
+use crate::keeper::{Held, keep};
+use crate::reentry::{Holds, OwnerSlot, slot_of};
+use crate::{Fence, Guard, Holder, LockError, Owner, sure_until::SureUntil, zk::ZkClient};
+use std::{sync::Arc, time::Duration};
 use tokio::{sync::OwnedMutexGuard, time::timeout};
+use zookeeper_client::Error;
+
+const UPGRADE: &str = "its owner reads and cannot write before it has given that back: two of them would wait for ever";
+
+/// What every lock's handle is: where it queues, by which recipe, and for whom.
+#[derive(Debug, Clone)]
+pub(in crate::zk) struct Handle {
+    pub(in crate::zk) client: ZkClient,
+    pub(in crate::zk) path: String,
+    pub(in crate::zk) owner: Option<Owner>,
+    pub(in crate::zk) recipe: &'static Recipe,
+}
+
+impl Handle {
+    pub(in crate::zk) fn new(client: &ZkClient, recipe: &'static Recipe, path: &str) -> Self {
+        Self { client: client.clone(), recipe, path: path.to_owned(), owner: None }
+    }
+
+    pub(in crate::zk) async fn holder(&self) -> Result<Option<Holder>, LockError> {
+        queue::holder(&self.client, &self.path, self.recipe.markers).await
+    }
+
+    pub(in crate::zk) async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
+        Ok(self.take(wait).await?.guard(&self.client, &self.path))
+    }
+
+    /// A hold that may be the owner's other guards' too.
+    pub(in crate::zk) async fn take(&self, wait: Duration) -> Result<Arc<Hold>, LockError> {
+        let (zk, path, recipe, wait) = (&self.client, &self.path, self.recipe, Wait::new(wait));
+        let Some(owner) = self.owner else {
+            return Ok(Hold::of(queue::turn(zk, recipe, path, wait).await?, None));
+        };
+        let mut slot = (recipe.holds)(zk).enter(path, owner, wait.asked, wait.end).await?;
+        let same = if recipe.shared { &slot.shared } else { &slot.exclusive };
+        if let Some(hold) = same.upgrade() {
+            hold.again(zk, path, wait).await?;
+            return Ok(hold);
+        }
+        if !recipe.shared && slot.shared.strong_count() > 0 {
+            return Err(LockError::Invalid { name: path.clone(), rule: UPGRADE });
+        }
+        let hold = match slot.exclusive.upgrade() {
+            Some(writer) => {
+                let mut node = writer.node.beside(recipe.marker);
+                let fence = zk.answered(wait, node.create()).await?.map_err(|error| ended(error, path))?;
+                // Only now is it sure that no other writer came in between.
+                writer.again(zk, path, wait).await?;
+                Hold::of(Turn { node, fence }, Some(&slot))
+            }
+            None => Hold::of(queue::turn(zk, recipe, path, wait).await?, Some(&slot)),
+        };
+        *(if recipe.shared { &mut slot.shared } else { &mut slot.exclusive }) = Arc::downgrade(&hold);
+        Ok(hold)
+    }
+}
+
+/// What the handles of all queueing locks have in common for those who use them.
+macro_rules! handle {
+    ($($lock:ident),+) => {$(
+        impl $lock {
+            /// The same lock for `owner` ([`ZkClient::owner`](crate::zk::ZkClient::owner)), who may take it again while
+            /// it holds it, in this process and at once: the node goes with the last of its guards, in whatever order.
+            ///
+            /// ```no_run
+            /// # fn example(zk: oversell_lock::zk::ZkClient) {
+            /// let one = zk.owner();
+            /// let lock = zk.lock("/curator/lock").owner(one);
+            /// let documents = zk.rw_lock("/curator/rwlock").write().owner(one);
+            /// # }
+            /// ```
+            #[must_use]
+            pub fn owner(self, owner: crate::Owner) -> Self {
+                Self(Handle { owner: Some(owner), ..self.0 })
+            }
+
+            /// Who holds it, in whatever process, as the server showed it a moment ago: the name of the first node in
+            /// its queue and, behind a space, what stands in it (Curator writes its host's address). Of several readers
+            /// it is the one who came first.
+            ///
+            /// ```no_run
+            /// # use oversell_lock::{LockError, zk::ZkClient};
+            /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
+            /// if let Some(holder) = zk.lock("/curator/lock").holder().await? {
+            ///     println!("held by {}", holder.id);
+            /// }
+            /// # Ok(())
+            /// # }
+            /// ```
+            ///
+            /// # Errors
+            ///
+            /// [`LockError::Unavailable`](crate::LockError::Unavailable),
+            /// [`LockError::Refused`](crate::LockError::Refused), and
+            /// [`LockError::Invalid`](crate::LockError::Invalid) for a name that is no path.
+            ///
+            /// # Cancel safety
+            ///
+            /// Safe: it only reads.
+            pub async fn holder(&self) -> Result<Option<crate::Holder>, crate::LockError> {
+                self.0.holder().await
+            }
+        }
+
+        impl crate::Lock for $lock {
+            fn name(&self) -> &str {
+                &self.0.path
+            }
+
+            async fn acquire(&self, wait: std::time::Duration) -> Result<crate::Guard, crate::LockError> {
+                self.0.acquire(wait).await
+            }
+        }
+    )+};
+}
+pub(in crate::zk) use handle;
 
 /// A node whose turn has come. Dropping it deletes the node in the background.
 #[derive(Debug)]
@@ -29,13 +142,8 @@ pub(in crate::zk) struct Hold {
     _slot: Option<Arc<OwnerSlot<Hold>>>,
 }
 
-/// What one owner has of a lock; see [`Reentry`].
-pub(in crate::zk) type Slot = OwnedMutexGuard<Holds<Hold>>;
-
-/// The slot of `owner`, which another of its tasks may have while it waits for the lock.
-pub(in crate::zk) async fn slot(all: &Reentry<Hold>, path: &str, owner: Owner, wait: Wait) -> Result<Slot, LockError> {
-    all.enter(path, owner, wait.asked, wait.end).await
-}
+/// What one owner has of a lock, which another of its tasks may have while it waits.
+type Slot = OwnedMutexGuard<Holds<Hold>>;
 
 impl Hold {
     pub(in crate::zk) fn of(Turn { node, fence }: Turn, slot: Option<&Slot>) -> Arc<Self> {
@@ -49,18 +157,13 @@ impl Hold {
     ///
     /// [`LockError::Lost`] where it is not, or the session is in doubt: the owner has yet to give back what it lost.
     /// [`LockError::Unavailable`].
-    pub(in crate::zk) async fn again(&self, zk: &ZkClient, name: &str) -> Result<(), LockError> {
-        let lost = || LockError::Lost { name: name.to_owned() };
-        if self.sure_until.is_over() {
-            return Err(lost());
-        }
+    async fn again(&self, zk: &ZkClient, name: &str, wait: Wait) -> Result<(), LockError> {
         let path = self.node.path();
-        match zk.while_up(insist(|| self.node.session().check_stat(&path))).await? {
-            Ok(Some(_)) => Ok(()),
-            Ok(None) => Err(lost()),
-            Err(error) if over(&error) => Err(lost()),
-            Err(error) => Err(unavailable(error)),
-        }
+        let there = async {
+            if self.sure_until.is_over() { Ok(None) } else { insist(|| self.node.session().check_stat(&path)).await }
+        };
+        let there = zk.answered(wait, there).await?.map_err(|error| ended(error, name))?;
+        there.map(drop).ok_or_else(|| LockError::Lost { name: name.to_owned() })
     }
 
     /// One more guard of this hold.
@@ -82,11 +185,15 @@ impl Hold {
         match timeout(ANSWER, self.node.delete(None)).await {
             Ok(Ok(true)) => Ok(()),
             Ok(Ok(false)) => Err(LockError::Lost { name }),
-            Ok(Err(error)) if over(&error) => Err(LockError::Lost { name }),
-            Ok(Err(error)) => Err(unavailable(error)),
+            Ok(Err(error)) => Err(ended(error, &name)),
             Err(_) => Err(unavailable("the release was not answered; it goes on in the background")),
         }
     }
+}
+
+/// What an error means for what is held.
+fn ended(error: Error, name: &str) -> LockError {
+    if over(&error) { LockError::Lost { name: name.to_owned() } } else { failed(error) }
 }
 
 /// One guard's part in a hold.

@@ -3,7 +3,7 @@
 //! - [`session`]: a session, and until when it surely lasts.
 //! - [`node`]: a node of our own, from the request that makes it to the answer that says it is gone.
 //! - [`queue`]: the queue of such nodes in one directory.
-//! - [`hold`]: what is held when the turn has come, and its guards.
+//! - [`hold`]: a lock's handle: what it holds when its turn has come, and its guards.
 //! - [`request`]: questions and changes of the recipes that do not queue.
 
 pub(super) mod hold;
@@ -12,9 +12,9 @@ pub(super) mod queue;
 pub(super) mod request;
 pub(super) mod session;
 
-use crate::LockError;
+use crate::{LockError, deadline};
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use zookeeper_client::Error;
 
 const SERVER: &str = "zookeeper";
@@ -25,6 +25,24 @@ pub(super) const ANSWER: Duration = Duration::from_secs(2);
 
 pub(super) fn unavailable(reason: impl ToString) -> LockError {
     LockError::Unavailable { server: SERVER, reason: reason.to_string() }
+}
+
+/// What the server, or its client, said instead of doing what it was asked for.
+pub(super) fn failed(error: Error) -> LockError {
+    match error {
+        Error::NoAuth | Error::InvalidAcl | Error::NoChildrenForEphemerals | Error::QuotaExceeded => {
+            LockError::Refused { server: SERVER, reason: error.to_string() }
+        }
+        error => unavailable(error),
+    }
+}
+
+/// What was answered; nothing where that was one of these errors.
+pub(super) fn unless<T>(errors: &[Error], answer: Result<T, Error>) -> Result<Option<T>, Error> {
+    match answer {
+        Err(error) if errors.contains(&error) => Ok(None),
+        answer => answer.map(Some),
+    }
 }
 
 /// Whether the answer was lost with its connection: the request may have been carried out, and the session may
@@ -47,7 +65,7 @@ pub(super) fn over(error: &Error) -> bool {
 /// # Cancel safety
 ///
 /// As the request's: it may have been carried out.
-pub async fn insist<T, F>(request: impl Fn() -> F) -> Result<T, Error>
+pub(super) async fn insist<T, F>(request: impl Fn() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
 {
@@ -82,39 +100,19 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    /// A wait that begins now, also where it is too long for a clock.
+    /// A wait that begins now.
     pub(super) fn new(asked: Duration) -> Self {
-        const FOR_EVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
-        Self { asked, end: Instant::now() + asked.min(FOR_EVER) }
+        Self { asked, end: deadline(asked) }
     }
 
     pub(super) fn taken(self, name: &str) -> LockError {
         LockError::Taken { name: name.to_owned(), waited: self.asked }
-    }
-
-    /// What `future` comes to, unless it goes on for [`ANSWER`] after the wait.
-    pub(super) async fn answered<T>(self, future: impl Future<Output = T>) -> Result<T, LockError> {
-        answered_by(self.end + ANSWER, future).await
-    }
-}
-
-/// What `future` comes to, where it does so in time.
-pub(super) async fn answered_by<T>(end: Instant, future: impl Future<Output = T>) -> Result<T, LockError> {
-    tokio::select! {
-        biased;
-        done = future => Ok(done),
-        () = sleep_until(end) => Err(unavailable("no answer")),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[tokio::test]
-    async fn a_wait_without_end_is_not_too_long_for_the_clock() {
-        assert!(Wait::new(Duration::MAX).end > Instant::now());
-    }
 
     #[test]
     fn a_path_has_sound_parts() {

@@ -9,7 +9,7 @@
 //!
 //! Next to read: `queue.rs`.
 
-use super::{insist, over, session::Session, unanswered};
+use super::{insist, over, session::Session, unanswered, unless};
 use crate::Fence;
 use std::{sync::Arc, time::Duration};
 use tokio::{runtime::Handle, time::sleep};
@@ -107,6 +107,9 @@ impl Node {
     ///
     /// Safe: dropping the node afterwards deletes it in the background.
     pub(in crate::zk) async fn delete(&mut self, version: Option<i32>) -> Result<bool, Error> {
+        if !self.there {
+            return Ok(false);
+        }
         let deleted = self.entry.delete(version).await;
         self.there = !deleted.as_ref().map_or_else(over, |_| true);
         deleted
@@ -161,10 +164,7 @@ impl Entry {
             self.session.sync(&self.directory).await?;
             self.session.list_children(&self.directory).await
         });
-        let children = match listed.await {
-            Err(Error::NoNode) => return Ok(None),
-            children => children?,
-        };
+        let children = unless(&[Error::NoNode], listed.await)?.unwrap_or_default();
         let Some(name) = children.into_iter().find(|child| child.starts_with(&self.prefix)) else {
             return Ok(None);
         };

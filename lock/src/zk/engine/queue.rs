@@ -24,18 +24,15 @@
 //!
 //! Next to read: `hold.rs`.
 
-use super::{ANSWER, Wait, insist, node::Node, over, session::Session, unavailable, valid};
-use crate::{Fence, LockError, zk::ZkClient};
+use super::{
+    ANSWER, Wait, failed, hold::Hold, insist, node::Node, over, request::ask, session::Session, unless, valid,
+};
+use crate::{Fence, Holder, LockError, reentry::Reentry, zk::ZkClient};
 use futures::future::try_join_all;
 use parking_lot::Mutex;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::SeqCst},
-    },
-};
-use tokio::time::{timeout, timeout_at};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Error, EventType};
 
@@ -53,6 +50,10 @@ pub(in crate::zk) struct Recipe {
     pub(in crate::zk) waits_for: fn(name: &str) -> bool,
     /// Whether a node that goes may have left another one at its place.
     pub(in crate::zk) lists_again: bool,
+    /// Whether several may hold it together.
+    pub(in crate::zk) shared: bool,
+    /// What owners hold of such locks.
+    pub(in crate::zk) holds: fn(&ZkClient) -> &Reentry<Hold>,
 }
 
 /// A contender whose turn it is.
@@ -91,17 +92,16 @@ pub(in crate::zk) async fn turn(
     loop {
         let session = zk.connected(wait.end).await?;
         let queue = session.queues.of(directory, || Queue::new(directory, recipe.markers));
-        let attempt = zk.while_up(wait.answered(attempt(session, &queue, recipe, wait))).await??;
-        match attempt {
+        match zk.answered(wait, attempt(session, &queue, recipe, wait)).await? {
             Ok(Attempt::Turn(turn)) => return Ok(turn),
-            Ok(Attempt::Late) => return Err(zk.session().err().unwrap_or_else(|| wait.taken(directory))),
+            Ok(Attempt::Late) => return Err(zk.late(wait, directory)),
             Ok(Attempt::Gone) => tracing::debug!(directory, "our node was deleted: queueing anew"),
             Ok(Attempt::UsedUp) => {
                 let rule = "its directory's numbers are used up: it must be deleted when nobody uses it";
                 return Err(LockError::Invalid { name: directory.to_owned(), rule });
             }
             Err(error) if over(&error) => tracing::debug!(%error, directory, "queueing anew"),
-            Err(error) => return Err(unavailable(error)),
+            Err(error) => return Err(failed(error)),
         }
     }
 }
@@ -114,7 +114,7 @@ async fn attempt(session: Arc<Session>, queue: &Arc<Queue>, recipe: &Recipe, wai
     if !own.is_sound() {
         return Ok(Attempt::UsedUp);
     }
-    let mut known = queue.listings();
+    let mut since = Instant::now();
     let mut seen = false;
     let standing = queue.stand(&own);
     loop {
@@ -125,11 +125,7 @@ async fn attempt(session: Arc<Session>, queue: &Arc<Queue>, recipe: &Recipe, wai
             seen = false;
             continue;
         }
-        match queue.list_after(known, &session).await? {
-            Listed::Now => seen = true,
-            Listed::Before => {}
-            Listed::Gone => return Ok(Attempt::Gone),
-        }
+        seen |= queue.list_after(since, &session).await?;
         let Some(before) = queue.before(&own, recipe) else { return Ok(Attempt::Gone) };
         let Some(nearest) = before.first() else {
             if !seen && insist(|| session.check_stat(&node.path())).await?.is_none() {
@@ -154,7 +150,7 @@ async fn attempt(session: Arc<Session>, queue: &Arc<Queue>, recipe: &Recipe, wai
         }
         queue.gone([nearest]);
         if recipe.lists_again || before.len() > LOOKS {
-            known = queue.listings();
+            since = Instant::now();
         } else {
             queue.look_at(&before[1..], &session).await?;
         }
@@ -163,9 +159,37 @@ async fn attempt(session: Arc<Session>, queue: &Arc<Queue>, recipe: &Recipe, wai
     Ok(Attempt::Late)
 }
 
-/// Who is first in a directory's queue.
-pub(in crate::zk) fn first<'a>(children: &'a [String], markers: &[&str]) -> Option<&'a str> {
-    children.iter().min_by_key(|name| Place::of(name, markers)).map(String::as_str)
+/// The names in a directory; none where it is not there.
+async fn list(session: &Session, directory: &str) -> Result<Vec<String>, Error> {
+    Ok(unless(&[Error::NoNode], session.list_children(directory).await)?.unwrap_or_default())
+}
+
+/// Whose turn it is in a directory's queue, or was a moment ago.
+pub(in crate::zk) async fn first(
+    session: &Session,
+    directory: &str,
+    markers: &[&str],
+) -> Result<Option<String>, Error> {
+    Ok(list(session, directory).await?.into_iter().min_by_key(|name| Place::of(name, markers)))
+}
+
+/// The same, with what stands in the node.
+pub(in crate::zk) async fn holder(
+    zk: &ZkClient,
+    directory: &str,
+    markers: &[&str],
+) -> Result<Option<Holder>, LockError> {
+    ask(zk, directory, |session| async move {
+        while let Some(name) = first(&session, directory, markers).await? {
+            let data = session.get_data(&format!("{directory}/{name}")).await;
+            if let Some((data, _)) = unless(&[Error::NoNode], data)? {
+                let id = format!("{name} {}", String::from_utf8_lossy(&data)).trim_end().to_owned();
+                return Ok(Some(Holder { id, remaining: None }));
+            }
+        }
+        Ok(None)
+    })
+    .await
 }
 
 /// A node's place: by what follows the last marker in its name, as Curator orders them. One without a marker, which is
@@ -193,11 +217,8 @@ impl Place {
 pub(super) struct Queue {
     directory: String,
     markers: &'static [&'static str],
-    /// How many listings have begun.
-    begun: AtomicU64,
-    /// Which of them was the last to be answered. They are made one after the other, so that none is older than the one
-    /// before it.
-    listed: tokio::sync::Mutex<u64>,
+    /// When the last listing was asked for. They are made one after the other, so that none is older than the one before.
+    listed: tokio::sync::Mutex<Option<Instant>>,
     view: Mutex<View>,
 }
 
@@ -209,15 +230,6 @@ struct View {
     own: BTreeMap<Place, CancellationToken>,
 }
 
-enum Listed {
-    /// Just now.
-    Now,
-    /// It was known already.
-    Before,
-    /// There is no such directory.
-    Gone,
-}
-
 /// A contender of this process, until its turn has come or it leaves.
 struct Standing {
     queue: Arc<Queue>,
@@ -226,8 +238,7 @@ struct Standing {
 
 impl Queue {
     fn new(directory: &str, markers: &'static [&'static str]) -> Self {
-        let (begun, listed, view) = (AtomicU64::new(0), tokio::sync::Mutex::new(0), Mutex::default());
-        Self { directory: directory.to_owned(), markers, begun, listed, view }
+        Self { directory: directory.to_owned(), markers, listed: tokio::sync::Mutex::default(), view: Mutex::default() }
     }
 
     fn stand(self: &Arc<Self>, place: &Place) -> Standing {
@@ -242,25 +253,18 @@ impl Queue {
         before.find(|(place, _)| (recipe.waits_for)(&place.name)).map(|(_, turn)| turn.clone())
     }
 
-    /// How many listings have begun: what was made until now is in every later one.
-    fn listings(&self) -> u64 {
-        self.begun.load(SeqCst)
-    }
-
-    /// Makes sure that a listing was answered that began after so many others.
-    async fn list_after(&self, others: u64, session: &Session) -> Result<Listed, Error> {
+    /// Makes sure that a listing was answered that was asked for after `since`, so that what was there then is in it;
+    /// whether it was done just now.
+    async fn list_after(&self, since: Instant, session: &Session) -> Result<bool, Error> {
         let mut listed = self.listed.lock().await;
-        if *listed > others {
-            return Ok(Listed::Before);
+        if *listed > Some(since) {
+            return Ok(false);
         }
-        let this = self.begun.fetch_add(1, SeqCst) + 1;
-        let children = match insist(|| session.list_children(&self.directory)).await {
-            Err(Error::NoNode) => return Ok(Listed::Gone),
-            children => children?,
-        };
+        let asked = Instant::now();
+        let children = insist(|| list(session, &self.directory)).await?;
         self.view.lock().nodes = children.iter().map(|name| Place::of(name, self.markers)).collect();
-        *listed = this;
-        Ok(Listed::Now)
+        *listed = Some(asked);
+        Ok(true)
     }
 
     /// The nearest of those whom `own` waits for; nothing where `own` itself is not there.
@@ -293,7 +297,9 @@ impl Queue {
 
     /// All that `own` has waited for have gone.
     fn is_the_turn_of(&self, own: &Place, recipe: &Recipe) {
-        self.view.lock().nodes.retain(|place| place >= own || !(recipe.waits_for)(&place.name));
+        let waits = |place: &&Place| (recipe.waits_for)(&place.name);
+        let before: Vec<_> = self.view.lock().nodes.range(..own).filter(waits).cloned().collect();
+        self.gone(&before);
     }
 
     fn path(&self, place: &Place) -> String {
@@ -313,37 +319,24 @@ impl Drop for Standing {
 mod tests {
     use super::*;
 
-    fn ordered<'a>(children: &[&'a str], markers: &[&str]) -> Vec<&'a str> {
-        let mut ordered = children.to_vec();
-        ordered.sort_by_key(|name| Place::of(name, markers));
-        ordered
-    }
-
     #[test]
-    fn nodes_are_ordered_by_their_number_and_not_by_their_uuid() {
-        let children = ["_c_a-lock-0000000012", "_c_z-lock-0000000003", "_c_m-lock-0000000004"];
-        let expected = ["_c_z-lock-0000000003", "_c_m-lock-0000000004", "_c_a-lock-0000000012"];
-        assert_eq!(ordered(&children, &["lock-"]), expected);
-        assert_eq!(first(&children.map(String::from), &["lock-"]), Some(expected[0]));
-    }
-
-    #[test]
-    fn only_the_last_marker_counts() {
-        let children = ["lock-9-lock-0000000001", "_c_a-lock-0000000000"];
-        assert_eq!(ordered(&children, &["lock-"]), ["_c_a-lock-0000000000", "lock-9-lock-0000000001"]);
-    }
-
-    #[test]
-    fn a_name_without_a_marker_stands_by_all_of_it() {
-        let children = ["_c_a-lock-0000000005", "0000000004", "stranger"];
-        assert_eq!(ordered(&children, &["lock-"]), ["0000000004", "_c_a-lock-0000000005", "stranger"]);
-    }
-
-    #[test]
-    fn readers_and_writers_stand_in_one_order() {
-        let children = ["_c_a-__WRIT__0000000002", "_c_b-__READ__0000000001", "_c_c-__READ__0000000003"];
-        let ordered = ordered(&children, &["__READ__", "__WRIT__"]);
-        assert_eq!(ordered, ["_c_b-__READ__0000000001", "_c_a-__WRIT__0000000002", "_c_c-__READ__0000000003"]);
+    fn nodes_are_ordered_by_what_follows_the_last_marker_and_not_by_their_uuid() {
+        const MUTEX: &[&str] = &["lock-"];
+        let orders: [(&[&str], &[&str]); 4] = [
+            (MUTEX, &["_c_z-lock-0000000003", "_c_m-lock-0000000004", "_c_a-lock-0000000012"]),
+            (MUTEX, &["_c_a-lock-0000000000", "lock-9-lock-0000000001"]),
+            // One without a marker stands by all of its name.
+            (MUTEX, &["0000000004", "_c_a-lock-0000000005", "stranger"]),
+            (
+                &["__READ__", "__WRIT__"],
+                &["_c_b-__READ__0000000001", "_c_a-__WRIT__0000000002", "_c_c-__READ__0000000003"],
+            ),
+        ];
+        for (markers, ordered) in orders {
+            let mut names: Vec<_> = ordered.iter().rev().copied().collect();
+            names.sort_by_key(|name| Place::of(name, markers));
+            assert_eq!(names, ordered);
+        }
     }
 
     /// The server counts in 31 bits, and writes `%010d`.

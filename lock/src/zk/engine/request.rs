@@ -9,10 +9,9 @@
 //!
 //! Next to read: `../barrier.rs`.
 
-use super::{ANSWER, answered_by, insist, over, session::Session, unanswered, unavailable, valid};
+use super::{ANSWER, Wait, failed, over, session::Session, unanswered, unavailable, unless, valid};
 use crate::{LockError, zk::ZkClient};
-use std::sync::Arc;
-use tokio::time::Instant;
+use std::{sync::Arc, time::Duration};
 use zookeeper_client::{CreateMode, Error, Stat};
 
 /// Asks until there is an answer, also in the next session.
@@ -33,22 +32,22 @@ where
     F: Future<Output = Result<T, Error>>,
 {
     valid(path)?;
-    let end = Instant::now() + ANSWER;
+    let wait = Wait::new(Duration::ZERO);
     loop {
-        let session = zk.connected(end).await?;
-        match zk.while_up(answered_by(end, request(session))).await?? {
+        let session = zk.connected(wait.end + ANSWER).await?;
+        match zk.answered(wait, request(session)).await? {
             Err(error) if over(&error) || unanswered(&error) => tracing::debug!(%error, "asking zookeeper again"),
-            answer => return answer.map_err(unavailable),
+            answer => return answer.map_err(failed),
         }
     }
 }
 
-/// Asks for a change, once. What the server refuses it has not done; that is the inner error.
+/// Asks for a change, once. Nothing comes back where it was not made for one of the reasons in `refusals`.
 ///
 /// # Errors
 ///
 /// [`LockError::Unavailable`] where there is no connection, and where there is no answer: whether the change was
-/// made, or will be, is then not known.
+/// made, or will be, is then not known. What else the server refuses it has not done.
 ///
 /// # Cancel safety
 ///
@@ -56,18 +55,19 @@ where
 pub(in crate::zk) async fn once<T, F>(
     zk: &ZkClient,
     path: &str,
+    refusals: &[Error],
     request: impl FnOnce(Arc<Session>) -> F,
-) -> Result<Result<T, Error>, LockError>
+) -> Result<Option<T>, LockError>
 where
     F: Future<Output = Result<T, Error>>,
 {
     valid(path)?;
-    let end = Instant::now() + ANSWER;
-    let session = zk.connected(end).await?;
-    match zk.while_up(answered_by(end, request(session))).await.flatten() {
+    let wait = Wait::new(Duration::ZERO);
+    let session = zk.connected(wait.end + ANSWER).await?;
+    match zk.answered(wait, request(session)).await {
         Err(error) => Err(unknown(error)),
         Ok(Err(error)) if over(&error) || unanswered(&error) => Err(unknown(error)),
-        Ok(answer) => Ok(answer),
+        Ok(answer) => unless(refusals, answer).map_err(failed),
     }
 }
 
@@ -84,31 +84,40 @@ pub(in crate::zk) async fn create(session: &Session, path: &str, data: &[u8]) ->
     loop {
         match session.create(path, data, &session.options(CreateMode::Persistent)).await {
             Ok((stat, _)) => return Ok(stat),
-            Err(Error::NoNode) => parents(session, path).await?,
+            // Right below the chroot it has no parent, and the chroot is not there.
+            Err(Error::NoNode)
+                if let Some((parent, _)) = path.rsplit_once('/')
+                    && !parent.is_empty() =>
+            {
+                session.directory(parent).await?
+            }
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Makes the parents of `path`.
-async fn parents(session: &Session, path: &str) -> Result<(), Error> {
-    match path.rsplit_once('/') {
-        Some((parent, _)) if !parent.is_empty() => session.directory(parent).await,
-        // Right below the chroot, which is not there.
-        _ => Err(Error::NoNode),
-    }
-}
-
-/// Deletes a node; `false` where it was gone already.
+/// Asks something of a persistent node, which is made with `data` where it is missing.
 ///
 /// # Errors
 ///
-/// What the server said, or that the session is over. Without an answer it is repeated: only for nodes that nobody
-/// makes again.
-pub(in crate::zk) async fn erase(session: &Session, path: &str) -> Result<bool, Error> {
-    match insist(|| session.delete(path, None)).await {
-        Ok(()) => Ok(true),
-        Err(Error::NoNode) => Ok(false),
-        Err(error) => Err(error),
+/// As the request's, and those of [`create`].
+pub(in crate::zk) async fn planted<T, F>(
+    session: &Session,
+    path: &str,
+    data: &[u8],
+    request: impl Fn() -> F,
+) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    loop {
+        match request().await {
+            Err(Error::NoNode) => {}
+            answered => return answered,
+        }
+        match create(session, path, data).await {
+            Ok(_) | Err(Error::NodeExists) => {}
+            Err(error) => return Err(error),
+        }
     }
 }

@@ -118,10 +118,8 @@ impl Session {
 pub(in crate::zk) enum Link {
     /// Connected.
     Up(Arc<Session>),
-    /// Not connected.
+    /// Not connected, or the client was closed.
     Cut { since: Instant, reason: String },
-    /// The client was closed.
-    Ended,
 }
 
 impl Link {
@@ -163,7 +161,7 @@ impl Supervisor {
     pub(in crate::zk) async fn run(self) {
         let mut last = None;
         self.end.clone().run_until_cancelled(self.keep(&mut last)).await;
-        self.link.send_replace(Link::Ended);
+        Link::cut(&self.link, "the client was closed");
         let Some(session) = last else { return };
         session.sure_until().end();
         let mut states = session.state_watcher();

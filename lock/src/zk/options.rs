@@ -1,0 +1,114 @@
+//! How to reach ZooKeeper, as whom, and for whom the nodes are that are made there.
+//!
+//! What it survives: an ensemble some of whose servers are down: they are tried in turn. **What breaks it**: nodes that
+//! anybody may change ([`ZkOptions::only_for_ourselves`] is not the default, because Curator's is not): a stranger who
+//! deletes a holder's node lets the next one in beside it.
+//!
+//! Next to read: `client.rs`.
+
+use super::engine::valid;
+use crate::LockError;
+use std::{fmt, time::Duration};
+use zookeeper_client::{Acls, Client, Connector};
+
+/// How to reach ZooKeeper, and what to make there. [`ZkClient::new`](super::ZkClient::new) checks it.
+///
+/// ```
+/// # use oversell_lock::zk::ZkOptions;
+/// # use std::time::Duration;
+/// let options = ZkOptions::new("127.0.0.1:2181")
+///     .chroot("/shop")
+///     .session(Duration::from_secs(20))
+///     .auth("digest", "shop:secret")
+///     .only_for_ourselves();
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ZkOptions {
+    pub(super) connect: String,
+    pub(super) chroot: String,
+    pub(super) session: Duration,
+    auth: Option<Auth>,
+    only_for_ourselves: bool,
+}
+
+#[derive(Clone)]
+struct Auth {
+    scheme: String,
+    id: String,
+}
+
+/// The password is not shown.
+impl fmt::Debug for Auth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.scheme)
+    }
+}
+
+impl ZkOptions {
+    /// `host:port[,host:port…]`; no chroot, a session of 10 s, nodes that anybody may change.
+    #[must_use]
+    pub fn new(connect: impl Into<String>) -> Self {
+        let session = Duration::from_secs(10);
+        Self { connect: connect.into(), chroot: String::new(), session, auth: None, only_for_ourselves: false }
+    }
+
+    /// What stands before every path, as `/oversell`; empty for none. It is made where it is missing.
+    #[must_use]
+    pub fn chroot(self, chroot: impl Into<String>) -> Self {
+        Self { chroot: chroot.into(), ..self }
+    }
+
+    /// The session time-out that is asked for, at least 100 ms; the server sets bounds to it (2 to 20 ticks unless it is
+    /// told otherwise). A dead holder blocks the others for as long.
+    #[must_use]
+    pub fn session(self, session: Duration) -> Self {
+        Self { session, ..self }
+    }
+
+    /// Who this is, in a scheme of the server: `digest` and `user:password`, say.
+    #[must_use]
+    pub fn auth(self, scheme: impl Into<String>, id: impl Into<String>) -> Self {
+        Self { auth: Some(Auth { scheme: scheme.into(), id: id.into() }), ..self }
+    }
+
+    /// The nodes that are made are only for those who say that they are the same ([`auth`](Self::auth)), and not for
+    /// anybody: a stranger could delete a holder's node, and would let the next one in beside it.
+    #[must_use]
+    pub fn only_for_ourselves(self) -> Self {
+        Self { only_for_ourselves: true, ..self }
+    }
+
+    pub(super) fn acls(&self) -> Acls<'static> {
+        if self.only_for_ourselves { Acls::creator_all() } else { Acls::anyone_all() }
+    }
+
+    /// A connection that is silent for a fifth of the session is given up.
+    pub(super) fn connector(&self) -> Connector {
+        let connector = Client::connector()
+            .with_session_timeout(self.session)
+            .with_connection_timeout(self.session / 5)
+            .with_fail_eagerly();
+        match &self.auth {
+            Some(Auth { scheme, id }) => connector.with_auth(scheme, id.as_bytes()),
+            None => connector,
+        }
+    }
+
+    /// What no server needs to be asked about.
+    pub(super) fn check(&self) -> Result<(), LockError> {
+        let rules = [
+            (!self.connect.is_empty() && !self.connect.contains('/'), "connect: host:port[,host:port…], no chroot"),
+            (self.chroot.is_empty() || valid(&self.chroot).is_ok(), "chroot: empty, or an absolute path"),
+            (self.session >= Duration::from_millis(100), "session: at least 100 ms"),
+            (
+                !self.only_for_ourselves || self.auth.is_some(),
+                "only_for_ourselves: needs auth, or there is no telling who that is",
+            ),
+        ];
+        match rules.into_iter().find(|(kept, _)| !kept) {
+            Some((_, rule)) => Err(LockError::Invalid { name: self.connect.clone(), rule }),
+            None => Ok(()),
+        }
+    }
+}
