@@ -14,9 +14,10 @@ use super::{
     options::{RedisOptions, bad_address, invalid},
     read_write::{RwClaim, RwLine},
     redlock::NodesClaim,
+    scripts,
     wakeups::Wakeups,
 };
-use crate::{Lease, LockError, Owner, reentry::Reentry, registry::Registry};
+use crate::{Holder, Lease, LockError, Owner, reentry::Reentry, registry::Registry};
 use parking_lot::Mutex;
 use redis::{
     Client, ErrorKind, FromRedisValue, RedisError, ScriptInvocation,
@@ -199,6 +200,13 @@ impl RedisClient {
         let answer = script.invoke_async(&mut connection).await;
         self.judge(generation, answer.as_ref().err());
         answer.map_err(Failure::from)
+    }
+
+    /// `holders.lua`.
+    pub(super) async fn holders(&self, key: &str) -> Result<Vec<Holder>, LockError> {
+        let shown: Vec<(String, i64)> = self.run(scripts::HOLDERS.key(key).arg(scripts::holds(key))).await?;
+        let holder = |(id, millis)| Holder { id, remaining: u64::try_from(millis).ok().map(Duration::from_millis) };
+        Ok(shown.into_iter().map(holder).collect())
     }
 
     /// Replaces the connection where it is dead, or where its server is no primary any more.

@@ -25,7 +25,7 @@ pub(crate) struct Sides {
     pub(crate) java: Peer,
     /// The prefix of its tests' names.
     pub(crate) version: &'static str,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Sides {
