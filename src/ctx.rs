@@ -66,13 +66,12 @@ impl Ctx {
             options.process(process.clone())
         };
         let client = |url: &SecretString| {
-            RedisClient::new(RedisOptions {
-                process: process.clone(),
-                url: url.expose_secret().to_owned(),
-                prefix: config.redis.prefix.clone(),
-                lease: Duration::from_millis(config.lock.lease_ms),
-                timeout,
-            })
+            let options = RedisOptions::new(url.expose_secret())
+                .prefix(&config.redis.prefix)
+                .lease(Duration::from_millis(config.lock.lease_ms))
+                .timeout(timeout)
+                .process(process.clone());
+            RedisClient::new(options)
         };
         let main = &config.redis.url;
         let redis = client(main)?;

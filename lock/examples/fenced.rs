@@ -3,7 +3,7 @@
 //! `cargo run -p oversell-lock --example fenced -- redis://127.0.0.1:6379`
 
 use oversell_lock::{
-    Fence, Lock, Process,
+    Fence, Lock,
     redis::{Lease, RedisClient, RedisOptions},
 };
 use std::{env, error::Error, time::Duration};
@@ -31,13 +31,7 @@ impl Document {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let url = env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1:6379".into());
-    let redis = RedisClient::new(RedisOptions {
-        process: Process::new(),
-        url,
-        prefix: "example:".into(),
-        lease: Duration::from_secs(30),
-        timeout: Duration::from_secs(3),
-    })?;
+    let redis = RedisClient::new(RedisOptions::new(url).prefix("example:"))?;
     let mut document = Document::default();
 
     // This holder does nothing until its lease is over, as if its process had been stopped.

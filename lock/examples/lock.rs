@@ -3,7 +3,7 @@
 //! `cargo run -p oversell-lock --example lock -- redis://127.0.0.1:6379`
 
 use oversell_lock::{
-    Lock, LockError, Process,
+    Lock, LockError,
     redis::{RedisClient, RedisOptions},
 };
 use std::{env, error::Error, time::Duration};
@@ -13,13 +13,7 @@ const WAIT: Duration = Duration::from_secs(5);
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let url = env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1:6379".into());
-    let redis = RedisClient::new(RedisOptions {
-        process: Process::new(),
-        url,
-        prefix: "example:".into(),
-        lease: Duration::from_secs(30),
-        timeout: Duration::from_secs(3),
-    })?;
+    let redis = RedisClient::new(RedisOptions::new(url).prefix("example:"))?;
 
     let guard = redis.lock("door").acquire(WAIT).await?;
     println!("one is inside");

@@ -2,10 +2,7 @@
 //!
 //! `cargo run -p oversell-lock --example semaphore -- redis://127.0.0.1:6379`
 
-use oversell_lock::{
-    Process,
-    redis::{RedisClient, RedisOptions},
-};
+use oversell_lock::redis::{RedisClient, RedisOptions};
 use std::{env, error::Error, num::NonZeroU32, time::Duration};
 
 const WAIT: Duration = Duration::from_secs(10);
@@ -14,13 +11,7 @@ const VISITORS: NonZeroU32 = NonZeroU32::new(10).unwrap();
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let url = env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1:6379".into());
-    let redis = RedisClient::new(RedisOptions {
-        process: Process::new(),
-        url,
-        prefix: "example:".into(),
-        lease: Duration::from_secs(30),
-        timeout: Duration::from_secs(3),
-    })?;
+    let redis = RedisClient::new(RedisOptions::new(url).prefix("example:"))?;
     redis.semaphore("room").try_set_permits(3).await?;
     redis.latch("all-out").try_set_count(VISITORS).await?;
 

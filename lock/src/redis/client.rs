@@ -11,16 +11,17 @@ use super::{
     hold::Hold,
     latch::LatchLine,
     lock::{LockClaim, LockLine},
+    options::{RedisOptions, bad_address, invalid},
     read_write::{RwClaim, RwLine},
     redlock::NodesClaim,
+    scripts,
     wakeups::Wakeups,
 };
-use crate::{FOR_EVER, Lease, LockError, Owner, Process, reentry::Reentry, registry::Registry};
+use crate::{Holder, Lease, LockError, Owner, reentry::Reentry, registry::Registry};
 use parking_lot::Mutex;
 use redis::{
-    Client, ErrorKind, FromRedisValue, IntoConnectionInfo, ProtocolVersion, RedisError, ScriptInvocation,
+    Client, ErrorKind, FromRedisValue, RedisError, ScriptInvocation,
     aio::{ConnectionManager, ConnectionManagerConfig},
-    io::tcp::{TcpSettings, socket2::TcpKeepalive},
 };
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::{runtime::Handle, task::JoinHandle};
@@ -33,21 +34,6 @@ const RECONNECT_TRIES: usize = 3;
 const SILENT_COMMANDS: u32 = 2;
 /// What a server answers that will be able to do it after a while, or another one in its place.
 const NOT_NOW: [&str; 6] = ["LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "READONLY"];
-
-/// How to reach Redis, and how long things take.
-#[derive(Debug, Clone)]
-pub struct RedisOptions {
-    /// This process: owners are named after it.
-    pub process: Process,
-    /// `redis://host:port`.
-    pub url: String,
-    /// Before every key and channel; empty for none.
-    pub prefix: String,
-    /// The lease of a lock, renewed every third while its holder lives. From 100 ms to ten years.
-    pub lease: Duration,
-    /// A command that has no answer by then is given up; it may have run. From 1 ms to an hour.
-    pub timeout: Duration,
-}
 
 /// One process's client for all locks in one Redis. Cloning it is cheap.
 #[derive(Debug, Clone)]
@@ -105,29 +91,42 @@ pub(super) enum Fate {
 }
 
 impl RedisClient {
+    /// A client of the Redis at `url`, with the defaults of [`RedisOptions`]; returns when Redis has answered.
+    ///
+    /// ```no_run
+    /// # use oversell_lock::{Lock, LockError, redis::RedisClient};
+    /// # use std::time::Duration;
+    /// # async fn example() -> Result<(), LockError> {
+    /// let redis = RedisClient::connect("redis://user:password@127.0.0.1:6379").await?;
+    /// let guard = redis.lock("door").acquire(Duration::from_secs(5)).await?;
+    /// guard.release().await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Invalid`] as for [`new`](Self::new), [`LockError::Refused`] where user or password are wrong,
+    /// [`LockError::Unavailable`] where nobody answers.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing is left.
+    pub async fn connect(url: impl Into<String>) -> Result<Self, LockError> {
+        let redis = Self::new(RedisOptions::new(url))?;
+        redis::cmd("PING").exec_async(&mut redis.connection()).await.map_err(failed)?;
+        Ok(redis)
+    }
+
     /// A client that connects when it is first used. Its tasks run in the tokio runtime in which it is made.
     ///
     /// # Errors
     ///
-    /// [`LockError::Invalid`] where an option breaks its rule, `url` is not a Redis address, or there is no runtime.
+    /// [`LockError::Invalid`] where an option breaks its rule, or there is no runtime.
     pub fn new(options: RedisOptions) -> Result<Self, LockError> {
-        let invalid = |name: &str, rule| LockError::Invalid { name: name.to_owned(), rule };
-        if options.lease < Duration::from_millis(100) || options.lease > FOR_EVER {
-            return Err(invalid("lease", "must be 100 ms to ten years"));
-        }
-        if options.timeout < Duration::from_millis(1) || options.timeout > Duration::from_secs(3600) {
-            return Err(invalid("timeout", "must be 1 ms to an hour"));
-        }
         let runtime = Handle::try_current().map_err(|_| invalid("runtime", "must be made in a tokio runtime"))?;
-        // The address may hold a password, and is not repeated.
-        let address = |_: RedisError| invalid("url", "must be redis://[user:password@]host:port[/database]");
-        let info = options.url.as_str().into_connection_info().map_err(address)?;
-        // RESP3 tells of a lost connection at once, and carries the wake-ups.
-        let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
-        let info = info.set_redis_settings(settings).set_tcp_settings(tcp_settings(options.timeout));
-        let client = Client::open(info).map_err(address)?;
-        let connection = commands(&client, options.timeout).map_err(address)?;
-        let wakeups = Wakeups::new(client.clone(), options.timeout, runtime.clone()).map_err(address)?;
+        let client = options.client()?;
+        let connection = commands(&client, options.timeout).map_err(bad_address)?;
+        let wakeups = Wakeups::new(client.clone(), options.timeout, runtime.clone()).map_err(bad_address)?;
         Ok(Self(Arc::new(Inner {
             options,
             client,
@@ -203,6 +202,13 @@ impl RedisClient {
         answer.map_err(Failure::from)
     }
 
+    /// `holders.lua`.
+    pub(super) async fn holders(&self, key: &str) -> Result<Vec<Holder>, LockError> {
+        let shown: Vec<(String, i64)> = self.run(scripts::HOLDERS.key(key).arg(scripts::holds(key))).await?;
+        let holder = |(id, millis)| Holder { id, remaining: u64::try_from(millis).ok().map(Duration::from_millis) };
+        Ok(shown.into_iter().map(holder).collect())
+    }
+
     /// Replaces the connection where it is dead, or where its server is no primary any more.
     fn judge(&self, generation: u64, error: Option<&RedisError>) {
         let mut commands = self.0.commands.lock();
@@ -227,17 +233,6 @@ fn commands(client: &Client, timeout: Duration) -> Result<ConnectionManager, Red
         .set_connection_timeout(Some(timeout))
         .set_response_timeout(Some(timeout));
     ConnectionManager::new_lazy_with_config(client.clone(), config)
-}
-
-/// Small commands go out at once, and a peer that has vanished is found, also while nothing is sent.
-fn tcp_settings(timeout: Duration) -> TcpSettings {
-    let probe = timeout.max(Duration::from_secs(1));
-    let settings = TcpSettings::default()
-        .set_nodelay(true)
-        .set_keepalive(TcpKeepalive::new().with_time(probe).with_interval(probe).with_retries(2));
-    #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
-    let settings = settings.set_user_timeout(2 * timeout);
-    settings
 }
 
 impl From<RedisError> for Failure {

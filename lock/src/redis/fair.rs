@@ -30,7 +30,7 @@ use super::{
     scripts::{self, lock_channel, prefixed, suffixed},
     wakeups::Subscription,
 };
-use crate::{Guard, Lease, Lock, LockError, Owner};
+use crate::{Guard, Holder, Lease, Lock, LockError, Owner};
 use redis::{Script, ScriptInvocation};
 use std::{
     sync::{
@@ -91,6 +91,19 @@ impl RedisFairLock {
     #[must_use]
     pub fn lease(self, lease: Lease) -> Self {
         Self { lease, ..self }
+    }
+
+    /// Who holds it now, and what is left of its lease; `None` where it is free.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`], [`LockError::Refused`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn holder(&self) -> Result<Option<Holder>, LockError> {
+        Ok(self.client.holders(&self.name).await?.pop())
     }
 
     async fn first(&self, wait: Duration, until: Instant) -> Result<Option<Hold<FairClaim>>, LockError> {

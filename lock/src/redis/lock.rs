@@ -4,7 +4,8 @@
 //! 2. A task renews the lease every third, and tells the holder if it is lost ([`hold`](super::hold)).
 //! 3. Give it back: one script looks at the identity, deletes, and wakes who waits. Where the next holder waits in the
 //!    same process, one script hands it over instead. Processes take turns: after [`BATCH`] hand-overs, or
-//!    [`BATCH_TIME`], the lock is freed, and the next of this process pauses for [`YIELD`] where another process waits.
+//!    [`BATCH_TIME`], the lock is freed, and this process lets as many turns go by as other processes listen: each time
+//!    that the lock comes free it waits for [`YIELD`], so that a slow one, a Java process say, has it first.
 //! 4. With a token ([`RedisFencedLock`]) the same script draws a number that is higher than all before it. Who holds the
 //!    lock shows it with every write ([`Guard::fence`]), and the resource refuses one that is lower than what it has
 //!    seen. The counter stays for ever: one that ended would begin anew below.
@@ -24,17 +25,23 @@ use super::{
     scripts::{self, lock_channel, prefixed},
 };
 use crate::{
-    Fence, Guard, Lease, Lock, LockError, Owner,
+    Fence, Guard, Holder, Lease, Lock, LockError, Owner,
     local::queue::{Head, Turn, Waiter},
 };
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
 use tokio::time::{Instant, sleep};
 
 /// After so many hand-overs in a row another process gets its turn.
 pub const BATCH: u32 = 32;
 /// After so long a row of hand-overs another process gets its turn.
 pub const BATCH_TIME: Duration = Duration::from_millis(20);
-/// The next waiter of this process pauses for so long before it contends, where another process waits.
+/// A process that has had its turn waits for so long when the lock comes free, so that another takes it.
 pub const YIELD: Duration = Duration::from_millis(2);
 
 /// A handle on one lock in Redis. Each acquire is an owner of its own, and a second one waits for the first to end; one
@@ -72,6 +79,8 @@ pub(super) struct LockLine {
     name: String,
     token: String,
     line: Line<Hold<LockClaim>, Terms>,
+    /// How many turns of other processes this one lets go by.
+    yields: AtomicI64,
 }
 
 /// One identity in the lock's hash.
@@ -123,6 +132,19 @@ macro_rules! handle {
                 self.0.terms.lease = lease;
                 self
             }
+
+            /// Who holds it now, and what is left of its lease; `None` where it is free.
+            ///
+            /// # Errors
+            ///
+            /// [`LockError::Unavailable`], [`LockError::Refused`].
+            ///
+            /// # Cancel safety
+            ///
+            /// Safe.
+            pub async fn holder(&self) -> Result<Option<Holder>, LockError> {
+                Ok(self.0.client.holders(&self.0.lock.name).await?.pop())
+            }
         }
 
         impl Lock for $handle {
@@ -163,6 +185,7 @@ impl Handle {
         let lock = client.inner().lock_lines.of(name.as_str(), || LockLine {
             token: prefixed("redisson_lock_token", &name),
             line: Line::new(client, lock_channel(&name)),
+            yields: AtomicI64::new(0),
             name: name.clone(),
         });
         Self { client: client.clone(), lock, owner: None, terms: Terms { lease: client.lease(), fenced } }
@@ -197,6 +220,9 @@ impl Handle {
 
     /// `acquire.lua`.
     async fn attempt(self, head: LockHead) -> Result<Tried<Hold<LockClaim>>, LockError> {
+        if self.lock.yields.fetch_sub(1, Ordering::Relaxed) > 0 {
+            sleep(YIELD).await;
+        }
         let (id, leased, Terms { lease, fenced }) = (self.client.owner(), Instant::now(), self.terms);
         let batch = Batch { since: leased, length: 0 };
         let claim = Arc::new(LockClaim { client: self.client, lock: self.lock, id, batch });
@@ -248,8 +274,10 @@ impl Claim for LockClaim {
             Some(head) if in_row && let Some(next) = head.next() => self.hand_over(head, next).await,
             turn => {
                 let told = self.free().await?;
-                if let (Some(told), Some(head)) = (told, turn) {
-                    self.stand_back(told, head);
+                // Where nobody waits here, there is no haste either.
+                if turn.as_ref().is_some_and(|head| head.has_waiters()) {
+                    let ours = i64::from(self.lock.line.news.has_begun());
+                    self.lock.yields.store(told.unwrap_or(0) - ours, Ordering::Relaxed);
                 }
                 Ok(told.is_some())
             }
@@ -262,17 +290,6 @@ impl LockClaim {
     async fn free(&self) -> Result<Option<i64>, Failure> {
         let mut script = scripts::RELEASE.key(&self.lock.name);
         self.client.run(script.key(self.lock.line.news.channel()).arg(self.id.to_string())).await
-    }
-
-    /// Where another process was told too, it gets its chance before the next of this one.
-    fn stand_back(&self, told: i64, head: LockHead) {
-        let others = told - i64::from(self.lock.line.news.has_begun());
-        if others > 0 && head.has_waiters() {
-            self.client.spawn(async move {
-                sleep(YIELD).await;
-                drop(head);
-            });
-        }
     }
 
     /// `hand_over.lua`: the lock is the next waiter's. One that has gone meanwhile drops the hold, which frees it.

@@ -9,6 +9,7 @@ mod fair;
 mod hold;
 mod latch;
 mod lock;
+mod options;
 mod permits;
 mod quorum;
 mod rate_limiter;
@@ -20,11 +21,12 @@ mod wakeups;
 
 pub use crate::Lease;
 
-pub use client::{RedisClient, RedisOptions};
+pub use client::RedisClient;
 pub use engine::RECHECK;
 pub use fair::RedisFairLock;
 pub use latch::RedisLatch;
 pub use lock::{BATCH, BATCH_TIME, RedisFencedLock, RedisLock, YIELD};
+pub use options::RedisOptions;
 pub use permits::Permits;
 pub use rate_limiter::{RateLimiter, RateMode};
 pub use read_write::{RedisReadLock, RedisRwLock, RedisWriteLock};

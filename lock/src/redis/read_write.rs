@@ -24,9 +24,9 @@ use super::{
     client::{Failure, RedisClient},
     engine::{HeadOfLine, Line, Tried, fail, hint, to_the_end, wait_for},
     hold::{Asked, Claim, Hold},
-    scripts::{self, prefixed, suffixed},
+    scripts::{self, holds, prefixed, suffixed},
 };
-use crate::{Guard, Lease, Lock, LockError, Owner, reentry::slot_of};
+use crate::{Guard, Holder, Lease, Lock, LockError, Owner, reentry::slot_of};
 use std::{
     sync::{
         Arc,
@@ -160,6 +160,36 @@ macro_rules! half {
 half!(RedisReadLock);
 half!(RedisWriteLock);
 
+impl RedisReadLock {
+    /// Who reads now, each with what is left of its lease.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`], [`LockError::Refused`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn holders(&self) -> Result<Vec<Holder>, LockError> {
+        self.0.holders().await
+    }
+}
+
+impl RedisWriteLock {
+    /// Who writes now, and what is left of its lease; `None` where nobody does.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`], [`LockError::Refused`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn holder(&self) -> Result<Option<Holder>, LockError> {
+        Ok(self.0.holders().await?.pop())
+    }
+}
+
 impl Half {
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let (name, held) = (self.lock.name.as_str(), &self.client.inner().rw_locks);
@@ -183,6 +213,12 @@ impl Half {
         let noted = if self.side == Side::Write { &mut slot.exclusive } else { &mut slot.shared };
         *noted = Arc::downgrade(&hold);
         Ok(hold.guard())
+    }
+
+    async fn holders(&self) -> Result<Vec<Holder>, LockError> {
+        let mut holders = self.client.holders(&self.lock.name).await?;
+        holders.retain(|holder| holder.id.ends_with(WRITE) == (self.side == Side::Write));
+        Ok(holders)
     }
 
     /// A first hold; `under`: it reads under its owner's write hold, and so beside the line.
@@ -239,8 +275,11 @@ impl Drop for Counted<'_> {
     }
 }
 
+/// What the field of a write hold ends with.
+const WRITE: &str = ":write";
+
 fn field(side: Side, id: Owner) -> String {
-    if side == Side::Read { id.to_string() } else { format!("{id}:write") }
+    if side == Side::Read { id.to_string() } else { format!("{id}{WRITE}") }
 }
 
 impl RwClaim {
@@ -279,7 +318,6 @@ impl Claim for RwClaim {
         if self.side == Side::Read {
             script.key(self.string());
         }
-        let all = suffixed(&self.lock.name, "");
-        self.client.run(script.arg(self.field()).arg(all.trim_end_matches(':'))).await
+        self.client.run(script.arg(self.field()).arg(holds(&self.lock.name))).await
     }
 }

@@ -28,13 +28,13 @@ use super::{
     quorum::{Answer, Count, Outcome, quorum},
     scripts::{self, lock_channel, prefixed},
 };
-use crate::{Guard, Lease, Lock, LockError, Owner};
+use crate::{Guard, Holder, Lease, Lock, LockError, Owner};
 use futures::{
     FutureExt, StreamExt,
     future::{BoxFuture, Shared, join_all},
     stream::FuturesUnordered,
 };
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 
 /// Who did not get it asks again after a random part of this.
@@ -116,6 +116,31 @@ impl Redlock {
         Self { lease, ..self }
     }
 
+    /// Who holds it now on more than half of the nodes, and when its lease ends on the first of those; `None` where
+    /// nobody does.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Unavailable`] where fewer than a quorum answered.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn holder(&self) -> Result<Option<Holder>, LockError> {
+        let asked = self.nodes.iter().map(|node| timeout(patience(self.lease), node.client.holders(&node.key)));
+        let shown: Vec<_> = join_all(asked).await.into_iter().filter_map(|shown| shown.ok()?.ok()).collect();
+        let (answered, quorum) = (shown.len(), quorum(self.nodes.len()));
+        if answered < quorum {
+            return Err(too_few(answered, self.nodes.len()).error);
+        }
+        let mut by_owner = HashMap::<_, Vec<_>>::new();
+        for holder in shown.into_iter().flatten() {
+            by_owner.entry(holder.id).or_default().push(holder.remaining);
+        }
+        let held = by_owner.into_iter().find(|(_, remaining)| remaining.len() >= quorum);
+        Ok(held.map(|(id, remaining)| Holder { id, remaining: remaining.into_iter().flatten().min() }))
+    }
+
     async fn first(&self, line: &Line, asked: &Asked) -> Result<Option<Hold<NodesClaim>>, LockError> {
         let Some(place) = line.turn(asked.wait, asked.until).await? else { return Ok(None) };
         let home = &self.nodes[0].client;
@@ -134,7 +159,7 @@ impl Redlock {
         }
         claim.retract().await;
         match outcome {
-            Outcome::Silent(answered) => Err(fail(&place, claim.too_few(answered))),
+            Outcome::Silent(answered) => Err(fail(&place, too_few(answered, claim.nodes.len()))),
             Outcome::Agreed | Outcome::Refused => Ok(Tried::Wait(Some(BACK_OFF.mul_f64(fastrand::f64())))),
         }
     }
@@ -241,13 +266,12 @@ impl NodesClaim {
         let answered: Vec<_> = self.asked.iter().map(answered).collect();
         join_all(self.free().into_iter().zip(answered).filter_map(|(freed, answered)| answered.then_some(freed))).await;
     }
+}
 
-    fn too_few(&self, answered: usize) -> Failure {
-        let nodes = self.nodes.len();
-        let reason = format!("{answered} of {nodes} nodes answered, {} needed", quorum(nodes));
-        // What a node may have done is undone there, node by node.
-        Failure { error: LockError::Unavailable { server: "redis", reason }, fate: Fate::Answered }
-    }
+fn too_few(answered: usize, nodes: usize) -> Failure {
+    let reason = format!("{answered} of {nodes} nodes answered, {} needed", quorum(nodes));
+    // What a node may have done is undone there, node by node.
+    Failure { error: LockError::Unavailable { server: "redis", reason }, fate: Fate::Answered }
 }
 
 impl Claim for NodesClaim {
@@ -265,7 +289,7 @@ impl Claim for NodesClaim {
         match tally(self.nodes.iter().map(|node| node.renew(self.id, lease))).await {
             Outcome::Agreed => Ok(true),
             Outcome::Refused => Ok(false),
-            Outcome::Silent(answered) => Err(self.too_few(answered)),
+            Outcome::Silent(answered) => Err(too_few(answered, self.nodes.len())),
         }
     }
 
@@ -274,7 +298,7 @@ impl Claim for NodesClaim {
         match tally(self.free().into_iter()).await {
             Outcome::Agreed => Ok(true),
             Outcome::Refused => Ok(false),
-            Outcome::Silent(answered) => Err(self.too_few(answered)),
+            Outcome::Silent(answered) => Err(too_few(answered, self.nodes.len())),
         }
     }
 }

@@ -21,6 +21,8 @@ scripts! {
     RELEASE = "release.lua";
     /// Renews the lease of a hold, of a fair lock's too.
     RENEW = "renew.lua";
+    /// Says who holds it: plain, fair, read or write.
+    HOLDERS = "holders.lua";
     /// Hands the lock to another hold of this process.
     HAND_OVER = "hand_over.lua";
     /// Lifts the counter of tokens.
@@ -72,6 +74,11 @@ pub(super) fn suffixed(name: &str, suffix: &str) -> String {
 
 fn in_braces(name: &str) -> String {
     if name.contains('{') { name.to_owned() } else { format!("{{{name}}}") }
+}
+
+/// What the keys of all holds of a read-write lock begin with.
+pub(super) fn holds(name: &str) -> String {
+    in_braces(name)
 }
 
 /// The channel on which a release is told.

@@ -35,14 +35,8 @@ impl Family for Redis {
     }
 
     async fn process_at(&self, address: &str) -> RedisClient {
-        RedisClient::new(RedisOptions {
-            process: oversell_lock::Process::new(),
-            url: format!("redis://{address}"),
-            prefix: String::new(),
-            lease: Duration::from_secs(3),
-            timeout: Duration::from_secs(1),
-        })
-        .expect("an address")
+        let options = RedisOptions::new(format!("redis://{address}"));
+        RedisClient::new(options.lease(Duration::from_secs(3)).timeout(Duration::from_secs(1))).expect("an address")
     }
 
     async fn left(&self, name: &str) -> Vec<String> {

@@ -2,8 +2,8 @@
 
 use super::{
     clauses, contract, fair, fair_holds, fair_twins, fences, handles, latch, late, leased, leases, multi, permits,
-    rate, read_write, redis, redis_faults, redlock, redlock::OnNodes, redlock_faults, reentry, rw_holds, rw_line,
-    trial, twins,
+    rate, read_write, redis, redis_access, redis_faults, redis_holders, redlock, redlock::OnNodes, redlock_faults,
+    reentry, rw_holds, rw_line, trial, twins,
 };
 use libtest_mimic::Trial;
 use std::sync::Arc;
@@ -82,6 +82,11 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
         redis_faults::a_dead_process_with_many_waiters_frees_the_queue_at_once,
         redis_faults::nobody_who_waits_for_a_latch_misses_its_opening,
         redis_faults::a_wait_is_not_longer_than_it_says,
+        redis_access::a_user_with_a_password_is_let_in_and_nobody_else,
+        redis_access::a_server_is_reached_by_tls_and_only_one_that_is_vouched_for,
+        redis_holders::every_lock_shows_its_holder_and_what_is_left_of_its_lease,
+        redis_holders::readers_are_shown_each_with_its_own_lease,
+        redis_holders::what_is_no_lock_has_no_holder_and_says_so,
     ]);
     let fair = Arc::new(fair::Fair::at(at.clone()));
     all.extend(contract(handle, &fair));
@@ -180,6 +185,7 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
         late::the_late_release_of_a_lost_redlock_leaves_its_owners_newer_one,
         late::random_walks_of_an_owner_never_share_a_redlock,
         redlock::no_nodes_are_refused,
+        redis_holders::a_redlock_is_held_by_whom_most_nodes_show,
         redlock_faults::two_of_five_dead_and_it_goes_on,
         redlock_faults::three_of_five_dead_and_it_refuses_and_says_so,
         redlock_faults::three_nodes_that_hang_are_no_quorum,

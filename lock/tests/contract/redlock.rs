@@ -36,13 +36,8 @@ impl Voters {
     pub(crate) fn at(addresses: &[String]) -> Self {
         let process = oversell_lock::Process::new();
         let client = |address: &String| {
-            RedisClient::new(RedisOptions {
-                process: process.clone(),
-                url: format!("redis://{address}"),
-                prefix: String::new(),
-                lease: LEASE,
-                timeout: Duration::from_secs(1),
-            })
+            let options = RedisOptions::new(format!("redis://{address}")).process(process.clone());
+            RedisClient::new(options.lease(LEASE).timeout(Duration::from_secs(1)))
         };
         Self(addresses.iter().map(|address| client(address).expect("an address")).collect())
     }

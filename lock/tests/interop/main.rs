@@ -15,6 +15,7 @@ mod read_write;
 mod sections;
 mod semaphore;
 mod support;
+mod turns;
 mod zk_barriers;
 mod zk_mutex;
 mod zk_numbers;
@@ -84,6 +85,9 @@ fn of_redis(runtime: &Handle, version: &str, sides: Option<&Arc<Sides>>) -> Vec<
         exclusion::what_a_java_thread_forgot_comes_free_with_its_lease::<Plain>,
         sections::ten_thousand_mixed_sections_do_not_overlap::<Plain>,
         sections::a_side_that_takes_another_lock_is_caught::<Plain>,
+        turns::a_java_waiter_is_served_among_two_busy_processes_of_ours,
+        turns::one_of_ours_is_served_among_two_busy_java_processes,
+        turns::one_that_hands_over_without_end_is_caught,
         exclusion::ours_waits_for_java::<Fair>,
         exclusion::java_waits_for_ours::<Fair>,
         exclusion::a_release_without_a_message_leaves_java_asleep::<Fair>,

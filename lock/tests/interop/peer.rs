@@ -22,7 +22,7 @@ use tokio::{
     time::timeout,
 };
 
-const ENDED: &str = "the process has ended (see peer.log)";
+const ENDED: &str = "the process has ended (see its log beside what was built)";
 
 /// What was answered, or the exception.
 pub(crate) type Answer = Result<String, String>;
@@ -75,7 +75,7 @@ impl Peer {
         if !folder.join(made).exists() {
             return Err(format!("{} is not built: run `make interop`", folder.display()));
         }
-        let log = File::create(folder.join("peer.log")).map_err(|e| format!("{name}'s log: {e}"))?;
+        let log = File::create(folder.join(format!("{name}.log"))).map_err(|e| format!("{name}'s log: {e}"))?;
         let mut child = program
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

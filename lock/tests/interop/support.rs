@@ -2,7 +2,7 @@
 
 use super::peer::{Peer, Pending, Told};
 use oversell_lock::{
-    Guard, Lock, LockError, Process,
+    Guard, Lock, LockError,
     redis::{RedisClient, RedisOptions},
 };
 use redis::{AsyncTypedCommands, aio::MultiplexedConnection};
@@ -20,15 +20,12 @@ pub(crate) type Verdict = Result<(), String>;
 /// What must come has come by then.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
-/// As long as Redisson's own, and longer than any test takes that shows a wake-up.
-const LEASE: Duration = Duration::from_secs(30);
-
 /// Both sides: a Java process, and what makes processes of ours.
 pub(crate) struct Sides {
     pub(crate) java: Peer,
     /// The prefix of its tests' names.
     pub(crate) version: &'static str,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Sides {
@@ -38,14 +35,7 @@ impl Sides {
 
     /// A new process of ours.
     pub(crate) fn ours(&self) -> RedisClient {
-        RedisClient::new(RedisOptions {
-            process: Process::new(),
-            url: self.url.clone(),
-            prefix: String::new(),
-            lease: LEASE,
-            timeout: Duration::from_secs(5),
-        })
-        .expect("an address")
+        RedisClient::new(RedisOptions::new(&self.url).timeout(Duration::from_secs(5))).expect("an address")
     }
 
     /// A connection that looks at the server from outside.

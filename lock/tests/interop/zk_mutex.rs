@@ -9,6 +9,8 @@ use std::{sync::Arc, time::Duration};
 use tokio::{task::JoinHandle, time::Instant};
 
 const SHORT: Duration = Duration::from_millis(200);
+/// Long enough to be seen in the queue before it ends.
+const SEEN: Duration = Duration::from_secs(3);
 
 /// What a task of ours waited for.
 pub(crate) async fn had(waiter: JoinHandle<Result<(Guard, Instant), LockError>>) -> Result<Guard, String> {
@@ -87,9 +89,11 @@ pub(crate) async fn a_wait_that_ends_leaves_nothing<O: Other>(sides: Arc<ZkSides
     let other = sides.ours().await?;
     let impatient = tokio::spawn({
         let lock = other.lock(&name);
-        async move { lock.acquire(SHORT).await }
+        async move { lock.acquire(SEEN).await }
     });
+    sides.until_there(&name, 2).await?;
     let mut patient = theirs.tell("patient", format!("acquire mutex {name}"));
+    sides.until_there(&name, 3).await?;
     is_taken(impatient.await.map_err(|e| e.to_string())?)?;
     sides.until_there(&name, 2).await?;
     they_sleep_on(theirs, &mut patient).await?;

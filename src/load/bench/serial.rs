@@ -10,7 +10,7 @@
 use super::direct::{failed, section};
 use crate::failure::Failure;
 use oversell_lock::{
-    Lock, Process,
+    Lock,
     mysql::{MySqlOptions, MySqlPool},
     redis::{RedisClient, RedisOptions},
 };
@@ -43,13 +43,7 @@ impl Serial {
     ///
     /// [`Failure::Unusable`] where an address is not one.
     pub(super) fn redis(url: &str, mysql: &str, product: i64) -> Result<Self, Failure> {
-        let options = RedisOptions {
-            process: Process::new(),
-            url: url.into(),
-            prefix: PREFIX.into(),
-            lease: LEASE,
-            timeout: TIMEOUT,
-        };
+        let options = RedisOptions::new(url).prefix(PREFIX).lease(LEASE).timeout(TIMEOUT);
         Self::new(Alone::Redis(RedisClient::new(options).map_err(failed)?), mysql, product)
     }
 

@@ -30,6 +30,8 @@ import org.redisson.client.codec.StringCodec;
  * left NAME                    getCount
  * sections KIND NAME N         N times: take it, read NAME:counter, write one more, free it; KIND may be semaphore.
  *                              The answer is the most that were inside at once, as seen here on NAME:inside
+ * turns KIND NAME N            takes it, counts one on NAME:counter, frees it, until N have been counted by whomever.
+ *                              The answer is how many of them were its own
  * </pre>
  */
 final class Commands {
@@ -67,6 +69,8 @@ final class Commands {
                 return redisson.getCountDownLatch(words[1]).getCount();
             case "sections":
                 return sections(words[1], words[2], Integer.parseInt(words[3]));
+            case "turns":
+                return turns(lock(words[1], words[2]), words[2], Long.parseLong(words[3]));
             default:
                 return onLock(words[0], lock(words[1], words[2]), words);
         }
@@ -108,6 +112,18 @@ final class Commands {
                 return redisson.getReadWriteLock(name).writeLock();
             default:
                 throw new IllegalArgumentException("no such kind of lock: " + kind);
+        }
+    }
+
+    private long turns(RLock lock, String name, long all) {
+        RAtomicLong counter = redisson.getAtomicLong(name + ":counter");
+        for (long own = 0; ; own++) {
+            lock.lock();
+            long counted = counter.incrementAndGet();
+            lock.unlock();
+            if (counted > all) {
+                return own;
+            }
         }
     }
 
