@@ -40,6 +40,7 @@ mod reentry;
 mod rw_holds;
 mod rw_line;
 mod servers;
+mod stood_still;
 mod table;
 mod table_answers;
 mod table_lease;
@@ -111,6 +112,7 @@ fn leased<F: Family>(runtime: &Handle, family: &Arc<F>) -> Vec<Trial> {
         family,
         clauses::a_holder_is_told_that_its_lock_is_lost,
         clauses::a_lost_hold_lets_its_own_process_try,
+        stood_still::a_process_that_stood_still_knows_at_once,
     ]
 }
 
@@ -160,6 +162,8 @@ fn main() -> ExitCode {
         table_lease::tasks_of_one_owner_come_in_together,
         table_lease::who_waits_holds_no_connection,
     ]);
+    let only_told = Arc::new(stood_still::OnlyTold::at(at(Servers::redis)));
+    all.extend(trials![handle, &only_told, stood_still::is_caught]);
     let sweeps_all = Arc::new(table::Table::<table_lease::SweepsAll>::at(at(Servers::mysql)));
     all.extend(trials![handle, &sweeps_all, table_lease::is_caught]);
 
