@@ -125,13 +125,21 @@ struct Inner {
 pub struct Conn(Option<Object<Connections>>, MySqlPool);
 
 impl MySqlPool {
-    /// A pool of at most 10 connections to `url`, which connects when first used.
+    /// A pool of at most 10 connections to `url`, of which the first is made at once: so a server that cannot be reached, or
+    /// does not let us in, is known here.
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
-    pub fn connect(url: &str) -> Result<Self, LockError> {
-        Self::new(MySqlOptions::new(url))
+    /// As [`new`](Self::new); [`LockError::Unavailable`] where the server does not answer, [`LockError::Refused`] where it
+    /// lets nobody in under this name.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn connect(url: &str) -> Result<Self, LockError> {
+        let pool = Self::new(MySqlOptions::new(url))?;
+        pool.conn(CONNECT).await?.done();
+        Ok(pool)
     }
 
     /// A pool that connects when first used.

@@ -54,7 +54,7 @@ pub(crate) async fn a_table_that_is_not_there_is_a_refusal(table: Arc<Table<Plai
     let pool = pool(&table, "information_schema", &Process::new());
     let had = pool.table_lock(&name()).acquire(SOON).await;
     ensure(matches!(had, Err(LockError::Refused { .. })), || format!("without a table: {had:?}"))?;
-    let strange = MySqlPool::connect("postgres://root:secret@host/test").err();
+    let strange = MySqlPool::connect("postgres://root:secret@host/test").await.err();
     let text = strange.map(|e| e.to_string()).unwrap_or_default();
     ensure(text.contains("mysql://") && !text.contains("secret"), || format!("a strange address: {text}"))
 }
