@@ -59,7 +59,7 @@ async fn take<F: Family>(process: &F::Process, name: &str) -> Result<Guard, Stri
     says("the lock must be had", process.lock(name).acquire(SOON).await)
 }
 
-async fn nothing_left<F: Family>(family: &F, name: &str) -> Verdict {
+pub(crate) async fn nothing_left<F: Family>(family: &F, name: &str) -> Verdict {
     let gone = until("nothing is left on the server", || async { family.left(name).await.is_empty() });
     match gone.await {
         Ok(()) => Ok(()),

@@ -46,10 +46,10 @@ pub(crate) trait Process: Send + Sync + 'static {
     fn close(&self) -> impl Future<Output = ()> + Send;
 }
 
-/// A name that no other test uses.
+/// A name that no other test uses, and that does not begin another's.
 pub(crate) fn name() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    format!("/contract/{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+    format!("/contract/{}-{:06}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Waits until `condition` holds.

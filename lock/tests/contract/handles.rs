@@ -18,11 +18,21 @@ pub(crate) trait Kind: Send + Sync + 'static {
     fn of(client: &RedisClient, name: &str) -> Self::Lock;
 }
 
+pub(crate) struct Plain;
 pub(crate) struct Fenced;
 pub(crate) struct Owned;
 
 /// A re-entrant handle that takes its lock twice and gives it back as often.
 pub(crate) struct Twice(RedisLock);
+
+impl Kind for Plain {
+    const NAME: &'static str = "redis";
+    type Lock = RedisLock;
+
+    fn of(client: &RedisClient, name: &str) -> RedisLock {
+        client.lock(name)
+    }
+}
 
 impl Kind for Fenced {
     const NAME: &'static str = "redis_fenced";
@@ -57,14 +67,26 @@ impl Lock for Twice {
 }
 
 /// One kind on one server.
-pub(crate) struct Handles<K>(Redis, PhantomData<K>);
+pub(crate) struct Handles<K> {
+    pub(crate) redis: Redis,
+    kind: PhantomData<K>,
+}
 
 /// Its process.
-pub(crate) struct Holder<K>(RedisClient, PhantomData<K>);
+pub(crate) struct Holder<K> {
+    pub(crate) client: RedisClient,
+    kind: PhantomData<K>,
+}
+
+impl<K> Holder<K> {
+    pub(crate) fn of(client: RedisClient) -> Self {
+        Self { client, kind: PhantomData }
+    }
+}
 
 impl<K> Handles<K> {
     pub(crate) fn at(url: String) -> Self {
-        Self(Redis::at(url), PhantomData)
+        Self { redis: Redis::at(url), kind: PhantomData }
     }
 }
 
@@ -74,22 +96,22 @@ impl<K: Kind> Family for Handles<K> {
     type Process = Holder<K>;
 
     fn server(&self) -> String {
-        self.0.server()
+        self.redis.server()
     }
 
     async fn process_at(&self, address: &str) -> Holder<K> {
-        Holder(self.0.process_at(address).await, PhantomData)
+        Holder::of(self.redis.process_at(address).await)
     }
 
-    /// The counter of tokens stays, as it must.
+    /// The counter of tokens stays, as it must, and for a few seconds who was seen waiting.
     async fn left(&self, name: &str) -> Vec<String> {
-        let mut left = self.0.left(name).await;
-        left.retain(|key| !key.starts_with("redisson_lock_token:"));
+        let mut left = self.redis.left(name).await;
+        left.retain(|key| !key.starts_with("redisson_lock_token:") && !key.ends_with(":seen"));
         left
     }
 
     async fn take_away(&self, holder: &Holder<K>, name: &str) {
-        self.0.take_away(&holder.0, name).await;
+        self.redis.take_away(&holder.client, name).await;
     }
 }
 
@@ -97,10 +119,10 @@ impl<K: Kind> Process for Holder<K> {
     type Lock = K::Lock;
 
     fn lock(&self, name: &str) -> K::Lock {
-        K::of(&self.0, name)
+        K::of(&self.client, name)
     }
 
     async fn close(&self) {
-        self.0.close().await;
+        self.client.close().await;
     }
 }

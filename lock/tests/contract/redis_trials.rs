@@ -1,9 +1,9 @@
 //! Every trial on Redis, file by file.
 
 use super::{
-    clauses, contract, fair, fair_holds, fair_twins, fences, handles, latch, late, leased, leases, multi, permits,
-    rate, read_write, redis, redis_faults, redlock, redlock::OnNodes, redlock_faults, reentry, rw_holds, rw_line,
-    trial, twins,
+    clauses, contract, fair, fair_holds, fair_twins, fences, handles, latch, late, leased, leases, model_locks,
+    model_programs, multi, permits, rate, read_write, redis, redis_faults, redlock, redlock::OnNodes, redlock_faults,
+    reentry, rw_holds, rw_line, trial, twins,
 };
 use libtest_mimic::Trial;
 use std::sync::Arc;
@@ -37,6 +37,20 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
     all.extend(contract(handle, &owned));
     all.extend(leased(handle, &fenced));
     all.extend(trials![handle, &fenced, clauses::fencing_tokens_grow]);
+    let plain = Arc::new(handles::Handles::<handles::Plain>::at(at.clone()));
+    all.extend(trials![
+        handle,
+        &plain,
+        model_programs::random_programs_keep_to_the_model,
+        model_programs::owners_that_are_mixed_up_break_the_model,
+        model_programs::a_late_release_by_owner_breaks_the_model,
+        model_programs::silence_that_is_taken_for_a_yes_breaks_the_model,
+        model_programs::a_hold_that_is_kept_breaks_the_model,
+    ]);
+    let fair = Arc::new(handles::Handles::<model_locks::Fair>::at(at.clone()));
+    all.extend(trials![handle, &fair, model_programs::random_programs_keep_to_the_model]);
+    let write = Arc::new(handles::Handles::<model_locks::Write>::at(at.clone()));
+    all.extend(trials![handle, &write, model_programs::random_programs_keep_to_the_model]);
     all.extend(leased(handle, &owned));
     all.extend(trials![
         handle,
@@ -71,7 +85,6 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
         late::an_undo_that_is_late_leaves_its_owners_newer_hold,
         late::whoever_comes_again_as_the_last_guard_ends_has_the_lock,
         late::a_lost_guard_that_ends_last_leaves_nothing,
-        late::random_walks_of_an_owner_never_share_the_lock,
         redis_faults::an_answer_after_the_lease_brings_no_lock,
         redis_faults::waiters_look_again_though_no_wake_up_can_come,
         redis_faults::a_connection_that_is_dead_and_not_closed_is_replaced,
@@ -178,7 +191,9 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
         redlock::a_fixed_lease_ends_and_its_holder_hears_of_it_first,
         redlock::one_owner_may_hold_it_twice,
         late::the_late_release_of_a_lost_redlock_leaves_its_owners_newer_one,
-        late::random_walks_of_an_owner_never_share_a_redlock,
+        model_programs::random_programs_keep_to_the_model,
+        model_programs::owners_that_are_mixed_up_break_the_model,
+        model_programs::a_late_release_by_owner_breaks_the_model,
         redlock::no_nodes_are_refused,
         redlock_faults::two_of_five_dead_and_it_goes_on,
         redlock_faults::three_of_five_dead_and_it_refuses_and_says_so,

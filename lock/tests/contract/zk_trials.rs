@@ -1,8 +1,8 @@
 //! Every trial on ZooKeeper, file by file.
 
 use super::{
-    clauses, contract, multi, trial, twins, zk_barrier, zk_counts, zk_double_barrier, zk_ensemble, zk_families,
-    zk_leases, zk_losses, zk_lost, zk_queue, zk_recipes, zookeeper,
+    clauses, contract, model_programs, multi, trial, twins, zk_barrier, zk_counts, zk_double_barrier, zk_ensemble,
+    zk_families, zk_leases, zk_losses, zk_lost, zk_queue, zk_recipes, zookeeper,
 };
 use libtest_mimic::Trial;
 use std::sync::Arc;
@@ -17,6 +17,8 @@ pub(crate) fn all(handle: &Handle, at: String) -> Vec<Trial> {
         &zookeeper,
         clauses::a_holder_is_told_that_its_lock_is_lost,
         clauses::fencing_tokens_grow,
+        model_programs::random_programs_keep_to_the_model,
+        model_programs::owners_that_are_mixed_up_break_the_model,
         zookeeper::a_short_cut_is_survived,
         zookeeper::a_holder_learns_of_a_long_cut_before_its_node_goes,
         zookeeper::close_leaves_no_node_even_under_a_holder,
