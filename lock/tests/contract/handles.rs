@@ -1,14 +1,14 @@
-//! The other handles on the same lock in Redis under the contract: one with tokens, one that is given its owner.
+//! The other handles on a lock in Redis under the contract: one with tokens, those that are given an owner.
 
 use super::{
-    family::{Family, Process},
+    family::{Family, Process, Then, Twice},
     redis::Redis,
 };
 use oversell_lock::{
-    Guard, Lock, LockError,
-    redis::{RedisClient, RedisFencedLock, RedisLock},
+    Lock,
+    redis::{RedisClient, RedisFairLock, RedisFencedLock, RedisLock, RedisReadLock, RedisWriteLock},
 };
-use std::{marker::PhantomData, time::Duration};
+use std::marker::PhantomData;
 
 /// A kind of handle.
 pub(crate) trait Kind: Send + Sync + 'static {
@@ -22,8 +22,11 @@ pub(crate) struct Plain;
 pub(crate) struct Fenced;
 pub(crate) struct Owned;
 
-/// A re-entrant handle that takes its lock twice and gives it back as often.
-pub(crate) struct Twice(RedisLock);
+/// The same with a queue, and with a lock for writing.
+pub(crate) struct OwnedFair;
+pub(crate) struct OwnedWrite;
+/// A reader that was the writer before, and so came in alone.
+pub(crate) struct Read;
 
 impl Kind for Plain {
     const NAME: &'static str = "redis";
@@ -45,24 +48,38 @@ impl Kind for Fenced {
 
 impl Kind for Owned {
     const NAME: &'static str = "redis_reentrant";
-    type Lock = Twice;
+    type Lock = Twice<RedisLock>;
 
-    fn of(client: &RedisClient, name: &str) -> Twice {
-        Twice(client.lock(name).owner(client.owner()))
+    fn of(client: &RedisClient, name: &str) -> Self::Lock {
+        Twice::of(client.lock(name).owner(client.owner()))
     }
 }
 
-impl Lock for Twice {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
+impl Kind for OwnedFair {
+    const NAME: &'static str = "redis_fair_reentrant";
+    type Lock = Twice<RedisFairLock>;
 
-    /// The guard is the inner one; the outer one is given back as soon as the inner one is had.
-    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let outer = self.0.acquire(wait).await?;
-        let inner = self.0.acquire(Duration::ZERO).await?;
-        outer.release().await?;
-        Ok(inner)
+    fn of(client: &RedisClient, name: &str) -> Self::Lock {
+        Twice::of(client.fair_lock(name).owner(client.owner()))
+    }
+}
+
+impl Kind for OwnedWrite {
+    const NAME: &'static str = "redis_write_reentrant";
+    type Lock = Twice<RedisWriteLock>;
+
+    fn of(client: &RedisClient, name: &str) -> Self::Lock {
+        Twice::of(client.rw_lock(name).write().owner(client.owner()))
+    }
+}
+
+impl Kind for Read {
+    const NAME: &'static str = "redis_read";
+    type Lock = Then<RedisWriteLock, RedisReadLock>;
+
+    fn of(client: &RedisClient, name: &str) -> Self::Lock {
+        let (lock, owner) = (client.rw_lock(name), client.owner());
+        Then(lock.write().owner(owner), lock.read().owner(owner))
     }
 }
 

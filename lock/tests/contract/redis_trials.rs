@@ -1,7 +1,7 @@
 //! Every trial on Redis, file by file.
 
 use super::{
-    clauses, contract, fair, fair_holds, fair_twins, fences, handles, latch, late, leased, leases, model_locks,
+    clauses, contract, fair, fair_holds, fair_twins, fences, flaws, handles, latch, late, leased, leases, model_locks,
     model_programs, multi, permits, rate, read_write, redis, redis_faults, redlock, redlock::OnNodes, redlock_faults,
     reentry, rw_holds, rw_line, trial, twins,
 };
@@ -52,6 +52,15 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
     let write = Arc::new(handles::Handles::<model_locks::Write>::at(at.clone()));
     all.extend(trials![handle, &write, model_programs::random_programs_keep_to_the_model]);
     all.extend(leased(handle, &owned));
+    let owned_fair = Arc::new(handles::Handles::<handles::OwnedFair>::at(at.clone()));
+    let owned_write = Arc::new(handles::Handles::<handles::OwnedWrite>::at(at.clone()));
+    let read = Arc::new(handles::Handles::<handles::Read>::at(at.clone()));
+    all.extend(contract(handle, &owned_fair));
+    all.extend(leased(handle, &owned_fair));
+    all.extend(contract(handle, &owned_write));
+    all.extend(leased(handle, &owned_write));
+    all.extend(contract(handle, &read));
+    all.extend(leased(handle, &read));
     all.extend(trials![
         handle,
         &redis,
@@ -164,6 +173,7 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
         handle,
         &multi,
         clauses::a_holder_is_told_that_its_lock_is_lost,
+        clauses::a_lost_hold_lets_its_own_process_try,
         multi::who_misses_one_part_keeps_none,
         multi::the_loss_of_one_part_is_told_and_named,
     ]);
@@ -172,6 +182,10 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
     all.extend(trials![handle, &greedy, multi::is_caught]);
     let careless = Arc::new(twins::Careless::at(at.clone()));
     all.extend(trials![handle, &careless, twins::is_caught_at_a_foreign_release]);
+    for (flaw, name) in flaws::ALL {
+        let flawed = Arc::new(flaws::Flawed::at(at.clone(), flaw));
+        all.push(trial(handle, &flawed, name, flaws::is_caught));
+    }
     let redlock = Arc::new(redlock::Five::on(nodes.clone()));
     // The clauses of one server that is down have their own form here: three nodes of five.
     all.extend(trials![
@@ -185,6 +199,7 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
         clauses::a_panicking_holder_releases,
         clauses::who_gives_up_does_not_let_the_next_one_in,
         clauses::a_holder_is_told_that_its_lock_is_lost,
+        clauses::a_lost_hold_lets_its_own_process_try,
         redlock::two_of_five_are_not_enough,
         redlock::three_of_five_are_enough,
         redlock::a_watchdog_keeps_it_on_three_nodes,
