@@ -1,6 +1,6 @@
 //! What the contract needs to know of a lock.
 
-use oversell_lock::Lock;
+use oversell_lock::{Guard, Lock, LockError};
 use std::{
     future::Future,
     sync::atomic::{AtomicU64, Ordering},
@@ -46,10 +46,35 @@ pub(crate) trait Process: Send + Sync + 'static {
     fn close(&self) -> impl Future<Output = ()> + Send;
 }
 
-/// A name that no other test uses.
+/// Two handles of one owner as one lock: who has the first takes the second, and gives the first back at once.
+pub(crate) struct Then<A, B>(pub(crate) A, pub(crate) B);
+
+/// A re-entrant handle that takes its lock twice.
+pub(crate) type Twice<L> = Then<L, L>;
+
+impl<L: Clone> Twice<L> {
+    pub(crate) fn of(lock: L) -> Self {
+        Self(lock.clone(), lock)
+    }
+}
+
+impl<A: Lock, B: Lock> Lock for Then<A, B> {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
+        let outer = self.0.acquire(wait).await?;
+        let inner = self.1.acquire(Duration::ZERO).await?;
+        outer.release().await?;
+        Ok(inner)
+    }
+}
+
+/// A name that no other test uses, and that does not begin another's.
 pub(crate) fn name() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    format!("/contract/{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+    format!("/contract/{}-{:06}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Waits until `condition` holds.

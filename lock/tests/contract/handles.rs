@@ -1,14 +1,14 @@
-//! The other handles on the same lock in Redis under the contract: one with tokens, one that is given its owner.
+//! The other handles on a lock in Redis under the contract: one with tokens, those that are given an owner.
 
 use super::{
-    family::{Family, Process},
+    family::{Family, Process, Then, Twice},
     redis::Redis,
 };
 use oversell_lock::{
-    Guard, Lock, LockError,
-    redis::{RedisClient, RedisFencedLock, RedisLock},
+    Lock,
+    redis::{RedisClient, RedisFairLock, RedisFencedLock, RedisLock, RedisReadLock, RedisWriteLock},
 };
-use std::{marker::PhantomData, time::Duration};
+use std::marker::PhantomData;
 
 /// A kind of handle.
 pub(crate) trait Kind: Send + Sync + 'static {
@@ -18,11 +18,24 @@ pub(crate) trait Kind: Send + Sync + 'static {
     fn of(client: &RedisClient, name: &str) -> Self::Lock;
 }
 
+pub(crate) struct Plain;
 pub(crate) struct Fenced;
 pub(crate) struct Owned;
 
-/// A re-entrant handle that takes its lock twice and gives it back as often.
-pub(crate) struct Twice(RedisLock);
+/// The same with a queue, and with a lock for writing.
+pub(crate) struct OwnedFair;
+pub(crate) struct OwnedWrite;
+/// A reader that was the writer before, and so came in alone.
+pub(crate) struct Read;
+
+impl Kind for Plain {
+    const NAME: &'static str = "redis";
+    type Lock = RedisLock;
+
+    fn of(client: &RedisClient, name: &str) -> RedisLock {
+        client.lock(name)
+    }
+}
 
 impl Kind for Fenced {
     const NAME: &'static str = "redis_fenced";
@@ -35,36 +48,62 @@ impl Kind for Fenced {
 
 impl Kind for Owned {
     const NAME: &'static str = "redis_reentrant";
-    type Lock = Twice;
+    type Lock = Twice<RedisLock>;
 
-    fn of(client: &RedisClient, name: &str) -> Twice {
-        Twice(client.lock(name).owner(client.owner()))
+    fn of(client: &RedisClient, name: &str) -> Self::Lock {
+        Twice::of(client.lock(name).owner(client.owner()))
     }
 }
 
-impl Lock for Twice {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
+impl Kind for OwnedFair {
+    const NAME: &'static str = "redis_fair_reentrant";
+    type Lock = Twice<RedisFairLock>;
 
-    /// The guard is the inner one; the outer one is given back as soon as the inner one is had.
-    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let outer = self.0.acquire(wait).await?;
-        let inner = self.0.acquire(Duration::ZERO).await?;
-        outer.release().await?;
-        Ok(inner)
+    fn of(client: &RedisClient, name: &str) -> Self::Lock {
+        Twice::of(client.fair_lock(name).owner(client.owner()))
+    }
+}
+
+impl Kind for OwnedWrite {
+    const NAME: &'static str = "redis_write_reentrant";
+    type Lock = Twice<RedisWriteLock>;
+
+    fn of(client: &RedisClient, name: &str) -> Self::Lock {
+        Twice::of(client.rw_lock(name).write().owner(client.owner()))
+    }
+}
+
+impl Kind for Read {
+    const NAME: &'static str = "redis_read";
+    type Lock = Then<RedisWriteLock, RedisReadLock>;
+
+    fn of(client: &RedisClient, name: &str) -> Self::Lock {
+        let (lock, owner) = (client.rw_lock(name), client.owner());
+        Then(lock.write().owner(owner), lock.read().owner(owner))
     }
 }
 
 /// One kind on one server.
-pub(crate) struct Handles<K>(Redis, PhantomData<K>);
+pub(crate) struct Handles<K> {
+    pub(crate) redis: Redis,
+    kind: PhantomData<K>,
+}
 
 /// Its process.
-pub(crate) struct Holder<K>(RedisClient, PhantomData<K>);
+pub(crate) struct Holder<K> {
+    pub(crate) client: RedisClient,
+    kind: PhantomData<K>,
+}
+
+impl<K> Holder<K> {
+    pub(crate) fn of(client: RedisClient) -> Self {
+        Self { client, kind: PhantomData }
+    }
+}
 
 impl<K> Handles<K> {
     pub(crate) fn at(url: String) -> Self {
-        Self(Redis::at(url), PhantomData)
+        Self { redis: Redis::at(url), kind: PhantomData }
     }
 }
 
@@ -74,22 +113,22 @@ impl<K: Kind> Family for Handles<K> {
     type Process = Holder<K>;
 
     fn server(&self) -> String {
-        self.0.server()
+        self.redis.server()
     }
 
     async fn process_at(&self, address: &str) -> Holder<K> {
-        Holder(self.0.process_at(address).await, PhantomData)
+        Holder::of(self.redis.process_at(address).await)
     }
 
-    /// The counter of tokens stays, as it must.
+    /// The counter of tokens stays, as it must, and for a few seconds who was seen waiting.
     async fn left(&self, name: &str) -> Vec<String> {
-        let mut left = self.0.left(name).await;
-        left.retain(|key| !key.starts_with("redisson_lock_token:"));
+        let mut left = self.redis.left(name).await;
+        left.retain(|key| !key.starts_with("redisson_lock_token:") && !key.ends_with(":seen"));
         left
     }
 
     async fn take_away(&self, holder: &Holder<K>, name: &str) {
-        self.0.take_away(&holder.0, name).await;
+        self.redis.take_away(&holder.client, name).await;
     }
 }
 
@@ -97,10 +136,10 @@ impl<K: Kind> Process for Holder<K> {
     type Lock = K::Lock;
 
     fn lock(&self, name: &str) -> K::Lock {
-        K::of(&self.0, name)
+        K::of(&self.client, name)
     }
 
     async fn close(&self) {
-        self.0.close().await;
+        self.client.close().await;
     }
 }

@@ -2,7 +2,8 @@
 //! locks, and the broken twins that show that the clauses can fail.
 //!
 //! In reading order: `clauses.rs` is the contract, `family.rs` what it needs to know of a lock, then one file for each
-//! family; `twins.rs` has the locks that are wrong on purpose; `redis_trials.rs` and `zk_trials.rs` are the lists.
+//! family; `twins.rs` and `flaws.rs` have the locks that are wrong on purpose, `model.rs` and its programs what must hold
+//! whatever anybody does in whichever order; `redis_trials.rs` and `zk_trials.rs` are the lists.
 //! `servers.rs` is where the servers come from, `proxy.rs` and `mute.rs` break the way to them.
 
 // Before the modules, which use it.
@@ -19,10 +20,14 @@ mod fair_holds;
 mod fair_twins;
 mod family;
 mod fences;
+mod flaws;
 mod handles;
 mod latch;
 mod late;
 mod leases;
+mod model;
+mod model_locks;
+mod model_programs;
 mod multi;
 mod mute;
 mod permits;

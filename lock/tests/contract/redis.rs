@@ -25,6 +25,12 @@ impl Redis {
     }
 }
 
+/// A client of `process` that gives a command so long.
+pub(crate) fn client(process: &oversell_lock::Process, address: &str, timeout: Duration) -> RedisClient {
+    let options = RedisOptions::new(format!("redis://{address}")).process(process.clone());
+    RedisClient::new(options.lease(Duration::from_secs(3)).timeout(timeout)).expect("an address")
+}
+
 impl Family for Redis {
     const NAME: &'static str = "redis";
     const QUEUES: bool = false;
@@ -35,8 +41,7 @@ impl Family for Redis {
     }
 
     async fn process_at(&self, address: &str) -> RedisClient {
-        let options = RedisOptions::new(format!("redis://{address}"));
-        RedisClient::new(options.lease(Duration::from_secs(3)).timeout(Duration::from_secs(1))).expect("an address")
+        client(&oversell_lock::Process::new(), address, Duration::from_secs(1))
     }
 
     async fn left(&self, name: &str) -> Vec<String> {

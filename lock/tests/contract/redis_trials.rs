@@ -1,9 +1,9 @@
 //! Every trial on Redis, file by file.
 
 use super::{
-    clauses, contract, fair, fair_holds, fair_twins, fences, handles, latch, late, leased, leases, multi, permits,
-    rate, read_write, redis, redis_access, redis_faults, redis_holders, redlock, redlock::OnNodes, redlock_faults,
-    reentry, rw_holds, rw_line, trial, twins,
+    clauses, contract, fair, fair_holds, fair_twins, fences, flaws, handles, latch, late, leased, leases, model_locks,
+    model_programs, multi, permits, rate, read_write, redis, redis_access, redis_faults, redis_holders, redlock,
+    redlock::OnNodes, redlock_faults, reentry, rw_holds, rw_line, trial, twins,
 };
 use libtest_mimic::Trial;
 use std::sync::Arc;
@@ -37,7 +37,30 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
     all.extend(contract(handle, &owned));
     all.extend(leased(handle, &fenced));
     all.extend(trials![handle, &fenced, clauses::fencing_tokens_grow]);
+    let plain = Arc::new(handles::Handles::<handles::Plain>::at(at.clone()));
+    all.extend(trials![
+        handle,
+        &plain,
+        model_programs::random_programs_keep_to_the_model,
+        model_programs::owners_that_are_mixed_up_break_the_model,
+        model_programs::a_late_release_by_owner_breaks_the_model,
+        model_programs::silence_that_is_taken_for_a_yes_breaks_the_model,
+        model_programs::a_hold_that_is_kept_breaks_the_model,
+    ]);
+    let fair = Arc::new(handles::Handles::<model_locks::Fair>::at(at.clone()));
+    all.extend(trials![handle, &fair, model_programs::random_programs_keep_to_the_model]);
+    let write = Arc::new(handles::Handles::<model_locks::Write>::at(at.clone()));
+    all.extend(trials![handle, &write, model_programs::random_programs_keep_to_the_model]);
     all.extend(leased(handle, &owned));
+    let owned_fair = Arc::new(handles::Handles::<handles::OwnedFair>::at(at.clone()));
+    let owned_write = Arc::new(handles::Handles::<handles::OwnedWrite>::at(at.clone()));
+    let read = Arc::new(handles::Handles::<handles::Read>::at(at.clone()));
+    all.extend(contract(handle, &owned_fair));
+    all.extend(leased(handle, &owned_fair));
+    all.extend(contract(handle, &owned_write));
+    all.extend(leased(handle, &owned_write));
+    all.extend(contract(handle, &read));
+    all.extend(leased(handle, &read));
     all.extend(trials![
         handle,
         &redis,
@@ -71,7 +94,6 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
         late::an_undo_that_is_late_leaves_its_owners_newer_hold,
         late::whoever_comes_again_as_the_last_guard_ends_has_the_lock,
         late::a_lost_guard_that_ends_last_leaves_nothing,
-        late::random_walks_of_an_owner_never_share_the_lock,
         redis_faults::an_answer_after_the_lease_brings_no_lock,
         redis_faults::waiters_look_again_though_no_wake_up_can_come,
         redis_faults::a_connection_that_is_dead_and_not_closed_is_replaced,
@@ -156,6 +178,7 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
         handle,
         &multi,
         clauses::a_holder_is_told_that_its_lock_is_lost,
+        clauses::a_lost_hold_lets_its_own_process_try,
         multi::who_misses_one_part_keeps_none,
         multi::the_loss_of_one_part_is_told_and_named,
     ]);
@@ -164,6 +187,10 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
     all.extend(trials![handle, &greedy, multi::is_caught]);
     let careless = Arc::new(twins::Careless::at(at.clone()));
     all.extend(trials![handle, &careless, twins::is_caught_at_a_foreign_release]);
+    for (flaw, name) in flaws::ALL {
+        let flawed = Arc::new(flaws::Flawed::at(at.clone(), flaw));
+        all.push(trial(handle, &flawed, name, flaws::is_caught));
+    }
     let redlock = Arc::new(redlock::Five::on(nodes.clone()));
     // The clauses of one server that is down have their own form here: three nodes of five.
     all.extend(trials![
@@ -177,13 +204,16 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
         clauses::a_panicking_holder_releases,
         clauses::who_gives_up_does_not_let_the_next_one_in,
         clauses::a_holder_is_told_that_its_lock_is_lost,
+        clauses::a_lost_hold_lets_its_own_process_try,
         redlock::two_of_five_are_not_enough,
         redlock::three_of_five_are_enough,
         redlock::a_watchdog_keeps_it_on_three_nodes,
         redlock::a_fixed_lease_ends_and_its_holder_hears_of_it_first,
         redlock::one_owner_may_hold_it_twice,
         late::the_late_release_of_a_lost_redlock_leaves_its_owners_newer_one,
-        late::random_walks_of_an_owner_never_share_a_redlock,
+        model_programs::random_programs_keep_to_the_model,
+        model_programs::owners_that_are_mixed_up_break_the_model,
+        model_programs::a_late_release_by_owner_breaks_the_model,
         redlock::no_nodes_are_refused,
         redis_holders::a_redlock_is_held_by_whom_most_nodes_show,
         redlock_faults::two_of_five_dead_and_it_goes_on,

@@ -4,13 +4,13 @@ use super::{
     Verdict,
     clauses::{SOON, ensure, says},
     family::{Family, Process, name, until},
-    redis::Redis,
+    redis::{Redis, client},
 };
 use ::redis::{AsyncTypedCommands, ExistenceCheck, SetExpiry, SetOptions};
 use futures::future::join_all;
 use oversell_lock::{
     Guard, Lock, LockError,
-    redis::{Lease, RedisClient, RedisOptions, Redlock},
+    redis::{Lease, RedisClient, Redlock},
 };
 use std::{sync::Arc, time::Duration};
 
@@ -29,17 +29,18 @@ pub(crate) trait OnNodes: Family {
 pub(crate) struct Five(Vec<Redis>);
 
 /// A process with a client for each node.
-pub(crate) struct Voters(Vec<RedisClient>);
+pub(crate) struct Voters(pub(crate) Vec<RedisClient>);
 
 impl Voters {
     /// A process that reaches the nodes at these addresses.
     pub(crate) fn at(addresses: &[String]) -> Self {
+        Self::with(addresses, Duration::from_secs(1))
+    }
+
+    /// A process that gives each command so long.
+    pub(crate) fn with(addresses: &[String], timeout: Duration) -> Self {
         let process = oversell_lock::Process::new();
-        let client = |address: &String| {
-            let options = RedisOptions::new(format!("redis://{address}")).process(process.clone());
-            RedisClient::new(options.lease(LEASE).timeout(Duration::from_secs(1)))
-        };
-        Self(addresses.iter().map(|address| client(address).expect("an address")).collect())
+        Self(addresses.iter().map(|address| client(&process, address, timeout)).collect())
     }
 }
 

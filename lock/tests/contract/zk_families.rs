@@ -1,45 +1,127 @@
-//! The other locks in ZooKeeper under the contract: one that writes, a semaphore with one lease.
+//! The other locks in ZooKeeper under the contract: handles that share one family, and a semaphore with one lease.
 
 use super::{
-    family::{Family, Process},
+    family::{Family, Process, Then, Twice},
     zookeeper::{Member, ZooKeeper},
 };
-use oversell_lock::zk::{ZkSemaphoreMutex, ZkWriteLock};
+use oversell_lock::{
+    Lock, MultiLock,
+    zk::{ZkClient, ZkLock, ZkReadLock, ZkSemaphoreMutex, ZkWriteLock},
+};
+use std::marker::PhantomData;
 
-/// `ZkWriteLock`.
-pub(crate) struct Write(pub(crate) ZooKeeper);
+/// A kind of handle.
+pub(crate) trait Kind: Send + Sync + 'static {
+    const NAME: &'static str;
+    /// Whether each process that waits or holds has one node.
+    const QUEUES: bool = true;
+    type Lock: Lock + 'static;
+
+    fn of(client: &ZkClient, name: &str) -> Self::Lock;
+
+    /// The directories that it has.
+    fn directories(name: &str) -> Vec<String> {
+        vec![name.to_owned()]
+    }
+}
+
+/// With an owner, who takes it twice.
+pub(crate) struct Owned;
+pub(crate) struct Write;
+/// A reader that was the writer before, and so came in alone.
+pub(crate) struct Read;
+pub(crate) struct Multi;
+
+impl Kind for Owned {
+    const NAME: &'static str = "zookeeper_reentrant";
+    type Lock = Twice<ZkLock>;
+
+    fn of(client: &ZkClient, name: &str) -> Self::Lock {
+        Twice::of(client.lock(name).owner(client.owner()))
+    }
+}
+
+impl Kind for Write {
+    const NAME: &'static str = "zookeeper_write";
+    type Lock = ZkWriteLock;
+
+    fn of(client: &ZkClient, name: &str) -> ZkWriteLock {
+        // With an owner of its own, so that the suite also runs what re-entry needs.
+        client.rw_lock(name).write().owner(client.owner())
+    }
+}
+
+impl Kind for Read {
+    const NAME: &'static str = "zookeeper_read";
+    // While it comes in it has two nodes.
+    const QUEUES: bool = false;
+    type Lock = Then<ZkWriteLock, ZkReadLock>;
+
+    fn of(client: &ZkClient, name: &str) -> Self::Lock {
+        let (lock, owner) = (client.rw_lock(name), client.owner());
+        Then(lock.write().owner(owner), lock.read().owner(owner))
+    }
+}
+
+impl Kind for Multi {
+    const NAME: &'static str = "zookeeper_multi";
+    const QUEUES: bool = false;
+    type Lock = MultiLock<ZkLock>;
+
+    fn of(client: &ZkClient, name: &str) -> Self::Lock {
+        MultiLock::new(Self::directories(name).iter().map(|part| client.lock(part)).collect())
+    }
+
+    fn directories(name: &str) -> Vec<String> {
+        [1, 2].map(|part| format!("{name}-{part}")).into()
+    }
+}
+
+/// One kind on one server.
+pub(crate) struct Handles<K>(ZooKeeper, PhantomData<K>);
 
 /// Its process.
-pub(crate) struct Writer(pub(crate) Member);
+pub(crate) struct Holder<K>(Member, PhantomData<K>);
 
-impl Family for Write {
-    const NAME: &'static str = "zookeeper_write";
-    const QUEUES: bool = true;
-    type Process = Writer;
+impl<K> Handles<K> {
+    pub(crate) fn at(connect: String) -> Self {
+        Self(ZooKeeper::at(connect), PhantomData)
+    }
+}
+
+impl<K: Kind> Family for Handles<K> {
+    const NAME: &'static str = K::NAME;
+    const QUEUES: bool = K::QUEUES;
+    type Process = Holder<K>;
 
     fn server(&self) -> String {
         self.0.server()
     }
 
-    async fn process_at(&self, address: &str) -> Writer {
-        Writer(self.0.process_at(address).await)
+    async fn process_at(&self, address: &str) -> Holder<K> {
+        Holder(self.0.process_at(address).await, PhantomData)
     }
 
     async fn left(&self, name: &str) -> Vec<String> {
-        self.0.left(name).await
+        let mut left = Vec::new();
+        for directory in K::directories(name) {
+            left.extend(self.0.left(&directory).await);
+        }
+        left
     }
 
-    async fn take_away(&self, holder: &Writer, name: &str) {
-        self.0.take_away(&holder.0, name).await;
+    async fn take_away(&self, holder: &Holder<K>, name: &str) {
+        for directory in K::directories(name) {
+            self.0.take_away(&holder.0, &directory).await;
+        }
     }
 }
 
-impl Process for Writer {
-    type Lock = ZkWriteLock;
+impl<K: Kind> Process for Holder<K> {
+    type Lock = K::Lock;
 
-    fn lock(&self, name: &str) -> ZkWriteLock {
-        // With an owner of its own, so that the suite also runs what re-entry needs.
-        self.0.client.rw_lock(name).write().owner(self.0.client.owner())
+    fn lock(&self, name: &str) -> K::Lock {
+        K::of(&self.0.client, name)
     }
 
     async fn close(&self) {

@@ -1,8 +1,8 @@
 //! Every trial on ZooKeeper, file by file.
 
 use super::{
-    clauses, contract, multi, trial, twins, zk_barrier, zk_counts, zk_double_barrier, zk_ensemble, zk_families,
-    zk_leases, zk_losses, zk_lost, zk_queue, zk_recipes, zookeeper,
+    clauses, contract, leased, model_programs, multi, trial, twins, zk_barrier, zk_counts, zk_double_barrier,
+    zk_ensemble, zk_families, zk_leases, zk_losses, zk_lost, zk_queue, zk_recipes, zookeeper,
 };
 use libtest_mimic::Trial;
 use std::sync::Arc;
@@ -17,6 +17,8 @@ pub(crate) fn all(handle: &Handle, at: String) -> Vec<Trial> {
         &zookeeper,
         clauses::a_holder_is_told_that_its_lock_is_lost,
         clauses::fencing_tokens_grow,
+        model_programs::random_programs_keep_to_the_model,
+        model_programs::owners_that_are_mixed_up_break_the_model,
         zookeeper::a_short_cut_is_survived,
         zookeeper::a_holder_learns_of_a_long_cut_before_its_node_goes,
         zookeeper::close_leaves_no_node_even_under_a_holder,
@@ -69,16 +71,13 @@ pub(crate) fn all(handle: &Handle, at: String) -> Vec<Trial> {
         zk_leases::the_leases_of_a_dead_holder_come_back,
         zk_leases::an_acquire_that_is_not_answered_leaves_no_orphan,
     ]);
-    let write = Arc::new(zk_families::Write(zookeeper::ZooKeeper::at(at.clone())));
+    all.extend(handles::<zk_families::Write>(handle, &at));
+    all.extend(handles::<zk_families::Read>(handle, &at));
+    all.extend(handles::<zk_families::Owned>(handle, &at));
+    let multi_lock = Arc::new(zk_families::Handles::<zk_families::Multi>::at(at.clone()));
+    all.extend(contract(handle, &multi_lock));
+    all.extend(leased(handle, &multi_lock));
     let semaphore = Arc::new(zk_families::Semaphore(zookeeper::ZooKeeper::at(at.clone())));
-    all.extend(contract(handle, &write));
-    all.extend(trials![
-        handle,
-        &write,
-        clauses::a_holder_is_told_that_its_lock_is_lost,
-        clauses::a_lost_hold_lets_its_own_process_try,
-        clauses::fencing_tokens_grow,
-    ]);
     all.extend(contract(handle, &semaphore));
     all.extend(trials![
         handle,
@@ -129,5 +128,14 @@ pub(crate) fn all(handle: &Handle, at: String) -> Vec<Trial> {
     all.extend(trials![handle, &zookeeper, multi::two_of_opposite_orders_both_go_on]);
     let jumper = Arc::new(twins::QueueJumper::at(at.clone()));
     all.extend(trials![handle, &jumper, twins::is_caught_when_somebody_gives_up]);
+    all
+}
+
+/// One kind of handle that has one token, under the contract.
+fn handles<K: zk_families::Kind>(handle: &Handle, at: &str) -> Vec<Trial> {
+    let family = Arc::new(zk_families::Handles::<K>::at(at.to_owned()));
+    let mut all = contract(handle, &family);
+    all.extend(leased(handle, &family));
+    all.extend(trials![handle, &family, clauses::fencing_tokens_grow]);
     all
 }

@@ -11,25 +11,33 @@ use oversell_lock::{
     zk::{ZkClient, ZkLock, ZkOptions},
 };
 use std::{sync::Arc, time::Duration};
+use tokio::sync::OnceCell;
 use zookeeper_client::{Client, Error};
 
 /// Short, so that a test that waits for its end need not wait long: the least that the server allows.
 pub(crate) const SESSION: Duration = Duration::from_secs(4);
+/// The longest that the server allows: a busy machine does not end it.
+const LONG: Duration = Duration::from_secs(40);
 pub(crate) const CHROOT: &str = "/tests";
 
 pub(crate) struct ZooKeeper {
     connect: String,
+    outsider: OnceCell<Client>,
 }
 
 impl ZooKeeper {
     pub(crate) fn at(connect: String) -> Self {
-        Self { connect }
+        Self { connect, outsider: OnceCell::new() }
     }
 
-    /// A client that looks at the server from outside, in the clients' chroot.
+    /// A client that looks at the server from outside, in the clients' chroot. There is one: each more would cost the
+    /// server under test two transactions.
     pub(crate) async fn outsider(&self) -> Client {
-        let client = Client::connect(&self.connect).await.expect("zookeeper is there");
-        client.chroot(CHROOT).expect("an absolute path")
+        let connect = || async {
+            let client = Client::connector().with_session_timeout(LONG).connect(&self.connect).await;
+            client.expect("zookeeper is there").chroot(CHROOT).expect("an absolute path")
+        };
+        self.outsider.get_or_init(connect).await.clone()
     }
 }
 

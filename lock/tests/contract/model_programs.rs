@@ -1,0 +1,112 @@
+//! The programs that the model is run with. Each comes from a seed; one that fails is cut down to fewer steps that fail as
+//! well, and the verdict names both. `OVERSELL_MODEL_SEED=n` plays that
+//! seed alone.
+//!
+//! Next to read: `model_locks.rs`.
+
+use super::{
+    Verdict,
+    clauses::{SOON, ensure},
+    model::{Fault, Modelled, Seen, Step, Who, run},
+};
+use fastrand::Rng;
+use futures::future::join_all;
+use oversell_lock::redis::Lease;
+use std::{sync::Arc, time::Duration};
+use tokio::time::Instant;
+
+impl Step {
+    fn random(dice: &mut Rng) -> Self {
+        let process = dice.usize(0..2);
+        match dice.u8(0..20) {
+            0..7 => {
+                let owner = [None, Some(0), Some(0), Some(1)][dice.usize(0..4)];
+                let lease = match dice.u8(0..4) {
+                    0 => Lease::Watchdog(SOON * 3),
+                    1 => Lease::Watchdog(Duration::from_millis(300)),
+                    _ => Lease::Fixed(Duration::from_millis(60)),
+                };
+                Self::Ask { who: Who { process, owner }, lease, wait: dice.u64(0..4) * 100 }
+            }
+            7 => Self::GoAway(dice.usize(0..8)),
+            8..12 => Self::Release(dice.usize(0..8)),
+            12 => Self::Drop(dice.usize(0..8)),
+            13 => Self::Late { process, by: dice.u64(0..4) * 60 },
+            14 => Self::Silence { process, servers: dice.usize(1..=5) },
+            15 => Self::Heal { process },
+            16 => Self::Expire { process },
+            _ => Self::Pass(Duration::from_millis(dice.u64(0..40))),
+        }
+    }
+}
+
+fn program<F: Modelled>(seed: u64) -> Vec<Step> {
+    let mut dice = Rng::with_seed(seed);
+    (0..F::STEPS).map(|_| Step::random(&mut dice)).collect()
+}
+
+/// Without halves, quarters, … of the steps, as long as it still fails.
+async fn fewer<F: Modelled>(family: &F, mut steps: Vec<Step>, mut broken: String) -> (Vec<Step>, String) {
+    let (end, mut part) = (Instant::now() + SOON * 3, steps.len() / 2);
+    while part > 0 {
+        let mut at = 0;
+        while at < steps.len() && Instant::now() < end {
+            let mut rest = steps.clone();
+            rest.drain(at..(at + part).min(rest.len()));
+            match run(family, Fault::None, &rest).await {
+                Ok(_) => at += part,
+                Err(still) => (steps, broken) = (rest, still),
+            }
+        }
+        part /= 2;
+    }
+    (steps, broken)
+}
+
+/// So many programs run at the same time, beside each other.
+const PROGRAMS: u64 = 16;
+
+pub(crate) async fn random_programs_keep_to_the_model<F: Modelled>(family: Arc<F>) -> Verdict {
+    let given = std::env::var("OVERSELL_MODEL_SEED").ok().and_then(|seed| seed.parse().ok());
+    let chosen = given.unwrap_or_else(|| fastrand::u64(..));
+    eprintln!("the model of {}: OVERSELL_MODEL_SEED={chosen}", F::NAME);
+    let fixed = if given.is_some() { 0 } else { PROGRAMS };
+    let seeds: Vec<_> = (0..fixed).chain([chosen]).collect();
+    let runs = join_all(seeds.iter().map(async |seed| run(&*family, Fault::None, &program::<F>(*seed)).await));
+    let mut all = Seen::default();
+    for (seed, result) in seeds.iter().zip(runs.await) {
+        match result {
+            Ok(seen) => all += seen,
+            Err(broken) => {
+                let (steps, still) = fewer(&*family, program::<F>(*seed), broken.clone()).await;
+                return Err(format!("seed {seed}: {broken}; in short: {still}, after {steps:?}"));
+            }
+        }
+    }
+    let Seen { holds, again, taken, unanswered, lost } = all;
+    let all_kinds = given.is_some() || [holds, again, taken, unanswered, lost].iter().all(|times| *times > 0);
+    ensure(all_kinds, || format!("the programs have not come through everything: {all:?}"))
+}
+
+/// A lock with this fault must break this rule of the model.
+async fn breaks<F: Modelled>(family: &F, fault: Fault, rule: &str) -> Verdict {
+    let results = join_all((0..PROGRAMS).map(async |seed| run(family, fault, &program::<F>(seed)).await)).await;
+    let caught = results.iter().any(|result| result.as_ref().is_err_and(|broken| broken.contains(rule)));
+    ensure(caught, || format!("{fault:?} passed: {results:?}"))
+}
+
+pub(crate) async fn owners_that_are_mixed_up_break_the_model<F: Modelled>(family: Arc<F>) -> Verdict {
+    breaks(&*family, Fault::OneOwner, "both hold it").await
+}
+
+pub(crate) async fn a_late_release_by_owner_breaks_the_model<F: Modelled>(family: Arc<F>) -> Verdict {
+    breaks(&*family, Fault::LateRelease, "it is not there").await
+}
+
+pub(crate) async fn silence_that_is_taken_for_a_yes_breaks_the_model<F: Modelled>(family: Arc<F>) -> Verdict {
+    breaks(&*family, Fault::SilenceIsYes, "it is not there").await
+}
+
+pub(crate) async fn a_hold_that_is_kept_breaks_the_model<F: Modelled>(family: Arc<F>) -> Verdict {
+    breaks(&*family, Fault::Leak, "the lock is had when all is over").await
+}
