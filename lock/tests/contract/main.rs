@@ -45,6 +45,7 @@ mod zk_counts;
 mod zk_double_barrier;
 mod zk_ensemble;
 mod zk_families;
+mod zk_holders;
 mod zk_leases;
 mod zk_losses;
 mod zk_lost;

@@ -2,7 +2,7 @@
 
 use super::{
     clauses, contract, multi, trial, twins, zk_barrier, zk_counts, zk_double_barrier, zk_ensemble, zk_families,
-    zk_leases, zk_losses, zk_lost, zk_queue, zk_recipes, zookeeper,
+    zk_holders, zk_leases, zk_losses, zk_lost, zk_queue, zk_recipes, zookeeper,
 };
 use libtest_mimic::Trial;
 use std::sync::Arc;
@@ -40,6 +40,8 @@ pub(crate) fn all(handle: &Handle, at: String) -> Vec<Trial> {
         zk_losses::a_waiter_whose_session_ends_queues_anew,
         zk_losses::a_waiter_whose_node_is_deleted_queues_anew,
         zk_losses::a_release_without_an_answer_is_a_release,
+        zk_holders::anybody_may_ask_who_holds_a_lock,
+        zk_holders::a_holder_that_says_where_it_is_is_shown_with_that,
     ]);
     all.extend(trials![
         handle,
