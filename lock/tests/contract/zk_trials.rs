@@ -40,6 +40,8 @@ pub(crate) fn all(handle: &Handle, at: String) -> Vec<Trial> {
         zk_losses::a_waiter_whose_session_ends_queues_anew,
         zk_losses::a_waiter_whose_node_is_deleted_queues_anew,
         zk_losses::a_release_without_an_answer_is_a_release,
+        zk_losses::a_wait_without_end_is_a_wait,
+        zk_losses::a_leave_for_another_clients_member_asks_for_the_latest_first,
         zk_holders::anybody_may_ask_who_holds_a_lock,
         zk_holders::a_holder_that_says_where_it_is_is_shown_with_that,
     ]);
