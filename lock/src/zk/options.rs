@@ -2,9 +2,12 @@
 //!
 //! What it survives: an ensemble some of whose servers are down: they are tried in turn. **What breaks it**: nodes that
 //! anybody may change ([`ZkOptions::only_for_ourselves`] is not the default, because Curator's is not): a stranger who
-//! deletes a holder's node lets the next one in beside it.
+//! deletes a holder's node lets the next one in beside it. A network that others can read: the way to the server is not
+//! encrypted, and a password of [`ZkOptions::auth`] goes over it as it is. The client crate's own TLS brings a second
+//! implementation of its algorithms (`aws-lc-rs` beside `ring`, and nobody chooses between them) and a parser that is no
+//! longer kept (RUSTSEC-2025-0134); until that has changed, let a proxy beside each process encrypt the way.
 //!
-//! Next to read: `client.rs`.
+//! Next to read: `read_write.rs`.
 
 use super::engine::valid;
 use crate::LockError;

@@ -7,7 +7,7 @@
 //! What it survives: lost answers, dropped futures, a server that refuses the deletion for a while. **What breaks it**: a
 //! server that refuses it for ever: the node then stays until the session ends.
 //!
-//! Next to read: `queue.rs`.
+//! Next to read: `session.rs`.
 
 use super::{insist, over, session::Session, unanswered, unless};
 use crate::Fence;

@@ -14,7 +14,7 @@
 //! breaks it**: see `sure_until.rs`; and a leader that has been cut off from the others answers for a moment longer,
 //! against which a session of at least four ticks leaves room.
 //!
-//! Next to read: `node.rs`.
+//! Next to read: `../client.rs`.
 //!
 //! # Nagle's algorithm
 //!
