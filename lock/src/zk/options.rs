@@ -23,7 +23,8 @@ use zookeeper_client::{Acls, Client, Connector};
 ///     .chroot("/shop")
 ///     .session(Duration::from_secs(20))
 ///     .auth("digest", "shop:secret")
-///     .only_for_ourselves();
+///     .only_for_ourselves()
+///     .data("10.0.0.7");
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -33,6 +34,7 @@ pub struct ZkOptions {
     pub(super) session: Duration,
     auth: Option<Auth>,
     only_for_ourselves: bool,
+    pub(super) data: String,
 }
 
 #[derive(Clone)]
@@ -53,7 +55,8 @@ impl ZkOptions {
     #[must_use]
     pub fn new(connect: impl Into<String>) -> Self {
         let session = Duration::from_secs(10);
-        Self { connect: connect.into(), chroot: String::new(), session, auth: None, only_for_ourselves: false }
+        let (chroot, data) = (String::new(), String::new());
+        Self { connect: connect.into(), chroot, session, auth: None, only_for_ourselves: false, data }
     }
 
     /// What stands before every path, as `/oversell`; empty for none. It is made where it is missing.
@@ -80,6 +83,14 @@ impl ZkOptions {
     #[must_use]
     pub fn only_for_ourselves(self) -> Self {
         Self { only_for_ourselves: true, ..self }
+    }
+
+    /// What stands in the nodes of locks, for whoever asks for the [holder](super::ZkLock::holder): the name of a host or
+    /// an instance, say (Curator writes its host's address). Nothing unless it is given; at most a few hundred bytes, as
+    /// every waiter's node has them.
+    #[must_use]
+    pub fn data(self, data: impl Into<String>) -> Self {
+        Self { data: data.into(), ..self }
     }
 
     pub(super) fn acls(&self) -> Acls<'static> {

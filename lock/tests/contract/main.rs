@@ -43,6 +43,7 @@ mod twins;
 mod zk_barrier;
 mod zk_counts;
 mod zk_double_barrier;
+mod zk_double_barrier_rounds;
 mod zk_ensemble;
 mod zk_families;
 mod zk_holders;

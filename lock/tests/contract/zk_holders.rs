@@ -5,9 +5,12 @@ use super::{
     clauses::{SOON, ensure, says},
     family::{Family, Process, name, until},
     zk_recipes::{JAVA, gone, node, take},
-    zookeeper::{ZooKeeper, connected, text},
+    zookeeper::{CHROOT, ZooKeeper, connected, text},
 };
-use oversell_lock::{Holder, Lock, LockError};
+use oversell_lock::{
+    Holder, Lock, LockError,
+    zk::{ZkClient, ZkOptions},
+};
 use std::sync::Arc;
 
 /// One holds it, another waits, and `ask` is somebody else's question: it names the first in `directory`, then the next.
@@ -55,7 +58,7 @@ pub(crate) async fn anybody_may_ask_who_holds_a_lock(zookeeper: Arc<ZooKeeper>) 
     is_told(&zookeeper, &format!("{path}/leases"), mutexes, || asked.holder()).await
 }
 
-/// Curator writes its host's address into the node.
+/// Curator writes its host's address into the node, and ours what it is told to.
 pub(crate) async fn a_holder_that_says_where_it_is_is_shown_with_that(zookeeper: Arc<ZooKeeper>) -> Verdict {
     let (name, process, outsider) = (name(), zookeeper.process().await, zookeeper.outsider().await);
     connected(&process).await?;
@@ -64,5 +67,13 @@ pub(crate) async fn a_holder_that_says_where_it_is_is_shown_with_that(zookeeper:
     let told = says("the holder", process.lock(&name).holder().await)?.map(|holder| holder.id);
     let expected = java.rsplit_once('/').map(|(_, node)| format!("{node} 10.0.0.7"));
     ensure(told == expected, || format!("{expected:?} holds it, and not {told:?}"))?;
-    outsider.delete(&java, None).await.map_err(text)
+    outsider.delete(&java, None).await.map_err(text)?;
+    let options = ZkOptions::new(zookeeper.server()).chroot(CHROOT).data("8100");
+    let named = says("options", ZkClient::new(options))?;
+    until("connected", || async { named.session().is_ok() }).await?;
+    let guard = take(&named.lock(&name)).await?;
+    let told = says("the holder", process.lock(&name).holder().await)?.map(|holder| holder.id);
+    let expected = zookeeper.left(&name).await.first().map(|node| format!("{node} 8100"));
+    ensure(told == expected, || format!("{expected:?} holds it, and not {told:?}"))?;
+    says("release", guard.release().await)
 }
