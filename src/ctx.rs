@@ -102,7 +102,8 @@ impl Ctx {
             zk: ZkClient::new(
                 ZkOptions::new(&config.zookeeper.connect)
                     .chroot(&config.zookeeper.chroot)
-                    .session(Duration::from_millis(config.zookeeper.session_ms)),
+                    .session(Duration::from_millis(config.zookeeper.session_ms))
+                    .data(config.instance()),
             )?,
             local: ByType::default(),
             tasks: TaskTracker::new(),

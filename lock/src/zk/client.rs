@@ -7,7 +7,7 @@
 //! What it survives: a server that is down when it is made, lost connections, sessions that end. **What breaks it**: a
 //! runtime that is stopped before [`ZkClient::close`]: its nodes then stay until its session times out.
 //!
-//! Next to read: `engine/session.rs`.
+//! Next to read: `options.rs`.
 
 use super::ZkOptions;
 use super::engine::hold::Hold;

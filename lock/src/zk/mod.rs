@@ -13,9 +13,11 @@
 //! | `SharedCount` | [`ZkSharedCount`] | `shared_count.rs` |
 //! | `DistributedAtomicLong` | [`ZkAtomicLong`] | `atomic_long.rs` |
 //!
-//! A lock is read in four files: `mutex.rs` is the recipe, `engine/queue.rs` the queue in which it waits for its turn,
-//! `engine/node.rs` its node there, `engine/hold.rs` what it holds then. [`ZkClient`] is one for a process and keeps a
-//! session; `engine/session.rs` is how.
+//! An acquire is read in four files: `mutex.rs` is the recipe, `engine/hold.rs` how it is taken, once more or for the
+//! first time, `engine/queue.rs` how it waits for its turn, `engine/node.rs` its node there. [`ZkClient`] is one for a
+//! process and keeps a session; `engine/session.rs` is how.
+//!
+//! Each lock that queues can be asked for its [`Holder`](crate::Holder), as [`ZkLock::holder`].
 
 mod atomic_long;
 mod barrier;

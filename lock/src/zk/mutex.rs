@@ -10,7 +10,7 @@
 //! writes; the [`fence`](crate::Guard::fence) lets the resource refuse that. A holder whose node somebody deletes by
 //! hand is not told before it releases: ephemeral nodes go with their session, and that is what is watched.
 //!
-//! Next to read: `engine/queue.rs`.
+//! Next to read: `engine/hold.rs`, how it is taken.
 
 use super::engine::hold::{Handle, handle};
 use super::engine::{insist, queue::Recipe, queue::first, request::ask};

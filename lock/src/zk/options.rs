@@ -2,9 +2,12 @@
 //!
 //! What it survives: an ensemble some of whose servers are down: they are tried in turn. **What breaks it**: nodes that
 //! anybody may change ([`ZkOptions::only_for_ourselves`] is not the default, because Curator's is not): a stranger who
-//! deletes a holder's node lets the next one in beside it.
+//! deletes a holder's node lets the next one in beside it. A network that others can read: the way to the server is not
+//! encrypted, and a password of [`ZkOptions::auth`] goes over it as it is. The client crate's own TLS brings a second
+//! implementation of its algorithms (`aws-lc-rs` beside `ring`, and nobody chooses between them) and a parser that is no
+//! longer kept (RUSTSEC-2025-0134); until that has changed, let a proxy beside each process encrypt the way.
 //!
-//! Next to read: `client.rs`.
+//! Next to read: `read_write.rs`.
 
 use super::engine::valid;
 use crate::LockError;
@@ -20,7 +23,8 @@ use zookeeper_client::{Acls, Client, Connector};
 ///     .chroot("/shop")
 ///     .session(Duration::from_secs(20))
 ///     .auth("digest", "shop:secret")
-///     .only_for_ourselves();
+///     .only_for_ourselves()
+///     .data("10.0.0.7");
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -30,6 +34,7 @@ pub struct ZkOptions {
     pub(super) session: Duration,
     auth: Option<Auth>,
     only_for_ourselves: bool,
+    pub(super) data: String,
 }
 
 #[derive(Clone)]
@@ -50,7 +55,8 @@ impl ZkOptions {
     #[must_use]
     pub fn new(connect: impl Into<String>) -> Self {
         let session = Duration::from_secs(10);
-        Self { connect: connect.into(), chroot: String::new(), session, auth: None, only_for_ourselves: false }
+        let (chroot, data) = (String::new(), String::new());
+        Self { connect: connect.into(), chroot, session, auth: None, only_for_ourselves: false, data }
     }
 
     /// What stands before every path, as `/oversell`; empty for none. It is made where it is missing.
@@ -77,6 +83,14 @@ impl ZkOptions {
     #[must_use]
     pub fn only_for_ourselves(self) -> Self {
         Self { only_for_ourselves: true, ..self }
+    }
+
+    /// What stands in the nodes of locks, for whoever asks for the [holder](super::ZkLock::holder): the name of a host or
+    /// an instance, say (Curator writes its host's address). Nothing unless it is given; at most a few hundred bytes, as
+    /// every waiter's node has them.
+    #[must_use]
+    pub fn data(self, data: impl Into<String>) -> Self {
+        Self { data: data.into(), ..self }
     }
 
     pub(super) fn acls(&self) -> Acls<'static> {

@@ -9,7 +9,7 @@
 //!
 //! What it survives: what the mutex survives. **What breaks it**: what breaks the mutex.
 //!
-//! Next to read: `engine/hold.rs`, where re-entry is.
+//! Next to read: `semaphore.rs`.
 
 use super::ZkClient;
 use super::engine::hold::{Handle, handle};

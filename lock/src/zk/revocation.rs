@@ -6,7 +6,7 @@
 //! What it survives: a lost connection, a holder that goes away meanwhile. **What breaks it**: a holder that does not
 //! listen; nothing forces it.
 //!
-//! Next to read: `read_write.rs`.
+//! Next to read: `engine/request.rs`, for the recipes that do not queue.
 
 use super::engine::{insist, over, session::Session};
 use std::{future::pending, sync::Arc, time::Duration};

@@ -11,7 +11,7 @@
 //!
 //! Only one watches the directory at a time, so there is no herd. A node there is not yet a held lease.
 //!
-//! Next to read: `engine/session.rs`.
+//! Next to read: `revocation.rs`.
 
 use super::engine::hold::Hold;
 use super::engine::queue::{self, Turn};

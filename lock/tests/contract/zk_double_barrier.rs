@@ -6,13 +6,10 @@ use super::{
     family::{Family, name, until},
     mute::Mute,
     proxy::Proxy,
-    zk_wire::{LIST, MULTI, Wire},
+    zk_wire::{DELETE, LIST, MULTI, Wire},
     zookeeper::{ZooKeeper, connected, text},
 };
-use futures::{
-    FutureExt,
-    future::{BoxFuture, try_join_all},
-};
+use futures::{FutureExt, future::BoxFuture};
 use oversell_lock::{
     LockError,
     zk::{ZkClient, ZkDoubleBarrier},
@@ -23,11 +20,11 @@ use tokio::{task::yield_now, time::timeout};
 use zookeeper_client::{Acls, Client, CreateMode, Error};
 
 const SHORT: Duration = Duration::from_millis(200);
-const TWO: NonZeroU32 = NonZeroU32::new(2).expect("two");
-const THREE: NonZeroU32 = NonZeroU32::new(3).expect("three");
+pub(crate) const TWO: NonZeroU32 = NonZeroU32::new(2).expect("two");
+pub(crate) const THREE: NonZeroU32 = NonZeroU32::new(3).expect("three");
 const FIVE: NonZeroU32 = NonZeroU32::new(5).expect("five");
 
-async fn make(client: &Client, path: &str, mode: CreateMode) -> Result<(), Error> {
+pub(crate) async fn make(client: &Client, path: &str, mode: CreateMode) -> Result<(), Error> {
     client.create(path, &[], &mode.with_acls(Acls::anyone_all())).await.map(|_| ())
 }
 
@@ -42,7 +39,7 @@ fn leave(barrier: ZkDoubleBarrier, _: ZkClient, member: String) -> BoxFuture<'st
     async move { barrier.leave(&member, SOON).await }.boxed()
 }
 
-async fn members(zookeeper: &ZooKeeper, name: &str) -> Vec<String> {
+pub(crate) async fn members(zookeeper: &ZooKeeper, name: &str) -> Vec<String> {
     let mut members = zookeeper.left(name).await;
     members.retain(|member| member != "ready");
     members
@@ -279,49 +276,23 @@ pub(crate) async fn a_member_that_dies_inside_does_not_keep_the_others(zookeeper
     ensure(left.is_empty(), || format!("left: {left:?}"))
 }
 
-pub(crate) async fn more_members_than_were_asked_for_are_let_in(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let (name, process) = (name(), zookeeper.process().await);
-    let barrier = process.client.double_barrier(&name, TWO);
-    let (one, two) = tokio::join!(barrier.enter(SOON), barrier.enter(SOON));
-    let three = barrier.enter(SOON).await;
-    let all = [says("one", one)?, says("two", two)?, says("three", three)?];
-    match barrier.leave(&all[0], SHORT).await {
-        Err(LockError::Taken { .. }) => {}
-        other => return Err(format!("with two inside: {other:?}")),
-    }
-    let (two, three) = tokio::join!(barrier.leave(&all[1], SOON), barrier.leave(&all[2], SOON));
-    says("two", two)?;
-    says("three", three)?;
-    let left = zookeeper.left(&name).await;
-    ensure(left.is_empty(), || format!("left: {left:?}"))
+/// When the first of two gives up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum GivesUp {
+    Never,
+    /// The other has counted it, and has not opened yet.
+    BeforeTheOtherOpens,
+    /// It asks to be taken away just before the other opens, and its request comes just after.
+    Late,
 }
 
-/// All members of a round died, and what they left lets nobody in.
-pub(crate) async fn an_old_ready_lets_nobody_in(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let (name, process) = (name(), zookeeper.process().await);
-    let client = connected(&process).await?;
-    client.mkdir(&name, &CreateMode::Container.with_acls(Acls::anyone_all())).await.map_err(text)?;
-    make(&client, &format!("{name}/ready"), CreateMode::Persistent).await.map_err(text)?;
-    let barrier = process.client.double_barrier(&name, TWO);
-    match barrier.enter(SHORT).await {
-        Err(LockError::Taken { .. }) => {}
-        other => return Err(format!("alone: {other:?}")),
-    }
-    let (one, two) = tokio::join!(barrier.enter(SOON), barrier.enter(SOON));
-    let (one, two) = (says("one", one)?, says("two", two)?);
-    let (one, two) = tokio::join!(barrier.leave(&one, SOON), barrier.leave(&two, SOON));
-    says("one leaves", one)?;
-    says("two leaves", two)
-}
-
-/// One gives up after the other has counted it, and before the other has opened: none is in. And where it does not give
-/// up, both are.
+/// Whenever the first gives up, both are in or none is.
 async fn both_or_none(zookeeper: &ZooKeeper, enter: EnterIn) -> Verdict {
-    for gives_up in [true, false] {
+    for gives_up in [GivesUp::BeforeTheOtherOpens, GivesUp::Late, GivesUp::Never] {
         let name = name();
         let [early_way, wire] = [Wire::to(zookeeper.server()).await, Wire::to(zookeeper.server()).await];
         let processes = [zookeeper.process_at(&early_way.address()).await, zookeeper.process_at(&wire.address()).await];
-        let wait = if gives_up { Duration::from_secs(2) } else { SOON };
+        let wait = if gives_up == GivesUp::Never { SOON } else { Duration::from_secs(2) };
         let [early, late] = processes.each_ref().map(|process| {
             let client = process.client.clone();
             (client.double_barrier(&name, TWO), client)
@@ -333,20 +304,30 @@ async fn both_or_none(zookeeper: &ZooKeeper, enter: EnterIn) -> Verdict {
         // Answers come in order: it has seen itself alone.
         session.check_stat(&name).await.map_err(text)?;
         wire.close_to(MULTI);
+        early_way.close_to(DELETE);
         let second = tokio::spawn(enter(late.0, late.1, wait * 2));
         timeout(SOON, wire.holds()).await.map_err(|_| "the second never opened")?;
-        if !gives_up {
-            wire.open();
+        if gives_up != GivesUp::Never {
+            timeout(SOON, early_way.holds()).await.map_err(|_| "the first never gave up")?;
         }
-        let first = first.await.map_err(text)?;
-        wire.open();
-        match (gives_up, first, second.await.map_err(text)?) {
-            (false, Ok(one), Ok(two)) => {
+        let (first, second) = if gives_up == GivesUp::BeforeTheOtherOpens {
+            early_way.open();
+            let first = first.await.map_err(text)?;
+            wire.open();
+            (first, second.await.map_err(text)?)
+        } else {
+            wire.open();
+            let second = second.await.map_err(text)?;
+            early_way.open();
+            (first.await.map_err(text)?, second)
+        };
+        match (gives_up, first, second) {
+            (GivesUp::Never | GivesUp::Late, Ok(one), Ok(two)) => {
                 let (one, two) = tokio::join!(early.0.leave(&one, SOON), early.0.leave(&two, SOON));
                 says("one leaves", one)?;
                 says("two leaves", two)?;
             }
-            (true, Err(LockError::Taken { .. }), Err(LockError::Taken { .. })) => {}
+            (GivesUp::BeforeTheOtherOpens, Err(LockError::Taken { .. }), Err(LockError::Taken { .. })) => {}
             other => return Err(format!("not the same for both: {other:?}")),
         }
     }
@@ -390,81 +371,6 @@ pub(crate) async fn a_member_that_counts_and_then_opens_is_caught(zookeeper: Arc
         Err(broken) if broken.contains("not the same for both") => Ok(()),
         other => Err(format!("the twin came to {other:?}")),
     }
-}
-
-/// Two are in, and somebody took `ready` away, as a Java member does that leaves: who comes is let in beside them, and
-/// asks a few questions for that, not thousands.
-pub(crate) async fn who_comes_while_others_are_in_is_let_in_without_a_ready(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let (name, wire) = (name(), Wire::to(zookeeper.server()).await);
-    let (process, late) = (zookeeper.process().await, zookeeper.process_at(&wire.address()).await);
-    connected(&late).await?;
-    let barrier = process.client.double_barrier(&name, TWO);
-    let (one, two) = tokio::join!(barrier.enter(SOON), barrier.enter(SOON));
-    let (one, two) = (says("one", one)?, says("two", two)?);
-    zookeeper.outsider().await.delete(&format!("{name}/ready"), None).await.map_err(text)?;
-    let before = wire.requests();
-    let entered = timeout(SOON, late.client.double_barrier(&name, TWO).enter(SHORT)).await;
-    let three = says("three", entered.map_err(|_| "an enter had no end")?)?;
-    let asked = wire.requests() - before;
-    ensure(asked < 30, || format!("asked {asked} times"))?;
-    let all = tokio::join!(barrier.leave(&one, SOON), barrier.leave(&two, SOON), barrier.leave(&three, SOON));
-    says("one leaves", all.0)?;
-    says("two leaves", all.1)?;
-    says("three leaves", all.2)
-}
-
-/// One that came late is in like the others: when those have gone it still lets the next one in, and those who leave wait
-/// for it. It is only shown where its name is before theirs.
-pub(crate) async fn a_late_member_is_in_like_the_first_ones(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    const TRIES: usize = 60;
-    let process = zookeeper.process().await;
-    connected(&process).await?;
-    for _ in 0..TRIES {
-        let name = name();
-        let barrier = process.client.double_barrier(&name, THREE);
-        let inside = try_join_all([0; 3].map(|_| barrier.enter(SOON))).await;
-        let inside = says("the first three", inside)?;
-        let late = says("the late one", barrier.enter(SOON).await)?;
-        let shows = inside.iter().all(|member| late < *member);
-        let leaving: Vec<_> = inside
-            .into_iter()
-            .map(|member| {
-                let barrier = barrier.clone();
-                tokio::spawn(async move { barrier.leave(&member, SOON).await })
-            })
-            .collect();
-        let mut left = vec![late.clone()];
-        if shows {
-            until("the three have gone", || async { members(&zookeeper, &name).await == [late.clone()] }).await?;
-            left.push(says("beside the late one", barrier.enter(SHORT).await)?);
-            ensure(leaving.iter().all(|left| !left.is_finished()), || "left before the late one".into())?;
-        }
-        says("the late ones leave", try_join_all(left.iter().map(|member| barrier.leave(member, SOON))).await)?;
-        for left in leaving {
-            says("leaves", left.await.map_err(text)?)?;
-        }
-        if shows {
-            return Ok(());
-        }
-    }
-    Err(format!("the late one was never the first by name in {TRIES} tries"))
-}
-
-/// Who waits for the next round is not inside: the last of this round leaves without it.
-pub(crate) async fn who_waits_for_the_next_round_holds_up_nobody(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let (name, process) = (name(), zookeeper.process().await);
-    let client = connected(&process).await?;
-    let barrier = process.client.double_barrier(&name, TWO);
-    let (one, two) = tokio::join!(barrier.enter(SOON), barrier.enter(SOON));
-    let (one, two) = (says("one", one)?, says("two", two)?);
-    // A member that has come and has not looked yet.
-    let newcomer = format!("{name}/{}", uuid::Uuid::new_v4());
-    make(&client, &newcomer, CreateMode::Ephemeral).await.map_err(text)?;
-    let (one, two) = tokio::join!(barrier.leave(&one, SHORT * 5), barrier.leave(&two, SHORT * 5));
-    says("one leaves", one)?;
-    says("two leaves", two)?;
-    client.delete(&newcomer, None).await.map_err(text)?;
-    Ok(())
 }
 
 /// The member is made and its answer lost.

@@ -7,6 +7,7 @@ use super::{
     mute::Mute,
     proxy::Proxy,
     zk_recipes::{gone, node, refused, take},
+    zk_wire::{SYNC, Wire},
     zookeeper::{CHROOT, Member, ZooKeeper, connected, text},
 };
 use oversell_lock::{
@@ -218,6 +219,34 @@ pub(crate) async fn options_that_can_never_connect_are_refused(zookeeper: Arc<Zo
         ensure(matches!(refused, Err(LockError::Invalid { .. })), || format!("{shown} came to {refused:?}"))?;
     }
     Ok(())
+}
+
+pub(crate) async fn a_wait_without_end_is_a_wait(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    const MAX: Duration = Duration::MAX;
+    let (name, process) = (name(), zookeeper.process().await);
+    let (client, at) = (&process.client, |what: &str| format!("{name}-{what}"));
+    says("lock", client.lock(&at("lock")).acquire(MAX).await)?.release().await.map_err(text)?;
+    let owned = client.lock(&at("lock")).owner(client.owner());
+    says("owned", owned.acquire(MAX).await)?.release().await.map_err(text)?;
+    says("read", client.rw_lock(&at("rw")).read().acquire(MAX).await)?.release().await.map_err(text)?;
+    says("write", client.rw_lock(&at("rw")).write().acquire(MAX).await)?.release().await.map_err(text)?;
+    says("mutex", client.semaphore_mutex(&at("mutex")).acquire(MAX).await)?.release().await.map_err(text)?;
+    says("barrier", client.barrier(&at("barrier")).wait(MAX).await)?;
+    let double = client.double_barrier(&at("double"), std::num::NonZeroU32::MIN);
+    let member = says("enter", double.enter(MAX).await)?;
+    says("leave", double.leave(&member, MAX).await)
+}
+
+/// Another client entered, and the server of the one who leaves for it may not have heard of that yet.
+pub(crate) async fn a_leave_for_another_clients_member_asks_for_the_latest_first(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    let (name, process, wire) = (name(), zookeeper.process().await, Wire::to(zookeeper.server()).await);
+    let one = std::num::NonZeroU32::MIN;
+    let member = says("enter", process.client.double_barrier(&name, one).enter(SOON).await)?;
+    // Its heartbeat, which is a sync too, is a quarter of a minute apart.
+    let other = client_at(wire.address(), LONG_SESSION)?;
+    until("it is connected", || async { other.session().is_ok() && wire.asked(SYNC) == 1 }).await?;
+    says("leave", other.double_barrier(&name, one).leave(&member, SOON).await)?;
+    ensure(wire.asked(SYNC) == 2, || "it looked at what its server happened to know".into())
 }
 
 // --- those who wait -----------------------------------------------------------------------------------------------

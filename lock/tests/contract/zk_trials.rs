@@ -2,7 +2,8 @@
 
 use super::{
     clauses, contract, leased, model_programs, multi, trial, twins, zk_barrier, zk_counts, zk_double_barrier,
-    zk_ensemble, zk_families, zk_leases, zk_losses, zk_lost, zk_queue, zk_recipes, zookeeper,
+    zk_double_barrier_rounds, zk_ensemble, zk_families, zk_holders, zk_leases, zk_losses, zk_lost, zk_queue, zk_recipes,
+    zookeeper,
 };
 use libtest_mimic::Trial;
 use std::sync::Arc;
@@ -42,6 +43,10 @@ pub(crate) fn all(handle: &Handle, at: String) -> Vec<Trial> {
         zk_losses::a_waiter_whose_session_ends_queues_anew,
         zk_losses::a_waiter_whose_node_is_deleted_queues_anew,
         zk_losses::a_release_without_an_answer_is_a_release,
+        zk_losses::a_wait_without_end_is_a_wait,
+        zk_losses::a_leave_for_another_clients_member_asks_for_the_latest_first,
+        zk_holders::anybody_may_ask_who_holds_a_lock,
+        zk_holders::a_holder_that_says_where_it_is_is_shown_with_that,
     ]);
     all.extend(trials![
         handle,
@@ -103,14 +108,14 @@ pub(crate) fn all(handle: &Handle, at: String) -> Vec<Trial> {
         zk_double_barrier::a_dropped_enter_leaves_no_member,
         zk_double_barrier::a_dropped_leave_leaves,
         zk_double_barrier::a_member_that_dies_inside_does_not_keep_the_others,
-        zk_double_barrier::more_members_than_were_asked_for_are_let_in,
-        zk_double_barrier::an_old_ready_lets_nobody_in,
+        zk_double_barrier_rounds::more_members_than_were_asked_for_are_let_in,
+        zk_double_barrier_rounds::an_old_ready_lets_nobody_in,
         zk_double_barrier::who_gives_up_was_not_counted,
         zk_double_barrier::a_member_that_counts_and_then_opens_is_caught,
         zk_double_barrier::an_unanswered_enter_leaves_no_member,
-        zk_double_barrier::who_comes_while_others_are_in_is_let_in_without_a_ready,
-        zk_double_barrier::a_late_member_is_in_like_the_first_ones,
-        zk_double_barrier::who_waits_for_the_next_round_holds_up_nobody,
+        zk_double_barrier_rounds::who_comes_while_others_are_in_is_let_in_without_a_ready,
+        zk_double_barrier_rounds::a_late_member_is_in_like_the_first_ones,
+        zk_double_barrier_rounds::who_waits_for_the_next_round_holds_up_nobody,
         zk_counts::a_shared_count_is_four_bytes,
         zk_counts::an_old_version_is_refused,
         zk_counts::a_count_with_versions_is_exact,

@@ -23,6 +23,7 @@ use tokio::{
 };
 
 /// What the requests that tests ask about are called on the wire.
+pub(crate) const DELETE: i32 = 2;
 pub(crate) const GET_DATA: i32 = 4;
 pub(crate) const LIST: i32 = 8;
 pub(crate) const SYNC: i32 = 9;

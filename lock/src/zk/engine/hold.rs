@@ -8,7 +8,7 @@
 //! What it survives: guards that are dropped, an owner that takes and releases at the same time in several tasks.
 //! **What breaks it**: an owner that is shared by tasks which should exclude each other: they are all let in.
 //!
-//! Next to read: `session.rs`.
+//! Next to read: `queue.rs`.
 
 use super::queue::{self, Recipe, Turn};
 use super::{ANSWER, Wait, failed, insist, node::Node, over, unavailable};

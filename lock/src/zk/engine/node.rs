@@ -7,7 +7,7 @@
 //! What it survives: lost answers, dropped futures, a server that refuses the deletion for a while. **What breaks it**: a
 //! server that refuses it for ever: the node then stays until the session ends.
 //!
-//! Next to read: `queue.rs`.
+//! Next to read: `session.rs`.
 
 use super::{insist, over, session::Session, unanswered, unless};
 use crate::Fence;
@@ -33,25 +33,31 @@ struct Entry {
     directory: String,
     /// All of the name, or what the server appends a number to.
     prefix: String,
-    mode: CreateMode,
-    /// Not known before an answer has said it.
+    /// All of the name. That of a sequential node is not known before an answer has said it.
     name: Option<String>,
 }
 
 impl Node {
     /// A node `_c_<uuid>-<marker><number>`, not yet made.
     pub(in crate::zk) fn sequential(session: Arc<Session>, directory: &str, marker: &str) -> Self {
-        Self::new(session, directory, protected(marker), CreateMode::EphemeralSequential)
+        let entry = Entry { session, directory: directory.to_owned(), prefix: protected(marker), name: None };
+        Self { entry, there: false }
+    }
+
+    /// A node of this name, not yet made.
+    fn exact(session: Arc<Session>, directory: &str, name: String) -> Self {
+        let entry = Entry { session, directory: directory.to_owned(), prefix: name.clone(), name: Some(name) };
+        Self { entry, there: false }
     }
 
     /// A node that has a uuid for its name, not yet made.
     pub(in crate::zk) fn member(session: Arc<Session>, directory: &str) -> Self {
-        Self::new(session, directory, Uuid::new_v4().to_string(), CreateMode::Ephemeral)
+        Self::exact(session, directory, Uuid::new_v4().to_string())
     }
 
     /// A node of this name that may be there, whoever made it.
     pub(in crate::zk) fn existing(session: Arc<Session>, directory: &str, name: &str) -> Self {
-        let mut node = Self::new(session, directory, name.to_owned(), CreateMode::Ephemeral);
+        let mut node = Self::exact(session, directory, name.to_owned());
         node.there = true;
         node
     }
@@ -59,13 +65,7 @@ impl Node {
     /// A node at the place of `self` in the order: with its number, and another marker.
     pub(in crate::zk) fn beside(&self, marker: &str) -> Self {
         let number = self.name().strip_prefix(&self.entry.prefix).unwrap_or_default();
-        let name = protected(&format!("{marker}{number}"));
-        Self::new(self.entry.session.clone(), &self.entry.directory, name, CreateMode::Ephemeral)
-    }
-
-    fn new(session: Arc<Session>, directory: &str, prefix: String, mode: CreateMode) -> Self {
-        let name = (mode == CreateMode::Ephemeral).then(|| prefix.clone());
-        Self { entry: Entry { session, directory: directory.to_owned(), prefix, mode, name }, there: false }
+        Self::exact(self.session().clone(), &self.entry.directory, protected(&format!("{marker}{number}")))
     }
 
     /// Makes it, once, whatever becomes of the connection.
@@ -75,13 +75,15 @@ impl Node {
     /// What the server said, or that the session is over. A lost answer is not an error: it is looked for.
     pub(in crate::zk) async fn create(&mut self) -> Result<Fence, Error> {
         self.there = true;
-        let options = self.entry.session.options(self.entry.mode);
         loop {
-            let Entry { session, directory, prefix, .. } = &self.entry;
-            match session.create(&format!("{directory}/{prefix}"), &[], &options).await {
+            let Entry { session, directory, prefix, name } = &mut self.entry;
+            let mode = if name.is_some() { CreateMode::Ephemeral } else { CreateMode::EphemeralSequential };
+            match session
+                .create(&format!("{directory}/{prefix}"), session.data.as_bytes(), &session.options(mode))
+                .await
+            {
                 Ok((stat, number)) => {
-                    let numbered = self.entry.mode == CreateMode::EphemeralSequential;
-                    self.entry.name = Some(if numbered { format!("{prefix}{number}") } else { prefix.clone() });
+                    name.get_or_insert_with(|| format!("{prefix}{number}"));
                     return Ok(fence(stat.czxid));
                 }
                 Err(Error::NoNode) => session.directory(directory).await?,

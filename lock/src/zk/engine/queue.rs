@@ -22,7 +22,7 @@
 //! restart, the directory or nodes in it being deleted. **What breaks it**: a holder that is paused beyond its session;
 //! 2^31 nodes in one directory, where the server's numbers begin anew below all others: who gets such a number is refused.
 //!
-//! Next to read: `hold.rs`.
+//! Next to read: `node.rs`.
 
 use super::{
     ANSWER, Wait, failed, hold::Hold, insist, node::Node, over, request::ask, session::Session, unless, valid,

@@ -14,7 +14,7 @@
 //! breaks it**: see `sure_until.rs`; and a leader that has been cut off from the others answers for a moment longer,
 //! against which a session of at least four ticks leaves room.
 //!
-//! Next to read: `node.rs`.
+//! Next to read: `../client.rs`.
 //!
 //! # Nagle's algorithm
 //!
@@ -46,6 +46,8 @@ const GOODBYE: Duration = Duration::from_secs(2);
 pub(in crate::zk) struct Session {
     client: Client,
     acls: Acls<'static>,
+    /// What stands in the nodes of those who queue.
+    pub(super) data: String,
     sure_until: Mutex<Arc<SureUntil>>,
     /// What this process knows of the directories in which it queues.
     pub(super) queues: Registry<String, Queue>,
@@ -212,9 +214,9 @@ impl Supervisor {
             client.mkdir(chroot, &CreateMode::Persistent.with_acls(acls)).await?;
             client.chroot(chroot.clone()).map_err(|_| Error::BadArguments(&"chroot is not an absolute path"))?
         };
-        let (tasks, end) = (self.tasks.clone(), self.end.clone());
-        let sure_until = Mutex::new(sure_until);
-        Ok(Arc::new(Session { client, acls, sure_until, queues: Registry::default(), tasks, end }))
+        let (data, tasks, end) = (self.options.data.clone(), self.tasks.clone(), self.end.clone());
+        let (sure_until, queues) = (Mutex::new(sure_until), Registry::default());
+        Ok(Arc::new(Session { client, acls, data, sure_until, queues, tasks, end }))
     }
 
     /// Tells how a session stands, until it is over.
