@@ -89,6 +89,11 @@ impl<T, A> Queue<T, A> {
         tokio::time::timeout(wait, turn).await.ok()?.ok()
     }
 
+    /// Whether nobody is at the head, and so nobody waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.0.lock().occupied
+    }
+
     /// The next who still waits, taken out of the line; where there is none the head becomes free at once.
     fn next_or_free(&self) -> Option<Waiter<T, A>> {
         let mut line = self.0.lock();

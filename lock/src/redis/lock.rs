@@ -35,7 +35,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, timeout};
 
 /// After so many hand-overs in a row another process gets its turn.
 pub const BATCH: u32 = 32;
@@ -79,7 +79,7 @@ pub(super) struct LockLine {
     name: String,
     token: String,
     line: Line<Hold<LockClaim>, Terms>,
-    /// How many turns of other processes this one lets go by.
+    /// How many messages this process lets go by, each of which says that one has had its turn.
     yields: AtomicI64,
 }
 
@@ -220,9 +220,8 @@ impl Handle {
 
     /// `acquire.lua`.
     async fn attempt(self, head: LockHead) -> Result<Tried<Hold<LockClaim>>, LockError> {
-        if self.lock.yields.fetch_sub(1, Ordering::Relaxed) > 0 {
-            sleep(YIELD).await;
-        }
+        let (yields, news) = (&self.lock.yields, &self.lock.line.news);
+        while yields.fetch_sub(1, Ordering::Relaxed) > 0 && timeout(YIELD, news.news()).await.is_ok() {}
         let (id, leased, Terms { lease, fenced }) = (self.client.owner(), Instant::now(), self.terms);
         let batch = Batch { since: leased, length: 0 };
         let claim = Arc::new(LockClaim { client: self.client, lock: self.lock, id, batch });
@@ -274,11 +273,10 @@ impl Claim for LockClaim {
             Some(head) if in_row && let Some(next) = head.next() => self.hand_over(head, next).await,
             turn => {
                 let told = self.free().await?;
-                // Where nobody waits here, there is no haste either.
-                if turn.as_ref().is_some_and(|head| head.has_waiters()) {
-                    let ours = i64::from(self.lock.line.news.has_begun());
-                    self.lock.yields.store(told.unwrap_or(0) - ours, Ordering::Relaxed);
-                }
+                let told_others = told > Some(i64::from(self.lock.line.news.has_begun()));
+                // Our own message is the first that comes.
+                let yields = told.filter(|_| told_others && turn.as_ref().is_some_and(|head| head.has_waiters()));
+                self.lock.yields.store(yields.unwrap_or(0), Ordering::Relaxed);
                 Ok(told.is_some())
             }
         }

@@ -121,12 +121,7 @@ pub(super) fn invalid(name: &str, rule: &'static str) -> LockError {
 
 /// The address may hold a password, and is not repeated.
 pub(super) fn bad_address(_: RedisError) -> LockError {
-    let scheme = if cfg!(feature = "tls") {
-        "must be redis://[user:password@]host:port[/database], or rediss:// for TLS"
-    } else {
-        "must be redis://[user:password@]host:port[/database]; rediss:// needs the feature tls"
-    };
-    invalid("url", scheme)
+    invalid("url", "must be redis://[user:password@]host:port[/database], or rediss:// with the feature tls")
 }
 
 /// Small commands go out at once, and a peer that has vanished is found, also while nothing is sent.

@@ -25,58 +25,30 @@ pub(super) enum Outcome {
     Silent(usize),
 }
 
-/// The answers to one question, so far.
-#[derive(Debug)]
-pub(super) struct Count {
-    nodes: usize,
-    yes: usize,
-    no: usize,
-    silent: usize,
-}
-
 /// How many of `nodes` are more than half.
 pub(super) fn quorum(nodes: usize) -> usize {
     nodes / 2 + 1
 }
 
-impl Count {
-    /// Nobody has answered yet.
-    pub(super) fn of(nodes: usize) -> Self {
-        Self { nodes, yes: 0, no: 0, silent: 0 }
-    }
-
-    /// One more answer; the result, once it stands.
-    pub(super) fn add(&mut self, answer: Answer) -> Option<Outcome> {
-        match answer {
-            Answer::Yes => self.yes += 1,
-            Answer::No => self.no += 1,
-            Answer::Silence => self.silent += 1,
-        }
-        let answered = self.yes + self.no;
-        let out = self.nodes - answered - self.silent;
-        let needed = quorum(self.nodes);
-        if self.yes >= needed {
-            Some(Outcome::Agreed)
-        } else if self.yes + out >= needed {
-            None
-        } else if answered >= needed {
-            Some(Outcome::Refused)
-        } else if out == 0 {
-            Some(Outcome::Silent(answered))
-        } else {
-            None
-        }
+/// What `answers` come to, so far; `None` while one that is still out can change it.
+pub(super) fn outcome(answers: &[Answer], nodes: usize) -> Option<Outcome> {
+    let count = |what| answers.iter().filter(|answer| **answer == what).count();
+    let (yes, answered) = (count(Answer::Yes), answers.len() - count(Answer::Silence));
+    let (out, needed) = (nodes - answers.len(), quorum(nodes));
+    if yes >= needed {
+        Some(Outcome::Agreed)
+    } else if yes + out >= needed {
+        None
+    } else if answered >= needed {
+        Some(Outcome::Refused)
+    } else {
+        (out == 0).then_some(Outcome::Silent(answered))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Answer::*, *};
-
-    fn count(answers: &[Answer], nodes: usize) -> Option<Outcome> {
-        let mut count = Count::of(nodes);
-        answers.iter().map(|answer| count.add(*answer)).last().flatten()
-    }
 
     #[test]
     fn more_than_half_is_a_quorum() {
@@ -85,26 +57,26 @@ mod tests {
 
     #[test]
     fn a_quorum_agrees_without_the_others() {
-        assert_eq!(count(&[Yes, Yes], 5), None);
-        assert_eq!(count(&[Yes, Yes, Yes], 5), Some(Outcome::Agreed));
-        assert_eq!(count(&[Silence, No, Yes, Yes, Yes], 5), Some(Outcome::Agreed));
-        assert_eq!(count(&[Yes, Yes], 4), None);
-        assert_eq!(count(&[Yes], 1), Some(Outcome::Agreed));
+        assert_eq!(outcome(&[Yes, Yes], 5), None);
+        assert_eq!(outcome(&[Yes, Yes, Yes], 5), Some(Outcome::Agreed));
+        assert_eq!(outcome(&[Silence, No, Yes, Yes, Yes], 5), Some(Outcome::Agreed));
+        assert_eq!(outcome(&[Yes, Yes], 4), None);
+        assert_eq!(outcome(&[Yes], 1), Some(Outcome::Agreed));
     }
 
     #[test]
     fn silence_is_no_yes_and_no_no() {
-        assert_eq!(count(&[Yes, Yes, Silence, Silence, Silence], 5), Some(Outcome::Silent(2)));
-        assert_eq!(count(&[No, No, Silence, Silence, Silence], 5), Some(Outcome::Silent(2)));
-        assert_eq!(count(&[Silence, Silence, Silence], 5), None, "the number of answers does not stand yet");
-        assert_eq!(count(&[Silence, Silence, Silence, Yes, Yes], 5), Some(Outcome::Silent(2)));
-        assert_eq!(count(&[Silence, Silence, No, Yes, Yes], 5), Some(Outcome::Refused));
+        assert_eq!(outcome(&[Yes, Yes, Silence, Silence, Silence], 5), Some(Outcome::Silent(2)));
+        assert_eq!(outcome(&[No, No, Silence, Silence, Silence], 5), Some(Outcome::Silent(2)));
+        assert_eq!(outcome(&[Silence, Silence, Silence], 5), None, "the number of answers does not stand yet");
+        assert_eq!(outcome(&[Silence, Silence, Silence, Yes, Yes], 5), Some(Outcome::Silent(2)));
+        assert_eq!(outcome(&[Silence, Silence, No, Yes, Yes], 5), Some(Outcome::Refused));
     }
 
     #[test]
     fn who_cannot_win_any_more_is_refused_at_once() {
-        assert_eq!(count(&[No, No], 5), None);
-        assert_eq!(count(&[No, No, No], 5), Some(Outcome::Refused));
-        assert_eq!(count(&[Yes, Yes, No, No, Silence], 5), Some(Outcome::Refused));
+        assert_eq!(outcome(&[No, No], 5), None);
+        assert_eq!(outcome(&[No, No, No], 5), Some(Outcome::Refused));
+        assert_eq!(outcome(&[Yes, Yes, No, No, Silence], 5), Some(Outcome::Refused));
     }
 }

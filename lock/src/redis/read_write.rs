@@ -27,13 +27,7 @@ use super::{
     scripts::{self, holds, prefixed, suffixed},
 };
 use crate::{Guard, Holder, Lease, Lock, LockError, Owner, reentry::slot_of};
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 /// A handle on one read-write lock in Redis. Cloning it is cheap.
@@ -71,12 +65,7 @@ enum Side {
 pub(super) struct RwLine {
     name: String,
     line: Line,
-    /// How many stand in the line.
-    waiting: AtomicUsize,
 }
-
-/// A place in the line, counted until it is dropped.
-struct Counted<'a>(&'a AtomicUsize);
 
 /// One hold's identity in the lock's hash.
 #[derive(Debug)]
@@ -94,7 +83,6 @@ impl RedisClient {
         let name = self.key(name);
         let lock = self.inner().rw_lines.of(name.as_str(), || RwLine {
             line: Line::new(self, prefixed("redisson_rwlock", &name)),
-            waiting: AtomicUsize::new(0),
             name: name.clone(),
         });
         RedisRwLock { lock, client: self.clone() }
@@ -223,8 +211,8 @@ impl Half {
 
     /// A first hold; `under`: it reads under its owner's write hold, and so beside the line.
     async fn first(&self, asked: &Asked, under: Option<Owner>) -> Result<Option<Hold<RwClaim>>, LockError> {
-        let nobody_waits = self.lock.waiting.load(Ordering::Acquire) == 0;
-        if (asked.wait.is_zero() || under.is_some() || (self.side == Side::Read && nobody_waits))
+        let line = &self.lock.line;
+        if (asked.wait.is_zero() || under.is_some() || (self.side == Side::Read && line.queue.is_empty()))
             && let Tried::Had(hold) = to_the_end(&self.client, self.clone().attempt(under, None)).await?
         {
             return Ok(Some(hold));
@@ -232,8 +220,6 @@ impl Half {
         if asked.wait.is_zero() {
             return Ok(None);
         }
-        let _counted = Counted::of(&self.lock.waiting);
-        let line = &self.lock.line;
         let Some(place) = line.turn(asked.wait, asked.until).await? else { return Ok(None) };
         let attempt = || self.clone().attempt(under, place.clone());
         wait_for(&self.client, Some(&line.news), asked.until, attempt).await
@@ -259,19 +245,6 @@ impl Half {
                 Err(fail(&place, failure))
             }
         }
-    }
-}
-
-impl<'a> Counted<'a> {
-    fn of(count: &'a AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::AcqRel);
-        Self(count)
-    }
-}
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

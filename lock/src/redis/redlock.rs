@@ -25,7 +25,7 @@ use super::{
     client::{Failure, Fate, RedisClient},
     engine::{HeadOfLine, Line, Tried, fail, undo, wait_for},
     hold::{Asked, Claim, Hold},
-    quorum::{Answer, Count, Outcome, quorum},
+    quorum::{Answer, Outcome, outcome, quorum},
     scripts::{self, lock_channel, prefixed},
 };
 use crate::{Guard, Holder, Lease, Lock, LockError, Owner};
@@ -266,8 +266,20 @@ impl NodesClaim {
         let answered: Vec<_> = self.asked.iter().map(answered).collect();
         join_all(self.free().into_iter().zip(answered).filter_map(|(freed, answered)| answered.then_some(freed))).await;
     }
+
+    async fn agreed(
+        &self,
+        answers: impl ExactSizeIterator<Item = impl Future<Output = Answer>>,
+    ) -> Result<bool, Failure> {
+        match tally(answers).await {
+            Outcome::Agreed => Ok(true),
+            Outcome::Refused => Ok(false),
+            Outcome::Silent(answered) => Err(too_few(answered, self.nodes.len())),
+        }
+    }
 }
 
+/// Too few answers, of so many nodes.
 fn too_few(answered: usize, nodes: usize) -> Failure {
     let reason = format!("{answered} of {nodes} nodes answered, {} needed", quorum(nodes));
     // What a node may have done is undone there, node by node.
@@ -286,29 +298,22 @@ impl Claim for NodesClaim {
     }
 
     async fn renew(&self, lease: Lease) -> Result<bool, Failure> {
-        match tally(self.nodes.iter().map(|node| node.renew(self.id, lease))).await {
-            Outcome::Agreed => Ok(true),
-            Outcome::Refused => Ok(false),
-            Outcome::Silent(answered) => Err(too_few(answered, self.nodes.len())),
-        }
+        self.agreed(self.nodes.iter().map(|node| node.renew(self.id, lease))).await
     }
 
     /// The nodes that are silent are told again, each by itself.
     async fn release(&self) -> Result<bool, Failure> {
-        match tally(self.free().into_iter()).await {
-            Outcome::Agreed => Ok(true),
-            Outcome::Refused => Ok(false),
-            Outcome::Silent(answered) => Err(too_few(answered, self.nodes.len())),
-        }
+        self.agreed(self.free().into_iter()).await
     }
 }
 
 /// The result, as soon as it stands.
 async fn tally(answers: impl ExactSizeIterator<Item = impl Future<Output = Answer>>) -> Outcome {
-    let mut count = Count::of(answers.len());
+    let (nodes, mut said) = (answers.len(), Vec::new());
     let mut answers: FuturesUnordered<_> = answers.collect();
     while let Some(answer) = answers.next().await {
-        if let Some(outcome) = count.add(answer) {
+        said.push(answer);
+        if let Some(outcome) = outcome(&said, nodes) {
             return outcome;
         }
     }
