@@ -2,8 +2,8 @@
 
 use super::{
     clauses, contract, leased, model_programs, multi, trial, twins, zk_barrier, zk_counts, zk_double_barrier,
-    zk_double_barrier_rounds, zk_ensemble, zk_families, zk_holders, zk_leases, zk_losses, zk_lost, zk_queue, zk_recipes,
-    zookeeper,
+    zk_double_barrier_rounds, zk_ensemble, zk_families, zk_holders, zk_leases, zk_losses, zk_lost, zk_queue,
+    zk_recipes, zookeeper,
 };
 use libtest_mimic::Trial;
 use std::sync::Arc;
