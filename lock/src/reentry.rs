@@ -9,11 +9,8 @@
 //! What it survives: tasks of one owner that take and release at the same time. **What breaks it**: an owner that is
 //! shared by tasks which should exclude each other: they are all let in.
 
-use crate::{LockError, Owner, registry::Registry};
-use std::{
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use crate::{Owner, registry::Registry};
+use std::sync::{Arc, Weak};
 use tokio::{
     sync::{Mutex, OwnedMutexGuard},
     time::{Instant, timeout_at},
@@ -47,25 +44,15 @@ impl<H> Default for Holds<H> {
 }
 
 impl<H> Reentry<H> {
-    /// The owner's slot for the lock `name`, locked, once no other of its tasks has it.
-    ///
-    /// # Errors
-    ///
-    /// [`LockError::Taken`] where another task has it until `until`.
+    /// The owner's slot for the lock `name`, locked, once no other of its tasks has it; `None` where one has it until
+    /// `until`.
     ///
     /// # Cancel safety
     ///
     /// Safe: the place in the queue is given up.
-    pub(crate) async fn enter(
-        &self,
-        name: &str,
-        owner: Owner,
-        wait: Duration,
-        until: Instant,
-    ) -> Result<OwnedMutexGuard<Holds<H>>, LockError> {
+    pub(crate) async fn enter(&self, name: &str, owner: Owner, until: Instant) -> Option<OwnedMutexGuard<Holds<H>>> {
         let slot = self.0.of(&(name.to_owned(), owner), Mutex::default);
-        let taken = |_| LockError::Taken { name: name.to_owned(), waited: wait };
-        timeout_at(until, slot.lock_owned()).await.map_err(taken)
+        timeout_at(until, slot.lock_owned()).await.ok()
     }
 }
 

@@ -118,7 +118,8 @@ impl TableLeaseLock {
     /// As the owner's other holds, or as its first one.
     async fn as_owner(&self, owner: Owner, wait: Duration) -> Result<Share, LockError> {
         let (contender, end) = (&self.contender, deadline(wait));
-        let mut slot = contender.pool.shared().of::<Reentry<Hold>>().enter(&contender.name, owner, wait, end).await?;
+        let slot = contender.pool.shared().of::<Reentry<Hold>>().enter(&contender.name, owner, end).await;
+        let mut slot = slot.ok_or_else(|| contender.taken(wait))?;
         if let Some(share) = slot.exclusive.upgrade().and_then(|hold| Share::join(hold, self.lease))
             && share.write(Some(share.lease)).await?
         {

@@ -6,24 +6,17 @@
 //! Next to read: `engine.rs`.
 
 use super::{
-    engine::Line,
-    fair::FairClaim,
-    hold::Hold,
-    latch::LatchLine,
-    lock::{LockClaim, LockLine},
     options::{RedisOptions, bad_address, invalid},
-    read_write::{RwClaim, RwLine},
-    redlock::NodesClaim,
     scripts,
     wakeups::Wakeups,
 };
-use crate::{Holder, Lease, LockError, Owner, reentry::Reentry, registry::Registry};
+use crate::{Holder, Lease, LockError, Owner, local::ByType, registry::Registry};
 use parking_lot::Mutex;
 use redis::{
     Client, ErrorKind, FromRedisValue, RedisError, ScriptInvocation,
     aio::{ConnectionManager, ConnectionManagerConfig},
 };
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{any::Any, future::Future, sync::Arc, time::Duration};
 use tokio::{runtime::Handle, task::JoinHandle};
 use tokio_util::task::TaskTracker;
 
@@ -46,14 +39,7 @@ pub(super) struct Inner {
     client: Client,
     commands: Mutex<Commands>,
     pub(super) wakeups: Arc<Wakeups>,
-    pub(super) lines: Registry<String, Line>,
-    pub(super) lock_lines: Registry<String, LockLine>,
-    pub(super) rw_lines: Registry<String, RwLine>,
-    pub(super) latch_lines: Registry<String, LatchLine>,
-    pub(super) locks: Reentry<Hold<LockClaim>>,
-    pub(super) fair_locks: Reentry<Hold<FairClaim>>,
-    pub(super) rw_locks: Reentry<Hold<RwClaim>>,
-    pub(super) redlocks: Reentry<Hold<NodesClaim>>,
+    shared: ByType,
     runtime: Handle,
     tasks: TaskTracker,
 }
@@ -132,14 +118,7 @@ impl RedisClient {
             client,
             commands: Mutex::new(Commands { connection, generation: 0, silent: 0 }),
             wakeups: Arc::new(wakeups),
-            lines: Registry::default(),
-            lock_lines: Registry::default(),
-            rw_lines: Registry::default(),
-            latch_lines: Registry::default(),
-            locks: Reentry::default(),
-            fair_locks: Reentry::default(),
-            rw_locks: Reentry::default(),
-            redlocks: Reentry::default(),
+            shared: ByType::default(),
             runtime,
             tasks: TaskTracker::new(),
         })))
@@ -170,6 +149,16 @@ impl RedisClient {
 
     pub(super) fn inner(&self) -> &Inner {
         &self.0
+    }
+
+    /// What all handles of the object `name` share, made where nobody uses it.
+    pub(super) fn shared<T: Any + Send + Sync>(&self, name: &str, make: impl FnOnce() -> T) -> Arc<T> {
+        self.0.shared.of::<Registry<String, T>>().of(name, make)
+    }
+
+    /// What owners hold, of one kind of lock.
+    pub(super) fn owned<T: Any + Default + Send + Sync>(&self) -> Arc<T> {
+        self.0.shared.of()
     }
 
     /// The key of an object, with the configured prefix.

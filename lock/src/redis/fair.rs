@@ -132,7 +132,7 @@ impl Lock for RedisFairLock {
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let asked = Asked::new(&self.name, self.owner, self.lease, wait)?;
-        asked.guard(&self.name, &self.client.inner().fair_locks, self.first(wait, asked.until)).await
+        asked.guard(&self.name, &self.client.owned(), self.first(wait, asked.until)).await
     }
 }
 

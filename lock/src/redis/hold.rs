@@ -264,7 +264,7 @@ impl Asked {
         let Some(owner) = self.owner else {
             return Ok(Arc::new(first.await?.ok_or_else(|| self.taken(name))?).guard());
         };
-        let mut slot = held.enter(name, owner, self.wait, self.until).await?;
+        let mut slot = held.enter(name, owner, self.until).await.ok_or_else(|| self.taken(name))?;
         if let Some(hold) = slot.exclusive.upgrade()
             && let Some(guard) = hold.again(self.lease).await?
         {

@@ -67,7 +67,7 @@ impl RedisClient {
     #[must_use]
     pub fn latch(&self, name: &str) -> RedisLatch {
         let name = self.key(name);
-        let line = self.inner().latch_lines.of(name.as_str(), || LatchLine {
+        let line = self.shared(&name, || LatchLine {
             // Braces always, even where the name has some.
             line: Line::new(self, format!("redisson_countdownlatch__channel__{{{name}}}")),
             looks: AtomicU64::new(0),

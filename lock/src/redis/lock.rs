@@ -182,7 +182,7 @@ impl RedisFencedLock {
 impl Handle {
     fn new(client: &RedisClient, name: &str, fenced: bool) -> Self {
         let name = client.key(name);
-        let lock = client.inner().lock_lines.of(name.as_str(), || LockLine {
+        let lock = client.shared(&name, || LockLine {
             token: prefixed("redisson_lock_token", &name),
             line: Line::new(client, lock_channel(&name)),
             yields: AtomicI64::new(0),
@@ -194,7 +194,7 @@ impl Handle {
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let name = self.lock.name.as_str();
         let asked = Asked::new(name, self.owner, self.terms.lease, wait)?;
-        asked.guard(name, &self.client.inner().locks, self.first(asked.until)).await
+        asked.guard(name, &self.client.owned(), self.first(asked.until)).await
     }
 
     /// Waits in this process's line, and contends in Redis at its head.

@@ -56,7 +56,7 @@ impl RedisClient {
         let name = self.key(name);
         let key = prefixed("oversell_rate", &name);
         // Nothing is told on it: it is the name of the line.
-        let line = self.inner().lines.of(key.as_str(), || Line::new(self, key.clone()));
+        let line = self.shared(&key, || Line::new(self, key.clone()));
         RateLimiter { client: self.clone(), name, key, line }
     }
 }

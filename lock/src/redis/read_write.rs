@@ -26,7 +26,10 @@ use super::{
     hold::{Asked, Claim, Hold},
     scripts::{self, holds, prefixed, suffixed},
 };
-use crate::{Guard, Holder, Lease, Lock, LockError, Owner, reentry::slot_of};
+use crate::{
+    Guard, Holder, Lease, Lock, LockError, Owner,
+    reentry::{Reentry, slot_of},
+};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
@@ -81,10 +84,8 @@ impl RedisClient {
     #[must_use]
     pub fn rw_lock(&self, name: &str) -> RedisRwLock {
         let name = self.key(name);
-        let lock = self.inner().rw_lines.of(name.as_str(), || RwLine {
-            line: Line::new(self, prefixed("redisson_rwlock", &name)),
-            name: name.clone(),
-        });
+        let lock = self
+            .shared(&name, || RwLine { line: Line::new(self, prefixed("redisson_rwlock", &name)), name: name.clone() });
         RedisRwLock { lock, client: self.clone() }
     }
 }
@@ -180,10 +181,10 @@ impl RedisWriteLock {
 
 impl Half {
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let (name, held) = (self.lock.name.as_str(), &self.client.inner().rw_locks);
+        let (name, held) = (self.lock.name.as_str(), self.client.owned::<Reentry<Hold<RwClaim>>>());
         let asked = Asked::new(name, self.owner, self.lease, wait)?;
-        let Some(owner) = self.owner else { return asked.guard(name, held, self.first(&asked, None)).await };
-        let mut slot = held.enter(name, owner, wait, asked.until).await?;
+        let Some(owner) = self.owner else { return asked.guard(name, &held, self.first(&asked, None)).await };
+        let mut slot = held.enter(name, owner, asked.until).await.ok_or_else(|| asked.taken(name))?;
         let (writes, reads) = (slot.exclusive.upgrade(), slot.shared.upgrade());
         let (same, other) = if self.side == Side::Write { (writes, reads) } else { (reads, writes) };
         if let Some(hold) = same

@@ -96,7 +96,7 @@ impl Redlock {
         let line = nodes.first().map(|client| {
             // Nobody subscribes here: only the line is used, and it must not be the plain lock's of this name.
             let channel = prefixed("redlock", &client.key(name));
-            client.inner().lines.of(channel.as_str(), || Line::new(client, channel.clone()))
+            client.shared(&channel, || Line::new(client, channel.clone()))
         });
         let lease = nodes.first().map_or(Lease::Fixed(Duration::ZERO), RedisClient::lease);
         let nodes: Arc<[Node]> = nodes.iter().map(|client| Node::new(client, name)).collect();
@@ -175,7 +175,7 @@ impl Lock for Redlock {
             return Err(LockError::Invalid { name: self.name.clone(), rule: "nodes: must have at least one Redis" });
         };
         let asked = Asked::new(&self.name, self.owner, self.lease, wait)?;
-        asked.guard(&self.name, &home.client.inner().redlocks, self.first(line, &asked)).await
+        asked.guard(&self.name, &home.client.owned(), self.first(line, &asked)).await
     }
 }
 

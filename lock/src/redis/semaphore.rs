@@ -229,7 +229,7 @@ impl fmt::Debug for Permit {
 /// The line of every kind of semaphore of this name.
 pub(super) fn semaphore_line(client: &RedisClient, name: &str) -> Arc<Line> {
     let channel = prefixed("redisson_sc", name);
-    client.inner().lines.of(channel.as_str(), || Line::new(client, channel.clone()))
+    client.shared(&channel, || Line::new(client, channel.clone()))
 }
 
 /// `permits_set.lua`: whether the semaphore was made.

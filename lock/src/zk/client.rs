@@ -10,10 +10,9 @@
 //! Next to read: `options.rs`.
 
 use super::ZkOptions;
-use super::engine::hold::Hold;
 use super::engine::session::{Link, Session, Supervisor};
 use super::engine::{ANSWER, Wait, unavailable};
-use crate::{LockError, Owner, Process, reentry::Reentry};
+use crate::{LockError, Owner, Process, local::ByType};
 use std::{fmt, future::pending, sync::Arc, time::Duration};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
@@ -48,9 +47,7 @@ pub struct ZkClient(pub(super) Arc<Inner>);
 pub(super) struct Inner {
     link: watch::Receiver<Link>,
     process: Process,
-    /// What owners hold, of mutexes and of read-write locks.
-    pub(super) mutexes: Reentry<Hold>,
-    pub(super) rw_locks: Reentry<Hold>,
+    pub(super) shared: ByType,
     tasks: TaskTracker,
     supervisor: TaskTracker,
     closing: CancellationToken,
@@ -86,8 +83,7 @@ impl ZkClient {
         Ok(Self(Arc::new(Inner {
             link,
             process: Process::new(),
-            mutexes: Reentry::default(),
-            rw_locks: Reentry::default(),
+            shared: ByType::default(),
             tasks,
             supervisor,
             closing: CancellationToken::new(),

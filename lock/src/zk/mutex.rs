@@ -20,14 +20,8 @@ use std::time::Duration;
 use zookeeper_client::Error;
 
 /// The first holds the lock; each of the others waits for the one before it.
-pub(super) const MUTEX: Recipe = Recipe {
-    marker: "lock-",
-    markers: &["lock-"],
-    waits_for: |_| true,
-    lists_again: false,
-    shared: false,
-    holds: |zk| &zk.0.mutexes,
-};
+pub(super) const MUTEX: Recipe =
+    Recipe { marker: "lock-", markers: &["lock-"], waits_for: |_| true, lists_again: false, shared: false };
 
 impl ZkClient {
     /// A contender for the lock at `path`, as `/curator/lock`. Its parents are made where they are missing.

@@ -16,14 +16,8 @@ use super::engine::hold::{Handle, handle};
 use super::engine::queue::Recipe;
 
 const READ: Recipe = Recipe { marker: MARKERS[0], waits_for: writes, shared: true, lists_again: false, ..WRITE };
-const WRITE: Recipe = Recipe {
-    marker: MARKERS[1],
-    markers: MARKERS,
-    waits_for: |_| true,
-    lists_again: true,
-    shared: false,
-    holds: |zk| &zk.0.rw_locks,
-};
+const WRITE: Recipe =
+    Recipe { marker: MARKERS[1], markers: MARKERS, waits_for: |_| true, lists_again: true, shared: false };
 const MARKERS: &[&str] = &["__READ__", "__WRIT__"];
 
 fn writes(name: &str) -> bool {

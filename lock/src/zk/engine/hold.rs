@@ -13,7 +13,7 @@
 use super::queue::{self, Recipe, Turn};
 use super::{ANSWER, Wait, failed, insist, node::Node, over, unavailable};
 use crate::keeper::{Held, keep};
-use crate::reentry::{Holds, OwnerSlot, slot_of};
+use crate::reentry::{Holds, OwnerSlot, Reentry, slot_of};
 use crate::{Fence, Guard, Holder, LockError, Owner, sure_until::SureUntil, zk::ZkClient};
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::OwnedMutexGuard, time::timeout};
@@ -49,7 +49,10 @@ impl Handle {
         let Some(owner) = self.owner else {
             return Ok(Hold::of(queue::turn(zk, recipe, path, wait).await?, None));
         };
-        let mut slot = (recipe.holds)(zk).enter(path, owner, wait.asked, wait.end).await?;
+        // Locks of two kinds in one directory are two locks.
+        let lock = format!("{path}/{}", recipe.markers[0]);
+        let owned = zk.0.shared.of::<Reentry<Hold>>();
+        let mut slot = owned.enter(&lock, owner, wait.end).await.ok_or_else(|| wait.taken(path))?;
         let same = if recipe.shared { &slot.shared } else { &slot.exclusive };
         if let Some(hold) = same.upgrade() {
             hold.again(zk, path, wait).await?;

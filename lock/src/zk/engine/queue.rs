@@ -24,10 +24,8 @@
 //!
 //! Next to read: `node.rs`.
 
-use super::{
-    ANSWER, Wait, failed, hold::Hold, insist, node::Node, over, request::ask, session::Session, unless, valid,
-};
-use crate::{Fence, Holder, LockError, reentry::Reentry, zk::ZkClient};
+use super::{ANSWER, Wait, failed, insist, node::Node, over, request::ask, session::Session, unless, valid};
+use crate::{Fence, Holder, LockError, registry::Registry, zk::ZkClient};
 use futures::future::try_join_all;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,8 +50,6 @@ pub(in crate::zk) struct Recipe {
     pub(in crate::zk) lists_again: bool,
     /// Whether several may hold it together.
     pub(in crate::zk) shared: bool,
-    /// What owners hold of such locks.
-    pub(in crate::zk) holds: fn(&ZkClient) -> &Reentry<Hold>,
 }
 
 /// A contender whose turn it is.
@@ -91,7 +87,8 @@ pub(in crate::zk) async fn turn(
     valid(directory)?;
     loop {
         let session = zk.connected(wait.end).await?;
-        let queue = session.queues.of(directory, || Queue::new(directory, recipe.markers));
+        let queues = session.shared.of::<Registry<String, Queue>>();
+        let queue = queues.of(directory, || Queue::new(directory, recipe.markers));
         match zk.answered(wait, attempt(session, &queue, recipe, wait)).await? {
             Ok(Attempt::Turn(turn)) => return Ok(turn),
             Ok(Attempt::Late) => return Err(zk.late(wait, directory)),
