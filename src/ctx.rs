@@ -80,7 +80,7 @@ impl Ctx {
         };
         let nodes = if config.redis.nodes.is_empty() { std::slice::from_ref(main) } else { &config.redis.nodes[..] };
         let nodes = nodes.iter().map(node).collect::<Result<_, _>>()?;
-        let no_redis = |reason: String| LockError::Unavailable { server: Server::Redis.name(), reason };
+        let no_redis = |reason: String| LockError::Unavailable { server: Server::Redis.name(), reason: reason.into() };
         let watch = deadpool_redis::Manager::new_with_config(
             config.redis.url.expose_secret(),
             AsyncConnectionConfig::new().set_response_timeout(Some(timeout)).set_connection_timeout(Some(timeout)),

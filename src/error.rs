@@ -133,9 +133,9 @@ impl From<LockError> for Error {
         match error {
             LockError::Taken { name, waited } => Self::NotHad { what: name, waited },
             LockError::Lost { name } => Self::Lost(name),
-            LockError::Refused { reason, .. } if reason.contains(WRONG_TYPE) => Self::WrongType,
+            LockError::Refused { reason, .. } if reason.to_string().contains(WRONG_TYPE) => Self::WrongType,
             LockError::Unavailable { server, reason } | LockError::Refused { server, reason } => {
-                Self::Unavailable { server, reason }
+                Self::Unavailable { server, reason: reason.to_string() }
             }
             // Invalid, and what is yet to come: nothing that waiting or asking again would mend.
             _ => Self::Internal(error.to_string()),

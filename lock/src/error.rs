@@ -1,6 +1,6 @@
 //! What can go wrong with a lock. "Taken", "lost" and "the server did not answer" are three different things.
 
-use std::time::Duration;
+use std::{error::Error, fmt, ops::Deref, sync::Arc, time::Duration};
 
 /// Why a lock was not had, or was not given back.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -26,8 +26,9 @@ pub enum LockError {
     Unavailable {
         /// `redis`, `zookeeper` or `mysql`.
         server: &'static str,
-        /// What the client said.
-        reason: String,
+        /// What its client said.
+        #[source]
+        reason: Cause,
     },
     /// The server answered, with an error: the key is of another kind (`WRONGTYPE`), the user may not do this
     /// (`NOPERM`), it cannot write (`MISCONF`). Asking again does not help.
@@ -36,7 +37,8 @@ pub enum LockError {
         /// `redis`, `zookeeper` or `mysql`.
         server: &'static str,
         /// What the server said.
-        reason: String,
+        #[source]
+        reason: Cause,
     },
     /// What was asked for cannot be: a name, a lease, an address, a number out of its range.
     #[error("lock {name}: {rule}")]
@@ -46,4 +48,37 @@ pub enum LockError {
         /// The rule that it breaks, with its bounds.
         rule: &'static str,
     },
+}
+
+/// What a server or its client said: an error of its own, or words.
+///
+/// ```
+/// use oversell_lock::{Cause, LockError};
+/// use std::{error::Error, io};
+///
+/// let error = LockError::Unavailable { server: "redis", reason: Cause::from(io::Error::other("reset")) };
+/// assert_eq!(error.to_string(), "redis is not available: reset");
+/// assert!(error.source().is_some_and(|source| source.is::<io::Error>()));
+/// ```
+#[derive(Debug, Clone)]
+pub struct Cause(Arc<dyn Error + Send + Sync>);
+
+impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for Cause {
+    fn from(error: E) -> Self {
+        Self(error.into().into())
+    }
+}
+
+impl Deref for Cause {
+    type Target = dyn Error + Send + Sync;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
 }

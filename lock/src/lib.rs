@@ -90,7 +90,7 @@ pub mod redis;
 pub mod zk;
 
 pub use dyn_lock::DynLock;
-pub use error::LockError;
+pub use error::{Cause, LockError};
 pub use guard::{Fence, Guard};
 pub use keeper::{Keeper, Release};
 #[cfg(any(feature = "mysql", feature = "redis"))]

@@ -144,7 +144,7 @@ fn sum_up(failed: Vec<(String, LockError)>) -> Result<(), LockError> {
         Some(_) if lost => Err(LockError::Lost { name: names() }),
         Some((_, LockError::Unavailable { server, .. })) => {
             let each = failed.iter().map(|(name, error)| format!("lock {name}: {error}"));
-            Err(LockError::Unavailable { server, reason: each.collect::<Vec<_>>().join("; ") })
+            Err(LockError::Unavailable { server, reason: each.collect::<Vec<_>>().join("; ").into() })
         }
         Some((_, other)) => Err(other.clone()),
     }

@@ -72,7 +72,9 @@ pub async fn go_out(ctx: &Ctx, job: &Job) -> Result<u64, Error> {
             }
             // Others have opened it between the two commands.
             Ok(None) => {}
-            Err(LockError::Unavailable { server, reason }) => return Err(Error::Unknown { server, reason }),
+            Err(LockError::Unavailable { server, reason }) => {
+                return Err(Error::Unknown { server, reason: reason.to_string() });
+            }
             Err(error) => return Err(error.into()),
         }
     }

@@ -102,7 +102,9 @@ pub async fn change(ctx: &Ctx, job: &Job, change: Change) -> Result<Outcome, Err
 /// A write that has no answer may have been made.
 fn written<T>(result: Result<T, LockError>) -> Result<T, Error> {
     result.map_err(|error| match error {
-        LockError::Unavailable { reason, .. } => Error::Unknown { server: Server::ZooKeeper.name(), reason },
+        LockError::Unavailable { reason, .. } => {
+            Error::Unknown { server: Server::ZooKeeper.name(), reason: reason.to_string() }
+        }
         other => other.into(),
     })
 }

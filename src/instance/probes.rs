@@ -118,7 +118,7 @@ async fn zookeeper(ctx: &Ctx) -> Result<String, String> {
 /// The server's name stands beside it already.
 fn reason(error: LockError) -> String {
     match error {
-        LockError::Unavailable { reason, .. } => reason,
+        LockError::Unavailable { reason, .. } => reason.to_string(),
         error => error.to_string(),
     }
 }

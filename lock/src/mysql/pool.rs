@@ -159,7 +159,7 @@ impl MySqlPool {
             .max_size(options.connections)
             .runtime(deadpool::Runtime::Tokio1)
             .build()
-            .map_err(|e| LockError::Unavailable { server: SERVER, reason: e.to_string() })?;
+            .map_err(|e| LockError::Unavailable { server: SERVER, reason: e.into() })?;
         let (shared, tasks) = (ByType::default(), TaskTracker::new());
         Ok(Self(Arc::new(Inner { connections, shared, process: options.process, tasks })))
     }
@@ -184,11 +184,11 @@ impl MySqlPool {
         let timeouts = Timeouts { wait: Some(wait), create: Some(CONNECT), recycle: None };
         match self.0.connections.timeout_get(&timeouts).await {
             Ok(object) => Ok(Conn(Some(object), self.clone())),
-            Err(PoolError::Backend(e)) => Err(failed(&e)),
+            Err(PoolError::Backend(e)) => Err(failed(e)),
             Err(PoolError::Timeout(managed::TimeoutType::Wait)) => {
                 Err(LockError::Taken { name: "mysql connection pool".into(), waited: wait })
             }
-            Err(e) => Err(LockError::Unavailable { server: SERVER, reason: e.to_string() }),
+            Err(e) => Err(LockError::Unavailable { server: SERVER, reason: e.into() }),
         }
     }
 
@@ -297,14 +297,13 @@ impl DerefMut for Conn {
 }
 
 /// What a statement that failed means for a lock.
-pub(super) fn failed(error: &sqlx::Error) -> LockError {
-    let (server, reason) = (SERVER, error.to_string());
-    match error {
-        sqlx::Error::Database(error) if !number(&**error).is_some_and(|number| NOT_NOW.contains(&number)) => {
-            LockError::Refused { server, reason }
-        }
-        _ => LockError::Unavailable { server, reason },
-    }
+pub(super) fn failed(error: sqlx::Error) -> LockError {
+    let refused = match &error {
+        sqlx::Error::Database(answer) => !number(&**answer).is_some_and(|number| NOT_NOW.contains(&number)),
+        _ => false,
+    };
+    let (server, reason) = (SERVER, error.into());
+    if refused { LockError::Refused { server, reason } } else { LockError::Unavailable { server, reason } }
 }
 
 /// The server's number of an error.

@@ -104,7 +104,7 @@ impl MySqlPool {
     /// It may be made or not; it may be called again.
     pub async fn create_table(&self) -> Result<(), LockError> {
         let mut conn = self.conn(ANSWER).await?;
-        sqlx::query(TABLE).execute(&mut *conn).await.map_err(|error| failed(&error))?;
+        sqlx::query(TABLE).execute(&mut *conn).await.map_err(failed)?;
         conn.done();
         Ok(())
     }
@@ -126,7 +126,7 @@ impl Contender {
             conn => conn?,
         };
         let row = sqlx::query_as::<_, (String, Option<i64>)>(HOLDER).bind(&self.name).fetch_optional(&mut *conn).await;
-        let row = row.map_err(|error| failed(&error))?;
+        let row = row.map_err(failed)?;
         conn.done();
         let left = |micros| Duration::from_micros(u64::try_from(micros).unwrap_or_default());
         let holder = row.map(|(id, micros)| Holder { id, remaining: micros.map(left) });
@@ -187,7 +187,7 @@ impl Contender {
             Ok(_) | Err(sqlx::Error::Database(_)) => conn.done(),
             Err(_) => self.pool.forget_idle(),
         }
-        swept.map_err(|error| failed(&error))
+        swept.map_err(failed)
     }
 
     async fn sweep_on(&self, conn: &mut Conn) -> Result<bool, sqlx::Error> {
@@ -228,11 +228,11 @@ impl Row {
             Ok(Err(sqlx::Error::Database(error))) => {
                 conn.done();
                 let taken = error.is_unique_violation() || is_contention(&*error);
-                let answer = if taken { Ok(None) } else { Err(failed(&sqlx::Error::Database(error))) };
+                let answer = if taken { Ok(None) } else { Err(failed(sqlx::Error::Database(error))) };
                 reply.send(answer).ok();
             }
             Ok(Err(error)) => {
-                reply.send(Err(failed(&error))).ok();
+                reply.send(Err(failed(error))).ok();
                 self.never_mind(conn).await;
             }
             Err(_) => {
@@ -265,7 +265,7 @@ impl Row {
         let renew = || sqlx::query(RENEW).bind(holds).bind(lease).bind(&self.name).bind(&owner);
         let renewed = execute(&mut conn, renew).await;
         self.finish(conn, &renewed);
-        Ok(renewed.map_err(|error| failed(&error))?.rows_affected() > 0)
+        Ok(renewed.map_err(failed)?.rows_affected() > 0)
     }
 
     /// The connection goes back, where the server has answered on it.
@@ -310,7 +310,7 @@ impl Row {
         match deleted {
             Ok(deleted) => Ok(deleted.rows_affected() > 0 || *asked_before),
             Err(error) => {
-                let failure = failed(&error);
+                let failure = failed(error);
                 // What was refused has deleted nothing.
                 *asked_before |= !matches!(failure, LockError::Refused { .. });
                 Err(failure)

@@ -234,7 +234,7 @@ impl From<RedisError> for Failure {
             () if error.is_connection_refusal() => Fate::NotSent,
             () => Fate::Unknown,
         };
-        let (server, reason) = (SERVER, error.to_string());
+        let (server, reason) = (SERVER, error.into());
         let error =
             if refused { LockError::Refused { server, reason } } else { LockError::Unavailable { server, reason } };
         Self { error, fate }

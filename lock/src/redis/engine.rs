@@ -133,7 +133,7 @@ where
 {
     match client.spawn(task).await {
         Ok(outcome) => outcome,
-        Err(stopped) => Err(LockError::Unavailable { server: "redis", reason: stopped.to_string() }),
+        Err(stopped) => Err(LockError::Unavailable { server: "redis", reason: stopped.into() }),
     }
 }
 

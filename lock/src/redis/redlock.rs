@@ -283,7 +283,7 @@ impl NodesClaim {
 fn too_few(answered: usize, nodes: usize) -> Failure {
     let reason = format!("{answered} of {nodes} nodes answered, {} needed", quorum(nodes));
     // What a node may have done is undone there, node by node.
-    Failure { error: LockError::Unavailable { server: "redis", reason }, fate: Fate::Answered }
+    Failure { error: LockError::Unavailable { server: "redis", reason: reason.into() }, fate: Fate::Answered }
 }
 
 impl Claim for NodesClaim {

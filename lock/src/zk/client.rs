@@ -111,7 +111,7 @@ impl ZkClient {
         }
         match &*self.0.link.borrow() {
             Link::Up(session) => Ok(Client::clone(session)),
-            Link::Cut { reason, .. } => Err(unavailable(reason)),
+            Link::Cut { reason, .. } => Err(unavailable(reason.as_str())),
         }
     }
 

@@ -98,7 +98,7 @@ impl Lock for JumpingLock {
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let wrong =
-            |error: zookeeper_client::Error| LockError::Unavailable { server: "zookeeper", reason: error.to_string() };
+            |error: zookeeper_client::Error| LockError::Unavailable { server: "zookeeper", reason: error.into() };
         let client = self.0.session()?;
         let directory = CreateMode::Container.with_acls(Acls::anyone_all());
         client.mkdir(self.name(), &directory).await.map_err(wrong)?;

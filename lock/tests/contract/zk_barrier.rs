@@ -106,7 +106,7 @@ fn honest(client: ZkClient, name: String) -> BoxFuture<'static, Result<(), LockE
 
 /// The twin, which is Curator's way, looks whether there is a node whenever it hears of one.
 fn looks_for_a_node(client: ZkClient, name: String) -> BoxFuture<'static, Result<(), LockError>> {
-    let broken = |e: Error| LockError::Unavailable { server: "zookeeper", reason: e.to_string() };
+    let broken = |e: Error| LockError::Unavailable { server: "zookeeper", reason: e.into() };
     let looks = async move {
         let client = client.session()?;
         // Here the honest one remembers which node it saw, and goes when that was deleted.

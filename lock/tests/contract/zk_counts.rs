@@ -195,7 +195,7 @@ async fn unanswered(
 
 fn unknown(told: Result<(), LockError>) -> Verdict {
     match told {
-        Err(LockError::Unavailable { reason, .. }) if reason.contains("not known") => Ok(()),
+        Err(LockError::Unavailable { reason, .. }) if reason.to_string().contains("not known") => Ok(()),
         other => Err(format!("without an answer: {other:?}")),
     }
 }

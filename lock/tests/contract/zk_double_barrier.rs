@@ -146,7 +146,7 @@ pub(crate) async fn a_member_that_does_not_count_again_is_caught(zookeeper: Arc<
                 yield_now().await;
             }
             let (client, own) = (client.session()?, uuid::Uuid::new_v4().to_string());
-            let broken = |e: Error| LockError::Unavailable { server: "zookeeper", reason: e.to_string() };
+            let broken = |e: Error| LockError::Unavailable { server: "zookeeper", reason: e.into() };
             let directory = CreateMode::Container.with_acls(Acls::anyone_all());
             client.mkdir(barrier.name(), &directory).await.map_err(broken)?;
             let (_, watch) = client.list_and_watch_children(barrier.name()).await.map_err(broken)?;
@@ -168,7 +168,7 @@ pub(crate) async fn a_member_that_leaves_at_once_is_caught(zookeeper: Arc<ZooKee
     let twin: Leave = |barrier, client, member| {
         async move {
             let path = format!("{}/{member}", barrier.name());
-            let broken = |e: Error| LockError::Unavailable { server: "zookeeper", reason: e.to_string() };
+            let broken = |e: Error| LockError::Unavailable { server: "zookeeper", reason: e.into() };
             client.session()?.delete(&path, None).await.map_err(broken)
         }
         .boxed()
@@ -344,7 +344,7 @@ pub(crate) async fn who_gives_up_was_not_counted(zookeeper: Arc<ZooKeeper>) -> V
 pub(crate) async fn a_member_that_counts_and_then_opens_is_caught(zookeeper: Arc<ZooKeeper>) -> Verdict {
     let verdict = both_or_none(&zookeeper, |barrier, client, wait| {
         async move {
-            let broken = |e: Error| LockError::Unavailable { server: "zookeeper", reason: e.to_string() };
+            let broken = |e: Error| LockError::Unavailable { server: "zookeeper", reason: e.into() };
             let (client, name) = (client.session()?, barrier.name());
             let (uuid, ready) = (uuid::Uuid::new_v4().to_string(), format!("{name}/ready"));
             let own = format!("{name}/{uuid}");

@@ -258,7 +258,7 @@ impl Lock for Blind {
         let client = self.0.session()?;
         // Here the honest lock lists the directory.
         let made = node(&client, &format!("{}/{JAVA}__READ__", self.1)).await;
-        let path = made.map_err(|reason| LockError::Unavailable { server: "zookeeper", reason })?;
+        let path = made.map_err(|reason| LockError::Unavailable { server: "zookeeper", reason: reason.into() })?;
         let (guard, mut keeper) = Guard::new(self.name(), None);
         tokio::spawn(async move {
             let release = keeper.asked_to_release().await;

@@ -12,7 +12,7 @@ pub(super) mod queue;
 pub(super) mod request;
 pub(super) mod session;
 
-use crate::{LockError, deadline};
+use crate::{Cause, LockError, deadline};
 use std::time::Duration;
 use tokio::time::Instant;
 use zookeeper_client::Error;
@@ -23,15 +23,15 @@ const SERVER: &str = "zookeeper";
 /// background.
 pub(super) const ANSWER: Duration = Duration::from_secs(2);
 
-pub(super) fn unavailable(reason: impl ToString) -> LockError {
-    LockError::Unavailable { server: SERVER, reason: reason.to_string() }
+pub(super) fn unavailable(reason: impl Into<Cause>) -> LockError {
+    LockError::Unavailable { server: SERVER, reason: reason.into() }
 }
 
 /// What the server, or its client, said instead of doing what it was asked for.
 pub(super) fn failed(error: Error) -> LockError {
     match error {
         Error::NoAuth | Error::InvalidAcl | Error::NoChildrenForEphemerals | Error::QuotaExceeded => {
-            LockError::Refused { server: SERVER, reason: error.to_string() }
+            LockError::Refused { server: SERVER, reason: error.into() }
         }
         error => unavailable(error),
     }
