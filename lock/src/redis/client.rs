@@ -12,7 +12,7 @@ use super::{
     latch::LatchLine,
     lock::{LockClaim, LockLine},
     options::{RedisOptions, bad_address, invalid},
-    read_write::{RwClaim, RwLine},
+    read_write::RwClaim,
     redlock::NodesClaim,
     scripts,
     wakeups::Wakeups,
@@ -48,7 +48,6 @@ pub(super) struct Inner {
     pub(super) wakeups: Arc<Wakeups>,
     pub(super) lines: Registry<String, Line>,
     pub(super) lock_lines: Registry<String, LockLine>,
-    pub(super) rw_lines: Registry<String, RwLine>,
     pub(super) latch_lines: Registry<String, LatchLine>,
     pub(super) locks: Reentry<Hold<LockClaim>>,
     pub(super) fair_locks: Reentry<Hold<FairClaim>>,
@@ -134,7 +133,6 @@ impl RedisClient {
             wakeups: Arc::new(wakeups),
             lines: Registry::default(),
             lock_lines: Registry::default(),
-            rw_lines: Registry::default(),
             latch_lines: Registry::default(),
             locks: Reentry::default(),
             fair_locks: Reentry::default(),
@@ -204,7 +202,7 @@ impl RedisClient {
 
     /// `holders.lua`.
     pub(super) async fn holders(&self, key: &str) -> Result<Vec<Holder>, LockError> {
-        let shown: Vec<(String, i64)> = self.run(scripts::HOLDERS.key(key).arg(scripts::holds(key))).await?;
+        let shown: Vec<(String, i64)> = self.run(scripts::HOLDERS.key(key).arg(scripts::in_braces(key))).await?;
         let holder = |(id, millis)| Holder { id, remaining: u64::try_from(millis).ok().map(Duration::from_millis) };
         Ok(shown.into_iter().map(holder).collect())
     }
