@@ -193,7 +193,7 @@ impl RedisClient {
 
     /// `holders.lua`.
     pub(super) async fn holders(&self, key: &str) -> Result<Vec<Holder>, LockError> {
-        let shown: Vec<(String, i64)> = self.run(scripts::HOLDERS.key(key).arg(scripts::holds(key))).await?;
+        let shown: Vec<(String, i64)> = self.run(scripts::HOLDERS.key(key).arg(scripts::in_braces(key))).await?;
         let holder = |(id, millis)| Holder { id, remaining: u64::try_from(millis).ok().map(Duration::from_millis) };
         Ok(shown.into_iter().map(holder).collect())
     }

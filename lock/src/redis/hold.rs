@@ -164,13 +164,9 @@ impl<C: Claim> Hold<C> {
         };
         let given_back = self.claim.give_back(turn).await;
         if let Err(Failure { fate: Fate::NotSent | Fate::Unknown, .. }) = &given_back {
-            self.undo(());
+            undo_claim(&self.claim, self.lease, ());
         }
         given_back
-    }
-
-    fn undo(&self, then: impl Send + 'static) {
-        undo_claim(&self.claim, self.lease, then);
     }
 }
 
@@ -229,7 +225,7 @@ impl<C: Claim> Drop for Hold<C> {
         let state = self.state.get_mut();
         if !state.given_back {
             let turn = state.turn.take();
-            self.undo(turn);
+            undo_claim(&self.claim, self.lease, turn);
         }
     }
 }

@@ -273,10 +273,10 @@ impl Claim for LockClaim {
             Some(head) if in_row && let Some(next) = head.next() => self.hand_over(head, next).await,
             turn => {
                 let told = self.free().await?;
-                let told_others = told > Some(i64::from(self.lock.line.news.has_begun()));
-                // Our own message is the first that comes.
-                let yields = told.filter(|_| told_others && turn.as_ref().is_some_and(|head| head.has_waiters()));
-                self.lock.yields.store(yields.unwrap_or(0), Ordering::Relaxed);
+                let others = told.unwrap_or(0) - i64::from(self.lock.line.news.has_begun());
+                let yields = others > 0 && turn.as_ref().is_some_and(|head| head.has_waiters());
+                // The first message that comes is our own, or says that the subscription has begun.
+                self.lock.yields.store(if yields { others + 1 } else { 0 }, Ordering::Relaxed);
                 Ok(told.is_some())
             }
         }

@@ -24,7 +24,7 @@ use super::{
     client::{Failure, RedisClient},
     engine::{HeadOfLine, Line, Tried, fail, hint, to_the_end, wait_for},
     hold::{Asked, Claim, Hold},
-    scripts::{self, holds, prefixed, suffixed},
+    scripts::{self, in_braces, prefixed, suffixed},
 };
 use crate::{
     Guard, Holder, Lease, Lock, LockError, Owner,
@@ -37,7 +37,8 @@ use tokio::time::Instant;
 #[derive(Debug, Clone)]
 pub struct RedisRwLock {
     client: RedisClient,
-    lock: Arc<RwLine>,
+    name: String,
+    line: Arc<Line>,
 }
 
 /// The half that any number may hold together, as long as nobody writes.
@@ -50,8 +51,7 @@ pub struct RedisWriteLock(Half);
 
 #[derive(Debug, Clone)]
 struct Half {
-    client: RedisClient,
-    lock: Arc<RwLine>,
+    lock: RedisRwLock,
     side: Side,
     owner: Option<Owner>,
     lease: Lease,
@@ -63,18 +63,10 @@ enum Side {
     Write,
 }
 
-/// What all handles of one lock share in this process.
-#[derive(Debug)]
-pub(super) struct RwLine {
-    name: String,
-    line: Line,
-}
-
 /// One hold's identity in the lock's hash.
 #[derive(Debug)]
 pub(super) struct RwClaim {
-    client: RedisClient,
-    lock: Arc<RwLine>,
+    lock: RedisRwLock,
     side: Side,
     id: Owner,
 }
@@ -84,9 +76,9 @@ impl RedisClient {
     #[must_use]
     pub fn rw_lock(&self, name: &str) -> RedisRwLock {
         let name = self.key(name);
-        let lock = self
-            .shared(&name, || RwLine { line: Line::new(self, prefixed("redisson_rwlock", &name)), name: name.clone() });
-        RedisRwLock { lock, client: self.clone() }
+        let channel = prefixed("redisson_rwlock", &name);
+        let line = self.shared(&channel, || Line::new(self, channel.clone()));
+        RedisRwLock { client: self.clone(), name, line }
     }
 }
 
@@ -94,7 +86,7 @@ impl RedisRwLock {
     /// The name, with the prefix: its key.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.lock.name
+        &self.name
     }
 
     /// Its read half; each acquire has an owner of its own.
@@ -110,8 +102,7 @@ impl RedisRwLock {
     }
 
     fn half(&self, side: Side) -> Half {
-        let (client, lock) = (self.client.clone(), Arc::clone(&self.lock));
-        Half { lease: client.lease(), client, lock, side, owner: None }
+        Half { lock: self.clone(), side, owner: None, lease: self.client.lease() }
     }
 }
 
@@ -181,7 +172,7 @@ impl RedisWriteLock {
 
 impl Half {
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let (name, held) = (self.lock.name.as_str(), self.client.owned::<Reentry<Hold<RwClaim>>>());
+        let (name, held) = (self.lock.name.as_str(), self.lock.client.owned::<Reentry<Hold<RwClaim>>>());
         let asked = Asked::new(name, self.owner, self.lease, wait)?;
         let Some(owner) = self.owner else { return asked.guard(name, &held, self.first(&asked, None)).await };
         let mut slot = held.enter(name, owner, asked.until).await.ok_or_else(|| asked.taken(name))?;
@@ -205,7 +196,7 @@ impl Half {
     }
 
     async fn holders(&self) -> Result<Vec<Holder>, LockError> {
-        let mut holders = self.client.holders(&self.lock.name).await?;
+        let mut holders = self.lock.client.holders(&self.lock.name).await?;
         holders.retain(|holder| holder.id.ends_with(WRITE) == (self.side == Side::Write));
         Ok(holders)
     }
@@ -214,7 +205,7 @@ impl Half {
     async fn first(&self, asked: &Asked, under: Option<Owner>) -> Result<Option<Hold<RwClaim>>, LockError> {
         let line = &self.lock.line;
         if (asked.wait.is_zero() || under.is_some() || (self.side == Side::Read && line.queue.is_empty()))
-            && let Tried::Had(hold) = to_the_end(&self.client, self.clone().attempt(under, None)).await?
+            && let Tried::Had(hold) = to_the_end(&self.lock.client, self.clone().attempt(under, None)).await?
         {
             return Ok(Some(hold));
         }
@@ -223,13 +214,13 @@ impl Half {
         }
         let Some(place) = line.turn(asked.wait, asked.until).await? else { return Ok(None) };
         let attempt = || self.clone().attempt(under, place.clone());
-        wait_for(&self.client, Some(&line.news), asked.until, attempt).await
+        wait_for(&self.lock.client, Some(&line.news), asked.until, attempt).await
     }
 
     /// `rw_read.lua`, `rw_write.lua`.
     async fn attempt(self, under: Option<Owner>, place: HeadOfLine) -> Result<Tried<Hold<RwClaim>>, LockError> {
-        let (side, id, leased) = (self.side, self.client.owner(), Instant::now());
-        let claim = Arc::new(RwClaim { client: self.client, lock: self.lock, side, id });
+        let (side, id, leased) = (self.side, self.lock.client.owner(), Instant::now());
+        let claim = Arc::new(RwClaim { lock: self.lock, side, id });
         let mut script = if side == Side::Read { &scripts::RW_READ } else { &scripts::RW_WRITE }.key(&claim.lock.name);
         if side == Side::Read {
             script.key(claim.string());
@@ -238,7 +229,7 @@ impl Half {
         if side == Side::Read {
             script.arg(under.map(|writer| field(Side::Write, writer)).unwrap_or_default());
         }
-        match claim.client.run::<Option<i64>>(&script).await {
+        match claim.lock.client.run::<Option<i64>>(&script).await {
             Ok(None) => Ok(Hold::new(claim, None, self.lease, leased, ()).tried()),
             Ok(Some(millis)) => Ok(Tried::Wait(hint(millis))),
             Err(failure) => {
@@ -271,7 +262,7 @@ impl Claim for RwClaim {
     type Turn = ();
 
     fn client(&self) -> &RedisClient {
-        &self.client
+        &self.lock.client
     }
 
     fn name(&self) -> &str {
@@ -283,7 +274,7 @@ impl Claim for RwClaim {
         if self.side == Side::Read {
             script.key(self.string());
         }
-        self.client.run(script.arg(lease.millis()).arg(self.field())).await
+        self.lock.client.run(script.arg(lease.millis()).arg(self.field())).await
     }
 
     async fn release(&self) -> Result<bool, Failure> {
@@ -292,6 +283,6 @@ impl Claim for RwClaim {
         if self.side == Side::Read {
             script.key(self.string());
         }
-        self.client.run(script.arg(self.field()).arg(holds(&self.lock.name))).await
+        self.lock.client.run(script.arg(self.field()).arg(in_braces(&self.lock.name))).await
     }
 }

@@ -72,13 +72,9 @@ pub(super) fn suffixed(name: &str, suffix: &str) -> String {
     format!("{}:{suffix}", in_braces(name))
 }
 
-fn in_braces(name: &str) -> String {
+/// What all keys of the lock `name` have in common.
+pub(super) fn in_braces(name: &str) -> String {
     if name.contains('{') { name.to_owned() } else { format!("{{{name}}}") }
-}
-
-/// What the keys of all holds of a read-write lock begin with.
-pub(super) fn holds(name: &str) -> String {
-    in_braces(name)
 }
 
 /// The channel on which a release is told.

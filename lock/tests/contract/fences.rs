@@ -34,7 +34,7 @@ async fn tokens_rise<L: Lock + 'static>(redis: &Redis, name: &str, lock: impl Fn
     let own = one.fenced_lock(name).owner(owner);
     let outer = says("outer", own.acquire(SOON).await)?;
     drawn("outer", &outer)?;
-    let waiting: Vec<_> = [&one, &one, &other]
+    let waiting: Vec<_> = [&one, &other, &one]
         .map(|process| {
             let lock = lock(process);
             tokio::spawn(async move { lock.acquire(SOON).await })
@@ -91,12 +91,15 @@ impl Lock for DrawsBefore {
 }
 
 pub(crate) async fn a_token_that_is_drawn_before_the_lock_is_had_is_caught(redis: Arc<Redis>) -> Verdict {
-    let name = name();
-    let twin = |process: &RedisClient| DrawsBefore(process.fenced_lock(&name), process.clone());
-    match tokens_rise(&redis, &name, twin).await {
-        Err(broken) if broken.contains("after waiting") => Ok(()),
-        other => Err(format!("not caught: {other:?}")),
+    // In the order in which they came they may also have it, if seldom.
+    for _ in 0..20 {
+        let name = name();
+        let twin = |process: &RedisClient| DrawsBefore(process.fenced_lock(&name), process.clone());
+        if tokens_rise(&redis, &name, twin).await.is_err_and(|broken| broken.contains("after waiting")) {
+            return Ok(());
+        }
     }
+    Err("not caught".into())
 }
 
 /// A counter that Redis has lost begins anew below what the resource has seen; lifted, the next token is above it.

@@ -18,7 +18,7 @@ async fn acl(redis: &Redis, words: &[&str]) -> Verdict {
     redis::cmd("ACL").arg(words).exec_async(&mut redis.outsider().await).await.map_err(|e| e.to_string())
 }
 
-async fn shows<T: std::fmt::Debug>(what: &str, result: Result<T, LockError>) -> Verdict {
+fn refused<T: std::fmt::Debug>(what: &str, result: Result<T, LockError>) -> Verdict {
     ensure(matches!(result, Err(LockError::Refused { .. })), || format!("{what}: {result:?}"))
 }
 
@@ -35,13 +35,36 @@ pub(crate) async fn a_user_with_a_password_is_let_in_and_nobody_else(redis: Arc<
     says("release", guard.release().await)?;
 
     let wrong = format!("redis://{user}:wrong@{host}");
-    shows("connected with a wrong password", RedisClient::connect(&wrong).await).await?;
+    refused("connected with a wrong password", RedisClient::connect(&wrong).await)?;
     let late = says("a client", RedisClient::new(RedisOptions::new(wrong)))?;
-    shows("a lock with a wrong password", late.lock(&name).acquire(SOON).await.map(drop)).await?;
+    refused("a lock with a wrong password", late.lock(&name).acquire(SOON).await.map(drop))?;
 
     acl(&redis, &["SETUSER", &user, "-evalsha"]).await?;
-    shows("a lock without the right to it", client.lock(&name).acquire(SOON).await.map(drop)).await?;
+    refused("a lock without the right to it", client.lock(&name).acquire(SOON).await.map(drop))?;
     acl(&redis, &["DELUSER", &user]).await
+}
+
+pub(crate) async fn options_that_break_a_rule_are_refused_and_no_password_is_shown(redis: Arc<Redis>) -> Verdict {
+    let address = format!("redis://user:secret@{}", redis.host());
+    let options = || RedisOptions::new(&address);
+    let shown = format!("{:?}", options());
+    ensure(!shown.contains("secret"), || shown.clone())?;
+    says("the defaults", RedisClient::new(options()))?;
+    let (short, long) = (Duration::from_micros(999), Duration::MAX);
+    let wrong = [
+        ("lease", options().lease(Duration::from_millis(99))),
+        ("lease", options().lease(long)),
+        ("timeout", options().timeout(short)),
+        ("timeout", options().timeout(long)),
+        ("url", RedisOptions::new("http://user:secret@127.0.0.1")),
+        ("url", RedisOptions::new("redis://user:secret@127.0.0.1:port")),
+    ];
+    for (option, options) in wrong {
+        let made = RedisClient::new(options.clone()).map(drop);
+        let named = matches!(&made, Err(LockError::Invalid { name, .. }) if name == option);
+        ensure(named && !format!("{made:?}").contains("secret"), || format!("{option} of {options:?}: {made:?}"))?;
+    }
+    Ok(())
 }
 
 /// A Redis of this test's that speaks TLS and nothing else, and the authority that has signed its certificate.

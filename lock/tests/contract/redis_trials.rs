@@ -105,6 +105,7 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
         redis_faults::nobody_who_waits_for_a_latch_misses_its_opening,
         redis_faults::a_wait_is_not_longer_than_it_says,
         redis_access::a_user_with_a_password_is_let_in_and_nobody_else,
+        redis_access::options_that_break_a_rule_are_refused_and_no_password_is_shown,
         redis_access::a_server_is_reached_by_tls_and_only_one_that_is_vouched_for,
         redis_holders::every_lock_shows_its_holder_and_what_is_left_of_its_lease,
         redis_holders::readers_are_shown_each_with_its_own_lease,

@@ -7,6 +7,7 @@ use super::{
     mute::Mute,
     redis::Redis,
 };
+use futures::{StreamExt, stream::FuturesUnordered};
 use oversell_lock::{
     Guard, Lock, LockError,
     redis::{Lease, RedisClient, RedisLock},
@@ -55,8 +56,10 @@ async fn frees_with_the_last_hold<L: Lock>(redis: &Redis, name: &str, others: [&
     }
     ensure(!second.is_lost(), || "the last hold was lost".into())?;
     says("the last release", second.release().await)?;
-    for waiter in waiting {
-        let guard = says("a turn", waiter.await.map_err(|e| e.to_string())?)?;
+    // Who of the two processes is first is not said.
+    let mut guards = FuturesUnordered::from_iter(waiting);
+    while let Some(guard) = guards.next().await {
+        let guard = says("a turn", guard.map_err(|e| e.to_string())?)?;
         says("release", guard.release().await)?;
     }
     until("nothing is left", || async { redis.left(name).await.is_empty() }).await
