@@ -102,6 +102,7 @@ impl ZkClient {
     /// # Ok(())
     /// # }
     /// ```
+    ///
     /// # Errors
     ///
     /// [`LockError::Unavailable`] while there is no connection.
@@ -109,9 +110,10 @@ impl ZkClient {
         if self.0.closing.is_cancelled() {
             return Err(closed());
         }
-        match &*self.0.link.borrow() {
-            Link::Up(session) => Ok(Client::clone(session)),
-            Link::Cut { reason, .. } => Err(unavailable(reason.as_str())),
+        let link = self.0.link.borrow();
+        match &link.up {
+            Some(session) => Ok(Client::clone(session)),
+            None => Err(unavailable(link.reason.as_str())),
         }
     }
 
@@ -200,13 +202,10 @@ impl ZkClient {
         let mut link = self.0.link.clone();
         let cut = async {
             loop {
-                let cut = match &*link.borrow_and_update() {
-                    Link::Up(_) => None,
-                    Link::Cut { since, reason } => Some((*since + GRACE, reason.clone())),
-                };
+                let cut = link.borrow_and_update().cut_off();
                 let changed = match cut {
                     None => link.changed().await,
-                    Some((end, reason)) => match timeout_at(end, link.changed()).await {
+                    Some((since, reason)) => match timeout_at(since + GRACE, link.changed()).await {
                         Ok(changed) => changed,
                         Err(_) => return unavailable(reason),
                     },

@@ -116,36 +116,38 @@ impl Session {
 }
 
 /// How the session stands.
-#[derive(Debug, Clone)]
-pub(in crate::zk) enum Link {
-    /// Connected.
-    Up(Arc<Session>),
-    /// Not connected, or the client was closed.
-    Cut { since: Instant, reason: String },
+#[derive(Debug)]
+pub(in crate::zk) struct Link {
+    /// The session, while it is connected.
+    pub(in crate::zk) up: Option<Arc<Session>>,
+    /// When the connection was lost, and why there is none.
+    since: Instant,
+    pub(in crate::zk) reason: String,
 }
 
 impl Link {
     pub(in crate::zk) fn new() -> Self {
-        Self::Cut { since: Instant::now(), reason: "not yet connected".into() }
+        Self { up: None, since: Instant::now(), reason: "not yet connected".into() }
     }
 
     /// The session, where it is connected and, as far as it knows itself, not over.
     pub(in crate::zk) fn up(&self) -> Option<&Arc<Session>> {
-        match self {
-            // It knows that it is over a moment before its supervisor does.
-            Self::Up(session) if !session.state().is_terminated() => Some(session),
-            _ => None,
-        }
+        // It knows that it is over a moment before its supervisor does.
+        self.up.as_ref().filter(|session| !session.state().is_terminated())
+    }
+
+    /// Since when there is no connection, and why.
+    pub(in crate::zk) fn cut_off(&self) -> Option<(Instant, String)> {
+        self.up.is_none().then(|| (self.since, self.reason.clone()))
     }
 
     /// Notes a lost connection, and keeps the time at which the first in a row was lost.
     fn cut(link: &watch::Sender<Self>, reason: impl ToString) {
         link.send_modify(|link| {
-            let since = match link {
-                Self::Cut { since, .. } => *since,
-                _ => Instant::now(),
-            };
-            *link = Self::Cut { since, reason: reason.to_string() };
+            if link.up.take().is_some() {
+                link.since = Instant::now();
+            }
+            link.reason = reason.to_string();
         });
     }
 }
@@ -225,7 +227,7 @@ impl Supervisor {
         let mut state = session.state();
         loop {
             match state {
-                SessionState::SyncConnected => drop(self.link.send_replace(Link::Up(session.clone()))),
+                SessionState::SyncConnected => self.link.send_modify(|link| link.up = Some(session.clone())),
                 SessionState::Disconnected | SessionState::ConnectedReadOnly => {
                     Link::cut(&self.link, "the connection was lost");
                 }
