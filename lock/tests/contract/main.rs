@@ -151,6 +151,7 @@ fn main() -> ExitCode {
         table_answers::a_pool_without_a_connection_says_nothing_of_the_lock,
         table_answers::a_table_that_is_not_there_is_a_refusal,
         table_answers::a_service_of_ones_own_makes_the_table,
+        table_answers::a_user_with_a_password_is_let_in_and_nobody_else,
     ]);
     let leased_table = Arc::new(table::Table::<table_lease::Leased>::at(at(Servers::mysql)));
     all.extend(contract(handle, &leased_table));

@@ -76,3 +76,16 @@ pub(crate) async fn a_service_of_ones_own_makes_the_table(table: Arc<Table<Plain
     let both: Vec<String> = sqlx::query_scalar(columns).fetch_all(&mut outsider).await.map_err(|e| e.to_string())?;
     ensure(both.len() == 2 && both[0] == both[1], || format!("the tables differ: {both:#?}"))
 }
+
+pub(crate) async fn a_user_with_a_password_is_let_in_and_nobody_else(table: Arc<Table<Plain>>) -> Verdict {
+    let (name, mut outsider) = (name(), table.outsider().await);
+    for statement in ["CREATE USER shop@'127.0.0.1' IDENTIFIED BY 'secret'", "GRANT ALL ON test.* TO shop@'127.0.0.1'"]
+    {
+        sqlx::query(statement).execute(&mut outsider).await.map_err(|e| e.to_string())?;
+    }
+    let address = |password: &str| format!("mysql://shop:{password}@{}/test", table.server());
+    let pool = says("connect", MySqlPool::connect(&address("secret")).await)?;
+    says("release", says("its lock", pool.table_lease_lock(&name).acquire(SOON).await)?.release().await)?;
+    let stranger = MySqlPool::connect(&address("wrong")).await;
+    ensure(matches!(stranger, Err(LockError::Refused { .. })), || format!("with a wrong password: {stranger:?}"))
+}
