@@ -66,7 +66,8 @@ impl ZkOptions {
     }
 
     /// The session time-out that is asked for, at least 100 ms; the server sets bounds to it (2 to 20 ticks unless it is
-    /// told otherwise). A dead holder blocks the others for as long.
+    /// told otherwise). A dead holder blocks the others for as long. Four ticks or more leave room for a leader that has been
+    /// cut off from its followers and still answers; `syncLimit` does not matter, as every heartbeat goes to the leader.
     #[must_use]
     pub fn session(self, session: Duration) -> Self {
         Self { session, ..self }

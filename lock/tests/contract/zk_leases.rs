@@ -6,6 +6,7 @@ use super::{
     family::{Family, name, until},
     mute::Mute,
     zk_families::Semaphore,
+    zk_losses::patient,
     zk_recipes::{JAVA, SHORT, node, refused, shape},
     zookeeper::ZooKeeper,
 };
@@ -163,8 +164,7 @@ pub(crate) async fn the_leases_of_a_dead_holder_come_back(zookeeper: Arc<ZooKeep
 /// The answer to the request for the mutex is lost; what comes after it goes through.
 pub(crate) async fn an_acquire_that_is_not_answered_leaves_no_orphan(zookeeper: Arc<ZooKeeper>) -> Verdict {
     let (name, mute) = (name(), Mute::to(zookeeper.server()).await);
-    let process = zookeeper.process_at(&mute.address()).await;
-    let semaphore = process.client.semaphore(&name, 2);
+    let semaphore = patient(&mute).await?.semaphore(&name, 2);
     release(says("warm", semaphore.acquire(1, SOON).await)?).await?;
     for gives_up in [false, true] {
         mute.mute();

@@ -25,7 +25,8 @@ fn client_at(connect: String, session: Duration) -> Result<ZkClient, String> {
     says("options", ZkClient::new(ZkOptions::new(connect).chroot(CHROOT).session(session)))
 }
 
-async fn patient(way: &Mute) -> Result<ZkClient, String> {
+/// A client that does not give a silent connection up while a test runs.
+pub(crate) async fn patient(way: &Mute) -> Result<ZkClient, String> {
     let client = client_at(way.address(), LONG_SESSION)?;
     until("connected", || async { client.session().is_ok() }).await?;
     Ok(client)
@@ -316,8 +317,7 @@ pub(crate) async fn a_waiter_whose_session_ends_queues_anew(zookeeper: Arc<ZooKe
 /// The node is deleted and the answer is lost, and with it the connection.
 pub(crate) async fn a_release_without_an_answer_is_a_release(zookeeper: Arc<ZooKeeper>) -> Verdict {
     let (name, mute) = (name(), Mute::to(zookeeper.server()).await);
-    let process = zookeeper.process_at(&mute.address()).await;
-    let guard = take(&process.lock(&name)).await?;
+    let guard = take(&patient(&mute).await?.lock(&name)).await?;
     mute.mute();
     let release = tokio::spawn(guard.release());
     gone(&zookeeper, &name).await?;

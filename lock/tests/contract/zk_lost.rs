@@ -5,6 +5,7 @@ use super::{
     clauses::{SOON, ensure, says},
     family::{Family, Process, name, until},
     mute::Mute,
+    zk_losses::patient,
     zk_recipes::{JAVA, gone, node, take},
     zookeeper::ZooKeeper,
 };
@@ -31,11 +32,10 @@ async fn made_without_an_answer<L: Lock + 'static>(
 
 pub(crate) async fn a_creation_that_is_not_answered_leaves_no_orphan(zookeeper: Arc<ZooKeeper>) -> Verdict {
     let mute = Mute::to(zookeeper.server()).await;
-    let process = zookeeper.process_at(&mute.address()).await;
-    let client = &process.client;
+    let client = patient(&mute).await?;
     let name = name();
-    says("warm", take(&process.lock(&name)).await?.release().await)?;
-    made_without_an_answer(&zookeeper, &name, 1, &mute, process.lock(&name)).await?;
+    says("warm", take(&client.lock(&name)).await?.release().await)?;
+    made_without_an_answer(&zookeeper, &name, 1, &mute, client.lock(&name)).await?;
     gone(&zookeeper, &name).await?;
     let (lock, owner) = (client.rw_lock(&name), client.owner());
     made_without_an_answer(&zookeeper, &name, 1, &mute, lock.write()).await?;
