@@ -30,7 +30,7 @@ use oversell::{
 };
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 use support::Servers;
-use tokio::runtime::Runtime;
+use tokio::{runtime::Runtime, sync::Semaphore};
 
 type Outcome = Result<(), String>;
 type Pure = fn() -> Outcome;
@@ -72,6 +72,13 @@ fn options() -> Options {
 /// A lab whose instances run the binary that these tests were built with.
 pub(crate) fn program() -> Options {
     Options { program: Some(PathBuf::from(env!("CARGO_BIN_EXE_oversell"))), ..Options::default() }
+}
+
+/// A test with a lab of its own, beside one other: on a machine with many cores all of them at once would have no memory.
+async fn in_turn(test: impl Future<Output = Outcome>) -> Outcome {
+    static LABS: Semaphore = Semaphore::const_new(2);
+    let _one = LABS.acquire().await.map_err(|closed| closed.to_string())?;
+    test.await
 }
 
 fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> {
@@ -165,12 +172,12 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
     ] {
         trials.push(with_servers(
             format!("others_go_on_after_the_holder_of_{slug}_is_killed"),
-            Box::new(move |_| Box::pin(instances::others_go_on_after_the_holder_is_killed(slug))),
+            Box::new(move |_| Box::pin(in_turn(instances::others_go_on_after_the_holder_is_killed(slug)))),
         ));
     }
     macro_rules! own_lab {
         ($($module:ident :: $test:ident),* $(,)?) => {
-            $(trials.push(with_servers(stringify!($test).into(), Box::new(|_| Box::pin($module::$test()))));)*
+            $(trials.push(with_servers(stringify!($test).into(), Box::new(|_| Box::pin(in_turn($module::$test())))));)*
         };
     }
     own_lab!(

@@ -171,11 +171,11 @@ pub(crate) async fn a_dropped_acquire_leaves_nothing<F: Family>(family: Arc<F>) 
 }
 
 /// So often in a row: a lease that hides what nobody gave back would end too late for [`in_time`].
-const TIMES: u32 = 20;
+const TIMES: u32 = 25;
 
 /// Not by the end of a lease.
 async fn in_time(rounds: impl Future<Output = Verdict>) -> Verdict {
-    timeout(SOON * 2, rounds).await.unwrap_or_else(|_| Err("only the end of a lease brought it back".into()))
+    timeout(SOON * 3, rounds).await.unwrap_or_else(|_| Err("only the end of a lease brought it back".into()))
 }
 
 pub(crate) async fn a_dropped_guard_releases<F: Family>(family: Arc<F>) -> Verdict {

@@ -49,6 +49,7 @@ mod stood_still;
 mod table;
 mod table_answers;
 mod table_lease;
+mod table_pool;
 mod twins;
 mod zk_barrier;
 mod zk_counts;
@@ -152,6 +153,11 @@ fn main() -> ExitCode {
         table_answers::a_table_that_is_not_there_is_a_refusal,
         table_answers::a_service_of_ones_own_makes_the_table,
         table_answers::a_user_with_a_password_is_let_in_and_nobody_else,
+        table_pool::a_dropped_connection_ends_its_waiting_statement,
+        table_pool::a_connection_that_is_only_closed_is_caught,
+        table_pool::a_dropped_connection_ends_its_transaction,
+        table_pool::a_transaction_that_goes_back_open_is_caught,
+        table_pool::a_connection_that_is_done_is_used_again,
     ]);
     let leased_table = Arc::new(table::Table::<table_lease::Leased>::at(at(Servers::mysql)));
     all.extend(contract(handle, &leased_table));

@@ -1,6 +1,7 @@
 //! The locks that the model is run on, and what it needs to know of each.
 
 use super::{
+    clauses::SOON,
     family::Family,
     handles::{Handles, Holder, Kind, Plain},
     model::Modelled,
@@ -18,7 +19,7 @@ use oversell_lock::{
 use std::time::Duration;
 
 /// Shorter than some answers are late.
-const TIMEOUT: Duration = Duration::from_millis(150);
+const TIMEOUT: Duration = Duration::from_millis(300);
 /// Longer than the short leases of programs.
 const EXPIRY: Duration = Duration::from_millis(350);
 
@@ -99,7 +100,7 @@ impl<K: Asked> Modelled for Handles<K> {
     }
 
     async fn process_over(&self, addresses: &[String]) -> Holder<K> {
-        Holder::of(redis::client(&oversell_lock::Process::new(), &addresses[0], TIMEOUT))
+        Holder::of(redis::client(&oversell_lock::Process::new(), &addresses[0], SOON, TIMEOUT))
     }
 
     fn owner(process: &Holder<K>) -> Owner {

@@ -1,8 +1,11 @@
 //! `RedisLock` under the contract.
 
-use super::family::{Family, Process};
+use super::{
+    clauses::SOON,
+    family::{Family, Process},
+};
 use oversell_lock::redis::{RedisClient, RedisLock, RedisOptions};
-use redis::{AsyncTypedCommands, aio::MultiplexedConnection};
+use redis::{AsyncConnectionConfig, AsyncTypedCommands, aio::MultiplexedConnection};
 use std::time::Duration;
 
 pub(crate) struct Redis {
@@ -14,10 +17,11 @@ impl Redis {
         Self { url }
     }
 
-    /// A connection that looks at the server from outside.
+    /// A connection that looks at the server from outside, and waits on a busy machine.
     pub(crate) async fn outsider(&self) -> MultiplexedConnection {
+        let patient = AsyncConnectionConfig::new().set_connection_timeout(Some(SOON)).set_response_timeout(Some(SOON));
         let client = redis::Client::open(self.url.as_str()).expect("an address");
-        client.get_multiplexed_async_connection().await.expect("redis is there")
+        client.get_multiplexed_async_connection_with_config(&patient).await.expect("redis is there")
     }
 
     pub(crate) fn host(&self) -> String {
@@ -25,10 +29,17 @@ impl Redis {
     }
 }
 
-/// A client of `process` that gives a command so long.
-pub(crate) fn client(process: &oversell_lock::Process, address: &str, timeout: Duration) -> RedisClient {
+const LEASE: Duration = Duration::from_secs(3);
+
+/// A client of `process` whose locks have this lease, and which gives a command so long.
+pub(crate) fn client(
+    process: &oversell_lock::Process,
+    address: &str,
+    lease: Duration,
+    timeout: Duration,
+) -> RedisClient {
     let options = RedisOptions::new(format!("redis://{address}")).process(process.clone());
-    RedisClient::new(options.lease(Duration::from_secs(3)).timeout(timeout)).expect("an address")
+    RedisClient::new(options.lease(lease).timeout(timeout)).expect("an address")
 }
 
 impl Family for Redis {
@@ -41,7 +52,7 @@ impl Family for Redis {
     }
 
     async fn process_at(&self, address: &str) -> RedisClient {
-        client(&oversell_lock::Process::new(), address, Duration::from_secs(1))
+        client(&oversell_lock::Process::new(), address, LEASE, Duration::from_secs(1))
     }
 
     async fn left(&self, name: &str) -> Vec<String> {

@@ -40,7 +40,7 @@ impl Voters {
     /// A process that gives each command so long.
     pub(crate) fn with(addresses: &[String], timeout: Duration) -> Self {
         let process = oversell_lock::Process::new();
-        Self(addresses.iter().map(|address| client(&process, address, timeout)).collect())
+        Self(addresses.iter().map(|address| client(&process, address, LEASE, timeout)).collect())
     }
 }
 

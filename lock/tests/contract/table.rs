@@ -4,6 +4,7 @@ use super::{
     Verdict,
     clauses::SOON,
     family::{Family, Process, name, until},
+    table_pool,
 };
 use oversell_lock::{
     Lock, LockError,
@@ -136,10 +137,14 @@ pub(crate) async fn a_name_that_is_too_long_is_refused_and_not_cut_off(table: Ar
     }
 }
 
-/// Another transaction holds the row, so the insert waits for it in the server; the contender goes away meanwhile.
+/// Another transaction holds the row, so the insert waits for it in the server; the contender goes away meanwhile. The
+/// server must end it before the transaction does: what waits on would make a row that nobody deletes.
 pub(crate) async fn an_insert_that_is_not_answered_leaves_no_row(table: Arc<Table>) -> Verdict {
     let name = name();
-    let process = table.process().await;
+    let process = table.process_with(&table.server(), 1).await;
+    let mut only = process.pool.conn(SOON).await.map_err(|e| e.to_string())?;
+    let inserts_on = table_pool::id(&mut only).await?;
+    only.done();
     let mut human = table.outsider().await;
     let mut transaction = human.begin().await.map_err(|e| e.to_string())?;
     let insert = "INSERT INTO tb_lock (lock_name) VALUES (?)";
@@ -148,6 +153,7 @@ pub(crate) async fn an_insert_that_is_not_answered_leaves_no_row(table: Arc<Tabl
         Err(LockError::Unavailable { .. }) => {}
         other => return Err(format!("while a transaction is open: {other:?}")),
     }
+    table_pool::gone(&table, inserts_on).await?;
     transaction.rollback().await.map_err(|e| e.to_string())?;
     process.close().await;
     until("no row is left", || async { table.left(&name).await.is_empty() }).await

@@ -1,7 +1,7 @@
 //! The other locks in ZooKeeper under the contract: handles that share one family, and a semaphore with one lease.
 
 use super::{
-    family::{Family, Process, Then, Twice},
+    family::{Family, Process, Then, Twice, until},
     zookeeper::{Member, ZooKeeper},
 };
 use oversell_lock::{
@@ -111,9 +111,10 @@ impl<K: Kind> Family for Handles<K> {
     }
 
     async fn take_away(&self, holder: &Holder<K>, name: &str) {
-        for directory in K::directories(name) {
-            self.0.take_away(&holder.0, &directory).await;
-        }
+        holder.0.end_session(&self.0).await;
+        until("the nodes are gone", || async { self.left(name).await.is_empty() })
+            .await
+            .expect("the session is closed");
     }
 }
 

@@ -162,7 +162,9 @@ pub(crate) async fn the_leases_of_a_dead_holder_come_back(zookeeper: Arc<ZooKeep
 }
 
 /// The answer to the request for the mutex is lost; what comes after it goes through.
-pub(crate) async fn an_acquire_that_is_not_answered_leaves_no_orphan(zookeeper: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn a_request_for_the_mutex_that_is_not_answered_leaves_no_orphan(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
     let (name, mute) = (name(), Mute::to(zookeeper.server()).await);
     let semaphore = patient(&mute).await?.semaphore(&name, 2);
     release(says("warm", semaphore.acquire(1, SOON).await)?).await?;

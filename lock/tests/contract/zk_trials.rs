@@ -74,7 +74,7 @@ pub(crate) fn all(handle: &Handle, at: String) -> Vec<Trial> {
         zk_leases::the_nodes_of_a_semaphore_are_curators,
         zk_leases::leases_and_mutex_of_other_implementations_are_respected,
         zk_leases::the_leases_of_a_dead_holder_come_back,
-        zk_leases::an_acquire_that_is_not_answered_leaves_no_orphan,
+        zk_leases::a_request_for_the_mutex_that_is_not_answered_leaves_no_orphan,
     ]);
     all.extend(handles::<zk_families::Write>(handle, &at));
     all.extend(handles::<zk_families::Read>(handle, &at));
