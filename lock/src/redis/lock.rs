@@ -4,8 +4,9 @@
 //! 2. A task renews the lease every third, and tells the holder if it is lost ([`hold`](super::hold)).
 //! 3. Give it back: one script looks at the identity, deletes, and wakes who waits. Where the next holder waits in the
 //!    same process, one script hands it over instead. Processes take turns: after [`BATCH`] hand-overs, or
-//!    [`BATCH_TIME`], the lock is freed, and this process lets as many turns go by as other processes listen: each time
-//!    that the lock comes free it waits for [`YIELD`], so that a slow one, a Java process say, has it first.
+//!    [`BATCH_TIME`], the lock is freed, and this process asks again when as many have freed it as there are others that
+//!    listen, or when nobody has for [`YIELD`]: so a slow one, a Java process say, has its turn too. A process that
+//!    listens and wants nothing costs the others that pause, once a turn.
 //! 4. With a token ([`RedisFencedLock`]) the same script draws a number that is higher than all before it. Who holds the
 //!    lock shows it with every write ([`Guard::fence`]), and the resource refuses one that is lower than what it has
 //!    seen. The counter stays for ever: one that ended would begin anew below.
@@ -38,10 +39,10 @@ use std::{
 use tokio::time::{Instant, timeout};
 
 /// After so many hand-overs in a row another process gets its turn.
-pub const BATCH: u32 = 32;
+pub const BATCH: u32 = 128;
 /// After so long a row of hand-overs another process gets its turn.
 pub const BATCH_TIME: Duration = Duration::from_millis(20);
-/// A process that has had its turn waits for so long when the lock comes free, so that another takes it.
+/// A process that has had its turn leaves a lock that came free to the others for so long.
 pub const YIELD: Duration = Duration::from_millis(2);
 
 /// A handle on one lock in Redis. Each acquire is an owner of its own, and a second one waits for the first to end; one

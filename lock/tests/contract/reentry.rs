@@ -99,7 +99,8 @@ pub(crate) async fn a_release_that_does_not_count_is_caught(redis: Arc<Redis>) -
     let lock = own.lock(&name).owner(own.owner());
     let twin = FreesWithTheFirst(lock, Redis::at(format!("redis://{}", redis.server())));
     match frees_with_the_last_hold(&redis, &name, [&own, &other], twin).await {
-        Err(broken) if broken.contains("holds where") => Ok(()),
+        // Whom it lets in may be inside before it is looked at.
+        Err(broken) if broken.contains("holds where") || broken.contains("somebody got in") => Ok(()),
         other => Err(format!("not caught: {other:?}")),
     }
 }
