@@ -12,7 +12,6 @@ use oversell_lock::{
 };
 use sqlx::{Connection, MySqlConnection};
 use std::{marker::PhantomData, sync::Arc};
-use tokio::sync::OnceCell;
 
 /// A kind of lock that is a row of `tb_lock`.
 pub(crate) trait Kind: Send + Sync + 'static {
@@ -37,7 +36,6 @@ impl Kind for Plain {
 /// One kind on one server.
 pub(crate) struct Table<K = Plain> {
     url: String,
-    migrated: OnceCell<()>,
     kind: PhantomData<K>,
 }
 
@@ -61,12 +59,11 @@ impl<K> std::ops::Deref for Holder<K> {
 
 impl<K: Kind> Table<K> {
     pub(crate) fn at(url: String) -> Self {
-        Self { url, migrated: OnceCell::new(), kind: PhantomData }
+        Self { url, kind: PhantomData }
     }
 
     /// A process with so many connections, which reaches the server at `address`.
     pub(crate) async fn process_with(&self, address: &str, connections: usize) -> Holder<K> {
-        self.outsider().await.close().await.expect("closed");
         let url = self.url.replace(&self.server(), address);
         let pool = MySqlPool::new(MySqlOptions::new(&url).connections(connections)).expect("an address");
         Holder(Contender { pool, process: oversell_lock::Process::new() }, PhantomData)
@@ -80,11 +77,6 @@ impl<K: Kind> Table<K> {
 
     /// A connection that looks at the server from outside.
     pub(crate) async fn outsider(&self) -> MySqlConnection {
-        let migrate = || async {
-            let mut connection = MySqlConnection::connect(&self.url).await.expect("mysql is there");
-            sqlx::migrate!("../migrations").run_direct(&mut connection).await.expect("the tables are made");
-        };
-        self.migrated.get_or_init(migrate).await;
         MySqlConnection::connect(&self.url).await.expect("mysql is there")
     }
 }

@@ -21,7 +21,6 @@ fn pool(table: &Table<Plain>, database: &str, process: &Process) -> MySqlPool {
 
 /// The row names the process as people know it, and says how long it is leased; where nobody has the lock, nobody is named.
 pub(crate) async fn a_row_says_who_holds_it_and_for_how_long(table: Arc<Table<Plain>>) -> Verdict {
-    drop(table.outsider().await);
     let process = says("a label", Process::labelled("shop-3"))?;
     let pool = pool(&table, "test", &process);
     let (plain, leased) = (pool.table_lock(&name()), pool.table_lease_lock(&name()).lease(LEASE));
@@ -40,7 +39,6 @@ pub(crate) async fn a_row_says_who_holds_it_and_for_how_long(table: Arc<Table<Pl
 
 /// The only connection is in use: nobody can tell whether the lock is free, and so nobody says that it is taken.
 pub(crate) async fn a_pool_without_a_connection_says_nothing_of_the_lock(table: Arc<Table<Plain>>) -> Verdict {
-    drop(table.outsider().await);
     let (name, pool) = (name(), pool(&table, "test", &Process::new()));
     let conn = says("the connection", pool.conn(SOON).await)?;
     let had = pool.table_lock(&name).acquire(Duration::from_millis(50)).await;
