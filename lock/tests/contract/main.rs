@@ -13,6 +13,7 @@ macro_rules! trials {
     };
 }
 
+mod certificates;
 mod clauses;
 mod examples;
 mod fair;
@@ -50,6 +51,7 @@ mod table;
 mod table_answers;
 mod table_lease;
 mod table_pool;
+mod table_tls;
 mod twins;
 mod zk_barrier;
 mod zk_counts;
@@ -153,6 +155,7 @@ fn main() -> ExitCode {
         table_answers::a_table_that_is_not_there_is_a_refusal,
         table_answers::a_service_of_ones_own_makes_the_table,
         table_answers::a_user_with_a_password_is_let_in_and_nobody_else,
+        table_tls::a_server_is_reached_by_tls_and_only_one_that_is_vouched_for,
         table_pool::a_dropped_connection_ends_its_waiting_statement,
         table_pool::a_connection_that_is_only_closed_is_caught,
         table_pool::a_dropped_connection_ends_its_transaction,

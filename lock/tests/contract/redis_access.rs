@@ -1,7 +1,7 @@
 //! Who may come in: users with passwords, and servers that speak TLS.
 
 use super::{
-    Verdict,
+    Verdict, certificates,
     clauses::{SOON, ensure, says},
     family::{name, until},
     redis::Redis,
@@ -10,7 +10,7 @@ use oversell_lock::{
     Lock, LockError,
     redis::{RedisClient, RedisOptions},
 };
-use std::{net::TcpListener, path::Path, process::Stdio, sync::Arc, time::Duration};
+use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
 use tokio::process::{Child, Command};
 
 /// A user that the server knows, until the test has ended.
@@ -76,20 +76,10 @@ struct Tls {
 
 impl Tls {
     async fn start(folder: &Path) -> Result<Self, String> {
-        std::fs::create_dir_all(folder).map_err(|e| e.to_string())?;
-        let make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=authority \
-                -keyout ca.key -out ca.pem && \
-            openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=redis \
-                -CA ca.pem -CAkey ca.key -addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=critical,CA:FALSE \
-                -keyout redis.key -out redis.pem";
-        let made =
-            Command::new("sh").args(["-c", make]).current_dir(folder).output().await.map_err(|e| e.to_string())?;
-        ensure(made.status.success(), || String::from_utf8_lossy(&made.stderr).into_owned())?;
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).map_err(|e| e.to_string())?;
-        let port = free.port();
+        let port = certificates::port()?;
         let server = Command::new("redis-server")
             .args(["--bind", "127.0.0.1", "--port", "0", "--save", "", "--tls-port", &port.to_string()])
-            .args(["--tls-cert-file", "redis.pem", "--tls-key-file", "redis.key", "--tls-ca-cert-file", "ca.pem"])
+            .args(["--tls-cert-file", "server.pem", "--tls-key-file", "server.key", "--tls-ca-cert-file", "ca.pem"])
             .args(["--tls-auth-clients", "no"])
             .current_dir(folder)
             .stdout(Stdio::null())
@@ -109,7 +99,7 @@ impl Tls {
 }
 
 pub(crate) async fn a_server_is_reached_by_tls_and_only_one_that_is_vouched_for(_: Arc<Redis>) -> Verdict {
-    let (name, folder) = (name(), Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tls-{}", std::process::id())));
+    let (name, folder) = (name(), certificates::folder("redis-tls").await?);
     let mut tls = Tls::start(&folder).await?;
     let clients = [tls.client(Some(&tls.authority))?, tls.client(Some(&tls.authority))?];
     until("it answers", || async { clients[0].lock(&name).holder().await.is_ok() }).await?;

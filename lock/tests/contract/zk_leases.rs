@@ -166,7 +166,7 @@ pub(crate) async fn a_request_for_the_mutex_that_is_not_answered_leaves_no_orpha
     zookeeper: Arc<ZooKeeper>,
 ) -> Verdict {
     let (name, mute) = (name(), Mute::to(zookeeper.server()).await);
-    let semaphore = patient(&mute).await?.semaphore(&name, 2);
+    let semaphore = patient(mute.address()).await?.semaphore(&name, 2);
     release(says("warm", semaphore.acquire(1, SOON).await)?).await?;
     for gives_up in [false, true] {
         mute.mute();

@@ -26,8 +26,8 @@ fn client_at(connect: String, session: Duration) -> Result<ZkClient, String> {
 }
 
 /// A client that does not give a silent connection up while a test runs.
-pub(crate) async fn patient(way: &Mute) -> Result<ZkClient, String> {
-    let client = client_at(way.address(), LONG_SESSION)?;
+pub(crate) async fn patient(address: String) -> Result<ZkClient, String> {
+    let client = client_at(address, LONG_SESSION)?;
     until("connected", || async { client.session().is_ok() }).await?;
     Ok(client)
 }
@@ -156,7 +156,7 @@ pub(crate) async fn a_name_that_is_no_path_is_refused(zookeeper: Arc<ZooKeeper>)
 /// On a way on which nothing is answered, a try ends long before the connection is given up.
 pub(crate) async fn a_try_without_an_answer_ends_in_time(zookeeper: Arc<ZooKeeper>) -> Verdict {
     let (name, mute) = (name(), Mute::to(zookeeper.server()).await);
-    let client = patient(&mute).await?;
+    let client = patient(mute.address()).await?;
     let lock = client.lock(&name);
     says("warm", take(&lock).await?.release().await)?;
     mute.mute();
@@ -169,7 +169,7 @@ pub(crate) async fn a_try_without_an_answer_ends_in_time(zookeeper: Arc<ZooKeepe
 /// Who gives up and is not answered may have been counted: it does not say that nobody came.
 pub(crate) async fn an_enter_whose_end_is_not_answered_is_not_said_to_be_late(zookeeper: Arc<ZooKeeper>) -> Verdict {
     let (name, mute) = (name(), Mute::to(zookeeper.server()).await);
-    let client = patient(&mute).await?;
+    let client = patient(mute.address()).await?;
     let barrier = client.double_barrier(&name, std::num::NonZeroU32::new(2).ok_or("two")?);
     let entering = tokio::spawn(async move { barrier.enter(Duration::from_secs(1)).await });
     until("the member is there", || async { zookeeper.left(&name).await.len() == 1 }).await?;
@@ -317,7 +317,7 @@ pub(crate) async fn a_waiter_whose_session_ends_queues_anew(zookeeper: Arc<ZooKe
 /// The node is deleted and the answer is lost, and with it the connection.
 pub(crate) async fn a_release_without_an_answer_is_a_release(zookeeper: Arc<ZooKeeper>) -> Verdict {
     let (name, mute) = (name(), Mute::to(zookeeper.server()).await);
-    let guard = take(&patient(&mute).await?.lock(&name)).await?;
+    let guard = take(&patient(mute.address()).await?.lock(&name)).await?;
     mute.mute();
     let release = tokio::spawn(guard.release());
     gone(&zookeeper, &name).await?;

@@ -32,7 +32,7 @@ async fn made_without_an_answer<L: Lock + 'static>(
 
 pub(crate) async fn a_creation_that_is_not_answered_leaves_no_orphan(zookeeper: Arc<ZooKeeper>) -> Verdict {
     let mute = Mute::to(zookeeper.server()).await;
-    let client = patient(&mute).await?;
+    let client = patient(mute.address()).await?;
     let name = name();
     says("warm", take(&client.lock(&name)).await?.release().await)?;
     made_without_an_answer(&zookeeper, &name, 1, &mute, client.lock(&name)).await?;

@@ -5,12 +5,16 @@ use super::{
     Verdict,
     clauses::{SOON, ensure, says},
     family::{Family, Process, name, until},
+    zk_losses::patient,
     zk_recipes::{JAVA, SHORT, gone, node, refused, take},
     zk_wire::{GET_DATA, LIST, Wire},
-    zookeeper::{Member, ZooKeeper, connected, text},
+    zookeeper::{ZooKeeper, connected, text},
 };
 use futures::future::BoxFuture;
-use oversell_lock::{Fence, Guard, Lock, LockError, zk::ZkLock};
+use oversell_lock::{
+    Fence, Guard, Lock, LockError,
+    zk::{ZkClient, ZkLock},
+};
 use parking_lot::Mutex;
 use std::{
     sync::Arc,
@@ -85,12 +89,11 @@ async fn cost(zookeeper: &ZooKeeper, contenders: usize, rounds: usize) -> Result
     let name = name();
     let outsider = zookeeper.process().await;
     let holder = take(&outsider.lock(&name)).await?;
-    let mut sides: Vec<(Wire, Member)> = Vec::new();
+    let mut sides: Vec<(Wire, ZkClient)> = Vec::new();
     for _ in 0..3 {
         let wire = Wire::to(zookeeper.server()).await;
-        let process = zookeeper.process_at(&wire.address()).await;
-        connected(&process).await?;
-        sides.push((wire, process));
+        let client = patient(wire.address()).await?;
+        sides.push((wire, client));
     }
     let before = [sum(&sides, Wire::requests), sum(&sides, |wire| wire.asked(LIST)), sum(&sides, Wire::notifications)];
     let mut tasks: Vec<BoxFuture<'static, Verdict>> = Vec::new();
@@ -121,7 +124,7 @@ async fn cost(zookeeper: &ZooKeeper, contenders: usize, rounds: usize) -> Result
     Ok(Cost(requests, lists, told))
 }
 
-fn sum(sides: &[(Wire, Member)], what: impl Fn(&Wire) -> u64) -> u64 {
+fn sum(sides: &[(Wire, ZkClient)], what: impl Fn(&Wire) -> u64) -> u64 {
     sides.iter().map(|(wire, _)| what(wire)).sum()
 }
 

@@ -56,7 +56,7 @@ impl Member {
     /// Ends its session: another connection to the same session may close it, as long as the first does not take it
     /// back.
     pub(crate) async fn end_session(&self, zookeeper: &ZooKeeper) {
-        let session = self.client.session().expect("it is connected").into_session();
+        let session = connected(self).await.expect("it has a session").into_session();
         self.way.cut().await;
         let usurper = Client::connector().with_session(session).connect(&zookeeper.connect).await;
         let usurper = usurper.expect("the same session");

@@ -1,0 +1,28 @@
+//! A server's certificate, and the authority that vouches for it: made by `openssl` for one test.
+
+use super::clauses::ensure;
+use std::{
+    net::TcpListener,
+    path::{Path, PathBuf},
+};
+use tokio::process::Command;
+
+/// A folder of one test's, with `ca.pem`, `server.pem` and `server.key` for 127.0.0.1.
+pub(crate) async fn folder(of: &str) -> Result<PathBuf, String> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{of}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
+    let make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=authority \
+            -keyout ca.key -out ca.pem && \
+        openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=server \
+            -CA ca.pem -CAkey ca.key -addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=critical,CA:FALSE \
+            -keyout server.key -out server.pem";
+    let made = Command::new("sh").args(["-c", make]).current_dir(&folder).output().await.map_err(|e| e.to_string())?;
+    ensure(made.status.success(), || String::from_utf8_lossy(&made.stderr).into_owned())?;
+    Ok(folder)
+}
+
+/// A port that is free just now.
+pub(crate) fn port() -> Result<u16, String> {
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+    Ok(free.map_err(|e| e.to_string())?.port())
+}
