@@ -9,7 +9,7 @@ use nix::{
 };
 use oversell::{
     lab::{Lab, Options, Part},
-    stock::{self, Promise},
+    stock::{self, Name, Promise},
 };
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
@@ -193,15 +193,20 @@ pub(crate) async fn leftovers(lab: &Lab) -> Result<String, String> {
     // The counter of a fenced lock never ends.
     keys.retain(|key| key != "stock" && !key.starts_with("redisson_lock_token:"));
     let zk = zookeeper_client::Client::connect(&lab.addresses().zookeeper.connect).await.map_err(|e| text(&e))?;
+    let named = stock::ALL.iter().flat_map(|strategy| strategy.names);
+    let mut paths: Vec<String> = named
+        .filter_map(|name| match name {
+            Name::ZooKeeper(path) => Some((*path).to_owned()),
+            _ => None,
+        })
+        .collect();
     let mut nodes = Vec::new();
-    for directory in ["/distributed/zk-lock", "/distributed/zk-sequential", "/distributed/zk-fenced", "/curator/lock"] {
-        match zk.list_children(directory).await {
+    while let Some(path) = paths.pop() {
+        match zk.get_children(&path).await {
             Err(zookeeper_client::Error::NoNode) => {}
-            children => nodes.extend(children.map_err(|e| text(&e))?),
+            Ok((_, stat)) if stat.ephemeral_owner != 0 => nodes.push(path),
+            below => paths.extend(below.map_err(|e| text(&e))?.0.iter().map(|child| format!("{path}/{child}"))),
         }
-    }
-    if zk.check_stat("/distributed/zk-ephemeral").await.map_err(|e| text(&e))?.is_some() {
-        nodes.push("zk-ephemeral".to_owned());
     }
     if (rows.0, open.0, keys.len(), nodes.len()) == (0, 0, 0, 0) {
         return Ok(String::new());

@@ -64,7 +64,8 @@
 //!
 //! # Features
 //!
-//! `redis`, `zookeeper` and `mysql`, none by default; each brings its module and its client.
+//! `redis`, `zookeeper` and `mysql`, none by default; each brings its module and its client. `tls` encrypts the way to Redis
+//! and to MySQL, by rustls; not to ZooKeeper, whose client would bring a second implementation of it.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -17,10 +17,12 @@ use redis::{
     aio::{ConnectionManager, ConnectionManagerConfig},
 };
 use std::{any::Any, future::Future, sync::Arc, time::Duration};
-use tokio::{runtime::Handle, task::JoinHandle};
+use tokio::{runtime::Handle, task::JoinHandle, time::timeout};
 use tokio_util::task::TaskTracker;
 
 const SERVER: &str = "redis";
+/// How long [`RedisClient::close`] waits for what is held to be given back.
+const LAST_RELEASES: Duration = Duration::from_secs(3);
 const RECONNECT_FIRST: Duration = Duration::from_millis(50);
 const RECONNECT_TRIES: usize = 3;
 /// A connection on which so many commands in a row had no answer is replaced.
@@ -137,14 +139,17 @@ impl RedisClient {
         self.0.options.process.owner()
     }
 
-    /// Waits until every hold of this process has been given back.
+    /// Waits, 3 s at most, until every hold of this process has been given back. What is still held by then goes with its
+    /// lease.
     ///
     /// # Cancel safety
     ///
     /// Safe: it only waits, and may be called again.
     pub async fn close(&self) {
         self.0.tasks.close();
-        self.0.tasks.wait().await;
+        if timeout(LAST_RELEASES, self.0.tasks.wait()).await.is_err() {
+            tracing::warn!(left = self.0.tasks.len(), "closing the redis client under its holders");
+        }
     }
 
     pub(super) fn inner(&self) -> &Inner {

@@ -97,7 +97,7 @@ async fn line(redis: &Redis, name: &str) -> Result<Line, String> {
     both.query_async(&mut redis.outsider().await).await.map_err(|e| e.to_string())
 }
 
-async fn waiting(redis: &Redis, name: &str, n: usize) -> Verdict {
+pub(crate) async fn waiting(redis: &Redis, name: &str, n: usize) -> Verdict {
     until(&format!("{n} wait"), || async { line(redis, name).await.is_ok_and(|l| l.0.len() == n) }).await
 }
 
@@ -127,7 +127,7 @@ async fn enqueue(redis: &Redis, name: &str, owner: &str, score: f64) -> Verdict 
 }
 
 /// A holder that never lets itself be heard of.
-async fn hold(redis: &Redis, name: &str, lease: Duration) -> Verdict {
+pub(crate) async fn hold(redis: &Redis, name: &str, lease: Duration) -> Verdict {
     let mut both = redis::pipe();
     let ms = i64::try_from(lease.as_millis()).map_err(|e| e.to_string())?;
     both.atomic().hset(name, JAVA, 1).ignore().pexpire(name, ms).ignore();
@@ -144,11 +144,11 @@ async fn nothing_left(redis: &Redis, name: &str) -> Verdict {
     until("no subscription is left", || async { subscribed().await.is_ok_and(|c| c.is_empty()) }).await
 }
 
-fn wait_for(lock: impl Lock + 'static) -> JoinHandle<Result<Guard, LockError>> {
+pub(crate) fn wait_for(lock: impl Lock + 'static) -> JoinHandle<Result<Guard, LockError>> {
     tokio::spawn(async move { lock.acquire(SOON).await })
 }
 
-async fn had(waiter: JoinHandle<Result<Guard, LockError>>) -> Result<Guard, String> {
+pub(crate) async fn had(waiter: JoinHandle<Result<Guard, LockError>>) -> Result<Guard, String> {
     says("the lock must be had", waiter.await.map_err(|e| e.to_string())?)
 }
 
@@ -396,14 +396,4 @@ pub(crate) async fn storm<F: Family>(redis: &Redis, family: Arc<F>) -> Verdict {
 pub(crate) async fn queue_and_scores_agree_in_a_storm_of_cancels(fair: Arc<Fair>) -> Verdict {
     goes(&fair.0, &*fair).await?;
     storm(&fair.0, fair.clone()).await
-}
-
-pub(crate) async fn a_lock_that_is_free_without_a_message_is_found(fair: Arc<Fair>) -> Verdict {
-    let (name, redis, process) = (name(), &fair.0, fair.process().await);
-    hold(redis, &name, SOON * 10).await?;
-    let waiter = wait_for(process.lock(&name));
-    waiting(redis, &name, 1).await?;
-    redis.outsider().await.del::<_, ()>(&name).await.map_err(|e| e.to_string())?;
-    says("release", had(waiter).await?.release().await)?;
-    nothing_left(redis, &name).await
 }

@@ -3,7 +3,7 @@
 use super::{
     Verdict,
     clauses::{SOON, ensure, says},
-    fair::Fair,
+    fair::{Fair, had, hold, wait_for, waiting},
     family::{Family, Process, name, until},
     mute::Mute,
 };
@@ -156,5 +156,15 @@ pub(crate) async fn an_unanswered_release_frees_it_and_wakes_the_next(fair: Arc<
     mute.heal().await;
     let next = says("it was freed", fair.process().await.lock(&name).acquire(SOON).await)?;
     says("release", next.release().await)?;
+    nothing_left(&fair, &name).await
+}
+
+pub(crate) async fn a_lock_that_is_free_without_a_message_is_found(fair: Arc<Fair>) -> Verdict {
+    let (name, redis, process) = (name(), &fair.0, fair.process().await);
+    hold(redis, &name, SOON * 10).await?;
+    let waiter = wait_for(process.lock(&name));
+    waiting(redis, &name, 1).await?;
+    redis.outsider().await.del::<_, ()>(&name).await.map_err(|e| e.to_string())?;
+    says("release", had(waiter).await?.release().await)?;
     nothing_left(&fair, &name).await
 }

@@ -128,7 +128,7 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
         fair::who_goes_from_the_middle_leaves_the_order_as_it_was,
         fair::when_the_head_goes_the_next_is_told,
         fair::queue_and_scores_agree_in_a_storm_of_cancels,
-        fair::a_lock_that_is_free_without_a_message_is_found,
+        fair_holds::a_lock_that_is_free_without_a_message_is_found,
         fair_holds::an_owner_takes_it_again_and_releases_it_as_often,
         fair_holds::a_lost_hold_does_not_release_the_next_of_its_owner,
         fair_holds::a_fixed_lease_ends_and_its_holder_is_told_first,
