@@ -7,8 +7,10 @@ use std::{
     process::{Command, Stdio},
 };
 
+type Address = fn(&Servers) -> String;
+
 /// What each program is given.
-const EXAMPLES: [(&str, &[fn(&Servers) -> String]); 6] = [
+const EXAMPLES: [(&str, &[Address]); 6] = [
     ("fenced", &[Servers::redis]),
     ("lock", &[Servers::redis]),
     ("semaphore", &[Servers::redis]),
@@ -18,7 +20,7 @@ const EXAMPLES: [(&str, &[fn(&Servers) -> String]); 6] = [
 ];
 
 pub(crate) fn all(servers: Option<&Servers>) -> Vec<Trial> {
-    let given = |addresses: &[fn(&Servers) -> String]| servers.map(|s| addresses.iter().map(|a| a(s)).collect());
+    let given = |addresses: &[Address]| servers.map(|s| addresses.iter().map(|a| a(s)).collect());
     let trial = |(name, addresses): (&'static str, &[_])| {
         let arguments: Vec<String> = given(addresses).unwrap_or_default();
         Trial::test(format!("examples::{name}_runs"), move || Ok(runs(name, &arguments)?))
