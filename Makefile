@@ -33,7 +33,8 @@ check: rust linters $(OXLINT) ## formatting, clippy, documentation, scripts, Jav
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
-	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked --offline check bans licenses sources; \
+	@if cargo deny --version >/dev/null 2>&1; then \
+	    cargo fetch --locked --quiet && cargo deny --locked --offline check bans licenses sources; \
 	else echo 'cargo-deny is not installed (cargo install --locked cargo-deny): licences and sources of dependencies not checked'; fi
 
 # A linter that is one program and knows undefined names, unused code, and imports of what is not exported.
