@@ -14,6 +14,12 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 /// A fencing token: a number that grows with each hold, for the resource to refuse an older one.
+///
+/// ```
+/// use oversell_lock::Fence;
+///
+/// assert!(Fence(8) > Fence(7), "the later holder has the higher one");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fence(pub u64);
 
@@ -21,6 +27,17 @@ pub struct Fence(pub u64);
 ///
 /// [`release`](Guard::release) is the normal way to give it back and says whether that worked. Dropping the
 /// guard asks for the same in the background and tells nobody.
+///
+/// ```no_run
+/// # use oversell_lock::{Lock, LockError};
+/// # use std::time::Duration;
+/// # async fn example(lock: impl Lock) -> Result<(), LockError> {
+/// let guard = lock.acquire(Duration::from_secs(5)).await?;
+/// guard.run(async { /* the work, which ends where the lock is lost */ }).await?;
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "the lock is released as soon as its guard is dropped"]
 pub struct Guard {
     name: String,

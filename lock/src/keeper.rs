@@ -14,6 +14,41 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 /// The keeper's end of a [`Guard`](crate::Guard): for the locks of this crate, and for those that others add to it.
+///
+/// ```
+/// use oversell_lock::{Guard, Lock, LockError};
+/// use std::{sync::Arc, time::Duration};
+/// use tokio::{sync::Mutex, time::timeout};
+///
+/// /// A lock of this process, which passes for any other.
+/// struct Local(Arc<Mutex<()>>);
+///
+/// impl Lock for Local {
+///     fn name(&self) -> &str {
+///         "local"
+///     }
+///
+///     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
+///         let taken = |_| LockError::Taken { name: self.name().into(), waited: wait };
+///         let held = timeout(wait, Arc::clone(&self.0).lock_owned()).await.map_err(taken)?;
+///         let (guard, mut keeper) = Guard::new(self.name(), None);
+///         tokio::spawn(async move {
+///             let release = keeper.asked_to_release().await;
+///             drop(held);
+///             release.done(Ok(()));
+///         });
+///         Ok(guard)
+///     }
+/// }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), LockError> {
+/// # let lock = Local(Arc::default());
+/// # let guard = lock.try_acquire().await?;
+/// # assert!(lock.try_acquire().await.is_err());
+/// # guard.release().await?;
+/// # lock.acquire(Duration::from_secs(1)).await?.release().await
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Keeper {
     pub(crate) lost: CancellationToken,

@@ -19,6 +19,14 @@ use tokio::{
 const RETRY: Duration = Duration::from_millis(100);
 
 /// How long a hold lasts: 1 ms to ten years.
+///
+/// ```
+/// use oversell_lock::Lease;
+/// use std::time::Duration;
+///
+/// let minute = Duration::from_secs(60);
+/// assert_eq!(Lease::Watchdog(minute).duration(), Lease::Fixed(minute).duration());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lease {
     /// For this long, renewed every third of it while the holder lives.

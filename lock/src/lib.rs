@@ -103,6 +103,14 @@ use std::{future::Future, time::Duration};
 use tokio::time::Instant;
 
 /// Who holds a lock, as its server showed it a moment ago.
+///
+/// ```
+/// use oversell_lock::Holder;
+/// use std::time::Duration;
+///
+/// let holder = Holder { id: "8100-…:7".into(), remaining: Some(Duration::from_secs(20)) };
+/// println!("{} has it for {:?}", holder.id, holder.remaining);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     /// What the server has of it: a field of Redisson's hash, a node's name, a row's owner.
@@ -127,6 +135,17 @@ pub(crate) const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 6
 /// A lock that any number of processes may contend for.
 ///
 /// A value is one contender's handle: it is cheap, and each has an [`Owner`] of its own.
+///
+/// ```
+/// # use oversell_lock::{Lock, LockError};
+/// # use std::time::Duration;
+/// async fn under<T>(lock: &impl Lock, work: impl Future<Output = T>) -> Result<T, LockError> {
+///     let guard = lock.acquire(Duration::from_secs(5)).await?;
+///     let done = guard.run(work).await?;
+///     guard.release().await?;
+///     Ok(done)
+/// }
+/// ```
 pub trait Lock: Send + Sync {
     /// The name that every contender uses, in the server's own terms (a key, a path, a row).
     fn name(&self) -> &str;

@@ -31,6 +31,20 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Several locks that are held together or not at all: of one kind, or of several ([`Lock::boxed`]). Each part has its own
 /// fence, or none ([`Guard::fences`]).
+///
+/// ```no_run
+/// # #[cfg(feature = "redis")]
+/// # mod example {
+/// # use oversell_lock::{Lock, LockError, MultiLock};
+/// # use std::time::Duration;
+/// # async fn example(redis: oversell_lock::redis::RedisClient) -> Result<(), LockError> {
+/// let three = MultiLock::new(["lock1", "lock2", "lock3"].map(|name| redis.lock(name)).into());
+/// let guard = three.acquire(Duration::from_secs(5)).await?; // all of them or none
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct MultiLock<L> {
     name: String,

@@ -7,6 +7,18 @@ use std::{hash::Hash, time::Duration};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 /// Mutexes by key. A key that nobody holds or waits for takes no memory for long.
+///
+/// ```
+/// use oversell_lock::local::Mutexes;
+/// use std::time::Duration;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let products = Mutexes::<i64>::default();
+/// let held = products.lock(&7, Duration::ZERO).await;
+/// assert!(held.is_some() && products.lock(&7, Duration::ZERO).await.is_none());
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Mutexes<K>(Registry<K, Mutex<()>>);
 

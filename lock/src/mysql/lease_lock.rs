@@ -39,6 +39,19 @@ const LEASE: Lease = Lease::Watchdog(Duration::from_secs(30));
 
 /// A contender for a row of `tb_lock` with an end. Each acquire is an owner of its own; a handle that is given an
 /// [owner](Self::owner) is re-entrant.
+///
+/// ```no_run
+/// # use oversell_lock::{Lock, LockError, mysql::MySqlPool};
+/// # use std::time::Duration;
+/// # async fn example(pool: MySqlPool) -> Result<(), LockError> {
+/// pool.create_table().await?;
+/// let lock = pool.table_lease_lock("nightly-report");
+/// let guard = lock.acquire(Duration::from_secs(5)).await?;
+/// println!("{:?} has it", lock.holder().await?);
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct TableLeaseLock {
     contender: Contender,

@@ -110,6 +110,19 @@ impl managed::Manager for Connections {
 }
 
 /// A pool of MySQL or MariaDB connections. Cloning it is cheap.
+///
+/// ```no_run
+/// # use oversell_lock::{LockError, mysql::MySqlPool};
+/// # use std::time::Duration;
+/// # async fn example() -> Result<(), LockError> {
+/// let pool = MySqlPool::connect("mysql://shop:secret@127.0.0.1/shop").await?;
+/// let mut conn = pool.conn(Duration::from_secs(5)).await?;
+/// // What it takes is a `sqlx::MySqlConnection`. It goes back to the pool only when it is said to be clean.
+/// conn.done();
+/// pool.close().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct MySqlPool(Arc<Inner>);
 

@@ -62,6 +62,12 @@ const DELETE: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND owner = ?";
 
 /// Who takes a lock, as its row tells people (course §4). Nothing is decided by it; what is longer than its column is cut
 /// off. `thread_name` is the thread that inserts.
+///
+/// ```
+/// use oversell_lock::mysql::Caller;
+///
+/// let caller = Caller { class: "reports".into(), method: "nightly".into(), ..Caller::default() };
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Caller {
     /// `class_name`, of at most 100 characters: the module.

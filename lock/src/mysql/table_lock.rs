@@ -19,6 +19,17 @@ use crate::{Guard, Holder, Keeper, Lock, LockError};
 use std::time::Duration;
 
 /// A contender for a row of `tb_lock`, which stays until it is deleted.
+///
+/// ```no_run
+/// # use oversell_lock::{Lock, LockError, mysql::MySqlPool};
+/// # use std::time::Duration;
+/// # async fn example(pool: MySqlPool) -> Result<(), LockError> {
+/// pool.create_table().await?;
+/// let guard = pool.table_lock("nightly-report").acquire(Duration::from_secs(5)).await?;
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct TableLock(Contender);
 

@@ -31,6 +31,17 @@ const SILENT_COMMANDS: u32 = 2;
 const NOT_NOW: [&str; 6] = ["LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "READONLY"];
 
 /// One process's client for all locks in one Redis. Cloning it is cheap.
+///
+/// ```no_run
+/// # use oversell_lock::{Lock, LockError, redis::RedisClient};
+/// # use std::time::Duration;
+/// # async fn example() -> Result<(), LockError> {
+/// let redis = RedisClient::connect("redis://127.0.0.1:6379").await?;
+/// redis.lock("lock").acquire(Duration::from_secs(5)).await?.release().await?;
+/// redis.close().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct RedisClient(Arc<Inner>);
 

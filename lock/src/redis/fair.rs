@@ -45,6 +45,18 @@ use tokio::time::Instant;
 const LONGEST_LIMIT: Duration = Duration::from_secs(5 * 60);
 
 /// A handle on one fair lock in Redis. Each acquire is an owner of its own, unless the handle is given one.
+///
+/// Source: Redisson's `RFairLock`.
+///
+/// ```no_run
+/// # use oversell_lock::{Lock, LockError, redis::RedisClient};
+/// # use std::time::Duration;
+/// # async fn example(redis: RedisClient) -> Result<(), LockError> {
+/// let guard = redis.fair_lock("fairLock").acquire(Duration::from_secs(5)).await?; // behind all who came before, in any process
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct RedisFairLock {
     client: RedisClient,

@@ -37,6 +37,22 @@ use tokio::{
 };
 
 /// A handle on one latch in Redis. Cloning it is cheap.
+///
+/// Source: Redisson's `RCountDownLatch`.
+///
+/// ```no_run
+/// # use oversell_lock::{LockError, redis::RedisClient};
+/// # use std::time::Duration;
+/// # async fn example(redis: RedisClient) -> Result<(), LockError> {
+/// use std::num::NonZeroU32;
+///
+/// let latch = redis.latch("latch");
+/// latch.try_set_count(const { NonZeroU32::new(6).unwrap() }).await?;
+/// // In six other places: latch.count_down().await?
+/// latch.wait(Duration::from_secs(5)).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct RedisLatch {
     client: RedisClient,

@@ -47,6 +47,21 @@ pub const YIELD: Duration = Duration::from_millis(2);
 
 /// A handle on one lock in Redis. Each acquire is an owner of its own, and a second one waits for the first to end; one
 /// that is given an [owner](Self::owner) is re-entrant.
+///
+/// Source: Redisson's `RLock`.
+///
+/// ```no_run
+/// # use oversell_lock::{Lease, Lock, LockError, redis::RedisClient};
+/// # use std::time::Duration;
+/// # async fn example(redis: RedisClient) -> Result<(), LockError> {
+/// let lock = redis.lock("lock").owner(redis.owner()).lease(Lease::Watchdog(Duration::from_secs(10)));
+/// let outer = lock.acquire(Duration::from_secs(5)).await?;
+/// let inner = lock.try_acquire().await?; // the same owner: at once
+/// inner.release().await?;
+/// outer.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct RedisLock(Handle);
 
@@ -54,6 +69,19 @@ pub struct RedisLock(Handle);
 ///
 /// It survives, with a resource that checks, everything. A Redis that loses the counter hands out tokens that are
 /// refused, until [`lift`](Self::lift) has told it what the resource has seen.
+///
+/// Source: Redisson's `RFencedLock`.
+///
+/// ```no_run
+/// # use oversell_lock::{Lock, LockError, redis::RedisClient};
+/// # use std::time::Duration;
+/// # async fn example(redis: RedisClient) -> Result<(), LockError> {
+/// let guard = redis.fenced_lock("fencedLock").acquire(Duration::from_secs(5)).await?;
+/// println!("UPDATE … WHERE fence <= {:?}", guard.fence());
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct RedisFencedLock(Handle);
 

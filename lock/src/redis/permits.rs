@@ -28,6 +28,20 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 /// A handle on one semaphore whose permits expire. Cloning it is cheap.
+///
+/// Source: Redisson's `RPermitExpirableSemaphore`.
+///
+/// ```no_run
+/// # use oversell_lock::{Lease, LockError, redis::RedisClient};
+/// # use std::time::Duration;
+/// # async fn example(redis: RedisClient) -> Result<(), LockError> {
+/// let permits = redis.permits("permits").lease(Lease::Fixed(Duration::from_secs(60)));
+/// permits.try_set_permits(3).await?;
+/// let permit = permits.acquire(Duration::from_secs(5)).await?;
+/// permit.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Permits {
     client: RedisClient,

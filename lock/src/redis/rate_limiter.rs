@@ -32,6 +32,12 @@ const NOT_SET: i64 = -1;
 const MORE_THAN_THE_RATE: i64 = -2;
 
 /// Whose admissions count together.
+///
+/// ```
+/// use oversell_lock::redis::RateMode;
+///
+/// assert_ne!(RateMode::Overall, RateMode::PerClient);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RateMode {
     /// Those of all processes.
@@ -41,6 +47,22 @@ pub enum RateMode {
 }
 
 /// A handle on one rate limiter in Redis. Cloning it is cheap.
+///
+/// Source: Redisson's `RRateLimiter`, whose format it does not share.
+///
+/// ```no_run
+/// # use oversell_lock::{LockError, redis::{RateMode, RedisClient}};
+/// # use std::time::Duration;
+/// # async fn example(redis: RedisClient) -> Result<(), LockError> {
+/// use std::num::NonZeroU32;
+///
+/// let (one, ten) = const { (NonZeroU32::MIN, NonZeroU32::new(10).unwrap()) };
+/// let limiter = redis.rate_limiter("limited");
+/// limiter.try_set_rate(RateMode::Overall, ten, Duration::from_secs(1)).await?;
+/// if limiter.try_acquire(one).await? { /* within the rate */ }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct RateLimiter {
     client: RedisClient,

@@ -34,6 +34,21 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 /// A handle on one read-write lock in Redis. Cloning it is cheap.
+///
+/// Source: Redisson's `RReadWriteLock`.
+///
+/// ```no_run
+/// # use oversell_lock::{Lock, LockError, redis::RedisClient};
+/// # use std::time::Duration;
+/// # async fn example(redis: RedisClient) -> Result<(), LockError> {
+/// let book = redis.rw_lock("rwLock");
+/// let (one, other) = (book.read().acquire(Duration::from_secs(5)).await?, book.read().acquire(Duration::from_secs(5)).await?);
+/// one.release().await?;
+/// other.release().await?;
+/// book.write().acquire(Duration::from_secs(5)).await?.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct RedisRwLock {
     client: RedisClient,
@@ -42,10 +57,33 @@ pub struct RedisRwLock {
 }
 
 /// The half that any number may hold together, as long as nobody writes.
+///
+/// ```no_run
+/// # use oversell_lock::{Lock, LockError, redis::RedisClient};
+/// # use std::time::Duration;
+/// # async fn example(redis: RedisClient) -> Result<(), LockError> {
+/// let reading = redis.rw_lock("rwLock").read().acquire(Duration::from_secs(5)).await?;
+/// reading.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct RedisReadLock(Half);
 
 /// The half that one owner holds alone.
+///
+/// ```no_run
+/// # use oversell_lock::{Lock, LockError, redis::RedisClient};
+/// # use std::time::Duration;
+/// # async fn example(redis: RedisClient) -> Result<(), LockError> {
+/// let one = redis.owner();
+/// let writing = redis.rw_lock("rwLock").write().owner(one).acquire(Duration::from_secs(5)).await?;
+/// let reading = redis.rw_lock("rwLock").read().owner(one).try_acquire().await?; // who writes may read
+/// writing.release().await?; // and goes on reading
+/// reading.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct RedisWriteLock(Half);
 

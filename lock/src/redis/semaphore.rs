@@ -25,6 +25,20 @@ use redis::AsyncCommands;
 use std::{fmt, sync::Arc, time::Duration};
 
 /// A handle on one semaphore in Redis. Cloning it is cheap.
+///
+/// Source: Redisson's `RSemaphore`.
+///
+/// ```no_run
+/// # use oversell_lock::{LockError, redis::RedisClient};
+/// # use std::time::Duration;
+/// # async fn example(redis: RedisClient) -> Result<(), LockError> {
+/// let room = redis.semaphore("semaphore");
+/// room.try_set_permits(3).await?;
+/// let two = room.acquire(2, Duration::from_secs(5)).await?;
+/// two.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct RedisSemaphore {
     client: RedisClient,
@@ -35,6 +49,16 @@ pub struct RedisSemaphore {
 }
 
 /// Permits that are held. Dropping it gives them back in the background.
+///
+/// ```no_run
+/// # use oversell_lock::{LockError};
+/// # use std::time::Duration;
+/// # async fn example(permit: oversell_lock::redis::Permit) -> Result<(), LockError> {
+/// println!("{} permits are held", permit.permits());
+/// permit.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "the permits are given back as soon as this is dropped"]
 pub struct Permit {
     semaphore: RedisSemaphore,

@@ -20,6 +20,17 @@ pub(super) const REVOKE: &[u8] = b"__REVOKE__";
 
 /// A holder's ear for those who ask it to give the lock back; see
 /// [`ZkLock::acquire_revocable`](super::ZkLock::acquire_revocable).
+///
+/// ```no_run
+/// # use oversell_lock::{LockError};
+/// # use std::time::Duration;
+/// # async fn example(lock: oversell_lock::zk::ZkLock) -> Result<(), LockError> {
+/// let (guard, revocation) = lock.acquire_revocable(Duration::from_secs(5)).await?;
+/// revocation.asked().await; // somebody has called `revoke`
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Revocation {
     session: Arc<Session>,
