@@ -69,17 +69,12 @@ pub(crate) async fn one_of_ours_is_served_among_two_busy_java_processes(sides: A
 
 /// The twin hands the lock on inside its process for as long as anybody there wants it.
 pub(crate) async fn one_that_hands_over_without_end_is_caught(sides: Arc<Sides>) -> Verdict {
-    let (name, processes) = (sides.name(), [sides.ours(), sides.ours()]);
-    let crowd = processes.iter().map(async |process| {
-        let guard = says("the lock", process.lock(&name).acquire(SOON).await)?;
-        while section(process, &name).await?.is_some() {}
-        says("release", guard.release().await)
-    });
-    let first = processes[0].lock(&name).acquire(SOON).await;
+    let (name, process) = (sides.name(), sides.ours());
+    let guard = says("the lock", process.lock(&name).acquire(SOON).await)?;
     let java = sides.java.tell("alone", format!("turns lock {name} {SECTIONS}"));
     sides.until_listening(&name, 1).await?;
-    says("release", says("the lock", first)?.release().await)?;
-    try_join_all(crowd).await?;
+    while section(&process, &name).await?.is_some() {}
+    says("release", guard.release().await)?;
     let turns = java.answer().await?.parse().map_err(|e| format!("{e}"))?;
     match is_served(&sides, "java", turns) {
         Err(_) => Ok(()),
