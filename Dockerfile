@@ -5,6 +5,7 @@ WORKDIR /src
 # What the project stands on changes seldom: compiled from the manifests alone, with empty sources, in a layer of its own.
 COPY Cargo.toml Cargo.lock ./
 COPY lock/Cargo.toml lock/
+COPY lock/examples lock/examples
 RUN mkdir -p src lock/src tests lock/tests/contract lock/tests/interop \
  && echo 'fn main() {}' | tee build.rs src/main.rs tests/main.rs lock/tests/contract/main.rs \
         lock/tests/interop/main.rs >src/lib.rs \
