@@ -64,10 +64,9 @@ pub async fn most(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
     let lock = Redlock::new(&ctx.nodes, &name).owner(visit.holder).lease(job.watchdog(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
     // What a node has is this hold's identity, which begins with the process.
-    let (key, holder) = (ctx.redis_key(&name), visit.holder.to_string());
-    let process = holder.split_once(':').map_or(holder.as_str(), |(process, _)| process);
+    let (key, process) = (ctx.redis_key(&name), ctx.process.to_string());
     let nodes = ctx.nodes.iter().map(|node| {
-        let (mut node, key) = (node.connection(), &key);
+        let (mut node, key, process) = (node.connection(), &key, &process);
         async move { node.hkeys(key).await.is_ok_and(|ids: Vec<String>| ids.iter().any(|id| id.starts_with(process))) }
     });
     for (has_it, order) in join_all(nodes).await.into_iter().zip(1..) {

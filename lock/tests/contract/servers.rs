@@ -4,15 +4,19 @@ use oversell::{
     failure::Failure,
     lab::{Lab, Options, Part},
 };
+use sqlx::{Connection, MySqlConnection};
 
 /// Running servers.
 pub(crate) struct Servers(Lab);
 
 impl Servers {
-    /// Starts them.
+    /// Starts them, and makes the tables.
     pub(crate) async fn start() -> Result<Self, Failure> {
         let without = vec![Part::Instances, Part::Nginx];
-        Lab::start(Options { without, redis_ports: vec![0; 5], ..Options::default() }).await.map(Self)
+        let servers = Self(Lab::start(Options { without, redis_ports: vec![0; 5], ..Options::default() }).await?);
+        let mut mysql = MySqlConnection::connect(&servers.mysql()).await.expect("mysql is there");
+        sqlx::migrate!("../migrations").run_direct(&mut mysql).await.expect("the tables are made");
+        Ok(servers)
     }
 
     /// Stops them.

@@ -39,11 +39,10 @@ pub(crate) struct Table<K = Plain> {
     kind: PhantomData<K>,
 }
 
-/// A pool, and the process that owners are named after.
+/// A pool, whose owners are named after its process.
 #[derive(Clone)]
 pub(crate) struct Contender {
     pub(crate) pool: MySqlPool,
-    pub(crate) process: oversell_lock::Process,
 }
 
 /// The same, and the kind of its locks.
@@ -66,7 +65,7 @@ impl<K: Kind> Table<K> {
     pub(crate) async fn process_with(&self, address: &str, connections: usize) -> Holder<K> {
         let url = self.url.replace(&self.server(), address);
         let pool = MySqlPool::new(MySqlOptions::new(&url).connections(connections)).expect("an address");
-        Holder(Contender { pool, process: oversell_lock::Process::new() }, PhantomData)
+        Holder(Contender { pool }, PhantomData)
     }
 
     /// Deletes the row, whoever's it is.

@@ -104,7 +104,7 @@ async fn frees_with_the_last_hold<L: Lock>(table: &Table<Leased>, name: &str, ot
 
 pub(crate) async fn an_owner_takes_its_lock_again(table: Arc<Table<Leased>>) -> Verdict {
     let (name, own, other) = (name(), table.process().await, table.process().await);
-    let lock = lock(&own, &name).owner(own.process.owner());
+    let lock = lock(&own, &name).owner(own.pool.owner());
     frees_with_the_last_hold(&table, &name, &other, lock).await
 }
 
@@ -133,7 +133,7 @@ impl Lock for FreesWithTheFirst {
 
 pub(crate) async fn a_release_that_does_not_count_is_caught(table: Arc<Table<Leased>>) -> Verdict {
     let (name, own, other) = (name(), table.process().await, table.process().await);
-    let lock = FreesWithTheFirst(lock(&own, &name).owner(own.process.owner()), Arc::clone(&table));
+    let lock = FreesWithTheFirst(lock(&own, &name).owner(own.pool.owner()), Arc::clone(&table));
     caught(frees_with_the_last_hold(&table, &name, &other, lock).await, "holds where 2 must be left")
 }
 
@@ -141,7 +141,7 @@ pub(crate) async fn a_release_that_does_not_count_is_caught(table: Arc<Table<Lea
 /// is lost, and the new one is not.
 pub(crate) async fn a_re_entry_does_not_hide_a_loss(table: Arc<Table<Leased>>) -> Verdict {
     let (name, own, other) = (name(), table.process().await, table.process().await);
-    let lock_ = lock(&own, &name).owner(own.process.owner());
+    let lock_ = lock(&own, &name).owner(own.pool.owner());
     let before = says("before", lock_.acquire(SOON).await)?;
     table.take_away(&own, &name).await;
     let between = says("between", lock(&other, &name).acquire(Duration::ZERO).await)?;
@@ -160,7 +160,7 @@ pub(crate) async fn an_unanswered_re_entry_leaves_the_outer_hold_and_no_other(ta
     let mute = Mute::to(table.server()).await;
     // On the one connection that it has, every statement has been prepared once.
     let own = table.process_with(&mute.address(), 1).await;
-    let lock_ = lock(&own, &name).lease(Lease::Watchdog(SOON)).owner(own.process.owner());
+    let lock_ = lock(&own, &name).lease(Lease::Watchdog(SOON)).owner(own.pool.owner());
     let outer = says("outer", lock_.acquire(SOON).await)?;
     says("once more", says("once more", lock_.acquire(SOON).await)?.release().await)?;
     mute.mute();
@@ -183,7 +183,7 @@ pub(crate) async fn an_unanswered_re_entry_leaves_the_outer_hold_and_no_other(ta
 /// statement, being the cheaper one: it is asked again, and gets in. A release likewise.
 pub(crate) async fn a_deadlock_with_a_stranger_ends_no_hold(table: Arc<Table<Leased>>) -> Verdict {
     let (name, own) = (name(), table.process().await);
-    let lock_ = lock(&own, &name).lease(Lease::Watchdog(SOON)).owner(own.process.owner());
+    let lock_ = lock(&own, &name).lease(Lease::Watchdog(SOON)).owner(own.pool.owner());
     let outer = says("outer", lock_.acquire(SOON).await)?;
     let inner = lock_.clone();
     let inner = deadlocked(&table, &name, async move { inner.acquire(SOON).await }).await?;
@@ -235,7 +235,7 @@ async fn deadlocked<T: Send + 'static>(
 pub(crate) async fn tasks_of_one_owner_come_in_together(table: Arc<Table<Leased>>) -> Verdict {
     let (name, own) = (name(), table.process().await);
     let held = says("held", lock(&own, &name).acquire(SOON).await)?;
-    let (owner, both) = (own.process.owner(), Arc::new(tokio::sync::Barrier::new(2)));
+    let (owner, both) = (own.pool.owner(), Arc::new(tokio::sync::Barrier::new(2)));
     let tasks = [(), ()].map(|()| {
         let (lock, both) = (lock(&own, &name).owner(owner), Arc::clone(&both));
         tokio::spawn(async move {
