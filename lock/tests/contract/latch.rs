@@ -42,8 +42,10 @@ pub(crate) async fn a_latch_opens_for_all_who_wait_everywhere(redis: Arc<Redis>)
     }
     let more = says("count down", one.latch(&name).count_down().await)?;
     ensure(more.is_none(), || format!("an open latch counted to {more:?}"))?;
-    let left = redis.left(&name).await;
-    ensure(left == [format!("{{{name}}}:opened")], || format!("left: {left:?}"))
+    let (left, opened) = (redis.left(&name).await, format!("{{{name}}}:opened"));
+    ensure(left == [opened.as_str()], || format!("left: {left:?}"))?;
+    let lives: i64 = redis.outsider().await.ttl(&opened).await.map_err(|e| e.to_string())?;
+    ensure((1..=24 * 60 * 60).contains(&lives), || format!("{opened} is to stay for {lives} s"))
 }
 
 pub(crate) async fn a_wait_for_a_latch_ends(redis: Arc<Redis>) -> Verdict {

@@ -161,3 +161,7 @@ pub(crate) async fn silence_that_is_taken_for_a_yes_breaks_the_model<F: Modelled
 pub(crate) async fn a_hold_that_is_kept_breaks_the_model<F: Modelled>(family: Arc<F>) -> Verdict {
     breaks(&*family, Fault::Leak, "the lock is had when all is over").await
 }
+
+pub(crate) async fn a_loss_that_is_not_told_breaks_the_model<F: Modelled>(family: Arc<F>) -> Verdict {
+    breaks(&*family, Fault::LossUntold, "released what it had lost").await
+}

@@ -1,6 +1,7 @@
 //! A way to a server on which requests arrive and answers do not: what "it may have run" means.
 
 use super::proxy::Proxy;
+use parking_lot::Mutex;
 use std::{
     sync::{
         Arc,
@@ -31,6 +32,8 @@ struct State {
     requests: AtomicU64,
     /// For so many milliseconds each answer is held back.
     delay: AtomicU64,
+    /// A request with these words in it is the first that is not answered.
+    last: Mutex<Option<&'static str>>,
 }
 
 impl Mute {
@@ -51,6 +54,11 @@ impl Mute {
     /// From now on nothing is answered.
     pub(crate) fn mute(&self) {
         self.state.muted_below.store(u64::MAX, SeqCst);
+    }
+
+    /// Nothing is answered from the next request on that has `words` in it: that one is carried out.
+    pub(crate) fn mute_at(&self, words: &'static str) {
+        *self.state.last.lock() = Some(words);
     }
 
     /// Answers again, on new connections: on the old ones an answer would be taken for another's.
@@ -77,6 +85,16 @@ impl Mute {
     }
 }
 
+impl State {
+    fn mute_if_last(&self, request: &[u8]) {
+        let mut last = self.last.lock();
+        if last.is_some_and(|words| request.windows(words.len()).any(|part| part == words.as_bytes())) {
+            *last = None;
+            self.muted_below.store(u64::MAX, SeqCst);
+        }
+    }
+}
+
 impl Drop for Mute {
     fn drop(&mut self) {
         self.serving.abort();
@@ -100,6 +118,7 @@ async fn serve(listener: TcpListener, server: String, state: Arc<State>) {
                         return std::io::Result::Ok(());
                     }
                     state.requests.fetch_add(1, SeqCst);
+                    state.mute_if_last(&buffer[..read]);
                     server.write_all(&buffer[..read]).await?;
                 }
             };

@@ -46,6 +46,7 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
         model_programs::a_late_release_by_owner_breaks_the_model,
         model_programs::silence_that_is_taken_for_a_yes_breaks_the_model,
         model_programs::a_hold_that_is_kept_breaks_the_model,
+        model_programs::a_loss_that_is_not_told_breaks_the_model,
     ]);
     let fair = Arc::new(handles::Handles::<model_locks::Fair>::at(at.clone()));
     all.extend(trials![handle, &fair, model_programs::random_programs_keep_to_the_model]);

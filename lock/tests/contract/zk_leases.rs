@@ -161,29 +161,55 @@ pub(crate) async fn the_leases_of_a_dead_holder_come_back(zookeeper: Arc<ZooKeep
     none_left(&zookeeper, &name).await
 }
 
-/// The answer to the request for the mutex is lost; what comes after it goes through.
+/// The answer to one request is lost: that for the mutex, or that for the lease itself. What comes after it goes through.
 pub(crate) async fn a_request_for_the_mutex_that_is_not_answered_leaves_no_orphan(
     zookeeper: Arc<ZooKeeper>,
 ) -> Verdict {
+    a_request_that_is_not_answered_leaves_no_orphan(&zookeeper, "-lock-").await
+}
+
+pub(crate) async fn a_request_for_a_lease_that_is_not_answered_leaves_no_orphan(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    a_request_that_is_not_answered_leaves_no_orphan(&zookeeper, "-lease-").await
+}
+
+async fn a_request_that_is_not_answered_leaves_no_orphan(zookeeper: &ZooKeeper, asks_for: &'static str) -> Verdict {
     let (name, mute) = (name(), Mute::to(zookeeper.server()).await);
     let semaphore = patient(mute.address()).await?.semaphore(&name, 2);
     release(says("warm", semaphore.acquire(1, SOON).await)?).await?;
     for gives_up in [false, true] {
-        mute.mute();
+        mute.mute_at(asks_for);
         let waiter = semaphore.clone();
         let waiting = tokio::spawn(async move { waiter.acquire(2, SOON).await });
-        until("the node is made", || async { nodes(&zookeeper, &name).await.len() == 1 }).await?;
+        let is_made = || async { nodes(zookeeper, &name).await.iter().any(|node| node.contains(asks_for)) };
+        until("the node is made", is_made).await?;
         if gives_up {
             waiting.abort();
         }
         mute.heal().await;
         if let Ok(leases) = waiting.await {
             let leases = says("both", leases)?;
-            let left = nodes(&zookeeper, &name).await;
+            let left = nodes(zookeeper, &name).await;
             ensure(left.len() == 2, || format!("two leases have {left:?}"))?;
             release(leases).await?;
         }
-        none_left(&zookeeper, &name).await?;
+        none_left(zookeeper, &name).await?;
     }
     Ok(())
+}
+
+/// Who waits for a lease loses its way to the server, and its session with it; the lease that it waited for comes back.
+pub(crate) async fn a_waiter_for_a_lease_that_is_cut_off_leaves_nothing(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    let (name, holder, process) = (name(), zookeeper.process().await, zookeeper.process().await);
+    let lease = says("the one", holder.client.semaphore(&name, 1).acquire(1, SOON).await)?;
+    let semaphore = process.client.semaphore(&name, 1);
+    let waiting = tokio::spawn(async move { semaphore.acquire(1, SOON * 3).await });
+    until("one waits", || async { nodes(&zookeeper, &name).await.len() == 3 }).await?;
+    process.cut().await;
+    until("the server has let its session go", || async { nodes(&zookeeper, &name).await.len() == 1 }).await?;
+    release(lease).await?;
+    match waiting.await.map_err(|e| e.to_string())? {
+        Err(LockError::Unavailable { .. }) => {}
+        other => return Err(format!("who was cut off: {other:?}")),
+    }
+    none_left(&zookeeper, &name).await
 }

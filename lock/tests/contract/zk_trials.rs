@@ -75,6 +75,8 @@ pub(crate) fn all(handle: &Handle, at: String) -> Vec<Trial> {
         zk_leases::leases_and_mutex_of_other_implementations_are_respected,
         zk_leases::the_leases_of_a_dead_holder_come_back,
         zk_leases::a_request_for_the_mutex_that_is_not_answered_leaves_no_orphan,
+        zk_leases::a_request_for_a_lease_that_is_not_answered_leaves_no_orphan,
+        zk_leases::a_waiter_for_a_lease_that_is_cut_off_leaves_nothing,
     ]);
     all.extend(handles::<zk_families::Write>(handle, &at));
     all.extend(handles::<zk_families::Read>(handle, &at));
