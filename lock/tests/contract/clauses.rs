@@ -102,6 +102,7 @@ pub(crate) async fn a_wait_ends_in_taken_and_leaves_nothing<F: Family>(family: A
     let name = name();
     let (holder, other) = (family.process().await, family.process().await);
     let guard = take::<F>(&holder, &name).await?;
+    until("every server shows the holder", || family.is_everywhere(&name)).await?;
     let before = family.left(&name).await;
     let start = Instant::now();
     match other.lock(&name).acquire(SHORT).await {

@@ -1,11 +1,10 @@
-//! The programs in `lock/examples`, as a reader runs them: each ends well. `cargo test` builds them.
+//! The programs in `lock/examples`, as a reader runs them: each ends well, and soon. `cargo test` builds them; with
+//! `--test contract` it does not, and they are those of the last build.
 
-use super::servers::Servers;
+use super::{HANGS, servers::Servers};
 use libtest_mimic::Trial;
-use std::{
-    path::PathBuf,
-    process::{Command, Stdio},
-};
+use std::{path::PathBuf, process::Stdio};
+use tokio::{process::Command, runtime::Handle, time::timeout};
 
 type Address = fn(&Servers) -> String;
 
@@ -19,19 +18,21 @@ const EXAMPLES: [(&str, &[Address]); 6] = [
     ("zookeeper", &[Servers::zookeeper]),
 ];
 
-pub(crate) fn all(servers: Option<&Servers>) -> Vec<Trial> {
+pub(crate) fn all(runtime: &Handle, servers: Option<&Servers>) -> Vec<Trial> {
     let given = |addresses: &[Address]| servers.map(|s| addresses.iter().map(|a| a(s)).collect());
     let trial = |(name, addresses): (&'static str, &[_])| {
         let arguments: Vec<String> = given(addresses).unwrap_or_default();
-        Trial::test(format!("examples::{name}_runs"), move || Ok(runs(name, &arguments)?))
+        let runtime = runtime.clone();
+        Trial::test(format!("examples::{name}_runs"), move || Ok(runtime.block_on(runs(name, &arguments))?))
     };
     EXAMPLES.into_iter().map(trial).collect()
 }
 
-fn runs(name: &str, arguments: &[String]) -> Result<(), String> {
+async fn runs(name: &str, arguments: &[String]) -> Result<(), String> {
     let tests = std::env::current_exe().map_err(|e| e.to_string())?;
     let program: PathBuf = tests.ancestors().nth(2).ok_or("no folder")?.join("examples").join(name);
-    let run = Command::new(&program).args(arguments).stdin(Stdio::null()).output();
+    let run = Command::new(&program).args(arguments).stdin(Stdio::null()).kill_on_drop(true).output();
+    let run = timeout(HANGS, run).await.map_err(|_| format!("not ended after {HANGS:?}"))?;
     let run =
         run.map_err(|e| format!("{}: {e}; `cargo build -p oversell-lock --examples` builds it", program.display()))?;
     let said = String::from_utf8_lossy(&run.stdout);

@@ -25,6 +25,11 @@ pub(crate) trait Family: Send + Sync + 'static {
     /// What is on the server under this name: nodes, keys, rows.
     fn left(&self, name: &str) -> impl Future<Output = Vec<String>> + Send;
 
+    /// Whether every server shows this lock: a majority of several is had before the last of them has heard of it.
+    fn is_everywhere(&self, name: &str) -> impl Future<Output = bool> + Send {
+        async { !self.left(name).await.is_empty() }
+    }
+
     /// Ends the lease or session of the process that holds the lock, or deletes its row, behind its back.
     fn take_away(&self, holder: &Self::Process, name: &str) -> impl Future<Output = ()> + Send;
 

@@ -72,7 +72,7 @@ mod zookeeper;
 use family::Family;
 use libtest_mimic::{Arguments, Trial};
 use servers::Servers;
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{num::NonZero, process::ExitCode, sync::Arc, thread::available_parallelism, time::Duration};
 use tokio::runtime::{Handle, Runtime};
 
 /// What a clause comes to: kept, or how it was broken.
@@ -127,7 +127,10 @@ fn leased<F: Family>(runtime: &Handle, family: &Arc<F>) -> Vec<Trial> {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    // Most of the time a trial waits for a server.
+    let cores = available_parallelism().map_or(1, NonZero::get);
+    arguments.test_threads.get_or_insert(2 * cores);
     let runtime = Runtime::new().expect("a runtime");
     let started = if arguments.list { Ok(None) } else { runtime.block_on(Servers::start()).map(Some) };
     let servers = match started {
@@ -142,7 +145,7 @@ fn main() -> ExitCode {
     let nodes = servers.as_ref().map(Servers::redis_nodes).unwrap_or_default();
     let mut all = zk_trials::all(handle, at(Servers::zookeeper));
     all.extend(redis_trials::all(handle, at(Servers::redis), nodes));
-    all.extend(examples::all(servers.as_ref()));
+    all.extend(examples::all(handle, servers.as_ref()));
     let table = Arc::new(table::Table::<table::Plain>::at(at(Servers::mysql)));
     all.extend(contract(handle, &table));
     all.extend(trials![

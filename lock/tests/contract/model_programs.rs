@@ -138,8 +138,9 @@ pub(crate) async fn owners_that_are_mixed_up_break_the_model<F: Modelled>(family
 pub(crate) async fn a_late_release_by_owner_breaks_the_model<F: Modelled>(family: Arc<F>) -> Verdict {
     let who = Who { process: 0, owner: Some(0) };
     let ask = |lease| Step::Ask { who, lease, wait: 5000 };
-    let pause = Step::Pass(Duration::from_millis(300));
-    let (first, second) = (ask(Lease::Fixed(Duration::from_millis(60))), ask(Lease::Watchdog(SOON * 3)));
+    // A node of Redlock has a tenth of the lease to answer.
+    let (lease, pause) = (Duration::from_millis(500), Step::Pass(Duration::from_millis(600)));
+    let (first, second) = (ask(Lease::Fixed(lease)), ask(Lease::Watchdog(SOON * 3)));
     let steps = [first, pause, second, pause, Step::Release(0), pause];
     let mut passed = Vec::new();
     // On a busy machine the first may be had too late to be lost.

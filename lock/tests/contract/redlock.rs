@@ -74,6 +74,10 @@ impl Family for Five {
         join_all(self.0.iter().map(|node| node.left(name))).await.concat()
     }
 
+    async fn is_everywhere(&self, name: &str) -> bool {
+        self.left(name).await.len() == self.0.len()
+    }
+
     async fn take_away(&self, _: &Voters, name: &str) {
         for node in &self.0 {
             node.outsider().await.del(name).await.expect("deleted");

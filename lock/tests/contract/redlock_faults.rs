@@ -14,7 +14,8 @@ use oversell_lock::{Lock, LockError, redis::Lease};
 use std::{sync::Arc, time::Duration};
 use tokio::task::JoinSet;
 
-const LEASE: Duration = Duration::from_secs(2);
+/// A node has a tenth of it to answer, 500 ms: enough on a busy machine.
+const LEASE: Duration = Duration::from_secs(5);
 /// Nothing under this lease ends by itself while a test looks.
 const LONG: Lease = Lease::Fixed(Duration::from_secs(600));
 const NAMES: [&str; 5] = ["redis", "redis-2", "redis-3", "redis-4", "redis-5"];
@@ -150,7 +151,12 @@ async fn two_owners(event: Event) -> Result<bool, String> {
         }
         Event::Jump => jump(&family.nodes()[2], LEASE).await,
     }
-    let second = other.lock(&name).try_acquire().await;
+    let lock = other.lock(&name);
+    let mut second = lock.try_acquire().await;
+    // On a busy machine a node may be silent while it is connected to: that says nothing of the lock.
+    while matches!(second, Err(LockError::Unavailable { .. })) && !first.is_lost() {
+        second = lock.try_acquire().await;
+    }
     let both = match &second {
         Ok(_) => !first.is_lost(),
         Err(LockError::Taken { .. }) if event == Event::Nothing => false,
