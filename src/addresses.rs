@@ -2,7 +2,10 @@
 
 use crate::failure::Failure;
 use serde::{Deserialize, Serialize};
-use std::{fs::File, path::Path};
+use std::{fmt, fs::File, path::Path};
+
+/// Where `oversell lab` writes them, where nothing else is said.
+pub const LAB_JSON: &str = "target/lab/lab.json";
 
 /// Every address of a lab. Others read it: its fields stay as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +22,25 @@ pub struct Addresses {
     pub zookeeper: ZooKeeper,
     /// The load balancer.
     pub nginx: Process,
+    /// Where the lab takes orders, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<Control>,
+}
+
+/// Where a lab takes the orders of `oversell lab fault`.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Control {
+    /// Its address.
+    pub url: String,
+    /// Who does not show it is not listened to.
+    pub token: String,
+}
+
+/// The token is not shown.
+impl fmt::Debug for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Control").field("url", &self.url).finish_non_exhaustive()
+    }
 }
 
 /// In every folder that a lab made, and locked while it runs.

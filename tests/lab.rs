@@ -1,11 +1,15 @@
 //! A whole lab, with instances and nginx, and an instance that is told to end.
 
 use crate::{Outcome, program};
-use oversell::{addresses, lab::Lab};
+use oversell::{
+    addresses::{self, Addresses},
+    lab::Lab,
+};
 use reqwest::{Client, header::HeaderMap};
 use std::{
     io::Write,
     net::TcpStream,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -124,4 +128,85 @@ fn comes<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T, String
             None => std::thread::sleep(Duration::from_millis(5)),
         }
     }
+}
+
+/// `oversell lab`, and `oversell lab fault` beside it, as a teacher types them.
+pub(crate) async fn a_member_of_a_running_lab_is_broken_and_mended_by_hand() -> Outcome {
+    let folder = std::env::temp_dir().join(format!("oversell-by-hand-{}", std::process::id()));
+    let outcome = tokio::task::spawn_blocking(move || broken_by_hand(&folder)).await;
+    outcome.map_err(|e| e.to_string())?
+}
+
+fn broken_by_hand(folder: &Path) -> Outcome {
+    let ports = ["--http-port=0", "--instances=0", "--mysql-port=0", "--redis-ports=0,0", "--zookeeper-port=0"];
+    let mut lab = Command::new(env!("CARGO_BIN_EXE_oversell"))
+        .arg("lab")
+        .args(ports)
+        .arg("--dir")
+        .arg(folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|e| e.to_string())?;
+    let done = by_hand(&folder.join("lab.json"));
+    terminate(&lab)?;
+    let ended = comes("the end of the lab", || lab.try_wait().ok().flatten())?;
+    std::fs::remove_dir_all(folder).map_err(|e| e.to_string())?;
+    done?;
+    if ended.success() { Ok(()) } else { Err(format!("the lab ended with {ended}")) }
+}
+
+fn by_hand(file: &Path) -> Outcome {
+    let at = || serde_json::from_slice::<Addresses>(&std::fs::read(file).ok()?).ok();
+    let start = comes("a lab that takes orders", || at().filter(|at| at.control.is_some()))?;
+    let is_private = std::fs::metadata(file).map_err(|e| e.to_string())?.permissions().mode().trailing_zeros() >= 6;
+    if !is_private {
+        return Err("others can read the token".into());
+    }
+    let fault = |action: &str, member: &str| {
+        let said = Command::new(env!("CARGO_BIN_EXE_oversell"))
+            .args(["lab", "fault", action, member, "--lab-json"])
+            .arg(file)
+            .output()
+            .map_err(|e| e.to_string())?;
+        let words = [said.stdout, said.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+        Ok::<_, String>((said.status.code(), words))
+    };
+    let expect = |action: &str, member: &str, code: i32, words: &str| {
+        let (ended, said) = fault(action, member)?;
+        let as_expected = ended == Some(code) && said.contains(words);
+        if as_expected { Ok(()) } else { Err(format!("{action} {member}: {ended:?}, {said}")) }
+    };
+    let instance = &start.instances[0];
+    let is_stopped = || status(instance.pid).lines().any(|line| line.starts_with("State:") && line.contains('T'));
+    expect("pause", &instance.name, 0, "is paused")?;
+    comes("its stop", || is_stopped().then_some(()))?;
+    expect("resume", &instance.name, 0, "goes on")?;
+    comes("its going on", || (!is_stopped()).then_some(()))?;
+    expect("start", &instance.name, 2, "runs already")?;
+    expect("kill", "redis-2", 0, "is killed")?;
+    if Path::new(&format!("/proc/{}", start.redis[1].pid)).exists() || at().is_none_or(|at| at.redis[1].pid != 0) {
+        return Err("redis-2 was to be gone, and lab.json to say so".into());
+    }
+    expect("kill", "redis-2", 2, "redis-2 is not running")?;
+    expect("start", "redis-2", 0, "runs again")?;
+    if at().is_none_or(|at| status(at.redis[1].pid).is_empty()) {
+        return Err("redis-2 was to run again, and lab.json to say so".into());
+    }
+    expect("kill", "redis-3", 2, "the lab has no redis-3; it has mysql, zookeeper, redis, redis-2, ")?;
+    without_the_token_nothing_is_done(start)
+}
+
+fn without_the_token_nothing_is_done(at: Addresses) -> Outcome {
+    let control = at.control.ok_or("no orders")?;
+    let host = control.url.trim_start_matches("http://").trim_end_matches("/fault");
+    let body = format!(r#"{{"action":"kill","member":"{}"}}"#, at.instances[0].name);
+    let (length, mut answer) = (body.len(), String::new());
+    let mut stream = TcpStream::connect(host).map_err(|e| e.to_string())?;
+    let head = format!("PUT /fault HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {}\r\n", "0".repeat(32));
+    let rest = format!("content-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}");
+    stream.write_all((head + &rest).as_bytes()).map_err(|e| e.to_string())?;
+    std::io::Read::read_to_string(&mut stream, &mut answer).map_err(|e| e.to_string())?;
+    let is_refused = answer.starts_with("HTTP/1.1 401") && !status(at.instances[0].pid).is_empty();
+    if is_refused { Ok(()) } else { Err(format!("with another token: {answer}")) }
 }

@@ -1,6 +1,6 @@
 //! `oversell lab`.
 
-use super::{Lab, Options, folder::write_whole};
+use super::{Lab, Options, fault, folder::write_whole};
 use crate::{addresses::Addresses, failure::Failure};
 use futures::StreamExt;
 use std::{
@@ -20,14 +20,17 @@ Examples:
   oversell lab --http-port 9080 --instances 9000,9100
   oversell lab --zookeeper 3
   oversell lab --dir /tmp/lab --json /tmp/addresses.json
+  oversell lab fault pause 8100     while a lab runs: see `oversell lab fault --help`
 
 Everything listens on 127.0.0.1 only. Each start begins with fresh data; logs stay in the folder until the next start.
 A port may be 0: then a free one is taken.";
 
 /// Starts MariaDB, five Redis nodes, ZooKeeper, three instances and nginx on loopback, until Ctrl-C.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// The port of nginx, where requests go
     #[arg(long, value_name = "PORT", default_value_t = 8080)]
     http_port: u16,
@@ -54,6 +57,11 @@ pub struct Args {
     json: Option<PathBuf>,
 }
 
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Fault(fault::Args),
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -61,6 +69,9 @@ pub struct Args {
 /// [`Failure::Unusable`]: a port is occupied, a program is missing, a server does not start, or it was interrupted
 /// before everything was up.
 pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
+    if let Some(Command::Fault(fault)) = args.command {
+        return fault::run(fault).await;
+    }
     let (console, mut lines) = mpsc::unbounded_channel();
     let options = Options {
         console: Some(console),
@@ -73,7 +84,9 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         progress: true,
         ..Options::default()
     };
-    let lab = start(options, &stop).await?;
+    let mut lab = start(options, &stop).await?;
+    let (control, mut orders) = fault::listen().await?;
+    lab.take_orders_at(control)?;
     if let Some(file) = &args.json {
         let failed = |e: &dyn std::fmt::Display| Failure::Unusable(format!("{}: {e}", file.display()));
         let text = serde_json::to_string_pretty(lab.addresses()).map_err(|e| failed(&e))?;
@@ -88,6 +101,18 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
             () = stop.cancelled() => break,
             Some(line) = lines.recv() => println!("{line}"),
             Some(end) = ends.next() => eprintln!("oversell: {end}"),
+            Some((order, reply)) = orders.recv() => {
+                let done = tokio::select! {
+                    done = lab.obey(order) => done,
+                    () = stop.cancelled() => break,
+                };
+                if let Ok(done) = &done {
+                    println!("fault: {done}");
+                }
+                // Who does not wait for the answer any more needs none.
+                drop(reply.send(done));
+                ends = lab.ends();
+            }
         }
     }
     lab.stop().await;

@@ -10,7 +10,8 @@ use crate::{
 };
 use std::{
     fs::{self, File, TryLockError},
-    io,
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
 };
@@ -97,10 +98,11 @@ impl Drop for Folder {
     }
 }
 
-/// Writes a file beside its place and moves it there.
+/// Writes a file, which nobody but its owner may read, beside its place, and moves it there.
 pub(super) fn write_whole(file: &Path, text: &str) -> io::Result<()> {
     let beside = file.with_extension("new");
-    fs::write(&beside, text)?;
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?.write_all(text.as_bytes())?;
     fs::rename(&beside, file)
 }
 

@@ -4,6 +4,7 @@
 //! own (`folder.rs`), and one file for each kind of server that says how to start it and how to ask whether it is well.
 //! What is started ends with the lab, however the lab ends (`process.rs`).
 
+mod fault;
 mod folder;
 mod health;
 mod instance;
@@ -25,7 +26,10 @@ mod tests;
 
 pub use options::{Options, Part};
 
-use crate::{addresses::Addresses, failure::Failure};
+use crate::{
+    addresses::{Addresses, Control},
+    failure::Failure,
+};
 use folder::Folder;
 use futures::future::{join_all, try_join_all};
 use futures::stream::{FuturesUnordered, Stream};
@@ -168,7 +172,8 @@ impl Lab {
     /// [`Failure::Unusable`] if there is no such member or it does not become healthy.
     pub async fn restart(&mut self, name: &str) -> Result<(), Failure> {
         let complete = self.has_what_it_needs(name);
-        let member = self.members.iter_mut().find(|m| m.server.name() == name).ok_or_else(|| unknown(name))?;
+        let place = self.members.iter().position(|m| m.server.name() == name).ok_or_else(|| self.unknown(name))?;
+        let member = &mut self.members[place];
         if let Some(process) = &member.process {
             process.stop(INSTANCE_PATIENCE).await;
         }
@@ -178,7 +183,8 @@ impl Lab {
 
     /// The members that end, each when it does: a line on each, with its name and how it ended.
     pub fn ends(&self) -> impl Stream<Item = String> + use<> {
-        let running = self.members.iter().filter_map(|m| Some((m.server.title(), m.process.as_ref()?.watch())));
+        let running = self.members.iter().filter(|m| m.pid().is_some());
+        let running = running.filter_map(|m| Some((m.server.title(), m.process.as_ref()?.watch())));
         running.map(async |(title, end)| format!("{title} has ended: {}", end.await)).collect::<FuturesUnordered<_>>()
     }
 
@@ -216,6 +222,12 @@ impl Lab {
         self.folder.publish(&self.addresses)
     }
 
+    /// Notes where this lab takes orders.
+    fn take_orders_at(&mut self, control: Control) -> Result<(), Failure> {
+        self.addresses.control = Some(control);
+        self.publish()
+    }
+
     /// Whether what this member stands on is up: for one of an ensemble, with it, a majority; for others, every server.
     fn has_what_it_needs(&self, name: &str) -> bool {
         let mut servers = self.members.iter().filter(|m| m.tier == Tier::Server);
@@ -228,12 +240,13 @@ impl Lab {
     }
 
     fn member(&self, name: &str) -> Result<&Member, Failure> {
-        self.members.iter().find(|m| m.server.name() == name).ok_or_else(|| unknown(name))
+        self.members.iter().find(|m| m.server.name() == name).ok_or_else(|| self.unknown(name))
     }
-}
 
-fn unknown(name: &str) -> Failure {
-    Failure::Unusable(format!("the lab has no {name}"))
+    fn unknown(&self, name: &str) -> Failure {
+        let members: Vec<_> = self.members.iter().map(|m| m.server.name()).collect();
+        Failure::Unusable(format!("the lab has no {name}; it has {}", members.join(", ")))
+    }
 }
 
 /// One bar for all members; indicatif shows none where stderr is no terminal.

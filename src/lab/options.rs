@@ -202,6 +202,7 @@ impl Options {
             redis: redis.iter().map(|port| process(format!("redis://127.0.0.1:{}", port.number()))).collect(),
             zookeeper: addresses::ZooKeeper { connect: zookeeper.join(","), pid: 0 },
             nginx: process(nginx),
+            control: None,
         }
     }
 }

@@ -1,15 +1,16 @@
 //! Which cluster a command loads: a lab, or any other that runs somewhere.
 
 use super::stock_api;
-use crate::{addresses::Addresses, failure::Failure, stock::Strategy};
+use crate::{
+    addresses::{Addresses, LAB_JSON},
+    failure::Failure,
+    stock::Strategy,
+};
 use secrecy::SecretString;
 use std::path::PathBuf;
 
 /// The admin token is taken from where the service takes it, never from the command line, which others can see.
 const TOKEN: &str = "OVERSELL__ADMIN__TOKEN";
-
-/// Where `oversell lab` writes its addresses.
-pub(super) const LAB_JSON: &str = "target/lab/lab.json";
 
 /// Where a command finds the cluster.
 #[derive(Debug, clap::Args)]

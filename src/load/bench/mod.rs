@@ -16,11 +16,15 @@ use super::{
     row::THREE,
     run::{PLENTY, Plan, Snapshot, own_product, run as load},
     stock_api::StockApi,
-    target::{LAB_JSON, check, token},
+    target::{check, token},
     terminal::{Bar, stopped, write_json},
     verdict::Verdict,
 };
-use crate::{addresses::Addresses, failure::Failure, stock};
+use crate::{
+    addresses::{Addresses, LAB_JSON},
+    failure::Failure,
+    stock,
+};
 use direct::{Direct, Work};
 use figure::{Figure, Unit};
 use serde::Serialize;

@@ -1,0 +1,154 @@
+//! `oversell lab fault`: breaks a member of the lab that runs, by hand, and mends it.
+//!
+//! 1. A lab that a person has started takes orders on loopback. Its address, and the token without which it takes none,
+//!    stand in `lab.json`, which nobody but its owner may read.
+//! 2. The command reads them there, and sends the order.
+//! 3. The lab carries out one order after the other, each to its end: who is told "killed" finds nobody there.
+//!
+//! **What it cannot do**: anything to a process that the lab has not started itself. The labs of tests, `compare` and
+//! `bench` take no orders.
+
+use super::Lab;
+use crate::{
+    addresses::{Addresses, Control, LAB_JSON},
+    failure::Failure,
+    http_client::{HttpClient, HttpError},
+};
+use axum::{
+    Json, Router,
+    extract::{Request, State},
+    middleware::{Next, from_fn_with_state},
+    response::{IntoResponse, Response},
+    routing::put,
+};
+use http::{StatusCode, header};
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use std::{net::Ipv4Addr, path::PathBuf, sync::Arc, time::Duration};
+use subtle::ConstantTimeEq;
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc, oneshot},
+};
+
+/// Longer than any server takes to start.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+const EXAMPLES: &str = "\
+Examples:
+  oversell lab fault pause 8100     instance 8100 holds what it holds and does nothing, as in a long garbage collection
+  oversell lab fault resume 8100    it goes on
+  oversell lab fault kill redis-3   kill -9
+  oversell lab fault start redis-3  again on its port, with what it had kept of its data
+
+The members are mysql, redis, redis-2 …, zookeeper, zookeeper-2 …, nginx, and the instances by their names.";
+
+/// Pauses, kills and starts members of a lab that runs.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// What is to happen
+    action: Action,
+    /// The member that it happens to
+    member: String,
+    /// Where the running lab has written its addresses
+    #[arg(long, value_name = "PATH", default_value = LAB_JSON)]
+    lab_json: PathBuf,
+}
+
+/// What can happen to a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    /// SIGSTOP: it holds what it holds and does nothing
+    Pause,
+    /// SIGCONT: it goes on
+    Resume,
+    /// SIGKILL: it is gone at once
+    Kill,
+    /// Starts one that does not run, on its port and with its data
+    Start,
+}
+
+/// An order to a lab.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Order {
+    action: Action,
+    member: String,
+}
+
+/// An order, and who waits to hear what became of it.
+pub(super) type Given = (Order, oneshot::Sender<Result<String, Failure>>);
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// [`Failure::Unusable`]: no lab runs, it has no such member, or the member is not in a state for this.
+pub(super) async fn run(args: Args) -> Result<(), Failure> {
+    let none = || Failure::Unusable("this lab takes no orders: `oversell lab` starts one that does".to_owned());
+    let control = Addresses::of_running_lab(&args.lab_json)?.control.ok_or_else(none)?;
+    let order = Order { action: args.action, member: args.member };
+    let token = SecretString::from(control.token);
+    let answer = HttpClient::new(PATIENCE).put(&control.url, &order, Some(&token)).await;
+    match answer.and_then(|answer| answer.success()) {
+        Ok(answer) => println!("{}", String::from_utf8_lossy(&answer.body)),
+        Err(HttpError::Refused { body, .. }) => return Err(Failure::Unusable(body)),
+        Err(error) => return Err(Failure::Unusable(format!("the lab does not take the order: {error}"))),
+    }
+    Ok(())
+}
+
+/// Listens for orders on loopback, for as long as somebody receives them.
+pub(super) async fn listen() -> Result<(Control, mpsc::Receiver<Given>), Failure> {
+    let failed = |e: std::io::Error| Failure::Unusable(format!("nobody can listen for orders: {e}"));
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
+    let url = format!("http://{}/fault", listener.local_addr().map_err(failed)?);
+    let token = uuid::Uuid::new_v4().simple().to_string();
+    let (orders, given) = mpsc::channel(1);
+    let bearer: Arc<str> = format!("Bearer {token}").into();
+    let router = Router::new().route("/fault", put(take)).layer(from_fn_with_state(bearer, guard)).with_state(orders);
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    Ok((Control { url, token }, given))
+}
+
+/// Whoever does not show the token learns nothing.
+async fn guard(State(bearer): State<Arc<str>>, request: Request, next: Next) -> Response {
+    let shown = request.headers().get(header::AUTHORIZATION).map_or(&[][..], |shown| shown.as_bytes());
+    if bool::from(shown.ct_eq(bearer.as_bytes())) {
+        return next.run(request).await;
+    }
+    (StatusCode::UNAUTHORIZED, "this needs the token that stands in lab.json").into_response()
+}
+
+async fn take(State(orders): State<mpsc::Sender<Given>>, Json(order): Json<Order>) -> Response {
+    let (reply, answer) = oneshot::channel();
+    if orders.send((order, reply)).await.is_ok()
+        && let Ok(done) = answer.await
+    {
+        return match done {
+            Ok(said) => said.into_response(),
+            Err(refused) => (StatusCode::CONFLICT, refused.to_string()).into_response(),
+        };
+    }
+    (StatusCode::SERVICE_UNAVAILABLE, "the lab is ending").into_response()
+}
+
+impl Lab {
+    /// Carries out an order; says what was done.
+    pub(super) async fn obey(&mut self, Order { action, member }: Order) -> Result<String, Failure> {
+        let title = self.member(&member)?.server.title();
+        let done = match action {
+            Action::Pause => self.pause(&member).map(|()| "is paused")?,
+            Action::Resume => self.resume(&member).map(|()| "goes on")?,
+            Action::Kill => self.kill(&member).await.map(|()| "is killed")?,
+            Action::Start if self.pid(&member).is_some() => {
+                return Err(Failure::Unusable(format!("{title} runs already")));
+            }
+            Action::Start => self.restart(&member).await.map(|()| "runs again")?,
+        };
+        self.publish()?;
+        Ok(format!("{title} {done}"))
+    }
+}
