@@ -1,11 +1,11 @@
 //! A whole lab, with instances and nginx, and an instance that is told to end.
 
-use crate::{Outcome, program};
+use crate::{Outcome, buyers::until, program};
 use oversell::{
     addresses::{self, Addresses},
-    lab::Lab,
+    lab::{Lab, Options},
 };
-use reqwest::{Client, header::HeaderMap};
+use reqwest::{Client, StatusCode, header::HeaderMap};
 use std::{
     io::Write,
     net::TcpStream,
@@ -194,13 +194,14 @@ fn by_hand(file: &Path) -> Outcome {
         return Err("redis-2 was to run again, and lab.json to say so".into());
     }
     expect("kill", "redis-3", 2, "the lab has no redis-3; it has mysql, zookeeper, redis, redis-2, ")?;
+    expect("cut", "redis", 2, "`oversell lab --ways`")?;
     without_the_token_nothing_is_done(start)
 }
 
 fn without_the_token_nothing_is_done(at: Addresses) -> Outcome {
     let control = at.control.ok_or("no orders")?;
     let host = control.url.trim_start_matches("http://").trim_end_matches("/fault");
-    let body = format!(r#"{{"action":"kill","member":"{}"}}"#, at.instances[0].name);
+    let body = format!(r#"{{"action":"kill","member":"{}","by_ms":0}}"#, at.instances[0].name);
     let (length, mut answer) = (body.len(), String::new());
     let mut stream = TcpStream::connect(host).map_err(|e| e.to_string())?;
     let head = format!("PUT /fault HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {}\r\n", "0".repeat(32));
@@ -209,4 +210,53 @@ fn without_the_token_nothing_is_done(at: Addresses) -> Outcome {
     std::io::Read::read_to_string(&mut stream, &mut answer).map_err(|e| e.to_string())?;
     let is_refused = answer.starts_with("HTTP/1.1 401") && !status(at.instances[0].pid).is_empty();
     if is_refused { Ok(()) } else { Err(format!("with another token: {answer}")) }
+}
+
+/// What one instance cannot reach the other one does, and a session that ends takes its lock along.
+pub(crate) async fn a_way_is_cut_slowed_and_mended_and_a_session_ends() -> Outcome {
+    let lab = Lab::start(Options { ways: true, instance_ports: vec![0; 2], redis_ports: vec![0], ..program() }).await;
+    let lab = lab.map_err(|e| e.to_string())?;
+    let [near, far] = [0, 1].map(|n| lab.addresses().instances[n].clone());
+    let client = Client::new();
+    let ask = async |instance: &addresses::Instance, path: &str| {
+        let answer = client.get(format!("{}/check/lock/{path}", instance.url)).header("accept", "application/json");
+        let answer = answer.send().await.map_err(|e| e.to_string())?;
+        Ok::<_, String>((answer.status(), answer.text().await.map_err(|e| e.to_string())?))
+    };
+    lab.cut(&format!("{}-redis", near.name)).map_err(|e| e.to_string())?;
+    let (cut_off, other) = (ask(&near, "redis-script").await?, ask(&far, "redis-script").await?);
+    if (cut_off.0, other.0) != (StatusCode::SERVICE_UNAVAILABLE, StatusCode::OK) {
+        return Err(format!("cut off from Redis: {cut_off:?}, and the other: {other:?}"));
+    }
+    lab.mend("redis").map_err(|e| e.to_string())?;
+    until("it is mended", || async { Ok(ask(&near, "redis-script").await?.0 == StatusCode::OK) }).await?;
+
+    let late = Duration::from_millis(300);
+    lab.slow("mysql", late).map_err(|e| e.to_string())?;
+    let begun = Instant::now();
+    let slow = ask(&near, "single-update").await?;
+    if slow.0 != StatusCode::OK || begun.elapsed() < late {
+        return Err(format!("by a slow way after {:?}: {slow:?}", begun.elapsed()));
+    }
+    lab.mend("mysql").map_err(|e| e.to_string())?;
+
+    let zookeeper = zookeeper_client::Client::connect(&lab.addresses().zookeeper.connect).await;
+    let zookeeper = zookeeper.map_err(|e| e.to_string())?;
+    let nodes = async || zookeeper.list_children("/distributed/zk-lock").await.map_or(0, |nodes| nodes.len());
+    let holder = ask(&near, "zk-lock?hold_ms=60000");
+    let ends = async {
+        until("it is held", || async { Ok(nodes().await == 1) }).await?;
+        lab.expire(&near.name).await.map_err(|e| e.to_string())?;
+        until("the server has let it go", || async { Ok(nodes().await == 0) }).await?;
+        lab.kill(&near.name).await.map_err(|e| e.to_string())
+    };
+    let (_, ended) = tokio::join!(holder, ends);
+    ended?;
+    let next = ask(&far, "zk-lock").await?;
+    let unknown = lab.cut("8888-redis").map_err(|e| e.to_string());
+    lab.stop().await;
+    if next.0 != StatusCode::OK || !unknown.is_err_and(|e| e.contains("no way 8888-redis")) {
+        return Err(format!("the next one: {next:?}"));
+    }
+    Ok(())
 }

@@ -49,6 +49,10 @@ pub struct Args {
     /// The port of ZooKeeper; further members of an ensemble have the ports that follow
     #[arg(long, value_name = "PORT", default_value_t = 12181)]
     zookeeper_port: u16,
+    /// Lead each instance to each server through the lab, so that `oversell lab fault cut` can cut it off: it costs some
+    /// speed
+    #[arg(long)]
+    ways: bool,
     /// The folder for data, logs and lab.json
     #[arg(long, value_name = "FOLDER", default_value = "target/lab")]
     dir: PathBuf,
@@ -81,6 +85,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         redis_ports: args.redis_ports,
         zookeeper_ports: consecutive(args.zookeeper_port, args.zookeeper),
         dir: Some(args.dir.clone()),
+        ways: args.ways,
         progress: true,
         ..Options::default()
     };

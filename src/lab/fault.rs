@@ -41,6 +41,13 @@ Examples:
   oversell lab fault kill redis-3   kill -9
   oversell lab fault start redis-3  again on its port, with what it had kept of its data
 
+In a lab that was started with --ways:
+  oversell lab fault cut 8100-redis      instance 8100 reaches redis no longer; the others do
+  oversell lab fault cut redis           nobody does
+  oversell lab fault slow mysql --by 200ms
+  oversell lab fault mend mysql
+  oversell lab fault expire 8100         ZooKeeper ends the session of instance 8100
+
 The members are mysql, redis, redis-2 …, zookeeper, zookeeper-2 …, nginx, and the instances by their names.";
 
 /// Pauses, kills and starts members of a lab that runs.
@@ -49,8 +56,11 @@ The members are mysql, redis, redis-2 …, zookeeper, zookeeper-2 …, nginx, an
 pub(super) struct Args {
     /// What is to happen
     action: Action,
-    /// The member that it happens to
+    /// The member that it happens to, or the way
     member: String,
+    /// How much later answers come on a way that is slow
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = humantime::parse_duration)]
+    by: Duration,
     /// Where the running lab has written its addresses
     #[arg(long, value_name = "PATH", default_value = LAB_JSON)]
     lab_json: PathBuf,
@@ -68,6 +78,14 @@ enum Action {
     Kill,
     /// Starts one that does not run, on its port and with its data
     Start,
+    /// Closes the connections of a way, and refuses new ones
+    Cut,
+    /// Lets answers come later on a way
+    Slow,
+    /// Makes a way as it was
+    Mend,
+    /// Ends the ZooKeeper session of an instance
+    Expire,
 }
 
 /// An order to a lab.
@@ -76,6 +94,8 @@ enum Action {
 pub(super) struct Order {
     action: Action,
     member: String,
+    /// For one that slows down: by how much.
+    by_ms: u64,
 }
 
 /// An order, and who waits to hear what became of it.
@@ -89,7 +109,8 @@ pub(super) type Given = (Order, oneshot::Sender<Result<String, Failure>>);
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let none = || Failure::Unusable("this lab takes no orders: `oversell lab` starts one that does".to_owned());
     let control = Addresses::of_running_lab(&args.lab_json)?.control.ok_or_else(none)?;
-    let order = Order { action: args.action, member: args.member };
+    let by_ms = u64::try_from(args.by.as_millis()).unwrap_or(u64::MAX);
+    let order = Order { action: args.action, member: args.member, by_ms };
     let token = SecretString::from(control.token);
     let answer = HttpClient::new(PATIENCE).put(&control.url, &order, Some(&token)).await;
     match answer.and_then(|answer| answer.success()) {
@@ -137,18 +158,21 @@ async fn take(State(orders): State<mpsc::Sender<Given>>, Json(order): Json<Order
 
 impl Lab {
     /// Carries out an order; says what was done.
-    pub(super) async fn obey(&mut self, Order { action, member }: Order) -> Result<String, Failure> {
-        let title = self.member(&member)?.server.title();
+    pub(super) async fn obey(&mut self, Order { action, member: name, by_ms }: Order) -> Result<String, Failure> {
         let done = match action {
-            Action::Pause => self.pause(&member).map(|()| "is paused")?,
-            Action::Resume => self.resume(&member).map(|()| "goes on")?,
-            Action::Kill => self.kill(&member).await.map(|()| "is killed")?,
-            Action::Start if self.pid(&member).is_some() => {
-                return Err(Failure::Unusable(format!("{title} runs already")));
+            Action::Pause => self.pause(&name).map(|()| "is paused")?,
+            Action::Resume => self.resume(&name).map(|()| "goes on")?,
+            Action::Kill => self.kill(&name).await.map(|()| "is killed")?,
+            Action::Start if self.pid(&name).is_some() => {
+                return Err(Failure::Unusable(format!("{name} runs already")));
             }
-            Action::Start => self.restart(&member).await.map(|()| "runs again")?,
+            Action::Start => self.restart(&name).await.map(|()| "runs again")?,
+            Action::Cut => self.cut(&name).map(|()| "is cut")?,
+            Action::Slow => self.slow(&name, Duration::from_millis(by_ms)).map(|()| "is slow")?,
+            Action::Mend => self.mend(&name).map(|()| "is mended")?,
+            Action::Expire => self.expire(&name).await.map(|()| "has lost its session")?,
         };
         self.publish()?;
-        Ok(format!("{title} {done}"))
+        Ok(format!("{name} {done}"))
     }
 }

@@ -17,6 +17,7 @@ mod programs;
 mod redis;
 mod server;
 mod user;
+mod way;
 mod zookeeper;
 
 pub mod command;
@@ -39,6 +40,7 @@ use options::Plan;
 use ports::Port;
 use server::{Member, Setting, Tier};
 use std::time::Duration;
+use way::{Condition, Way};
 
 /// How long an instance has for what is under way, once it is told to end.
 const INSTANCE_PATIENCE: Duration = Duration::from_secs(10);
@@ -50,6 +52,7 @@ const SERVER_PATIENCE: Duration = Duration::from_secs(10);
 pub struct Lab {
     // In this order they are dropped: first the processes, then their folder, then their claim on the ports.
     members: Vec<Member>,
+    ways: Vec<Way>,
     folder: Folder,
     addresses: Addresses,
     setting: Setting,
@@ -70,9 +73,9 @@ impl Lab {
     ///
     /// Dropping the future stops what had been started.
     pub async fn start(options: Options) -> Result<Self, Failure> {
-        let Plan { members, addresses, folder, ports, user, warning } = options.plan()?;
+        let Plan { members, ways, addresses, folder, ports, user, warning } = options.plan().await?;
         let setting = Setting { user, console: options.console };
-        let mut lab = Self { members, folder, addresses, setting, warning, _ports: ports };
+        let mut lab = Self { members, ways, folder, addresses, setting, warning, _ports: ports };
         let complete = lab.members.iter().all(|m| m.tier != Tier::Server || m.wanted);
         let progress =
             if options.progress { bar(lab.members.iter().filter(|m| m.wanted).count()) } else { ProgressBar::hidden() };
@@ -161,6 +164,77 @@ impl Lab {
     pub fn resume(&self, name: &str) -> Result<(), Failure> {
         self.member(name)?.running()?.signal_all(Signal::SIGCONT);
         Ok(())
+    }
+
+    /// Closes all connections on these ways, and those that are made from now on. `redis` means the ways of all instances
+    /// to it, `8100-redis` that of one. Only a lab with [`Options::ways`] has them.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] if there is no such way.
+    pub fn cut(&self, way: &str) -> Result<(), Failure> {
+        self.condition(way, Condition::Cut)
+    }
+
+    /// Answers on these ways come so much later.
+    ///
+    /// # Errors
+    ///
+    /// As [`cut`](Self::cut).
+    pub fn slow(&self, way: &str, by: Duration) -> Result<(), Failure> {
+        self.condition(way, Condition::Slow(by))
+    }
+
+    /// These ways are as they were.
+    ///
+    /// # Errors
+    ///
+    /// As [`cut`](Self::cut).
+    pub fn mend(&self, way: &str) -> Result<(), Failure> {
+        self.condition(way, Condition::Open)
+    }
+
+    fn condition(&self, name: &str, condition: Condition) -> Result<(), Failure> {
+        let ways: Vec<_> = self.ways.iter().filter(|way| way.is_called(name)).collect();
+        ways.iter().for_each(|way| way.becomes(condition));
+        if ways.is_empty() { Err(self.no_way(name)) } else { Ok(()) }
+    }
+
+    /// Ends the ZooKeeper session of this instance, as the server does where it hears nothing for too long.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] if the instance has no way to ZooKeeper or no session, or the server does not answer.
+    pub async fn expire(&self, instance: &str) -> Result<(), Failure> {
+        let to_zookeeper = |way: &&Way| way.is_of(instance) && zookeeper::is_name(way.server());
+        let ways: Vec<_> = self.ways.iter().filter(to_zookeeper).collect();
+        if ways.is_empty() {
+            return Err(self.no_way(&format!("{instance}-{}", zookeeper::NAME)));
+        }
+        // It would take the session back from whoever ends it.
+        let before: Vec<_> = ways.iter().map(|way| way.condition()).collect();
+        ways.iter().for_each(|way| way.becomes(Condition::Cut));
+        let mut ended = Ok(false);
+        for way in &ways {
+            if matches!(ended, Ok(false)) {
+                ended = way.expire().await;
+            }
+        }
+        ways.iter().zip(before).for_each(|(way, before)| way.becomes(before));
+        match ended? {
+            true => Ok(()),
+            false => Err(Failure::Unusable(format!("instance {instance} has no session"))),
+        }
+    }
+
+    fn no_way(&self, name: &str) -> Failure {
+        let ways: Vec<_> = self.ways.iter().map(Way::name).collect();
+        Failure::Unusable(match ways.is_empty() {
+            true => "this lab has no ways that can be cut: `oversell lab --ways` starts one that has".to_owned(),
+            false => {
+                format!("the lab has no way {name}; it has {}, and by their servers those of all", ways.join(", "))
+            }
+        })
     }
 
     /// Starts a member again on its port and with its data, and waits until it is healthy; one that still runs is

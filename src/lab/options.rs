@@ -10,6 +10,7 @@ use super::{
     redis::{self, Redis},
     server::{Member, Tier},
     user::User,
+    way::{self, Way},
     zookeeper::{self, Peer, ZooKeeper},
 };
 use crate::{
@@ -70,6 +71,8 @@ pub struct Options {
     pub env: Vec<(String, String)>,
     /// Where the lines of the instances' consoles go, each with the instance's name in front. None: into their logs.
     pub console: Option<UnboundedSender<String>>,
+    /// Each instance reaches each server on a way of its own, which can be cut and slowed down ([`Lab`]).
+    pub ways: bool,
     /// Show a progress bar, if stderr is a terminal.
     pub progress: bool,
 }
@@ -87,6 +90,7 @@ impl Default for Options {
             program: None,
             env: Vec::new(),
             console: None,
+            ways: false,
             progress: false,
         }
     }
@@ -96,6 +100,7 @@ impl Default for Options {
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) members: Vec<Member>,
+    pub(super) ways: Vec<Way>,
     pub(super) addresses: Addresses,
     pub(super) folder: Folder,
     pub(super) ports: Vec<Port>,
@@ -105,7 +110,7 @@ pub(super) struct Plan {
 
 impl Options {
     /// Claims ports and folder, and finds the programs.
-    pub(super) fn plan(&self) -> Result<Plan, Failure> {
+    pub(super) async fn plan(&self) -> Result<Plan, Failure> {
         self.check()?;
         let http = Port::claim(self.http_port, nginx::NAME, "--http-port")?;
         let instances = claim_all(&self.instance_ports, |n| format!("instance {}", n + 1), "--instances")?;
@@ -139,10 +144,12 @@ impl Options {
             let node = Redis::new(n, folder.of(&redis::name(n)), port.number());
             members.push(Member::new(node, Tier::Server, has(Part::Redis)));
         }
-        let env = instance::environment(&addresses, has(Part::Nginx), &self.env);
+        let ways = if self.ways { way::all(&addresses).await? } else { Vec::new() };
         for port in &instances {
+            let seen = way::seen_by(&instance::name(port.number()), &addresses, &ways);
+            let env = instance::environment(&seen, has(Part::Nginx), &self.env);
             let folder = folder.of(&format!("instance-{}", port.number()));
-            let instance = Instance::new(port.number(), folder, program.clone(), env.clone());
+            let instance = Instance::new(port.number(), folder, program.clone(), env);
             members.push(Member::new(instance, Tier::Instance, has(Part::Instances)));
         }
         // nginx cannot be without anyone behind it.
@@ -155,7 +162,7 @@ impl Options {
         programs::check(needed)?;
 
         let ports = [http, mysql].into_iter().chain(zookeeper).chain(among).chain(instances).chain(redis).collect();
-        Ok(Plan { members, addresses, folder, ports, user, warning })
+        Ok(Plan { members, ways, addresses, folder, ports, user, warning })
     }
 
     fn check(&self) -> Result<(), Failure> {
