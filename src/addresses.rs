@@ -22,6 +22,12 @@ pub struct Addresses {
     pub zookeeper: ZooKeeper,
     /// The load balancer.
     pub nginx: Process,
+    /// The replica of the main Redis, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replica: Option<Process>,
+    /// The Sentinel that promotes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sentinel: Option<Process>,
     /// Where the lab takes orders, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<Control>,

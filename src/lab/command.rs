@@ -1,6 +1,6 @@
 //! `oversell lab`.
 
-use super::{Lab, Options, fault, folder::write_whole};
+use super::{Lab, Options, fault, folder::write_whole, sentinel, way::authority};
 use crate::{addresses::Addresses, failure::Failure};
 use futures::StreamExt;
 use std::{
@@ -53,6 +53,9 @@ pub struct Args {
     /// speed
     #[arg(long)]
     ways: bool,
+    /// Give the main Redis a replica, and a Redis Sentinel that promotes it when the main one is gone; with --ways
+    #[arg(long)]
+    replica: bool,
     /// The folder for data, logs and lab.json
     #[arg(long, value_name = "FOLDER", default_value = "target/lab")]
     dir: PathBuf,
@@ -86,6 +89,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         zookeeper_ports: consecutive(args.zookeeper_port, args.zookeeper),
         dir: Some(args.dir.clone()),
         ways: args.ways,
+        replica: args.replica,
         progress: true,
         ..Options::default()
     };
@@ -97,7 +101,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(lab.addresses()).map_err(|e| failed(&e))?;
         write_whole(file, &text).map_err(|e| failed(&e))?;
     }
-    println!("{}", describe(lab.addresses()));
+    println!("{}", describe(&lab));
     println!("\nlogs and data  {}\nCtrl-C stops everything.", args.dir.display());
 
     let mut ends = lab.ends();
@@ -188,7 +192,8 @@ fn consecutive(first: u16, count: u16) -> Vec<u16> {
     (0..count).map(|n| if first == 0 { 0 } else { first.saturating_add(n) }).collect()
 }
 
-fn describe(at: &Addresses) -> String {
+fn describe(lab: &Lab) -> String {
+    let at = lab.addresses();
     let mut lines = vec![format!("{:<14} {}", "requests", at.http)];
     let mut line = |what: &str, address: &str, pid: u32| lines.push(format!("{what:<14} {address}  (pid {pid})"));
     line("nginx", &at.nginx.url, at.nginx.pid);
@@ -200,6 +205,9 @@ fn describe(at: &Addresses) -> String {
         line(&super::redis::name(n), &node.url, node.pid);
     }
     line("zookeeper", &at.zookeeper.connect, at.zookeeper.pid);
+    for (name, process) in [(sentinel::REPLICA, &at.replica), (sentinel::SENTINEL, &at.sentinel)] {
+        process.iter().for_each(|process| line(name, &process.url, process.pid));
+    }
     let by_hand = [
         format!("mysql --host=127.0.0.1 --port={} --user=root test", port_of(&at.mysql.url)),
         format!("redis-cli -p {}", at.redis.first().map_or("", |node| port_of(&node.url))),
@@ -210,17 +218,18 @@ fn describe(at: &Addresses) -> String {
         format!("{}: {}", super::redis::name(0), super::redis::KEEPS.join(" ").replace("--", "")),
         "the other Redis nodes keep nothing".to_owned(),
     ];
-    for (what, several) in [("by hand", by_hand), ("durability", durability)] {
+    let ways = lab.ways().map(|(way, address)| format!("{way} {address}")).collect();
+    for (what, several) in [("by hand", by_hand.into()), ("durability", durability.into()), ("ways", ways)] {
+        let several: Vec<_> = several;
         let labels = std::iter::once(what).chain(std::iter::repeat(""));
         lines.extend(labels.zip(several).map(|(label, line)| format!("{label:<14} {line}")));
     }
     lines.join("\n")
 }
 
-/// The port at the end of the authority, before the path.
+/// The port of a URL.
 fn port_of(url: &str) -> &str {
-    let authority = url.split("//").nth(1).unwrap_or(url).split('/').next().unwrap_or_default();
-    authority.rsplit(':').next().unwrap_or_default()
+    authority(url).rsplit(':').next().unwrap_or_default()
 }
 
 #[cfg(test)]

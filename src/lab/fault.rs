@@ -8,7 +8,7 @@
 //! **What it cannot do**: anything to a process that the lab has not started itself. The labs of tests, `compare` and
 //! `bench` take no orders.
 
-use super::Lab;
+use super::{Lab, sentinel};
 use crate::{
     addresses::{Addresses, Control, LAB_JSON},
     failure::Failure,
@@ -48,9 +48,13 @@ In a lab that was started with --ways:
   oversell lab fault mend mysql
   oversell lab fault expire 8100         ZooKeeper ends the session of instance 8100
 
+In a lab that was started with --replica:
+  oversell lab fault cut replica-redis   the replica hears of no write; after 2 s it is promoted, without them
+  oversell lab fault promote replica     at once; the instances follow
+
 The members are mysql, redis, redis-2 …, zookeeper, zookeeper-2 …, nginx, and the instances by their names.";
 
-/// Pauses, kills and starts members of a lab that runs.
+/// Breaks a lab that runs, by hand: pauses, kills and starts its members, cuts its ways, promotes its replica.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
@@ -86,6 +90,8 @@ enum Action {
     Mend,
     /// Ends the ZooKeeper session of an instance
     Expire,
+    /// Makes the replica the main Redis
+    Promote,
 }
 
 /// An order to a lab.
@@ -170,6 +176,10 @@ impl Lab {
             Action::Cut => self.cut(&name).map(|()| "is cut")?,
             Action::Slow => self.slow(&name, Duration::from_millis(by_ms)).map(|()| "is slow")?,
             Action::Mend => self.mend(&name).map(|()| "is mended")?,
+            Action::Promote if name != sentinel::REPLICA => {
+                return Err(Failure::Unusable(format!("only the {} can be promoted", sentinel::REPLICA)));
+            }
+            Action::Promote => self.promote().await.map(|()| "is the main one now")?,
             Action::Expire => self.expire(&name).await.map(|()| "has lost its session")?,
         };
         self.publish()?;

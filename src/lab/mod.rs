@@ -15,6 +15,7 @@ mod ports;
 mod process;
 mod programs;
 mod redis;
+mod sentinel;
 mod server;
 mod user;
 mod way;
@@ -39,7 +40,8 @@ use nix::sys::signal::Signal;
 use options::Plan;
 use ports::Port;
 use server::{Member, Setting, Tier};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
+use tokio::task::JoinSet;
 use way::{Condition, Way};
 
 /// How long an instance has for what is under way, once it is told to end.
@@ -52,7 +54,9 @@ const SERVER_PATIENCE: Duration = Duration::from_secs(10);
 pub struct Lab {
     // In this order they are dropped: first the processes, then their folder, then their claim on the ports.
     members: Vec<Member>,
-    ways: Vec<Way>,
+    ways: Vec<Arc<Way>>,
+    sentinel: Option<u16>,
+    following: JoinSet<()>,
     folder: Folder,
     addresses: Addresses,
     setting: Setting,
@@ -73,9 +77,10 @@ impl Lab {
     ///
     /// Dropping the future stops what had been started.
     pub async fn start(options: Options) -> Result<Self, Failure> {
-        let Plan { members, ways, addresses, folder, ports, user, warning } = options.plan().await?;
+        let Plan { members, ways, sentinel, addresses, folder, ports, user, warning } = options.plan().await?;
         let setting = Setting { user, console: options.console };
-        let mut lab = Self { members, ways, folder, addresses, setting, warning, _ports: ports };
+        let following = JoinSet::new();
+        let mut lab = Self { members, ways, sentinel, following, folder, addresses, setting, warning, _ports: ports };
         let complete = lab.members.iter().all(|m| m.tier != Tier::Server || m.wanted);
         let progress =
             if options.progress { bar(lab.members.iter().filter(|m| m.wanted).count()) } else { ProgressBar::hidden() };
@@ -90,6 +95,9 @@ impl Lab {
             }))
             .await?;
         }
+        if let Some(port) = lab.sentinel {
+            lab.following.spawn(sentinel::follow(port, lab.ways_to_main(), lab.setting.console.clone()));
+        }
         lab.publish()?;
         Ok(lab)
     }
@@ -99,6 +107,11 @@ impl Lab {
     #[must_use]
     pub fn addresses(&self) -> &Addresses {
         &self.addresses
+    }
+
+    /// The ways that can be cut, and where each begins: `8100-redis`, `127.0.0.1:41200`.
+    pub fn ways(&self) -> impl Iterator<Item = (String, String)> {
+        self.ways.iter().map(|way| (way.name(), way.address()))
     }
 
     /// What the user should know of this lab: that its servers run as root, and why.
@@ -195,7 +208,8 @@ impl Lab {
     }
 
     fn condition(&self, name: &str, condition: Condition) -> Result<(), Failure> {
-        let ways: Vec<_> = self.ways.iter().filter(|way| way.is_called(name)).collect();
+        let is_meant = |way: &&Arc<Way>| way.is_called(name);
+        let ways: Vec<_> = self.ways.iter().filter(is_meant).collect();
         ways.iter().for_each(|way| way.becomes(condition));
         if ways.is_empty() { Err(self.no_way(name)) } else { Ok(()) }
     }
@@ -206,7 +220,7 @@ impl Lab {
     ///
     /// [`Failure::Unusable`] if the instance has no way to ZooKeeper or no session, or the server does not answer.
     pub async fn expire(&self, instance: &str) -> Result<(), Failure> {
-        let to_zookeeper = |way: &&Way| way.is_of(instance) && zookeeper::is_name(way.server());
+        let to_zookeeper = |way: &&Arc<Way>| way.is_of(instance) && zookeeper::is_name(way.server());
         let ways: Vec<_> = self.ways.iter().filter(to_zookeeper).collect();
         if ways.is_empty() {
             return Err(self.no_way(&format!("{instance}-{}", zookeeper::NAME)));
@@ -227,8 +241,36 @@ impl Lab {
         }
     }
 
+    /// Has the Sentinel promote the replica of the main Redis; returns once the instances' ways lead there. Only a lab with
+    /// [`Options::replica`] has one.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] if there is no replica, or the Sentinel does not promote it.
+    pub async fn promote(&self) -> Result<(), Failure> {
+        let none =
+            || Failure::Unusable("this lab has no replica: `oversell lab --replica` starts one that has".to_owned());
+        let (port, promoted) = (self.sentinel.ok_or_else(none)?, self.promoted());
+        tokio::try_join!(promoted, sentinel::promote(port)).map(drop)
+    }
+
+    /// Waits, 20 s at most, until the instances' ways lead to another main Redis: the Sentinel has promoted its replica.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] if it does not.
+    pub async fn promoted(&self) -> Result<(), Failure> {
+        sentinel::promoted(&self.ways_to_main()).await
+    }
+
+    /// The instances' ways to the main Redis.
+    fn ways_to_main(&self) -> Vec<Arc<Way>> {
+        let is_one = |way: &&Arc<Way>| way.server() == redis::name(0) && !way.is_of(sentinel::REPLICA);
+        self.ways.iter().filter(is_one).cloned().collect()
+    }
+
     fn no_way(&self, name: &str) -> Failure {
-        let ways: Vec<_> = self.ways.iter().map(Way::name).collect();
+        let ways: Vec<_> = self.ways.iter().map(|way| way.name()).collect();
         Failure::Unusable(match ways.is_empty() {
             true => "this lab has no ways that can be cut: `oversell lab --ways` starts one that has".to_owned(),
             false => {
@@ -286,6 +328,11 @@ impl Lab {
         addresses.mysql.pid = pid(mysql::NAME);
         addresses.zookeeper.pid = pid(zookeeper::NAME);
         addresses.nginx.pid = pid(nginx::NAME);
+        for (name, process) in
+            [(sentinel::REPLICA, &mut addresses.replica), (sentinel::SENTINEL, &mut addresses.sentinel)]
+        {
+            process.iter_mut().for_each(|process| process.pid = pid(name));
+        }
         for (n, node) in addresses.redis.iter_mut().enumerate() {
             node.pid = pid(&redis::name(n));
         }

@@ -8,6 +8,7 @@ use super::{
     ports::Port,
     programs::{self, SETPRIV},
     redis::{self, Redis},
+    sentinel::{self, Replica, Sentinel},
     server::{Member, Tier},
     user::User,
     way::{self, Way},
@@ -17,7 +18,7 @@ use crate::{
     addresses::{self, Addresses},
     failure::Failure,
 };
-use std::{collections::HashSet, path::PathBuf};
+use std::{collections::HashSet, path::PathBuf, sync::Arc};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// A part of a lab that can be left out.
@@ -73,6 +74,8 @@ pub struct Options {
     pub console: Option<UnboundedSender<String>>,
     /// Each instance reaches each server on a way of its own, which can be cut and slowed down ([`Lab`]).
     pub ways: bool,
+    /// The main Redis has a replica, and a Sentinel that promotes it; the instances follow on their ways.
+    pub replica: bool,
     /// Show a progress bar, if stderr is a terminal.
     pub progress: bool,
 }
@@ -91,6 +94,7 @@ impl Default for Options {
             env: Vec::new(),
             console: None,
             ways: false,
+            replica: false,
             progress: false,
         }
     }
@@ -100,7 +104,9 @@ impl Default for Options {
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) members: Vec<Member>,
-    pub(super) ways: Vec<Way>,
+    pub(super) ways: Vec<Arc<Way>>,
+    /// The Sentinel's, where there is one.
+    pub(super) sentinel: Option<u16>,
     pub(super) addresses: Addresses,
     pub(super) folder: Folder,
     pub(super) ports: Vec<Port>,
@@ -121,7 +127,7 @@ impl Options {
         let among = if zookeeper.len() > 1 { vec![0; 2 * zookeeper.len()] } else { Vec::new() };
         let among = claim_all(&among, |_| zookeeper::NAME.to_owned(), "--zookeeper-port")?;
 
-        let addresses = self.addresses(&http, &instances, &mysql, &redis, &zookeeper);
+        let mut addresses = self.addresses(&http, &instances, &mysql, &redis, &zookeeper);
         programs::check([SETPRIV])?;
         let folder = Folder::open(self.dir.as_deref())?;
         let program = match &self.program {
@@ -144,7 +150,7 @@ impl Options {
             let node = Redis::new(n, folder.of(&redis::name(n)), port.number());
             members.push(Member::new(node, Tier::Server, has(Part::Redis)));
         }
-        let ways = if self.ways { way::all(&addresses).await? } else { Vec::new() };
+        let mut ways = if self.ways || self.replica { way::all(&addresses).await? } else { Vec::new() };
         for port in &instances {
             let seen = way::seen_by(&instance::name(port.number()), &addresses, &ways);
             let env = instance::environment(&seen, has(Part::Nginx), &self.env);
@@ -152,6 +158,21 @@ impl Options {
             let instance = Instance::new(port.number(), folder, program.clone(), env);
             members.push(Member::new(instance, Tier::Instance, has(Part::Instances)));
         }
+        let mut spare = Vec::new();
+        if self.replica {
+            spare = claim_all(&[0, 0], |_| sentinel::REPLICA.to_owned(), "--replica")?;
+            let way =
+                Way::open(sentinel::REPLICA, &redis::name(0), &format!("127.0.0.1:{}", redis[0].number())).await?;
+            let (replica, watcher, main) = (spare[0].number(), spare[1].number(), way.port());
+            ways.push(Arc::new(way));
+            let process = |port| addresses::Process { url: format!("redis://127.0.0.1:{port}"), pid: 0 };
+            (addresses.replica, addresses.sentinel) = (Some(process(replica)), Some(process(watcher)));
+            let replica = Replica { folder: folder.of(sentinel::REPLICA), port: replica, main };
+            let watcher = Sentinel { folder: folder.of(sentinel::SENTINEL), port: watcher, main };
+            members.push(Member::new(replica, Tier::Server, has(Part::Redis)));
+            members.push(Member::new(watcher, Tier::Server, has(Part::Redis)));
+        }
+        let sentinel = spare.get(1).map(Port::number);
         // nginx cannot be without anyone behind it.
         if !instances.is_empty() {
             let behind = instances.iter().map(Port::number).collect();
@@ -161,8 +182,15 @@ impl Options {
         let needed = members.iter().filter(|m| m.wanted).flat_map(|m| m.server.needs()).copied();
         programs::check(needed)?;
 
-        let ports = [http, mysql].into_iter().chain(zookeeper).chain(among).chain(instances).chain(redis).collect();
-        Ok(Plan { members, ways, addresses, folder, ports, user, warning })
+        let ports = [http, mysql]
+            .into_iter()
+            .chain(zookeeper)
+            .chain(among)
+            .chain(instances)
+            .chain(redis)
+            .chain(spare)
+            .collect();
+        Ok(Plan { members, ways, sentinel, addresses, folder, ports, user, warning })
     }
 
     fn check(&self) -> Result<(), Failure> {
@@ -209,6 +237,8 @@ impl Options {
             redis: redis.iter().map(|port| process(format!("redis://127.0.0.1:{}", port.number()))).collect(),
             zookeeper: addresses::ZooKeeper { connect: zookeeper.join(","), pid: 0 },
             nginx: process(nginx),
+            replica: None,
+            sentinel: None,
             control: None,
         }
     }

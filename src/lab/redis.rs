@@ -69,14 +69,17 @@ impl Server for Redis {
     }
 
     fn check(&self, pid: u32, _complete: bool) -> BoxFuture<'_, Result<(), String>> {
-        async move {
-            let url = format!("redis://127.0.0.1:{}", self.port);
-            let client = redis::Client::open(url).map_err(|e| e.to_string())?;
-            let mut connection = client.get_multiplexed_async_connection().await.map_err(|e| e.to_string())?;
-            let info: InfoDict =
-                redis::cmd("INFO").arg("server").query_async(&mut connection).await.map_err(|e| e.to_string())?;
-            if info.get("process_id") == Some(pid) { Ok(()) } else { Err("another server answers".to_owned()) }
-        }
-        .boxed()
+        async move { has_pid(self.port, pid).await.map(drop) }.boxed()
     }
+}
+
+/// What the server at this port says of itself, where it is this process.
+pub(super) async fn has_pid(port: u16, pid: u32) -> Result<InfoDict, String> {
+    let ask = async {
+        let client = redis::Client::open(format!("redis://127.0.0.1:{port}"))?;
+        let mut connection = client.get_multiplexed_async_connection().await?;
+        redis::cmd("INFO").query_async::<InfoDict>(&mut connection).await
+    };
+    let info = ask.await.map_err(|e: redis::RedisError| e.to_string())?;
+    if info.get("process_id") == Some(pid) { Ok(info) } else { Err("another server answers".to_owned()) }
 }

@@ -61,8 +61,13 @@ impl User {
     /// Makes a folder that they may write in.
     pub(super) fn make(self, folder: &Path) -> io::Result<()> {
         std::fs::create_dir_all(folder)?;
+        self.own(folder)
+    }
+
+    /// Makes it theirs.
+    pub(super) fn own(self, path: &Path) -> io::Result<()> {
         match self.0 {
-            Some((uid, gid)) => std::os::unix::fs::chown(folder, Some(uid.as_raw()), Some(gid.as_raw())),
+            Some((uid, gid)) => std::os::unix::fs::chown(path, Some(uid.as_raw()), Some(gid.as_raw())),
             None => Ok(()),
         }
     }

@@ -10,7 +10,7 @@
 //!
 //! Source of the formats: ZooKeeper's `zookeeper.jute`, `ConnectRequest`, `ConnectResponse` and `RequestHeader`.
 
-use super::{mysql, redis, zookeeper};
+use super::{mysql, redis, sentinel, zookeeper};
 use crate::{addresses::Addresses, failure::Failure};
 use parking_lot::Mutex;
 use std::{collections::VecDeque, io, net::Ipv4Addr, sync::Arc, time::Duration};
@@ -40,7 +40,7 @@ pub(super) enum Condition {
 }
 
 /// A way from each instance to each server.
-pub(super) async fn all(at: &Addresses) -> Result<Vec<Way>, Failure> {
+pub(super) async fn all(at: &Addresses) -> Result<Vec<Arc<Way>>, Failure> {
     let mut servers = vec![(mysql::NAME.to_owned(), authority(&at.mysql.url))];
     servers.extend(at.redis.iter().enumerate().map(|(n, node)| (redis::name(n), authority(&node.url))));
     let members = at.zookeeper.connect.split(',').enumerate();
@@ -48,17 +48,17 @@ pub(super) async fn all(at: &Addresses) -> Result<Vec<Way>, Failure> {
     let mut ways = Vec::new();
     for instance in &at.instances {
         for (server, to) in &servers {
-            ways.push(Way::open(&instance.name, server, to).await?);
+            ways.push(Arc::new(Way::open(&instance.name, server, to).await?));
         }
     }
     Ok(ways)
 }
 
 /// Where this instance finds the servers: at the ends of its ways, where there are any.
-pub(super) fn seen_by(instance: &str, at: &Addresses, ways: &[Way]) -> Addresses {
+pub(super) fn seen_by(instance: &str, at: &Addresses, ways: &[Arc<Way>]) -> Addresses {
     let by_way = |address: &str| {
-        let way = ways.iter().find(|way| way.instance == instance && way.to == address);
-        way.map_or_else(|| address.to_owned(), Way::address)
+        let way = ways.iter().find(|way| way.instance == instance && *way.to.borrow() == address);
+        way.map_or_else(|| address.to_owned(), |way| way.address())
     };
     let mut seen = at.clone();
     for url in seen.redis.iter_mut().map(|node| &mut node.url).chain([&mut seen.mysql.url]) {
@@ -70,7 +70,7 @@ pub(super) fn seen_by(instance: &str, at: &Addresses, ways: &[Way]) -> Addresses
 }
 
 /// `host:port` of a URL.
-fn authority(url: &str) -> &str {
+pub(super) fn authority(url: &str) -> &str {
     let rest = url.split_once("//").map_or(url, |(_, rest)| rest);
     let authority = rest.split('/').next().unwrap_or(rest);
     authority.rsplit('@').next().unwrap_or(authority)
@@ -82,7 +82,7 @@ pub(super) struct Way {
     instance: String,
     server: String,
     port: u16,
-    to: String,
+    to: watch::Sender<String>,
     condition: watch::Sender<Condition>,
     session: Arc<Mutex<Option<Session>>>,
     _forwarding: DropGuard,
@@ -103,15 +103,16 @@ impl Way {
         let port = listener.local_addr().map_err(failed)?.port();
         let (condition, ends) = (watch::Sender::new(Condition::Open), CancellationToken::new());
         let session = Arc::<Mutex<_>>::default();
-        let forwarding = forward_all(listener, to.to_owned(), condition.clone(), Arc::clone(&session));
+        let to = watch::Sender::new(to.to_owned());
+        let forwarding = forward_all(listener, to.clone(), condition.clone(), Arc::clone(&session));
         tokio::spawn(ends.clone().run_until_cancelled_owned(forwarding));
-        let (instance, server, to) = (instance.to_owned(), server.to_owned(), to.to_owned());
+        let (instance, server) = (instance.to_owned(), server.to_owned());
         Ok(Self { instance, server, port, to, condition, session, _forwarding: ends.drop_guard() })
     }
 
     /// Whether this is what `name` means: `redis` are the ways of all instances to it, `8100-redis` is that of one.
     pub(super) fn is_called(&self, name: &str) -> bool {
-        self.server == name || self.name() == name
+        self.name() == name || (self.server == name && self.instance != sentinel::REPLICA)
     }
 
     pub(super) fn name(&self) -> String {
@@ -131,6 +132,10 @@ impl Way {
         format!("127.0.0.1:{}", self.port)
     }
 
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
     pub(super) fn condition(&self) -> Condition {
         *self.condition.borrow()
     }
@@ -139,10 +144,21 @@ impl Way {
         self.condition.send_replace(condition);
     }
 
+    /// Leads to another server from now on; its connections are closed.
+    pub(super) fn lead(&self, to: &str) {
+        self.to.send_replace(to.to_owned());
+    }
+
+    /// Told each time that it leads elsewhere.
+    pub(super) fn led(&self) -> watch::Receiver<String> {
+        self.to.subscribe()
+    }
+
     /// Ends the session that was last made on this way, at the server; `false` where there was none.
     pub(super) async fn expire(&self) -> Result<bool, Failure> {
         let Some(session) = self.session.lock().take() else { return Ok(false) };
-        match timeout(ANSWER, session.close(&self.to)).await {
+        let to = self.to.borrow().clone();
+        match timeout(ANSWER, session.close(&to)).await {
             Ok(Ok(())) => Ok(true),
             Ok(Err(error)) => Err(Failure::Unusable(format!("{} does not end the session: {error}", self.server))),
             Err(_) => Err(Failure::Unusable(format!("{} does not answer", self.server))),
@@ -152,7 +168,7 @@ impl Way {
 
 async fn forward_all(
     listener: TcpListener,
-    to: String,
+    to: watch::Sender<String>,
     condition: watch::Sender<Condition>,
     session: Arc<Mutex<Option<Session>>>,
 ) {
@@ -160,21 +176,22 @@ async fn forward_all(
         if *condition.borrow() == Condition::Cut {
             continue;
         }
-        let (to, condition, session) = (to.clone(), condition.subscribe(), Arc::clone(&session));
+        let (to, condition, session) = (to.subscribe(), condition.subscribe(), Arc::clone(&session));
         tokio::spawn(async move {
             // A connection that breaks is broken for both, which is all there is to say.
-            drop(forward(client, &to, condition, &session).await);
+            drop(forward(client, to, condition, &session).await);
         });
     }
 }
 
 async fn forward(
     client: TcpStream,
-    to: &str,
+    mut to: watch::Receiver<String>,
     condition: watch::Receiver<Condition>,
     session: &Mutex<Option<Session>>,
 ) -> io::Result<()> {
-    let server = TcpStream::connect(to).await?;
+    let address = to.borrow_and_update().clone();
+    let server = TcpStream::connect(address).await?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     let ((asks, told), (answers, asked)) = (client.into_split(), server.into_split());
@@ -187,6 +204,7 @@ async fn forward(
             }
         }) => end,
         _ = cut.wait_for(|condition| *condition == Condition::Cut) => Ok(()),
+        _ = to.changed() => Ok(()),
     }
 }
 

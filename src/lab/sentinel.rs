@@ -1,0 +1,207 @@
+//! A replica of the main Redis, and a Redis Sentinel that promotes it when the main one is gone (§2.9).
+//!
+//! 1. Both reach the main one by one way, `replica-redis`. While that is cut, the replica hears of no write, and for the
+//!    Sentinel the main one is down, though the instances still have it: after 2 s it promotes the replica, without what was
+//!    written meanwhile.
+//! 2. [`follow`] hears from the Sentinel who is the main one now, and leads the instances' ways there.
+//! 3. The old one, once it is back, becomes a replica of the new one: that is the Sentinel's work.
+//!
+//! Source: the Redis documentation, "High availability with Redis Sentinel".
+
+use super::{
+    programs::{self, Needed},
+    redis::has_pid,
+    server::Server,
+    user::User,
+    way::Way,
+};
+use crate::failure::Failure;
+use futures::{
+    FutureExt, StreamExt,
+    future::{BoxFuture, join_all},
+};
+use redis::RedisResult;
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    sync::mpsc::UnboundedSender,
+    time::{sleep, timeout},
+};
+
+pub(super) const REPLICA: &str = "replica";
+pub(super) const SENTINEL: &str = "sentinel";
+
+/// What the Sentinel calls the main one and its replicas.
+const GROUP: &str = "main";
+/// A Sentinel that does not answer is asked again after this.
+const PAUSE: Duration = Duration::from_millis(200);
+/// How long a promotion may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The replica, which reaches the main one at the port `main`.
+#[derive(Debug)]
+pub(super) struct Replica {
+    pub(super) folder: PathBuf,
+    pub(super) port: u16,
+    pub(super) main: u16,
+}
+
+/// The Sentinel, which watches the one at the port `main`.
+#[derive(Debug)]
+pub(super) struct Sentinel {
+    pub(super) folder: PathBuf,
+    pub(super) port: u16,
+    pub(super) main: u16,
+}
+
+impl Server for Replica {
+    fn name(&self) -> &str {
+        REPLICA
+    }
+
+    fn needs(&self) -> &'static [Needed] {
+        &[("redis-server", "redis-server")]
+    }
+
+    fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn prepare(&self, user: User) -> BoxFuture<'_, Result<(), Failure>> {
+        async move { user.make(&self.folder).map_err(|e| Failure::Unusable(format!("{REPLICA}: {e}"))) }.boxed()
+    }
+
+    fn command(&self, _user: User) -> Command {
+        let mut command = Command::new(programs::path("redis-server"));
+        command
+            .args(["--bind", "127.0.0.1", "--daemonize", "no", "--save", "", "--repl-diskless-sync-delay", "0"])
+            .args(["--port", &self.port.to_string(), "--replicaof", "127.0.0.1", &self.main.to_string()])
+            .arg("--dir")
+            .arg(&self.folder);
+        command
+    }
+
+    /// It is a replica once it has all that the main one has.
+    fn check(&self, pid: u32, complete: bool) -> BoxFuture<'_, Result<(), String>> {
+        async move {
+            let info = has_pid(self.port, pid).await?;
+            let follows = info.get::<String>("master_link_status").is_some_and(|status| status == "up");
+            let leads = info.get::<String>("role").is_some_and(|role| role == "master");
+            if follows || leads || !complete { Ok(()) } else { Err("it has not caught up yet".to_owned()) }
+        }
+        .boxed()
+    }
+}
+
+impl Server for Sentinel {
+    fn name(&self) -> &str {
+        SENTINEL
+    }
+
+    fn needs(&self) -> &'static [Needed] {
+        &[("redis-server", "redis-server")]
+    }
+
+    fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn prepare(&self, user: User) -> BoxFuture<'_, Result<(), Failure>> {
+        async move {
+            let settings = format!(
+                "bind 127.0.0.1\nport {}\ndir {}\nsentinel monitor {GROUP} 127.0.0.1 {} 1\n\
+                 sentinel down-after-milliseconds {GROUP} 2000\nsentinel failover-timeout {GROUP} 10000\n",
+                self.port,
+                self.folder.display(),
+                self.main
+            );
+            let file = self.settings();
+            user.make(&self.folder)
+                .and_then(|()| std::fs::write(&file, settings))
+                // It notes in there who the main one is.
+                .and_then(|()| user.own(&file))
+                .map_err(|e| Failure::Unusable(format!("{SENTINEL}: {e}")))
+        }
+        .boxed()
+    }
+
+    fn command(&self, _user: User) -> Command {
+        let mut command = Command::new(programs::path("redis-server"));
+        command.arg(self.settings()).arg("--sentinel");
+        command
+    }
+
+    /// It can promote the replica once it has heard from it that it follows the main one.
+    fn check(&self, pid: u32, complete: bool) -> BoxFuture<'_, Result<(), String>> {
+        async move {
+            has_pid(self.port, pid).await?;
+            let replicas = replicas(self.port).await.map_err(|e| e.to_string())?;
+            let follows = |replica: &HashMap<_, _>| replica.get("master-link-status").is_some_and(|link| link == "ok");
+            if replicas.iter().any(follows) || !complete { Ok(()) } else { Err("it knows no replica yet".to_owned()) }
+        }
+        .boxed()
+    }
+}
+
+impl Sentinel {
+    fn settings(&self) -> PathBuf {
+        self.folder.join("sentinel.conf")
+    }
+}
+
+fn at(port: u16) -> RedisResult<redis::Client> {
+    redis::Client::open(format!("redis://127.0.0.1:{port}"))
+}
+
+async fn replicas(port: u16) -> RedisResult<Vec<HashMap<String, String>>> {
+    let mut connection = at(port)?.get_multiplexed_async_connection().await?;
+    redis::cmd("SENTINEL").arg("REPLICAS").arg(GROUP).query_async(&mut connection).await
+}
+
+/// Has the Sentinel at `port` promote the replica.
+pub(super) async fn promote(port: u16) -> Result<(), Failure> {
+    let failed = |e: redis::RedisError| Failure::Unusable(format!("the Sentinel does not promote: {e}"));
+    let mut connection = at(port).map_err(failed)?.get_multiplexed_async_connection().await.map_err(failed)?;
+    redis::cmd("SENTINEL").arg("FAILOVER").arg(GROUP).exec_async(&mut connection).await.map_err(failed)
+}
+
+/// Waits until all of `ways` lead to another server than when it was first polled.
+pub(super) async fn promoted(ways: &[Arc<Way>]) -> Result<(), Failure> {
+    let mut led: Vec<_> = ways.iter().map(|way| way.led()).collect();
+    let all = join_all(led.iter_mut().map(|way| way.changed()));
+    let late = |_| Failure::Unusable("the Sentinel promotes nobody".to_owned());
+    timeout(PATIENCE, all).await.map_err(late).map(drop)
+}
+
+/// Leads `ways` to whom the Sentinel at `port` says is the main one, for as long as it is polled; says so on `console`.
+pub(super) async fn follow(port: u16, ways: Vec<Arc<Way>>, console: Option<UnboundedSender<String>>) {
+    loop {
+        if let Err(error) = hear(port, &ways, console.as_ref()).await {
+            tracing::debug!(%error, "the Sentinel is asked again");
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+async fn hear(port: u16, ways: &[Arc<Way>], console: Option<&UnboundedSender<String>>) -> RedisResult<()> {
+    let client = at(port)?;
+    let mut news = client.get_async_pubsub().await?;
+    news.subscribe("+switch-master").await?;
+    let mut news = news.on_message();
+    while let Some(message) = news.next().await {
+        let words: String = message.get_payload()?;
+        // "<group> <old address> <old port> <new address> <new port>"
+        if let Some(port) = words.split_whitespace().nth(4) {
+            ways.iter().for_each(|way| way.lead(&format!("127.0.0.1:{port}")));
+            let line = format!("{SENTINEL} | the main Redis is at port {port} now, and the instances follow");
+            // Whoever does not listen any more needs no line.
+            console.map(|console| console.send(line).ok());
+        }
+    }
+    Ok(())
+}
