@@ -72,7 +72,7 @@ pub struct Options {
     pub env: Vec<(String, String)>,
     /// Where the lines of the instances' consoles go, each with the instance's name in front. None: into their logs.
     pub console: Option<UnboundedSender<String>>,
-    /// Each instance reaches each server on a way of its own, which can be cut and slowed down ([`Lab`]).
+    /// Each instance reaches each server on a way of its own, which can be cut and slowed down: see `Lab::cut`.
     pub ways: bool,
     /// The main Redis has a replica, and a Sentinel that promotes it; the instances follow on their ways.
     pub replica: bool,
