@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[derive(Debug)]
-    struct Value(u32, #[expect(dead_code, reason = "kept for its drop")] Place);
+    struct Value(u32, Place);
 
     fn value(n: u32) -> impl FnOnce(Place) -> Value {
         move |place| Value(n, place)
