@@ -123,7 +123,7 @@ pub struct Holder {
 }
 
 /// The example of the README is compiled.
-#[cfg(all(doctest, feature = "redis"))]
+#[cfg(all(doctest, feature = "redis", feature = "tower"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
 

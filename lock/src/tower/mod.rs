@@ -27,6 +27,8 @@
 //! promised (`ConcurrencyLimit`), which is used up while its request waits for the lock: put such a limit outside.
 //!
 //! ```
+//! # #[cfg(feature = "redis")]
+//! # mod example {
 //! use axum::{Router, body::Body, extract::Path, routing::post};
 //! use oversell_lock::{redis::RedisClient, tower::{LockLayer, TemplateError}};
 //! use std::time::Duration;
@@ -43,6 +45,7 @@
 //! async fn deduct(Path(warehouse): Path<u32>) -> String {
 //!     format!("one less in {warehouse}")
 //! }
+//! # }
 //! ```
 //!
 //! Next to read: `template.rs`, then `service.rs`.

@@ -139,7 +139,8 @@ fn pieces(template: &str) -> Result<Vec<Piece<'_>>, TemplateError> {
     while let Some(next) = rest.chars().next() {
         let position = template.len() - rest.len();
         if rest.starts_with("{{") || rest.starts_with("}}") {
-            (text.push(next), apart = true, rest = &rest[2..]);
+            text.push(next);
+            (apart, rest) = (true, &rest[2..]);
         } else if next == '}' {
             return refused(position, "a } that closes nothing; a brace itself is written }}");
         } else if next == '{' {

@@ -10,8 +10,9 @@ use std::{
 type Address = fn(&Servers) -> String;
 
 /// What each program is given.
-const EXAMPLES: [(&str, &[Address]); 6] = [
+const EXAMPLES: [(&str, &[Address]); 7] = [
     ("fenced", &[Servers::redis]),
+    ("layer", &[Servers::redis]),
     ("lock", &[Servers::redis]),
     ("semaphore", &[Servers::redis]),
     ("several", &[Servers::zookeeper, Servers::mysql]),

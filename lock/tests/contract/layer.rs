@@ -186,7 +186,8 @@ pub(crate) async fn who_panics_or_hangs_up_leaves_no_lock<F: Family>(f: Arc<F>) 
     service.inside.are(1).await?;
     let waits = service.send("/stay/1");
     let next = service.send("/pass/1");
-    (waits.abort(), inside.abort());
+    waits.abort();
+    inside.abort();
     is("after those that have hung up", answered(next).await?, 200)
 }
 
