@@ -1,4 +1,4 @@
-//! [004] demo1: the lock is written out at the place that needs it.
+//! `[004]` demo1: the lock is written out at the place that needs it.
 //!
 //! 1. `SET demo1LockKey demo1LockValue NX PX 10000`; where it is there already, again in about 50 ms.
 //! 2. Five seconds of work.

@@ -1,4 +1,4 @@
-//! [004] demo2: the lock as an object, `SyncLock`, which forces the lock after its safety time.
+//! `[004]` demo2: the lock as an object, `SyncLock`, which forces the lock after its safety time.
 //!
 //! 1. `SET demo2LockKey <value> NX PX 10000`; where it is there already, again in about 50 ms.
 //! 2. After 50 s, five leases, it is taken by force: `SET demo2LockKey <value> PX 10000`, whoever has it. That is meant for
@@ -168,6 +168,6 @@ mod tests {
         assert_eq!(seen(Id::Thread), (true, false), "knows itself again; is another's in the other process");
         assert_eq!(seen(Id::Uuid), (false, true), "is nobody else's; does not know itself again");
         let (mine, its) = (Process::new().owner(), Process::new().owner());
-        assert_eq!((mine == mine.clone(), mine.to_string() != its.to_string()), (true, true));
+        assert_eq!((mine.to_string() == mine.to_string(), mine.to_string() != its.to_string()), (true, true));
     }
 }

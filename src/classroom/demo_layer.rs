@@ -1,4 +1,4 @@
-//! [004] demo3, demo4: the lock is one line at the route, and the work does not know of it.
+//! `[004]` demo3, demo4: the lock is one line at the route, and the work does not know of it.
 //!
 //! 1. A layer ([`LockLayer`](oversell_lock::tower::LockLayer)) takes the lock before the work begins and gives it back when
 //!    it is done. The text does so by an annotation and an aspect.
