@@ -1,4 +1,4 @@
-//! What the six hand-written Redis locks of §2.1 to §2.7, and two of [004], share: the polling, the section, and the backstop.
+//! What the six hand-written Redis locks of §2.1 to §2.7, and two of `[004]`, share: polling, section, backstop.
 //!
 //! 1. [`lock`]: try, and where another has it, try again after the course's 50 ms (±50 %), as long as the job may wait.
 //! 2. [`under`]: the section (read the key, write one less), then the unlock, and what it found: `kept` or `lost`.

@@ -66,12 +66,17 @@ terms!(
         #[garde(dive)]
         #[param(inline)]
         whId: Whole<0, { i32::MAX as i64 }>,
-        /// The goods: 1 to 64 characters.
-        #[garde(length(chars, min = 1, max = 64))]
-        #[param(min_length = 1, max_length = 64, example = "a")]
+        /// The goods: 1 to 32 characters, which the key of a lock has room for.
+        #[garde(custom(goods))]
+        #[param(min_length = 1, max_length = 32, example = "a")]
         sku: String,
     }
 );
+
+fn goods(sku: &str, (): &()) -> garde::Result {
+    let good = (1..=32).contains(&sku.chars().count());
+    if good { Ok(()) } else { Err(garde::Error::new("must have 1 to 32 characters")) }
+}
 
 /// A demo's terms as a job: `now` is not to wait at all.
 trait Asked {
