@@ -9,7 +9,7 @@
 //! Where the lock is not had, or is lost, the layer answers in the service's place ([`Refusal`]). At the loss the service's
 //! future is dropped, at whichever `await` it is; what it has handed to others goes on, so a resource that matters checks
 //! the fence ([`Held`]). A client that hangs up drops the layer's future, and a handler that panics unwinds through it:
-//! both give the lock back.
+//! both give the lock back. What is done when the loss is found out is answered as done; the loss is logged.
 //!
 //! **Two requests whose fields differ never fill one template to the same name.** In a filled value every byte that is no
 //! ASCII letter, no digit and no `-` is written `%XX`, and between two fields of a template there must be a character that
@@ -72,7 +72,8 @@ type Answer<B> = dyn Fn(Refusal) -> Response<B> + Send + Sync;
 
 /// Takes a lock around each request to the services that it wraps. Cloning it is cheap.
 ///
-/// `B` is the body of the answers, [`axum::body::Body`](https://docs.rs/axum/latest/axum/body/struct.Body.html) say.
+/// `B` is the body of the answers, [`axum::body::Body`](https://docs.rs/axum/latest/axum/body/struct.Body.html) or
+/// `Full<Bytes>` say: one that a text can be made into.
 pub struct LockLayer<B> {
     terms: Arc<Terms>,
     answer: Arc<Answer<B>>,

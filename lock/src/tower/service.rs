@@ -82,3 +82,82 @@ impl<S: Clone, B> Clone for LockService<S, B> {
         Self { inner: self.inner.clone(), layer: self.layer.clone() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Lock, LockError};
+    use std::{
+        convert::Infallible,
+        future::{Ready, ready},
+        time::Duration,
+    };
+    use tower::{Layer, Service, ServiceExt};
+
+    /// A service that is called only when it has said that it is ready; a clone has not.
+    struct Strict(bool);
+
+    impl Clone for Strict {
+        fn clone(&self) -> Self {
+            Self(false)
+        }
+    }
+
+    impl Service<Request<()>> for Strict {
+        type Response = Response<String>;
+        type Error = Infallible;
+        type Future = Ready<Result<Response<String>, Infallible>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            self.0 = true;
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, request: Request<()>) -> Self::Future {
+            assert!(std::mem::take(&mut self.0), "called without being ready");
+            let held = request.extensions().get::<Held>().map(|held| held.name.clone());
+            ready(Ok(Response::new(held.unwrap_or_default())))
+        }
+    }
+
+    /// A lock that is free, or down.
+    struct Free(String);
+
+    impl Lock for Free {
+        fn name(&self) -> &str {
+            &self.0
+        }
+
+        async fn acquire(&self, _: Duration) -> Result<Guard, LockError> {
+            if self.0.ends_with("down") {
+                return Err(LockError::Unavailable { server: "redis", reason: "gone".into() });
+            }
+            let (guard, mut keeper) = Guard::new(self.name(), None);
+            tokio::spawn(async move { keeper.asked_to_release().await.done(Ok(())) });
+            Ok(guard)
+        }
+    }
+
+    fn ask(uri: &str) -> Request<()> {
+        Request::get(uri).body(()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_service_that_is_called_is_the_one_that_was_ready() {
+        let layer = LockLayer::by_key("goods:{sku}").locks(|name| Free(name.to_owned())).unwrap();
+        let mut service = layer.layer(Strict(false));
+        for _ in 0..2 {
+            let done = service.ready().await.unwrap().call(ask("/?sku=a")).await.unwrap();
+            assert_eq!(done.body(), "goods:a");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_words_of_a_refusal_may_be_others() {
+        let layer = LockLayer::by_key("goods:{sku}").locks(|name| Free(name.to_owned())).unwrap();
+        let service = layer.answer(|refusal| Response::new(format!("no: {}", refusal.status()))).layer(Strict(false));
+        for (uri, body) in [("/?sku=down", "no: 503 Service Unavailable"), ("/", "no: 400 Bad Request")] {
+            assert_eq!(service.clone().oneshot(ask(uri)).await.unwrap().body(), body);
+        }
+    }
+}
