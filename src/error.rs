@@ -32,6 +32,9 @@ pub enum Error {
         /// How long.
         waited: Duration,
     },
+    /// Another has the lock, and who asked does not wait. Nothing was changed.
+    #[error("lock {0} is taken, and this request does not wait")]
+    Taken(String),
     /// The lock was lost before the write. Nothing was changed.
     #[error("lock {0} was lost before the write")]
     Lost(String),

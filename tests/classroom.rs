@@ -1,6 +1,6 @@
 //! The lessons for several browser windows, on three instances behind nginx.
 
-use crate::{program, zk_classroom};
+use crate::{demos, program, zk_classroom};
 use oversell::lab::Lab;
 use reqwest::{Client, StatusCode, header};
 use serde_json::{Value, json};
@@ -46,6 +46,7 @@ pub(crate) async fn the_lessons_for_several_windows_go_as_the_course_says() -> O
         multi(&lab).await?;
         read_write(&lab).await?;
         fair(&lab).await?;
+        demos::over_http(&lab).await?;
         zk_classroom::all(&lab).await?;
         red(&lab).await
     };

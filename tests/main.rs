@@ -5,6 +5,7 @@
 mod boundary;
 mod buyers;
 mod classroom;
+mod demos;
 mod faults;
 mod imports;
 mod instances;
@@ -155,6 +156,11 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         stages::five_commands_see_0_to_6_and_one_script_always_sees_3,
         stages::a_stage_that_is_given_up_leaves_no_key,
         stages::a_lease_that_is_asked_for_replaces_the_strategys_own,
+    );
+    trial!(
+        demos::a_lock_that_is_forced_lets_two_in_and_the_librarys_does_not,
+        demos::a_late_unlock_by_thread_id_frees_another_processs_lock_until_it_is_by_owner,
+        demos::a_value_for_each_call_cannot_enter_again_and_an_owner_can,
     );
     trial!(
         resets::a_reset_clears_all_that_strategies_and_lessons_write,

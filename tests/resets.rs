@@ -7,13 +7,17 @@ use crate::{
 };
 use futures::future::BoxFuture;
 use oversell::{
-    classroom::{fair, latch, multi, read_write, reentrant, semaphore, zk_barriers, zk_counts, zk_locks, zk_semaphore},
+    classroom::{
+        demo_layer, demo1, demo2, fair, latch, multi, read_write, reentrant, semaphore, zk_barriers, zk_counts,
+        zk_locks, zk_semaphore,
+    },
     ctx::Ctx,
     error::Error,
     lab::{Lab, Options, Part},
     shelf,
     stock::{self, Job, Store},
 };
+use oversell_lock::Lock;
 use redis::AsyncCommands;
 use reqwest::{Client, StatusCode};
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
@@ -32,6 +36,9 @@ macro_rules! lessons {
 }
 
 const LESSONS: &[(&str, Lesson)] = lessons![
+    "demo1": |ctx, job| demo1::visit(ctx, job),
+    "demo2": |ctx, job| demo2::visit(ctx, job, demo2::Id::Thread),
+    "demo3": |ctx, job| under_the_layer(ctx, job),
     "fair": |ctx, job| fair::visit(ctx, job),
     "multi": |ctx, job| multi::all(ctx, job),
     "red": |ctx, job| multi::most(ctx, job),
@@ -50,6 +57,13 @@ const LESSONS: &[(&str, Lesson)] = lessons![
     "zk barrier": |ctx, job| zk_barriers::set(ctx, job),
     "zk double barrier": |ctx, job| zk_barriers::enter(ctx, job, NonZeroU32::MIN),
 ];
+
+/// What the layer does around demo3.
+async fn under_the_layer(ctx: &Ctx, job: &Job) -> Result<(), Error> {
+    let guard = demo_layer::lock(ctx, job, demo_layer::BY_ROUTE).acquire(job.wait_left()).await?;
+    job.inside().await;
+    Ok(guard.release().await?)
+}
 
 /// A product of its own for each, somebody inside, and a reset: nothing of the product is left but its stock. Who has no
 /// names has nothing there even before.

@@ -65,7 +65,8 @@
 //! # Features
 //!
 //! `redis`, `zookeeper` and `mysql`, none by default; each brings its module and its client. `tls` encrypts the way to Redis
-//! and to MySQL, by rustls; not to ZooKeeper, whose client would bring a second implementation of it.
+//! and to MySQL, by rustls; not to ZooKeeper, whose client would bring a second implementation of it. `tower` takes a lock
+//! around a route: see [`tower::LockLayer`].
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -87,6 +88,8 @@ pub mod local;
 pub mod mysql;
 #[cfg(feature = "redis")]
 pub mod redis;
+#[cfg(feature = "tower")]
+pub mod tower;
 #[cfg(feature = "zookeeper")]
 pub mod zk;
 
@@ -120,7 +123,7 @@ pub struct Holder {
 }
 
 /// The example of the README is compiled.
-#[cfg(all(doctest, feature = "redis"))]
+#[cfg(all(doctest, feature = "redis", feature = "tower"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
 

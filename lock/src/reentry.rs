@@ -9,7 +9,10 @@
 //! What it survives: tasks of one owner that take and release at the same time. **What breaks it**: an owner that is
 //! shared by tasks which should exclude each other: they are all let in.
 
-use crate::{Owner, registry::Registry};
+use crate::{
+    Owner,
+    registry::{Place, Registry},
+};
 use std::sync::{Arc, Weak};
 use tokio::{
     sync::{Mutex, OwnedMutexGuard},
@@ -29,6 +32,7 @@ pub(crate) struct Holds<H> {
     pub(crate) exclusive: Weak<H>,
     #[cfg_attr(not(any(feature = "redis", feature = "zookeeper")), expect(dead_code, reason = "only readers share"))]
     pub(crate) shared: Weak<H>,
+    _place: Place,
 }
 
 impl<H> Default for Reentry<H> {
@@ -37,13 +41,13 @@ impl<H> Default for Reentry<H> {
     }
 }
 
-impl<H> Default for Holds<H> {
-    fn default() -> Self {
-        Self { exclusive: Weak::new(), shared: Weak::new() }
+impl<H> Holds<H> {
+    fn none(place: Place) -> Self {
+        Self { exclusive: Weak::new(), shared: Weak::new(), _place: place }
     }
 }
 
-impl<H> Reentry<H> {
+impl<H: Send + Sync + 'static> Reentry<H> {
     /// The owner's slot for the lock `name`, locked, once no other of its tasks has it; `None` where one has it until
     /// `until`.
     ///
@@ -51,7 +55,7 @@ impl<H> Reentry<H> {
     ///
     /// Safe: the place in the queue is given up.
     pub(crate) async fn enter(&self, name: &str, owner: Owner, until: Instant) -> Option<OwnedMutexGuard<Holds<H>>> {
-        let slot = self.0.of(&(name.to_owned(), owner), Mutex::default);
+        let slot = self.0.of(&(name.to_owned(), owner), |place| Mutex::new(Holds::none(place)));
         timeout_at(until, slot.lock_owned()).await.ok()
     }
 }

@@ -1,50 +1,95 @@
 //! What the handles of one name share in this process, as long as somebody uses it.
+//!
+//! 1. Whoever asks for a name first makes its value; whoever asks later, and while it is used, has the same one.
+//! 2. The value keeps its [`Place`]. When the last who uses it is gone, the place takes the name out of the map.
+//!
+//! What it survives: a name that is asked for anew while its old value is on its way out: the old place leaves the new
+//! value alone. **What breaks it**: a value that does not keep its place, which is forgotten at once.
 
 use parking_lot::Mutex;
 use std::{
     borrow::Borrow,
     collections::HashMap,
+    fmt,
     hash::Hash,
     sync::{Arc, Weak},
 };
 
-/// So many entries are kept before the first sweep.
-const FIRST_SWEEP: usize = 64;
+/// A map that is nearly empty keeps room for so many names.
+const ROOM: usize = 64;
 
-/// Values by name. A value that nobody uses is forgotten, at the latest when the map has doubled since the last sweep.
+/// Values by name. A value that nobody uses is not there: neither it nor its name takes memory.
 #[derive(Debug)]
-pub(crate) struct Registry<K, V>(Mutex<Entries<K, V>>);
+pub(crate) struct Registry<K, V>(Arc<Entries<K, V>>);
 
-#[derive(Debug)]
-struct Entries<K, V> {
-    values: HashMap<K, Weak<V>>,
-    sweep_at: usize,
-}
+type Entries<K, V> = Mutex<HashMap<K, Weak<V>>>;
+
+/// A value's place in its registry, which is given up when the value is dropped.
+pub(crate) struct Place(Option<Box<dyn FnOnce() + Send + Sync>>);
 
 impl<K, V> Default for Registry<K, V> {
     fn default() -> Self {
-        Self(Mutex::new(Entries { values: HashMap::new(), sweep_at: FIRST_SWEEP }))
+        Self(Arc::default())
     }
 }
 
-impl<K: Eq + Hash, V> Registry<K, V> {
-    /// The value of `key`, made where nobody uses one.
-    pub(crate) fn of<Q>(&self, key: &Q, make: impl FnOnce() -> V) -> Arc<V>
+impl<K, V> Registry<K, V>
+where
+    K: Eq + Hash + Clone + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    /// The value of `key`, made where nobody uses one. What is made must keep its place.
+    pub(crate) fn of<Q>(&self, key: &Q, make: impl FnOnce(Place) -> V) -> Arc<V>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
     {
         let mut entries = self.0.lock();
-        if let Some(value) = entries.values.get(key).and_then(Weak::upgrade) {
+        if let Some(value) = entries.get(key).and_then(Weak::upgrade) {
             return value;
         }
-        if entries.values.len() >= entries.sweep_at {
-            entries.values.retain(|_, value| value.strong_count() > 0);
-            entries.sweep_at = FIRST_SWEEP.max(entries.values.len() * 2);
-        }
-        let value = Arc::new(make());
-        entries.values.insert(key.to_owned(), Arc::downgrade(&value));
+        let value = Arc::new(make(self.place(key.to_owned())));
+        entries.insert(key.to_owned(), Arc::downgrade(&value));
         value
+    }
+
+    /// How many names are used.
+    #[cfg_attr(not(any(test, feature = "redis")), expect(dead_code, reason = "only Redis tells it"))]
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock().len()
+    }
+
+    fn place(&self, key: K) -> Place {
+        let entries = Arc::downgrade(&self.0);
+        Place(Some(Box::new(move || {
+            if let Some(entries) = entries.upgrade() {
+                forget(&mut entries.lock(), &key);
+            }
+        })))
+    }
+}
+
+/// Takes the name out, unless it has a new value.
+fn forget<K: Eq + Hash, V>(entries: &mut HashMap<K, Weak<V>>, key: &K) {
+    if entries.get(key).is_some_and(|value| value.strong_count() == 0) {
+        entries.remove(key);
+        if entries.len() < entries.capacity() / 4 {
+            entries.shrink_to(ROOM.max(entries.len() * 2));
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(give_up) = self.0.take() {
+            give_up();
+        }
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Place")
     }
 }
 
@@ -52,15 +97,45 @@ impl<K: Eq + Hash, V> Registry<K, V> {
 mod tests {
     use super::*;
 
+    #[derive(Debug)]
+    struct Value(u32, Place);
+
+    fn value(n: u32) -> impl FnOnce(Place) -> Value {
+        move |place| Value(n, place)
+    }
+
     #[test]
     fn users_of_one_name_share_a_value_and_names_that_nobody_uses_are_forgotten() {
-        let registry = Registry::<u32, u32>::default();
-        let kept: Vec<_> = (0..1000).map(|n| registry.of(&n, || n)).collect();
-        assert!(Arc::ptr_eq(&kept[7], &registry.of(&7, || 8)));
-        for n in 1000..100_000 {
-            registry.of(&n, || n);
+        let registry = Registry::<u32, Value>::default();
+        let mut kept: Vec<_> = (0..100_000).map(|n| registry.of(&n, value(n))).collect();
+        assert!(Arc::ptr_eq(&kept[7], &registry.of(&7, value(8))));
+        assert_eq!(registry.len(), 100_000);
+        kept.truncate(10);
+        assert_eq!(registry.len(), 10);
+        assert_eq!(registry.of(&7, value(8)).0, 7);
+        kept.clear();
+        assert_eq!(registry.len(), 0);
+        assert!(registry.0.lock().capacity() <= 4 * ROOM, "the map itself keeps its memory");
+    }
+
+    #[test]
+    fn an_old_value_that_goes_leaves_the_new_one_alone() {
+        let registry = Registry::<u32, Value>::default();
+        let old = registry.of(&7, value(1));
+        // The old value is nobody's any more, and its place is given up only after the next has asked.
+        let Value(_, place) = Arc::into_inner(old).unwrap();
+        let new = registry.of(&7, value(2));
+        drop(place);
+        assert!(Arc::ptr_eq(&new, &registry.of(&7, value(3))));
+    }
+
+    /// The twin, a registry as a map of values that are kept: the same count shows that it never lets go.
+    #[test]
+    fn a_map_that_keeps_its_values_is_caught() {
+        let mut map = HashMap::new();
+        for n in 0..100_000_u32 {
+            drop(Arc::clone(map.entry(n).or_insert_with(|| Arc::new(n))));
         }
-        assert!(registry.0.lock().values.len() <= 2 * kept.len());
-        assert!(Arc::ptr_eq(&kept[7], &registry.of(&7, || 8)));
+        assert_eq!(map.len(), 100_000);
     }
 }

@@ -6,6 +6,9 @@
 
 mod stay;
 
+pub mod demo1;
+pub mod demo2;
+pub mod demo_layer;
 pub mod fair;
 pub mod latch;
 pub mod multi;
@@ -24,6 +27,9 @@ use crate::stock::Name;
 /// What the lessons write in the servers, for a reset to clear.
 pub(crate) fn names() -> impl Iterator<Item = &'static Name> {
     let all = [
+        demo1::NAMES,
+        demo2::NAMES,
+        demo_layer::NAMES,
         fair::NAMES,
         latch::NAMES,
         multi::NAMES,

@@ -115,6 +115,7 @@ impl From<&Error> for Problem {
                 (S::SERVICE_UNAVAILABLE, "wrong-type", Failed, "redis 里锁的键是别的类型，不是这种锁写的".into())
             }
             Error::NotHad { what, .. } => (S::SERVICE_UNAVAILABLE, "not-had", Failed, format!("没有等到：{what}")),
+            Error::Taken(_) => (S::CONFLICT, "lock-taken", Refused, "获取锁失败，有并发".into()),
             Error::Lost(_) => (S::CONFLICT, "lock-lost", Refused, "锁已失效".into()),
             Error::Fenced(_) => (S::CONFLICT, "fenced", Refused, "锁已失效".into()),
             Error::Unavailable { server, .. } => {
@@ -209,7 +210,7 @@ impl Problem {
     fn text(&self) -> String {
         let listed = self.strategies.as_ref().map(|all| format!("; there are: {}", all.join(", ")));
         match self.kind {
-            "sold-out" | "lock-lost" | "fenced" => self.title.clone(),
+            "sold-out" | "lock-taken" | "lock-lost" | "fenced" => self.title.clone(),
             _ => format!("{}\n{}{}\n", self.title, self.detail, listed.unwrap_or_default()),
         }
     }

@@ -7,7 +7,7 @@ use super::{
     page,
     routes::{
         check, health,
-        lessons::{redis, zk_barriers, zk_counts, zk_herd, zk_locks},
+        lessons::{demos, redis, zk_barriers, zk_counts, zk_herd, zk_locks},
         runs, stock, strategies,
     },
 };
@@ -26,7 +26,7 @@ use utoipa_axum::{
 
 /// The whole service.
 pub(super) fn router(app: &AppState) -> Router {
-    let (routes, operating, api) = documented();
+    let (routes, operating, api) = documented(app);
     let routes = routes
         .with_state(app.clone())
         // /openapi.json and /docs
@@ -37,7 +37,7 @@ pub(super) fn router(app: &AppState) -> Router {
 }
 
 /// The routes, those for operators apart, and the document that describes both.
-pub(super) fn documented() -> (Router<AppState>, Router<AppState>, Document) {
+pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>, Document) {
     let (routes, mut api) = OpenApiRouter::with_openapi(Api::openapi())
         // the course
         .routes(taking(routes!(check::by_default)))
@@ -55,6 +55,11 @@ pub(super) fn documented() -> (Router<AppState>, Router<AppState>, Document) {
         .routes(taking(routes!(redis::multi)))
         .routes(taking(routes!(redis::red)))
         .routes(taking(routes!(redis::reentrant)))
+        // a lock in the code, as an object, as a layer
+        .routes(taking(routes!(demos::demo1)))
+        .routes(taking(routes!(demos::demo2)))
+        .routes(taking(demos::by_route(app, routes!(demos::demo3))))
+        .routes(taking(demos::by_parameters(app, routes!(demos::demo4))))
         // the lessons with ZooKeeper
         .routes(taking(routes!(zk_locks::read)))
         .routes(taking(routes!(zk_locks::write)))

@@ -169,7 +169,7 @@ impl Job {
     }
 
     /// Comes by a named point: goes on at once, unless it was asked to stop there.
-    pub(super) async fn at(&self, point: &'static str) {
+    pub(crate) async fn at(&self, point: &'static str) {
         self.points.at(point).await;
     }
 

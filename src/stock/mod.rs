@@ -11,7 +11,7 @@ mod merged;
 mod points;
 mod poll;
 pub(crate) mod redis_key;
-mod redis_stage;
+pub(crate) mod redis_stage;
 mod row;
 mod strategy;
 
@@ -61,6 +61,7 @@ use std::future::Future;
 pub(crate) use job::zk_path;
 pub use job::{Deducted, Job, LockState};
 pub use points::Pause;
+pub(crate) use points::Points;
 pub(crate) use redis_multi::PARTS;
 pub(crate) use row::is_contended;
 pub use strategy::{Deduct, Name, Promise, Store, Strategy, Title};

@@ -11,8 +11,7 @@
 
 use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
 use crate::{ctx::Ctx, error::Error};
-use oversell_lock::local::Mutexes;
-use tokio::sync::OwnedMutexGuard;
+use oversell_lock::local::{MutexGuard, Mutexes};
 
 pub(super) const STRATEGY: Strategy = Strategy {
     slug: "mutex",
@@ -36,7 +35,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 }
 
 /// This process's mutex for the job's product, waiting for it as long as the job may.
-pub(super) async fn lock(ctx: &Ctx, job: &Job) -> Result<OwnedMutexGuard<()>, Error> {
+pub(super) async fn lock(ctx: &Ctx, job: &Job) -> Result<MutexGuard, Error> {
     let held = ctx.local.of::<Mutexes<i64>>().lock(&job.stock_id, job.wait_left()).await;
     held.ok_or_else(|| job.not_had("in-process mutex"))
 }

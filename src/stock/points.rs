@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The points of one job. Cloning it is free where nobody has asked.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Points(Vec<Gate>);
+pub(crate) struct Points(Vec<Gate>);
 
 #[derive(Debug, Clone)]
 struct Gate {

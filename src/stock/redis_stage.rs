@@ -1,4 +1,4 @@
-//! What the six hand-written Redis locks of §2.1 to §2.7 share: the polling, the section, and the backstop.
+//! What the six hand-written Redis locks of §2.1 to §2.7, and two of `[004]`, share: polling, section, backstop.
 //!
 //! 1. [`lock`]: try, and where another has it, try again after the course's 50 ms (±50 %), as long as the job may wait.
 //! 2. [`under`]: the section (read the key, write one less), then the unlock, and what it found: `kept` or `lost`.
@@ -27,7 +27,7 @@ const POLL: Duration = Duration::from_millis(50);
 const LEASE: Duration = Duration::from_secs(3);
 
 /// One lock of the course: how it is taken, and how it is given back.
-pub(super) trait Stage: Send + Sync + 'static {
+pub(crate) trait Stage: Send + Sync + 'static {
     /// Whether it knows its own key: then what an unanswered try may have taken is given back too.
     const OWNED: bool;
 
@@ -42,14 +42,14 @@ pub(super) trait Stage: Send + Sync + 'static {
 }
 
 /// A lock that is held. Dropped, it is unlocked in the background.
-pub(super) struct Held<S: Stage> {
+pub(crate) struct Held<S: Stage> {
     ctx: Ctx,
     points: Points,
     stage: Option<Arc<S>>,
 }
 
 /// The key of a stage's lock, for this job's product.
-pub(super) fn key(ctx: &Ctx, job: &Job, name: &str) -> String {
+pub(crate) fn key(ctx: &Ctx, job: &Job, name: &str) -> String {
     ctx.redis_key(&job.redis_name(name))
 }
 
@@ -58,12 +58,12 @@ pub(super) fn lease(job: &Job) -> u64 {
     millis(job.lease.unwrap_or(LEASE))
 }
 
-pub(super) fn millis(time: Duration) -> u64 {
+pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Takes the lock, trying every 50 ms or so as long as the job may wait, and at least once.
-pub(super) async fn lock<S: Stage>(ctx: &Ctx, job: &Job, stage: S) -> Result<Held<S>, Error> {
+pub(crate) async fn lock<S: Stage>(ctx: &Ctx, job: &Job, stage: S) -> Result<Held<S>, Error> {
     let stage = Arc::new(stage);
     loop {
         let tried = ctx.tasks.spawn(attempt(ctx.clone(), job.points().clone(), Arc::clone(&stage)));
@@ -120,7 +120,7 @@ pub(super) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Er
 
 impl<S: Stage> Held<S> {
     /// What the unlock found of the lock; none where Redis did not say.
-    async fn unlock(mut self) -> Option<LockState> {
+    pub(crate) async fn unlock(mut self) -> Option<LockState> {
         self.unlock_in_background()?.await.unwrap_or_else(|error| {
             tracing::warn!(%error, "the unlock was cut short");
             None

@@ -7,4 +7,4 @@ mod mutexes;
 pub(crate) mod queue;
 
 pub use by_type::ByType;
-pub use mutexes::Mutexes;
+pub use mutexes::{MutexGuard, Mutexes};

@@ -2,11 +2,11 @@
 //!
 //! What it survives: a holder that panics or is dropped. **What breaks it**: a second instance.
 
-use crate::registry::Registry;
+use crate::registry::{Place, Registry};
 use std::{hash::Hash, time::Duration};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-/// Mutexes by key. A key that nobody holds or waits for takes no memory for long.
+/// Mutexes by key. A key that nobody holds or waits for takes no memory.
 ///
 /// ```
 /// use oversell_lock::local::Mutexes;
@@ -20,7 +20,12 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct Mutexes<K>(Registry<K, Mutex<()>>);
+pub struct Mutexes<K>(Registry<K, Mutex<Place>>);
+
+/// A key that is held. Dropping it unlocks the key.
+#[derive(Debug)]
+#[must_use = "the key is unlocked as soon as this is dropped"]
+pub struct MutexGuard(#[expect(dead_code, reason = "kept for its drop")] OwnedMutexGuard<Place>);
 
 impl<K> Default for Mutexes<K> {
     fn default() -> Self {
@@ -28,15 +33,15 @@ impl<K> Default for Mutexes<K> {
     }
 }
 
-impl<K: Eq + Hash + Clone> Mutexes<K> {
+impl<K: Eq + Hash + Clone + Send + Sync + 'static> Mutexes<K> {
     /// Locks `key`, waiting in order of arrival at most `wait`; `None` where another held it all that time.
     ///
     /// # Cancel safety
     ///
     /// Safe: the place in the queue is given up.
-    pub async fn lock(&self, key: &K, wait: Duration) -> Option<OwnedMutexGuard<()>> {
-        let mutex = self.0.of(key, Mutex::default);
-        tokio::time::timeout(wait, mutex.lock_owned()).await.ok()
+    pub async fn lock(&self, key: &K, wait: Duration) -> Option<MutexGuard> {
+        let mutex = self.0.of(key, Mutex::new);
+        tokio::time::timeout(wait, mutex.lock_owned()).await.ok().map(MutexGuard)
     }
 }
 

@@ -10,7 +10,11 @@ use super::{
     scripts,
     wakeups::Wakeups,
 };
-use crate::{Holder, Lease, LockError, Owner, local::ByType, registry::Registry};
+use crate::{
+    Holder, Lease, LockError, Owner,
+    local::ByType,
+    registry::{Place, Registry},
+};
 use parking_lot::Mutex;
 use redis::{
     Client, ErrorKind, FromRedisValue, RedisError, ScriptInvocation,
@@ -168,8 +172,13 @@ impl RedisClient {
     }
 
     /// What all handles of the object `name` share, made where nobody uses it.
-    pub(super) fn shared<T: Any + Send + Sync>(&self, name: &str, make: impl FnOnce() -> T) -> Arc<T> {
+    pub(super) fn shared<T: Any + Send + Sync>(&self, name: &str, make: impl FnOnce(Place) -> T) -> Arc<T> {
         self.0.shared.of::<Registry<String, T>>().of(name, make)
+    }
+
+    /// How many names of one kind of object this process uses.
+    pub(super) fn used<T: Any + Send + Sync>(&self) -> usize {
+        self.0.shared.of::<Registry<String, T>>().len()
     }
 
     /// What owners hold, of one kind of lock.

@@ -21,6 +21,7 @@ use super::{
 use crate::{
     LockError,
     local::queue::{Head, Queue, Turn},
+    registry::Place,
 };
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
@@ -41,6 +42,7 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 pub(super) struct Line<T = (), A = ()> {
     pub(super) queue: Arc<Queue<T, A>>,
     pub(super) news: Subscription,
+    _place: Place,
 }
 
 /// The head of the line, or nothing for one who does not wait, and asks beside it.
@@ -55,8 +57,8 @@ pub(super) enum Tried<T> {
 
 impl<T, A> Line<T, A> {
     /// The line of what tells its news on `channel`.
-    pub(super) fn new(client: &RedisClient, channel: String) -> Self {
-        Self { queue: Arc::default(), news: Subscription::new(channel, &client.inner().wakeups) }
+    pub(super) fn new(client: &RedisClient, channel: String, place: Place) -> Self {
+        Self { queue: Arc::default(), news: Subscription::new(channel, &client.inner().wakeups), _place: place }
     }
 }
 

@@ -83,9 +83,9 @@ impl RedisClient {
     #[must_use]
     pub fn latch(&self, name: &str) -> RedisLatch {
         let name = self.key(name);
-        let line = self.shared(&name, || LatchLine {
+        let line = self.shared(&name, |place| LatchLine {
             // Braces always, even where the name has some.
-            line: Line::new(self, format!("redisson_countdownlatch__channel__{{{name}}}")),
+            line: Line::new(self, format!("redisson_countdownlatch__channel__{{{name}}}"), place),
             looks: AtomicU64::new(0),
             seen: watch::Sender::new((0, Ok(Look { closed: true, opened: 0 }))),
         });

@@ -140,6 +140,13 @@ impl RedisClient {
     pub fn fenced_lock(&self, name: &str) -> RedisFencedLock {
         RedisFencedLock(Handle::new(self, name, true))
     }
+
+    /// How many names of these two kinds of lock this process uses: those that are held, waited for, or have a handle.
+    /// A name that nobody uses takes no memory.
+    #[must_use]
+    pub fn locks_in_use(&self) -> usize {
+        self.used::<LockLine>()
+    }
 }
 
 macro_rules! handle {
@@ -211,9 +218,9 @@ impl RedisFencedLock {
 impl Handle {
     fn new(client: &RedisClient, name: &str, fenced: bool) -> Self {
         let name = client.key(name);
-        let lock = client.shared(&name, || LockLine {
+        let lock = client.shared(&name, |place| LockLine {
             token: prefixed("redisson_lock_token", &name),
-            line: Line::new(client, lock_channel(&name)),
+            line: Line::new(client, lock_channel(&name), place),
             yields: AtomicI64::new(0),
             name: name.clone(),
         });

@@ -78,7 +78,7 @@ impl RedisClient {
         let name = self.key(name);
         let key = prefixed("oversell_rate", &name);
         // Nothing is told on it: it is the name of the line.
-        let line = self.shared(&key, || Line::new(self, key.clone()));
+        let line = self.shared(&key, |place| Line::new(self, key.clone(), place));
         RateLimiter { client: self.clone(), name, key, line }
     }
 }

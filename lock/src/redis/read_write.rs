@@ -115,7 +115,7 @@ impl RedisClient {
     pub fn rw_lock(&self, name: &str) -> RedisRwLock {
         let name = self.key(name);
         let channel = prefixed("redisson_rwlock", &name);
-        let line = self.shared(&channel, || Line::new(self, channel.clone()));
+        let line = self.shared(&channel, |place| Line::new(self, channel.clone(), place));
         RedisRwLock { client: self.clone(), name, line }
     }
 }

@@ -96,7 +96,7 @@ impl Redlock {
         let line = nodes.first().map(|client| {
             // Nobody subscribes here: only the line is used, and it must not be the plain lock's of this name.
             let channel = prefixed("redlock", &client.key(name));
-            client.shared(&channel, || Line::new(client, channel.clone()))
+            client.shared(&channel, |place| Line::new(client, channel.clone(), place))
         });
         let lease = nodes.first().map_or(Lease::Fixed(Duration::ZERO), RedisClient::lease);
         let nodes: Arc<[Node]> = nodes.iter().map(|client| Node::new(client, name)).collect();

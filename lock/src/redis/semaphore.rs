@@ -253,7 +253,7 @@ impl fmt::Debug for Permit {
 /// The line of every kind of semaphore of this name.
 pub(super) fn semaphore_line(client: &RedisClient, name: &str) -> Arc<Line> {
     let channel = prefixed("redisson_sc", name);
-    client.shared(&channel, || Line::new(client, channel.clone()))
+    client.shared(&channel, |place| Line::new(client, channel.clone(), place))
 }
 
 /// `permits_set.lua`: whether the semaphore was made.

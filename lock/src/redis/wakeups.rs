@@ -10,7 +10,7 @@
 //!
 //! Next to read: `engine.rs`.
 
-use crate::registry::Registry;
+use crate::registry::{Place, Registry};
 use parking_lot::Mutex;
 use redis::{
     Client, PushInfo, PushKind, RedisResult, Value,
@@ -42,7 +42,7 @@ pub(super) struct Wakeups {
     /// Told of each connection that was lost.
     cuts: watch::Sender<()>,
     /// For each channel, what keeps its SUBSCRIBE and UNSUBSCRIBE in order.
-    in_order: Registry<String, AsyncMutex<()>>,
+    in_order: Registry<String, AsyncMutex<Place>>,
     runtime: Handle,
 }
 
@@ -96,7 +96,7 @@ impl Wakeups {
         self.listeners.lock().insert(channel.to_owned(), Arc::downgrade(news));
         let (wakeups, channel, state) = (Arc::clone(self), channel.to_owned(), Arc::clone(state));
         self.runtime.spawn(async move {
-            let order = wakeups.in_order.of(channel.as_str(), AsyncMutex::default);
+            let order = wakeups.in_order.of(channel.as_str(), AsyncMutex::new);
             let _turn = order.lock().await;
             if !wakeups.is_heard(&channel) {
                 return;
@@ -113,7 +113,7 @@ impl Wakeups {
     fn unsubscribe(self: &Arc<Self>, channel: String) {
         let wakeups = Arc::clone(self);
         self.runtime.spawn(async move {
-            let order = wakeups.in_order.of(channel.as_str(), AsyncMutex::default);
+            let order = wakeups.in_order.of(channel.as_str(), AsyncMutex::new);
             let _turn = order.lock().await;
             if wakeups.forget(&channel)
                 && let Err(error) = wakeups.connection.clone().unsubscribe(&channel).await

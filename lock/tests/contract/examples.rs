@@ -9,8 +9,9 @@ use tokio::{process::Command, runtime::Handle, time::timeout};
 type Address = fn(&Servers) -> String;
 
 /// What each program is given.
-const EXAMPLES: [(&str, &[Address]); 6] = [
+const EXAMPLES: [(&str, &[Address]); 7] = [
     ("fenced", &[Servers::redis]),
+    ("layer", &[Servers::redis]),
     ("lock", &[Servers::redis]),
     ("semaphore", &[Servers::redis]),
     ("several", &[Servers::zookeeper, Servers::mysql]),

@@ -25,6 +25,8 @@ mod flaws;
 mod handles;
 mod latch;
 mod late;
+mod layer;
+mod layers;
 mod leases;
 mod model;
 mod model_locks;
@@ -146,6 +148,7 @@ fn main() -> ExitCode {
     let mut all = zk_trials::all(handle, at(Servers::zookeeper));
     all.extend(redis_trials::all(handle, at(Servers::redis), nodes));
     all.extend(examples::all(handle, servers.as_ref()));
+    all.extend(layers::all(handle, servers.as_ref()));
     let table = Arc::new(table::Table::<table::Plain>::at(at(Servers::mysql)));
     all.extend(contract(handle, &table));
     all.extend(trials![

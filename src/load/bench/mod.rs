@@ -7,6 +7,7 @@
 
 mod direct;
 mod figure;
+mod keys;
 mod serial;
 
 use super::{
@@ -167,12 +168,15 @@ pub async fn run(
     let known = |slug: &&str| stock::find(slug);
     check(&at.http, &rated.iter().chain(&LOCKS.map(|lock| lock.0)).filter_map(known).collect::<Vec<_>>()).await?;
     let conditions = Conditions::of(Some(&at)).await;
+    // First, while this process is small.
+    let keys = keys::figures(at.redis.first().map_or("", |node| &node.url)).await?;
     println!("{conditions}\nmedian of {} rounds", args.rounds);
     let steps = args.rounds as usize * (2 + rated.len() + LOCKS.len() * (1 + WAITERS.len()));
     let (rates, waits, void) = Default::default();
     let mut bench = Bench { at: &at, bar: Bar::new(steps), stop: &stop, rates, waits, void };
     bench.measure(args.rounds).await?;
-    let figures = bench.figures(&starts)?;
+    let mut figures = bench.figures(&starts)?;
+    figures.extend(keys);
     drop(bench);
 
     println!("{}", figure::shown(&figures, args.markdown));
@@ -326,13 +330,25 @@ impl Bench<'_> {
 
 /// The most memory that a process has had resident since it started (`VmHWM`), in MB of 10⁶ bytes.
 fn peak_memory(pid: u32) -> Result<f64, Failure> {
-    let path = format!("/proc/{pid}/status");
-    let status = std::fs::read_to_string(&path).map_err(|e| Failure::Unusable(format!("{path}: {e}")))?;
-    kilobytes(&status).map(|kb| kb * 1024.0 / 1e6).ok_or_else(|| Failure::Unusable(format!("{path} has no line VmHWM")))
+    memory(pid, "VmHWM")
 }
 
-fn kilobytes(status: &str) -> Option<f64> {
-    status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB")?.trim().parse().ok())
+/// The memory that a process has resident now (`VmRSS`), in the same unit.
+fn resident(pid: u32) -> Result<f64, Failure> {
+    memory(pid, "VmRSS")
+}
+
+fn memory(pid: u32, line: &str) -> Result<f64, Failure> {
+    let path = format!("/proc/{pid}/status");
+    let status = std::fs::read_to_string(&path).map_err(|e| Failure::Unusable(format!("{path}: {e}")))?;
+    kilobytes(&status, line)
+        .map(|kb| kb * 1024.0 / 1e6)
+        .ok_or_else(|| Failure::Unusable(format!("{path} has no line {line}")))
+}
+
+fn kilobytes(status: &str, wanted: &str) -> Option<f64> {
+    let mut values = status.lines().filter_map(|line| line.split_once(':')).filter(|(name, _)| *name == wanted);
+    values.find_map(|(_, value)| value.trim().strip_suffix("kB")?.trim().parse().ok())
 }
 
 #[cfg(test)]
@@ -341,8 +357,9 @@ mod tests {
 
     #[test]
     fn the_peak_is_read_from_the_line_that_has_it() {
-        assert_eq!(kilobytes("Name:\toversell\nVmHWM:\t   39064 kB\nVmRSS:\t   30000 kB\n"), Some(39064.0));
-        assert_eq!(kilobytes("Name:\toversell\n"), None);
+        let status = "Name:\toversell\nVmHWM:\t   39064 kB\nVmRSS:\t   30000 kB\n";
+        assert_eq!((kilobytes(status, "VmHWM"), kilobytes(status, "VmRSS")), (Some(39064.0), Some(30000.0)));
+        assert_eq!(kilobytes("Name:\toversell\n", "VmHWM"), None);
         assert!(peak_memory(std::process::id()).unwrap() > 0.5);
     }
 }

@@ -25,7 +25,11 @@
 //! Next to read: `node.rs`.
 
 use super::{ANSWER, Wait, failed, insist, node::Node, over, request::ask, session::Session, unless, valid};
-use crate::{Fence, Holder, LockError, registry::Registry, zk::ZkClient};
+use crate::{
+    Fence, Holder, LockError,
+    registry::{self, Registry},
+    zk::ZkClient,
+};
 use futures::future::try_join_all;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,7 +92,7 @@ pub(in crate::zk) async fn turn(
     loop {
         let session = zk.connected(wait.end).await?;
         let queues = session.shared.of::<Registry<String, Queue>>();
-        let queue = queues.of(directory, || Queue::new(directory, recipe.markers));
+        let queue = queues.of(directory, |place| Queue::new(directory, recipe.markers, place));
         match zk.answered(wait, attempt(session, &queue, recipe, wait)).await? {
             Ok(Attempt::Turn(turn)) => return Ok(turn),
             Ok(Attempt::Late) => return Err(zk.late(wait, directory)),
@@ -217,6 +221,7 @@ pub(super) struct Queue {
     /// When the last listing was asked for. They are made one after the other, so that none is older than the one before.
     listed: tokio::sync::Mutex<Option<Instant>>,
     view: Mutex<View>,
+    _place: registry::Place,
 }
 
 #[derive(Debug, Default)]
@@ -234,8 +239,14 @@ struct Standing {
 }
 
 impl Queue {
-    fn new(directory: &str, markers: &'static [&'static str]) -> Self {
-        Self { directory: directory.to_owned(), markers, listed: tokio::sync::Mutex::default(), view: Mutex::default() }
+    fn new(directory: &str, markers: &'static [&'static str], place: registry::Place) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            markers,
+            listed: tokio::sync::Mutex::default(),
+            view: Mutex::default(),
+            _place: place,
+        }
     }
 
     fn stand(self: &Arc<Self>, place: &Place) -> Standing {

@@ -1,6 +1,7 @@
 //! `/test/*`: the lessons for several browser windows, and what they share: the answer of one that took something and has
 //! left, and of one that tells its visit step by step.
 
+pub(in crate::http) mod demos;
 pub(in crate::http) mod redis;
 pub(in crate::http) mod zk_barriers;
 pub(in crate::http) mod zk_counts;
@@ -10,7 +11,7 @@ pub(in crate::http) mod zk_locks;
 use crate::{
     classroom::visit::{Step, Visit},
     http::{app::AppState, format::Format, problem::Outcome},
-    stock::Job,
+    stock::{Job, LockState},
 };
 use axum::{
     Json,
@@ -46,6 +47,9 @@ pub(in crate::http) struct Lesson {
     held_ms: u128,
     /// None of these has a fencing token.
     fence: Option<u64>,
+    /// What the unlock found, where the lesson unlocks by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock: Option<LockState>,
 }
 
 /// What a lesson on a lock answers.
@@ -95,6 +99,7 @@ fn lesson_response(
             waited_ms: job.waited().as_millis(),
             held_ms: job.held().as_millis(),
             fence: None,
+            lock: None,
         })
         .into_response(),
     }

@@ -1,0 +1,50 @@
+//! A lock around a route: one request at a time for each warehouse and goods, without a word of it in the handler.
+//!
+//! `cargo run -p oversell-lock --example layer --features redis,tower -- redis://127.0.0.1:6379`
+
+use axum::{
+    Extension, Router,
+    body::Body,
+    http::{Request, StatusCode},
+    routing::post,
+};
+use oversell_lock::{
+    redis::{RedisClient, RedisOptions},
+    tower::{Held, LockLayer},
+};
+use std::{env, error::Error, time::Duration};
+use tower::ServiceExt;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let url = env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1:6379".into());
+    let redis = RedisClient::new(RedisOptions::new(url).prefix("example:"))?;
+
+    // A template that names what no request can have is an error here, before the first one comes.
+    let locks = redis.clone();
+    let layer: LockLayer<Body> = LockLayer::by_key("stock:{warehouse}:{sku}")
+        .route("/stock/{warehouse}")
+        .query(["sku"])
+        .no_wait()
+        .locks(move |name| locks.fenced_lock(name))?;
+    let service = Router::new().route("/stock/{warehouse}", post(deduct).layer(layer));
+
+    let ask = async |path: &str| {
+        let request = Request::post(path).body(Body::empty()).expect("a request");
+        service.clone().oneshot(request).await.expect("a router does not fail").status()
+    };
+    let (first, second, other) = tokio::join!(ask("/stock/1?sku=a"), ask("/stock/1?sku=a"), ask("/stock/1?sku=b"));
+    println!("two for the same goods: {first} and {second}; one for others: {other}");
+    println!("one that does not say which goods: {}", ask("/stock/1").await);
+    if [first, second].iter().filter(|status| **status == StatusCode::CONFLICT).count() != 1 {
+        return Err("both or none of the two were inside".into());
+    }
+    redis.close().await;
+    Ok(())
+}
+
+/// The work. The lock is held while it goes on, and its fence is for what must refuse an older holder.
+async fn deduct(Extension(held): Extension<Held>) -> String {
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    format!("one less, under {} with {:?}", held.name, held.fence)
+}

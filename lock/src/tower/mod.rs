@@ -1,0 +1,222 @@
+//! A lock around a route, or around any tower service of HTTP requests: business code that does not know of it.
+//!
+//! 1. A request's key is filled from the layer's template: parts of its path, of its query, its headers
+//!    ([`LockLayer::by_key`]); or it is the route itself ([`LockLayer::by_route`]).
+//! 2. The lock of this name is taken, waiting as long as the layer may, and the inner service is called.
+//! 3. It is given back when the service has answered, and then the answer goes out. It covers what the service does until
+//!    its answer has a head. A body that is streamed after that is outside of it.
+//!
+//! Where the lock is not had, or is lost, the layer answers in the service's place ([`Refusal`]). At the loss the service's
+//! future is dropped, at whichever `await` it is; what it has handed to others goes on, so a resource that matters checks
+//! the fence ([`Held`]). A client that hangs up drops the layer's future, and a handler that panics unwinds through it:
+//! both give the lock back. What is done when the loss is found out is answered as done; the loss is logged.
+//!
+//! **Two requests whose fields differ never fill one template to the same name.** In a filled value every byte that is no
+//! ASCII letter, no digit and no `-` is written `%XX`, and between two fields of a template there must be a character that
+//! is none of these, `_` or `:` say. A value has 1 to [`LONGEST_VALUE`] bytes, and is there once; else the answer is 400.
+//!
+//! Nothing is kept for a key: its handle ends with the request, and what the handles of one name share with the last of
+//! them. A map of handles by key, which spares making them, never ends.
+//!
+//! There is no attribute macro beside it: a layer already is one line at the route, without a second place that parses the
+//! template.
+//!
+//! What it survives: a client that hangs up, a handler that panics, a lock that is lost, a server that is down. **What
+//! breaks it**: work that the handler has spawned or streams, which the lock does not cover; two layers whose templates
+//! give the same name, one of which is then inside the other and waits for it; a readiness that the inner service has
+//! promised (`ConcurrencyLimit`), which is used up while its request waits for the lock: put such a limit outside.
+//!
+//! ```
+//! # #[cfg(feature = "redis")]
+//! # mod example {
+//! use axum::{Router, body::Body, extract::Path, routing::post};
+//! use oversell_lock::{redis::RedisClient, tower::{LockLayer, TemplateError}};
+//! use std::time::Duration;
+//!
+//! fn routes(redis: RedisClient) -> Result<Router, TemplateError> {
+//!     let one_at_a_time: LockLayer<Body> = LockLayer::by_key("stock:{warehouse}:{sku}")
+//!         .route("/stock/{warehouse}")
+//!         .query(["sku"])
+//!         .wait(Duration::from_secs(5))
+//!         .locks(move |name| redis.lock(name))?;
+//!     Ok(Router::new().route("/stock/{warehouse}", post(deduct).layer(one_at_a_time)))
+//! }
+//!
+//! async fn deduct(Path(warehouse): Path<u32>) -> String {
+//!     format!("one less in {warehouse}")
+//! }
+//! # }
+//! ```
+//!
+//! Next to read: `template.rs`, then `service.rs`.
+
+mod refusal;
+mod service;
+mod template;
+
+pub use refusal::Refusal;
+pub use service::{Held, LockService};
+pub use template::{LONGEST_VALUE, TemplateError};
+
+use crate::{DynLock, Lock};
+use http::{Response, request::Parts};
+use std::{fmt, sync::Arc, time::Duration};
+use template::{Fields, Template};
+
+/// How long a request waits for its lock, where the layer does not say.
+pub const WAIT: Duration = Duration::from_secs(30);
+
+type Locks = dyn Fn(&str, &Parts) -> Box<dyn DynLock> + Send + Sync;
+type Wait = dyn Fn(&Parts) -> Duration + Send + Sync;
+type Answer<B> = dyn Fn(Refusal) -> Response<B> + Send + Sync;
+
+/// Takes a lock around each request to the services that it wraps. Cloning it is cheap.
+///
+/// `B` is the body of the answers, [`axum::body::Body`](https://docs.rs/axum/latest/axum/body/struct.Body.html) or
+/// `Full<Bytes>` say: one that a text can be made into.
+pub struct LockLayer<B> {
+    terms: Arc<Terms>,
+    answer: Arc<Answer<B>>,
+}
+
+/// Which lock a request takes, and how.
+struct Terms {
+    template: Template,
+    locks: Box<Locks>,
+    wait: Box<Wait>,
+}
+
+/// A layer that is not made yet: its key, and how long it waits.
+#[must_use = "no layer is made before it is given its locks"]
+pub struct LockKey {
+    template: Option<String>,
+    fields: Fields,
+    wait: Box<Wait>,
+}
+
+impl LockLayer<()> {
+    /// A layer whose requests take the lock of this name, with what stands in braces filled from each request:
+    ///
+    /// | field | is filled from |
+    /// |---|---|
+    /// | `{sku}` | the part of the path that the [route](LockKey::route) calls so; where it has none, the query |
+    /// | `{path:sku}`, `{query:sku}` | that one |
+    /// | `{header:x-user-id}` | a header |
+    /// | `{{`, `}}` | nothing: one brace |
+    ///
+    /// A name without fields is one lock for all. What the template's rules are is checked by [`LockKey::locks`].
+    pub fn by_key(template: impl Into<String>) -> LockKey {
+        LockKey::new(Some(template.into()), Fields::default())
+    }
+
+    /// A layer whose requests take the lock of their route: method and pattern, `POST /stock/{warehouse}` say, whatever the
+    /// path's parts are.
+    pub fn by_route(route: impl Into<String>) -> LockKey {
+        LockKey::new(None, Fields { route: Some(route.into()), query: None })
+    }
+}
+
+impl LockKey {
+    fn new(template: Option<String>, fields: Fields) -> Self {
+        Self { template, fields, wait: Box::new(|_| WAIT) }
+    }
+
+    /// The pattern of the paths that the layer will see, as axum writes it: `/stock/{warehouse}`. Inside a router that is
+    /// nested that is the rest of the path.
+    pub fn route(mut self, route: impl Into<String>) -> Self {
+        self.fields.route = Some(route.into());
+        self
+    }
+
+    /// The fields that the route's query has: then a template that names another is refused when the layer is made, and not
+    /// when a request comes.
+    pub fn query<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.fields.query = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Waits for the lock at most so long, [`WAIT`] where nothing is said.
+    pub fn wait(self, wait: Duration) -> Self {
+        self.wait_by(move |_| wait)
+    }
+
+    /// Does not wait: who finds the lock taken is refused at once.
+    pub fn no_wait(self) -> Self {
+        self.wait(Duration::ZERO)
+    }
+
+    /// Waits as long as the request says. What an outer layer has found out stands in its extensions.
+    pub fn wait_by(self, wait: impl Fn(&Parts) -> Duration + Send + Sync + 'static) -> Self {
+        Self { wait: Box::new(wait), ..self }
+    }
+
+    /// The layer, whose locks these are: `|name| redis.lock(name)`, or of any other kind. The lease is the lock's own.
+    ///
+    /// # Errors
+    ///
+    /// [`TemplateError`] where the template or the route breaks a rule, or the template names what a request cannot have.
+    pub fn locks<L, B>(self, locks: impl Fn(&str) -> L + Send + Sync + 'static) -> Result<LockLayer<B>, TemplateError>
+    where
+        L: Lock + 'static,
+        B: From<String>,
+    {
+        self.locks_by(move |name, _| locks(name))
+    }
+
+    /// The same, where the lock depends on more of the request than its name: a lease that was asked for, an owner that
+    /// takes it again further in.
+    ///
+    /// # Errors
+    ///
+    /// As [`locks`](Self::locks).
+    pub fn locks_by<L, B>(
+        self,
+        locks: impl Fn(&str, &Parts) -> L + Send + Sync + 'static,
+    ) -> Result<LockLayer<B>, TemplateError>
+    where
+        L: Lock + 'static,
+        B: From<String>,
+    {
+        let template = match self.template {
+            Some(template) => Template::parse(&template, &self.fields)?,
+            None => Template::of_route(&self.fields)?,
+        };
+        let locks = Box::new(move |name: &str, head: &Parts| locks(name, head).boxed());
+        let terms = Arc::new(Terms { template, locks, wait: self.wait });
+        Ok(LockLayer { terms, answer: Arc::new(|refusal| refusal.answer()) })
+    }
+}
+
+impl<B> LockLayer<B> {
+    /// Answers in these words where the lock is not had or is lost, instead of [`Refusal::answer`].
+    #[must_use]
+    pub fn answer(self, answer: impl Fn(Refusal) -> Response<B> + Send + Sync + 'static) -> Self {
+        Self { answer: Arc::new(answer), ..self }
+    }
+}
+
+impl<S, B> tower_layer::Layer<S> for LockLayer<B> {
+    type Service = LockService<S, B>;
+
+    fn layer(&self, inner: S) -> LockService<S, B> {
+        LockService { inner, layer: self.clone() }
+    }
+}
+
+impl<B> Clone for LockLayer<B> {
+    fn clone(&self) -> Self {
+        Self { terms: Arc::clone(&self.terms), answer: Arc::clone(&self.answer) }
+    }
+}
+
+impl<B> fmt::Debug for LockLayer<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockLayer").field("key", &self.terms.template).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for LockKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockKey").field("key", &self.template).field("fields", &self.fields).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,99 @@
+//! Why a request was not let through, and what it is answered.
+
+use crate::LockError;
+use http::{HeaderValue, Response, StatusCode, header};
+
+/// Who was refused because of what may pass may ask again after so many seconds.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
+
+/// Why the layer answers in its service's place.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The request lacks a field of the key, or has it in a way that breaks a rule. The lock was not asked for.
+    #[error("{field}: {rule}")]
+    Field {
+        /// Its name: of a part of the path, of the query, of a header.
+        field: String,
+        /// The rule that it breaks.
+        rule: &'static str,
+    },
+    /// The lock was not had, and the service was not called; or it was lost, [`LockError::Lost`], while the service was at
+    /// work, which was ended wherever it was.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+}
+
+impl Refusal {
+    /// 400 for a field; 409 for who did not wait for a lock that is taken, and for a lock that was lost; 503 for who waited
+    /// in vain, and where the server is not there; 500 for a lock that cannot be (its name is too long, say).
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Field { .. } => StatusCode::BAD_REQUEST,
+            Self::Lock(LockError::Taken { waited, .. }) if waited.is_zero() => StatusCode::CONFLICT,
+            Self::Lock(LockError::Lost { .. }) => StatusCode::CONFLICT,
+            Self::Lock(LockError::Taken { .. } | LockError::Unavailable { .. } | LockError::Refused { .. }) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            Self::Lock(LockError::Invalid { .. }) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// The status with one line of text; `Retry-After` with 503. Not what a server or its client has said: that is logged.
+    pub fn answer<B: From<String>>(self) -> Response<B> {
+        let status = self.status();
+        let text = match &self {
+            Self::Lock(LockError::Unavailable { server, .. } | LockError::Refused { server, .. }) => {
+                tracing::warn!(error = %self, "no lock");
+                format!("{server} is not available")
+            }
+            Self::Lock(LockError::Invalid { .. }) => {
+                tracing::error!(error = %self, "no lock");
+                "an internal error".into()
+            }
+            other => other.to_string(),
+        };
+        let mut response = Response::new(B::from(text));
+        *response.status_mut() = status;
+        let text = HeaderValue::from_static("text/plain; charset=utf-8");
+        response.headers_mut().insert(header::CONTENT_TYPE, text);
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn every_refusal_has_its_status_and_tells_nothing_of_the_inside() {
+        let name = || "demo4#1_a".to_owned();
+        let secret = || "redis://:hunter2@10.0.0.1".into();
+        for (refusal, status, text) in [
+            (Refusal::Field { field: "sku".into(), rule: "is missing" }, 400, "sku: is missing"),
+            (
+                LockError::Taken { name: name(), waited: Duration::ZERO }.into(),
+                409,
+                "lock demo4#1_a not had within 0 ms",
+            ),
+            (
+                LockError::Taken { name: name(), waited: Duration::from_secs(1) }.into(),
+                503,
+                "lock demo4#1_a not had within 1000 ms",
+            ),
+            (LockError::Lost { name: name() }.into(), 409, "lock demo4#1_a was lost before it was released"),
+            (LockError::Unavailable { server: "redis", reason: secret() }.into(), 503, "redis is not available"),
+            (LockError::Refused { server: "redis", reason: secret() }.into(), 503, "redis is not available"),
+            (LockError::Invalid { name: name(), rule: "is too long" }.into(), 500, "an internal error"),
+        ] {
+            let answer: Response<String> = refusal.answer();
+            assert_eq!((answer.status().as_u16(), answer.body().as_str()), (status, text));
+            assert_eq!(answer.headers().contains_key(header::RETRY_AFTER), status == 503);
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! The name of a lock with fields in it: checked when it is made, filled from each request.
+//!
+//! Filling cannot make one name of two requests. A value ends where the first character stands that no value has, and
+//! between two fields there is always one: so the name can be read back.
+
+use super::Refusal;
+use http::{HeaderName, request::Parts};
+use matchit::Router;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode};
+use std::{borrow::Cow, fmt};
+
+/// A value of a field has at most so many bytes, before it is escaped.
+pub const LONGEST_VALUE: usize = 128;
+
+/// What is written `%XX` in a value.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-');
+
+/// A template or a route that breaks a rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{template}: at byte {position}: {rule}")]
+pub struct TemplateError {
+    /// The template, or the route.
+    pub template: String,
+    /// Where it breaks the rule: so many bytes stand before it.
+    pub position: usize,
+    /// The rule.
+    pub rule: String,
+}
+
+/// What a template may name.
+#[derive(Debug, Default)]
+pub(super) struct Fields {
+    pub(super) route: Option<String>,
+    /// Where they are known.
+    pub(super) query: Option<Vec<String>>,
+}
+
+/// A template that keeps the rules.
+pub(super) struct Template {
+    text: String,
+    parts: Vec<Part>,
+    /// Matches the route's paths, and nothing else.
+    route: Router<()>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Method,
+    Path(String),
+    Query(String),
+    Header(HeaderName),
+}
+
+impl Template {
+    /// Method and pattern of the route.
+    pub(super) fn of_route(fields: &Fields) -> Result<Self, TemplateError> {
+        let text = fields.route.clone().unwrap_or_default();
+        let (route, _) = matcher(&text)?;
+        Ok(Self { parts: vec![Part::Method, Part::Text(format!(" {text}"))], route, text })
+    }
+
+    pub(super) fn parse(text: &str, fields: &Fields) -> Result<Self, TemplateError> {
+        let (route, named) = fields.route.as_deref().map(matcher).transpose()?.unwrap_or_default();
+        let parts = pieces(text)?.into_iter().map(|piece| match piece {
+            Piece::Text(text) => Ok(Part::Text(text)),
+            Piece::Field(position, field) => source(field, fields, &named).map_err(|rule| error(text, position, rule)),
+        });
+        let parts = parts.collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { text: text.to_owned(), parts, route })
+    }
+
+    /// The name of this request's lock.
+    pub(super) fn fill(&self, head: &Parts) -> Result<String, Refusal> {
+        let mut name = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => name.push_str(text),
+                Part::Method => name.push_str(head.method.as_str()),
+                Part::Path(field) => {
+                    let found = self.route.at(head.uri.path()).ok().and_then(|route| route.params.get(field));
+                    let value = found.map(|raw| percent_decode(raw.as_bytes()).into());
+                    name.extend(escaped(field, value, false)?);
+                }
+                Part::Query(field) => {
+                    let mut values = query(head).filter(|(key, _)| key.as_ref() == field.as_bytes());
+                    let value = values.next().map(|(_, value)| value);
+                    name.extend(escaped(field, value, values.next().is_some())?);
+                }
+                Part::Header(field) => {
+                    let mut values = head.headers.get_all(field).iter().map(|value| Cow::Borrowed(value.as_bytes()));
+                    let value = values.next();
+                    name.extend(escaped(field.as_str(), value, values.next().is_some())?);
+                }
+            }
+        }
+        Ok(name)
+    }
+}
+
+/// Where a field's value comes from.
+fn source(field: &str, fields: &Fields, in_path: &[String]) -> Result<Part, String> {
+    let has = |name: &str| in_path.iter().any(|known| known == name);
+    let query = |name: &str| match &fields.query {
+        Some(known) if !known.iter().any(|known| known == name) => {
+            Err(format!("there is no {name}, neither in the path nor in the query"))
+        }
+        _ => Ok(Part::Query(name.to_owned())),
+    };
+    match field.split_once(':') {
+        None if has(field) => Ok(Part::Path(field.to_owned())),
+        None => query(field),
+        Some((_, "")) => Err("a field must have a name".into()),
+        Some(("path", name)) if has(name) => Ok(Part::Path(name.to_owned())),
+        Some(("path", name)) => Err(match &fields.route {
+            Some(route) => format!("the route {route} has no part {name}"),
+            None => format!("which part of the path {name} is must be said by the route"),
+        }),
+        Some(("query", name)) => query(name),
+        Some(("header", name)) => {
+            name.parse().map(Part::Header).map_err(|_| format!("{name:?} is no name of a header"))
+        }
+        Some((from, _)) => Err(format!("a field comes from path, query or header, and not from {from}")),
+    }
+}
+
+/// A template in pieces.
+enum Piece<'a> {
+    Text(String),
+    /// At this byte.
+    Field(usize, &'a str),
+}
+
+fn pieces(template: &str) -> Result<Vec<Piece<'_>>, TemplateError> {
+    let refused = |position, rule: &str| Err(error(template, position, rule.to_owned()));
+    let (mut pieces, mut text, mut rest) = (Vec::new(), String::new(), template);
+    // So that a value's end can be told from the next one's beginning.
+    let mut apart = true;
+    while let Some(next) = rest.chars().next() {
+        let position = template.len() - rest.len();
+        if rest.starts_with("{{") || rest.starts_with("}}") {
+            text.push(next);
+            (apart, rest) = (true, &rest[2..]);
+        } else if next == '}' {
+            return refused(position, "a } that closes nothing; a brace itself is written }}");
+        } else if next == '{' {
+            let Some((field, after)) = rest[1..].split_once('}') else {
+                return refused(position, "a { that is not closed; a brace itself is written {{");
+            };
+            match field {
+                "" => return refused(position, "a field must have a name"),
+                field if field.contains('{') => return refused(position, "a field within a field"),
+                _ if !apart => {
+                    return refused(
+                        position,
+                        "two fields must have a character between them that no value has: _ or : say",
+                    );
+                }
+                field => {
+                    pieces.push(Piece::Text(std::mem::take(&mut text)));
+                    pieces.push(Piece::Field(position, field));
+                    (apart, rest) = (false, after);
+                }
+            }
+        } else {
+            apart |= !(next.is_ascii_alphanumeric() || "-%".contains(next));
+            text.push(next);
+            rest = &rest[next.len_utf8()..];
+        }
+    }
+    pieces.push(Piece::Text(text));
+    if template.is_empty() { refused(0, "a key must not be empty") } else { Ok(pieces) }
+}
+
+/// What matches the paths of a route, and how it calls their parts.
+fn matcher(route: &str) -> Result<(Router<()>, Vec<String>), TemplateError> {
+    if !route.starts_with('/') {
+        return Err(error(route, 0, "a route begins with /".into()));
+    }
+    let mut matcher = Router::new();
+    matcher.insert(route, ()).map_err(|e| error(route, 0, e.to_string()))?;
+    // The pattern, as a path, matches itself.
+    let Ok(itself) = matcher.at(route) else {
+        return Err(error(route, 0, "a brace in a route is not known here".into()));
+    };
+    let named = itself.params.iter().map(|(name, _)| name.to_owned()).collect();
+    Ok((matcher, named))
+}
+
+/// The fields of the query, byte for byte: what is no UTF-8 stays different.
+fn query(head: &Parts) -> impl Iterator<Item = (Cow<'_, [u8]>, Cow<'_, [u8]>)> {
+    let pairs = head.uri.query().unwrap_or_default().split('&');
+    pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).map(|(name, value)| (form(name), form(value)))
+}
+
+fn form(text: &str) -> Cow<'_, [u8]> {
+    if !text.contains('+') {
+        return percent_decode(text.as_bytes()).into();
+    }
+    let spaced = text.replace('+', " ");
+    Cow::Owned(percent_decode(spaced.as_bytes()).collect())
+}
+
+/// A value as it stands in a name.
+fn escaped(field: &str, value: Option<Cow<'_, [u8]>>, again: bool) -> Result<Option<String>, Refusal> {
+    let rule = match &value {
+        None => "is missing",
+        Some(_) if again => "is given twice",
+        Some(value) if value.is_empty() => "must not be empty",
+        Some(value) if value.len() > LONGEST_VALUE => "must have at most 128 bytes",
+        Some(value) => return Ok(Some(percent_encode(value, ESCAPED).to_string())),
+    };
+    Err(Refusal::Field { field: field.to_owned(), rule })
+}
+
+fn error(template: &str, position: usize, rule: String) -> TemplateError {
+    TemplateError { template: template.to_owned(), position, rule }
+}
+
+impl fmt::Debug for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.text.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Request;
+
+    fn fields(route: &str, query: Option<&[&str]>) -> Fields {
+        let route = (!route.is_empty()).then(|| route.to_owned());
+        Fields { route, query: query.map(|names| names.iter().map(ToString::to_string).collect()) }
+    }
+
+    fn head(uri: &str) -> Parts {
+        let request = Request::post(uri).header("x-user-id", "张三").header("x-two", "1").header("x-two", "2");
+        request.body(()).unwrap().into_parts().0
+    }
+
+    fn filled(template: &str, route: &str, uri: &str) -> Result<String, String> {
+        let template = Template::parse(template, &fields(route, None)).unwrap();
+        template.fill(&head(uri)).map_err(|refusal| refusal.to_string())
+    }
+
+    #[test]
+    fn a_field_comes_from_path_query_or_header() {
+        for (template, route, uri, name) in [
+            ("demo4#{whId}_{sku}", "/demo4", "/demo4?whId=1&sku=a", "demo4#1_a"),
+            ("demo4#{whId}_{sku}", "/demo4/{whId}", "/demo4/1?whId=2&sku=a", "demo4#1_a"),
+            ("demo4#{query:whId}_{sku}", "/demo4/{whId}", "/demo4/1?whId=2&sku=a", "demo4#2_a"),
+            ("{path:rest}", "/files/{*rest}", "/files/a/b", "a%2Fb"),
+            ("order:{header:X-User-Id}", "", "/", "order:%E5%BC%A0%E4%B8%89"),
+            ("{{{sku}}}", "", "/?sku=a", "{a}"),
+            ("a lock for all", "", "/", "a lock for all"),
+        ] {
+            assert_eq!(filled(template, route, uri).as_deref(), Ok(name), "{template}");
+        }
+        let by_route = Template::of_route(&fields("/demo3/{id}", None)).unwrap();
+        assert_eq!(by_route.fill(&head("/demo3/7")).unwrap(), "POST /demo3/{id}");
+    }
+
+    #[test]
+    fn a_value_is_the_same_however_it_is_written() {
+        for uri in ["/x%20y?b=c_d", "/x%20y?b=c%5Fd&more=1", "/x%20y?%62=c%5fd"] {
+            assert_eq!(filled("{a}/{b}", "/{a}", uri).as_deref(), Ok("x%20y/c%5Fd"), "{uri}");
+        }
+        assert_eq!(filled("{b}", "", "/?b=x+y"), filled("{b}", "", "/?b=x%20y"));
+    }
+
+    /// The text's own template: `1_2` and `3` against `1` and `2_3`; and whatever else could be confused.
+    #[test]
+    fn requests_that_differ_never_fill_to_one_name() {
+        let bytes =
+            ["1", "_", "%", "-", "#", ":", "1_2", "2_3", "%5F", "%255F", "a", "A", "é", " ", "\u{fffd}", "%FF", "%FE"];
+        let raw = |value: &str| match value {
+            "%FF" | "%FE" => value.to_owned(),
+            value => percent_encode(value.as_bytes(), NON_ALPHANUMERIC).to_string(),
+        };
+        let mut names = std::collections::HashMap::new();
+        for a in bytes {
+            for b in bytes {
+                let name = filled("demo4#{a}_{b}", "", &format!("/?a={}&b={}", raw(a), raw(b))).unwrap();
+                assert_eq!(names.insert(name, (a, b)), None, "{a} {b}");
+            }
+        }
+        // The twin: values that are filled in as they are.
+        let plain = |a: &str, b: &str| format!("demo4#{a}_{b}");
+        assert_eq!(plain("1_2", "3"), plain("1", "2_3"));
+    }
+
+    #[test]
+    fn what_a_request_lacks_is_named() {
+        let long = "x".repeat(LONGEST_VALUE);
+        for (uri, wrong) in [
+            ("/?a=1", "b: is missing"),
+            ("/?a=1&B=2", "b: is missing"),
+            ("/?a=1&b=", "b: must not be empty"),
+            ("/?a=1&b", "b: must not be empty"),
+            ("/?a=1&b=2&b=2", "b: is given twice"),
+            (&format!("/?b=1&a={long}x"), "a: must have at most 128 bytes"),
+        ] {
+            assert_eq!(filled("{a}_{b}", "", uri), Err(wrong.to_owned()), "{uri}");
+        }
+        assert_eq!(filled("{a}", "", &format!("/?a={long}")), Ok(long));
+        assert_eq!(filled("{header:x-none}", "", "/"), Err("x-none: is missing".into()));
+        assert_eq!(filled("{header:x-two}", "", "/"), Err("x-two: is given twice".into()));
+        assert_eq!(filled("{id}", "/a/{id}", "/b/7"), Err("id: is missing".into()), "another route's path");
+    }
+
+    #[test]
+    fn a_template_that_breaks_a_rule_is_refused_with_rule_and_position() {
+        let known = fields("/demo4/{whId}", Some(&["sku"]));
+        for (template, position, rule) in [
+            ("", 0, "must not be empty"),
+            ("demo4#{sku", 6, "not closed"),
+            ("demo4#sku}", 9, "closes nothing"),
+            ("demo4#{}", 6, "must have a name"),
+            ("demo4#{path:}", 6, "must have a name"),
+            ("demo4#{a{b}}", 6, "within a field"),
+            ("{sku}{whId}", 5, "between them"),
+            ("{sku}-x{whId}", 7, "between them"),
+            ("{sku}_{whid}", 6, "there is no whid"),
+            ("{query:whId}", 0, "there is no whId"),
+            ("{path:sku}", 0, "has no part sku"),
+            ("{cookie:sku}", 0, "not from cookie"),
+            ("{header:x y}", 0, "no name of a header"),
+        ] {
+            let error = Template::parse(template, &known).expect_err(template);
+            assert!(error.position == position && error.rule.contains(rule), "{template}: {error}");
+        }
+        for route in ["", "no-slash", "/a{b", "/{{a}}", "/{a}x"] {
+            assert!(Template::of_route(&fields(route, None)).is_err(), "{route}");
+        }
+        let unknown = Template::parse("{path:a}", &Fields::default()).expect_err("no route");
+        assert!(unknown.to_string().contains("said by the route"), "{unknown}");
+        assert!(Template::parse("{sku}_{whId}#{header:x-user-id}", &known).is_ok());
+    }
+}

@@ -1,0 +1,318 @@
+//! The layer of the feature `tower`, around an axum router, over each family of locks.
+//!
+//! The routes: `/stay/{sku}` is inside until it is let go, `/pass/{sku}` comes and goes, `/panic/{sku}` panics inside.
+
+use super::{
+    Verdict,
+    clauses::SOON,
+    family::{Family, Process, name, until},
+    handles::{Handles, Plain},
+    redis,
+};
+use axum::{
+    Extension, Router,
+    body::{Body, to_bytes},
+    extract::Path,
+    response::Response,
+    routing::get,
+};
+use oversell_lock::{
+    Guard, Lock, LockError,
+    local::Mutexes,
+    tower::{Held, LockLayer},
+};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+use tokio::{
+    sync::Semaphore,
+    task::{JoinHandle, JoinSet},
+};
+use tower::ServiceExt;
+
+/// How many keys are held at once; `make bench` does it with 100,000.
+const KEYS: usize = 20_000;
+
+/// Who is inside.
+struct Inside {
+    now: AtomicUsize,
+    /// Each permit lets one go.
+    go_on: Semaphore,
+}
+
+struct Visit<'a>(&'a Inside);
+
+impl Inside {
+    fn enter(&self) -> Visit<'_> {
+        self.now.fetch_add(1, SeqCst);
+        Visit(self)
+    }
+
+    async fn are(&self, so_many: usize) -> Verdict {
+        until(&format!("{so_many} are inside"), async || self.now.load(SeqCst) == so_many).await
+    }
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        self.0.now.fetch_sub(1, SeqCst);
+    }
+}
+
+/// A service, and a lock around it for each name that begins with this one.
+struct Service {
+    inside: Arc<Inside>,
+    /// Whose requests wait for their lock.
+    waiting: Router,
+    /// Whose requests do not.
+    at_once: Router,
+}
+
+impl Service {
+    fn new<L: Lock + 'static>(name: &str, locks: impl Fn(&str) -> L + Clone + Send + Sync + 'static) -> Self {
+        let inside = Arc::new(Inside { now: AtomicUsize::new(0), go_on: Semaphore::new(0) });
+        let layer = |wait| -> LockLayer<Body> {
+            let key = LockLayer::by_key(format!("{name}:{{sku}}")).route("/{how}/{sku}");
+            key.wait(wait).locks(locks.clone()).expect("a good template")
+        };
+        let routes = Router::new()
+            .route("/stay/{sku}", get(stay))
+            .route("/pass/{sku}", get(async |Extension(held): Extension<Held>| format!("{:?}", held.fence)))
+            .route("/panic/{sku}", get(panic))
+            .layer(Extension(Arc::clone(&inside)));
+        let waiting = routes.clone().layer(layer(SOON));
+        Self { inside, waiting, at_once: routes.layer(layer(Duration::ZERO)) }
+    }
+
+    /// A request that waits for its lock, on its way.
+    fn send(&self, path: &str) -> JoinHandle<u16> {
+        let answer = ask(&self.waiting, path);
+        tokio::spawn(async { answer.await.status().as_u16() })
+    }
+
+    /// The status of one that does not wait.
+    async fn now(&self, path: &str) -> u16 {
+        ask(&self.at_once, path).await.status().as_u16()
+    }
+}
+
+async fn stay(Extension(inside): Extension<Arc<Inside>>, Path(_): Path<String>) {
+    let _visit = inside.enter();
+    inside.go_on.acquire().await.expect("never closed").forget();
+}
+
+async fn panic(Path(_): Path<String>) {
+    std::panic::resume_unwind(Box::new("a bug"));
+}
+
+fn ask(router: &Router, path: &str) -> impl Future<Output = Response> + Send + use<> {
+    let request = axum::http::Request::get(path).body(Body::empty()).expect("a request");
+    let answer = router.clone().oneshot(request);
+    async { answer.await.expect("infallible") }
+}
+
+async fn answered(request: JoinHandle<u16>) -> Result<u16, String> {
+    request.await.map_err(|e| e.to_string())
+}
+
+fn is<T: PartialEq + std::fmt::Debug>(what: &str, seen: T, wanted: T) -> Verdict {
+    if seen == wanted { Ok(()) } else { Err(format!("{what}: {seen:?} and not {wanted:?}")) }
+}
+
+/// One key lets one in; another key is another lock; who does not wait is told at once, and who waits comes next.
+pub(crate) async fn a_key_lets_one_in_at_a_time_and_keys_do_not_wait_for_each_other<F: Family>(f: Arc<F>) -> Verdict {
+    let process = Arc::new(f.process().await);
+    one_at_a_time(&Service::new(&name(), move |name: &str| process.lock(name))).await
+}
+
+async fn one_at_a_time(service: &Service) -> Verdict {
+    let first = service.send("/stay/1");
+    service.inside.are(1).await?;
+    is("who finds the key taken and does not wait", service.now("/pass/1").await, 409)?;
+    is("who asks for another key", service.now("/pass/2").await, 200)?;
+    let second = service.send("/stay/1");
+    let other = service.send("/stay/2");
+    service.inside.are(2).await?;
+    service.inside.go_on.add_permits(3);
+    for (who, request) in [("the first", first), ("who has waited", second), ("the other key's", other)] {
+        is(who, answered(request).await?, 200)?;
+    }
+    is("who comes after the answer", service.now("/pass/1").await, 200)
+}
+
+/// The twin: a name of its own for each request locks nothing.
+pub(crate) async fn a_new_name_for_each_request_is_caught<F: Family>(f: Arc<F>) -> Verdict {
+    let process = Arc::new(f.process().await);
+    let locks = move |_: &str| process.lock(&name());
+    match one_at_a_time(&Service::new(&name(), locks)).await {
+        Err(_) => Ok(()),
+        Ok(()) => Err("nobody saw that two were inside".into()),
+    }
+}
+
+/// Who waits in vain is told when to come again, and the service was not called.
+pub(crate) async fn a_wait_that_is_over_is_told_with_a_time_to_come_again<F: Family>(f: Arc<F>) -> Verdict {
+    let (process, name) = (f.process().await, name());
+    let held = process.lock(&format!("{name}:1")).acquire(SOON).await.map_err(|e| e.to_string())?;
+    let layer: LockLayer<Body> = LockLayer::by_key(format!("{name}:{{query:sku}}"))
+        .wait(Duration::from_millis(50))
+        .locks(move |name| process.lock(name))
+        .map_err(|e| e.to_string())?;
+    let router = Router::new().route("/", get(async || "inside")).layer(layer);
+    let answer = ask(&router, "/?sku=1").await;
+    let again = answer.headers().get("retry-after").is_some_and(|seconds| seconds == "1");
+    is("status, and whether it says when", (answer.status().as_u16(), again), (503, true))?;
+    is("the body", text(answer).await.starts_with("lock "), true)?;
+    held.release().await.map_err(|e| e.to_string())?;
+    is("once it is free", text(ask(&router, "/?sku=1").await).await.as_str(), "inside")
+}
+
+async fn text(answer: Response) -> String {
+    String::from_utf8_lossy(&to_bytes(answer.into_body(), 1000).await.expect("a body")).into_owned()
+}
+
+/// Nobody is left with a lock: not after a panic, not after a client that has gone inside, not after one that waited.
+pub(crate) async fn who_panics_or_hangs_up_leaves_no_lock<F: Family>(f: Arc<F>) -> Verdict {
+    let process = Arc::new(f.process().await);
+    let service = Service::new(&name(), move |name: &str| process.lock(name));
+    is("it panicked", answered(service.send("/panic/1")).await.is_err(), true)?;
+    is("after the panic", answered(service.send("/pass/1")).await?, 200)?;
+    let inside = service.send("/stay/1");
+    service.inside.are(1).await?;
+    let waits = service.send("/stay/1");
+    let next = service.send("/pass/1");
+    waits.abort();
+    inside.abort();
+    is("after those that have hung up", answered(next).await?, 200)
+}
+
+/// The work ends where its lock is lost, and the client is told.
+pub(crate) async fn a_lost_lock_ends_the_work<F: Family>(f: Arc<F>) -> Verdict {
+    let (process, name) = (Arc::new(f.process().await), name());
+    let locks = Arc::clone(&process);
+    let service = Service::new(&name, move |name: &str| locks.lock(name));
+    let held = service.send("/stay/1");
+    service.inside.are(1).await?;
+    f.take_away(&process, &format!("{name}:1")).await;
+    is("who has lost its lock", answered(held).await?, 409)?;
+    service.inside.are(0).await
+}
+
+/// A handler finds its fence in the request.
+pub(crate) async fn the_work_has_its_fence<F: Family>(f: Arc<F>) -> Verdict {
+    let process = Arc::new(f.process().await);
+    let service = Service::new(&name(), move |name: &str| process.lock(name));
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        seen.push(text(ask(&service.waiting, "/pass/1").await).await);
+    }
+    is("two fences", seen, vec!["Some(Fence(1))".into(), "Some(Fence(2))".into()])
+}
+
+/// A server that is not there is told as such, and the service is not called.
+pub(crate) async fn a_server_that_is_down_lets_nobody_in<F: Family>(f: Arc<F>) -> Verdict {
+    let process = Arc::new(f.process_at("127.0.0.1:1").await);
+    let service = Service::new(&name(), move |name: &str| process.lock(name));
+    is("who asks", service.now("/stay/1").await, 503)
+}
+
+/// [004]'s open point: many keys are held at once, and when they are gone nothing of them is left.
+pub(crate) async fn keys_that_nobody_uses_are_dropped(plain: Arc<Handles<Plain>>) -> Verdict {
+    // So many at once take a command's time-out and a lease together, and this is about neither.
+    let (minutes, process) = (Duration::from_secs(600), oversell_lock::Process::new());
+    let client = redis::client(&process, &plain.server(), minutes, minutes);
+    let locks = client.clone();
+    let service = Service::new(&name(), move |name: &str| locks.lock(name));
+    let mut requests = JoinSet::new();
+    for key in 0..KEYS {
+        requests.spawn(ask(&service.waiting, &format!("/stay/{key}")));
+    }
+    // On a busy machine they take their time.
+    while service.inside.now.load(SeqCst) < KEYS && requests.len() == KEYS {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        while requests.try_join_next().is_some() {}
+    }
+    is("keys while they are held", client.locks_in_use(), KEYS)?;
+    service.inside.go_on.add_permits(KEYS);
+    while let Some(answer) = requests.join_next().await {
+        is("a request", answer.map_err(|e| e.to_string())?.status().as_u16(), 200)?;
+    }
+    until("no key is kept", async || client.locks_in_use() == 0).await
+}
+
+/// The twin: the text's factory, a map that keeps the lock of each key so as not to make it again.
+pub(crate) async fn a_map_of_locks_by_key_is_caught(redis: Arc<Handles<Plain>>) -> Verdict {
+    let process = redis.process().await;
+    let (client, map) = (process.client.clone(), Mutex::new(HashMap::new()));
+    let map = Arc::new(map);
+    let locks = move |name: &str| {
+        let mut map = map.lock().expect("not poisoned");
+        map.entry(name.to_owned()).or_insert_with(|| client.lock(name)).clone()
+    };
+    let service = Service::new(&name(), locks);
+    for key in 0..100 {
+        is("a request", service.now(&format!("/pass/{key}")).await, 200)?;
+    }
+    is("what the map keeps", process.client.locks_in_use(), 100)
+}
+
+/// A lock of this process alone, which passes for any other.
+pub(crate) struct Local;
+
+#[derive(Clone, Default)]
+pub(crate) struct LocalLocks(Arc<Mutexes<String>>);
+
+pub(crate) struct LocalLock(LocalLocks, String);
+
+impl Family for Local {
+    const NAME: &'static str = "local";
+    const QUEUES: bool = false;
+    type Process = LocalLocks;
+
+    fn server(&self) -> String {
+        String::new()
+    }
+
+    async fn process_at(&self, _: &str) -> LocalLocks {
+        LocalLocks::default()
+    }
+
+    async fn left(&self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    async fn take_away(&self, _: &LocalLocks, _: &str) {}
+}
+
+impl Process for LocalLocks {
+    type Lock = LocalLock;
+
+    fn lock(&self, name: &str) -> LocalLock {
+        LocalLock(self.clone(), name.to_owned())
+    }
+
+    async fn close(&self) {}
+}
+
+impl Lock for LocalLock {
+    fn name(&self) -> &str {
+        &self.1
+    }
+
+    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
+        let held = self.0.0.lock(&self.1, wait).await;
+        let held = held.ok_or_else(|| LockError::Taken { name: self.1.clone(), waited: wait })?;
+        let (guard, mut keeper) = Guard::new(self.name(), None);
+        tokio::spawn(async move {
+            let release = keeper.asked_to_release().await;
+            drop(held);
+            release.done(Ok(()));
+        });
+        Ok(guard)
+    }
+}

@@ -1,0 +1,71 @@
+//! `[004]` demo1: the lock is written out at the place that needs it.
+//!
+//! 1. `SET demo1LockKey demo1LockValue NX PX 10000`; where it is there already, again in about 50 ms.
+//! 2. Five seconds of work.
+//! 3. `DEL demo1LockKey`, whatever became of the work.
+//!
+//! What it survives: a holder that dies; its key ends by itself. **What breaks it**: work longer than the lease. Another gets
+//! in, and the late DEL deletes *its* key, since the value is everybody's and nobody looks at it. And the next place that
+//! needs a lock writes all of it again.
+//!
+//! Next: `demo2.rs`, the lock as an object.
+
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    stock::{
+        Job, LockState, Name, Points,
+        redis_stage::{self as stage, Stage},
+    },
+};
+use redis::{RedisResult, aio::ConnectionManager};
+use std::time::Duration;
+
+const KEY: &str = "demo1LockKey";
+const VALUE: &str = "demo1LockValue";
+
+pub(super) const NAMES: &[Name] = &[Name::Redis(KEY)];
+
+/// The text's lease, of all four: twice the work.
+pub const LEASE: Duration = Duration::from_secs(10);
+
+/// The text's work, of all four.
+pub const STAY: Duration = Duration::from_secs(5);
+
+/// Takes the lock, stays as long as the job says, and gives it back: what it found of it then.
+///
+/// # Errors
+///
+/// [`Error::NotHad`] where others had it for all of the job's wait, [`Error::Unavailable`] where Redis is down.
+///
+/// # Cancel safety
+///
+/// Dropping it gives the lock back in the background.
+pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Option<LockState>, Error> {
+    let demo1 = Demo1 { key: stage::key(ctx, job, KEY), lease: stage::millis(job.lease.unwrap_or(LEASE)) };
+    let held = stage::lock(ctx, job, demo1).await?;
+    job.inside().await;
+    job.at("worked").await;
+    Ok(held.unlock().await)
+}
+
+struct Demo1 {
+    key: String,
+    lease: u64,
+}
+
+impl Stage for Demo1 {
+    const OWNED: bool = false;
+
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    async fn try_lock(&self, redis: &mut ConnectionManager) -> RedisResult<bool> {
+        redis::cmd("SET").arg(&self.key).arg(VALUE).arg("NX").arg("PX").arg(self.lease).query_async(redis).await
+    }
+
+    async fn unlock(&self, redis: &mut ConnectionManager, _: &Points) -> RedisResult<bool> {
+        redis::cmd("DEL").arg(&self.key).query_async(redis).await
+    }
+}

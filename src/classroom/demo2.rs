@@ -1,0 +1,173 @@
+//! `[004]` demo2: the lock as an object, `SyncLock`, which forces the lock after its safety time.
+//!
+//! 1. `SET demo2LockKey <value> NX PX 10000`; where it is there already, again in about 50 ms.
+//! 2. After 50 s, five leases, it is taken by force: `SET demo2LockKey <value> PX 10000`, whoever has it. That is meant for
+//!    a key without a lease, of a holder that died between SETNX and EXPIRE.
+//! 3. Five seconds of work.
+//! 4. `GET`; `DEL` where the value is one's own.
+//!
+//! What it survives: a holder that dies, also one that left a key for ever. **What breaks it**: the safety time. It runs
+//! while others have the lock in turn, each in good order, and then the force is against one that is at work: two are inside.
+//! Its value does, too: thread id and name are those of a process, and another process has the same. So one that is late
+//! deletes the other's lock. With `?id=uuid`, the text's first improvement, it cannot; but a value for each call is no
+//! owner: it could not tell its own lock from another's, and so never be re-entrant. An [`Owner`](oversell_lock::Owner),
+//! a process's uuid and a number of its own, has neither fault.
+//!
+//! Points for a replay: `refused`, `worked`.
+//!
+//! Next: `demo_layer.rs`, which takes the lock out of the code that it protects.
+
+use crate::{
+    classroom::demo1::LEASE,
+    ctx::Ctx,
+    error::Error,
+    stock::{
+        Job, LockState, Name, Points,
+        redis_stage::{self as stage, Stage},
+    },
+};
+use parking_lot::Mutex;
+use redis::{RedisResult, aio::ConnectionManager};
+use serde::Deserialize;
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+const KEY: &str = "demo2LockKey";
+
+pub(super) const NAMES: &[Name] = &[Name::Redis(KEY)];
+
+/// After so many leases the lock is taken by force.
+const SAFETY: u32 = 5;
+
+/// How long one waits, where the request does not say: longer than the safety time, or nobody would see it.
+pub const WAIT: Duration = Duration::from_secs(600);
+
+/// What a holder writes into the key.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Id {
+    /// Id and name of its thread.
+    #[default]
+    Thread,
+    /// A value for each call.
+    Uuid,
+}
+
+/// Takes the lock, by force after its safety time, stays as long as the job says, and gives it back: what it found of it
+/// then.
+///
+/// # Errors
+///
+/// [`Error::NotHad`] where others had it for all of the job's wait, [`Error::Unavailable`] where Redis is down.
+///
+/// # Cancel safety
+///
+/// Dropping it gives the lock back in the background.
+pub async fn visit(ctx: &Ctx, job: &Job, id: Id) -> Result<Option<LockState>, Error> {
+    let thread = ctx.local.of::<Threads>().start();
+    let lease = job.lease.unwrap_or(LEASE);
+    let lock = SyncLock {
+        key: stage::key(ctx, job, KEY),
+        value: id.value(&thread),
+        lease: stage::millis(lease),
+        forced: Instant::now() + lease * SAFETY,
+    };
+    job.say(format_args!("lock start key={},value={}", lock.key, lock.value));
+    let held = stage::lock(ctx, job, lock).await?;
+    job.inside().await;
+    job.at("worked").await;
+    Ok(held.unlock().await)
+}
+
+struct SyncLock {
+    key: String,
+    value: String,
+    lease: u64,
+    /// From when on it is taken by force.
+    forced: Instant,
+}
+
+impl Stage for SyncLock {
+    const OWNED: bool = false;
+
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    async fn try_lock(&self, redis: &mut ConnectionManager) -> RedisResult<bool> {
+        let mut set = redis::cmd("SET");
+        set.arg(&self.key).arg(&self.value).arg("PX").arg(self.lease);
+        if Instant::now() >= self.forced {
+            tracing::warn!(key = self.key, value = self.value, "lock fail, try force lock");
+        } else {
+            set.arg("NX");
+        }
+        set.query_async(redis).await
+    }
+
+    async fn unlock(&self, redis: &mut ConnectionManager, _: &Points) -> RedisResult<bool> {
+        let value: Option<String> = redis::cmd("GET").arg(&self.key).query_async(redis).await?;
+        if value.as_ref() != Some(&self.value) {
+            return Ok(false);
+        }
+        redis::cmd("DEL").arg(&self.key).query_async(redis).await
+    }
+}
+
+impl Id {
+    fn value(self, thread: &Thread) -> String {
+        match self {
+            Self::Thread => format!("{0}-http-exec-{0}", thread.id),
+            Self::Uuid => Uuid::new_v4().to_string(),
+        }
+    }
+}
+
+/// This process's threads, as a Java server has them: one for each request, numbered from 1, used again.
+#[derive(Debug, Default)]
+struct Threads(Arc<Mutex<BTreeSet<u32>>>);
+
+/// A thread at work.
+struct Thread {
+    id: u32,
+    busy: Arc<Mutex<BTreeSet<u32>>>,
+}
+
+impl Threads {
+    fn start(&self) -> Thread {
+        let mut busy = self.0.lock();
+        let id = (1..).find(|id| !busy.contains(id)).unwrap_or_default();
+        busy.insert(id);
+        Thread { id, busy: Arc::clone(&self.0) }
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        self.busy.lock().remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oversell_lock::Process;
+
+    /// A good name of a holder is one in its own process twice, and another in another process.
+    #[test]
+    fn a_thread_is_known_again_and_collides_and_a_uuid_does_neither_and_an_owner_is_right() {
+        let (one, other) = (Threads::default(), Threads::default());
+        let (mine, its) = (one.start(), other.start());
+        assert_ne!(Id::Thread.value(&mine), Id::Thread.value(&one.start()), "two at work in one process");
+        let seen = |id: Id| (id.value(&mine) == id.value(&mine), id.value(&mine) != id.value(&its));
+        assert_eq!(seen(Id::Thread), (true, false), "knows itself again; is another's in the other process");
+        assert_eq!(seen(Id::Uuid), (false, true), "is nobody else's; does not know itself again");
+        let (mine, its) = (Process::new().owner(), Process::new().owner());
+        assert_eq!((mine.to_string() == mine.to_string(), mine.to_string() != its.to_string()), (true, true));
+    }
+}

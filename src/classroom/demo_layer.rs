@@ -1,0 +1,35 @@
+//! `[004]` demo3, demo4: the lock is one line at the route, and the work does not know of it.
+//!
+//! 1. A layer ([`LockLayer`](oversell_lock::tower::LockLayer)) takes the lock before the work begins and gives it back when
+//!    it is done. The text does so by an annotation and an aspect.
+//! 2. demo3 says no key: it is the route's, `GET /demo3`. demo4's is filled from the request's parameters,
+//!    `demo4#{whId}_{sku}`: so different goods do not wait for each other.
+//! 3. Five seconds of work under a lease of ten, which is not renewed, as in the text.
+//!
+//! The layer keeps nothing of a key; the text's factory has a map that grows with each. What it survives: a client that hangs
+//! up; work longer than its lease, which is ended there, while nobody else is inside yet. **What breaks it**: a process that
+//! stands still beyond the lease. A reset clears demo3's lock; demo4's are as many as there are goods, and go with their
+//! leases.
+//!
+//! Next: `oversell_lock::tower`.
+
+use crate::{
+    classroom::demo1::LEASE,
+    ctx::Ctx,
+    stock::{Job, Name},
+};
+use oversell_lock::{Lease, redis::RedisLock};
+
+/// demo4's key.
+pub const BY_PARAMETERS: &str = "demo4#{whId}_{sku}";
+
+/// What the layer makes of demo3's route.
+pub const BY_ROUTE: &str = "GET /demo3";
+
+pub(super) const NAMES: &[Name] = &[Name::Redis(BY_ROUTE)];
+
+/// The lock of this name, for this job's product and lease.
+#[must_use]
+pub fn lock(ctx: &Ctx, job: &Job, name: &str) -> RedisLock {
+    ctx.redis.lock(&job.redis_name(name)).lease(Lease::Fixed(job.lease.unwrap_or(LEASE)))
+}

@@ -1,0 +1,244 @@
+//! `/demo1` to `/demo4`: a lock in the work's own code, as an object, and as a layer around the route.
+
+use super::{Lesson, LockState};
+use crate::{
+    classroom::{
+        demo_layer,
+        demo1::{self, STAY},
+        demo2::{self, Id},
+    },
+    error::Error,
+    http::{
+        app::AppState,
+        extract::{Query, Whole},
+        format::Format,
+        problem::Outcome,
+        terms::terms,
+    },
+    stock::Job,
+};
+use axum::{
+    Extension, Json,
+    body::Body,
+    extract::{FromRequestParts, Request, State},
+    middleware::{Next, from_fn_with_state},
+    response::{IntoResponse, Response},
+};
+use http::{header, request::Parts};
+use oversell_lock::tower::{LockKey, LockLayer, Refusal};
+use std::{sync::Arc, time::Duration};
+use utoipa::{IntoParams, openapi::path::ParameterIn};
+use utoipa_axum::router::UtoipaMethodRouter;
+
+terms!(
+    /// What may be asked of `/demo1` and `/demo3`.
+    DemoTerms {
+        /// Not to wait: 409 where another has the lock.
+        #[garde(skip)]
+        #[param(inline)]
+        now: Option<bool>,
+    }
+);
+
+terms!(
+    /// What may be asked of `/demo2`.
+    Demo2Terms {
+        /// Not to wait: 409 where another has the lock.
+        #[garde(skip)]
+        #[param(inline)]
+        now: Option<bool>,
+        /// What a holder writes into the key: `thread` without it.
+        #[garde(skip)]
+        #[param(inline)]
+        id: Option<Id>,
+    }
+);
+
+terms!(
+    /// What may be asked of `/demo4`.
+    #[expect(non_snake_case, reason = "the text's own name of a parameter")]
+    Demo4Terms {
+        /// Not to wait: 409 where another has the lock.
+        #[garde(skip)]
+        #[param(inline)]
+        now: Option<bool>,
+        /// The warehouse.
+        #[garde(dive)]
+        #[param(inline)]
+        whId: Whole<0, { i32::MAX as i64 }>,
+        /// The goods: 1 to 32 characters, which the key of a lock has room for.
+        #[garde(custom(goods))]
+        #[param(min_length = 1, max_length = 32, example = "a")]
+        sku: String,
+    }
+);
+
+fn goods(sku: &str, (): &()) -> garde::Result {
+    let good = (1..=32).contains(&sku.chars().count());
+    if good { Ok(()) } else { Err(garde::Error::new("must have 1 to 32 characters")) }
+}
+
+/// A demo's terms as a job: `now` is not to wait at all.
+trait Asked {
+    fn asked(self, wait: Duration) -> Job;
+}
+
+macro_rules! asked {
+    ($($terms:ty),*) => {
+        $(impl Asked for $terms {
+            fn asked(self, wait: Duration) -> Job {
+                let mut job = self.job(wait, STAY);
+                if self.now == Some(true) {
+                    job.wait = Duration::ZERO;
+                }
+                job
+            }
+        })*
+    };
+}
+
+asked!(DemoTerms, Demo2Terms, Demo4Terms);
+
+/// Takes the lock in its own code, works for five seconds, deletes the lock.
+#[utoipa::path(get, path = "/demo1", tag = "course", params(DemoTerms),
+    responses((status = 200, description = "The work is done",
+        content((String = "text/plain", example = "demo1"), (Lesson = "application/json"))),
+        (status = 409, description = "Another has the lock, and this request does not wait")))]
+pub(in crate::http) async fn demo1(
+    State(app): State<AppState>,
+    Query(terms): Query<DemoTerms>,
+    format: Format,
+) -> Result<Response, Error> {
+    let job = terms.asked(app.ctx.config.wait());
+    let found = demo1::visit(&app.ctx, &job).await.map_err(at_once)?;
+    Ok(answer(&app, &job, format, "demo1", found))
+}
+
+/// Takes the lock as an object that forces it after five leases, works for five seconds, gives it back.
+#[utoipa::path(get, path = "/demo2", tag = "course", params(Demo2Terms),
+    responses((status = 200, description = "The work is done",
+        content((String = "text/plain", example = "demo2"), (Lesson = "application/json"))),
+        (status = 409, description = "Another has the lock, and this request does not wait")))]
+pub(in crate::http) async fn demo2(
+    State(app): State<AppState>,
+    Query(terms): Query<Demo2Terms>,
+    format: Format,
+) -> Result<Response, Error> {
+    let id = terms.id.unwrap_or_default();
+    let job = terms.asked(demo2::WAIT);
+    let found = demo2::visit(&app.ctx, &job, id).await.map_err(at_once)?;
+    Ok(answer(&app, &job, format, "demo2", found))
+}
+
+/// Works for five seconds, under the lock of its route.
+#[utoipa::path(get, path = "/demo3", tag = "course", params(DemoTerms),
+    responses((status = 200, description = "The work is done",
+        content((String = "text/plain", example = "demo3"), (Lesson = "application/json"))),
+        (status = 409, description = "Another has the lock, and this request does not wait; or it was lost")))]
+pub(in crate::http) async fn demo3(
+    State(app): State<AppState>,
+    Extension(job): Extension<Arc<Job>>,
+    format: Format,
+) -> Response {
+    job.inside().await;
+    answer(&app, &job, format, "demo3", None)
+}
+
+/// Works for five seconds, under a lock for each warehouse and goods.
+#[utoipa::path(get, path = "/demo4", tag = "course", params(Demo4Terms),
+    responses((status = 200, description = "The work is done",
+        content((String = "text/plain", example = "demo4"), (Lesson = "application/json"))),
+        (status = 409, description = "Another has the lock, and this request does not wait; or it was lost")))]
+pub(in crate::http) async fn demo4(
+    State(app): State<AppState>,
+    Extension(job): Extension<Arc<Job>>,
+    format: Format,
+) -> Response {
+    job.inside().await;
+    answer(&app, &job, format, "demo4", None)
+}
+
+/// `/demo3` with its lock around it.
+pub(in crate::http) fn by_route(app: &AppState, routes: UtoipaMethodRouter<AppState>) -> UtoipaMethodRouter<AppState> {
+    locked::<DemoTerms>(app, LockLayer::by_route("/demo3"), routes)
+}
+
+/// `/demo4` with its locks around it.
+pub(in crate::http) fn by_parameters(
+    app: &AppState,
+    routes: UtoipaMethodRouter<AppState>,
+) -> UtoipaMethodRouter<AppState> {
+    locked::<Demo4Terms>(app, LockLayer::by_key(demo_layer::BY_PARAMETERS), routes)
+}
+
+/// Who asks is read first, so that nobody takes a lock with a query that is not as it should be; then comes the lock. A
+/// key that names what the query does not have stops the start.
+fn locked<T>(
+    app: &AppState,
+    key: LockKey,
+    (schemas, paths, methods): UtoipaMethodRouter<AppState>,
+) -> UtoipaMethodRouter<AppState>
+where
+    T: Asked + IntoParams + Send + 'static,
+    Query<T>: FromRequestParts<AppState, Rejection = Error>,
+{
+    let ctx = app.ctx.clone();
+    let fields = T::into_params(|| Some(ParameterIn::Query)).into_iter().map(|field| field.name);
+    let layer: LockLayer<Body> = key
+        .query(fields)
+        .wait_by(|head| job(head).wait_left())
+        .locks_by(move |name, head| demo_layer::lock(&ctx, job(head), name))
+        .expect("the key names fields of the query");
+    let layer = layer.answer(|refusal| refused(refusal).into_response());
+    (schemas, paths, methods.layer(layer).layer(from_fn_with_state(app.clone(), ask::<T>)))
+}
+
+/// Reads what is asked, for the layer and the handler inside.
+async fn ask<T: Asked>(
+    State(app): State<AppState>,
+    Query(terms): Query<T>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    request.extensions_mut().insert(Arc::new(terms.asked(app.ctx.config.wait())));
+    next.run(request).await
+}
+
+/// What [`ask`] has read.
+fn job(head: &Parts) -> &Job {
+    head.extensions.get::<Arc<Job>>().expect("ask() stands outside of the lock")
+}
+
+fn refused(refusal: Refusal) -> Error {
+    match refusal {
+        Refusal::Field { field, rule } => Error::BadInput { field, rule: rule.into() },
+        Refusal::Lock(error) => at_once(error.into()),
+        other => Error::Internal(other.to_string()),
+    }
+}
+
+/// Who has not waited is told so.
+fn at_once(error: Error) -> Error {
+    match error {
+        Error::NotHad { what, waited } if waited.is_zero() => Error::Taken(what),
+        other => other,
+    }
+}
+
+fn answer(app: &AppState, job: &Job, format: Format, demo: &'static str, lock: Option<LockState>) -> Response {
+    match format {
+        Format::Text => ([(header::CONTENT_TYPE, Format::TEXT)], demo).into_response(),
+        Format::Json => Json(Lesson {
+            outcome: Outcome::Done,
+            remaining: None,
+            strategy: demo,
+            instance: app.ctx.instance.clone(),
+            who: job.who.clone(),
+            waited_ms: job.waited().as_millis(),
+            held_ms: job.held().as_millis(),
+            fence: None,
+            lock,
+        })
+        .into_response(),
+    }
+}

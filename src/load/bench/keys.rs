@@ -1,0 +1,88 @@
+//! What keys of the lock library's layer cost in memory: 100,000 of them held at once, and after they are gone.
+//!
+//! In this process, where nothing else has happened yet. An allocator keeps pages that it has freed; so the keys are held
+//! twice, by other names the second time: what was kept of the first would be on top of the second.
+
+use super::{
+    direct::failed,
+    figure::{Figure, Unit},
+    resident,
+};
+use crate::failure::Failure;
+use http::{Request, Response};
+use oversell_lock::{
+    redis::{RedisClient, RedisOptions},
+    tower::LockLayer,
+};
+use std::{convert::Infallible, time::Duration};
+use tokio::{sync::mpsc, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+use tower::{Layer, ServiceExt, service_fn};
+
+const KEYS: usize = 100_000;
+/// So many are taken first, so that what the client needs for itself is there.
+const FIRST: usize = 1000;
+const PREFIX: &str = "oversell-bench:";
+/// Nothing is renewed meanwhile, and no command of so many at once is given up.
+const MINUTES: Duration = Duration::from_secs(600);
+
+/// Holds the keys, and says what they took.
+///
+/// # Errors
+///
+/// [`Failure::Unusable`] where Redis does not answer.
+pub(super) async fn figures(redis: &str) -> Result<Vec<Figure>, Failure> {
+    let options = RedisOptions::new(redis).prefix(PREFIX).lease(MINUTES).timeout(MINUTES);
+    let client = RedisClient::new(options).map_err(failed)?;
+    hold(&client, "first", FIRST).await?;
+    let before = resident(std::process::id())?;
+    let held = hold(&client, "held", KEYS).await? - before;
+    let after = resident(std::process::id())? - before;
+    let again = hold(&client, "again", KEYS).await? - before - held;
+    let left = client.locks_in_use();
+    client.close().await;
+    let shown = |what: &str, seen: f64, most: f64| Figure::at_most(what, &[seen], Unit::Megabytes, most);
+    Ok(vec![
+        shown("100,000 keys of the layer, held at once", held, 1000.0)
+            .bounded_by("a task, a request and a guard for each"),
+        shown("the same, after they are gone", after, held)
+            .bounded_by("what the allocator keeps of freed pages")
+            .unless((left > 0).then(|| format!("{left} are still used"))),
+        shown("100,000 other keys after them: more than the first took", again, 0.1 * held)
+            .bounded_by("nothing is kept for a key that nobody uses"),
+    ])
+}
+
+/// Holds so many keys at once; the memory of this process while they are held.
+async fn hold(client: &RedisClient, name: &str, keys: usize) -> Result<f64, Failure> {
+    let (go_on, (entered, mut inside)) = (CancellationToken::new(), mpsc::unbounded_channel());
+    let locks = client.clone();
+    let layer: LockLayer<String> = LockLayer::by_key(format!("{name}:{{sku}}"))
+        .wait(MINUTES)
+        .locks(move |name| locks.lock(name))
+        .map_err(failed)?;
+    let work = go_on.clone();
+    let service = layer.layer(service_fn(move |_: Request<()>| {
+        let (work, entered) = (work.clone(), entered.clone());
+        async move {
+            entered.send(()).ok();
+            work.cancelled().await;
+            Ok::<_, Infallible>(Response::new(String::new()))
+        }
+    }));
+    let mut requests = JoinSet::new();
+    for sku in 0..keys {
+        let request = Request::get(format!("/?sku={sku}")).body(()).map_err(failed)?;
+        requests.spawn(service.clone().oneshot(request));
+    }
+    for _ in 0..keys {
+        tokio::select! {
+            Some(()) = inside.recv() => {}
+            Some(refused) = requests.join_next() => return Err(failed(format!("a key was not had: {refused:?}"))),
+        }
+    }
+    let held = resident(std::process::id())?;
+    go_on.cancel();
+    while requests.join_next().await.is_some() {}
+    Ok(held)
+}
