@@ -65,6 +65,9 @@ pub enum Error {
     /// There is no strategy of this name.
     #[error("there is no strategy {0}")]
     NoStrategy(String),
+    /// There is no lesson of this name.
+    #[error("there is no lesson {0}; GET /test/deadlock lists those on deadlocks")]
+    NoLesson(String),
     /// Something that only an administrator may do, without the token that the configuration asks for.
     #[error("this needs the header Authorization: Bearer with the admin token")]
     Unauthorized,

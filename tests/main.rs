@@ -5,6 +5,7 @@
 mod boundary;
 mod buyers;
 mod classroom;
+mod deadlocks;
 mod faults;
 mod imports;
 mod instances;
@@ -155,6 +156,19 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         stages::five_commands_see_0_to_6_and_one_script_always_sees_3,
         stages::a_stage_that_is_given_up_leaves_no_key,
         stages::a_lease_that_is_asked_for_replaces_the_strategys_own,
+    );
+    for lesson in oversell::classroom::deadlocks::ALL {
+        trials.push(with_servers(
+            format!("deadlock_{}_shows_its_error_and_its_cure_ten_times_in_a_row", lesson.slug),
+            Box::new(move |servers| {
+                Box::pin(async move { deadlocks::shows_its_error_and_its_cure(&servers, lesson).await })
+            }),
+        ));
+    }
+    trial!(
+        deadlocks::a_transaction_that_is_left_open_is_seen,
+        deadlocks::an_update_without_an_index_locks_every_row,
+        deadlocks::without_the_privilege_a_deadlock_is_played_and_its_account_is_said_to_be_missing,
     );
     trial!(
         resets::a_reset_clears_all_that_strategies_and_lessons_write,

@@ -6,6 +6,7 @@
 
 mod stay;
 
+pub mod deadlocks;
 pub mod fair;
 pub mod latch;
 pub mod multi;

@@ -125,6 +125,7 @@ impl From<&Error> for Problem {
             }
             Error::BadInput { field, .. } => (S::BAD_REQUEST, "bad-input", Refused, format!("参数不对：{field}")),
             Error::NoStrategy(slug) => (S::NOT_FOUND, "no-strategy", Refused, format!("没有这个策略：{slug}")),
+            Error::NoLesson(slug) => (S::NOT_FOUND, "no-lesson", Refused, format!("没有这一课：{slug}")),
             Error::Unauthorized => (S::UNAUTHORIZED, "unauthorized", Refused, "需要管理令牌".into()),
             Error::Forbidden { .. } => (S::FORBIDDEN, "forbidden", Refused, "不允许来自别的网站的请求".into()),
             Error::NotJson => (S::UNSUPPORTED_MEDIA_TYPE, "not-json", Refused, "请求体必须是 JSON".into()),
