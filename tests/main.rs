@@ -10,6 +10,7 @@ mod faults;
 mod imports;
 mod instances;
 mod lab;
+mod limits;
 mod loads;
 mod mysql;
 // The fault proxy of the lock library's own tests.
@@ -166,6 +167,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         ));
     }
     trial!(
+        limits::a_shared_limit_counts_all_instances_and_one_in_each_is_caught,
         deadlocks::a_transaction_that_is_left_open_is_seen,
         deadlocks::an_update_without_an_index_locks_every_row,
         deadlocks::without_the_privilege_a_deadlock_is_played_and_its_account_is_said_to_be_missing,
@@ -202,6 +204,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         instances::an_instance_that_is_told_to_end_finishes_what_is_under_way,
         instances::an_instance_that_dies_under_load_is_passed_over,
         instances::a_second_signal_ends_an_instance_at_once,
+        limits::nginx_lets_through_what_its_limits_say_and_a_lone_instance_names_them,
         loads::a_run_is_exact_whatever_others_do_meanwhile,
         faults::a_replica_that_is_promoted_without_the_key_lets_a_second_owner_in,
         faults::a_holder_that_is_paused_beyond_its_lease_oversells_unless_it_is_fenced,

@@ -9,6 +9,7 @@ mod stay;
 pub mod deadlocks;
 pub mod fair;
 pub mod latch;
+pub mod limits;
 pub mod multi;
 pub mod read_write;
 pub mod reentrant;

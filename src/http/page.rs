@@ -1,7 +1,7 @@
 //! The page and its files, embedded, so that a lone instance serves them without nginx. (A debug build reads them
 //! from `static/` each time.)
 
-use crate::error::Error;
+use crate::{classroom::limits::AT_NGINX, error::Error};
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
@@ -31,6 +31,9 @@ pub(super) async fn file(method: Method, uri: Uri, headers: HeaderMap) -> Result
         "" => "index.html",
         path => path,
     };
+    if path.starts_with("nginx/") {
+        return Err(Error::OnlyAtNginx(AT_NGINX));
+    }
     let file = Files::get(path).ok_or(Error::NoRoute)?;
     if method != Method::GET && method != Method::HEAD {
         let allow = [(header::ALLOW, "GET, HEAD")];

@@ -8,7 +8,7 @@ use super::{
     routes::{
         check, deadlocks, health,
         lessons::{redis, zk_barriers, zk_counts, zk_herd, zk_locks},
-        runs, stock, strategies,
+        limits, runs, stock, strategies,
     },
 };
 use crate::error::Error;
@@ -72,6 +72,9 @@ pub(super) fn documented() -> (Router<AppState>, Router<AppState>, Document) {
         // deadlocks, limits
         .routes(routes!(deadlocks::list))
         .routes(routes!(deadlocks::play))
+        .routes(taking(routes!(limits::limited)))
+        .routes(taking(routes!(limits::shared)))
+        .routes(routes!(limits::unlimited))
         // load from the page
         .routes(routes!(runs::start))
         .routes(routes!(runs::current))

@@ -4,6 +4,7 @@ pub(super) mod check;
 pub(super) mod deadlocks;
 pub(super) mod health;
 pub(super) mod lessons;
+pub(super) mod limits;
 pub(super) mod runs;
 pub(super) mod stock;
 pub(super) mod strategies;
