@@ -4,6 +4,7 @@
 
 mod boundary;
 mod buyers;
+mod cache;
 mod classroom;
 mod deadlocks;
 mod faults;
@@ -204,6 +205,8 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         instances::an_instance_that_is_told_to_end_finishes_what_is_under_way,
         instances::an_instance_that_dies_under_load_is_passed_over,
         instances::a_second_signal_ends_an_instance_at_once,
+        limits::the_page_of_limits_draws_each_request_as_it_was_answered,
+        cache::a_browser_asks_for_what_it_has_as_the_headers_say_and_nginx_and_an_instance_say_the_same,
         limits::nginx_lets_through_what_its_limits_say_and_a_lone_instance_names_them,
         loads::a_run_is_exact_whatever_others_do_meanwhile,
         faults::a_replica_that_is_promoted_without_the_key_lets_a_second_owner_in,
