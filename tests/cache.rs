@@ -1,7 +1,7 @@
 //! What a browser may keep: the same headers by nginx and by a lone instance, and what a real browser makes of them.
 
 use crate::{
-    buyers::text,
+    buyers::{text, until},
     program,
     support::browser::{self, Browser, NetworkLog},
 };
@@ -68,26 +68,33 @@ async fn seen(browser: &Browser, nginx: &str, instance: &str) -> Outcome {
     }
 }
 
-/// What came over the wire for each picture, at the first visit and at the second.
-async fn visits(page: &Page, base: &str) -> Result<BTreeMap<&'static str, Vec<Option<i64>>>, String> {
-    let log = NetworkLog::of(page).await?;
+/// What came over the wire for each picture, at the first visit and at the second, and what the page says of the second.
+type Visits = BTreeMap<&'static str, (Vec<Option<i64>>, String)>;
+
+async fn visits(page: &Page, base: &str) -> Result<Visits, String> {
+    let (log, mut visits) = (NetworkLog::of(page).await?, Visits::new());
     for visit in 1..=2 {
         page.goto(format!("{base}/cache.html")).await.map_err(text)?;
         for (state, _) in STATES {
-            log.on_the_wire(&format!("/cache/{state}.svg"), visit).await?;
+            let wire = log.on_the_wire(&format!("/cache/{state}.svg"), visit).await?;
+            let words = async || -> Result<String, String> {
+                let words = format!("document.getElementById('{state}-said').textContent");
+                page.evaluate(words).await.map_err(text)?.into_value().map_err(text)
+            };
+            until("the page says what came", || async { Ok(!words().await?.is_empty()) }).await?;
+            visits.insert(state, (wire, words().await?));
         }
         page.goto("about:blank").await.map_err(text)?;
     }
-    let mut wire = BTreeMap::new();
-    for (state, _) in STATES {
-        wire.insert(state, log.on_the_wire(&format!("/cache/{state}.svg"), 2).await?);
-    }
-    Ok(wire)
+    Ok(visits)
 }
 
-fn keeps(wire: &BTreeMap<&str, Vec<Option<i64>>>) -> Outcome {
-    let wanted = STATES.into_iter().map(|(state, second)| (state, vec![Some(200), second])).collect();
-    if *wire == wanted { Ok(()) } else { Err(format!("on the wire: {wire:?}")) }
+fn keeps(visits: &Visits) -> Outcome {
+    let as_wanted = STATES.iter().all(|(state, second)| {
+        let words = second.map_or("没有问".to_owned(), |status| status.to_string());
+        visits.get(state).is_some_and(|(wire, said)| *wire == [Some(200), *second] && said.contains(&words))
+    });
+    if as_wanted { Ok(()) } else { Err(format!("on the wire, and said: {visits:?}")) }
 }
 
 /// How often [`the_same_headers`] asks the instance for each file.

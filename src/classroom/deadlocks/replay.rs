@@ -2,7 +2,8 @@
 //!
 //! 1. A statement is sent on its transaction's own connection. Either it is answered, or the server shows that it waits for a row
 //!    lock: then the script goes on without its answer, which is read before the same transaction's next statement is sent.
-//! 2. A transaction that gets error 1213 or 1205 is rolled back whole, and sends nothing more.
+//! 2. A transaction that gets error 1213 was rolled back by the server; one that gets 1205 is still open, and is rolled back here.
+//!    Either sends nothing more.
 //! 3. With `retry`, it is then begun anew from its first statement, as often as [`ATTEMPTS`] allows, with pauses that grow and
 //!    differ. A single statement is never repeated: what the transaction had read and written before is gone.
 //!
@@ -12,7 +13,7 @@
 //! Next: `stock/select_share.rs`, where a strategy retries.
 
 use super::{
-    DEADLOCK, DeadlockLesson, DeadlockPlan, LOCK_WAIT_TIMEOUT,
+    COMMIT, DEADLOCK, DeadlockLesson, DeadlockPlan, LOCK_WAIT_TIMEOUT,
     shown::{self, Status},
     table,
 };
@@ -167,7 +168,7 @@ async fn on_table(
             let sql: Vec<_> = own.map(|(_, sql)| real(sql)).collect();
             let attempts = transaction.begin_anew(side, sql).await?;
             retries += attempts.last().map_or(0, |step| step.attempt - 1);
-            ended_well = attempts.last().is_some_and(|step| step.error.is_none());
+            ended_well = attempts.last().is_some_and(|step| step.sql == COMMIT);
             play.steps.extend(attempts);
         }
         if ended_well {
@@ -255,9 +256,12 @@ impl Play<'_> {
                 let latest = status.latest_deadlock(table.unwrap_or_default());
                 self.latest_deadlock = Some(latest.unwrap_or_else(str::to_owned));
             }
-            (self.steps[step].error, self.steps[step].message) = (Some(number), Some(message));
-            conn.execute("ROLLBACK").await?;
+            let failed = &mut self.steps[step];
+            (failed.error, failed.message, failed.row_locks) = (Some(number), Some(message), None);
             transaction.failed = true;
+            if number == LOCK_WAIT_TIMEOUT {
+                self.steps.push(rolled_back(&mut conn, side, 1).await?);
+            }
         } else {
             self.steps[step].row_locks = status.row_locks(transaction.id);
         }
@@ -353,11 +357,20 @@ async fn attempt(
             row_locks: None,
         });
         if refused.is_some() {
-            conn.execute("ROLLBACK").await.map_err(|e| Some(e.into()))?;
+            if error == Some(LOCK_WAIT_TIMEOUT) {
+                steps.push(rolled_back(conn, side, attempt).await.map_err(Some)?);
+            }
             return Err(None);
         }
     }
     Ok(())
+}
+
+/// Ends a transaction that error 1205 has left open.
+async fn rolled_back(conn: &mut Conn, side: Side, attempt: usize) -> Result<DeadlockStep, Error> {
+    conn.execute("ROLLBACK").await?;
+    let sql = "ROLLBACK".to_owned();
+    Ok(DeadlockStep { side, attempt, sql, waited_until: None, error: None, message: None, row_locks: None })
 }
 
 /// Number and words, where the server ended a statement because of another transaction.
