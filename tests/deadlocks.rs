@@ -57,7 +57,7 @@ pub(crate) async fn shows_its_error_and_its_cure(servers: &Servers, lesson: &'st
 
 /// Tables, and transactions of connections to this database.
 async fn left_behind(root: &mut MySqlConnection, database: &str) -> Result<String, String> {
-    const TABLES: &str = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = ?";
+    const TABLES: &str = "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = ?";
     const OPEN: &str = "SELECT CAST(trx_mysql_thread_id AS CHAR) FROM information_schema.INNODB_TRX \
                         JOIN information_schema.PROCESSLIST ON ID = trx_mysql_thread_id WHERE DB = ?";
     // The server repeats itself for 100 ms.
@@ -81,6 +81,26 @@ pub(crate) async fn a_transaction_that_is_left_open_is_seen(servers: &Servers) -
     conn.done();
     let left = left_behind(&mut root, "alone_open").await?;
     if left.split(", ").count() == 2 { Ok(()) } else { Err(format!("left: {left}")) }
+}
+
+/// A play that was begun ends by itself.
+pub(crate) async fn a_play_whose_client_goes_away_leaves_nothing(servers: &Servers) -> Outcome {
+    let lesson = deadlocks::find("lock-wait").ok_or("no lesson")?;
+    let (ctx, mut root) = alone(servers, "root", "alone_gone").await?;
+    let client = tokio::spawn(async move { play(&ctx, lesson, false, true).await });
+    // With the table there are transactions soon, and B waits for a second.
+    while left_behind(&mut root, "alone_gone").await?.split(", ").count() < 2 {
+        if client.is_finished() {
+            return Err(format!("nothing was seen of it: {:?}", client.await));
+        }
+    }
+    client.abort();
+    for _ in 0..100 {
+        if left_behind(&mut root, "alone_gone").await?.is_empty() {
+            return Ok(());
+        }
+    }
+    left_behind(&mut root, "alone_gone").await.and_then(Err)
 }
 
 /// EXPLAIN and the number of locked rows say why the index is the cure.

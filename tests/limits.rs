@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 type Outcome = Result<(), String>;
 
-/// Of a burst at several instances, as many as one limit of `PER_SECOND` may let through; or why not. The longer the burst took, the
-/// more may be.
+/// Of a burst at several instances, as many as one limit of `PER_SECOND` may let through; or why not. The longer the
+/// burst took, the more may be.
 fn as_one_limit(let_through: usize, took: Duration) -> Outcome {
     let rate = PER_SECOND.get() as usize;
     let most = rate + (took.as_secs_f64() * rate as f64).ceil() as usize;

@@ -170,6 +170,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
     trial!(
         limits::a_shared_limit_counts_all_instances_and_one_in_each_is_caught,
         deadlocks::a_transaction_that_is_left_open_is_seen,
+        deadlocks::a_play_whose_client_goes_away_leaves_nothing,
         deadlocks::an_update_without_an_index_locks_every_row,
         deadlocks::without_the_privilege_a_deadlock_is_played_and_its_account_is_said_to_be_missing,
     );

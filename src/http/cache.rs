@@ -1,15 +1,16 @@
-//! [003] What a browser may do with a file that it has: the binary's half of what `nginx/templates/oversell.conf.template` says, header
-//! by header.
+//! [003] What a browser may do with a file that it has: the binary's half of what
+//! `nginx/templates/oversell.conf.template` says, header by header.
 //!
 //! 1. Has it expired? Until `max-age` is over, the browser asks nothing.
 //! 2. Else it asks with the ETag that it has; the same one is answered 304, without a body.
 //! 3. Or, without one, with the time of Last-Modified; the same one is answered 304.
 //!
-//! Each of the four files in `static/cache/` shows one of these alone, and one that is never stored; `static/cache.html` explains
-//! them. The page's own files have no version in their names: a browser asks each time, with both.
+//! Each of the four files in `static/cache/` shows one of these alone, and one that is never stored;
+//! `static/cache.html` explains them. The page's own files have no version in their names: a browser asks each time,
+//! with both.
 //!
-//! What it survives: a change from nginx to a lone instance and back: both give the same ETag. **What breaks it**: a file that is
-//! changed while it is fresh: nobody asks, so nobody hears of it.
+//! What it survives: a change from nginx to a lone instance and back: both give the same ETag. **What breaks it**: a
+//! file that is changed while it is fresh: nobody asks, so nobody hears of it.
 
 use http::{HeaderMap, header};
 use rust_embed::EmbeddedFile;

@@ -1,15 +1,15 @@
 //! [003] A write without an index: it reads, and locks, every row.
 //!
 //! 1. A writes row 10, B writes row 20, each by the primary key.
-//! 2. A writes the product P500, B the product P700: two other rows, of which nobody holds any. But `code` has no index: the server
-//!    looks at every row, and locks each that it looks at, until the end of the transaction.
+//! 2. A writes the product P500, B the product P700: two other rows, of which nobody holds any. But `code` has no
+//!    index: the server looks at every row, and locks each that it looks at, until the end of the transaction.
 //! 3. So A waits at row 20, and B would wait at row 10: error 1213, although they want nothing of each other.
 //!
-//! The cure: an index on `code`. EXPLAIN shows the plan before and after: all rows (`ALL`; MariaDB says `index`, by the primary key),
-//! then one row by `idx_code`.
+//! The cure: an index on `code`. EXPLAIN shows the plan before and after: all rows (`ALL`; MariaDB says `index`, by the
+//! primary key), then one row by `idx_code`.
 //!
-//! What it survives: nothing is lost, with the cure or without. **What breaks it**: an index that the server does not use, because
-//! the table is small, or the condition does something with the column: ask EXPLAIN.
+//! What it survives: nothing is lost, with the cure or without. **What breaks it**: an index that the server does not
+//! use, because the table is small, or the condition does something with the column: ask EXPLAIN.
 //!
 //! Next: `gap.rs`, where what is locked is not there at all.
 

@@ -1,14 +1,15 @@
 //! [003] A lock on what is not there: gap locks under REPEATABLE READ.
 //!
-//! 1. A looks for row 15 `FOR UPDATE`, B for row 16. Neither is there: each locks the gap between rows 10 and 20, and a gap may be
-//!    locked by both, since such a lock keeps nobody out but who inserts.
+//! 1. A looks for row 15 `FOR UPDATE`, B for row 16. Neither is there: each locks the gap between rows 10 and 20, and a
+//!    gap may be locked by both, since such a lock keeps nobody out but who inserts.
 //! 2. A inserts row 15 and waits for B's gap lock.
 //! 3. B inserts row 16 and would wait for A's: error 1213, although the rows are different ones.
 //!
 //! The cure: READ COMMITTED, which locks no gaps: both insert at once.
 //!
-//! What it survives: nothing is lost, with the cure or without. **What breaks it**: under READ COMMITTED the same question may have
-//! another answer later in the same transaction (phantoms). Where both insert the same row, a unique key lets only one of them.
+//! What it survives: nothing is lost, with the cure or without. **What breaks it**: under READ COMMITTED the same
+//! question may have another answer later in the same transaction (phantoms). Where both insert the same row, a unique
+//! key lets only one of them.
 //!
 //! Next: `lock_wait.rs`, where nobody is rolled back.
 

@@ -2,13 +2,13 @@
 //!
 //! 1. A writes row 10, and is not done for a long time: its transaction stays open.
 //! 2. B wants the same row and waits. There is no circle, and so no deadlock.
-//! 3. After `innodb_lock_wait_timeout`, here 1 s, B gets error 1205. Only its statement is undone: its transaction is still open, with
-//!    all other locks that it holds, until it is rolled back.
+//! 3. After `innodb_lock_wait_timeout`, here 1 s, B gets error 1205. Only its statement is undone: its transaction is
+//!    still open, with all other locks that it holds, until it is rolled back.
 //!
 //! The cure: smaller transactions. A commits before its long work, and B has the row at once.
 //!
-//! What it survives: nothing is lost, with the cure or without. **What breaks it**: who takes error 1205 for 1213 and goes on, or
-//! begins anew without a ROLLBACK, commits half a transaction.
+//! What it survives: nothing is lost, with the cure or without. **What breaks it**: who takes error 1205 for 1213 and
+//! goes on, or begins anew without a ROLLBACK, commits half a transaction.
 //!
 //! Next: `replay.rs`, which plays these, and retries whole transactions.
 

@@ -1,12 +1,13 @@
-//! [003] Deadlocks in MySQL, each with its cure, played by two transactions on the real server.
+//! \[003\] Deadlocks in MySQL, each with its cure, played by two transactions on the real server.
 //!
-//! 1. A lesson is two scripts, without the cure and with it: who sends which statement, in which order. It has a file of its own.
-//! 2. `replay.rs` plays one: the next statement is sent once the last one is answered, or once the server shows that it waits
-//!    for a row lock. So the order is forced, and the same at each play.
+//! 1. A lesson is two scripts, without the cure and with it: who sends which statement, in which order. It has a file
+//!    of its own.
+//! 2. `replay.rs` plays one: the next statement is sent once the last one is answered, or once the server shows that it
+//!    waits for a row lock. So the order is forced, and the same at each play.
 //! 3. Each play has a table of its own (`table.rs`) and drops it.
 //!
-//! What it survives: others who use the server, other instances too. **What breaks it**: nothing; but the server keeps only its
-//! latest deadlock, so that another one may take the place of ours in the answer, which then says so.
+//! What it survives: others who use the server, other instances too. **What breaks it**: nothing; but the server keeps
+//! only its latest deadlock, so that another one may take the place of ours in the answer, which then says so.
 //!
 //! Next: `opposite_order.rs`, then `replay.rs`.
 
@@ -18,6 +19,7 @@ mod replay;
 mod shared_to_exclusive;
 mod shown;
 mod table;
+mod transaction;
 
 pub use replay::{DeadlockReplay, DeadlockStep, Side, replay};
 pub use shown::DeadlockPlan;

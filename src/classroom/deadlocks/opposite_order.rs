@@ -4,10 +4,11 @@
 //! 2. A wants row 20 and waits for B. B wants row 10 and would wait for A: nobody could ever go on.
 //! 3. The server sees the circle at once and rolls one of them back (error 1213); the other goes on.
 //!
-//! The cure: both lock in one order, the lower number first. Then B waits for its first row, and holds nothing that A wants.
+//! The cure: both lock in one order, the lower number first. Then B waits for its first row, and holds nothing that A
+//! wants.
 //!
-//! What it survives: nothing is lost or written twice, with the cure or without. **What breaks it**: any two orders, in tables
-//! as in rows: all code that locks several must agree on one.
+//! What it survives: nothing is lost or written twice, with the cure or without. **What breaks it**: any two orders, in
+//! tables as in rows: all code that locks several must agree on one.
 //!
 //! Next: `shared_to_exclusive.rs`, where one row is enough.
 

@@ -1,36 +1,31 @@
 //! Plays a lesson: two transactions, statement by statement, in the order of its script.
 //!
-//! 1. A statement is sent on its transaction's own connection. Either it is answered, or the server shows that it waits for a row
-//!    lock: then the script goes on without its answer, which is read before the same transaction's next statement is sent.
-//! 2. A transaction that gets error 1213 was rolled back by the server; one that gets 1205 is still open, and is rolled back here.
-//!    Either sends nothing more.
-//! 3. With `retry`, it is then begun anew from its first statement, as often as [`ATTEMPTS`] allows, with pauses that grow and
-//!    differ. A single statement is never repeated: what the transaction had read and written before is gone.
+//! 1. A statement is sent on its transaction's own connection. Either it is answered, or the server shows that it waits
+//!    for a row lock: then the script goes on without its answer, which is read before the same transaction's next
+//!    statement is sent.
+//! 2. A transaction that gets error 1213 was rolled back by the server; one that gets 1205 is still open, and is rolled
+//!    back here. Either sends nothing more.
+//! 3. With `retry`, it is then begun anew from its first statement (`transaction.rs`).
 //!
-//! What it survives: a client that goes away (a play ends by itself, and drops its table); an instance that is told to end.
-//! **What breaks it**: nothing that would leave a transaction: a connection that is not known to be clean is closed and killed.
+//! What it survives: a client that goes away (a play ends by itself, and drops its table); an instance that is told to
+//! end. **What breaks it**: nothing that would leave a transaction: a connection that is not known to be clean is
+//! closed and killed.
 //!
-//! Next: `stock/select_share.rs`, where a strategy retries.
+//! Next: `transaction.rs`.
 
 use super::{
     COMMIT, DEADLOCK, DeadlockLesson, DeadlockPlan, LOCK_WAIT_TIMEOUT,
     shown::{self, Status},
     table,
+    transaction::{self, Answer, State, Transaction, refused},
 };
 use crate::{ctx::Ctx, error::Error};
-use backon::{ExponentialBuilder, RetryableWithContext};
 use oversell_lock::mysql::Conn;
 use serde::Serialize;
 use sqlx::Executor;
 use std::{sync::Arc, time::Duration};
-use tokio::{sync::Mutex, task::JoinHandle, time::timeout};
+use tokio::{sync::Mutex, task::JoinError, time::timeout};
 use utoipa::ToSchema;
-
-/// How often a whole transaction is begun, the first time included.
-const ATTEMPTS: usize = 4;
-
-/// The first pause before a transaction is begun anew; each is drawn at random, and the next is twice as long.
-const PAUSE: Duration = Duration::from_millis(10);
 
 /// The server is asked so often whether a statement waits.
 const LOOK: Duration = Duration::from_millis(5);
@@ -73,6 +68,13 @@ pub struct DeadlockStep {
     pub row_locks: Option<u64>,
 }
 
+impl DeadlockStep {
+    /// One that is not answered yet.
+    pub(super) fn sent(side: Side, attempt: usize, sql: String) -> Self {
+        Self { side, attempt, sql, waited_until: None, error: None, message: None, row_locks: None }
+    }
+}
+
 /// What a play came to.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DeadlockReplay {
@@ -95,7 +97,8 @@ pub struct DeadlockReplay {
     pub retries: usize,
     /// The plan of the statement that the lesson is about.
     pub plans: Vec<DeadlockPlan>,
-    /// The part LATEST DETECTED DEADLOCK of SHOW ENGINE INNODB STATUS, or why it is not shown; absent where there was no deadlock.
+    /// The part LATEST DETECTED DEADLOCK of SHOW ENGINE INNODB STATUS, or why it is not shown; absent where there was no
+    /// deadlock.
     pub latest_deadlock: Option<String>,
 }
 
@@ -150,7 +153,7 @@ async fn on_table(
         }
     }
     let sides = [Transaction::open(ctx, lesson.wait_s).await?, Transaction::open(ctx, lesson.wait_s).await?];
-    let mut play = Play { desk, sides, steps: Vec::new(), latest_deadlock: None };
+    let mut play = Play { desk, table, sides, steps: Vec::new(), latest_deadlock: None };
     let script = if cured { lesson.cured } else { lesson.uncured };
     for step in script {
         let (side, sql) = step.parts();
@@ -194,23 +197,23 @@ async fn on_table(
 /// The two transactions, and what they have done so far.
 struct Play<'a> {
     desk: &'a mut Conn,
+    table: &'a str,
     sides: [Transaction; 2],
     steps: Vec<DeadlockStep>,
     latest_deadlock: Option<String>,
 }
 
 impl Play<'_> {
-    /// Sends a statement, unless its transaction has failed; returns once it is answered, or the server shows that it waits.
+    /// Sends a statement, unless its transaction has failed; returns once it is answered, or the server shows that it
+    /// waits.
     async fn send(&mut self, side: Side, sql: String) -> Result<(), Error> {
         self.hear(side).await?;
         if self.sides[side as usize].failed {
             return Ok(());
         }
         let step = self.steps.len();
-        let blank =
-            DeadlockStep { side, attempt: 1, sql, waited_until: None, error: None, message: None, row_locks: None };
-        self.steps.push(blank);
-        let mut answer = self.sides[side as usize].send(self.steps[step].sql.clone())?;
+        let mut answer = self.sides[side as usize].send(sql.clone())?;
+        self.steps.push(DeadlockStep::sent(side, 1, sql));
         loop {
             if let Ok(answered) = timeout(LOOK, &mut answer).await {
                 return self.note(step, answered).await;
@@ -241,143 +244,25 @@ impl Play<'_> {
     }
 
     /// Notes what a statement came to; a transaction that failed is rolled back.
-    async fn note(
-        &mut self,
-        step: usize,
-        answered: Result<(Conn, Answer), tokio::task::JoinError>,
-    ) -> Result<(), Error> {
+    async fn note(&mut self, step: usize, answered: Result<(Conn, Answer), JoinError>) -> Result<(), Error> {
         let (mut conn, answer) = answered.map_err(|e| Error::Internal(e.to_string()))?;
         let refused = answer.map_or_else(refused, |()| Ok(None))?;
         let (status, side) = (Status::ask(self.desk).await?, self.steps[step].side);
         let transaction = &mut self.sides[side as usize];
         if let Some((number, message)) = refused {
             if number == DEADLOCK {
-                let table = self.steps[step].sql.split(' ').find(|word| word.starts_with("deadlock_"));
-                let latest = status.latest_deadlock(table.unwrap_or_default());
-                self.latest_deadlock = Some(latest.unwrap_or_else(str::to_owned));
+                self.latest_deadlock = Some(status.latest_deadlock(self.table).unwrap_or_else(str::to_owned));
             }
             let failed = &mut self.steps[step];
             (failed.error, failed.message, failed.row_locks) = (Some(number), Some(message), None);
             transaction.failed = true;
             if number == LOCK_WAIT_TIMEOUT {
-                self.steps.push(rolled_back(&mut conn, side, 1).await?);
+                self.steps.push(transaction::roll_back(&mut conn, side, 1).await?);
             }
         } else {
             self.steps[step].row_locks = status.row_locks(transaction.id);
         }
         transaction.state = State::Idle(conn);
         Ok(())
-    }
-}
-
-type Answer = Result<(), sqlx::Error>;
-
-/// A connection with its transaction.
-struct Transaction {
-    id: u64,
-    state: State,
-    failed: bool,
-}
-
-enum State {
-    Idle(Conn),
-    /// Its statement is on its way.
-    Sent,
-    /// The statement of this step waits for a row lock.
-    Waiting(usize, JoinHandle<(Conn, Answer)>),
-}
-
-impl Transaction {
-    async fn open(ctx: &Ctx, wait_s: u8) -> Result<Self, Error> {
-        let mut conn = ctx.mysql(ctx.config.wait()).await?;
-        conn.execute(format!("SET SESSION innodb_lock_wait_timeout = {wait_s}").as_str()).await?;
-        let id = sqlx::query_scalar("SELECT CONNECTION_ID()").fetch_one(&mut *conn).await?;
-        Ok(Self { id, state: State::Idle(conn), failed: false })
-    }
-
-    fn conn(&mut self) -> Result<Conn, Error> {
-        match std::mem::replace(&mut self.state, State::Sent) {
-            State::Idle(conn) => Ok(conn),
-            _ => Err(Error::Internal("a script sends before the last answer".into())),
-        }
-    }
-
-    fn send(&mut self, sql: String) -> Result<JoinHandle<(Conn, Answer)>, Error> {
-        let mut conn = self.conn()?;
-        Ok(tokio::spawn(async move {
-            let answer = conn.execute(sql.as_str()).await.map(drop);
-            (conn, answer)
-        }))
-    }
-
-    /// Begins the whole transaction anew until it goes through; every statement of every attempt.
-    async fn begin_anew(&mut self, side: Side, sql: Vec<String>) -> Result<Vec<DeadlockStep>, Error> {
-        let pauses = ExponentialBuilder::default().with_min_delay(PAUSE).with_max_times(ATTEMPTS - 2).with_jitter();
-        let whole = |(mut conn, mut steps): (Conn, Vec<DeadlockStep>)| async {
-            let outcome = attempt(&mut conn, side, &sql, &mut steps).await;
-            ((conn, steps), outcome)
-        };
-        let begun = (self.conn()?, Vec::new());
-        let ((conn, steps), outcome) = whole.retry(pauses).context(begun).when(Option::is_none).await;
-        self.state = State::Idle(conn);
-        match outcome {
-            Err(Some(error)) => Err(error),
-            _ => Ok(steps),
-        }
-    }
-
-    /// Puts the connection back as it was.
-    async fn close(mut self) -> Result<(), Error> {
-        let mut conn = self.conn()?;
-        conn.execute("SET SESSION innodb_lock_wait_timeout = DEFAULT").await?;
-        conn.done();
-        Ok(())
-    }
-}
-
-/// A whole transaction from its first statement; `None` where the server ended it because of another one.
-async fn attempt(
-    conn: &mut Conn,
-    side: Side,
-    sql: &[String],
-    steps: &mut Vec<DeadlockStep>,
-) -> Result<(), Option<Error>> {
-    let attempt = steps.last().map_or(1, |step| step.attempt) + 1;
-    for sql in sql {
-        let answer = conn.execute(sql.as_str()).await;
-        let refused = answer.map_or_else(refused, |_| Ok(None)).map_err(Some)?;
-        let (error, message) = refused.clone().unzip();
-        steps.push(DeadlockStep {
-            side,
-            attempt,
-            sql: sql.clone(),
-            waited_until: None,
-            error,
-            message,
-            row_locks: None,
-        });
-        if refused.is_some() {
-            if error == Some(LOCK_WAIT_TIMEOUT) {
-                steps.push(rolled_back(conn, side, attempt).await.map_err(Some)?);
-            }
-            return Err(None);
-        }
-    }
-    Ok(())
-}
-
-/// Ends a transaction that error 1205 has left open.
-async fn rolled_back(conn: &mut Conn, side: Side, attempt: usize) -> Result<DeadlockStep, Error> {
-    conn.execute("ROLLBACK").await?;
-    let sql = "ROLLBACK".to_owned();
-    Ok(DeadlockStep { side, attempt, sql, waited_until: None, error: None, message: None, row_locks: None })
-}
-
-/// Number and words, where the server ended a statement because of another transaction.
-fn refused(error: sqlx::Error) -> Result<Option<(u16, String)>, Error> {
-    let number = shown::number(&error).filter(|number| [DEADLOCK, LOCK_WAIT_TIMEOUT].contains(number));
-    match (number, error.as_database_error()) {
-        (Some(number), Some(answer)) => Ok(Some((number, answer.message().to_owned()))),
-        _ => Err(error.into()),
     }
 }

@@ -4,12 +4,12 @@
 //! 2. A wants to write: its lock must become exclusive, and waits until B's shared lock is gone.
 //! 3. B wants to write too, and would wait for A's: error 1213.
 //!
-//! The cure: who reads in order to write asks for all that it will need at once, with `FOR UPDATE`. Then B waits before it has read.
-//! (Or an optimistic lock: `stock/version_cas.rs`.)
+//! The cure: who reads in order to write asks for all that it will need at once, with `FOR UPDATE`. Then B waits before
+//! it has read. (Or an optimistic lock: `stock/version_cas.rs`.)
 //!
 //! What it survives: nothing is oversold, with the cure or without: see the strategy `select-share`, which retries.
-//! **What breaks it**: nothing but its price: the exclusive lock is held through the whole transaction, and keeps readers
-//! `FOR UPDATE` out.
+//! **What breaks it**: nothing but its price: the exclusive lock is held through the whole transaction, and keeps
+//! readers `FOR UPDATE` out.
 //!
 //! Next: `full_scan.rs`, where the rows that are locked are not the ones that were meant.
 

@@ -7,7 +7,7 @@ use crate::error::Error;
 use sqlx::{Executor, MySqlConnection};
 use std::fmt::Write;
 
-const LEFT_OVER: &str = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
+const LEFT_OVER: &str = "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
                          AND TABLE_NAME LIKE 'deadlock\\_%' AND CREATE_TIME < NOW() - INTERVAL 10 MINUTE";
 
 /// A name that no other play has.

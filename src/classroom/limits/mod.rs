@@ -1,12 +1,13 @@
-//! [003] Limits: how many requests are let through to the seckill, and when. Who is refused hears 很遗憾，没抢到.
+//! \[003\] Limits: how many requests are let through to the seckill, and when. Who is refused hears 很遗憾，没抢到.
 //!
 //! 1. `token_bucket.rs`: ten a second in each instance, by governor.
 //! 2. `shared.rs`: ten a second in all instances together, by the library's rate limiter in Redis.
-//! 3. nginx limits before an instance hears of anything, at addresses of its own ([`AT_NGINX`]; `nginx/templates/` says how): the
-//!    leaky bucket, whose requests wait for their turn, the same without delay, and requests at once.
+//! 3. nginx limits before an instance hears of anything, at addresses of its own ([`AT_NGINX`]; `nginx/templates/` says
+//!    how): the leaky bucket, whose requests wait for their turn, the same without delay, and requests at once.
 //!
-//! What it survives: each stands alone; who was let through by one is not counted by another. **What breaks it**: a limit on the rate
-//! does not limit how many are inside at once, nor the other way round: where requests get slow, they pile up behind it.
+//! What it survives: each stands alone; who was let through by one is not counted by another. **What breaks it**: a
+//! limit on the rate does not limit how many are inside at once, nor the other way round: where requests get slow, they
+//! pile up behind it.
 //!
 //! Next: `token_bucket.rs`.
 

@@ -1,13 +1,14 @@
 //! [003] One limit for all instances: the rate limiter of `oversell-lock`, in Redis.
 //!
 //! 1. The rate is set once, by whoever comes first: ten in any second, of all processes.
-//! 2. A request is let through if fewer than ten were within the last second, by the clock of Redis; else it is refused at once.
+//! 2. A request is let through if fewer than ten were within the last second, by the clock of Redis; else it is refused
+//!    at once.
 //!
-//! Its window slides: ten come through at once, then nobody until they are a second old, then ten again. The token bucket lets one
-//! through every 100 ms instead, and up to twenty within one second.
+//! Its window slides: ten come through at once, then nobody until they are a second old, then ten again. The token
+//! bucket lets one through every 100 ms instead, and up to twenty within one second.
 //!
-//! What it survives: any number of instances; a Redis that was emptied (the rate is set again). **What breaks it**: Redis is down:
-//! nobody is let through (503), since nobody knows how many were. And each request costs a round trip.
+//! What it survives: any number of instances; a Redis that was emptied (the rate is set again). **What breaks it**:
+//! Redis is down: nobody is let through (503), since nobody knows how many were. And each request costs a round trip.
 //!
 //! Next: `oversell_lock::redis::RateLimiter`, then nginx's limits in `nginx/templates/oversell.conf.template`.
 

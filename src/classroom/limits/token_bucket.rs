@@ -3,11 +3,11 @@
 //! 1. A bucket holds ten tokens at most, and one flows in every 100 ms.
 //! 2. A request takes a token, or is refused at once.
 //!
-//! So after a quiet second ten come through at once, and then one every 100 ms. (governor keeps no tokens: it reckons when the next
-//! one would be there, by the generic cell rate algorithm, which comes to the same.)
+//! So after a quiet second ten come through at once, and then one every 100 ms. (governor keeps no tokens: it reckons
+//! when the next one would be there, by the generic cell rate algorithm, which comes to the same.)
 //!
-//! What it survives: a burst; nothing is queued, and nobody holds anything while it waits. **What breaks it**: several instances: each
-//! has a bucket of its own, and three let thirty through in a second.
+//! What it survives: a burst; nothing is queued, and nobody holds anything while it waits. **What breaks it**: several
+//! instances: each has a bucket of its own, and three let thirty through in a second.
 //!
 //! Next: `shared.rs`, one limit for all instances.
 

@@ -32,7 +32,8 @@ pub(in crate::http) struct Stay {
     #[garde(dive)]
     #[param(inline, default = 0)]
     hold_ms: Option<HoldMs>,
-    /// Who asks. Requests of different people also differ for a browser, which holds back a second GET of the same address.
+    /// Who asks. Requests of different people also differ for a browser, which holds back a second GET of the same
+    /// address.
     #[garde(dive)]
     #[param(inline)]
     who: Option<Who>,
