@@ -122,6 +122,9 @@ pub(crate) async fn nginx_lets_through_what_its_limits_say_and_a_lone_instance_n
     }
 }
 
+/// How many requests the page sends at a time.
+const SENT: usize = 150;
+
 /// A burst from the page is drawn mark by mark, as it was answered; a limit that is not there is said to be nginx's.
 pub(crate) async fn the_page_of_limits_draws_each_request_as_it_was_answered() -> Outcome {
     let options = Options {
@@ -139,17 +142,18 @@ pub(crate) async fn the_page_of_limits_draws_each_request_as_it_was_answered() -
         page.goto(format!("{nginx}/limits.html")).await.map_err(text)?;
         for (limiter, path) in [("bucket", "/seckill/limited"), ("nodelay", "/nginx/leaky/nodelay")] {
             page.find_element(format!("#{limiter} .send")).await.map_err(text)?.click().await.map_err(text)?;
-            until("60 marks", || async { Ok(marks(&page, limiter, "through, .refused").await? == 60) }).await?;
+            until("a mark for each", || async { Ok(marks(&page, limiter, "through, .refused").await? == SENT) })
+                .await?;
             let through = marks(&page, limiter, "through").await?;
-            let answered = log.on_the_wire(&format!("{path}?"), 60).await?;
+            let answered = log.on_the_wire(&format!("{path}?"), SENT).await?;
             let let_through = answered.iter().filter(|status| **status == Some(200)).count();
-            if through != let_through || !(1..60).contains(&through) {
+            if through != let_through || !(1..SENT).contains(&through) {
                 return Err(format!("{limiter}: {through} marks for {answered:?}"));
             }
         }
         page.goto(format!("{instance}/limits.html")).await.map_err(text)?;
         page.find_element("#queued .send").await.map_err(text)?.click().await.map_err(text)?;
-        until("60 marks", || async { Ok(marks(&page, "queued", "refused").await? == 60) }).await?;
+        until("a mark for each", || async { Ok(marks(&page, "queued", "refused").await? == SENT) }).await?;
         let said = page.find_element("#queued output").await.map_err(text)?.inner_text().await.map_err(text)?;
         if said.as_deref().is_some_and(|said| said.contains("nginx")) { Ok(()) } else { Err(format!("said {said:?}")) }
     };

@@ -16,13 +16,13 @@ const LIMITERS = [
 ];
 
 /** So many requests, one every so many milliseconds; a picture of so many milliseconds, in columns. */
-const REQUESTS = 60;
-const EACH_MS = 50;
+const REQUESTS = 150;
+const EACH_MS = 20;
 const SHOWN_MS = 9000;
 const COLUMN_MS = 100;
 
 /** Of the picture: a column's width, a dot's radius, and where the axis is. */
-const [COLUMN, RADIUS, AXIS, HEIGHT] = [10, 3.5, 30, 72];
+const [COLUMN, RADIUS, AXIS, HEIGHT] = [13, 2.25, 32, 76];
 
 const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
@@ -50,9 +50,9 @@ function picture(answers, label) {
     const height = piles.get(pile) ?? 0;
     piles.set(pile, height + 1);
     const x = (column + 0.5) * COLUMN;
-    const y = AXIS + (through ? -1 : 1) * (height + 0.75) * 2 * (RADIUS + 0.5);
+    const y = AXIS + (through ? -1 : 1) * (height + 0.75) * 2 * (RADIUS + 0.25);
     if (through) return svg('circle', { class: 'through', cx: x, cy: y, r: RADIUS });
-    return svg('path', { class: 'refused', d: `M${x - 3} ${y - 3}l6 6m0 -6l-6 6` });
+    return svg('path', { class: 'refused', d: `M${x - 2} ${y - 2}l4 4m0 -4l-4 4` });
   });
   const width = (SHOWN_MS / COLUMN_MS) * COLUMN;
   const seconds = Array.from({ length: SHOWN_MS / 1000 }, (_, s) => {

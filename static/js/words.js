@@ -65,7 +65,7 @@ const zh = {
 
   limitsTitle: '限流', limitsSend: (n) => `发 ${n} 个请求`, limitsSaid: (through, refused, failed) =>
     `放行 ${through}，拒绝 ${refused}${failed ? `，出错 ${failed}` : ''}`,
-  limitsClaim: '每个请求画在它得到回答的时刻，每 100 ms 一列：● 放行（上），× 很遗憾，没抢到（下）。每 50 ms 发一个。',
+  limitsClaim: '每个请求画在它得到回答的时刻，每 100 ms 一列：● 放行（上），× 很遗憾，没抢到（下）。每 20 ms 发一个。',
   limitsNginx: '这个限流在 nginx 那里，这里只有一个实例。',
   limiter: (id) => ({
     bucket: '令牌桶：每个实例每秒 10 个', shared: '所有实例一起每秒 10 个', queued: 'nginx 漏桶：1r/s burst=5',
@@ -153,7 +153,7 @@ const en = {
 
   limitsTitle: 'Limits', limitsSend: (n) => `Send ${n} requests`, limitsSaid: (through, refused, failed) =>
     `${through} let through, ${refused} refused${failed ? `, ${failed} failed` : ''}`,
-  limitsClaim: 'Each request at the time of its answer, in columns of 100 ms: ● let through (above), × refused (below). One is sent every 50 ms.',
+  limitsClaim: 'Each request at the time of its answer, in columns of 100 ms: ● let through (above), × refused (below). One is sent every 20 ms.',
   limitsNginx: 'This limit is at nginx, and there is one instance alone here.',
   limiter: (id) => ({
     bucket: 'Token bucket: 10 a second in each instance', shared: '10 a second in all instances together',

@@ -57,7 +57,8 @@ impl Browser {
         self.chromium.close().await.map_err(text)?;
         self.chromium.wait().await.map_err(text)?;
         self.events.await.map_err(text)?;
-        std::fs::remove_dir_all(&self.profile).map_err(text)
+        // Its helpers may still write for a moment.
+        until("its profile can be removed", || async { Ok(std::fs::remove_dir_all(&self.profile).is_ok()) }).await
     }
 }
 
