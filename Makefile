@@ -23,6 +23,7 @@ lab: install build ## servers, three instances and nginx, until Ctrl-C
 	$(OVERSELL) lab
 
 test: install ## every test, against real servers on free ports
+	@scripts/install test
 	cargo test --workspace --locked
 
 check: rust linters $(OXLINT) ## formatting, clippy, documentation, scripts, JavaScript, and what the project stands on (cargo-deny)

@@ -9,7 +9,7 @@ import java.util.List;
  * Run from source: {@code java Summary.java FOLDER}.
  *
  * <p>By their labels, as the plans set them: "set up: …" and "… left: …" are no buyers' requests and count only where
- * they fail; "… sold out" is an answer, no error.
+ * they fail; "… sold out" is an answer, no error. "limit …" and "limit … refused" are drawn as strips.
  */
 class Summary {
     record Sample(long start, long elapsed, String label, boolean success, String problem) {
@@ -28,7 +28,9 @@ class Summary {
             List<Sample> buyers = all.stream().filter(Sample::buyers).toList();
             List<Sample> errors = all.stream().filter(s -> !s.success).toList();
             String name = file.getFileName().toString().replace(".csv", "");
-            System.out.println(name + ": " + figures(buyers, errors.size()) + left(all));
+            List<Sample> limited = all.stream().filter(s -> s.label.startsWith("limit ")).toList();
+            if (limited.isEmpty()) System.out.println(name + ": " + figures(buyers, errors.size()) + left(all));
+            else strips(limited).forEach(System.out::println);
             errors.stream().findFirst().ifPresent(e ->
                     System.out.println(name + ": the first error: " + e.label + ": " + e.problem.replaceAll("\\s+", " ")));
         }
@@ -44,6 +46,36 @@ class Summary {
         long sold = buyers.stream().filter(Sample::success).count() - soldOut;
         return String.format("samples %d, errors %d, throughput %.0f/s, average %.0f ms, p99 %d ms, sold %d, sold out %d",
                 buyers.size(), errors, buyers.size() * 1000.0 / Math.max(1, ended - began), average, p99, sold, soldOut);
+    }
+
+    /** For each limit, when it let through and when it refused: a column for each 100 ms, with how many (+: ten or more). */
+    static List<String> strips(List<Sample> limited) {
+        List<String> lines = new ArrayList<>();
+        lines.add("columns of 100 ms, each with how many were answered in it (+: ten or more)");
+        for (String limit : limited.stream().map(s -> s.label.replace(" refused", "")).distinct().toList()) {
+            List<Sample> own = limited.stream().filter(s -> s.label.replace(" refused", "").equals(limit)).toList();
+            long began = own.stream().mapToLong(Sample::start).min().orElse(0);
+            int columns = own.stream().mapToInt(s -> column(s, began)).max().orElse(0) + 1;
+            lines.add(limit);
+            lines.add("  let through |" + strip(own.stream().filter(s -> s.label.equals(limit)).toList(), began, columns));
+            lines.add("  refused     |" + strip(own.stream().filter(s -> !s.label.equals(limit)).toList(), began, columns));
+            StringBuilder seconds = new StringBuilder("              ");
+            for (int s = 0; s * 10 < columns; s++) seconds.append(String.format("%-10s", s + " s"));
+            lines.add(seconds.toString().stripTrailing());
+        }
+        return lines;
+    }
+
+    static int column(Sample sample, long began) {
+        return (int) ((sample.start + sample.elapsed - began) / 100);
+    }
+
+    static String strip(List<Sample> samples, long began, int columns) {
+        int[] counts = new int[columns];
+        samples.forEach(s -> counts[column(s, began)]++);
+        StringBuilder strip = new StringBuilder();
+        for (int n : counts) strip.append(n == 0 ? "." : n < 10 ? String.valueOf(n) : "+");
+        return strip + "| " + samples.size();
     }
 
     /** What the shelves held at the end, where the plan tried one strategy. */

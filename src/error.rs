@@ -68,6 +68,15 @@ pub enum Error {
     /// There is no strategy of this name.
     #[error("there is no strategy {0}")]
     NoStrategy(String),
+    /// There is no lesson of this name.
+    #[error("there is no lesson {0}; GET /test/deadlock lists those on deadlocks")]
+    NoLesson(String),
+    /// More came than are let through. Nothing was changed.
+    #[error("more requests than are let through")]
+    Limited,
+    /// An address that only nginx has.
+    #[error("nginx has this limit, and no instance alone; behind it there are {}", .0.join(", "))]
+    OnlyAtNginx(&'static [&'static str]),
     /// Something that only an administrator may do, without the token that the configuration asks for.
     #[error("this needs the header Authorization: Bearer with the admin token")]
     Unauthorized,

@@ -4,12 +4,15 @@
 
 mod boundary;
 mod buyers;
+mod cache;
 mod classroom;
 mod demos;
+mod deadlocks;
 mod faults;
 mod imports;
 mod instances;
 mod lab;
+mod limits;
 mod loads;
 mod mysql;
 // The fault proxy of the lock library's own tests.
@@ -157,6 +160,21 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         stages::a_stage_that_is_given_up_leaves_no_key,
         stages::a_lease_that_is_asked_for_replaces_the_strategys_own,
     );
+    for lesson in oversell::classroom::deadlocks::ALL {
+        trials.push(with_servers(
+            format!("deadlock_{}_shows_its_error_and_its_cure_ten_times_in_a_row", lesson.slug),
+            Box::new(move |servers| {
+                Box::pin(async move { deadlocks::shows_its_error_and_its_cure(&servers, lesson).await })
+            }),
+        ));
+    }
+    trial!(
+        limits::a_shared_limit_counts_all_instances_and_one_in_each_is_caught,
+        deadlocks::a_transaction_that_is_left_open_is_seen,
+        deadlocks::a_play_whose_client_goes_away_leaves_nothing,
+        deadlocks::an_update_without_an_index_locks_every_row,
+        deadlocks::without_the_privilege_a_deadlock_is_played_and_its_account_is_said_to_be_missing,
+    );
     trial!(
         demos::a_lock_that_is_forced_lets_two_in_and_the_librarys_does_not,
         demos::a_late_unlock_by_thread_id_frees_another_processs_lock_until_it_is_by_owner,
@@ -196,6 +214,9 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         instances::an_instance_that_is_told_to_end_finishes_what_is_under_way,
         instances::an_instance_that_dies_under_load_is_passed_over,
         instances::a_second_signal_ends_an_instance_at_once,
+        limits::the_page_of_limits_draws_each_request_as_it_was_answered,
+        cache::a_browser_asks_for_what_it_has_as_the_headers_say_and_nginx_and_an_instance_say_the_same,
+        limits::nginx_lets_through_what_its_limits_say_and_a_lone_instance_names_them,
         loads::a_run_is_exact_whatever_others_do_meanwhile,
         faults::a_replica_that_is_promoted_without_the_key_lets_a_second_owner_in,
         faults::a_holder_that_is_paused_beyond_its_lease_oversells_unless_it_is_fenced,

@@ -4,6 +4,7 @@
 //! `problem.rs`, in one match; `routes/check.rs` is the handler that the course is about.
 
 mod app;
+mod cache;
 mod extract;
 mod format;
 mod guard;

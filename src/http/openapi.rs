@@ -118,7 +118,7 @@ pub(super) fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &
 fn describe(status: &str, response: &mut Response) {
     let problem = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
     response.content.insert("application/problem+json".to_owned(), problem.into());
-    if status == UNAVAILABLE.0 {
+    if [UNAVAILABLE.0, "429"].contains(&status) {
         let seconds = ObjectBuilder::new().schema_type(Type::Integer);
         let header = HeaderBuilder::new().schema(Some(seconds)).description(Some("Seconds")).build();
         response.headers.insert("retry-after".to_owned(), header.into());

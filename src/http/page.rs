@@ -1,10 +1,11 @@
 //! The page and its files, embedded, so that a lone instance serves them without nginx. (A debug build reads them
 //! from `static/` each time.)
 
-use crate::error::Error;
+use super::cache;
+use crate::{classroom::limits::AT_NGINX, error::Error};
 use axum::{
     body::Body,
-    response::{IntoResponse, Response},
+    response::{AppendHeaders, IntoResponse, Response},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use rust_embed::{Embed, EmbeddedFile};
@@ -18,9 +19,6 @@ const DOCS_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
                            img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; \
                            form-action 'none'; frame-ancestors 'none'";
 
-/// A browser keeps a file but asks each time whether it still is the newest.
-const ASK_FIRST: &str = "no-cache";
-
 #[derive(Embed)]
 #[folder = "static/"]
 struct Files;
@@ -31,22 +29,28 @@ pub(super) async fn file(method: Method, uri: Uri, headers: HeaderMap) -> Result
         "" => "index.html",
         path => path,
     };
+    if path.starts_with("nginx/") {
+        return Err(Error::OnlyAtNginx(AT_NGINX));
+    }
     let file = Files::get(path).ok_or(Error::NoRoute)?;
     if method != Method::GET && method != Method::HEAD {
         let allow = [(header::ALLOW, "GET, HEAD")];
         return Ok((StatusCode::METHOD_NOT_ALLOWED, allow).into_response());
     }
-    let etag = etag(&file);
-    let common = [
-        (header::ETAG, etag.as_str()),
-        (header::CACHE_CONTROL, ASK_FIRST),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::REFERRER_POLICY, "no-referrer"),
+    let keep = cache::rule(path);
+    let (etag, modified) = (keep.etag.then(|| cache::etag(&file)), keep.last_modified.then(|| cache::modified(&file)));
+    let shown = [
+        (header::ETAG, etag.as_deref()),
+        (header::LAST_MODIFIED, modified.as_deref()),
+        (header::CACHE_CONTROL, Some(keep.control)),
+        (header::CONTENT_SECURITY_POLICY, Some(POLICY)),
+        (header::REFERRER_POLICY, Some("no-referrer")),
     ];
-    if is_known(&headers, &etag) {
-        return Ok((StatusCode::NOT_MODIFIED, common).into_response());
+    let shown = AppendHeaders(shown.into_iter().filter_map(|(name, value)| Some((name, value?))).collect::<Vec<_>>());
+    if cache::is_known(&headers, etag.as_deref(), modified.as_deref()) {
+        return Ok((StatusCode::NOT_MODIFIED, shown).into_response());
     }
-    Ok((common, [(header::CONTENT_TYPE, content_type(&file))], Body::from(file.data.into_owned())).into_response())
+    Ok((shown, [(header::CONTENT_TYPE, content_type(&file))], Body::from(file.data.into_owned())).into_response())
 }
 
 /// Swagger UI's page with a policy of its own.
@@ -57,17 +61,6 @@ pub(super) async fn docs_policy(mut response: Response) -> Response {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
     response
-}
-
-fn etag(file: &EmbeddedFile) -> String {
-    let hash: String = file.metadata.sha256_hash()[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("\"{hash}\"")
-}
-
-/// RFC 9110: any of the list, compared weakly, or `*`.
-fn is_known(headers: &HeaderMap, etag: &str) -> bool {
-    let lists = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    lists.flat_map(|list| list.split(',')).map(str::trim).any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag)
 }
 
 fn content_type(file: &EmbeddedFile) -> String {

@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// A client that was told that something is missing may try again after this many seconds.
+/// A client that was told that something is missing, or that too many came, may try again after this many seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
 /// The error of a handler, on its way to the middleware.
@@ -126,6 +126,9 @@ impl From<&Error> for Problem {
             }
             Error::BadInput { field, .. } => (S::BAD_REQUEST, "bad-input", Refused, format!("参数不对：{field}")),
             Error::NoStrategy(slug) => (S::NOT_FOUND, "no-strategy", Refused, format!("没有这个策略：{slug}")),
+            Error::NoLesson(slug) => (S::NOT_FOUND, "no-lesson", Refused, format!("没有这一课：{slug}")),
+            Error::Limited => (S::TOO_MANY_REQUESTS, "limited", Refused, "很遗憾，没抢到".into()),
+            Error::OnlyAtNginx(_) => (S::NOT_FOUND, "only-at-nginx", Refused, "这个限流只在 nginx 那里".into()),
             Error::Unauthorized => (S::UNAUTHORIZED, "unauthorized", Refused, "需要管理令牌".into()),
             Error::Forbidden { .. } => (S::FORBIDDEN, "forbidden", Refused, "不允许来自别的网站的请求".into()),
             Error::NotJson => (S::UNSUPPORTED_MEDIA_TYPE, "not-json", Refused, "请求体必须是 JSON".into()),
@@ -197,7 +200,7 @@ impl Problem {
             Format::Text => (Format::TEXT, self.text()),
         };
         let mut response = (self.code, [(header::CONTENT_TYPE, form)], body).into_response();
-        if self.code == StatusCode::SERVICE_UNAVAILABLE {
+        if [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS].contains(&self.code) {
             response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
         }
         if self.code == StatusCode::UNAUTHORIZED {
@@ -210,7 +213,7 @@ impl Problem {
     fn text(&self) -> String {
         let listed = self.strategies.as_ref().map(|all| format!("; there are: {}", all.join(", ")));
         match self.kind {
-            "sold-out" | "lock-taken" | "lock-lost" | "fenced" => self.title.clone(),
+            "sold-out" | "lock-taken" | "lock-lost" | "fenced" | "limited" => self.title.clone(),
             _ => format!("{}\n{}{}\n", self.title, self.detail, listed.unwrap_or_default()),
         }
     }

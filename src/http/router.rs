@@ -6,9 +6,9 @@ use super::{
     openapi::{self, Api},
     page,
     routes::{
-        check, health,
+        check, deadlocks, health,
         lessons::{demos, redis, zk_barriers, zk_counts, zk_herd, zk_locks},
-        runs, stock, strategies,
+        limits, runs, stock, strategies,
     },
 };
 use crate::error::Error;
@@ -74,6 +74,12 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(taking(routes!(zk_barriers::enter)))
         .routes(taking(routes!(zk_barriers::leave)))
         .routes(taking(routes!(zk_herd::herd)))
+        // deadlocks, limits
+        .routes(routes!(deadlocks::list))
+        .routes(routes!(deadlocks::play))
+        .routes(taking(routes!(limits::limited)))
+        .routes(taking(routes!(limits::shared)))
+        .routes(routes!(limits::unlimited))
         // load from the page
         .routes(routes!(runs::start))
         .routes(routes!(runs::current))

@@ -62,6 +62,29 @@ const zh = {
   marks: '记号',
   mark: (p) => ({ unsafe: '一台就超卖', 'one-process': '一台不超卖，三台超卖', lease: '租约到期前不超卖', safe: '几台都不超卖' })[p],
   addressHelp: '地址记着这一课和它的设置，可以收藏、可以发给别人。',
+
+  limitsTitle: '限流', limitsSend: (n) => `发 ${n} 个请求`, limitsSaid: (through, refused, failed) =>
+    `放行 ${through}，拒绝 ${refused}${failed ? `，出错 ${failed}` : ''}`,
+  limitsClaim: '每个请求画在它得到回答的时刻，每 100 ms 一列：● 放行（上），× 很遗憾，没抢到（下）。每 20 ms 发一个。',
+  limitsNginx: '这个限流在 nginx 那里，这里只有一个实例。',
+  limiter: (id) => ({
+    bucket: '令牌桶：每个实例每秒 10 个', shared: '所有实例一起每秒 10 个', queued: 'nginx 漏桶：1r/s burst=5',
+    nodelay: 'nginx：1r/s burst=5 nodelay',
+  })[id],
+  limiterNote: (id) => ({
+    bucket: '桶里先有 10 个令牌，之后每 100 ms 来一个；拿不到就马上拒绝。三个实例就有三个桶：合起来每秒 30 个。',
+    shared: '任何一秒之内最多 10 个：先来的 10 个马上放行，要等它们满一秒才有下 10 个。',
+    queued: '每 1000 ms 漏一个，5 个排队等着，再多的马上拒绝。',
+    nodelay: '1 + 5 个立即处理，之后每 1000 ms 才空出一个位子。',
+  })[id],
+
+  cacheTitle: '浏览器缓存', cacheAgain: '再来一次',
+  cacheClaim: '先看过期没有，再比 ETag，再比 Last-Modified。',
+  cacheNote: (id) => ({
+    fresh: '60 秒之内没有过期：浏览器什么都不问。', etag: '每次都问：ETag 一样，就回 304，不再传内容。',
+    'last-modified': '每次都问：从 Last-Modified 以后没有改过，就回 304。', never: '不许缓存：每次都是 200，整个传一遍。',
+  })[id],
+  cacheSaid: (cost) => ({ none: '这次：没有问服务器', head: '这次：304，只传了头', all: '这次：200，传了内容' })[cost],
 };
 
 const en = {
@@ -127,6 +150,30 @@ const en = {
     lease: 'exact until a lease ends', safe: 'exact on any number',
   })[p],
   addressHelp: 'The address holds the lesson and its settings: keep it, or send it to somebody.',
+
+  limitsTitle: 'Limits', limitsSend: (n) => `Send ${n} requests`, limitsSaid: (through, refused, failed) =>
+    `${through} let through, ${refused} refused${failed ? `, ${failed} failed` : ''}`,
+  limitsClaim: 'Each request at the time of its answer, in columns of 100 ms: ● let through (above), × refused (below). One is sent every 20 ms.',
+  limitsNginx: 'This limit is at nginx, and there is one instance alone here.',
+  limiter: (id) => ({
+    bucket: 'Token bucket: 10 a second in each instance', shared: '10 a second in all instances together',
+    queued: 'Leaky bucket of nginx: 1r/s burst=5', nodelay: 'nginx: 1r/s burst=5 nodelay',
+  })[id],
+  limiterNote: (id) => ({
+    bucket: 'The bucket holds 10 tokens, and one comes every 100 ms; who gets none is refused at once. Three instances have three buckets: 30 a second.',
+    shared: '10 at most within any second: the first 10 at once, the next 10 when those are a second old.',
+    queued: 'One leaks out every 1000 ms, five wait for their turn, more are refused at once.',
+    nodelay: '1 + 5 are let through at once; then room for one more every 1000 ms.',
+  })[id],
+
+  cacheTitle: 'The browser’s cache', cacheAgain: 'Once more',
+  cacheClaim: 'First whether it has expired, then the ETag, then Last-Modified.',
+  cacheNote: (id) => ({
+    fresh: 'Not expired for 60 s: the browser asks nothing.', etag: 'It asks each time: the same ETag is answered 304, without the body.',
+    'last-modified': 'It asks each time: not modified since Last-Modified is answered 304.',
+    never: 'Never stored: 200 each time, with the whole body.',
+  })[id],
+  cacheSaid: (cost) => ({ none: 'this time: the server was not asked', head: 'this time: 304, a head alone', all: 'this time: 200, with the body' })[cost],
 };
 
 export const languages = { zh, en };

@@ -1,5 +1,7 @@
 //! The servers that all tests share, and a product of its own for each test.
 
+pub(crate) mod browser;
+
 use oversell::{
     addresses::Addresses,
     config::Config,

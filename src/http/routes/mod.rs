@@ -1,8 +1,10 @@
 //! The handlers: each extracts what it is given, calls one function of the domain, and returns what that says.
 
 pub(super) mod check;
+pub(super) mod deadlocks;
 pub(super) mod health;
 pub(super) mod lessons;
+pub(super) mod limits;
 pub(super) mod runs;
 pub(super) mod stock;
 pub(super) mod strategies;

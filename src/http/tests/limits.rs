@@ -22,6 +22,24 @@ async fn a_body_beyond_the_limit_is_refused_whether_or_not_its_length_is_told() 
 }
 
 #[tokio::test]
+async fn more_than_the_bucket_holds_are_refused_in_the_words_of_the_course() {
+    let service = service(&[]);
+    let (mut through, mut refused) = (0, 0);
+    for _ in 0..200 {
+        let answer = read(&service, "/seckill/limited", &[]).await;
+        match (answer.status, answer.body.as_str(), answer.header("retry-after")) {
+            (200, "拿到令牌，进入秒杀", "") => through += 1,
+            (429, "很遗憾，没抢到", "1") => refused += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(through >= 10 && refused > 0, "{through} were let through, {refused} were not");
+    let lone = read(&service, "/nginx/leaky/queued", &[JSON]).await;
+    assert_eq!((lone.status, &lone.json()["type"]), (404, &"urn:oversell:only-at-nginx".into()));
+    assert_eq!(read(&service, "/seckill/limited/shared", &[]).await.status, 503, "nobody knows how many were");
+}
+
+#[tokio::test]
 async fn a_body_that_does_not_end_is_given_up() {
     let service = service(&[("server.header_timeout_ms", "5")]);
     let request = Request::put("/stock").header("content-type", "application/json");

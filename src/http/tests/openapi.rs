@@ -28,7 +28,7 @@ fn operations(api: &Value) -> Vec<(&str, &str, &Value)> {
 
 /// The address with something for each open piece.
 fn filled(path: &str) -> String {
-    let path = path.replace("{strategy}", "none").replace("{slug}", "none");
+    let path = path.replace("{strategy}", "none").replace("{slug}", "none").replace("{lesson}", "gap");
     path.replace("{id}", "7").replace("{change}", "get")
 }
 
@@ -158,6 +158,9 @@ async fn what_is_answered_is_documented() {
         ("put", "/stock", send_json(&open, "PUT", "/stock", &[], good).await, 503),
         ("delete", "/stock", send(&open, "DELETE", "/stock", &[], "").await, 400),
         ("delete", "/stock", send(&open, "DELETE", "/stock?stock_id=7", &[], "").await, 503),
+        ("post", "/test/deadlock/{lesson}", send(&open, "POST", "/test/deadlock/nope", &[], "").await, 404),
+        ("post", "/test/deadlock/{lesson}", send(&open, "POST", "/test/deadlock/gap", &evil, "").await, 403),
+        ("post", "/test/deadlock/{lesson}", send(&open, "POST", "/test/deadlock/gap", &[], "").await, 503),
         ("post", "/runs", send_json(&open, "POST", "/runs", &[], r#"{"strategy":"nope"}"#).await, 404),
         ("get", "/runs/current", read(&open, "/runs/current", &[]).await, 204),
         ("get", "/strategies/{slug}/source", read(&open, "/strategies/%ff/source", &[]).await, 400),

@@ -1,0 +1,129 @@
+//! What the server shows of two transactions: who waits, how many rows each has locked, the latest deadlock, a plan.
+//!
+//! `SHOW ENGINE INNODB STATUS` has it all, and is never stale (`information_schema.INNODB_TRX` is: it repeats itself
+//! for as long as it is asked more often than every 100 ms). It needs the privilege PROCESS. Without it, a counter of
+//! all waits for row locks has to do, which anybody may read, and which counts those of others too.
+
+use crate::error::Error;
+use serde::Serialize;
+use sqlx::{Executor, MySqlConnection, Row, mysql::MySqlDatabaseError};
+use utoipa::ToSchema;
+
+const STATUS: &str = "SHOW ENGINE INNODB STATUS";
+const WAITS: &str = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'";
+
+/// What MySQL answers who has not the privilege.
+const ACCESS_DENIED: u16 = 1227;
+
+/// How the server carries out a statement, as EXPLAIN says.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct DeadlockPlan {
+    /// When it was asked.
+    #[schema(example = "before the index")]
+    pub when: &'static str,
+    /// The statement.
+    #[schema(example = "UPDATE deadlock_5f3a0c11 SET count = count - 1 WHERE code = 'P500'")]
+    pub sql: String,
+    /// How it finds the rows: `ALL`, and `index` by the primary key, look at each.
+    #[schema(example = "ALL")]
+    pub r#type: Option<String>,
+    /// The index that it uses.
+    #[schema(example = "idx_code")]
+    pub key: Option<String>,
+    /// How many rows it expects to look at.
+    #[schema(example = "100")]
+    pub rows: Option<String>,
+    /// What else it says.
+    #[schema(example = "Using where")]
+    pub extra: Option<String>,
+}
+
+/// The server's status, where it shows it to us.
+#[derive(Debug)]
+pub(super) struct Status(Option<String>);
+
+impl Status {
+    pub(super) async fn ask(conn: &mut MySqlConnection) -> Result<Self, Error> {
+        match conn.fetch_one(STATUS).await.and_then(|row| row.try_get_unchecked("Status")) {
+            Ok(status) => Ok(Self(Some(status))),
+            Err(error) if number(&error) == Some(ACCESS_DENIED) => Ok(Self(None)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What it says of the transaction of this connection.
+    fn transaction(&self, connection: u64) -> Option<&str> {
+        let thread = format!(" thread id {connection}, ");
+        self.0.as_deref()?.split("---TRANSACTION ").skip(1).find(|block| block.contains(&thread))
+    }
+
+    /// Whether this connection waits for a row lock.
+    pub(super) async fn waits(&self, conn: &mut MySqlConnection, connection: u64) -> Result<bool, Error> {
+        if self.0.is_some() {
+            return Ok(self.transaction(connection).is_some_and(|block| block.contains("LOCK WAIT")));
+        }
+        let waits: String = conn.fetch_one(WAITS).await?.try_get_unchecked(1)?;
+        Ok(waits != "0")
+    }
+
+    /// How many rows the transaction of this connection has locked.
+    pub(super) fn row_locks(&self, connection: u64) -> Option<u64> {
+        let (before, _) = self.transaction(connection)?.split_once(" row lock(s)")?;
+        before.rsplit(' ').next()?.parse().ok()
+    }
+
+    /// The server's own account of its latest deadlock, where it is one in this table; else why there is none.
+    pub(super) fn latest_deadlock(&self, table: &str) -> Result<String, &'static str> {
+        let status = self
+            .0
+            .as_deref()
+            .ok_or("SHOW ENGINE INNODB STATUS needs the privilege PROCESS: GRANT PROCESS ON *.* TO …")?;
+        let section = status.split_once("LATEST DETECTED DEADLOCK").and_then(|(_, rest)| {
+            let (section, _) = rest.split_once("\nTRANSACTIONS\n")?;
+            Some(section.trim_matches(|c: char| c == '-' || c.is_whitespace()).to_owned())
+        });
+        section.filter(|section| section.contains(table)).ok_or("the server shows a later deadlock, of somebody else")
+    }
+}
+
+/// The plan of a statement.
+pub(super) async fn plan(conn: &mut MySqlConnection, when: &'static str, sql: String) -> Result<DeadlockPlan, Error> {
+    let row = conn.fetch_one(format!("EXPLAIN {sql}").as_str()).await?;
+    // MariaDB gives texts, MySQL numbers too; sent as text they are the same.
+    let text = |column: &str| row.try_get_unchecked::<Option<String>, _>(column).ok().flatten();
+    Ok(DeadlockPlan { when, sql, r#type: text("type"), key: text("key"), rows: text("rows"), extra: text("Extra") })
+}
+
+/// The server's number of an error.
+pub(super) fn number(error: &sqlx::Error) -> Option<u16> {
+    error.as_database_error()?.try_downcast_ref::<MySqlDatabaseError>().map(MySqlDatabaseError::number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATUS: &str = "=====\nLATEST DETECTED DEADLOCK\n------------------------\n*** (1) TRANSACTION:\nTRANSACTION 7, ACTIVE 0 sec\n\
+        MariaDB thread id 31, OS thread handle 1, query id 9\nUPDATE deadlock_1 SET\n*** WE ROLL BACK TRANSACTION (2)\n------------\n\
+        TRANSACTIONS\n------------\nTrx id counter 9\n---TRANSACTION 8, ACTIVE 0 sec starting index read\nmysql tables in use 1, \
+        locked 1\nLOCK WAIT 3 lock struct(s), heap size 1128, 2 row lock(s), undo log entries 1\nMariaDB thread id 3, OS thread \
+        handle 1, query id 64\n---TRANSACTION 9, ACTIVE 0 sec\n2 lock struct(s), heap size 1128, 101 row lock(s)\nMySQL thread id \
+        31, OS thread handle 2\n--------\nFILE I/O\n";
+
+    #[test]
+    fn each_transaction_is_told_from_the_other_by_its_connection() {
+        let status = Status(Some(STATUS.into()));
+        assert_eq!((status.row_locks(3), status.row_locks(31), status.row_locks(1)), (Some(2), Some(101), None));
+        assert!(status.transaction(3).is_some_and(|block| block.contains("LOCK WAIT")));
+        assert!(status.transaction(31).is_some_and(|block| !block.contains("LOCK WAIT")));
+    }
+
+    #[test]
+    fn a_deadlock_is_shown_only_where_it_is_ours() {
+        let status = Status(Some(STATUS.into()));
+        let ours = status.latest_deadlock("deadlock_1").expect("ours");
+        assert!(ours.starts_with("*** (1)") && ours.ends_with("WE ROLL BACK TRANSACTION (2)"), "{ours}");
+        assert!(status.latest_deadlock("deadlock_2").expect_err("another's").contains("somebody else"));
+        assert!(Status(None).latest_deadlock("deadlock_1").expect_err("nothing").contains("PROCESS"));
+    }
+}

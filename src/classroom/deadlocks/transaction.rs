@@ -1,0 +1,136 @@
+//! One of the two transactions: its connection, and how it is begun anew.
+//!
+//! 1. A statement is sent by a task of its own, so that the other transaction goes on while it waits.
+//! 2. A transaction that the server has ended is begun anew from its first statement, as often as [`ATTEMPTS`] allows,
+//!    with pauses that grow and differ. A single statement is never repeated: what the transaction had read and written
+//!    before is gone.
+//!
+//! What it survives: a retry that is itself ended. **What breaks it**: more than so many in a row; then the error
+//! stays.
+//!
+//! Next: `stock/select_share.rs`, where a strategy retries.
+
+use super::{
+    DEADLOCK, LOCK_WAIT_TIMEOUT,
+    replay::{DeadlockStep, Side},
+    shown,
+};
+use crate::{ctx::Ctx, error::Error};
+use backon::{ExponentialBuilder, RetryableWithContext};
+use oversell_lock::mysql::Conn;
+use sqlx::Executor;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// How often a whole transaction is begun, the first time included.
+const ATTEMPTS: usize = 4;
+
+/// The first pause before a transaction is begun anew; each is drawn at random, and the next is twice as long.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What a statement came to.
+pub(super) type Answer = Result<(), sqlx::Error>;
+
+/// A connection with its transaction.
+pub(super) struct Transaction {
+    /// What the server knows the connection by.
+    pub(super) id: u64,
+    pub(super) state: State,
+    /// The server has ended it.
+    pub(super) failed: bool,
+}
+
+pub(super) enum State {
+    Idle(Conn),
+    /// Its statement is on its way.
+    Sent,
+    /// The statement of this step waits for a row lock.
+    Waiting(usize, JoinHandle<(Conn, Answer)>),
+}
+
+impl Transaction {
+    pub(super) async fn open(ctx: &Ctx, wait_s: u8) -> Result<Self, Error> {
+        let mut conn = ctx.mysql(ctx.config.wait()).await?;
+        conn.execute(format!("SET SESSION innodb_lock_wait_timeout = {wait_s}").as_str()).await?;
+        let id = sqlx::query_scalar("SELECT CONNECTION_ID()").fetch_one(&mut *conn).await?;
+        Ok(Self { id, state: State::Idle(conn), failed: false })
+    }
+
+    fn conn(&mut self) -> Result<Conn, Error> {
+        match std::mem::replace(&mut self.state, State::Sent) {
+            State::Idle(conn) => Ok(conn),
+            _ => Err(Error::Internal("a script sends before the last answer".into())),
+        }
+    }
+
+    pub(super) fn send(&mut self, sql: String) -> Result<JoinHandle<(Conn, Answer)>, Error> {
+        let mut conn = self.conn()?;
+        Ok(tokio::spawn(async move {
+            let answer = conn.execute(sql.as_str()).await.map(drop);
+            (conn, answer)
+        }))
+    }
+
+    /// Begins the whole transaction anew until it goes through; every statement of every attempt.
+    pub(super) async fn begin_anew(&mut self, side: Side, sql: Vec<String>) -> Result<Vec<DeadlockStep>, Error> {
+        let pauses = ExponentialBuilder::default().with_min_delay(PAUSE).with_max_times(ATTEMPTS - 2).with_jitter();
+        let whole = |(mut conn, mut steps): (Conn, Vec<DeadlockStep>)| async {
+            let outcome = attempt(&mut conn, side, &sql, &mut steps).await;
+            ((conn, steps), outcome)
+        };
+        let begun = (self.conn()?, Vec::new());
+        let ((conn, steps), outcome) = whole.retry(pauses).context(begun).when(Option::is_none).await;
+        self.state = State::Idle(conn);
+        match outcome {
+            Err(Some(error)) => Err(error),
+            _ => Ok(steps),
+        }
+    }
+
+    /// Puts the connection back as it was.
+    pub(super) async fn close(mut self) -> Result<(), Error> {
+        let mut conn = self.conn()?;
+        conn.execute("SET SESSION innodb_lock_wait_timeout = DEFAULT").await?;
+        conn.done();
+        Ok(())
+    }
+}
+
+/// A whole transaction from its first statement; `None` where the server ended it because of another one.
+async fn attempt(
+    conn: &mut Conn,
+    side: Side,
+    sql: &[String],
+    steps: &mut Vec<DeadlockStep>,
+) -> Result<(), Option<Error>> {
+    let attempt = steps.last().map_or(1, |step| step.attempt) + 1;
+    for sql in sql {
+        let answer = conn.execute(sql.as_str()).await;
+        let refused = answer.map_or_else(refused, |_| Ok(None)).map_err(Some)?;
+        let (error, message) = refused.clone().unzip();
+        steps.push(DeadlockStep { error, message, ..DeadlockStep::sent(side, attempt, sql.clone()) });
+        if refused.is_some() {
+            if error == Some(LOCK_WAIT_TIMEOUT) {
+                steps.push(roll_back(conn, side, attempt).await.map_err(Some)?);
+            }
+            return Err(None);
+        }
+    }
+    Ok(())
+}
+
+/// Ends a transaction that error 1205 has left open.
+pub(super) async fn roll_back(conn: &mut Conn, side: Side, attempt: usize) -> Result<DeadlockStep, Error> {
+    let sql = "ROLLBACK".to_owned();
+    conn.execute(sql.as_str()).await?;
+    Ok(DeadlockStep::sent(side, attempt, sql))
+}
+
+/// Number and words, where the server ended a statement because of another transaction.
+pub(super) fn refused(error: sqlx::Error) -> Result<Option<(u16, String)>, Error> {
+    let number = shown::number(&error).filter(|number| [DEADLOCK, LOCK_WAIT_TIMEOUT].contains(number));
+    match (number, error.as_database_error()) {
+        (Some(number), Some(answer)) => Ok(Some((number, answer.message().to_owned()))),
+        _ => Err(error.into()),
+    }
+}

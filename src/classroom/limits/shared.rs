@@ -1,0 +1,42 @@
+//! [003] One limit for all instances: the rate limiter of `oversell-lock`, in Redis.
+//!
+//! 1. The rate is set once, by whoever comes first: ten in any second, of all processes.
+//! 2. A request is let through if fewer than ten were within the last second, by the clock of Redis; else it is refused
+//!    at once.
+//!
+//! Its window slides: ten come through at once, then nobody until they are a second old, then ten again. The token
+//! bucket lets one through every 100 ms instead, and up to twenty within one second.
+//!
+//! What it survives: any number of instances; a Redis that was emptied (the rate is set again). **What breaks it**:
+//! Redis is down: nobody is let through (503), since nobody knows how many were. And each request costs a round trip.
+//!
+//! Next: `oversell_lock::redis::RateLimiter`, then nginx's limits in `nginx/templates/oversell.conf.template`.
+
+use super::PER_SECOND;
+use crate::{ctx::Ctx, error::Error};
+use oversell_lock::{LockError, redis::RateMode};
+use std::{num::NonZeroU32, time::Duration};
+
+const LIMITER: &str = "seckillLimited";
+
+/// Is let through by the limiter of all instances.
+///
+/// # Errors
+///
+/// [`Error::Limited`] where ten were within the last second, [`Error::Unavailable`] where Redis is down.
+///
+/// # Cancel safety
+///
+/// Dropping it, one of the ten may be spent on nobody.
+pub async fn pass(ctx: &Ctx) -> Result<(), Error> {
+    let limiter = ctx.redis.rate_limiter(LIMITER);
+    let admitted = match limiter.try_acquire(NonZeroU32::MIN).await {
+        // No rate is set yet.
+        Err(LockError::Invalid { .. }) => {
+            limiter.try_set_rate(RateMode::Overall, PER_SECOND, Duration::from_secs(1)).await?;
+            limiter.try_acquire(NonZeroU32::MIN).await?
+        }
+        answered => answered?,
+    };
+    if admitted { Ok(()) } else { Err(Error::Limited) }
+}

@@ -1,0 +1,75 @@
+//! [003] The token bucket: ten tokens a second; who gets one is let through, and nobody waits.
+//!
+//! 1. A bucket holds ten tokens at most, and one flows in every 100 ms.
+//! 2. A request takes a token, or is refused at once.
+//!
+//! So after a quiet second ten come through at once, and then one every 100 ms. (governor keeps no tokens: it reckons
+//! when the next one would be there, by the generic cell rate algorithm, which comes to the same.)
+//!
+//! What it survives: a burst; nothing is queued, and nobody holds anything while it waits. **What breaks it**: several
+//! instances: each has a bucket of its own, and three let thirty through in a second.
+//!
+//! Next: `shared.rs`, one limit for all instances.
+
+use super::PER_SECOND;
+use crate::{ctx::Ctx, error::Error};
+use governor::{
+    Quota, RateLimiter,
+    clock::{Clock, DefaultClock},
+    middleware::NoOpMiddleware,
+    state::{InMemoryState, NotKeyed},
+};
+
+/// The bucket of this process. Its clock is another's only in tests.
+struct Bucket<C: Clock = DefaultClock>(RateLimiter<NotKeyed, InMemoryState, C, NoOpMiddleware<C::Instant>>);
+
+impl<C: Clock> Bucket<C> {
+    fn new(clock: C) -> Self {
+        Self(RateLimiter::direct_with_clock(Quota::per_second(PER_SECOND), clock))
+    }
+
+    fn take(&self) -> bool {
+        self.0.check().is_ok()
+    }
+}
+
+impl Default for Bucket {
+    fn default() -> Self {
+        Self::new(DefaultClock::default())
+    }
+}
+
+/// Takes a token of this instance.
+///
+/// # Errors
+///
+/// [`Error::Limited`] where there is none.
+pub fn pass(ctx: &Ctx) -> Result<(), Error> {
+    if ctx.local.of::<Bucket>().take() { Ok(()) } else { Err(Error::Limited) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use governor::clock::FakeRelativeClock;
+    use std::time::Duration;
+
+    fn burst(of: usize, bucket: &Bucket<FakeRelativeClock>) -> usize {
+        (0..of).filter(|_| bucket.take()).count()
+    }
+
+    #[test]
+    fn a_burst_takes_what_the_bucket_holds_and_then_one_token_comes_every_100_ms() {
+        let clock = FakeRelativeClock::default();
+        let bucket = Bucket::new(clock.clone());
+        assert_eq!(burst(30, &bucket), 10);
+        for _ in 0..20 {
+            clock.advance(Duration::from_millis(99));
+            assert_eq!(burst(5, &bucket), 0);
+            clock.advance(Duration::from_millis(1));
+            assert_eq!(burst(5, &bucket), 1);
+        }
+        clock.advance(Duration::from_secs(60));
+        assert_eq!(burst(30, &bucket), 10, "no more than the bucket holds, however long it was quiet");
+    }
+}

@@ -1,0 +1,108 @@
+//! `/seckill/limited`: a limit in each instance, one in all, and none at all, for what nginx limits.
+
+use crate::{
+    classroom::limits,
+    error::Error,
+    http::{
+        app::AppState,
+        extract::{Query, Whole},
+        format::Format,
+        problem::Outcome,
+        terms::{HoldMs, Who},
+    },
+};
+use axum::{
+    Json,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use garde::Validate;
+use http::header;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+const LET_THROUGH: &str = "拿到令牌，进入秒杀";
+
+/// Who asks, and for how long it stays.
+#[derive(Debug, Deserialize, Validate, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(in crate::http) struct Stay {
+    /// How long to stay once let through, in milliseconds: for limits on requests at once.
+    #[garde(dive)]
+    #[param(inline, default = 0)]
+    hold_ms: Option<HoldMs>,
+    /// Who asks. Requests of different people also differ for a browser, which holds back a second GET of the same
+    /// address.
+    #[garde(dive)]
+    #[param(inline)]
+    who: Option<Who>,
+}
+
+/// What one who was let through is answered.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct LetThrough {
+    outcome: Outcome,
+    /// Which instance did it.
+    #[schema(example = "8000")]
+    instance: String,
+    /// Who asked, where a name was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "小明")]
+    who: Option<String>,
+}
+
+/// Ten a second in each instance: a token bucket.
+#[utoipa::path(get, path = "/seckill/limited", tag = "course", params(Stay),
+    responses(
+        (status = 200, description = "It was let through",
+            content((String = "text/plain", example = "拿到令牌，进入秒杀"), (LetThrough = "application/json"))),
+        (status = 429, description = "很遗憾，没抢到: the bucket is empty"),
+    ))]
+pub(in crate::http) async fn limited(
+    State(app): State<AppState>,
+    Query(stay): Query<Stay>,
+    format: Format,
+) -> Result<Response, Error> {
+    limits::pass(&app.ctx)?;
+    Ok(let_through(&app, stay, format).await)
+}
+
+/// Ten a second in all instances together: a window that slides, in Redis.
+#[utoipa::path(get, path = "/seckill/limited/shared", tag = "course", params(Stay),
+    responses(
+        (status = 200, description = "It was let through",
+            content((String = "text/plain", example = "拿到令牌，进入秒杀"), (LetThrough = "application/json"))),
+        (status = 429, description = "很遗憾，没抢到: ten were let through within the last second"),
+    ))]
+pub(in crate::http) async fn shared(
+    State(app): State<AppState>,
+    Query(stay): Query<Stay>,
+    format: Format,
+) -> Result<Response, Error> {
+    limits::pass_shared(&app.ctx).await?;
+    Ok(let_through(&app, stay, format).await)
+}
+
+/// No limit: what nginx's own limits lead to.
+#[utoipa::path(get, path = "/seckill/unlimited", tag = "course", params(Stay),
+    responses((status = 200, description = "Everybody is let through",
+        content((String = "text/plain", example = "拿到令牌，进入秒杀"), (LetThrough = "application/json")))))]
+pub(in crate::http) async fn unlimited(
+    State(app): State<AppState>,
+    Query(stay): Query<Stay>,
+    format: Format,
+) -> Response {
+    let_through(&app, stay, format).await
+}
+
+async fn let_through(app: &AppState, stay: Stay, format: Format) -> Response {
+    tokio::time::sleep(stay.hold_ms.map(Whole::millis).unwrap_or_default()).await;
+    match format {
+        Format::Text => ([(header::CONTENT_TYPE, Format::TEXT)], LET_THROUGH).into_response(),
+        Format::Json => {
+            let (instance, who) = (app.ctx.instance.clone(), stay.who.map(Who::into_inner));
+            Json(LetThrough { outcome: Outcome::Done, instance, who }).into_response()
+        }
+    }
+}
