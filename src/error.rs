@@ -24,6 +24,9 @@ pub enum Error {
         "a key of redis holds another type than this lock's (WRONGTYPE): redis-cli TYPE shows it, PUT /stock clears it"
     )]
     WrongType,
+    /// The id worker has no id to give. Nothing was changed.
+    #[error("no id: {0}")]
+    NoId(String),
     /// The lock, row or connection was not had in time. Nothing was changed.
     #[error("{what} not had within {} ms", waited.as_millis())]
     NotHad {

@@ -114,6 +114,7 @@ impl From<&Error> for Problem {
             Error::WrongType => {
                 (S::SERVICE_UNAVAILABLE, "wrong-type", Failed, "redis 里锁的键是别的类型，不是这种锁写的".into())
             }
+            Error::NoId(_) => (S::SERVICE_UNAVAILABLE, "no-id", Failed, "发不出全局 id".into()),
             Error::NotHad { what, .. } => (S::SERVICE_UNAVAILABLE, "not-had", Failed, format!("没有等到：{what}")),
             Error::Lost(_) => (S::CONFLICT, "lock-lost", Refused, "锁已失效".into()),
             Error::Fenced(_) => (S::CONFLICT, "fenced", Refused, "锁已失效".into()),
