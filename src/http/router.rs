@@ -6,7 +6,7 @@ use super::{
     openapi::{self, Api},
     page,
     routes::{
-        check, health,
+        check, health, ids,
         lessons::{redis, zk_barriers, zk_counts, zk_herd, zk_locks},
         runs, stock, strategies,
     },
@@ -69,6 +69,8 @@ pub(super) fn documented() -> (Router<AppState>, Router<AppState>, Document) {
         .routes(taking(routes!(zk_barriers::enter)))
         .routes(taking(routes!(zk_barriers::leave)))
         .routes(taking(routes!(zk_herd::herd)))
+        // global ids
+        .routes(taking(routes!(ids::next)))
         // load from the page
         .routes(routes!(runs::start))
         .routes(routes!(runs::current))
