@@ -6,6 +6,7 @@ mod boundary;
 mod buyers;
 mod classroom;
 mod faults;
+mod ids;
 mod imports;
 mod instances;
 mod lab;
@@ -155,6 +156,14 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         stages::five_commands_see_0_to_6_and_one_script_always_sees_3,
         stages::a_stage_that_is_given_up_leaves_no_key,
         stages::a_lease_that_is_asked_for_replaces_the_strategys_own,
+    );
+    trial!(
+        ids::three_hundred_tasks_of_a_hundred_ids_get_each_once_and_in_order,
+        ids::at_midnight_the_count_starts_anew_and_no_id_comes_twice,
+        ids::a_count_that_is_used_up_is_refused_until_midnight,
+        ids::a_clock_that_went_back_gives_no_id_twice,
+        ids::a_clock_that_the_seconds_cannot_tell_is_refused,
+        ids::without_redis_there_is_no_id,
     );
     trial!(
         resets::a_reset_clears_all_that_strategies_and_lessons_write,
