@@ -3,7 +3,7 @@
 //! A handler returns an [`Error`]; `middleware.rs` renders it, because only there is known what the client reads.
 
 use super::format::Format;
-use crate::{error::Error, stock};
+use crate::{error::Error, seckill, stock};
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
@@ -137,6 +137,14 @@ impl From<&Error> for Problem {
             Error::Panicked(_) => (S::INTERNAL_SERVER_ERROR, "internal", Unknown, "内部错误，结果未知".into()),
             Error::Internal(_) => (S::INTERNAL_SERVER_ERROR, "internal", Failed, "内部错误".into()),
             Error::RunInProgress { .. } => (S::CONFLICT, "run-in-progress", Refused, "另一次压测正在进行".into()),
+            Error::NoVoucher(id) => (S::NOT_FOUND, "no-voucher", Refused, format!("没有这张优惠券：{id}")),
+            Error::NotStarted => (S::CONFLICT, "not-started", Refused, "秒杀尚未开始!".into()),
+            Error::Over => (S::CONFLICT, "over", Refused, "秒杀已经结束!".into()),
+            Error::AlreadyOrdered => (S::CONFLICT, "already-ordered", Refused, "用户已经购买过一次!".into()),
+            Error::OrderUnderWay => (S::CONFLICT, "order-under-way", Refused, "不允许重复下单".into()),
+            Error::NoOrderStrategy(slug) => {
+                (S::NOT_FOUND, "no-order-strategy", Refused, format!("没有这个下单策略：{slug}"))
+            }
             Error::NoRun(_) => (S::NOT_FOUND, "no-run", Refused, "没有这次压测".into()),
         };
         Self {
@@ -152,6 +160,7 @@ impl From<&Error> for Problem {
             request_id: String::new(),
             strategies: match error {
                 Error::NoStrategy(_) => Some(stock::ALL.iter().map(|s| s.slug).collect()),
+                Error::NoOrderStrategy(_) => Some(seckill::ALL.iter().map(|s| s.slug).collect()),
                 _ => None,
             },
             run: match error {
@@ -211,6 +220,7 @@ impl Problem {
         let listed = self.strategies.as_ref().map(|all| format!("; there are: {}", all.join(", ")));
         match self.kind {
             "sold-out" | "lock-lost" | "fenced" => self.title.clone(),
+            "not-started" | "over" | "already-ordered" | "order-under-way" => self.title.clone(),
             _ => format!("{}\n{}{}\n", self.title, self.detail, listed.unwrap_or_default()),
         }
     }

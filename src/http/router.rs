@@ -8,7 +8,7 @@ use super::{
     routes::{
         check, health, ids,
         lessons::{redis, zk_barriers, zk_counts, zk_herd, zk_locks},
-        runs, stock, strategies,
+        runs, stock, strategies, voucher_orders, vouchers,
     },
 };
 use crate::error::Error;
@@ -69,7 +69,13 @@ pub(super) fn documented() -> (Router<AppState>, Router<AppState>, Document) {
         .routes(taking(routes!(zk_barriers::enter)))
         .routes(taking(routes!(zk_barriers::leave)))
         .routes(taking(routes!(zk_herd::herd)))
-        // global ids
+        // the seckill
+        .routes(routes!(vouchers::add))
+        .routes(routes!(vouchers::read, vouchers::remove))
+        .routes(routes!(vouchers::check))
+        .routes(routes!(voucher_orders::place))
+        .routes(routes!(voucher_orders::list))
+        .routes(routes!(voucher_orders::source))
         .routes(taking(routes!(ids::next)))
         // load from the page
         .routes(routes!(runs::start))

@@ -1,5 +1,46 @@
-//! A seckill of vouchers: many users, few pieces, one order per user.
+//! A seckill of vouchers ([002]): many users, few pieces, one order per user.
 //!
-//! In reading order: [`id_worker`], where the numbers of orders come from.
+//! A step of the text is one file with one constant, [`Step`]; [`ALL`] drives routes, loads, plans and tests: there is no
+//! second list. After a run, [`check`] says from the database and the answers whether the step has kept its promise.
+//!
+//! In reading order: [`voucher`] and [`Order`], what is sold and what is asked for; `rows`, the statements that the steps share;
+//! [`id_worker`], where the numbers of orders come from; then the steps: `check_then_deduct`, `conditional_update`, …
 
+mod order;
+mod rows;
+mod step;
+
+pub mod check;
 pub mod id_worker;
+pub mod voucher;
+
+mod check_then_deduct;
+mod conditional_update;
+mod global_mutex;
+mod unique_key;
+mod user_mutex;
+mod user_mutex_in_tx;
+mod user_mutex_new;
+
+pub use order::{Order, Ordered};
+pub use step::{Place, Step};
+
+/// Every step, in the text's order.
+pub const ALL: &[Step] = &[
+    check_then_deduct::STEP,
+    conditional_update::STEP,
+    global_mutex::STEP,
+    user_mutex_new::STEP,
+    user_mutex::STEP,
+    user_mutex_in_tx::STEP,
+    unique_key::STEP,
+];
+
+/// The step of an order that names none.
+pub const DEFAULT: &str = "unique-key";
+
+/// The step of this name.
+#[must_use]
+pub fn find(slug: &str) -> Option<&'static Step> {
+    ALL.iter().find(|step| step.slug == slug)
+}

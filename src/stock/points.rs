@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The points of one job. Cloning it is free where nobody has asked.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Points(Vec<Gate>);
+pub(crate) struct Points(Vec<Gate>);
 
 #[derive(Debug, Clone)]
 struct Gate {
@@ -36,7 +36,7 @@ impl Points {
     }
 
     /// Comes by `point`.
-    pub(super) async fn at(&self, point: &'static str) {
+    pub(crate) async fn at(&self, point: &'static str) {
         for gate in self.0.iter().filter(|gate| gate.point == point && !gate.reached.is_cancelled()) {
             gate.reached.cancel();
             gate.open.cancelled().await;

@@ -7,3 +7,5 @@ pub(super) mod lessons;
 pub(super) mod runs;
 pub(super) mod stock;
 pub(super) mod strategies;
+pub(super) mod voucher_orders;
+pub(super) mod vouchers;

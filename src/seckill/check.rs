@@ -1,0 +1,133 @@
+//! Whether a seckill went as it must, from what the database has and what was answered. A pure function.
+//!
+//! 1. Orders = stock taken, and no more than there were pieces.
+//! 2. One order per user.
+//! 3. Every order that was answered is there, once; every number was answered once.
+//! 4. No order is there that nobody asked for: at most one for each request that got no answer.
+//!
+//! What it survives: answers that never came; they widen what rule 4 allows. **What breaks it**: a voucher that somebody else
+//! orders too: a run has one of its own.
+
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use utoipa::ToSchema;
+
+/// An order: its number, and whose it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Entry {
+    /// Its number.
+    pub order_id: i64,
+    /// The user.
+    pub user_id: i64,
+}
+
+/// What the database has of a voucher.
+#[derive(Debug, Clone, Default)]
+pub struct Books {
+    /// What the stock was at first.
+    pub pieces: i64,
+    /// What it is now.
+    pub stock: i64,
+    /// The orders.
+    pub orders: Vec<Entry>,
+}
+
+/// What those who ordered were told.
+#[derive(Debug, Clone, Default)]
+pub struct Answers {
+    /// The orders that were answered.
+    pub orders: Vec<Entry>,
+    /// Requests whose outcome is not known.
+    pub unknown: u64,
+}
+
+/// What is wrong, the worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// All rules hold.
+    Exact,
+    /// More orders than pieces.
+    Oversold,
+    /// A user has more than one.
+    DuplicateOrders,
+    /// An order that was answered is not there.
+    LostOrders,
+    /// One number was answered twice, or stands twice in the books.
+    RepeatedIds,
+    /// There is an order that was not answered to anybody.
+    UnaskedOrders,
+    /// Orders and stock taken differ.
+    StockDiffers,
+}
+
+/// The numbers of a run, and what is wrong with them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = VoucherCheck)]
+pub struct Report {
+    /// The worst of what is wrong, or `exact`.
+    pub verdict: Verdict,
+    /// All that is wrong.
+    pub faults: Vec<Verdict>,
+    /// What the stock was at first.
+    #[schema(example = 100)]
+    pub pieces: i64,
+    /// What it is now.
+    #[schema(example = 0)]
+    pub stock: i64,
+    /// How many orders there are.
+    #[schema(example = 100)]
+    pub orders: i64,
+    /// Orders beyond the pieces.
+    #[schema(example = 0)]
+    pub oversold: i64,
+    /// Orders beyond the first of each user.
+    #[schema(example = 0)]
+    pub duplicate_orders: usize,
+    /// Orders that were answered and are not there.
+    #[schema(example = 0)]
+    pub lost_orders: usize,
+    /// Numbers beyond the first of each.
+    #[schema(example = 0)]
+    pub repeated_ids: usize,
+    /// Orders that are there beyond those that were answered or may have been.
+    #[schema(example = 0)]
+    pub unasked_orders: u64,
+}
+
+/// Judges a run: `answers` is what those who ordered were told, where that is known.
+#[must_use]
+pub fn check(books: &Books, answers: Option<&Answers>) -> Report {
+    let answered = answers.map_or(&[][..], |answers| &answers.orders);
+    let there: HashSet<_> = books.orders.iter().collect();
+    let told: HashSet<_> = answered.iter().collect();
+    let users: HashSet<_> = books.orders.iter().map(|order| order.user_id).collect();
+    let repeated =
+        |orders: &[Entry]| orders.len() - orders.iter().map(|order| order.order_id).collect::<HashSet<_>>().len();
+    let count = |orders: usize| i64::try_from(orders).unwrap_or(i64::MAX);
+    let orders = count(books.orders.len());
+    let untold = there.difference(&told).count() as u64;
+    let mut report = Report {
+        verdict: Verdict::Exact,
+        faults: Vec::new(),
+        pieces: books.pieces,
+        stock: books.stock,
+        orders,
+        oversold: (orders - books.pieces).max(0),
+        duplicate_orders: books.orders.len() - users.len(),
+        lost_orders: told.difference(&there).count(),
+        repeated_ids: repeated(&books.orders).max(repeated(answered)),
+        unasked_orders: answers.map_or(0, |answers| untold.saturating_sub(answers.unknown)),
+    };
+    let rules = [
+        (Verdict::Oversold, report.oversold > 0),
+        (Verdict::DuplicateOrders, report.duplicate_orders > 0),
+        (Verdict::LostOrders, report.lost_orders > 0),
+        (Verdict::RepeatedIds, report.repeated_ids > 0),
+        (Verdict::UnaskedOrders, report.unasked_orders > 0),
+        (Verdict::StockDiffers, books.pieces - books.stock != orders),
+    ];
+    report.faults = rules.into_iter().filter(|(_, broken)| *broken).map(|(fault, _)| fault).collect();
+    report.verdict = report.faults.first().copied().unwrap_or(Verdict::Exact);
+    report
+}
