@@ -76,6 +76,7 @@ pub(super) fn documented() -> (Router<AppState>, Router<AppState>, Document) {
         .routes(routes!(voucher_orders::place))
         .routes(routes!(voucher_orders::list))
         .routes(routes!(voucher_orders::source))
+        .routes(routes!(voucher_orders::state))
         .routes(taking(routes!(ids::next)))
         // load from the page
         .routes(routes!(runs::start))
