@@ -24,9 +24,9 @@ use utoipa::{IntoParams, ToSchema};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(in crate::http) struct How {
-    /// One of `GET /voucher-order/strategies`.
+    /// One of `GET /voucher-order/strategies`; `redis-rlock` without it.
     #[garde(skip)]
-    #[param(example = "conditional-update")]
+    #[param(example = "redis-rlock")]
     strategy: Option<String>,
     /// How long to stay inside, in milliseconds: after the checks, before the deduction.
     #[garde(dive)]
@@ -51,7 +51,7 @@ pub(in crate::http) struct Placed {
     /// last digits.
     #[schema(example = "656262738411028481")]
     order_id: String,
-    #[schema(example = "conditional-update")]
+    #[schema(example = "redis-rlock")]
     strategy: &'static str,
     /// Which instance did it.
     #[schema(example = "8000")]
