@@ -16,6 +16,7 @@ mod mysql;
 #[path = "../lock/tests/contract/proxy.rs"]
 mod proxy;
 mod resets;
+mod seckill;
 mod stages;
 mod strategies;
 mod support;
@@ -156,6 +157,22 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         stages::five_commands_see_0_to_6_and_one_script_always_sees_3,
         stages::a_stage_that_is_given_up_leaves_no_key,
         stages::a_lease_that_is_asked_for_replaces_the_strategys_own,
+    );
+    for step in seckill::promising() {
+        trials.push(with_servers(
+            format!("voucher_order_{}_keeps_its_promise", step.slug),
+            Box::new(move |servers| Box::pin(async move { seckill::keeps_its_promise(&servers, step).await })),
+        ));
+    }
+    trial!(
+        seckill::two_who_read_the_last_piece_both_take_it_until_the_update_looks,
+        seckill::one_person_orders_twice_until_somebody_asks,
+        seckill::only_the_same_lock_keeps_a_users_second_order_out,
+        seckill::one_lock_for_all_makes_others_wait_and_one_per_user_does_not,
+        seckill::a_lock_inside_the_transaction_is_unlocked_before_the_commit,
+        seckill::a_late_unlock_deletes_anothers_lock_until_compare_and_delete_are_one,
+        seckill::an_order_longer_than_its_lease_is_not_alone_until_it_is_renewed_or_the_database_refuses,
+        seckill::a_seckill_has_a_begin_an_end_and_a_stock,
     );
     trial!(
         ids::three_hundred_tasks_of_a_hundred_ids_get_each_once_and_in_order,

@@ -220,7 +220,7 @@ impl Problem {
     }
 
     /// The words of the course alone where it has some; else both languages, a line each.
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let listed = self.strategies.as_ref().map(|all| format!("; there are: {}", all.join(", ")));
         match self.kind {
             "sold-out" | "lock-lost" | "fenced" => self.title.clone(),

@@ -131,3 +131,68 @@ pub fn check(books: &Books, answers: Option<&Answers>) -> Report {
     report.verdict = report.faults.first().copied().unwrap_or(Verdict::Exact);
     report
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn entries(orders: &[(i64, i64)]) -> Vec<Entry> {
+        orders.iter().map(|&(order_id, user_id)| Entry { order_id, user_id }).collect()
+    }
+
+    fn verdict(stock: i64, books: &[(i64, i64)], answered: &[(i64, i64)], unknown: u64) -> Verdict {
+        let books = Books { pieces: 2, stock, orders: entries(books) };
+        check(&books, Some(&Answers { orders: entries(answered), unknown })).verdict
+    }
+
+    #[test]
+    fn each_fault_has_its_verdict() {
+        use Verdict::*;
+        let (a, b, c) = ((11, 1), (12, 2), (13, 3));
+        for (stock, books, answered, unknown, wanted) in [
+            (2, &[][..], &[][..], 0, Exact),
+            (0, &[a, b], &[a, b], 0, Exact),
+            (1, &[a], &[], 1, Exact),
+            (1, &[a], &[a], 1, Exact),
+            (-1, &[a, b, c], &[a, b, c], 0, Oversold),
+            (0, &[a, (12, 1)], &[a, (12, 1)], 0, DuplicateOrders),
+            (1, &[a], &[a, b], 0, LostOrders),
+            (1, &[(11, 2)], &[a], 0, LostOrders),
+            (0, &[a, (11, 2)], &[a, (11, 2)], 0, RepeatedIds),
+            (1, &[a], &[a, a], 0, RepeatedIds),
+            (1, &[a], &[], 0, UnaskedOrders),
+            (0, &[a, b], &[], 1, UnaskedOrders),
+            (0, &[a], &[a], 0, StockDiffers),
+            (1, &[], &[], 1, StockDiffers),
+        ] {
+            assert_eq!(verdict(stock, books, answered, unknown), wanted, "{stock} {books:?} {answered:?} {unknown}");
+        }
+    }
+
+    #[test]
+    fn without_answers_only_the_database_is_judged() {
+        let books = Books { pieces: 1, stock: 0, orders: entries(&[(11, 1)]) };
+        assert_eq!(check(&books, None).verdict, Verdict::Exact);
+    }
+
+    proptest! {
+        /// A sound run is exact, and whatever is done to it afterwards is seen.
+        #[test]
+        fn a_run_that_was_tampered_with_is_never_exact(users in 1..50_i64, spare in 0..5_i64, which in 0..50_usize, how in 0..5) {
+            let sold: Vec<_> = (0..users).map(|user| (user + 100, user)).collect();
+            let answers = Answers { orders: entries(&sold), unknown: 0 };
+            let mut books = Books { pieces: users + spare, stock: spare, orders: entries(&sold) };
+            prop_assert_eq!(check(&books, Some(&answers)).verdict, Verdict::Exact);
+            let which = which % sold.len();
+            match how {
+                0 => drop(books.orders.remove(which)),
+                1 => books.stock -= 1,
+                2 => books.orders.push(Entry { order_id: 1, ..books.orders[which] }),
+                3 => books.orders.push(Entry { user_id: -1, ..books.orders[which] }),
+                _ => books.orders[which].user_id = -1,
+            }
+            prop_assert_ne!(check(&books, Some(&answers)).verdict, Verdict::Exact);
+        }
+    }
+}

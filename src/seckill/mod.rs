@@ -9,6 +9,7 @@
 
 mod order;
 mod rows;
+mod simple_redis_lock;
 mod step;
 
 pub mod check;
@@ -22,6 +23,10 @@ mod write_behind;
 mod check_then_deduct;
 mod conditional_update;
 mod global_mutex;
+mod redis_lock_fixed_id;
+mod redis_lock_lua;
+mod redis_lock_owner;
+mod redis_rlock;
 mod script_stream;
 mod unique_key;
 mod user_mutex;
@@ -39,12 +44,16 @@ pub const ALL: &[Step] = &[
     user_mutex_new::STEP,
     user_mutex::STEP,
     user_mutex_in_tx::STEP,
+    redis_lock_fixed_id::STEP,
+    redis_lock_owner::STEP,
+    redis_lock_lua::STEP,
+    redis_rlock::STEP,
     unique_key::STEP,
     script_stream::STEP,
 ];
 
-/// The step of an order that names none.
-pub const DEFAULT: &str = "unique-key";
+/// The step of an order that names none: what the text ends with.
+pub const DEFAULT: &str = "redis-rlock";
 
 /// The step of this name.
 #[must_use]

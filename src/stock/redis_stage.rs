@@ -27,7 +27,7 @@ const POLL: Duration = Duration::from_millis(50);
 const LEASE: Duration = Duration::from_secs(3);
 
 /// One lock of the course: how it is taken, and how it is given back.
-pub(super) trait Stage: Send + Sync + 'static {
+pub(crate) trait Stage: Send + Sync + 'static {
     /// Whether it knows its own key: then what an unanswered try may have taken is given back too.
     const OWNED: bool;
 
@@ -42,7 +42,7 @@ pub(super) trait Stage: Send + Sync + 'static {
 }
 
 /// A lock that is held. Dropped, it is unlocked in the background.
-pub(super) struct Held<S: Stage> {
+pub(crate) struct Held<S: Stage> {
     ctx: Ctx,
     points: Points,
     stage: Option<Arc<S>>,
@@ -58,7 +58,7 @@ pub(super) fn lease(job: &Job) -> u64 {
     millis(job.lease.unwrap_or(LEASE))
 }
 
-pub(super) fn millis(time: Duration) -> u64 {
+pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -66,13 +66,18 @@ pub(super) fn millis(time: Duration) -> u64 {
 pub(super) async fn lock<S: Stage>(ctx: &Ctx, job: &Job, stage: S) -> Result<Held<S>, Error> {
     let stage = Arc::new(stage);
     loop {
-        let tried = ctx.tasks.spawn(attempt(ctx.clone(), job.points().clone(), Arc::clone(&stage)));
-        if let Some(held) = tried.await.map_err(|e| Error::Internal(e.to_string()))?? {
+        if let Some(held) = try_once(ctx, job, &stage).await? {
             return Ok(held);
         }
         job.at("refused").await;
         poll::pause(job, POLL, || format!("lock {}", stage.key())).await?;
     }
+}
+
+/// Tries to take the lock once.
+pub(crate) async fn try_once<S: Stage>(ctx: &Ctx, job: &Job, stage: &Arc<S>) -> Result<Option<Held<S>>, Error> {
+    let tried = ctx.tasks.spawn(attempt(ctx.clone(), job.points().clone(), Arc::clone(stage)));
+    tried.await.map_err(|e| Error::Internal(e.to_string()))?
 }
 
 async fn attempt<S: Stage>(ctx: Ctx, points: Points, stage: Arc<S>) -> Result<Option<Held<S>>, Error> {
@@ -120,7 +125,7 @@ pub(super) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Er
 
 impl<S: Stage> Held<S> {
     /// What the unlock found of the lock; none where Redis did not say.
-    async fn unlock(mut self) -> Option<LockState> {
+    pub(crate) async fn unlock(mut self) -> Option<LockState> {
         self.unlock_in_background()?.await.unwrap_or_else(|error| {
             tracing::warn!(%error, "the unlock was cut short");
             None

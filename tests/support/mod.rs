@@ -4,6 +4,7 @@ use oversell::{
     addresses::Addresses,
     config::Config,
     ctx::Ctx,
+    seckill::consumer::Consumer,
     shelf,
     stock::{Job, Store},
 };
@@ -32,6 +33,8 @@ impl Servers {
     pub(crate) async fn connect(addresses: &Addresses) -> Self {
         let ctxs: Vec<_> = (0..3).map(|_| Arc::new(Ctx::new(config(addresses)).expect("good addresses"))).collect();
         migrate(&ctxs[0]).await;
+        // One instance writes the orders of the stream, until it closes.
+        ctxs[0].tasks.spawn(Consumer::new(Ctx::clone(&ctxs[0])).run());
         Self { ctxs, next: AtomicI64::new(1000) }
     }
 

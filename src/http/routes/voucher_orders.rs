@@ -11,11 +11,11 @@ use crate::{
     },
     seckill::{
         self, Order, Step,
-        stream::{self, State},
+        stream::{self, State as OrderState},
     },
     stock::LockState,
 };
-use axum::{Json, extract, response::IntoResponse};
+use axum::{Json, extract::State, response::IntoResponse};
 use garde::Validate;
 use http::header;
 use serde::{Deserialize, Serialize};
@@ -27,9 +27,9 @@ use utoipa::{IntoParams, ToSchema};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(in crate::http) struct How {
-    /// One of `GET /voucher-order/strategies`.
+    /// One of `GET /voucher-order/strategies`; `redis-rlock` without it.
     #[garde(skip)]
-    #[param(example = "conditional-update")]
+    #[param(example = "redis-rlock")]
     strategy: Option<String>,
     /// How long to stay inside, in milliseconds: after the checks, before the deduction.
     #[garde(dive)]
@@ -54,7 +54,7 @@ pub(in crate::http) struct Placed {
     /// last digits.
     #[schema(example = "656262738411028481")]
     order_id: String,
-    #[schema(example = "conditional-update")]
+    #[schema(example = "redis-rlock")]
     strategy: &'static str,
     /// Which instance did it.
     #[schema(example = "8000")]
@@ -86,7 +86,7 @@ pub(in crate::http) struct Placed {
         (status = 409, description = "Not begun, over, sold out, ordered already, or an order of this user is under way"),
     ))]
 pub(in crate::http) async fn place(
-    extract::State(app): extract::State<AppState>,
+    State(app): State<AppState>,
     Path(id): Path<i64>,
     User(user_id): User,
     Query(how): Query<How>,
@@ -111,13 +111,13 @@ pub(in crate::http) async fn place(
 #[utoipa::path(get, path = "/voucher-order/{order_id}", tag = "seckill",
     params(("order_id" = i64, Path, description = "Its number", minimum = 1, example = 656262738411028481_i64)),
     responses(
-        (status = 200, description = "`pending`, `stored`, or `failed` with the reason", body = State),
+        (status = 200, description = "`pending`, `stored`, or `failed` with the reason", body = OrderState),
         (status = 404, description = "There is no such order"),
     ))]
 pub(in crate::http) async fn state(
-    extract::State(app): extract::State<AppState>,
+    State(app): State<AppState>,
     Path(order_id): Path<String>,
-) -> Result<Json<State>, Error> {
+) -> Result<Json<OrderState>, Error> {
     let number = order_id.parse().ok().filter(|number| *number > 0);
     let order_id = number.ok_or_else(|| bad("order_id", "must be a positive whole number".into()))?;
     Ok(Json(stream::state(&app.ctx, order_id).await?))
