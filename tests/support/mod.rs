@@ -101,7 +101,7 @@ pub(crate) async fn shelf(ctx: &Arc<Ctx>) -> Site {
     Site { ctxs: vec![Arc::clone(ctx)], id: 1 }
 }
 
-async fn migrate(ctx: &Ctx) {
+pub(crate) async fn migrate(ctx: &Ctx) {
     let mut conn = ctx.db.conn(Duration::from_secs(10)).await.expect("MySQL");
     sqlx::migrate!().run(&mut *conn).await.expect("the migrations run");
     conn.done();
