@@ -7,6 +7,7 @@
 
 mod direct;
 mod figure;
+mod ids;
 mod serial;
 
 use super::{
@@ -23,6 +24,7 @@ use super::{
 use crate::{addresses::Addresses, failure::Failure, stock};
 use direct::{Direct, Work};
 use figure::{Figure, Unit};
+use ids::{Ids, Way};
 use serde::Serialize;
 use serial::Serial;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
@@ -97,6 +99,10 @@ const LOCKS: [(&str, &str, f64, &str); 2] = [
     ("zk-lock", "one client: create, section, delete", 0.8, "one at a time, each with two writes of ZooKeeper"),
 ];
 
+/// How ids are had, and what each way must reach of bare `INCR` commands.
+const IDS: [(Way, f64, &str); 2] =
+    [(Way::Single, 0.8, "one command for each"), (Way::Batch, 20.0, "one command for 100")];
+
 /// Measures strategies as ratios to ceilings of the same run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -164,7 +170,7 @@ pub async fn run(
     check(&at.http, &rated.iter().chain(&LOCKS.map(|lock| lock.0)).filter_map(known).collect::<Vec<_>>()).await?;
     let conditions = Conditions::of(Some(&at)).await;
     println!("{conditions}\nmedian of {} rounds", args.rounds);
-    let steps = args.rounds as usize * (2 + rated.len() + LOCKS.len() * (1 + WAITERS.len()));
+    let steps = args.rounds as usize * (2 + rated.len() + LOCKS.len() * (1 + WAITERS.len()) + 1 + IDS.len());
     let (rates, waits, void) = Default::default();
     let mut bench = Bench { at: &at, bar: Bar::new(steps), stop: &stop, rates, waits, void };
     bench.measure(args.rounds).await?;
@@ -199,9 +205,10 @@ impl Bench<'_> {
             Serial::redis(redis.first().map_or("", |node| &node.url), &mysql.url, stock_id)?,
             Serial::zookeeper(&zookeeper.connect, &mysql.url, stock_id).await?,
         ];
+        let ids = Ids::new(redis.first().map_or("", |node| &node.url))?;
         let mut measured = Ok(());
         for _ in 0..rounds {
-            measured = self.round(&direct, &alone).await;
+            measured = self.round(&direct, &alone, &ids).await;
             if measured.is_err() {
                 break;
             }
@@ -209,12 +216,13 @@ impl Bench<'_> {
         for alone in alone {
             alone.close().await;
         }
+        ids.close().await;
         drop(direct);
         measured.and(product.remove().await)
     }
 
-    /// Every ceiling and every strategy once.
-    async fn round(&mut self, direct: &Direct, alone: &[Serial; 2]) -> Result<(), Failure> {
+    /// Every ceiling, every strategy and every way to have ids once.
+    async fn round(&mut self, direct: &Direct, alone: &[Serial; 2], ids: &Ids) -> Result<(), Failure> {
         for work in [Work::Update, Work::ForUpdate] {
             let best = async {
                 let mut best = 0.0_f64;
@@ -238,6 +246,14 @@ impl Bench<'_> {
                     tail.push(row.stats.p99_line / row.stats.median);
                 }
             }
+        }
+        self.ids(ids).await
+    }
+
+    /// Every way to have ids, and its ceiling, once.
+    async fn ids(&mut self, ids: &Ids) -> Result<(), Failure> {
+        for way in [Way::Incr].into_iter().chain(IDS.map(|(way, ..)| way)) {
+            self.note(way.name(), ids.per_second(way, CEILING_TIME)).await?;
         }
         Ok(())
     }
@@ -304,6 +320,11 @@ impl Bench<'_> {
             ] {
                 figures.push(figure.bounded_by(bounded_by).unless(self.void.get(slug).cloned()));
             }
+        }
+        for (way, least, bounded_by) in IDS {
+            let incr = Way::Incr.name();
+            let figure = Figure::ratio(way.name(), self.rates(way.name()), incr, self.rates(incr), least);
+            figures.push(figure.bounded_by(bounded_by));
         }
         let mut memory = 0.0_f64;
         for instance in &self.at.instances {
