@@ -16,6 +16,7 @@ mod mysql;
 mod proxy;
 mod resets;
 mod seckill;
+mod seckill_load;
 mod stages;
 mod strategies;
 mod support;
@@ -206,6 +207,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         instances::an_instance_that_dies_under_load_is_passed_over,
         instances::a_second_signal_ends_an_instance_at_once,
         loads::a_run_is_exact_whatever_others_do_meanwhile,
+        seckill_load::a_seckill_over_http_goes_as_each_step_promises,
         faults::a_replica_that_is_promoted_without_the_key_lets_a_second_owner_in,
         faults::a_holder_that_is_paused_beyond_its_lease_oversells_unless_it_is_fenced,
         faults::redis_that_is_restarted_under_load_costs_answers_and_no_piece,
