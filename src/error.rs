@@ -24,6 +24,12 @@ pub enum Error {
         "a key of redis holds another type than this lock's (WRONGTYPE): redis-cli TYPE shows it, PUT /stock clears it"
     )]
     WrongType,
+    /// A voucher that was put into Redis is not there any more. Nothing was changed.
+    #[error("redis has lost the stock of voucher {0}: nobody invents it anew; POST /voucher makes another voucher")]
+    NoVoucherStock(i64),
+    /// Nobody has claimed an order of this number.
+    #[error("there is no order {0}")]
+    NoOrder(i64),
     /// The id worker has no id to give. Nothing was changed.
     #[error("no id: {0}")]
     NoId(String),

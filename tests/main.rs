@@ -6,6 +6,7 @@ mod boundary;
 mod buyers;
 mod classroom;
 mod faults;
+mod ids;
 mod imports;
 mod instances;
 mod lab;
@@ -17,6 +18,7 @@ mod proxy;
 mod resets;
 mod seckill;
 mod seckill_load;
+mod seckill_stream;
 mod stages;
 mod strategies;
 mod support;
@@ -173,6 +175,21 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         seckill::a_late_unlock_deletes_anothers_lock_until_compare_and_delete_are_one,
         seckill::an_order_longer_than_its_lease_is_not_alone_until_it_is_renewed_or_the_database_refuses,
         seckill::a_seckill_has_a_begin_an_end_and_a_stock,
+    );
+    trial!(
+        seckill_stream::a_consumer_that_dies_anywhere_loses_no_order_and_doubles_none,
+        seckill_stream::a_consumer_that_acknowledges_first_or_does_not_know_its_order_again_is_caught,
+        seckill_stream::what_cannot_be_written_is_buried_with_its_reason_and_the_rest_is_written,
+        seckill_stream::a_consumer_that_closes_writes_what_was_answered,
+        seckill_stream::a_voucher_that_redis_has_lost_is_not_invented_anew,
+    );
+    trial!(
+        ids::three_hundred_tasks_of_a_hundred_ids_get_each_once_and_in_order,
+        ids::at_midnight_the_count_starts_anew_and_no_id_comes_twice,
+        ids::a_count_that_is_used_up_is_refused_until_midnight,
+        ids::a_clock_that_went_back_gives_no_id_twice,
+        ids::a_clock_that_the_seconds_cannot_tell_is_refused,
+        ids::without_redis_there_is_no_id,
     );
     trial!(
         resets::a_reset_clears_all_that_strategies_and_lessons_write,

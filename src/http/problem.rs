@@ -114,6 +114,10 @@ impl From<&Error> for Problem {
             Error::WrongType => {
                 (S::SERVICE_UNAVAILABLE, "wrong-type", Failed, "redis 里锁的键是别的类型，不是这种锁写的".into())
             }
+            Error::NoVoucherStock(id) => {
+                (S::SERVICE_UNAVAILABLE, "no-voucher-stock", Failed, format!("redis 里没有优惠券 {id} 的库存"))
+            }
+            Error::NoOrder(id) => (S::NOT_FOUND, "no-order", Refused, format!("没有这个订单：{id}")),
             Error::NoId(_) => (S::SERVICE_UNAVAILABLE, "no-id", Failed, "发不出全局 id".into()),
             Error::NotHad { what, .. } => (S::SERVICE_UNAVAILABLE, "not-had", Failed, format!("没有等到：{what}")),
             Error::Lost(_) => (S::CONFLICT, "lock-lost", Refused, "锁已失效".into()),

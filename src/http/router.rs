@@ -6,7 +6,7 @@ use super::{
     openapi::{self, Api},
     page,
     routes::{
-        check, health,
+        check, health, ids,
         lessons::{redis, zk_barriers, zk_counts, zk_herd, zk_locks},
         runs, stock, strategies, voucher_orders, vouchers,
     },
@@ -77,6 +77,8 @@ pub(super) fn documented() -> (Router<AppState>, Router<AppState>, Document) {
         .routes(routes!(voucher_orders::place))
         .routes(routes!(voucher_orders::list))
         .routes(routes!(voucher_orders::source))
+        .routes(routes!(voucher_orders::state))
+        .routes(taking(routes!(ids::next)))
         // load from the page
         .routes(routes!(runs::start))
         .routes(routes!(runs::current))

@@ -5,6 +5,7 @@
 //!
 //! In reading order: [`voucher`] and [`Order`], what is sold and what is asked for; `rows`, the statements that the steps share;
 //! [`id_worker`], where the numbers of orders come from; then the steps: `check_then_deduct`, `conditional_update`, …
+//! The last, `script_stream`, has its orders written behind: `voucher_in_redis`, [`stream`], [`consumer`], `write_behind`.
 
 mod order;
 mod rows;
@@ -12,8 +13,12 @@ mod simple_redis_lock;
 mod step;
 
 pub mod check;
+pub mod consumer;
 pub mod id_worker;
+pub mod stream;
 pub mod voucher;
+mod voucher_in_redis;
+mod write_behind;
 
 mod check_then_deduct;
 mod conditional_update;
@@ -22,6 +27,7 @@ mod redis_lock_fixed_id;
 mod redis_lock_lua;
 mod redis_lock_owner;
 mod redis_rlock;
+mod script_stream;
 mod unique_key;
 mod user_mutex;
 mod user_mutex_in_tx;
@@ -43,6 +49,7 @@ pub const ALL: &[Step] = &[
     redis_lock_lua::STEP,
     redis_rlock::STEP,
     unique_key::STEP,
+    script_stream::STEP,
 ];
 
 /// The step of an order that names none: what the text ends with.

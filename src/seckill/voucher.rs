@@ -1,6 +1,9 @@
 //! A voucher of a seckill: how many pieces there are, and from when to when they are to be had.
 
-use super::check::{Books, Entry};
+use super::{
+    check::{Books, Entry},
+    voucher_in_redis,
+};
 use crate::{ctx::Ctx, error::Error, server::Server};
 use chrono::{DateTime, Utc};
 use oversell_lock::mysql::Conn;
@@ -81,6 +84,9 @@ pub async fn add(ctx: &Ctx, title: &str, pieces: i64, begin: DateTime<Utc>, end:
 ///
 /// [`Error::NoVoucher`]; otherwise as [`add`].
 pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
+    if let Err(error) = voucher_in_redis::forget(ctx, id).await {
+        tracing::warn!(%error, id, "a voucher is removed, and stays in Redis where it was there");
+    }
     let mut conn = ctx.desk.conn(PATIENCE).await?;
     let mut removed = 0;
     for statement in REMOVE {

@@ -29,7 +29,7 @@ pub struct Pause {
 
 impl Points {
     /// Stops the first who comes by `point`.
-    pub(super) fn pause_at(&mut self, point: &'static str) -> Pause {
+    pub(crate) fn pause_at(&mut self, point: &'static str) -> Pause {
         let (reached, open) = (CancellationToken::new(), CancellationToken::new());
         self.0.push(Gate { point, reached: reached.clone(), open: open.clone() });
         Pause { reached, open }

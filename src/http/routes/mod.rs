@@ -2,6 +2,7 @@
 
 pub(super) mod check;
 pub(super) mod health;
+pub(super) mod ids;
 pub(super) mod lessons;
 pub(super) mod runs;
 pub(super) mod stock;

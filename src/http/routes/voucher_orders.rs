@@ -4,12 +4,15 @@ use crate::{
     error::Error,
     http::{
         app::AppState,
-        extract::{Path, Query, User, Whole},
+        extract::{Path, Query, User, Whole, bad},
         format::Format,
         problem::Outcome,
         terms::{HoldMs, LeaseMs, WaitMs},
     },
-    seckill::{self, Order, Step},
+    seckill::{
+        self, Order, Step,
+        stream::{self, State as OrderState},
+    },
     stock::LockState,
 };
 use axum::{Json, extract::State, response::IntoResponse};
@@ -102,6 +105,22 @@ pub(in crate::http) async fn place(
         held_ms: order.job.held().as_millis(),
         lock: ordered.lock,
     }))
+}
+
+/// Whether an order has been written, for one of `script-stream`, which is answered before.
+#[utoipa::path(get, path = "/voucher-order/{order_id}", tag = "seckill",
+    params(("order_id" = i64, Path, description = "Its number", minimum = 1, example = 656262738411028481_i64)),
+    responses(
+        (status = 200, description = "`pending`, `stored`, or `failed` with the reason", body = OrderState),
+        (status = 404, description = "There is no such order"),
+    ))]
+pub(in crate::http) async fn state(
+    State(app): State<AppState>,
+    Path(order_id): Path<String>,
+) -> Result<Json<OrderState>, Error> {
+    let number = order_id.parse().ok().filter(|number| *number > 0);
+    let order_id = number.ok_or_else(|| bad("order_id", "must be a positive whole number".into()))?;
+    Ok(Json(stream::state(&app.ctx, order_id).await?))
 }
 
 /// Every step, in the text's order.

@@ -152,3 +152,24 @@ async fn a_member_of_a_barrier_is_a_uuid_and_a_change_is_one_of_those_that_exist
         assert_eq!((answer.status, answer.json()["field"].as_str()), (400, Some(field)), "{path}: {}", answer.body);
     }
 }
+
+#[tokio::test]
+async fn a_prefix_or_a_count_of_ids_that_is_not_one_is_refused_by_field_and_rule() {
+    let service = service(&[]);
+    let long = format!("/id/{}", "a".repeat(33));
+    for (path, field) in [
+        (&*long, "prefix"),
+        ("/id/Order", "prefix"),
+        ("/id/%E8%AE%A2", "prefix"),
+        ("/id/a%3Ab", "prefix"),
+        ("/id/order?count=0", "count"),
+        ("/id/order?count=1001", "count"),
+        ("/id/order?n=1", "n"),
+    ] {
+        let answer = read(&service, path, &[JSON]).await;
+        assert_eq!((answer.status, answer.json()["field"].as_str()), (400, Some(field)), "{path}: {}", answer.body);
+    }
+    // A good one gets as far as the server that is not there, which is named.
+    let answer = read(&service, "/id/seckill_order-2?count=1000", &[JSON]).await;
+    assert_eq!((answer.status, answer.json()["title"].as_str()), (503, Some("redis 不可用")), "{}", answer.body);
+}

@@ -29,6 +29,7 @@ fn operations(api: &Value) -> Vec<(&str, &str, &Value)> {
 /// The address with something for each open piece.
 fn filled(path: &str) -> String {
     let path = path.replace("{strategy}", "none").replace("{slug}", "none");
+    let path = path.replace("{prefix}", "order").replace("{order_id}", "7");
     path.replace("{id}", "7").replace("{change}", "get")
 }
 
