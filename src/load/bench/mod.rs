@@ -7,6 +7,7 @@
 
 mod direct;
 mod figure;
+mod seckill;
 mod serial;
 
 use super::{
@@ -164,7 +165,8 @@ pub async fn run(
     check(&at.http, &rated.iter().chain(&LOCKS.map(|lock| lock.0)).filter_map(known).collect::<Vec<_>>()).await?;
     let conditions = Conditions::of(Some(&at)).await;
     println!("{conditions}\nmedian of {} rounds", args.rounds);
-    let steps = args.rounds as usize * (2 + rated.len() + LOCKS.len() * (1 + WAITERS.len()));
+    let steps = 2 + rated.len() + LOCKS.len() * (1 + WAITERS.len()) + crate::seckill::ALL.len();
+    let steps = args.rounds as usize * steps;
     let (rates, waits, void) = Default::default();
     let mut bench = Bench { at: &at, bar: Bar::new(steps), stop: &stop, rates, waits, void };
     bench.measure(args.rounds).await?;
@@ -239,7 +241,7 @@ impl Bench<'_> {
                 }
             }
         }
-        Ok(())
+        seckill::round(self).await
     }
 
     async fn note(&mut self, name: &str, rate: impl Future<Output = Result<f64, Failure>>) -> Result<(), Failure> {
@@ -305,6 +307,7 @@ impl Bench<'_> {
                 figures.push(figure.bounded_by(bounded_by).unless(self.void.get(slug).cloned()));
             }
         }
+        figures.extend(seckill::figures(self));
         let mut memory = 0.0_f64;
         for instance in &self.at.instances {
             memory = memory.max(peak_memory(instance.pid)?);
