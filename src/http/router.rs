@@ -72,6 +72,7 @@ pub(super) fn documented() -> (Router<AppState>, Router<AppState>, Document) {
         // the seckill
         .routes(routes!(vouchers::add))
         .routes(routes!(vouchers::read, vouchers::remove))
+        .routes(routes!(vouchers::orders))
         .routes(routes!(vouchers::check))
         .routes(routes!(voucher_orders::place))
         .routes(routes!(voucher_orders::list))

@@ -13,20 +13,27 @@ use std::collections::HashSet;
 use utoipa::ToSchema;
 
 /// An order: its number, and whose it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[schema(as = VoucherOrder)]
 pub struct Entry {
-    /// Its number.
+    /// Its number, as a string: it exceeds 2^53.
+    #[serde(with = "as_text")]
+    #[schema(value_type = String, example = "656262738411028481")]
     pub order_id: i64,
     /// The user.
+    #[schema(example = 1010)]
     pub user_id: i64,
 }
 
 /// What the database has of a voucher.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[schema(as = VoucherBooks)]
 pub struct Books {
     /// What the stock was at first.
+    #[schema(example = 100)]
     pub pieces: i64,
     /// What it is now.
+    #[schema(example = 99)]
     pub stock: i64,
     /// The orders.
     pub orders: Vec<Entry>,
@@ -59,6 +66,14 @@ pub enum Verdict {
     UnaskedOrders,
     /// Orders and stock taken differ.
     StockDiffers,
+}
+
+impl Verdict {
+    /// The word in tables and files.
+    #[must_use]
+    pub fn word(self) -> String {
+        serde_json::to_value(self).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
+    }
 }
 
 /// The numbers of a run, and what is wrong with them.
@@ -132,6 +147,20 @@ pub fn check(books: &Books, answers: Option<&Answers>) -> Report {
     report
 }
 
+/// A number as JSON writes a string.
+mod as_text {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    pub(super) fn serialize<S: Serializer>(number: &i64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(number)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,6 +203,14 @@ mod tests {
     fn without_answers_only_the_database_is_judged() {
         let books = Books { pieces: 1, stock: 0, orders: entries(&[(11, 1)]) };
         assert_eq!(check(&books, None).verdict, Verdict::Exact);
+    }
+
+    #[test]
+    fn a_number_beyond_what_a_browser_counts_to_keeps_its_last_digits() {
+        let order = Entry { order_id: (1 << 53) + 1, user_id: 1 };
+        let json = serde_json::to_string(&order).expect("JSON");
+        assert_eq!(json, r#"{"order_id":"9007199254740993","user_id":1}"#);
+        assert_eq!(serde_json::from_str::<Entry>(&json).expect("JSON"), order);
     }
 
     proptest! {

@@ -43,7 +43,9 @@ pub(super) async fn create(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
     let created = async {
         row::begin(&mut conn).await?;
-        let ordered = create_in(ctx, &mut conn, order).await?;
+        unordered(&mut conn, order).await?;
+        order.job.inside().await;
+        let ordered = write(ctx, &mut conn, order).await?;
         order.job.at("commit").await;
         row::commit(&mut conn, &order.job).await?;
         Ok(ordered)
@@ -52,24 +54,25 @@ pub(super) async fn create(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
     row::rolled_back(conn, created).await
 }
 
-/// The same, in the transaction that is open on this connection.
-pub(super) async fn create_in(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<Ordered, Error> {
-    unordered(conn, order).await?;
-    order.job.inside().await;
+/// One order per user, as far as a plain read can tell.
+pub(super) async fn unordered(conn: &mut Conn, order: &Order) -> Result<(), Error> {
+    let count = sqlx::query_scalar(COUNT).bind(order.user_id).bind(order.voucher_id);
+    let count: i64 = count.fetch_one(&mut **conn).await?;
+    if count > 0 {
+        return Err(Error::AlreadyOrdered);
+    }
     order.job.at("checked").await;
+    Ok(())
+}
+
+/// A piece and the order, in the transaction that is open on this connection.
+pub(super) async fn write(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<Ordered, Error> {
     if row::execute_on(conn, &order.job, deduct(order)).await? == 0 {
         return Err(Error::SoldOut);
     }
     let order_id = id_worker::next(ctx, "order").await?;
     row::execute_on(conn, &order.job, insert(order, order_id)).await?;
     Ok(Ordered { order_id, lock: None })
-}
-
-/// One order per user, as far as a plain read can tell.
-pub(super) async fn unordered(conn: &mut Conn, order: &Order) -> Result<(), Error> {
-    let count = sqlx::query_scalar(COUNT).bind(order.user_id).bind(order.voucher_id);
-    let count: i64 = count.fetch_one(&mut **conn).await?;
-    if count > 0 { Err(Error::AlreadyOrdered) } else { Ok(()) }
 }
 
 /// One piece less, if there is one.

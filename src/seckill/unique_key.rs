@@ -45,7 +45,6 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<Ord
     row::begin(conn).await?;
     rows::unordered(conn, order).await?;
     order.job.inside().await;
-    order.job.at("checked").await;
     if row::execute_on(conn, &order.job, rows::deduct(order)).await? == 0 {
         return Err(Error::SoldOut);
     }

@@ -42,8 +42,11 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
 async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<Ordered, Error> {
     row::begin(conn).await?;
     let held = user_mutex::lock(ctx, order).await?;
-    let ordered = rows::create_in(ctx, conn, order).await?;
+    rows::unordered(conn, order).await?;
+    let ordered = rows::write(ctx, conn, order).await?;
     drop(held);
+    // The stay that a request asks for is here, where this step breaks, so that it breaks each time.
+    order.job.inside().await;
     order.job.at("commit").await;
     row::commit(conn, &order.job).await?;
     Ok(ordered)

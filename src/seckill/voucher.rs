@@ -70,6 +70,8 @@ pub(super) async fn read_on(conn: &mut MySqlConnection, id: i64) -> Result<Optio
 /// [`Error::Unavailable`] where MySQL is down, [`Error::Unknown`] where it did not answer.
 pub async fn add(ctx: &Ctx, title: &str, pieces: i64, begin: DateTime<Utc>, end: DateTime<Utc>) -> Result<i64, Error> {
     let mut conn = ctx.desk.conn(PATIENCE).await?;
+    // A `DateTime<Utc>` would be sent as a TIMESTAMP, which ends in 2038.
+    let (begin, end) = (begin.naive_utc(), end.naive_utc());
     let add = sqlx::query(ADD).bind(title).bind(pieces).bind(pieces).bind(begin).bind(end);
     let added = conn.session().bounded(PATIENCE, add.execute(&mut *conn)).await.map_err(unanswered)?;
     conn.done();

@@ -7,7 +7,7 @@ use crate::{
         extract::{Admin, Json, Path, Whole},
     },
     seckill::{
-        check::{self, Report},
+        check::{self, Books, Report},
         voucher::{self, Voucher},
     },
 };
@@ -94,6 +94,20 @@ pub(in crate::http) async fn remove(
 ) -> Result<StatusCode, Error> {
     voucher::remove(&app.ctx, id).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// The orders of a voucher, and its stock at the same moment.
+#[utoipa::path(get, path = "/voucher/{id}/orders", tag = "seckill",
+    params(("id" = i64, Path, description = "Its number", example = 1)),
+    responses(
+        (status = 200, description = "What the database has of it", body = Books),
+        (status = 404, description = "There is no such voucher"),
+    ))]
+pub(in crate::http) async fn orders(
+    State(app): State<AppState>,
+    Path(id): Path<i64>,
+) -> Result<axum::Json<Books>, Error> {
+    Ok(axum::Json(voucher::books(&app.ctx, id).await?))
 }
 
 /// Whether the orders of a voucher are as they must be, by what the database has.

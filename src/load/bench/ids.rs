@@ -1,6 +1,6 @@
 //! The global ids, one by one and in batches, against bare `INCR` commands: from as many tasks, on the same connection.
 
-use super::direct::failed;
+use super::{Bench, CEILING_TIME, direct::failed, figure::Figure};
 use crate::{config::Config, ctx::Ctx, failure::Failure, seckill::id_worker};
 use futures::future::try_join_all;
 use std::time::{Duration, Instant};
@@ -12,9 +12,16 @@ const TASKS: usize = 100;
 /// Ids of a batch.
 const BATCH: u32 = 100;
 
+/// How ids are had, and what each way must reach of bare commands.
+const WAYS: [(Way, f64, &str); 2] =
+    [(Way::Single, 0.8, "one command for each"), (Way::Batch, 20.0, "one command for 100")];
+
+/// What a round measures.
+pub(super) const STEPS: usize = 1 + WAYS.len();
+
 /// How numbers are had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+enum Way {
     /// `INCR` alone.
     Incr,
     /// An id for each command.
@@ -24,7 +31,7 @@ pub(super) enum Way {
 }
 
 impl Way {
-    pub(super) const fn name(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::Incr => "INCR alone",
             Self::Single => "ids, one by one",
@@ -48,11 +55,7 @@ impl Ids {
     }
 
     /// Numbers in a second, measured for so long.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`] where Redis does not answer.
-    pub(super) async fn per_second(&self, way: Way, time: Duration) -> Result<f64, Failure> {
+    async fn per_second(&self, way: Way, time: Duration) -> Result<f64, Failure> {
         let begun = Instant::now();
         let tasks = (0..TASKS).map(|_| {
             let ctx = self.0.clone();
@@ -77,6 +80,22 @@ impl Ids {
         }
         self.0.close(Duration::from_secs(1)).await;
     }
+}
+
+/// Every way to have numbers, once.
+pub(super) async fn round(bench: &mut Bench<'_>, ids: &Ids) -> Result<(), Failure> {
+    for way in [Way::Incr].into_iter().chain(WAYS.map(|(way, ..)| way)) {
+        bench.note(way.name(), ids.per_second(way, CEILING_TIME)).await?;
+    }
+    Ok(())
+}
+
+/// What was measured comes to.
+pub(super) fn figures(bench: &Bench<'_>) -> impl Iterator<Item = Figure> {
+    WAYS.into_iter().map(|(way, least, bounded_by)| {
+        let (name, incr) = (way.name(), Way::Incr.name());
+        Figure::ratio(name, bench.rates(name), incr, bench.rates(incr), least).bounded_by(bounded_by)
+    })
 }
 
 async fn once(ctx: &Ctx, way: Way) -> Result<u32, Failure> {

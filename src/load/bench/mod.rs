@@ -8,6 +8,7 @@
 mod direct;
 mod figure;
 mod ids;
+mod seckill;
 mod serial;
 
 use super::{
@@ -24,7 +25,7 @@ use super::{
 use crate::{addresses::Addresses, failure::Failure, stock};
 use direct::{Direct, Work};
 use figure::{Figure, Unit};
-use ids::{Ids, Way};
+use ids::Ids;
 use serde::Serialize;
 use serial::Serial;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
@@ -99,10 +100,6 @@ const LOCKS: [(&str, &str, f64, &str); 2] = [
     ("zk-lock", "one client: create, section, delete", 0.8, "one at a time, each with two writes of ZooKeeper"),
 ];
 
-/// How ids are had, and what each way must reach of bare `INCR` commands.
-const IDS: [(Way, f64, &str); 2] =
-    [(Way::Single, 0.8, "one command for each"), (Way::Batch, 20.0, "one command for 100")];
-
 /// Measures strategies as ratios to ceilings of the same run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -170,7 +167,8 @@ pub async fn run(
     check(&at.http, &rated.iter().chain(&LOCKS.map(|lock| lock.0)).filter_map(known).collect::<Vec<_>>()).await?;
     let conditions = Conditions::of(Some(&at)).await;
     println!("{conditions}\nmedian of {} rounds", args.rounds);
-    let steps = args.rounds as usize * (2 + rated.len() + LOCKS.len() * (1 + WAITERS.len()) + 1 + IDS.len());
+    let steps = 2 + rated.len() + LOCKS.len() * (1 + WAITERS.len()) + crate::seckill::ALL.len() + ids::STEPS;
+    let steps = args.rounds as usize * steps;
     let (rates, waits, void) = Default::default();
     let mut bench = Bench { at: &at, bar: Bar::new(steps), stop: &stop, rates, waits, void };
     bench.measure(args.rounds).await?;
@@ -247,15 +245,8 @@ impl Bench<'_> {
                 }
             }
         }
-        self.ids(ids).await
-    }
-
-    /// Every way to have ids, and its ceiling, once.
-    async fn ids(&mut self, ids: &Ids) -> Result<(), Failure> {
-        for way in [Way::Incr].into_iter().chain(IDS.map(|(way, ..)| way)) {
-            self.note(way.name(), ids.per_second(way, CEILING_TIME)).await?;
-        }
-        Ok(())
+        seckill::round(self).await?;
+        ids::round(self, ids).await
     }
 
     async fn note(&mut self, name: &str, rate: impl Future<Output = Result<f64, Failure>>) -> Result<(), Failure> {
@@ -321,11 +312,8 @@ impl Bench<'_> {
                 figures.push(figure.bounded_by(bounded_by).unless(self.void.get(slug).cloned()));
             }
         }
-        for (way, least, bounded_by) in IDS {
-            let incr = Way::Incr.name();
-            let figure = Figure::ratio(way.name(), self.rates(way.name()), incr, self.rates(incr), least);
-            figures.push(figure.bounded_by(bounded_by));
-        }
+        figures.extend(seckill::figures(self));
+        figures.extend(ids::figures(self));
         let mut memory = 0.0_f64;
         for instance in &self.at.instances {
             memory = memory.max(peak_memory(instance.pid)?);
