@@ -179,6 +179,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
     );
     trial!(
         seckill_stream::a_consumer_that_dies_anywhere_loses_no_order_and_doubles_none,
+        seckill_stream::a_consumer_that_was_slow_and_not_dead_doubles_no_order,
         seckill_stream::a_consumer_that_acknowledges_first_or_does_not_know_its_order_again_is_caught,
         seckill_stream::what_cannot_be_written_is_buried_with_its_reason_and_the_rest_is_written,
         seckill_stream::a_consumer_that_closes_writes_what_was_answered,

@@ -134,12 +134,26 @@ pub(crate) async fn ten_thousand_orders_survive_the_end_of_a_consumer_of_mysql_a
     until("all is written", || async { Ok(stream::backlog(&ctx).await.map_err(text)? == settled) }).await?;
     let answers = crowd.answers.lock().expect("nobody panics").clone();
     let report = check(&voucher::books(&ctx, voucher).await.map_err(text)?, Some(&answers));
+    shown_as_settled(&crowd, answers.orders[0].order_id).await?;
     ctx.close(LONG).await;
     lab.stop().await;
     if report.verdict != Verdict::Exact || report.orders < USERS - answers.unknown.cast_signed() {
         return Err(format!("{} without an answer, and {report:?}", answers.unknown));
     }
     Ok(())
+}
+
+/// What an instance that is still there says of an order, and of the stream.
+async fn shown_as_settled(crowd: &Crowd, order_id: i64) -> Outcome {
+    let read = async |path: String| {
+        let answer = crowd.client.get(format!("{}{path}", crowd.instances[1])).send().await.map_err(text)?;
+        answer.text().await.map_err(text)
+    };
+    let state = read(format!("/voucher-order/{order_id}")).await?;
+    let metrics = read("/metrics".into()).await?;
+    let gauges = ["lag", "pending", "dead"].map(|what| format!("oversell_order_stream_{what} 0"));
+    let shown = gauges.iter().all(|gauge| metrics.lines().any(|line| line == gauge));
+    if shown && state == r#"{"state":"stored"}"# { Ok(()) } else { Err(format!("{state}, and {metrics}")) }
 }
 
 /// The machine of Redis fails, and with it goes what was not flushed to the disk.

@@ -109,6 +109,22 @@ pub(crate) async fn a_consumer_that_dies_anywhere_loses_no_order_and_doubles_non
     Ok(())
 }
 
+/// A consumer that was thought dead goes on with entries that another has claimed, written and settled meanwhile.
+pub(crate) async fn a_consumer_that_was_slow_and_not_dead_doubles_no_order(servers: &Servers) -> Outcome {
+    let mut stall = Stall::of(servers).await?;
+    stall.order(0..USERS).await?;
+    let mut slow = stall.consumer("slow");
+    let pause = slow.pause_at("delivered");
+    let slow = tokio::spawn(slow.run());
+    tokio::time::timeout(LONG, pause.reached()).await.map_err(|_| "nothing was delivered")?;
+    stall.settled().await?;
+    pause.go_on();
+    stall.ctx.closing.cancel();
+    slow.await.map_err(text)?;
+    ensure(stream::backlog(&stall.ctx).await.map_err(text)?.dead == 0, "it has buried what is written")?;
+    stall.close(Verdict::Exact).await
+}
+
 /// The twins, which die at the same points.
 pub(crate) async fn a_consumer_that_acknowledges_first_or_does_not_know_its_order_again_is_caught(
     servers: &Servers,

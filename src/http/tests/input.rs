@@ -173,3 +173,13 @@ async fn a_prefix_or_a_count_of_ids_that_is_not_one_is_refused_by_field_and_rule
     let answer = read(&service, "/id/seckill_order-2?count=1000", &[JSON]).await;
     assert_eq!((answer.status, answer.json()["title"].as_str()), (503, Some("redis 不可用")), "{}", answer.body);
 }
+
+#[tokio::test]
+async fn the_number_of_an_order_is_a_positive_whole_number() {
+    let service = service(&[]);
+    for number in ["0", "-1", "one", "9223372036854775808"] {
+        let answer = read(&service, &format!("/voucher-order/{number}"), &[JSON]).await;
+        assert_eq!((answer.status, answer.json()["field"].as_str()), (400, Some("order_id")), "{number}");
+    }
+    assert_eq!(read(&service, "/voucher-order/9223372036854775807", &[JSON]).await.status, 503);
+}
