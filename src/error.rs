@@ -121,22 +121,22 @@ pub enum Error {
     /// There is no run of this number.
     #[error("there is no run {0}")]
     NoRun(String),
-    /// [002]: there is no voucher of this number.
+    /// \[002\]: there is no voucher of this number.
     #[error("there is no voucher {0}; POST /voucher makes one")]
     NoVoucher(i64),
-    /// [002]: the seckill of the voucher begins later.
+    /// \[002\]: the seckill of the voucher begins later.
     #[error("the seckill has not begun yet")]
     NotStarted,
-    /// [002]: the seckill of the voucher has ended.
+    /// \[002\]: the seckill of the voucher has ended.
     #[error("the seckill is over")]
     Over,
-    /// [002]: the user has an order of the voucher.
+    /// \[002\]: the user has an order of the voucher.
     #[error("this user has ordered the voucher already")]
     AlreadyOrdered,
-    /// [002]: another order of the same user is under way.
+    /// \[002\]: another order of the same user is under way.
     #[error("an order of this user is under way; a user orders once")]
     OrderUnderWay,
-    /// [002]: there is no step of this name.
+    /// \[002\]: there is no step of this name.
     #[error("there is no strategy {0} of the voucher order")]
     NoOrderStrategy(String),
     /// Ours: a bug, or a server that answers what it never should.

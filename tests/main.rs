@@ -17,6 +17,7 @@ mod mysql;
 mod proxy;
 mod resets;
 mod seckill;
+mod seckill_faults;
 mod seckill_load;
 mod seckill_stream;
 mod stages;
@@ -223,6 +224,8 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         instances::an_instance_that_is_told_to_end_finishes_what_is_under_way,
         instances::an_instance_that_dies_under_load_is_passed_over,
         instances::a_second_signal_ends_an_instance_at_once,
+        seckill_faults::ten_thousand_orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis,
+        seckill_faults::what_redis_has_answered_is_there_with_appendfsync_always_and_lost_without,
         loads::a_run_is_exact_whatever_others_do_meanwhile,
         seckill_load::a_seckill_over_http_goes_as_each_step_promises,
         faults::a_replica_that_is_promoted_without_the_key_lets_a_second_owner_in,

@@ -68,7 +68,7 @@ pub(super) struct Same {
 }
 
 impl Same {
-    pub(super) fn new(request: Request<Body>, meaning: fn(u16, &[u8]) -> (Outcome, Said)) -> Box<dyn Asks> {
+    pub(super) fn boxed(request: Request<Body>, meaning: fn(u16, &[u8]) -> (Outcome, Said)) -> Box<dyn Asks> {
         Box::new(Self { request, meaning })
     }
 }
@@ -359,7 +359,7 @@ mod tests {
         let fake = Fake::open(None).await;
         let origin = Origin::parse(&fake.base).unwrap();
         let request = origin.request(http::Method::POST, "/check/lock/none").unwrap();
-        let load = Load { origin, asks: Same::new(request, panics), threads: 3, until: Until::Loops(5) };
+        let load = Load { origin, asks: Same::boxed(request, panics), threads: 3, until: Until::Loops(5) };
         let ended = load.send(&CancellationToken::new(), |_| std::future::pending()).await.unwrap();
         let all = ended.all.counts();
         assert_eq!((all.samples(), all.unknown), (3, 3));

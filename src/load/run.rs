@@ -128,7 +128,7 @@ async fn measure(
     request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     let before = stock.count().await?;
     let until = plan.timed.map_or(Until::Loops(plan.loops), Until::Over);
-    let load = Load { origin, asks: Same::new(request, answer::meaning), threads: plan.threads, until };
+    let load = Load { origin, asks: Same::boxed(request, answer::meaning), threads: plan.threads, until };
     progress.send_replace(Snapshot { planned: plan.planned(), ..Snapshot::default() });
     let ended = load.send(cancel, |seen| follow(seen, plan.planned(), progress)).await?;
     let after = stock.count().await?;

@@ -1,4 +1,4 @@
-//! [002] Redis实现全局唯一Id: numbers that no two instances give twice, that grow with time, and need no database.
+//! \[002\] Redis实现全局唯一Id: numbers that no two instances give twice, that grow with time, and need no database.
 //!
 //! 1. Take the seconds since 2022-01-01 (31 bits, until 2090).
 //! 2. Count one up in Redis, in a key of this prefix and day (UTC): `icr:order:2026:11:21` (32 bits).

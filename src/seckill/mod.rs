@@ -1,4 +1,4 @@
-//! A seckill of vouchers ([002]): many users, few pieces, one order per user.
+//! A seckill of vouchers (\[002\]): many users, few pieces, one order per user.
 //!
 //! A step of the text is one file with one constant, [`Step`]; [`ALL`] drives routes, loads, plans and tests: there is no
 //! second list. After a run, [`check`] says from the database and the answers whether the step has kept its promise.

@@ -19,7 +19,7 @@ pub type Place = for<'a> fn(&'a Ctx, &'a Order) -> BoxFuture<'a, Result<Ordered,
 pub struct Step {
     /// Its name in routes, commands and figures.
     pub slug: &'static str,
-    /// The section of [002] that it is from, or that it goes on from.
+    /// The section of \[002\] that it is from, or that it goes on from.
     pub course: &'static str,
     /// What it promises: of the stock, and of one order per user.
     pub promise: Promise,

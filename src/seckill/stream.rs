@@ -1,9 +1,9 @@
 //! The stream of orders that were claimed in Redis: its names, what an entry says, and what becomes of one.
 //!
 //! 1. `claim.lua` adds an entry, and notes its order under `seckill:queued`.
-//! 2. A consumer of the group `g1` has it delivered, writes the order, and [settles](settle) the entry: it is acknowledged and
+//! 2. A consumer of the group `g1` has it delivered, writes the order, and settles the entry: it is acknowledged and
 //!    deleted, so that the stream has what is not settled, and nothing else.
-//! 3. An entry that cannot be written is [buried](bury) in `stream.orders.dead`, with its reason.
+//! 3. An entry that cannot be written is buried in `stream.orders.dead`, with its reason.
 //!
 //! What it survives: a consumer that dies between writing and settling; the entry stays pending, and another consumer claims
 //! it. So an entry may be delivered twice, and writing it must be idempotent. **What breaks it**: a Redis that loses it.

@@ -7,6 +7,7 @@
 
 mod direct;
 mod figure;
+mod ids;
 mod seckill;
 mod serial;
 
@@ -24,6 +25,7 @@ use super::{
 use crate::{addresses::Addresses, failure::Failure, stock};
 use direct::{Direct, Work};
 use figure::{Figure, Unit};
+use ids::Ids;
 use serde::Serialize;
 use serial::Serial;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
@@ -165,7 +167,7 @@ pub async fn run(
     check(&at.http, &rated.iter().chain(&LOCKS.map(|lock| lock.0)).filter_map(known).collect::<Vec<_>>()).await?;
     let conditions = Conditions::of(Some(&at)).await;
     println!("{conditions}\nmedian of {} rounds", args.rounds);
-    let steps = 2 + rated.len() + LOCKS.len() * (1 + WAITERS.len()) + crate::seckill::ALL.len();
+    let steps = 2 + rated.len() + LOCKS.len() * (1 + WAITERS.len()) + crate::seckill::ALL.len() + ids::STEPS;
     let steps = args.rounds as usize * steps;
     let (rates, waits, void) = Default::default();
     let mut bench = Bench { at: &at, bar: Bar::new(steps), stop: &stop, rates, waits, void };
@@ -201,9 +203,10 @@ impl Bench<'_> {
             Serial::redis(redis.first().map_or("", |node| &node.url), &mysql.url, stock_id)?,
             Serial::zookeeper(&zookeeper.connect, &mysql.url, stock_id).await?,
         ];
+        let ids = Ids::new(redis.first().map_or("", |node| &node.url))?;
         let mut measured = Ok(());
         for _ in 0..rounds {
-            measured = self.round(&direct, &alone).await;
+            measured = self.round(&direct, &alone, &ids).await;
             if measured.is_err() {
                 break;
             }
@@ -211,12 +214,13 @@ impl Bench<'_> {
         for alone in alone {
             alone.close().await;
         }
+        ids.close().await;
         drop(direct);
         measured.and(product.remove().await)
     }
 
-    /// Every ceiling and every strategy once.
-    async fn round(&mut self, direct: &Direct, alone: &[Serial; 2]) -> Result<(), Failure> {
+    /// Every ceiling, every strategy and every way to have ids once.
+    async fn round(&mut self, direct: &Direct, alone: &[Serial; 2], ids: &Ids) -> Result<(), Failure> {
         for work in [Work::Update, Work::ForUpdate] {
             let best = async {
                 let mut best = 0.0_f64;
@@ -241,7 +245,8 @@ impl Bench<'_> {
                 }
             }
         }
-        seckill::round(self).await
+        seckill::round(self).await?;
+        ids::round(self, ids).await
     }
 
     async fn note(&mut self, name: &str, rate: impl Future<Output = Result<f64, Failure>>) -> Result<(), Failure> {
@@ -308,6 +313,7 @@ impl Bench<'_> {
             }
         }
         figures.extend(seckill::figures(self));
+        figures.extend(ids::figures(self));
         let mut memory = 0.0_f64;
         for instance in &self.at.instances {
             memory = memory.max(peak_memory(instance.pid)?);

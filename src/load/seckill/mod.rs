@@ -33,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 /// The longest that one round of one step may take, warm-up or measurement.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// Has users order a voucher by each step of [002], and says which oversold, or let one user order twice.
+/// Has users order a voucher by each step of \[002\], and says which oversold, or let one user order twice.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   oversell seckill --lab                                  a lab of its own, all steps, one instance and three
