@@ -129,6 +129,12 @@ impl Shop {
     async fn close(self, verdict: Verdict) -> Outcome {
         let report = self.report().await?;
         voucher::remove(&self.ctxs[0], self.voucher).await.map_err(|e| e.to_string())?;
+        for pattern in [format!("seckill:*:{}", self.voucher), format!("lock:order:{}0000*", self.voucher)] {
+            let mut redis = self.ctxs[0].redis.connection();
+            let left: Vec<String> =
+                redis::cmd("KEYS").arg(&pattern).query_async(&mut redis).await.map_err(|e| e.to_string())?;
+            ensure(left.is_empty(), format!("{} has left {left:?}", self.step.slug))?;
+        }
         for ctx in &self.ctxs {
             ctx.close(LONG).await;
         }
