@@ -9,7 +9,7 @@ import java.util.List;
  * Run from source: {@code java Summary.java FOLDER}.
  *
  * <p>By their labels, as the plans set them: "set up: …" and "… left: …" are no buyers' requests and count only where
- * they fail; "… sold out" is an answer, no error. "limit …" and "limit … refused" are drawn as strips.
+ * they fail; "… sold out" and "… not twice" are answers, no errors. "limit …" and "limit … refused" are drawn as strips.
  */
 class Summary {
     record Sample(long start, long elapsed, String label, boolean success, String problem) {
@@ -43,9 +43,11 @@ class Summary {
         double average = buyers.stream().mapToLong(Sample::elapsed).average().orElse(0);
         long p99 = elapsed.length == 0 ? 0 : elapsed[(int) Math.ceil(elapsed.length * 0.99) - 1];
         long soldOut = buyers.stream().filter(s -> s.success && s.label.endsWith(" sold out")).count();
-        long sold = buyers.stream().filter(Sample::success).count() - soldOut;
-        return String.format("samples %d, errors %d, throughput %.0f/s, average %.0f ms, p99 %d ms, sold %d, sold out %d",
+        long notTwice = buyers.stream().filter(s -> s.success && s.label.endsWith(" not twice")).count();
+        long sold = buyers.stream().filter(Sample::success).count() - soldOut - notTwice;
+        String figures = String.format("samples %d, errors %d, throughput %.0f/s, average %.0f ms, p99 %d ms, sold %d, sold out %d",
                 buyers.size(), errors, buyers.size() * 1000.0 / Math.max(1, ended - began), average, p99, sold, soldOut);
+        return notTwice == 0 ? figures : figures + ", not twice " + notTwice;
     }
 
     /** For each limit, when it let through and when it refused: a column for each 100 ms, with how many (+: ten or more). */

@@ -12,6 +12,7 @@ const EXAMPLES: &str = "\
 Examples:
   oversell compare --lab     the nine strategies that everybody knows, on servers of its own, and which oversold
   oversell lab               the same servers, left running, with the page on http://127.0.0.1:8080
+  oversell seckill --lab     a seckill of vouchers, by each step that leads there
   oversell bench --lab       figures as ratios to ceilings of the same run";
 
 /// See, measure and understand overselling and distributed locks.
@@ -28,6 +29,8 @@ enum Command {
     Lab(lab::command::Args),
     /// Loads strategies and says which oversold, and what each sells in a second.
     Compare(WithLab<load::compare::Args>),
+    /// Has users order a voucher by each step of [002], and says which oversold, or let one user order twice.
+    Seckill(WithLab<load::seckill::Args>),
     /// Measures strategies as ratios to ceilings of the same run.
     Bench(WithLab<load::bench::Args>),
 }
@@ -86,6 +89,9 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
         Command::Lab(args) => lab::command::run(args, stop).await,
         Command::Compare(WithLab { lab, args }) => {
             with_lab(lab, 0, stop, |at, _, stop| load::compare::run(args, at, stop)).await
+        }
+        Command::Seckill(WithLab { lab, args }) => {
+            with_lab(lab, 0, stop, |at, _, stop| load::seckill::run(args, at, stop)).await
         }
         Command::Bench(WithLab { lab, args }) => {
             with_lab(lab, STARTS, stop, |at, took, stop| load::bench::run(args, at, took, stop)).await

@@ -24,6 +24,15 @@ pub enum Error {
         "a key of redis holds another type than this lock's (WRONGTYPE): redis-cli TYPE shows it, PUT /stock clears it"
     )]
     WrongType,
+    /// A voucher that was put into Redis is not there any more. Nothing was changed.
+    #[error("redis has lost the stock of voucher {0}: nobody invents it anew; POST /voucher makes another voucher")]
+    NoVoucherStock(i64),
+    /// Nobody has claimed an order of this number.
+    #[error("there is no order {0}")]
+    NoOrder(i64),
+    /// The id worker has no id to give. Nothing was changed.
+    #[error("no id: {0}")]
+    NoId(String),
     /// The lock, row or connection was not had in time. Nothing was changed.
     #[error("{what} not had within {} ms", waited.as_millis())]
     NotHad {
@@ -124,6 +133,24 @@ pub enum Error {
     /// There is no run of this number.
     #[error("there is no run {0}")]
     NoRun(String),
+    /// \[002\]: there is no voucher of this number.
+    #[error("there is no voucher {0}; POST /voucher makes one")]
+    NoVoucher(i64),
+    /// \[002\]: the seckill of the voucher begins later.
+    #[error("the seckill has not begun yet")]
+    NotStarted,
+    /// \[002\]: the seckill of the voucher has ended.
+    #[error("the seckill is over")]
+    Over,
+    /// \[002\]: the user has an order of the voucher.
+    #[error("this user has ordered the voucher already")]
+    AlreadyOrdered,
+    /// \[002\]: another order of the same user is under way.
+    #[error("an order of this user is under way; a user orders once")]
+    OrderUnderWay,
+    /// \[002\]: there is no step of this name.
+    #[error("there is no strategy {0} of the voucher order")]
+    NoOrderStrategy(String),
     /// Ours: a bug, or a server that answers what it never should.
     #[error("{0}")]
     Internal(String),

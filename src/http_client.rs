@@ -1,4 +1,4 @@
-//! A small HTTP client for what commands and instances ask of each other: a GET, a PUT or a DELETE with JSON, each
+//! A small HTTP client for what commands and instances ask of each other: a GET, a PUT, a POST or a DELETE with JSON, each
 //! with a time limit.
 //!
 //! Every request has a connection of its own, so that none is sent into a connection that is just being closed, and the
@@ -124,9 +124,25 @@ impl HttpClient {
         json: &impl Serialize,
         token: Option<&SecretString>,
     ) -> Result<Answer, HttpError> {
-        let body = serde_json::to_vec(json).map_err(|e| HttpError::Unfit(e.to_string()))?;
-        let request = Request::builder().method(Method::PUT).uri(url).header(header::CONTENT_TYPE, "application/json");
-        self.send(request, Full::from(body), token).await
+        self.send_json(Method::PUT, url, json, token).await
+    }
+
+    /// POST with a JSON body; `token` goes into `Authorization: Bearer …`.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    ///
+    /// # Cancel safety
+    ///
+    /// A request that is given up may have been carried out.
+    pub async fn post(
+        &self,
+        url: &str,
+        json: &impl Serialize,
+        token: Option<&SecretString>,
+    ) -> Result<Answer, HttpError> {
+        self.send_json(Method::POST, url, json, token).await
     }
 
     /// DELETE; `token` goes into `Authorization: Bearer …`.
@@ -140,6 +156,18 @@ impl HttpClient {
     /// A request that is given up may have been carried out.
     pub async fn delete(&self, url: &str, token: Option<&SecretString>) -> Result<Answer, HttpError> {
         self.send(Request::builder().method(Method::DELETE).uri(url), Full::default(), token).await
+    }
+
+    async fn send_json(
+        &self,
+        method: Method,
+        url: &str,
+        json: &impl Serialize,
+        token: Option<&SecretString>,
+    ) -> Result<Answer, HttpError> {
+        let body = serde_json::to_vec(json).map_err(|e| HttpError::Unfit(e.to_string()))?;
+        let request = Request::builder().method(method).uri(url).header(header::CONTENT_TYPE, "application/json");
+        self.send(request, Full::from(body), token).await
     }
 
     async fn send(

@@ -6,9 +6,10 @@ mod boundary;
 mod buyers;
 mod cache;
 mod classroom;
-mod demos;
 mod deadlocks;
+mod demos;
 mod faults;
+mod ids;
 mod imports;
 mod instances;
 mod lab;
@@ -19,6 +20,10 @@ mod mysql;
 #[path = "../lock/tests/contract/proxy.rs"]
 mod proxy;
 mod resets;
+mod seckill;
+mod seckill_faults;
+mod seckill_load;
+mod seckill_stream;
 mod stages;
 mod strategies;
 mod support;
@@ -180,6 +185,38 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         demos::a_late_unlock_by_thread_id_frees_another_processs_lock_until_it_is_by_owner,
         demos::a_value_for_each_call_cannot_enter_again_and_an_owner_can,
     );
+    for step in seckill::promising() {
+        trials.push(with_servers(
+            format!("voucher_order_{}_keeps_its_promise", step.slug),
+            Box::new(move |servers| Box::pin(async move { seckill::keeps_its_promise(&servers, step).await })),
+        ));
+    }
+    trial!(
+        seckill::two_who_read_the_last_piece_both_take_it_until_the_update_looks,
+        seckill::one_person_orders_twice_until_somebody_asks,
+        seckill::only_the_same_lock_keeps_a_users_second_order_out,
+        seckill::one_lock_for_all_makes_others_wait_and_one_per_user_does_not,
+        seckill::a_lock_inside_the_transaction_is_unlocked_before_the_commit,
+        seckill::a_late_unlock_deletes_anothers_lock_until_compare_and_delete_are_one,
+        seckill::an_order_longer_than_its_lease_is_not_alone_until_it_is_renewed_or_the_database_refuses,
+        seckill::a_seckill_has_a_begin_an_end_and_a_stock,
+    );
+    trial!(
+        seckill_stream::a_consumer_that_dies_anywhere_loses_no_order_and_doubles_none,
+        seckill_stream::a_consumer_that_was_slow_and_not_dead_doubles_no_order,
+        seckill_stream::a_consumer_that_acknowledges_first_or_does_not_know_its_order_again_is_caught,
+        seckill_stream::what_cannot_be_written_is_buried_with_its_reason_and_the_rest_is_written,
+        seckill_stream::a_consumer_that_closes_writes_what_was_answered,
+        seckill_stream::a_voucher_that_redis_has_lost_is_not_invented_anew,
+    );
+    trial!(
+        ids::three_hundred_tasks_of_a_hundred_ids_get_each_once_and_in_order,
+        ids::at_midnight_the_count_starts_anew_and_no_id_comes_twice,
+        ids::a_count_that_is_used_up_is_refused_until_midnight,
+        ids::a_clock_that_went_back_gives_no_id_twice,
+        ids::a_clock_that_the_seconds_cannot_tell_is_refused,
+        ids::without_redis_there_is_no_id,
+    );
     trial!(
         resets::a_reset_clears_all_that_strategies_and_lessons_write,
         resets::a_name_that_a_reset_leaves_out_is_seen,
@@ -217,7 +254,10 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         limits::the_page_of_limits_draws_each_request_as_it_was_answered,
         cache::a_browser_asks_for_what_it_has_as_the_headers_say_and_nginx_and_an_instance_say_the_same,
         limits::nginx_lets_through_what_its_limits_say_and_a_lone_instance_names_them,
+        seckill_faults::ten_thousand_orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis,
+        seckill_faults::what_redis_has_answered_is_there_with_appendfsync_always_and_lost_without,
         loads::a_run_is_exact_whatever_others_do_meanwhile,
+        seckill_load::a_seckill_over_http_goes_as_each_step_promises,
         faults::a_replica_that_is_promoted_without_the_key_lets_a_second_owner_in,
         faults::a_holder_that_is_paused_beyond_its_lease_oversells_unless_it_is_fenced,
         faults::redis_that_is_restarted_under_load_costs_answers_and_no_piece,

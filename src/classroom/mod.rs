@@ -6,10 +6,10 @@
 
 mod stay;
 
+pub mod deadlocks;
 pub mod demo1;
 pub mod demo2;
 pub mod demo_layer;
-pub mod deadlocks;
 pub mod fair;
 pub mod latch;
 pub mod limits;

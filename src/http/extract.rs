@@ -16,6 +16,9 @@ use utoipa::{
     openapi::{ObjectBuilder, RefOr, Schema, Type, schema::KnownFormat, schema::SchemaFormat},
 };
 
+/// Who orders.
+const USER: &str = "x-user-id";
+
 /// The query; its type says which fields there are.
 #[derive(Debug)]
 pub(super) struct Query<T>(pub(super) T);
@@ -32,6 +35,10 @@ pub(super) struct Path<T>(pub(super) T);
 /// An administrator; everybody is one where the configuration has no token.
 #[derive(Debug)]
 pub(super) struct Admin;
+
+/// The user of header `x-user-id`.
+#[derive(Debug)]
+pub(super) struct User(pub(super) i64);
 
 impl<T: DeserializeOwned + Validate<Context = ()>, S: Sync> FromRequestParts<S> for Query<T> {
     type Rejection = Error;
@@ -68,6 +75,16 @@ impl FromRequestParts<AppState> for Admin {
             return Ok(Self);
         }
         Err(Error::Unauthorized)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for User {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Error> {
+        let given = parts.headers.get(USER).and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
+        let user = given.filter(|user| *user >= 1).map(Self);
+        user.ok_or_else(|| bad(USER, format!("must be a whole number from 1 to {}", i64::MAX)))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::{
     error::Error,
+    seckill::stream::Backlog,
     stock::{self, Deducted, Job, LockState, Strategy},
 };
 use metrics::{
@@ -20,6 +21,7 @@ const KINDS: [&str; 5] = ["not_had", "unavailable", "unknown", "no_product", "in
 /// The metrics of every strategy.
 pub(super) struct Metrics {
     strategies: Vec<StrategyMetrics>,
+    orders: OrderMetrics,
     handle: PrometheusHandle,
 }
 
@@ -41,16 +43,25 @@ impl Metrics {
     pub(super) fn new() -> Self {
         let builder = PrometheusBuilder::new();
         let recorder = builder.set_buckets(&BUCKETS).unwrap_or_default().build_recorder();
-        let strategies = with_local_recorder(&recorder, || {
+        let (strategies, orders) = with_local_recorder(&recorder, || {
             describe();
-            stock::ALL.iter().map(StrategyMetrics::new).collect()
+            (stock::ALL.iter().map(StrategyMetrics::new).collect(), OrderMetrics::new())
         });
-        Self { strategies, handle: recorder.handle() }
+        Self { strategies, orders, handle: recorder.handle() }
     }
 
     /// The metrics of the strategy at this place in [`stock::ALL`].
     pub(super) fn of(&self, place: usize) -> &StrategyMetrics {
         &self.strategies[place]
+    }
+
+    /// Notes how many orders wait in the stream; not a number where that is not known.
+    pub(super) fn note(&self, backlog: Option<Backlog>) {
+        let OrderMetrics { lag, pending, dead } = &self.orders;
+        let number = |of: fn(Backlog) -> u64| backlog.map_or(f64::NAN, |backlog| of(backlog) as f64);
+        lag.set(number(|backlog| backlog.lag));
+        pending.set(number(|backlog| backlog.pending));
+        dead.set(number(|backlog| backlog.dead));
     }
 
     /// Everything in Prometheus' text format.
@@ -61,6 +72,23 @@ impl Metrics {
     /// Moves what was recorded into the buckets. Called periodically, so that samples do not pile up.
     pub(super) fn run_upkeep(&self) {
         self.handle.run_upkeep();
+    }
+}
+
+/// The orders of the stream, of all instances.
+struct OrderMetrics {
+    lag: Gauge,
+    pending: Gauge,
+    dead: Gauge,
+}
+
+impl OrderMetrics {
+    fn new() -> Self {
+        Self {
+            lag: gauge!("oversell_order_stream_lag"),
+            pending: gauge!("oversell_order_stream_pending"),
+            dead: gauge!("oversell_order_stream_dead"),
+        }
     }
 }
 
@@ -123,4 +151,7 @@ fn describe() {
     describe_counter!("oversell_lost_leases_total", "Locks that were lost before the write, or before the unlock");
     describe_counter!("oversell_refused_fences_total", "Writes that the row refused for their old fencing token");
     describe_counter!("oversell_errors_total", "Requests that failed, by kind");
+    describe_gauge!("oversell_order_stream_lag", "Claimed orders that no consumer has had yet, of all instances");
+    describe_gauge!("oversell_order_stream_pending", "Claimed orders that a consumer has, or had when it died");
+    describe_gauge!("oversell_order_stream_dead", "Claimed orders that could not be written");
 }

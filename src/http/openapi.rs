@@ -45,6 +45,7 @@ const OPERATING: &str = "operating";
     components(schemas(Problem)),
     tags(
         (name = "course", description = "The stock and the strategies"),
+        (name = "seckill", description = "Vouchers, their orders, and the steps that lead there"),
         (name = "load", description = "Runs of load, one at a time"),
         (name = "operating", description = "For those who run it"),
     ),

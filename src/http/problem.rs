@@ -3,7 +3,7 @@
 //! A handler returns an [`Error`]; `middleware.rs` renders it, because only there is known what the client reads.
 
 use super::format::Format;
-use crate::{error::Error, stock};
+use crate::{error::Error, seckill, stock};
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
@@ -114,6 +114,11 @@ impl From<&Error> for Problem {
             Error::WrongType => {
                 (S::SERVICE_UNAVAILABLE, "wrong-type", Failed, "redis 里锁的键是别的类型，不是这种锁写的".into())
             }
+            Error::NoVoucherStock(id) => {
+                (S::SERVICE_UNAVAILABLE, "no-voucher-stock", Failed, format!("redis 里没有优惠券 {id} 的库存"))
+            }
+            Error::NoOrder(id) => (S::NOT_FOUND, "no-order", Refused, format!("没有这个订单：{id}")),
+            Error::NoId(_) => (S::SERVICE_UNAVAILABLE, "no-id", Failed, "发不出全局 id".into()),
             Error::NotHad { what, .. } => (S::SERVICE_UNAVAILABLE, "not-had", Failed, format!("没有等到：{what}")),
             Error::Taken(_) => (S::CONFLICT, "lock-taken", Refused, "获取锁失败，有并发".into()),
             Error::Lost(_) => (S::CONFLICT, "lock-lost", Refused, "锁已失效".into()),
@@ -140,6 +145,14 @@ impl From<&Error> for Problem {
             Error::Panicked(_) => (S::INTERNAL_SERVER_ERROR, "internal", Unknown, "内部错误，结果未知".into()),
             Error::Internal(_) => (S::INTERNAL_SERVER_ERROR, "internal", Failed, "内部错误".into()),
             Error::RunInProgress { .. } => (S::CONFLICT, "run-in-progress", Refused, "另一次压测正在进行".into()),
+            Error::NoVoucher(id) => (S::NOT_FOUND, "no-voucher", Refused, format!("没有这张优惠券：{id}")),
+            Error::NotStarted => (S::CONFLICT, "not-started", Refused, "秒杀尚未开始!".into()),
+            Error::Over => (S::CONFLICT, "over", Refused, "秒杀已经结束!".into()),
+            Error::AlreadyOrdered => (S::CONFLICT, "already-ordered", Refused, "用户已经购买过一次!".into()),
+            Error::OrderUnderWay => (S::CONFLICT, "order-under-way", Refused, "不允许重复下单".into()),
+            Error::NoOrderStrategy(slug) => {
+                (S::NOT_FOUND, "no-order-strategy", Refused, format!("没有这个下单策略：{slug}"))
+            }
             Error::NoRun(_) => (S::NOT_FOUND, "no-run", Refused, "没有这次压测".into()),
         };
         Self {
@@ -155,6 +168,7 @@ impl From<&Error> for Problem {
             request_id: String::new(),
             strategies: match error {
                 Error::NoStrategy(_) => Some(stock::ALL.iter().map(|s| s.slug).collect()),
+                Error::NoOrderStrategy(_) => Some(seckill::ALL.iter().map(|s| s.slug).collect()),
                 _ => None,
             },
             run: match error {
@@ -210,10 +224,11 @@ impl Problem {
     }
 
     /// The words of the course alone where it has some; else both languages, a line each.
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let listed = self.strategies.as_ref().map(|all| format!("; there are: {}", all.join(", ")));
         match self.kind {
             "sold-out" | "lock-taken" | "lock-lost" | "fenced" | "limited" => self.title.clone(),
+            "not-started" | "over" | "already-ordered" | "order-under-way" => self.title.clone(),
             _ => format!("{}\n{}{}\n", self.title, self.detail, listed.unwrap_or_default()),
         }
     }

@@ -6,9 +6,9 @@ use super::{
     openapi::{self, Api},
     page,
     routes::{
-        check, deadlocks, health,
+        check, deadlocks, health, ids,
         lessons::{demos, redis, zk_barriers, zk_counts, zk_herd, zk_locks},
-        limits, runs, stock, strategies,
+        limits, runs, stock, strategies, voucher_orders, vouchers,
     },
 };
 use crate::error::Error;
@@ -80,6 +80,16 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(taking(routes!(limits::limited)))
         .routes(taking(routes!(limits::shared)))
         .routes(routes!(limits::unlimited))
+        // the seckill
+        .routes(routes!(vouchers::add))
+        .routes(routes!(vouchers::read, vouchers::remove))
+        .routes(routes!(vouchers::orders))
+        .routes(routes!(vouchers::check))
+        .routes(routes!(voucher_orders::place))
+        .routes(routes!(voucher_orders::list))
+        .routes(routes!(voucher_orders::source))
+        .routes(routes!(voucher_orders::state))
+        .routes(taking(routes!(ids::next)))
         // load from the page
         .routes(routes!(runs::start))
         .routes(routes!(runs::current))

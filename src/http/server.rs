@@ -89,6 +89,7 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
     let app = AppState::new(ctx.clone(), stopping.clone()).map_err(|e| Failure::Unusable(e.to_string()))?;
     let background =
         [tokio::spawn(instance::watch(Arc::clone(&app.instance))), tokio::spawn(metrics_upkeep(app.clone()))];
+    let consumer = tokio::spawn(instance::consume(ctx.clone()));
     tracing::info!("oversell {} listens on {}", ctx.instance, app.own_address());
     if let Some(file) = &args.json {
         let instance = Instance { name: ctx.instance.clone(), url: app.own_address(), pid: std::process::id() };
@@ -100,6 +101,9 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
     let stopped = serve(listener, router, &ctx.config.server, &stopping, limit.mul_f64(0.8)).await;
     background.iter().for_each(tokio::task::JoinHandle::abort);
     let stopped = stopped.map_err(|e| Failure::Unusable(format!("the server ended: {e}")))?;
+    // The orders that were answered are written while there are still connections.
+    ctx.closing.cancel();
+    drop(tokio::time::timeout(limit.saturating_sub(stopped.elapsed()) / 2, consumer).await);
     ctx.close(limit.saturating_sub(stopped.elapsed())).await;
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! What an instance does besides answering: it asks its servers whether they are there (`probes.rs`), and does what one
-//! that came needs (`startup.rs`).
+//! that came needs (`startup.rs`). And it writes the orders that wait in the stream.
 
 mod probes;
 mod startup;
@@ -7,7 +7,7 @@ mod startup;
 pub(crate) use probes::States;
 pub(crate) use startup::watch;
 
-use crate::ctx::Ctx;
+use crate::{ctx::Ctx, seckill::consumer::Consumer};
 use probes::Probes;
 use startup::Progress;
 
@@ -23,4 +23,9 @@ impl Instance {
     pub(crate) fn new(ctx: Ctx) -> Self {
         Self { ctx, probes: Probes::default(), startup: Progress::default() }
     }
+}
+
+/// Writes the orders that wait in the stream, until the instance closes and what is left is written.
+pub(crate) async fn consume(ctx: Ctx) {
+    Consumer::new(ctx).run().await;
 }

@@ -3,7 +3,7 @@
 //! Each target has its own: an instance is asked directly whether it lives, nginx for a static file.
 
 use super::{
-    engine::{Load, Timed, Until},
+    engine::{Load, Same, Timed, Until},
     history::{Outcome, Said},
     link::Origin,
     row::ONE,
@@ -52,7 +52,7 @@ impl Ceiling {
         let origin = Origin::parse(base)?;
         let (path, bytes) = smallest(base, if target == ONE { &LIVE } else { &FILES }).await?;
         let request = origin.request(http::Method::GET, path)?;
-        let load = Load { origin, request, threads, until: Until::Over(TIME), meaning: served };
+        let load = Load { origin, asks: Same::boxed(request, served), threads, until: Until::Over(TIME) };
         let ended = load.send(cancel, |_| std::future::pending()).await?;
         match ended.counted.reasons().iter().next() {
             Some((why, _)) if !cancel.is_cancelled() => Err(Failure::Unusable(format!("GET {path} at {base}: {why}"))),

@@ -44,14 +44,43 @@ const LONGEST: Duration = Duration::from_secs(15 * 60);
 /// What was sent before a timed load ended may take this long after it: the longest wait of the service, and more.
 const LONGEST_END: Duration = Duration::from_secs(40);
 
-/// How a load is sent: which request, on how many connections, and until when.
+/// How a load is sent: which requests, on how many connections, and until when.
 pub(super) struct Load {
     pub(super) origin: Origin,
-    pub(super) request: Request<Body>,
+    pub(super) asks: Box<dyn Asks>,
     pub(super) threads: usize,
     pub(super) until: Until,
-    /// What an answer means.
-    pub(super) meaning: fn(u16, &[u8]) -> (Outcome, Said),
+}
+
+/// What is asked for.
+pub(super) trait Asks: Send + Sync {
+    /// The `n`-th request of the load, from 0.
+    fn request(&self, n: u64) -> Request<Body>;
+
+    /// What the answer to the `n`-th means.
+    fn meaning(&self, n: u64, status: u16, body: &[u8]) -> (Outcome, Said);
+}
+
+/// The same request each time.
+pub(super) struct Same {
+    request: Request<Body>,
+    meaning: fn(u16, &[u8]) -> (Outcome, Said),
+}
+
+impl Same {
+    pub(super) fn boxed(request: Request<Body>, meaning: fn(u16, &[u8]) -> (Outcome, Said)) -> Box<dyn Asks> {
+        Box::new(Self { request, meaning })
+    }
+}
+
+impl Asks for Same {
+    fn request(&self, _: u64) -> Request<Body> {
+        self.request.clone()
+    }
+
+    fn meaning(&self, _: u64, status: u16, body: &[u8]) -> (Outcome, Said) {
+        (self.meaning)(status, body)
+    }
 }
 
 /// When a load ends.
@@ -221,8 +250,8 @@ impl Load {
     async fn work(self: Arc<Self>, n: usize, link: Link, seen: Arc<Seen>, stop: CancellationToken) {
         let mut link = Some(link);
         let mut loops = 0;
-        while let Some(due) = self.next(&mut loops, &seen, &stop).await {
-            let (outcome, said, answer) = self.one(&mut link, &seen.meter).await;
+        while let Some((turn, due)) = self.next(&mut loops, &seen, &stop).await {
+            let (outcome, said, answer) = self.one(turn, &mut link, &seen.meter).await;
             let done = Instant::now();
             let instance =
                 answer.as_ref().and_then(|a| a.headers.get("x-instance")).and_then(|name| name.to_str().ok());
@@ -233,8 +262,8 @@ impl Load {
         }
     }
 
-    /// When the next request is due, once it is; `None` where no more is to be sent.
-    async fn next(&self, loops: &mut usize, seen: &Seen, stop: &CancellationToken) -> Option<Instant> {
+    /// The next request's number and when it is due, once it is; `None` where no more is to be sent.
+    async fn next(&self, loops: &mut usize, seen: &Seen, stop: &CancellationToken) -> Option<(u64, Instant)> {
         let mut due = Instant::now();
         match self.until {
             Until::Loops(most) if *loops == most => return None,
@@ -250,18 +279,17 @@ impl Load {
                     seen.begun.fetch_sub(1, Ordering::Relaxed);
                     return None;
                 }
-                return Some(due);
+                return Some((turn, due));
             }
         }
         if stop.is_cancelled() {
             return None;
         }
-        seen.begun.fetch_add(1, Ordering::Relaxed);
-        Some(due)
+        Some((seen.begun.fetch_add(1, Ordering::Relaxed), due))
     }
 
     /// Sends one request, once.
-    async fn one(&self, slot: &mut Option<Link>, meter: &Arc<Meter>) -> (Outcome, Said, Option<Answer>) {
+    async fn one(&self, turn: u64, slot: &mut Option<Link>, meter: &Arc<Meter>) -> (Outcome, Said, Option<Answer>) {
         let failed = |outcome| (outcome, Said::default(), None);
         for _ in 0..CONNECTIONS_PER_REQUEST {
             let mut link = match slot.take() {
@@ -274,10 +302,10 @@ impl Load {
                     }
                 },
             };
-            match timeout(TIMEOUT, link.exchange(self.request.clone())).await {
+            match timeout(TIMEOUT, link.exchange(self.asks.request(turn))).await {
                 Ok(Ok(answer)) => {
                     *slot = Some(link);
-                    let (outcome, said) = (self.meaning)(answer.status, &answer.body);
+                    let (outcome, said) = self.asks.meaning(turn, answer.status, &answer.body);
                     return (outcome, said, Some(answer));
                 }
                 Ok(Err(Cut::NotSent)) => {}
@@ -331,7 +359,7 @@ mod tests {
         let fake = Fake::open(None).await;
         let origin = Origin::parse(&fake.base).unwrap();
         let request = origin.request(http::Method::POST, "/check/lock/none").unwrap();
-        let load = Load { origin, request, threads: 3, until: Until::Loops(5), meaning: panics };
+        let load = Load { origin, asks: Same::boxed(request, panics), threads: 3, until: Until::Loops(5) };
         let ended = load.send(&CancellationToken::new(), |_| std::future::pending()).await.unwrap();
         let all = ended.all.counts();
         assert_eq!((all.samples(), all.unknown), (3, 3));

@@ -2,8 +2,8 @@
 //! whether the two agree.
 //!
 //! The core is pure: [`history`] is what was seen, [`stats`] sums it up, [`verdict`] judges it. The edge is thin:
-//! `link` is one keep-alive connection, `engine` drives many of them, [`run`] is one measured run. Two
-//! commands stand on it: [`compare`] and [`bench`](mod@bench).
+//! `link` is one keep-alive connection, `engine` drives many of them, [`run`] is one measured run. Three
+//! commands stand on it: [`compare`], [`mod@seckill`] and [`bench`](mod@bench).
 
 pub mod history;
 pub mod stats;
@@ -21,6 +21,7 @@ pub mod bench;
 mod ceiling;
 pub mod compare;
 mod conditions;
+pub mod seckill;
 mod target;
 mod terminal;
 

@@ -16,7 +16,7 @@ pub const ONE: &str = "one";
 /// The target that is nginx in front of three instances.
 pub const THREE: &str = "three";
 /// How many that are.
-const INSTANCES: u64 = 3;
+pub(super) const INSTANCES: u64 = 3;
 
 /// What one run came to. In JSON the columns of the Aggregate Report ([`Stats`]) stand beside the others.
 #[derive(Debug, Clone, PartialEq, Serialize)]

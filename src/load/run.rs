@@ -3,7 +3,7 @@
 
 use super::{
     Row, answer,
-    engine::{Load, Seen, Timed, Until},
+    engine::{Load, Same, Seen, Timed, Until},
     history::History,
     link::Origin,
     stock_api::StockApi,
@@ -128,7 +128,7 @@ async fn measure(
     request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     let before = stock.count().await?;
     let until = plan.timed.map_or(Until::Loops(plan.loops), Until::Over);
-    let load = Load { origin, request, threads: plan.threads, until, meaning: answer::meaning };
+    let load = Load { origin, asks: Same::boxed(request, answer::meaning), threads: plan.threads, until };
     progress.send_replace(Snapshot { planned: plan.planned(), ..Snapshot::default() });
     let ended = load.send(cancel, |seen| follow(seen, plan.planned(), progress)).await?;
     let after = stock.count().await?;
@@ -187,7 +187,7 @@ impl Plan {
 }
 
 /// Sends snapshots for as long as it is let.
-async fn follow(seen: Arc<Seen>, planned: u64, progress: &watch::Sender<Snapshot>) {
+pub(super) async fn follow(seen: Arc<Seen>, planned: u64, progress: &watch::Sender<Snapshot>) {
     let mut ticks = tokio::time::interval(SNAPSHOTS);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -197,7 +197,7 @@ async fn follow(seen: Arc<Seen>, planned: u64, progress: &watch::Sender<Snapshot
 }
 
 impl Snapshot {
-    fn of(history: &History, planned: u64, elapsed: Duration) -> Self {
+    pub(super) fn of(history: &History, planned: u64, elapsed: Duration) -> Self {
         let counts = history.counts();
         let ms = |quantile| history.latencies().value_at_quantile(quantile) as f64 / 1000.0;
         let seconds = elapsed.as_secs_f64();

@@ -86,7 +86,16 @@ impl StockApi<'_> {
 ///
 /// [`Failure::Unusable`] where it does not say.
 pub(super) async fn strategies(at: &str) -> Result<Vec<String>, Failure> {
-    let known: Vec<Known> = get(&format!("{}/strategies", base(at))).await?;
+    slugs(&format!("{}/strategies", base(at))).await
+}
+
+/// The slugs of a registry at this address.
+///
+/// # Errors
+///
+/// [`Failure::Unusable`] where it does not say.
+pub(super) async fn slugs(url: &str) -> Result<Vec<String>, Failure> {
+    let known: Vec<Known> = get(url).await?;
     Ok(known.into_iter().map(|k| k.slug).collect())
 }
 
@@ -96,21 +105,21 @@ pub(super) async fn size(at: &str, path: &str) -> Option<usize> {
     Some(answer.body.len())
 }
 
-fn client() -> HttpClient {
+pub(super) fn client() -> HttpClient {
     HttpClient::new(TIMEOUT)
 }
 
-fn base(at: &str) -> &str {
+pub(super) fn base(at: &str) -> &str {
     at.trim_end_matches('/')
 }
 
-async fn get<T: DeserializeOwned>(url: &str) -> Result<T, Failure> {
+pub(super) async fn get<T: DeserializeOwned>(url: &str) -> Result<T, Failure> {
     let what = format!("GET {url}");
     let answer = succeeded(&what, client().get(url).await)?;
     answer.json().map_err(|why| Failure::Unusable(format!("{what}: {why}")))
 }
 
-fn succeeded(what: &str, answer: Result<Answer, HttpError>) -> Result<Answer, Failure> {
+pub(super) fn succeeded(what: &str, answer: Result<Answer, HttpError>) -> Result<Answer, Failure> {
     answer.and_then(Answer::success).map_err(|why| {
         let hint = match &why {
             HttpError::Refused { status, .. } if matches!(status.as_u16(), 401 | 403) => {

@@ -1,6 +1,6 @@
 //! Which cluster a command loads: a lab, or any other that runs somewhere.
 
-use super::stock_api;
+use super::{row::ONE, stock_api};
 use crate::{
     addresses::{Addresses, LAB_JSON},
     failure::Failure,
@@ -53,6 +53,20 @@ impl Where {
         };
         let instance = lab.instances.first().map(|i| i.url.clone());
         Ok(Cluster { http: Some(lab.http.clone()), instance, lab: Some(lab) })
+    }
+}
+
+impl Cluster {
+    /// Where a target is.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where the command line does not say.
+    pub(super) fn address(&self, target: &str) -> Result<&str, Failure> {
+        let (address, option) = if target == ONE { (&self.instance, "--instance") } else { (&self.http, "--http") };
+        address.as_deref().ok_or_else(|| {
+            Failure::Unusable(format!("target {target} needs {option}: pass it, or leave it out of --targets"))
+        })
     }
 }
 

@@ -120,7 +120,7 @@ impl Job {
     }
 
     /// The lease that was asked for, else the configured one.
-    pub(super) fn leased(&self, ctx: &Ctx) -> Duration {
+    pub(crate) fn leased(&self, ctx: &Ctx) -> Duration {
         self.lease.unwrap_or_else(|| Duration::from_millis(ctx.config.lock.lease_ms))
     }
 
@@ -132,7 +132,7 @@ impl Job {
     }
 
     /// The job has waited for `what` as long as it may, or somebody else has ended its wait.
-    pub(super) fn not_had(&self, what: &str) -> Error {
+    pub(crate) fn not_had(&self, what: &str) -> Error {
         Error::NotHad { what: what.to_owned(), waited: self.wait.min(self.started.elapsed()) }
     }
 
@@ -158,7 +158,7 @@ impl Job {
     }
 
     /// Who this job is where it takes a lock: one owner, however often it takes it.
-    pub(super) fn owner(&self, ctx: &Ctx) -> Owner {
+    pub(crate) fn owner(&self, ctx: &Ctx) -> Owner {
         *self.owner.get_or_init(|| ctx.process.owner())
     }
 
@@ -174,7 +174,7 @@ impl Job {
     }
 
     /// The points, for what outlives the job.
-    pub(super) fn points(&self) -> &Points {
+    pub(crate) fn points(&self) -> &Points {
         &self.points
     }
 

@@ -8,11 +8,11 @@
 mod fenced;
 mod job;
 mod merged;
-mod points;
+pub(crate) mod points;
 mod poll;
 pub(crate) mod redis_key;
 pub(crate) mod redis_stage;
-mod row;
+pub(crate) mod row;
 mod strategy;
 
 mod mutex;

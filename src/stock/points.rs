@@ -29,14 +29,14 @@ pub struct Pause {
 
 impl Points {
     /// Stops the first who comes by `point`.
-    pub(super) fn pause_at(&mut self, point: &'static str) -> Pause {
+    pub(crate) fn pause_at(&mut self, point: &'static str) -> Pause {
         let (reached, open) = (CancellationToken::new(), CancellationToken::new());
         self.0.push(Gate { point, reached: reached.clone(), open: open.clone() });
         Pause { reached, open }
     }
 
     /// Comes by `point`.
-    pub(super) async fn at(&self, point: &'static str) {
+    pub(crate) async fn at(&self, point: &'static str) {
         for gate in self.0.iter().filter(|gate| gate.point == point && !gate.reached.is_cancelled()) {
             gate.reached.cancel();
             gate.open.cancelled().await;

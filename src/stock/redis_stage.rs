@@ -66,13 +66,18 @@ pub(crate) fn millis(time: Duration) -> u64 {
 pub(crate) async fn lock<S: Stage>(ctx: &Ctx, job: &Job, stage: S) -> Result<Held<S>, Error> {
     let stage = Arc::new(stage);
     loop {
-        let tried = ctx.tasks.spawn(attempt(ctx.clone(), job.points().clone(), Arc::clone(&stage)));
-        if let Some(held) = tried.await.map_err(|e| Error::Internal(e.to_string()))?? {
+        if let Some(held) = try_once(ctx, job, &stage).await? {
             return Ok(held);
         }
         job.at("refused").await;
         poll::pause(job, POLL, || format!("lock {}", stage.key())).await?;
     }
+}
+
+/// Tries to take the lock once.
+pub(crate) async fn try_once<S: Stage>(ctx: &Ctx, job: &Job, stage: &Arc<S>) -> Result<Option<Held<S>>, Error> {
+    let tried = ctx.tasks.spawn(attempt(ctx.clone(), job.points().clone(), Arc::clone(stage)));
+    tried.await.map_err(|e| Error::Internal(e.to_string()))?
 }
 
 async fn attempt<S: Stage>(ctx: Ctx, points: Points, stage: Arc<S>) -> Result<Option<Held<S>>, Error> {

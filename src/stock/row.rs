@@ -17,7 +17,7 @@ use sqlx::{
 use std::time::Duration;
 
 /// One write with its arguments.
-pub(super) type Write<'q> = Query<'q, MySql, MySqlArguments>;
+pub(crate) type Write<'q> = Query<'q, MySql, MySqlArguments>;
 
 /// A row lock that is free is had within this, even by a job that may not wait, and what is had is written on a disk.
 const SHORTEST: Duration = Duration::from_millis(250);
@@ -89,19 +89,19 @@ pub(super) fn set<'q>(job: &Job, count: i64) -> Write<'q> {
 }
 
 /// Carries out a write, and says how many rows it has changed.
-pub(super) async fn execute(ctx: &Ctx, job: &Job, write: Write<'_>) -> Result<u64, Error> {
+pub(crate) async fn execute(ctx: &Ctx, job: &Job, write: Write<'_>) -> Result<u64, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let changed = execute_on(&mut conn, job, write).await;
     given_back(conn, changed)
 }
 
 /// [`execute`], on this connection.
-pub(super) async fn execute_on(conn: &mut Conn, job: &Job, write: Write<'_>) -> Result<u64, Error> {
+pub(crate) async fn execute_on(conn: &mut Conn, job: &Job, write: Write<'_>) -> Result<u64, Error> {
     answered(bounded(conn, job, write).await, job)
 }
 
 /// As [`execute_on`], but `false` where the server rolled the transaction back to end a deadlock.
-pub(super) async fn execute_or_deadlock(conn: &mut Conn, job: &Job, write: Write<'_>) -> Result<bool, Error> {
+pub(crate) async fn execute_or_deadlock(conn: &mut Conn, job: &Job, write: Write<'_>) -> Result<bool, Error> {
     match bounded(conn, job, write).await {
         Err(e) if has_number(&e, &[DEADLOCK]) => Ok(false),
         result => answered(result, job).map(|_| true),
@@ -121,18 +121,18 @@ pub(super) async fn read_then_write(ctx: &Ctx, job: &Job, fence: Option<Fence>) 
 }
 
 /// Begins a transaction. It ends with [`commit`], or with [`rolled_back`].
-pub(super) async fn begin(conn: &mut MySqlConnection) -> Result<(), Error> {
+pub(crate) async fn begin(conn: &mut MySqlConnection) -> Result<(), Error> {
     conn.execute("START TRANSACTION").await?;
     Ok(())
 }
 
 /// Commits.
-pub(super) async fn commit(conn: &mut Conn, job: &Job) -> Result<(), Error> {
+pub(crate) async fn commit(conn: &mut Conn, job: &Job) -> Result<(), Error> {
     answered(conn.execute("COMMIT").await, job).map(drop)
 }
 
 /// What a transaction came to; what it was refused for is rolled back.
-pub(super) async fn rolled_back<T>(mut conn: Conn, outcome: Result<T, Error>) -> Result<T, Error> {
+pub(crate) async fn rolled_back<T>(mut conn: Conn, outcome: Result<T, Error>) -> Result<T, Error> {
     if outcome.as_ref().is_err_and(is_refusal) {
         conn.execute("ROLLBACK").await?;
     }
@@ -141,7 +141,7 @@ pub(super) async fn rolled_back<T>(mut conn: Conn, outcome: Result<T, Error>) ->
 
 /// What a statement came to. Its connection goes back where the server has answered it; where it has not, the connection
 /// is closed, and whatever the server is still doing for it is ended.
-pub(super) fn given_back<T>(conn: Conn, outcome: Result<T, Error>) -> Result<T, Error> {
+pub(crate) fn given_back<T>(conn: Conn, outcome: Result<T, Error>) -> Result<T, Error> {
     if is_answered(&outcome) {
         conn.done();
     }
@@ -155,12 +155,21 @@ pub(super) fn is_answered<T>(outcome: &Result<T, Error>) -> bool {
 
 /// Whether this is a refusal, by the server or by us, after which nothing is under way.
 fn is_refusal(error: &Error) -> bool {
-    matches!(error, Error::SoldOut | Error::NoProduct(_) | Error::NotHad { .. })
+    use Error::{AlreadyOrdered, NoProduct, NotHad, SoldOut};
+    matches!(error, SoldOut | NoProduct(_) | NotHad { .. } | AlreadyOrdered)
 }
 
 /// How long a statement of this job may wait.
 fn limit(job: &Job) -> Duration {
     job.wait_left().max(SHORTEST)
+}
+
+/// As [`execute_on`], but `false` where a unique key refuses the row.
+pub(crate) async fn execute_or_duplicate(conn: &mut Conn, job: &Job, write: Write<'_>) -> Result<bool, Error> {
+    match bounded(conn, job, write).await {
+        Err(sqlx::Error::Database(e)) if e.is_unique_violation() => Ok(false),
+        result => answered(result, job).map(|_| true),
+    }
 }
 
 async fn bounded(conn: &mut Conn, job: &Job, write: Write<'_>) -> Result<MySqlQueryResult, sqlx::Error> {
@@ -178,7 +187,7 @@ fn answered(result: Result<MySqlQueryResult, sqlx::Error>, job: &Job) -> Result<
 
 /// What an error of the server means for a statement that changed nothing: others had the row.
 fn refused(error: sqlx::Error, job: &Job) -> Error {
-    if is_contended(&error) { job.not_had("row in db_stock") } else { error.into() }
+    if is_contended(&error) { job.not_had("row in MySQL") } else { error.into() }
 }
 
 /// Whether the server gave up because somebody else holds the row.

@@ -6,6 +6,7 @@ use oversell::{
     addresses::Addresses,
     config::Config,
     ctx::Ctx,
+    seckill::consumer::Consumer,
     shelf,
     stock::{Job, Store},
 };
@@ -34,6 +35,8 @@ impl Servers {
     pub(crate) async fn connect(addresses: &Addresses) -> Self {
         let ctxs: Vec<_> = (0..3).map(|_| Arc::new(Ctx::new(config(addresses)).expect("good addresses"))).collect();
         migrate(&ctxs[0]).await;
+        // One instance writes the orders of the stream, until it closes.
+        ctxs[0].tasks.spawn(Consumer::new(Ctx::clone(&ctxs[0])).run());
         Self { ctxs, next: AtomicI64::new(1000) }
     }
 
@@ -100,7 +103,7 @@ pub(crate) async fn shelf(ctx: &Arc<Ctx>) -> Site {
     Site { ctxs: vec![Arc::clone(ctx)], id: 1 }
 }
 
-async fn migrate(ctx: &Ctx) {
+pub(crate) async fn migrate(ctx: &Ctx) {
     let mut conn = ctx.db.conn(Duration::from_secs(10)).await.expect("MySQL");
     sqlx::migrate!().run(&mut *conn).await.expect("the migrations run");
     conn.done();

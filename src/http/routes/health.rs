@@ -5,6 +5,7 @@ use crate::{
     http::{app::AppState, extract::Query},
     http_client::HttpClient,
     instance::States,
+    seckill::stream,
 };
 use axum::{
     Json,
@@ -18,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use utoipa::{IntoParams, ToSchema};
 
-/// How long another instance may take to say that it lives.
+/// How long another instance may take to say that it lives, and Redis to say how many orders wait in it.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// This instance runs.
@@ -102,6 +103,8 @@ pub(in crate::http) async fn ready(State(app): State<AppState>, Query(scope): Qu
 #[utoipa::path(get, path = "/metrics", tag = "operating",
     responses((status = 200, description = "Prometheus' text format", body = String, content_type = "text/plain")))]
 pub(in crate::http) async fn metrics(State(app): State<AppState>) -> impl IntoResponse {
+    let backlog = tokio::time::timeout(PATIENCE, stream::backlog(&app.ctx)).await;
+    app.metrics.note(backlog.ok().and_then(Result::ok));
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.metrics.render())
 }
 

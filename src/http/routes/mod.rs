@@ -3,8 +3,11 @@
 pub(super) mod check;
 pub(super) mod deadlocks;
 pub(super) mod health;
+pub(super) mod ids;
 pub(super) mod lessons;
 pub(super) mod limits;
 pub(super) mod runs;
 pub(super) mod stock;
 pub(super) mod strategies;
+pub(super) mod voucher_orders;
+pub(super) mod vouchers;

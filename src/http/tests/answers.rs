@@ -1,7 +1,7 @@
 //! What is answered in which form, and the page.
 
 use super::{JSON, read, send, service};
-use crate::stock;
+use crate::{error::Error, http::problem::Problem, seckill, stock};
 use http::StatusCode;
 use parking_lot::Mutex;
 use std::{
@@ -22,6 +22,44 @@ async fn an_unknown_strategy_is_answered_with_those_that_exist() {
         let text = read(&service, path, &[]).await;
         assert_eq!(text.header("content-type"), "text/plain; charset=utf-8");
         assert!(stock::ALL.iter().all(|s| text.body.contains(s.slug)), "{}", text.body);
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_step_is_answered_with_those_that_exist() {
+    let service = service(&[]);
+    let user = ("x-user-id", "1");
+    for (method, path) in
+        [("POST", "/voucher-order/seckill/7?strategy=nope"), ("GET", "/voucher-order/strategies/nope/source")]
+    {
+        let json = send(&service, method, path, &[JSON, user], "").await;
+        assert_eq!(json.status, 404);
+        assert_eq!(json.json()["strategies"].as_array().map(Vec::len), Some(seckill::ALL.len()));
+        let text = send(&service, method, path, &[user], "").await;
+        assert!(seckill::ALL.iter().all(|s| text.body.contains(s.slug)), "{}", text.body);
+    }
+    let listed = read(&service, "/voucher-order/strategies", &[]).await.json();
+    for (step, listed) in seckill::ALL.iter().zip(listed.as_array().expect("a list")) {
+        assert_eq!(listed["slug"], step.slug);
+        assert_eq!(
+            read(&service, &format!("/voucher-order/strategies/{}/source", step.slug), &[]).await.body,
+            step.source
+        );
+    }
+    assert!(seckill::find(seckill::DEFAULT).is_some());
+}
+
+#[test]
+fn a_seckill_refuses_in_the_words_of_the_course() {
+    for (error, words) in [
+        (Error::NotStarted, "秒杀尚未开始!"),
+        (Error::Over, "秒杀已经结束!"),
+        (Error::SoldOut, "库存不足！"),
+        (Error::AlreadyOrdered, "用户已经购买过一次!"),
+        (Error::OrderUnderWay, "不允许重复下单"),
+    ] {
+        let problem = Problem::from(&error);
+        assert_eq!((problem.code(), problem.text().as_str()), (StatusCode::CONFLICT, words));
     }
 }
 

@@ -71,6 +71,16 @@ async fn a_bad_body_is_refused_by_field_and_rule() {
         ("POST", "/runs", r#"{"strategy":"none","threads":1000,"loops":101}"#, "loops"),
         ("POST", "/runs", r#"{"strategy":"none","hold_ms":60001}"#, "hold_ms"),
         ("POST", "/runs", r#"{"strategy":"none","count":-1}"#, "count"),
+        ("POST", "/voucher", "{}", "title"),
+        ("POST", "/voucher", &voucher("", "1", TODAY, TOMORROW), "title"),
+        ("POST", "/voucher", &voucher(&"券".repeat(101), "1", TODAY, TOMORROW), "title"),
+        ("POST", "/voucher", &voucher("a", "-1", TODAY, TOMORROW), "stock"),
+        ("POST", "/voucher", &voucher("a", "1", "2026-11-11 00:00:00", TOMORROW), "begin"),
+        ("POST", "/voucher", &voucher("a", "1", TODAY, "9999-01-01T00:00:00Z"), "end"),
+        ("POST", "/voucher", &voucher("a", "1", TODAY, TODAY), "end"),
+        ("POST", "/voucher", &voucher("a", "1", TODAY, "2026-11-11T00:00:00+08:00"), "end"),
+        ("GET", "/voucher/x", "", "path"),
+        ("POST", "/voucher-order/seckill/x", "", "path"),
     ] {
         let answer = send_json(&service, method, path, &[JSON], body).await;
         assert_eq!(answer.status, 400, "{body}");
@@ -78,10 +88,45 @@ async fn a_bad_body_is_refused_by_field_and_rule() {
     }
 }
 
+const TODAY: &str = "2026-11-11T00:00:00Z";
+const TOMORROW: &str = "2026-11-12T00:00:00Z";
+
+fn voucher(title: &str, stock: &str, begin: &str, end: &str) -> String {
+    format!(r#"{{"title":"{title}","stock":{stock},"begin":"{begin}","end":"{end}"}}"#)
+}
+
+#[tokio::test]
+async fn who_orders_is_a_whole_number_in_a_header() {
+    let service = service(&[]);
+    for user in ["", "0", "-1", "1.5", "me", "9223372036854775808", "ü"] {
+        let headers = if user.is_empty() { vec![JSON] } else { vec![JSON, ("x-user-id", user)] };
+        let answer = send(&service, "POST", "/voucher-order/seckill/7", &headers, "").await;
+        assert_eq!((answer.status, answer.json()["field"].as_str()), (400, Some("x-user-id")), "{user}");
+        assert!(answer.json()["detail"].as_str().is_some_and(|d| d.contains("whole number from 1")), "{}", answer.body);
+    }
+    for (query, field) in [
+        ("hold_ms=60001", "hold_ms"),
+        ("wait_ms=600001", "wait_ms"),
+        ("lease_ms=99", "lease_ms"),
+        ("stock_id=1", "stock_id"),
+    ] {
+        let path = format!("/voucher-order/seckill/7?{query}");
+        let answer = send(&service, "POST", &path, &[JSON, ("x-user-id", "1")], "").await;
+        assert_eq!((answer.status, answer.json()["field"].as_str()), (400, Some(field)), "{}", answer.body);
+    }
+    // A good one gets as far as the server that is not there.
+    let good = send(&service, "POST", "/voucher-order/seckill/7", &[("x-user-id", "9223372036854775807")], "").await;
+    assert_eq!(good.status, 503);
+}
+
 #[tokio::test]
 async fn a_body_that_is_not_declared_as_json_is_415() {
     let service = service(&[]);
-    for (method, path, body) in [("PUT", "/stock", r#"{"count":1}"#), ("POST", "/runs", r#"{"strategy":"none"}"#)] {
+    for (method, path, body) in [
+        ("PUT", "/stock", r#"{"count":1}"#),
+        ("POST", "/runs", r#"{"strategy":"none"}"#),
+        ("POST", "/voucher", &voucher("a", "1", TODAY, TOMORROW)),
+    ] {
         for kind in ["text/plain", "application/x-www-form-urlencoded"] {
             let answer = send(&service, method, path, &[JSON, ("content-type", kind)], body).await;
             assert_eq!((answer.status, answer.json()["outcome"].as_str()), (415, Some("refused")), "{path} {kind}");
@@ -106,4 +151,35 @@ async fn a_member_of_a_barrier_is_a_uuid_and_a_change_is_one_of_those_that_exist
         let answer = read(&service, path, &[JSON]).await;
         assert_eq!((answer.status, answer.json()["field"].as_str()), (400, Some(field)), "{path}: {}", answer.body);
     }
+}
+
+#[tokio::test]
+async fn a_prefix_or_a_count_of_ids_that_is_not_one_is_refused_by_field_and_rule() {
+    let service = service(&[]);
+    let long = format!("/id/{}", "a".repeat(33));
+    for (path, field) in [
+        (&*long, "prefix"),
+        ("/id/Order", "prefix"),
+        ("/id/%E8%AE%A2", "prefix"),
+        ("/id/a%3Ab", "prefix"),
+        ("/id/order?count=0", "count"),
+        ("/id/order?count=1001", "count"),
+        ("/id/order?n=1", "n"),
+    ] {
+        let answer = read(&service, path, &[JSON]).await;
+        assert_eq!((answer.status, answer.json()["field"].as_str()), (400, Some(field)), "{path}: {}", answer.body);
+    }
+    // A good one gets as far as the server that is not there, which is named.
+    let answer = read(&service, "/id/seckill_order-2?count=1000", &[JSON]).await;
+    assert_eq!((answer.status, answer.json()["title"].as_str()), (503, Some("redis 不可用")), "{}", answer.body);
+}
+
+#[tokio::test]
+async fn the_number_of_an_order_is_a_positive_whole_number() {
+    let service = service(&[]);
+    for number in ["0", "-1", "one", "9223372036854775808"] {
+        let answer = read(&service, &format!("/voucher-order/{number}"), &[JSON]).await;
+        assert_eq!((answer.status, answer.json()["field"].as_str()), (400, Some("order_id")), "{number}");
+    }
+    assert_eq!(read(&service, "/voucher-order/9223372036854775807", &[JSON]).await.status, 503);
 }

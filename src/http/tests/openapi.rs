@@ -29,6 +29,7 @@ fn operations(api: &Value) -> Vec<(&str, &str, &Value)> {
 /// The address with something for each open piece.
 fn filled(path: &str) -> String {
     let path = path.replace("{strategy}", "none").replace("{slug}", "none").replace("{lesson}", "gap");
+    let path = path.replace("{prefix}", "order").replace("{order_id}", "7");
     path.replace("{id}", "7").replace("{change}", "get")
 }
 
@@ -164,6 +165,13 @@ async fn what_is_answered_is_documented() {
         ("post", "/runs", send_json(&open, "POST", "/runs", &[], r#"{"strategy":"nope"}"#).await, 404),
         ("get", "/runs/current", read(&open, "/runs/current", &[]).await, 204),
         ("get", "/strategies/{slug}/source", read(&open, "/strategies/%ff/source", &[]).await, 400),
+        ("post", "/voucher", send_json(&open, "POST", "/voucher", &[], "{}").await, 400),
+        ("post", "/voucher", send_json(&closed, "POST", "/voucher", &[], "{}").await, 401),
+        ("post", "/voucher", send(&open, "POST", "/voucher", &[], "{}").await, 415),
+        ("get", "/voucher/{id}", read(&open, "/voucher/7", &[]).await, 503),
+        ("delete", "/voucher/{id}", send(&closed, "DELETE", "/voucher/7", &[], "").await, 401),
+        ("get", "/voucher/{id}/check", read(&open, "/voucher/7/check", &[]).await, 503),
+        ("post", "/voucher-order/seckill/{id}", send(&open, "POST", "/voucher-order/seckill/7", &[], "").await, 400),
         ("get", "/health/ready", read(&open, "/health/ready", &[]).await, 503),
         ("get", "/health/live", read(&open, "/health/live", &[]).await, 200),
     ];

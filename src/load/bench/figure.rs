@@ -15,6 +15,8 @@ pub(super) enum Wanted {
     Ratio(f64),
     /// The value, at most.
     AtMost(f64),
+    /// Nothing: it is there for comparison.
+    Nothing,
 }
 
 /// What a value is measured in.
@@ -83,6 +85,11 @@ impl Figure {
         }
     }
 
+    /// The same, of which nothing is wanted.
+    pub(super) fn for_comparison(self) -> Self {
+        Self { wanted: Wanted::Nothing, reached: true, ..self }
+    }
+
     pub(super) fn bounded_by(self, bounded_by: &'static str) -> Self {
         Self { bounded_by, ..self }
     }
@@ -105,6 +112,7 @@ impl Figure {
         let wanted = match self.wanted {
             Wanted::Ratio(least) => format!("≥ {least:.2}"),
             Wanted::AtMost(most) => format!("≤ {}", self.shown(most)),
+            Wanted::Nothing => String::new(),
         };
         let ratio = |r: Spread| format!("{:.2} ({:.2}–{:.2})", r.median, r.min, r.max);
         let reached = if self.reached { Cell::new("yes") } else { Cell::new("NO").fg(Color::Red) };

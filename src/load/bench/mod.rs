@@ -7,7 +7,9 @@
 
 mod direct;
 mod figure;
+mod ids;
 mod keys;
+mod seckill;
 mod serial;
 
 use super::{
@@ -28,6 +30,7 @@ use crate::{
 };
 use direct::{Direct, Work};
 use figure::{Figure, Unit};
+use ids::Ids;
 use serde::Serialize;
 use serial::Serial;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
@@ -171,7 +174,8 @@ pub async fn run(
     // First, while this process is small.
     let keys = keys::figures(at.redis.first().map_or("", |node| &node.url)).await?;
     println!("{conditions}\nmedian of {} rounds", args.rounds);
-    let steps = args.rounds as usize * (2 + rated.len() + LOCKS.len() * (1 + WAITERS.len()));
+    let steps = 2 + rated.len() + LOCKS.len() * (1 + WAITERS.len()) + crate::seckill::ALL.len() + ids::STEPS;
+    let steps = args.rounds as usize * steps;
     let (rates, waits, void) = Default::default();
     let mut bench = Bench { at: &at, bar: Bar::new(steps), stop: &stop, rates, waits, void };
     bench.measure(args.rounds).await?;
@@ -207,9 +211,10 @@ impl Bench<'_> {
             Serial::redis(redis.first().map_or("", |node| &node.url), &mysql.url, stock_id)?,
             Serial::zookeeper(&zookeeper.connect, &mysql.url, stock_id).await?,
         ];
+        let ids = Ids::new(redis.first().map_or("", |node| &node.url))?;
         let mut measured = Ok(());
         for _ in 0..rounds {
-            measured = self.round(&direct, &alone).await;
+            measured = self.round(&direct, &alone, &ids).await;
             if measured.is_err() {
                 break;
             }
@@ -217,12 +222,13 @@ impl Bench<'_> {
         for alone in alone {
             alone.close().await;
         }
+        ids.close().await;
         drop(direct);
         measured.and(product.remove().await)
     }
 
-    /// Every ceiling and every strategy once.
-    async fn round(&mut self, direct: &Direct, alone: &[Serial; 2]) -> Result<(), Failure> {
+    /// Every ceiling, every strategy and every way to have ids once.
+    async fn round(&mut self, direct: &Direct, alone: &[Serial; 2], ids: &Ids) -> Result<(), Failure> {
         for work in [Work::Update, Work::ForUpdate] {
             let best = async {
                 let mut best = 0.0_f64;
@@ -247,7 +253,8 @@ impl Bench<'_> {
                 }
             }
         }
-        Ok(())
+        seckill::round(self).await?;
+        ids::round(self, ids).await
     }
 
     async fn note(&mut self, name: &str, rate: impl Future<Output = Result<f64, Failure>>) -> Result<(), Failure> {
@@ -313,6 +320,8 @@ impl Bench<'_> {
                 figures.push(figure.bounded_by(bounded_by).unless(self.void.get(slug).cloned()));
             }
         }
+        figures.extend(seckill::figures(self));
+        figures.extend(ids::figures(self));
         let mut memory = 0.0_f64;
         for instance in &self.at.instances {
             memory = memory.max(peak_memory(instance.pid)?);

@@ -19,7 +19,7 @@ use super::{
     rate::Rate,
     row::{ONE, THREE},
     run::{PLENTY, Plan, Snapshot, run as load},
-    target::{Cluster, Where, check, token},
+    target::{Where, check, token},
     terminal::{Bar, rate, stopped, write, write_json},
 };
 use crate::{
@@ -194,7 +194,7 @@ async fn compare(args: &Args, at: Option<Addresses>, stop: &CancellationToken) -
     let strategies = args.strategies();
     let mut targets = Vec::new();
     for name in &args.targets {
-        let base = address(&cluster, name)?;
+        let base = cluster.address(name)?;
         check(base, &strategies).await?;
         targets.push((name.as_str(), base));
     }
@@ -278,11 +278,4 @@ fn plans(args: &Args, strategies: &[&Strategy], targets: &[(&str, &str)]) -> Vec
         plan
     };
     strategies.iter().flat_map(|s| targets.iter().map(move |(target, base)| of(s, target, base))).collect()
-}
-
-fn address<'a>(cluster: &'a Cluster, target: &str) -> Result<&'a str, Failure> {
-    let (address, option) = if target == ONE { (&cluster.instance, "--instance") } else { (&cluster.http, "--http") };
-    address.as_deref().ok_or_else(|| {
-        Failure::Unusable(format!("target {target} needs {option}: pass it, or leave it out of --targets"))
-    })
 }

@@ -1,0 +1,95 @@
+//! `/id/{prefix}`: the next global ids of a prefix.
+
+use crate::{
+    error::Error,
+    http::{
+        app::AppState,
+        extract::{Path, Query, Whole, bad},
+        format::Format,
+    },
+    seckill::id_worker,
+};
+use axum::{
+    Json,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use garde::Validate;
+use http::header;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// The longest prefix.
+const LONGEST: usize = 32;
+
+/// How many ids.
+#[derive(Debug, Deserialize, Validate, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(in crate::http) struct Batch {
+    /// How many, by one command; they follow each other. With it JSON is a list.
+    #[garde(dive)]
+    #[param(inline)]
+    count: Option<Whole<1, 1000>>,
+}
+
+/// A global id and its parts.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct Id {
+    /// A text, since it is beyond 2^53, up to which a JSON number is exact for every reader.
+    #[schema(example = "662539205509742593")]
+    id: String,
+    /// Seconds since 2022-01-01T00:00:00Z.
+    #[schema(example = 154259397)]
+    seconds: i64,
+    /// The day's count.
+    #[schema(example = 1)]
+    count: i64,
+    /// The day of the count, as in the key.
+    #[schema(example = "2026:11:21")]
+    date: String,
+}
+
+/// One id, or a list where a count was asked for.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(in crate::http) enum Ids {
+    /// Without `count`.
+    One(Id),
+    /// With it.
+    Many(Vec<Id>),
+}
+
+impl From<i64> for Id {
+    fn from(id: i64) -> Self {
+        let id_worker::Parts { seconds, count, date } = id_worker::parts(id);
+        Self { id: id.to_string(), seconds, count, date }
+    }
+}
+
+/// Gives the next global ids of a prefix, a line for each.
+#[utoipa::path(get, path = "/id/{prefix}", tag = "seckill",
+    params(("prefix" = String, Path, description = "What is numbered: 1 to 32 of a-z, 0-9, - and _", example = "order"), Batch),
+    responses((status = 200, description = "Nobody else has them",
+        content((String = "text/plain", example = "662539205509742593"), (Ids = "application/json")))))]
+pub(in crate::http) async fn next(
+    State(app): State<AppState>,
+    Path(prefix): Path<String>,
+    Query(Batch { count }): Query<Batch>,
+    format: Format,
+) -> Result<Response, Error> {
+    let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    if prefix.is_empty() || prefix.len() > LONGEST || !prefix.chars().all(known) {
+        return Err(bad("prefix", format!("must be 1 to {LONGEST} of a-z, 0-9, - and _")));
+    }
+    let many = count.and_then(|count| u32::try_from(count.get()).ok());
+    let mut ids = id_worker::batch(&app.ctx, &prefix, many.unwrap_or(1)).await?;
+    Ok(match format {
+        Format::Text => {
+            let lines: Vec<_> = ids.map(|id| id.to_string()).collect();
+            ([(header::CONTENT_TYPE, Format::TEXT)], lines.join("\n")).into_response()
+        }
+        Format::Json if many.is_some() => Json(Ids::Many(ids.map(Id::from).collect())).into_response(),
+        Format::Json => Json(ids.next().map(|id| Ids::One(id.into()))).into_response(),
+    })
+}

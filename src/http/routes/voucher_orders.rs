@@ -1,0 +1,146 @@
+//! `/voucher-order`: orders a voucher, by the step of [002] that is asked for.
+
+use crate::{
+    error::Error,
+    http::{
+        app::AppState,
+        extract::{Path, Query, User, Whole, bad},
+        format::Format,
+        problem::Outcome,
+        terms::{HoldMs, LeaseMs, WaitMs},
+    },
+    seckill::{
+        self, Order, Step,
+        stream::{self, State as OrderState},
+    },
+    stock::LockState,
+};
+use axum::{Json, extract::State, response::IntoResponse};
+use garde::Validate;
+use http::header;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use utoipa::{IntoParams, ToSchema};
+
+/// How to order.
+#[derive(Debug, Deserialize, Validate, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(in crate::http) struct How {
+    /// One of `GET /voucher-order/strategies`; `redis-rlock` without it.
+    #[garde(skip)]
+    #[param(example = "redis-rlock")]
+    strategy: Option<String>,
+    /// How long to stay inside, in milliseconds: after the checks, before the deduction.
+    #[garde(dive)]
+    #[param(inline, default = 0)]
+    hold_ms: Option<HoldMs>,
+    /// The longest wait for a lock of the process, a row or a connection, in milliseconds; `lock.wait_ms` without it. The
+    /// locks in Redis do not wait.
+    #[garde(dive)]
+    #[param(inline)]
+    wait_ms: Option<WaitMs>,
+    /// The lease of a lock that has one, in milliseconds, instead of its own.
+    #[garde(dive)]
+    #[param(inline)]
+    lease_ms: Option<LeaseMs>,
+}
+
+/// An order was placed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct Placed {
+    outcome: Outcome,
+    /// The order's number. It is a string, since it exceeds 2^53, and a browser reads larger numbers of JSON without their
+    /// last digits.
+    #[schema(example = "656262738411028481")]
+    order_id: String,
+    #[schema(example = "redis-rlock")]
+    strategy: &'static str,
+    /// Which instance did it.
+    #[schema(example = "8000")]
+    instance: String,
+    /// How long it took to get in.
+    #[schema(example = 3)]
+    waited_ms: u128,
+    /// How long it was inside.
+    #[schema(example = 1)]
+    held_ms: u128,
+    /// What the unlock found, where there is a lock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline)]
+    lock: Option<LockState>,
+}
+
+/// Orders a voucher for a user.
+///
+/// Refused in the words of the text: 秒杀尚未开始! 秒杀已经结束! 库存不足！ 用户已经购买过一次! 不允许重复下单.
+#[utoipa::path(post, path = "/voucher-order/seckill/{id}", tag = "seckill",
+    params(
+        ("id" = i64, Path, description = "The voucher", example = 1),
+        ("x-user-id" = i64, Header, description = "For whom", minimum = 1, example = 1010),
+        How,
+    ),
+    responses(
+        (status = 200, description = "The order was placed", body = Placed),
+        (status = 404, description = "There is no such voucher or strategy"),
+        (status = 409, description = "Not begun, over, sold out, ordered already, or an order of this user is under way"),
+    ))]
+pub(in crate::http) async fn place(
+    State(app): State<AppState>,
+    Path(id): Path<i64>,
+    User(user_id): User,
+    Query(how): Query<How>,
+) -> Result<Json<Placed>, Error> {
+    let step = find(how.strategy.as_deref().unwrap_or(seckill::DEFAULT))?;
+    let wait = how.wait_ms.map_or(app.ctx.config.wait(), Whole::millis);
+    let hold = how.hold_ms.map_or(Duration::ZERO, Whole::millis);
+    let order = Order::new(id, user_id, hold, wait).leased(how.lease_ms.map(Whole::millis));
+    let ordered = (step.order)(&app.ctx, &order).await?;
+    Ok(Json(Placed {
+        outcome: Outcome::Sold,
+        order_id: ordered.order_id.to_string(),
+        strategy: step.slug,
+        instance: app.ctx.instance.clone(),
+        waited_ms: order.job.waited().as_millis(),
+        held_ms: order.job.held().as_millis(),
+        lock: ordered.lock,
+    }))
+}
+
+/// Whether an order has been written, for one of `script-stream`, which is answered before.
+#[utoipa::path(get, path = "/voucher-order/{order_id}", tag = "seckill",
+    params(("order_id" = i64, Path, description = "Its number", minimum = 1, example = 656262738411028481_i64)),
+    responses(
+        (status = 200, description = "`pending`, `stored`, or `failed` with the reason", body = OrderState),
+        (status = 404, description = "There is no such order"),
+    ))]
+pub(in crate::http) async fn state(
+    State(app): State<AppState>,
+    Path(order_id): Path<String>,
+) -> Result<Json<OrderState>, Error> {
+    let number = order_id.parse().ok().filter(|number| *number > 0);
+    let order_id = number.ok_or_else(|| bad("order_id", "must be a positive whole number".into()))?;
+    Ok(Json(stream::state(&app.ctx, order_id).await?))
+}
+
+/// Every step, in the text's order.
+#[utoipa::path(get, path = "/voucher-order/strategies", tag = "seckill",
+    responses((status = 200, description = "The registry", body = [Step])))]
+pub(in crate::http) async fn list() -> Json<&'static [Step]> {
+    Json(seckill::ALL)
+}
+
+/// A step's source file.
+#[utoipa::path(get, path = "/voucher-order/strategies/{slug}/source", tag = "seckill",
+    params(("slug" = String, Path, description = "One of `GET /voucher-order/strategies`", example = "check-then-deduct")),
+    responses(
+        (status = 200, description = "A Rust file", body = String, content_type = "text/plain"),
+        (status = 404, description = "There is no such strategy"),
+    ))]
+pub(in crate::http) async fn source(Path(slug): Path<String>) -> Result<impl IntoResponse, Error> {
+    Ok(([(header::CONTENT_TYPE, Format::TEXT)], find(&slug)?.source))
+}
+
+fn find(slug: &str) -> Result<&'static Step, Error> {
+    seckill::find(slug).ok_or_else(|| Error::NoOrderStrategy(slug.to_owned()))
+}

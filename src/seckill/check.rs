@@ -1,0 +1,235 @@
+//! Whether a seckill went as it must, from what the database has and what was answered. A pure function.
+//!
+//! 1. Orders = stock taken, and no more than there were pieces.
+//! 2. One order per user.
+//! 3. Every order that was answered is there, once; every number was answered once.
+//! 4. No order is there that nobody asked for: at most one for each request that got no answer.
+//!
+//! What it survives: answers that never came; they widen what rule 4 allows. **What breaks it**: a voucher that somebody else
+//! orders too: a run has one of its own.
+
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use utoipa::ToSchema;
+
+/// An order: its number, and whose it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[schema(as = VoucherOrder)]
+pub struct Entry {
+    /// Its number, as a string: it exceeds 2^53.
+    #[serde(with = "as_text")]
+    #[schema(value_type = String, example = "656262738411028481")]
+    pub order_id: i64,
+    /// The user.
+    #[schema(example = 1010)]
+    pub user_id: i64,
+}
+
+/// What the database has of a voucher.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[schema(as = VoucherBooks)]
+pub struct Books {
+    /// What the stock was at first.
+    #[schema(example = 100)]
+    pub pieces: i64,
+    /// What it is now.
+    #[schema(example = 99)]
+    pub stock: i64,
+    /// The orders.
+    pub orders: Vec<Entry>,
+}
+
+/// What those who ordered were told.
+#[derive(Debug, Clone, Default)]
+pub struct Answers {
+    /// The orders that were answered.
+    pub orders: Vec<Entry>,
+    /// Requests whose outcome is not known.
+    pub unknown: u64,
+}
+
+/// What is wrong, the worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// All rules hold.
+    Exact,
+    /// More orders than pieces.
+    Oversold,
+    /// A user has more than one.
+    DuplicateOrders,
+    /// An order that was answered is not there.
+    LostOrders,
+    /// One number was answered twice, or stands twice in the books.
+    RepeatedIds,
+    /// There is an order that was not answered to anybody.
+    UnaskedOrders,
+    /// Orders and stock taken differ.
+    StockDiffers,
+}
+
+impl Verdict {
+    /// The word in tables and files.
+    #[must_use]
+    pub fn word(self) -> String {
+        serde_json::to_value(self).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
+    }
+}
+
+/// The numbers of a run, and what is wrong with them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = VoucherCheck)]
+pub struct Report {
+    /// The worst of what is wrong, or `exact`.
+    pub verdict: Verdict,
+    /// All that is wrong.
+    pub faults: Vec<Verdict>,
+    /// What the stock was at first.
+    #[schema(example = 100)]
+    pub pieces: i64,
+    /// What it is now.
+    #[schema(example = 0)]
+    pub stock: i64,
+    /// How many orders there are.
+    #[schema(example = 100)]
+    pub orders: i64,
+    /// Orders beyond the pieces.
+    #[schema(example = 0)]
+    pub oversold: i64,
+    /// Orders beyond the first of each user.
+    #[schema(example = 0)]
+    pub duplicate_orders: usize,
+    /// Orders that were answered and are not there.
+    #[schema(example = 0)]
+    pub lost_orders: usize,
+    /// Numbers beyond the first of each.
+    #[schema(example = 0)]
+    pub repeated_ids: usize,
+    /// Orders that are there beyond those that were answered or may have been.
+    #[schema(example = 0)]
+    pub unasked_orders: u64,
+}
+
+/// Judges a run: `answers` is what those who ordered were told, where that is known.
+#[must_use]
+pub fn check(books: &Books, answers: Option<&Answers>) -> Report {
+    let answered = answers.map_or(&[][..], |answers| &answers.orders);
+    let there: HashSet<_> = books.orders.iter().collect();
+    let told: HashSet<_> = answered.iter().collect();
+    let users: HashSet<_> = books.orders.iter().map(|order| order.user_id).collect();
+    let repeated =
+        |orders: &[Entry]| orders.len() - orders.iter().map(|order| order.order_id).collect::<HashSet<_>>().len();
+    let count = |orders: usize| i64::try_from(orders).unwrap_or(i64::MAX);
+    let orders = count(books.orders.len());
+    let untold = there.difference(&told).count() as u64;
+    let mut report = Report {
+        verdict: Verdict::Exact,
+        faults: Vec::new(),
+        pieces: books.pieces,
+        stock: books.stock,
+        orders,
+        oversold: (orders - books.pieces).max(0),
+        duplicate_orders: books.orders.len() - users.len(),
+        lost_orders: told.difference(&there).count(),
+        repeated_ids: repeated(&books.orders).max(repeated(answered)),
+        unasked_orders: answers.map_or(0, |answers| untold.saturating_sub(answers.unknown)),
+    };
+    let rules = [
+        (Verdict::Oversold, report.oversold > 0),
+        (Verdict::DuplicateOrders, report.duplicate_orders > 0),
+        (Verdict::LostOrders, report.lost_orders > 0),
+        (Verdict::RepeatedIds, report.repeated_ids > 0),
+        (Verdict::UnaskedOrders, report.unasked_orders > 0),
+        (Verdict::StockDiffers, books.pieces - books.stock != orders),
+    ];
+    report.faults = rules.into_iter().filter(|(_, broken)| *broken).map(|(fault, _)| fault).collect();
+    report.verdict = report.faults.first().copied().unwrap_or(Verdict::Exact);
+    report
+}
+
+/// A number as JSON writes a string.
+mod as_text {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    pub(super) fn serialize<S: Serializer>(number: &i64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(number)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn entries(orders: &[(i64, i64)]) -> Vec<Entry> {
+        orders.iter().map(|&(order_id, user_id)| Entry { order_id, user_id }).collect()
+    }
+
+    fn verdict(stock: i64, books: &[(i64, i64)], answered: &[(i64, i64)], unknown: u64) -> Verdict {
+        let books = Books { pieces: 2, stock, orders: entries(books) };
+        check(&books, Some(&Answers { orders: entries(answered), unknown })).verdict
+    }
+
+    #[test]
+    fn each_fault_has_its_verdict() {
+        use Verdict::*;
+        let (a, b, c) = ((11, 1), (12, 2), (13, 3));
+        for (stock, books, answered, unknown, wanted) in [
+            (2, &[][..], &[][..], 0, Exact),
+            (0, &[a, b], &[a, b], 0, Exact),
+            (1, &[a], &[], 1, Exact),
+            (1, &[a], &[a], 1, Exact),
+            (-1, &[a, b, c], &[a, b, c], 0, Oversold),
+            (0, &[a, (12, 1)], &[a, (12, 1)], 0, DuplicateOrders),
+            (1, &[a], &[a, b], 0, LostOrders),
+            (1, &[(11, 2)], &[a], 0, LostOrders),
+            (0, &[a, (11, 2)], &[a, (11, 2)], 0, RepeatedIds),
+            (1, &[a], &[a, a], 0, RepeatedIds),
+            (1, &[a], &[], 0, UnaskedOrders),
+            (0, &[a, b], &[], 1, UnaskedOrders),
+            (0, &[a], &[a], 0, StockDiffers),
+            (1, &[], &[], 1, StockDiffers),
+        ] {
+            assert_eq!(verdict(stock, books, answered, unknown), wanted, "{stock} {books:?} {answered:?} {unknown}");
+        }
+    }
+
+    #[test]
+    fn without_answers_only_the_database_is_judged() {
+        let books = Books { pieces: 1, stock: 0, orders: entries(&[(11, 1)]) };
+        assert_eq!(check(&books, None).verdict, Verdict::Exact);
+    }
+
+    #[test]
+    fn a_number_beyond_what_a_browser_counts_to_keeps_its_last_digits() {
+        let order = Entry { order_id: (1 << 53) + 1, user_id: 1 };
+        let json = serde_json::to_string(&order).expect("JSON");
+        assert_eq!(json, r#"{"order_id":"9007199254740993","user_id":1}"#);
+        assert_eq!(serde_json::from_str::<Entry>(&json).expect("JSON"), order);
+    }
+
+    proptest! {
+        /// A sound run is exact, and whatever is done to it afterwards is seen.
+        #[test]
+        fn a_run_that_was_tampered_with_is_never_exact(users in 1..50_i64, spare in 0..5_i64, which in 0..50_usize, how in 0..5) {
+            let sold: Vec<_> = (0..users).map(|user| (user + 100, user)).collect();
+            let answers = Answers { orders: entries(&sold), unknown: 0 };
+            let mut books = Books { pieces: users + spare, stock: spare, orders: entries(&sold) };
+            prop_assert_eq!(check(&books, Some(&answers)).verdict, Verdict::Exact);
+            let which = which % sold.len();
+            match how {
+                0 => drop(books.orders.remove(which)),
+                1 => books.stock -= 1,
+                2 => books.orders.push(Entry { order_id: 1, ..books.orders[which] }),
+                3 => books.orders.push(Entry { user_id: -1, ..books.orders[which] }),
+                _ => books.orders[which].user_id = -1,
+            }
+            prop_assert_ne!(check(&books, Some(&answers)).verdict, Verdict::Exact);
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! A consumer of the stream of orders: one in each instance, all of one group, so that each entry is delivered to one.
+//!
+//! 1. Claim what was delivered to a consumer long ago and is not settled: it died, or could not write it.
+//! 2. Read up to 200 new entries, waiting for one at most a second, on a connection of its own: who waits on the shared
+//!    one holds up all others.
+//! 3. Write their orders in one transaction. Where that is refused, write each by itself: one that is there already is
+//!    fine, one that is refused is delivered again, and buried after the fifth time.
+//! 4. Settle the entries, **after** the commit. While MySQL is down, keep them and try again.
+//! 5. When the instance closes: go on until nothing is left, two seconds at most.
+//!
+//! What it survives: `kill -9` anywhere, a restart of either server: an entry is settled only once it is written, and written
+//! only once however often it is delivered. **What breaks it**: settling before the commit (what a crash finds in between
+//! is lost), and a write that does not know its order again (what a crash finds in between is doubled).
+//!
+//! Next: `write_behind.rs`.
+
+use super::{
+    stream::{self, Entry, Queued},
+    write_behind::{self, Refusal},
+};
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    server::Server,
+    stock::{Pause, points::Points},
+};
+use deadpool_redis::Connection;
+use redis::{
+    AsyncCommands,
+    aio::MultiplexedConnection,
+    streams::{StreamAutoClaimReply, StreamPendingCountReply, StreamReadReply},
+};
+use std::{pin::pin, time::Duration};
+use tokio::time::Instant;
+
+/// The most entries at once.
+const BATCH: usize = 200;
+/// How long new entries are waited for, where a command may take so long.
+const BLOCK: Duration = Duration::from_secs(1);
+/// An entry that was delivered so long ago and is not settled is claimed.
+const IDLE: Duration = Duration::from_secs(5);
+/// How often is looked for such.
+const LOOK: Duration = Duration::from_secs(1);
+/// An order that the database refuses is buried when it has been delivered so often.
+const DELIVERIES: usize = 5;
+/// How long a server that is down is left alone, at first and at last.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// How long a consumer goes on when its instance closes.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// A consumer, not running yet.
+#[derive(Debug)]
+pub struct Consumer {
+    ctx: Ctx,
+    name: String,
+    idle: Duration,
+    points: Points,
+}
+
+impl Consumer {
+    /// The consumer of this instance, called as it is.
+    #[must_use]
+    pub fn new(ctx: Ctx) -> Self {
+        Self { name: ctx.instance.clone(), idle: IDLE, points: Points::default(), ctx }
+    }
+
+    /// Under another name, claiming after another time: for a replay.
+    #[must_use]
+    pub fn named(self, name: &str, idle: Duration) -> Self {
+        Self { name: name.to_owned(), idle, ..self }
+    }
+
+    /// Stops it at a point, for a replay: `delivered` (entries are there, nothing is written) or `written` (nothing is settled).
+    pub fn pause_at(&mut self, point: &'static str) -> Pause {
+        self.points.pause_at(point)
+    }
+
+    /// Runs until the instance closes.
+    pub async fn run(self) {
+        let mut pause = FIRST_PAUSE;
+        while let Err(error) = self.consume(&mut pause).await {
+            if self.ctx.closing.is_cancelled() {
+                return tracing::warn!(%error, "closing with orders that are not written: they stay in the stream");
+            }
+            if pause == FIRST_PAUSE {
+                tracing::warn!(%error, "orders wait in the stream");
+            }
+            self.back_off(&mut pause).await;
+        }
+    }
+
+    /// Reads and writes until the instance closes or Redis fails.
+    async fn consume(&self, pause: &mut Duration) -> Result<(), Error> {
+        let mut redis = self.connection().await?;
+        let client: i64 = redis::cmd("CLIENT").arg("ID").query_async(&mut redis).await?;
+        let (orders, mut last_look) = (self.ctx.redis_key(stream::ORDERS), None::<Instant>);
+        match redis.xgroup_create_mkstream(&orders, stream::GROUP, "0").await {
+            Ok(()) => {}
+            Err(error) if error.code() == Some("BUSYGROUP") => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut end = None;
+        loop {
+            let closing = self.ctx.closing.is_cancelled();
+            if closing && *end.get_or_insert_with(|| Instant::now() + DRAIN) < Instant::now() {
+                return Ok(());
+            }
+            let mut entries = Vec::new();
+            if last_look.is_none_or(|at| at.elapsed() >= LOOK) {
+                entries = self.abandoned(&mut redis, &orders).await?;
+                // There may be more.
+                last_look = entries.is_empty().then(Instant::now);
+            }
+            if entries.is_empty() {
+                entries = self.new_ones(&mut redis, &orders, client).await?;
+            }
+            *pause = FIRST_PAUSE;
+            if !entries.is_empty() {
+                self.points.at("delivered").await;
+                self.write(&mut redis, entries).await?;
+            } else if closing {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A connection that nobody else uses.
+    async fn connection(&self) -> Result<MultiplexedConnection, Error> {
+        let unavailable = |reason| Error::Unavailable { server: Server::Redis.name(), reason };
+        self.ctx.watch.get().await.map(Connection::take).map_err(|e| unavailable(e.to_string()))
+    }
+
+    async fn abandoned(&self, redis: &mut MultiplexedConnection, orders: &str) -> Result<Vec<Entry>, Error> {
+        let mut claim = redis::cmd("XAUTOCLAIM");
+        claim.arg(orders).arg(stream::GROUP).arg(&self.name).arg(self.idle.as_millis() as u64).arg("0-0");
+        let claimed: StreamAutoClaimReply = claim.arg("COUNT").arg(BATCH).query_async(redis).await?;
+        Ok(claimed.claimed.into_iter().map(Entry::from).collect())
+    }
+
+    async fn new_ones(
+        &self,
+        redis: &mut MultiplexedConnection,
+        orders: &str,
+        client: i64,
+    ) -> Result<Vec<Entry>, Error> {
+        let mut read = redis::cmd("XREADGROUP");
+        read.arg("GROUP").arg(stream::GROUP).arg(&self.name).arg("COUNT").arg(BATCH);
+        let closing = &self.ctx.closing;
+        if !closing.is_cancelled() {
+            let timeout = Duration::from_millis(self.ctx.config.redis.timeout_ms);
+            read.arg("BLOCK").arg(BLOCK.min(timeout / 2).as_millis() as u64);
+        }
+        let mut read = pin!(read.arg("STREAMS").arg(orders).arg(">").query_async(redis));
+        // Who gave up here would leave what is delivered meanwhile pending: so Redis is asked to end the wait.
+        let read: Option<StreamReadReply> = tokio::select! {
+            read = &mut read => read?,
+            () = closing.cancelled() => {
+                let unblock = redis::cmd("CLIENT").arg("UNBLOCK").arg(client).to_owned();
+                unblock.exec_async(&mut self.ctx.redis.connection()).await?;
+                read.await?
+            }
+        };
+        let keys = read.map(|reply| reply.keys).unwrap_or_default();
+        Ok(keys.into_iter().flat_map(|key| key.ids).map(Entry::from).collect())
+    }
+
+    /// Writes and settles what can be written.
+    async fn write(&self, redis: &mut MultiplexedConnection, entries: Vec<Entry>) -> Result<(), Error> {
+        let orders: Vec<_> = entries.iter().filter_map(|entry| entry.order.as_ref().ok().copied()).collect();
+        if orders.len() == entries.len() && self.insist(&orders).await?.is_ok() {
+            self.points.at("written").await;
+            return stream::settle(&self.ctx, redis, &entries).await;
+        }
+        for entry in entries {
+            match self.write_one(redis, &entry).await? {
+                Fate::Written => stream::settle(&self.ctx, redis, &[entry]).await?,
+                Fate::Dead(reason) => stream::bury(&self.ctx, redis, &entry, &reason).await?,
+                Fate::Again => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_one(&self, redis: &mut MultiplexedConnection, entry: &Entry) -> Result<Fate, Error> {
+        let order = match &entry.order {
+            Ok(order) => order,
+            Err(reason) => return Ok(Fate::Dead(reason.clone())),
+        };
+        Ok(match self.insist(std::slice::from_ref(order)).await? {
+            Ok(()) => Fate::Written,
+            Err(Refusal::Duplicate) if write_behind::is_there(&self.ctx, order).await? => Fate::Written,
+            Err(Refusal::Duplicate) => Fate::Dead("用户已经购买过一次!".into()),
+            Err(Refusal::SoldOut) => Fate::Dead("库存不足！".into()),
+            Err(Refusal::Refused(reason)) if self.deliveries(redis, entry).await? >= DELIVERIES => Fate::Dead(reason),
+            Err(Refusal::Refused(_) | Refusal::Down(_)) => Fate::Again,
+        })
+    }
+
+    /// Tries to write these orders until MySQL says yes or no.
+    async fn insist(&self, orders: &[Queued]) -> Result<Result<(), Refusal>, Error> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match write_behind::write(&self.ctx, orders).await {
+                Err(Refusal::Down(error)) if self.ctx.closing.is_cancelled() => return Err(error),
+                Err(Refusal::Down(error)) => {
+                    if pause == FIRST_PAUSE {
+                        tracing::warn!(%error, orders = orders.len(), "orders wait to be written");
+                    }
+                    self.back_off(&mut pause).await;
+                }
+                answered => return Ok(answered),
+            }
+        }
+    }
+
+    /// How often an entry has been delivered, this time included.
+    async fn deliveries(&self, redis: &mut MultiplexedConnection, entry: &Entry) -> Result<usize, Error> {
+        let orders = self.ctx.redis_key(stream::ORDERS);
+        let pending: StreamPendingCountReply =
+            redis.xpending_count(orders, stream::GROUP, &entry.at, &entry.at, 1).await?;
+        Ok(pending.ids.first().map_or(0, |entry| entry.times_delivered))
+    }
+
+    /// Waits before the next try, each time longer, and drawn at random so that consumers do not come in step.
+    async fn back_off(&self, pause: &mut Duration) {
+        let drawn = pause.mul_f64(0.5 + fastrand::f64() / 2.0);
+        drop(tokio::time::timeout(drawn, self.ctx.closing.cancelled()).await);
+        *pause = (*pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// What becomes of an entry.
+enum Fate {
+    Written,
+    /// It cannot be written, for this reason.
+    Dead(String),
+    /// It stays as it is, and is claimed again.
+    Again,
+}

@@ -1,0 +1,128 @@
+//! \[002\] Redis实现全局唯一Id: numbers that no two instances give twice, that grow with time, and need no database.
+//!
+//! 1. Take the seconds since 2022-01-01 (31 bits, until 2090).
+//! 2. Count one up in Redis, in a key of this prefix and day (UTC): `icr:order:2026:11:21` (32 bits).
+//! 3. Put them together: seconds, then count. A batch counts n up at once and has n numbers.
+//!
+//! **Unique**: the day follows from the seconds, and no count of a day comes twice; so two numbers differ in the one or
+//! in the other, whatever the clocks say. **Increasing**: a number of a later second is greater; within a second, the one
+//! that was counted later. So numbers are in order as far as clocks are: between instances only as exactly as these agree.
+//! One instance never goes back: where its clock does, it keeps to the last second for a while, and beyond that refuses.
+//!
+//! What it survives: instances that die, midnight (the count starts anew, in a later second), a Redis that restarts. **What
+//! breaks it**: a Redis that lost its counter within the very second in which it counted, or by a clock that returns to a
+//! day whose key was lost or has expired.
+//!
+//! Next: `script_stream.rs`, which takes an order's number from here.
+
+use crate::{ctx::Ctx, error::Error};
+use chrono::DateTime;
+use std::{
+    ops::RangeInclusive,
+    sync::atomic::{AtomicI64, Ordering},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// 2022-01-01T00:00:00Z.
+const BEGIN_TIMESTAMP: i64 = 1_640_995_200;
+const COUNT_BITS: u32 = 32;
+const MOST_SECONDS: i64 = (1 << 31) - 1;
+const MOST_COUNT: i64 = (1 << COUNT_BITS) - 1;
+
+/// How long the key of a day is kept, from its first count: it must outlive its day by more than clocks differ or go back,
+/// or the day's count would start anew.
+const KEPT_SECONDS: i64 = 4 * 86_400;
+
+/// So many seconds a clock may go back, and its instance goes on with the last one: what a clock is set right by.
+const HELD_SECONDS: i64 = 5;
+
+/// What a number is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parts {
+    /// Seconds since 2022-01-01T00:00:00Z.
+    pub seconds: i64,
+    /// The day's count.
+    pub count: i64,
+    /// The day, as in the key.
+    pub date: String,
+}
+
+/// The last second that this instance has used.
+#[derive(Default)]
+struct LastSecond(AtomicI64);
+
+/// The next number of this prefix.
+///
+/// # Errors
+///
+/// [`Error::NoId`] where there is none to give: the day's count is used up, or the clock is out of range or went back.
+/// [`Error::Unavailable`] where Redis is down.
+pub async fn next(ctx: &Ctx, prefix: &str) -> Result<i64, Error> {
+    batch(ctx, prefix, 1).await.map(|ids| *ids.end())
+}
+
+/// The next `count` numbers of this prefix, which follow each other, by one command.
+///
+/// # Errors
+///
+/// As [`next`].
+pub async fn batch(ctx: &Ctx, prefix: &str, count: u32) -> Result<RangeInclusive<i64>, Error> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    batch_at(ctx, prefix, count, since.as_secs().cast_signed()).await
+}
+
+/// As [`batch`], with this Unix second for the clock's: for replays.
+///
+/// # Errors
+///
+/// As [`next`].
+pub async fn batch_at(ctx: &Ctx, prefix: &str, count: u32, now: i64) -> Result<RangeInclusive<i64>, Error> {
+    let seconds = now - BEGIN_TIMESTAMP;
+    if !(0..=MOST_SECONDS).contains(&seconds) {
+        return Err(Error::NoId("the clock is not within the 31 bits of seconds from 2022-01-01 to 2090-01-19".into()));
+    }
+    let last = ctx.local.of::<LastSecond>().0.fetch_max(seconds, Ordering::Relaxed);
+    if last - seconds > HELD_SECONDS {
+        let back = last - seconds;
+        return Err(Error::NoId(format!(
+            "the clock went back by {back} s, and ids would too; there are more in {back} s, or after a restart"
+        )));
+    }
+    let seconds = seconds.max(last);
+    let key = ctx.redis_key(&format!("icr:{prefix}:{}", date(seconds)));
+    let mut redis = ctx.redis.connection();
+    let counted: i64 = redis::cmd("INCRBY").arg(&key).arg(count).query_async(&mut redis).await?;
+    if counted > MOST_COUNT {
+        return Err(Error::NoId(format!("{key} has counted 2^32 ids today; there are more after midnight UTC")));
+    }
+    // Who dies in between leaves a key of some bytes.
+    if counted == i64::from(count) {
+        redis::cmd("EXPIRE").arg(&key).arg(KEPT_SECONDS).exec_async(&mut redis).await?;
+    }
+    let id = |count| seconds << COUNT_BITS | count;
+    Ok(id(counted - i64::from(count) + 1)..=id(counted))
+}
+
+/// What a number is made of.
+#[must_use]
+pub fn parts(id: i64) -> Parts {
+    let seconds = id >> COUNT_BITS;
+    Parts { seconds, count: id & MOST_COUNT, date: date(seconds) }
+}
+
+fn date(seconds: i64) -> String {
+    DateTime::from_timestamp(BEGIN_TIMESTAMP + seconds, 0).unwrap_or_default().format("%Y:%m:%d").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_its_seconds_and_its_count() {
+        assert_eq!(parts(1), Parts { seconds: 0, count: 1, date: "2022:01:01".into() });
+        assert_eq!(parts(i64::MAX), Parts { seconds: MOST_SECONDS, count: MOST_COUNT, date: "2090:01:19".into() });
+        assert_eq!(parts(86_399 << 32 | 7).date, "2022:01:01");
+        assert_eq!(parts(86_400 << 32 | 7).date, "2022:01:02");
+    }
+}

@@ -1,0 +1,88 @@
+//! The statements that the steps are made of, and the two halves of most: the look at the voucher, and the transaction.
+//!
+//! 1. [`open`]: read the voucher; has the seckill begun, is it over, is there a piece left?
+//! 2. [`create`]: in a transaction: has the user an order? Deduct a piece if there is one, write the order, commit.
+//!
+//! `create` is only as safe as what surrounds it: a plain read sees no order that another has not committed yet.
+//!
+//! Next: `check_then_deduct.rs`, the first step.
+
+use super::{Order, Ordered, id_worker, voucher};
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    stock::row::{self, Write},
+};
+use chrono::Utc;
+use oversell_lock::mysql::Conn;
+
+const COUNT: &str = "SELECT COUNT(*) FROM tb_voucher_order WHERE user_id = ? AND voucher_id = ?";
+
+/// Steps 1 to 4 of the text: the voucher is on sale, and has a piece left as far as a plain read can tell.
+pub(super) async fn open(ctx: &Ctx, order: &Order) -> Result<(), Error> {
+    let mut conn = ctx.mysql(order.job.wait_left()).await?;
+    let voucher = voucher::read_on(&mut conn, order.voucher_id).await?;
+    conn.done();
+    let voucher = voucher.ok_or(Error::NoVoucher(order.voucher_id))?;
+    let now = Utc::now();
+    if voucher.begin > now {
+        return Err(Error::NotStarted);
+    }
+    if voucher.end < now {
+        return Err(Error::Over);
+    }
+    if voucher.stock < 1 {
+        return Err(Error::SoldOut);
+    }
+    order.job.at("read").await;
+    Ok(())
+}
+
+/// `createVoucherOrder` of the text, in a transaction of its own.
+pub(super) async fn create(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
+    let mut conn = ctx.mysql(order.job.wait_left()).await?;
+    let created = async {
+        row::begin(&mut conn).await?;
+        unordered(&mut conn, order).await?;
+        order.job.inside().await;
+        let ordered = write(ctx, &mut conn, order).await?;
+        order.job.at("commit").await;
+        row::commit(&mut conn, &order.job).await?;
+        Ok(ordered)
+    };
+    let created = created.await;
+    row::rolled_back(conn, created).await
+}
+
+/// One order per user, as far as a plain read can tell.
+pub(super) async fn unordered(conn: &mut Conn, order: &Order) -> Result<(), Error> {
+    let count = sqlx::query_scalar(COUNT).bind(order.user_id).bind(order.voucher_id);
+    let count: i64 = count.fetch_one(&mut **conn).await?;
+    if count > 0 {
+        return Err(Error::AlreadyOrdered);
+    }
+    order.job.at("checked").await;
+    Ok(())
+}
+
+/// A piece and the order, in the transaction that is open on this connection.
+pub(super) async fn write(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<Ordered, Error> {
+    if row::execute_on(conn, &order.job, deduct(order)).await? == 0 {
+        return Err(Error::SoldOut);
+    }
+    let order_id = id_worker::next(ctx, "order").await?;
+    row::execute_on(conn, &order.job, insert(order, order_id)).await?;
+    Ok(Ordered { order_id, lock: None })
+}
+
+/// One piece less, if there is one.
+pub(super) fn deduct(order: &Order) -> Write<'static> {
+    sqlx::query("UPDATE tb_seckill_voucher SET stock = stock - 1 WHERE voucher_id = ? AND stock > 0")
+        .bind(order.voucher_id)
+}
+
+/// The order.
+pub(super) fn insert(order: &Order, order_id: i64) -> Write<'static> {
+    let insert = sqlx::query("INSERT INTO tb_voucher_order (id, user_id, voucher_id) VALUES (?, ?, ?)");
+    insert.bind(order_id).bind(order.user_id).bind(order.voucher_id)
+}

@@ -1,0 +1,46 @@
+//! What the three versions of the text's `SimpleRedisLock` share: the lock's name, one try, and what is done under it.
+//!
+//! 1. Look at the voucher.
+//! 2. Try the lock `lock:order:` + user once. Another order of the user has it: 不允许重复下单.
+//! 3. The transaction; then the unlock, and what it found: `kept` or `lost`.
+//!
+//! A caller that goes away unlocks in the background. Points for a replay, besides those of the transaction: `unlock`, before
+//! the unlock; in `redis-lock-owner` and `redis-lock-lua` also `compared`.
+//!
+//! Next: `redis_lock_fixed_id.rs`, the first version.
+
+use super::{Order, Ordered, rows};
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    stock::redis_stage::{self, Stage},
+};
+use std::{sync::Arc, time::Duration};
+
+/// The lease of the text.
+const LEASE: Duration = Duration::from_secs(1200);
+
+/// The name of a user's lock: of the user alone, whatever the voucher.
+pub(super) fn name(order: &Order) -> String {
+    format!("lock:order:{}", order.user_id)
+}
+
+/// The key of a user's lock.
+pub(super) fn key(ctx: &Ctx, order: &Order) -> String {
+    ctx.redis_key(&name(order))
+}
+
+/// The lease in milliseconds: the one that was asked for, else the text's.
+pub(super) fn lease(order: &Order) -> u64 {
+    redis_stage::millis(order.job.lease.unwrap_or(LEASE))
+}
+
+/// Places the order under this lock.
+pub(super) async fn place_under<S: Stage>(ctx: &Ctx, order: &Order, lock: S) -> Result<Ordered, Error> {
+    rows::open(ctx, order).await?;
+    let held = redis_stage::try_once(ctx, &order.job, &Arc::new(lock)).await?.ok_or(Error::OrderUnderWay)?;
+    let placed = rows::create(ctx, order).await;
+    order.job.at("unlock").await;
+    let found = held.unlock().await;
+    Ok(Ordered { lock: found, ..placed? })
+}

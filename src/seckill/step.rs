@@ -1,0 +1,46 @@
+//! What a step is: a value that says what it promises, and the function that places an order.
+
+use super::{Order, Ordered};
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    stock::{Promise, Title},
+};
+use futures::future::BoxFuture;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// Places one order, or says why not.
+pub type Place = for<'a> fn(&'a Ctx, &'a Order) -> BoxFuture<'a, Result<Ordered, Error>>;
+
+/// One way to order a voucher.
+#[derive(Clone, Copy, Serialize, ToSchema)]
+#[schema(as = OrderStep)]
+pub struct Step {
+    /// Its name in routes, commands and figures.
+    pub slug: &'static str,
+    /// The section of \[002\] that it is from, or that it goes on from.
+    pub course: &'static str,
+    /// What it promises: of the stock, and of one order per user.
+    pub promise: Promise,
+    /// Whether it is what the text leads to, and not in it.
+    pub beyond: bool,
+    /// What it is, in one line.
+    #[schema(inline)]
+    pub title: Title,
+    /// Where it breaks, in one line.
+    #[schema(inline)]
+    pub breaks: Title,
+    /// Its source file.
+    #[serde(skip)]
+    pub source: &'static str,
+    /// Places one order.
+    #[serde(skip)]
+    pub order: Place,
+}
+
+impl std::fmt::Debug for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Step").field("slug", &self.slug).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,151 @@
+//! The stream of orders that were claimed in Redis: its names, what an entry says, and what becomes of one.
+//!
+//! 1. `claim.lua` adds an entry, and notes its order under `seckill:queued`.
+//! 2. A consumer of the group `g1` has it delivered, writes the order, and settles the entry: it is acknowledged and
+//!    deleted, so that the stream has what is not settled, and nothing else.
+//! 3. An entry that cannot be written is buried in `stream.orders.dead`, with its reason.
+//!
+//! What it survives: a consumer that dies between writing and settling; the entry stays pending, and another consumer claims
+//! it. So an entry may be delivered twice, and writing it must be idempotent. **What breaks it**: a Redis that loses it.
+//!
+//! Next: `consumer.rs`.
+
+use crate::{ctx::Ctx, error::Error};
+use redis::{
+    AsyncCommands, Pipeline,
+    aio::ConnectionLike,
+    streams::{StreamId, StreamPendingReply},
+};
+use serde::Serialize;
+use std::time::Duration;
+use utoipa::ToSchema;
+
+pub(super) const ORDERS: &str = "stream.orders";
+pub(super) const GROUP: &str = "g1";
+pub(super) const DEAD: &str = "stream.orders.dead";
+/// From an order that is not settled to its entry.
+pub(super) const QUEUED: &str = "seckill:queued";
+/// From an order that was buried to the reason.
+pub(super) const FAILED: &str = "seckill:failed";
+
+const STORED: &str = "SELECT id FROM tb_voucher_order WHERE id = ?";
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// An order as an entry has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Queued {
+    pub(super) order_id: i64,
+    pub(super) user_id: i64,
+    pub(super) voucher_id: i64,
+}
+
+/// What became of an order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase", tag = "state", content = "reason")]
+#[schema(as = OrderState)]
+pub enum State {
+    /// It was claimed, and is not written yet.
+    Pending,
+    /// It stands in the database.
+    Stored,
+    /// It could not be written, for this reason.
+    Failed(String),
+}
+
+/// What is not settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backlog {
+    /// Entries that no consumer has had yet.
+    pub lag: u64,
+    /// Entries that a consumer has, or had when it died.
+    pub pending: u64,
+    /// Entries that were buried.
+    pub dead: u64,
+}
+
+/// An entry that was delivered.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// Its place in the stream.
+    pub(super) at: String,
+    /// Its order, or why it has none.
+    pub(super) order: Result<Queued, String>,
+}
+
+impl From<StreamId> for Entry {
+    fn from(entry: StreamId) -> Self {
+        let field = |name| entry.get(name).ok_or_else(|| format!("the entry has no number {name}"));
+        let read = || Ok(Queued { order_id: field("id")?, user_id: field("userId")?, voucher_id: field("voucherId")? });
+        Self { order: read(), at: entry.id }
+    }
+}
+
+/// What has become of an order.
+///
+/// # Errors
+///
+/// [`Error::NoOrder`]; [`Error::Unavailable`] where a server is down.
+pub async fn state(ctx: &Ctx, order_id: i64) -> Result<State, Error> {
+    // Redis first: what is not queued any more was written before.
+    let mut ask = redis::pipe();
+    ask.hexists(ctx.redis_key(QUEUED), order_id).hget(ctx.redis_key(FAILED), order_id);
+    let (queued, failed): (bool, Option<String>) = ask.query_async(&mut ctx.redis.connection()).await?;
+    let mut conn = ctx.mysql(PATIENCE).await?;
+    let stored: Option<i64> = sqlx::query_scalar(STORED).bind(order_id).fetch_optional(&mut *conn).await?;
+    conn.done();
+    match (stored, failed, queued) {
+        (Some(_), ..) => Ok(State::Stored),
+        (None, Some(reason), _) => Ok(State::Failed(reason)),
+        (None, None, true) => Ok(State::Pending),
+        (None, None, false) => Err(Error::NoOrder(order_id)),
+    }
+}
+
+/// How much is not settled, of all vouchers.
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] where Redis is down.
+pub async fn backlog(ctx: &Ctx) -> Result<Backlog, Error> {
+    let (orders, mut redis) = (ctx.redis_key(ORDERS), ctx.redis.connection());
+    let mut ask = redis::pipe();
+    let (all, dead): (u64, u64) = ask.xlen(&orders).xlen(ctx.redis_key(DEAD)).query_async(&mut redis).await?;
+    let pending = match redis.xpending(&orders, GROUP).await {
+        Ok::<StreamPendingReply, _>(pending) => pending.count() as u64,
+        // No consumer has run yet.
+        Err(error) if error.code() == Some("NOGROUP") => 0,
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Backlog { lag: all.saturating_sub(pending), pending, dead })
+}
+
+/// These orders are written: nothing is left of their entries.
+pub(super) async fn settle(ctx: &Ctx, redis: &mut impl ConnectionLike, written: &[Entry]) -> Result<(), Error> {
+    let mut pipe = redis::pipe();
+    remove(ctx, pipe.atomic(), written);
+    Ok(pipe.exec_async(redis).await?)
+}
+
+/// This entry cannot be written: it goes to the dead letters, and its order is said to have failed.
+pub(super) async fn bury(ctx: &Ctx, redis: &mut impl ConnectionLike, entry: &Entry, reason: &str) -> Result<(), Error> {
+    tracing::error!(entry = entry.at, order = ?entry.order, reason, "an order cannot be written");
+    let mut pipe = redis::pipe();
+    let mut letter = redis::cmd("XADD");
+    letter.arg(ctx.redis_key(DEAD)).arg("*").arg("entry").arg(&entry.at).arg("reason").arg(reason);
+    if let Ok(order) = &entry.order {
+        letter.arg("id").arg(order.order_id).arg("userId").arg(order.user_id).arg("voucherId").arg(order.voucher_id);
+        pipe.hset(ctx.redis_key(FAILED), order.order_id, reason).ignore();
+    }
+    remove(ctx, pipe.atomic().add_command(letter), std::slice::from_ref(entry));
+    Ok(pipe.exec_async(redis).await?)
+}
+
+/// Acknowledges the entries before it deletes them, so that nobody has one pending that is not there.
+fn remove(ctx: &Ctx, pipe: &mut Pipeline, entries: &[Entry]) {
+    let at: Vec<_> = entries.iter().map(|entry| &entry.at).collect();
+    pipe.xack(ctx.redis_key(ORDERS), GROUP, &at).xdel(ctx.redis_key(ORDERS), &at);
+    let orders: Vec<_> = entries.iter().filter_map(|entry| entry.order.as_ref().ok()).map(|o| o.order_id).collect();
+    if !orders.is_empty() {
+        pipe.hdel(ctx.redis_key(QUEUED), &orders);
+    }
+}

@@ -1,0 +1,127 @@
+//! A voucher of a seckill: how many pieces there are, and from when to when they are to be had.
+
+use super::{
+    check::{Books, Entry},
+    voucher_in_redis,
+};
+use crate::{ctx::Ctx, error::Error, server::Server};
+use chrono::{DateTime, Utc};
+use oversell_lock::mysql::Conn;
+use serde::Serialize;
+use sqlx::{Executor, FromRow, MySqlConnection};
+use std::time::Duration;
+use utoipa::ToSchema;
+
+/// How long MySQL may take for what an operator asks.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+const READ: &str =
+    "SELECT voucher_id, title, pieces, stock, begin_time, end_time FROM tb_seckill_voucher WHERE voucher_id = ?";
+const ADD: &str = "INSERT INTO tb_seckill_voucher (title, pieces, stock, begin_time, end_time) VALUES (?, ?, ?, ?, ?)";
+const REMOVE: [&str; 2] =
+    ["DELETE FROM tb_seckill_voucher WHERE voucher_id = ?", "DELETE FROM tb_voucher_order WHERE voucher_id = ?"];
+const ORDERS: &str = "SELECT id, user_id FROM tb_voucher_order WHERE voucher_id = ? ORDER BY id";
+
+/// A voucher.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, FromRow, ToSchema)]
+pub struct Voucher {
+    /// Its number.
+    #[sqlx(rename = "voucher_id")]
+    #[schema(example = 1)]
+    pub id: i64,
+    /// What it is.
+    #[schema(example = "100元代金券")]
+    pub title: String,
+    /// What the stock was at first.
+    #[schema(example = 100)]
+    pub pieces: i64,
+    /// Pieces left; below 0 once it is oversold.
+    #[schema(example = 100)]
+    pub stock: i64,
+    /// From when on it is sold.
+    #[sqlx(rename = "begin_time")]
+    pub begin: DateTime<Utc>,
+    /// Until when it is sold.
+    #[sqlx(rename = "end_time")]
+    pub end: DateTime<Utc>,
+}
+
+/// The voucher of this number, as it is now.
+///
+/// # Errors
+///
+/// [`Error::NoVoucher`]; [`Error::Unavailable`] where MySQL is down.
+pub async fn read(ctx: &Ctx, id: i64) -> Result<Voucher, Error> {
+    let mut conn = ctx.desk.conn(PATIENCE).await?;
+    let voucher = read_on(&mut conn, id).await?;
+    conn.done();
+    voucher.ok_or(Error::NoVoucher(id))
+}
+
+/// [`read`], on this connection. A plain read locks nothing.
+pub(super) async fn read_on(conn: &mut MySqlConnection, id: i64) -> Result<Option<Voucher>, Error> {
+    Ok(sqlx::query_as(READ).bind(id).fetch_optional(conn).await?)
+}
+
+/// Adds a voucher of so many pieces, and gives its number.
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] where MySQL is down, [`Error::Unknown`] where it did not answer.
+pub async fn add(ctx: &Ctx, title: &str, pieces: i64, begin: DateTime<Utc>, end: DateTime<Utc>) -> Result<i64, Error> {
+    let mut conn = ctx.desk.conn(PATIENCE).await?;
+    // A `DateTime<Utc>` would be sent as a TIMESTAMP, which ends in 2038.
+    let (begin, end) = (begin.naive_utc(), end.naive_utc());
+    let add = sqlx::query(ADD).bind(title).bind(pieces).bind(pieces).bind(begin).bind(end);
+    let added = conn.session().bounded(PATIENCE, add.execute(&mut *conn)).await.map_err(unanswered)?;
+    conn.done();
+    Ok(added.last_insert_id().cast_signed())
+}
+
+/// Takes a voucher away, with its orders.
+///
+/// # Errors
+///
+/// [`Error::NoVoucher`]; otherwise as [`add`].
+pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
+    if let Err(error) = voucher_in_redis::forget(ctx, id).await {
+        tracing::warn!(%error, id, "a voucher is removed, and stays in Redis where it was there");
+    }
+    let mut conn = ctx.desk.conn(PATIENCE).await?;
+    let mut removed = 0;
+    for statement in REMOVE {
+        let done = conn.session().bounded(PATIENCE, sqlx::query(statement).bind(id).execute(&mut *conn)).await;
+        removed += done.map_err(unanswered)?.rows_affected();
+    }
+    conn.done();
+    if removed == 0 { Err(Error::NoVoucher(id)) } else { Ok(()) }
+}
+
+/// The voucher's stock and its orders, both as of one moment, for [`check`](super::check) to judge.
+///
+/// # Errors
+///
+/// As [`read`].
+pub async fn books(ctx: &Ctx, id: i64) -> Result<Books, Error> {
+    let mut conn = ctx.desk.conn(PATIENCE).await?;
+    conn.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY").await?;
+    let books = books_on(&mut conn, id).await?;
+    conn.execute("COMMIT").await?;
+    conn.done();
+    books.ok_or(Error::NoVoucher(id))
+}
+
+async fn books_on(conn: &mut Conn, id: i64) -> Result<Option<Books>, Error> {
+    let Some(voucher) = read_on(conn, id).await? else { return Ok(None) };
+    let orders: Vec<(i64, i64)> = sqlx::query_as(ORDERS).bind(id).fetch_all(&mut **conn).await?;
+    let orders = orders.into_iter().map(|(order_id, user_id)| Entry { order_id, user_id }).collect();
+    Ok(Some(Books { pieces: voucher.pieces, stock: voucher.stock, orders }))
+}
+
+/// What an error of a write means: the server refused it, or did not answer and it may have been done.
+fn unanswered(error: sqlx::Error) -> Error {
+    match error {
+        sqlx::Error::Database(_) => error.into(),
+        _ => Error::Unknown { server: Server::MySql.name(), reason: error.to_string() },
+    }
+}

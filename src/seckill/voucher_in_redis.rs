@@ -1,0 +1,66 @@
+//! A voucher's stock in Redis: how it gets there, and that it gets there once.
+//!
+//! 1. In a transaction, mark the voucher in MySQL as put into Redis. Who comes second waits for the row.
+//! 2. Who marked it reads it and writes `seckill:stock:{id}`: stock, begin and end.
+//! 3. Commit.
+//!
+//! What it survives: any number of instances at once, and one that dies in between: the mark is rolled back, and the next
+//! writes only what is not there. A marked voucher that Redis does not have was lost: nobody invents it anew, since nobody
+//! knows which orders were lost with it. **What breaks it**: an instance that dies before its commit, and a Redis that
+//! then loses the voucher, sold from meanwhile: it is put there once more, and MySQL refuses the pieces that are too many.
+//!
+//! Next: `stream.rs`.
+
+use super::{Order, voucher};
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    stock::{redis_key, row},
+};
+use oversell_lock::mysql::Conn;
+
+const MARK: &str = "UPDATE tb_seckill_voucher SET in_redis = TRUE WHERE voucher_id = ? AND NOT in_redis";
+
+/// The key of the voucher: a hash of `stock`, `begin` and `end`.
+pub(super) fn stock(ctx: &Ctx, voucher_id: i64) -> String {
+    ctx.redis_key(&format!("seckill:stock:{voucher_id}"))
+}
+
+/// The key of the users who have an order of it, a set.
+pub(super) fn users(ctx: &Ctx, voucher_id: i64) -> String {
+    ctx.redis_key(&format!("seckill:order:{voucher_id}"))
+}
+
+/// Puts the voucher into Redis where nobody has yet.
+pub(super) async fn publish(ctx: &Ctx, order: &Order) -> Result<(), Error> {
+    let mut conn = ctx.mysql(order.job.wait_left()).await?;
+    if voucher::read_on(&mut conn, order.voucher_id).await?.is_none() {
+        conn.done();
+        return Err(Error::NoVoucher(order.voucher_id));
+    }
+    let published = in_transaction(ctx, &mut conn, order).await;
+    row::rolled_back(conn, published).await
+}
+
+async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<(), Error> {
+    row::begin(conn).await?;
+    let marked = row::execute_on(conn, &order.job, sqlx::query(MARK).bind(order.voucher_id)).await? == 1;
+    if let Some(voucher) = voucher::read_on(conn, order.voucher_id).await?.filter(|_| marked) {
+        let key = stock(ctx, order.voucher_id);
+        let mut set = redis::pipe();
+        set.atomic().hset_nx(&key, "begin", voucher.begin.timestamp_millis());
+        set.hset_nx(&key, "end", voucher.end.timestamp_millis()).hset_nx(&key, "stock", voucher.stock);
+        redis_key::answered(set.exec_async(&mut ctx.redis.connection()).await)?;
+    }
+    row::commit(conn, &order.job).await
+}
+
+/// Takes the voucher out of Redis.
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] where Redis is down.
+pub(super) async fn forget(ctx: &Ctx, voucher_id: i64) -> Result<(), Error> {
+    let mut redis = ctx.redis.connection();
+    Ok(redis::cmd("DEL").arg(stock(ctx, voucher_id)).arg(users(ctx, voucher_id)).exec_async(&mut redis).await?)
+}

@@ -1,0 +1,102 @@
+//! The orders of the stream, written into MySQL: many in one transaction, and each at most once.
+//!
+//! 1. Insert the orders. `claimed_by` is the user: the database keeps the rule of one order per user, too.
+//! 2. Take their pieces from each voucher's stock, where there are so many.
+//! 3. Commit.
+//!
+//! What it survives: the same orders once more, or at the same time from another consumer: the primary key refuses them before
+//! any piece is taken, so nothing is doubled. A commit without an answer is tried again, and refused in the same way. **What
+//! breaks it**: nothing in the database; an order that it refuses for another reason is the [consumer's](super::consumer)
+//! to judge.
+//!
+//! Next: back to `consumer.rs`.
+
+use super::stream::Queued;
+use crate::{ctx::Ctx, error::Error, server::Server};
+use oversell_lock::mysql::Conn;
+use sqlx::{Executor, MySql, QueryBuilder};
+use std::{collections::BTreeMap, time::Duration};
+
+/// How long a connection or a row lock is waited for.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+const INSERT: &str = "INSERT INTO tb_voucher_order (id, user_id, voucher_id, claimed_by) ";
+const DEDUCT: &str = "UPDATE tb_seckill_voucher SET stock = stock - ? WHERE voucher_id = ? AND stock >= ?";
+const FIND: &str = "SELECT id FROM tb_voucher_order WHERE id = ? AND user_id = ? AND voucher_id = ?";
+
+/// Why orders were not written. None of them was.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// One is there already, or another of the same user and voucher.
+    Duplicate,
+    /// A voucher has not so many pieces, or is not there.
+    SoldOut,
+    /// The database does not take one of them.
+    Refused(String),
+    /// The database cannot, or did not say: whichever orders these are.
+    Down(Error),
+}
+
+/// Writes these orders, all or none.
+pub(super) async fn write(ctx: &Ctx, orders: &[Queued]) -> Result<(), Refusal> {
+    let mut conn = ctx.mysql(PATIENCE).await.map_err(Refusal::Down)?;
+    let written = in_transaction(&mut conn, orders).await;
+    match written {
+        Ok(()) => conn.done(),
+        // What did not answer is closed; what refused is rolled back and can be used on.
+        Err(Refusal::Down(_)) => {}
+        Err(_) => {
+            conn.execute("ROLLBACK").await?;
+            conn.done();
+        }
+    }
+    written
+}
+
+async fn in_transaction(conn: &mut Conn, orders: &[Queued]) -> Result<(), Refusal> {
+    let mut insert = QueryBuilder::<MySql>::new(INSERT);
+    insert.push_values(orders, |mut row, order| {
+        row.push_bind(order.order_id).push_bind(order.user_id).push_bind(order.voucher_id).push_bind(order.user_id);
+    });
+    // In one order of vouchers for all, so that two consumers do not wait for each other.
+    let mut pieces = BTreeMap::<_, i64>::new();
+    for order in orders {
+        *pieces.entry(order.voucher_id).or_default() += 1;
+    }
+    let session = conn.session();
+    conn.execute("START TRANSACTION").await?;
+    session.bounded(PATIENCE, insert.build().persistent(false).execute(&mut **conn)).await?;
+    for (voucher, count) in pieces {
+        let deduct = sqlx::query(DEDUCT).bind(count).bind(voucher).bind(count);
+        if session.bounded(PATIENCE, deduct.execute(&mut **conn)).await?.rows_affected() == 0 {
+            return Err(Refusal::SoldOut);
+        }
+    }
+    conn.execute("COMMIT").await?;
+    Ok(())
+}
+
+/// Whether this very order is there.
+pub(super) async fn is_there(ctx: &Ctx, order: &Queued) -> Result<bool, Error> {
+    let mut conn = ctx.mysql(PATIENCE).await?;
+    let find = sqlx::query_scalar::<_, i64>(FIND).bind(order.order_id).bind(order.user_id).bind(order.voucher_id);
+    let found = find.fetch_optional(&mut *conn).await?;
+    conn.done();
+    Ok(found.is_some())
+}
+
+impl From<sqlx::Error> for Refusal {
+    fn from(error: sqlx::Error) -> Self {
+        if let sqlx::Error::Database(refusal) = &error {
+            // By the class of SQLSTATE: 22 and 23 are of the data, 45 of a trigger's SIGNAL. All else is the server's.
+            match refusal.code() {
+                _ if refusal.is_unique_violation() => return Self::Duplicate,
+                Some(code) if ["22", "23", "45"].iter().any(|class| code.starts_with(class)) => {
+                    return Self::Refused(refusal.to_string());
+                }
+                _ => {}
+            }
+        }
+        Self::Down(Error::Unavailable { server: Server::MySql.name(), reason: error.to_string() })
+    }
+}

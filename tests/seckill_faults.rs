@@ -1,0 +1,212 @@
+//! Ten thousand orders through three instances, while one of them, MySQL and Redis are killed; and what Redis has answered and
+//! does not have any more, by how it writes its file.
+//!
+//! Each test has servers of its own, so that it may break them.
+
+use crate::{
+    buyers::{LONG, more, text, until},
+    instances::cluster,
+    program,
+    seckill_stream::Stall,
+    support,
+};
+use chrono::{TimeDelta, Utc};
+use oversell::{
+    ctx::Ctx,
+    lab::{Lab, Options, Part},
+    seckill::{
+        check::{Answers, Entry, Report, Verdict, check},
+        stream::{self, Backlog},
+        voucher,
+    },
+};
+use reqwest::{Client, StatusCode};
+use serde_json::Value;
+use std::{
+    collections::HashMap,
+    fs::{File, OpenOptions},
+    path::PathBuf,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+type Outcome = Result<(), String>;
+
+const USERS: i64 = 10_000;
+const BUYERS: usize = 48;
+
+/// A crowd of users, each of whom orders once, at one instance or another.
+#[derive(Clone)]
+struct Crowd {
+    client: Client,
+    instances: Vec<String>,
+    voucher: i64,
+    next: Arc<AtomicI64>,
+    answered: Arc<AtomicI64>,
+    answers: Arc<Mutex<Answers>>,
+}
+
+impl Crowd {
+    /// Orders for one user after the other, until there are no more.
+    async fn order(self) -> Outcome {
+        loop {
+            let user = self.next.fetch_add(1, Ordering::Relaxed);
+            if user > USERS {
+                return Ok(());
+            }
+            while !self.is_answered(user).await? {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    }
+
+    /// Asks for this user. Who is refused, since a server is not there, may ask again.
+    async fn is_answered(&self, user: i64) -> Result<bool, String> {
+        let at = &self.instances[fastrand::usize(..self.instances.len())];
+        let url = format!("{at}/voucher-order/seckill/{}?strategy=script-stream", self.voucher);
+        let request = self.client.post(url).header("accept", "application/json").header("x-user-id", user);
+        let answer = async {
+            let answer = request.send().await?;
+            Ok::<_, reqwest::Error>((answer.status(), answer.json::<Value>().await?))
+        };
+        let (status, body) = match answer.await {
+            Ok(answer) => answer,
+            Err(error) if error.is_connect() => return Ok(false),
+            Err(_) => (StatusCode::SERVICE_UNAVAILABLE, serde_json::json!({"outcome": "unknown"})),
+        };
+        let mut answers = self.answers.lock().expect("nobody panics");
+        match (status, body["outcome"].as_str()) {
+            (StatusCode::OK, _) => {
+                let order_id = body["order_id"].as_str().and_then(|id| id.parse().ok());
+                let order_id = order_id.ok_or_else(|| format!("no number in {body}"))?;
+                answers.orders.push(Entry { order_id, user_id: user });
+                self.answered.fetch_add(1, Ordering::Relaxed);
+            }
+            (StatusCode::SERVICE_UNAVAILABLE, Some("unknown")) => answers.unknown += 1,
+            (StatusCode::SERVICE_UNAVAILABLE, _) => return Ok(false),
+            _ => return Err(format!("{status}: {body}")),
+        }
+        Ok(true)
+    }
+}
+
+/// Each dies in the middle and, but for the instance, comes back. Orders are answered while MySQL is not there.
+pub(crate) async fn ten_thousand_orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Outcome {
+    let mut lab = cluster(vec![Part::Nginx]).await?;
+    let at = lab.addresses().clone();
+    let ctx = Ctx::new(support::config_with(&at, &at.redis[0].url)).map_err(text)?;
+    append_fsync(&ctx, "always").await?;
+    let (begin, end) = (Utc::now() - TimeDelta::hours(1), Utc::now() + TimeDelta::hours(1));
+    let voucher = voucher::add(&ctx, "100元代金券", USERS, begin, end).await.map_err(text)?;
+    let crowd = Crowd {
+        client: Client::new(),
+        instances: at.instances.iter().map(|instance| instance.url.clone()).collect(),
+        voucher,
+        next: Arc::new(AtomicI64::new(1)),
+        answered: Arc::default(),
+        answers: Arc::default(),
+    };
+    let buyers: Vec<_> = (0..BUYERS).map(|_| tokio::spawn(crowd.clone().order())).collect();
+    let some = || more(&crowd.answered, 1000);
+
+    some().await?;
+    lab.kill(&at.instances[0].name).await.map_err(text)?;
+    some().await?;
+    lab.kill("mysql").await.map_err(text)?;
+    some().await?;
+    lab.restart("mysql").await.map_err(text)?;
+    ctx.forget_idle();
+    some().await?;
+    lab.kill("redis").await.map_err(text)?;
+    lab.restart("redis").await.map_err(text)?;
+    append_fsync(&ctx, "always").await?;
+    some().await?;
+    if crowd.next.load(Ordering::Relaxed) > USERS {
+        return Err("that was not in the middle".into());
+    }
+    for buyer in buyers {
+        buyer.await.map_err(text)??;
+    }
+    let settled = Backlog { lag: 0, pending: 0, dead: 0 };
+    until("all is written", || async { Ok(stream::backlog(&ctx).await.map_err(text)? == settled) }).await?;
+    let answers = crowd.answers.lock().expect("nobody panics").clone();
+    let report = check(&voucher::books(&ctx, voucher).await.map_err(text)?, Some(&answers));
+    shown_as_settled(&crowd, answers.orders[0].order_id).await?;
+    ctx.close(LONG).await;
+    lab.stop().await;
+    if report.verdict != Verdict::Exact || report.orders < USERS - answers.unknown.cast_signed() {
+        return Err(format!("{} without an answer, and {report:?}", answers.unknown));
+    }
+    Ok(())
+}
+
+/// What an instance that is still there says of an order, and of the stream.
+async fn shown_as_settled(crowd: &Crowd, order_id: i64) -> Outcome {
+    let read = async |path: String| {
+        let answer = crowd.client.get(format!("{}{path}", crowd.instances[1])).send().await.map_err(text)?;
+        answer.text().await.map_err(text)
+    };
+    let state = read(format!("/voucher-order/{order_id}")).await?;
+    let metrics = read("/metrics".into()).await?;
+    let gauges = ["lag", "pending", "dead"].map(|what| format!("oversell_order_stream_{what} 0"));
+    let shown = gauges.iter().all(|gauge| metrics.lines().any(|line| line == gauge));
+    if shown && state == r#"{"state":"stored"}"# { Ok(()) } else { Err(format!("{state}, and {metrics}")) }
+}
+
+/// The machine of Redis fails, and with it goes what was not flushed to the disk.
+pub(crate) async fn what_redis_has_answered_is_there_with_appendfsync_always_and_lost_without() -> Outcome {
+    let without = vec![Part::ZooKeeper, Part::Instances, Part::Nginx];
+    let mut lab = Lab::start(Options { without, redis_ports: vec![0], ..program() }).await.map_err(text)?;
+    let ctx = Arc::new(Ctx::new(support::config_with(lab.addresses(), &lab.addresses().redis[0].url)).map_err(text)?);
+    support::migrate(&ctx).await;
+    for (fsync, verdict) in [("always", Verdict::Exact), ("everysec", Verdict::LostOrders)] {
+        let report = orders_after_a_failure(&mut lab, &ctx, fsync).await?;
+        if report.verdict != verdict {
+            return Err(format!("appendfsync {fsync}: not {verdict:?} but {report:?}"));
+        }
+    }
+    ctx.close(LONG).await;
+    lab.stop().await;
+    Ok(())
+}
+
+async fn orders_after_a_failure(lab: &mut Lab, ctx: &Arc<Ctx>, fsync: &str) -> Result<Report, String> {
+    append_fsync(ctx, "always").await?;
+    let mut stall = Stall::open(Arc::clone(ctx)).await?;
+    stall.order(0..1).await?;
+    let file = file(ctx).await?;
+    let flushed = file.metadata().map_err(text)?.len();
+    append_fsync(ctx, fsync).await?;
+    stall.order(1..20).await?;
+    lab.kill("redis").await.map_err(text)?;
+    // What a killed process has written is with the kernel. A machine that fails keeps what was flushed: with `always` that
+    // is all that was answered; with `everysec`, at the worst, nothing of the last second.
+    if fsync != "always" {
+        file.set_len(flushed).map_err(text)?;
+    }
+    lab.restart("redis").await.map_err(text)?;
+    until("Redis is there", || async { Ok(stream::backlog(ctx).await.is_ok()) }).await?;
+    stall.settled().await
+}
+
+async fn append_fsync(ctx: &Ctx, when: &str) -> Outcome {
+    let mut set = redis::cmd("CONFIG");
+    set.arg("SET").arg("appendfsync").arg(when);
+    let set = || async { Ok(set.exec_async(&mut ctx.redis.connection()).await.is_ok()) };
+    until("Redis is there", set).await
+}
+
+/// The file that Redis appends to.
+async fn file(ctx: &Ctx) -> Result<File, String> {
+    let mut redis = ctx.redis.connection();
+    let mut get = redis::cmd("CONFIG");
+    get.arg("GET").arg("dir").arg("appenddirname");
+    let settings: HashMap<String, String> = get.query_async(&mut redis).await.map_err(text)?;
+    let folder = PathBuf::from(&settings["dir"]).join(&settings["appenddirname"]);
+    let mut files = std::fs::read_dir(&folder).map_err(text)?.flatten().map(|entry| entry.path());
+    let file = files.find(|path| path.to_string_lossy().ends_with(".incr.aof")).ok_or("Redis has no file")?;
+    OpenOptions::new().write(true).open(file).map_err(text)
+}
