@@ -167,7 +167,7 @@ pub async fn run(
     check(&at.http, &rated.iter().chain(&LOCKS.map(|lock| lock.0)).filter_map(known).collect::<Vec<_>>()).await?;
     let conditions = Conditions::of(Some(&at)).await;
     println!("{conditions}\nmedian of {} rounds", args.rounds);
-    let steps = 2 + rated.len() + LOCKS.len() * (1 + WAITERS.len()) + crate::seckill::ALL.len() + ids::STEPS;
+    let steps = 2 + rated.len() + LOCKS.len() * (1 + WAITERS.len()) + seckill::RUNS + ids::STEPS;
     let steps = args.rounds as usize * steps;
     let (rates, waits, void) = Default::default();
     let mut bench = Bench { at: &at, bar: Bar::new(steps), stop: &stop, rates, waits, void };
