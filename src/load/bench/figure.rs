@@ -87,7 +87,7 @@ impl Figure {
 
     /// The same, of which nothing is wanted.
     pub(super) fn for_comparison(self) -> Self {
-        Self { wanted: Wanted::Nothing, reached: true, ..self }
+        Self { wanted: Wanted::Nothing, reached: self.void.is_none(), ..self }
     }
 
     pub(super) fn bounded_by(self, bounded_by: &'static str) -> Self {

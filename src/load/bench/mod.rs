@@ -174,7 +174,7 @@ pub async fn run(
     // First, while this process is small.
     let keys = keys::figures(at.redis.first().map_or("", |node| &node.url)).await?;
     println!("{conditions}\nmedian of {} rounds", args.rounds);
-    let steps = 2 + rated.len() + LOCKS.len() * (1 + WAITERS.len()) + crate::seckill::ALL.len() + ids::STEPS;
+    let steps = 2 + rated.len() + LOCKS.len() * (1 + WAITERS.len()) + seckill::RUNS + ids::STEPS;
     let steps = args.rounds as usize * steps;
     let (rates, waits, void) = Default::default();
     let mut bench = Bench { at: &at, bar: Bar::new(steps), stop: &stop, rates, waits, void };

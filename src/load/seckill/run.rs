@@ -165,8 +165,7 @@ async fn measure(
 ) -> Result<Row, Failure> {
     let origin = Origin::parse(&plan.base)?;
     let id = voucher.rsplit('/').next().unwrap_or_default();
-    let hold_ms = if plan.timed.is_some() { 0 } else { plan.hold_ms };
-    let path = format!("/voucher-order/seckill/{id}?strategy={}&hold_ms={hold_ms}", plan.step.slug);
+    let path = format!("/voucher-order/seckill/{id}?strategy={}&hold_ms={}", plan.step.slug, plan.hold_ms);
     let mut request = origin.request(Method::POST, &path)?;
     request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     let tally = Arc::<Mutex<Tally>>::default();
@@ -198,9 +197,9 @@ async fn written(voucher: &str, answers: &Answers) -> Result<Report, Failure> {
 }
 
 impl Plan {
-    /// The same for a time instead.
-    pub(in crate::load) fn timed(&self, timed: Timed) -> Self {
-        Self { timed: Some(timed), ..self.clone() }
+    /// The same for a time instead, in which nobody stays inside.
+    pub(super) fn timed(&self, timed: Timed) -> Self {
+        Self { timed: Some(timed), hold_ms: 0, ..self.clone() }
     }
 
     /// Requests that the run sends: the same number on each connection. Of one that lasts a time, 0.
