@@ -3,8 +3,9 @@
 use crate::buyers::{text, until};
 use chromiumoxide::{
     Browser as Chromium, BrowserConfig, Page,
-    cdp::browser_protocol::network::{
-        EventRequestWillBeSent, EventResponseReceived, EventResponseReceivedExtraInfo, SetCacheDisabledParams,
+    cdp::browser_protocol::{
+        network::{EventRequestWillBeSent, EventResponseReceived, EventResponseReceivedExtraInfo},
+        target::{CreateBrowserContextParams, CreateTargetParams},
     },
 };
 use futures::StreamExt;
@@ -50,6 +51,13 @@ impl Browser {
     /// A new tab, empty.
     pub(crate) async fn page(&self) -> Result<Page, String> {
         self.chromium.new_page("about:blank").await.map_err(text)
+    }
+
+    /// A new tab that knows nothing of the others: as a private window.
+    pub(crate) async fn private_page(&self) -> Result<Page, String> {
+        let alone = self.chromium.create_browser_context(CreateBrowserContextParams::default()).await.map_err(text)?;
+        let tab = CreateTargetParams::builder().url("about:blank").browser_context_id(alone).build()?;
+        self.chromium.new_page(tab).await.map_err(text)
     }
 
     /// Ends it, and removes its profile.
@@ -130,9 +138,4 @@ impl NetworkLog {
         let sent = |answer: Answer| if let Answer::Sent(status) = answer { Some(status) } else { None };
         Ok(answers().into_iter().map(sent).collect())
     }
-}
-
-/// Lets a tab keep nothing, as "Disable cache" in the browser's own tools does.
-pub(crate) async fn without_cache(page: &Page) -> Result<(), String> {
-    page.execute(SetCacheDisabledParams::new(true)).await.map(drop).map_err(text)
 }
