@@ -103,15 +103,17 @@ pub(crate) fn no_source_file_is_over_400_lines() -> Outcome {
     none_of("longer than 400 lines", &long)
 }
 
-pub(crate) fn both_readmes_list_every_strategy_as_the_registry_does() -> Outcome {
+pub(crate) fn both_readmes_list_every_strategy_and_step_as_the_registries_do() -> Outcome {
     for readme in ["README.md", "README.zh-CN.md"] {
         let text = fs::read_to_string(readme).map_err(|e| e.to_string())?;
-        for strategy in stock::ALL {
-            let promise = serde_json::to_value(strategy.promise).map_err(|e| e.to_string())?;
-            let row = format!("| {} | {} |", strategy.chapter, promise.as_str().unwrap_or_default());
-            let listed = text.lines().any(|l| l.starts_with(&format!("| [`{}`]", strategy.slug)) && l.contains(&row));
+        let strategies = stock::ALL.iter().map(|strategy| (strategy.slug, strategy.chapter, strategy.promise));
+        let steps = seckill::ALL.iter().map(|step| (step.slug, step.course, step.promise));
+        for (slug, chapter, promise) in strategies.chain(steps) {
+            let promise = serde_json::to_value(promise).map_err(|e| e.to_string())?;
+            let row = format!("| {chapter} | {} |", promise.as_str().unwrap_or_default());
+            let listed = text.lines().any(|l| l.starts_with(&format!("| [`{slug}`]")) && l.contains(&row));
             if !listed {
-                return Err(format!("{readme} has no row for {} with chapter and promise {row}", strategy.slug));
+                return Err(format!("{readme} has no row for {slug} with chapter and promise {row}"));
             }
         }
     }

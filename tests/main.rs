@@ -98,8 +98,8 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         ("a_strategy_is_at_most_80_lines", boundary::a_strategy_is_at_most_80_lines),
         ("no_source_file_is_over_400_lines", boundary::no_source_file_is_over_400_lines),
         (
-            "both_readmes_list_every_strategy_as_the_registry_does",
-            boundary::both_readmes_list_every_strategy_as_the_registry_does,
+            "both_readmes_list_every_strategy_and_step_as_the_registries_do",
+            boundary::both_readmes_list_every_strategy_and_step_as_the_registries_do,
         ),
     ];
     let mut trials: Vec<_> =
