@@ -100,7 +100,7 @@ fn the_nine_that_everybody_knows_or_all_of_the_course_or_what_goes_beyond_it_too
 #[tokio::test]
 async fn rates_come_from_rounds_of_their_own_and_count_what_was_sold() {
     let fake = Fake::open(None).await;
-    let line = ["--strategies", "single-update,redis-lock", "--duration", "80ms", "--warm-up", "20ms", "--rounds", "2"];
+    let line = ["--strategies", "single-update,redis-lock", "--duration", "400ms", "--warm-up", "20ms", "--rounds", "2"];
     let found = compare_with(&fake, &line).await.unwrap();
     for row in &found.rows {
         let rate = row.rate.as_ref().unwrap();
@@ -114,7 +114,7 @@ async fn rates_come_from_rounds_of_their_own_and_count_what_was_sold() {
 
     let empty = Fake::open(Some((Fault::Refuses, 2))).await;
     let found =
-        compare_with(&empty, &["--strategies", "redis-lock", "--duration", "80ms", "--warm-up", "0s"]).await.unwrap();
+        compare_with(&empty, &["--strategies", "redis-lock", "--duration", "400ms", "--warm-up", "0s"]).await.unwrap();
     let rate = found.rows[0].rate.as_ref().unwrap();
     assert!(rate.errors > 0 && rate.sold_per_sec.median < 0.6 * rate.answers_per_sec, "{rate:?}");
 }
