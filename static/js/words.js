@@ -63,7 +63,7 @@ const zh = {
   mark: (p) => ({ unsafe: '一台就超卖', 'one-process': '一台不超卖，三台超卖', lease: '租约到期前不超卖', safe: '几台都不超卖' })[p],
   addressHelp: '地址记着这一课和它的设置，可以收藏、可以发给别人。',
 
-  limitsTitle: '限流', limitsSend: (n) => `发 ${n} 个请求`, limitsSaid: (through, refused, failed) =>
+  docsTitle: '接口', limitsTitle: '限流', limitsSend: (n) => `发 ${n} 个请求`, limitsSaid: (through, refused, failed) =>
     `放行 ${through}，拒绝 ${refused}${failed ? `，出错 ${failed}` : ''}`,
   limitsClaim: '每个请求画在它得到回答的时刻，每 100 ms 一列：● 放行（上），× 很遗憾，没抢到（下）。每 20 ms 发一个。',
   limitsNginx: '这个限流在 nginx 那里，这里只有一个实例。',
@@ -151,7 +151,7 @@ const en = {
   })[p],
   addressHelp: 'The address holds the lesson and its settings: keep it, or send it to somebody.',
 
-  limitsTitle: 'Limits', limitsSend: (n) => `Send ${n} requests`, limitsSaid: (through, refused, failed) =>
+  docsTitle: 'API', limitsTitle: 'Limits', limitsSend: (n) => `Send ${n} requests`, limitsSaid: (through, refused, failed) =>
     `${through} let through, ${refused} refused${failed ? `, ${failed} failed` : ''}`,
   limitsClaim: 'Each request at the time of its answer, in columns of 100 ms: ● let through (above), × refused (below). One is sent every 20 ms.',
   limitsNginx: 'This limit is at nginx, and there is one instance alone here.',
