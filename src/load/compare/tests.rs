@@ -100,7 +100,8 @@ fn the_nine_that_everybody_knows_or_all_of_the_course_or_what_goes_beyond_it_too
 #[tokio::test]
 async fn rates_come_from_rounds_of_their_own_and_count_what_was_sold() {
     let fake = Fake::open(None).await;
-    let line = ["--strategies", "single-update,redis-lock", "--duration", "400ms", "--warm-up", "20ms", "--rounds", "2"];
+    let line =
+        ["--strategies", "single-update,redis-lock", "--duration", "400ms", "--warm-up", "20ms", "--rounds", "2"];
     let found = compare_with(&fake, &line).await.unwrap();
     for row in &found.rows {
         let rate = row.rate.as_ref().unwrap();
