@@ -57,7 +57,7 @@ jmeter: ## JMeter's plans against a running lab; PLAN=check-lock.jmx runs one
 	    $$(sed -n 's|^ *"http": *"http://\(.*\):\([0-9]*\)".*|-Dhost=\1 -Dport=\2|p' $(LAB_JSON))
 
 interop: install $(PEERS) $(KAZOO) ## Java with Redisson and Curator, Python with kazoo, and ours, against each other; TEST=fair runs those
-	cargo test -p oversell-lock --test interop --locked $(if $(TEST),-- $(TEST))
+	cargo test --workspace --test interop --locked $(if $(TEST),-- $(TEST))
 
 # Downloads what they need once; after that neither Maven nor pip asks for anything.
 JAVA = interop/$(1)/pom.xml $(wildcard interop/$(1)/src/main/java/oversell/*.java)

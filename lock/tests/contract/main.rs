@@ -131,8 +131,7 @@ fn leased<F: Family>(runtime: &Handle, family: &Arc<F>) -> Vec<Trial> {
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // Most of the time a trial waits for a server.
-    let cores = available_parallelism().map_or(1, NonZero::get);
-    arguments.test_threads.get_or_insert(2 * cores);
+    arguments.test_threads.get_or_insert(2 * available_parallelism().map_or(1, NonZero::get));
     let runtime = Runtime::new().expect("a runtime");
     let started = if arguments.list { Ok(None) } else { runtime.block_on(Servers::start()).map(Some) };
     let servers = match started {
