@@ -37,7 +37,7 @@ use oversell::{
     lab::{Lab, Options, Part},
     stock,
 };
-use std::{num::NonZero, path::PathBuf, process::ExitCode, sync::Arc, thread::available_parallelism};
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
 use support::Servers;
 use tokio::{runtime::Runtime, sync::Semaphore};
 
@@ -46,9 +46,7 @@ type Pure = fn() -> Outcome;
 type Test = Box<dyn FnOnce(Arc<Servers>) -> LocalBoxFuture<'static, Outcome> + Send>;
 
 fn main() -> ExitCode {
-    let mut arguments = Arguments::from_args();
-    // Most of the time a test waits for a server.
-    arguments.test_threads.get_or_insert(2 * available_parallelism().map_or(1, NonZero::get));
+    let arguments = Arguments::from_args();
     let runtime = Arc::new(Runtime::new().expect("an async runtime"));
     if arguments.list {
         return libtest_mimic::run(&arguments, trials(&runtime, None)).exit_code();
