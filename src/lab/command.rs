@@ -1,6 +1,6 @@
 //! `oversell lab`.
 
-use super::{Lab, Options, fault, folder::write_whole, sentinel, way::authority};
+use super::{Lab, Options, fault, folder::write_whole, redis, sentinel, way::authority};
 use crate::{addresses::Addresses, failure::Failure};
 use futures::StreamExt;
 use std::{
@@ -202,10 +202,10 @@ fn describe(lab: &Lab) -> String {
     }
     line("mysql", &at.mysql.url, at.mysql.pid);
     for (n, node) in at.redis.iter().enumerate() {
-        line(&super::redis::name(n), &node.url, node.pid);
+        line(&redis::name(n), &node.url, node.pid);
     }
     line("zookeeper", &at.zookeeper.connect, at.zookeeper.pid);
-    for (name, process) in [(sentinel::REPLICA, &at.replica), (sentinel::SENTINEL, &at.sentinel)] {
+    for (name, process) in [(redis::REPLICA, &at.replica), (sentinel::SENTINEL, &at.sentinel)] {
         process.iter().for_each(|process| line(name, &process.url, process.pid));
     }
     let by_hand = [
@@ -215,7 +215,7 @@ fn describe(lab: &Lab) -> String {
     ];
     let durability = [
         "MariaDB: innodb_flush_log_at_trx_commit=1, binlog off, REPEATABLE READ".to_owned(),
-        format!("{}: {}", super::redis::name(0), super::redis::KEEPS.join(" ").replace("--", "")),
+        format!("{}: {}", redis::name(0), redis::KEEPS.join(" ").replace("--", "")),
         "the other Redis nodes keep nothing".to_owned(),
     ];
     let ways = lab.ways().map(|(way, address)| format!("{way} {address}")).collect();

@@ -8,7 +8,7 @@
 //! **What it cannot do**: anything to a process that the lab has not started itself. The labs of tests, `compare` and
 //! `bench` take no orders.
 
-use super::{Lab, sentinel};
+use super::{Lab, redis};
 use crate::{
     addresses::{Addresses, Control, LAB_JSON},
     failure::Failure,
@@ -176,8 +176,8 @@ impl Lab {
             Action::Cut => self.cut(&name).map(|()| "is cut")?,
             Action::Slow => self.slow(&name, Duration::from_millis(by_ms)).map(|()| "is slow")?,
             Action::Mend => self.mend(&name).map(|()| "is mended")?,
-            Action::Promote if name != sentinel::REPLICA => {
-                return Err(Failure::Unusable(format!("only the {} can be promoted", sentinel::REPLICA)));
+            Action::Promote if name != redis::REPLICA => {
+                return Err(Failure::Unusable(format!("only the {} can be promoted", redis::REPLICA)));
             }
             Action::Promote => self.promote().await.map(|()| "is the main one now")?,
             Action::Expire => self.expire(&name).await.map(|()| "has lost its session")?,

@@ -265,7 +265,7 @@ impl Lab {
 
     /// The instances' ways to the main Redis.
     fn ways_to_main(&self) -> Vec<Arc<Way>> {
-        let is_one = |way: &&Arc<Way>| way.server() == redis::name(0) && !way.is_of(sentinel::REPLICA);
+        let is_one = |way: &&Arc<Way>| way.server() == redis::name(0) && !way.is_of(redis::REPLICA);
         self.ways.iter().filter(is_one).cloned().collect()
     }
 
@@ -328,8 +328,7 @@ impl Lab {
         addresses.mysql.pid = pid(mysql::NAME);
         addresses.zookeeper.pid = pid(zookeeper::NAME);
         addresses.nginx.pid = pid(nginx::NAME);
-        for (name, process) in
-            [(sentinel::REPLICA, &mut addresses.replica), (sentinel::SENTINEL, &mut addresses.sentinel)]
+        for (name, process) in [(redis::REPLICA, &mut addresses.replica), (sentinel::SENTINEL, &mut addresses.sentinel)]
         {
             process.iter_mut().for_each(|process| process.pid = pid(name));
         }

@@ -160,14 +160,13 @@ impl Options {
         }
         let mut spare = Vec::new();
         if self.replica {
-            spare = claim_all(&[0, 0], |_| sentinel::REPLICA.to_owned(), "--replica")?;
-            let way =
-                Way::open(sentinel::REPLICA, &redis::name(0), &format!("127.0.0.1:{}", redis[0].number())).await?;
+            spare = claim_all(&[0, 0], |_| redis::REPLICA.to_owned(), "--replica")?;
+            let way = Way::open(redis::REPLICA, &redis::name(0), &format!("127.0.0.1:{}", redis[0].number())).await?;
             let (replica, watcher, main) = (spare[0].number(), spare[1].number(), way.port());
             ways.push(Arc::new(way));
             let process = |port| addresses::Process { url: format!("redis://127.0.0.1:{port}"), pid: 0 };
             (addresses.replica, addresses.sentinel) = (Some(process(replica)), Some(process(watcher)));
-            let replica = Replica { folder: folder.of(sentinel::REPLICA), port: replica, main };
+            let replica = Replica { folder: folder.of(redis::REPLICA), port: replica, main };
             let watcher = Sentinel { folder: folder.of(sentinel::SENTINEL), port: watcher, main };
             members.push(Member::new(replica, Tier::Server, has(Part::Redis)));
             members.push(Member::new(watcher, Tier::Server, has(Part::Redis)));

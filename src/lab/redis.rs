@@ -20,6 +20,9 @@ pub(super) const KEEPS: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "ev
 /// The others.
 const KEEPS_NOTHING: [&str; 2] = ["--appendonly", "no"];
 
+/// The name of the main one's replica, where it has one.
+pub(super) const REPLICA: &str = "replica";
+
 /// The name of the node at `index`: `redis`, `redis-2` …
 pub(super) fn name(index: usize) -> String {
     if index == 0 { "redis".to_owned() } else { format!("redis-{}", index + 1) }

@@ -10,7 +10,7 @@
 
 use super::{
     programs::{self, Needed},
-    redis::has_pid,
+    redis::{REPLICA, has_pid},
     server::Server,
     user::User,
     way::Way,
@@ -33,7 +33,6 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-pub(super) const REPLICA: &str = "replica";
 pub(super) const SENTINEL: &str = "sentinel";
 
 /// What the Sentinel calls the main one and its replicas.

@@ -10,7 +10,7 @@
 //!
 //! Source of the formats: ZooKeeper's `zookeeper.jute`, `ConnectRequest`, `ConnectResponse` and `RequestHeader`.
 
-use super::{mysql, redis, sentinel, zookeeper};
+use super::{mysql, redis, zookeeper};
 use crate::{addresses::Addresses, failure::Failure};
 use parking_lot::Mutex;
 use std::{collections::VecDeque, io, net::Ipv4Addr, sync::Arc, time::Duration};
@@ -112,7 +112,7 @@ impl Way {
 
     /// Whether this is what `name` means: `redis` are the ways of all instances to it, `8100-redis` is that of one.
     pub(super) fn is_called(&self, name: &str) -> bool {
-        self.name() == name || (self.server == name && self.instance != sentinel::REPLICA)
+        self.name() == name || (self.server == name && self.instance != redis::REPLICA)
     }
 
     pub(super) fn name(&self) -> String {
