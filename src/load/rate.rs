@@ -2,6 +2,16 @@
 
 use super::{Row, verdict::Verdict};
 use serde::Serialize;
+use std::time::Duration;
+
+/// The longest that one round may take, warm-up or measurement.
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// How long a round is to take, as a command line says it.
+pub(super) fn time(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text).map_err(|e| e.to_string())?;
+    if time > LONGEST { Err("at most 10m".into()) } else { Ok(time) }
+}
 
 /// Several measurements of one thing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]

@@ -16,7 +16,7 @@ use super::{
     ceiling::Ceiling,
     conditions::Conditions,
     engine::Timed,
-    rate::Rate,
+    rate::{self, Rate},
     row::{ONE, THREE},
     run::{PLENTY, Plan, Snapshot, run as load},
     target::{Where, check, token},
@@ -45,8 +45,6 @@ const KNOWN: [&str; 9] = [
     "zk-lock",
     "table-lock",
 ];
-/// The longest that one round of one strategy may take, warm-up or measurement.
-const LONGEST: Duration = Duration::from_secs(600);
 
 /// Loads strategies and says which oversold, and what each sells in a second.
 #[derive(Debug, clap::Args)]
@@ -90,10 +88,10 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', default_values = [ONE, THREE], value_parser = [ONE, THREE])]
     targets: Vec<String>,
     /// Measure rates too: so long for each strategy, target and round, as 3s
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = rate::time)]
     duration: Option<Duration>,
     /// How long each measurement runs before it counts
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = rate::time)]
     warm_up: Duration,
     /// How often each rate is measured
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=50))]
@@ -150,11 +148,6 @@ fn known(slug: &str) -> Result<&'static Strategy, String> {
         let all: Vec<_> = stock::ALL.iter().map(|s| s.slug).collect();
         format!("the strategies are {}", all.join(", "))
     })
-}
-
-fn time(text: &str) -> Result<Duration, String> {
-    let time = humantime::parse_duration(text).map_err(|e| e.to_string())?;
-    if time > LONGEST { Err("at most 10m".into()) } else { Ok(time) }
 }
 
 /// Runs the command, against the lab at `at` or the one that the arguments name.

@@ -10,7 +10,7 @@ pub(super) mod run;
 use super::{
     conditions::Conditions,
     engine::Timed,
-    rate::Spread,
+    rate::{self, Spread},
     row::{ONE, THREE},
     run::Snapshot,
     stock_api::{base, slugs},
@@ -29,9 +29,6 @@ use serde::Serialize;
 use std::{path::PathBuf, time::Duration};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-
-/// The longest that one round of one step may take, warm-up or measurement.
-const LONGEST: Duration = Duration::from_secs(600);
 
 /// Has users order a voucher by each step of \[002\], and says which oversold, or let one user order twice.
 #[derive(Debug, clap::Args)]
@@ -70,10 +67,10 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', default_values = [ONE, THREE], value_parser = [ONE, THREE])]
     targets: Vec<String>,
     /// Measure rates too: so long for each step, target and round, as 2s
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = rate::time)]
     duration: Option<Duration>,
     /// How long each measurement runs before it counts
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = rate::time)]
     warm_up: Duration,
     /// How often each rate is measured
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=50))]
@@ -104,11 +101,6 @@ fn known(slug: &str) -> Result<&'static Step, String> {
         let all: Vec<_> = seckill::ALL.iter().map(|step| step.slug).collect();
         format!("the steps are {}", all.join(", "))
     })
-}
-
-fn time(text: &str) -> Result<Duration, String> {
-    let time = humantime::parse_duration(text).map_err(|e| e.to_string())?;
-    if time > LONGEST { Err("at most 10m".into()) } else { Ok(time) }
 }
 
 /// Runs the command, against the lab at `at` or the one that the arguments name.
