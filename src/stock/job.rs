@@ -1,6 +1,6 @@
 //! One request for one piece: which stock, how long to wait and to stay inside, and when it got in.
 
-use super::points::{Pause, Points};
+use super::points::{Pause, Points, Sight};
 use crate::{console, ctx::Ctx, error::Error};
 use metrics::Gauge;
 use oversell_lock::{Fence, Owner, redis::Lease};
@@ -13,6 +13,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
+use tokio::sync::{mpsc, watch};
 use utoipa::ToSchema;
 
 /// What a strategy is asked to do.
@@ -168,9 +169,21 @@ impl Job {
         self.points.pause_at(point)
     }
 
+    /// The same, followed by a replay: `seen` is told of each point, and the job stands still at those among `stops`.
+    #[must_use]
+    pub fn followed(mut self, seen: mpsc::UnboundedSender<Sight>, stops: watch::Receiver<Vec<String>>) -> Self {
+        self.points.follow(seen, stops);
+        self
+    }
+
     /// Comes by a named point: goes on at once, unless it was asked to stop there.
     pub(crate) async fn at(&self, point: &'static str) {
         self.points.at(point).await;
+    }
+
+    /// Comes by a named point, having `value`.
+    pub(crate) async fn tell(&self, point: &'static str, value: impl Display) {
+        self.points.tell(point, value).await;
     }
 
     /// The points, for what outlives the job.

@@ -60,8 +60,8 @@ use std::future::Future;
 
 pub(crate) use job::zk_path;
 pub use job::{Deducted, Job, LockState};
-pub use points::Pause;
 pub(crate) use points::Points;
+pub use points::{Pause, Sight};
 pub(crate) use redis_multi::PARTS;
 pub(crate) use row::is_contended;
 pub use strategy::{Deduct, Name, Promise, Store, Strategy, Title};

@@ -63,7 +63,7 @@ impl Stage for Owned {
         if holder.as_deref() != Some(self.owner.as_str()) {
             return Ok(false);
         }
-        points.at("checked").await;
+        points.tell("checked", &self.owner).await;
         redis::cmd("DEL").arg(&self.key).query_async(redis).await
     }
 }
