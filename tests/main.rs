@@ -19,6 +19,7 @@ mod mysql;
 // The fault proxy of the lock library's own tests.
 #[path = "../lock/tests/contract/proxy.rs"]
 mod proxy;
+mod replays;
 mod resets;
 mod seckill;
 mod seckill_faults;
@@ -185,6 +186,14 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         demos::a_late_unlock_by_thread_id_frees_another_processs_lock_until_it_is_by_owner,
         demos::a_value_for_each_call_cannot_enter_again_and_an_owner_can,
     );
+    for replay in oversell::replay::ALL {
+        trials.push(with_servers(
+            format!("replay_{}_ends_as_the_registry_says_ten_times_in_a_row", replay.lesson),
+            Box::new(move |servers| {
+                Box::pin(async move { replays::ends_as_the_registry_says(&servers, replay).await })
+            }),
+        ));
+    }
     for step in seckill::promising() {
         trials.push(with_servers(
             format!("voucher_order_{}_keeps_its_promise", step.slug),

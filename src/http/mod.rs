@@ -16,6 +16,7 @@ mod problem;
 mod router;
 mod routes;
 pub mod server;
+mod sse;
 mod terms;
 
 #[cfg(test)]

@@ -117,6 +117,14 @@ impl From<&Error> for Problem {
             Error::NoVoucherStock(id) => {
                 (S::SERVICE_UNAVAILABLE, "no-voucher-stock", Failed, format!("redis 里没有优惠券 {id} 的库存"))
             }
+            Error::NoReplay(lesson) => (S::NOT_FOUND, "no-replay", Refused, format!("没有这一课的重演：{lesson}")),
+            Error::NoReplays => (S::FORBIDDEN, "no-replays", Refused, "这里没有开启重演".into()),
+            Error::ReplayInProgress(lesson) => {
+                (S::CONFLICT, "replay-in-progress", Refused, format!("第 {lesson} 课正在重演"))
+            }
+            Error::NoSuchActor(id) => (S::NOT_FOUND, "no-actor", Refused, format!("没有这个角色：{id}")),
+            Error::NoActor { .. } => (S::SERVICE_UNAVAILABLE, "no-actor-there", Failed, "另一个实例没有应答".into()),
+            Error::Replay(_) => (S::SERVICE_UNAVAILABLE, "replay", Failed, "重演没有按剧本走".into()),
             Error::NoOrder(id) => (S::NOT_FOUND, "no-order", Refused, format!("没有这个订单：{id}")),
             Error::NoId(_) => (S::SERVICE_UNAVAILABLE, "no-id", Failed, "发不出全局 id".into()),
             Error::NotHad { what, .. } => (S::SERVICE_UNAVAILABLE, "not-had", Failed, format!("没有等到：{what}")),

@@ -8,7 +8,7 @@ use super::{
     routes::{
         check, deadlocks, health, ids,
         lessons::{demos, redis, zk_barriers, zk_counts, zk_herd, zk_locks},
-        limits, runs, stock, strategies, voucher_orders, vouchers,
+        limits, replays, runs, stock, strategies, voucher_orders, vouchers,
     },
 };
 use crate::error::Error;
@@ -90,6 +90,13 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(routes!(voucher_orders::source))
         .routes(routes!(voucher_orders::state))
         .routes(taking(routes!(ids::next)))
+        // the races of the lessons
+        .routes(routes!(replays::list))
+        .routes(routes!(replays::start, replays::cancel))
+        .routes(routes!(replays::step))
+        .routes(routes!(replays::events))
+        .routes(routes!(replays::play))
+        .routes(routes!(replays::direct))
         // load from the page
         .routes(routes!(runs::start))
         .routes(routes!(runs::current))
