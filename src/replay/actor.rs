@@ -40,6 +40,10 @@ pub struct Part {
     #[garde(range(max = 600_000))]
     #[schema(maximum = 600_000, example = 30_000)]
     pub wait_ms: u64,
+    /// How long it stays at each point of its work, so that people can follow, in milliseconds.
+    #[garde(range(max = 5_000))]
+    #[schema(maximum = 5_000, example = 400)]
+    pub linger_ms: u64,
     /// The points at which it stands still first.
     #[garde(length(max = 8))]
     #[schema(example = json!(["read"]))]
@@ -103,7 +107,8 @@ pub fn start(ctx: &Ctx, part: Part) -> Result<Actor, Error> {
     let (stops, stopping) = watch::channel(part.stops);
     let (seen, mut points) = mpsc::unbounded_channel();
     let job = Job::new(part.stock_id, Duration::ZERO, Duration::from_millis(part.wait_ms));
-    let job = job.asked(part.lease_ms.map(Duration::from_millis), None).followed(seen, stopping);
+    let linger = Duration::from_millis(part.linger_ms);
+    let job = job.asked(part.lease_ms.map(Duration::from_millis), None).followed(seen, stopping, linger);
     let ctx = ctx.clone();
     let task = tokio::spawn(async move {
         let begun = Line::Start { instance: ctx.instance.clone(), owner: job.owner(&ctx).to_string() };

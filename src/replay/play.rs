@@ -28,6 +28,8 @@ use tokio_util::task::AbortOnDropHandle;
 const LONG: Duration = Duration::from_secs(20);
 /// At a slow pace, the time between two steps.
 const BEAT: Duration = Duration::from_millis(700);
+/// At a slow pace, how long an actor stays at each point of its work.
+const LINGER_MS: u64 = 400;
 /// A person who steps through a replay may think so long about one step.
 const THOUGHT: Duration = Duration::from_secs(300);
 /// A lease that does not end before it is ended.
@@ -136,7 +138,8 @@ impl Play {
     ) -> Result<Side, Error> {
         let stops = points.iter().map(|point| (*point).to_owned()).collect();
         let wait_ms = LONG.as_millis() as u64;
-        let part = Part { act: act.to_owned(), stock_id: self.stock_id, lease_ms, wait_ms, stops };
+        let linger_ms = if self.pace == Pace::Slow { LINGER_MS } else { 0 };
+        let part = Part { act: act.to_owned(), stock_id: self.stock_id, lease_ms, wait_ms, linger_ms, stops };
         let place = &self.places[instance % self.places.len()];
         let store = acts::find(act).and_then(|act| act.store);
         let mut actor = place.start(part).await?;

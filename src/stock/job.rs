@@ -169,10 +169,16 @@ impl Job {
         self.points.pause_at(point)
     }
 
-    /// The same, followed by a replay: `seen` is told of each point, and the job stands still at those among `stops`.
+    /// The same, followed by a replay: `seen` is told of each point, and the job stands still at those among `stops`; while
+    /// it works it stays for `linger` at each.
     #[must_use]
-    pub fn followed(mut self, seen: mpsc::UnboundedSender<Sight>, stops: watch::Receiver<Vec<String>>) -> Self {
-        self.points.follow(seen, stops);
+    pub fn followed(
+        mut self,
+        seen: mpsc::UnboundedSender<Sight>,
+        stops: watch::Receiver<Vec<String>>,
+        linger: Duration,
+    ) -> Self {
+        self.points.follow(seen, stops, linger);
         self
     }
 

@@ -9,9 +9,12 @@
 //!
 //! No request ever asks: it is for the lessons' replays and their tests.
 
-use std::fmt::Display;
+use std::{fmt::Display, time::Duration};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
+
+/// The points at which somebody works who has the lock: what people follow.
+const LINGERED: [&str; 3] = ["locked", "read", "written"];
 
 /// The points of one job. Cloning it is cheap, and free where nobody has asked.
 #[derive(Debug, Clone, Default)]
@@ -31,6 +34,7 @@ struct Gate {
 struct Follower {
     seen: mpsc::UnboundedSender<Sight>,
     stops: watch::Receiver<Vec<String>>,
+    linger: Duration,
 }
 
 /// A job was seen at a point.
@@ -59,9 +63,14 @@ impl Points {
     }
 
     /// Tells `seen` of each point, and stands still at each that is among `stops`. Who drops the other end of `stops` lets
-    /// it go on.
-    pub(crate) fn follow(&mut self, seen: mpsc::UnboundedSender<Sight>, stops: watch::Receiver<Vec<String>>) {
-        self.follower = Some(Follower { seen, stops });
+    /// it go on. At each of the [points of work](LINGERED) it stays for `linger`, so that people can follow.
+    pub(crate) fn follow(
+        &mut self,
+        seen: mpsc::UnboundedSender<Sight>,
+        stops: watch::Receiver<Vec<String>>,
+        linger: Duration,
+    ) {
+        self.follower = Some(Follower { seen, stops, linger });
     }
 
     /// Comes by `point`.
@@ -80,11 +89,14 @@ impl Points {
             gate.reached.cancel();
             gate.open.cancelled().await;
         }
-        if let Some(Follower { seen, stops }) = &self.follower {
+        if let Some(Follower { seen, stops, linger }) = &self.follower {
             let mut stops = stops.clone();
             // Who does not listen any more stops it no more either.
             if seen.send(Sight { point, value }).is_ok() {
                 drop(stops.wait_for(|stops| !stops.iter().any(|stop| stop == point)).await);
+                if LINGERED.contains(&point) {
+                    tokio::time::sleep(*linger).await;
+                }
             }
         }
     }
