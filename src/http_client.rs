@@ -206,6 +206,34 @@ impl HttpClient {
         })
     }
 
+    /// A request with headers of its own, such as who asks, or in which form the answer is read; without a body where
+    /// `json` is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    ///
+    /// # Cancel safety
+    ///
+    /// A request that is given up may have been carried out.
+    pub async fn ask(
+        &self,
+        method: Method,
+        url: &str,
+        headers: &[(&'static str, &str)],
+        json: Option<&serde_json::Value>,
+    ) -> Result<Answer, HttpError> {
+        let mut request = Request::builder().method(method).uri(url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = json.map(|json| Full::from(json.to_string()));
+        if body.is_some() {
+            request = request.header(header::CONTENT_TYPE, "application/json");
+        }
+        self.send(request, body.unwrap_or_default(), None).await
+    }
+
     async fn send_json(
         &self,
         method: Method,

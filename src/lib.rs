@@ -14,6 +14,8 @@ pub mod http;
 mod instance;
 pub mod load;
 
+pub mod course;
+
 #[cfg(target_os = "linux")]
 pub mod lab;
 #[cfg(not(target_os = "linux"))]

@@ -20,10 +20,10 @@ mod stock_api;
 pub mod bench;
 mod ceiling;
 pub mod compare;
-mod conditions;
+pub(crate) mod conditions;
 pub mod seckill;
-mod target;
-mod terminal;
+pub(crate) mod target;
+pub(crate) mod terminal;
 
 #[cfg(test)]
 mod fake;

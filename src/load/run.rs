@@ -56,7 +56,7 @@ pub struct Plan {
 }
 
 /// A product of a run's own.
-pub(super) fn own_product() -> i64 {
+pub(crate) fn own_product() -> i64 {
     fastrand::i64(1 << 40..1 << 52)
 }
 
@@ -159,6 +159,12 @@ impl Plan {
     /// The same for a time instead, with more stock than anybody sells, on a product of its own again.
     pub(super) fn timed(&self, timed: Timed) -> Self {
         Self { timed: Some(timed), count: PLENTY, hold_ms: 0, stock_id: own_product(), ..self.clone() }
+    }
+
+    /// The same, [`timed`](Self::timed): so long before it counts, and so long that it does.
+    #[must_use]
+    pub fn lasting(&self, warm_up: Duration, measured: Duration) -> Self {
+        self.timed(Timed { warm_up, measured, rate: None })
     }
 
     /// Requests that the run will send; of one that lasts a time, 0: that cannot be known.
