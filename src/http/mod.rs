@@ -10,6 +10,7 @@ mod format;
 mod guard;
 mod metrics;
 mod middleware;
+mod neighbours;
 mod openapi;
 mod page;
 mod problem;
