@@ -18,6 +18,7 @@ mod router;
 mod routes;
 pub mod server;
 mod terms;
+mod under_way;
 
 #[cfg(test)]
 mod tests;

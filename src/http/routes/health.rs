@@ -4,8 +4,10 @@ use crate::{
     error::Error,
     http::{
         app::AppState,
-        extract::Query,
+        extract::{Query, Whole},
         neighbours::{self, Neighbour, Note},
+        terms::StockId,
+        under_way::Answer,
     },
     instance::States,
     seckill::stream,
@@ -65,6 +67,17 @@ pub(in crate::http) struct Scope {
     instances: bool,
 }
 
+/// Which product is asked about.
+#[derive(Debug, Deserialize, Validate, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(in crate::http) struct Product {
+    /// Which product; 1 without it.
+    #[garde(dive)]
+    #[param(inline, default = 1)]
+    stock_id: Option<StockId>,
+}
+
 /// This instance runs.
 #[utoipa::path(get, path = "/health/live", tag = "operating",
     responses((status = 200, description = "It runs", body = Live)))]
@@ -89,6 +102,14 @@ pub(in crate::http) async fn ready(State(app): State<AppState>, Query(scope): Qu
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let instance = app.ctx.instance.clone();
     Ok((status, Json(Ready { instance, ready, servers, waiting, instances, notes })).into_response())
+}
+
+/// How many requests for a product are under way in this instance: those that wait for its lock, and those inside.
+#[utoipa::path(get, path = "/health/under-way", tag = "operating", params(Product),
+    responses((status = 200, description = "How many", body = Answer)))]
+pub(in crate::http) async fn under_way(State(app): State<AppState>, Query(product): Query<Product>) -> Json<Answer> {
+    let under_way = app.under_way.of(product.stock_id.map_or(1, Whole::get));
+    Json(Answer { instance: app.ctx.instance.clone(), under_way })
 }
 
 /// Figures for Prometheus.
