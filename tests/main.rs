@@ -13,6 +13,7 @@ mod ids;
 mod imports;
 mod instances;
 mod lab;
+mod lights;
 mod limits;
 mod loads;
 mod mysql;
@@ -255,6 +256,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         lab::a_second_signal_ends_an_instance_at_once,
         lab::a_member_of_a_running_lab_is_broken_and_mended_by_hand,
         lab::a_way_is_cut_slowed_and_mended_and_a_session_ends,
+        lights::an_instance_that_is_cut_off_or_was_stopped_is_no_server_that_is_down,
         instances::a_client_that_hangs_up_leaves_nothing,
         instances::an_instance_starts_without_its_servers_and_recovers,
         instances::an_instance_that_is_told_to_end_finishes_what_is_under_way,
@@ -266,6 +268,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         seckill_faults::ten_thousand_orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis,
         seckill_faults::what_redis_has_answered_is_there_with_appendfsync_always_and_lost_without,
         loads::a_run_is_exact_whatever_others_do_meanwhile,
+        loads::a_run_says_where_its_requests_wait,
         seckill_load::a_seckill_over_http_goes_as_each_step_promises,
         faults::a_replica_that_is_promoted_without_the_key_lets_a_second_owner_in,
         faults::a_holder_that_is_paused_beyond_its_lease_oversells_unless_it_is_fenced,

@@ -5,6 +5,7 @@ use super::{
     metrics::Metrics,
     middleware::Throttle,
     routes::{replays::Replays, runs::Runs},
+    under_way::UnderWay,
 };
 use crate::{config::ConfigError, ctx::Ctx, instance::Instance, stock};
 use http::HeaderValue;
@@ -20,7 +21,13 @@ pub(super) struct Inner {
     pub(super) metrics: Metrics,
     pub(super) instance: Arc<Instance>,
     pub(super) runs: Runs,
-    pub(super) replays: Replays,
+use super::{
+    guard::Hosts,
+    metrics::Metrics,
+    middleware::Throttle,
+    routes::{replays::Replays, runs::Runs},
+    under_way::UnderWay,
+};
     /// Cancelled when the instance is told to stop: ends event streams and runs.
     pub(super) stopping: CancellationToken,
     /// The names by which a browser may call this instance.
@@ -47,7 +54,13 @@ impl AppState {
             metrics: Metrics::new(),
             instance: Arc::new(Instance::new(ctx.clone())),
             runs: Runs::default(),
-            replays: Replays::default(),
+use super::{
+    guard::Hosts,
+    metrics::Metrics,
+    middleware::Throttle,
+    routes::{replays::Replays, runs::Runs},
+    under_way::UnderWay,
+};
             stopping,
             hosts: Hosts::of(&ctx.config),
             throttle: Throttle::default(),

@@ -10,6 +10,7 @@ mod format;
 mod guard;
 mod metrics;
 mod middleware;
+mod neighbours;
 mod openapi;
 mod page;
 mod problem;
@@ -18,6 +19,7 @@ mod routes;
 pub mod server;
 mod sse;
 mod terms;
+mod under_way;
 
 #[cfg(test)]
 mod tests;

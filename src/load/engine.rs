@@ -154,10 +154,15 @@ impl Seen {
         self.clock.elapsed()
     }
 
+    /// Requests that were begun so far.
+    pub(super) fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Relaxed)
+    }
+
     fn end(&self, until: Until, elapsed: Duration, why: &str) -> Ended {
         let (mut counted, mut all) = (History::default(), self.history());
         self.recorders.iter().for_each(|recorder| counted.merge(&recorder.lock().counted));
-        let begun = self.begun.load(Ordering::Relaxed);
+        let begun = self.begun();
         let under_way = begun - all.counts().samples();
         counted.abandon(under_way, why);
         all.abandon(under_way, why);

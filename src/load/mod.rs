@@ -30,4 +30,4 @@ mod fake;
 #[cfg(test)]
 mod tests;
 
-pub use row::Row;
+pub use row::{ONE, Row, THREE};

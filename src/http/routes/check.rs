@@ -95,6 +95,7 @@ async fn take(app: &AppState, place: usize, terms: &Terms, format: Format) -> Re
     let strategy = &stock::ALL[place];
     let metrics = app.metrics.of(place);
     let job = terms.job(app.ctx.config.wait(), Duration::ZERO).counted(metrics.waiters.clone());
+    let _under_way = app.under_way.count(job.stock_id);
     let result = strategy.take(&app.ctx, &job).await;
     metrics.count(&job, &result);
     let deducted = result?;

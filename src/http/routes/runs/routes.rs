@@ -9,7 +9,7 @@ use crate::{
         sse,
         terms::HoldMs,
     },
-    load::run::Plan,
+    load::{ONE, THREE, run::Plan},
     stock,
 };
 use axum::{
@@ -156,12 +156,12 @@ fn until_the_end(
 fn plan(app: &AppState, wanted: &Wanted) -> Result<Plan, Error> {
     let strategy = stock::find(&wanted.strategy).ok_or_else(|| Error::NoStrategy(wanted.strategy.clone()))?;
     let (target, base) = match wanted.target {
-        Target::One => ("one", app.own_address()),
+        Target::One => (ONE, app.own_address()),
         Target::Three if app.ctx.config.cluster.http.is_empty() => {
             let rule = "cannot be three: this instance does not know its cluster (setting cluster.http)";
             return Err(bad("target", rule.into()));
         }
-        Target::Three => ("three", app.ctx.config.cluster.http.clone()),
+        Target::Three => (THREE, app.ctx.config.cluster.http.clone()),
     };
     let (threads, loops) = (wanted.threads.map_or(100, Whole::get), wanted.loops.map_or(50, Whole::get));
     if threads * loops > MOST_REQUESTS {
