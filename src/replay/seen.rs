@@ -14,7 +14,7 @@ use crate::{
 use redis::aio::ConnectionManager;
 
 /// A row of `tb_lock`, and what is left of its lease, in milliseconds.
-const IN_TABLE: &str = "SELECT owner, server_name, CAST(holds AS SIGNED), TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) DIV 1000 \
+const IN_TABLE: &str = "SELECT COALESCE(owner, server_name, ''), CAST(holds AS SIGNED), TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) DIV 1000 \
                         FROM tb_lock WHERE lock_name = ?";
 
 /// One lock, as its server has it.
@@ -138,11 +138,9 @@ impl Sights {
 
     async fn in_table(&self, name: String) -> Result<Option<Held>, Error> {
         let mut conn = self.ctx.desk.conn(self.ctx.config.wait()).await?;
-        let row: Option<(Option<String>, Option<String>, Option<i64>, Option<i64>)> =
-            sqlx::query_as(IN_TABLE).bind(&name).fetch_optional(&mut *conn).await?;
+        let row: Option<(String, Option<i64>, Option<i64>)> = sqlx::query_as(IN_TABLE).bind(&name).fetch_optional(&mut *conn).await?;
         conn.done();
-        Ok(row.map(|(owner, server, holds, left)| {
-            let owner = owner.or(server).unwrap_or_default();
+        Ok(row.map(|(owner, holds, left)| {
             // A row without an end has no lease; one whose end is over is there until somebody sweeps it away.
             let pttl = Some(left.map_or(-1, |left| left.max(0)));
             Held { key: name, owner, pttl, count: holds, queue: Vec::new() }
