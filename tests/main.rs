@@ -267,6 +267,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         limits::nginx_lets_through_what_its_limits_say_and_a_lone_instance_names_them,
         seckill_faults::ten_thousand_orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis,
         seckill_faults::what_redis_has_answered_is_there_with_appendfsync_always_and_lost_without,
+        replays::a_replay_goes_step_by_step_over_three_instances_and_is_cancelled,
         loads::a_run_is_exact_whatever_others_do_meanwhile,
         loads::a_run_says_where_its_requests_wait,
         seckill_load::a_seckill_over_http_goes_as_each_step_promises,
