@@ -6,6 +6,7 @@ mod boundary;
 mod buyers;
 mod cache;
 mod classroom;
+mod course;
 mod deadlocks;
 mod demos;
 mod faults;
@@ -93,7 +94,7 @@ async fn in_turn(test: impl Future<Output = Outcome>) -> Outcome {
 }
 
 fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> {
-    let pure: [(&str, Pure); 6] = [
+    let pure: [(&str, Pure); 7] = [
         ("no_room_knows_what_it_must_not", boundary::no_room_knows_what_it_must_not),
         ("a_wall_that_is_broken_is_seen", boundary::a_wall_that_is_broken_is_seen),
         ("what_one_strategy_does_stands_in_its_own_file", boundary::what_one_strategy_does_stands_in_its_own_file),
@@ -102,6 +103,10 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         (
             "both_readmes_list_every_strategy_and_step_as_the_registries_do",
             boundary::both_readmes_list_every_strategy_and_step_as_the_registries_do,
+        ),
+        (
+            "an_ellipsis_stands_for_anything_and_nothing_else_does",
+            course::an_ellipsis_stands_for_anything_and_nothing_else_does,
         ),
     ];
     let mut trials: Vec<_> =
@@ -282,6 +287,8 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         resets::a_reset_needs_what_it_sets_and_names_what_it_could_not_clear,
         resets::no_instance_invents_stock_for_a_redis_that_has_lost_it,
         classroom::the_lessons_for_several_windows_go_as_the_course_says,
+        course::every_line_by_hand_prints_what_the_lesson_says_and_another_print_is_caught,
+        course::the_verdicts_of_a_run_are_kept_and_are_the_same_on_each_instance,
         zk_herd::a_release_wakes_all_that_watch_the_directory_and_one_that_watches_its_predecessor,
     );
     trials

@@ -6,7 +6,7 @@ use super::{
     openapi::{self, Api},
     page,
     routes::{
-        check, deadlocks, health, ids,
+        check, course, deadlocks, health, ids,
         lessons::{demos, redis, zk_barriers, zk_counts, zk_herd, zk_locks},
         limits, replays, runs, stock, strategies, voucher_orders, vouchers,
     },
@@ -97,6 +97,9 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(routes!(replays::events))
         .routes(routes!(replays::play))
         .routes(routes!(replays::direct))
+        // every claim, and its verdict
+        .routes(routes!(course::list))
+        .routes(routes!(course::last, course::keep))
         // load from the page
         .routes(routes!(runs::start))
         .routes(routes!(runs::current))
