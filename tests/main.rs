@@ -260,6 +260,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         seckill_faults::what_redis_has_answered_is_there_with_appendfsync_always_and_lost_without,
         loads::a_run_is_exact_whatever_others_do_meanwhile,
         loads::a_run_says_where_its_requests_wait,
+        loads::as_many_are_inside_at_once_as_the_lock_lets_in,
         seckill_load::a_seckill_over_http_goes_as_each_step_promises,
         faults::a_replica_that_is_promoted_without_the_key_lets_a_second_owner_in,
         faults::a_holder_that_is_paused_beyond_its_lease_oversells_unless_it_is_fenced,

@@ -117,6 +117,7 @@ pub(super) async fn read_then_write(ctx: &Ctx, job: &Job, fence: Option<Fence>) 
     }
     job.inside().await;
     execute(ctx, job, set(job, count - 1)).await?;
+    job.leave();
     Ok(Deducted { remaining: Some(count - 1), fence, retries: 0, lock: None })
 }
 
