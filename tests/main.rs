@@ -247,6 +247,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         lab::a_second_signal_ends_an_instance_at_once,
         lab::a_member_of_a_running_lab_is_broken_and_mended_by_hand,
         lab::a_way_is_cut_slowed_and_mended_and_a_session_ends,
+        lights::an_instance_is_chosen_by_its_name,
         lights::an_instance_that_is_cut_off_or_was_stopped_is_no_server_that_is_down,
         instances::a_client_that_hangs_up_leaves_nothing,
         instances::an_instance_starts_without_its_servers_and_recovers,
