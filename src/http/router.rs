@@ -33,7 +33,8 @@ pub(super) fn router(app: &AppState) -> Router {
         .merge(Router::from(openapi::ui(api)).layer(map_response(page::docs_policy)))
         // / and the files of the page
         .fallback(page::file);
-    middleware::surround(app, routes, operating.with_state(app.clone()))
+    let service = middleware::surround(app, routes, operating.with_state(app.clone()));
+    middleware::called_by_name(app, service)
 }
 
 /// The routes, those for operators apart, and the document that describes both.
