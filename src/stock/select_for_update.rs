@@ -49,6 +49,7 @@ async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Deducted, Error> {
     job.inside().await;
     job.tell("read", count).await;
     row::execute_on(conn, job, row::set(job, count - 1)).await?;
+    job.leave();
     job.tell("written", count - 1).await;
     row::commit(conn, job).await?;
     job.at("committed").await;
