@@ -48,6 +48,9 @@ pub struct Play {
     /// What it came to.
     #[serde(flatten)]
     pub ends: Ends,
+    /// What the race noted besides.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub saw: String,
     /// Whether that is what it must come to.
     pub as_meant: bool,
     /// What happened.
@@ -82,6 +85,8 @@ struct Started {
 struct Done {
     #[serde(flatten)]
     ends: Ends,
+    #[serde(default)]
+    saw: String,
     as_meant: bool,
 }
 
@@ -93,12 +98,12 @@ struct Done {
 pub(super) async fn flaw_and_cure(on: &Cluster, lesson: &str) -> Result<Seen, NoVerdict> {
     let flaw = on.replay(lesson, false).await?;
     let cure = on.replay(lesson, true).await?;
-    let words = |Ends { sold, gone, inside }: Ends| {
+    let words = |Play { ends: Ends { sold, gone, inside }, saw, .. }: &Play| {
         let zh = format!("卖出 {sold} 件、少了 {gone} 件、同时在里面的最多 {inside} 个");
         let en = format!("{sold} sold, {gone} gone, at most {inside} inside at once");
-        (zh, en)
+        if saw.is_empty() { (zh, en) } else { (format!("{zh}（{saw}）"), format!("{en} ({saw})")) }
     };
-    let ((flaw_zh, flaw_en), (cure_zh, cure_en)) = (words(flaw.ends), words(cure.ends));
+    let ((flaw_zh, flaw_en), (cure_zh, cure_en)) = (words(&flaw), words(&cure));
     let words = Words::new(
         format!("重演：{flaw_zh}；换成解法：{cure_zh}。"),
         format!("Replayed: {flaw_en}; with its cure: {cure_en}."),
@@ -151,8 +156,8 @@ fn ended(lesson: &str, cured: bool, stream: &str) -> Result<Play, NoVerdict> {
             _ if data.is_empty() => {}
             "" | "message" => events.push(serde_json::from_str(&data).map_err(NoVerdict::failed)?),
             "done" => {
-                let Done { ends, as_meant } = serde_json::from_str(&data).map_err(NoVerdict::failed)?;
-                return Ok(Play { lesson: lesson.to_owned(), cured, ends, as_meant, events });
+                let Done { ends, saw, as_meant } = serde_json::from_str(&data).map_err(NoVerdict::failed)?;
+                return Ok(Play { lesson: lesson.to_owned(), cured, ends, saw, as_meant, events });
             }
             _ => return Err(NoVerdict::failed(format!("the replay of {lesson} failed: {data}"))),
         }
