@@ -138,7 +138,8 @@ impl Sights {
 
     async fn in_table(&self, name: String) -> Result<Option<Held>, Error> {
         let mut conn = self.ctx.desk.conn(self.ctx.config.wait()).await?;
-        let row: Option<(String, Option<i64>, Option<i64>)> = sqlx::query_as(IN_TABLE).bind(&name).fetch_optional(&mut *conn).await?;
+        let row: Option<(String, Option<i64>, Option<i64>)> =
+            sqlx::query_as(IN_TABLE).bind(&name).fetch_optional(&mut *conn).await?;
         conn.done();
         Ok(row.map(|(owner, holds, left)| {
             // A row without an end has no lease; one whose end is over is there until somebody sweeps it away.
