@@ -16,8 +16,8 @@ KAZOO := interop/kazoo/venv/installed
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.* ## /  make \1\t/p' $(MAKEFILE_LIST)
 
-demo: install build ## the nine strategies that everybody knows, on real servers: verdicts, target/report.html
-	$(OVERSELL) compare --lab --report target/report.html --json target/report.json
+demo: install build ## the course's main claims on real servers, with a verdict each, and target/course.html
+	$(OVERSELL) course --lab --quick --html target/course.html --json target/course.json
 
 lab: install build ## servers, three instances and nginx, until Ctrl-C
 	$(OVERSELL) lab
