@@ -5,6 +5,7 @@
 //! and says which oversold; [`lab`] starts the real servers that all of it runs against.
 
 pub mod classroom;
+pub mod replay;
 pub mod seckill;
 pub mod shelf;
 pub mod stock;

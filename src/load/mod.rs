@@ -11,6 +11,7 @@ pub mod verdict;
 
 mod answer;
 mod engine;
+mod inside;
 mod link;
 pub mod rate;
 pub mod row;
@@ -30,4 +31,4 @@ mod fake;
 #[cfg(test)]
 mod tests;
 
-pub use row::Row;
+pub use row::{ONE, Row, THREE};

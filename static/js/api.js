@@ -58,3 +58,16 @@ export const currentRun = async () => (await ask('runs/current')).json;
 
 /** @param {string} id */
 export const cancelRun = (id) => ask(`runs/${id}`, { method: 'DELETE' });
+
+/** The races that can be replayed here, in the course's order. */
+export const replays = async () => (await ask('replays')).json;
+
+/** Plays one on the real servers. @param {string} lesson @param {boolean} cured @param {'slow' | 'step'} pace */
+export const startReplay = async (lesson, cured, pace) =>
+  (await ask(`replays/${encodeURIComponent(lesson)}?${new URLSearchParams({ cured: String(cured), pace })}`, { method: 'POST' })).json;
+
+/** @param {string} id */
+export const stepReplay = (id) => ask(`replays/${id}/step`, { method: 'POST' });
+
+/** @param {string} id */
+export const cancelReplay = (id) => ask(`replays/${id}`, { method: 'DELETE' });

@@ -1,13 +1,15 @@
-/** The keyboard: ↑ ↓ lessons, Enter runs, Esc cancels, L language, ? help. */
+/** The keyboard: ↑ ↓ lessons, Enter runs, Esc cancels, L language, ? help; in a replay Space plays, ← → step. */
 
 import { $ } from './dom.js';
 
-/** @param {{step: (by: 1 | -1) => void, run: () => void, cancel: () => void, language: () => void, help: () => void}} acts */
+/**
+ * @param {{step: (by: 1 | -1) => void, run: () => void, cancel: () => void, language: () => void, help: () => void,
+ *   other: (key: string, at: Element) => (() => void) | null}} acts `other`: keys of what is on show, which come first */
 export function listen(acts) {
   document.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || $('help').open) return;
     const at = event.target;
-    const act = chosen(event.key, at, acts);
+    const act = acts.other(event.key, at) ?? chosen(event.key, at, acts);
     if (!act) return;
     event.preventDefault();
     act();

@@ -20,7 +20,8 @@ export function claim(title, promise) {
   return [name, rest[0].toUpperCase() + rest.slice(1) + t('stop')];
 }
 
-export function draw(lesson) {
+/** @param {any} lesson @param {string | null} replay where its race can be replayed */
+export function draw(lesson, replay) {
   const lang = current();
   const [name, sentence] = claim(lesson.title[lang], lesson.promise);
   $('chapter').textContent = lesson.chapter;
@@ -30,6 +31,8 @@ export function draw(lesson) {
   $('breaks').textContent = t('breaks', lesson.breaks[lang]);
   const needs = t('needs', servers(lesson.needs));
   $('needs').textContent = lesson.beyond ? `${needs} · ${t('beyond')}` : needs;
+  $('replay-link').hidden = !replay;
+  if (replay) $('replay-link').href = replay;
   document.title = `${lesson.chapter} ${name} · oversell`;
 
   const file = `${lesson.slug.replaceAll('-', '_')}.rs`;

@@ -15,6 +15,7 @@ import * as lessons from './lessons.js';
 import * as lights from './lights.js';
 import * as live from './live.js';
 import * as numbers from './numbers.js';
+import * as replay from './replay.js';
 import { Runs } from './runs.js';
 import * as saying from './saying.js';
 import * as settingsForm from './settings.js';
@@ -33,6 +34,8 @@ let health = null;
 let reached = true;
 let startedAt = 0;
 let drawn = '';
+/** Is a replay on show, and no lesson? */
+let replaying = false;
 
 const runs = new Runs(draw, () => atShelf(shelf.refresh));
 
@@ -60,6 +63,7 @@ function draw() {
   if (other) saying.busy(other, whereIs(other.plan));
   else saying.say(saying.sentence({ lesson, settings: mine, run, down: down() }), running);
   put($('of'), run ? lang.t('plan', run.plan) : '');
+  if (replaying) replay.redraw();
 }
 
 /** What changes seldom is drawn seldom: links and buttons under the pointer stay the same ones. */
@@ -69,7 +73,7 @@ function frame() {
   drawn = now;
   lang.translate();
   lessons.draw(all, lesson, settings, health?.waiting ?? []);
-  lessonHead.draw(lesson);
+  lessonHead.draw(lesson, replay.of(lesson.slug));
   lights.draw(health, reached);
   for (const name of ['zh', 'en']) $(name).setAttribute('aria-pressed', lang.current() === name);
   $('theme').title = lang.t('theme', theme.current());
@@ -89,6 +93,17 @@ function whereIs(plan) {
 }
 
 function fromAddress() {
+  replaying = replay.isAddress(location.hash);
+  $('lesson').hidden = $('lessons').hidden = replaying;
+  $('replay').hidden = !replaying;
+  document.querySelector('.frame').classList.toggle('wide', replaying);
+  if (replaying) {
+    lesson ??= all[0];
+    replay.show(location.hash);
+    draw();
+    return;
+  }
+  replay.leave();
   const wanted = state.parse(location.hash);
   settings = wanted.settings;
   lesson = state.find(all, wanted.lesson) ?? lesson ?? all[0];
@@ -104,15 +119,19 @@ function goTo(to, as, isStep) {
 }
 
 function step(by) {
+  if (replaying) return replay.another(by);
   const next = all[all.indexOf(lesson) + by];
-  if (!next) return;
-  goTo(next, settings, true);
-  document.querySelector('#chapters [aria-current]').scrollIntoView({ block: 'nearest' });
+  if (next) goTo(next, settings, true);
+  return document.querySelector('#chapters [aria-current]').scrollIntoView({ block: 'nearest' });
 }
 
 // ---- acts ------------------------------------------------------------------------------------------------------
 
 async function run() {
+  if (replaying) {
+    await replay.run();
+    return;
+  }
   const chosen = settingsForm.read();
   if (runs.live || down().length || !reached || !chosen) {
     $('settings').reportValidity();
@@ -123,6 +142,7 @@ async function run() {
 }
 
 function cancel() {
+  if (replaying) replay.cancel();
   const mine = runs.live && !runs.other(lesson.slug, target());
   if (mine) runs.cancel().catch(() => {});
 }
@@ -164,7 +184,8 @@ async function askForEver() {
 function listen() {
   settingsForm.listen((to, field) => goTo(lesson, to, field === 'target'), draw);
   $('run').onclick = pressed;
-  keys.listen({ step, run, cancel, help: help.open, language: () => speak(lang.current() === 'zh' ? 'en' : 'zh') });
+  replay.listen();
+  keys.listen({ step, run, cancel, other: (name, at) => (replaying ? replay.keyed(name, at) : null), help: help.open, language: () => speak(lang.current() === 'zh' ? 'en' : 'zh') });
   addEventListener('hashchange', () => { lessons.unfold(false); fromAddress(); });
   addEventListener('popstate', fromAddress);
   document.addEventListener('visibilitychange', () => document.hidden || ask());
@@ -192,7 +213,7 @@ async function begin() {
     return;
   }
   // A reload without an address joins the run under way.
-  await ask();
+  await Promise.all([ask(), replay.load()]);
   if (!location.hash && runs.live) {
     history.replaceState(null, '', whereIs(runs.live.plan) ?? '#/');
   }

@@ -4,6 +4,15 @@
  * A text is a string, or a function of what it speaks about.
  */
 
+/** A caption comes in both languages. @param {string} value @param {'zh' | 'en'} lang @returns {string} */
+function stepIn(value, lang) {
+  try {
+    return JSON.parse(value)[lang];
+  } catch {
+    return value;
+  }
+}
+
 const zh = {
   skip: '跳到正文', lights: '实例与服务器', language: '语言', lessons: '课程', help: '键盘', settings: '这一场怎么跑',
   figures: '卖出与少了', close: '关闭',
@@ -17,7 +26,7 @@ const zh = {
     unsafe: '读和写之间，谁都可以插进来。', 'one-process': '一台机器上，一次只进去一个。',
     lease: '租约没到期，一次只进去一个。', safe: '无论几台机器，卖出多少，货架上就少多少。',
   })[p],
-  stop: '。',
+  stop: '。', colon: '：', comma: '，',
   breaks: (where) => `先读哪里会断：${where}`,
   needs: (servers) => `需要 ${servers}`,
   code: '代码',
@@ -58,7 +67,7 @@ const zh = {
   allWait: (servers) => `${servers} 停了，所有的课都在等。`,
   instanceDown: (names) => `实例 ${names} 停了，其余的接着卖。`,
 
-  keys: [['↑ ↓', '换一课'], ['Enter', '运行'], ['Esc', '取消'], ['L', '中文 / English'], ['?', '这一页']],
+  keys: [['↑ ↓', '换一课'], ['Enter', '运行'], ['Esc', '取消'], ['空格', '重演：播放、暂停'], ['← →', '重演：一步步'], ['L', '中文 / English'], ['?', '这一页']],
   marks: '记号',
   mark: (p) => ({ unsafe: '一台就超卖', 'one-process': '一台不超卖，三台超卖', lease: '租约到期前不超卖', safe: '几台都不超卖' })[p],
   addressHelp: '地址记着这一课和它的设置，可以收藏、可以发给别人。',
@@ -85,6 +94,42 @@ const zh = {
     'last-modified': '每次都问：从 Last-Modified 以后没有改过，就回 304。', never: '不许缓存：每次都是 200，整个传一遍。',
   })[id],
   cacheSaid: (cost) => ({ none: '这次：没有问服务器', head: '这次：304，只传了头', all: '这次：200，传了内容' })[cost],
+
+  // ---- replays: the timeline
+  replay: '重演', replays: '可以重演的课', replayLink: '重演这一课的抢跑', toLesson: '回到这一课',
+  replayOff: '这里不能重演：只有 oversell lab 或 docker compose 起的实例才行。',
+  replayNone: (name) => `没有“${name}”这个重演；下面是有的。`,
+  replayCannot: (why) => `现在演不了：${why}`,
+  replayIdle: '还没演。按“重演”，在真的服务器上演一遍。',
+  replayLive: '正在演…', replayNext: '下一步', replayStep: '一步步', replaySlow: '连着演', pace: '演法',
+  flaw: '会断', cured: '修好', version2: '哪一种',
+  play: '播放', pause: '暂停', back: '上一步', forward: '下一步', speed: '播放速度', slower: (n) => (n === 1 ? '原速' : `慢 ${n} 倍`),
+  at: (s) => `${s} s`,
+  lanes: '时间线', cursor: '时间',
+  lockLane: '锁', rowLane: '行.fence', asSentences: '用文字看这一遍',
+  laneNow: (kind) => ({ waits: '在等', inside: '在里面', shared: '在里面', vain: '在试', shut: '被行挡住', stopped: '停住了' })[kind] ?? '',
+  lockNow: (held) => (held ? `${held.owner}${held.count > 1 ? ` ×${held.count}` : ''}${held.left < 0 ? '' : ` 剩 ${(held.left / 1000).toFixed(1)} s`}` : '空着'),
+  tick: (e) => ({
+    waits: '等自己', read: `读 ${e.value ?? ''}`, written: `写 ${e.value ?? ''}`, checked: `GET = ${e.owner || e.value || 'nil'}`, deleted: 'DEL',
+    released: e.value ?? '解锁', lost: '不是我的', conflict: e.value ?? '被抢先', 'refused-by-row': '409', committed: '提交', failed: '失败',
+  })[e.event] ?? `${e.event} ${e.value ?? ''}`.trim(),
+  arrow: ({ from, to, owner, event }) => (to === 'lock'
+    ? `${from} 删掉了${owner ? ` ${owner} ` : '别人'}的锁` : `${event.token ?? '旧令牌'} < ${event.value ?? '新令牌'}：行不收`),
+  replayEnd: ({ sold, gone, inside }) => `卖出 ${sold}，少了 ${gone}${sold > gone ? `：多卖 ${sold - gone}` : ''}。${inside > 1 ? `最多有 ${inside} 个同时在里面。` : '里面从来只有一个。'}`,
+  replayApart: '这一次和平时不一样。',
+  told: (e) => {
+    const who = { lock: '锁', stock: '货架', row: '行', step: '' }[e.actor] ?? e.actor;
+    const said = {
+      start: `开始（${e.value ?? ''}）`, waits: '等锁', refused: '没抢到', taken: '拿到锁', locked: '进去了', read: `读到 ${e.value}`, written: `写回 ${e.value}`,
+      checked: `看锁是谁的：${e.owner ?? e.value ?? ''}`, deleted: e.value === 'foreign' ? `删掉了 ${e.owner ?? '别人'} 的锁` : '删掉锁', released: '解锁', lost: '解锁时锁已不是它的',
+      renewed: '续期', conflict: '被别人抢先，重来', 'refused-by-row': `被行拒绝：令牌 ${e.token ?? ''} 比 ${e.value ?? ''} 旧`, stopped: '停住', continued: '接着走',
+      committed: '提交', sold: `卖出一件${e.value == null ? '' : `，剩 ${e.value}`}`, failed: `失败：${e.value ?? ''}`,
+      held: `${e.owner ?? ''} 持有${e.pttl > 0 ? `，租约还有 ${e.pttl} ms` : ''}`, free: '空了', expired: '到期了', queue: `排队 ${e.value ?? ''}`, stock: `${e.value} 件`, fence: `见过令牌 ${e.token}`,
+    }[e.event] ?? `${e.event} ${e.value ?? ''}`;
+    if (e.actor === 'step') return stepIn(e.value, 'zh');
+    return `${who}：${said}`;
+  },
+  anew: (n) => `两人同时买的时间线，${n} 个请求`,
 };
 
 const en = {
@@ -102,7 +147,7 @@ const en = {
     unsafe: 'Anybody may step in between the read and the write.', 'one-process': 'On one machine, one at a time gets in.',
     lease: 'One at a time gets in, until the lease ends.', safe: 'On any number of machines, what is sold is gone from the shelf.',
   })[p],
-  stop: '.',
+  stop: '.', colon: ': ', comma: ', ',
   breaks: (where) => `Where it breaks: ${where}`,
   needs: (servers) => `needs ${servers}`,
   code: 'Code',
@@ -143,7 +188,7 @@ const en = {
   allWait: (servers) => `${servers} is down; every lesson waits for it.`,
   instanceDown: (names) => `Instance ${names} is down; the others go on selling.`,
 
-  keys: [['↑ ↓', 'another lesson'], ['Enter', 'run'], ['Esc', 'cancel'], ['L', '中文 / English'], ['?', 'this page']],
+  keys: [['↑ ↓', 'another lesson'], ['Enter', 'run'], ['Esc', 'cancel'], ['Space', 'replay: play, pause'], ['← →', 'replay: step'], ['L', '中文 / English'], ['?', 'this page']],
   marks: 'Marks',
   mark: (p) => ({
     unsafe: 'oversells on one instance', 'one-process': 'exact on one, oversells on three',
@@ -174,6 +219,42 @@ const en = {
     never: 'Never stored: 200 each time, with the whole body.',
   })[id],
   cacheSaid: (cost) => ({ none: 'this time: the server was not asked', head: 'this time: 304, a head alone', all: 'this time: 200, with the body' })[cost],
+
+  // ---- replays: the timeline
+  replay: 'Replay', replays: 'Lessons that can be replayed', replayLink: 'Replay the race of this lesson', toLesson: 'To the lesson',
+  replayOff: 'No replays here: only instances of oversell lab or of docker compose play them.',
+  replayNone: (name) => `There is no replay “${name}”; these there are.`,
+  replayCannot: (why) => `It cannot be played now: ${why}`,
+  replayIdle: 'Not played yet. Press Replay to play it on the real servers.',
+  replayLive: 'Playing…', replayNext: 'Next step', replayStep: 'step by step', replaySlow: 'in one go', pace: 'Pace',
+  flaw: 'Flaw', cured: 'Cure', version2: 'Which one',
+  play: 'Play', pause: 'Pause', back: 'Step back', forward: 'Step on', speed: 'Speed', slower: (n) => (n === 1 ? 'as it was' : `${n} × slower`),
+  at: (s) => `${s} s`,
+  lanes: 'Timeline', cursor: 'Time',
+  lockLane: 'Lock', rowLane: 'row.fence', asSentences: 'The same in words',
+  laneNow: (kind) => ({ waits: 'waits', inside: 'inside', shared: 'inside', vain: 'tries', shut: 'shut out', stopped: 'stands still' })[kind] ?? '',
+  lockNow: (held) => (held ? `${held.owner}${held.count > 1 ? ` ×${held.count}` : ''}${held.left < 0 ? '' : `, ${(held.left / 1000).toFixed(1)} s left`}` : 'free'),
+  tick: (e) => ({
+    waits: 'waits for itself', read: `reads ${e.value ?? ''}`, written: `writes ${e.value ?? ''}`, checked: `GET = ${e.owner || e.value || 'nil'}`, deleted: 'DEL',
+    released: e.value ?? 'unlocks', lost: 'not mine', conflict: e.value ?? 'beaten', 'refused-by-row': '409', committed: 'commits', failed: 'fails',
+  })[e.event] ?? `${e.event} ${e.value ?? ''}`.trim(),
+  arrow: ({ from, to, owner, event }) => (to === 'lock'
+    ? `${from} deletes ${owner ? `${owner}'s` : "another's"} lock` : `${event.token ?? 'old token'} < ${event.value ?? 'new token'}: refused`),
+  replayEnd: ({ sold, gone, inside }) => `${sold} sold, ${gone} gone${sold > gone ? `: oversold by ${sold - gone}` : ''}. ${inside > 1 ? `At most ${inside} were inside at once.` : 'Never more than one inside.'}`,
+  replayApart: 'This time it did not go as it does.',
+  told: (e) => {
+    const who = { lock: 'Lock', stock: 'Shelf', row: 'Row', step: '' }[e.actor] ?? e.actor;
+    const said = {
+      start: `starts (${e.value ?? ''})`, waits: 'waits for the lock', refused: 'does not get the lock', taken: 'has the lock', locked: 'is inside', read: `reads ${e.value}`, written: `writes ${e.value}`,
+      checked: `looks whose lock it is: ${e.owner ?? e.value ?? ''}`, deleted: e.value === 'foreign' ? `deletes the lock of ${e.owner ?? 'another'}` : 'deletes its lock', released: 'unlocks', lost: 'finds that the lock is no longer its own',
+      renewed: 'renews', conflict: 'was beaten, and tries anew', 'refused-by-row': `is refused by the row: token ${e.token ?? ''} is older than ${e.value ?? ''}`, stopped: 'stands still', continued: 'goes on',
+      committed: 'commits', sold: `has sold one${e.value == null ? '' : `, ${e.value} left`}`, failed: `fails: ${e.value ?? ''}`,
+      held: `held by ${e.owner ?? ''}${e.pttl > 0 ? `, ${e.pttl} ms of the lease left` : ''}`, free: 'free', expired: 'its lease is over', queue: `queue ${e.value ?? ''}`, stock: `${e.value} pieces`, fence: `has seen token ${e.token}`,
+    }[e.event] ?? `${e.event} ${e.value ?? ''}`;
+    if (e.actor === 'step') return stepIn(e.value, 'en');
+    return `${who}: ${said}`;
+  },
+  anew: (n) => `Timeline of those who bought at once, ${n} requests`,
 };
 
 export const languages = { zh, en };

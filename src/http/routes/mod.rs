@@ -7,6 +7,7 @@ pub(super) mod health;
 pub(super) mod ids;
 pub(super) mod lessons;
 pub(super) mod limits;
+pub(super) mod replays;
 pub(super) mod runs;
 pub(super) mod stock;
 pub(super) mod strategies;

@@ -1,0 +1,28 @@
+/** The events of a replay, as the service sends them; and what they are about. */
+
+/**
+ * @typedef {object} ReplayEvent
+ * @property {number} t_us microseconds since the replay began
+ * @property {string} actor `A` `B` `C`, or what is watched
+ * @property {string} event
+ * @property {string} [instance]
+ * @property {string} [key]
+ * @property {string} [value]
+ * @property {string} [owner]
+ * @property {number} [pttl] milliseconds; -1: no lease
+ * @property {number} [token]
+ */
+/** How it ended. @typedef {{sold?: number, gone?: number, inside?: number, as_meant?: boolean, detail?: string}} Ending */
+
+/** What is not an actor: the lock's server, the shelf, the row, the caption. */
+const WATCHED = ['lock', 'stock', 'row', 'step'];
+
+/** @param {ReplayEvent} e */
+export const isActor = (e) => !WATCHED.includes(e.actor);
+
+/** Has it deleted a lock that was not its own? @param {ReplayEvent} e */
+export const isForeign = (e) => isActor(e) && e.event === 'deleted'
+  && (e.value === 'foreign' || (e.owner != null && e.owner !== e.actor));
+
+/** @param {string | undefined} text */
+export const isNumber = (text) => text != null && /^-?\d+$/.test(text);

@@ -1,0 +1,54 @@
+/** Words beside marks: measured, and placed so that no two run into each other. Pure. */
+
+/** @typedef {{at: number, text: string}} Part a part of a label, shown from its moment on */
+/** `gap`: how far from x it stays. @typedef {{x: number, gap: number, parts: Part[], red: boolean, bold?: boolean}} Wanted */
+/** @typedef {Wanted & {left: number, width: number, row: number}} Placed row 0 is next to the mark */
+
+const GAP = 8;
+
+/**
+ * @param {Wanted[]} wanted in order of x
+ * @param {object} room
+ * @param {number} room.from the leftmost x that may be written on
+ * @param {number} room.to
+ * @param {number[]} room.lines what crosses: no word may stand on it
+ * @param {(text: string, bold: boolean) => number} room.measure
+ * @param {string} room.comma between the parts of a label
+ * @returns {Placed[]}
+ */
+export function place(wanted, { from, to, lines, measure, comma }) {
+  /** @type {Placed[]} */
+  const placed = [];
+  wanted.forEach((label, i) => {
+    const width = measure(label.parts.map((part) => part.text).join(comma), label.bold || label.red);
+    const next = wanted[i + 1]?.x ?? Infinity;
+    const free = (/** @type {number} */ left, /** @type {number} */ row, /** @type {number[]} */ crossing) => left >= from && left + width <= to
+      && !crossing.some((x) => x > left - 4 && x < left + width + 4)
+      && !placed.some((p) => p.row === row && left < p.left + p.width + GAP && p.left < left + width + GAP);
+    const [start, end] = [label.x + label.gap, label.x - label.gap - width];
+    const ways = start + width + GAP > next && free(end, 0, lines) ? [end, start] : [start, end];
+    // Where there is no room beside the mark, it stands as near to it as the edges allow; and then on what crosses.
+    ways.push(Math.max(from, Math.min(to - width, label.x - width / 2)));
+    const places = [lines, []].flatMap((crossing) => [0, 1, 2, 3].flatMap((row) => ways.map((left) => ({ left, row, crossing }))));
+    const { left, row } = places.find((at) => free(at.left, at.row, at.crossing) && (at.row < 2 || !at.crossing.length)) ?? places[0];
+    placed.push({ ...label, left, width, row });
+  });
+  return placed;
+}
+
+/**
+ * Marks that are too close for a label each share one.
+ * @param {Wanted[]} wanted in order of x @param {number} near
+ */
+export function joined(wanted, near) {
+  /** @type {Wanted[]} */
+  const all = [];
+  for (const label of wanted) {
+    const last = all.at(-1);
+    if (last && label.x - last.x < near) {
+      last.parts = [...last.parts, ...label.parts];
+      last.red ||= label.red;
+    } else all.push({ ...label });
+  }
+  return all;
+}

@@ -1,0 +1,160 @@
+/**
+ * Where everything of a model stands: numbers only, in pixels, for draw.js. Pure, given how wide a text is.
+ *
+ * From the top: a lane for each actor (its words above its bar), the locks (wedges, and the queue below them), the shelf, the
+ * row's token, the axis.
+ */
+
+import { joined, place } from './labels.js';
+import { leftAt } from './wedges.js';
+
+/** @typedef {import('./model.js').Model} Model */
+/** @typedef {import('./labels.js').Placed} Placed */
+/** @typedef {import('./labels.js').Wanted} Wanted */
+/** @typedef {{x: number, width: number, kind: string, within: boolean, at: number, text: string}} BarShape `within`: over a bar; `text`: what stands in it */
+/** @typedef {{top: number, bar: number, bars: BarShape[], overlaps: {x: number, width: number}[], dots: {x: number, at: number, event: string, red: boolean}[], labels: Placed[]}} LaneShape */
+/** @typedef {{points: string, x: number, width: number, texts: {x: number, at: number, text: string}[]}} WedgeShape */
+/** @typedef {{top: number, base: number, height: number, wedges: WedgeShape[], labels: Placed[], queue: {x: number, y: number, width: number, name: string, at: number}[], queueTop: number}} LockShape */
+/** @typedef {{top: number, base: number, lines: {x: number, width: number, red: boolean}[], marks: {x: number, at: number, red: boolean}[], labels: Placed[]}} StepShape */
+/** @typedef {{x: number, from: number, to: number, at: number, red: boolean}} ArrowShape */
+/**
+ * @typedef {object} Scene
+ * @property {number} width
+ * @property {number} height
+ * @property {number} gutter where time begins
+ * @property {(at: number) => number} x
+ * @property {LaneShape[]} lanes
+ * @property {LockShape[]} locks
+ * @property {StepShape | null} shelf
+ * @property {StepShape | null} row
+ * @property {ArrowShape[]} arrows
+ * @property {{x: number, text: string}[]} axis
+ */
+/**
+ * @typedef {object} Room
+ * @property {number} width
+ * @property {number} shown of which so much is seen at a time
+ * @property {number} unit a sixteenth of the root's font size: all else is in these
+ * @property {number} span how much time fits in, in microseconds
+ * @property {(text: string, bold: boolean) => number} measure
+ * @property {import('./model.js').Model} model
+ * @property {{tick: (e: any) => string, arrow: (a: any) => string, seconds: (s: number) => string, stopped: string, comma: string}} words
+ */
+
+/** Heights, in units: of a line of words, a bar, a wedge, a place in the queue; and the gap between two lanes. */
+const [LINE, BAR, WEDGE, PLACE, GAP] = [25, 24, 42, 22, 9];
+const [GUTTER, NARROW] = [172, 120];
+/** On a screen narrower than this the names have less room. */
+const PHONE = 600;
+/** Room at the right, for the words of the last moment. */
+const EDGE = 64;
+
+/** @param {Room} room @returns {Scene} */
+export function sceneOf({ width, shown, unit, span, measure, model, words }) {
+  const gutter = (shown < PHONE * unit ? NARROW : GUTTER) * unit;
+  const [from, to] = [gutter, width - EDGE * unit];
+  const x = (/** @type {number} */ at) => from + ((to - from) * at) / span;
+  const u = (/** @type {number} */ n) => n * unit;
+  const crossing = model.arrows.map((arrow) => x(arrow.at));
+  const put = (/** @type {Wanted[]} */ wanted, /** @type {number[]} */ lines) => place(joined(wanted, u(10)), { from: from - u(4), to: width, lines, measure, comma: words.comma });
+  const rows = (/** @type {Placed[]} */ labels) => Math.max(0, ...labels.map((label) => label.row + 1));
+  const flat = (/** @type {import('./model.js').Span} */ s) => ({ x: x(s.from), width: Math.max(0, x(s.to) - x(s.from)) });
+  let y = 0;
+
+  const lanes = model.lanes.map((lane, i) => {
+    // An arrow begins in its own lane and crosses those below it.
+    const lines = crossing.filter((_, a) => model.lanes.findIndex((l) => l.actor === model.arrows[a].from) < i);
+    const labels = put(lane.ticks.map((tick) => ({ x: x(tick.at), gap: -2, red: tick.red, parts: [{ at: tick.at, text: words.tick(tick.event) }] })), lines);
+    const top = y;
+    const bar = top + u(LINE) * Math.max(1, rows(labels));
+    y = bar + u(BAR + GAP);
+    const solid = lane.bars.filter((b) => b.kind === 'inside');
+    return {
+      top, bar, labels,
+      bars: lane.bars.map((b) => ({ ...flat(b), kind: b.kind, at: b.from, text: b.kind === 'stopped' && measure(words.stopped, false) + u(24) < flat(b).width ? words.stopped : '', within: b.kind === 'waits' && solid.some((s) => s.from <= b.from && b.to <= s.to) })),
+      overlaps: lane.overlaps.map(flat),
+      dots: lane.ticks.map((tick) => ({ x: x(tick.at), at: tick.at, event: tick.event.event, red: tick.red })),
+    };
+  });
+
+  const locks = model.locks.map((lock) => {
+    const into = model.arrows.filter((arrow) => arrow.to === 'lock' && (model.locks.length === 1 || arrow.key === lock.key));
+    const labels = put(into.map((arrow) => ({ x: x(arrow.at), gap: u(8), red: true, parts: [{ at: arrow.at, text: words.arrow(arrow) }] })), crossing);
+    const top = y;
+    const height = u(model.locks.length > 1 ? WEDGE / 2 : WEDGE);
+    const base = top + u(LINE) * Math.max(model.locks.length > 1 ? 0 : 0.2, rows(labels)) + height;
+    y = base + u(GAP);
+    const queueTop = y;
+    const places = Math.max(0, ...lock.queue.map((q) => q.names.length));
+    y += u(PLACE) * places + (places ? u(GAP) : 0);
+    return {
+      top, base, height, labels, queueTop,
+      wedges: lock.wedges.map((wedge) => wedgeShape(wedge, lock.lease, { x, base, height, measure, unit })),
+      queue: lock.queue.flatMap((q, i) => q.names.map((name, n) => ({
+        ...flat({ from: q.at, to: lock.queue[i + 1]?.at ?? model.end }), y: queueTop + u(PLACE) * n, name, at: q.at,
+      }))),
+    };
+  });
+
+  const stepShape = (/** @type {import('./model.js').Step[]} */ steps, /** @type {Placed[]} */ extra) => {
+    if (!steps.length) return null;
+    const labels = put(steps.map((step) => ({ x: x(step.at), gap: u(4), red: step.red, bold: true, parts: [{ at: step.at, text: step.red ? `${step.value} !` : step.value }] })), []);
+    const above = rows(labels);
+    extra.forEach((label) => labels.push({ ...label, row: label.row + above }));
+    const top = y;
+    const base = top + u(LINE) * Math.max(1, rows(labels));
+    y = base + u(GAP);
+    return {
+      top, base, labels,
+      lines: steps.map((step, i) => ({ ...flat({ from: step.at, to: steps[i + 1]?.at ?? model.end }), red: step.red })),
+      marks: steps.map((step) => ({ x: x(step.at), at: step.at, red: step.red })),
+    };
+  };
+  const shelf = stepShape(model.shelf, []);
+  const refused = model.arrows.filter((arrow) => arrow.to === 'row');
+  const row = stepShape(model.row, put(refused.map((arrow) => ({ x: x(arrow.at), gap: u(8), red: false, bold: true, parts: [{ at: arrow.at, text: words.arrow(arrow) }] })), crossing));
+
+  const arrows = model.arrows.flatMap((arrow) => {
+    const lane = lanes[model.lanes.findIndex((l) => l.actor === arrow.from)];
+    const lock = locks[Math.max(0, model.locks.findIndex((l) => l.key === arrow.key))];
+    const end = arrow.to === 'row' ? row?.base : lock && lock.base - lock.height * 0.35;
+    return lane && end ? [{ x: x(arrow.at), from: lane.bar + u(BAR) / 2, to: end, at: arrow.at, red: arrow.to === 'lock' }] : [];
+  });
+  const axis = seconds(span).map((s) => ({ x: x(s * 1e6), text: words.seconds(s) }));
+  return { width, height: y + u(LINE), gutter, x, lanes, locks, shelf, row, arrows, axis };
+}
+
+/** @param {import('./model.js').Wedge} wedge @param {number} lease @param {{x: (at: number) => number, base: number, height: number, measure: (text: string, bold: boolean) => number, unit: number}} room @returns {WedgeShape} */
+function wedgeShape(wedge, lease, { x, base, height, measure, unit }) {
+  const tall = (/** @type {number} */ ms) => (ms < 0 || lease <= 0 ? height : (height * ms) / lease);
+  const edge = wedge.left.flatMap((left, i) => {
+    const until = Math.min(wedge.left[i + 1]?.at ?? wedge.to, wedge.to);
+    return [[left.at, tall(left.pttl)], [until, tall(leftAt({ ...wedge, left: [left] }, until))]];
+  });
+  const points = [[wedge.from, 0], ...edge, [wedge.to, 0]].map(([at, h]) => `${x(at).toFixed(1)},${(base - h).toFixed(1)}`);
+  let free = -Infinity;
+  const counted = wedge.counts.length > 1 || wedge.counts[0]?.count > 1;
+  const texts = wedge.counts.flatMap(({ at, count }, i) => {
+    const text = `${i === 0 ? wedge.owner : ''}${counted ? ` ×${count}` : ''}`.trim();
+    const left = x(at) + 6 * unit;
+    const wide = measure(text, true);
+    if (!text || left < free || left + wide > x(wedge.to)) return [];
+    free = left + wide + 4 * unit;
+    return [{ x: left, at, text }];
+  });
+  return { points: points.join(' '), x: x(wedge.from), width: x(wedge.to) - x(wedge.from), texts };
+}
+
+/** Marks of the axis: few, and round. @param {number} span */
+function seconds(span) {
+  const all = span / 1e6;
+  const step = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20].find((s) => all / s <= 8) ?? 60;
+  return Array.from({ length: Math.floor(all / step) + 1 }, (_, i) => Math.round(i * step * 100) / 100);
+}
+
+/** How much time the picture shows: a little more than there is; while more may come, in steps. @param {number} end @param {boolean} live */
+export function spanOf(end, live) {
+  if (!live) return Math.max(end * 1.02, 1000);
+  const room = end * 1.15;
+  return [3, 5, 8, 12, 16, 20, 30, 45, 60, 120].map((s) => s * 1e6).find((s) => s >= room) ?? room * 1.5;
+}

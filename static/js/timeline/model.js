@@ -1,0 +1,114 @@
+/**
+ * What a replay's events mean: lanes, wedges, steps and arrows. Pure: no drawing, no words of any language here.
+ *
+ * 1. Each actor (A, B, C) has a lane: it waits, is inside, stands still; where two are inside at once the bars overlap.
+ * 2. Each lock has wedges: its owner, from when to when, and how much of its lease is left.
+ * 3. The shelf and the row's fencing token are steps.
+ * 4. Who deletes another's lock, and who is refused by the row, has an arrow.
+ *
+ * All times are in microseconds since the replay began. Next: sections.js, how a lane's bars are found; layout.js.
+ */
+
+import { isActor, isForeign, isNumber } from './events.js';
+import { lanesOf } from './sections.js';
+import { locksOf } from './wedges.js';
+
+/** @typedef {import('./events.js').ReplayEvent} ReplayEvent */
+/** @typedef {{from: number, to: number}} Span */
+/**
+ * `waits`; `inside`; `shared`: inside with others, as is allowed; `vain`: it tried, and another was faster; `shut`: it
+ * believes to be inside, but the row has seen a newer token.
+ * @typedef {Span & {kind: 'waits' | 'inside' | 'shared' | 'vain' | 'shut' | 'stopped', open: boolean}} Bar
+ */
+/** A moment on a lane, with what is said of it. @typedef {{at: number, event: ReplayEvent, red: boolean}} Tick */
+/** @typedef {{actor: string, instance: string, token: number, runs: string, bars: Bar[], overlaps: Span[], ticks: Tick[]}} Lane */
+/** @typedef {{at: number, pttl: number}} Left how much of the lease was left then, in ms; -1: there is no lease */
+/** @typedef {Span & {owner: string, left: Left[], counts: {at: number, count: number}[]}} Wedge */
+/** @typedef {{key: string, wedges: Wedge[], queue: {at: number, names: string[]}[], lease: number}} LockLane */
+/** @typedef {{at: number, value: string, red: boolean}} Step */
+/** @typedef {{at: number, from: string, to: 'lock' | 'row', key: string, owner: string, event: ReplayEvent}} Arrow */
+/** @typedef {{at: number, zh: string, en: string}} Caption */
+/**
+ * @typedef {object} Model
+ * @property {number} end the last moment
+ * @property {Lane[]} lanes
+ * @property {LockLane[]} locks
+ * @property {Step[]} shelf
+ * @property {Step[]} row
+ * @property {Arrow[]} arrows
+ * @property {Caption[]} captions
+ * @property {number[]} moments when something happens, in order
+ */
+
+/** The shelf is looked at again and again; a look so close to a write says nothing that the write does not. */
+const LOOKED_US = 150_000;
+
+/**
+ * @param {ReplayEvent[]} events in any order
+ * @param {number} [now] how far it has come; by default to its last event
+ * @returns {Model}
+ */
+export function modelOf(events, now = 0) {
+  const all = events.toSorted((a, b) => a.t_us - b.t_us);
+  const end = Math.max(now, all.at(-1)?.t_us ?? 0);
+  const row = stepsOf(all.filter((e) => e.actor === 'row' && e.token != null), (e) => String(e.token));
+  const shelf = shelfOf(all);
+  const lanes = lanesOf(all, end, shelf);
+  return {
+    end, lanes, shelf, row,
+    locks: locksOf(all, end),
+    arrows: all.flatMap(arrow),
+    captions: all.filter((e) => e.actor === 'step').map(caption),
+    moments: [...new Set(all.map((e) => e.t_us))],
+  };
+}
+
+/** The first of each run of equal values. @param {ReplayEvent[]} events @param {(e: ReplayEvent) => string} value */
+function stepsOf(events, value) {
+  /** @type {Step[]} */
+  const steps = [];
+  for (const e of events) {
+    if (steps.at(-1)?.value !== value(e)) steps.push({ at: e.t_us, value: value(e), red: false });
+  }
+  return steps;
+}
+
+/**
+ * The shelf, by those who write it and by who looks at it. A write that leaves no fewer than there were has sold a piece
+ * that did not leave: it is red.
+ * @param {ReplayEvent[]} all
+ */
+function shelfOf(all) {
+  /** @type {Step[]} */
+  const steps = [];
+  const written = all.filter((e) => isActor(e) && e.event === 'written' && isNumber(e.value));
+  for (const e of all) {
+    const wrote = written.includes(e);
+    if (!wrote && !(e.actor === 'stock' && isNumber(e.value))) continue;
+    const value = String(e.value);
+    const last = steps.at(-1);
+    // Who looks may have seen it before the writer says so, or what was there before the write.
+    const known = written.some((w) => Math.abs(w.t_us - e.t_us) <= LOOKED_US);
+    if (!wrote && last && (known || last.value === value)) continue;
+    steps.push({ at: e.t_us, value, red: last != null && Number(value) >= Number(last.value) });
+  }
+  return steps;
+}
+
+/** @param {ReplayEvent} e @returns {Arrow[]} */
+function arrow(e) {
+  const base = { at: e.t_us, from: e.actor, key: e.key ?? '', owner: e.owner ?? '', event: e };
+  if (isForeign(e)) return [{ ...base, to: 'lock' }];
+  if (isActor(e) && e.event === 'refused-by-row') return [{ ...base, to: 'row' }];
+  return [];
+}
+
+/** @param {ReplayEvent} e @returns {Caption} */
+function caption(e) {
+  try {
+    const { zh = '', en = '' } = JSON.parse(e.value ?? '');
+    return { at: e.t_us, zh, en };
+  } catch {
+    return { at: e.t_us, zh: e.value ?? '', en: e.value ?? '' };
+  }
+}

@@ -1,0 +1,79 @@
+/** A model on the page: measures its words, draws it as wide as there is room, and says what holds at the cursor. */
+
+import { el } from '../dom.js';
+import { t } from '../lang.js';
+import { Drawing } from './draw.js';
+import { sceneOf, spanOf } from './layout.js';
+import { momentOf } from './moment.js';
+
+/** @typedef {import('./model.js').Model} Model */
+
+/** Narrower than this no timeline can be read: it is scrolled then. */
+const LEAST = 860;
+const pen = /** @type {CanvasRenderingContext2D} */ (document.createElement('canvas').getContext('2d'));
+
+export class Picture {
+  #drawing = new Drawing();
+  #shown = '';
+  /** @type {Model | undefined} */
+  #model;
+
+  /** @param {HTMLElement} host a box of its own, which scrolls where it is too narrow */
+  constructor(host) {
+    this.host = host;
+    host.replaceChildren(this.#drawing.node);
+  }
+
+  /**
+   * @param {Model} model @param {number} cursor in microseconds @param {boolean} live more may come
+   * @param {boolean} moves the cursor goes on by itself: it is kept in sight
+   */
+  draw(model, cursor, live, moves) {
+    const style = getComputedStyle(this.host);
+    const root = parseFloat(getComputedStyle(document.documentElement).fontSize);
+    const unit = root / 16;
+    const width = Math.max(this.host.clientWidth, LEAST * unit);
+    const span = spanOf(model.end, live);
+    const names = this.#names(model, cursor);
+    const now = JSON.stringify([width, unit, span, t('language'), names.lanes.map((lane) => lane.detail)]);
+    if (model !== this.#model || now !== this.#shown) {
+      const measure = (/** @type {string} */ text, /** @type {boolean} */ bold) => {
+        pen.font = `${bold ? 700 : 400} ${1.25 * root}px ${style.fontFamily}`;
+        return pen.measureText(text).width;
+      };
+      const words = { tick: (/** @type {any} */ e) => t('tick', e), arrow: (/** @type {any} */ a) => t('arrow', a), seconds: (/** @type {number} */ s) => `${s} s`, stopped: t('laneNow', 'stopped'), comma: t('comma') };
+      this.#drawing.show(sceneOf({ width, shown: this.host.clientWidth, unit, span, measure, model, words }), names, unit, t('comma'));
+      [this.#model, this.#shown] = [model, now];
+    }
+    const x = this.#drawing.cursor(cursor, names);
+    this.#follow(x, width, moves);
+  }
+
+  /** @param {number} x @param {number} width @param {boolean} moves */
+  #follow(x, width, moves) {
+    const { clientWidth, scrollLeft } = this.host;
+    if (moves && width > clientWidth && (x < scrollLeft || x > scrollLeft + clientWidth)) this.host.scrollLeft = x - clientWidth / 2;
+  }
+
+  /** The moment under a point of the screen. @param {number} clientX */
+  at(clientX) {
+    return this.#drawing.at(clientX - this.#drawing.node.getBoundingClientRect().left);
+  }
+
+  /** @param {Model} model @param {number} cursor @returns {import('./draw.js').Names} */
+  #names(model, cursor) {
+    const moment = momentOf(model, cursor);
+    const several = model.locks.length > 1;
+    return {
+      lanes: model.lanes.map((lane, i) => ({ name: lane.actor, detail: lane.token ? `${lane.instance} #${lane.token}` : lane.instance, now: t('laneNow', moment.lanes[i]) })),
+      locks: model.locks.map((lock, i) => ({
+        name: several ? lock.key : t('lockLane'), detail: '', now: several ? '' : t('lockNow', moment.locks[i]),
+      })),
+      shelf: { name: t('shelf'), detail: '', now: moment.shelf },
+      row: { name: t('rowLane'), detail: '', now: moment.row },
+    };
+  }
+}
+
+/** The same in words, in order, for who does not see it. @param {import('./events.js').ReplayEvent[]} events @returns {HTMLElement[]} */
+export const sentences = (events) => events.map((e) => el('li', {}, el('span', { class: 'dim' }, `${(e.t_us / 1e6).toFixed(2)} s`), ' ', t('told', e)));

@@ -1,0 +1,120 @@
+/**
+ * Plays a recording: forwards, slowly, step by step, or along with what is happening just now.
+ *
+ * While a recording is live its cursor stands where time stands, unless somebody has taken hold of it.
+ */
+
+/** @typedef {import('./events.js').ReplayEvent} ReplayEvent */
+/** @typedef {import('./events.js').Ending} Ending */
+/**
+ * @typedef {object} Recording
+ * @property {ReplayEvent[]} events
+ * @property {boolean} live more may come
+ * @property {Ending | null} ending
+ * @property {string} failed why it did not come to its end, if so
+ */
+
+/** With less motion wanted, the picture moves so often and no more. */
+const CALM_MS = 500;
+
+/** @returns {Recording} */
+export const empty = () => ({ events: [], live: true, ending: null, failed: '' });
+
+export class Player {
+  #changed;
+  #cursor = 0;
+  #playing = false;
+  #follows = false;
+  #slower = 1;
+  #frame = 0;
+  #last = 0;
+  /** The earliest start that the arrivals allow: what is now, is now minus this. */
+  #begun = Infinity;
+  #calm = matchMedia('(prefers-reduced-motion: reduce)');
+  /** @type {Recording} */
+  recording = { ...empty(), live: false };
+
+  /** @param {() => void} changed there is something new to draw */
+  constructor(changed) {
+    this.#changed = changed;
+  }
+
+  get cursor() { return this.#cursor; }
+  get playing() { return this.#playing; }
+  get slower() { return this.#slower; }
+  get follows() { return this.#follows; }
+
+  /** How far it has come, in microseconds. */
+  get end() {
+    const last = Math.max(0, ...this.recording.events.map((e) => e.t_us));
+    return this.recording.live && this.#begun < Infinity ? Math.max(last, performance.now() * 1000 - this.#begun) : last;
+  }
+
+  /** Shows another recording: a live one as it goes, a finished one at its end. @param {Recording} recording */
+  load(recording) {
+    this.recording = recording;
+    this.#playing = false;
+    this.#follows = recording.live;
+    this.#begun = Infinity;
+    this.#cursor = this.end;
+    this.#run();
+  }
+
+  /** Something of the recording was told. @param {ReplayEvent} [event] */
+  told(event) {
+    if (event) this.#begun = Math.min(this.#begun, performance.now() * 1000 - event.t_us);
+    if (this.#follows) this.#cursor = this.end;
+    this.#follows &&= this.recording.live;
+    this.#run();
+  }
+
+  toggle() {
+    this.#follows = false;
+    this.#playing = !this.#playing;
+    if (this.#playing && this.#cursor >= this.end) this.#cursor = 0;
+    this.#run();
+  }
+
+  /** To the next moment, or the one before. @param {1 | -1} by @param {number[]} moments */
+  step(by, moments) {
+    this.#playing = false;
+    this.#follows = false;
+    const next = by > 0 ? moments.find((t) => t > this.#cursor) : moments.findLast((t) => t < this.#cursor);
+    this.seek(next ?? (by > 0 ? this.end : 0));
+  }
+
+  /** @param {number} at */
+  seek(at) {
+    this.#follows = this.recording.live && at >= this.end;
+    this.#cursor = Math.max(0, Math.min(at, this.end));
+    this.#run();
+  }
+
+  /** @param {number} times */
+  slow(times) {
+    this.#slower = times;
+    this.#changed();
+  }
+
+  /** Draws now, and again as long as something moves. */
+  #run() {
+    cancelAnimationFrame(this.#frame);
+    this.#changed();
+    if (!this.#playing && !this.recording.live) return;
+    this.#last = performance.now();
+    this.#frame = requestAnimationFrame(() => this.#move());
+  }
+
+  #move() {
+    const now = performance.now();
+    const passed = now - this.#last;
+    if (!this.#calm.matches || passed >= CALM_MS) {
+      this.#last = now;
+      if (this.#playing) this.#cursor = Math.min(this.end, this.#cursor + (passed * 1000) / this.#slower);
+      else if (this.#follows) this.#cursor = this.end;
+      if (this.#cursor >= this.end && !this.recording.live) this.#playing = false;
+      this.#changed();
+    }
+    if (this.#playing || this.recording.live) this.#frame = requestAnimationFrame(() => this.#move());
+  }
+}

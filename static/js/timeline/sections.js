@@ -1,0 +1,176 @@
+/**
+ * A lane: from an actor's events to its bars, and where two are inside at once.
+ *
+ * 1. A section begins when the actor is inside (`locked`), or reads without any lock.
+ * 2. It ends with its last write or commit; without one, when the lock is given back or lost, or the actor gives up.
+ * 3. One that ends in vain (EXEC nil, another version) is a try and no section: nothing came of it.
+ * 4. Two sections at once overlap where both entered by a lock, or both wrote the same number. Readers together do not.
+ *
+ * A holder with an older token is shut out from when a newer one has shown its token to the row.
+ */
+
+import { isActor, isForeign } from './events.js';
+
+/** @typedef {import('./events.js').ReplayEvent} ReplayEvent */
+/** @typedef {import('./model.js').Bar} Bar */
+/** @typedef {import('./model.js').Span} Span */
+/** @typedef {import('./model.js').Lane} Lane */
+/** @typedef {import('./model.js').Step} Step */
+
+/**
+ * A stay inside, while its events come in.
+ * @typedef {object} Section
+ * @property {number} from
+ * @property {number | null} wrote when it last wrote or committed
+ * @property {number | null} left when it gave its lock back, lost it or gave up
+ * @property {boolean} locked it came in by a lock
+ * @property {boolean} shared with others, as is allowed
+ * @property {boolean} vain
+ * @property {number} holds
+ * @property {string} value what it wrote
+ * @property {number} token
+ */
+
+const WRITES = ['written', 'committed'];
+const LEAVES = ['released', 'lost', 'deleted', 'sold', 'failed', 'refused-by-row', 'conflict'];
+/** What needs no word on the lane: the bars and the wedges show it. */
+const SILENT = ['start', 'refused', 'taken', 'locked', 'renewed', 'stopped', 'continued', 'sold'];
+
+/** @param {ReplayEvent[]} all in order @param {number} end @param {Step[]} shelf @returns {Lane[]} */
+export function lanesOf(all, end, shelf) {
+  const actors = [...new Set(all.filter(isActor).map((e) => e.actor))].toSorted();
+  const lanes = actors.map((actor) => {
+    const events = all.filter((e) => e.actor === actor);
+    return { actor, events, sections: sectionsOf(events) };
+  });
+  const tokens = all.filter((e) => e.actor === 'row').map((e) => ({ at: e.t_us, token: e.token ?? 0 }));
+  const insides = lanes.map(({ sections }, i) => sections.flatMap((s) => {
+    const others = lanes.filter((_, j) => j !== i).flatMap((lane) => lane.sections);
+    return barsOf(s, end, shutAt(s, others, tokens));
+  }));
+  return lanes.map(({ actor, events, sections }, i) => ({
+    actor,
+    instance: events.find((e) => e.instance)?.instance ?? '',
+    token: events.findLast((e) => e.token != null)?.token ?? 0,
+    runs: events.find((e) => e.event === 'start')?.value ?? '',
+    bars: [...waitsOf(events, end), ...insides[i].map(({ bar }) => bar), ...stopsOf(events, end)],
+    overlaps: merged(insides.flatMap((theirs, j) => (j === i ? [] : insides[i].flatMap((a) => theirs.flatMap((b) => overlap(a, b)))))),
+    ticks: events.filter((e) => isTold(e, events, sections)).map((e) => ({ at: e.t_us, event: e, red: isForeign(e) || lostUpdate(e, shelf) })),
+  }));
+}
+
+/** @param {ReplayEvent[]} events of one actor @returns {Section[]} */
+function sectionsOf(events) {
+  /** @type {Section[]} */
+  const sections = [];
+  let taken = false;
+  let token = 0;
+  for (const e of events) {
+    let now = sections.at(-1);
+    if (e.token != null && e.event !== 'refused-by-row') token = e.token;
+    if (e.event === 'taken') taken = true;
+    if (e.event === 'locked' || e.event === 'read') {
+      const over = !now || now.wrote != null || now.left != null;
+      if (over) {
+        now = { from: e.t_us, wrote: null, left: null, locked: taken || e.event === 'locked', shared: false, vain: false, holds: 0, value: '', token };
+        sections.push(now);
+      }
+      if (e.event === 'locked' && now) {
+        now.holds += 1;
+        now.shared = e.value === 'read';
+      }
+    } else if (now && WRITES.includes(e.event)) {
+      now.wrote = e.t_us;
+      if (e.event === 'written') now.value = e.value ?? '';
+    } else if (now && LEAVES.includes(e.event)) {
+      if (e.event === 'released' && now.holds > 1) now.holds -= 1;
+      else now.left ??= e.t_us;
+      if (e.event === 'conflict' && now.wrote == null) now.vain = true;
+      taken = false;
+    }
+    if (now) now.token = token;
+  }
+  return sections;
+}
+
+/**
+ * When a newer holder was let in whose token the row has seen; Infinity where there is none.
+ * @param {Section} section @param {Section[]} others @param {{at: number, token: number}[]} tokens
+ */
+function shutAt(section, others, tokens) {
+  const newer = others.filter((o) => section.token > 0 && o.token > section.token
+    && tokens.some(({ at, token }) => token >= o.token && at >= o.from));
+  return Math.min(Infinity, ...newer.map((o) => o.from));
+}
+
+/** @param {Section} s @param {number} end @param {number} shut @returns {{bar: Bar, section: Section}[]} */
+function barsOf(s, end, shut) {
+  const known = s.wrote ?? s.left;
+  const to = known ?? end;
+  const open = known == null;
+  const kind = s.vain ? 'vain' : s.shared ? 'shared' : 'inside';
+  if (shut >= to) return [{ bar: { kind, from: s.from, to, open }, section: s }];
+  return [
+    { bar: { kind, from: s.from, to: Math.max(s.from, shut), open: false }, section: s },
+    { bar: { kind: 'shut', from: Math.max(s.from, shut), to, open }, section: s },
+  ];
+}
+
+/** @param {{bar: Bar, section: Section}} a @param {{bar: Bar, section: Section}} b @returns {Span[]} */
+function overlap(a, b) {
+  const both = a.section.locked && b.section.locked;
+  const same = a.section.value !== '' && a.section.value === b.section.value;
+  const inside = [a, b].every(({ bar }) => bar.kind === 'inside' || bar.kind === 'shared');
+  const readers = a.section.shared && b.section.shared;
+  if (!inside || readers || !(both || same)) return [];
+  const [from, to] = [Math.max(a.bar.from, b.bar.from), Math.min(a.bar.to, b.bar.to)];
+  return from < to ? [{ from, to }] : [];
+}
+
+/** @param {Span[]} spans @returns {Span[]} those that touch made one */
+function merged(spans) {
+  /** @type {Span[]} */
+  const all = [];
+  for (const span of spans.toSorted((a, b) => a.from - b.from)) {
+    const last = all.at(-1);
+    if (last && span.from <= last.to) last.to = Math.max(last.to, span.to);
+    else all.push({ ...span });
+  }
+  return all;
+}
+
+/** From asking until inside, or until it gives up. @param {ReplayEvent[]} events @param {number} end @returns {Bar[]} */
+function waitsOf(events, end) {
+  /** @type {Bar[]} */
+  const bars = [];
+  for (const e of events) {
+    const last = bars.at(-1);
+    if (e.event === 'start' || e.event === 'waits') {
+      if (!last || last.to <= e.t_us) bars.push({ kind: 'waits', from: e.t_us, to: end, open: true });
+    } else if (last?.open && ['locked', 'read', 'failed', 'conflict'].includes(e.event)) {
+      Object.assign(last, { to: e.t_us, open: false });
+    }
+  }
+  return bars.filter((bar) => bar.to > bar.from);
+}
+
+/** @param {ReplayEvent[]} events @param {number} end @returns {Bar[]} */
+function stopsOf(events, end) {
+  return events.filter((e) => e.event === 'stopped').map((e) => {
+    const on = events.find((later) => later.event === 'continued' && later.t_us >= e.t_us);
+    return { kind: 'stopped', from: e.t_us, to: on?.t_us ?? end, open: !on };
+  });
+}
+
+/** Does it want a word on the lane? @param {ReplayEvent} e @param {ReplayEvent[]} events @param {Section[]} sections */
+function isTold(e, events, sections) {
+  // Who waits inside waits for itself.
+  if (e.event === 'waits') return sections.some((s) => s.from < e.t_us && e.t_us < (s.left ?? s.wrote ?? Infinity));
+  if (e.event === 'failed') return !events.some((before) => before.event === 'refused-by-row');
+  return !SILENT.includes(e.event);
+}
+
+/** @param {ReplayEvent} e @param {Step[]} shelf */
+function lostUpdate(e, shelf) {
+  return e.event === 'written' && shelf.some((step) => step.red && step.at === e.t_us && step.value === e.value);
+}

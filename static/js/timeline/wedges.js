@@ -1,0 +1,74 @@
+/**
+ * The locks as their servers see them: wedges that shrink with the lease.
+ *
+ * 1. `held` begins a wedge; the same owner's next `held` says that it is held once more or once less.
+ * 2. `renewed` pushes it up again.
+ * 3. `free`, `expired` or another owner ends it.
+ * 4. `queue` lists who stands in line, in order.
+ */
+
+import { isActor } from './events.js';
+
+/** @typedef {import('./events.js').ReplayEvent} ReplayEvent */
+/** @typedef {import('./model.js').LockLane} LockLane */
+/** @typedef {import('./model.js').Wedge} Wedge */
+
+const SOON_US = 100_000;
+
+/** @param {ReplayEvent[]} all in order @param {number} end @returns {LockLane[]} */
+export function locksOf(all, end) {
+  /** @type {Map<string, LockLane>} */
+  const locks = new Map();
+  const actors = new Set(all.filter(isActor).map((e) => e.actor));
+  for (const e of all.filter((e) => e.actor === 'lock')) {
+    const key = e.key ?? '';
+    const lock = locks.get(key) ?? { key, wedges: [], queue: [], lease: 0 };
+    locks.set(key, lock);
+    if (e.event === 'queue') lock.queue.push({ at: e.t_us, names: (e.value ?? '').split(/\s+/).filter(Boolean) });
+    else hold(lock, e, actors.has(e.owner ?? '') ? String(e.owner) : holder(all, e), end);
+    lock.lease = Math.max(lock.lease, e.pttl ?? 0);
+  }
+  return [...locks.values()].map((lock) => ({ ...lock, wedges: lock.wedges.map((wedge) => bounded(wedge, end)) }));
+}
+
+/** @param {LockLane} lock @param {ReplayEvent} e @param {string} owner @param {number} end */
+function hold(lock, e, owner, end) {
+  const at = e.t_us;
+  const last = lock.wedges.at(-1);
+  const current = last && last.to === Infinity ? last : null;
+  const left = { at, pttl: e.pttl ?? -1 };
+  if (e.event === 'free' || e.event === 'expired') {
+    if (current) current.to = at;
+  } else if (e.event === 'renewed') {
+    current?.left.push(left);
+  } else if (e.event === 'held') {
+    const count = { at, count: Number(e.value ?? 1) || 1 };
+    if (current?.owner === owner) {
+      if (e.pttl != null) current.left.push(left);
+      current.counts.push(count);
+    } else {
+      if (current) current.to = Math.min(at, end);
+      lock.wedges.push({ owner, from: at, to: Infinity, left: [left], counts: [count] });
+    }
+  }
+}
+
+/** A key may not say whose it is (`111`): then it is whose last try was successful. @param {ReplayEvent[]} all @param {ReplayEvent} held */
+function holder(all, held) {
+  const tried = all.filter((e) => isActor(e) && (e.event === 'taken' || e.event === 'locked') && e.t_us <= held.t_us + SOON_US);
+  const last = tried.at(-1)?.actor;
+  return last ?? (held.owner ?? '').slice(0, 8);
+}
+
+/** One that nobody has ended goes on until its lease is over. @param {Wedge} wedge @param {number} end @returns {Wedge} */
+function bounded(wedge, end) {
+  const last = /** @type {{at: number, pttl: number}} */ (wedge.left.at(-1));
+  const over = last.pttl < 0 ? end : Math.min(end, last.at + last.pttl * 1000);
+  return { ...wedge, to: wedge.to === Infinity ? Math.max(over, wedge.from) : wedge.to };
+}
+
+/** How much of the lease is left at this moment, in ms; -1: no lease. @param {Wedge} wedge @param {number} at */
+export function leftAt(wedge, at) {
+  const last = wedge.left.findLast((l) => l.at <= at) ?? wedge.left[0];
+  return last.pttl < 0 ? -1 : Math.max(0, last.pttl - (at - last.at) / 1000);
+}
