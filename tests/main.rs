@@ -260,6 +260,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         seckill_faults::ten_thousand_orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis,
         seckill_faults::what_redis_has_answered_is_there_with_appendfsync_always_and_lost_without,
         loads::a_run_is_exact_whatever_others_do_meanwhile,
+        loads::one_run_at_a_time_over_all_instances,
         loads::a_run_says_where_its_requests_wait,
         loads::as_many_are_inside_at_once_as_the_lock_lets_in,
         seckill_load::a_seckill_over_http_goes_as_each_step_promises,
