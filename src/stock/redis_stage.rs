@@ -107,7 +107,7 @@ where
 }
 
 /// The critical section: reads the key, stays as long as was asked, writes back one less.
-pub(super) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     job.at("locked").await;
     let key = redis_key::of(ctx, job.stock_id);
     let mut redis = ctx.redis.connection();
