@@ -26,12 +26,7 @@ pub use place::{Place, Sent, Stops};
 pub use play::{Pace, Steps};
 pub use races::ALL;
 
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    shelf,
-    stock::{self, Title},
-};
+use crate::{ctx::Ctx, error::Error, shelf, stock::Title};
 use futures::future::BoxFuture;
 use play::{Play, gone_wrong};
 use seen::Sights;
@@ -156,8 +151,8 @@ impl Replay {
         let (runs, ends) = (self.runs[usize::from(terms.cured)], self.ends[usize::from(terms.cured)]);
         let act = acts::find(runs).ok_or_else(|| Error::NoStrategy(runs.to_owned()))?;
         let stock_id = fastrand::i64(1_000_000_000..2_000_000_000);
-        let strategy = stock::find(runs);
-        shelf::reset(ctx, stock_id, STOCK, strategy).await?;
+        let scope = act.scope();
+        shelf::reset(ctx, stock_id, STOCK, Some(&scope)).await?;
         let sights = Sights::of(ctx, act, stock_id);
         let stage = Arc::new(Stage::new(Arc::clone(log)));
         let limit = if terms.pace == Pace::Step { PATIENCE } else { LIMIT };
@@ -190,7 +185,7 @@ impl Replay {
             }
             Err(error) => Err(error),
         };
-        shelf::remove(ctx, stock_id, strategy).await?;
+        shelf::remove(ctx, stock_id, Some(&scope)).await?;
         ending
     }
 }

@@ -67,7 +67,9 @@ pub enum Promise {
 pub enum Name {
     /// A key of Redis, with all that belongs to it in Redisson's format.
     Redis(&'static str),
-    /// The same on each node of Redlock.
+    /// A key of Redis that holds a number: permits that are free, what a latch still counts.
+    RedisCount(&'static str),
+    /// The same as [`Redis`](Self::Redis) on each node of Redlock.
     RedisNodes(&'static str),
     /// A node of ZooKeeper, with all that is below it.
     ZooKeeper(&'static str),
