@@ -162,13 +162,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         mysql::a_database_of_an_earlier_version_goes_on,
     );
     trial!(
-        stages::a_dead_holder_blocks_everyone_until_the_lock_has_a_lease,
-        stages::a_late_delete_frees_anothers_lock_until_it_has_an_owner,
-        stages::a_check_before_the_delete_is_too_early_until_both_are_one_script,
-        stages::re_entry_waits_for_itself_until_the_lock_counts,
-        stages::a_long_job_loses_its_lock_until_a_watchdog_renews_it,
-        stages::a_late_renewal_is_for_anothers_lock_until_it_looks_at_the_owner,
-        stages::five_commands_see_0_to_6_and_one_script_always_sees_3,
+        stages::a_late_unlock_says_lost_where_it_can_tell,
         stages::a_stage_that_is_given_up_leaves_no_key,
         stages::a_lease_that_is_asked_for_replaces_the_strategys_own,
     );

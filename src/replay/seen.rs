@@ -32,10 +32,19 @@ pub(super) struct Held {
     pub(super) queue: Vec<String>,
 }
 
+impl Held {
+    /// Whether this is the other's hold, at another time.
+    pub(super) fn is_of(&self, other: &Self) -> bool {
+        self.key == other.key && self.owner == other.owner
+    }
+}
+
 /// Everything at one time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) locks: Vec<Held>,
+    /// Numbers by their keys: permits that are free, what a latch still counts.
+    pub(super) counts: Vec<(String, i64)>,
     pub(super) stock: Option<i64>,
     pub(super) fence: Option<u64>,
 }
@@ -61,6 +70,12 @@ impl Sights {
                 Name::Redis(_) | Name::RedisFor(..) | Name::RedisNodes(_) => {
                     for (key, mut node) in self.keys(name) {
                         seen.locks.extend(in_redis(key, &mut node).await?);
+                    }
+                }
+                Name::RedisCount(_) => {
+                    for (key, mut node) in self.keys(name) {
+                        let count: Option<i64> = redis::cmd("GET").arg(&key).query_async(&mut node).await?;
+                        seen.counts.extend(count.map(|count| (key, count)));
                     }
                 }
                 Name::ZooKeeper(path) => seen.locks.extend(self.in_zookeeper(&zk_path(path, self.stock_id)).await?),
@@ -100,7 +115,9 @@ impl Sights {
     fn keys(&self, name: &Name) -> Vec<(String, ConnectionManager)> {
         let key = |name| self.ctx.redis_key(&redis_key::for_stock(name, self.stock_id));
         match name {
-            Name::Redis(name) | Name::RedisFor(name, _) => vec![(key(name), self.ctx.redis.connection())],
+            Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisCount(name) => {
+                vec![(key(name), self.ctx.redis.connection())]
+            }
             Name::RedisNodes(name) => self.ctx.nodes.iter().map(|node| (key(name), node.connection())).collect(),
             _ => Vec::new(),
         }
@@ -138,7 +155,8 @@ impl Sights {
 
     async fn in_table(&self, name: String) -> Result<Option<Held>, Error> {
         let mut conn = self.ctx.desk.conn(self.ctx.config.wait()).await?;
-        let row: Option<(String, Option<i64>, Option<i64>)> = sqlx::query_as(IN_TABLE).bind(&name).fetch_optional(&mut *conn).await?;
+        let row: Option<(String, Option<i64>, Option<i64>)> =
+            sqlx::query_as(IN_TABLE).bind(&name).fetch_optional(&mut *conn).await?;
         conn.done();
         Ok(row.map(|(owner, holds, left)| {
             // A row without an end has no lease; one whose end is over is there until somebody sweeps it away.
@@ -156,19 +174,31 @@ impl Sights {
     }
 }
 
-/// A lock in Redis: a text, or a hash of its owners.
-async fn in_redis(key: String, node: &mut ConnectionManager) -> Result<Option<Held>, Error> {
-    let (kind, pttl): (String, i64) =
-        redis::pipe().cmd("TYPE").arg(&key).cmd("PTTL").arg(&key).query_async(node).await?;
-    let (owner, count) = match kind.as_str() {
-        "string" => (redis::cmd("GET").arg(&key).query_async::<Option<String>>(node).await?, None),
+/// A lock in Redis: a text, or a hash of its owners; a read-write lock has one line for each. Who waits for a fair lock
+/// stands in its queue, after who has it.
+async fn in_redis(key: String, node: &mut ConnectionManager) -> Result<Vec<Held>, Error> {
+    let mut read = redis::pipe();
+    let queue = format!("redisson_lock_queue:{{{key}}}");
+    read.cmd("TYPE").arg(&key).cmd("PTTL").arg(&key).cmd("LRANGE").arg(queue).arg(0).arg(-1);
+    let (kind, pttl, waiting): (String, i64, Vec<String>) = read.query_async(node).await?;
+    let owners: Vec<(String, Option<i64>)> = match kind.as_str() {
+        "string" => {
+            let owner: Option<String> = redis::cmd("GET").arg(&key).query_async(node).await?;
+            owner.map(|owner| (owner, None)).into_iter().collect()
+        }
         "hash" => {
             let fields: Vec<(String, String)> = redis::cmd("HGETALL").arg(&key).query_async(node).await?;
-            let owner = fields.into_iter().find(|(field, _)| field != "mode");
-            let count = owner.as_ref().and_then(|(_, count)| count.parse().ok());
-            (owner.map(|(owner, _)| owner), count)
+            let owners = fields.into_iter().filter(|(field, _)| field != "mode");
+            owners.map(|(owner, count)| (owner, count.parse().ok())).collect()
         }
-        _ => (None, None),
+        _ => Vec::new(),
     };
-    Ok(owner.map(|owner| Held { key, owner, pttl: Some(pttl), count, queue: Vec::new() }))
+    let held = owners.into_iter().map(|(owner, count)| {
+        let queue = match waiting.is_empty() {
+            true => Vec::new(),
+            false => [&owner].into_iter().chain(&waiting).cloned().collect(),
+        };
+        Held { key: key.clone(), owner, pttl: Some(pttl), count, queue }
+    });
+    Ok(held.collect())
 }
