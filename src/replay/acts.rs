@@ -1,6 +1,7 @@
 //! What an actor can do: any strategy, and what the lessons have besides.
 
-use crate::stock::{self, Deduct, Name, Store};
+use super::races;
+use crate::stock::{self, Deduct, Name, Store, Strategy};
 
 /// One thing to do, with the names that it writes in the servers.
 #[derive(Clone, Copy)]
@@ -16,7 +17,21 @@ pub(super) struct Act {
 }
 
 /// Those that are no strategies.
-const ALL: &[Act] = &[];
+const ALL: &[&[Act]] = &[
+    races::node_types::ACTS,
+    races::zk_reentry::ACTS,
+    races::herd::ACTS,
+    races::zk_read_write::ACTS,
+    races::zk_barriers::ACTS,
+    races::zk_counts::ACTS,
+];
+
+impl Act {
+    /// What the shelf is set and cleared by: the store of an act that takes nothing is Redis, where its names are.
+    pub(super) fn scope(&self) -> Strategy {
+        Strategy { names: self.names, store: self.store.unwrap_or(Store::Redis), ..stock::ALL[0] }
+    }
+}
 
 impl std::fmt::Debug for Act {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -32,5 +47,5 @@ pub(super) fn find(name: &str) -> Option<Act> {
         store: Some(strategy.store),
         run: strategy.deduct,
     });
-    strategy.or_else(|| ALL.iter().find(|act| act.name == name).copied())
+    strategy.or_else(|| ALL.iter().copied().flatten().find(|act| act.name == name).copied())
 }

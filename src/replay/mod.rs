@@ -14,11 +14,13 @@
 mod actor;
 mod acts;
 mod event;
+mod faults;
 mod place;
 mod play;
 mod races;
 mod seen;
 mod stage;
+mod under_faults;
 
 pub use actor::{Actor, Line, Part, start};
 pub use event::{End, Log, ReplayEvent};
@@ -26,12 +28,8 @@ pub use place::{Place, Sent, Stops};
 pub use play::{Pace, Steps};
 pub use races::ALL;
 
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    shelf,
-    stock::{self, Title},
-};
+use crate::{ctx::Ctx, error::Error, shelf, stock::Title};
+use faults::Faults;
 use futures::future::BoxFuture;
 use play::{Play, gone_wrong};
 use seen::Sights;
@@ -140,10 +138,19 @@ impl Replay {
         log.close(end);
     }
 
+    /// Whether it orders faults, which only a lab carries out.
+    #[must_use]
+    pub fn breaks_something(&self) -> bool {
+        !races::needs(self.lesson).is_empty()
+    }
+
     /// Why it cannot be played here, if it cannot.
     #[must_use]
     pub fn cannot(&self, ctx: &Ctx) -> Option<Title> {
-        (!ctx.config.replays.enabled).then_some(NOT_ENABLED)
+        if !ctx.config.replays.enabled {
+            return Some(NOT_ENABLED);
+        }
+        races::needs(self.lesson).iter().find_map(|need| need.missing(&ctx.config))
     }
 
     async fn played(
@@ -156,12 +163,12 @@ impl Replay {
         let (runs, ends) = (self.runs[usize::from(terms.cured)], self.ends[usize::from(terms.cured)]);
         let act = acts::find(runs).ok_or_else(|| Error::NoStrategy(runs.to_owned()))?;
         let stock_id = fastrand::i64(1_000_000_000..2_000_000_000);
-        let strategy = stock::find(runs);
-        shelf::reset(ctx, stock_id, STOCK, strategy).await?;
+        let scope = act.scope();
+        shelf::reset(ctx, stock_id, STOCK, Some(&scope)).await?;
         let sights = Sights::of(ctx, act, stock_id);
         let stage = Arc::new(Stage::new(Arc::clone(log)));
         let limit = if terms.pace == Pace::Step { PATIENCE } else { LIMIT };
-        let Terms { places, pace, steps, .. } = terms;
+        let Terms { places, pace, steps, cured } = terms;
         let mut play = Play {
             places,
             pace,
@@ -170,12 +177,18 @@ impl Replay {
             stage: Arc::clone(&stage),
             steps,
             saw: String::new(),
+            cured,
+            port: ctx.config.server.port,
+            faults: Faults::of(ctx),
         };
         let played = tokio::select! {
             played = timeout(limit, (self.play)(&mut play, runs)) => played,
-            () = stage.watch(&sights) => return Err(gone_wrong("nobody looks any more")),
+            () = stage.watch(&sights) => Ok(Err(gone_wrong("nobody looks any more"))),
             () = cancel.cancelled() => Ok(Err(gone_wrong("it was cancelled"))),
         };
+        if play.faults.mend().await {
+            play.can_be_seen().await;
+        }
         let ending = match played.unwrap_or_else(|_| Err(gone_wrong("it takes too long"))) {
             Ok(()) => {
                 stage.look(&sights).await?;
@@ -190,7 +203,7 @@ impl Replay {
             }
             Err(error) => Err(error),
         };
-        shelf::remove(ctx, stock_id, strategy).await?;
+        shelf::remove(ctx, stock_id, Some(&scope)).await?;
         ending
     }
 }

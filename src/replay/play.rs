@@ -12,6 +12,7 @@ use super::{
     actor::{Line, Part},
     acts,
     event::{Log, ReplayEvent},
+    faults::Faults,
     place::Place,
     seen::Sights,
     stage::Stage,
@@ -75,13 +76,19 @@ pub(super) struct Play {
     pub(super) steps: Steps,
     /// What the lesson notes of what it saw.
     pub(super) saw: String,
+    /// Whether it is played on its cure, where that is another act of the same actors.
+    pub(super) cured: bool,
+    /// The port of the instance that directs.
+    pub(super) port: u16,
+    pub(super) faults: Faults,
 }
 
 /// One side of a race.
 pub(super) struct Side {
-    letter: char,
+    pub(super) letter: char,
     stops: watch::Sender<Vec<String>>,
     standing: watch::Receiver<Vec<String>>,
+    passed: watch::Receiver<Vec<String>>,
     outcome: watch::Receiver<Option<Line>>,
     _follow: AbortOnDropHandle<()>,
 }
@@ -136,14 +143,28 @@ impl Play {
         act: &str,
         lease_ms: Option<u64>,
     ) -> Result<Side, Error> {
+        self.side_that_waits(LONG, points, letter, instance, act, lease_ms).await
+    }
+
+    /// As [`side`](Self::side), but one that waits no longer than this.
+    pub(super) async fn side_that_waits(
+        &self,
+        wait: Duration,
+        points: &[&str],
+        letter: char,
+        instance: usize,
+        act: &str,
+        lease_ms: Option<u64>,
+    ) -> Result<Side, Error> {
         let stops = points.iter().map(|point| (*point).to_owned()).collect();
-        let wait_ms = LONG.as_millis() as u64;
+        let wait_ms = wait.as_millis() as u64;
         let linger_ms = if self.pace == Pace::Slow { LINGER_MS } else { 0 };
         let part = Part { act: act.to_owned(), stock_id: self.stock_id, lease_ms, wait_ms, linger_ms, stops };
         let place = &self.places[instance % self.places.len()];
         let store = acts::find(act).and_then(|act| act.store);
         let mut actor = place.start(part).await?;
         let (arrived, standing) = watch::channel(Vec::new());
+        let (came_by, passed) = watch::channel(Vec::new());
         let (ended, outcome) = watch::channel(None);
         let (stage, stops) = (Arc::clone(&self.stage), actor.stops());
         let standing_at = stops.clone();
@@ -152,15 +173,29 @@ impl Play {
             while let Some(line) = actor.next().await {
                 stage.saw(letter, &act, store.is_some(), &line);
                 match line {
-                    Line::Point { point, .. } if standing_at.borrow().contains(&point) => {
-                        arrived.send_modify(|standing| standing.push(point));
+                    Line::Point { point, .. } => {
+                        if standing_at.borrow().contains(&point) {
+                            arrived.send_modify(|standing| standing.push(point.clone()));
+                        }
+                        came_by.send_modify(|passed| passed.push(point));
                     }
                     end @ (Line::Done { .. } | Line::Failed { .. }) => drop(ended.send_replace(Some(end))),
                     _ => {}
                 }
             }
         });
-        Ok(Side { letter, stops, standing, outcome, _follow: AbortOnDropHandle::new(follow) })
+        Ok(Side { letter, stops, standing, passed, outcome, _follow: AbortOnDropHandle::new(follow) })
+    }
+
+    /// Waits until so many are in the lock's queue besides its holder, as its server has it.
+    pub(super) async fn queued(&self, waiting: usize) -> Result<(), Error> {
+        let there = async {
+            while self.sights.read().await?.locks.first().map_or(0, |held| held.queue.len()) <= waiting {
+                sleep(Duration::from_millis(5)).await;
+            }
+            self.stage.look(&self.sights).await
+        };
+        timeout(LONG, there).await.map_err(|_| gone_wrong(format!("no {waiting} are in the queue")))?
     }
 
     /// Waits until the lock's lease has ended: nobody has it, or another than before.
@@ -200,18 +235,34 @@ impl Side {
 
     /// Waits until it stands at `point`.
     pub(super) async fn at(&mut self, point: &str) -> Result<(), Error> {
+        self.at_one_of(&[point]).await.map(drop)
+    }
+
+    /// Waits until it stands at one of these points: the one to which it came first.
+    pub(super) async fn at_one_of(&mut self, points: &[&str]) -> Result<String, Error> {
         let Self { letter, standing, outcome, .. } = self;
+        let first = |standing: &Vec<String>| standing.iter().find(|at| points.contains(&at.as_str())).cloned();
         let there = async {
             tokio::select! {
                 biased;
-                Ok(_) = standing.wait_for(|standing| standing.iter().any(|at| at == point)) => Ok(()),
+                Ok(standing) = standing.wait_for(|standing| first(standing).is_some()) => {
+                    Ok(first(&standing).unwrap_or_default())
+                }
                 end = outcome.wait_for(Option::is_some) => {
                     let end = end.ok().and_then(|end| end.clone());
-                    Err(gone_wrong(format!("{letter} has not come to {point}, but to its end: {end:?}")))
+                    Err(gone_wrong(format!("{letter} has not come to {points:?}, but to its end: {end:?}")))
                 }
             }
         };
-        timeout(LONG, there).await.map_err(|_| gone_wrong(format!("{letter} does not come to {point}")))?
+        timeout(LONG, there).await.map_err(|_| gone_wrong(format!("{letter} does not come to {points:?}")))?
+    }
+
+    /// Waits until it has come by `point` so often, whether it stood there or not.
+    pub(super) async fn passes(&mut self, point: &str, times: usize) -> Result<(), Error> {
+        let passed = self.passed.wait_for(|passed| passed.iter().filter(|by| *by == point).count() >= times);
+        let passed = timeout(LONG, passed).await;
+        passed.map_err(|_| gone_wrong(format!("{} does not come by {point}", self.letter)))?.map_err(gone_wrong)?;
+        Ok(())
     }
 
     /// Lets it run to its end: what it came to.
