@@ -4,7 +4,8 @@
 //!    Sentinel the main one is down, though the instances still have it: after 2 s it promotes the replica, without what was
 //!    written meanwhile.
 //! 2. [`follow`] hears from the Sentinel who is the main one now, and leads the instances' ways there.
-//! 3. The old one, once it is back, becomes a replica of the new one: that is the Sentinel's work.
+//! 3. The old one, once it is back, becomes a replica of the new one: that is the Sentinel's work. [`restore`] does not wait
+//!    for it, and has the old one promoted again.
 //!
 //! Source: the Redis documentation, "High availability with Redis Sentinel".
 
@@ -177,17 +178,59 @@ pub(super) async fn promoted(ways: &[Arc<Way>]) -> Result<(), Failure> {
     timeout(PATIENCE, all).await.map_err(late).map(drop)
 }
 
-/// Leads `ways` to whom the Sentinel at `port` says is the main one, for as long as it is polled; says so on `console`.
-pub(super) async fn follow(port: u16, ways: Vec<Arc<Way>>, console: Option<UnboundedSender<String>>) {
+/// Makes the first one, whom the Sentinel at `port` knows by the way `main`, the main one again, and the other its replica.
+pub(super) async fn restore(port: u16, main: &Way, replica: u16) -> Result<(), Failure> {
+    let failed = |e: redis::RedisError| Failure::Unusable(format!("the first one is not promoted: {e}"));
+    let restored = async {
+        let mut sentinel = at(port)?.get_multiplexed_async_connection().await?;
+        let mut leads = redis::cmd("SENTINEL");
+        leads.arg("GET-MASTER-ADDR-BY-NAME").arg(GROUP);
+        let mut first = redis::Client::open(format!("redis://{}", main.leads_to()))?;
+        let is_first = async |sentinel: &mut _| {
+            let (_, now): (String, u16) = leads.query_async(sentinel).await?;
+            RedisResult::Ok(now == main.port())
+        };
+        if !is_first(&mut sentinel).await? {
+            let mut old = first.get_multiplexed_async_connection().await?;
+            redis::cmd("REPLICAOF").arg("127.0.0.1").arg(replica).exec_async(&mut old).await?;
+            until_it_follows(&mut first).await;
+        }
+        while !is_first(&mut sentinel).await? {
+            // Refused until the Sentinel knows that the old one follows.
+            redis::cmd("SENTINEL").arg("FAILOVER").arg(GROUP).exec_async(&mut sentinel).await.ok();
+            sleep(PAUSE).await;
+        }
+        until_it_follows(&mut at(replica)?).await;
+        Ok(())
+    };
+    let late = |_| Failure::Unusable("the first one is not promoted in time".to_owned());
+    timeout(2 * PATIENCE, restored).await.map_err(late)?.map_err(failed)
+}
+
+/// Waits until this one has all that its main one has.
+async fn until_it_follows(replica: &mut redis::Client) {
+    let follows = async |replica: &redis::Client| {
+        let mut connection = replica.get_multiplexed_async_connection().await?;
+        let info: redis::InfoDict = redis::cmd("INFO").arg("replication").query_async(&mut connection).await?;
+        RedisResult::Ok(info.get::<String>("master_link_status").is_some_and(|status| status == "up"))
+    };
+    while !follows(replica).await.unwrap_or(false) {
+        sleep(PAUSE).await;
+    }
+}
+
+/// Leads `ways` to whom the Sentinel at `port` says is the main one, for as long as it is polled; says so on `console`. The
+/// first one it knows by the way `main`.
+pub(super) async fn follow(port: u16, ways: Vec<Arc<Way>>, main: Arc<Way>, console: Option<UnboundedSender<String>>) {
     loop {
-        if let Err(error) = hear(port, &ways, console.as_ref()).await {
+        if let Err(error) = hear(port, &ways, &main, console.as_ref()).await {
             tracing::debug!(%error, "the Sentinel is asked again");
         }
         sleep(PAUSE).await;
     }
 }
 
-async fn hear(port: u16, ways: &[Arc<Way>], console: Option<&UnboundedSender<String>>) -> RedisResult<()> {
+async fn hear(port: u16, ways: &[Arc<Way>], main: &Way, console: Option<&UnboundedSender<String>>) -> RedisResult<()> {
     let client = at(port)?;
     let mut news = client.get_async_pubsub().await?;
     news.subscribe("+switch-master").await?;
@@ -196,8 +239,10 @@ async fn hear(port: u16, ways: &[Arc<Way>], console: Option<&UnboundedSender<Str
         let words: String = message.get_payload()?;
         // "<group> <old address> <old port> <new address> <new port>"
         if let Some(port) = words.split_whitespace().nth(4) {
-            ways.iter().for_each(|way| way.lead(&format!("127.0.0.1:{port}")));
-            let line = format!("{SENTINEL} | the main Redis is at port {port} now, and the instances follow");
+            let to = format!("127.0.0.1:{port}");
+            let to = if to == main.address() { main.leads_to() } else { to };
+            ways.iter().for_each(|way| way.lead(&to));
+            let line = format!("{SENTINEL} | the main Redis is at {to} now, and the instances follow");
             // Whoever does not listen any more needs no line.
             console.map(|console| console.send(line).ok());
         }

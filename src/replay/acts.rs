@@ -34,6 +34,12 @@ const ALL: &[&[Act]] = &[
     races::read_write::ACTS,
     races::permits::ACTS,
     races::latch::ACTS,
+    races::node_types::ACTS,
+    races::zk_reentry::ACTS,
+    races::herd::ACTS,
+    races::zk_read_write::ACTS,
+    races::zk_barriers::ACTS,
+    races::zk_counts::ACTS,
 ];
 
 impl Act {

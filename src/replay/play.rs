@@ -12,6 +12,7 @@ use super::{
     actor::{Line, Part},
     acts,
     event::{Log, ReplayEvent},
+    faults::Faults,
     goods,
     place::Place,
     seen::Sights,
@@ -79,11 +80,14 @@ pub(super) struct Play {
     pub(super) steps: Steps,
     /// What the lesson notes of what it saw.
     pub(super) saw: String,
+    /// The port of the instance that directs.
+    pub(super) port: u16,
+    pub(super) faults: Faults,
 }
 
 /// One side of a race.
 pub(super) struct Side {
-    letter: char,
+    pub(super) letter: char,
     stops: watch::Sender<Vec<String>>,
     standing: watch::Receiver<Vec<String>>,
     passed: watch::Receiver<Vec<String>>,

@@ -12,6 +12,11 @@ use crate::{
     stock::{Name, redis_key, zk_path},
 };
 use redis::aio::ConnectionManager;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// One of several nodes that does not answer within this is not there.
+const AT_ONCE: Duration = Duration::from_millis(200);
 
 /// A row of `tb_lock`, and what is left of its lease, in milliseconds.
 const IN_TABLE: &str = "SELECT COALESCE(owner, server_name, ''), CAST(holds AS SIGNED), TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) DIV 1000 \
@@ -36,6 +41,12 @@ impl Held {
     /// Whether this is the other's hold, at another time.
     pub(super) fn is_of(&self, other: &Self) -> bool {
         self.key == other.key && self.owner == other.owner
+    }
+
+    /// On one of several nodes, whose name stands before the key: `redis-2 redLock:7`.
+    fn on_node(self, n: usize) -> Self {
+        let node = if n == 0 { "redis".to_owned() } else { format!("redis-{}", n + 1) };
+        Self { key: format!("{node} {}", self.key), ..self }
     }
 }
 
@@ -68,8 +79,16 @@ impl Sights {
         for name in self.act.names {
             match name {
                 Name::Redis(_) | Name::RedisFor(..) | Name::RedisNodes(_) => {
-                    for (key, mut node) in self.keys(name) {
-                        seen.locks.extend(in_redis(key, &mut node).await?);
+                    let several = matches!(name, Name::RedisNodes(_));
+                    for (n, (key, mut node)) in self.keys(name).into_iter().enumerate() {
+                        let read = in_redis(key, &mut node);
+                        if several {
+                            // Some of them may be down: that is what they are several for.
+                            let held = timeout(AT_ONCE, read).await.ok().and_then(Result::ok);
+                            seen.locks.extend(held.into_iter().flatten().map(|held| held.on_node(n)));
+                        } else {
+                            seen.locks.extend(read.await?);
+                        }
                     }
                 }
                 Name::RedisCount(_) => {
@@ -111,6 +130,26 @@ impl Sights {
         Ok(())
     }
 
+    /// The same on the node of this number only.
+    pub(super) async fn end_lease_on(&self, node: usize) -> Result<(), Error> {
+        let keys = self.act.names.iter().flat_map(|name| self.keys(name).into_iter().nth(node));
+        for (key, mut node) in keys {
+            redis::cmd("PEXPIRE").arg(&key).arg(1).exec_async(&mut node).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether the main Redis knows no lock: it may have been replaced, and not answer for a moment.
+    pub(super) async fn main_has_none(&self) -> Result<bool, Error> {
+        let keys = self.act.names.iter().flat_map(|name| self.keys(name).into_iter().next());
+        for (key, mut main) in keys {
+            if redis::cmd("EXISTS").arg(&key).query_async(&mut main).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// The keys of a name, each with the node on which it is.
     fn keys(&self, name: &Name) -> Vec<(String, ConnectionManager)> {
         let key = |name| self.ctx.redis_key(&redis_key::for_stock(name, self.stock_id));
@@ -143,7 +182,9 @@ impl Sights {
             match zk.get_data(&path).await {
                 // A directory has no data: nobody is in it.
                 Ok((data, stat)) if !data.is_empty() || stat.ephemeral_owner != 0 => {
-                    queue.push(String::from_utf8_lossy(&data).into_owned());
+                    // A shared count has its four bytes there, and is no lock.
+                    let owner = String::from_utf8(data).ok().filter(|owner| !owner.contains('\0'));
+                    queue.extend(owner);
                 }
                 Ok(_) | Err(zookeeper_client::Error::NoNode) => {}
                 Err(error) => return Err(down(error)),

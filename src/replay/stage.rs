@@ -48,6 +48,7 @@ struct KnownActor {
     instance: String,
     owner: String,
     has_unlocked: bool,
+    token: Option<u64>,
 }
 
 impl Stage {
@@ -70,6 +71,16 @@ impl Stage {
     pub(super) fn order(&self) -> String {
         let entered: Vec<_> = self.known.lock().entered.iter().map(char::to_string).collect();
         entered.join(" ")
+    }
+
+    /// On which instance an actor runs.
+    pub(super) fn instance_of(&self, letter: char) -> Option<String> {
+        self.known.lock().actor(letter).map(|actor| actor.instance.clone())
+    }
+
+    /// An actor is gone with its process.
+    pub(super) fn gone(&self, letter: char) {
+        self.known.lock().inside.remove(&letter);
     }
 
     /// An actor was seen.
@@ -127,7 +138,13 @@ impl Known {
                 let value = Some(act.into());
                 events.push(ReplayEvent { instance: Some(instance.clone()), value, ..event("start") });
                 self.actors.retain(|actor| actor.letter != letter);
-                self.actors.push(KnownActor { letter, instance, owner: owner.clone(), has_unlocked: false });
+                self.actors.push(KnownActor {
+                    letter,
+                    instance,
+                    owner: owner.clone(),
+                    has_unlocked: false,
+                    token: None,
+                });
             }
             Line::Point { point, value } => {
                 let mut seen = ReplayEvent { value: value.as_deref().map(Into::into), ..event(point) };
@@ -137,13 +154,19 @@ impl Known {
                         self.holder = Some(letter);
                     }
                     "locked" => {
+                        // What it has there is its fencing token.
+                        seen.token = value.as_ref().and_then(|token| token.parse().ok());
+                        seen.value = None;
+                        if let Some(actor) = self.actors.iter_mut().find(|actor| actor.letter == letter) {
+                            actor.token = seen.token;
+                        }
                         self.holder = Some(letter);
                         self.inside.insert(letter);
                         self.entered.push(letter);
                         self.most_inside = self.most_inside.max(self.inside.len());
                     }
                     "written" | "released" | "committed" | "conflict" | "leaves" | "left" => {
-                        drop(self.inside.remove(&letter));
+                        self.inside.remove(&letter);
                     }
                     "checked" => {
                         seen.owner = value.as_deref().map(|owner| self.letter_of(owner));
@@ -184,8 +207,10 @@ impl Known {
             Line::Failed { kind, detail } => {
                 self.inside.remove(&letter);
                 let what = if kind == "fenced" { "refused-by-row" } else { "failed" };
-                let value = Some(if kind == "fenced" { self.servers.fence.into() } else { detail.clone().into() });
-                events.push(ReplayEvent { value, ..event(what) });
+                let is_fenced = kind == "fenced";
+                let value = Some(if is_fenced { self.servers.fence.into() } else { detail.clone().into() });
+                let token = self.actor(letter).filter(|_| is_fenced).and_then(|actor| actor.token);
+                events.push(ReplayEvent { value, token, ..event(what) });
             }
         }
         events
