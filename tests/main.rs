@@ -269,6 +269,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         seckill_faults::what_redis_has_answered_is_there_with_appendfsync_always_and_lost_without,
         replays::a_replay_goes_step_by_step_over_three_instances_and_is_cancelled,
         loads::a_run_is_exact_whatever_others_do_meanwhile,
+        loads::one_run_at_a_time_over_all_instances,
         loads::a_run_says_where_its_requests_wait,
         loads::as_many_are_inside_at_once_as_the_lock_lets_in,
         seckill_load::a_seckill_over_http_goes_as_each_step_promises,

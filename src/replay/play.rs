@@ -12,11 +12,12 @@ use super::{
     actor::{Line, Part},
     acts,
     event::{Log, ReplayEvent},
+    goods,
     place::Place,
     seen::Sights,
     stage::Stage,
 };
-use crate::error::Error;
+use crate::{ctx::Ctx, error::Error};
 use std::{fmt::Display, sync::Arc, time::Duration};
 use tokio::{
     sync::{Semaphore, watch},
@@ -67,8 +68,11 @@ impl Steps {
 
 /// A replay that goes on.
 pub(super) struct Play {
+    pub(super) ctx: Ctx,
     pub(super) places: Vec<Place>,
     pub(super) pace: Pace,
+    /// Whether it is played on its cure.
+    pub(super) cured: bool,
     pub(super) stock_id: i64,
     pub(super) sights: Sights,
     pub(super) stage: Arc<Stage>,
@@ -155,7 +159,7 @@ impl Play {
         let linger_ms = if self.pace == Pace::Slow { LINGER_MS } else { 0 };
         let part = Part { act: act.to_owned(), stock_id: self.stock_id, lease_ms, wait_ms, linger_ms, stops };
         let place = &self.places[instance % self.places.len()];
-        let store = acts::find(act).and_then(|act| act.store);
+        let sells = acts::find(act).is_some_and(|act| act.store.is_some() || goods::is_order(&act));
         let mut actor = place.start(part).await?;
         let (arrived, standing) = watch::channel(Vec::new());
         let (came_by, passed) = watch::channel(Vec::new());
@@ -165,7 +169,7 @@ impl Play {
         let act = act.to_owned();
         let follow = tokio::spawn(async move {
             while let Some(line) = actor.next().await {
-                stage.saw(letter, &act, store.is_some(), &line);
+                stage.saw(letter, &act, sells, &line);
                 match line {
                     Line::Point { point, .. } => {
                         if standing_at.borrow().contains(&point) {
@@ -208,6 +212,13 @@ impl Play {
     pub(super) fn dies(&self, side: &Side, act: &str) {
         let dead = Line::Failed { kind: "dead".to_owned(), detail: "dead".to_owned() };
         self.stage.saw(side.letter, act, false, &dead);
+    }
+
+    /// A side that waits for what another has: it has begun to.
+    pub(super) async fn waiting(&self, letter: char, instance: usize, act: &str) -> Result<Side, Error> {
+        let mut side = self.side_at("waits", letter, instance, act, None).await?;
+        side.heads_for_any(&[]);
+        Ok(side)
     }
 
     /// Waits until the lock's lease has ended: nobody has it, or another than before.
@@ -285,6 +296,11 @@ impl Side {
         let ended = ended.map_err(gone_wrong)?.clone();
         ended.ok_or_else(|| gone_wrong(format!("{} is gone", self.letter)))
     }
+}
+
+/// How often a side was tried anew.
+pub(super) fn retries(end: &Line) -> u32 {
+    if let Line::Done { retries, .. } = end { *retries } else { 0 }
 }
 
 /// The replay did not go as it must.

@@ -4,7 +4,7 @@
 //!
 //! Next: `play.rs`.
 
-use super::acts::Act;
+use super::{acts::Act, goods};
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -12,6 +12,10 @@ use crate::{
     stock::{Name, redis_key, zk_path},
 };
 use redis::aio::ConnectionManager;
+
+/// A row of `tb_lock`, and what is left of its lease, in milliseconds.
+const IN_TABLE: &str = "SELECT COALESCE(owner, server_name, ''), CAST(holds AS SIGNED), TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) DIV 1000 \
+                        FROM tb_lock WHERE lock_name = ?";
 
 /// One lock, as its server has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,17 +86,28 @@ impl Sights {
                 Name::Fence => seen.fence = Some(self.fence().await?),
             }
         }
-        if let Some(store) = self.act.store {
-            seen.stock = Some(shelf::count(&self.ctx, store, self.stock_id).await?);
-        }
+        seen.stock = goods::left(&self.ctx, &self.act, self.stock_id).await?;
         Ok(seen)
     }
 
-    /// Ends the lease of each lock in Redis at once, as if its time were over.
+    /// Ends the lease of each lock in Redis and in `tb_lock` at once, as if its time were over.
     pub(super) async fn end_leases(&self) -> Result<(), Error> {
         for (key, mut node) in self.act.names.iter().flat_map(|name| self.keys(name)) {
             redis::cmd("PEXPIRE").arg(&key).arg(1).exec_async(&mut node).await?;
         }
+        for name in self.act.names {
+            if let Name::TableLock(name) = name {
+                self.end_row(name).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn end_row(&self, name: &str) -> Result<(), Error> {
+        let mut conn = self.ctx.desk.conn(self.ctx.config.wait()).await?;
+        let end = sqlx::query("UPDATE tb_lock SET expires_at = NOW(3) WHERE lock_name = ?");
+        end.bind(redis_key::for_stock(name, self.stock_id)).execute(&mut *conn).await?;
+        conn.done();
         Ok(())
     }
 
@@ -140,15 +155,13 @@ impl Sights {
 
     async fn in_table(&self, name: String) -> Result<Option<Held>, Error> {
         let mut conn = self.ctx.desk.conn(self.ctx.config.wait()).await?;
-        let row: Option<(Option<String>, Option<String>)> =
-            sqlx::query_as("SELECT owner, server_name FROM tb_lock WHERE lock_name = ?")
-                .bind(&name)
-                .fetch_optional(&mut *conn)
-                .await?;
+        let row: Option<(String, Option<i64>, Option<i64>)> =
+            sqlx::query_as(IN_TABLE).bind(&name).fetch_optional(&mut *conn).await?;
         conn.done();
-        Ok(row.map(|(owner, server)| {
-            let owner = owner.or(server).unwrap_or_default();
-            Held { key: name, owner, pttl: Some(-1), count: None, queue: Vec::new() }
+        Ok(row.map(|(owner, holds, left)| {
+            // A row without an end has no lease; one whose end is over is there until somebody sweeps it away.
+            let pttl = Some(left.map_or(-1, |left| left.max(0)));
+            Held { key: name, owner, pttl, count: holds, queue: Vec::new() }
         }))
     }
 
