@@ -1,18 +1,21 @@
 //! `oversell course`: every lesson in turn, a row for each claim, and what the instances keep of it for the page.
 
-use super::{ALL, Chapter, Cluster, Figures, Lesson, NoVerdict, Run, Seen, Verdict, Words, find, lessons, table};
+use super::{
+    ALL, Chapter, Cluster, Figures, Lesson, NoVerdict, Run, Seen, Verdict, Words, find, lessons, report, table,
+};
 use crate::{
     addresses::Addresses,
     failure::Failure,
     load::{
         conditions::Conditions,
         target::{Where, check},
-        terminal::{stopped, write_json},
+        terminal::{stopped, write, write_json},
     },
     stock,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use serde_json::Value;
 use std::{
     path::PathBuf,
     time::{Duration, Instant},
@@ -48,6 +51,9 @@ pub struct Args {
     /// Writes every figure to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Writes a report to this file: one HTML page that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// The language of the table [default: that of LANG, else en]
     #[arg(long, value_enum)]
     lang: Option<Lang>,
@@ -134,7 +140,26 @@ pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> 
     if let Some(path) = &args.json {
         write_json(path, &found)?;
     }
+    if let Some(path) = &args.html {
+        write(path, &report::html(&found)?)?;
+        println!("report: {}", path.display());
+    }
+    if let Err(why) = keep(&on, &found).await {
+        eprintln!("oversell: the instances do not keep the verdicts: {why}");
+    }
     found.verdict()
+}
+
+/// Gives the verdicts to the instances, for their page; the races event by event stay in the file.
+async fn keep(on: &Cluster, found: &Found) -> Result<(), Failure> {
+    let mut found = serde_json::to_value(found).map_err(|e| Failure::Unusable(e.to_string()))?;
+    for lesson in found["lessons"].as_array_mut().into_iter().flatten() {
+        for play in lesson["figures"]["plays"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+            play.remove("events");
+        }
+    }
+    let kept = on.put(&format!("{}/course/verdicts", on.one()), &found).await.and_then(|answer| answer.success());
+    kept.map(drop).map_err(|why| Failure::Unusable(why.to_string()))
 }
 
 /// Tries one lesson; what it has left broken is mended.

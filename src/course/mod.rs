@@ -11,9 +11,12 @@
 mod cluster;
 pub mod command;
 mod experiments;
+pub mod kept;
 mod lesson;
+pub mod places;
 mod product;
 mod replay;
+mod report;
 mod seen;
 mod table;
 

@@ -13,11 +13,12 @@ use super::{
     acts,
     event::{Log, ReplayEvent},
     faults::Faults,
+    goods,
     place::Place,
     seen::Sights,
     stage::Stage,
 };
-use crate::error::Error;
+use crate::{ctx::Ctx, error::Error};
 use std::{fmt::Display, sync::Arc, time::Duration};
 use tokio::{
     sync::{Semaphore, watch},
@@ -68,18 +69,17 @@ impl Steps {
 
 /// A replay that goes on.
 pub(super) struct Play {
+    pub(super) ctx: Ctx,
     pub(super) places: Vec<Place>,
     pub(super) pace: Pace,
+    /// Whether it is played on its cure.
+    pub(super) cured: bool,
     pub(super) stock_id: i64,
     pub(super) sights: Sights,
     pub(super) stage: Arc<Stage>,
     pub(super) steps: Steps,
     /// What the lesson notes of what it saw.
     pub(super) saw: String,
-    /// Whether it is played on its cure, where that is another act of the same actors.
-    pub(super) cured: bool,
-    /// The port of the instance that directs.
-    pub(super) port: u16,
     pub(super) faults: Faults,
 }
 
@@ -161,7 +161,7 @@ impl Play {
         let linger_ms = if self.pace == Pace::Slow { LINGER_MS } else { 0 };
         let part = Part { act: act.to_owned(), stock_id: self.stock_id, lease_ms, wait_ms, linger_ms, stops };
         let place = &self.places[instance % self.places.len()];
-        let store = acts::find(act).and_then(|act| act.store);
+        let sells = acts::find(act).is_some_and(|act| act.store.is_some() || goods::is_order(&act));
         let mut actor = place.start(part).await?;
         let (arrived, standing) = watch::channel(Vec::new());
         let (came_by, passed) = watch::channel(Vec::new());
@@ -171,7 +171,7 @@ impl Play {
         let act = act.to_owned();
         let follow = tokio::spawn(async move {
             while let Some(line) = actor.next().await {
-                stage.saw(letter, &act, store.is_some(), &line);
+                stage.saw(letter, &act, sells, &line);
                 match line {
                     Line::Point { point, .. } => {
                         if standing_at.borrow().contains(&point) {
@@ -187,6 +187,18 @@ impl Play {
         Ok(Side { letter, stops, standing, passed, outcome, _follow: AbortOnDropHandle::new(follow) })
     }
 
+    /// How often the lock is held by its owner, as its server counts; 0: nobody has it.
+    pub(super) async fn holds(&self) -> Result<i64, Error> {
+        self.stage.look(&self.sights).await?;
+        Ok(self.sights.read().await?.locks.first().map_or(0, |held| held.count.unwrap_or(1)))
+    }
+
+    /// What is left of the lock's lease, in milliseconds; none where nobody has it.
+    pub(super) async fn lease_left(&self) -> Result<Option<i64>, Error> {
+        self.stage.look(&self.sights).await?;
+        Ok(self.sights.read().await?.locks.first().and_then(|held| held.pttl))
+    }
+
     /// Waits until so many are in the lock's queue besides its holder, as its server has it.
     pub(super) async fn queued(&self, waiting: usize) -> Result<(), Error> {
         let there = async {
@@ -196,6 +208,19 @@ impl Play {
             self.stage.look(&self.sights).await
         };
         timeout(LONG, there).await.map_err(|_| gone_wrong(format!("no {waiting} are in the queue")))?
+    }
+
+    /// It is dead from now on: it stands where it is, and nobody hears of it again.
+    pub(super) fn dies(&self, side: &Side, act: &str) {
+        let dead = Line::Failed { kind: "dead".to_owned(), detail: "dead".to_owned() };
+        self.stage.saw(side.letter, act, false, &dead);
+    }
+
+    /// A side that waits for what another has: it has begun to.
+    pub(super) async fn waiting(&self, letter: char, instance: usize, act: &str) -> Result<Side, Error> {
+        let mut side = self.side_at("waits", letter, instance, act, None).await?;
+        side.heads_for_any(&[]);
+        Ok(side)
     }
 
     /// Waits until the lock's lease has ended: nobody has it, or another than before.
@@ -273,6 +298,11 @@ impl Side {
         let ended = ended.map_err(gone_wrong)?.clone();
         ended.ok_or_else(|| gone_wrong(format!("{} is gone", self.letter)))
     }
+}
+
+/// How often a side was tried anew.
+pub(super) fn retries(end: &Line) -> u32 {
+    if let Line::Done { retries, .. } = end { *retries } else { 0 }
 }
 
 /// The replay did not go as it must.

@@ -13,7 +13,7 @@
 //! Next: `redis_watchdog.rs`, which renews the lease.
 
 use super::{
-    Deducted, Job, Name, Promise, Server, Store, Strategy, Title,
+    Deducted, Job, Name, Promise, Server, Store, Strategy, Title, Unrenewed,
     points::Points,
     redis_stage::{self as stage, Stage},
 };
@@ -31,7 +31,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::Redis],
     beyond: false,
-    names: &[Name::Redis("lock:redis-reentrant")],
+    names: &[Name::RedisFor("lock:redis-reentrant", Unrenewed::Configured)],
     title: Title { zh: "可重入锁：Hash 记下重入次数", en: "Re-entrant: a hash counts its owner's holds" },
     breaks: Title { zh: "业务比租约长，锁就中途丢了", en: "a job longer than its lease" },
     source: include_str!("redis_reentrant.rs"),
@@ -48,14 +48,14 @@ async fn again(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     stage::under(held, stage::read_then_write(ctx, job)).await
 }
 
-pub(super) struct Reentrant {
-    pub(super) key: String,
+pub(crate) struct Reentrant {
+    pub(crate) key: String,
     pub(super) owner: String,
-    pub(super) lease: u64,
+    pub(crate) lease: u64,
 }
 
 impl Reentrant {
-    pub(super) fn new(ctx: &Ctx, job: &Job, name: &str) -> Self {
+    pub(crate) fn new(ctx: &Ctx, job: &Job, name: &str) -> Self {
         let lease = stage::millis(job.leased(ctx));
         Self { key: stage::key(ctx, job, name), owner: job.owner(ctx).to_string(), lease }
     }

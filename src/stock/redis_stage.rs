@@ -24,7 +24,7 @@ use tokio::{runtime::Handle, task::JoinHandle};
 const POLL: Duration = Duration::from_millis(50);
 
 /// §2.2: the lease of the stages that do not say otherwise.
-const LEASE: Duration = Duration::from_secs(3);
+pub(super) const LEASE: Duration = Duration::from_secs(3);
 
 /// One lock of the course: how it is taken, and how it is given back.
 pub(crate) trait Stage: Send + Sync + 'static {
@@ -96,7 +96,7 @@ async fn attempt<S: Stage>(ctx: Ctx, points: Points, stage: Arc<S>) -> Result<Op
 }
 
 /// Runs what is done under the lock, and unlocks. What is sold is sold, however the unlock ends.
-pub(super) async fn under<S, F>(held: Held<S>, section: F) -> Result<Deducted, Error>
+pub(crate) async fn under<S, F>(held: Held<S>, section: F) -> Result<Deducted, Error>
 where
     S: Stage,
     F: Future<Output = Result<Deducted, Error>>,
@@ -107,7 +107,7 @@ where
 }
 
 /// The critical section: reads the key, stays as long as was asked, writes back one less.
-pub(super) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     job.at("locked").await;
     let key = redis_key::of(ctx, job.stock_id);
     let mut redis = ctx.redis.connection();
@@ -120,6 +120,7 @@ pub(super) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Er
     job.tell("read", count).await;
     redis_key::answered(redis::cmd("SET").arg(&key).arg(count - 1).exec_async(&mut redis).await)?;
     job.tell("written", count - 1).await;
+    job.leave();
     Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
 }
 
