@@ -140,9 +140,8 @@ impl Server for Sentinel {
     fn check(&self, pid: u32, complete: bool) -> BoxFuture<'_, Result<(), String>> {
         async move {
             has_pid(self.port, pid).await?;
-            let replicas = replicas(self.port).await.map_err(|e| e.to_string())?;
-            let follows = |replica: &HashMap<_, _>| replica.get("master-link-status").is_some_and(|link| link == "ok");
-            if replicas.iter().any(follows) || !complete { Ok(()) } else { Err("it knows no replica yet".to_owned()) }
+            let knows_one = knows_a_replica(self.port).await.map_err(|e| e.to_string())?;
+            if knows_one || !complete { Ok(()) } else { Err("it knows no replica yet".to_owned()) }
         }
         .boxed()
     }
@@ -158,9 +157,12 @@ fn at(port: u16) -> RedisResult<redis::Client> {
     redis::Client::open(format!("redis://127.0.0.1:{port}"))
 }
 
-async fn replicas(port: u16) -> RedisResult<Vec<HashMap<String, String>>> {
+/// Whether the Sentinel at `port` knows a replica that follows.
+async fn knows_a_replica(port: u16) -> RedisResult<bool> {
     let mut connection = at(port)?.get_multiplexed_async_connection().await?;
-    redis::cmd("SENTINEL").arg("REPLICAS").arg(GROUP).query_async(&mut connection).await
+    let replicas: Vec<HashMap<String, String>> =
+        redis::cmd("SENTINEL").arg("REPLICAS").arg(GROUP).query_async(&mut connection).await?;
+    Ok(replicas.iter().any(|replica| replica.get("master-link-status").is_some_and(|link| link == "ok")))
 }
 
 /// Has the Sentinel at `port` promote the replica.
@@ -185,36 +187,39 @@ pub(super) async fn restore(port: u16, main: &Way, replica: u16) -> Result<(), F
         let mut sentinel = at(port)?.get_multiplexed_async_connection().await?;
         let mut leads = redis::cmd("SENTINEL");
         leads.arg("GET-MASTER-ADDR-BY-NAME").arg(GROUP);
-        let mut first = redis::Client::open(format!("redis://{}", main.leads_to()))?;
         let is_first = async |sentinel: &mut _| {
             let (_, now): (String, u16) = leads.query_async(sentinel).await?;
             RedisResult::Ok(now == main.port())
         };
         if !is_first(&mut sentinel).await? {
-            let mut old = first.get_multiplexed_async_connection().await?;
-            redis::cmd("REPLICAOF").arg("127.0.0.1").arg(replica).exec_async(&mut old).await?;
-            until_it_follows(&mut first).await;
+            follow_it(&redis::Client::open(format!("redis://{}", main.leads_to()))?, replica).await?;
         }
         while !is_first(&mut sentinel).await? {
             // Refused until the Sentinel knows that the old one follows.
             redis::cmd("SENTINEL").arg("FAILOVER").arg(GROUP).exec_async(&mut sentinel).await.ok();
             sleep(PAUSE).await;
         }
-        until_it_follows(&mut at(replica)?).await;
+        follow_it(&at(replica)?, main.port()).await?;
+        // Else it would ask who follows in ten seconds only.
+        redis::cmd("SENTINEL").arg("RESET").arg(GROUP).exec_async(&mut sentinel).await?;
+        while !knows_a_replica(port).await? {
+            sleep(PAUSE).await;
+        }
         Ok(())
     };
     let late = |_| Failure::Unusable("the first one is not promoted in time".to_owned());
     timeout(2 * PATIENCE, restored).await.map_err(late)?.map_err(failed)
 }
 
-/// Waits until this one has all that its main one has.
-async fn until_it_follows(replica: &mut redis::Client) {
-    let follows = async |replica: &redis::Client| {
-        let mut connection = replica.get_multiplexed_async_connection().await?;
+/// Makes this one a replica of the one at `port`, and waits until it has all that that one has.
+async fn follow_it(replica: &redis::Client, port: u16) -> RedisResult<()> {
+    let mut connection = replica.get_multiplexed_async_connection().await?;
+    redis::cmd("REPLICAOF").arg("127.0.0.1").arg(port).exec_async(&mut connection).await?;
+    loop {
         let info: redis::InfoDict = redis::cmd("INFO").arg("replication").query_async(&mut connection).await?;
-        RedisResult::Ok(info.get::<String>("master_link_status").is_some_and(|status| status == "up"))
-    };
-    while !follows(replica).await.unwrap_or(false) {
+        if info.get::<String>("master_link_status").is_some_and(|status| status == "up") {
+            return Ok(());
+        }
         sleep(PAUSE).await;
     }
 }

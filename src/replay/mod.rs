@@ -178,7 +178,6 @@ impl Replay {
             stage: Arc::clone(&stage),
             steps,
             saw: String::new(),
-            port: ctx.config.server.port,
             faults: Faults::of(ctx),
         };
         let played = tokio::select! {

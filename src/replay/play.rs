@@ -80,8 +80,6 @@ pub(super) struct Play {
     pub(super) steps: Steps,
     /// What the lesson notes of what it saw.
     pub(super) saw: String,
-    /// The port of the instance that directs.
-    pub(super) port: u16,
     pub(super) faults: Faults,
 }
 

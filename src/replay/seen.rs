@@ -38,15 +38,15 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Whether this is the other's hold, at another time.
-    pub(super) fn is_of(&self, other: &Self) -> bool {
-        self.key == other.key && self.owner == other.owner
-    }
-
     /// On one of several nodes, whose name stands before the key: `redis-2 redLock:7`.
     fn on_node(self, n: usize) -> Self {
         let node = if n == 0 { "redis".to_owned() } else { format!("redis-{}", n + 1) };
         Self { key: format!("{node} {}", self.key), ..self }
+    }
+
+    /// Whether this is the other's hold, at another time.
+    pub(super) fn is_of(&self, other: &Self) -> bool {
+        self.key == other.key && self.owner == other.owner
     }
 }
 

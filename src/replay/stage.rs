@@ -67,20 +67,15 @@ impl Stage {
         (known.sold, known.most_inside)
     }
 
-    /// Who got in, in this order: `A C B`.
-    pub(super) fn order(&self) -> String {
-        let entered: Vec<_> = self.known.lock().entered.iter().map(char::to_string).collect();
-        entered.join(" ")
-    }
-
     /// On which instance an actor runs.
     pub(super) fn instance_of(&self, letter: char) -> Option<String> {
         self.known.lock().actor(letter).map(|actor| actor.instance.clone())
     }
 
-    /// An actor is gone with its process.
-    pub(super) fn gone(&self, letter: char) {
-        self.known.lock().inside.remove(&letter);
+    /// Who got in, in this order: `A C B`.
+    pub(super) fn order(&self) -> String {
+        let entered: Vec<_> = self.known.lock().entered.iter().map(char::to_string).collect();
+        entered.join(" ")
     }
 
     /// An actor was seen.
@@ -138,13 +133,8 @@ impl Known {
                 let value = Some(act.into());
                 events.push(ReplayEvent { instance: Some(instance.clone()), value, ..event("start") });
                 self.actors.retain(|actor| actor.letter != letter);
-                self.actors.push(KnownActor {
-                    letter,
-                    instance,
-                    owner: owner.clone(),
-                    has_unlocked: false,
-                    token: None,
-                });
+                let (owner, has_unlocked, token) = (owner.clone(), false, None);
+                self.actors.push(KnownActor { letter, instance, owner, has_unlocked, token });
             }
             Line::Point { point, value } => {
                 let mut seen = ReplayEvent { value: value.as_deref().map(Into::into), ..event(point) };

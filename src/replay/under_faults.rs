@@ -21,7 +21,7 @@ const SESSION: Duration = Duration::from_secs(30);
 impl Play {
     /// The number of an instance that may be stopped: of those that do not direct, the first, the second …
     pub(super) fn other(&self, n: usize) -> usize {
-        let directs = format!(":{}", self.port);
+        let directs = format!(":{}", self.ctx.config.server.port);
         let is_other = |(_, place): &(usize, &Place)| !matches!(place, Place::There(url) if url.ends_with(&directs));
         let others: Vec<_> = self.places.iter().enumerate().filter(is_other).map(|(n, _)| n).collect();
         others.get(n % others.len().max(1)).copied().unwrap_or_default()
@@ -33,7 +33,7 @@ impl Play {
         if self.faults.are_there() {
             self.faults.order("pause", &self.instance_of(side)?).await?;
         }
-        self.happens(side, "stopped", None);
+        self.happens(side, "stopped");
         Ok(self.faults.are_there())
     }
 
@@ -42,15 +42,15 @@ impl Play {
         if self.faults.are_there() {
             self.faults.order("resume", &self.instance_of(side)?).await?;
         }
-        self.happens(side, "continued", None);
+        self.happens(side, "continued");
         Ok(())
     }
 
     /// `kill -9` of the process in which this side plays. It is started again at the end.
     pub(super) async fn kill(&self, side: &Side) -> Result<(), Error> {
         self.faults.order("kill", &self.instance_of(side)?).await?;
-        self.stage.gone(side.letter);
-        self.happens(side, "failed", Some("kill -9"));
+        let killed = Line::Failed { kind: "killed".to_owned(), detail: "kill -9".to_owned() };
+        self.stage.saw(side.letter, "", false, &killed);
         Ok(())
     }
 
@@ -112,18 +112,11 @@ impl Play {
         timeout(SESSION, seen).await.unwrap_or_else(|_| tracing::error!("the servers are not back"));
     }
 
-    /// The letters of the actors in the order in which they got in.
-    pub(super) fn order(&self) -> String {
-        let events = self.log().since(0).into_iter().filter(|event| event.event == "locked");
-        events.map(|event| event.actor).collect::<Vec<_>>().join(" ")
-    }
-
-    fn happens(&self, side: &Side, what: &str, value: Option<&str>) {
+    fn happens(&self, side: &Side, what: &str) {
         self.log().add(ReplayEvent {
             actor: side.letter.to_string(),
             instance: self.stage.instance_of(side.letter),
             event: what.to_owned(),
-            value: value.map(Into::into),
             ..ReplayEvent::default()
         });
     }

@@ -29,8 +29,8 @@ pub(super) async fn read_then_write(
     outrun: impl AsyncFnOnce(Fence) -> Result<(), LockError>,
 ) -> Result<Deducted, Error> {
     let fence = fence.ok_or_else(|| Error::Internal("a fenced lock without a token".into()))?;
-    let fenced = |seen: Fence| Error::Fenced { name: name.to_owned(), fence: fence.0, seen: seen.0 };
     row::locked(job, Some(fence)).await;
+    let fenced = |seen: Fence| Error::Fenced { name: name.to_owned(), fence: fence.0, seen: seen.0 };
     let show = sqlx::query(SHOW).bind(fence.0).bind(job.stock_id).bind(fence.0);
     if row::execute(ctx, job, show).await? == 0 {
         let seen = row::read(ctx, job).await?.fence();

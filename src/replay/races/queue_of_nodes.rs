@@ -56,6 +56,6 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         c.at("read").await?;
         c.ends().await?;
     }
-    play.saw = play.order();
+    play.saw = play.stage.order();
     Ok(())
 }

@@ -70,7 +70,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     c.at("locked").await?;
     play.step("C 独自写", "C writes, alone").await?;
     c.ends().await?;
-    play.saw = play.order();
+    play.saw = play.stage.order();
     if play.cured {
         let events = play.log().since(0);
         let was = |what: &str| events.iter().any(|event| event.event == what);
