@@ -22,7 +22,7 @@ demo: install build ## the nine strategies that everybody knows, on real servers
 lab: install build ## servers, three instances and nginx, until Ctrl-C
 	$(OVERSELL) lab
 
-test: install ## every test, against real servers on free ports
+test: install $(OXLINT) ## every test, against real servers on free ports
 	@scripts/install test
 	cargo test --workspace --locked
 
@@ -38,7 +38,8 @@ check: rust linters $(OXLINT) ## formatting, clippy, documentation, scripts, Jav
 	    cargo fetch --locked --quiet && cargo deny --locked --offline check bans licenses sources; \
 	else echo 'cargo-deny is not installed (cargo install --locked cargo-deny): licences and sources of dependencies not checked'; fi
 
-# A linter that is one program and knows undefined names, unused code, and imports of what is not exported.
+# A linter that is one program and knows undefined names, unused code, and imports of what is not exported; and beside it
+# axe-core, by which the tests look whether everybody can use the page.
 $(OXLINT): scripts/lint/package-lock.json | linters
 	npm ci --silent --no-audit --no-fund --prefix $(<D)
 	touch $@

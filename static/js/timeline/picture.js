@@ -64,13 +64,15 @@ export class Picture {
   #names(model, cursor) {
     const moment = momentOf(model, cursor);
     const several = model.locks.length > 1;
+    // A phone has no room for what the step itself says.
+    const steps = this.host.clientWidth < LEAST / 2 ? { shelf: '', row: '' } : moment;
     return {
       lanes: model.lanes.map((lane, i) => ({ name: lane.actor, detail: lane.token ? `${lane.instance} #${lane.token}` : lane.instance, now: t('laneNow', moment.lanes[i]) })),
       locks: model.locks.map((lock, i) => ({
         name: several ? lock.key : t('lockLane'), detail: '', now: several ? '' : t('lockNow', moment.locks[i]),
       })),
-      shelf: { name: t('shelf'), detail: '', now: moment.shelf },
-      row: { name: t('rowLane'), detail: '', now: moment.row },
+      shelf: { name: t('shelf'), detail: '', now: steps.shelf },
+      row: { name: t('rowLane'), detail: '', now: steps.row },
     };
   }
 }
