@@ -1,6 +1,6 @@
 //! The command line: one subcommand for each thing that `oversell` does.
 
-use crate::{addresses::Addresses, failure::Failure, http, lab, load, shutdown::Shutdown};
+use crate::{addresses::Addresses, course, failure::Failure, http, lab, load, shutdown::Shutdown};
 use clap::{Parser, Subcommand};
 use std::{process::ExitCode, time::Duration};
 use tokio_util::sync::CancellationToken;
@@ -12,6 +12,7 @@ const EXAMPLES: &str = "\
 Examples:
   oversell compare --lab     the nine strategies that everybody knows, on servers of its own, and which oversold
   oversell lab               the same servers, left running, with the page on http://127.0.0.1:8080
+  oversell course --lab      every claim of the course, tried, with a verdict each
   oversell seckill --lab     a seckill of vouchers, by each step that leads there
   oversell bench --lab       figures as ratios to ceilings of the same run";
 
@@ -31,6 +32,8 @@ enum Command {
     Compare(WithLab<load::compare::Args>),
     /// Has users order a voucher by each step of [002], and says which oversold, or let one user order twice.
     Seckill(WithLab<load::seckill::Args>),
+    /// Tries every claim of the course, and says which came out so.
+    Course(WithLab<course::command::Args>),
     /// Measures strategies as ratios to ceilings of the same run.
     Bench(WithLab<load::bench::Args>),
 }
@@ -93,6 +96,13 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
         Command::Seckill(WithLab { lab, args }) => {
             with_lab(lab, 0, stop, |at, _, stop| load::seckill::run(args, at, stop)).await
         }
+        Command::Course(WithLab { lab, args }) => match lab {
+            true => {
+                let run = |at, stop| course::command::run(args, Some(at), stop);
+                lab::command::during_with_faults(stop, run).await
+            }
+            false => course::command::run(args, None, stop).await,
+        },
         Command::Bench(WithLab { lab, args }) => {
             with_lab(lab, STARTS, stop, |at, took, stop| load::bench::run(args, at, took, stop)).await
         }

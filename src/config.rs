@@ -34,6 +34,8 @@ pub struct Config {
     pub zookeeper: ZooKeeper,
     pub admin: Admin,
     pub cluster: Cluster,
+    #[garde(dive)]
+    pub replays: Replays,
 }
 
 /// `[server]`
@@ -131,6 +133,17 @@ pub struct ZooKeeper {
 #[allow(missing_docs)]
 pub struct Admin {
     pub token: SecretString,
+}
+
+/// `[replays]`
+#[derive(Debug, Clone, Deserialize, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+#[allow(missing_docs)]
+pub struct Replays {
+    pub enabled: bool,
+    pub lab: String,
+    pub lab_token: SecretString,
 }
 
 /// `[cluster]`

@@ -48,8 +48,15 @@ pub enum Error {
     #[error("lock {0} was lost before the write")]
     Lost(String),
     /// A newer holder has written since: the row refused our older fencing token. Nothing was changed.
-    #[error("the row has seen a newer holder of lock {0}")]
-    Fenced(String),
+    #[error("token {fence} of lock {name} is refused: the row has seen token {seen} of a newer holder")]
+    Fenced {
+        /// The lock.
+        name: String,
+        /// The token that was shown.
+        fence: u64,
+        /// The token that the row has seen.
+        seen: u64,
+    },
     /// A server is down. Nothing was changed.
     #[error("{server} is not available: {reason}")]
     Unavailable {
@@ -151,6 +158,29 @@ pub enum Error {
     /// \[002\]: there is no step of this name.
     #[error("there is no strategy {0} of the voucher order")]
     NoOrderStrategy(String),
+    /// There is no replay of this lesson.
+    #[error("there is no replay of lesson {0}; GET /replays lists those that there are")]
+    NoReplay(String),
+    /// Replays are not enabled here.
+    #[error("replays are not enabled here (setting replays.enabled): a lab and the compose file enable them")]
+    NoReplays,
+    /// A replay is going on; there is one at a time.
+    #[error("the replay of lesson {0} is going on")]
+    ReplayInProgress(&'static str),
+    /// There is no actor of this id.
+    #[error("there is no actor {0}")]
+    NoSuchActor(uuid::Uuid),
+    /// Another instance does not play its part. Nothing was changed.
+    #[error("the instance at {at} does not play its part: {reason}")]
+    NoActor {
+        /// Its address.
+        at: String,
+        /// What it or the client said.
+        reason: String,
+    },
+    /// A replay did not go as it must.
+    #[error("the replay did not go as it must: {0}")]
+    Replay(String),
     /// Ours: a bug, or a server that answers what it never should.
     #[error("{0}")]
     Internal(String),

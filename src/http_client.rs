@@ -1,12 +1,14 @@
 //! A small HTTP client for what commands and instances ask of each other: a GET, a PUT, a POST or a DELETE with JSON, each
-//! with a time limit.
+//! with a time limit, and events that come one after the other.
 //!
 //! Every request has a connection of its own, so that none is sent into a connection that is just being closed, and the
 //! one who answers is the one who listens now. The load generator does not use it: it must know what was sent.
 
+use eventsource_stream::{Event, Eventsource};
+use futures::{StreamExt, stream::BoxStream};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, Full};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
@@ -80,6 +82,9 @@ impl Answer {
         self.headers.get("x-instance")?.to_str().ok()
     }
 }
+
+/// Server-sent events, each as it comes.
+pub type Events = BoxStream<'static, Result<Event, HttpError>>;
 
 /// The client. Cloning it is cheap.
 #[derive(Debug, Clone)]
@@ -158,6 +163,77 @@ impl HttpClient {
         self.send(Request::builder().method(Method::DELETE).uri(url), Full::default(), token).await
     }
 
+    /// GET of server-sent events (`text/event-stream`): each as it comes, to the end. The limit holds for the first answer
+    /// only.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get), and [`HttpError::Refused`] for a status that is not 2xx. In the stream: the connection broke,
+    /// or what came are no events.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the stream closes the connection.
+    pub async fn events(&self, url: &str) -> Result<Events, HttpError> {
+        self.stream(Request::builder().method(Method::GET).uri(url), Full::default()).await
+    }
+
+    /// POST with a JSON body, whose answer are server-sent events.
+    ///
+    /// # Errors
+    ///
+    /// As [`events`](Self::events).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`events`](Self::events); what was asked for may be under way.
+    pub async fn events_of(&self, url: &str, json: &impl Serialize) -> Result<Events, HttpError> {
+        let (request, body) = json_request(Method::POST, url, json)?;
+        self.stream(request, body).await
+    }
+
+    async fn stream(&self, request: http::request::Builder, body: Full<Bytes>) -> Result<Events, HttpError> {
+        let request = request.body(body).map_err(|e| HttpError::Unfit(e.to_string()))?;
+        let asked = async { self.client.request(request).await.map_err(|e| HttpError::Broken(innermost(&e))) };
+        let answer = tokio::time::timeout(self.limit, asked).await.map_err(|_| HttpError::TimedOut(self.limit))??;
+        if answer.status().is_success() {
+            let events = answer.into_body().into_data_stream().eventsource();
+            return Ok(events.map(|event| event.map_err(|e| HttpError::Broken(e.to_string()))).boxed());
+        }
+        Err(match whole(answer).await?.success() {
+            Err(refused) => refused,
+            Ok(_) => HttpError::Broken("no events".to_owned()),
+        })
+    }
+
+    /// A request with headers of its own, such as who asks, or in which form the answer is read; without a body where
+    /// `json` is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    ///
+    /// # Cancel safety
+    ///
+    /// A request that is given up may have been carried out.
+    pub async fn ask(
+        &self,
+        method: Method,
+        url: &str,
+        headers: &[(&'static str, &str)],
+        json: Option<&serde_json::Value>,
+    ) -> Result<Answer, HttpError> {
+        let mut request = Request::builder().method(method).uri(url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = json.map(|json| Full::from(json.to_string()));
+        if body.is_some() {
+            request = request.header(header::CONTENT_TYPE, "application/json");
+        }
+        self.send(request, body.unwrap_or_default(), None).await
+    }
+
     async fn send_json(
         &self,
         method: Method,
@@ -165,9 +241,8 @@ impl HttpClient {
         json: &impl Serialize,
         token: Option<&SecretString>,
     ) -> Result<Answer, HttpError> {
-        let body = serde_json::to_vec(json).map_err(|e| HttpError::Unfit(e.to_string()))?;
-        let request = Request::builder().method(method).uri(url).header(header::CONTENT_TYPE, "application/json");
-        self.send(request, Full::from(body), token).await
+        let (request, body) = json_request(method, url, json)?;
+        self.send(request, body, token).await
     }
 
     async fn send(
@@ -185,12 +260,26 @@ impl HttpClient {
         }
         let answered = async {
             let answer = self.client.request(request).await.map_err(|e| HttpError::Broken(innermost(&e)))?;
-            let (head, body) = answer.into_parts();
-            let body = body.collect().await.map_err(|e| HttpError::Broken(innermost(&e)))?.to_bytes();
-            Ok(Answer { status: head.status, headers: head.headers, body })
+            whole(answer).await
         };
         tokio::time::timeout(self.limit, answered).await.unwrap_or(Err(HttpError::TimedOut(self.limit)))
     }
+}
+
+fn json_request(
+    method: Method,
+    url: &str,
+    json: &impl Serialize,
+) -> Result<(http::request::Builder, Full<Bytes>), HttpError> {
+    let body = serde_json::to_vec(json).map_err(|e| HttpError::Unfit(e.to_string()))?;
+    let request = Request::builder().method(method).uri(url).header(header::CONTENT_TYPE, "application/json");
+    Ok((request, Full::from(body)))
+}
+
+async fn whole(answer: http::Response<Incoming>) -> Result<Answer, HttpError> {
+    let (head, body) = answer.into_parts();
+    let body = body.collect().await.map_err(|e| HttpError::Broken(innermost(&e)))?.to_bytes();
+    Ok(Answer { status: head.status, headers: head.headers, body })
 }
 
 /// The error that the others were made of: "Connection refused" rather than "client error (Connect)".

@@ -39,6 +39,21 @@ pub mod command {
         Err(refusal())
     }
 
+    /// Refuses.
+    ///
+    /// # Errors
+    ///
+    /// Always [`Failure::Unusable`].
+    pub async fn during_with_faults<R>(
+        _stop: CancellationToken,
+        _run: impl FnOnce(Addresses, CancellationToken) -> R,
+    ) -> Result<(), Failure>
+    where
+        R: Future<Output = Result<(), Failure>>,
+    {
+        Err(refusal())
+    }
+
     fn refusal() -> Failure {
         Failure::Unusable(
             "the lab runs on Linux only: `docker compose up` starts the same in containers, and compare and bench take a \

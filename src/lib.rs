@@ -5,6 +5,7 @@
 //! and says which oversold; [`lab`] starts the real servers that all of it runs against.
 
 pub mod classroom;
+pub mod replay;
 pub mod seckill;
 pub mod shelf;
 pub mod stock;
@@ -12,6 +13,8 @@ pub mod stock;
 pub mod http;
 mod instance;
 pub mod load;
+
+pub mod course;
 
 #[cfg(target_os = "linux")]
 pub mod lab;

@@ -1,6 +1,9 @@
 //! Runs of load on real servers, while others buy, reset and run beside them.
 
-use crate::instances::{check, cluster, put_stock};
+use crate::{
+    buyers::{text, until},
+    instances::{check, cluster, put_stock},
+};
 use futures::future::{join, join_all};
 use oversell::{
     lab::{Lab, Part},
@@ -9,6 +12,7 @@ use oversell::{
         run::{Plan, Snapshot, run},
         verdict::Verdict,
     },
+    stock::{self, Promise},
 };
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
@@ -72,6 +76,82 @@ pub(crate) async fn a_run_is_exact_whatever_others_do_meanwhile() -> Outcome {
     let row = meanwhile(&lab, &client, load(&twin)).await?;
     lab.stop().await;
     if row.verdict == Verdict::Exact { Err("a run on everybody's product was not falsified".into()) } else { Ok(()) }
+}
+
+/// Where the section is one, one at a time is inside, over all instances, of whatever kind the lock is; a mutex of the
+/// process lets one of each instance in, no lock all, and a shared lock those that will deadlock: the twins. Who waits
+/// says how long.
+pub(crate) async fn as_many_are_inside_at_once_as_the_lock_lets_in() -> Outcome {
+    let lab = cluster(vec![]).await?;
+    let (http, one) = (lab.addresses().http.clone(), lab.addresses().instances[0].url.clone());
+    let short = |base: &str, target: &str, slug: &str| {
+        let mut plan = Plan::new(base, target, slug);
+        (plan.threads, plan.loops, plan.hold_ms, plan.count) = (9, 2, 5, 1000);
+        plan
+    };
+    for strategy in stock::ALL {
+        let row = load(&short(&http, "three", strategy.slug)).await?;
+        let alone = strategy.promise != Promise::Unsafe && strategy.promise != Promise::OneProcess;
+        let as_meant = match row.most_inside {
+            None => NO_SECTION.contains(&strategy.slug),
+            Some(most) => (most == 1) == (alone && strategy.slug != "select-share"),
+        };
+        let waited = (row.waited_p50_ms, row.waited_p99_ms, row.waited_max_ms);
+        let in_order = waited.0.is_some() && waited.0 <= waited.1 && waited.1 <= waited.2;
+        if !as_meant || !in_order {
+            return Err(format!("{}: {:?} inside at once, waits {waited:?}", strategy.slug, row.most_inside));
+        }
+    }
+    let mutex = load(&short(&one, "one", "mutex")).await?.most_inside;
+    lab.stop().await;
+    if mutex == Some(1) { Ok(()) } else { Err(format!("{mutex:?} inside one process's mutex")) }
+}
+
+/// Strategies that try until nobody came between, or leave it to one statement or script: nobody waits to be alone.
+const NO_SECTION: [&str; 8] = [
+    "single-update",
+    "single-update-merged",
+    "single-update-buckets",
+    "version-cas",
+    "version-cas-paced",
+    "redis-watch",
+    "redis-watch-merged",
+    "redis-script",
+];
+
+/// One of three instances is stopped in the middle of a run: the run says that all wait in that one, and that nothing is
+/// answered any more, which an average hides.
+pub(crate) async fn a_run_says_where_its_requests_wait() -> Outcome {
+    const THREADS: u64 = 20;
+    let lab = cluster(vec![]).await?;
+    let (client, nginx, stopped) =
+        (Client::new(), lab.addresses().http.clone(), lab.addresses().instances[1].name.clone());
+    let wanted = json!({"strategy": "single-update", "target": "three", "threads": THREADS, "loops": 2000});
+    let started = client.post(format!("{nginx}/runs")).json(&wanted).send().await.map_err(text)?;
+    let started: Value = started.error_for_status().map_err(text)?.json().await.map_err(text)?;
+    let run = async || -> Result<Value, String> {
+        let view = client.get(format!("{nginx}/runs/current")).send().await.map_err(text)?;
+        view.json().await.map_err(text)
+    };
+    until("all instances say what is under way in them", || async {
+        let view = run().await?;
+        Ok(view["under_way"].as_object().is_some_and(|all| all.len() == 3) && view["snapshot"]["pace"] != 0)
+    })
+    .await?;
+    lab.pause(&stopped).map_err(text)?;
+    until("all wait in the one that is stopped", || async {
+        let view = run().await?;
+        let is_still = view["snapshot"]["pace"] == 0 && view["snapshot"]["throughput"].as_f64() > Some(0.0);
+        Ok(is_still && view["under_way"][&stopped] == THREADS)
+    })
+    .await?;
+    lab.resume(&stopped).map_err(text)?;
+    until("it goes on", || async { Ok(run().await?["snapshot"]["pace"] != 0) }).await?;
+    let id = started["id"].as_str().unwrap_or_default();
+    client.delete(format!("{nginx}/runs/{id}")).send().await.map_err(text)?;
+    until("it ends", || async { Ok(run().await?["state"] == "cancelled") }).await?;
+    lab.stop().await;
+    Ok(())
 }
 
 /// Buys product 1 and resets it again and again, for as long as `work` takes.

@@ -1,6 +1,12 @@
 //! What every handler of an instance shares.
 
-use super::{guard::Hosts, metrics::Metrics, middleware::Throttle, routes::runs::Runs};
+use super::{
+    guard::Hosts,
+    metrics::Metrics,
+    middleware::Throttle,
+    routes::{replays::Replays, runs::Runs},
+    under_way::UnderWay,
+};
 use crate::{config::ConfigError, ctx::Ctx, instance::Instance, stock};
 use http::HeaderValue;
 use std::{ops::Deref, sync::Arc};
@@ -15,6 +21,9 @@ pub(super) struct Inner {
     pub(super) metrics: Metrics,
     pub(super) instance: Arc<Instance>,
     pub(super) runs: Runs,
+    pub(super) replays: Replays,
+    /// The requests that are under way, by product.
+    pub(super) under_way: UnderWay,
     /// Cancelled when the instance is told to stop: ends event streams and runs.
     pub(super) stopping: CancellationToken,
     /// The names by which a browser may call this instance.
@@ -41,6 +50,8 @@ impl AppState {
             metrics: Metrics::new(),
             instance: Arc::new(Instance::new(ctx.clone())),
             runs: Runs::default(),
+            replays: Replays::default(),
+            under_way: UnderWay::default(),
             stopping,
             hosts: Hosts::of(&ctx.config),
             throttle: Throttle::default(),

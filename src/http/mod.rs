@@ -10,13 +10,16 @@ mod format;
 mod guard;
 mod metrics;
 mod middleware;
+mod neighbours;
 mod openapi;
 mod page;
 mod problem;
 mod router;
 mod routes;
 pub mod server;
+mod sse;
 mod terms;
+mod under_way;
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@
 mod probes;
 mod startup;
 
-pub(crate) use probes::States;
+pub(crate) use probes::{State, States};
 pub(crate) use startup::watch;
 
 use crate::{ctx::Ctx, seckill::consumer::Consumer};

@@ -4,7 +4,7 @@
 use super::Instance;
 use crate::{ctx::Ctx, server::Server, stock};
 use oversell_lock::LockError;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -19,26 +19,51 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const FRESH: Duration = Duration::from_millis(500);
 const FRESH_WHILE_DOWN: Duration = Duration::from_millis(50);
 
+/// For how long it is told that the ZooKeeper session was lost: long enough to be read by who watches.
+const TOLD: Duration = Duration::from_secs(10);
+
 /// Whether a server is there.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub(crate) struct State {
     pub(crate) up: bool,
     /// Its version, or what is wrong.
     #[schema(example = "10.11.14-MariaDB")]
     pub(crate) detail: String,
+    /// Of ZooKeeper: how long ago this instance lost its session, and all locks with it, where that was just now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) session_lost_ms: Option<u64>,
 }
 
 /// Whether each server is there.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub(crate) struct States {
     pub(crate) mysql: State,
     pub(crate) redis: State,
     pub(crate) zookeeper: State,
 }
 
+impl State {
+    fn down(detail: String) -> Self {
+        Self { up: false, detail, session_lost_ms: None }
+    }
+}
+
 /// The last answers.
 #[derive(Debug, Default)]
-pub(super) struct Probes(Mutex<Option<(Instant, Arc<States>)>>);
+pub(super) struct Probes(Mutex<Last>);
+
+#[derive(Debug, Default)]
+struct Last {
+    states: Option<(Instant, Arc<States>)>,
+    session: Session,
+}
+
+/// This instance's ZooKeeper session, as far as it was seen.
+#[derive(Debug, Default)]
+struct Session {
+    id: Option<i64>,
+    lost: Option<Instant>,
+}
 
 impl Instance {
     /// Asks every server, or repeats what they said a moment ago. A MySQL whose tables are not made yet is not up.
@@ -48,7 +73,7 @@ impl Instance {
             return states;
         }
         let detail = format!("{}, without its tables yet", states.mysql.detail);
-        Arc::new(States { mysql: State { up: false, detail }, ..States::clone(&states) })
+        Arc::new(States { mysql: State::down(detail), ..States::clone(&states) })
     }
 }
 
@@ -56,18 +81,38 @@ impl Probes {
     /// Asks every server, or repeats what they said a moment ago, whatever is in them.
     pub(super) async fn reach(&self, ctx: &Ctx) -> Arc<States> {
         let mut last = self.0.lock().await;
-        if let Some((_, states)) = last.as_ref().filter(|(when, states)| when.elapsed() < states.good_for()) {
+        if let Some((_, states)) = last.states.as_ref().filter(|(when, states)| when.elapsed() < states.good_for()) {
             return Arc::clone(states);
         }
-        let (mysql, redis, zookeeper) = tokio::join!(within(mysql(ctx)), within(redis(ctx)), within(zookeeper(ctx)));
+        let (mysql, redis, mut zookeeper) =
+            tokio::join!(within(mysql(ctx)), within(redis(ctx)), within(zookeeper(ctx)));
+        zookeeper.session_lost_ms = last.session.lost_ms(ctx.zk.session().ok().map(|client| client.session_id().0));
         let states = Arc::new(States { mysql, redis, zookeeper });
-        *last = Some((Instant::now(), Arc::clone(&states)));
+        last.states = Some((Instant::now(), Arc::clone(&states)));
         states
     }
 }
 
+impl Session {
+    /// How long ago the session was lost, where that was just now; `id` is the live one, if there is one. Without one it is
+    /// not known: the last may come back.
+    fn lost_ms(&mut self, id: Option<i64>) -> Option<u64> {
+        if id.is_some() && self.id != id {
+            self.lost = self.id.and(Some(Instant::now()));
+            self.id = id;
+        }
+        let ago = self.lost.map(|lost| lost.elapsed()).filter(|ago| *ago < TOLD)?;
+        u64::try_from(ago.as_millis()).ok()
+    }
+}
+
 impl States {
-    pub(super) fn of(&self, server: Server) -> &State {
+    /// Each server and how it stands.
+    pub(crate) fn each(&self) -> [(Server, &State); 3] {
+        [Server::MySql, Server::Redis, Server::ZooKeeper].map(|server| (server, self.of(server)))
+    }
+
+    pub(crate) fn of(&self, server: Server) -> &State {
         match server {
             Server::MySql => &self.mysql,
             Server::Redis => &self.redis,
@@ -88,9 +133,9 @@ impl States {
 
 async fn within(probe: impl Future<Output = Result<String, String>>) -> State {
     match tokio::time::timeout(PATIENCE, probe).await {
-        Ok(Ok(detail)) => State { up: true, detail },
-        Ok(Err(detail)) => State { up: false, detail },
-        Err(_) => State { up: false, detail: format!("no answer within {} ms", PATIENCE.as_millis()) },
+        Ok(Ok(detail)) => State { up: true, detail, session_lost_ms: None },
+        Ok(Err(detail)) => State::down(detail),
+        Err(_) => State::down(format!("no answer within {} ms", PATIENCE.as_millis())),
     }
 }
 

@@ -147,17 +147,56 @@ where
     for _ in 0..starts {
         took.push(start_of_an_instance(&mut lab).await?);
     }
-    let done = {
-        let mut running = pin!(run(lab.addresses().clone(), took));
-        tokio::select! {
-            done = &mut running => done,
-            () = stop.cancelled() => timeout(LAST_WORDS, running).await.unwrap_or_else(|_| {
-                Err(Failure::Unusable("interrupted; the lab is stopped".to_owned()))
-            }),
-        }
-    };
+    let done = with_last_words(run(lab.addresses().clone(), took), &stop).await;
     lab.stop().await;
     done
+}
+
+/// The same for a command that breaks the lab: it takes orders, each instance has ways that can be cut, and the main Redis
+/// has a replica.
+///
+/// # Errors
+///
+/// As [`during`].
+pub async fn during_with_faults<R>(
+    stop: CancellationToken,
+    run: impl FnOnce(Addresses, CancellationToken) -> R,
+) -> Result<(), Failure>
+where
+    R: Future<Output = Result<(), Failure>>,
+{
+    let options = Options { ways: true, replica: true, progress: true, ..Options::default() };
+    let mut lab = start(options, &stop).await?;
+    let (control, mut orders) = fault::listen().await?;
+    lab.take_orders_at(control)?;
+    let (at, ended) = (lab.addresses().clone(), CancellationToken::new());
+    let until = ended.clone();
+    // In a task of its own: what runs goes on while an order is carried out.
+    let obeying = tokio::spawn(async move {
+        while let Some(Some((order, reply))) = until.run_until_cancelled(orders.recv()).await {
+            // Who does not wait for the answer any more needs none.
+            drop(reply.send(lab.obey(order).await));
+        }
+        lab.stop().await;
+    });
+    let done = with_last_words(run(at, stop.clone()), &stop).await;
+    ended.cancel();
+    obeying.await.map_err(|e| Failure::Unusable(format!("the lab was not stopped in order: {e}")))?;
+    done
+}
+
+/// What `running` comes to; told to stop, it has a few seconds for its last words.
+async fn with_last_words(
+    running: impl Future<Output = Result<(), Failure>>,
+    stop: &CancellationToken,
+) -> Result<(), Failure> {
+    let mut running = pin!(running);
+    tokio::select! {
+        done = &mut running => done,
+        () = stop.cancelled() => timeout(LAST_WORDS, running).await.unwrap_or_else(|_| {
+            Err(Failure::Unusable("interrupted; the lab is stopped".to_owned()))
+        }),
+    }
 }
 
 /// How long the last instance takes from its start until it is ready.

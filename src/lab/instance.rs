@@ -24,6 +24,7 @@ pub(super) fn environment(at: &Addresses, nginx: bool, more: &[(String, String)]
         ("OVERSELL__ZOOKEEPER__CONNECT", at.zookeeper.connect.clone()),
         ("OVERSELL__CLUSTER__HTTP", if nginx { at.nginx.url.clone() } else { String::new() }),
         ("OVERSELL__CLUSTER__INSTANCES", all(at.instances.iter().map(|i| i.url.as_str()).collect())),
+        ("OVERSELL__REPLAYS__ENABLED", "true".to_owned()),
     ];
     ours.into_iter().map(|(key, value)| (key.to_owned(), value)).chain(more.iter().cloned()).collect()
 }

@@ -21,30 +21,30 @@ const SYNCS: usize = 101;
 
 /// Where and how figures were got.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(super) struct Conditions {
+pub(crate) struct Conditions {
     /// The command line.
-    pub(super) command: String,
+    pub(crate) command: String,
     /// The version of this program.
-    pub(super) version: &'static str,
+    pub(crate) version: &'static str,
     /// The commit that it was built from; `unknown` outside a repository and in a debug build.
-    pub(super) commit: &'static str,
+    pub(crate) commit: &'static str,
     /// Cores that generator, nginx, instances and servers share; of the generator alone where the cluster is elsewhere.
-    pub(super) cores: usize,
+    pub(crate) cores: usize,
     /// The processor's name.
-    pub(super) cpu: String,
+    pub(crate) cpu: String,
     /// The kernel's version.
-    pub(super) kernel: String,
+    pub(crate) kernel: String,
     /// Of the lab's data; empty where the cluster is elsewhere.
-    pub(super) file_system: String,
+    pub(crate) file_system: String,
     /// How long `fdatasync` of 4 KB takes there, µs: the median.
-    pub(super) fdatasync_us: Option<u64>,
+    pub(crate) fdatasync_us: Option<u64>,
     /// Version and durability of every server of a lab.
-    pub(super) servers: BTreeMap<&'static str, String>,
+    pub(crate) servers: BTreeMap<&'static str, String>,
 }
 
 impl Conditions {
     /// Reads them; `lab` is the lab that is measured, where it is one.
-    pub(super) async fn of(lab: Option<&Addresses>) -> Self {
+    pub(crate) async fn of(lab: Option<&Addresses>) -> Self {
         let machine = Self {
             command: std::env::args().collect::<Vec<_>>().join(" "),
             version: env!("CARGO_PKG_VERSION"),

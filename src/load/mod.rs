@@ -11,6 +11,7 @@ pub mod verdict;
 
 mod answer;
 mod engine;
+mod inside;
 mod link;
 pub mod rate;
 pub mod row;
@@ -20,14 +21,14 @@ mod stock_api;
 pub mod bench;
 mod ceiling;
 pub mod compare;
-mod conditions;
+pub(crate) mod conditions;
 pub mod seckill;
-mod target;
-mod terminal;
+pub(crate) mod target;
+pub(crate) mod terminal;
 
 #[cfg(test)]
 mod fake;
 #[cfg(test)]
 mod tests;
 
-pub use row::Row;
+pub use row::{ONE, Row, THREE};

@@ -16,7 +16,11 @@ use crate::{
 use http::{HeaderValue, header};
 use secrecy::SecretString;
 use serde::Serialize;
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{sync::watch, time::MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
@@ -56,7 +60,7 @@ pub struct Plan {
 }
 
 /// A product of a run's own.
-pub(super) fn own_product() -> i64 {
+pub(crate) fn own_product() -> i64 {
     fastrand::i64(1 << 40..1 << 52)
 }
 
@@ -78,6 +82,10 @@ pub struct Snapshot {
     pub elapsed_ms: u64,
     /// Answers per second, over the whole run so far.
     pub throughput: f64,
+    /// Answers in the last second.
+    pub pace: u64,
+    /// Requests that were sent and not answered yet.
+    pub unanswered: u64,
     pub p50_ms: f64,
     pub p99_ms: f64,
     /// Answers by instance (header `x-instance`).
@@ -133,7 +141,8 @@ async fn measure(
     let ended = load.send(cancel, |seen| follow(seen, plan.planned(), progress)).await?;
     let after = stock.count().await?;
 
-    progress.send_replace(Snapshot::of(&ended.counted, plan.planned(), ended.elapsed));
+    let pace = progress.borrow().pace;
+    progress.send_replace(Snapshot { pace, ..Snapshot::of(&ended.counted, plan.planned(), ended.elapsed) });
     Ok(Row::new(plan, strategy, Shelf { before, after }, &ended, cancel.is_cancelled()))
 }
 
@@ -159,6 +168,12 @@ impl Plan {
     /// The same for a time instead, with more stock than anybody sells, on a product of its own again.
     pub(super) fn timed(&self, timed: Timed) -> Self {
         Self { timed: Some(timed), count: PLENTY, hold_ms: 0, stock_id: own_product(), ..self.clone() }
+    }
+
+    /// The same, [`timed`](Self::timed): so long before it counts, and so long that it does.
+    #[must_use]
+    pub fn lasting(&self, warm_up: Duration, measured: Duration) -> Self {
+        self.timed(Timed { warm_up, measured, rate: None })
     }
 
     /// Requests that the run will send; of one that lasts a time, 0: that cannot be known.
@@ -190,9 +205,27 @@ impl Plan {
 pub(super) async fn follow(seen: Arc<Seen>, planned: u64, progress: &watch::Sender<Snapshot>) {
     let mut ticks = tokio::time::interval(SNAPSHOTS);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut pace = Pace::default();
     loop {
         ticks.tick().await;
-        progress.send_replace(Snapshot::of(&seen.history(), planned, seen.elapsed()));
+        let snapshot = Snapshot::of(&seen.history(), planned, seen.elapsed());
+        let unanswered = seen.begun().saturating_sub(snapshot.samples);
+        let pace = pace.at(seen.elapsed(), snapshot.samples);
+        progress.send_replace(Snapshot { pace, unanswered, ..snapshot });
+    }
+}
+
+/// What was answered in the last second, from what was answered by then.
+#[derive(Debug, Default)]
+struct Pace(VecDeque<(Duration, u64)>);
+
+impl Pace {
+    fn at(&mut self, now: Duration, samples: u64) -> u64 {
+        self.0.push_back((now, samples));
+        while self.0.get(1).is_some_and(|(then, _)| now - *then >= Duration::from_secs(1)) {
+            self.0.pop_front();
+        }
+        samples - self.0.front().map_or(0, |(_, then)| *then)
     }
 }
 
@@ -211,9 +244,24 @@ impl Snapshot {
             retries: history.told().retries,
             elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
             throughput: if seconds > 0.0 { counts.samples() as f64 / seconds } else { 0.0 },
+            pace: 0,
+            unanswered: 0,
             p50_ms: ms(0.5),
             p99_ms: ms(0.99),
             instances: history.instances().clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pace_is_that_of_the_last_second_and_not_the_average() {
+        let mut pace = Pace::default();
+        let seen = [(0, 0), (200, 40), (800, 160), (1000, 200), (1200, 240), (2200, 240), (2400, 240)];
+        let told = seen.map(|(ms, samples)| pace.at(Duration::from_millis(ms), samples));
+        assert_eq!(told, [0, 40, 160, 200, 200, 0, 0]);
     }
 }

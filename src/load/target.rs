@@ -14,7 +14,7 @@ const TOKEN: &str = "OVERSELL__ADMIN__TOKEN";
 
 /// Where a command finds the cluster.
 #[derive(Debug, clap::Args)]
-pub(super) struct Where {
+pub(crate) struct Where {
     /// Where a running lab has written its addresses
     #[arg(long, value_name = "PATH", default_value = LAB_JSON)]
     lab_json: PathBuf,
@@ -28,13 +28,13 @@ pub(super) struct Where {
 
 /// The addresses that were found.
 #[derive(Debug)]
-pub(super) struct Cluster {
+pub(crate) struct Cluster {
     /// The load balancer.
-    pub(super) http: Option<String>,
+    pub(crate) http: Option<String>,
     /// One instance.
-    pub(super) instance: Option<String>,
+    pub(crate) instance: Option<String>,
     /// All of a lab's servers; nothing of another cluster's.
-    pub(super) lab: Option<Addresses>,
+    pub(crate) lab: Option<Addresses>,
 }
 
 impl Where {
@@ -43,7 +43,7 @@ impl Where {
     /// # Errors
     ///
     /// [`Failure::Unusable`] where there is none.
-    pub(super) fn find(&self, lab: Option<Addresses>) -> Result<Cluster, Failure> {
+    pub(crate) fn find(&self, lab: Option<Addresses>) -> Result<Cluster, Failure> {
         if self.http.is_some() || self.instance.is_some() {
             return Ok(Cluster { http: self.http.clone(), instance: self.instance.clone(), lab: None });
         }
@@ -62,7 +62,7 @@ impl Cluster {
     /// # Errors
     ///
     /// [`Failure::Unusable`] where the command line does not say.
-    pub(super) fn address(&self, target: &str) -> Result<&str, Failure> {
+    pub(crate) fn address(&self, target: &str) -> Result<&str, Failure> {
         let (address, option) = if target == ONE { (&self.instance, "--instance") } else { (&self.http, "--http") };
         address.as_deref().ok_or_else(|| {
             Failure::Unusable(format!("target {target} needs {option}: pass it, or leave it out of --targets"))
@@ -75,7 +75,7 @@ impl Cluster {
 /// # Errors
 ///
 /// [`Failure::Unusable`] where that is not so.
-pub(super) async fn check(base: &str, strategies: &[&Strategy]) -> Result<(), Failure> {
+pub(crate) async fn check(base: &str, strategies: &[&Strategy]) -> Result<(), Failure> {
     let known = stock_api::strategies(base).await.map_err(|why| {
         Failure::Unusable(format!("no cluster answers ({why}): start a lab with `make lab`, or pass --lab"))
     })?;
@@ -86,6 +86,6 @@ pub(super) async fn check(base: &str, strategies: &[&Strategy]) -> Result<(), Fa
 }
 
 /// The admin token, where one is set.
-pub(super) fn token() -> Option<SecretString> {
+pub(crate) fn token() -> Option<SecretString> {
     std::env::var(TOKEN).ok().filter(|t| !t.is_empty()).map(SecretString::from)
 }

@@ -12,23 +12,23 @@ use std::path::Path;
 use tokio::sync::watch;
 
 /// What a command says when a signal has stopped it.
-pub(super) fn stopped() -> Failure {
+pub(crate) fn stopped() -> Failure {
     Failure::Unusable("stopped by a signal before all was measured".into())
 }
 
 /// A progress bar on stderr; nothing where stderr is not a terminal.
-pub(super) struct Bar(ProgressBar);
+pub(crate) struct Bar(ProgressBar);
 
 impl Bar {
     /// A bar of so many steps.
-    pub(super) fn new(steps: usize) -> Self {
+    pub(crate) fn new(steps: usize) -> Self {
         let style = ProgressStyle::with_template("{elapsed_precise} [{bar:30}] {pos}/{len}  {msg}");
         let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
         Self(ProgressBar::new(steps as u64).with_style(style))
     }
 
     /// Runs one step, and shows its snapshots meanwhile.
-    pub(super) async fn during<R>(
+    pub(crate) async fn during<R>(
         &self,
         what: &str,
         mut snapshots: watch::Receiver<Snapshot>,
@@ -58,7 +58,7 @@ impl Drop for Bar {
 }
 
 /// A table: `words` are the columns that are not figures.
-pub(super) fn table(columns: &[&str], words: &[usize], rows: impl Iterator<Item = Vec<Cell>>, markdown: bool) -> Table {
+pub(crate) fn table(columns: &[&str], words: &[usize], rows: impl Iterator<Item = Vec<Cell>>, markdown: bool) -> Table {
     let mut table = Table::new();
     if markdown {
         table.load_style(ASCII_MARKDOWN);
@@ -83,7 +83,7 @@ pub(super) fn table(columns: &[&str], words: &[usize], rows: impl Iterator<Item 
 /// # Errors
 ///
 /// [`Failure::Unusable`] where the file cannot be written.
-pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
+pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).map_err(|e| Failure::Unusable(format!("JSON: {e}")))?;
     write(path, &(text + "\n"))
 }
@@ -93,7 +93,7 @@ pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Fail
 /// # Errors
 ///
 /// [`Failure::Unusable`] where it cannot be written.
-pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder
         .map_or(Ok(()), std::fs::create_dir_all)
@@ -102,19 +102,19 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// A whole number with a comma at every thousand.
-pub(super) fn whole(n: i64) -> String {
+pub(crate) fn whole(n: i64) -> String {
     format!("{}{}", if n < 0 { "-" } else { "" }, HumanCount(n.unsigned_abs()))
 }
 
 /// A rate per second with three digits that count: more do not repeat from run to run.
-pub(super) fn rate(per_second: f64) -> String {
+pub(crate) fn rate(per_second: f64) -> String {
     let digits = per_second.abs().max(1.0).log10().floor() as i32;
     let unit = 10f64.powi((digits - 2).max(0));
     whole(((per_second / unit).round() * unit) as i64)
 }
 
 /// A latency in ms, with about three digits.
-pub(super) fn ms(ms: f64) -> String {
+pub(crate) fn ms(ms: f64) -> String {
     match ms {
         ..10.0 => format!("{ms:.2}"),
         ..100.0 => format!("{ms:.1}"),

@@ -262,7 +262,7 @@ async fn zookeeper(ctx: &Ctx) -> Result<Client, Error> {
 }
 
 /// What a ZooKeeper error means for a reset.
-fn no_zookeeper(error: zookeeper_client::Error) -> Error {
+pub(crate) fn no_zookeeper(error: zookeeper_client::Error) -> Error {
     Error::Unavailable { server: Server::ZooKeeper.name(), reason: error.to_string() }
 }
 

@@ -1,6 +1,6 @@
 //! One request for one piece: which stock, how long to wait and to stay inside, and when it got in.
 
-use super::points::{Pause, Points};
+use super::points::{Pause, Points, Sight};
 use crate::{console, ctx::Ctx, error::Error};
 use metrics::Gauge;
 use oversell_lock::{Fence, Owner, redis::Lease};
@@ -11,8 +11,9 @@ use std::{
         OnceLock,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
+use tokio::sync::{mpsc, watch};
 use utoipa::ToSchema;
 
 /// What a strategy is asked to do.
@@ -30,6 +31,7 @@ pub struct Job {
     pub who: Option<String>,
     started: Instant,
     entered: OnceLock<Instant>,
+    left: OnceLock<Instant>,
     followed: AtomicBool,
     waiters: Gauge,
     owner: OnceLock<Owner>,
@@ -79,6 +81,7 @@ impl Job {
             who: None,
             started: Instant::now(),
             entered: OnceLock::new(),
+            left: OnceLock::new(),
             followed: AtomicBool::new(false),
             waiters: Gauge::noop(),
             owner: OnceLock::new(),
@@ -157,6 +160,20 @@ impl Job {
         });
     }
 
+    /// Marks the end of the critical section, where the strategy has one: what follows gives the lock back.
+    pub(super) fn leave(&self) {
+        self.left.get_or_init(Instant::now);
+    }
+
+    /// When it was inside, from and to, in microseconds of Unix time by this machine's clock: what others on the same
+    /// machine can be compared with. `None` for a strategy that has no critical section.
+    #[must_use]
+    pub fn inside_us(&self) -> Option<(u64, u64)> {
+        let (now, unix) = (Instant::now(), SystemTime::now().duration_since(UNIX_EPOCH).ok()?);
+        let at = |then: &Instant| u64::try_from((unix - (now - *then)).as_micros()).ok();
+        Some((at(self.entered.get()?)?, at(self.left.get()?)?))
+    }
+
     /// Who this job is where it takes a lock: one owner, however often it takes it.
     pub(crate) fn owner(&self, ctx: &Ctx) -> Owner {
         *self.owner.get_or_init(|| ctx.process.owner())
@@ -168,9 +185,27 @@ impl Job {
         self.points.pause_at(point)
     }
 
+    /// The same, followed by a replay: `seen` is told of each point, and the job stands still at those among `stops`; while
+    /// it works it stays for `linger` at each.
+    #[must_use]
+    pub fn followed(
+        mut self,
+        seen: mpsc::UnboundedSender<Sight>,
+        stops: watch::Receiver<Vec<String>>,
+        linger: Duration,
+    ) -> Self {
+        self.points.follow(seen, stops, linger);
+        self
+    }
+
     /// Comes by a named point: goes on at once, unless it was asked to stop there.
     pub(crate) async fn at(&self, point: &'static str) {
         self.points.at(point).await;
+    }
+
+    /// Comes by a named point, having `value`.
+    pub(crate) async fn tell(&self, point: &'static str, value: impl Display) {
+        self.points.tell(point, value).await;
     }
 
     /// The points, for what outlives the job.

@@ -10,7 +10,7 @@
 //! who waits; nobody is told that the lock is free, and who comes first then is chance.
 //!
 //! Points for a replay: `taken` (the key is written, and the caller does not know yet), `refused`, `locked`, `read`,
-//! `written`; in `redis-setnx-owner` also `checked`, in `redis-watchdog` `renew` and `renewed`.
+//! `written`, `unlocked` (something was given back); in `redis-setnx-owner` also `checked`, in `redis-watchdog` `renew` and `renewed`.
 //!
 //! Next: `redis_setnx.rs`, the first stage.
 
@@ -24,7 +24,7 @@ use tokio::{runtime::Handle, task::JoinHandle};
 const POLL: Duration = Duration::from_millis(50);
 
 /// §2.2: the lease of the stages that do not say otherwise.
-const LEASE: Duration = Duration::from_secs(3);
+pub(super) const LEASE: Duration = Duration::from_secs(3);
 
 /// One lock of the course: how it is taken, and how it is given back.
 pub(crate) trait Stage: Send + Sync + 'static {
@@ -117,9 +117,10 @@ pub(super) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Er
         return Err(Error::SoldOut);
     }
     job.inside().await;
-    job.at("read").await;
+    job.tell("read", count).await;
     redis_key::answered(redis::cmd("SET").arg(&key).arg(count - 1).exec_async(&mut redis).await)?;
-    job.at("written").await;
+    job.tell("written", count - 1).await;
+    job.leave();
     Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
 }
 
@@ -137,7 +138,10 @@ impl<S: Stage> Held<S> {
         let (mut redis, points) = (self.ctx.redis.connection(), std::mem::take(&mut self.points));
         let unlock = async move {
             match stage.unlock(&mut redis, &points).await {
-                Ok(true) => Some(LockState::Kept),
+                Ok(true) => {
+                    points.at("unlocked").await;
+                    Some(LockState::Kept)
+                }
                 Ok(false) => {
                     tracing::warn!(lock = stage.key(), "the lock was lost before the unlock");
                     Some(LockState::Lost)

@@ -111,12 +111,16 @@ pub(crate) async fn execute_or_deadlock(conn: &mut Conn, job: &Job, write: Write
 /// The critical section of most strategies: read, stay as long as was asked, write back one less. It is only as
 /// safe as what surrounds it.
 pub(super) async fn read_then_write(ctx: &Ctx, job: &Job, fence: Option<Fence>) -> Result<Deducted, Error> {
+    job.at("locked").await;
     let count = read(ctx, job).await?.count;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
     job.inside().await;
+    job.tell("read", count).await;
     execute(ctx, job, set(job, count - 1)).await?;
+    job.tell("written", count - 1).await;
+    job.leave();
     Ok(Deducted { remaining: Some(count - 1), fence, retries: 0, lock: None })
 }
 

@@ -2,8 +2,13 @@
 
 use crate::{
     error::Error,
-    http::{app::AppState, extract::Query},
-    http_client::HttpClient,
+    http::{
+        app::AppState,
+        extract::{Query, Whole},
+        neighbours::{self, Neighbour, Note},
+        terms::StockId,
+        under_way::Answer,
+    },
     instance::States,
     seckill::stream,
 };
@@ -12,14 +17,13 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use futures::future::join_all;
 use garde::Validate;
 use http::{StatusCode, header};
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use utoipa::{IntoParams, ToSchema};
 
-/// How long another instance may take to say that it lives, and Redis to say how many orders wait in it.
+/// How long Redis may take to say how many orders wait in it.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// This instance runs.
@@ -43,20 +47,12 @@ pub(in crate::http) struct Ready {
     /// The strategies that cannot work now.
     #[schema(example = json!([]))]
     waiting: Vec<&'static str>,
-    /// The cluster, where it was asked for.
+    /// The cluster, where it was asked for. `servers` and `waiting` then are what all instances see together.
     #[serde(skip_serializing_if = "Option::is_none")]
     instances: Option<Vec<Neighbour>>,
-}
-
-/// Another instance of the cluster, or this one.
-#[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct Neighbour {
-    /// Its name; its address where it does not answer.
-    #[schema(example = "8100")]
-    name: String,
-    #[schema(example = "http://127.0.0.1:8100")]
-    url: String,
-    up: bool,
+    /// Each trouble of the cluster in words, and whose it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notes: Option<Vec<Note>>,
 }
 
 /// What `/health/ready` may be asked.
@@ -64,11 +60,22 @@ pub(in crate::http) struct Neighbour {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(in crate::http) struct Scope {
-    /// Whether to ask the other instances too.
+    /// Whether to ask all instances: a server is then up where one of them reaches it.
     #[serde(default)]
     #[garde(skip)]
     #[param(default = false, required = false)]
     instances: bool,
+}
+
+/// Which product is asked about.
+#[derive(Debug, Deserialize, Validate, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(in crate::http) struct Product {
+    /// Which product; 1 without it.
+    #[garde(dive)]
+    #[param(inline, default = 1)]
+    stock_id: Option<StockId>,
 }
 
 /// This instance runs.
@@ -85,18 +92,24 @@ pub(in crate::http) async fn live(State(app): State<AppState>) -> Json<Live> {
         (status = 503, description = "A server that a strategy needs is missing", body = Ready),
     ))]
 pub(in crate::http) async fn ready(State(app): State<AppState>, Query(scope): Query<Scope>) -> Result<Response, Error> {
-    let instances = match scope.instances {
-        true => {
-            let client = HttpClient::new(PATIENCE);
-            Some(join_all(app.ctx.config.cluster.instances.iter().map(|url| neighbour(&client, url))).await)
-        }
-        false => None,
-    };
-    let servers = app.instance.states().await;
+    let urls = scope.instances.then_some(&app.ctx.config.cluster.instances);
+    let all = async { if let Some(urls) = urls { Some(neighbours::ask(urls).await) } else { None } };
+    let (own, instances) = tokio::join!(app.instance.states(), all);
+    let servers = instances.as_ref().map_or_else(|| Arc::clone(&own), |all| Arc::new(neighbours::together(&own, all)));
+    let notes = instances.as_ref().map(|all| neighbours::notes(&servers, all));
     let waiting = servers.waiting();
     let ready = waiting.is_empty();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    Ok((status, Json(Ready { instance: app.ctx.instance.clone(), ready, servers, waiting, instances })).into_response())
+    let instance = app.ctx.instance.clone();
+    Ok((status, Json(Ready { instance, ready, servers, waiting, instances, notes })).into_response())
+}
+
+/// How many requests for a product are under way in this instance: those that wait for its lock, and those inside.
+#[utoipa::path(get, path = "/health/under-way", tag = "operating", params(Product),
+    responses((status = 200, description = "How many", body = Answer)))]
+pub(in crate::http) async fn under_way(State(app): State<AppState>, Query(product): Query<Product>) -> Json<Answer> {
+    let under_way = app.under_way.of(product.stock_id.map_or(1, Whole::get));
+    Json(Answer { instance: app.ctx.instance.clone(), under_way })
 }
 
 /// Figures for Prometheus.
@@ -106,11 +119,4 @@ pub(in crate::http) async fn metrics(State(app): State<AppState>) -> impl IntoRe
     let backlog = tokio::time::timeout(PATIENCE, stream::backlog(&app.ctx)).await;
     app.metrics.note(backlog.ok().and_then(Result::ok));
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.metrics.render())
-}
-
-async fn neighbour(client: &HttpClient, url: &str) -> Neighbour {
-    let answer = client.get(&format!("{}/health/live", url.trim_end_matches('/'))).await.ok();
-    let name = answer.filter(|answer| answer.status == StatusCode::OK);
-    let name = name.and_then(|answer| answer.instance().map(str::to_owned));
-    Neighbour { up: name.is_some(), name: name.unwrap_or_else(|| url.to_owned()), url: url.to_owned() }
 }

@@ -27,7 +27,7 @@ impl Runs {
             return Err(going.in_progress());
         }
         let run = Arc::new(Run::new(app, plan, by));
-        tokio::spawn(Arc::clone(&run).drive(app.ctx.clone()));
+        tokio::spawn(Arc::clone(&run).drive(app.clone()));
         *latest = Some(Arc::clone(&run));
         Ok(run)
     }

@@ -6,22 +6,20 @@ use crate::{
     http::{
         app::AppState,
         extract::{Admin, Json, Path, Whole, bad},
+        sse,
         terms::HoldMs,
     },
-    load::run::Plan,
+    load::{ONE, THREE, run::Plan},
     stock,
 };
 use axum::{
     Extension,
     extract::{ConnectInfo, State},
-    response::{
-        IntoResponse, Response,
-        sse::{Event, KeepAlive, Sse},
-    },
+    response::{IntoResponse, Response, sse::Event},
 };
 use futures::{Stream, StreamExt, stream};
 use garde::Validate;
-use http::{HeaderMap, HeaderName, StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use secrecy::ExposeSecret;
 use serde::Deserialize;
 use std::{convert::Infallible, net::SocketAddr};
@@ -29,9 +27,6 @@ use tokio_stream::wrappers::WatchStream;
 use utoipa::ToSchema;
 
 const MOST_REQUESTS: i64 = 100_000;
-
-/// nginx passes each event on at once.
-const UNBUFFERED: (HeaderName, &str) = (HeaderName::from_static("x-accel-buffering"), "no");
 
 /// What to run.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
@@ -134,14 +129,12 @@ pub(in crate::http) async fn cancel(
     ))]
 pub(in crate::http) async fn events(State(app): State<AppState>, Path(id): Path<String>) -> Result<Response, Error> {
     let states = WatchStream::new(app.runs.find(&id)?.watch());
-    let stopping = app.stopping.clone().cancelled_owned();
-    let events = Sse::new(until_the_end(states).take_until(stopping)).keep_alive(KeepAlive::default());
-    Ok(([UNBUFFERED], events).into_response())
+    Ok(sse::response(&app, until_the_end(states)))
 }
 
 /// Each state as events, up to and with the one that ends the run.
 fn until_the_end(
-    states: impl Stream<Item = RunState> + Unpin + Send,
+    states: impl Stream<Item = RunState> + Unpin + Send + 'static,
 ) -> impl Stream<Item = Result<Event, Infallible>> + Send {
     let until_ended = stream::unfold(Some(states), async |states| {
         let mut states = states?;
@@ -163,12 +156,12 @@ fn until_the_end(
 fn plan(app: &AppState, wanted: &Wanted) -> Result<Plan, Error> {
     let strategy = stock::find(&wanted.strategy).ok_or_else(|| Error::NoStrategy(wanted.strategy.clone()))?;
     let (target, base) = match wanted.target {
-        Target::One => ("one", app.own_address()),
+        Target::One => (ONE, app.own_address()),
         Target::Three if app.ctx.config.cluster.http.is_empty() => {
             let rule = "cannot be three: this instance does not know its cluster (setting cluster.http)";
             return Err(bad("target", rule.into()));
         }
-        Target::Three => ("three", app.ctx.config.cluster.http.clone()),
+        Target::Three => (THREE, app.ctx.config.cluster.http.clone()),
     };
     let (threads, loops) = (wanted.threads.map_or(100, Whole::get), wanted.loops.map_or(50, Whole::get));
     if threads * loops > MOST_REQUESTS {

@@ -1,11 +1,11 @@
 //! One run: driven by a task of its own, so that it goes on whoever watches.
 
-use crate::http::app::AppState;
+use crate::http::{app::AppState, under_way::Asked};
 use crate::{
     ctx::Ctx,
     error::Error,
     load::{
-        self,
+        self, ONE,
         run::{Plan, Snapshot},
     },
     shelf, stock,
@@ -14,6 +14,7 @@ use futures::FutureExt;
 use serde::Serialize;
 use serde_json::Value;
 use std::{
+    collections::BTreeMap,
     panic::AssertUnwindSafe,
     sync::Arc,
     time::{Duration, Instant},
@@ -25,6 +26,8 @@ use uuid::Uuid;
 
 /// How often those who watch are told.
 const TICK: Duration = Duration::from_millis(200);
+/// How often the instances are asked how many requests are under way in them.
+const ASK: Duration = Duration::from_millis(500);
 
 /// A run of load.
 #[derive(Debug)]
@@ -53,6 +56,9 @@ pub(in crate::http) struct Progress {
     /// What the strategy's store holds now; null where that cannot be told.
     #[schema(example = 4211)]
     shelf: Option<i64>,
+    /// Where requests are under way; those that no other instance has wait in the one that does not answer.
+    #[schema(example = json!({"8000": 1, "8100": 99, "8200": 0}))]
+    under_way: BTreeMap<String, u64>,
 }
 
 /// How a run ended.
@@ -87,6 +93,8 @@ pub(in crate::http) struct View {
     /// What the strategy's store holds now; null where that cannot be told.
     #[schema(example = 4211)]
     shelf: Option<i64>,
+    /// Where requests are under way.
+    under_way: BTreeMap<String, u64>,
     /// How long it will still take, once that can be told.
     left_ms: Option<u64>,
     /// Its figures, once it has ended.
@@ -166,18 +174,19 @@ impl Run {
             state,
             snapshot: progress.snapshot,
             shelf: progress.shelf,
+            under_way: progress.under_way,
             row,
             detail,
         }
     }
 
     /// Runs the plan to its end and tells those who watch.
-    pub(super) async fn drive(self: Arc<Self>, ctx: Ctx) {
+    pub(super) async fn drive(self: Arc<Self>, app: AppState) {
         let (sender, mut snapshots) = watch::channel(Snapshot::default());
         let work = AssertUnwindSafe(load::run::run(&self.plan, &sender, &self.cancel)).catch_unwind();
         let ended = tokio::select! {
             ended = work => ended,
-            () = self.follow(&ctx, snapshots.clone()) => return,
+            () = self.follow(&app, snapshots.clone()) => return,
         };
         let end = match ended {
             Ok(Ok(row)) => match serde_json::to_value(row) {
@@ -188,27 +197,59 @@ impl Run {
             Ok(Err(failure)) => End::Failed(failure.to_string()),
             Err(_) => End::Failed("the load generator panicked; the log says where".into()),
         };
-        let progress = self.progress(&ctx, &mut snapshots).await;
+        let progress = self.progress(&app.ctx, &mut snapshots, BTreeMap::new()).await;
         self.state.send_replace(State { progress, end: Some(end) });
     }
 
     /// Tells those who watch how it stands, again and again.
-    async fn follow(&self, ctx: &Ctx, mut snapshots: watch::Receiver<Snapshot>) {
-        let mut ticks = tokio::time::interval(TICK);
+    async fn follow(&self, app: &AppState, mut snapshots: watch::Receiver<Snapshot>) {
+        let (under_way, latest) = watch::channel(BTreeMap::new());
+        let ask = self.ask(app, snapshots.clone(), under_way);
+        let tell = async {
+            let mut ticks = tokio::time::interval(TICK);
+            ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            loop {
+                ticks.tick().await;
+                let under_way = latest.borrow().clone();
+                let progress = self.progress(&app.ctx, &mut snapshots, under_way).await;
+                self.state.send_replace(State { progress, end: None });
+            }
+        };
+        tokio::join!(ask, tell);
+    }
+
+    /// Asks where the requests are, again and again: beside [`follow`](Self::follow), which waits for nobody.
+    async fn ask(
+        &self,
+        app: &AppState,
+        snapshots: watch::Receiver<Snapshot>,
+        under_way: watch::Sender<BTreeMap<String, u64>>,
+    ) {
+        let own = self.plan.target == ONE;
+        let mut instances = Asked::new(&app.ctx.config.cluster.instances);
+        let mut ticks = tokio::time::interval(ASK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            let progress = self.progress(ctx, &mut snapshots).await;
-            self.state.send_replace(State { progress, end: None });
+            let sent = snapshots.borrow().unanswered;
+            under_way.send_replace(match own {
+                true => BTreeMap::from([(self.instance.clone(), sent)]),
+                false => instances.of(self.plan.stock_id, sent).await,
+            });
         }
     }
 
-    async fn progress(&self, ctx: &Ctx, snapshots: &mut watch::Receiver<Snapshot>) -> Progress {
+    async fn progress(
+        &self,
+        ctx: &Ctx,
+        snapshots: &mut watch::Receiver<Snapshot>,
+        under_way: BTreeMap<String, u64>,
+    ) -> Progress {
         let shelf = match stock::find(&self.plan.strategy) {
             Some(strategy) => shelf::count(ctx, strategy.store, self.plan.stock_id).await.ok(),
             None => None,
         };
-        Progress { snapshot: snapshots.borrow_and_update().clone(), shelf }
+        Progress { snapshot: snapshots.borrow_and_update().clone(), shelf, under_way }
     }
 }
 

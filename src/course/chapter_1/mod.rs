@@ -1,0 +1,19 @@
+//! Chapter 1: a stock that oversells, and the locks of one process, of MySQL and of Redis' transactions.
+
+mod oversold;
+
+use super::Chapter;
+use crate::stock::Title;
+
+pub(super) const CHAPTER: Chapter = Chapter {
+    id: "1",
+    title: Title { zh: "传统锁回顾", en: "Locks without distribution" },
+    lessons: &[
+        oversold::TWO_AT_ONCE,
+        oversold::ONE_BY_ONE,
+        oversold::UNDER_LOAD,
+        oversold::MUTEX,
+        oversold::THREE_INSTANCES,
+        oversold::LITTLE_FASTER,
+    ],
+};

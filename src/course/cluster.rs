@@ -1,0 +1,342 @@
+//! What an experiment may do: send requests, load, break a member of the lab, and talk to the servers as a student does in a
+//! terminal. Nothing of it is private to the course.
+
+use super::{NoVerdict, Rated, Ratio};
+use crate::{
+    addresses::Addresses,
+    failure::Failure,
+    http_client::{Answer, HttpClient, HttpError},
+    load::{
+        Row,
+        rate::Spread,
+        row::{ONE, THREE},
+        run::{Plan, Snapshot, run as load},
+        target::{self, token},
+    },
+    stock::Title,
+};
+use http::Method;
+use parking_lot::Mutex;
+use redis::aio::MultiplexedConnection;
+use secrecy::SecretString;
+use serde::Serialize;
+use serde_json::{Value, json};
+use sqlx::{Connection, MySqlConnection};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// Longer than any request of an experiment takes.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How a rate is measured: the warm-up of each measurement.
+const WARM_UP: Duration = Duration::from_millis(300);
+
+/// Where a load goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Target {
+    /// One instance.
+    One,
+    /// Three behind nginx.
+    Three,
+}
+
+/// One side of a comparison of rates: `Side::of("mutex")`, or `Side { threads: 8, ..Side::of("mutex") }`.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Side {
+    /// The strategy.
+    pub strategy: &'static str,
+    /// Where.
+    pub target: Target,
+    /// From how many connections.
+    pub threads: usize,
+}
+
+/// A running cluster, and what anybody outside can do with it.
+#[derive(Debug)]
+pub struct Cluster {
+    http: String,
+    instances: Vec<String>,
+    lab: Option<Addresses>,
+    client: HttpClient,
+    token: Option<SecretString>,
+    /// Whether the quick form is run: with fewer rounds.
+    pub quick: bool,
+    /// Cancelled where the command is told to stop.
+    pub stop: CancellationToken,
+    /// What undoes the faults that are not undone yet.
+    undo: Mutex<Vec<[String; 2]>>,
+}
+
+impl Target {
+    /// Its name in figures.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::One => ONE,
+            Self::Three => THREE,
+        }
+    }
+
+    /// Its name for people.
+    #[must_use]
+    pub const fn words(self) -> Title {
+        match self {
+            Self::One => Title { zh: "一台", en: "one instance" },
+            Self::Three => Title { zh: "三台", en: "three instances" },
+        }
+    }
+}
+
+impl Side {
+    /// 100 connections to one instance.
+    #[must_use]
+    pub const fn of(strategy: &'static str) -> Self {
+        Self { strategy, target: Target::One, threads: 100 }
+    }
+}
+
+impl Cluster {
+    /// The cluster that a command has found.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where an address is missing.
+    pub(super) fn new(found: target::Cluster, quick: bool, stop: CancellationToken) -> Result<Self, Failure> {
+        let http = found.address(THREE)?.trim_end_matches('/').to_owned();
+        let one = found.address(ONE)?.trim_end_matches('/').to_owned();
+        let instances = match &found.lab {
+            Some(lab) => lab.instances.iter().map(|instance| instance.url.clone()).collect(),
+            None => vec![one],
+        };
+        let (client, undo) = (HttpClient::new(PATIENCE), Mutex::default());
+        Ok(Self { http, instances, lab: found.lab, client, token: token(), quick, stop, undo })
+    }
+
+    /// nginx in front of all instances.
+    #[must_use]
+    pub fn three(&self) -> &str {
+        &self.http
+    }
+
+    /// One instance.
+    #[must_use]
+    pub fn one(&self) -> &str {
+        self.instances.first().map_or(&self.http, String::as_str)
+    }
+
+    /// The instances' addresses: of a cluster that is no lab's, one only.
+    #[must_use]
+    pub fn instances(&self) -> &[String] {
+        &self.instances
+    }
+
+    /// Where a target is.
+    #[must_use]
+    pub fn address(&self, target: Target) -> &str {
+        match target {
+            Target::One => self.one(),
+            Target::Three => self.three(),
+        }
+    }
+
+    /// GET of a whole address; the answer is the text of the course.
+    ///
+    /// # Errors
+    ///
+    /// As [`HttpClient::get`].
+    pub async fn get(&self, url: &str) -> Result<Answer, HttpError> {
+        self.client.get(url).await
+    }
+
+    /// POST with a JSON body.
+    ///
+    /// # Errors
+    ///
+    /// As [`HttpClient::post`].
+    pub async fn post(&self, url: &str, json: &Value) -> Result<Answer, HttpError> {
+        self.client.post(url, json, self.token.as_ref()).await
+    }
+
+    /// PUT with a JSON body, and the admin token where there is one.
+    ///
+    /// # Errors
+    ///
+    /// As [`HttpClient::put`].
+    pub async fn put(&self, url: &str, json: &Value) -> Result<Answer, HttpError> {
+        self.client.put(url, json, self.token.as_ref()).await
+    }
+
+    /// DELETE, with the admin token where there is one.
+    ///
+    /// # Errors
+    ///
+    /// As [`HttpClient::delete`].
+    pub async fn delete(&self, url: &str) -> Result<Answer, HttpError> {
+        self.client.delete(url, self.token.as_ref()).await
+    }
+
+    /// A request with headers of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`HttpClient::ask`].
+    pub async fn ask(
+        &self,
+        method: Method,
+        url: &str,
+        headers: &[(&'static str, &str)],
+        json: Option<&Value>,
+    ) -> Result<Answer, HttpError> {
+        self.client.ask(method, url, headers, json).await
+    }
+
+    /// The answer to a POST as JSON, whatever its status: a problem is JSON too.
+    ///
+    /// # Errors
+    ///
+    /// As [`HttpClient::ask`], and where the answer is not JSON.
+    pub async fn answer(&self, url: &str) -> Result<(u16, Value), HttpError> {
+        let answer = self.ask(Method::POST, url, &[("accept", "application/json")], None).await?;
+        Ok((answer.status.as_u16(), answer.json()?))
+    }
+
+    /// The course's load, 100 × 50 on 5000 pieces of a product of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where the target does not answer.
+    pub async fn load(&self, strategy: &str, target: Target) -> Result<Row, Failure> {
+        self.send(self.plan(strategy, target)).await
+    }
+
+    /// That load as a plan, to change what differs.
+    #[must_use]
+    pub fn plan(&self, strategy: &str, target: Target) -> Plan {
+        let mut plan = Plan::new(self.address(target), target.name(), strategy);
+        plan.token.clone_from(&self.token);
+        plan
+    }
+
+    /// Sends a load.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where the target does not answer.
+    pub async fn send(&self, plan: Plan) -> Result<Row, Failure> {
+        load(&plan, &watch::channel(Snapshot::default()).0, &self.stop).await
+    }
+
+    /// How much more the first sells in a second than the second: in each round both are measured, one right after the
+    /// other, and the next round begins with the other one. So what slows the machine down slows both.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where a target does not answer, or nothing at all was sold.
+    pub async fn paired(&self, first: Side, second: Side) -> Result<Ratio, Failure> {
+        let (rounds, measured) = if self.quick { (3, 700) } else { (5, 2000) };
+        let sides = [first, second].map(|side| {
+            let mut plan = self.plan(side.strategy, side.target);
+            plan.threads = side.threads;
+            plan
+        });
+        let mut rates = [Vec::new(), Vec::new()];
+        for round in 0..rounds {
+            for side in [round % 2, 1 - round % 2] {
+                let plan = sides[side].lasting(WARM_UP, Duration::from_millis(measured));
+                rates[side].push(self.send(plan).await?.sold_per_sec);
+            }
+        }
+        let [ones, others] = &rates;
+        if ones.iter().chain(others).any(|rate| *rate <= 0.0) {
+            return Err(Failure::Unusable(format!(
+                "{} or {} sold nothing in a round",
+                first.strategy, second.strategy
+            )));
+        }
+        let rated = |side, rates: &[f64]| Rated { side, per_sec: Spread::of(rates.iter().copied()) };
+        Ok(Ratio {
+            first: rated(first, ones),
+            second: rated(second, others),
+            ratio: Spread::of(ones.iter().zip(others).map(|(one, other)| one / other)),
+        })
+    }
+
+    /// Orders the lab to break or to mend a member: `fault("pause", "8100")`. What is broken is mended after the experiment
+    /// at the latest.
+    ///
+    /// # Errors
+    ///
+    /// [`NoVerdict::Unavailable`] where no lab takes orders; [`NoVerdict::Failed`] where it refuses this one.
+    pub async fn fault(&self, action: &str, member: &str) -> Result<(), NoVerdict> {
+        let none = || NoVerdict::without("没有能下命令的实验环境：用 --lab", "no lab that takes orders: pass --lab");
+        let control = self.lab.as_ref().and_then(|lab| lab.control.as_ref()).ok_or_else(none)?;
+        let undone = match action {
+            "pause" => Some("resume"),
+            "kill" => Some("start"),
+            "cut" | "slow" => Some("mend"),
+            _ => None,
+        };
+        if let Some(undone) = undone {
+            self.undo.lock().push([undone.to_owned(), member.to_owned()]);
+        }
+        let order = json!({"action": action, "member": member, "by_ms": 200});
+        let token = SecretString::from(control.token.as_str());
+        self.client.put(&control.url, &order, Some(&token)).await?.success()?;
+        self.undo.lock().retain(|[undoes, whose]| undoes != action || whose != member);
+        Ok(())
+    }
+
+    /// Mends what an experiment has left broken.
+    pub(super) async fn mend(&self) {
+        let left = std::mem::take(&mut *self.undo.lock());
+        for [action, member] in left.iter().rev() {
+            if let Err(NoVerdict::Failed(why)) = self.fault(action, member).await {
+                eprintln!("oversell: {member} is left as it is: {why}");
+            }
+        }
+    }
+
+    /// The addresses of the servers.
+    ///
+    /// # Errors
+    ///
+    /// [`NoVerdict::Unavailable`] where the cluster is not a lab's.
+    pub fn servers(&self) -> Result<&Addresses, NoVerdict> {
+        self.lab.as_ref().ok_or_else(|| {
+            NoVerdict::without(
+                "不知道服务器的地址：要有实验环境",
+                "the servers' addresses are not known: it takes a lab",
+            )
+        })
+    }
+
+    /// A connection to the main Redis, as `redis-cli` has one.
+    ///
+    /// # Errors
+    ///
+    /// [`NoVerdict`]: there is no lab, or its Redis does not answer.
+    pub async fn redis(&self) -> Result<MultiplexedConnection, NoVerdict> {
+        let url = self.servers()?.redis.first().map_or("", |node| &node.url);
+        let client = redis::Client::open(url).map_err(NoVerdict::failed)?;
+        client.get_multiplexed_async_connection().await.map_err(NoVerdict::failed)
+    }
+
+    /// A connection to the database, as `mysql` has one.
+    ///
+    /// # Errors
+    ///
+    /// [`NoVerdict`]: there is no lab, or its MySQL does not answer.
+    pub async fn mysql(&self) -> Result<MySqlConnection, NoVerdict> {
+        MySqlConnection::connect(&self.servers()?.mysql.url).await.map_err(NoVerdict::failed)
+    }
+
+    /// A session of ZooKeeper, as `zkCli.sh` has one.
+    ///
+    /// # Errors
+    ///
+    /// [`NoVerdict`]: there is no lab, or its ZooKeeper does not answer.
+    pub async fn zookeeper(&self) -> Result<zookeeper_client::Client, NoVerdict> {
+        zookeeper_client::Client::connect(&self.servers()?.zookeeper.connect).await.map_err(NoVerdict::failed)
+    }
+}

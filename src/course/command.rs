@@ -1,0 +1,277 @@
+//! `oversell course`: every lesson in turn, a row for each claim, and what the instances keep of it for the page.
+
+use super::{ALL, Chapter, Cluster, Figures, Lesson, NoVerdict, Run, Seen, Verdict, Words, find, lessons, table};
+use crate::{
+    addresses::Addresses,
+    failure::Failure,
+    load::{
+        conditions::Conditions,
+        target::{Where, check},
+        terminal::{stopped, write_json},
+    },
+    stock,
+};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use serde_json::Value;
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// An experiment that takes longer has gone wrong.
+const LONGEST: Duration = Duration::from_secs(180);
+/// How long one has to end by itself once the command is told to stop.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Tries every claim of the course, and says which came out so.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  oversell course --lab                                   all of it, on servers of its own
+  oversell course --lab --quick --html course.html        the quick form, and a report
+  oversell course --lesson 2.2 2.3 2.5                    three lessons, against the lab that runs
+  oversell course --lang zh --json course.json
+
+Races show on the first try. Rates are compared in pairs, round by round; where the rounds do not agree, the row says so.
+The instances keep the verdicts for their page.
+
+Exit status: 0 as expected, 1 a claim that does not rest on timing came out otherwise, 2 bad usage, no lab, a missing
+server.")]
+pub struct Args {
+    /// Only these lessons, by their sections
+    #[arg(long = "lesson", value_name = "ID", num_args = 1.., value_parser = known)]
+    lessons: Vec<&'static Lesson>,
+    /// Only the lessons of the quick form, and fewer rounds
+    #[arg(long, conflicts_with = "lessons")]
+    quick: bool,
+    /// Writes every figure to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// The language of the table [default: that of LANG, else en]
+    #[arg(long, value_enum)]
+    lang: Option<Lang>,
+    #[command(flatten)]
+    place: Where,
+}
+
+/// A language of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Lang {
+    /// Chinese
+    Zh,
+    /// English
+    En,
+}
+
+/// All that a run has found.
+#[derive(Debug, Serialize)]
+pub(super) struct Found {
+    pub(super) conditions: Conditions,
+    pub(super) lessons: Vec<Tried>,
+}
+
+/// A lesson, and what came of it.
+#[derive(Debug, Serialize)]
+pub(super) struct Tried {
+    pub(super) id: &'static str,
+    pub(super) chapter: &'static str,
+    pub(super) claim: stock::Title,
+    pub(super) verdict: Verdict,
+    /// What it comes to here otherwise.
+    pub(super) expected: Verdict,
+    /// Whether the verdict rests on timing.
+    pub(super) timing: bool,
+    pub(super) seen: Words,
+    pub(super) figures: Figures,
+    pub(super) took_ms: u64,
+    /// Why it went wrong, where it did.
+    #[serde(skip)]
+    pub(super) failed: Option<String>,
+}
+
+fn known(id: &str) -> Result<&'static Lesson, String> {
+    find(id).ok_or_else(|| {
+        let all: Vec<_> = lessons().map(|lesson| lesson.id).collect();
+        format!("the lessons are {}", all.join(", "))
+    })
+}
+
+/// Runs the command, against the lab at `at` or the one that the arguments name.
+///
+/// # Errors
+///
+/// [`Failure::Promise`] where a claim came out otherwise than expected, [`Failure::Unusable`] where no cluster answers, an
+/// experiment failed or a signal stopped it.
+pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> Result<(), Failure> {
+    let cluster = args.place.find(at)?;
+    let conditions = Conditions::of(cluster.lab.as_ref()).await;
+    let on = Cluster::new(cluster, args.quick, stop.clone())?;
+    check(on.one(), &[]).await?;
+    println!("{conditions}");
+    let chosen: Vec<_> = ALL.iter().flat_map(|c| c.lessons.iter().map(move |l| (c, l))).collect();
+    let chosen = chosen.into_iter().filter(|(_, lesson)| args.takes(lesson)).collect::<Vec<_>>();
+
+    let bar = bar(chosen.iter().filter(|(_, lesson)| lesson.why_not().is_none()).count());
+    let mut found = Found { conditions, lessons: Vec::new() };
+    for (chapter, lesson) in chosen {
+        bar.set_message(format!("{} {}", lesson.id, args.lang().of(lesson.title)));
+        found.lessons.push(tried(&on, chapter, lesson).await);
+        if stop.is_cancelled() {
+            break;
+        }
+        if lesson.why_not().is_none() {
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    if stop.is_cancelled() {
+        return Err(stopped());
+    }
+
+    println!("{}", table::of(&found.lessons, args.lang()));
+    println!("{}", table::summary(&found.lessons, args.lang()));
+    if let Some(path) = &args.json {
+        write_json(path, &found)?;
+    }
+    if let Err(why) = keep(&on, &found).await {
+        eprintln!("oversell: the instances do not keep the verdicts: {why}");
+    }
+    found.verdict()
+}
+
+/// Gives the verdicts to the instances, for their page; the races event by event stay in the file.
+async fn keep(on: &Cluster, found: &Found) -> Result<(), Failure> {
+    let mut found = serde_json::to_value(found).map_err(|e| Failure::Unusable(e.to_string()))?;
+    for lesson in found["lessons"].as_array_mut().into_iter().flatten() {
+        for play in lesson["figures"]["plays"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+            play.remove("events");
+        }
+    }
+    let kept = on.put(&format!("{}/course/verdicts", on.one()), &found).await.and_then(|answer| answer.success());
+    kept.map(drop).map_err(|why| Failure::Unusable(why.to_string()))
+}
+
+/// Tries one lesson; what it has left broken is mended.
+async fn tried(on: &Cluster, chapter: &Chapter, lesson: &'static Lesson) -> Tried {
+    let begun = Instant::now();
+    let seen = match lesson.run {
+        Run::NotRun(why) => Err(NoVerdict::Unavailable(Words::new(why.zh, why.en))),
+        Run::Experiment(experiment) => {
+            let mut running = experiment(on);
+            tokio::select! {
+                seen = timeout(LONGEST, &mut running) => {
+                    seen.unwrap_or_else(|_| Err(NoVerdict::failed(format!("not at its end after {LONGEST:?}"))))
+                }
+                // A load that hears it too removes its product.
+                () = on.stop.cancelled() => timeout(LAST_WORDS, running).await.unwrap_or_else(|_| Err(stopped().into())),
+            }
+        }
+    };
+    on.mend().await;
+    let (Seen { verdict, words, figures }, failed) = match seen {
+        Ok(seen) => (seen, None),
+        Err(NoVerdict::Unavailable(words)) => (Seen::unavailable(words), None),
+        Err(NoVerdict::Failed(why)) => (Seen::unavailable(Words::same(why.to_string())), Some(why.to_string())),
+    };
+    Tried {
+        id: lesson.id,
+        chapter: chapter.id,
+        claim: lesson.claim,
+        verdict,
+        expected: lesson.expected,
+        timing: lesson.timing,
+        seen: words,
+        figures,
+        took_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        failed,
+    }
+}
+
+impl Args {
+    fn takes(&self, lesson: &Lesson) -> bool {
+        match (&self.lessons[..], self.quick) {
+            ([], quick) => !quick || lesson.quick,
+            (named, _) => named.iter().any(|named| named.id == lesson.id),
+        }
+    }
+
+    fn lang(&self) -> Lang {
+        let chinese = || std::env::var("LANG").is_ok_and(|lang| lang.starts_with("zh"));
+        self.lang.unwrap_or_else(|| if chinese() { Lang::Zh } else { Lang::En })
+    }
+}
+
+impl Lang {
+    pub(super) const fn of(self, title: stock::Title) -> &'static str {
+        match self {
+            Self::Zh => title.zh,
+            Self::En => title.en,
+        }
+    }
+
+    pub(super) fn words(self, words: &Words) -> &str {
+        match self {
+            Self::Zh => &words.zh,
+            Self::En => &words.en,
+        }
+    }
+}
+
+impl Tried {
+    /// Whether a claim that does not rest on timing came out otherwise than it does here.
+    pub(super) fn is_otherwise(&self) -> bool {
+        !self.timing && self.verdict != Verdict::Unavailable && self.verdict != self.expected
+    }
+}
+
+impl Found {
+    fn verdict(&self) -> Result<(), Failure> {
+        let otherwise = self.lessons.iter().filter(|tried| tried.is_otherwise());
+        let otherwise: Vec<_> = otherwise.map(|t| format!("{}: {}", t.id, t.verdict.words().en)).collect();
+        let failed = self.lessons.iter().filter_map(|tried| Some(format!("{}: {}", tried.id, tried.failed.as_ref()?)));
+        let failed: Vec<_> = failed.collect();
+        match (otherwise.is_empty(), failed.is_empty()) {
+            (false, _) => Err(Failure::Promise(format!("otherwise than expected: {}", otherwise.join("; ")))),
+            (true, false) => Err(Failure::Unusable(format!("could not be tried: {}", failed.join("; ")))),
+            (true, true) => Ok(()),
+        }
+    }
+}
+
+/// A bar with an estimate; nothing where stderr is not a terminal.
+fn bar(steps: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{elapsed_precise} [{bar:30}] {pos}/{len}  about {eta} left  {msg}");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
+    let bar = ProgressBar::new(steps as u64).with_style(style);
+    bar.enable_steady_tick(Duration::from_secs(1));
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(id: &str, verdict: Verdict, failed: Option<&str>) -> Found {
+        let (chapter, lesson) = ("1", known(id).expect("a lesson"));
+        let Lesson { claim, expected, timing, .. } = *lesson;
+        let (seen, figures, took_ms, failed) = (Words::same("x"), Figures::default(), 1, failed.map(str::to_owned));
+        let tried = Tried { id: lesson.id, chapter, claim, verdict, expected, timing, seen, figures, took_ms, failed };
+        Found { conditions: Conditions::default(), lessons: vec![tried] }
+    }
+
+    #[test]
+    fn only_what_does_not_rest_on_timing_and_came_out_otherwise_breaks_a_promise() {
+        assert!(matches!(found("1.4", Verdict::NotReproduced, None).verdict(), Err(Failure::Promise(_))));
+        assert!(found("1.4", Verdict::Reproduced, None).verdict().is_ok());
+        assert!(found("1.4", Verdict::Unavailable, None).verdict().is_ok());
+        assert!(found("1.6.2", Verdict::NotReproduced, None).verdict().is_ok());
+    }
+
+    #[test]
+    fn what_went_wrong_is_neither_kept_nor_broken() {
+        let failed = found("1.4", Verdict::Unavailable, Some("no Redis"));
+        assert!(matches!(failed.verdict(), Err(Failure::Unusable(_))));
+    }
+}

@@ -1,0 +1,153 @@
+//! What a lesson is: a claim of the documents, where it stands, and the experiment that tries it.
+
+use super::{Cluster, NoVerdict, Seen};
+use crate::stock::Title;
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A chapter of the main text, or a text beside it.
+#[derive(Debug)]
+pub struct Chapter {
+    /// `2` of the main text, `003` of a text beside it.
+    pub id: &'static str,
+    /// What it is about.
+    pub title: Title,
+    /// In the order of the text.
+    pub lessons: &'static [Lesson],
+}
+
+/// One claim, and what is done to try it.
+#[derive(Debug)]
+pub struct Lesson {
+    /// The section: `2.3`, `003.redlock.clock`.
+    pub id: &'static str,
+    /// What it is about, in a few words.
+    pub title: Title,
+    /// What is claimed, in our own words.
+    pub claim: Title,
+    /// Where it stands: `000 §2.3`.
+    pub place: &'static str,
+    /// The strategies that it is about, of [`stock::ALL`](crate::stock::ALL).
+    pub strategies: &'static [&'static str],
+    /// The steps of the seckill that it is about, of [`seckill::ALL`](crate::seckill::ALL).
+    pub steps: &'static [&'static str],
+    /// The deadlocks that it is about, of [`deadlocks::ALL`](crate::classroom::deadlocks::ALL).
+    pub deadlocks: &'static [&'static str],
+    /// The replay that shows it: the `lesson` of `POST /replays/{lesson}`.
+    pub replay: Option<&'static str>,
+    /// Routes for a browser, by their paths; `{who}` is the name of a person.
+    pub tries: &'static [&'static str],
+    /// Whether the verdict rests on timing, so that two runs may differ in it.
+    pub timing: bool,
+    /// Whether it belongs to the quick form.
+    pub quick: bool,
+    /// What it comes to here. Where that is not [`Verdict::Reproduced`], the experiment's words say why.
+    pub expected: Verdict,
+    /// What a student types, in this order.
+    pub by_hand: &'static [Line],
+    /// The experiment.
+    pub run: Run,
+}
+
+impl Lesson {
+    /// What most lessons have in common: `Lesson { id: "1.3", …, ..Lesson::PLAIN }`.
+    pub(super) const PLAIN: Self = Self {
+        id: "",
+        title: Title { zh: "", en: "" },
+        claim: Title { zh: "", en: "" },
+        place: "",
+        strategies: &[],
+        steps: &[],
+        deadlocks: &[],
+        replay: None,
+        tries: &[],
+        timing: false,
+        quick: false,
+        expected: Verdict::Reproduced,
+        by_hand: &[],
+        run: Run::NotRun(Title { zh: "", en: "" }),
+    };
+
+    /// Why it is not run, where it is not.
+    #[must_use]
+    pub fn why_not(&self) -> Option<Title> {
+        match self.run {
+            Run::Experiment(_) => None,
+            Run::NotRun(why) => Some(why),
+        }
+    }
+}
+
+/// An experiment: it does what anybody outside can do, and says what it has seen.
+pub type Experiment = for<'a> fn(&'a Cluster) -> BoxFuture<'a, Result<Seen, NoVerdict>>;
+
+/// How a claim is tried.
+#[derive(Debug)]
+pub enum Run {
+    /// By this: `Run::Experiment(|on| Box::pin(experiment(on)))`.
+    Experiment(Experiment),
+    /// It is not, and why.
+    NotRun(Title),
+}
+
+/// What a claim came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schema(as = LessonVerdict)]
+pub enum Verdict {
+    /// It is so here.
+    Reproduced,
+    /// It is not so here.
+    NotReproduced,
+    /// It could not be tried here.
+    Unavailable,
+}
+
+impl Verdict {
+    /// `Reproduced` where it holds.
+    #[must_use]
+    pub const fn of(holds: bool) -> Self {
+        if holds { Self::Reproduced } else { Self::NotReproduced }
+    }
+
+    /// The word for people.
+    #[must_use]
+    pub const fn words(self) -> Title {
+        match self {
+            Self::Reproduced => Title { zh: "重现了", en: "reproduced" },
+            Self::NotReproduced => Title { zh: "没有重现", en: "not reproduced" },
+            Self::Unavailable => Title { zh: "此处没有做", en: "unavailable" },
+        }
+    }
+}
+
+/// One line that a student types in a terminal, and what it prints.
+///
+/// In `run`, `{http}` is the address of nginx, `{8000}`, `{8100}` and `{8200}` those of the instances; `{mysql}`,
+/// `{redis}`, `{redis-2}` … and `{zookeeper}` are the options that lead `mysql`, `redis-cli` and `zkCli.sh` there;
+/// `{fault}` is `oversell lab fault`. In `expect`, `…` stands for anything.
+/// Lines are typed one after the other; one that ends in ` &` runs while the next ones do.
+#[derive(Debug, Clone, Copy)]
+pub struct Line {
+    /// Which terminal: each student's second window is 2.
+    pub terminal: u8,
+    /// What is typed.
+    pub run: &'static str,
+    /// What it prints.
+    pub expect: &'static str,
+}
+
+impl Line {
+    /// A line in the first terminal.
+    #[must_use]
+    pub const fn new(run: &'static str, expect: &'static str) -> Self {
+        Self { terminal: 1, run, expect }
+    }
+
+    /// A line in another terminal.
+    #[must_use]
+    pub const fn at(terminal: u8, run: &'static str, expect: &'static str) -> Self {
+        Self { terminal, run, expect }
+    }
+}

@@ -1,0 +1,84 @@
+//! A product of an experiment's own, so that nobody else in the room changes what is seen.
+
+use super::{Cluster, NoVerdict};
+use crate::{http_client::HttpError, load::run::own_product};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// A product in both stores.
+#[derive(Debug)]
+pub struct Product<'a> {
+    on: &'a Cluster,
+    /// Its number, for `stock_id`.
+    pub id: i64,
+}
+
+/// What both stores hold of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Left {
+    /// The row.
+    pub mysql: i64,
+    /// The key.
+    pub redis: i64,
+}
+
+#[derive(Deserialize)]
+struct Stock {
+    mysql: Option<Count>,
+    redis: Option<Count>,
+}
+
+#[derive(Deserialize)]
+struct Count {
+    count: Option<i64>,
+}
+
+impl Cluster {
+    /// Makes a product with so many pieces.
+    ///
+    /// # Errors
+    ///
+    /// [`NoVerdict::Failed`] where the service does not.
+    pub async fn product(&self, count: i64) -> Result<Product<'_>, NoVerdict> {
+        let id = own_product();
+        self.put(&format!("{}/stock?stock_id={id}", self.three()), &json!({"count": count})).await?.success()?;
+        Ok(Product { on: self, id })
+    }
+}
+
+impl Product<'_> {
+    /// `GET /stock`.
+    ///
+    /// # Errors
+    ///
+    /// [`NoVerdict::Failed`] where a store does not answer.
+    pub async fn left(&self) -> Result<Left, NoVerdict> {
+        let stock: Stock = self.on.get(&self.stock()).await?.success()?.json()?;
+        let count =
+            |of: Option<Count>| of.and_then(|of| of.count).ok_or_else(|| NoVerdict::failed("a store is missing"));
+        Ok(Left { mysql: count(stock.mysql)?, redis: count(stock.redis)? })
+    }
+
+    /// Buys a piece at an instance: status and answer. `more` is more of the query: `&hold_ms=3000`.
+    ///
+    /// # Errors
+    ///
+    /// [`HttpError`], but not for a status.
+    pub async fn buy(&self, at: &str, strategy: &str, more: &str) -> Result<(u16, Value), HttpError> {
+        self.on.answer(&format!("{at}/check/lock/{strategy}?stock_id={}{more}", self.id)).await
+    }
+
+    /// Removes it.
+    ///
+    /// # Errors
+    ///
+    /// [`NoVerdict::Failed`] where the service does not.
+    pub async fn remove(self) -> Result<(), NoVerdict> {
+        self.on.delete(&self.stock()).await?.success()?;
+        Ok(())
+    }
+
+    fn stock(&self) -> String {
+        format!("{}/stock?stock_id={}", self.on.three(), self.id)
+    }
+}

@@ -1,0 +1,184 @@
+//! A race of a lesson, played on the real servers through `POST /replays/{lesson}`, and what each actor and each server did.
+
+use super::{Cluster, NoVerdict, Seen, Words};
+use crate::http_client::HttpError;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// How a race ends: the answers that said "sold", the pieces that left the shelf, and the most inside at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Ends {
+    pub sold: i64,
+    pub gone: i64,
+    pub inside: i64,
+}
+
+/// One thing that an actor or a server did.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Event {
+    /// Since the start, µs.
+    pub t_us: u64,
+    /// `A`, `B`, `C`, or what is watched: `lock`, `stock`, `row`, `step`.
+    pub actor: String,
+    pub event: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pttl: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<i64>,
+}
+
+/// One race, from its first event to its end.
+#[derive(Debug, Clone, Serialize)]
+pub struct Play {
+    /// Which.
+    pub lesson: String,
+    /// Whether the cure was played, or the flaw.
+    pub cured: bool,
+    /// What it came to.
+    #[serde(flatten)]
+    pub ends: Ends,
+    /// Whether that is what it must come to.
+    pub as_meant: bool,
+    /// What happened.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Event>,
+}
+
+#[derive(Deserialize)]
+struct Known {
+    enabled: bool,
+    replays: Vec<Listed>,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    lesson: String,
+    cannot: Option<Cannot>,
+}
+
+#[derive(Deserialize)]
+struct Cannot {
+    zh: String,
+    en: String,
+}
+
+#[derive(Deserialize)]
+struct Started {
+    events: String,
+}
+
+#[derive(Deserialize)]
+struct Done {
+    #[serde(flatten)]
+    ends: Ends,
+    as_meant: bool,
+}
+
+/// Plays the flaw and its cure: the claim holds where both end as they must.
+///
+/// # Errors
+///
+/// [`NoVerdict`]: the cluster plays no replays, or not this one, or it failed.
+pub(super) async fn flaw_and_cure(on: &Cluster, lesson: &str) -> Result<Seen, NoVerdict> {
+    let flaw = on.replay(lesson, false).await?;
+    let cure = on.replay(lesson, true).await?;
+    let words = |Ends { sold, gone, inside }: Ends| {
+        let zh = format!("卖出 {sold} 件、少了 {gone} 件、同时在里面的最多 {inside} 个");
+        let en = format!("{sold} sold, {gone} gone, at most {inside} inside at once");
+        (zh, en)
+    };
+    let ((flaw_zh, flaw_en), (cure_zh, cure_en)) = (words(flaw.ends), words(cure.ends));
+    let words = Words::new(
+        format!("重演：{flaw_zh}；换成解法：{cure_zh}。"),
+        format!("Replayed: {flaw_en}; with its cure: {cure_en}."),
+    );
+    Ok(Seen::holds(flaw.as_meant && cure.as_meant, words).plays([flaw, cure]))
+}
+
+impl Cluster {
+    /// Plays a race at full speed, and waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// [`NoVerdict`]: the cluster plays no replays, or not this one, or it failed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it leaves the race to end by itself.
+    pub async fn replay(&self, lesson: &str, cured: bool) -> Result<Play, NoVerdict> {
+        let at = self.one();
+        let none = || NoVerdict::without("这个集群不做重演", "this cluster plays no replays");
+        let known = self.get(&format!("{at}/replays")).await?;
+        let known: Known = match known.success() {
+            Ok(answer) => answer.json()?,
+            Err(HttpError::Refused { status: StatusCode::NOT_FOUND | StatusCode::FORBIDDEN, .. }) => return Err(none()),
+            Err(error) => return Err(error.into()),
+        };
+        let listed = known.replays.into_iter().find(|listed| listed.lesson == lesson);
+        let listed = listed.filter(|_| known.enabled).ok_or_else(none)?;
+        if let Some(Cannot { zh, en }) = listed.cannot {
+            return Err(NoVerdict::without(zh, en));
+        }
+        let start = format!("{at}/replays/{lesson}?cured={cured}&pace=fast");
+        let started: Started = self.post(&start, &json!({})).await?.success()?.json()?;
+        // The stream begins with the first event for whoever comes, and ends after the last.
+        let stream = self.get(&format!("{at}{}", started.events)).await?.success()?;
+        ended(lesson, cured, &String::from_utf8_lossy(&stream.body))
+    }
+}
+
+/// Reads a whole stream of events.
+fn ended(lesson: &str, cured: bool, stream: &str) -> Result<Play, NoVerdict> {
+    let mut events = Vec::new();
+    for block in stream.replace("\r\n", "\n").split("\n\n") {
+        let field = |name: &str| {
+            let lines = block.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            lines.map(|value| value.strip_prefix(' ').unwrap_or(value)).collect::<Vec<_>>().join("\n")
+        };
+        let data = field("data");
+        match field("event").as_str() {
+            _ if data.is_empty() => {}
+            "" | "message" => events.push(serde_json::from_str(&data).map_err(NoVerdict::failed)?),
+            "done" => {
+                let Done { ends, as_meant } = serde_json::from_str(&data).map_err(NoVerdict::failed)?;
+                return Ok(Play { lesson: lesson.to_owned(), cured, ends, as_meant, events });
+            }
+            _ => return Err(NoVerdict::failed(format!("the replay of {lesson} failed: {data}"))),
+        }
+    }
+    Err(NoVerdict::failed(format!("the replay of {lesson} ended without its last event")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STREAM: &str = ": a comment\n\ndata: {\"t_us\":12,\"actor\":\"A\",\"event\":\"read\",\"value\":\"5000\"}\n\n\
+                          event: done\ndata: {\"sold\":3,\"gone\":2,\"inside\":2,\"as_meant\":true}\n\n";
+
+    #[test]
+    fn a_stream_is_read_to_its_end() {
+        let play = ended("2.3", false, STREAM).unwrap();
+        assert_eq!((play.events.len(), play.as_meant), (1, true));
+        assert_eq!(play.ends, Ends { sold: 3, gone: 2, inside: 2 });
+    }
+
+    #[test]
+    fn a_stream_that_fails_or_is_cut_off_is_no_end() {
+        let cut = &STREAM[..STREAM.find("event: done").unwrap()];
+        for stream in [cut, "event: failed\ndata: {\"detail\":\"no Redis\"}\n\n"] {
+            assert!(matches!(ended("2.3", false, stream), Err(NoVerdict::Failed(_))), "{stream}");
+        }
+    }
+}

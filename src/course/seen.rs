@@ -1,0 +1,227 @@
+//! What an experiment has seen: words for people, figures, and the verdict that they come to.
+
+use super::{Side, Verdict, replay::Play};
+use crate::{
+    failure::Failure,
+    load::{Row, rate::Spread},
+};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A text in both languages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Words {
+    /// Chinese.
+    pub zh: String,
+    /// English.
+    pub en: String,
+}
+
+impl Words {
+    /// The two.
+    pub(super) fn new(zh: impl Into<String>, en: impl Into<String>) -> Self {
+        Self { zh: zh.into(), en: en.into() }
+    }
+
+    /// Where there is one wording for both, such as a server's own message.
+    pub(super) fn same(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { zh: text.clone(), en: text }
+    }
+}
+
+/// What came of an experiment.
+#[derive(Debug, Clone, Serialize)]
+pub struct Seen {
+    /// What it comes to.
+    pub verdict: Verdict,
+    /// What was seen, in one or two sentences with the figures that count.
+    pub words: Words,
+    /// All figures.
+    pub figures: Figures,
+}
+
+/// The figures of an experiment, in forms that the report draws.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Figures {
+    /// Loads: what was sold and what left the shelf.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sales: Vec<Sale>,
+    /// Rates of two, compared in pairs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ratios: Vec<Ratio>,
+    /// Races.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub plays: Vec<Play>,
+    /// Whatever else there is, by name.
+    #[serde(flatten)]
+    pub values: BTreeMap<&'static str, Value>,
+}
+
+/// A load: what was sold and what left the shelf.
+#[derive(Debug, Clone, Serialize)]
+pub struct Sale {
+    /// The strategy or the step.
+    pub strategy: String,
+    /// `one` instance or `three` behind nginx.
+    pub target: String,
+    /// Connections.
+    pub threads: usize,
+    /// Requests of each.
+    pub loops: usize,
+    /// Answers that said success.
+    pub sold: i64,
+    /// Pieces that left the shelf.
+    pub gone: i64,
+    /// The difference.
+    pub oversold: i64,
+    /// Requests that failed, or whose effect is unknown.
+    pub errors: u64,
+    /// How often the strategy tried anew, where the answers say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u64>,
+    /// Pieces sold per second.
+    pub sold_per_sec: f64,
+    /// The median latency, ms.
+    pub median_ms: f64,
+    /// The 99 % line, ms.
+    pub p99_ms: f64,
+}
+
+impl From<&Row> for Sale {
+    fn from(row: &Row) -> Self {
+        Self {
+            strategy: row.strategy.into(),
+            target: row.target.clone(),
+            threads: row.threads,
+            loops: row.loops,
+            sold: i64::try_from(row.sold).unwrap_or(i64::MAX),
+            gone: row.gone(),
+            oversold: row.oversold,
+            errors: row.errors + row.unknown,
+            retries: row.retries,
+            sold_per_sec: row.sold_per_sec,
+            median_ms: row.stats.median,
+            p99_ms: row.stats.p99_line,
+        }
+    }
+}
+
+/// How much faster the first of two sells than the second: each round measures both, one right after the other.
+#[derive(Debug, Clone, Serialize)]
+pub struct Ratio {
+    /// The first.
+    pub first: Rated,
+    /// The second.
+    pub second: Rated,
+    /// What the first sells in a second, by what the second sells: of each round.
+    pub ratio: Spread,
+}
+
+/// One side of a ratio, and what it sells.
+#[derive(Debug, Clone, Serialize)]
+pub struct Rated {
+    /// The strategy, where it was loaded and from how many connections.
+    #[serde(flatten)]
+    pub side: Side,
+    /// Pieces per second.
+    pub per_sec: Spread,
+}
+
+impl Ratio {
+    /// Whether the rounds do not agree on which is faster.
+    #[must_use]
+    pub fn is_noise(&self) -> bool {
+        self.ratio.min <= 1.0 && 1.0 <= self.ratio.max
+    }
+
+    /// The two sides by the name of the strategy, and by what else differs.
+    #[must_use]
+    pub fn names(&self) -> [Words; 2] {
+        let [one, other] = [self.first.side, self.second.side];
+        [one, other].map(|side| {
+            let Side { strategy, target, threads } = side;
+            let (mut zh, mut en) = (strategy.to_owned(), strategy.to_owned());
+            if one.target != other.target {
+                zh += target.words().zh;
+                en = format!("{en} on {}", target.words().en);
+            }
+            if one.threads != other.threads {
+                zh += &format!(" {threads} 个线程");
+                en += &format!(" from {threads} threads");
+            }
+            Words::new(zh, en)
+        })
+    }
+}
+
+impl Seen {
+    /// The claim holds, or it does not.
+    pub(super) fn holds(holds: bool, words: Words) -> Self {
+        Self { verdict: Verdict::of(holds), words, figures: Figures::default() }
+    }
+
+    /// It could not be tried.
+    pub(super) fn unavailable(words: Words) -> Self {
+        Self { verdict: Verdict::Unavailable, words, figures: Figures::default() }
+    }
+
+    /// With loads.
+    pub(super) fn sales<'a>(mut self, rows: impl IntoIterator<Item = &'a Row>) -> Self {
+        self.figures.sales.extend(rows.into_iter().map(Sale::from));
+        self
+    }
+
+    /// With pairs of rates.
+    pub(super) fn ratios(mut self, ratios: impl IntoIterator<Item = Ratio>) -> Self {
+        self.figures.ratios.extend(ratios);
+        self
+    }
+
+    /// With races.
+    pub(super) fn plays(mut self, plays: impl IntoIterator<Item = Play>) -> Self {
+        self.figures.plays.extend(plays);
+        self
+    }
+
+    /// With another figure.
+    pub(super) fn value(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+        self.figures.values.insert(name, value.into());
+        self
+    }
+}
+
+/// Why an experiment came to no verdict.
+#[derive(Debug)]
+pub enum NoVerdict {
+    /// What it needs is not here, and need not be: a lab that takes orders, say.
+    Unavailable(Words),
+    /// Something went wrong.
+    Failed(Failure),
+}
+
+impl NoVerdict {
+    /// What the experiment needs and has not.
+    pub(super) fn without(zh: impl Into<String>, en: impl Into<String>) -> Self {
+        Self::Unavailable(Words::new(zh, en))
+    }
+
+    /// What went wrong: `.map_err(NoVerdict::failed)`.
+    #[expect(clippy::needless_pass_by_value, reason = "so that it can be named in map_err")]
+    pub(super) fn failed(why: impl ToString) -> Self {
+        Self::Failed(Failure::Unusable(why.to_string()))
+    }
+}
+
+impl From<Failure> for NoVerdict {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<crate::http_client::HttpError> for NoVerdict {
+    fn from(error: crate::http_client::HttpError) -> Self {
+        Self::failed(error)
+    }
+}

@@ -1,0 +1,178 @@
+//! All instances of the cluster, asked over HTTP how they are, so that one's own trouble is not told as a server's.
+//!
+//! 1. Each instance of `cluster.instances` is asked whether it lives, and one that does, what it reaches.
+//! 2. A server that one of them reaches is up ([`together`]); that another one does not reach it is that one's trouble, and
+//!    so is a ZooKeeper session that it has lost ([`notes`]).
+//!
+//! **What it cannot tell**: from a server that is cut off from all instances, one that is down.
+
+use crate::{
+    http_client::{Answer, HttpClient, HttpError},
+    instance::{State, States},
+    server::Server,
+};
+use futures::future::join_all;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use std::{iter::once, time::Duration};
+use utoipa::ToSchema;
+
+/// How long another instance may take to say that it lives.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How long it may take to say what it reaches: longer than it waits for a server that does not answer.
+const MORE_PATIENCE: Duration = Duration::from_millis(1500);
+
+/// An instance of the cluster.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Neighbour {
+    /// Its name; its address where it does not answer.
+    #[schema(example = "8100")]
+    name: String,
+    #[schema(example = "http://127.0.0.1:8100")]
+    url: String,
+    /// Whether it answers.
+    up: bool,
+    /// Why it does not answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+    /// What it reaches itself; null where it does not say.
+    servers: Option<States>,
+}
+
+/// A trouble, and whose it is.
+#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub(super) struct Note {
+    /// The instance that has it; null where all have it.
+    #[schema(example = "8100")]
+    instance: Option<String>,
+    /// The server that it is about; null where it is about the instance.
+    server: Option<Server>,
+    says: Words,
+}
+
+/// A sentence in both languages.
+#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+struct Words {
+    #[schema(example = "8100 丢了它的 ZooKeeper 会话")]
+    zh: String,
+    #[schema(example = "8100 has lost its ZooKeeper session")]
+    en: String,
+}
+
+/// What is read of an instance's `/health/ready`.
+#[derive(Deserialize)]
+struct Reaches {
+    servers: States,
+}
+
+/// Asks all instances at these addresses.
+pub(super) async fn ask(urls: &[String]) -> Vec<Neighbour> {
+    let (lives, reaches) = (HttpClient::new(PATIENCE), HttpClient::new(MORE_PATIENCE));
+    join_all(urls.iter().map(|url| one(&lives, &reaches, url))).await
+}
+
+async fn one(lives: &HttpClient, reaches: &HttpClient, url: &str) -> Neighbour {
+    let base = url.trim_end_matches('/');
+    let silent =
+        |detail| Neighbour { name: url.into(), url: url.into(), up: false, detail: Some(detail), servers: None };
+    let name = match lives.get(&format!("{base}/health/live")).await.and_then(lives_as) {
+        Ok(name) => name,
+        Err(error) => return silent(error.to_string()),
+    };
+    // 503 says what it does not reach.
+    let servers = reaches.get(&format!("{base}/health/ready")).await.and_then(|answer| answer.json::<Reaches>());
+    Neighbour { name, url: url.into(), up: true, detail: None, servers: servers.ok().map(|all| all.servers) }
+}
+
+fn lives_as(answer: Answer) -> Result<String, HttpError> {
+    let name = answer.instance().map(str::to_owned).filter(|_| answer.status == StatusCode::OK);
+    name.ok_or_else(|| HttpError::Broken("it is no instance".into()))
+}
+
+/// The servers, each as one who reaches it sees it; where nobody does, as `own` sees it.
+pub(super) fn together(own: &States, all: &[Neighbour]) -> States {
+    let best = |of: fn(&States) -> &State| {
+        let seen = once(own).chain(all.iter().filter_map(|neighbour| neighbour.servers.as_ref())).map(of);
+        seen.clone().find(|state| state.up).unwrap_or(of(own)).clone()
+    };
+    States { mysql: best(|s| &s.mysql), redis: best(|s| &s.redis), zookeeper: best(|s| &s.zookeeper) }
+}
+
+/// What is to be said of each trouble, and of whom.
+pub(super) fn notes(servers: &States, all: &[Neighbour]) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let mut note = |instance: Option<&str>, server, zh, en| {
+        notes.push(Note { instance: instance.map(str::to_owned), server, says: Words { zh, en } });
+    };
+    for (server, state) in servers.each().into_iter().filter(|(_, state)| !state.up) {
+        let name = server.name();
+        note(None, Some(server), format!("{name} 停了"), format!("{name} is down: {}", state.detail));
+    }
+    for Neighbour { name, detail, servers: own, .. } in all {
+        if let Some(why) = detail {
+            note(Some(name), None, format!("{name} 没有回应"), format!("{name} does not answer: {why}"));
+        }
+        for (server, seen) in own.iter().flat_map(States::each) {
+            let (zh, en) = if seen.session_lost_ms.is_some() {
+                (format!("{name} 丢了它的 ZooKeeper 会话"), format!("{name} has lost its ZooKeeper session"))
+            } else if !seen.up && servers.of(server).up {
+                let (it, why) = (server.name(), &seen.detail);
+                (
+                    format!("{name} 连不上 {it}，别的实例连得上"),
+                    format!("{name} does not reach {it}, and others do: {why}"),
+                )
+            } else {
+                continue;
+            };
+            note(Some(name), Some(server), zh, en);
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(up: bool) -> State {
+        State { up, detail: "why".into(), session_lost_ms: None }
+    }
+
+    fn seen(zookeeper: State) -> States {
+        States { mysql: state(true), redis: state(true), zookeeper }
+    }
+
+    fn neighbour(name: &str, servers: Option<States>) -> Neighbour {
+        let detail = servers.is_none().then(|| "why".to_owned());
+        Neighbour { name: name.into(), url: name.into(), up: detail.is_none(), detail, servers }
+    }
+
+    fn told(own: &States, all: &[Neighbour]) -> (bool, Vec<String>) {
+        let servers = together(own, all);
+        (servers.zookeeper.up, notes(&servers, all).into_iter().map(|note| note.says.en).collect())
+    }
+
+    #[test]
+    fn a_server_that_one_does_not_reach_is_that_ones_trouble_and_one_that_nobody_reaches_is_down() {
+        let (with, without) = (seen(state(true)), seen(state(false)));
+        let all = [neighbour("8000", Some(without.clone())), neighbour("8100", Some(with.clone()))];
+        let of_8000 = "8000 does not reach zookeeper, and others do: why".to_owned();
+        assert_eq!(told(&without, &all), (true, vec![of_8000.clone()]), "asked at 8000");
+        assert_eq!(told(&with, &all), (true, vec![of_8000]), "asked at 8100");
+        let all = [neighbour("8000", Some(without.clone())), neighbour("8100", None)];
+        assert_eq!(
+            told(&without, &all),
+            (false, vec!["zookeeper is down: why".into(), "8100 does not answer: why".into()])
+        );
+    }
+
+    #[test]
+    fn a_session_that_was_lost_is_said_of_the_instance_whether_or_not_it_has_a_new_one() {
+        for up in [true, false] {
+            let lost = seen(State { session_lost_ms: Some(700), ..state(up) });
+            let all = [neighbour("8000", Some(seen(state(true)))), neighbour("8100", Some(lost.clone()))];
+            assert_eq!(told(&lost, &all), (true, vec!["8100 has lost its ZooKeeper session".into()]));
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! `/replays/actors`: what the instance that directs a replay asks of the one on which an actor plays.
+
+use super::enabled;
+use crate::{
+    error::Error,
+    http::{
+        app::AppState,
+        extract::{Json, Path},
+        sse,
+    },
+    replay::{self, Line, Sent, Stops},
+};
+use axum::{
+    extract::State,
+    response::{Response, sse::Event},
+};
+use futures::{StreamExt, stream};
+use http::StatusCode;
+use std::convert::Infallible;
+use uuid::Uuid;
+
+/// So many actors play in one instance at once.
+const MOST: usize = 32;
+
+/// Plays one side of a race, and tells what is seen of it, to its end. Where the answer is closed, it is ended.
+#[utoipa::path(post, path = "/replays/actors", tag = "replays", request_body = Sent,
+    responses(
+        (status = 200, description = "Server-sent events", body = Line, content_type = "text/event-stream"),
+        (status = 403, description = "Replays are not enabled here"),
+        (status = 404, description = "There is no such act"),
+    ))]
+pub(in crate::http) async fn play(
+    State(app): State<AppState>,
+    Json(Sent { id, part }): Json<Sent>,
+) -> Result<Response, Error> {
+    enabled(&app)?;
+    if app.replays.actors.lock().len() >= MOST {
+        return Err(Error::Overloaded);
+    }
+    let actor = replay::start(&app.ctx, part)?;
+    app.replays.actors.lock().insert(id, actor.stops());
+    let playing = Playing { app: app.clone(), id };
+    let lines = stream::unfold((actor, playing), async |(mut actor, playing)| {
+        let line = actor.next().await?;
+        Some((line, (actor, playing)))
+    });
+    // An event is refused only where its data cannot be written as JSON; these can.
+    let events = lines.filter_map(async |line| Event::default().json_data(line).ok().map(Ok::<_, Infallible>));
+    Ok(sse::response(&app, Box::pin(events)))
+}
+
+/// Gives an actor other points at which it stands still.
+#[utoipa::path(put, path = "/replays/actors/{actor}", tag = "replays", request_body = Stops,
+    params(("actor" = Uuid, Path, description = "The id under which it was started")),
+    responses(
+        (status = 204, description = "It goes on, unless it stands at one of these"),
+        (status = 404, description = "There is no such actor"),
+    ))]
+pub(in crate::http) async fn direct(
+    State(app): State<AppState>,
+    Path(id): Path<Uuid>,
+    Json(Stops { stops }): Json<Stops>,
+) -> Result<StatusCode, Error> {
+    let actor = app.replays.actors.lock().get(&id).cloned().ok_or(Error::NoSuchActor(id))?;
+    actor.send_replace(stops);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// An actor that plays here. Dropped with its answer.
+struct Playing {
+    app: AppState,
+    id: Uuid,
+}
+
+impl Drop for Playing {
+    fn drop(&mut self) {
+        self.app.replays.actors.lock().remove(&self.id);
+    }
+}

@@ -1,0 +1,88 @@
+//! Replays of the lessons' races: one at a time in an instance, watched by as many as want to.
+//!
+//! `routes.rs` has what people ask for, `actors.rs` what instances ask of each other.
+
+mod actors;
+mod routes;
+
+pub(in crate::http) use actors::{__path_direct, __path_play, direct, play};
+pub(in crate::http) use routes::{
+    __path_cancel, __path_events, __path_list, __path_start, __path_step, cancel, events, list, start, step,
+};
+
+use crate::{
+    error::Error,
+    http::app::AppState,
+    replay::{End, Log, Pace, Place, Replay, Steps, Terms},
+};
+use futures::FutureExt;
+use parking_lot::Mutex;
+use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// The replay that goes on, or the last one; and the actors that play here for others.
+#[derive(Debug, Default)]
+pub(in crate::http) struct Replays {
+    latest: Mutex<Option<Arc<Going>>>,
+    actors: Mutex<HashMap<Uuid, watch::Sender<Vec<String>>>>,
+}
+
+/// A replay.
+struct Going {
+    id: Uuid,
+    replay: &'static Replay,
+    cured: bool,
+    pace: Pace,
+    steps: Steps,
+    log: Arc<Log>,
+    cancel: CancellationToken,
+}
+
+impl std::fmt::Debug for Going {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Going").field("lesson", &self.replay.lesson).finish_non_exhaustive()
+    }
+}
+
+impl Replays {
+    /// Starts a replay, unless one is going on.
+    fn start(&self, app: &AppState, replay: &'static Replay, cured: bool, pace: Pace) -> Result<Arc<Going>, Error> {
+        let mut latest = self.latest.lock();
+        if let Some(going) = latest.as_ref().filter(|going| going.log.end().is_none()) {
+            return Err(Error::ReplayInProgress(going.replay.lesson));
+        }
+        let (steps, log, cancel) = (Steps::default(), Arc::default(), app.stopping.child_token());
+        let going = Arc::new(Going { id: Uuid::new_v4(), replay, cured, pace, steps, log, cancel });
+        *latest = Some(Arc::clone(&going));
+        let terms = Terms { places: places(app), cured, pace, steps: going.steps.clone() };
+        let (ctx, playing) = (app.ctx.clone(), Arc::clone(&going));
+        app.ctx.tasks.spawn(async move {
+            let played = AssertUnwindSafe(playing.replay.run(&ctx, terms, Arc::clone(&playing.log), &playing.cancel));
+            if played.catch_unwind().await.is_err() {
+                playing.log.close(End::Failed("a bug: the replay panicked".to_owned()));
+            }
+        });
+        Ok(going)
+    }
+
+    fn find(&self, id: &str) -> Result<Arc<Going>, Error> {
+        let latest = self.latest.lock().clone();
+        latest.filter(|going| going.id.to_string() == id).ok_or_else(|| Error::NoReplay(id.to_owned()))
+    }
+}
+
+/// Where the actors play: on the instances of the cluster, each asked over HTTP; where there is no cluster, here.
+fn places(app: &AppState) -> Vec<Place> {
+    let cluster = &app.ctx.config.cluster.instances;
+    match cluster.is_empty() {
+        true => vec![Place::Here(app.ctx.clone())],
+        false => cluster.iter().cloned().map(Place::There).collect(),
+    }
+}
+
+/// Replays are for labs.
+fn enabled(app: &AppState) -> Result<(), Error> {
+    app.ctx.config.replays.enabled.then_some(()).ok_or(Error::NoReplays)
+}

@@ -1,0 +1,215 @@
+//! `/replays`: which there are, start one, step through it, watch it, cancel it.
+
+use super::{Going, enabled};
+use crate::{
+    error::Error,
+    http::{
+        app::AppState,
+        extract::{Path, Query},
+        sse,
+    },
+    replay::{self, End, Ends, Log, Pace, ReplayEvent},
+    stock::Title,
+};
+use axum::{
+    extract::State,
+    response::{IntoResponse, Response, sse::Event},
+};
+use futures::{Stream, StreamExt, stream};
+use garde::Validate;
+use http::{StatusCode, header};
+use serde::{Deserialize, Serialize};
+use std::{convert::Infallible, sync::Arc};
+use tokio_stream::wrappers::WatchStream;
+use utoipa::{IntoParams, ToSchema};
+
+/// Whether there are replays here, and which.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct List {
+    /// Whether this instance plays them.
+    enabled: bool,
+    replays: Vec<Listed>,
+}
+
+/// A replay.
+#[derive(Debug, Serialize, ToSchema)]
+struct Listed {
+    #[schema(example = "2.3")]
+    lesson: &'static str,
+    title: Title,
+    /// What breaks.
+    breaks: Title,
+    /// What mends it.
+    cure: Title,
+    /// What its actors do.
+    #[schema(example = "redis-setnx-owner")]
+    runs: &'static str,
+    /// What they do on the cure.
+    #[schema(example = "redis-setnx-lua")]
+    cured_runs: &'static str,
+    /// How it ends.
+    ends: Ends,
+    /// How it ends on the cure.
+    cured_ends: Ends,
+    /// Why it cannot be played here.
+    cannot: Option<Title>,
+}
+
+/// How a replay is to go.
+#[derive(Debug, Default, Deserialize, Validate, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(in crate::http) struct How {
+    /// On its cure.
+    #[serde(default)]
+    #[garde(skip)]
+    #[param(default = false)]
+    cured: bool,
+    /// How fast.
+    #[serde(default)]
+    #[garde(skip)]
+    #[param(inline, default = "slow")]
+    pace: Pace,
+}
+
+/// A replay that was started.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct View {
+    #[schema(example = "6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b")]
+    id: String,
+    #[schema(example = "2.3")]
+    lesson: &'static str,
+    cured: bool,
+    pace: Pace,
+    /// The instance that directs it.
+    #[schema(example = "8000")]
+    instance: String,
+    /// `running`, `done`, `failed`.
+    #[schema(example = "running")]
+    state: &'static str,
+    /// Where to watch it.
+    #[schema(example = "/replays/6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b/events")]
+    events: String,
+}
+
+impl View {
+    fn of(app: &AppState, going: &Going) -> Self {
+        let state = match going.log.end() {
+            None => "running",
+            Some(End::Done(_)) => "done",
+            Some(End::Failed(_)) => "failed",
+        };
+        Self {
+            id: going.id.to_string(),
+            lesson: going.replay.lesson,
+            cured: going.cured,
+            pace: going.pace,
+            instance: app.ctx.instance.clone(),
+            state,
+            events: format!("/replays/{}/events", going.id),
+        }
+    }
+}
+
+/// Every replay, in the course's order.
+#[utoipa::path(get, path = "/replays", tag = "replays",
+    responses((status = 200, description = "The replays", body = List)))]
+pub(in crate::http) async fn list(State(app): State<AppState>) -> axum::Json<List> {
+    let listed = replay::ALL.iter().map(|replay| Listed {
+        lesson: replay.lesson,
+        title: replay.title,
+        breaks: replay.breaks,
+        cure: replay.cure,
+        runs: replay.runs[0],
+        cured_runs: replay.runs[1],
+        ends: replay.ends[0],
+        cured_ends: replay.ends[1],
+        cannot: replay.cannot(&app.ctx),
+    });
+    axum::Json(List { enabled: app.ctx.config.replays.enabled, replays: listed.collect() })
+}
+
+/// Plays the race of a lesson on the real servers, with at most three actors on the real instances.
+#[utoipa::path(post, path = "/replays/{replay}", tag = "replays",
+    params(("replay" = String, Path, description = "A lesson of `GET /replays`", example = "2.3"), How),
+    responses(
+        (status = 202, description = "It has begun", body = View),
+        (status = 403, description = "Replays are not enabled here"),
+        (status = 404, description = "There is no replay of this lesson"),
+        (status = 409, description = "Another one is going on"),
+    ))]
+pub(in crate::http) async fn start(
+    State(app): State<AppState>,
+    Path(lesson): Path<String>,
+    Query(how): Query<How>,
+) -> Result<Response, Error> {
+    enabled(&app)?;
+    let replay = replay::find(&lesson).ok_or(Error::NoReplay(lesson))?;
+    let going = app.replays.start(&app, replay, how.cured, how.pace)?;
+    let view = View::of(&app, &going);
+    let location = [(header::LOCATION, view.events.clone())];
+    Ok((StatusCode::ACCEPTED, location, axum::Json(view)).into_response())
+}
+
+/// Lets a replay at the pace `step` go on by one step.
+#[utoipa::path(post, path = "/replays/{replay}/step", tag = "replays",
+    params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`")),
+    responses(
+        (status = 204, description = "It goes on"),
+        (status = 404, description = "There is no such replay"),
+    ))]
+pub(in crate::http) async fn step(State(app): State<AppState>, Path(id): Path<String>) -> Result<StatusCode, Error> {
+    app.replays.find(&id)?.steps.next();
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Cancels a replay: its actors give back what they hold.
+#[utoipa::path(delete, path = "/replays/{replay}", tag = "replays",
+    params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`")),
+    responses(
+        (status = 202, description = "It ends now", body = View),
+        (status = 404, description = "There is no such replay"),
+    ))]
+pub(in crate::http) async fn cancel(State(app): State<AppState>, Path(id): Path<String>) -> Result<Response, Error> {
+    let going = app.replays.find(&id)?;
+    going.cancel.cancel();
+    Ok((StatusCode::ACCEPTED, axum::Json(View::of(&app, &going))).into_response())
+}
+
+/// Watches a replay from its beginning: one event for each thing that an actor or a server did; then `done` with how it
+/// ended, or `failed` with the reason.
+#[utoipa::path(get, path = "/replays/{replay}/events", tag = "replays",
+    params(("replay" = String, Path, description = "The id from `POST /replays/{replay}`")),
+    responses(
+        (status = 200, description = "Server-sent events; the last one is an `Ending`", body = ReplayEvent, content_type = "text/event-stream"),
+        (status = 404, description = "There is no such replay"),
+    ))]
+pub(in crate::http) async fn events(State(app): State<AppState>, Path(id): Path<String>) -> Result<Response, Error> {
+    let log = Arc::clone(&app.replays.find(&id)?.log);
+    Ok(sse::response(&app, from_the_beginning(log)))
+}
+
+/// Everything that was seen and is to be seen, up to and with the end.
+fn from_the_beginning(log: Arc<Log>) -> impl Stream<Item = Result<Event, Infallible>> + Send + Unpin {
+    let changes = WatchStream::new(log.watch());
+    let told = stream::unfold(Some((log, changes, 0)), async |state| {
+        let (log, mut changes, from) = state?;
+        changes.next().await?;
+        // The end is read first: whatever comes before it is then there.
+        let end = log.end();
+        let events = log.since(from);
+        let from = from + events.len();
+        let more = end.is_none().then_some((log, changes, from));
+        Some(((events, end), more))
+    });
+    let told = told.flat_map(|(events, end)| {
+        let events = events.into_iter().map(|event| Event::default().json_data(event));
+        let end = end.map(|end| match end {
+            End::Done(ending) => Event::default().event("done").json_data(ending),
+            End::Failed(detail) => Event::default().event("failed").json_data(serde_json::json!({ "detail": detail })),
+        });
+        // An event is refused only where its data cannot be written as JSON; these can.
+        stream::iter(events.chain(end).filter_map(Result::ok).map(Ok).collect::<Vec<_>>())
+    });
+    Box::pin(told)
+}

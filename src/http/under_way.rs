@@ -1,0 +1,122 @@
+//! How many requests are under way for each product, in this instance and in the others: who waits where.
+//!
+//! An instance that stands still cannot say how many wait in it. What the load generator has sent and nobody else has is
+//! there, so it is counted as the silent instance's ([`Asked::of`]).
+
+use crate::http_client::HttpClient;
+use futures::future::join_all;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+use utoipa::ToSchema;
+
+/// How long another instance may take to say it.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How many requests are under way in this instance, by product.
+#[derive(Debug, Clone, Default)]
+pub(super) struct UnderWay(Arc<Mutex<HashMap<i64, u64>>>);
+
+/// A request that is under way, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Counted {
+    all: UnderWay,
+    stock_id: i64,
+}
+
+impl UnderWay {
+    /// Counts a request for this product.
+    pub(super) fn count(&self, stock_id: i64) -> Counted {
+        *self.0.lock().entry(stock_id).or_default() += 1;
+        Counted { all: self.clone(), stock_id }
+    }
+
+    /// How many there are for this product.
+    pub(super) fn of(&self, stock_id: i64) -> u64 {
+        self.0.lock().get(&stock_id).copied().unwrap_or_default()
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut all = self.all.0.lock();
+        if let Some(n) = all.get_mut(&self.stock_id) {
+            *n -= 1;
+            if *n == 0 {
+                all.remove(&self.stock_id);
+            }
+        }
+    }
+}
+
+/// What an instance answers of one product.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(super) struct Answer {
+    #[schema(example = "8100")]
+    pub(super) instance: String,
+    /// Requests of this product that are under way in it.
+    #[schema(example = 99)]
+    pub(super) under_way: u64,
+}
+
+/// The instances that are asked again and again, by address, and their names as far as they have said them.
+#[derive(Debug)]
+pub(super) struct Asked(BTreeMap<String, String>);
+
+impl Asked {
+    /// These instances.
+    pub(super) fn new(urls: &[String]) -> Self {
+        Self(urls.iter().map(|url| (url.clone(), url.clone())).collect())
+    }
+
+    /// How many requests of this product are under way in each, of `sent` that were sent and not answered.
+    pub(super) async fn of(&mut self, stock_id: i64, sent: u64) -> BTreeMap<String, u64> {
+        let client = HttpClient::new(PATIENCE);
+        let answers = join_all(self.0.keys().map(|url| {
+            let url = format!("{}/health/under-way?stock_id={stock_id}", url.trim_end_matches('/'));
+            let client = &client;
+            async move { client.get(&url).await?.success()?.json::<Answer>() }
+        }));
+        let answers = answers.await;
+        let (mut under_way, mut silent) = (BTreeMap::new(), Vec::new());
+        for (name, answer) in self.0.values_mut().zip(answers) {
+            match answer {
+                Ok(answer) => {
+                    under_way.insert(answer.instance.clone(), answer.under_way);
+                    *name = answer.instance;
+                }
+                Err(_) => silent.push(name.as_str()),
+            }
+        }
+        if !silent.is_empty() {
+            let told: u64 = under_way.values().sum();
+            under_way.insert(silent.join(", "), sent.saturating_sub(told));
+        }
+        under_way
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_nobody_else_has_waits_in_the_silent_one() {
+        let nobody = "http://127.0.0.1:1".to_owned();
+        let mut asked = Asked::new(std::slice::from_ref(&nobody));
+        assert_eq!(asked.of(7, 99).await, BTreeMap::from([(nobody, 99)]));
+    }
+
+    #[test]
+    fn a_request_is_counted_until_it_is_dropped_and_nothing_is_kept_of_it() {
+        let all = UnderWay::default();
+        let two = (all.count(7), all.count(7));
+        assert_eq!((all.of(7), all.of(8)), (2, 0));
+        drop(two);
+        assert!(all.0.lock().is_empty());
+    }
+}

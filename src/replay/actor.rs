@@ -1,0 +1,173 @@
+//! One side of a race: a job that is followed, and stands still where it is told to.
+//!
+//! 1. [`start`] runs an act for a product, in this instance. Its first line says whose locks are its own, its last one what
+//!    it came to; between them there is one for each point that it comes by.
+//! 2. It stands still at the points that are among its stops, until it is given others.
+//! 3. Dropped, it is ended as a request is whose client hangs up: it gives back what it holds.
+//!
+//! Next: `place.rs`, where it runs.
+
+use super::acts;
+use crate::{ctx::Ctx, error::Error, stock::Job};
+use garde::Validate;
+use oversell_lock::Fence;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio_util::task::AbortOnDropHandle;
+use utoipa::ToSchema;
+
+/// The longest that an actor may live, whatever becomes of who follows it.
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// What an actor is to do.
+#[derive(Debug, Clone, Serialize, Deserialize, Validate, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// The slug of a strategy, or the name of another act.
+    #[garde(skip)]
+    #[schema(example = "redis-setnx-owner")]
+    pub act: String,
+    /// The product.
+    #[garde(range(min = 2))]
+    #[schema(minimum = 2, example = 9_000_001)]
+    pub stock_id: i64,
+    /// Its lease, instead of the strategy's own, in milliseconds.
+    #[garde(inner(range(min = 100, max = 600_000)))]
+    #[schema(minimum = 100, maximum = 600_000, example = 3000)]
+    pub lease_ms: Option<u64>,
+    /// The longest wait for the lock, in milliseconds.
+    #[garde(range(max = 600_000))]
+    #[schema(maximum = 600_000, example = 30_000)]
+    pub wait_ms: u64,
+    /// How long it stays at each point of its work, so that people can follow, in milliseconds.
+    #[garde(range(max = 5_000))]
+    #[schema(maximum = 5_000, example = 400)]
+    pub linger_ms: u64,
+    /// The points at which it stands still first.
+    #[garde(length(max = 8))]
+    #[schema(example = json!(["read"]))]
+    pub stops: Vec<String>,
+}
+
+/// What is seen of an actor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Line {
+    /// It has begun.
+    Start {
+        /// The instance on which it runs.
+        instance: String,
+        /// What its own locks are marked with.
+        owner: String,
+    },
+    /// It comes by a point.
+    Point {
+        /// Which.
+        point: String,
+        /// What it has there.
+        value: Option<String>,
+    },
+    /// It has sold a piece, or done what it was to do.
+    Done {
+        /// What it believes is left.
+        remaining: Option<i64>,
+        /// Its fencing token.
+        fence: Option<u64>,
+        /// How often it was tried anew.
+        retries: u32,
+        /// Whether its lock was no longer its own at the end; absent where it has none.
+        lost: Option<bool>,
+    },
+    /// It has not.
+    Failed {
+        /// The kind of refusal that a lesson may be about: `not-had`, `sold-out`, `fenced`, `lost`, `error`.
+        kind: String,
+        /// Why.
+        detail: String,
+    },
+}
+
+/// An actor that runs.
+#[derive(Debug)]
+pub struct Actor {
+    lines: mpsc::UnboundedReceiver<Line>,
+    stops: watch::Sender<Vec<String>>,
+    _task: AbortOnDropHandle<()>,
+}
+
+/// Starts an actor in this instance.
+///
+/// # Errors
+///
+/// [`Error::NoStrategy`] where there is no such act.
+pub fn start(ctx: &Ctx, part: Part) -> Result<Actor, Error> {
+    let act = acts::find(&part.act).ok_or_else(|| Error::NoStrategy(part.act.clone()))?;
+    let (sender, lines) = mpsc::unbounded_channel();
+    let (stops, stopping) = watch::channel(part.stops);
+    let (seen, mut points) = mpsc::unbounded_channel();
+    let job = Job::new(part.stock_id, Duration::ZERO, Duration::from_millis(part.wait_ms));
+    let linger = Duration::from_millis(part.linger_ms);
+    let job = job.asked(part.lease_ms.map(Duration::from_millis), None).followed(seen, stopping, linger);
+    let ctx = ctx.clone();
+    let task = tokio::spawn(async move {
+        let begun = Line::Start { instance: ctx.instance.clone(), owner: job.owner(&ctx).to_string() };
+        let tell = |line| drop(sender.send(line));
+        tell(begun);
+        let mut acting = Box::pin(tokio::time::timeout(LONGEST, (act.run)(&ctx, &job)));
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                Some(seen) = points.recv() => tell(Line::Point { point: seen.point.to_owned(), value: seen.value }),
+                outcome = &mut acting => break outcome.unwrap_or(Err(Error::TimedOut(LONGEST))),
+            }
+        };
+        while let Ok(seen) = points.try_recv() {
+            tell(Line::Point { point: seen.point.to_owned(), value: seen.value });
+        }
+        tell(outcome.map_or_else(failed, |done| Line::Done {
+            remaining: done.remaining,
+            fence: done.fence.map(|Fence(token)| token),
+            retries: done.retries,
+            lost: done.lock.map(|found| found == crate::stock::LockState::Lost),
+        }));
+    });
+    Ok(Actor { lines, stops, _task: AbortOnDropHandle::new(task) })
+}
+
+fn failed(error: Error) -> Line {
+    let kind = match error {
+        Error::NotHad { .. } | Error::Taken(_) => "not-had",
+        Error::SoldOut => "sold-out",
+        Error::Fenced(..) => "fenced",
+        Error::Lost(_) => "lost",
+        _ => "error",
+    };
+    Line::Failed { kind: kind.to_owned(), detail: error.to_string() }
+}
+
+impl Actor {
+    /// What is seen of it next; nothing where it has ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing is lost.
+    pub async fn next(&mut self) -> Option<Line> {
+        self.lines.recv().await
+    }
+
+    /// Where it stands still.
+    #[must_use]
+    pub fn stops(&self) -> watch::Sender<Vec<String>> {
+        self.stops.clone()
+    }
+
+    /// One whose lines come from elsewhere, and whose stops are sent there by `task`.
+    pub(super) fn elsewhere(
+        lines: mpsc::UnboundedReceiver<Line>,
+        stops: watch::Sender<Vec<String>>,
+        task: tokio::task::JoinHandle<()>,
+    ) -> Self {
+        Self { lines, stops, _task: AbortOnDropHandle::new(task) }
+    }
+}

@@ -1,0 +1,94 @@
+//! Where an actor runs: in this instance, or in another one, which is asked over HTTP.
+//!
+//! `POST /replays/actors` starts one there and answers with what is seen of it, line by line; `PUT /replays/actors/{id}`
+//! gives it other stops. Where the answer is closed, the actor is ended.
+
+use super::actor::{self, Actor, Line, Part};
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    http_client::{HttpClient, HttpError},
+};
+use futures::StreamExt;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// Another instance answers within this, or it is not there.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// An instance on which actors run.
+#[derive(Debug, Clone)]
+pub enum Place {
+    /// This one.
+    Here(Ctx),
+    /// The one at this address.
+    There(String),
+}
+
+/// An actor for another instance: it is called by this id from then on.
+#[derive(Debug, Serialize, Deserialize, garde::Validate, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sent {
+    /// What it is called from now on.
+    #[garde(skip)]
+    pub id: Uuid,
+    /// What it is to do.
+    #[garde(dive)]
+    pub part: Part,
+}
+
+/// The stops of an actor.
+#[derive(Debug, Serialize, Deserialize, garde::Validate, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stops {
+    /// The points at which it stands still from now on; it goes on from any other.
+    #[garde(length(max = 8))]
+    #[schema(example = json!(["checked"]))]
+    pub stops: Vec<String>,
+}
+
+impl Place {
+    /// Starts an actor.
+    pub(super) async fn start(&self, part: Part) -> Result<Actor, Error> {
+        match self {
+            Self::Here(ctx) => actor::start(ctx, part),
+            Self::There(url) => elsewhere(url, part).await,
+        }
+    }
+}
+
+async fn elsewhere(url: &str, part: Part) -> Result<Actor, Error> {
+    let client = HttpClient::new(PATIENCE);
+    let (sender, lines) = mpsc::unbounded_channel();
+    let (stops, mut stopping) = watch::channel(part.stops.clone());
+    let sent = Sent { id: Uuid::new_v4(), part };
+    let at = format!("{}/replays/actors", url.trim_end_matches('/'));
+    let mut events = client.events_of(&at, &sent).await.map_err(|e| unreachable(url, &e))?;
+    let at = format!("{at}/{}", sent.id);
+    let task = tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                event = events.next() => match event.and_then(Result::ok).map(|event| serde_json::from_str(&event.data)) {
+                    Some(Ok(line)) => drop(sender.send(line)),
+                    _ => return,
+                },
+                Ok(()) = stopping.changed() => {
+                    let stops = Stops { stops: stopping.borrow_and_update().clone() };
+                    if let Err(error) = client.put(&at, &stops, None).await.and_then(|answer| answer.success()) {
+                        let detail = format!("the instance does not answer: {error}");
+                        drop(sender.send(Line::Failed { kind: "error".to_owned(), detail }));
+                        return;
+                    }
+                }
+            }
+        }
+    });
+    Ok(Actor::elsewhere(lines, stops, task))
+}
+
+fn unreachable(url: &str, error: &HttpError) -> Error {
+    Error::NoActor { at: url.to_owned(), reason: error.to_string() }
+}

@@ -1,0 +1,230 @@
+//! What a race is written in: its sides, where each of them stands, and the end of a lease.
+//!
+//! 1. [`Play::side`] is one side of the race. [`Side::to`] lets it run until it stands at a point; [`Side::heads_for`] does
+//!    not wait for it; [`Side::ends`] lets it run to its end.
+//! 2. [`Play::step`] says what comes now, in both languages, and keeps the pace: slow, at a hand's command, or at once.
+//! 3. [`Play::lease_ends`] waits until nobody has the lock any more, or another has it. At a slow pace the lease is the
+//!    course's, and its time passes. Else it is long, so that the order is never left to the clock, and is ended here.
+//!
+//! Next: `races/`, one race to a file.
+
+use super::{
+    actor::{Line, Part},
+    acts,
+    event::{Log, ReplayEvent},
+    place::Place,
+    seen::Sights,
+    stage::Stage,
+};
+use crate::error::Error;
+use std::{fmt::Display, sync::Arc, time::Duration};
+use tokio::{
+    sync::{Semaphore, watch},
+    time::{sleep, timeout},
+};
+use tokio_util::task::AbortOnDropHandle;
+
+/// What must come comes within this, or the replay has failed.
+const LONG: Duration = Duration::from_secs(20);
+/// At a slow pace, the time between two steps.
+const BEAT: Duration = Duration::from_millis(700);
+/// At a slow pace, how long an actor stays at each point of its work.
+const LINGER_MS: u64 = 400;
+/// A person who steps through a replay may think so long about one step.
+const THOUGHT: Duration = Duration::from_secs(300);
+/// A lease that does not end before it is ended.
+const LONG_LEASE_MS: u64 = 600_000;
+
+/// How fast a replay goes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Pace {
+    /// So that people can follow, with the course's leases.
+    #[default]
+    Slow,
+    /// At once: for tests, and for a verdict.
+    Fast,
+    /// Each step when it is asked for.
+    Step,
+}
+
+/// Lets a replay at the pace [`Pace::Step`] go on by one step.
+#[derive(Debug, Clone)]
+pub struct Steps(Arc<Semaphore>);
+
+impl Default for Steps {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(0)))
+    }
+}
+
+impl Steps {
+    /// The next step.
+    pub fn next(&self) {
+        self.0.add_permits(1);
+    }
+}
+
+/// A replay that goes on.
+pub(super) struct Play {
+    pub(super) places: Vec<Place>,
+    pub(super) pace: Pace,
+    pub(super) stock_id: i64,
+    pub(super) sights: Sights,
+    pub(super) stage: Arc<Stage>,
+    pub(super) steps: Steps,
+    /// What the lesson notes of what it saw.
+    pub(super) saw: String,
+}
+
+/// One side of a race.
+pub(super) struct Side {
+    letter: char,
+    stops: watch::Sender<Vec<String>>,
+    standing: watch::Receiver<Vec<String>>,
+    outcome: watch::Receiver<Option<Line>>,
+    _follow: AbortOnDropHandle<()>,
+}
+
+impl Play {
+    /// Says what comes now, and keeps the pace.
+    pub(super) async fn step(&self, zh: impl Display, en: impl Display) -> Result<(), Error> {
+        let words = serde_json::json!({ "zh": zh.to_string(), "en": en.to_string() });
+        let step = ReplayEvent { actor: "step".into(), event: "step".into(), value: Some(words), ..Default::default() };
+        self.log().add(step);
+        match self.pace {
+            Pace::Fast => {}
+            Pace::Slow => sleep(BEAT).await,
+            Pace::Step => {
+                let asked = timeout(THOUGHT, self.steps.0.acquire()).await;
+                asked.map_err(|_| gone_wrong("nobody asked for the next step"))?.map_err(gone_wrong)?.forget();
+            }
+        }
+        Ok(())
+    }
+
+    /// What is seen of the replay.
+    pub(super) fn log(&self) -> &Log {
+        &self.stage.log
+    }
+
+    /// A lease of so many milliseconds at a slow pace; else one that lasts until it is ended.
+    pub(super) fn lease(&self, millis: u64) -> Option<u64> {
+        Some(if self.pace == Pace::Slow { millis } else { LONG_LEASE_MS })
+    }
+
+    /// A side that does `act` on the instance of this number (0 is the first), and stands at `point`.
+    pub(super) async fn side_at(
+        &self,
+        point: &str,
+        letter: char,
+        instance: usize,
+        act: &str,
+        lease_ms: Option<u64>,
+    ) -> Result<Side, Error> {
+        let mut side = self.side(&[point], letter, instance, act, lease_ms).await?;
+        side.at(point).await?;
+        Ok(side)
+    }
+
+    /// A side that runs, and will stand at each of these points.
+    pub(super) async fn side(
+        &self,
+        points: &[&str],
+        letter: char,
+        instance: usize,
+        act: &str,
+        lease_ms: Option<u64>,
+    ) -> Result<Side, Error> {
+        let stops = points.iter().map(|point| (*point).to_owned()).collect();
+        let wait_ms = LONG.as_millis() as u64;
+        let linger_ms = if self.pace == Pace::Slow { LINGER_MS } else { 0 };
+        let part = Part { act: act.to_owned(), stock_id: self.stock_id, lease_ms, wait_ms, linger_ms, stops };
+        let place = &self.places[instance % self.places.len()];
+        let store = acts::find(act).and_then(|act| act.store);
+        let mut actor = place.start(part).await?;
+        let (arrived, standing) = watch::channel(Vec::new());
+        let (ended, outcome) = watch::channel(None);
+        let (stage, stops) = (Arc::clone(&self.stage), actor.stops());
+        let standing_at = stops.clone();
+        let act = act.to_owned();
+        let follow = tokio::spawn(async move {
+            while let Some(line) = actor.next().await {
+                stage.saw(letter, &act, store.is_some(), &line);
+                match line {
+                    Line::Point { point, .. } if standing_at.borrow().contains(&point) => {
+                        arrived.send_modify(|standing| standing.push(point));
+                    }
+                    end @ (Line::Done { .. } | Line::Failed { .. }) => drop(ended.send_replace(Some(end))),
+                    _ => {}
+                }
+            }
+        });
+        Ok(Side { letter, stops, standing, outcome, _follow: AbortOnDropHandle::new(follow) })
+    }
+
+    /// Waits until the lock's lease has ended: nobody has it, or another than before.
+    pub(super) async fn lease_ends(&self) -> Result<(), Error> {
+        let before = self.stage.holder();
+        if self.pace != Pace::Slow {
+            self.sights.end_leases().await?;
+        }
+        let ended = async {
+            loop {
+                if self.sights.read().await?.locks.is_empty() || self.stage.holder() != before {
+                    return Ok(());
+                }
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(LONG, ended).await.map_err(|_| gone_wrong("the lease does not end"))?
+    }
+}
+
+impl Side {
+    /// Lets it run until it stands at `point`.
+    pub(super) async fn to(&mut self, point: &str) -> Result<(), Error> {
+        self.heads_for(point);
+        self.at(point).await
+    }
+
+    /// Lets it run; it will stand at `point`.
+    pub(super) fn heads_for(&mut self, point: &str) {
+        self.heads_for_any(&[point]);
+    }
+
+    /// Lets it run; it will stand at each of these points.
+    pub(super) fn heads_for_any(&mut self, points: &[&str]) {
+        self.stops.send_replace(points.iter().map(|point| (*point).to_owned()).collect());
+    }
+
+    /// Waits until it stands at `point`.
+    pub(super) async fn at(&mut self, point: &str) -> Result<(), Error> {
+        let Self { letter, standing, outcome, .. } = self;
+        let there = async {
+            tokio::select! {
+                biased;
+                Ok(_) = standing.wait_for(|standing| standing.iter().any(|at| at == point)) => Ok(()),
+                end = outcome.wait_for(Option::is_some) => {
+                    let end = end.ok().and_then(|end| end.clone());
+                    Err(gone_wrong(format!("{letter} has not come to {point}, but to its end: {end:?}")))
+                }
+            }
+        };
+        timeout(LONG, there).await.map_err(|_| gone_wrong(format!("{letter} does not come to {point}")))?
+    }
+
+    /// Lets it run to its end: what it came to.
+    pub(super) async fn ends(&mut self) -> Result<Line, Error> {
+        self.heads_for_any(&[]);
+        let ended = timeout(LONG, self.outcome.wait_for(Option::is_some)).await;
+        let ended = ended.map_err(|_| gone_wrong(format!("{} does not come to its end", self.letter)))?;
+        let ended = ended.map_err(gone_wrong)?.clone();
+        ended.ok_or_else(|| gone_wrong(format!("{} is gone", self.letter)))
+    }
+}
+
+/// The replay did not go as it must.
+pub(super) fn gone_wrong(why: impl Display) -> Error {
+    Error::Replay(why.to_string())
+}

@@ -1,0 +1,239 @@
+//! What is known while a replay goes on: who is inside, who took the lock last, what the servers held when they were last
+//! read. Each line of an actor and each change in the servers becomes an event.
+
+use super::{
+    actor::Line,
+    event::{Log, ReplayEvent},
+    seen::{Held, Seen, Sights},
+};
+use crate::error::Error;
+use parking_lot::Mutex;
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::sync::Notify;
+
+/// The servers are read so often.
+const LOOK: Duration = Duration::from_millis(20);
+/// A lock that is gone so long before its lease is over was given back.
+const EARLY_MS: i64 = 60;
+
+/// What is known of a replay.
+#[derive(Debug, Default)]
+pub(super) struct Stage {
+    pub(super) log: Arc<Log>,
+    known: Mutex<Known>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    actors: Vec<KnownActor>,
+    /// Who took the lock last.
+    holder: Option<char>,
+    inside: BTreeSet<char>,
+    most_inside: usize,
+    sold: i64,
+    servers: Seen,
+    read_at: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct KnownActor {
+    letter: char,
+    instance: String,
+    owner: String,
+    has_unlocked: bool,
+}
+
+impl Stage {
+    pub(super) fn new(log: Arc<Log>) -> Self {
+        Self { log, ..Self::default() }
+    }
+
+    /// Who took the lock last.
+    pub(super) fn holder(&self) -> Option<char> {
+        self.known.lock().holder
+    }
+
+    /// How many were sold, and the most that were inside at once.
+    pub(super) fn sums(&self) -> (i64, usize) {
+        let known = self.known.lock();
+        (known.sold, known.most_inside)
+    }
+
+    /// An actor was seen.
+    pub(super) fn saw(&self, letter: char, act: &str, sells: bool, line: &Line) {
+        let mut known = self.known.lock();
+        for event in known.events_of(letter, act, sells, line) {
+            self.log.add(event);
+        }
+        drop(known);
+        self.changed.notify_one();
+    }
+
+    /// Reads the servers until it is dropped.
+    pub(super) async fn watch(&self, sights: &Sights) {
+        loop {
+            // What cannot be read now is read the next time: a server may be stopped by the replay itself.
+            self.look(sights).await.unwrap_or_else(|error| tracing::debug!(%error, "not seen"));
+            drop(tokio::time::timeout(LOOK, self.changed.notified()).await);
+        }
+    }
+
+    /// Reads the servers once.
+    pub(super) async fn look(&self, sights: &Sights) -> Result<(), Error> {
+        let seen = sights.read().await?;
+        let mut known = self.known.lock();
+        for event in known.changes(seen) {
+            self.log.add(event);
+        }
+        Ok(())
+    }
+}
+
+impl Known {
+    fn events_of(&mut self, letter: char, act: &str, sells: bool, line: &Line) -> Vec<ReplayEvent> {
+        let instance = self.actor(letter).map(|actor| actor.instance.clone());
+        let event = |event: &str| ReplayEvent {
+            actor: letter.to_string(),
+            event: event.to_owned(),
+            instance: instance.clone(),
+            ..ReplayEvent::default()
+        };
+        let mut events = Vec::new();
+        match line {
+            Line::Start { instance, owner } => {
+                let instance = instance.clone();
+                let value = Some(act.into());
+                events.push(ReplayEvent { instance: Some(instance.clone()), value, ..event("start") });
+                self.actors.push(KnownActor { letter, instance, owner: owner.clone(), has_unlocked: false });
+            }
+            Line::Point { point, value } => {
+                let mut seen = ReplayEvent { value: value.as_deref().map(Into::into), ..event(point) };
+                match point.as_str() {
+                    "taken" => {
+                        seen.owner = Some(letter.to_string());
+                        self.holder = Some(letter);
+                    }
+                    "locked" => {
+                        self.holder = Some(letter);
+                        self.inside.insert(letter);
+                        self.most_inside = self.most_inside.max(self.inside.len());
+                    }
+                    "written" => drop(self.inside.remove(&letter)),
+                    "checked" => {
+                        seen.owner = value.as_deref().map(|owner| self.letter_of(owner));
+                        seen.value = None;
+                    }
+                    "unlocked" => {
+                        // Whatever was deleted was the lock of who took it last.
+                        let foreign = self.holder.filter(|holder| *holder != letter);
+                        seen.event = "deleted".to_owned();
+                        seen.owner = Some(foreign.unwrap_or(letter).to_string());
+                        seen.value = foreign.map(|_| "foreign".into());
+                        self.inside.remove(&letter);
+                        if let Some(actor) = self.actors.iter_mut().find(|actor| actor.letter == letter) {
+                            actor.has_unlocked = true;
+                        }
+                    }
+                    _ => {}
+                }
+                events.push(seen);
+            }
+            Line::Done { remaining, fence, retries, lost } => {
+                self.inside.remove(&letter);
+                let has_unlocked = self.actor(letter).is_some_and(|actor| actor.has_unlocked);
+                match lost {
+                    Some(true) => events.push(event("lost")),
+                    Some(false) if !has_unlocked => events.push(event("released")),
+                    _ => {}
+                }
+                self.sold += i64::from(sells);
+                let value = remaining.map(|left| left.to_string().into());
+                let done = if sells { "sold" } else { "done" };
+                events.push(ReplayEvent { value, token: *fence, ..event(done) });
+                if *retries > 0 {
+                    let retried = retries.to_string();
+                    events.push(ReplayEvent { value: Some(retried.into()), ..event("retries") });
+                }
+            }
+            Line::Failed { kind, detail } => {
+                self.inside.remove(&letter);
+                let what = if kind == "fenced" { "refused-by-row" } else { "failed" };
+                let value = Some(if kind == "fenced" { self.servers.fence.into() } else { detail.clone().into() });
+                events.push(ReplayEvent { value, ..event(what) });
+            }
+        }
+        events
+    }
+
+    /// What has changed in the servers.
+    fn changes(&mut self, seen: Seen) -> Vec<ReplayEvent> {
+        let now = Instant::now();
+        let since = self.read_at.map_or(0, |at| i64::try_from((now - at).as_millis()).unwrap_or(i64::MAX));
+        let event = |actor: &str, event: &str| ReplayEvent {
+            actor: actor.to_owned(),
+            event: event.to_owned(),
+            ..ReplayEvent::default()
+        };
+        let mut events = Vec::new();
+        let before = std::mem::take(&mut self.servers);
+        for gone in before.locks.iter().filter(|old| !seen.locks.iter().any(|new| new.key == old.key)) {
+            let early = gone.pttl.is_none_or(|left| left < 0 || left - since > EARLY_MS);
+            let what = if early { "free" } else { "expired" };
+            let owner = Some(self.letter_of(&gone.owner));
+            events.push(ReplayEvent { key: Some(gone.key.clone()), owner, ..event("lock", what) });
+        }
+        for held in &seen.locks {
+            let old = before.locks.iter().find(|old| old.key == held.key);
+            let is_new = old.is_none_or(|old| old.owner != held.owner || old.count != held.count);
+            let lease_grew = old.is_some_and(|old| held.pttl > old.pttl.map(|left| left - since + EARLY_MS));
+            if is_new || lease_grew {
+                let what = if is_new { "held" } else { "renewed" };
+                events.push(self.held(held, event("lock", what)));
+            }
+            if !held.queue.is_empty() && old.is_none_or(|old| old.queue != held.queue) {
+                let queue: Vec<_> = held.queue.iter().map(|owner| self.letter_of(owner)).collect();
+                let value = Some(queue.join(" ").into());
+                events.push(ReplayEvent { key: Some(held.key.clone()), value, ..event("lock", "queue") });
+            }
+        }
+        if seen.stock.is_some() && seen.stock != before.stock {
+            let value = seen.stock.map(|count| count.to_string().into());
+            events.push(ReplayEvent { value, ..event("stock", "stock") });
+        }
+        if seen.fence.is_some_and(|fence| fence > 0) && seen.fence != before.fence {
+            events.push(ReplayEvent { token: seen.fence, ..event("row", "fence") });
+        }
+        (self.servers, self.read_at) = (seen, Some(now));
+        events
+    }
+
+    fn held(&self, held: &Held, event: ReplayEvent) -> ReplayEvent {
+        ReplayEvent {
+            key: Some(held.key.clone()),
+            owner: Some(self.letter_of(&held.owner)),
+            pttl: held.pttl,
+            value: held.count.map(|count| count.to_string().into()),
+            ..event
+        }
+    }
+
+    fn actor(&self, letter: char) -> Option<&KnownActor> {
+        self.actors.iter().find(|actor| actor.letter == letter)
+    }
+
+    /// Whose text this is: the actor's own owner stands in it; or it begins with the name of an instance on which one actor
+    /// runs; or it says nothing of an owner, and belongs to who took the lock last.
+    fn letter_of(&self, owner: &str) -> String {
+        let by_owner = self.actors.iter().find(|actor| owner.contains(&actor.owner));
+        let mut by_instance = self.actors.iter().filter(|actor| owner.starts_with(&actor.instance));
+        let by_instance = by_instance.next().filter(|_| by_instance.next().is_none());
+        let letter = by_owner.or(by_instance).map(|actor| actor.letter);
+        let nameless = || self.holder.filter(|_| !owner.contains(':'));
+        letter.or_else(nameless).map_or_else(|| owner.to_owned(), String::from)
+    }
+}
