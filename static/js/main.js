@@ -198,8 +198,8 @@ function listen() {
   $('code-toggle').onclick = () => lessonHead.toggleCode(lesson.slug);
   $('reset').onclick = () => atShelf(() => shelf.reset(settings.count));
   $('token').onchange = () => { api.setToken($('token').value); atShelf(() => shelf.reset(settings.count)); };
-  $('buy').onclick = () => atShelf(() => shelf.buy(lesson.slug, settings.hold_ms, 1));
-  $('buy-two').onclick = () => atShelf(() => shelf.buy(lesson.slug, settings.hold_ms, 2));
+  $('buy').onclick = () => atShelf(() => shelf.buy(lesson.slug, settings.hold_ms, 1, draw));
+  $('buy-two').onclick = () => atShelf(() => shelf.buy(lesson.slug, settings.hold_ms, 2, draw));
 }
 
 /** The lessons come first: without them there is nothing to show. */

@@ -21,6 +21,8 @@ import { excerpt, lineOf } from './timeline/source.js';
 /** @typedef {import('./timeline/model.js').Model} Model */
 
 const SLOWER = [1, 2, 10];
+/** Who steps through a replay thinks between two steps: of that time no more is shown. */
+const THOUGHT_US = 900_000;
 
 /** @type {Replay[]} */
 let all = [];
@@ -100,7 +102,8 @@ export async function run() {
   }
   if (!replay || off) return;
   const [{ lesson }, mended, pace] = [replay, cured, $('replay-pace').value];
-  const recording = empty();
+  const recording = { ...empty(), gap: pace === 'step' ? THOUGHT_US : Infinity };
+  let cut = 0;
   const started = { id: '', lesson, cured: mended, pace, close: () => {} };
   live = started;
   recordings.set(key(lesson, mended), recording);
@@ -108,10 +111,16 @@ export async function run() {
   try {
     const { id, events } = await api.startReplay(lesson, mended, pace);
     const close = follow(events ?? `replays/${id}/events`, {
-      begin: () => { recording.events = []; },
+      begin: () => {
+        recording.events = [];
+        cut = 0;
+      },
       event: (event) => {
-        recording.events.push(event);
-        told(event);
+        const last = recording.events.at(-1)?.t_us ?? 0;
+        cut += Math.max(0, event.t_us - cut - last - recording.gap);
+        const shown = { ...event, t_us: event.t_us - cut };
+        recording.events.push(shown);
+        told(shown);
       },
       over: (name, ending) => end(recording, name === 'done' ? ending : null, ending.detail ?? t('vanished')),
     });

@@ -107,11 +107,11 @@ const zh = {
   at: (s) => `${s} s`,
   lanes: '时间线', cursor: '时间',
   lockLane: '锁', rowLane: '行.fence', asSentences: '用文字看这一遍',
-  laneNow: (kind) => ({ waits: '在等', inside: '在里面', shared: '在里面', vain: '在试', shut: '被行挡住', stopped: '停住了' })[kind] ?? '',
+  laneNow: (kind) => ({ waits: '在等', inside: '在里面', shared: '在里面', vain: '在试', shut: '被行挡住', leaves: '写完了', stopped: '停住了' })[kind] ?? '',
   lockNow: (held) => (held ? `${held.owner}${held.count > 1 ? ` ×${held.count}` : ''}${held.left < 0 ? '' : ` 剩 ${(held.left / 1000).toFixed(1)} s`}` : '空着'),
   tick: (e) => ({
     waits: '等自己', read: `读 ${e.value ?? ''}`, written: `写 ${e.value ?? ''}`, checked: `GET = ${e.owner || e.value || 'nil'}`, deleted: 'DEL',
-    released: e.value ?? '解锁', lost: '不是我的', conflict: e.value ?? '被抢先', 'refused-by-row': '409', committed: '提交', failed: '失败',
+    released: e.value ?? '解锁', lost: '不是我的', conflict: e.value ?? '被抢先', 'refused-by-row': '409', committed: '提交', failed: '失败', retries: `重试 ${e.value}`,
   })[e.event] ?? `${e.event} ${e.value ?? ''}`.trim(),
   arrow: ({ from, to, owner, event }) => (to === 'lock'
     ? `${from} 删掉了${owner ? ` ${owner} ` : '别人'}的锁` : `${event.token ?? '旧令牌'} < ${event.value ?? '新令牌'}：行不收`),
@@ -123,13 +123,13 @@ const zh = {
       start: `开始（${e.value ?? ''}）`, waits: '等锁', refused: '没抢到', taken: '拿到锁', locked: '进去了', read: `读到 ${e.value}`, written: `写回 ${e.value}`,
       checked: `看锁是谁的：${e.owner ?? e.value ?? ''}`, deleted: e.value === 'foreign' ? `删掉了 ${e.owner ?? '别人'} 的锁` : '删掉锁', released: '解锁', lost: '解锁时锁已不是它的',
       renewed: '续期', conflict: '被别人抢先，重来', 'refused-by-row': `被行拒绝：令牌 ${e.token ?? ''} 比 ${e.value ?? ''} 旧`, stopped: '停住', continued: '接着走',
-      committed: '提交', sold: `卖出一件${e.value == null ? '' : `，剩 ${e.value}`}`, failed: `失败：${e.value ?? ''}`,
+      committed: '提交', sold: `卖出一件${e.value == null ? '' : `，剩 ${e.value}`}`, failed: `失败：${e.value ?? ''}`, done: '做完了', retries: `重试了 ${e.value} 次`,
       held: `${e.owner ?? ''} 持有${e.pttl > 0 ? `，租约还有 ${e.pttl} ms` : ''}`, free: '空了', expired: '到期了', queue: `排队 ${e.value ?? ''}`, stock: `${e.value} 件`, fence: `见过令牌 ${e.token}`,
     }[e.event] ?? `${e.event} ${e.value ?? ''}`;
     if (e.actor === 'step') return stepIn(e.value, 'zh');
     return `${who}：${said}`;
   },
-  anew: (n) => `两人同时买的时间线，${n} 个请求`,
+  underWay: '在路上…',
 };
 
 const en = {
@@ -232,11 +232,11 @@ const en = {
   at: (s) => `${s} s`,
   lanes: 'Timeline', cursor: 'Time',
   lockLane: 'Lock', rowLane: 'row.fence', asSentences: 'The same in words',
-  laneNow: (kind) => ({ waits: 'waits', inside: 'inside', shared: 'inside', vain: 'tries', shut: 'shut out', stopped: 'stands still' })[kind] ?? '',
+  laneNow: (kind) => ({ waits: 'waits', inside: 'inside', shared: 'inside', vain: 'tries', shut: 'shut out', leaves: 'has written', stopped: 'stands still' })[kind] ?? '',
   lockNow: (held) => (held ? `${held.owner}${held.count > 1 ? ` ×${held.count}` : ''}${held.left < 0 ? '' : `, ${(held.left / 1000).toFixed(1)} s left`}` : 'free'),
   tick: (e) => ({
     waits: 'waits for itself', read: `reads ${e.value ?? ''}`, written: `writes ${e.value ?? ''}`, checked: `GET = ${e.owner || e.value || 'nil'}`, deleted: 'DEL',
-    released: e.value ?? 'unlocks', lost: 'not mine', conflict: e.value ?? 'beaten', 'refused-by-row': '409', committed: 'commits', failed: 'fails',
+    released: e.value ?? 'unlocks', lost: 'not mine', conflict: e.value ?? 'beaten', 'refused-by-row': '409', committed: 'commits', failed: 'fails', retries: `retries ${e.value}`,
   })[e.event] ?? `${e.event} ${e.value ?? ''}`.trim(),
   arrow: ({ from, to, owner, event }) => (to === 'lock'
     ? `${from} deletes ${owner ? `${owner}'s` : "another's"} lock` : `${event.token ?? 'old token'} < ${event.value ?? 'new token'}: refused`),
@@ -248,13 +248,13 @@ const en = {
       start: `starts (${e.value ?? ''})`, waits: 'waits for the lock', refused: 'does not get the lock', taken: 'has the lock', locked: 'is inside', read: `reads ${e.value}`, written: `writes ${e.value}`,
       checked: `looks whose lock it is: ${e.owner ?? e.value ?? ''}`, deleted: e.value === 'foreign' ? `deletes the lock of ${e.owner ?? 'another'}` : 'deletes its lock', released: 'unlocks', lost: 'finds that the lock is no longer its own',
       renewed: 'renews', conflict: 'was beaten, and tries anew', 'refused-by-row': `is refused by the row: token ${e.token ?? ''} is older than ${e.value ?? ''}`, stopped: 'stands still', continued: 'goes on',
-      committed: 'commits', sold: `has sold one${e.value == null ? '' : `, ${e.value} left`}`, failed: `fails: ${e.value ?? ''}`,
+      committed: 'commits', sold: `has sold one${e.value == null ? '' : `, ${e.value} left`}`, failed: `fails: ${e.value ?? ''}`, done: 'is done', retries: `tried anew ${e.value} times`,
       held: `held by ${e.owner ?? ''}${e.pttl > 0 ? `, ${e.pttl} ms of the lease left` : ''}`, free: 'free', expired: 'its lease is over', queue: `queue ${e.value ?? ''}`, stock: `${e.value} pieces`, fence: `has seen token ${e.token}`,
     }[e.event] ?? `${e.event} ${e.value ?? ''}`;
     if (e.actor === 'step') return stepIn(e.value, 'en');
     return `${who}: ${said}`;
   },
-  anew: (n) => `Timeline of those who bought at once, ${n} requests`,
+  underWay: 'under way…',
 };
 
 export const languages = { zh, en };

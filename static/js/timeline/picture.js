@@ -45,6 +45,8 @@ export class Picture {
       this.#drawing.show(sceneOf({ width, shown: this.host.clientWidth, unit, span, measure, model, words }), names, unit, t('comma'));
       [this.#model, this.#shown] = [model, now];
     }
+    // Beyond the end nothing is played: all of it is shown, without a cursor.
+    this.host.classList.toggle('still', cursor > model.end);
     const x = this.#drawing.cursor(cursor, names);
     this.#follow(x, width, moves);
   }

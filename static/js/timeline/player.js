@@ -11,6 +11,7 @@
  * @property {ReplayEvent[]} events
  * @property {boolean} live more may come
  * @property {Ending | null} ending
+ * @property {number} gap the longest time in which nothing happens that is shown, in microseconds: who steps through it thinks
  * @property {string} failed why it did not come to its end, if so
  */
 
@@ -18,7 +19,7 @@
 const CALM_MS = 500;
 
 /** @returns {Recording} */
-export const empty = () => ({ events: [], live: true, ending: null, failed: '' });
+export const empty = () => ({ events: [], live: true, ending: null, failed: '', gap: Infinity });
 
 export class Player {
   #changed;
@@ -47,7 +48,7 @@ export class Player {
   /** How far it has come, in microseconds. */
   get end() {
     const last = Math.max(0, ...this.recording.events.map((e) => e.t_us));
-    return this.recording.live && this.#begun < Infinity ? Math.max(last, performance.now() * 1000 - this.#begun) : last;
+    return this.recording.live && this.#begun < Infinity ? Math.min(last + this.recording.gap, Math.max(last, performance.now() * 1000 - this.#begun)) : last;
   }
 
   /** Shows another recording: a live one as it goes, a finished one at its end. @param {Recording} recording */

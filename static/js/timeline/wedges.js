@@ -22,11 +22,10 @@ export function locksOf(all, end) {
   const actors = new Set(all.filter(isActor).map((e) => e.actor));
   for (const e of all.filter((e) => e.actor === 'lock')) {
     const key = e.key ?? '';
-    const lock = locks.get(key) ?? { key, wedges: [], queue: [], lease: 0 };
+    const lock = locks.get(key) ?? { key, wedges: [], queue: [] };
     locks.set(key, lock);
     if (e.event === 'queue') lock.queue.push({ at: e.t_us, names: (e.value ?? '').split(/\s+/).filter(Boolean) });
     else hold(lock, e, actors.has(e.owner ?? '') ? String(e.owner) : holder(all, e), end);
-    lock.lease = Math.max(lock.lease, e.pttl ?? 0);
   }
   return [...locks.values()].map((lock) => ({ ...lock, wedges: lock.wedges.map((wedge) => bounded(wedge, end)) }));
 }
