@@ -44,7 +44,7 @@ export function draw(lesson, count, live) {
   lanes.setAttribute('aria-label', t('lanes'));
   $('answers').firstChild.append(lanes);
   const model = modelOf(together.flatMap(eventsOf));
-  picture.draw(model, model.end + 1, together.some((a) => a.under_way), false);
+  picture.draw(model, model.end + 1, { live: together.some((a) => Boolean(a.under_way)), moves: false, scaled: true });
 }
 
 /**
@@ -61,7 +61,7 @@ function eventsOf(answer, i) {
   return [begun, event('entered', answer.waited_ms, null), event('written', out), event('sold', out)];
 }
 
-/** Sets both stores to the count; asks for the admin token where the service wants one. */
+/** Sets both stores to the count; asks for the admin token where the service wants one. @param {number} count */
 export async function reset(count) {
   try {
     stock = await api.reset(count);
@@ -72,7 +72,7 @@ export async function reset(count) {
   }
 }
 
-/** Opens the field for the admin token if that is what an error asks for. @returns {boolean} */
+/** Opens the field for the admin token if that is what an error asks for. @param {any} error @returns {boolean} */
 export function wantToken(error) {
   if (error.status !== 401) return false;
   $('token').hidden = false;
@@ -103,20 +103,22 @@ function note(text) {
   purchases = [{ slug: '', answers: [{ ok: false, text }] }, ...purchases].slice(0, KEPT);
 }
 
-/** Two who bought at once and both left the same number behind: one piece was sold twice. @returns {number | null} */
+/** Two who bought at once and both left the same number behind: one piece was sold twice. @param {Answer[]} answers @returns {number | null} */
 export function soldTwice([a, b]) {
   return a?.ok && b?.ok && a.remaining != null && a.remaining === b.remaining ? a.remaining : null;
 }
 
+/** @param {Purchase} purchase */
 function item({ slug, answers }) {
   const twice = soldTwice(answers);
   const red = twice == null ? [] : [el('span', { class: 'twice' }, t('sameAnswer', number(twice)))];
   return el('li', {}, el('span', { class: 'dim slug' }, slug), el('span', { class: 'each' }, ...answers.map(line), ...red));
 }
 
+/** @param {Answer} a */
 function line(a) {
   if (a.under_way) return el('span', { class: 'dim' }, t('underWay'));
-  if (!a.ok) return el('span', {}, a.text);
+  if (!a.ok) return el('span', {}, a.text ?? '');
   const parts = [
     a.instance,
     t('bought'),

@@ -187,7 +187,7 @@ export class Drawing {
     const foot = height - 24 * this.#unit;
     return svg('g', { class: 'axis' }, ...scene.axis.flatMap(({ x, text }) => [
       svg('line', { x1: x, x2: x, y1: 0, y2: foot }),
-      svg('text', { x, y: height - 5 * this.#unit, 'text-anchor': x > scene.width - 30 ? 'end' : 'middle' }, text),
+      svg('text', { x, y: height - 5 * this.#unit, 'text-anchor': x > scene.width - 30 ? 'end' : text.length > 6 ? 'start' : 'middle' }, text),
     ]));
   }
 }

@@ -35,7 +35,7 @@ const ENTERS = ['locked', 'read', 'entered'];
 const WRITES = ['written', 'committed'];
 const LEAVES = ['released', 'lost', 'deleted', 'sold', 'done', 'failed', 'refused-by-row', 'conflict'];
 /** What needs no word on the lane: the bars and the wedges show it. */
-const SILENT = ['start', 'refused', 'taken', 'locked', 'entered', 'renewed', 'stopped', 'continued', 'sold', 'done'];
+const SILENT = ['start', 'refused', 'taken', 'locked', 'entered', 'renewed', 'stopped', 'continued', 'done'];
 
 /** @param {ReplayEvent[]} all in order @param {number} end @param {Step[]} shelf @returns {Lane[]} */
 export function lanesOf(all, end, shelf) {
@@ -147,7 +147,7 @@ function waitsOf(events, end) {
     const last = bars.at(-1);
     if (e.event === 'start' || e.event === 'waits') {
       if (!last || last.to <= e.t_us) bars.push({ kind: 'waits', from: e.t_us, to: end, open: true });
-    } else if (last?.open && [...ENTERS, 'failed', 'conflict'].includes(e.event)) {
+    } else if (last?.open && [...ENTERS, 'failed', 'conflict', 'sold', 'done'].includes(e.event)) {
       Object.assign(last, { to: e.t_us, open: false });
     }
   }
@@ -166,6 +166,8 @@ function stopsOf(events, end) {
 function isTold(e, events, sections) {
   // Who waits inside waits for itself.
   if (e.event === 'waits') return sections.some((s) => s.from < e.t_us && e.t_us < (s.left ?? s.wrote ?? Infinity));
+  // Where nothing else is told of it (one statement did it all), that it sold is.
+  if (e.event === 'sold') return !events.some((before) => before.event === 'written');
   if (e.event === 'failed') return !events.some((before) => before.event === 'refused-by-row');
   return !SILENT.includes(e.event);
 }
