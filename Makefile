@@ -17,8 +17,8 @@ KAZOO := interop/kazoo/venv/installed
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.* ## /  make \1\t/p' $(MAKEFILE_LIST)
 
-demo: install build ## the nine strategies that everybody knows, on real servers: verdicts, target/report.html
-	$(OVERSELL) compare --lab --report target/report.html --json target/report.json
+demo: install build ## the course's main claims on real servers, with a verdict each, and target/course.html
+	$(OVERSELL) course --lab --quick --html target/course.html --json target/course.json
 
 lab: install build ## servers, three instances and nginx, until Ctrl-C
 	$(OVERSELL) lab
@@ -53,11 +53,13 @@ linters:
 bench: install build ## strategies as ratios to ceilings of the same run; wanted and seen
 	$(OVERSELL) bench --lab
 
-jmeter: ## JMeter's plans against a running lab; PLAN=check-lock.jmx runs one
+jmeter: ## JMeter's plans against a running lab; PLAN=check-lock runs one; STRATEGY= THREADS= LOOPS=, STEP= of the seckill
+	@test -z '$(PLAN)' || test -e 'jmeter/$(basename $(PLAN)).jmx' || { \
+	    echo 'there is no plan $(PLAN); there are: $(basename $(notdir $(wildcard jmeter/*.jmx)))' >&2; exit 2; }
 	@scripts/install jmeter
 	@test -e $(LAB_JSON) || { echo 'no lab is running: start one in another terminal with `make lab`' >&2; exit 2; }
-	$(MAVEN) $(if $(PLAN),-Dplan=$(PLAN)) \
-	    $$(sed -n 's|^ *"http": *"http://\(.*\):\([0-9]*\)".*|-Dhost=\1 -Dport=\2|p' $(LAB_JSON))
+	@echo 'Maven starts; the first time it downloads JMeter, which takes a minute or two'
+	@$(MAVEN) $$(sed -n 's|^ *"http": *"http://\(.*\):\([0-9]*\)".*|-Dhost=\1 -Dport=\2|p' $(LAB_JSON))
 
 interop: install $(PEERS) $(KAZOO) ## Java with Redisson and Curator, Python with kazoo, and ours, against each other; TEST=fair runs those
 	cargo test --workspace --test interop --locked $(if $(TEST),-- $(TEST))
