@@ -1,5 +1,28 @@
 /** The routes of the service that the page uses. Everything here is a request; nothing here draws. */
 
+/** @typedef {{zh: string, en: string}} Title */
+/** @typedef {{slug: string, chapter: string, store: string, promise: string, needs: string[], beyond: boolean, title: Title, breaks: Title}} Lesson */
+/** @typedef {{target: string, threads: number, loops: number, hold_ms: number, count: number}} Settings how a run is to be */
+/** @typedef {Settings & {strategy: string}} Plan */
+/** @typedef {{up: boolean, detail?: string}} Up */
+/** @typedef {{instance: string, instances?: (Up & {name: string})[], servers: Record<string, Up>, waiting: string[]}} Health */
+/**
+ * A run, under way or over. What it counts (`snapshot`, while it runs) and its row of the table (`row`, at its end) are
+ * described at `/docs`.
+ * @typedef {object} Run
+ * @property {string | null} id null while it is being started
+ * @property {Plan} plan
+ * @property {string} state
+ * @property {any} snapshot
+ * @property {number | null} shelf
+ * @property {any} row
+ * @property {number[]} paces
+ * @property {boolean} [lost] the connection is
+ * @property {boolean} [vanished] the service does not know it any more
+ * @property {string} [detail] why it failed
+ * @property {string} [by]
+ */
+
 let token = '';
 
 /** The admin token for `PUT /stock`, kept in memory only. @param {string} to */
@@ -15,17 +38,23 @@ export class Refused extends Error {
   }
 }
 
+/**
+ * @param {string} path
+ * @param {{method?: string, body?: object, accept?: number[]}} [how] `accept`: refusals that are answers
+ * @returns {Promise<{json: any, instance: string | null}>}
+ */
 async function ask(path, { method = 'GET', body, accept = [] } = {}) {
+  /** @type {Record<string, string>} */
   const headers = { accept: 'application/json' };
   if (body) headers['content-type'] = 'application/json';
   if (token) headers.authorization = `Bearer ${token}`;
   const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body), cache: 'no-store' });
-  const json = /json/.test(answer.headers.get('content-type')) ? await answer.json().catch(() => null) : null;
+  const json = /json/.test(answer.headers.get('content-type') ?? '') ? await answer.json().catch(() => null) : null;
   if (!answer.ok && !(accept.includes(answer.status) && json)) throw new Refused(answer.status, json);
   return { json, instance: answer.headers.get('x-instance') };
 }
 
-/** Every lesson, in the course's order. */
+/** Every lesson, in the course's order. @returns {Promise<Lesson[]>} */
 export const strategies = async () => (await ask('strategies')).json;
 
 /** The Rust file of a lesson. @param {string} slug */
@@ -35,7 +64,7 @@ export async function source(slug) {
   return answer.text();
 }
 
-/** Which instances and servers are up. 503 means "not ready", and says the same in the same words. */
+/** Which instances and servers are up. 503 means "not ready", and says the same in the same words. @returns {Promise<Health>} */
 export const health = async () => (await ask('health/ready?instances=true', { accept: [503] })).json;
 
 export const stock = async () => (await ask('stock?stock_id=1')).json;
@@ -53,7 +82,7 @@ export const buy = (slug, hold_ms) => ask(`check/lock/${slug}?hold_ms=${hold_ms}
 /** @param {object} plan */
 export const startRun = async (plan) => (await ask('runs', { method: 'POST', body: plan })).json;
 
-/** The run under way or the last one; null where there was none. */
+/** The run under way or the last one; null where there was none. @returns {Promise<Run | null>} */
 export const currentRun = async () => (await ask('runs/current')).json;
 
 /** @param {string} id */

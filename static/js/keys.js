@@ -3,12 +3,16 @@
 import { $ } from './dom.js';
 
 /**
- * @param {{step: (by: 1 | -1) => void, run: () => void, cancel: () => void, language: () => void, help: () => void,
- *   other: (key: string, at: Element) => (() => void) | null}} acts `other`: keys of what is on show, which come first */
+ * What the keys do; `other`: keys of what is on show, which come first.
+ * @typedef {{step: (by: 1 | -1) => void, run: () => void, cancel: () => void, language: () => void, help: () => void,
+ *   other: (key: string, at: Element) => (() => void) | null}} Acts
+ */
+
+/** @param {Acts} acts */
 export function listen(acts) {
   document.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || $('help').open) return;
-    const at = event.target;
+    const at = event.target instanceof Element ? event.target : document.body;
     const act = acts.other(event.key, at) ?? chosen(event.key, at, acts);
     if (!act) return;
     event.preventDefault();
@@ -16,6 +20,7 @@ export function listen(acts) {
   });
 }
 
+/** @param {string} key @param {Element} at @param {Acts} acts @returns {(() => void) | null} */
 function chosen(key, at, acts) {
   if (key === 'Escape') return acts.cancel;
   // A field keeps its own keys: arrows change its number.

@@ -5,6 +5,7 @@ import { colour } from './code.js';
 import { $, el } from './dom.js';
 import { current, reason, t } from './lang.js';
 
+/** @type {Record<string, string>} */
 const SERVERS = { mysql: 'MySQL', redis: 'Redis', zookeeper: 'ZooKeeper' };
 
 /** @param {string[]} names @returns {string} */
@@ -12,7 +13,7 @@ export const servers = (names) => names.map((n) => SERVERS[n] ?? n).join(' + ');
 
 /**
  * A title is "name: what happens"; without the second part, the promise says what happens.
- * @returns {[string, string]}
+ * @param {string} title @param {string} promise @returns {[string, string]}
  */
 export function claim(title, promise) {
   const [, name, rest] = /^(.+?)(?:：|: )(.+)$/.exec(title) ?? [null, title, null];
@@ -20,7 +21,7 @@ export function claim(title, promise) {
   return [name, rest[0].toUpperCase() + rest.slice(1) + t('stop')];
 }
 
-/** @param {any} lesson @param {string | null} replay where its race can be replayed */
+/** @param {api.Lesson} lesson @param {string | null} replay where its race can be replayed */
 export function draw(lesson, replay) {
   const lang = current();
   const [name, sentence] = claim(lesson.title[lang], lesson.promise);
@@ -43,6 +44,7 @@ export function draw(lesson, replay) {
 
 let shown = '';
 
+/** @param {string} slug */
 async function load(slug) {
   if (shown === slug) return;
   shown = slug;
@@ -55,7 +57,7 @@ async function load(slug) {
   }
 }
 
-/** Opens or closes the code. It stands last, after the numbers; the fold takes you there. */
+/** Opens or closes the code. It stands last, after the numbers; the fold takes you there. @param {string} slug */
 export function toggleCode(slug) {
   const open = $('code').hidden;
   $('code').hidden = !open;

@@ -5,12 +5,15 @@ import { t } from './lang.js';
 import { mark } from './marks.js';
 import { format, nameOf } from './state.js';
 
+/** @typedef {import('./api.js').Lesson} Lesson */
+
 /**
  * The lessons by chapter, in the course's order. A companion text ([002]) stands where the course would have it:
  * with the lesson before it.
- * @returns {{chapter: string, lessons: any[]}[]}
+ * @param {Lesson[]} all @returns {{chapter: string, lessons: Lesson[]}[]}
  */
 export function byChapter(all) {
+  /** @type {{chapter: string, lessons: Lesson[]}[]} */
   const groups = [];
   for (const lesson of all) {
     const chapter = /^\d+/.exec(lesson.chapter)?.[0];
@@ -23,16 +26,16 @@ export function byChapter(all) {
 
 let shown = '';
 
-/** @param {any[]} all @param {any} lesson the one on show @param {object} settings @param {string[]} waiting slugs */
+/** @param {Lesson[]} all @param {Lesson} lesson the one on show @param {import('./api.js').Settings} settings @param {string[]} waiting slugs */
 export function draw(all, lesson, settings, waiting) {
-  const entry = (l) => el('li', {}, el('a', {
+  const entry = (/** @type {Lesson} */ l) => el('li', {}, el('a', {
     href: format(nameOf(all, l), settings),
     'aria-current': l.slug === lesson.slug && 'page',
     'data-slug': l.slug,
     class: waiting.includes(l.slug) && 'waiting',
   }, el('span', { class: 'chapter' }, l.chapter), el('span', { class: 'slug', title: l.beyond && t('beyond') }, `${l.beyond ? '+ ' : ''}${l.slug}`), mark(l.promise)));
 
-  const at = document.activeElement.closest('#chapters a')?.dataset.slug;
+  const at = document.activeElement?.closest('#chapters a')?.getAttribute('data-slug');
   $('chapters').replaceChildren(...byChapter(all).flatMap((group) => [
     el('h2', {}, t('chapter', group.chapter)),
     el('ul', {}, ...group.lessons.map(entry)),

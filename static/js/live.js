@@ -6,11 +6,11 @@ import { number, t } from './lang.js';
 
 const NONE = '–';
 
-/** @param {object | null} run @param {string[]} names instances known to be there */
+/** @param {import('./api.js').Run | null} run @param {string[]} names instances known to be there */
 export function draw(run, names) {
   const s = run?.snapshot;
   const row = run?.row;
-  const ms = (x) => (x == null ? NONE : `${number(x)} ms`);
+  const ms = (/** @type {number | null} */ x) => (x == null ? NONE : `${number(x)} ms`);
   put($('throughput'), s ? number(row?.throughput ?? s.throughput) : NONE);
   put($('p50'), ms(s && (row?.median ?? s.p50_ms)));
   put($('p99'), ms(s && (row?.p99_line ?? s.p99_ms)));
@@ -25,12 +25,14 @@ export function draw(run, names) {
   spark(run?.paces ?? []);
 }
 
+/** @param {Record<string, number>} counts @param {string[]} names */
 function instances(counts, names) {
   const all = [...new Set([...names, ...Object.keys(counts)])].sort();
   $('instances').replaceChildren(...all.map((name) => el('span', {},
     el('span', { class: 'dim' }, name), ' ', el('output', { class: 'some' }, counts[name] == null ? NONE : number(counts[name])))));
 }
 
+/** @param {number[]} paces */
 function spark(paces) {
   const top = Math.max(1, ...paces);
   const width = 120 / PACES;

@@ -27,9 +27,15 @@ const ASK_MS = 3000;
 /** A second press so soon is a double click, not a wish to cancel. */
 const DOUBLE_MS = 500;
 
+/** @typedef {import('./api.js').Lesson} Lesson */
+/** @typedef {import('./api.js').Settings} Settings */
+
+/** @type {Lesson[]} */
 let all = [];
-let lesson = null;
+/** The one on show, once there are some. @type {Lesson} */
+let lesson;
 let settings = state.DEFAULTS;
+/** @type {import('./api.js').Health | null} */
 let health = null;
 let reached = true;
 let startedAt = 0;
@@ -80,13 +86,14 @@ function frame() {
   $('theme').setAttribute('aria-label', $('theme').title);
 }
 
+/** @param {Settings} settings @returns {Settings} */
 const pick = ({ target, threads, loops, hold_ms, count }) => ({ target, threads, loops, hold_ms, count });
 
 // ---- the address -----------------------------------------------------------------------------------------------
 
-const address = (to, as) => state.format(state.nameOf(all, to), as);
+const address = (/** @type {Lesson} */ to, /** @type {Settings} */ as) => state.format(state.nameOf(all, to), as);
 
-/** The address of the lesson that a plan runs; null for one that this page does not know. */
+/** The address of the lesson that a plan runs; null for one that this page does not know. @param {import('./api.js').Plan} plan */
 function whereIs(plan) {
   const there = state.find(all, plan.strategy);
   return there ? address(there, { ...settings, ...pick(plan) }) : null;
@@ -96,7 +103,7 @@ function fromAddress() {
   replaying = replay.isAddress(location.hash);
   $('lesson').hidden = $('lessons').hidden = replaying;
   $('replay').hidden = !replaying;
-  document.querySelector('.frame').classList.toggle('wide', replaying);
+  document.querySelector('.frame')?.classList.toggle('wide', replaying);
   if (replaying) {
     lesson ??= all[0];
     replay.show(location.hash);
@@ -112,17 +119,18 @@ function fromAddress() {
   draw();
 }
 
-/** Another lesson or target is a step that "back" undoes; a number is not. */
+/** Another lesson or target is a step that "back" undoes; a number is not. @param {Lesson} to @param {Settings} as @param {boolean} isStep */
 function goTo(to, as, isStep) {
   history[isStep ? 'pushState' : 'replaceState'](null, '', address(to, as));
   fromAddress();
 }
 
+/** @param {1 | -1} by */
 function step(by) {
   if (replaying) return replay.another(by);
   const next = all[all.indexOf(lesson) + by];
   if (next) goTo(next, settings, true);
-  return document.querySelector('#chapters [aria-current]').scrollIntoView({ block: 'nearest' });
+  return document.querySelector('#chapters [aria-current]')?.scrollIntoView({ block: 'nearest' });
 }
 
 // ---- acts ------------------------------------------------------------------------------------------------------
@@ -152,12 +160,13 @@ function pressed() {
   else if (Date.now() - startedAt > DOUBLE_MS) cancel();
 }
 
+/** @param {'zh' | 'en'} to */
 function speak(to) {
   lang.speak(to);
   draw();
 }
 
-/** Does something with the shelf, and draws what came of it. */
+/** Does something with the shelf, and draws what came of it. @param {() => Promise<void>} act */
 async function atShelf(act) {
   await act().catch(() => {});
   draw();
@@ -170,7 +179,7 @@ async function ask() {
     await Promise.all([runs.look(), shelf.refresh()]);
   } catch (error) {
     // A refusal is an answer: the service is there.
-    reached = Boolean(error.status);
+    reached = error instanceof api.Refused;
   }
   draw();
 }
@@ -198,8 +207,8 @@ function listen() {
   $('code-toggle').onclick = () => lessonHead.toggleCode(lesson.slug);
   $('reset').onclick = () => atShelf(() => shelf.reset(settings.count));
   $('token').onchange = () => { api.setToken($('token').value); atShelf(() => shelf.reset(settings.count)); };
-  $('buy').onclick = () => atShelf(() => shelf.buy(lesson.slug, settings.hold_ms, 1));
-  $('buy-two').onclick = () => atShelf(() => shelf.buy(lesson.slug, settings.hold_ms, 2));
+  $('buy').onclick = () => atShelf(() => shelf.buy(lesson.slug, settings.hold_ms, 1, draw));
+  $('buy-two').onclick = () => atShelf(() => shelf.buy(lesson.slug, settings.hold_ms, 2, draw));
 }
 
 /** The lessons come first: without them there is nothing to show. */

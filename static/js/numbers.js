@@ -4,7 +4,7 @@ import { $, put } from './dom.js';
 import { figures } from './figures.js';
 import { number } from './lang.js';
 
-/** @param {object | null} run null: not run yet */
+/** @param {import('./api.js').Run | null} run null: not run yet */
 export function draw(run) {
   const f = run ? figures(run) : { sold: null, gone: null, over: null, full: 1 };
   value('sold', f.sold);
@@ -14,16 +14,18 @@ export function draw(run) {
   bar('gone-bar', 0, f.gone, f.full);
   // The difference begins where the shelf ends, so that gone + oversold = sold can be seen.
   bar('over-bar', Math.max(0, f.gone ?? 0), f.over, f.full);
-  document.querySelector('.figure.over').classList.toggle('red', f.over > 0);
+  document.querySelector('.figure.over')?.classList.toggle('red', (f.over ?? 0) > 0);
 }
 
+/** @param {string} id @param {number | null} n */
 function value(id, n) {
   put($(id), n == null ? '–' : number(n));
   $(id).classList.toggle('none', n == null);
 }
 
+/** @param {string} id @param {number} from @param {number | null} n @param {number} full */
 function bar(id, from, n, full) {
-  const percent = (x) => `${(100 * Math.max(0, x ?? 0)) / full}%`;
+  const percent = (/** @type {number | null} */ x) => `${(100 * Math.max(0, x ?? 0)) / full}%`;
   $(id).setAttribute('x', percent(from));
   $(id).setAttribute('width', percent(n));
 }

@@ -11,14 +11,18 @@ import { tab } from './kept.js';
 import { reason } from './lang.js';
 import { follow } from './stream.js';
 
-const key = (plan) => `${plan.strategy} ${plan.target}`;
+/** @typedef {import('./api.js').Run} Run */
+/** @typedef {import('./api.js').Plan} Plan */
+
+const key = (/** @type {{strategy: string, target: string}} */ plan) => `${plan.strategy} ${plan.target}`;
 
 export class Runs {
   #changed;
   #ended;
   #close = () => {};
-  /** The run under way: `{id, plan, state, snapshot, shelf, row, paces, lost}`, or null. */
+  /** The run under way, if there is one. @type {Run | null} */
   live = null;
+  /** By lesson and target. @type {Record<string, Run>} */
   #results = tab.get('results') ?? {};
 
   /** @param {() => void} changed there is something new to draw @param {() => void} ended a run has come to its end */
@@ -27,31 +31,33 @@ export class Runs {
     this.#ended = ended;
   }
 
-  /** What to show for a lesson: the run under way if it is this lesson's, else its last result, else null. */
+  /** What to show for a lesson: the run under way if it is this lesson's, else its last result, else null. @param {string} strategy @param {string} target @returns {Run | null} */
   of(strategy, target) {
     const wanted = key({ strategy, target });
     return this.live && key(this.live.plan) === wanted ? this.live : this.#results[wanted] ?? null;
   }
 
-  /** The run under way, if it is another lesson's. */
+  /** The run under way, if it is another lesson's. @param {string} strategy @param {string} target */
   other(strategy, target) {
     return this.live && key(this.live.plan) !== key({ strategy, target }) ? this.live : null;
   }
 
-  /** Starts a run; where one is under way already, joins that. */
+  /** Starts a run; where one is under way already, joins that. @param {Plan} plan */
   async start(plan) {
     const snapshot = { samples: 0, planned: plan.threads * plan.loops, sold: 0, sold_out: 0, errors: 0, unknown: 0, elapsed_ms: 0, throughput: 0, p50_ms: null, p99_ms: null, instances: {} };
-    this.live = { id: null, plan, state: 'starting', snapshot, shelf: plan.count, row: null, paces: [] };
+    /** @type {Run} */
+    const starting = { id: null, plan, state: 'starting', snapshot, shelf: plan.count, row: null, paces: [] };
+    this.live = starting;
     this.#changed();
     try {
       const { id } = await api.startRun(plan);
-      this.#join({ ...this.live, id, state: 'running' });
+      this.#join({ ...starting, id, state: 'running' });
     } catch (error) {
-      const starting = this.live;
+      const status = error instanceof api.Refused ? error.status : undefined;
       this.live = null;
-      if (error.status === 409) await this.look();
-      else this.#keep({ ...starting, state: 'failed', detail: error.status && reason(error) });
-      if (error.status !== 409) throw error;
+      if (status === 409) await this.look();
+      else this.#keep({ ...starting, state: 'failed', detail: status && reason(error) });
+      if (status !== 409) throw error;
     }
     this.#changed();
   }
@@ -85,15 +91,18 @@ export class Runs {
     this.#changed();
   }
 
+  /** @param {Run} run */
   #join(run) {
     this.#leave();
     this.live = run;
     const again = () => this.look().catch(() => {});
-    this.#close = follow(run.id, {
+    this.#close = follow(String(run.id), {
       progress: ({ shelf, ...snapshot }) => {
-        const pace = paceBetween(this.live.snapshot, snapshot);
-        this.live = { ...this.live, snapshot, shelf: shelf ?? this.live.shelf, lost: false };
-        if (pace != null) this.live.paces = [...this.live.paces, pace].slice(-PACES);
+        const { live } = this;
+        if (!live) return;
+        const pace = paceBetween(live.snapshot, snapshot);
+        const paces = pace == null ? live.paces : [...live.paces, pace].slice(-PACES);
+        this.live = { ...live, snapshot, shelf: shelf ?? live.shelf, lost: false, paces };
         this.#changed();
       },
       found: () => this.#lost(false),
@@ -103,12 +112,13 @@ export class Runs {
         again();
       },
       over: ({ detail }) => {
-        this.live = { ...this.live, detail };
+        if (this.live) this.live = { ...this.live, detail };
         again();
       },
     });
   }
 
+  /** @param {boolean} lost */
   #lost(lost) {
     if (!this.live || Boolean(this.live.lost) === lost) return;
     this.live = { ...this.live, lost };
@@ -121,11 +131,13 @@ export class Runs {
     this.live = null;
   }
 
+  /** @param {Run} run */
   #pacesOf(run) {
     const kept = this.#results[key(run.plan)];
     return kept?.id === run.id ? kept.paces : [];
   }
 
+  /** @param {Run} run */
   #keep(run) {
     this.#results[key(run.plan)] = { ...run, lost: false };
     tab.set('results', this.#results);

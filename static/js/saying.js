@@ -6,7 +6,12 @@ import { figures, secondsLeft, willOversell } from './figures.js';
 import { number, t } from './lang.js';
 import { servers } from './lesson.js';
 
-/** @returns {string} */
+/** @typedef {import('./api.js').Run} Run */
+
+/**
+ * @param {{lesson: import('./api.js').Lesson, settings: import('./api.js').Settings, run: Run | null, down: string[]}} now
+ * @returns {string}
+ */
 export function sentence({ lesson, settings, run, down }) {
   if (run?.state === 'starting') return t('starting');
   if (run?.state === 'running') return t(run.lost ? 'lost' : 'running', ...progress(run));
@@ -18,14 +23,14 @@ export function sentence({ lesson, settings, run, down }) {
 
 let quiet = true;
 
-/** Says how this lesson stands; aloud at the start and the end of a run, between them seldom. */
+/** Says how this lesson stands; aloud at the start and the end of a run, between them seldom. @param {string} text @param {boolean} running */
 export function say(text, running) {
   put($('say'), text);
   if (running || !quiet) announce(text, running === quiet);
   quiet = !running;
 }
 
-/** Says whose run is in the way and how long it still takes, with the way there. @param {string | null} href */
+/** Says whose run is in the way and how long it still takes, with the way there. @param {Run} other @param {string | null} href */
 export function busy(other, href) {
   const who = [other.plan.strategy, t(other.plan.target), other.by].filter(Boolean).join(' · ');
   const text = t('busy', who, ...progress(other), secondsLeft(other.snapshot));
@@ -35,12 +40,13 @@ export function busy(other, href) {
   else $('say').replaceChildren(`${text} `, href ? el('a', { href }, t('watch')) : '');
 }
 
-const progress = ({ snapshot }) => [number(snapshot.samples), number(snapshot.planned)];
+const progress = (/** @type {Run} */ { snapshot }) => [number(snapshot.samples), number(snapshot.planned)];
 
+/** @param {Run} run @returns {string} */
 function ended(run) {
   if (run.state === 'failed') return t('failed', run.vanished ? t('vanished') : run.detail || t('disconnected'));
   if (run.state === 'cancelled') return t('cancelled', ...progress(run));
-  const { over } = figures(run);
+  const over = figures(run).over ?? 0;
   if (over > 0) return t('oversold', number(over));
   if (run.row?.verdict === 'errors') return t('failing', number(run.snapshot.errors));
   return t(over < 0 ? 'apart' : 'exact');

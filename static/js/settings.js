@@ -2,10 +2,9 @@
 
 import { $, put } from './dom.js';
 import { number, t } from './lang.js';
-import { DEFAULTS } from './state.js';
+import { DEFAULTS, NUMBERS } from './state.js';
 
 const form = $('settings');
-const NUMBERS = ['threads', 'loops', 'hold_ms', 'count'];
 
 /** What the form says; null while a field is empty or out of its range. @returns {typeof DEFAULTS | null} */
 export function read() {
@@ -37,7 +36,7 @@ export function button(what, able) {
 
 /** @param {(settings: typeof DEFAULTS, field: string) => void} changed @param {() => void} left a field was left */
 export function listen(changed, left) {
-  form.addEventListener('input', (event) => {
+  form.addEventListener('input', (/** @type {any} */ event) => {
     const settings = read();
     if (settings) changed(settings, event.target.name);
   });

@@ -3,13 +3,23 @@
 import * as api from './api.js';
 import { $, el, put } from './dom.js';
 import { number, reason, t } from './lang.js';
+import { modelOf } from './timeline/model.js';
+import { Picture } from './timeline/picture.js';
 
 const KEPT = 4;
 /** Long enough for two requests to meet inside, short enough to wait for. */
 const MEET_MS = 200;
 
+/** One who buys: under way, sold to, or refused. @typedef {{under_way?: boolean, ok?: boolean, text?: string, instance?: string, [field: string]: any}} Answer */
+/** @typedef {{slug: string, answers: Answer[]}} Purchase */
+
+/** @type {any} */
 let stock = null;
+/** @type {Purchase[]} */
 let purchases = [];
+const lanes = el('div', { class: 'lanes', tabindex: '0', role: 'group' });
+/** Of the last purchase by several at once. */
+const picture = new Picture(lanes);
 
 /** Asks both stores. */
 export async function refresh() {
@@ -29,9 +39,29 @@ export function draw(lesson, count, live) {
   }
   put($('reset'), t('reset', number(count)));
   $('answers').replaceChildren(...purchases.map(item));
+  const together = purchases[0]?.answers ?? [];
+  if (together.length < 2) return;
+  lanes.setAttribute('aria-label', t('lanes'));
+  $('answers').firstChild.append(lanes);
+  const model = modelOf(together.flatMap(eventsOf));
+  picture.draw(model, model.end + 1, { live: together.some((a) => Boolean(a.under_way)), moves: false, scaled: true });
 }
 
-/** Sets both stores to the count; asks for the admin token where the service wants one. */
+/**
+ * An answer as events: when it came in, when it wrote, by what it says of its waiting and its stay. Both left together.
+ * @param {Answer} answer @param {number} i @returns {import('./timeline/events.js').ReplayEvent[]}
+ */
+function eventsOf(answer, i) {
+  const event = (/** @type {string} */ name, /** @type {number} */ ms, value = answer.remaining) => ({
+    t_us: ms * 1000, actor: 'AB'[i], event: name, instance: answer.instance, ...(value != null && { value: String(value) }),
+  });
+  const begun = event('start', 0);
+  if (!answer.ok) return [begun];
+  const out = answer.waited_ms + answer.held_ms;
+  return [begun, event('entered', answer.waited_ms, null), event('written', out), event('sold', out)];
+}
+
+/** Sets both stores to the count; asks for the admin token where the service wants one. @param {number} count */
 export async function reset(count) {
   try {
     stock = await api.reset(count);
@@ -42,7 +72,7 @@ export async function reset(count) {
   }
 }
 
-/** Opens the field for the admin token if that is what an error asks for. @returns {boolean} */
+/** Opens the field for the admin token if that is what an error asks for. @param {any} error @returns {boolean} */
 export function wantToken(error) {
   if (error.status !== 401) return false;
   $('token').hidden = false;
@@ -51,34 +81,44 @@ export function wantToken(error) {
   return true;
 }
 
-/** @param {string} slug @param {number} hold_ms @param {1 | 2} people */
-export async function buy(slug, hold_ms, people) {
+/** @param {string} slug @param {number} hold_ms @param {1 | 2} people @param {() => void} changed one more was answered */
+export async function buy(slug, hold_ms, people, changed) {
   const stay = people > 1 ? Math.max(hold_ms, MEET_MS) : hold_ms;
-  const answers = await Promise.all(Array.from({ length: people }, () => api.buy(slug, stay).then(
-    ({ json, instance }) => ({ ok: true, instance, ...json }),
-    (error) => ({ ok: false, text: reason(error) }),
-  )));
-  purchases = [{ slug, answers }, ...purchases].slice(0, KEPT);
+  /** @type {Purchase} */
+  const purchase = { slug, answers: Array.from({ length: people }, () => ({ under_way: true })) };
+  purchases = [purchase, ...purchases].slice(0, KEPT);
+  changed();
+  await Promise.all(purchase.answers.map(async (_, i) => {
+    purchase.answers[i] = await api.buy(slug, stay).then(
+      ({ json, instance }) => ({ ok: true, instance, ...json }),
+      (error) => ({ ok: false, text: reason(error) }),
+    );
+    changed();
+  }));
   await refresh();
 }
 
+/** @param {string} text */
 function note(text) {
   purchases = [{ slug: '', answers: [{ ok: false, text }] }, ...purchases].slice(0, KEPT);
 }
 
-/** Two who bought at once and both left the same number behind: one piece was sold twice. @returns {number | null} */
+/** Two who bought at once and both left the same number behind: one piece was sold twice. @param {Answer[]} answers @returns {number | null} */
 export function soldTwice([a, b]) {
   return a?.ok && b?.ok && a.remaining != null && a.remaining === b.remaining ? a.remaining : null;
 }
 
+/** @param {Purchase} purchase */
 function item({ slug, answers }) {
   const twice = soldTwice(answers);
   const red = twice == null ? [] : [el('span', { class: 'twice' }, t('sameAnswer', number(twice)))];
   return el('li', {}, el('span', { class: 'dim slug' }, slug), el('span', { class: 'each' }, ...answers.map(line), ...red));
 }
 
+/** @param {Answer} a */
 function line(a) {
-  if (!a.ok) return el('span', {}, a.text);
+  if (a.under_way) return el('span', { class: 'dim' }, t('underWay'));
+  if (!a.ok) return el('span', {}, a.text ?? '');
   const parts = [
     a.instance,
     t('bought'),
