@@ -48,8 +48,15 @@ pub enum Error {
     #[error("lock {0} was lost before the write")]
     Lost(String),
     /// A newer holder has written since: the row refused our older fencing token. Nothing was changed.
-    #[error("the row has seen a newer holder of lock {0}")]
-    Fenced(String),
+    #[error("token {fence} of lock {name} is refused: the row has seen token {seen} of a newer holder")]
+    Fenced {
+        /// The lock.
+        name: String,
+        /// The token that was shown.
+        fence: u64,
+        /// The token that the row has seen.
+        seen: u64,
+    },
     /// A server is down. Nothing was changed.
     #[error("{server} is not available: {reason}")]
     Unavailable {

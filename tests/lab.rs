@@ -113,13 +113,13 @@ fn during(instance: &mut Child, file: &Path) -> Outcome {
     comes("its end", || instance.try_wait().ok().flatten()).map(drop)
 }
 
-fn terminate(instance: &Child) -> Outcome {
+pub(crate) fn terminate(instance: &Child) -> Outcome {
     let killed = Command::new("kill").arg(instance.id().to_string()).status().map_err(|e| e.to_string())?;
     if killed.success() { Ok(()) } else { Err(format!("kill: {killed}")) }
 }
 
 /// Looks again until it is there.
-fn comes<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T, String> {
+pub(crate) fn comes<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T, String> {
     let begun = Instant::now();
     loop {
         match look() {

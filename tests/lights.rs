@@ -2,7 +2,7 @@
 
 use crate::{
     buyers::{text, until},
-    instances::{MINUTE, check, cluster_with, until_held},
+    instances::{MINUTE, check, cluster_with, put_stock, shelf, until_held},
     program,
 };
 use oversell::lab::Options;
@@ -84,4 +84,45 @@ pub(crate) async fn an_instance_that_is_cut_off_or_was_stopped_is_no_server_that
     .await?;
     lab.stop().await;
     Ok(())
+}
+
+/// Behind nginx an instance is chosen by its name, with the same rule: what it did not answer is sent to no other, which
+/// would have sold. Both purchases of "two at once" then meet in one process, whose mutex is enough; through nginx they
+/// meet in two, and it is not: the twin.
+pub(crate) async fn an_instance_is_chosen_by_its_name() -> Outcome {
+    let lab = cluster_with(program()).await?;
+    let (client, http) = (Client::new(), lab.addresses().http.clone());
+    put_stock(&client, &http, 1000).await?;
+    let buy = async |base: &str| {
+        let answer = client.post(check(base, "mutex", 300, MINUTE)).header("accept", "application/json");
+        let answer = answer.send().await.map_err(text)?;
+        let by = answer.headers().get("x-instance").and_then(|name| name.to_str().ok()).map(str::to_owned);
+        Ok::<_, String>((answer.status(), by, answer.json::<Value>().await.map_err(text)?))
+    };
+    for instance in &lab.addresses().instances {
+        let base = format!("{http}/instances/{}", instance.name);
+        let (first, second) = tokio::try_join!(buy(&base), buy(&base))?;
+        let left = [&first, &second].map(|(_, _, sold)| sold["remaining"].as_i64());
+        if [&first.1, &second.1] != [&Some(instance.name.clone()); 2] || left[0] == left[1] {
+            return Err(format!("both at {}: {first:?} {second:?}", instance.name));
+        }
+    }
+    let (first, second) = tokio::try_join!(buy(&http), buy(&http))?;
+    if first.1 == second.1 || first.2["remaining"] != second.2["remaining"] {
+        return Err(format!("the twin, at nginx: {first:?} {second:?}"));
+    }
+    let unknown = client.get(format!("{http}/instances/9999/stock")).send().await.map_err(text)?.status();
+    let page = client.get(format!("{}/instances/8888/", lab.addresses().instances[0].url)).send().await;
+    let of_another = page.map_err(text)?.status();
+    let (victim, other) = (&lab.addresses().instances[0].name, &lab.addresses().instances[1].url);
+    lab.kill(victim).await.map_err(text)?;
+    let before = shelf(&client, other).await?;
+    let (status, by, answer) = buy(&format!("{http}/instances/{victim}")).await?;
+    let gone = before - shelf(&client, other).await?;
+    lab.stop().await;
+    if (unknown, of_another) != (StatusCode::NOT_FOUND, StatusCode::NOT_FOUND) {
+        return Err(format!("names that are none: {unknown} {of_another}"));
+    }
+    let is_unknown = status == StatusCode::BAD_GATEWAY && answer["outcome"] == "unknown";
+    if is_unknown && gone == 0 { Ok(()) } else { Err(format!("of a dead one: {status} {by:?} {answer}, {gone} gone")) }
 }

@@ -12,6 +12,7 @@ use oversell::{
         run::{Plan, Snapshot, run},
         verdict::Verdict,
     },
+    stock::{self, Promise},
 };
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
@@ -76,6 +77,47 @@ pub(crate) async fn a_run_is_exact_whatever_others_do_meanwhile() -> Outcome {
     lab.stop().await;
     if row.verdict == Verdict::Exact { Err("a run on everybody's product was not falsified".into()) } else { Ok(()) }
 }
+
+/// Where the section is one, one at a time is inside, over all instances, of whatever kind the lock is; a mutex of the
+/// process lets one of each instance in, no lock all, and a shared lock those that will deadlock: the twins. Who waits
+/// says how long.
+pub(crate) async fn as_many_are_inside_at_once_as_the_lock_lets_in() -> Outcome {
+    let lab = cluster(vec![]).await?;
+    let (http, one) = (lab.addresses().http.clone(), lab.addresses().instances[0].url.clone());
+    let short = |base: &str, target: &str, slug: &str| {
+        let mut plan = Plan::new(base, target, slug);
+        (plan.threads, plan.loops, plan.hold_ms, plan.count) = (9, 2, 5, 1000);
+        plan
+    };
+    for strategy in stock::ALL {
+        let row = load(&short(&http, "three", strategy.slug)).await?;
+        let alone = strategy.promise != Promise::Unsafe && strategy.promise != Promise::OneProcess;
+        let as_meant = match row.most_inside {
+            None => NO_SECTION.contains(&strategy.slug),
+            Some(most) => (most == 1) == (alone && strategy.slug != "select-share"),
+        };
+        let waited = (row.waited_p50_ms, row.waited_p99_ms, row.waited_max_ms);
+        let in_order = waited.0.is_some() && waited.0 <= waited.1 && waited.1 <= waited.2;
+        if !as_meant || !in_order {
+            return Err(format!("{}: {:?} inside at once, waits {waited:?}", strategy.slug, row.most_inside));
+        }
+    }
+    let mutex = load(&short(&one, "one", "mutex")).await?.most_inside;
+    lab.stop().await;
+    if mutex == Some(1) { Ok(()) } else { Err(format!("{mutex:?} inside one process's mutex")) }
+}
+
+/// Strategies that try until nobody came between, or leave it to one statement or script: nobody waits to be alone.
+const NO_SECTION: [&str; 8] = [
+    "single-update",
+    "single-update-merged",
+    "single-update-buckets",
+    "version-cas",
+    "version-cas-paced",
+    "redis-watch",
+    "redis-watch-merged",
+    "redis-script",
+];
 
 /// One of three instances is stopped in the middle of a run: the run says that all wait in that one, and that nothing is
 /// answered any more, which an average hides.

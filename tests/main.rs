@@ -6,6 +6,7 @@ mod boundary;
 mod buyers;
 mod cache;
 mod classroom;
+mod course;
 mod deadlocks;
 mod demos;
 mod faults;
@@ -93,7 +94,7 @@ async fn in_turn(test: impl Future<Output = Outcome>) -> Outcome {
 }
 
 fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> {
-    let pure: [(&str, Pure); 6] = [
+    let pure: [(&str, Pure); 7] = [
         ("no_room_knows_what_it_must_not", boundary::no_room_knows_what_it_must_not),
         ("a_wall_that_is_broken_is_seen", boundary::a_wall_that_is_broken_is_seen),
         ("what_one_strategy_does_stands_in_its_own_file", boundary::what_one_strategy_does_stands_in_its_own_file),
@@ -102,6 +103,10 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         (
             "both_readmes_list_every_strategy_and_step_as_the_registries_do",
             boundary::both_readmes_list_every_strategy_and_step_as_the_registries_do,
+        ),
+        (
+            "an_ellipsis_stands_for_anything_and_nothing_else_does",
+            course::an_ellipsis_stands_for_anything_and_nothing_else_does,
         ),
     ];
     let mut trials: Vec<_> =
@@ -256,6 +261,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         lab::a_second_signal_ends_an_instance_at_once,
         lab::a_member_of_a_running_lab_is_broken_and_mended_by_hand,
         lab::a_way_is_cut_slowed_and_mended_and_a_session_ends,
+        lights::an_instance_is_chosen_by_its_name,
         lights::an_instance_that_is_cut_off_or_was_stopped_is_no_server_that_is_down,
         instances::a_client_that_hangs_up_leaves_nothing,
         instances::an_instance_starts_without_its_servers_and_recovers,
@@ -267,8 +273,10 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         limits::nginx_lets_through_what_its_limits_say_and_a_lone_instance_names_them,
         seckill_faults::ten_thousand_orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis,
         seckill_faults::what_redis_has_answered_is_there_with_appendfsync_always_and_lost_without,
+        replays::a_replay_goes_step_by_step_over_three_instances_and_is_cancelled,
         loads::a_run_is_exact_whatever_others_do_meanwhile,
         loads::a_run_says_where_its_requests_wait,
+        loads::as_many_are_inside_at_once_as_the_lock_lets_in,
         seckill_load::a_seckill_over_http_goes_as_each_step_promises,
         faults::a_replica_that_is_promoted_without_the_key_lets_a_second_owner_in,
         faults::a_holder_that_is_paused_beyond_its_lease_oversells_unless_it_is_fenced,
@@ -281,6 +289,8 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         resets::a_reset_needs_what_it_sets_and_names_what_it_could_not_clear,
         resets::no_instance_invents_stock_for_a_redis_that_has_lost_it,
         classroom::the_lessons_for_several_windows_go_as_the_course_says,
+        course::every_line_by_hand_prints_what_the_lesson_says_and_another_print_is_caught,
+        course::the_verdicts_of_a_run_are_kept_and_are_the_same_on_each_instance,
         zk_herd::a_release_wakes_all_that_watch_the_directory_and_one_that_watches_its_predecessor,
     );
     trials

@@ -1,12 +1,19 @@
 //! The replays: each race ends as its lesson says, again and again, and its cure as the cure says. The flaw is the twin of
 //! its cure: the same actors, the same order, another strategy.
 
-use crate::support::Servers;
+use crate::{
+    buyers::{text, until},
+    program,
+    support::Servers,
+};
 use oversell::{
     ctx::Ctx,
-    replay::{End, Log, Pace, Place, Replay, Steps, Terms},
+    lab::{Lab, Options, Part},
+    replay::{End, Log, Pace, Place, Replay, ReplayEvent, Steps, Terms},
 };
-use std::sync::Arc;
+use reqwest::{Client, StatusCode};
+use serde_json::Value;
+use std::{collections::BTreeSet, sync::Arc};
 use tokio_util::sync::CancellationToken;
 
 type Outcome = Result<(), String>;
@@ -40,4 +47,70 @@ async fn play(ctxs: &[Arc<Ctx>], replay: &Replay, cured: bool) -> (Option<End>, 
     let terms = Terms { places, cured, pace: Pace::Fast, steps: Steps::default() };
     replay.run(&ctxs[0], terms, Arc::clone(&log), &CancellationToken::new()).await;
     (log.end(), log)
+}
+
+/// Over three instances behind nginx: each actor is on an instance of its own; whoever comes late sees all of it; a second
+/// replay is refused meanwhile; one that is cancelled gives back what its actors hold.
+pub(crate) async fn a_replay_goes_step_by_step_over_three_instances_and_is_cancelled() -> Outcome {
+    let without = vec![Part::MySql, Part::ZooKeeper];
+    let lab = Lab::start(Options { without, redis_ports: vec![0], ..program() }).await.map_err(text)?;
+    let done = over_three_instances(&lab.addresses().http, &lab.addresses().redis[0].url).await;
+    lab.stop().await;
+    done
+}
+
+async fn over_three_instances(http: &str, redis: &str) -> Outcome {
+    let client = Client::new();
+    let post = async |path: &str| client.post(format!("{http}{path}")).send().await.map_err(text);
+    let (id, first) = start(&client, http, "slow").await?;
+    let refused = post("/replays/2.2").await?;
+    if refused.status() != StatusCode::CONFLICT {
+        return Err(format!("a second replay at the same time: {}", refused.status()));
+    }
+    let seen = first.text().await.map_err(text)?;
+    let late = client.get(format!("{http}/replays/{id}/events")).send().await.map_err(text)?;
+    if late.text().await.map_err(text)? != seen {
+        return Err("whoever comes late sees something else".into());
+    }
+    if !seen.contains("\"as_meant\":true") {
+        return Err(format!("it has not ended as it must:\n{seen}"));
+    }
+    let events = seen.lines().filter_map(|line| serde_json::from_str::<ReplayEvent>(line.strip_prefix("data: ")?).ok());
+    let on: BTreeSet<_> = events.filter(|event| event.event == "start").filter_map(|event| event.instance).collect();
+    if on.len() != 3 {
+        return Err(format!("its actors were on {on:?}"));
+    }
+
+    let (id, mut watched) = start(&client, http, "step").await?;
+    post(&format!("/replays/{id}/step")).await?;
+    // Nobody asks for the next step: A stands still, with its lock.
+    let mut seen = String::new();
+    while !seen.contains("\"held\"") {
+        let more = watched.chunk().await.map_err(text)?.ok_or("it has ended")?;
+        seen.push_str(&String::from_utf8_lossy(&more));
+    }
+    let client_of_redis = redis::Client::open(redis).map_err(text)?;
+    let redis = client_of_redis.get_multiplexed_async_connection().await.map_err(text)?;
+    let locks = || {
+        let mut redis = redis.clone();
+        async move { redis::cmd("KEYS").arg("lock:*").query_async::<Vec<String>>(&mut redis).await.map_err(text) }
+    };
+    if locks().await?.len() != 1 {
+        return Err("A has no lock".into());
+    }
+    client.delete(format!("{http}/replays/{id}")).send().await.map_err(text)?;
+    let rest = watched.text().await.map_err(text)?;
+    if !rest.contains("event: failed") || !rest.contains("cancelled") {
+        return Err(format!("it does not say that it was cancelled: {rest}"));
+    }
+    until("its actors have given back what they held", || async { Ok(locks().await?.is_empty()) }).await
+}
+
+/// Starts the replay of 2.2, and watches it.
+async fn start(client: &Client, http: &str, pace: &str) -> Result<(String, reqwest::Response), String> {
+    let started = client.post(format!("{http}/replays/2.2?pace={pace}")).send().await.map_err(text)?;
+    let started: Value = started.json().await.map_err(text)?;
+    let id = started["id"].as_str().ok_or_else(|| format!("not started: {started}"))?.to_owned();
+    let watched = client.get(format!("{http}/replays/{id}/events")).send().await.map_err(text)?;
+    Ok((id, watched))
 }

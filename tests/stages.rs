@@ -354,7 +354,9 @@ pub(crate) async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) ->
 pub(crate) async fn a_lease_that_is_asked_for_replaces_the_strategys_own(servers: &Servers) -> Outcome {
     const ASKED: Duration = Duration::from_millis(1500);
     for strategy in stock::ALL.iter().filter(|strategy| strategy.slug != "redis-setnx") {
-        let Some(Name::Redis(name) | Name::RedisNodes(name)) = strategy.names.first() else { continue };
+        let Some(Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisNodes(name)) = strategy.names.first() else {
+            continue;
+        };
         for lease in [Some(ASKED), None] {
             let site = servers.site().await;
             site.put_stock(STOCK).await;

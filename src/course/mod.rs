@@ -11,7 +11,9 @@
 mod cluster;
 pub mod command;
 mod experiments;
+pub mod kept;
 mod lesson;
+pub mod places;
 mod product;
 mod replay;
 mod seen;

@@ -124,7 +124,7 @@ impl StrategyMetrics {
             }
             Err(Error::SoldOut) => self.sold_out.increment(1),
             Err(Error::Lost(_)) => self.lost.increment(1),
-            Err(Error::Fenced(_)) => self.fenced.increment(1),
+            Err(Error::Fenced { .. }) => self.fenced.increment(1),
             Err(error) => self.errors[kind(error)].increment(1),
         }
     }

@@ -15,7 +15,7 @@ use axum::{
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse, Response},
 };
-use http::{HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderName, HeaderValue, StatusCode, Uri, header, uri::PathAndQuery};
 use parking_lot::Mutex;
 use std::{
     any::Any,
@@ -78,6 +78,27 @@ pub(super) fn surround(app: &AppState, routes: Router, operating: Router) -> Rou
         .layer(RequestBodyLimitLayer::new(server.body_limit))
         .layer(RequestBodyDeadlineLayer::new(Duration::from_millis(server.header_timeout_ms)));
     routes.layer(at_once).merge(operating).layer(every)
+}
+
+/// What comes to `/instances/NAME/…` with this instance's name is what comes to `/…`: nginx hands it to that instance and
+/// to no other, so that somebody who is outside can choose one.
+pub(super) fn called_by_name(app: &AppState, service: Router) -> Router {
+    let prefix = format!("/instances/{}", app.ctx.instance);
+    let rename = move |mut request: Request| {
+        if let Some(path) = path_after(&prefix, request.uri()) {
+            let mut parts = request.uri().clone().into_parts();
+            parts.path_and_query = Some(path);
+            *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();
+        }
+        request
+    };
+    // Around the whole router, which has chosen the handler before a layer of its own is asked.
+    Router::new().fallback_service(ServiceBuilder::new().map_request(rename).service(service))
+}
+
+fn path_after(prefix: &str, uri: &Uri) -> Option<PathAndQuery> {
+    let rest = uri.path_and_query()?.as_str().strip_prefix(prefix)?;
+    rest.starts_with('/').then(|| rest.parse().ok())?
 }
 
 /// Makes the answer of what failed, in the form that the client reads, and logs it once.

@@ -41,7 +41,8 @@ const OPERATING: &str = "operating";
 #[openapi(
     info(title = "oversell", description = "A stock that oversells, and every cure for it. \
         Answers are text as in the course, or JSON with `Accept: application/json`; errors then follow RFC 9457. \
-        Every answer has `x-instance` and `x-request-id`."),
+        Every answer has `x-instance` and `x-request-id`. Every address is also there as `/instances/{name}/…`, which nginx \
+        hands to the instance of this name, and to no other."),
     components(schemas(Problem)),
     tags(
         (name = "course", description = "The stock and the strategies"),

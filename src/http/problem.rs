@@ -77,6 +77,14 @@ pub(super) struct Problem {
     /// Where a run is in progress: which, whose, and how long it will still take.
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<RunInProgress>,
+    /// Where the row refused a write: the token that was shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = 33)]
+    fence: Option<u64>,
+    /// Where the row refused a write: the token of a newer holder that the row has seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = 34)]
+    seen: Option<u64>,
     #[serde(skip)]
     code: StatusCode,
 }
@@ -130,7 +138,7 @@ impl From<&Error> for Problem {
             Error::NotHad { what, .. } => (S::SERVICE_UNAVAILABLE, "not-had", Failed, format!("没有等到：{what}")),
             Error::Taken(_) => (S::CONFLICT, "lock-taken", Refused, "获取锁失败，有并发".into()),
             Error::Lost(_) => (S::CONFLICT, "lock-lost", Refused, "锁已失效".into()),
-            Error::Fenced(_) => (S::CONFLICT, "fenced", Refused, "锁已失效".into()),
+            Error::Fenced { .. } => (S::CONFLICT, "fenced", Refused, "锁已失效".into()),
             Error::Unavailable { server, .. } => {
                 (S::SERVICE_UNAVAILABLE, "unavailable", Failed, format!("{server} 不可用"))
             }
@@ -163,6 +171,10 @@ impl From<&Error> for Problem {
             }
             Error::NoRun(_) => (S::NOT_FOUND, "no-run", Refused, "没有这次压测".into()),
         };
+        let fences = match error {
+            Error::Fenced { fence, seen, .. } => Some((*fence, *seen)),
+            _ => None,
+        };
         Self {
             kind,
             title,
@@ -186,6 +198,8 @@ impl From<&Error> for Problem {
                 }
                 _ => None,
             },
+            fence: fences.map(|(fence, _)| fence),
+            seen: fences.map(|(_, seen)| seen),
             code,
         }
     }
@@ -235,7 +249,7 @@ impl Problem {
     pub(super) fn text(&self) -> String {
         let listed = self.strategies.as_ref().map(|all| format!("; there are: {}", all.join(", ")));
         match self.kind {
-            "sold-out" | "lock-taken" | "lock-lost" | "fenced" | "limited" => self.title.clone(),
+            "sold-out" | "lock-taken" | "lock-lost" | "limited" => self.title.clone(),
             "not-started" | "over" | "already-ordered" | "order-under-way" => self.title.clone(),
             _ => format!("{}\n{}{}\n", self.title, self.detail, listed.unwrap_or_default()),
         }
@@ -262,8 +276,16 @@ mod tests {
         assert_eq!(of(&Error::Panicked(String::new())), (500, Outcome::Unknown));
         assert_eq!(of(&Error::Internal(String::new())), (500, Outcome::Failed));
         assert_eq!(of(&Error::Lost("lock".into())), (409, Outcome::Refused));
-        assert_eq!(of(&Error::Fenced("fencedLock".into())), (409, Outcome::Refused));
+        assert_eq!(of(&Error::Fenced { name: "fencedLock".into(), fence: 33, seen: 34 }), (409, Outcome::Refused));
         assert_eq!(of(&Error::SoldOut), (409, Outcome::SoldOut));
+    }
+
+    #[test]
+    fn a_fenced_write_names_both_tokens() {
+        let problem = Problem::from(&Error::Fenced { name: "fencedLock".into(), fence: 33, seen: 34 });
+        assert_eq!((problem.fence, problem.seen), (Some(33), Some(34)));
+        let text = problem.text();
+        assert!(["锁已失效", " 33 ", " 34 "].iter().all(|word| text.contains(word)), "{text}");
     }
 
     #[test]

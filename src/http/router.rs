@@ -6,7 +6,7 @@ use super::{
     openapi::{self, Api},
     page,
     routes::{
-        check, deadlocks, health, ids,
+        check, course, deadlocks, health, ids,
         lessons::{demos, redis, zk_barriers, zk_counts, zk_herd, zk_locks},
         limits, replays, runs, stock, strategies, voucher_orders, vouchers,
     },
@@ -33,7 +33,8 @@ pub(super) fn router(app: &AppState) -> Router {
         .merge(Router::from(openapi::ui(api)).layer(map_response(page::docs_policy)))
         // / and the files of the page
         .fallback(page::file);
-    middleware::surround(app, routes, operating.with_state(app.clone()))
+    let service = middleware::surround(app, routes, operating.with_state(app.clone()));
+    middleware::called_by_name(app, service)
 }
 
 /// The routes, those for operators apart, and the document that describes both.
@@ -97,6 +98,9 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(routes!(replays::events))
         .routes(routes!(replays::play))
         .routes(routes!(replays::direct))
+        // every claim, and its verdict
+        .routes(routes!(course::list))
+        .routes(routes!(course::last, course::keep))
         // load from the page
         .routes(routes!(runs::start))
         .routes(routes!(runs::current))

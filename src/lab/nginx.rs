@@ -103,7 +103,11 @@ fn render(port: u16, behind: &[u16], static_root: &Path) -> String {
         });
         lines.collect::<Vec<_>>().join("\n    ")
     };
+    let alone = |port: &u16| format!("upstream instance-{} {{server 127.0.0.1:{port};}}", instance::name(*port));
+    let each = |of: &dyn Fn(&u16) -> String, between: &str| behind.iter().map(of).collect::<Vec<_>>().join(between);
     TEMPLATE
+        .replace("${INSTANCE_NAMES}", &each(&|port| instance::name(*port), "|"))
+        .replace("${INSTANCE_SERVERS}", &each(&alone, "\n"))
         .replace("${HTTP_LISTEN}", &format!("127.0.0.1:{port}"))
         .replace("${UPSTREAM_SERVERS}", &servers(""))
         .replace("${RUNNER_SERVERS}", &servers(" backup"))

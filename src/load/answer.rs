@@ -21,6 +21,8 @@ struct Json<'a> {
     retries: Option<u64>,
     waited_ms: Option<u64>,
     lock: Option<&'a str>,
+    entered_us: Option<u64>,
+    left_us: Option<u64>,
 }
 
 /// Reads an answer. Its words count as well as its status: a proxy's own page is no sale.
@@ -32,6 +34,7 @@ pub(super) fn meaning(status: u16, body: &[u8]) -> (Outcome, Said) {
             retries: json.retries,
             waited_ms: json.waited_ms,
             lost: json.lock.is_some_and(|lock| lock == "lost"),
+            inside: json.entered_us.zip(json.left_us),
         };
         return (json.outcome(status), said);
     }
@@ -112,8 +115,10 @@ mod tests {
     #[test]
     fn an_answer_in_json_says_its_retries_and_whether_its_lock_was_lost() {
         let said = |body: &str| meaning(200, body.as_bytes()).1;
-        let lost = said(r#"{"outcome":"sold","retries":3,"waited_ms":12,"fence":null,"lock":"lost"}"#);
-        assert_eq!(lost, Said { retries: Some(3), waited_ms: Some(12), lost: true });
+        let lost = said(
+            r#"{"outcome":"sold","retries":3,"waited_ms":12,"fence":null,"lock":"lost","entered_us":7,"left_us":9}"#,
+        );
+        assert_eq!(lost, Said { retries: Some(3), waited_ms: Some(12), lost: true, inside: Some((7, 9)) });
         assert_eq!(said(r#"{"outcome":"sold","lock":"kept"}"#), Said::default());
         assert_eq!(said(SOLD), Said::default());
     }

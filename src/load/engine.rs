@@ -9,6 +9,7 @@
 
 use super::{
     history::{History, Outcome, Said},
+    inside::{Stay, most_at_once},
     link::{Answer, Body, Cut, Link, Meter, Origin},
     stats::{Bytes, Stats},
 };
@@ -17,6 +18,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use http::Request;
 use parking_lot::Mutex;
 use std::{
+    mem,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -113,6 +115,8 @@ struct Recorder {
     counted: History,
     /// Requests of the warm-up, and those that ended after the time.
     besides: History,
+    /// When each was inside, as far as the answers say; beside the histories, which are added up again and again.
+    stays: Vec<Stay>,
 }
 
 /// What a load has seen, for its connections and for whoever watches.
@@ -131,6 +135,8 @@ pub(super) struct Ended {
     /// All requests, which the stock has felt.
     pub(super) all: History,
     pub(super) stats: Stats,
+    /// The most who were inside at once.
+    pub(super) most_inside: Option<u64>,
     /// How long that lasted which counts.
     pub(super) elapsed: Duration,
     /// Requests that were due at a rate, and not sent: no connection was free.
@@ -179,7 +185,9 @@ impl Seen {
         let Bytes { received, sent } = self.meter.read();
         let part = |bytes: u64| (bytes as f64 * share) as u64;
         let bytes = Bytes { received: part(received), sent: part(sent) };
-        Ended { stats: Stats::of(&counted, bytes, elapsed), counted, all, elapsed, behind }
+        let stays: Vec<_> = self.recorders.iter().flat_map(|recorder| mem::take(&mut recorder.lock().stays)).collect();
+        let most_inside = most_at_once(&stays);
+        Ended { stats: Stats::of(&counted, bytes, elapsed), counted, all, most_inside, elapsed, behind }
     }
 }
 
@@ -261,7 +269,8 @@ impl Load {
             let instance =
                 answer.as_ref().and_then(|a| a.headers.get("x-instance")).and_then(|name| name.to_str().ok());
             let mut recorder = seen.recorders[n % RECORDERS].lock();
-            let Recorder { counted, besides } = &mut *recorder;
+            let Recorder { counted, besides, stays } = &mut *recorder;
+            stays.extend(said.inside);
             let history = if self.until.counts(due - seen.clock, done - seen.clock) { counted } else { besides };
             history.record(outcome, done - due, instance, said);
         }

@@ -5,6 +5,7 @@
 //!
 //! Next: `verdict.rs`, which judges it.
 
+use super::inside::Stay;
 use hdrhistogram::Histogram;
 use std::{collections::BTreeMap, time::Duration};
 
@@ -90,6 +91,8 @@ pub struct Said {
     pub waited_ms: Option<u64>,
     /// The unlock found that the lock was no longer ours.
     pub lost: bool,
+    /// When it was inside the critical section.
+    pub inside: Option<Stay>,
 }
 
 /// The sums of what the answers said.
@@ -113,6 +116,7 @@ pub struct History {
     counts: Counts,
     latencies: Histogram<u32>,
     latency_sum_us: u64,
+    waits: Histogram<u32>,
     told: Told,
     instances: BTreeMap<String, u64>,
     reasons: BTreeMap<String, u64>,
@@ -123,6 +127,7 @@ impl Default for History {
         Self {
             counts: Counts::default(),
             latencies: Histogram::new(DIGITS).expect("the digits are a constant"),
+            waits: Histogram::new(DIGITS).expect("the digits are a constant"),
             latency_sum_us: 0,
             told: Told::default(),
             instances: BTreeMap::new(),
@@ -139,6 +144,9 @@ impl History {
         self.latencies.record(us).expect("a histogram that grows");
         self.latency_sum_us += us;
         self.told.add(said);
+        if let Some(ms) = said.waited_ms {
+            self.waits.record(ms.min(LONGEST_US)).expect("a histogram that grows");
+        }
         if let Some(name) = instance {
             count(&mut self.instances, name, 1);
         }
@@ -152,6 +160,7 @@ impl History {
         self.counts += other.counts;
         // Both grow as they must; what they share are the digits, which is all that an addition asks for.
         self.latencies.add(&other.latencies).expect("histograms that grow");
+        self.waits.add(&other.waits).expect("histograms that grow");
         self.latency_sum_us += other.latency_sum_us;
         self.told.merge(other.told);
         other.instances.iter().for_each(|(name, n)| count(&mut self.instances, name, *n));
@@ -187,6 +196,12 @@ impl History {
     #[must_use]
     pub fn latency_sum_us(&self) -> u64 {
         self.latency_sum_us
+    }
+
+    /// How long the strategies waited for their locks, as far as the answers say, in ms.
+    #[must_use]
+    pub fn waits(&self) -> &Histogram<u32> {
+        &self.waits
     }
 
     /// What the answers said besides.
@@ -260,7 +275,12 @@ mod tests {
 
     #[test]
     fn what_several_have_seen_is_added_up_and_an_answer_without_retries_is_not_one_with_none() {
-        let said = |retries, waited_ms| Said { retries: Some(retries), waited_ms: Some(waited_ms), lost: retries == 3 };
+        let said = |retries, waited_ms| Said {
+            retries: Some(retries),
+            waited_ms: Some(waited_ms),
+            lost: retries == 3,
+            inside: None,
+        };
         let seen = |said| {
             let mut history = History::default();
             history.record(Outcome::Sold, Duration::from_micros(700), Some("8000"), said);
@@ -271,6 +291,7 @@ mod tests {
             all.merge(&seen(one));
         }
         assert_eq!(all.told(), Told { answers: 2, retries: 4, waited_ms: 42, longest_ms: 40, lost: 1 });
+        assert_eq!((all.waits().len(), all.waits().max()), (2, 40));
         assert_eq!((all.counts().sold, all.latencies().len(), all.instances()["8000"]), (3, 3, 3));
     }
 

@@ -11,6 +11,7 @@ pub mod verdict;
 
 mod answer;
 mod engine;
+mod inside;
 mod link;
 pub mod rate;
 pub mod row;

@@ -61,9 +61,19 @@ pub struct Row {
     /// The mean wait for the lock, ms, as the instances measure it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waited_mean_ms: Option<f64>,
+    /// Half of them waited at most this, ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waited_p50_ms: Option<u64>,
+    /// 99 % waited at most this, ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waited_p99_ms: Option<u64>,
     /// The longest of these, ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waited_max_ms: Option<u64>,
+    /// The most who were inside the critical section at once; absent where the strategy has none, or the answers do not
+    /// say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_inside: Option<u64>,
     /// Answers whose unlock found that the lock was no longer theirs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lock_lost: Option<u64>,
@@ -102,6 +112,8 @@ impl Row {
         let whole = if notes.is_empty() { Verdict::Exact } else { Verdict::Errors };
         let verdict = judge(shelf, counts).max(whole);
         let expected = expected(strategy.promise, plan.target == ONE);
+        let waits = ended.counted.waits();
+        let waited = |quantile| (!waits.is_empty()).then(|| waits.value_at_quantile(quantile));
         let said = |value: f64| (told.answers > 0).then_some((value * 1000.0).round() / 1000.0);
         Self {
             strategy: strategy.slug,
@@ -122,7 +134,10 @@ impl Row {
             retries: (told.answers > 0).then_some(told.retries),
             retries_per_sold: said(told.retries as f64 / ended.counted.counts().sold.max(1) as f64),
             waited_mean_ms: said(told.waited_ms as f64 / told.answers as f64),
+            waited_p50_ms: waited(0.5),
+            waited_p99_ms: waited(0.99),
             waited_max_ms: (told.answers > 0).then_some(told.longest_ms),
+            most_inside: ended.most_inside,
             lock_lost: (told.answers > 0).then_some(told.lost),
             behind: ended.behind,
             verdict,

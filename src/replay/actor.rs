@@ -139,7 +139,7 @@ fn failed(error: Error) -> Line {
     let kind = match error {
         Error::NotHad { .. } | Error::Taken(_) => "not-had",
         Error::SoldOut => "sold-out",
-        Error::Fenced(..) => "fenced",
+        Error::Fenced { .. } => "fenced",
         Error::Lost(_) => "lost",
         _ => "error",
     };

@@ -54,7 +54,7 @@ impl Sights {
         let mut seen = Seen::default();
         for name in self.act.names {
             match name {
-                Name::Redis(_) | Name::RedisNodes(_) => {
+                Name::Redis(_) | Name::RedisFor(..) | Name::RedisNodes(_) => {
                     for (key, mut node) in self.keys(name) {
                         seen.locks.extend(in_redis(key, &mut node).await?);
                     }
@@ -85,7 +85,7 @@ impl Sights {
     fn keys(&self, name: &Name) -> Vec<(String, ConnectionManager)> {
         let key = |name| self.ctx.redis_key(&redis_key::for_stock(name, self.stock_id));
         match name {
-            Name::Redis(name) => vec![(key(name), self.ctx.redis.connection())],
+            Name::Redis(name) | Name::RedisFor(name, _) => vec![(key(name), self.ctx.redis.connection())],
             Name::RedisNodes(name) => self.ctx.nodes.iter().map(|node| (key(name), node.connection())).collect(),
             _ => Vec::new(),
         }

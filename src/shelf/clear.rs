@@ -43,7 +43,9 @@ impl Names {
     /// The keys in the main Redis.
     pub(super) fn keys(&self, ctx: &Ctx) -> Vec<String> {
         self.each(|name| match name {
-            Name::Redis(name) => Some(ctx.redis_key(&redis_key::for_stock(name, self.stock_id))),
+            Name::Redis(name) | Name::RedisFor(name, _) => {
+                Some(ctx.redis_key(&redis_key::for_stock(name, self.stock_id)))
+            }
             _ => None,
         })
     }

@@ -27,10 +27,12 @@ pub(super) async fn read_then_write(
     outrun: impl AsyncFnOnce(Fence) -> Result<(), LockError>,
 ) -> Result<Deducted, Error> {
     let fence = fence.ok_or_else(|| Error::Internal("a fenced lock without a token".into()))?;
+    let fenced = |seen: Fence| Error::Fenced { name: name.to_owned(), fence: fence.0, seen: seen.0 };
     let show = sqlx::query(SHOW).bind(fence.0).bind(job.stock_id).bind(fence.0);
     if row::execute(ctx, job, show).await? == 0 {
-        outrun(row::read(ctx, job).await?.fence()).await?;
-        return Err(Error::Fenced(name.to_owned()));
+        let seen = row::read(ctx, job).await?.fence();
+        outrun(seen).await?;
+        return Err(fenced(seen));
     }
     let count = row::read(ctx, job).await?.count;
     if count <= 0 {
@@ -39,7 +41,8 @@ pub(super) async fn read_then_write(
     job.inside().await;
     let write = sqlx::query(WRITE).bind(count - 1).bind(job.stock_id).bind(fence.0);
     if row::execute(ctx, job, write).await? == 0 {
-        return Err(Error::Fenced(name.to_owned()));
+        return Err(fenced(row::read(ctx, job).await?.fence()));
     }
+    job.leave();
     Ok(Deducted { remaining: Some(count - 1), fence: Some(fence), retries: 0, lock: None })
 }

@@ -11,7 +11,7 @@ use std::{
         OnceLock,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 use tokio::sync::{mpsc, watch};
 use utoipa::ToSchema;
@@ -31,6 +31,7 @@ pub struct Job {
     pub who: Option<String>,
     started: Instant,
     entered: OnceLock<Instant>,
+    left: OnceLock<Instant>,
     followed: AtomicBool,
     waiters: Gauge,
     owner: OnceLock<Owner>,
@@ -80,6 +81,7 @@ impl Job {
             who: None,
             started: Instant::now(),
             entered: OnceLock::new(),
+            left: OnceLock::new(),
             followed: AtomicBool::new(false),
             waiters: Gauge::noop(),
             owner: OnceLock::new(),
@@ -156,6 +158,20 @@ impl Job {
             }
             Instant::now()
         });
+    }
+
+    /// Marks the end of the critical section, where the strategy has one: what follows gives the lock back.
+    pub(super) fn leave(&self) {
+        self.left.get_or_init(Instant::now);
+    }
+
+    /// When it was inside, from and to, in microseconds of Unix time by this machine's clock: what others on the same
+    /// machine can be compared with. `None` for a strategy that has no critical section.
+    #[must_use]
+    pub fn inside_us(&self) -> Option<(u64, u64)> {
+        let (now, unix) = (Instant::now(), SystemTime::now().duration_since(UNIX_EPOCH).ok()?);
+        let at = |then: &Instant| u64::try_from((unix - (now - *then)).as_micros()).ok();
+        Some((at(self.entered.get()?)?, at(self.left.get()?)?))
     }
 
     /// Who this job is where it takes a lock: one owner, however often it takes it.

@@ -64,7 +64,7 @@ pub(crate) use points::Points;
 pub use points::{Pause, Sight};
 pub(crate) use redis_multi::PARTS;
 pub(crate) use row::is_contended;
-pub use strategy::{Deduct, Name, Promise, Store, Strategy, Title};
+pub use strategy::{Deduct, Name, Promise, Store, Strategy, Title, Unrenewed};
 pub(crate) use zk_multi::PARTS as ZK_PARTS;
 pub(crate) use zk_stage::insist;
 

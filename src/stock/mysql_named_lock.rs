@@ -61,5 +61,6 @@ async fn under_lock(conn: &mut Conn, job: &Job, name: &str) -> Result<Deducted, 
     }
     job.inside().await;
     row::execute_on(conn, job, row::set(job, count - 1)).await?;
+    job.leave();
     Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
 }

@@ -13,7 +13,7 @@
 //! Next: `redis_watchdog.rs`, which renews the lease.
 
 use super::{
-    Deducted, Job, Name, Promise, Server, Store, Strategy, Title,
+    Deducted, Job, Name, Promise, Server, Store, Strategy, Title, Unrenewed,
     points::Points,
     redis_stage::{self as stage, Stage},
 };
@@ -31,7 +31,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::Redis],
     beyond: false,
-    names: &[Name::Redis("lock:redis-reentrant")],
+    names: &[Name::RedisFor("lock:redis-reentrant", Unrenewed::Configured)],
     title: Title { zh: "可重入锁：Hash 记下重入次数", en: "Re-entrant: a hash counts its owner's holds" },
     breaks: Title { zh: "业务比租约长，锁就中途丢了", en: "a job longer than its lease" },
     source: include_str!("redis_reentrant.rs"),

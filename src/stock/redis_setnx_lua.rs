@@ -10,7 +10,7 @@
 //! Next: `redis_reentrant.rs`, which counts its owner's holds.
 
 use super::{
-    Deducted, Job, Name, Promise, Server, Store, Strategy, Title,
+    Deducted, Job, Name, Promise, Server, Store, Strategy, Title, Unrenewed,
     points::Points,
     redis_stage::{self as stage, Stage},
 };
@@ -27,7 +27,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::Redis],
     beyond: false,
-    names: &[Name::Redis("lock:redis-setnx-lua")],
+    names: &[Name::RedisFor("lock:redis-setnx-lua", Unrenewed::Course)],
     title: Title { zh: "用 Lua 脚本判断并删除，一步完成", en: "Check and delete as one script" },
     breaks: Title { zh: "不可重入：自己等自己", en: "not re-entrant: an owner waits for itself" },
     source: include_str!("redis_setnx_lua.rs"),

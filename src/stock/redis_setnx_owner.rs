@@ -10,7 +10,7 @@
 //! Next: `redis_script.rs`, what a script is; then `redis_setnx_lua.rs`, which makes one of the two.
 
 use super::{
-    Deducted, Job, Name, Promise, Server, Store, Strategy, Title,
+    Deducted, Job, Name, Promise, Server, Store, Strategy, Title, Unrenewed,
     points::Points,
     redis_stage::{self as stage, Stage},
 };
@@ -24,7 +24,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::Redis],
     beyond: false,
-    names: &[Name::Redis("lock:redis-setnx-owner")],
+    names: &[Name::RedisFor("lock:redis-setnx-owner", Unrenewed::Course)],
     title: Title {
         zh: "锁里写上是谁的，删之前先看", en: "The key names its owner, who looks before deleting"
     },

@@ -12,7 +12,7 @@
 //! Next: `redis_setnx_owner.rs`, which looks whose key it is.
 
 use super::{
-    Deducted, Job, Name, Promise, Server, Store, Strategy, Title,
+    Deducted, Job, Name, Promise, Server, Store, Strategy, Title, Unrenewed,
     points::Points,
     redis_stage::{self as stage, Stage},
 };
@@ -26,7 +26,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::Redis],
     beyond: false,
-    names: &[Name::Redis("lock:redis-setnx-ttl")],
+    names: &[Name::RedisFor("lock:redis-setnx-ttl", Unrenewed::Course)],
     title: Title { zh: "SET NX PX：锁会自己过期", en: "SET NX PX: a lock that ends by itself" },
     breaks: Title { zh: "迟到的删除会删掉别人的锁", en: "a late DEL deletes another's lock" },
     source: include_str!("redis_setnx_ttl.rs"),

@@ -24,7 +24,7 @@ use tokio::{runtime::Handle, task::JoinHandle};
 const POLL: Duration = Duration::from_millis(50);
 
 /// §2.2: the lease of the stages that do not say otherwise.
-const LEASE: Duration = Duration::from_secs(3);
+pub(super) const LEASE: Duration = Duration::from_secs(3);
 
 /// One lock of the course: how it is taken, and how it is given back.
 pub(crate) trait Stage: Send + Sync + 'static {
@@ -120,6 +120,7 @@ pub(super) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Er
     job.tell("read", count).await;
     redis_key::answered(redis::cmd("SET").arg(&key).arg(count - 1).exec_async(&mut redis).await)?;
     job.tell("written", count - 1).await;
+    job.leave();
     Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
 }
 

@@ -120,6 +120,7 @@ pub(super) async fn read_then_write(ctx: &Ctx, job: &Job, fence: Option<Fence>) 
     job.tell("read", count).await;
     execute(ctx, job, set(job, count - 1)).await?;
     job.tell("written", count - 1).await;
+    job.leave();
     Ok(Deducted { remaining: Some(count - 1), fence, retries: 0, lock: None })
 }
 

@@ -44,6 +44,7 @@ async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Deducted, Error> {
     }
     job.inside().await;
     row::execute_on(conn, job, row::set(job, count - 1)).await?;
+    job.leave();
     row::commit(conn, job).await?;
     Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
 }

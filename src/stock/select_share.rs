@@ -56,6 +56,7 @@ async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Option<i64>, Error
     if !row::execute_or_deadlock(conn, job, row::set(job, count - 1)).await? {
         return Ok(None);
     }
+    job.leave();
     row::commit(conn, job).await?;
     Ok(Some(count - 1))
 }

@@ -1,9 +1,10 @@
 //! What a strategy is: a value that says what it promises, and the function that takes a piece.
 
-use super::{Deducted, Job};
-use crate::{ctx::Ctx, error::Error, server::Server};
+use super::{Deducted, Job, redis_stage};
+use crate::{config::Config, ctx::Ctx, error::Error, server::Server};
 use futures::future::BoxFuture;
 use serde::Serialize;
+use std::time::Duration;
 use utoipa::ToSchema;
 
 /// Takes one piece, or says why not.
@@ -67,7 +68,9 @@ pub enum Promise {
 pub enum Name {
     /// A key of Redis, with all that belongs to it in Redisson's format.
     Redis(&'static str),
-    /// The same on each node of Redlock.
+    /// A key of Redis with a lease that nobody renews: who stays longer is not alone any more.
+    RedisFor(&'static str, Unrenewed),
+    /// The same as [`Redis`](Self::Redis) on each node of Redlock.
     RedisNodes(&'static str),
     /// A node of ZooKeeper, with all that is below it.
     ZooKeeper(&'static str),
@@ -75,6 +78,15 @@ pub enum Name {
     TableLock(&'static str),
     /// The highest fencing token that the product's row has seen.
     Fence,
+}
+
+/// A lease that nobody renews.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unrenewed {
+    /// The course's 3 s (§2.2).
+    Course,
+    /// `lock.lease_ms`.
+    Configured,
 }
 
 /// Where the pieces are counted.
@@ -89,6 +101,16 @@ pub enum Store {
 }
 
 impl Strategy {
+    /// The lease after which a holder that stays longer is not alone any more; `None` where it is renewed, or there is none.
+    #[must_use]
+    pub fn unrenewed(&self, config: &Config) -> Option<Duration> {
+        self.names.iter().find_map(|name| match name {
+            Name::RedisFor(_, Unrenewed::Course) => Some(redis_stage::LEASE),
+            Name::RedisFor(_, Unrenewed::Configured) => Some(Duration::from_millis(config.lock.lease_ms)),
+            _ => None,
+        })
+    }
+
     /// Takes one piece, or says why not. Where it is known who asks, the instance's console shows it come, get in, and go.
     ///
     /// # Errors
@@ -124,9 +146,9 @@ impl std::fmt::Debug for Strategy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{config::Config, stock};
+    use crate::stock;
     use parking_lot::Mutex;
-    use std::{io, sync::Arc, time::Duration};
+    use std::{io, sync::Arc};
 
     #[derive(Clone, Default)]
     struct Console(Arc<Mutex<Vec<u8>>>);

@@ -45,6 +45,15 @@ pub(in crate::http) struct Sold {
     /// How long it was inside.
     #[schema(example = 1)]
     held_ms: u128,
+    /// When it got in, in microseconds of Unix time by this machine's clock; absent where the strategy has no critical
+    /// section.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = 1_790_000_000_000_000_u64)]
+    entered_us: Option<u64>,
+    /// When it had written, and was about to give the lock back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = 1_790_000_000_001_000_u64)]
+    left_us: Option<u64>,
     /// The fencing token that the write carried, where the lock has one.
     fence: Option<u64>,
     /// How often it was tried anew.
@@ -99,6 +108,7 @@ async fn take(app: &AppState, place: usize, terms: &Terms, format: Format) -> Re
     let result = strategy.take(&app.ctx, &job).await;
     metrics.count(&job, &result);
     let deducted = result?;
+    let (entered_us, left_us) = job.inside_us().unzip();
     Ok(match format {
         Format::Text => ([(header::CONTENT_TYPE, Format::TEXT)], SOLD).into_response(),
         Format::Json => Json(Sold {
@@ -108,6 +118,8 @@ async fn take(app: &AppState, place: usize, terms: &Terms, format: Format) -> Re
             instance: app.ctx.instance.clone(),
             waited_ms: job.waited().as_millis(),
             held_ms: job.held().as_millis(),
+            entered_us,
+            left_us,
             fence: deducted.fence.map(|fence| fence.0),
             retries: deducted.retries,
             lock: deducted.lock,

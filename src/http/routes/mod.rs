@@ -1,6 +1,7 @@
 //! The handlers: each extracts what it is given, calls one function of the domain, and returns what that says.
 
 pub(super) mod check;
+pub(super) mod course;
 pub(super) mod deadlocks;
 pub(super) mod health;
 pub(super) mod ids;

@@ -2,17 +2,30 @@
 
 use crate::{
     error::Error,
-    http::{extract::Path, format::Format},
+    http::{app::AppState, extract::Path, format::Format},
     stock::{self, Strategy},
 };
-use axum::{Json, response::IntoResponse};
+use axum::{Json, extract::State, response::IntoResponse};
 use http::header;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A strategy, and what this instance's settings make of it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct Listed {
+    #[serde(flatten)]
+    strategy: Strategy,
+    /// The lease after which a holder that stays longer is not alone any more; null where it is renewed, or there is none.
+    #[schema(example = 3000)]
+    lease_ms: Option<u64>,
+}
 
 /// Every strategy, in the course's order.
 #[utoipa::path(get, path = "/strategies", tag = "course",
-    responses((status = 200, description = "The registry", body = [Strategy])))]
-pub(in crate::http) async fn list() -> Json<&'static [Strategy]> {
-    Json(stock::ALL)
+    responses((status = 200, description = "The registry", body = [Listed])))]
+pub(in crate::http) async fn list(State(app): State<AppState>) -> Json<Vec<Listed>> {
+    let lease_ms = |strategy: &Strategy| u64::try_from(strategy.unrenewed(&app.ctx.config)?.as_millis()).ok();
+    Json(stock::ALL.iter().map(|strategy| Listed { strategy: *strategy, lease_ms: lease_ms(strategy) }).collect())
 }
 
 /// A strategy's source file.

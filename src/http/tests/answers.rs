@@ -218,3 +218,15 @@ async fn an_overload_logs_one_line_and_not_one_for_each_request() {
     let seconds = usize::try_from(started.elapsed().as_secs()).unwrap_or(usize::MAX);
     assert!((1..=1 + seconds).contains(&failed), "{failed} lines in {seconds} s");
 }
+
+#[tokio::test]
+async fn a_lease_that_nobody_renews_is_told() {
+    let all = read(&service(&[("lock.lease_ms", "7000")]), "/strategies", &[]).await.json();
+    let lease = |slug| {
+        let of = all.as_array().expect("a list").iter().find(|strategy| strategy["slug"] == slug);
+        of.expect("a strategy")["lease_ms"].as_u64()
+    };
+    assert_eq!(["redis-setnx-ttl", "redis-setnx-owner", "redis-setnx-lua"].map(lease), [Some(3000); 3]);
+    assert_eq!(lease("redis-reentrant"), Some(7000));
+    assert_eq!(["none", "redis-setnx", "redis-watchdog", "redis-lock", "zk-lock"].map(lease), [None; 5]);
+}

@@ -5,6 +5,7 @@ mod guard;
 mod input;
 mod limits;
 mod openapi;
+mod replays;
 mod wire;
 
 use super::{app::AppState, router::router};

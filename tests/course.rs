@@ -1,0 +1,171 @@
+//! What a student types is typed here too, line by line; and the verdicts are the same on each instance.
+
+use crate::{Outcome, lab::comes, program};
+use oversell::{
+    addresses::Addresses,
+    course::{
+        self, Lesson, Line,
+        places::{Places, Typed},
+    },
+    lab::{Lab, Options},
+};
+use reqwest::{Client, StatusCode};
+use serde_json::{Value, json};
+use std::{
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+/// Where the package of ZooKeeper has `zkCli.sh`.
+const ZKCLI: &str = "/usr/share/zookeeper/bin";
+
+/// `oversell lab` as a teacher starts it, with all that the lines may need.
+pub(crate) async fn every_line_by_hand_prints_what_the_lesson_says_and_another_print_is_caught() -> Outcome {
+    let folder = std::env::temp_dir().join(format!("oversell-lines-{}", std::process::id()));
+    let outcome = tokio::task::spawn_blocking(move || in_a_lab(&folder)).await;
+    outcome.map_err(|e| e.to_string())?
+}
+
+fn in_a_lab(folder: &Path) -> Outcome {
+    let ports = "--http-port=0 --instances=0,0,0 --mysql-port=0 --redis-ports=0,0,0,0,0 --zookeeper-port=0";
+    let mut lab = Command::new(env!("CARGO_BIN_EXE_oversell"))
+        .arg("lab")
+        .args(ports.split(' '))
+        .args(["--ways", "--replica", "--dir"])
+        .arg(folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|e| e.to_string())?;
+    let done = every_line(&folder.join("lab.json"));
+    crate::lab::terminate(&lab)?;
+    comes("the end of the lab", || lab.try_wait().ok().flatten())?;
+    std::fs::remove_dir_all(folder).map_err(|e| e.to_string())?;
+    done
+}
+
+fn every_line(lab_json: &Path) -> Outcome {
+    let at = || serde_json::from_slice::<Addresses>(&std::fs::read(lab_json).ok()?).ok();
+    let at = comes("a lab that takes orders", || at().filter(|at| at.control.is_some()))?;
+    let fault = format!("oversell lab fault --lab-json {}", lab_json.display());
+    let places = Places::of_lab(&at).with_fault(&fault);
+    let wrong: Vec<_> = course::lessons().filter_map(|lesson| typed(lesson, &places).err()).collect();
+    if !wrong.is_empty() {
+        return Err(wrong.join("\n"));
+    }
+    // The twin: a line that prints something else, alone and beside another one.
+    let wrong = Line::new("echo 4999", "4998");
+    let beside = Line::new("echo 4999 &", "4998");
+    for twin in [&[wrong][..], &[beside, Line::new("echo 1", "1")]] {
+        if follow(twin, &places).is_ok() {
+            return Err(format!("{twin:?} was taken for right"));
+        }
+    }
+    Ok(())
+}
+
+fn typed(lesson: &Lesson, places: &Places) -> Outcome {
+    follow(lesson.by_hand, places).map_err(|why| format!("{}: {why}", lesson.id))
+}
+
+/// Types the lines in their order. One that ends in ` &` goes on beside the next ones; what it prints is read at the end.
+fn follow(lines: &[Line], places: &Places) -> Outcome {
+    let mut beside: Vec<(Typed, Child)> = Vec::new();
+    let mut wrong = Vec::new();
+    for line in lines.iter().map(|line| places.fill(line)) {
+        let child = bash(line.run.trim_end_matches(" &")).map_err(|e| e.to_string())?;
+        if line.run.ends_with(" &") {
+            beside.push((line, child));
+        } else {
+            wrong.extend(ended(&line, child).err());
+        }
+    }
+    wrong.extend(beside.into_iter().filter_map(|(line, child)| ended(&line, child).err()));
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+}
+
+fn bash(line: &str) -> std::io::Result<Child> {
+    let binary = Path::new(env!("CARGO_BIN_EXE_oversell")).parent().map(PathBuf::from).unwrap_or_default();
+    let path = format!("{}:{}:{ZKCLI}", binary.display(), std::env::var("PATH").unwrap_or_default());
+    let mut bash = Command::new("bash");
+    bash.args(["-c", line]).env("PATH", path).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    bash.spawn()
+}
+
+fn ended(line: &Typed, child: Child) -> Outcome {
+    let output = child.wait_with_output().map_err(|e| e.to_string())?;
+    let [printed, complained] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    match is_as_expected(&line.expect, &printed) {
+        true => Ok(()),
+        false => Err(format!("$ {}\nexpected: {}\nprinted:  {printed}{complained}", line.run, line.expect)),
+    }
+}
+
+/// Whether the text is the expected one, where `…` stands for anything; space at the end of a line does not count.
+fn is_as_expected(expected: &str, text: &str) -> bool {
+    let trimmed = |text: &str| text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim().to_owned();
+    let (expected, text) = (trimmed(expected), trimmed(text));
+    let Some((first, rest)) = expected.split_once('…') else { return text == expected };
+    let Some(mut left) = text.strip_prefix(first) else { return false };
+    let mut parts: Vec<_> = rest.split('…').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        match left.split_once(part) {
+            Some((_, after)) => left = after,
+            None => return false,
+        }
+    }
+    left.ends_with(last)
+}
+
+pub(crate) fn an_ellipsis_stands_for_anything_and_nothing_else_does() -> Outcome {
+    let right = [("4998", "4998\n"), ("…1…", "21 1"), ("a…c", "abc"), ("a…", "a"), ("…\t1", "4932\t1"), ("", "\n")];
+    let wrong = [("4998", "4999"), ("a…c", "abcd"), ("…b…", "ac"), ("", "x"), ("a…a", "a")];
+    let failed = right.iter().map(|pair| (pair, true)).chain(wrong.iter().map(|pair| (pair, false)));
+    let failed: Vec<_> = failed.filter(|((expected, text), good)| is_as_expected(expected, text) != *good).collect();
+    if failed.is_empty() { Ok(()) } else { Err(format!("{failed:?}")) }
+}
+
+pub(crate) async fn the_verdicts_of_a_run_are_kept_and_are_the_same_on_each_instance() -> Outcome {
+    let lab = Lab::start(Options { instance_ports: vec![0; 2], redis_ports: vec![0], ..program() }).await;
+    let lab = lab.map_err(|e| e.to_string())?;
+    let urls: Vec<_> = lab.addresses().instances.iter().map(|i| format!("{}/course/verdicts", i.url)).collect();
+    let kept = kept(&urls).await;
+    lab.stop().await;
+    kept
+}
+
+async fn kept(urls: &[String]) -> Outcome {
+    let client = Client::new();
+    let get = async |url: &str| {
+        let answer = client.get(url).send().await.map_err(|e| e.to_string())?;
+        let (status, text) = (answer.status(), answer.text().await.map_err(|e| e.to_string())?);
+        Ok::<_, String>((status, serde_json::from_str::<Value>(&text).unwrap_or_default()))
+    };
+    let put = async |lessons: Value| {
+        let body = json!({"conditions": {"cores": 2}, "lessons": lessons});
+        let answer = client.put(&urls[0]).json(&body).send().await.map_err(|e| e.to_string())?;
+        Ok::<_, String>((answer.status(), answer.text().await.map_err(|e| e.to_string())?))
+    };
+    let lesson = |id: &str, verdict: &str| json!({"id": id, "verdict": verdict, "seen": {"zh": "看到", "en": "seen"}, "figures": {"left": [1]}});
+    if get(&urls[1]).await?.0 != StatusCode::NO_CONTENT {
+        return Err("verdicts before the first run".into());
+    }
+    for (wrong, field) in [(lesson("9.9", "reproduced"), "lessons[0].id"), (lesson("1.4", "maybe"), "verdict")] {
+        let (status, text) = put(json!([wrong])).await?;
+        if status != StatusCode::BAD_REQUEST || !text.contains(field) {
+            return Err(format!("{field}: {status} {text}"));
+        }
+    }
+    put(json!([lesson("1.4", "reproduced"), lesson("1.5", "unavailable")])).await?;
+    let (status, text) = put(json!([lesson("1.5", "not-reproduced")])).await?;
+    if status != StatusCode::NO_CONTENT {
+        return Err(format!("{status} {text}"));
+    }
+    let (one, other) = (get(&urls[0]).await?.1, get(&urls[1]).await?.1);
+    let mut lessons = other["lessons"].as_array().cloned().unwrap_or_default();
+    lessons.sort_by_key(|lesson| lesson["id"].to_string());
+    let right = lessons == [lesson("1.4", "reproduced"), lesson("1.5", "not-reproduced")];
+    let right = right && one == other && other["at"].is_string() && other["conditions"] == json!({"cores": 2});
+    if right { Ok(()) } else { Err(format!("{one} and {other}")) }
+}
