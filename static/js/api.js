@@ -40,9 +40,9 @@ export const course = async () => (await ask('course', { accept: [404] })).json;
 /** What the last `oversell course` has found; null where there was none. */
 export const verdicts = async () => (await ask('course/verdicts', { accept: [404] })).json;
 
-/** The Rust file of a strategy. @param {string} slug */
-export async function source(slug) {
-  const answer = await fetch(`strategies/${slug}/source`);
+/** The Rust file of a strategy, of the stock or of the seckill. @param {string} slug @param {'stock' | 'seckill'} [of] */
+export async function source(slug, of = 'stock') {
+  const answer = await fetch(`${of === 'stock' ? '' : 'voucher-order/'}strategies/${slug}/source`);
   if (!answer.ok) throw new Refused(answer.status, null);
   return answer.text();
 }

@@ -28,7 +28,7 @@ function item({ number, run, expect }) {
     copy.textContent = await copied(run, typed) ? t('copied') : t('selected');
     setTimeout(() => { copy.textContent = t('copy'); }, 2000);
   });
-  return el('li', { value: String(number) }, typed, copy,
+  return el('li', { value: String(number) }, copy, typed,
     expect ? el('pre', { class: 'expect', tabindex: '0', 'aria-label': t('prints') }, expect) : '');
 }
 

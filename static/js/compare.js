@@ -7,8 +7,10 @@ import { $, el, put } from './dom.js';
 import { current, number, t } from './lang.js';
 import { nameIn } from './course.js';
 import { bars, result } from './multiple.js';
+import { source } from './how.js';
 import { reportOf } from './report.js';
 import * as series from './series.js';
+import { polledEvery } from './source-file.js';
 
 /** @typedef {import('./course.js').Strategy} Strategy */
 /** @typedef {import('./runs.js').Runs} Runs */
@@ -49,7 +51,7 @@ export async function run({ strategies, runs, settings }) {
     if (stopped) break;
     under = { done, all: plans.length, what: `${plan.strategy} · ${t(plan.target)}` };
     const row = await one(runs, plan);
-    if (row) series.add(mine, row);
+    if (row) series.add(mine, { ...row, polled_ms: polledEvery(await source(plan.strategy).catch(() => '')) });
   }
   under = null;
   if (!mine.rows.length) {
@@ -139,7 +141,8 @@ function table(rows, strategies) {
   return slugs.map((slug) => {
     const [one, three] = ['one', 'three'].map((target) => rows.find((row) => row.strategy === slug && row.target === target));
     const some = three ?? one;
-    return el('tr', {}, el('th', { scope: 'row' }, name(slug), el('span', { class: 'dim' }, slug), el('span', { class: 'dim' }, t('sells', some?.store))), cell(one), cell(three),
+    return el('tr', {}, el('th', { scope: 'row' }, name(slug), el('span', { class: 'dim' }, slug), el('span', { class: 'dim' }, t('sells', some?.store)),
+      ...(some?.polled_ms ? [el('span', { class: 'dim' }, t('polls', some.polled_ms))] : [])), cell(one), cell(three),
       el('td', { class: 'n' }, cost(one)), el('td', { class: 'n' }, cost(three)),
       el('td', { class: 'n' }, dash(some?.retries)), el('td', { class: 'n' }, some?.waited_max_ms == null ? '–' : `${number(some.waited_max_ms)} ms`),
       el('td', { class: 'n' }, dash(some?.most_inside)));

@@ -19,6 +19,7 @@
  * @property {Title | null} claim null: the strategy's own words
  * @property {string} place where it stands in the documents
  * @property {Strategy[]} strategies
+ * @property {string[]} steps of the seckill that it is about
  * @property {string | null} replay
  * @property {string[]} tries paths for a browser; `{who}` is a person's name
  * @property {boolean} timing
@@ -43,11 +44,11 @@ export function chaptersOf(course, strategies) {
 }
 
 /** @param {any} lesson of `GET /course` @param {Strategy[]} all @returns {Lesson} */
-function lessonOf({ id, title, claim, place, strategies, replay, try: tries, timing, why_not, by_hand }, all) {
+function lessonOf({ id, title, claim, place, strategies, steps, replay, try: tries, timing, why_not, by_hand }, all) {
   const its = strategies.flatMap((/** @type {string} */ slug) => all.find((s) => s.slug === slug) ?? []);
   // What the lesson itself is about comes first.
   const own = its.filter((/** @type {Strategy} */ s) => sections(s).includes(id));
-  return { id, title, claim, place, strategies: [...new Set([...own, ...its])], replay, tries, timing, whyNot: why_not, byHand: by_hand };
+  return { id, title, claim, place, strategies: [...new Set([...own, ...its])], steps: steps ?? [], replay, tries, timing, whyNot: why_not, byHand: by_hand };
 }
 
 /** @param {Strategy} strategy @param {Lesson[]} beside @returns {Lesson} */
@@ -57,7 +58,7 @@ function alone(strategy, beside) {
   const [zh, en] = [nameIn(strategy.title.zh), nameIn(strategy.title.en)];
   return {
     id: taken ? strategy.slug : section, title: { zh, en }, claim: null, place: strategy.chapter, strategies: [strategy],
-    replay: null, tries: [], timing: false, whyNot: null, byHand: [],
+    steps: [], replay: null, tries: [], timing: false, whyNot: null, byHand: [],
   };
 }
 
@@ -101,5 +102,6 @@ export function find(chapters, name) {
     ?? lessons.find((l) => within(l.id, plain)) ?? chapter?.lessons[0];
   if (lesson) return { lesson, strategy: null };
   const above = /^(\d+\.\d[\d.]*)\.\d+$/.exec(plain)?.[1];
-  return above ? find(chapters, above) : null;
+  const section = above && lessons.find((l) => l.id === above);
+  return section ? { lesson: section, strategy: null } : null;
 }

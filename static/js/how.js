@@ -11,31 +11,33 @@ import { excerpt } from './timeline/source.js';
 const files = new Map();
 let shown = '';
 
-/** A strategy's file. @param {string} slug @returns {Promise<string>} */
-export function source(slug) {
-  const known = files.get(slug) ?? api.source(slug);
-  files.set(slug, known);
+/** A strategy's file. @param {string} slug @param {'stock' | 'seckill'} [of] @returns {Promise<string>} */
+export function source(slug, of = 'stock') {
+  const file = `src/${of}/${slug.replaceAll('-', '_')}.rs`;
+  const known = files.get(file) ?? api.source(slug, of);
+  files.set(file, known);
   // What failed is asked for again the next time.
-  known.catch(() => files.delete(slug));
+  known.catch(() => files.delete(file));
   return known;
 }
 
-/** @param {string | null} slug null: there is no code to show */
-export async function draw(slug) {
+/** @param {string | null} strategy @param {string | null} step of the seckill, where there is no strategy; null: there is no code to show */
+export async function draw(strategy, step) {
+  const slug = strategy ?? step;
   $('how').hidden = !slug;
   if (!slug) return;
-  const now = `${slug} ${t('language')}`;
+  const of = strategy ? 'stock' : 'seckill';
+  const now = `${of} ${slug} ${t('language')}`;
   if (shown === now) return;
   shown = now;
-  const file = `src/stock/${slug.replaceAll('-', '_')}.rs`;
-  $('code-name').textContent = file;
+  $('code-name').textContent = `src/${of}/${slug.replaceAll('-', '_')}.rs`;
   try {
-    const text = await source(slug);
+    const text = await source(slug, of);
     if (shown !== now) return;
     const { steps, survives } = opening(text);
     $('steps').replaceChildren(...steps.map((step) => el('li', {}, ...spoken(step))));
     $('survives').replaceChildren(...(survives ? [el('b', {}, t('survives')), ' ', ...spoken(survives)] : []));
-    $('lines').textContent = excerpt(text).join('\n');
+    $('lines').replaceChildren(...excerpt(text).map((line) => el('span', {}, `${line}\n`)));
     $('source').replaceChildren(...colour(text));
   } catch (error) {
     shown = '';

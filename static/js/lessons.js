@@ -31,13 +31,20 @@ export function draw(chapters, lesson, settings, waiting) {
   // The links are new ones. Who stood in the list stays there, and goes along to a lesson that was chosen.
   const id = lesson?.id ?? '';
   if (at) /** @type {HTMLElement | undefined} */ ([...$('chapters').querySelectorAll('a')].find((a) => a.dataset.id === (id === shown ? at : id)))?.focus();
-  else if (id !== shown) $('chapters').querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest' });
+  else if (id !== shown) inSight($('lessons'), $('chapters').querySelector('[aria-current]'));
   shown = id;
   put($('fold'), `${lesson ? `${short(lesson)} ${lesson.title[lang]}` : t('lessons')} ▾`);
 }
 
-/** The section; what is no section of the main text has no room for more than its first part. @param {Lesson} lesson */
-const short = (lesson) => (/^\d[\d.]*$/.test(lesson.id) ? lesson.id : /^\d+/.exec(lesson.id)?.[0] ?? '+');
+/** Scrolls the list, and not the page. @param {HTMLElement} list @param {HTMLElement | null} entry */
+function inSight(list, entry) {
+  if (!entry) return;
+  const [box, at] = [list.getBoundingClientRect(), entry.getBoundingClientRect()];
+  if (at.top < box.top || at.bottom > box.bottom) list.scrollTop += at.top - box.top - box.height / 2;
+}
+
+/** The number of its section: there is no room for more. @param {Lesson} lesson */
+const short = (lesson) => /^\d+(\.\d+)*/.exec(lesson.id)?.[0] ?? '+';
 
 /** On a phone the chapters fold away. @param {boolean} open */
 export function unfold(open) {

@@ -143,7 +143,7 @@ function frame() {
     tries.draw(lesson);
     byHand.draw(lesson.byHand);
     verdict.draw(lesson, verdicts);
-    how.draw(strategy?.slug ?? null);
+    how.draw(strategy?.slug ?? null, lesson.steps[0] ?? null);
   } else if (view === 'unknown') {
     put($('unknown-text'), t('unknownLesson', state.parse(location.hash).name));
     document.title = 'oversell';
@@ -154,7 +154,10 @@ function frame() {
 }
 
 /** Where the race of the lesson on show can be replayed. */
-const replayAddress = () => (strategy && replay.of(strategy.slug)) ?? (lesson.replay && replay.has(lesson.replay) ? `#/replay/${lesson.replay}` : null);
+function replayAddress() {
+  const its = lesson.replay && strategy === (lesson.strategies[0] ?? null) ? lesson.replay : null;
+  return its && replay.has(its) ? `#/replay/${its}` : strategy && replay.of(strategy.slug);
+}
 
 // ---- the address -----------------------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ export function result(row) {
 /** Where it sells from, how fast, and what it cost. @param {Row} row */
 export function around(row) {
   const parts = [t('sells', row.store), `${number(row.throughput)}/s`];
+  if (row.polled_ms) parts.push(t('polls', row.polled_ms));
   if (row.retries > 0) parts.push(t('retries', number(row.retries)));
   if (row.waited_max_ms > 0) parts.push(t('waitedMost', number(row.waited_max_ms)));
   if (row.most_inside != null) parts.push(t('mostInside', row.most_inside));

@@ -43,7 +43,7 @@ export const zh = {
   mostInside: (/** @type {number} */ n) => `同时在里面最多 ${n} 个`,
   underWay: (/** @type {number} */ n) => `${n} 个没回答`,
   polled: (/** @type {number} */ ms) => `每 ${ms} ms 左右问一次锁：谁先问到谁进，速度由间隔决定，不能和有通知的锁比`,
-  perSecond: '每秒',
+  polls: (/** @type {number} */ ms) => `每 ${ms} ms 问一次，快慢由间隔决定`,
 
   smallOver: (/** @type {string} */ sold, /** @type {string} */ gone, /** @type {string} */ over) => `卖 ${sold}，少 ${gone}：多卖 ${over}`,
   smallExact: (/** @type {string} */ sold) => `卖 ${sold}，少 ${sold}：正好`,
@@ -110,7 +110,7 @@ export const en = {
   mostInside: (/** @type {number} */ n) => `${n} inside at once at most`,
   underWay: (/** @type {number} */ n) => `${n} without an answer`,
   polled: (/** @type {number} */ ms) => `who waits asks about every ${ms} ms: the pace is that of the asking, and not to be compared with locks that tell`,
-  perSecond: 'per second',
+  polls: (/** @type {number} */ ms) => `asks every ${ms} ms, which sets its pace`,
 
   smallOver: (/** @type {string} */ sold, /** @type {string} */ gone, /** @type {string} */ over) => `${sold} sold, ${gone} gone: ${over} too many`,
   smallExact: (/** @type {string} */ sold) => `${sold} sold, ${sold} gone: exact`,
