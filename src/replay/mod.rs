@@ -14,6 +14,7 @@
 mod actor;
 mod acts;
 mod event;
+mod goods;
 mod place;
 mod play;
 mod races;
@@ -26,12 +27,7 @@ pub use place::{Place, Sent, Stops};
 pub use play::{Pace, Steps};
 pub use races::ALL;
 
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    shelf,
-    stock::{self, Title},
-};
+use crate::{ctx::Ctx, error::Error, stock::Title};
 use futures::future::BoxFuture;
 use play::{Play, gone_wrong};
 use seen::Sights;
@@ -42,8 +38,6 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
-/// The product of a replay has so many pieces at first.
-const STOCK: i64 = 5000;
 /// A replay that takes longer at a slow pace hangs.
 const LIMIT: Duration = Duration::from_secs(60);
 /// One that is stepped through by a person.
@@ -155,16 +149,16 @@ impl Replay {
     ) -> Result<Ending, Error> {
         let (runs, ends) = (self.runs[usize::from(terms.cured)], self.ends[usize::from(terms.cured)]);
         let act = acts::find(runs).ok_or_else(|| Error::NoStrategy(runs.to_owned()))?;
-        let stock_id = fastrand::i64(1_000_000_000..2_000_000_000);
-        let strategy = stock::find(runs);
-        shelf::reset(ctx, stock_id, STOCK, strategy).await?;
+        let stock_id = goods::put(ctx, &act).await?;
         let sights = Sights::of(ctx, act, stock_id);
         let stage = Arc::new(Stage::new(Arc::clone(log)));
         let limit = if terms.pace == Pace::Step { PATIENCE } else { LIMIT };
-        let Terms { places, pace, steps, .. } = terms;
+        let Terms { places, cured, pace, steps } = terms;
         let mut play = Play {
+            ctx: ctx.clone(),
             places,
             pace,
+            cured,
             stock_id,
             sights: sights.clone(),
             stage: Arc::clone(&stage),
@@ -180,17 +174,14 @@ impl Replay {
             Ok(()) => {
                 stage.look(&sights).await?;
                 let (sold, inside) = stage.sums();
-                let left = match act.store {
-                    Some(store) => shelf::count(ctx, store, stock_id).await?,
-                    None => STOCK,
-                };
-                let (gone, saw) = (STOCK - left, play.saw);
+                let left = goods::left(ctx, &act, stock_id).await?;
+                let (gone, saw) = (left.map_or(0, |left| goods::PIECES - left), play.saw);
                 let as_meant = (sold, gone, inside, saw.as_str()) == (ends.sold, ends.gone, ends.inside, ends.saw);
                 Ok(Ending { sold, gone, inside, saw, as_meant })
             }
             Err(error) => Err(error),
         };
-        shelf::remove(ctx, stock_id, strategy).await?;
+        goods::remove(ctx, &act, stock_id).await?;
         ending
     }
 }

@@ -44,7 +44,7 @@ function instances(counts, waiting, names) {
   const all = [...new Set([...names, ...Object.keys(counts)])].toSorted();
   $('instances').replaceChildren(...all.map((name) => el('span', {},
     el('span', { class: 'dim' }, name), ' ', el('output', { class: 'some' }, counts[name] == null ? NONE : number(counts[name])),
-    ...(waiting[name] > 0 ? [el('span', { class: 'dim' }, ` ${t('underWay', waiting[name])}`)] : []))));
+    ...(waiting[name] > 0 ? [el('span', { class: 'dim' }, ` ${t('noAnswerYet', waiting[name])}`)] : []))));
 }
 
 /** @param {number[]} paces */

@@ -105,7 +105,7 @@ export class Runs {
       if (known?.id !== now.id) this.#join({ ...now, paces: [] });
     } else {
       if (known && now?.id !== known.id) this.#keep({ ...known, state: 'failed', vanished: true });
-      if (now) this.#keep({ detail: known?.detail, ...now, paces: known?.id === now.id ? known.paces : this.#pacesOf(now) });
+      if (now) this.#keep({ detail: known?.detail, ...now, paces: known && known.id === now.id ? known.paces : this.#pacesOf(now) });
       this.#leave();
       if (known) {
         this.#ended();

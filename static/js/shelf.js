@@ -3,16 +3,24 @@
 import * as api from './api.js';
 import { $, el, put } from './dom.js';
 import { number, reason, t } from './lang.js';
+import { modelOf } from './timeline/model.js';
+import { Picture } from './timeline/picture.js';
 
 const KEPT = 4;
 /** Long enough for two requests to meet inside, short enough to wait for. */
 const MEET_MS = 200;
+const TICK_MS = 200;
+
+/** One who buys: under way, sold to, or refused. @typedef {{under_way?: boolean, ok?: boolean, text?: string, instance?: string, [field: string]: any}} Answer */
+/** `note`: what is to be known of it besides. @typedef {{slug: string, since: number, note: string, answers: Answer[]}} Purchase */
 
 /** @type {any} */
 let stock = null;
-/** @typedef {{ok: boolean, text?: string, instance?: string, remaining?: number, waited_ms?: number, held_ms?: number, retries?: number, fence?: number, since?: number}} Answer */
-/** @type {{slug: string, note?: string, answers: Answer[]}[]} */
+/** @type {Purchase[]} */
 let purchases = [];
+const lanes = el('div', { class: 'lanes', tabindex: '0', role: 'group' });
+/** Of the last purchase by several at once. */
+const picture = new Picture(lanes);
 
 /** Asks both stores. */
 export async function refresh() {
@@ -36,8 +44,28 @@ export function draw(strategy, count, busy, where) {
   for (const name of ['reset', 'buy', 'buy-two']) $(name).setAttribute('aria-disabled', String(busy));
   put($('shelf-note'), busy ? t('shelfBusy') : where);
   // While somebody waits the seconds run, which nobody wants read out.
-  $('answers').setAttribute('aria-busy', String(purchases.some(({ answers }) => answers.some((a) => a.since != null))));
+  $('answers').setAttribute('aria-busy', String(purchases.some(({ answers }) => answers.some((a) => Boolean(a.under_way)))));
   $('answers').replaceChildren(...purchases.map(item));
+  const together = purchases[0]?.answers ?? [];
+  if (together.length < 2) return;
+  lanes.setAttribute('aria-label', t('lanes'));
+  $('answers').firstChild.append(lanes);
+  const model = modelOf(together.flatMap(eventsOf));
+  picture.draw(model, model.end + 1, { live: together.some((a) => Boolean(a.under_way)), moves: false, scaled: true });
+}
+
+/**
+ * An answer as events: when it came in, when it wrote, by what it says of its waiting and its stay. Both left together.
+ * @param {Answer} answer @param {number} i @returns {import('./timeline/events.js').ReplayEvent[]}
+ */
+function eventsOf(answer, i) {
+  const event = (/** @type {string} */ name, /** @type {number} */ ms, value = answer.remaining) => ({
+    t_us: ms * 1000, actor: 'AB'[i], event: name, instance: answer.instance, ...(value != null && { value: String(value) }),
+  });
+  const begun = event('start', 0);
+  if (!answer.ok) return [begun];
+  const out = answer.waited_ms + answer.held_ms;
+  return [begun, event('entered', answer.waited_ms, null), event('written', out), event('sold', out)];
 }
 
 /** Sets both stores to the count; asks for the admin token where the service wants one. @param {number} count */
@@ -46,8 +74,7 @@ export async function reset(count) {
     stock = await api.reset(count);
     purchases = [];
     $('token').hidden = true;
-  } catch (caught) {
-    const error = /** @type {any} */ (caught);
+  } catch (error) {
     if (!wantToken(error)) note(reason(error));
   }
 }
@@ -62,43 +89,42 @@ export function wantToken(error) {
 }
 
 /**
- * @param {string} slug @param {number} hold_ms @param {1 | 2} people @param {string | null} at the one instance, or any
- * @param {() => void} changed while they wait, each tenth of a second
+ * @param {string} slug @param {number} hold_ms @param {1 | 2} people @param {string | null} at the one instance; null: any
+ * @param {() => void} changed one more was answered, or a while has passed
  */
 export async function buy(slug, hold_ms, people, at, changed) {
   const stay = people > 1 ? Math.max(hold_ms, MEET_MS) : hold_ms;
-  const since = performance.now();
-  const waiting = { slug, note: '', answers: /** @type {Answer[]} */ (Array.from({ length: people }, () => ({ ok: false, since }))) };
-  purchases = [waiting, ...purchases].slice(0, KEPT);
-  const timer = setInterval(changed, 100);
-  const one = async (/** @type {number} */ i) => {
-    try {
-      const { json, instance } = await bought(slug, stay, at, waiting);
-      waiting.answers[i] = { ok: true, instance, ...json };
-    } catch (error) {
-      waiting.answers[i] = { ok: false, text: reason(/** @type {any} */ (error)) };
-    }
-  };
-  await Promise.all(waiting.answers.map((_, i) => one(i)));
-  clearInterval(timer);
+  /** @type {Purchase} */
+  const purchase = { slug, since: performance.now(), note: '', answers: Array.from({ length: people }, () => ({ under_way: true })) };
+  purchases = [purchase, ...purchases].slice(0, KEPT);
+  changed();
+  const ticking = setInterval(changed, TICK_MS);
+  await Promise.all(purchase.answers.map(async (_, i) => {
+    purchase.answers[i] = await bought(purchase, stay, at).then(
+      ({ json, instance }) => ({ ok: true, instance, ...json }),
+      (error) => ({ ok: false, text: reason(error) }),
+    );
+    changed();
+  }));
+  clearInterval(ticking);
   await refresh();
 }
 
-/** @param {string} slug @param {number} stay @param {string | null} at @param {{note: string}} purchase */
-async function bought(slug, stay, at, purchase) {
+/** @param {Purchase} purchase @param {number} stay @param {string | null} at */
+async function bought(purchase, stay, at) {
   try {
-    return await api.buy(slug, stay, at);
+    return await api.buy(purchase.slug, stay, at);
   } catch (error) {
     // Nothing was bought: there is no way to one instance alone here.
     if (!at || /** @type {any} */ (error).status !== 404) throw error;
     purchase.note = t('throughNginx');
-    return api.buy(slug, stay, null);
+    return api.buy(purchase.slug, stay, null);
   }
 }
 
 /** @param {string} text */
 function note(text) {
-  purchases = [{ slug: '', answers: [{ ok: false, text }] }, ...purchases].slice(0, KEPT);
+  purchases = [{ slug: '', since: 0, note: '', answers: [{ ok: false, text }] }, ...purchases].slice(0, KEPT);
 }
 
 /** Two who bought at once and both left the same number behind: one piece was sold twice. @param {Answer[]} answers @returns {number | null} */
@@ -106,25 +132,25 @@ export function soldTwice([a, b]) {
   return a?.ok && b?.ok && a.remaining != null && a.remaining === b.remaining ? a.remaining : null;
 }
 
-/** @param {{slug: string, note?: string, answers: Answer[]}} purchase */
-function item({ slug, note: said, answers }) {
+/** @param {Purchase} purchase */
+function item({ slug, since, note: besides, answers }) {
   const twice = soldTwice(answers);
   const red = twice == null ? [] : [el('span', { class: 'twice' }, t('sameAnswer', number(twice)))];
-  return el('li', {}, el('span', { class: 'dim slug' }, slug), el('span', { class: 'each' }, ...answers.map(line), ...red, ...(said ? [el('span', { class: 'dim' }, said)] : [])));
+  return el('li', {}, el('span', { class: 'dim slug' }, slug), el('span', { class: 'each' }, ...answers.map((a) => line(a, since)), ...red, ...(besides ? [el('span', { class: 'dim' }, besides)] : [])));
 }
 
-/** @param {Answer} a */
-function line(a) {
-  if (a.since != null) return el('span', { class: 'dim' }, t('buying', ((performance.now() - a.since) / 1000).toFixed(1)));
+/** @param {Answer} a @param {number} since when it left */
+function line(a, since) {
+  if (a.under_way) return el('span', { class: 'dim' }, t('buying', ((performance.now() - since) / 1000).toFixed(1)));
   if (!a.ok) return el('span', {}, a.text ?? '');
   const parts = [
     a.instance,
     t('bought'),
     a.remaining != null && t('left', number(a.remaining)),
-    t('waited', number(a.waited_ms ?? 0)),
-    t('held', number(a.held_ms ?? 0)),
-    (a.retries ?? 0) > 0 && t('retries', number(a.retries ?? 0)),
+    t('waited', number(a.waited_ms)),
+    t('held', number(a.held_ms)),
+    a.retries > 0 && t('retries', number(a.retries)),
     a.fence != null && t('fence', a.fence),
   ];
-  return el('span', {}, parts.filter((part) => part).join(' · '));
+  return el('span', {}, parts.filter(Boolean).join(' · '));
 }

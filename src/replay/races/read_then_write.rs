@@ -6,7 +6,7 @@
 //!
 //! On its cure, one statement that checks and writes, there is nothing between for B to come into.
 //!
-//! Next: `late_delete.rs`.
+//! Next: `two_mutexes.rs`.
 
 use crate::{
     error::Error,
