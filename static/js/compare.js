@@ -45,6 +45,7 @@ export async function run({ strategies, runs, settings }) {
   const plans = strategies.filter((s) => ticked.has(s.slug)).flatMap((s) => /** @type {const} */ (['one', 'three'])
     .filter((target) => targets.has(target)).map((target) => ({ ...settings, target, strategy: s.slug })));
   [stopped, why] = [false, ''];
+  $('picks').open = false;
   const mine = series.begin(t('seriesName', new Date()), settings);
   shown = mine;
   for (const [done, plan] of plans.entries()) {
@@ -103,6 +104,8 @@ function pick(strategies) {
   const box = (/** @type {string} */ name, /** @type {string} */ value, /** @type {boolean} */ checked, /** @type {(string | Node)[]} */ ...label) =>
     el('label', {}, el('input', { type: 'checkbox', name, value, checked }), ' ', ...label);
   const lang = current();
+  const names = strategies.filter((s) => ticked.has(s.slug)).map((s) => nameIn(s.title[lang]));
+  put($('picked'), t('picked', names.length, names.join(t('and'))));
   const focused = /** @type {HTMLInputElement | null} */ (document.activeElement)?.value;
   $('pick').replaceChildren(...strategies.map((s) => el('li', {}, box('slug', s.slug, ticked.has(s.slug),
     el('span', { class: 'dim' }, s.chapter), ` ${nameIn(s.title[lang])}`))));

@@ -94,7 +94,8 @@ export function find(chapters, name) {
   const lessons = chapters.flatMap((c) => c.lessons);
   const plain = name.replace(/^\[(.+)\]$/, '$1');
   const having = lessons.filter((l) => l.strategies.some((s) => s.slug === plain));
-  const own = having.find((l) => l.strategies[0].slug === plain) ?? having[0];
+  const own = having.find((l) => l.strategies.some((s) => s.slug === plain && sections(s).includes(l.id)))
+    ?? having.find((l) => l.strategies[0].slug === plain) ?? having[0];
   if (own) return { lesson: own, strategy: own.strategies.find((s) => s.slug === plain) ?? null };
   const chapter = chapters.find((c) => c.id === plain);
   const lesson = lessons.find((l) => l.id === plain)

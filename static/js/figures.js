@@ -1,5 +1,9 @@
 /** The arithmetic of the page: what was sold, what left the shelf, and the difference. No drawing here. */
 
+/** The pace is that of the last second: before that, it says nothing. */
+const SOON_MS = 1500;
+const NEARLY = 0.8;
+
 /** @typedef {import('./runs.js').Run} Run */
 /** @typedef {import('./runs.js').Snapshot} Snapshot */
 
@@ -36,13 +40,14 @@ export function paceBetween(earlier, later) {
 }
 
 /**
- * The instance in which nearly all who have no answer wait while nothing is answered.
- * @param {Snapshot} snapshot @returns {{name: string, waiting: number, all: number} | null}
+ * Where those who have no answer wait while nothing is answered; null while something is.
+ * @param {Snapshot} snapshot @returns {{name: string | null, waiting: number, all: number} | null} `name`: nearly all wait there
  */
 export function stuckIn({ under_way, unanswered, pace, elapsed_ms }) {
   const all = unanswered ?? 0;
+  if (pace !== 0 || elapsed_ms < SOON_MS || all < 2) return null;
   const [name, waiting] = Object.entries(under_way ?? {}).toSorted((a, b) => b[1] - a[1])[0] ?? ['', 0];
-  return pace === 0 && elapsed_ms > 1500 && all > 1 && waiting >= 0.8 * all ? { name, waiting, all } : null;
+  return { name: waiting >= NEARLY * all ? name : null, waiting, all };
 }
 
 /** Is this result from other settings than these? @param {Run} run @param {import('./state.js').Settings} settings */

@@ -17,7 +17,7 @@ const SHORT = { zookeeper: 'zk' };
 export const down = (health) => Object.entries(health?.servers ?? {}).filter(([, s]) => !s.up).map(([name]) => name);
 
 /** One that does not answer has no name but its address; on this machine the port says enough. @param {string} name */
-const short = (name) => name.replace(/^https?:\/\/((127\.0\.0\.1|localhost):)?/, '');
+const short = (name) => name.replace(/https?:\/\/((127\.0\.0\.1|localhost):)?/g, '');
 
 /** The instances; a lone one knows of no list and names itself. @param {Health | null} health @returns {{name: string, up: boolean, detail?: string}[]} */
 export function instances(health) {
@@ -51,7 +51,7 @@ function notice(health, reached, waiting) {
   const off = down(health);
   const dead = instances(health).filter((i) => !i.up).map((i) => i.name);
   // The service says whose trouble it is: an instance's own, or a server's.
-  const said = health.notes?.map((note) => note.says[current()])
+  const said = health.notes?.map((note) => `${short(note.says[current()])}${t('stop')}`)
     ?? [off.length && t('serverDown', servers(off)), dead.length && t('instanceDown', dead.join(' '))];
   return [...said, waiting && t('lessonsWait', waiting)].filter(Boolean).join(t('space'));
 }

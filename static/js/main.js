@@ -78,6 +78,7 @@ const target = () => (alone() ? 'one' : settings.target);
 const first = () => lights.instances(health)[0]?.name ?? '';
 /** @param {Strategy} of */
 const down = (of) => lights.down(health).filter((server) => of.needs.includes(server));
+const dead = () => lights.instances(health).filter((i) => !i.up).map((i) => i.name).join(' ');
 /** The settings that stand in the form; null where one is wrong. */
 const chosen = () => state.settingsOf(target(), settingsForm.typed());
 
@@ -110,7 +111,7 @@ function drawRun(its) {
   numbers.draw(run, stale);
   live.draw(run, mine.target === 'three' ? lights.instances(health).map((i) => i.name) : [], polled);
   if (other) saying.busy(other, whereIs(other.plan));
-  else saying.say(saying.sentence({ strategy: its, settings: now, run, stale, down: down(its) }), running);
+  else saying.say(saying.sentence({ strategy: its, settings: now, run, stale, down: down(its), dead: dead() }), running);
   put($('of'), run ? t('plan', run.plan) : '');
   strip.draw(before(its));
 }

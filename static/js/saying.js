@@ -12,13 +12,13 @@ import { lasts, prediction } from './prediction.js';
 /** @typedef {import('./state.js').Settings} Settings */
 
 /**
- * @param {{strategy: Strategy, settings: Settings | null, run: Run | null, stale: boolean, down: string[]}} about
- *   `settings`: null where a field is wrong; `stale`: the run is of other settings
+ * @param {{strategy: Strategy, settings: Settings | null, run: Run | null, stale: boolean, down: string[], dead: string}} about
+ *   `settings`: null where a field is wrong; `stale`: the run is of other settings; `dead`: instances that do not answer
  * @returns {string}
  */
-export function sentence({ strategy, settings, run, stale, down }) {
+export function sentence({ strategy, settings, run, stale, down, dead }) {
   if (run?.state === 'starting') return t('starting');
-  if (run?.state === 'running') return running(run);
+  if (run?.state === 'running') return running(run, dead);
   if (!settings) return t('wrongField');
   if (down.length) return t('waitsFor', servers(down));
   if (run && !stale) return ended(run);
@@ -28,11 +28,12 @@ export function sentence({ strategy, settings, run, stale, down }) {
   return [t(stale ? 'otherSettings' : 'notRunYet'), said, seconds && seconds > 5 ? t('willTake', number(seconds)) : ''].filter(Boolean).join(t('space'));
 }
 
-/** @param {Run} run */
-function running(run) {
+/** @param {Run} run @param {string} dead */
+function running(run, dead) {
   if (run.lost) return t('lost', ...progress(run));
   const stuck = stuckIn(run.snapshot);
-  if (stuck) return t('stuck', ...progress(run), stuck.waiting, stuck.all, stuck.name);
+  if (stuck?.name) return t('stuck', ...progress(run), stuck.waiting, stuck.all, stuck.name);
+  if (stuck) return t('stalled', ...progress(run), stuck.all, dead);
   const left = secondsLeft(run.snapshot);
   return t('running', ...progress(run), left > 2 ? left : 0);
 }

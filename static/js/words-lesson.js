@@ -41,6 +41,7 @@ export const zh = {
   willWaitTooLong: (s, most) => `排到最后要等 ${s} 秒，等锁一般最多 ${most} 秒：等不到的会失败，卖出的比请求少；卖出多少，还是少多少。`,
   running: (done, all, left) => `正在跑：${done} / ${all}${left ? `，约还要 ${left} 秒` : ''}`,
   stuck: (done, all, n, of, name) => `停住了（${done} / ${all}）：${of} 个没有回答的请求里，${n} 个在等 ${name}。`,
+  stalled: (done, all, of, dead) => `停住了（${done} / ${all}）：过去一秒没有一个回答，${of} 个请求在等。${dead ? `实例 ${dead} 没有回应，它可能还占着锁。` : ''}`,
   apart: '卖出与少了对不上：有的请求没有回音，或者有别人动了库存。这一场不能算数。',
   waits: (mean, most) => `等锁平均 ${mean} ms，最久 ${most} ms`,
   waitedMost: (ms) => `最久等 ${ms} ms`,
@@ -71,7 +72,7 @@ export const zh = {
   instanceDown: (names) => `实例 ${names} 停了，其余的接着卖。`,
 
   compare: '对比', compareClaim: '几种策略跑同样的一场，一台与三台，并排看。', runAll: '依次跑',
-  pick: '比哪些', pickTargets: '跑在', compareReady: '选好了就可以跑，一场接一场。', comparePick: '请先选策略和目标。',
+  pick: '比哪些', picked: (n, names) => `比这 ${n} 种：${names}`, and: '、', pickTargets: '跑在', compareReady: '选好了就可以跑，一场接一场。', comparePick: '请先选策略和目标。',
   comparing: (what, n, all, percent) => `正在跑第 ${n} / ${all} 场：${what}，${percent}%`,
   compareBusy: (what) => `另一场正在跑：${what}。`,
   seriesName: (at) => `${clock(at)} 的对比`, seriesLabel: '保存下来的对比', seriesRename: '名称',
@@ -109,6 +110,7 @@ export const en = {
   willWaitTooLong: (s, most) => `The last in line would wait ${s} s, and a wait is ${most} s at most unless set otherwise: some fail, fewer are sold than asked for; what is sold is gone.`,
   running: (done, all, left) => `Running: ${done} / ${all}${left ? `, about ${left} s left` : ''}`,
   stuck: (done, all, n, of, name) => `Nothing moves (${done} / ${all}): ${n} of ${of} requests without an answer wait for ${name}.`,
+  stalled: (done, all, of, dead) => `Nothing moves (${done} / ${all}): no answer within the last second, ${of} requests wait. ${dead ? `Instance ${dead} does not answer, and may hold the lock.` : ''}`,
   apart: 'Sold and gone disagree: some requests were never answered, or somebody else changed the stock. This run proves nothing.',
   waits: (mean, most) => `waited ${mean} ms on average, ${most} ms at most`,
   waitedMost: (ms) => `waited ${ms} ms at most`,
@@ -139,7 +141,7 @@ export const en = {
   instanceDown: (names) => `Instance ${names} is down; the others go on selling.`,
 
   compare: 'Compare', compareClaim: 'The same run with several strategies, on one instance and on three, side by side.', runAll: 'Run all',
-  pick: 'Strategies', pickTargets: 'On', compareReady: 'Ready: one run after the other.', comparePick: 'Choose strategies and targets first.',
+  pick: 'Strategies', picked: (n, names) => `These ${n}: ${names}`, and: ', ', pickTargets: 'On', compareReady: 'Ready: one run after the other.', comparePick: 'Choose strategies and targets first.',
   comparing: (what, n, all, percent) => `Run ${n} of ${all}: ${what}, ${percent}%`,
   compareBusy: (what) => `Another run is in progress: ${what}.`,
   seriesName: (at) => `Comparison of ${clock(at)}`, seriesLabel: 'Kept comparisons', seriesRename: 'Name',
