@@ -4,17 +4,19 @@ import { $, put } from './dom.js';
 import { figures } from './figures.js';
 import { number } from './lang.js';
 
-/** @param {import('./api.js').Run | null} run null: not run yet */
-export function draw(run) {
-  const f = run ? figures(run) : { sold: null, gone: null, over: null, full: 1 };
+/** @param {import('./runs.js').Run | null} run null: not run yet @param {boolean} stale it is from other settings */
+export function draw(run, stale) {
+  const f = run ? figures(run) : { sold: null, gone: null, over: null, unsure: 0, full: 1 };
   value('sold', f.sold);
   value('gone', f.gone);
   value('over', f.over);
   bar('sold-bar', 0, f.sold, f.full);
   bar('gone-bar', 0, f.gone, f.full);
-  // The difference begins where the shelf ends, so that gone + oversold = sold can be seen.
+  // The difference begins where the shelf ends, so that gone + oversold = sold can be seen; so does what is not sure yet.
   bar('over-bar', Math.max(0, f.gone ?? 0), f.over, f.full);
-  document.querySelector('.figure.over')?.classList.toggle('red', (f.over ?? 0) > 0);
+  bar('unsure-bar', Math.min(f.sold ?? 0, f.gone ?? 0), f.unsure, f.full);
+  $('over').closest('.figure').classList.toggle('red', (f.over ?? 0) > 0);
+  $('figures').classList.toggle('stale', stale);
 }
 
 /** @param {string} id @param {number | null} n */

@@ -68,6 +68,9 @@ export function of(slug) {
   return found ? address(found.lesson, !flaw) : null;
 }
 
+/** Can this lesson be replayed here? @param {string} id */
+export const has = (id) => all.some((r) => r.lesson === id);
+
 /** @param {string} lesson @param {boolean} mended */
 const address = (lesson, mended) => `#/replay/${lesson}${mended ? '?cured=true' : ''}`;
 

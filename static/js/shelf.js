@@ -9,9 +9,10 @@ import { Picture } from './timeline/picture.js';
 const KEPT = 4;
 /** Long enough for two requests to meet inside, short enough to wait for. */
 const MEET_MS = 200;
+const TICK_MS = 200;
 
 /** One who buys: under way, sold to, or refused. @typedef {{under_way?: boolean, ok?: boolean, text?: string, instance?: string, [field: string]: any}} Answer */
-/** @typedef {{slug: string, answers: Answer[]}} Purchase */
+/** `note`: what is to be known of it besides. @typedef {{slug: string, since: number, note: string, answers: Answer[]}} Purchase */
 
 /** @type {any} */
 let stock = null;
@@ -26,18 +27,24 @@ export async function refresh() {
   stock = await api.stock();
 }
 
-/** @param {any} lesson @param {number} count what a reset would set @param {any} live the run under way, if any */
-export function draw(lesson, count, live) {
+/**
+ * @param {import('./course.js').Strategy} strategy @param {number} count what a reset would set @param {boolean} busy a run is on
+ * @param {string} where which instances a purchase goes to, in words
+ */
+export function draw(strategy, count, busy, where) {
   for (const name of ['mysql', 'redis']) {
-    // While a run goes on, its stream knows the shelf better than the last question did.
-    const here = live && live.store === name ? live.shelf : null;
-    const n = here ?? stock?.[name]?.count;
+    const n = stock?.[name]?.count;
     const box = $(name);
-    box.classList.toggle('ours', lesson.store === name);
+    box.classList.toggle('ours', strategy.store === name);
     box.replaceChildren(`${{ mysql: 'MySQL', redis: 'Redis' }[name]} `,
       el('output', { class: 'some' }, n != null ? number(n) : stock ? t('absent') : '–'));
   }
   put($('reset'), t('reset', number(count)));
+  // A run has a product of its own, which is not this one: what stands here does not change meanwhile.
+  for (const name of ['reset', 'buy', 'buy-two']) $(name).setAttribute('aria-disabled', String(busy));
+  put($('shelf-note'), busy ? t('shelfBusy') : where);
+  // While somebody waits the seconds run, which nobody wants read out.
+  $('answers').setAttribute('aria-busy', String(purchases.some(({ answers }) => answers.some((a) => Boolean(a.under_way)))));
   $('answers').replaceChildren(...purchases.map(item));
   const together = purchases[0]?.answers ?? [];
   if (together.length < 2) return;
@@ -81,26 +88,43 @@ export function wantToken(error) {
   return true;
 }
 
-/** @param {string} slug @param {number} hold_ms @param {1 | 2} people @param {() => void} changed one more was answered */
-export async function buy(slug, hold_ms, people, changed) {
+/**
+ * @param {string} slug @param {number} hold_ms @param {1 | 2} people @param {string | null} at the one instance; null: any
+ * @param {() => void} changed one more was answered, or a while has passed
+ */
+export async function buy(slug, hold_ms, people, at, changed) {
   const stay = people > 1 ? Math.max(hold_ms, MEET_MS) : hold_ms;
   /** @type {Purchase} */
-  const purchase = { slug, answers: Array.from({ length: people }, () => ({ under_way: true })) };
+  const purchase = { slug, since: performance.now(), note: '', answers: Array.from({ length: people }, () => ({ under_way: true })) };
   purchases = [purchase, ...purchases].slice(0, KEPT);
   changed();
+  const ticking = setInterval(changed, TICK_MS);
   await Promise.all(purchase.answers.map(async (_, i) => {
-    purchase.answers[i] = await api.buy(slug, stay).then(
+    purchase.answers[i] = await bought(purchase, stay, at).then(
       ({ json, instance }) => ({ ok: true, instance, ...json }),
       (error) => ({ ok: false, text: reason(error) }),
     );
     changed();
   }));
+  clearInterval(ticking);
   await refresh();
+}
+
+/** @param {Purchase} purchase @param {number} stay @param {string | null} at */
+async function bought(purchase, stay, at) {
+  try {
+    return await api.buy(purchase.slug, stay, at);
+  } catch (error) {
+    // Nothing was bought: there is no way to one instance alone here.
+    if (!at || /** @type {any} */ (error).status !== 404) throw error;
+    purchase.note = t('throughNginx');
+    return api.buy(purchase.slug, stay, null);
+  }
 }
 
 /** @param {string} text */
 function note(text) {
-  purchases = [{ slug: '', answers: [{ ok: false, text }] }, ...purchases].slice(0, KEPT);
+  purchases = [{ slug: '', since: 0, note: '', answers: [{ ok: false, text }] }, ...purchases].slice(0, KEPT);
 }
 
 /** Two who bought at once and both left the same number behind: one piece was sold twice. @param {Answer[]} answers @returns {number | null} */
@@ -109,15 +133,15 @@ export function soldTwice([a, b]) {
 }
 
 /** @param {Purchase} purchase */
-function item({ slug, answers }) {
+function item({ slug, since, note: besides, answers }) {
   const twice = soldTwice(answers);
   const red = twice == null ? [] : [el('span', { class: 'twice' }, t('sameAnswer', number(twice)))];
-  return el('li', {}, el('span', { class: 'dim slug' }, slug), el('span', { class: 'each' }, ...answers.map(line), ...red));
+  return el('li', {}, el('span', { class: 'dim slug' }, slug), el('span', { class: 'each' }, ...answers.map((a) => line(a, since)), ...red, ...(besides ? [el('span', { class: 'dim' }, besides)] : [])));
 }
 
-/** @param {Answer} a */
-function line(a) {
-  if (a.under_way) return el('span', { class: 'dim' }, t('underWay'));
+/** @param {Answer} a @param {number} since when it left */
+function line(a, since) {
+  if (a.under_way) return el('span', { class: 'dim' }, t('buying', ((performance.now() - since) / 1000).toFixed(1)));
   if (!a.ok) return el('span', {}, a.text ?? '');
   const parts = [
     a.instance,

@@ -4,6 +4,8 @@
  * A text is a string, or a function of what it speaks about.
  */
 
+import * as lesson from './words-lesson.js';
+
 /** One of several words. @param {Record<string, string>} words @param {string | number} name */
 const of = (words, name) => words[name];
 
@@ -23,37 +25,31 @@ function stepIn(value, lang) {
 
 /** @type {Words} */
 const zh = {
+  ...lesson.zh,
   skip: '跳到正文', lights: '实例与服务器', language: '语言', lessons: '课程', help: '键盘', settings: '这一场怎么跑',
   figures: '卖出与少了', close: '关闭',
   up: '正常', down: '停了', unknown: '不知道',
   theme: (name) => `明暗：${of({ system: '跟随系统', light: '亮', dark: '暗' }, name)}`,
 
-  chapter: (n) => of({ 1: '1 本地锁', 2: '2 Redis', 3: '3 ZooKeeper', 4: '4 MySQL' }, n) ?? n,
-  promised: (p) => `承诺：${of({ unsafe: '会超卖', 'one-process': '只在一台上不超卖', lease: '租约之内不超卖', safe: '不超卖' }, p)}`,
   promiseLong: (p) => of({
     unsafe: '读和写之间，谁都可以插进来。', 'one-process': '一台机器上，一次只进去一个。',
     lease: '租约没到期，一次只进去一个。', safe: '无论几台机器，卖出多少，货架上就少多少。',
   }, p),
   stop: '。', colon: '：', comma: '，',
-  breaks: (where) => `先读哪里会断：${where}`,
   needs: (servers) => `需要 ${servers}`,
   code: '代码',
 
   target: '目标', one: '一台', three: '三台', threads: '并发', loops: '次数', hold: '停留 ms', count: '库存',
-  run: '运行', cancel: '取消', planned: (n) => `共 ${n} 次`,
+  run: '运行', cancel: '取消',
   alone: '这里只有一个实例，所以只能跑一台。三台要用 oversell lab 启动。',
 
   sold: '卖出', gone: '少了', over: '多卖', errors: '出错', soldOut: '售罄', noAnswer: '没有回音',
-  willOversell: (n) => `还没跑。将看到：卖出 ${n} 件，货架上却没少这么多。`,
-  willBeExact: (n) => `还没跑。将看到：卖出 ${n} 件，货架上正好少 ${n} 件。`,
   waitsFor: (servers) => `${servers} 停了，这一课在等它回来。`,
   starting: '正在重置库存…',
-  running: (done, all) => `正在跑：${done} / ${all}`,
   lost: (done, all) => `连接断了，正在接上；那边照常在跑（${done} / ${all}）。`,
   exact: '分毫不差：卖出多少，货架上就少了多少。',
   oversold: (n) => `对不上：有 ${n} 件卖给了人，却没有离开货架。`,
   failing: (n) => `有 ${n} 次出错，这一场不能算数。`,
-  apart: '卖出与少了对不上：有的请求没有回音。',
   cancelled: (done, all) => `取消了，停在 ${done} / ${all}。`,
   failed: (why) => `没有跑成：${why}`,
   vanished: '服务重启过，这一场没有了。',
@@ -65,17 +61,13 @@ const zh = {
   buy: '买一件', buyTwo: '两人同时买', buyTwoWhy: '两个请求一起出发，各在里面停留至少 200 ms',
   token: '管理口令', tokenWanted: '重置要管理口令。',
   bought: '买到了', left: (n) => `剩 ${n}`, waited: (ms) => `等 ${ms} ms`, held: (ms) => `停留 ${ms} ms`,
-  waits: (mean, most) => `等锁平均 ${mean} ms，最久 ${most} ms`, lockLost: (n) => `解锁时锁已丢 ${n} 次`,
+  lockLost: (n) => `解锁时锁已丢 ${n} 次`,
   beyond: '课程之外',
   retries: (n) => `重试 ${n} 次`, fence: (n) => `令牌 ${n}`,
   sameAnswer: (n) => `两人都写回 ${n}：卖出两件，只少一件`,
 
   disconnected: '连不上这里的服务，每 3 秒再试一次。',
-  serverDown: (servers, slugs) => `${servers} 停了。在等的课：${slugs}；其余照常。`,
-  allWait: (servers) => `${servers} 停了，所有的课都在等。`,
-  instanceDown: (names) => `实例 ${names} 停了，其余的接着卖。`,
 
-  keys: [['↑ ↓', '换一课'], ['Enter', '运行'], ['Esc', '取消'], ['空格', '重演：播放、暂停'], ['← →', '重演：一步步'], ['L', '中文 / English'], ['?', '这一页']],
   marks: '记号',
   mark: (p) => of({ unsafe: '一台就超卖', 'one-process': '一台不超卖，三台超卖', lease: '租约到期前不超卖', safe: '几台都不超卖' }, p),
   addressHelp: '地址记着这一课和它的设置，可以收藏、可以发给别人。',
@@ -137,44 +129,35 @@ const zh = {
     if (e.actor === 'step') return stepIn(e.value, 'zh');
     return `${who}：${said}`;
   },
-  underWay: '在路上…',
 };
 
 /** @type {Words} */
 const en = {
+  ...lesson.en,
   skip: 'Skip to the lesson', lights: 'Instances and servers', language: 'Language', lessons: 'Lessons',
   help: 'Keyboard', settings: 'How to run it', figures: 'Sold and gone', close: 'Close',
   up: 'up', down: 'down', unknown: 'unknown',
   theme: (name) => `Theme: ${name}`,
 
-  chapter: (n) => of({ 1: '1 Local locks', 2: '2 Redis', 3: '3 ZooKeeper', 4: '4 MySQL' }, n) ?? n,
-  promised: (p) => `Promise: ${of({
-    unsafe: 'oversells', 'one-process': 'exact on one instance only', lease: 'exact within the lease', safe: 'never oversells',
-  }, p)}`,
   promiseLong: (p) => of({
     unsafe: 'Anybody may step in between the read and the write.', 'one-process': 'On one machine, one at a time gets in.',
     lease: 'One at a time gets in, until the lease ends.', safe: 'On any number of machines, what is sold is gone from the shelf.',
   }, p),
   stop: '.', colon: ': ', comma: ', ',
-  breaks: (where) => `Where it breaks: ${where}`,
   needs: (servers) => `needs ${servers}`,
   code: 'Code',
 
   target: 'Target', one: 'One', three: 'Three', threads: 'Threads', loops: 'Loops', hold: 'Hold ms', count: 'Stock',
-  run: 'Run', cancel: 'Cancel', planned: (n) => `${n} requests`,
+  run: 'Run', cancel: 'Cancel',
   alone: 'There is one instance here, so a run goes to that one. For three, start oversell lab.',
 
   sold: 'Sold', gone: 'Gone', over: 'Oversold', errors: 'errors', soldOut: 'sold out', noAnswer: 'unanswered',
-  willOversell: (n) => `Not run yet. You will see ${n} sold, and fewer gone from the shelf.`,
-  willBeExact: (n) => `Not run yet. You will see ${n} sold, and exactly ${n} gone from the shelf.`,
   waitsFor: (servers) => `${servers} is down; this lesson waits for it.`,
   starting: 'Resetting the stock…',
-  running: (done, all) => `Running: ${done} / ${all}`,
   lost: (done, all) => `Connection lost, trying again; the run itself goes on (${done} / ${all}).`,
   exact: 'Exact: what was sold is what is gone from the shelf.',
-  oversold: (n) => `They disagree: ${n} were sold and never left the shelf.`,
+  oversold: (n) => `They disagree: ${n} ${n === '1' ? 'was' : 'were'} sold and never left the shelf.`,
   failing: (n) => `${n} requests failed; this run proves nothing.`,
-  apart: 'Sold and gone disagree: some requests were never answered.',
   cancelled: (done, all) => `Cancelled at ${done} / ${all}.`,
   failed: (why) => `The run did not work: ${why}`,
   vanished: 'the service was restarted, and the run went with it.',
@@ -186,17 +169,12 @@ const en = {
   buy: 'Buy one', buyTwo: 'Two buy at once', buyTwoWhy: 'two requests leave together and stay inside for at least 200 ms each',
   token: 'Admin token', tokenWanted: 'A reset needs the admin token.',
   bought: 'bought', left: (n) => `${n} left`, waited: (ms) => `waited ${ms} ms`, held: (ms) => `held ${ms} ms`,
-  waits: (mean, most) => `waited ${mean} ms on average, ${most} ms at most`,
   lockLost: (n) => `${n} unlocks found the lock lost`, beyond: 'beyond the course',
-  retries: (n) => `${n} retries`, fence: (n) => `token ${n}`,
+  retries: (n) => (String(n) === '1' ? '1 retry' : `${n} retries`), fence: (n) => `token ${n}`,
   sameAnswer: (n) => `Both wrote ${n}: two sold, one gone`,
 
   disconnected: 'The service here does not answer; trying again every 3 s.',
-  serverDown: (servers, slugs) => `${servers} is down. Waiting for it: ${slugs}. All else goes on.`,
-  allWait: (servers) => `${servers} is down; every lesson waits for it.`,
-  instanceDown: (names) => `Instance ${names} is down; the others go on selling.`,
 
-  keys: [['↑ ↓', 'another lesson'], ['Enter', 'run'], ['Esc', 'cancel'], ['Space', 'replay: play, pause'], ['← →', 'replay: step'], ['L', '中文 / English'], ['?', 'this page']],
   marks: 'Marks',
   mark: (p) => of({
     unsafe: 'oversells on one instance', 'one-process': 'exact on one, oversells on three',
@@ -262,7 +240,6 @@ const en = {
     if (e.actor === 'step') return stepIn(e.value, 'en');
     return `${who}: ${said}`;
   },
-  underWay: 'under way…',
 };
 
 export const languages = { zh, en };
