@@ -1,13 +1,15 @@
 //! `oversell course`: every lesson in turn, a row for each claim, and what the instances keep of it for the page.
 
-use super::{ALL, Chapter, Cluster, Figures, Lesson, NoVerdict, Run, Seen, Verdict, Words, find, lessons, table};
+use super::{
+    ALL, Chapter, Cluster, Figures, Lesson, NoVerdict, Run, Seen, Verdict, Words, find, lessons, report, table,
+};
 use crate::{
     addresses::Addresses,
     failure::Failure,
     load::{
         conditions::Conditions,
         target::{Where, check},
-        terminal::{stopped, write_json},
+        terminal::{stopped, write, write_json},
     },
     stock,
 };
@@ -49,6 +51,9 @@ pub struct Args {
     /// Writes every figure to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Writes a report to this file: one HTML page that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// The language of the table [default: that of LANG, else en]
     #[arg(long, value_enum)]
     lang: Option<Lang>,
@@ -134,6 +139,10 @@ pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> 
     println!("{}", table::summary(&found.lessons, args.lang()));
     if let Some(path) = &args.json {
         write_json(path, &found)?;
+    }
+    if let Some(path) = &args.html {
+        write(path, &report::html(&found)?)?;
+        println!("report: {}", path.display());
     }
     if let Err(why) = keep(&on, &found).await {
         eprintln!("oversell: the instances do not keep the verdicts: {why}");

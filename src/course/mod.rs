@@ -16,6 +16,7 @@ mod lesson;
 pub mod places;
 mod product;
 mod replay;
+mod report;
 mod seen;
 mod table;
 

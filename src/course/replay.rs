@@ -6,13 +6,16 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// How a race ends: the answers that said "sold", the pieces that left the shelf, and the most inside at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// How a race ends: the answers that said "sold", the pieces that left the shelf, the most inside at once, and what the race
+/// noted besides.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Ends {
     pub sold: i64,
     pub gone: i64,
     pub inside: i64,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub saw: String,
 }
 
 /// One thing that an actor or a server did.
@@ -48,9 +51,6 @@ pub struct Play {
     /// What it came to.
     #[serde(flatten)]
     pub ends: Ends,
-    /// What the race noted besides.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub saw: String,
     /// Whether that is what it must come to.
     pub as_meant: bool,
     /// What happened.
@@ -85,8 +85,6 @@ struct Started {
 struct Done {
     #[serde(flatten)]
     ends: Ends,
-    #[serde(default)]
-    saw: String,
     as_meant: bool,
 }
 
@@ -98,12 +96,13 @@ struct Done {
 pub(super) async fn flaw_and_cure(on: &Cluster, lesson: &str) -> Result<Seen, NoVerdict> {
     let flaw = on.replay(lesson, false).await?;
     let cure = on.replay(lesson, true).await?;
-    let words = |Play { ends: Ends { sold, gone, inside }, saw, .. }: &Play| {
-        let zh = format!("卖出 {sold} 件、少了 {gone} 件、同时在里面的最多 {inside} 个");
-        let en = format!("{sold} sold, {gone} gone, at most {inside} inside at once");
-        if saw.is_empty() { (zh, en) } else { (format!("{zh}（{saw}）"), format!("{en} ({saw})")) }
+    let words = |Ends { sold, gone, inside, saw }: &Ends| {
+        let (zh, en) = if saw.is_empty() { Default::default() } else { (format!("，{saw}"), format!(", {saw}")) };
+        let zh = format!("卖出 {sold} 件、少了 {gone} 件、同时在里面的最多 {inside} 个{zh}");
+        let en = format!("{sold} sold, {gone} gone, at most {inside} inside at once{en}");
+        (zh, en)
     };
-    let ((flaw_zh, flaw_en), (cure_zh, cure_en)) = (words(&flaw), words(&cure));
+    let ((flaw_zh, flaw_en), (cure_zh, cure_en)) = (words(&flaw.ends), words(&cure.ends));
     let words = Words::new(
         format!("重演：{flaw_zh}；换成解法：{cure_zh}。"),
         format!("Replayed: {flaw_en}; with its cure: {cure_en}."),
@@ -156,8 +155,8 @@ fn ended(lesson: &str, cured: bool, stream: &str) -> Result<Play, NoVerdict> {
             _ if data.is_empty() => {}
             "" | "message" => events.push(serde_json::from_str(&data).map_err(NoVerdict::failed)?),
             "done" => {
-                let Done { ends, saw, as_meant } = serde_json::from_str(&data).map_err(NoVerdict::failed)?;
-                return Ok(Play { lesson: lesson.to_owned(), cured, ends, saw, as_meant, events });
+                let Done { ends, as_meant } = serde_json::from_str(&data).map_err(NoVerdict::failed)?;
+                return Ok(Play { lesson: lesson.to_owned(), cured, ends, as_meant, events });
             }
             _ => return Err(NoVerdict::failed(format!("the replay of {lesson} failed: {data}"))),
         }
@@ -176,7 +175,7 @@ mod tests {
     fn a_stream_is_read_to_its_end() {
         let play = ended("2.3", false, STREAM).unwrap();
         assert_eq!((play.events.len(), play.as_meant), (1, true));
-        assert_eq!(play.ends, Ends { sold: 3, gone: 2, inside: 2 });
+        assert_eq!(play.ends, Ends { sold: 3, gone: 2, inside: 2, saw: String::new() });
     }
 
     #[test]

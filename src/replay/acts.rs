@@ -6,7 +6,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     seckill::{self, Order},
-    stock::{self, Deduct, Deducted, Job, Name, Store},
+    stock::{self, Deduct, Deducted, Job, Name, Store, Strategy},
 };
 
 /// One thing to do, with the names that it writes in the servers.
@@ -23,7 +23,31 @@ pub(super) struct Act {
 }
 
 /// Those that are no strategies.
-const ALL: &[&[Act]] = &[&[races::WITHOUT_WATCH], races::ORDERS, races::LIMITS, races::DEMOS];
+const ALL: &[&[Act]] = &[
+    &[races::exec_nil::WITHOUT_WATCH],
+    races::one_order::ORDERS,
+    races::limits::ACTS,
+    races::forced::ACTS,
+    races::count_to_three::ACTS,
+    races::reentry::ACTS,
+    races::late_renewal::ACTS,
+    races::read_write::ACTS,
+    races::permits::ACTS,
+    races::latch::ACTS,
+    races::node_types::ACTS,
+    races::zk_reentry::ACTS,
+    races::herd::ACTS,
+    races::zk_read_write::ACTS,
+    races::zk_barriers::ACTS,
+    races::zk_counts::ACTS,
+];
+
+impl Act {
+    /// What the shelf is set and cleared by: the store of an act that takes nothing is Redis, where its names are.
+    pub(super) fn scope(&self) -> Strategy {
+        Strategy { names: self.names, store: self.store.unwrap_or(Store::Redis), ..stock::ALL[0] }
+    }
+}
 
 impl std::fmt::Debug for Act {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -5,7 +5,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     seckill::{self, voucher},
-    shelf, stock,
+    shelf,
 };
 use chrono::{TimeDelta, Utc};
 
@@ -23,7 +23,7 @@ pub(super) async fn put(ctx: &Ctx, act: &Act) -> Result<i64, Error> {
         return on_sale(ctx).await;
     }
     let stock_id = fastrand::i64(1_000_000_000..2_000_000_000);
-    shelf::reset(ctx, stock_id, PIECES, stock::find(act.name)).await?;
+    shelf::reset(ctx, stock_id, PIECES, Some(&act.scope())).await?;
     Ok(stock_id)
 }
 
@@ -47,5 +47,5 @@ pub(super) async fn remove(ctx: &Ctx, act: &Act, id: i64) -> Result<(), Error> {
     if is_order(act) {
         return voucher::remove(ctx, id).await;
     }
-    shelf::remove(ctx, id, stock::find(act.name)).await.map(drop)
+    shelf::remove(ctx, id, Some(&act.scope())).await.map(drop)
 }

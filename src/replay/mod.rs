@@ -14,12 +14,14 @@
 mod actor;
 mod acts;
 mod event;
+mod faults;
 mod goods;
 mod place;
 mod play;
 mod races;
 mod seen;
 mod stage;
+mod under_faults;
 
 pub use actor::{Actor, Line, Part, start};
 pub use event::{End, Log, ReplayEvent};
@@ -28,6 +30,7 @@ pub use play::{Pace, Steps};
 pub use races::ALL;
 
 use crate::{ctx::Ctx, error::Error, stock::Title};
+use faults::{Faults, Need};
 use futures::future::BoxFuture;
 use play::{Play, gone_wrong};
 use seen::Sights;
@@ -60,6 +63,8 @@ pub struct Replay {
     pub runs: [&'static str; 2],
     /// How it ends, each time, without the cure and with it.
     pub ends: [Ends; 2],
+    /// What it needs of a lab.
+    needs: &'static [Need],
     play: for<'a> fn(&'a mut Play, &'static str) -> BoxFuture<'a, Result<(), Error>>,
 }
 
@@ -134,10 +139,19 @@ impl Replay {
         log.close(end);
     }
 
+    /// Whether it orders faults, which only a lab carries out.
+    #[must_use]
+    pub fn breaks_something(&self) -> bool {
+        !self.needs.is_empty()
+    }
+
     /// Why it cannot be played here, if it cannot.
     #[must_use]
     pub fn cannot(&self, ctx: &Ctx) -> Option<Title> {
-        (!ctx.config.replays.enabled).then_some(NOT_ENABLED)
+        if !ctx.config.replays.enabled {
+            return Some(NOT_ENABLED);
+        }
+        self.needs.iter().find_map(|need| need.missing(&ctx.config))
     }
 
     async fn played(
@@ -164,12 +178,16 @@ impl Replay {
             stage: Arc::clone(&stage),
             steps,
             saw: String::new(),
+            faults: Faults::of(ctx),
         };
         let played = tokio::select! {
             played = timeout(limit, (self.play)(&mut play, runs)) => played,
-            () = stage.watch(&sights) => return Err(gone_wrong("nobody looks any more")),
+            () = stage.watch(&sights) => Ok(Err(gone_wrong("nobody looks any more"))),
             () = cancel.cancelled() => Ok(Err(gone_wrong("it was cancelled"))),
         };
+        if play.faults.mend().await {
+            play.can_be_seen().await;
+        }
         let ending = match played.unwrap_or_else(|_| Err(gone_wrong("it takes too long"))) {
             Ok(()) => {
                 stage.look(&sights).await?;

@@ -12,6 +12,7 @@ use super::{
     actor::{Line, Part},
     acts,
     event::{Log, ReplayEvent},
+    faults::Faults,
     goods,
     place::Place,
     seen::Sights,
@@ -79,13 +80,15 @@ pub(super) struct Play {
     pub(super) steps: Steps,
     /// What the lesson notes of what it saw.
     pub(super) saw: String,
+    pub(super) faults: Faults,
 }
 
 /// One side of a race.
 pub(super) struct Side {
-    letter: char,
+    pub(super) letter: char,
     stops: watch::Sender<Vec<String>>,
     standing: watch::Receiver<Vec<String>>,
+    passed: watch::Receiver<Vec<String>>,
     outcome: watch::Receiver<Option<Line>>,
     _follow: AbortOnDropHandle<()>,
 }
@@ -140,11 +143,11 @@ impl Play {
         act: &str,
         lease_ms: Option<u64>,
     ) -> Result<Side, Error> {
-        self.side_for(LONG, points, letter, instance, act, lease_ms).await
+        self.side_that_waits(LONG, points, letter, instance, act, lease_ms).await
     }
 
-    /// [`Self::side`], of one that waits no longer than this.
-    pub(super) async fn side_for(
+    /// As [`side`](Self::side), but one that waits no longer than this.
+    pub(super) async fn side_that_waits(
         &self,
         wait: Duration,
         points: &[&str],
@@ -161,6 +164,7 @@ impl Play {
         let sells = acts::find(act).is_some_and(|act| act.store.is_some() || goods::is_order(&act));
         let mut actor = place.start(part).await?;
         let (arrived, standing) = watch::channel(Vec::new());
+        let (came_by, passed) = watch::channel(Vec::new());
         let (ended, outcome) = watch::channel(None);
         let (stage, stops) = (Arc::clone(&self.stage), actor.stops());
         let standing_at = stops.clone();
@@ -169,15 +173,47 @@ impl Play {
             while let Some(line) = actor.next().await {
                 stage.saw(letter, &act, sells, &line);
                 match line {
-                    Line::Point { point, .. } if standing_at.borrow().contains(&point) => {
-                        arrived.send_modify(|standing| standing.push(point));
+                    Line::Point { point, .. } => {
+                        if standing_at.borrow().contains(&point) {
+                            arrived.send_modify(|standing| standing.push(point.clone()));
+                        }
+                        came_by.send_modify(|passed| passed.push(point));
                     }
                     end @ (Line::Done { .. } | Line::Failed { .. }) => drop(ended.send_replace(Some(end))),
                     _ => {}
                 }
             }
         });
-        Ok(Side { letter, stops, standing, outcome, _follow: AbortOnDropHandle::new(follow) })
+        Ok(Side { letter, stops, standing, passed, outcome, _follow: AbortOnDropHandle::new(follow) })
+    }
+
+    /// How often the lock is held by its owner, as its server counts; 0: nobody has it.
+    pub(super) async fn holds(&self) -> Result<i64, Error> {
+        self.stage.look(&self.sights).await?;
+        Ok(self.sights.read().await?.locks.first().map_or(0, |held| held.count.unwrap_or(1)))
+    }
+
+    /// What is left of the lock's lease, in milliseconds; none where nobody has it.
+    pub(super) async fn lease_left(&self) -> Result<Option<i64>, Error> {
+        self.stage.look(&self.sights).await?;
+        Ok(self.sights.read().await?.locks.first().and_then(|held| held.pttl))
+    }
+
+    /// Waits until so many are in the lock's queue besides its holder, as its server has it.
+    pub(super) async fn queued(&self, waiting: usize) -> Result<(), Error> {
+        let there = async {
+            while self.sights.read().await?.locks.first().map_or(0, |held| held.queue.len()) <= waiting {
+                sleep(Duration::from_millis(5)).await;
+            }
+            self.stage.look(&self.sights).await
+        };
+        timeout(LONG, there).await.map_err(|_| gone_wrong(format!("no {waiting} are in the queue")))?
+    }
+
+    /// It is dead from now on: it stands where it is, and nobody hears of it again.
+    pub(super) fn dies(&self, side: &Side, act: &str) {
+        let dead = Line::Failed { kind: "dead".to_owned(), detail: "dead".to_owned() };
+        self.stage.saw(side.letter, act, false, &dead);
     }
 
     /// A side that waits for what another has: it has begun to.
@@ -224,18 +260,34 @@ impl Side {
 
     /// Waits until it stands at `point`.
     pub(super) async fn at(&mut self, point: &str) -> Result<(), Error> {
+        self.at_one_of(&[point]).await.map(drop)
+    }
+
+    /// Waits until it stands at one of these points: the one to which it came first.
+    pub(super) async fn at_one_of(&mut self, points: &[&str]) -> Result<String, Error> {
         let Self { letter, standing, outcome, .. } = self;
+        let first = |standing: &Vec<String>| standing.iter().find(|at| points.contains(&at.as_str())).cloned();
         let there = async {
             tokio::select! {
                 biased;
-                Ok(_) = standing.wait_for(|standing| standing.iter().any(|at| at == point)) => Ok(()),
+                Ok(standing) = standing.wait_for(|standing| first(standing).is_some()) => {
+                    Ok(first(&standing).unwrap_or_default())
+                }
                 end = outcome.wait_for(Option::is_some) => {
                     let end = end.ok().and_then(|end| end.clone());
-                    Err(gone_wrong(format!("{letter} has not come to {point}, but to its end: {end:?}")))
+                    Err(gone_wrong(format!("{letter} has not come to {points:?}, but to its end: {end:?}")))
                 }
             }
         };
-        timeout(LONG, there).await.map_err(|_| gone_wrong(format!("{letter} does not come to {point}")))?
+        timeout(LONG, there).await.map_err(|_| gone_wrong(format!("{letter} does not come to {points:?}")))?
+    }
+
+    /// Waits until it has come by `point` so often, whether it stood there or not.
+    pub(super) async fn passes(&mut self, point: &str, times: usize) -> Result<(), Error> {
+        let passed = self.passed.wait_for(|passed| passed.iter().filter(|by| *by == point).count() >= times);
+        let passed = timeout(LONG, passed).await;
+        passed.map_err(|_| gone_wrong(format!("{} does not come by {point}", self.letter)))?.map_err(gone_wrong)?;
+        Ok(())
     }
 
     /// Lets it run to its end: what it came to.

@@ -54,7 +54,7 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, job: &Job) -> Result<Deducte
     // The stay that a request asks for is here, where this lesson breaks, so that it breaks each time.
     job.inside().await;
     row::commit(conn, job).await?;
-    job.leave();
     job.at("committed").await;
+    job.leave();
     Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
 }

@@ -96,7 +96,7 @@ async fn attempt<S: Stage>(ctx: Ctx, points: Points, stage: Arc<S>) -> Result<Op
 }
 
 /// Runs what is done under the lock, and unlocks. What is sold is sold, however the unlock ends.
-pub(super) async fn under<S, F>(held: Held<S>, section: F) -> Result<Deducted, Error>
+pub(crate) async fn under<S, F>(held: Held<S>, section: F) -> Result<Deducted, Error>
 where
     S: Stage,
     F: Future<Output = Result<Deducted, Error>>,

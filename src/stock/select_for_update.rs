@@ -49,8 +49,8 @@ async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Deducted, Error> {
     job.inside().await;
     job.tell("read", count).await;
     row::execute_on(conn, job, row::set(job, count - 1)).await?;
-    job.leave();
     job.tell("written", count - 1).await;
+    job.leave();
     row::commit(conn, job).await?;
     job.at("committed").await;
     Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })

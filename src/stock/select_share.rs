@@ -62,8 +62,8 @@ async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Option<i64>, Error
         job.at("conflict").await;
         return Ok(None);
     }
-    job.leave();
     job.tell("written", count - 1).await;
+    job.leave();
     row::commit(conn, job).await?;
     job.at("committed").await;
     Ok(Some(count - 1))

@@ -37,6 +37,7 @@ pub(super) const REPLAY: Replay = Replay {
         Ends { sold: 0, gone: 0, inside: 1, saw: "B does not get in" },
         Ends { sold: 1, gone: 1, inside: 1, saw: "" },
     ],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 
@@ -53,7 +54,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     }
     play.step("B 插不进去，一直试", "B cannot insert it, and tries again and again").await?;
     let patience = Duration::from_millis(if play.pace == Pace::Fast { 300 } else { 3000 });
-    let end = play.side_for(patience, &[], 'B', 1, act, None).await?.ends().await?;
+    let end = play.side_that_waits(patience, &[], 'B', 1, act, None).await?.ends().await?;
     if matches!(&end, Line::Failed { kind, .. } if kind == "not-had") {
         play.saw = "B does not get in".to_owned();
     }

@@ -1,0 +1,102 @@
+use super::*;
+use crate::{
+    course::{Ends, Event, Figures, Play, Rated, Side, Target, Words},
+    load::{conditions::Conditions, rate::Spread},
+};
+use serde_json::{Value, json};
+
+/// A late delete: A stands still until its lease is over, and deletes B's lock.
+fn race() -> Play {
+    let happened = [
+        json!({"actor": "step", "event": "step", "value": {"zh": "A 拿锁", "en": "A takes the lock"}}),
+        json!({"actor": "A", "instance": "8000", "event": "start", "value": "redis-setnx-ttl"}),
+        json!({"actor": "lock", "event": "held", "owner": "A", "pttl": 3000}),
+        json!({"actor": "A", "event": "locked"}),
+        json!({"actor": "stock", "event": "stock", "value": "5000"}),
+        json!({"actor": "A", "event": "read", "value": "5000"}),
+        json!({"actor": "A", "event": "stopped"}),
+        json!({"actor": "B", "instance": "8100", "event": "start", "value": "redis-setnx-ttl"}),
+        json!({"actor": "B", "event": "refused"}),
+        json!({"actor": "lock", "event": "expired"}),
+        json!({"actor": "lock", "event": "held", "owner": "B", "pttl": 3000}),
+        json!({"actor": "B", "event": "locked"}),
+        json!({"actor": "A", "event": "continued"}),
+        json!({"actor": "A", "event": "written", "value": "4999"}),
+        json!({"actor": "stock", "event": "stock", "value": "4999"}),
+        json!({"actor": "A", "event": "deleted", "owner": "B", "value": "foreign"}),
+        json!({"actor": "lock", "event": "free"}),
+        json!({"actor": "B", "event": "unheard-of", "value": "<b>"}),
+        json!({"actor": "B", "event": "sold", "value": "4999"}),
+    ];
+    let event = |(n, mut event): (usize, Value)| -> Event {
+        event["t_us"] = json!(n * 1000);
+        serde_json::from_value(event).unwrap()
+    };
+    let events = happened.into_iter().enumerate().map(event).collect();
+    Play {
+        lesson: "2.2".into(),
+        cured: false,
+        ends: Ends { sold: 2, gone: 1, inside: 2, ..Ends::default() },
+        as_meant: true,
+        events,
+    }
+}
+
+fn tried(id: &'static str, verdict: Verdict, figures: Figures) -> Tried {
+    let lesson = find(id).unwrap();
+    let Lesson { claim, expected, timing, .. } = *lesson;
+    let seen = Words { zh: "看到了".into(), en: "this was seen".into() };
+    Tried { id, chapter: "1", claim, verdict, expected, timing, seen, figures, took_ms: 1, failed: None }
+}
+
+fn page() -> String {
+    let sale = |oversold: i64| Sale {
+        strategy: "mutex".into(),
+        target: "three".into(),
+        threads: 100,
+        loops: 50,
+        sold: 5000,
+        gone: 5000 - oversold,
+        oversold,
+        errors: 0,
+        retries: None,
+        sold_per_sec: 1234.5,
+        median_ms: 36.0,
+        p99_ms: 98.0,
+    };
+    let rated = |target| Rated { side: Side { target, ..Side::of("mutex") }, per_sec: Spread::of([900.0, 1100.0]) };
+    let (first, second) = (rated(Target::Three), rated(Target::One));
+    let sales = Figures { sales: vec![sale(0), sale(4870)], ..Figures::default() };
+    let ratios = vec![Ratio { first, second, ratio: Spread::of([0.9, 1.2, 1.5]) }];
+    let plays = vec![race(), Play { cured: true, ..race() }];
+    let lessons = vec![
+        tried("1.1", Verdict::Reproduced, Figures { plays, ..Figures::default() }),
+        tried("1.4", Verdict::NotReproduced, sales),
+        tried("1.6.2", Verdict::Reproduced, Figures { ratios, ..Figures::default() }),
+        tried("1.5", Verdict::Unavailable, Figures::default()),
+    ];
+    html(&Found { conditions: Conditions::default(), lessons }).unwrap()
+}
+
+#[test]
+fn a_report_needs_nothing_else_and_draws_each_form_of_figures() {
+    let page = page();
+    for foreign in ["<script", "<link", "src=", "url(http", "@import", "https://"] {
+        assert!(!page.contains(foreign), "{foreign}");
+    }
+    for drawn in
+        ["多卖</span>", "4,870", "误差之内", "删掉锁 foreign B", "deletes the lock foreign B", "class=\"over\""]
+    {
+        assert!(page.contains(drawn), "{drawn}");
+    }
+    assert!(page.contains("unheard-of &#60;b&#62;"), "an event without a word of its own is shown by its own");
+    assert!(page.contains("与预期不同"), "what came out otherwise says so");
+}
+
+#[test]
+fn the_verdict_stands_before_the_figures() {
+    let page = page();
+    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
+    assert!(at("没有重现") < at("id=\"1.4\"") && at("id=\"1.4\"") < at("4,870"));
+    assert!(at("<summary>") < at("<th>"), "tables are behind a fold");
+}
