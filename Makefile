@@ -5,6 +5,7 @@ OVERSELL := $(TARGET)/release/oversell
 LAB_JSON := target/lab/lab.json
 MAVEN := mvn -f jmeter -q verify
 OXLINT := scripts/lint/node_modules/.bin/oxlint
+TSC := scripts/lint/node_modules/.bin/tsc
 # The versions that lock/tests/interop names.
 REDISSON := 3.13.6 4.7.0
 CURATOR := 5.9.0
@@ -22,13 +23,14 @@ demo: install build ## the course's main claims on real servers, with a verdict 
 lab: install build ## servers, three instances and nginx, until Ctrl-C
 	$(OVERSELL) lab
 
-test: install ## every test, against real servers on free ports
+test: install $(OXLINT) ## every test, against real servers on free ports
 	@scripts/install test
 	cargo test --workspace --locked
 
 check: rust linters $(OXLINT) ## formatting, clippy, documentation, scripts, JavaScript, and what the project stands on (cargo-deny)
 	shellcheck scripts/install .ci/run
 	$(OXLINT) -c scripts/lint/oxlintrc.json static/js
+	$(TSC) -p scripts/lint
 	@for compose in docker-compose 'docker compose'; do \
 	    ! $$compose version >/dev/null 2>&1 || $$compose config -q || exit 1; done
 	cargo fmt --all --check
@@ -38,7 +40,8 @@ check: rust linters $(OXLINT) ## formatting, clippy, documentation, scripts, Jav
 	    cargo fetch --locked --quiet && cargo deny --locked --offline check bans licenses sources; \
 	else echo 'cargo-deny is not installed (cargo install --locked cargo-deny): licences and sources of dependencies not checked'; fi
 
-# A linter that is one program and knows undefined names, unused code, and imports of what is not exported.
+# A linter that is one program and knows undefined names, unused code, and imports of what is not exported; beside it
+# the compiler that checks the types in comments, and axe-core, by which the tests look whether everybody can use the page.
 $(OXLINT): scripts/lint/package-lock.json | linters
 	npm ci --silent --no-audit --no-fund --prefix $(<D)
 	touch $@

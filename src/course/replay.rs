@@ -6,13 +6,16 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// How a race ends: the answers that said "sold", the pieces that left the shelf, and the most inside at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// How a race ends: the answers that said "sold", the pieces that left the shelf, the most inside at once, and what the race
+/// noted besides.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Ends {
     pub sold: i64,
     pub gone: i64,
     pub inside: i64,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub saw: String,
 }
 
 /// One thing that an actor or a server did.
@@ -93,12 +96,13 @@ struct Done {
 pub(super) async fn flaw_and_cure(on: &Cluster, lesson: &str) -> Result<Seen, NoVerdict> {
     let flaw = on.replay(lesson, false).await?;
     let cure = on.replay(lesson, true).await?;
-    let words = |Ends { sold, gone, inside }: Ends| {
-        let zh = format!("卖出 {sold} 件、少了 {gone} 件、同时在里面的最多 {inside} 个");
-        let en = format!("{sold} sold, {gone} gone, at most {inside} inside at once");
+    let words = |Ends { sold, gone, inside, saw }: &Ends| {
+        let (zh, en) = if saw.is_empty() { Default::default() } else { (format!("，{saw}"), format!(", {saw}")) };
+        let zh = format!("卖出 {sold} 件、少了 {gone} 件、同时在里面的最多 {inside} 个{zh}");
+        let en = format!("{sold} sold, {gone} gone, at most {inside} inside at once{en}");
         (zh, en)
     };
-    let ((flaw_zh, flaw_en), (cure_zh, cure_en)) = (words(flaw.ends), words(cure.ends));
+    let ((flaw_zh, flaw_en), (cure_zh, cure_en)) = (words(&flaw.ends), words(&cure.ends));
     let words = Words::new(
         format!("重演：{flaw_zh}；换成解法：{cure_zh}。"),
         format!("Replayed: {flaw_en}; with its cure: {cure_en}."),
@@ -171,7 +175,7 @@ mod tests {
     fn a_stream_is_read_to_its_end() {
         let play = ended("2.3", false, STREAM).unwrap();
         assert_eq!((play.events.len(), play.as_meant), (1, true));
-        assert_eq!(play.ends, Ends { sold: 3, gone: 2, inside: 2 });
+        assert_eq!(play.ends, Ends { sold: 3, gone: 2, inside: 2, saw: String::new() });
     }
 
     #[test]

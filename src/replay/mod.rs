@@ -30,7 +30,7 @@ pub use play::{Pace, Steps};
 pub use races::ALL;
 
 use crate::{ctx::Ctx, error::Error, stock::Title};
-use faults::Faults;
+use faults::{Faults, Need};
 use futures::future::BoxFuture;
 use play::{Play, gone_wrong};
 use seen::Sights;
@@ -63,6 +63,8 @@ pub struct Replay {
     pub runs: [&'static str; 2],
     /// How it ends, each time, without the cure and with it.
     pub ends: [Ends; 2],
+    /// What it needs of a lab.
+    needs: &'static [Need],
     play: for<'a> fn(&'a mut Play, &'static str) -> BoxFuture<'a, Result<(), Error>>,
 }
 
@@ -140,7 +142,7 @@ impl Replay {
     /// Whether it orders faults, which only a lab carries out.
     #[must_use]
     pub fn breaks_something(&self) -> bool {
-        !races::needs(self.lesson).is_empty()
+        !self.needs.is_empty()
     }
 
     /// Why it cannot be played here, if it cannot.
@@ -149,7 +151,7 @@ impl Replay {
         if !ctx.config.replays.enabled {
             return Some(NOT_ENABLED);
         }
-        races::needs(self.lesson).iter().find_map(|need| need.missing(&ctx.config))
+        self.needs.iter().find_map(|need| need.missing(&ctx.config))
     }
 
     async fn played(

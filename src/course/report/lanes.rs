@@ -217,7 +217,7 @@ mod tests {
             serde_json::from_value(json!({"t_us": n, "actor": actor, "event": event, "owner": owner})).unwrap()
         };
         let events = events.iter().enumerate().map(event).collect();
-        let ends = Ends { sold: 2, gone: 1, inside: 2 };
+        let ends = Ends { sold: 2, gone: 1, inside: 2, ..Ends::default() };
         Play { lesson: "1.3".into(), cured: false, ends, as_meant: true, events }
     }
 

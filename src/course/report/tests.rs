@@ -33,7 +33,13 @@ fn race() -> Play {
         serde_json::from_value(event).unwrap()
     };
     let events = happened.into_iter().enumerate().map(event).collect();
-    Play { lesson: "2.2".into(), cured: false, ends: Ends { sold: 2, gone: 1, inside: 2 }, as_meant: true, events }
+    Play {
+        lesson: "2.2".into(),
+        cured: false,
+        ends: Ends { sold: 2, gone: 1, inside: 2, ..Ends::default() },
+        as_meant: true,
+        events,
+    }
 }
 
 fn tried(id: &'static str, verdict: Verdict, figures: Figures) -> Tried {

@@ -25,6 +25,7 @@ pub(super) const REPLAY: Replay = Replay {
     cure: Title { zh: "脚本先比较，是自己的才删", en: "a script compares, and deletes only its own" },
     runs: [FLAWED, "redis-setnx-lua"],
     ends: [Ends { sold: 3, gone: 2, inside: 2, saw: "" }, Ends { sold: 3, gone: 3, inside: 1, saw: "" }],
+    needs: &[],
     play: |play, act| {
         let step = ("A 还没删锁，租约到期", "the lease ends before A deletes the lock");
         Box::pin(late_unlock(play, act, "written", step, act == FLAWED))

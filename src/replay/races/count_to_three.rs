@@ -44,6 +44,7 @@ pub(super) const REPLAY: Replay = Replay {
         Ends { sold: 0, gone: 0, inside: 0, saw: "0 3, 6 6" },
         Ends { sold: 0, gone: 0, inside: 0, saw: "3 3, 3 3" },
     ],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

@@ -30,6 +30,7 @@ pub(super) const REPLAY: Replay = Replay {
         Ends { sold: 0, gone: 0, inside: 1, saw: "B gives up" },
         Ends { sold: 1, gone: 1, inside: 1, saw: "B gets in" },
     ],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

@@ -12,7 +12,7 @@ use crate::{
     stock::Title,
 };
 
-pub(super) const NEEDS: &[Need] = &[Need::Orders, Need::Nodes];
+const NEEDS: &[Need] = &[Need::Orders, Need::Nodes];
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "2.10.4",
@@ -23,6 +23,7 @@ pub(super) const REPLAY: Replay = Replay {
     cure: Title { zh: "只死两个：三个就够", en: "only two: three are enough" },
     runs: ["redis-redlock", "redis-redlock"],
     ends: [Ends { sold: 0, gone: 0, inside: 0, saw: "A refused" }, Ends { sold: 1, gone: 1, inside: 1, saw: "" }],
+    needs: NEEDS,
     play: |play, act| Box::pin(played(play, act)),
 };
 

@@ -37,6 +37,7 @@ pub(super) const REPLAY: Replay = Replay {
         Ends { sold: 0, gone: 0, inside: 1, saw: "B does not get in" },
         Ends { sold: 1, gone: 1, inside: 1, saw: "" },
     ],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

@@ -42,6 +42,7 @@ const fn of(lesson: &'static str, number: usize, flaw: Ends) -> Replay {
         cure: of.cure,
         runs: [of.slug, of.slug],
         ends: [flaw, CURED],
+        needs: &[],
         play: |play, slug| Box::pin(played(play, slug)),
     }
 }

@@ -31,6 +31,7 @@ pub(super) const REPLAY: Replay = Replay {
         Ends { sold: 2, gone: 1, inside: 2, saw: "retries 0" },
         Ends { sold: 2, gone: 2, inside: 0, saw: "retries 1" },
     ],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

@@ -39,6 +39,7 @@ pub(super) const REPLAY: Replay = Replay {
         Ends { sold: 0, gone: 0, inside: 2, saw: "A has lost its lock" },
         Ends { sold: 0, gone: 0, inside: 1, saw: "" },
     ],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

@@ -14,7 +14,7 @@ use crate::{
     stock::Title,
 };
 
-pub(super) const NEEDS: &[Need] = &[Need::Orders, Need::Nodes];
+const NEEDS: &[Need] = &[Need::Orders, Need::Nodes];
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "003.redlock.restart",
@@ -25,6 +25,7 @@ pub(super) const REPLAY: Replay = Replay {
     },
     runs: ["redis-redlock", "redis-redlock"],
     ends: [Ends { sold: 2, gone: 1, inside: 2, saw: "" }, Ends { sold: 2, gone: 2, inside: 1, saw: "B refused" }],
+    needs: NEEDS,
     play: |play, act| Box::pin(played(play, act)),
 };
 

@@ -47,6 +47,7 @@ pub(super) const REPLAY: Replay = Replay {
         Ends { sold: 0, gone: 0, inside: 0, saw: "50 49 48 … 2 1 0" },
         Ends { sold: 0, gone: 0, inside: 0, saw: "1 1 1 … 1 1 0" },
     ],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

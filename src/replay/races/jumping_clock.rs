@@ -16,7 +16,7 @@ use crate::{
     stock::Title,
 };
 
-pub(super) const NEEDS: &[Need] = &[Need::Orders, Need::Nodes];
+const NEEDS: &[Need] = &[Need::Orders, Need::Nodes];
 
 /// redis-3, counted from 0.
 const JUMPS: usize = 2;
@@ -28,6 +28,7 @@ pub(super) const REPLAY: Replay = Replay {
     cure: Title { zh: "不靠时钟：行拒绝旧令牌", en: "no clock: the row refuses the older token" },
     runs: ["redis-redlock", "redis-fenced"],
     ends: [Ends { sold: 2, gone: 1, inside: 2, saw: "" }, Ends { sold: 1, gone: 1, inside: 2, saw: "" }],
+    needs: NEEDS,
     play: |play, act| Box::pin(played(play, act)),
 };
 

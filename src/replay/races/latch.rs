@@ -43,6 +43,7 @@ pub(super) const REPLAY: Replay = Replay {
         Ends { sold: 0, gone: 0, inside: 0, saw: "door out out" },
         Ends { sold: 0, gone: 0, inside: 0, saw: "out out door" },
     ],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

@@ -43,6 +43,7 @@ pub(super) const REPLAY: Replay = Replay {
         Ends { sold: 3, gone: 2, inside: 2, saw: "B's lease is cut" },
         Ends { sold: 3, gone: 3, inside: 1, saw: "B's lease is kept" },
     ],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

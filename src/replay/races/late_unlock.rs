@@ -35,6 +35,7 @@ pub(super) const REPLAY: Replay = Replay {
     },
     runs: [FIXED_ID.name, OWNER.name],
     ends: [Ends { sold: 2, gone: 2, inside: 2, saw: "" }, Ends { sold: 1, gone: 1, inside: 1, saw: "" }],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

@@ -39,6 +39,7 @@ pub(super) const REPLAY: Replay = Replay {
         Ends { sold: 0, gone: 0, inside: 0, saw: "30 let through" },
         Ends { sold: 0, gone: 0, inside: 0, saw: "10 let through" },
     ],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

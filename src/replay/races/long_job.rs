@@ -26,6 +26,7 @@ pub(super) const REPLAY: Replay = Replay {
     cure: Title { zh: "看门狗：每过三分之一就续一次", en: "a watchdog renews every third of the lease" },
     runs: [FLAWED, "redis-watchdog"],
     ends: [Ends { sold: 2, gone: 1, inside: 2, saw: "" }, Ends { sold: 2, gone: 2, inside: 1, saw: "renewed" }],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

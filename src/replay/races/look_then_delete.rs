@@ -22,6 +22,7 @@ pub(super) const REPLAY: Replay = Replay {
     cure: Title { zh: "一段脚本里比较并删除（2.5）", en: "compare and delete in one script (2.5)" },
     runs: ["redis-setnx-owner", "redis-setnx-lua"],
     ends: [Ends { sold: 3, gone: 2, inside: 2, saw: "" }, Ends { sold: 3, gone: 3, inside: 1, saw: "" }],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

@@ -39,7 +39,7 @@ pub(super) mod zk_counts;
 pub(super) mod zk_read_write;
 pub(super) mod zk_reentry;
 
-use super::{Replay, faults::Need};
+use super::Replay;
 
 /// Every replay, in the course's order.
 pub const ALL: &[Replay] = &[
@@ -87,18 +87,3 @@ pub const ALL: &[Replay] = &[
     limits::REPLAY,
     forced::REPLAY,
 ];
-
-/// What the replays need that break something: each file says so of its own.
-const NEEDS: &[(&Replay, &[Need])] = &[
-    (&promoted_replica::REPLAY, promoted_replica::NEEDS),
-    (&dead_nodes::REPLAY, dead_nodes::NEEDS),
-    (&node_types::REPLAY, node_types::NEEDS),
-    (&paused_session::REPLAY, paused_session::NEEDS),
-    (&forgetful_node::REPLAY, forgetful_node::NEEDS),
-    (&jumping_clock::REPLAY, jumping_clock::NEEDS),
-];
-
-/// What the replay of this lesson needs of a lab.
-pub(super) fn needs(lesson: &str) -> &'static [Need] {
-    NEEDS.iter().find(|(replay, _)| replay.lesson == lesson).map_or(&[], |(_, needs)| needs)
-}

@@ -23,7 +23,7 @@ const NODE: &str = "/distributed/zk-ephemeral";
 /// How often who waits asks again.
 const POLL: Duration = Duration::from_millis(50);
 
-pub(super) const NEEDS: &[Need] = &[Need::Orders];
+const NEEDS: &[Need] = &[Need::Orders];
 
 pub(in crate::replay) const ACTS: &[Act] = &[Act {
     name: "zk-permanent",
@@ -41,6 +41,7 @@ pub(super) const REPLAY: Replay = Replay {
     cure: Title { zh: "临时节点随会话一起消失", en: "an ephemeral node goes with its session" },
     runs: ["zk-permanent", "zk-ephemeral"],
     ends: [Ends { sold: 0, gone: 0, inside: 1, saw: "" }, Ends { sold: 1, gone: 1, inside: 1, saw: "" }],
+    needs: NEEDS,
     play: |play, act| Box::pin(played(play, act)),
 };
 

@@ -30,6 +30,7 @@ pub(super) const REPLAY: Replay = Replay {
     },
     runs: ["redis-lock", "redis-fenced"],
     ends: [Ends { sold: 2, gone: 1, inside: 2, saw: "" }, Ends { sold: 1, gone: 1, inside: 2, saw: "" }],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

@@ -17,7 +17,7 @@ use crate::{
     stock::Title,
 };
 
-pub(super) const NEEDS: &[Need] = &[Need::Orders];
+const NEEDS: &[Need] = &[Need::Orders];
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "003.pause.zk",
@@ -31,6 +31,7 @@ pub(super) const REPLAY: Replay = Replay {
     },
     runs: ["zk-lock", "zk-fenced"],
     ends: [Ends { sold: 2, gone: 1, inside: 2, saw: "" }, Ends { sold: 1, gone: 1, inside: 2, saw: "" }],
+    needs: NEEDS,
     play: |play, act| Box::pin(played(play, act)),
 };
 

@@ -36,6 +36,7 @@ pub(super) const REPLAY: Replay = Replay {
     },
     runs: [FLAWED, CURED],
     ends: [Ends { sold: 0, gone: 0, inside: 3, saw: "" }, Ends { sold: 0, gone: 0, inside: 2, saw: "C waits" }],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

@@ -18,7 +18,7 @@ use crate::{
 };
 use std::time::Duration;
 
-pub(super) const NEEDS: &[Need] = &[Need::Orders, Need::Replica, Need::Nodes];
+const NEEDS: &[Need] = &[Need::Orders, Need::Replica, Need::Nodes];
 
 /// Longer than the Sentinel takes: 2 s without an answer, and then the promotion.
 const PROMOTION: Duration = Duration::from_secs(20);
@@ -37,6 +37,7 @@ pub(super) const REPLAY: Replay = Replay {
     },
     runs: ["redis-lock", "redis-redlock"],
     ends: [Ends { sold: 2, gone: 1, inside: 2, saw: "" }, Ends { sold: 2, gone: 2, inside: 1, saw: "B refused" }],
+    needs: NEEDS,
     play: |play, act| Box::pin(played(play, act)),
 };
 

@@ -24,6 +24,7 @@ pub(super) const REPLAY: Replay = Replay {
     },
     runs: ["zk-ephemeral", "zk-lock"],
     ends: [Ends { sold: 3, gone: 3, inside: 1, saw: "A C B" }, Ends { sold: 3, gone: 3, inside: 1, saw: "A B C" }],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

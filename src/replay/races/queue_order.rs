@@ -26,6 +26,7 @@ pub(super) const REPLAY: Replay = Replay {
     cure: Title { zh: "公平锁：在 Redis 里排队", en: "the fair lock: a queue in Redis" },
     runs: [FLAWED, "redis-fair"],
     ends: [Ends { sold: 3, gone: 3, inside: 1, saw: "A C B" }, Ends { sold: 3, gone: 3, inside: 1, saw: "A B C" }],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

@@ -44,6 +44,7 @@ pub(super) const REPLAY: Replay = Replay {
         Ends { sold: 0, gone: 0, inside: 1, saw: "RR waits, RW waits, WR waits, WW waits" },
         Ends { sold: 0, gone: 0, inside: 2, saw: "RR together, RW waits, WR waits, WW waits" },
     ],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

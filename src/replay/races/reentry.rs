@@ -42,6 +42,7 @@ pub(super) const REPLAY: Replay = Replay {
         Ends { sold: 0, gone: 0, inside: 1, saw: "A waits for A" },
         Ends { sold: 1, gone: 1, inside: 1, saw: "1 2 1 0" },
     ],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

@@ -25,6 +25,7 @@ pub(super) const REPLAY: Replay = Replay {
     },
     runs: ["none", "select-for-update"],
     ends: [Ends { sold: 2, gone: 1, inside: 2, saw: "" }, Ends { sold: 2, gone: 2, inside: 1, saw: "" }],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

@@ -32,6 +32,7 @@ pub(super) const REPLAY: Replay = Replay {
         Ends { sold: 2, gone: 2, inside: 2, saw: "retries 1" },
         Ends { sold: 2, gone: 2, inside: 1, saw: "retries 0" },
     ],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

@@ -29,6 +29,7 @@ pub(super) const REPLAY: Replay = Replay {
     },
     runs: ["mutex-commit-late", "mutex"],
     ends: [Ends { sold: 2, gone: 1, inside: 1, saw: "" }, Ends { sold: 2, gone: 2, inside: 1, saw: "" }],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

@@ -41,6 +41,7 @@ pub(super) const REPLAY: Replay = Replay {
     },
     runs: ["no-barrier", "zk-double-barrier"],
     ends: [Ends { sold: 0, gone: 0, inside: 1, saw: "" }, Ends { sold: 0, gone: 0, inside: 3, saw: "" }],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

@@ -35,6 +35,7 @@ pub(super) const REPLAY: Replay = Replay {
     },
     runs: ["zk-set-count", "zk-try-set-count"],
     ends: [Ends { sold: 0, gone: 0, inside: 0, saw: "1" }, Ends { sold: 0, gone: 0, inside: 0, saw: "2" }],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

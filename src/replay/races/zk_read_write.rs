@@ -42,6 +42,7 @@ pub(super) const REPLAY: Replay = Replay {
         Ends { sold: 0, gone: 0, inside: 1, saw: "A B C" },
         Ends { sold: 0, gone: 0, inside: 2, saw: "A B C, upgrade refused, downgraded" },
     ],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

@@ -42,6 +42,7 @@ pub(super) const REPLAY: Replay = Replay {
     },
     runs: ["zk-ephemeral-twice", "zk-reentrant"],
     ends: [Ends { sold: 0, gone: 0, inside: 1, saw: "" }, Ends { sold: 1, gone: 1, inside: 1, saw: "" }],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 
