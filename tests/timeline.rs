@@ -24,28 +24,39 @@ const LISTEN: &str = "window.wrong = []; const note = (e) => window.wrong.push(S
     e.violatedDirective)); for (const name of ['error', 'unhandledrejection', 'securitypolicyviolation']) \
     addEventListener(name, note);";
 
-/// A tab of this size with the page in it.
-async fn visit(browser: &Browser, stage: &Stage, [width, height]: [i64; 2], address: &str) -> Result<Page, String> {
+/// A tab of this size with the replay in it.
+async fn visit(browser: &Browser, stage: &Stage, size: [i64; 2], address: &str) -> Result<Page, String> {
+    let page = tab(browser, &stage.url, size, address).await?;
+    holds(&page, "the view is there", "!document.getElementById('replay').hidden").await?;
+    Ok(page)
+}
+
+/// A tab of this size with this address in it.
+pub(crate) async fn tab(
+    browser: &Browser,
+    base: &str,
+    [width, height]: [i64; 2],
+    address: &str,
+) -> Result<Page, String> {
     let page = browser.private_page().await?;
     let size = SetDeviceMetricsOverrideParams::builder().width(width).height(height);
     let size = size.device_scale_factor(1.0).mobile(width < 600).build()?;
     page.execute(size).await.map_err(text)?;
     page.evaluate_on_new_document(LISTEN).await.map_err(text)?;
-    page.goto(format!("{}/{address}", stage.url)).await.map_err(text)?;
-    holds(&page, "the view is there", "!document.getElementById('replay').hidden").await?;
+    page.goto(format!("{base}/{address}")).await.map_err(text)?;
     Ok(page)
 }
 
 /// What this expression comes to in the page; a promise is awaited.
-async fn value<T: DeserializeOwned>(page: &Page, expression: &str) -> Result<T, String> {
+pub(crate) async fn value<T: DeserializeOwned>(page: &Page, expression: &str) -> Result<T, String> {
     page.evaluate(expression).await.map_err(text)?.into_value().map_err(|error| format!("{expression}: {error}"))
 }
 
-async fn holds(page: &Page, what: &str, expression: &str) -> Outcome {
+pub(crate) async fn holds(page: &Page, what: &str, expression: &str) -> Outcome {
     until(what, || value(page, expression)).await
 }
 
-async fn press(page: &Page, id: &str) -> Outcome {
+pub(crate) async fn press(page: &Page, id: &str) -> Outcome {
     page.find_element(format!("#{id}")).await.map_err(text)?.click().await.map(drop).map_err(text)
 }
 
@@ -241,7 +252,7 @@ async fn everything_in_sight(page: &Page) -> Outcome {
 }
 
 /// No error, nothing that the page's policy forbids, and no other host asked.
-async fn nothing_went_wrong(page: &Page) -> Outcome {
+pub(crate) async fn nothing_went_wrong(page: &Page) -> Outcome {
     let wrong: Vec<String> = value(page, "window.wrong").await?;
     let elsewhere = "performance.getEntriesByType('resource').map((e) => e.name).filter((name) => !name.startsWith(location.origin))";
     let elsewhere: Vec<String> = value(page, elsewhere).await?;
@@ -253,7 +264,7 @@ async fn nothing_went_wrong(page: &Page) -> Outcome {
 }
 
 /// What axe-core finds that is serious or worse.
-async fn serious(page: &Page) -> Result<Vec<String>, String> {
+pub(crate) async fn serious(page: &Page) -> Result<Vec<String>, String> {
     let axe = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("scripts/lint/node_modules/axe-core/axe.min.js");
     let axe = std::fs::read_to_string(&axe).map_err(|e| format!("{}: {e}: `make test` installs it", axe.display()))?;
     page.evaluate(format!("{axe}; null")).await.map_err(text)?;
@@ -288,7 +299,7 @@ pub(crate) async fn axe_finds_nothing_serious_in_a_replay_and_finds_a_button_wit
     .await
 }
 
-async fn screenshot(page: &Page, name: &str) -> Outcome {
+pub(crate) async fn screenshot(page: &Page, name: &str) -> Outcome {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).with_file_name("screens");
     std::fs::create_dir_all(&folder).map_err(text)?;
     let png = ScreenshotParams::builder().format(CaptureScreenshotFormat::Png).build();

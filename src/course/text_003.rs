@@ -2,6 +2,7 @@
 
 mod deadlocks;
 mod limits;
+mod locks;
 mod throughput;
 
 use super::Chapter;
@@ -22,6 +23,13 @@ pub(super) const CHAPTER: Chapter = Chapter {
         limits::QUEUED,
         limits::NO_DELAY,
         limits::CONNECTIONS,
+        locks::PAUSE,
+        locks::SESSION,
+        locks::RESTART,
+        locks::CLOCK,
+        locks::LATE_ANSWERS,
+        locks::MASTER,
+        locks::HEARTBEAT,
         deadlocks::TABLE_LOCK,
         deadlocks::OPTIMISTIC,
         deadlocks::NO_INDEX,

@@ -1,5 +1,6 @@
 //! Chapter 2: locks in Redis, from SETNX to Redisson; and text 001, which goes the same way in short.
 
+mod cluster;
 mod hash;
 mod objects;
 mod redisson;
@@ -39,6 +40,9 @@ pub(super) const CHAPTER: Chapter = Chapter {
         hash::UNDER_LOAD,
         hash::WATCHDOG,
         hash::EVERY_THIRD,
+        cluster::FAIL_OVER,
+        cluster::REDLOCK,
+        cluster::DEAD_NODES,
         redisson::LOCK,
         redisson::REDISSON_OR_BY_HAND,
         redisson::THIRTY_SECONDS,
