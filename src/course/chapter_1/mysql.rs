@@ -104,7 +104,7 @@ pub(super) const FOR_UPDATE: Lesson = Lesson {
         Line::at(
             2,
             "sleep 1; mysql {mysql} -Ne 'set innodb_lock_wait_timeout = 1; select count from db_stock where id = 1 for update' 2>&1",
-            "ERROR 1205 …",
+            "…ERROR 1205 …",
         ),
         Line::at(2, "mysql {mysql} -Ne 'select count from db_stock where id = 1'", "5000"),
     ],
