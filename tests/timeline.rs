@@ -165,7 +165,7 @@ pub(crate) async fn every_race_is_drawn_red_where_it_breaks_and_no_word_stands_o
             for (lesson, cured) in stage.lessons.iter().flat_map(|lesson| [(lesson, false), (lesson, true)]) {
                 let address = format!("#/replay/{lesson}?cured={cured}");
                 page.evaluate(format!("location.hash = '{address}'")).await.map_err(text)?;
-                let shown = format!("document.querySelector('#replay-all [aria-current]').textContent === '{lesson}'");
+                let shown = format!("document.getElementById('replay-all').value === '{lesson}'");
                 holds(&page, &address, &shown).await?;
                 play(&page).await?;
                 let name =
