@@ -5,6 +5,7 @@ OVERSELL := $(TARGET)/release/oversell
 LAB_JSON := target/lab/lab.json
 MAVEN := mvn -f jmeter -q verify
 OXLINT := scripts/lint/node_modules/.bin/oxlint
+TSC := scripts/lint/node_modules/.bin/tsc
 # The versions that lock/tests/interop names.
 REDISSON := 3.13.6 4.7.0
 CURATOR := 5.9.0
@@ -22,13 +23,14 @@ demo: install build ## the course's main claims on real servers, with a verdict 
 lab: install build ## servers, three instances and nginx, until Ctrl-C
 	$(OVERSELL) lab
 
-test: install ## every test, against real servers on free ports
+test: install $(OXLINT) ## every test, against real servers on free ports
 	@scripts/install test
 	cargo test --workspace --locked
 
 check: rust linters $(OXLINT) ## formatting, clippy, documentation, scripts, JavaScript, and what the project stands on (cargo-deny)
 	shellcheck scripts/install .ci/run
 	$(OXLINT) -c scripts/lint/oxlintrc.json static/js
+	$(TSC) -p scripts/lint
 	@for compose in docker-compose 'docker compose'; do \
 	    ! $$compose version >/dev/null 2>&1 || $$compose config -q || exit 1; done
 	cargo fmt --all --check
@@ -38,7 +40,8 @@ check: rust linters $(OXLINT) ## formatting, clippy, documentation, scripts, Jav
 	    cargo fetch --locked --quiet && cargo deny --locked --offline check bans licenses sources; \
 	else echo 'cargo-deny is not installed (cargo install --locked cargo-deny): licences and sources of dependencies not checked'; fi
 
-# A linter that is one program and knows undefined names, unused code, and imports of what is not exported.
+# A linter that is one program and knows undefined names, unused code, and imports of what is not exported; beside it
+# the compiler that checks the types in comments, and axe-core, by which the tests look whether everybody can use the page.
 $(OXLINT): scripts/lint/package-lock.json | linters
 	npm ci --silent --no-audit --no-fund --prefix $(<D)
 	touch $@
@@ -50,11 +53,13 @@ linters:
 bench: install build ## strategies as ratios to ceilings of the same run; wanted and seen
 	$(OVERSELL) bench --lab
 
-jmeter: ## JMeter's plans against a running lab; PLAN=check-lock.jmx runs one
+jmeter: ## JMeter's plans against a running lab; PLAN=check-lock runs one; STRATEGY= THREADS= LOOPS=, STEP= of the seckill
+	@test -z '$(PLAN)' || test -e 'jmeter/$(basename $(PLAN)).jmx' || { \
+	    echo 'there is no plan $(PLAN); there are: $(basename $(notdir $(wildcard jmeter/*.jmx)))' >&2; exit 2; }
 	@scripts/install jmeter
 	@test -e $(LAB_JSON) || { echo 'no lab is running: start one in another terminal with `make lab`' >&2; exit 2; }
-	$(MAVEN) $(if $(PLAN),-Dplan=$(PLAN)) \
-	    $$(sed -n 's|^ *"http": *"http://\(.*\):\([0-9]*\)".*|-Dhost=\1 -Dport=\2|p' $(LAB_JSON))
+	@echo 'Maven starts; the first time it downloads JMeter, which takes a minute or two'
+	@$(MAVEN) $$(sed -n 's|^ *"http": *"http://\(.*\):\([0-9]*\)".*|-Dhost=\1 -Dport=\2|p' $(LAB_JSON))
 
 interop: install $(PEERS) $(KAZOO) ## Java with Redisson and Curator, Python with kazoo, and ours, against each other; TEST=fair runs those
 	cargo test --workspace --test interop --locked $(if $(TEST),-- $(TEST))

@@ -3,10 +3,15 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /**
- * One line for each result file of a folder: what JMeter's own summariser leaves out is the 99 % line, and what was sold.
- * Run from source: {@code java Summary.java FOLDER}.
+ * Before: {@code java Summary.java plans FOLDER PLAN HOW} says what will run, and refuses a plan that is not there.
+ *
+ * <p>After: {@code java Summary.java results FOLDER COUNT} prints, for each result file of a folder, what JMeter's own
+ * summariser leaves out, which is the 99 % line and what was sold; where the file and JMeter's dashboard are; and, as its
+ * last line, how many were oversold of a stock of COUNT in each store.
  *
  * <p>By their labels, as the plans set them: "set up: …" and "… left: …" are no buyers' requests and count only where
  * they fail; "… sold out" and "… not twice" are answers, no errors. "limit …" and "limit … refused" are drawn as strips.
@@ -18,22 +23,71 @@ class Summary {
         }
     }
 
+    /** What a strategy has left, as the label of the plan's last request says. */
+    static final Pattern LEFT = Pattern.compile("(.+) left: mysql (-?\\d+), redis (-?\\d+)");
+
     public static void main(String[] arguments) throws IOException {
-        List<Path> files;
-        try (var found = Files.list(Path.of(arguments[0]))) {
-            files = found.filter(f -> f.toString().endsWith(".csv")).sorted().toList();
+        Path folder = Path.of(arguments[1]).toAbsolutePath().normalize();
+        if (arguments[0].equals("plans")) plans(folder, arguments[2], arguments[3]);
+        else results(folder, Long.parseLong(arguments[2]));
+    }
+
+    static void plans(Path folder, String wanted, String how) throws IOException {
+        List<String> all = in(folder, ".jmx").stream().map(Summary::name).toList();
+        List<String> run = all.stream().filter(p -> wanted.matches("\\*?") || wanted.equals(p) || wanted.equals(p + ".jmx")).toList();
+        if (run.isEmpty()) {
+            System.err.println("there is no plan " + wanted + "; there are: " + String.join(", ", all));
+            System.exit(2);
         }
-        for (Path file : files) {
+        System.out.println("JMeter runs " + String.join(", ", run) + " (" + how + "); the figures come when all is through");
+    }
+
+    static void results(Path folder, long count) throws IOException {
+        List<Path> dashboards = in(folder.resolve("dashboards"), "");
+        for (Path file : in(folder, ".csv")) {
             List<Sample> all = read(file);
             List<Sample> buyers = all.stream().filter(Sample::buyers).toList();
             List<Sample> errors = all.stream().filter(s -> !s.success).toList();
-            String name = file.getFileName().toString().replace(".csv", "");
+            String name = name(file);
             List<Sample> limited = all.stream().filter(s -> s.label.startsWith("limit ")).toList();
             if (limited.isEmpty()) System.out.println(name + ": " + figures(buyers, errors.size()) + left(all));
             else strips(limited).forEach(System.out::println);
             errors.stream().findFirst().ifPresent(e ->
                     System.out.println(name + ": the first error: " + e.label + ": " + e.problem.replaceAll("\\s+", " ")));
+            System.out.println(name + ": results " + file);
+            dashboards.stream().filter(d -> d.getFileName().toString().startsWith(name)).forEach(d ->
+                    System.out.println(name + ": dashboard " + d.resolve("index.html")));
+            String oversold = oversold(all, buyers, count);
+            if (!oversold.isEmpty()) System.out.println(name + ": " + oversold);
         }
+    }
+
+    /** A strategy sells from one store, and the other keeps its count: what left both is what left the shelf. */
+    static String oversold(List<Sample> all, List<Sample> buyers, long count) {
+        List<String> by = new ArrayList<>();
+        long sum = 0;
+        List<Matcher> shelves = all.stream().map(s -> LEFT.matcher(s.label)).filter(Matcher::matches).toList();
+        for (Matcher shelf : shelves) {
+            String strategy = shelf.group(1);
+            long sold = buyers.stream().filter(s -> s.success && s.label.equals(strategy)).count();
+            long gone = 2 * count - Long.parseLong(shelf.group(2)) - Long.parseLong(shelf.group(3));
+            sum += sold - gone;
+            if (sold != gone) by.add((sold - gone) + " by " + strategy);
+        }
+        if (shelves.isEmpty()) return "";
+        return "oversold " + sum + (shelves.size() > 1 && sum != 0 ? ": " + String.join(", ", by) : "");
+    }
+
+    /** What stands in a folder, by its ending; nothing where there is no folder. */
+    static List<Path> in(Path folder, String ending) throws IOException {
+        if (!Files.isDirectory(folder)) return List.of();
+        try (var found = Files.list(folder)) {
+            return found.filter(f -> f.toString().endsWith(ending)).sorted().toList();
+        }
+    }
+
+    static String name(Path file) {
+        return file.getFileName().toString().replaceAll("\\.[a-z]+$", "");
     }
 
     static String figures(List<Sample> buyers, int errors) {

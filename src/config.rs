@@ -144,6 +144,8 @@ pub struct Replays {
     pub enabled: bool,
     pub lab: String,
     pub lab_token: SecretString,
+    #[serde(deserialize_with = "list")]
+    pub lab_kinds: Vec<String>,
 }
 
 /// `[cluster]`

@@ -140,7 +140,14 @@ impl Ctx {
         self.tasks.close();
         let nodes = join_all(self.nodes.iter().map(RedisClient::close));
         let closing = async {
-            tokio::join!(self.tasks.wait(), self.redis.close(), nodes, self.zk.close(), self.db.close());
+            tokio::join!(
+                self.tasks.wait(),
+                self.redis.close(),
+                nodes,
+                self.zk.close(),
+                self.db.close(),
+                self.desk.close()
+            );
         };
         if tokio::time::timeout(limit, closing).await.is_err() {
             tracing::warn!(

@@ -126,10 +126,12 @@ pub enum Error {
     #[error("panicked: {0}")]
     Panicked(String),
     /// A run of load is going on; there is one at a time.
-    #[error("{by} is running {strategy}; still to run: {}", left.map_or("not known yet".into(), |t| format!("about {} ms", t.as_millis())))]
+    #[error("{by} is running {strategy} from instance {instance}; still to run: {}", left.map_or("not known yet".into(), |t| format!("about {} ms", t.as_millis())))]
     RunInProgress {
         /// The run.
         id: String,
+        /// The instance that sends it.
+        instance: String,
         /// Who started it.
         by: String,
         /// What it tries.

@@ -49,7 +49,8 @@ pub(crate) async fn a_run_is_exact_whatever_others_do_meanwhile() -> Outcome {
     }
     let plans = [plan(&http, "three", "single-update"), plan(&first, "one", "redis-lock")];
     let runs = join_all(plans.iter().map(load));
-    let pages = join_all([page_run(&client, &first, "single-update"), page_run(&client, &second, "redis-script")]);
+    let pages =
+        async { [page_run(&client, &first, "single-update").await, page_run(&client, &second, "redis-script").await] };
     let (rows, rows_of_pages) = meanwhile(&lab, &client, join(runs, pages)).await;
     for row in rows {
         let row = row?;
@@ -76,6 +77,49 @@ pub(crate) async fn a_run_is_exact_whatever_others_do_meanwhile() -> Outcome {
     let row = meanwhile(&lab, &client, load(&twin)).await?;
     lab.stop().await;
     if row.verdict == Verdict::Exact { Err("a run on everybody's product was not falsified".into()) } else { Ok(()) }
+}
+
+/// A run that one instance sends keeps every other from sending one, and the refusal says whose it is. With MySQL gone,
+/// which has the lock, a run that does not need MySQL starts, and then a second one in another instance: the twin, in
+/// which each instance looks at its own runs only.
+pub(crate) async fn one_run_at_a_time_over_all_instances() -> Outcome {
+    let lab = cluster(vec![]).await?;
+    let client = Client::new();
+    let [first, second] = [0, 1].map(|n| lab.addresses().instances[n].clone());
+    let start = async |base: &str| -> Result<(StatusCode, Value), String> {
+        let wanted = json!({"strategy": "redis-script", "threads": 10, "loops": 10_000});
+        let answer = client.post(format!("{base}/runs")).header("accept", "application/json").json(&wanted);
+        let answer = answer.send().await.map_err(text)?;
+        Ok((answer.status(), answer.json().await.map_err(text)?))
+    };
+    let end = async |base: &str, run: &Value| -> Outcome {
+        client.delete(format!("{base}/runs/{}", run["id"].as_str().unwrap_or_default())).send().await.map_err(text)?;
+        until("it ends", || async {
+            let view: Value =
+                client.get(format!("{base}/runs/current")).send().await.map_err(text)?.json().await.map_err(text)?;
+            Ok(view["state"] == "cancelled")
+        })
+        .await
+    };
+    let (_, run) = start(&first.url).await?;
+    let (status, refused) = start(&second.url).await?;
+    let whose = &refused["run"];
+    let is_named = whose["instance"] == first.name.as_str() && whose["id"] == run["id"] && whose["by"] == "127.0.0.1";
+    if status != StatusCode::CONFLICT || !is_named || whose["strategy"] != "redis-script" {
+        return Err(format!("beside {run}: {status} {refused}"));
+    }
+    end(&first.url, &run).await?;
+    let (status, run) = start(&second.url).await?;
+    if status != StatusCode::ACCEPTED {
+        return Err(format!("after the first has ended: {status} {run}"));
+    }
+    end(&second.url, &run).await?;
+
+    lab.kill("mysql").await.map_err(text)?;
+    let both = [start(&first.url).await?, start(&second.url).await?];
+    lab.stop().await;
+    let started = both.iter().all(|(status, _)| *status == StatusCode::ACCEPTED);
+    if started { Ok(()) } else { Err(format!("without MySQL, which they do not need: {both:?}")) }
 }
 
 /// Where the section is one, one at a time is inside, over all instances, of whatever kind the lock is; a mutex of the

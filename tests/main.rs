@@ -18,6 +18,7 @@ mod lights;
 mod limits;
 mod loads;
 mod mysql;
+mod page;
 // The fault proxy of the lock library's own tests.
 #[path = "../lock/tests/contract/proxy.rs"]
 mod proxy;
@@ -30,6 +31,7 @@ mod seckill_stream;
 mod stages;
 mod strategies;
 mod support;
+mod timeline;
 mod zk_classroom;
 mod zk_faults;
 mod zk_herd;
@@ -162,13 +164,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         mysql::a_database_of_an_earlier_version_goes_on,
     );
     trial!(
-        stages::a_dead_holder_blocks_everyone_until_the_lock_has_a_lease,
-        stages::a_late_delete_frees_anothers_lock_until_it_has_an_owner,
-        stages::a_check_before_the_delete_is_too_early_until_both_are_one_script,
-        stages::re_entry_waits_for_itself_until_the_lock_counts,
-        stages::a_long_job_loses_its_lock_until_a_watchdog_renews_it,
-        stages::a_late_renewal_is_for_anothers_lock_until_it_looks_at_the_owner,
-        stages::five_commands_see_0_to_6_and_one_script_always_sees_3,
+        stages::a_late_unlock_says_lost_where_it_can_tell,
         stages::a_stage_that_is_given_up_leaves_no_key,
         stages::a_lease_that_is_asked_for_replaces_the_strategys_own,
     );
@@ -192,7 +188,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         demos::a_late_unlock_by_thread_id_frees_another_processs_lock_until_it_is_by_owner,
         demos::a_value_for_each_call_cannot_enter_again_and_an_owner_can,
     );
-    for replay in oversell::replay::ALL {
+    for replay in oversell::replay::ALL.iter().filter(|replay| !replay.breaks_something()) {
         trials.push(with_servers(
             format!("replay_{}_ends_as_the_registry_says_ten_times_in_a_row", replay.lesson),
             Box::new(move |servers| {
@@ -269,15 +265,23 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         instances::an_instance_that_dies_under_load_is_passed_over,
         instances::a_second_signal_ends_an_instance_at_once,
         limits::the_page_of_limits_draws_each_request_as_it_was_answered,
+        page::every_lesson_stands_at_its_number_and_a_number_that_is_none_is_told,
+        page::a_wrong_number_is_kept_and_not_run_and_a_right_one_comes_to_its_verdict,
+        page::two_who_buy_at_one_instance_are_exact_where_two_at_three_are_not,
+        timeline::the_race_of_2_3_is_drawn_event_by_event_and_its_cure_without_overlap_or_arrow,
+        timeline::every_race_is_drawn_red_where_it_breaks_and_no_word_stands_on_another,
+        timeline::axe_finds_nothing_serious_in_a_replay_and_finds_a_button_without_a_name,
         cache::a_browser_asks_for_what_it_has_as_the_headers_say_and_nginx_and_an_instance_say_the_same,
         limits::nginx_lets_through_what_its_limits_say_and_a_lone_instance_names_them,
         seckill_faults::ten_thousand_orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis,
         seckill_faults::what_redis_has_answered_is_there_with_appendfsync_always_and_lost_without,
         replays::a_replay_goes_step_by_step_over_three_instances_and_is_cancelled,
         loads::a_run_is_exact_whatever_others_do_meanwhile,
+        loads::one_run_at_a_time_over_all_instances,
         loads::a_run_says_where_its_requests_wait,
         loads::as_many_are_inside_at_once_as_the_lock_lets_in,
         seckill_load::a_seckill_over_http_goes_as_each_step_promises,
+        replays::what_breaks_something_ends_as_the_registry_says_in_a_lab,
         faults::a_replica_that_is_promoted_without_the_key_lets_a_second_owner_in,
         faults::a_holder_that_is_paused_beyond_its_lease_oversells_unless_it_is_fenced,
         faults::redis_that_is_restarted_under_load_costs_answers_and_no_piece,

@@ -13,7 +13,7 @@
 //! owner: it could not tell its own lock from another's, and so never be re-entrant. An [`Owner`](oversell_lock::Owner),
 //! a process's uuid and a number of its own, has neither fault.
 //!
-//! Points for a replay: `refused`, `worked`.
+//! Points for a replay: `refused`, `locked`, `worked`.
 //!
 //! Next: `demo_layer.rs`, which takes the lock out of the code that it protects.
 
@@ -39,7 +39,7 @@ use uuid::Uuid;
 
 const KEY: &str = "demo2LockKey";
 
-pub(super) const NAMES: &[Name] = &[Name::Redis(KEY)];
+pub(crate) const NAMES: &[Name] = &[Name::Redis(KEY)];
 
 /// After so many leases the lock is taken by force.
 const SAFETY: u32 = 5;
@@ -79,6 +79,7 @@ pub async fn visit(ctx: &Ctx, job: &Job, id: Id) -> Result<Option<LockState>, Er
     };
     job.say(format_args!("lock start key={},value={}", lock.key, lock.value));
     let held = stage::lock(ctx, job, lock).await?;
+    job.at("locked").await;
     job.inside().await;
     job.at("worked").await;
     Ok(held.unlock().await)

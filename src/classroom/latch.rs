@@ -21,7 +21,7 @@ use std::{num::NonZeroU32, time::Duration};
 
 const LATCH: &str = "latch";
 
-pub(super) const NAMES: &[Name] = &[Name::Redis(LATCH)];
+pub(super) const NAMES: &[Name] = &[Name::RedisCount(LATCH)];
 
 /// How long the monitor waits, where the request does not say: people walk out one by one.
 pub const WAIT: Duration = Duration::from_secs(600);

@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const SEMAPHORE: &str = "semaphore";
 
-pub(super) const NAMES: &[Name] = &[Name::Redis(SEMAPHORE)];
+pub(super) const NAMES: &[Name] = &[Name::RedisCount(SEMAPHORE)];
 
 /// How many may be inside at once.
 pub const PERMITS: u32 = 3;

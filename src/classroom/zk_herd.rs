@@ -20,7 +20,12 @@ use futures::{
     future::{BoxFuture, try_join_all},
 };
 use std::{ops::RangeInclusive, time::Duration};
-use tokio::{runtime::Handle, sync::Semaphore, task::unconstrained, time::timeout};
+use tokio::{
+    runtime::Handle,
+    sync::{Semaphore, SemaphorePermit},
+    task::unconstrained,
+    time::timeout,
+};
 use uuid::Uuid;
 use zookeeper_client::{Acls, Client, CreateMode, Error as Zk, EventType};
 
@@ -62,8 +67,10 @@ impl Drain {
 
 /// What a waiter watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Watch {
+pub enum Watch {
+    /// The directory of all nodes.
     Parent,
+    /// The node before its own.
     Predecessor,
 }
 
@@ -78,14 +85,36 @@ enum Watch {
 ///
 /// Safe: the sessions end, and the directory is deleted in the background.
 pub async fn drive(ctx: &Ctx, waiters: u16, wait: Duration) -> Result<Herd, Error> {
-    let Ok(Ok(_permit)) = timeout(wait, MEADOW.acquire()).await else {
-        return Err(Error::NotHad { what: "turn (one herd at a time)".into(), waited: wait });
-    };
-    // The holder's besides.
-    let sessions = try_join_all((0..=waiters).map(|_| session(ctx))).await.map_err(down)?;
+    let _turn = turn(wait).await?;
+    let sessions = sessions(ctx, waiters).await?;
     let parent = drain(ctx, &sessions, Watch::Parent).await?;
     let predecessor = drain(ctx, &sessions, Watch::Predecessor).await?;
     Ok(Herd { parent, predecessor })
+}
+
+/// Drains a queue of so many waiters once, who all watch the same.
+///
+/// # Errors
+///
+/// As [`drive`].
+///
+/// # Cancel safety
+///
+/// As [`drive`].
+pub async fn queue(ctx: &Ctx, waiters: u16, wait: Duration, watch: Watch) -> Result<Drain, Error> {
+    let _turn = turn(wait).await?;
+    let sessions = sessions(ctx, waiters).await?;
+    drain(ctx, &sessions, watch).await
+}
+
+async fn turn(wait: Duration) -> Result<SemaphorePermit<'static>, Error> {
+    let late = || Error::NotHad { what: "turn (one herd at a time)".into(), waited: wait };
+    timeout(wait, MEADOW.acquire()).await.ok().and_then(Result::ok).ok_or_else(late)
+}
+
+/// One for each waiter, and the holder's.
+async fn sessions(ctx: &Ctx, waiters: u16) -> Result<Vec<Client>, Error> {
+    try_join_all((0..=waiters).map(|_| session(ctx))).await.map_err(down)
 }
 
 async fn session(ctx: &Ctx) -> Result<Client, Zk> {

@@ -50,6 +50,27 @@ impl Says {
     }
 }
 
+/// The same load from 10 connections and from 100: the claim is that from more there are more retries for each piece, and
+/// that it sells no faster.
+pub(super) async fn retries_grow(on: &Cluster, strategy: &'static str) -> Result<Seen, NoVerdict> {
+    let mut rows = Vec::new();
+    for threads in [10, 100] {
+        let mut plan = on.plan(strategy, Target::One);
+        (plan.threads, plan.loops) = (threads, 2000 / threads);
+        rows.push(on.send(plan).await?);
+    }
+    let retries: Vec<_> = rows.iter().map(|row| row.retries_per_sold.unwrap_or(0.0)).collect();
+    let few = Side { threads: 10, ..Side::of(strategy) };
+    let ratio = on.paired(few, Side::of(strategy)).await?;
+    let rates = words(&ratio);
+    let words = Words::new(
+        format!("每卖一件，10 个线程重试 {:.2} 次，100 个线程重试 {:.2} 次。{}", retries[0], retries[1], rates.zh),
+        format!("Retries for each piece: {:.2} from 10 threads, {:.2} from 100. {}", retries[0], retries[1], rates.en),
+    );
+    let holds = retries[1] > retries[0] && Says::Faster.holds(&ratio);
+    Ok(Seen::holds(holds, words).sales(&rows).ratios([ratio]).value("retries_each", retries))
+}
+
 /// `mutex 三台：卖出 5000 件，少了 4321 件，多卖 679 件。`
 pub(super) fn sale(row: &Row) -> Words {
     let (sold, gone, over) = (row.sold, row.gone(), row.oversold);

@@ -27,6 +27,7 @@ mod chapter_4;
 mod text_002;
 mod text_003;
 mod text_004;
+mod voucher;
 
 pub use cluster::{Cluster, Side, Target};
 pub use lesson::{Chapter, Experiment, Lesson, Line, Run, Verdict};

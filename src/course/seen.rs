@@ -167,6 +167,18 @@ impl Seen {
         Self { verdict: Verdict::Unavailable, words, figures: Figures::default() }
     }
 
+    /// Both were seen: the claim holds where both do.
+    pub(super) fn and(self, other: Self) -> Self {
+        let holds = self.verdict == Verdict::Reproduced && other.verdict == Verdict::Reproduced;
+        let (zh, en) = (self.words.zh + &other.words.zh, self.words.en + " " + &other.words.en);
+        let mut figures = self.figures;
+        figures.sales.extend(other.figures.sales);
+        figures.ratios.extend(other.figures.ratios);
+        figures.plays.extend(other.figures.plays);
+        figures.values.extend(other.figures.values);
+        Self { figures, ..Self::holds(holds, Words { zh, en }) }
+    }
+
     /// With loads.
     pub(super) fn sales<'a>(mut self, rows: impl IntoIterator<Item = &'a Row>) -> Self {
         self.figures.sales.extend(rows.into_iter().map(Sale::from));

@@ -94,6 +94,9 @@ pub(super) struct Problem {
 struct RunInProgress {
     #[schema(example = "6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b")]
     id: String,
+    /// The instance that sends it, and knows how it stands.
+    #[schema(example = "8000")]
+    instance: String,
     /// Who started it.
     #[schema(example = "127.0.0.1")]
     by: String,
@@ -192,9 +195,10 @@ impl From<&Error> for Problem {
                 _ => None,
             },
             run: match error {
-                Error::RunInProgress { id, by, strategy, left } => {
+                Error::RunInProgress { id, instance, by, strategy, left } => {
                     let left_ms = left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
-                    Some(RunInProgress { id: id.clone(), by: by.clone(), strategy: strategy.clone(), left_ms })
+                    let [id, instance, by, strategy] = [id, instance, by, strategy].map(String::clone);
+                    Some(RunInProgress { id, instance, by, strategy, left_ms })
                 }
                 _ => None,
             },

@@ -80,6 +80,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         return fault::run(fault).await;
     }
     let (console, mut lines) = mpsc::unbounded_channel();
+    let (control, mut orders) = fault::listen().await?;
     let options = Options {
         console: Some(console),
         http_port: args.http_port,
@@ -90,12 +91,11 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         dir: Some(args.dir.clone()),
         ways: args.ways,
         replica: args.replica,
+        control: Some(control),
         progress: true,
         ..Options::default()
     };
     let mut lab = start(options, &stop).await?;
-    let (control, mut orders) = fault::listen().await?;
-    lab.take_orders_at(control)?;
     if let Some(file) = &args.json {
         let failed = |e: &dyn std::fmt::Display| Failure::Unusable(format!("{}: {e}", file.display()));
         let text = serde_json::to_string_pretty(lab.addresses()).map_err(|e| failed(&e))?;
@@ -165,10 +165,9 @@ pub async fn during_with_faults<R>(
 where
     R: Future<Output = Result<(), Failure>>,
 {
-    let options = Options { ways: true, replica: true, progress: true, ..Options::default() };
-    let mut lab = start(options, &stop).await?;
     let (control, mut orders) = fault::listen().await?;
-    lab.take_orders_at(control)?;
+    let options = Options { ways: true, replica: true, control: Some(control), progress: true, ..Options::default() };
+    let mut lab = start(options, &stop).await?;
     let (at, ended) = (lab.addresses().clone(), CancellationToken::new());
     let until = ended.clone();
     // In a task of its own: what runs goes on while an order is carried out.

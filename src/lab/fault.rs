@@ -5,6 +5,8 @@
 //! 2. The command reads them there, and sends the order.
 //! 3. The lab carries out one order after the other, each to its end: who is told "killed" finds nobody there.
 //!
+//! The instances know both too, for their replays. Nobody else does.
+//!
 //! **What it cannot do**: anything to a process that the lab has not started itself. The labs of tests, `compare` and
 //! `bench` take no orders.
 
@@ -51,6 +53,7 @@ In a lab that was started with --ways:
 In a lab that was started with --replica:
   oversell lab fault cut replica-redis   the replica hears of no write; after 2 s it is promoted, without them
   oversell lab fault promote replica     at once; the instances follow
+  oversell lab fault promote redis       as it was: the first one is the main one, and the other its replica
 
 The members are mysql, redis, redis-2 …, zookeeper, zookeeper-2 …, nginx, and the instances by their names.";
 
@@ -90,7 +93,7 @@ enum Action {
     Mend,
     /// Ends the ZooKeeper session of an instance
     Expire,
-    /// Makes the replica the main Redis
+    /// Makes the replica the main Redis, or the first one again
     Promote,
 }
 
@@ -176,8 +179,10 @@ impl Lab {
             Action::Cut => self.cut(&name).map(|()| "is cut")?,
             Action::Slow => self.slow(&name, Duration::from_millis(by_ms)).map(|()| "is slow")?,
             Action::Mend => self.mend(&name).map(|()| "is mended")?,
+            Action::Promote if name == redis::name(0) => self.restore().await.map(|()| "is the main one again")?,
             Action::Promote if name != redis::REPLICA => {
-                return Err(Failure::Unusable(format!("only the {} can be promoted", redis::REPLICA)));
+                let first = redis::name(0);
+                return Err(Failure::Unusable(format!("only {} and {first} can be promoted", redis::REPLICA)));
             }
             Action::Promote => self.promote().await.map(|()| "is the main one now")?,
             Action::Expire => self.expire(&name).await.map(|()| "has lost its session")?,

@@ -1,7 +1,10 @@
 //! An instance of the service: `oversell serve`, told by its environment where the servers are.
 
 use super::{health, programs::Needed, server::Server, user::User};
-use crate::{addresses::Addresses, failure::Failure};
+use crate::{
+    addresses::{Addresses, Control},
+    failure::Failure,
+};
 use futures::{FutureExt, future::BoxFuture};
 use http::StatusCode;
 use std::{
@@ -36,11 +39,20 @@ pub(super) struct Instance {
     folder: PathBuf,
     program: PathBuf,
     env: Vec<(String, String)>,
+    /// Where its replays order faults, if the lab takes orders.
+    pub(super) orders: Option<Orders>,
+}
+
+/// Where a lab takes orders, and which it carries out besides those that each does: `ways`, `replica`.
+#[derive(Debug)]
+pub(super) struct Orders {
+    pub(super) control: Control,
+    pub(super) kinds: Vec<&'static str>,
 }
 
 impl Instance {
     pub(super) fn new(port: u16, folder: PathBuf, program: PathBuf, env: Vec<(String, String)>) -> Self {
-        Self { name: name(port), port, folder, program, env }
+        Self { name: name(port), port, folder, program, env, orders: None }
     }
 }
 
@@ -77,6 +89,12 @@ impl Server for Instance {
             .env("OVERSELL__SERVER__HOST", "127.0.0.1")
             .env("OVERSELL__SERVER__NAME", &self.name)
             .envs(self.env.iter().map(|(key, value)| (key, value)));
+        if let Some(Orders { control, kinds }) = &self.orders {
+            command
+                .env("OVERSELL__REPLAYS__LAB", &control.url)
+                .env("OVERSELL__REPLAYS__LAB_TOKEN", &control.token)
+                .env("OVERSELL__REPLAYS__LAB_KINDS", kinds.join(","));
+        }
         command
     }
 

@@ -28,10 +28,7 @@ mod tests;
 
 pub use options::{Options, Part};
 
-use crate::{
-    addresses::{Addresses, Control},
-    failure::Failure,
-};
+use crate::{addresses::Addresses, failure::Failure};
 use folder::Folder;
 use futures::future::{join_all, try_join_all};
 use futures::stream::{FuturesUnordered, Stream};
@@ -95,8 +92,8 @@ impl Lab {
             }))
             .await?;
         }
-        if let Some(port) = lab.sentinel {
-            lab.following.spawn(sentinel::follow(port, lab.ways_to_main(), lab.setting.console.clone()));
+        if let (Some(port), Some(main)) = (lab.sentinel, lab.way_of_the_replica()) {
+            lab.following.spawn(sentinel::follow(port, lab.ways_to_main(), main, lab.setting.console.clone()));
         }
         lab.publish()?;
         Ok(lab)
@@ -248,10 +245,21 @@ impl Lab {
     ///
     /// [`Failure::Unusable`] if there is no replica, or the Sentinel does not promote it.
     pub async fn promote(&self) -> Result<(), Failure> {
-        let none =
-            || Failure::Unusable("this lab has no replica: `oversell lab --replica` starts one that has".to_owned());
-        let (port, promoted) = (self.sentinel.ok_or_else(none)?, self.promoted());
+        let (port, promoted) = (self.sentinel.ok_or_else(no_replica)?, self.promoted());
         tokio::try_join!(promoted, sentinel::promote(port)).map(drop)
+    }
+
+    /// Makes the first Redis the main one again after a promotion, and the other one its replica; returns once that follows.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] if there is no replica, or the Sentinel does not promote it.
+    pub async fn restore(&self) -> Result<(), Failure> {
+        let (port, main) = (self.sentinel, self.way_of_the_replica());
+        let replica =
+            self.addresses.replica.as_ref().and_then(|at| way::authority(&at.url).rsplit_once(':')?.1.parse().ok());
+        let (Some(port), Some(main), Some(replica)) = (port, main, replica) else { return Err(no_replica()) };
+        sentinel::restore(port, &main, replica).await
     }
 
     /// Waits, 20 s at most, until the instances' ways lead to another main Redis: the Sentinel has promoted its replica.
@@ -267,6 +275,11 @@ impl Lab {
     fn ways_to_main(&self) -> Vec<Arc<Way>> {
         let is_one = |way: &&Arc<Way>| way.server() == redis::name(0) && !way.is_of(redis::REPLICA);
         self.ways.iter().filter(is_one).cloned().collect()
+    }
+
+    /// The way by which the replica and the Sentinel reach the first Redis.
+    fn way_of_the_replica(&self) -> Option<Arc<Way>> {
+        self.ways.iter().find(|way| way.is_of(redis::REPLICA)).cloned()
     }
 
     fn no_way(&self, name: &str) -> Failure {
@@ -342,12 +355,6 @@ impl Lab {
         self.folder.publish(&self.addresses)
     }
 
-    /// Notes where this lab takes orders.
-    fn take_orders_at(&mut self, control: Control) -> Result<(), Failure> {
-        self.addresses.control = Some(control);
-        self.publish()
-    }
-
     /// Whether what this member stands on is up: for one of an ensemble, with it, a majority; for others, every server.
     fn has_what_it_needs(&self, name: &str) -> bool {
         let mut servers = self.members.iter().filter(|m| m.tier == Tier::Server);
@@ -367,6 +374,10 @@ impl Lab {
         let members: Vec<_> = self.members.iter().map(|m| m.server.name()).collect();
         Failure::Unusable(format!("the lab has no {name}; it has {}", members.join(", ")))
     }
+}
+
+fn no_replica() -> Failure {
+    Failure::Unusable("this lab has no replica: `oversell lab --replica` starts one that has".to_owned())
 }
 
 /// One bar for all members; indicatif shows none where stderr is no terminal.

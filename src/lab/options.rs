@@ -2,7 +2,7 @@
 
 use super::{
     folder::Folder,
-    instance::{self, Instance},
+    instance::{self, Instance, Orders},
     mysql::{self, MySql},
     nginx::{self, Nginx},
     ports::Port,
@@ -15,7 +15,7 @@ use super::{
     zookeeper::{self, Peer, ZooKeeper},
 };
 use crate::{
-    addresses::{self, Addresses},
+    addresses::{self, Addresses, Control},
     failure::Failure,
 };
 use std::{collections::HashSet, path::PathBuf, sync::Arc};
@@ -76,6 +76,8 @@ pub struct Options {
     pub ways: bool,
     /// The main Redis has a replica, and a Sentinel that promotes it; the instances follow on their ways.
     pub replica: bool,
+    /// Where orders to this lab are received. Its instances are told, so that their replays can break it.
+    pub control: Option<Control>,
     /// Show a progress bar, if stderr is a terminal.
     pub progress: bool,
 }
@@ -95,6 +97,7 @@ impl Default for Options {
             console: None,
             ways: false,
             replica: false,
+            control: None,
             progress: false,
         }
     }
@@ -155,7 +158,8 @@ impl Options {
             let seen = way::seen_by(&instance::name(port.number()), &addresses, &ways);
             let env = instance::environment(&seen, has(Part::Nginx), &self.env);
             let folder = folder.of(&format!("instance-{}", port.number()));
-            let instance = Instance::new(port.number(), folder, program.clone(), env);
+            let mut instance = Instance::new(port.number(), folder, program.clone(), env);
+            instance.orders = self.control.clone().map(|control| Orders { control, kinds: self.kinds() });
             members.push(Member::new(instance, Tier::Instance, has(Part::Instances)));
         }
         let mut spare = Vec::new();
@@ -190,6 +194,12 @@ impl Options {
             .chain(spare)
             .collect();
         Ok(Plan { members, ways, sentinel, addresses, folder, ports, user, warning })
+    }
+
+    /// What it has for orders besides those that each lab carries out.
+    fn kinds(&self) -> Vec<&'static str> {
+        let has = [("ways", self.ways || self.replica), ("replica", self.replica)];
+        has.into_iter().filter_map(|(kind, has)| has.then_some(kind)).collect()
     }
 
     fn check(&self) -> Result<(), Failure> {
@@ -238,7 +248,7 @@ impl Options {
             nginx: process(nginx),
             replica: None,
             sentinel: None,
-            control: None,
+            control: self.control.clone(),
         }
     }
 }

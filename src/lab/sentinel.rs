@@ -4,7 +4,8 @@
 //!    Sentinel the main one is down, though the instances still have it: after 2 s it promotes the replica, without what was
 //!    written meanwhile.
 //! 2. [`follow`] hears from the Sentinel who is the main one now, and leads the instances' ways there.
-//! 3. The old one, once it is back, becomes a replica of the new one: that is the Sentinel's work.
+//! 3. The old one, once it is back, becomes a replica of the new one: that is the Sentinel's work. [`restore`] does not wait
+//!    for it, and has the old one promoted again.
 //!
 //! Source: the Redis documentation, "High availability with Redis Sentinel".
 
@@ -139,9 +140,8 @@ impl Server for Sentinel {
     fn check(&self, pid: u32, complete: bool) -> BoxFuture<'_, Result<(), String>> {
         async move {
             has_pid(self.port, pid).await?;
-            let replicas = replicas(self.port).await.map_err(|e| e.to_string())?;
-            let follows = |replica: &HashMap<_, _>| replica.get("master-link-status").is_some_and(|link| link == "ok");
-            if replicas.iter().any(follows) || !complete { Ok(()) } else { Err("it knows no replica yet".to_owned()) }
+            let knows_one = knows_a_replica(self.port).await.map_err(|e| e.to_string())?;
+            if knows_one || !complete { Ok(()) } else { Err("it knows no replica yet".to_owned()) }
         }
         .boxed()
     }
@@ -157,9 +157,12 @@ fn at(port: u16) -> RedisResult<redis::Client> {
     redis::Client::open(format!("redis://127.0.0.1:{port}"))
 }
 
-async fn replicas(port: u16) -> RedisResult<Vec<HashMap<String, String>>> {
+/// Whether the Sentinel at `port` knows a replica that follows.
+async fn knows_a_replica(port: u16) -> RedisResult<bool> {
     let mut connection = at(port)?.get_multiplexed_async_connection().await?;
-    redis::cmd("SENTINEL").arg("REPLICAS").arg(GROUP).query_async(&mut connection).await
+    let replicas: Vec<HashMap<String, String>> =
+        redis::cmd("SENTINEL").arg("REPLICAS").arg(GROUP).query_async(&mut connection).await?;
+    Ok(replicas.iter().any(|replica| replica.get("master-link-status").is_some_and(|link| link == "ok")))
 }
 
 /// Has the Sentinel at `port` promote the replica.
@@ -177,17 +180,62 @@ pub(super) async fn promoted(ways: &[Arc<Way>]) -> Result<(), Failure> {
     timeout(PATIENCE, all).await.map_err(late).map(drop)
 }
 
-/// Leads `ways` to whom the Sentinel at `port` says is the main one, for as long as it is polled; says so on `console`.
-pub(super) async fn follow(port: u16, ways: Vec<Arc<Way>>, console: Option<UnboundedSender<String>>) {
+/// Makes the first one, whom the Sentinel at `port` knows by the way `main`, the main one again, and the other its replica.
+pub(super) async fn restore(port: u16, main: &Way, replica: u16) -> Result<(), Failure> {
+    let failed = |e: redis::RedisError| Failure::Unusable(format!("the first one is not promoted: {e}"));
+    let restored = async {
+        let mut sentinel = at(port)?.get_multiplexed_async_connection().await?;
+        let mut leads = redis::cmd("SENTINEL");
+        leads.arg("GET-MASTER-ADDR-BY-NAME").arg(GROUP);
+        let is_first = async |sentinel: &mut _| {
+            let (_, now): (String, u16) = leads.query_async(sentinel).await?;
+            RedisResult::Ok(now == main.port())
+        };
+        if !is_first(&mut sentinel).await? {
+            follow_it(&redis::Client::open(format!("redis://{}", main.leads_to()))?, replica).await?;
+        }
+        while !is_first(&mut sentinel).await? {
+            // Refused until the Sentinel knows that the old one follows.
+            redis::cmd("SENTINEL").arg("FAILOVER").arg(GROUP).exec_async(&mut sentinel).await.ok();
+            sleep(PAUSE).await;
+        }
+        follow_it(&at(replica)?, main.port()).await?;
+        // Else it would ask who follows in ten seconds only.
+        redis::cmd("SENTINEL").arg("RESET").arg(GROUP).exec_async(&mut sentinel).await?;
+        while !knows_a_replica(port).await? {
+            sleep(PAUSE).await;
+        }
+        Ok(())
+    };
+    let late = |_| Failure::Unusable("the first one is not promoted in time".to_owned());
+    timeout(2 * PATIENCE, restored).await.map_err(late)?.map_err(failed)
+}
+
+/// Makes this one a replica of the one at `port`, and waits until it has all that that one has.
+async fn follow_it(replica: &redis::Client, port: u16) -> RedisResult<()> {
+    let mut connection = replica.get_multiplexed_async_connection().await?;
+    redis::cmd("REPLICAOF").arg("127.0.0.1").arg(port).exec_async(&mut connection).await?;
     loop {
-        if let Err(error) = hear(port, &ways, console.as_ref()).await {
+        let info: redis::InfoDict = redis::cmd("INFO").arg("replication").query_async(&mut connection).await?;
+        if info.get::<String>("master_link_status").is_some_and(|status| status == "up") {
+            return Ok(());
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// Leads `ways` to whom the Sentinel at `port` says is the main one, for as long as it is polled; says so on `console`. The
+/// first one it knows by the way `main`.
+pub(super) async fn follow(port: u16, ways: Vec<Arc<Way>>, main: Arc<Way>, console: Option<UnboundedSender<String>>) {
+    loop {
+        if let Err(error) = hear(port, &ways, &main, console.as_ref()).await {
             tracing::debug!(%error, "the Sentinel is asked again");
         }
         sleep(PAUSE).await;
     }
 }
 
-async fn hear(port: u16, ways: &[Arc<Way>], console: Option<&UnboundedSender<String>>) -> RedisResult<()> {
+async fn hear(port: u16, ways: &[Arc<Way>], main: &Way, console: Option<&UnboundedSender<String>>) -> RedisResult<()> {
     let client = at(port)?;
     let mut news = client.get_async_pubsub().await?;
     news.subscribe("+switch-master").await?;
@@ -196,8 +244,10 @@ async fn hear(port: u16, ways: &[Arc<Way>], console: Option<&UnboundedSender<Str
         let words: String = message.get_payload()?;
         // "<group> <old address> <old port> <new address> <new port>"
         if let Some(port) = words.split_whitespace().nth(4) {
-            ways.iter().for_each(|way| way.lead(&format!("127.0.0.1:{port}")));
-            let line = format!("{SENTINEL} | the main Redis is at port {port} now, and the instances follow");
+            let to = format!("127.0.0.1:{port}");
+            let to = if to == main.address() { main.leads_to() } else { to };
+            ways.iter().for_each(|way| way.lead(&to));
+            let line = format!("{SENTINEL} | the main Redis is at {to} now, and the instances follow");
             // Whoever does not listen any more needs no line.
             console.map(|console| console.send(line).ok());
         }

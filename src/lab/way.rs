@@ -144,6 +144,11 @@ impl Way {
         self.condition.send_replace(condition);
     }
 
+    /// The server to which it leads, `host:port`.
+    pub(super) fn leads_to(&self) -> String {
+        self.to.borrow().clone()
+    }
+
     /// Leads to another server from now on; its connections are closed.
     pub(super) fn lead(&self, to: &str) {
         self.to.send_replace(to.to_owned());

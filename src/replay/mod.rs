@@ -14,11 +14,14 @@
 mod actor;
 mod acts;
 mod event;
+mod faults;
+mod goods;
 mod place;
 mod play;
 mod races;
 mod seen;
 mod stage;
+mod under_faults;
 
 pub use actor::{Actor, Line, Part, start};
 pub use event::{End, Log, ReplayEvent};
@@ -26,12 +29,8 @@ pub use place::{Place, Sent, Stops};
 pub use play::{Pace, Steps};
 pub use races::ALL;
 
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    shelf,
-    stock::{self, Title},
-};
+use crate::{ctx::Ctx, error::Error, stock::Title};
+use faults::{Faults, Need};
 use futures::future::BoxFuture;
 use play::{Play, gone_wrong};
 use seen::Sights;
@@ -42,8 +41,6 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
-/// The product of a replay has so many pieces at first.
-const STOCK: i64 = 5000;
 /// A replay that takes longer at a slow pace hangs.
 const LIMIT: Duration = Duration::from_secs(60);
 /// One that is stepped through by a person.
@@ -66,6 +63,8 @@ pub struct Replay {
     pub runs: [&'static str; 2],
     /// How it ends, each time, without the cure and with it.
     pub ends: [Ends; 2],
+    /// What it needs of a lab.
+    needs: &'static [Need],
     play: for<'a> fn(&'a mut Play, &'static str) -> BoxFuture<'a, Result<(), Error>>,
 }
 
@@ -140,10 +139,19 @@ impl Replay {
         log.close(end);
     }
 
+    /// Whether it orders faults, which only a lab carries out.
+    #[must_use]
+    pub fn breaks_something(&self) -> bool {
+        !self.needs.is_empty()
+    }
+
     /// Why it cannot be played here, if it cannot.
     #[must_use]
     pub fn cannot(&self, ctx: &Ctx) -> Option<Title> {
-        (!ctx.config.replays.enabled).then_some(NOT_ENABLED)
+        if !ctx.config.replays.enabled {
+            return Some(NOT_ENABLED);
+        }
+        self.needs.iter().find_map(|need| need.missing(&ctx.config))
     }
 
     async fn played(
@@ -155,42 +163,43 @@ impl Replay {
     ) -> Result<Ending, Error> {
         let (runs, ends) = (self.runs[usize::from(terms.cured)], self.ends[usize::from(terms.cured)]);
         let act = acts::find(runs).ok_or_else(|| Error::NoStrategy(runs.to_owned()))?;
-        let stock_id = fastrand::i64(1_000_000_000..2_000_000_000);
-        let strategy = stock::find(runs);
-        shelf::reset(ctx, stock_id, STOCK, strategy).await?;
+        let stock_id = goods::put(ctx, &act).await?;
         let sights = Sights::of(ctx, act, stock_id);
         let stage = Arc::new(Stage::new(Arc::clone(log)));
         let limit = if terms.pace == Pace::Step { PATIENCE } else { LIMIT };
-        let Terms { places, pace, steps, .. } = terms;
+        let Terms { places, cured, pace, steps } = terms;
         let mut play = Play {
+            ctx: ctx.clone(),
             places,
             pace,
+            cured,
             stock_id,
             sights: sights.clone(),
             stage: Arc::clone(&stage),
             steps,
             saw: String::new(),
+            faults: Faults::of(ctx),
         };
         let played = tokio::select! {
             played = timeout(limit, (self.play)(&mut play, runs)) => played,
-            () = stage.watch(&sights) => return Err(gone_wrong("nobody looks any more")),
+            () = stage.watch(&sights) => Ok(Err(gone_wrong("nobody looks any more"))),
             () = cancel.cancelled() => Ok(Err(gone_wrong("it was cancelled"))),
         };
+        if play.faults.mend().await {
+            play.can_be_seen().await;
+        }
         let ending = match played.unwrap_or_else(|_| Err(gone_wrong("it takes too long"))) {
             Ok(()) => {
                 stage.look(&sights).await?;
                 let (sold, inside) = stage.sums();
-                let left = match act.store {
-                    Some(store) => shelf::count(ctx, store, stock_id).await?,
-                    None => STOCK,
-                };
-                let (gone, saw) = (STOCK - left, play.saw);
+                let left = goods::left(ctx, &act, stock_id).await?;
+                let (gone, saw) = (left.map_or(0, |left| goods::PIECES - left), play.saw);
                 let as_meant = (sold, gone, inside, saw.as_str()) == (ends.sold, ends.gone, ends.inside, ends.saw);
                 Ok(Ending { sold, gone, inside, saw, as_meant })
             }
             Err(error) => Err(error),
         };
-        shelf::remove(ctx, stock_id, strategy).await?;
+        goods::remove(ctx, &act, stock_id).await?;
         ending
     }
 }

@@ -12,11 +12,13 @@ use super::{
     actor::{Line, Part},
     acts,
     event::{Log, ReplayEvent},
+    faults::Faults,
+    goods,
     place::Place,
     seen::Sights,
     stage::Stage,
 };
-use crate::error::Error;
+use crate::{ctx::Ctx, error::Error};
 use std::{fmt::Display, sync::Arc, time::Duration};
 use tokio::{
     sync::{Semaphore, watch},
@@ -67,21 +69,26 @@ impl Steps {
 
 /// A replay that goes on.
 pub(super) struct Play {
+    pub(super) ctx: Ctx,
     pub(super) places: Vec<Place>,
     pub(super) pace: Pace,
+    /// Whether it is played on its cure.
+    pub(super) cured: bool,
     pub(super) stock_id: i64,
     pub(super) sights: Sights,
     pub(super) stage: Arc<Stage>,
     pub(super) steps: Steps,
     /// What the lesson notes of what it saw.
     pub(super) saw: String,
+    pub(super) faults: Faults,
 }
 
 /// One side of a race.
 pub(super) struct Side {
-    letter: char,
+    pub(super) letter: char,
     stops: watch::Sender<Vec<String>>,
     standing: watch::Receiver<Vec<String>>,
+    passed: watch::Receiver<Vec<String>>,
     outcome: watch::Receiver<Option<Line>>,
     _follow: AbortOnDropHandle<()>,
 }
@@ -136,31 +143,84 @@ impl Play {
         act: &str,
         lease_ms: Option<u64>,
     ) -> Result<Side, Error> {
+        self.side_that_waits(LONG, points, letter, instance, act, lease_ms).await
+    }
+
+    /// As [`side`](Self::side), but one that waits no longer than this.
+    pub(super) async fn side_that_waits(
+        &self,
+        wait: Duration,
+        points: &[&str],
+        letter: char,
+        instance: usize,
+        act: &str,
+        lease_ms: Option<u64>,
+    ) -> Result<Side, Error> {
         let stops = points.iter().map(|point| (*point).to_owned()).collect();
-        let wait_ms = LONG.as_millis() as u64;
+        let wait_ms = wait.as_millis() as u64;
         let linger_ms = if self.pace == Pace::Slow { LINGER_MS } else { 0 };
         let part = Part { act: act.to_owned(), stock_id: self.stock_id, lease_ms, wait_ms, linger_ms, stops };
         let place = &self.places[instance % self.places.len()];
-        let store = acts::find(act).and_then(|act| act.store);
+        let sells = acts::find(act).is_some_and(|act| act.store.is_some() || goods::is_order(&act));
         let mut actor = place.start(part).await?;
         let (arrived, standing) = watch::channel(Vec::new());
+        let (came_by, passed) = watch::channel(Vec::new());
         let (ended, outcome) = watch::channel(None);
         let (stage, stops) = (Arc::clone(&self.stage), actor.stops());
         let standing_at = stops.clone();
         let act = act.to_owned();
         let follow = tokio::spawn(async move {
             while let Some(line) = actor.next().await {
-                stage.saw(letter, &act, store.is_some(), &line);
+                stage.saw(letter, &act, sells, &line);
                 match line {
-                    Line::Point { point, .. } if standing_at.borrow().contains(&point) => {
-                        arrived.send_modify(|standing| standing.push(point));
+                    Line::Point { point, .. } => {
+                        if standing_at.borrow().contains(&point) {
+                            arrived.send_modify(|standing| standing.push(point.clone()));
+                        }
+                        came_by.send_modify(|passed| passed.push(point));
                     }
                     end @ (Line::Done { .. } | Line::Failed { .. }) => drop(ended.send_replace(Some(end))),
                     _ => {}
                 }
             }
         });
-        Ok(Side { letter, stops, standing, outcome, _follow: AbortOnDropHandle::new(follow) })
+        Ok(Side { letter, stops, standing, passed, outcome, _follow: AbortOnDropHandle::new(follow) })
+    }
+
+    /// How often the lock is held by its owner, as its server counts; 0: nobody has it.
+    pub(super) async fn holds(&self) -> Result<i64, Error> {
+        self.stage.look(&self.sights).await?;
+        Ok(self.sights.read().await?.locks.first().map_or(0, |held| held.count.unwrap_or(1)))
+    }
+
+    /// What is left of the lock's lease, in milliseconds; none where nobody has it.
+    pub(super) async fn lease_left(&self) -> Result<Option<i64>, Error> {
+        self.stage.look(&self.sights).await?;
+        Ok(self.sights.read().await?.locks.first().and_then(|held| held.pttl))
+    }
+
+    /// Waits until so many are in the lock's queue besides its holder, as its server has it.
+    pub(super) async fn queued(&self, waiting: usize) -> Result<(), Error> {
+        let there = async {
+            while self.sights.read().await?.locks.first().map_or(0, |held| held.queue.len()) <= waiting {
+                sleep(Duration::from_millis(5)).await;
+            }
+            self.stage.look(&self.sights).await
+        };
+        timeout(LONG, there).await.map_err(|_| gone_wrong(format!("no {waiting} are in the queue")))?
+    }
+
+    /// It is dead from now on: it stands where it is, and nobody hears of it again.
+    pub(super) fn dies(&self, side: &Side, act: &str) {
+        let dead = Line::Failed { kind: "dead".to_owned(), detail: "dead".to_owned() };
+        self.stage.saw(side.letter, act, false, &dead);
+    }
+
+    /// A side that waits for what another has: it has begun to.
+    pub(super) async fn waiting(&self, letter: char, instance: usize, act: &str) -> Result<Side, Error> {
+        let mut side = self.side_at("waits", letter, instance, act, None).await?;
+        side.heads_for_any(&[]);
+        Ok(side)
     }
 
     /// Waits until the lock's lease has ended: nobody has it, or another than before.
@@ -200,18 +260,34 @@ impl Side {
 
     /// Waits until it stands at `point`.
     pub(super) async fn at(&mut self, point: &str) -> Result<(), Error> {
+        self.at_one_of(&[point]).await.map(drop)
+    }
+
+    /// Waits until it stands at one of these points: the one to which it came first.
+    pub(super) async fn at_one_of(&mut self, points: &[&str]) -> Result<String, Error> {
         let Self { letter, standing, outcome, .. } = self;
+        let first = |standing: &Vec<String>| standing.iter().find(|at| points.contains(&at.as_str())).cloned();
         let there = async {
             tokio::select! {
                 biased;
-                Ok(_) = standing.wait_for(|standing| standing.iter().any(|at| at == point)) => Ok(()),
+                Ok(standing) = standing.wait_for(|standing| first(standing).is_some()) => {
+                    Ok(first(&standing).unwrap_or_default())
+                }
                 end = outcome.wait_for(Option::is_some) => {
                     let end = end.ok().and_then(|end| end.clone());
-                    Err(gone_wrong(format!("{letter} has not come to {point}, but to its end: {end:?}")))
+                    Err(gone_wrong(format!("{letter} has not come to {points:?}, but to its end: {end:?}")))
                 }
             }
         };
-        timeout(LONG, there).await.map_err(|_| gone_wrong(format!("{letter} does not come to {point}")))?
+        timeout(LONG, there).await.map_err(|_| gone_wrong(format!("{letter} does not come to {points:?}")))?
+    }
+
+    /// Waits until it has come by `point` so often, whether it stood there or not.
+    pub(super) async fn passes(&mut self, point: &str, times: usize) -> Result<(), Error> {
+        let passed = self.passed.wait_for(|passed| passed.iter().filter(|by| *by == point).count() >= times);
+        let passed = timeout(LONG, passed).await;
+        passed.map_err(|_| gone_wrong(format!("{} does not come by {point}", self.letter)))?.map_err(gone_wrong)?;
+        Ok(())
     }
 
     /// Lets it run to its end: what it came to.
@@ -222,6 +298,11 @@ impl Side {
         let ended = ended.map_err(gone_wrong)?.clone();
         ended.ok_or_else(|| gone_wrong(format!("{} is gone", self.letter)))
     }
+}
+
+/// How often a side was tried anew.
+pub(super) fn retries(end: &Line) -> u32 {
+    if let Line::Done { retries, .. } = end { *retries } else { 0 }
 }
 
 /// The replay did not go as it must.

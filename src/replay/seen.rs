@@ -4,7 +4,7 @@
 //!
 //! Next: `play.rs`.
 
-use super::acts::Act;
+use super::{acts::Act, goods};
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -12,6 +12,15 @@ use crate::{
     stock::{Name, redis_key, zk_path},
 };
 use redis::aio::ConnectionManager;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// One of several nodes that does not answer within this is not there.
+const AT_ONCE: Duration = Duration::from_millis(200);
+
+/// A row of `tb_lock`, and what is left of its lease, in milliseconds.
+const IN_TABLE: &str = "SELECT COALESCE(owner, server_name, ''), CAST(holds AS SIGNED), TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) DIV 1000 \
+                        FROM tb_lock WHERE lock_name = ?";
 
 /// One lock, as its server has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,10 +37,25 @@ pub(super) struct Held {
     pub(super) queue: Vec<String>,
 }
 
+impl Held {
+    /// On one of several nodes, whose name stands before the key: `redis-2 redLock:7`.
+    fn on_node(self, n: usize) -> Self {
+        let node = if n == 0 { "redis".to_owned() } else { format!("redis-{}", n + 1) };
+        Self { key: format!("{node} {}", self.key), ..self }
+    }
+
+    /// Whether this is the other's hold, at another time.
+    pub(super) fn is_of(&self, other: &Self) -> bool {
+        self.key == other.key && self.owner == other.owner
+    }
+}
+
 /// Everything at one time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) locks: Vec<Held>,
+    /// Numbers by their keys: permits that are free, what a latch still counts.
+    pub(super) counts: Vec<(String, i64)>,
     pub(super) stock: Option<i64>,
     pub(super) fence: Option<u64>,
 }
@@ -55,8 +79,22 @@ impl Sights {
         for name in self.act.names {
             match name {
                 Name::Redis(_) | Name::RedisFor(..) | Name::RedisNodes(_) => {
+                    let several = matches!(name, Name::RedisNodes(_));
+                    for (n, (key, mut node)) in self.keys(name).into_iter().enumerate() {
+                        let read = in_redis(key, &mut node);
+                        if several {
+                            // Some of them may be down: that is what they are several for.
+                            let held = timeout(AT_ONCE, read).await.ok().and_then(Result::ok);
+                            seen.locks.extend(held.into_iter().flatten().map(|held| held.on_node(n)));
+                        } else {
+                            seen.locks.extend(read.await?);
+                        }
+                    }
+                }
+                Name::RedisCount(_) => {
                     for (key, mut node) in self.keys(name) {
-                        seen.locks.extend(in_redis(key, &mut node).await?);
+                        let count: Option<i64> = redis::cmd("GET").arg(&key).query_async(&mut node).await?;
+                        seen.counts.extend(count.map(|count| (key, count)));
                     }
                 }
                 Name::ZooKeeper(path) => seen.locks.extend(self.in_zookeeper(&zk_path(path, self.stock_id)).await?),
@@ -67,25 +105,58 @@ impl Sights {
                 Name::Fence => seen.fence = Some(self.fence().await?),
             }
         }
-        if let Some(store) = self.act.store {
-            seen.stock = Some(shelf::count(&self.ctx, store, self.stock_id).await?);
-        }
+        seen.stock = goods::left(&self.ctx, &self.act, self.stock_id).await?;
         Ok(seen)
     }
 
-    /// Ends the lease of each lock in Redis at once, as if its time were over.
+    /// Ends the lease of each lock in Redis and in `tb_lock` at once, as if its time were over.
     pub(super) async fn end_leases(&self) -> Result<(), Error> {
         for (key, mut node) in self.act.names.iter().flat_map(|name| self.keys(name)) {
             redis::cmd("PEXPIRE").arg(&key).arg(1).exec_async(&mut node).await?;
         }
+        for name in self.act.names {
+            if let Name::TableLock(name) = name {
+                self.end_row(name).await?;
+            }
+        }
         Ok(())
+    }
+
+    async fn end_row(&self, name: &str) -> Result<(), Error> {
+        let mut conn = self.ctx.desk.conn(self.ctx.config.wait()).await?;
+        let end = sqlx::query("UPDATE tb_lock SET expires_at = NOW(3) WHERE lock_name = ?");
+        end.bind(redis_key::for_stock(name, self.stock_id)).execute(&mut *conn).await?;
+        conn.done();
+        Ok(())
+    }
+
+    /// The same on the node of this number only.
+    pub(super) async fn end_lease_on(&self, node: usize) -> Result<(), Error> {
+        let keys = self.act.names.iter().flat_map(|name| self.keys(name).into_iter().nth(node));
+        for (key, mut node) in keys {
+            redis::cmd("PEXPIRE").arg(&key).arg(1).exec_async(&mut node).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether the main Redis knows no lock: it may have been replaced, and not answer for a moment.
+    pub(super) async fn main_has_none(&self) -> Result<bool, Error> {
+        let keys = self.act.names.iter().flat_map(|name| self.keys(name).into_iter().next());
+        for (key, mut main) in keys {
+            if redis::cmd("EXISTS").arg(&key).query_async(&mut main).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The keys of a name, each with the node on which it is.
     fn keys(&self, name: &Name) -> Vec<(String, ConnectionManager)> {
         let key = |name| self.ctx.redis_key(&redis_key::for_stock(name, self.stock_id));
         match name {
-            Name::Redis(name) | Name::RedisFor(name, _) => vec![(key(name), self.ctx.redis.connection())],
+            Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisCount(name) => {
+                vec![(key(name), self.ctx.redis.connection())]
+            }
             Name::RedisNodes(name) => self.ctx.nodes.iter().map(|node| (key(name), node.connection())).collect(),
             _ => Vec::new(),
         }
@@ -111,7 +182,9 @@ impl Sights {
             match zk.get_data(&path).await {
                 // A directory has no data: nobody is in it.
                 Ok((data, stat)) if !data.is_empty() || stat.ephemeral_owner != 0 => {
-                    queue.push(String::from_utf8_lossy(&data).into_owned());
+                    // A shared count has its four bytes there, and is no lock.
+                    let owner = String::from_utf8(data).ok().filter(|owner| !owner.contains('\0'));
+                    queue.extend(owner);
                 }
                 Ok(_) | Err(zookeeper_client::Error::NoNode) => {}
                 Err(error) => return Err(down(error)),
@@ -123,15 +196,13 @@ impl Sights {
 
     async fn in_table(&self, name: String) -> Result<Option<Held>, Error> {
         let mut conn = self.ctx.desk.conn(self.ctx.config.wait()).await?;
-        let row: Option<(Option<String>, Option<String>)> =
-            sqlx::query_as("SELECT owner, server_name FROM tb_lock WHERE lock_name = ?")
-                .bind(&name)
-                .fetch_optional(&mut *conn)
-                .await?;
+        let row: Option<(String, Option<i64>, Option<i64>)> =
+            sqlx::query_as(IN_TABLE).bind(&name).fetch_optional(&mut *conn).await?;
         conn.done();
-        Ok(row.map(|(owner, server)| {
-            let owner = owner.or(server).unwrap_or_default();
-            Held { key: name, owner, pttl: Some(-1), count: None, queue: Vec::new() }
+        Ok(row.map(|(owner, holds, left)| {
+            // A row without an end has no lease; one whose end is over is there until somebody sweeps it away.
+            let pttl = Some(left.map_or(-1, |left| left.max(0)));
+            Held { key: name, owner, pttl, count: holds, queue: Vec::new() }
         }))
     }
 
@@ -144,19 +215,31 @@ impl Sights {
     }
 }
 
-/// A lock in Redis: a text, or a hash of its owners.
-async fn in_redis(key: String, node: &mut ConnectionManager) -> Result<Option<Held>, Error> {
-    let (kind, pttl): (String, i64) =
-        redis::pipe().cmd("TYPE").arg(&key).cmd("PTTL").arg(&key).query_async(node).await?;
-    let (owner, count) = match kind.as_str() {
-        "string" => (redis::cmd("GET").arg(&key).query_async::<Option<String>>(node).await?, None),
+/// A lock in Redis: a text, or a hash of its owners; a read-write lock has one line for each. Who waits for a fair lock
+/// stands in its queue, after who has it.
+async fn in_redis(key: String, node: &mut ConnectionManager) -> Result<Vec<Held>, Error> {
+    let mut read = redis::pipe();
+    let queue = format!("redisson_lock_queue:{{{key}}}");
+    read.cmd("TYPE").arg(&key).cmd("PTTL").arg(&key).cmd("LRANGE").arg(queue).arg(0).arg(-1);
+    let (kind, pttl, waiting): (String, i64, Vec<String>) = read.query_async(node).await?;
+    let owners: Vec<(String, Option<i64>)> = match kind.as_str() {
+        "string" => {
+            let owner: Option<String> = redis::cmd("GET").arg(&key).query_async(node).await?;
+            owner.map(|owner| (owner, None)).into_iter().collect()
+        }
         "hash" => {
             let fields: Vec<(String, String)> = redis::cmd("HGETALL").arg(&key).query_async(node).await?;
-            let owner = fields.into_iter().find(|(field, _)| field != "mode");
-            let count = owner.as_ref().and_then(|(_, count)| count.parse().ok());
-            (owner.map(|(owner, _)| owner), count)
+            let owners = fields.into_iter().filter(|(field, _)| field != "mode");
+            owners.map(|(owner, count)| (owner, count.parse().ok())).collect()
         }
-        _ => (None, None),
+        _ => Vec::new(),
     };
-    Ok(owner.map(|owner| Held { key, owner, pttl: Some(pttl), count, queue: Vec::new() }))
+    let held = owners.into_iter().map(|(owner, count)| {
+        let queue = match waiting.is_empty() {
+            true => Vec::new(),
+            false => [&owner].into_iter().chain(&waiting).cloned().collect(),
+        };
+        Held { key: key.clone(), owner, pttl: Some(pttl), count, queue }
+    });
+    Ok(held.collect())
 }

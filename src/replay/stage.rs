@@ -34,6 +34,8 @@ struct Known {
     /// Who took the lock last.
     holder: Option<char>,
     inside: BTreeSet<char>,
+    /// Who got in, in this order.
+    entered: Vec<char>,
     most_inside: usize,
     sold: i64,
     servers: Seen,
@@ -46,6 +48,7 @@ struct KnownActor {
     instance: String,
     owner: String,
     has_unlocked: bool,
+    token: Option<u64>,
 }
 
 impl Stage {
@@ -64,6 +67,17 @@ impl Stage {
         (known.sold, known.most_inside)
     }
 
+    /// On which instance an actor runs.
+    pub(super) fn instance_of(&self, letter: char) -> Option<String> {
+        self.known.lock().actor(letter).map(|actor| actor.instance.clone())
+    }
+
+    /// Who got in, in this order: `A C B`.
+    pub(super) fn order(&self) -> String {
+        let entered: Vec<_> = self.known.lock().entered.iter().map(char::to_string).collect();
+        entered.join(" ")
+    }
+
     /// An actor was seen.
     pub(super) fn saw(&self, letter: char, act: &str, sells: bool, line: &Line) {
         let mut known = self.known.lock();
@@ -72,6 +86,15 @@ impl Stage {
         }
         drop(known);
         self.changed.notify_one();
+    }
+
+    /// An actor stands still for good, as one whose process is dead: it is inside no more.
+    pub(super) fn died(&self, letter: char) {
+        let mut known = self.known.lock();
+        known.inside.remove(&letter);
+        let instance = known.actor(letter).map(|actor| actor.instance.clone());
+        let (actor, event) = (letter.to_string(), "stopped".to_owned());
+        self.log.add(ReplayEvent { actor, instance, event, ..ReplayEvent::default() });
     }
 
     /// Reads the servers until it is dropped.
@@ -109,7 +132,9 @@ impl Known {
                 let instance = instance.clone();
                 let value = Some(act.into());
                 events.push(ReplayEvent { instance: Some(instance.clone()), value, ..event("start") });
-                self.actors.push(KnownActor { letter, instance, owner: owner.clone(), has_unlocked: false });
+                self.actors.retain(|actor| actor.letter != letter);
+                let (owner, has_unlocked, token) = (owner.clone(), false, None);
+                self.actors.push(KnownActor { letter, instance, owner, has_unlocked, token });
             }
             Line::Point { point, value } => {
                 let mut seen = ReplayEvent { value: value.as_deref().map(Into::into), ..event(point) };
@@ -119,11 +144,20 @@ impl Known {
                         self.holder = Some(letter);
                     }
                     "locked" => {
+                        // What it has there is its fencing token.
+                        seen.token = value.as_ref().and_then(|token| token.parse().ok());
+                        seen.value = None;
+                        if let Some(actor) = self.actors.iter_mut().find(|actor| actor.letter == letter) {
+                            actor.token = seen.token;
+                        }
                         self.holder = Some(letter);
                         self.inside.insert(letter);
+                        self.entered.push(letter);
                         self.most_inside = self.most_inside.max(self.inside.len());
                     }
-                    "written" => drop(self.inside.remove(&letter)),
+                    "written" | "released" | "committed" | "conflict" | "leaves" | "left" => {
+                        self.inside.remove(&letter);
+                    }
                     "checked" => {
                         seen.owner = value.as_deref().map(|owner| self.letter_of(owner));
                         seen.value = None;
@@ -163,8 +197,10 @@ impl Known {
             Line::Failed { kind, detail } => {
                 self.inside.remove(&letter);
                 let what = if kind == "fenced" { "refused-by-row" } else { "failed" };
-                let value = Some(if kind == "fenced" { self.servers.fence.into() } else { detail.clone().into() });
-                events.push(ReplayEvent { value, ..event(what) });
+                let is_fenced = kind == "fenced";
+                let value = Some(if is_fenced { self.servers.fence.into() } else { detail.clone().into() });
+                let token = self.actor(letter).filter(|_| is_fenced).and_then(|actor| actor.token);
+                events.push(ReplayEvent { value, token, ..event(what) });
             }
         }
         events
@@ -181,15 +217,15 @@ impl Known {
         };
         let mut events = Vec::new();
         let before = std::mem::take(&mut self.servers);
-        for gone in before.locks.iter().filter(|old| !seen.locks.iter().any(|new| new.key == old.key)) {
+        for gone in before.locks.iter().filter(|old| !seen.locks.iter().any(|new| new.is_of(old))) {
             let early = gone.pttl.is_none_or(|left| left < 0 || left - since > EARLY_MS);
             let what = if early { "free" } else { "expired" };
             let owner = Some(self.letter_of(&gone.owner));
             events.push(ReplayEvent { key: Some(gone.key.clone()), owner, ..event("lock", what) });
         }
         for held in &seen.locks {
-            let old = before.locks.iter().find(|old| old.key == held.key);
-            let is_new = old.is_none_or(|old| old.owner != held.owner || old.count != held.count);
+            let old = before.locks.iter().find(|old| old.is_of(held));
+            let is_new = old.is_none_or(|old| old.count != held.count);
             let lease_grew = old.is_some_and(|old| held.pttl > old.pttl.map(|left| left - since + EARLY_MS));
             if is_new || lease_grew {
                 let what = if is_new { "held" } else { "renewed" };
@@ -200,6 +236,13 @@ impl Known {
                 let value = Some(queue.join(" ").into());
                 events.push(ReplayEvent { key: Some(held.key.clone()), value, ..event("lock", "queue") });
             }
+        }
+        for (key, _) in before.counts.iter().filter(|(old, _)| !seen.counts.iter().any(|(new, _)| new == old)) {
+            events.push(ReplayEvent { key: Some(key.clone()), ..event("lock", "free") });
+        }
+        for count in seen.counts.iter().filter(|count| !before.counts.contains(count)) {
+            let (key, value) = (Some(count.0.clone()), Some(count.1.to_string().into()));
+            events.push(ReplayEvent { key, value, ..event("lock", "count") });
         }
         if seen.stock.is_some() && seen.stock != before.stock {
             let value = seen.stock.map(|count| count.to_string().into());

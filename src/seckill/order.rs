@@ -11,7 +11,8 @@ pub struct Order {
     /// For whom.
     pub user_id: i64,
     /// How long to wait and to stay inside, the lease, and the named points of a replay: `read` (the stock was enough),
-    /// `checked` (the user has no order yet), `commit` (all is written, nothing committed), and those of a step's own.
+    /// `checked` (the user has no order yet), `commit` (all is written, nothing committed), `committed`, and those of a
+    /// step's own.
     pub job: Job,
 }
 

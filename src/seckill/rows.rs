@@ -48,6 +48,7 @@ pub(super) async fn create(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
         let ordered = write(ctx, &mut conn, order).await?;
         order.job.at("commit").await;
         row::commit(&mut conn, &order.job).await?;
+        order.job.at("committed").await;
         Ok(ordered)
     };
     let created = created.await;

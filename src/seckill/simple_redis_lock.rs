@@ -4,8 +4,8 @@
 //! 2. Try the lock `lock:order:` + user once. Another order of the user has it: 不允许重复下单.
 //! 3. The transaction; then the unlock, and what it found: `kept` or `lost`.
 //!
-//! A caller that goes away unlocks in the background. Points for a replay, besides those of the transaction: `unlock`, before
-//! the unlock; in `redis-lock-owner` and `redis-lock-lua` also `compared`.
+//! A caller that goes away unlocks in the background. Points for a replay, besides those of the transaction: `locked`; `unlock`,
+//! before the unlock; in `redis-lock-owner` and `redis-lock-lua` also `compared`.
 //!
 //! Next: `redis_lock_fixed_id.rs`, the first version.
 
@@ -39,6 +39,7 @@ pub(super) fn lease(order: &Order) -> u64 {
 pub(super) async fn place_under<S: Stage>(ctx: &Ctx, order: &Order, lock: S) -> Result<Ordered, Error> {
     rows::open(ctx, order).await?;
     let held = redis_stage::try_once(ctx, &order.job, &Arc::new(lock)).await?.ok_or(Error::OrderUnderWay)?;
+    order.job.at("locked").await;
     let placed = rows::create(ctx, order).await;
     order.job.at("unlock").await;
     let found = held.unlock().await;

@@ -55,5 +55,6 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<Ord
     }
     order.job.at("commit").await;
     row::commit(conn, &order.job).await?;
+    order.job.at("committed").await;
     Ok(Ordered { order_id, lock: None })
 }

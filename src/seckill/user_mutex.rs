@@ -38,6 +38,7 @@ struct User(i64);
 async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
     rows::open(ctx, order).await?;
     let _held = lock(ctx, order).await?;
+    order.job.at("locked").await;
     rows::create(ctx, order).await
 }
 

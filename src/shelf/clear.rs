@@ -43,7 +43,7 @@ impl Names {
     /// The keys in the main Redis.
     pub(super) fn keys(&self, ctx: &Ctx) -> Vec<String> {
         self.each(|name| match name {
-            Name::Redis(name) | Name::RedisFor(name, _) => {
+            Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisCount(name) => {
                 Some(ctx.redis_key(&redis_key::for_stock(name, self.stock_id)))
             }
             _ => None,

@@ -9,6 +9,8 @@
 //! What it survives: two who both believe that they hold the lock: only the younger one sells. **What breaks it**: a
 //! writer that does not show its token, and tokens of two sources on one row: they do not compare.
 //!
+//! Points for a replay: `locked` (with the token), `read`, `written`.
+//!
 //! Next: `redis_fenced.rs` and `zk_fenced.rs`, which draw the token.
 
 use super::{Deducted, Job, row};
@@ -27,6 +29,7 @@ pub(super) async fn read_then_write(
     outrun: impl AsyncFnOnce(Fence) -> Result<(), LockError>,
 ) -> Result<Deducted, Error> {
     let fence = fence.ok_or_else(|| Error::Internal("a fenced lock without a token".into()))?;
+    row::locked(job, Some(fence)).await;
     let fenced = |seen: Fence| Error::Fenced { name: name.to_owned(), fence: fence.0, seen: seen.0 };
     let show = sqlx::query(SHOW).bind(fence.0).bind(job.stock_id).bind(fence.0);
     if row::execute(ctx, job, show).await? == 0 {
@@ -39,10 +42,12 @@ pub(super) async fn read_then_write(
         return Err(Error::SoldOut);
     }
     job.inside().await;
+    job.tell("read", count).await;
     let write = sqlx::query(WRITE).bind(count - 1).bind(job.stock_id).bind(fence.0);
     if row::execute(ctx, job, write).await? == 0 {
         return Err(fenced(row::read(ctx, job).await?.fence()));
     }
+    job.tell("written", count - 1).await;
     job.leave();
     Ok(Deducted { remaining: Some(count - 1), fence: Some(fence), retries: 0, lock: None })
 }

@@ -149,6 +149,13 @@ impl Job {
         }
     }
 
+    /// The same job for a function that takes it whole: its points, its lease and its owner are the same.
+    pub(crate) fn same(&self) -> Self {
+        let mut same = Self::new(self.stock_id, self.hold, self.wait);
+        (same.lease, same.points, same.owner) = (self.lease, self.points.clone(), self.owner.clone());
+        same
+    }
+
     /// Marks the time at which it got in, at the first call.
     pub fn enter(&self) {
         self.entered.get_or_init(|| {

@@ -63,6 +63,8 @@ pub use job::{Deducted, Job, LockState};
 pub(crate) use points::Points;
 pub use points::{Pause, Sight};
 pub(crate) use redis_multi::PARTS;
+pub(crate) use redis_reentrant::Reentrant;
+pub(crate) use redis_setnx_lua::Scripted;
 pub(crate) use row::is_contended;
 pub use strategy::{Deduct, Name, Promise, Store, Strategy, Title, Unrenewed};
 pub(crate) use zk_multi::PARTS as ZK_PARTS;

@@ -7,6 +7,8 @@
 //! What it survives: any number of requests to one instance. **What breaks it**: a second instance, which has a
 //! mutex of its own (§1.6).
 //!
+//! Points for a replay: `waits`, `locked`, `read`, `written`.
+//!
 //! Next: `mutex_commit_late.rs`, the same lock given back a moment too early.
 
 use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
@@ -36,6 +38,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 
 /// This process's mutex for the job's product, waiting for it as long as the job may.
 pub(super) async fn lock(ctx: &Ctx, job: &Job) -> Result<MutexGuard, Error> {
+    job.at("waits").await;
     let held = ctx.local.of::<Mutexes<i64>>().lock(&job.stock_id, job.wait_left()).await;
     held.ok_or_else(|| job.not_had("in-process mutex"))
 }

@@ -7,6 +7,8 @@
 //! What it survives: nothing. **What breaks it**: the next request locks, and reads what was there before the
 //! commit: another's uncommitted write is invisible to a plain read. A lock must be wider than the transaction.
 //!
+//! Points for a replay: `waits`, `locked`, `read`, `written`, `released`, `committed`.
+//!
 //! Next: `single_update.rs`, where the database itself does both steps at once.
 
 use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, mutex, row};
@@ -39,15 +41,20 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 async fn in_transaction(ctx: &Ctx, conn: &mut Conn, job: &Job) -> Result<Deducted, Error> {
     row::begin(conn).await?;
     let held = mutex::lock(ctx, job).await?;
+    job.at("locked").await;
     let count = row::read_on(conn, job).await?.count;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
+    job.tell("read", count).await;
     row::execute_on(conn, job, row::set(job, count - 1)).await?;
+    job.tell("written", count - 1).await;
     drop(held);
+    job.at("released").await;
     // The stay that a request asks for is here, where this lesson breaks, so that it breaks each time.
     job.inside().await;
     row::commit(conn, job).await?;
+    job.at("committed").await;
     job.leave();
     Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
 }

@@ -48,14 +48,14 @@ async fn again(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     stage::under(held, stage::read_then_write(ctx, job)).await
 }
 
-pub(super) struct Reentrant {
-    pub(super) key: String,
+pub(crate) struct Reentrant {
+    pub(crate) key: String,
     pub(super) owner: String,
-    pub(super) lease: u64,
+    pub(crate) lease: u64,
 }
 
 impl Reentrant {
-    pub(super) fn new(ctx: &Ctx, job: &Job, name: &str) -> Self {
+    pub(crate) fn new(ctx: &Ctx, job: &Job, name: &str) -> Self {
         let lease = stage::millis(job.leased(ctx));
         Self { key: stage::key(ctx, job, name), owner: job.owner(ctx).to_string(), lease }
     }

@@ -35,15 +35,21 @@ pub(super) const STRATEGY: Strategy = Strategy {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let (key, owner) = (stage::key(ctx, job, "lock:redis-setnx-lua"), job.owner(ctx).to_string());
-    let held = stage::lock(ctx, job, Scripted { key, owner, lease: stage::lease(job) }).await?;
+    let held = stage::lock(ctx, job, Scripted::new(ctx, job)).await?;
     stage::under(held, stage::read_then_write(ctx, job)).await
 }
 
-struct Scripted {
+pub(crate) struct Scripted {
     key: String,
     owner: String,
     lease: u64,
+}
+
+impl Scripted {
+    pub(crate) fn new(ctx: &Ctx, job: &Job) -> Self {
+        let (key, owner) = (stage::key(ctx, job, "lock:redis-setnx-lua"), job.owner(ctx).to_string());
+        Self { key, owner, lease: stage::lease(job) }
+    }
 }
 
 impl Stage for Scripted {

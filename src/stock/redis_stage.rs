@@ -96,7 +96,7 @@ async fn attempt<S: Stage>(ctx: Ctx, points: Points, stage: Arc<S>) -> Result<Op
 }
 
 /// Runs what is done under the lock, and unlocks. What is sold is sold, however the unlock ends.
-pub(super) async fn under<S, F>(held: Held<S>, section: F) -> Result<Deducted, Error>
+pub(crate) async fn under<S, F>(held: Held<S>, section: F) -> Result<Deducted, Error>
 where
     S: Stage,
     F: Future<Output = Result<Deducted, Error>>,
@@ -107,7 +107,7 @@ where
 }
 
 /// The critical section: reads the key, stays as long as was asked, writes back one less.
-pub(super) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     job.at("locked").await;
     let key = redis_key::of(ctx, job.stock_id);
     let mut redis = ctx.redis.connection();

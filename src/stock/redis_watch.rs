@@ -11,6 +11,8 @@
 //! loses its last second of writes; and under contention most attempts are wasted: see `retries` in the answers of 10 and of
 //! 100 who ask at the same time.
 //!
+//! Points for a replay: `watched`, `read`, `conflict`, `written`.
+//!
 //! Next: `redis_watch_merged.rs`, where the instances contend and not the requests; then `redis_setnx.rs`, where one at a
 //! time gets in.
 
@@ -48,10 +50,14 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         if count <= 0 {
             return Err(Error::SoldOut);
         }
+        job.tell("watched", &key).await;
         job.inside().await;
+        job.tell("read", count).await;
         if exec(&mut conn, &key, count - 1).await? {
+            job.tell("written", count - 1).await;
             return Ok(Deducted { remaining: Some(count - 1), fence: None, retries, lock: None });
         }
+        job.at("conflict").await;
         poll::pause(job, PAUSE, || format!("key {key} (WATCH)")).await?;
         retries += 1;
     }

@@ -111,7 +111,7 @@ pub(crate) async fn execute_or_deadlock(conn: &mut Conn, job: &Job, write: Write
 /// The critical section of most strategies: read, stay as long as was asked, write back one less. It is only as
 /// safe as what surrounds it.
 pub(super) async fn read_then_write(ctx: &Ctx, job: &Job, fence: Option<Fence>) -> Result<Deducted, Error> {
-    job.at("locked").await;
+    locked(job, fence).await;
     let count = read(ctx, job).await?.count;
     if count <= 0 {
         return Err(Error::SoldOut);
@@ -122,6 +122,14 @@ pub(super) async fn read_then_write(ctx: &Ctx, job: &Job, fence: Option<Fence>) 
     job.tell("written", count - 1).await;
     job.leave();
     Ok(Deducted { remaining: Some(count - 1), fence, retries: 0, lock: None })
+}
+
+/// Comes by the point `locked`, with the fencing token of the lock, where it has one.
+pub(super) async fn locked(job: &Job, fence: Option<Fence>) {
+    match fence {
+        Some(Fence(token)) => job.tell("locked", token).await,
+        None => job.at("locked").await,
+    }
 }
 
 /// Begins a transaction. It ends with [`commit`], or with [`rolled_back`].

@@ -8,6 +8,8 @@
 //! **What breaks it**: nothing; but each waiter holds a database connection, and two rows locked in two orders
 //! deadlock.
 //!
+//! Points for a replay: `waits`, `locked`, `read`, `written`, `committed`.
+//!
 //! Next: `select_share.rs`, the same with the weaker lock.
 
 use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
@@ -38,13 +40,18 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 
 async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Deducted, Error> {
     row::begin(conn).await?;
+    job.at("waits").await;
     let count = row::read_locked(conn, job, row::FOR_UPDATE).await?;
+    job.at("locked").await;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
     job.inside().await;
+    job.tell("read", count).await;
     row::execute_on(conn, job, row::set(job, count - 1)).await?;
+    job.tell("written", count - 1).await;
     job.leave();
     row::commit(conn, job).await?;
+    job.at("committed").await;
     Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
 }

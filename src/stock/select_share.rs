@@ -8,6 +8,8 @@
 //! What it survives: any number of instances; never oversells. **What breaks it**: nothing but its price: most of
 //! the work is thrown away. Who reads in order to write takes `FOR UPDATE`.
 //!
+//! Points for a replay: `waits`, `locked`, `read`, `conflict`, `written`, `committed`.
+//!
 //! Next: `version_cas.rs`, which locks nothing at all.
 
 use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
@@ -48,15 +50,21 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 /// One attempt: what is left; `None` where the server has rolled it back to end a deadlock.
 async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Option<i64>, Error> {
     row::begin(conn).await?;
+    job.at("waits").await;
     let count = row::read_locked(conn, job, row::SHARED).await?;
+    job.at("locked").await;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
     job.inside().await;
+    job.tell("read", count).await;
     if !row::execute_or_deadlock(conn, job, row::set(job, count - 1)).await? {
+        job.at("conflict").await;
         return Ok(None);
     }
+    job.tell("written", count - 1).await;
     job.leave();
     row::commit(conn, job).await?;
+    job.at("committed").await;
     Ok(Some(count - 1))
 }

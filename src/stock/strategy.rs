@@ -68,6 +68,8 @@ pub enum Promise {
 pub enum Name {
     /// A key of Redis, with all that belongs to it in Redisson's format.
     Redis(&'static str),
+    /// A key of Redis that holds a number: permits that are free, what a latch still counts.
+    RedisCount(&'static str),
     /// A key of Redis with a lease that nobody renews: who stays longer is not alone any more.
     RedisFor(&'static str, Unrenewed),
     /// The same as [`Redis`](Self::Redis) on each node of Redlock.

@@ -11,6 +11,8 @@
 //! of all who have read one version only one gets through: the more there are, the more work is thrown away. An A-B-A of
 //! the count does not fool it: versions only grow.
 //!
+//! Points for a replay: `read`, `conflict`, `written`.
+//!
 //! Next: `version_cas_paced.rs`, which lets only a few try at once; or `redis_watch.rs`, the same idea in Redis.
 
 use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
@@ -44,10 +46,13 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
             return Err(Error::SoldOut);
         }
         job.inside().await;
+        job.tell("read", row.count).await;
         let write = sqlx::query(TAKE_ONE).bind(row.count - 1).bind(job.stock_id).bind(row.version);
         if row::execute(ctx, job, write).await? == 1 {
+            job.tell("written", row.count - 1).await;
             return Ok(Deducted { remaining: Some(row.count - 1), fence: None, retries, lock: None });
         }
+        job.at("conflict").await;
         if job.wait_left().is_zero() {
             return Err(job.not_had("row in db_stock (version)"));
         }

@@ -7,6 +7,8 @@
 //! paused beyond its session and then writes. What it costs: nobody is told that the node has gone, so all ask again and
 //! again, and the lock is free while they sleep.
 //!
+//! Points for a replay: `refused`, `locked`, `read`, `written`.
+//!
 //! Next: `zk_sequential.rs`, where they queue.
 
 use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, poll, zk_stage as stage};
@@ -39,6 +41,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         if let Some(node) = stage::create(ctx, job, &path, CreateMode::Ephemeral).await? {
             return stage::under(ctx, job, node).await;
         }
+        job.at("refused").await;
         poll::pause(job, POLL, || format!("lock {path}")).await?;
     }
 }

@@ -1,5 +1,7 @@
 /** The routes of the service that the page uses. Everything here is a request; nothing here draws. */
 
+const SOON_MS = 2000;
+
 let token = '';
 
 /** The admin token for `PUT /stock`, kept in memory only. @param {string} to */
@@ -15,30 +17,43 @@ export class Refused extends Error {
   }
 }
 
-async function ask(path, { method = 'GET', body, accept = [] } = {}) {
+/**
+ * @param {string} path
+ * @param {{method?: string, body?: object, accept?: number[], soon?: boolean}} [how] `accept`: what is an answer too, and no
+ *   refusal; `soon`: no answer within two seconds is none
+ * @returns {Promise<{json: any, instance: string}>}
+ */
+async function ask(path, { method = 'GET', body, accept = [], soon = false } = {}) {
+  /** @type {Record<string, string>} */
   const headers = { accept: 'application/json' };
   if (body) headers['content-type'] = 'application/json';
   if (token) headers.authorization = `Bearer ${token}`;
-  const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body), cache: 'no-store' });
-  const json = /json/.test(answer.headers.get('content-type')) ? await answer.json().catch(() => null) : null;
+  const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body), cache: 'no-store', signal: soon ? AbortSignal.timeout(SOON_MS) : null });
+  const json = /json/.test(answer.headers.get('content-type') ?? '') ? await answer.json().catch(() => null) : null;
   if (!answer.ok && !(accept.includes(answer.status) && json)) throw new Refused(answer.status, json);
-  return { json, instance: answer.headers.get('x-instance') };
+  return { json, instance: answer.headers.get('x-instance') ?? '' };
 }
 
-/** Every lesson, in the course's order. */
+/** Every strategy, in the course's order. */
 export const strategies = async () => (await ask('strategies')).json;
 
-/** The Rust file of a lesson. @param {string} slug */
-export async function source(slug) {
-  const answer = await fetch(`strategies/${slug}/source`);
+/** The course's chapters and lessons; null where the service does not have them. */
+export const course = async () => (await ask('course', { accept: [404] })).json;
+
+/** What the last `oversell course` has found; null where there was none. */
+export const verdicts = async () => (await ask('course/verdicts', { accept: [404] })).json;
+
+/** The Rust file of a strategy, of the stock or of the seckill. @param {string} slug @param {'stock' | 'seckill'} [of] */
+export async function source(slug, of = 'stock') {
+  const answer = await fetch(`${of === 'stock' ? '' : 'voucher-order/'}strategies/${slug}/source`);
   if (!answer.ok) throw new Refused(answer.status, null);
   return answer.text();
 }
 
 /** Which instances and servers are up. 503 means "not ready", and says the same in the same words. */
-export const health = async () => (await ask('health/ready?instances=true', { accept: [503] })).json;
+export const health = async () => (await ask('health/ready?instances=true', { accept: [503], soon: true })).json;
 
-export const stock = async () => (await ask('stock?stock_id=1')).json;
+export const stock = async () => (await ask('stock?stock_id=1', { soon: true })).json;
 
 /** Puts both stores to this count and clears every lock. @param {number} count */
 export const reset = async (count) => (await ask('stock', { method: 'PUT', body: { count } })).json;
@@ -46,15 +61,23 @@ export const reset = async (count) => (await ask('stock', { method: 'PUT', body:
 /**
  * Buys one piece. POST and not GET: a browser may hold a second GET of the same address back until the first is
  * answered, and two who buy at once must be under way at once.
- * @param {string} slug @param {number} hold_ms
+ * @param {string} slug @param {number} hold_ms @param {string | null} at the instance that is to answer; null: any
  */
-export const buy = (slug, hold_ms) => ask(`check/lock/${slug}?hold_ms=${hold_ms}`, { method: 'POST' });
+export const buy = (slug, hold_ms, at) => ask(`${at ? `instances/${at}/` : ''}check/lock/${slug}?hold_ms=${hold_ms}`, { method: 'POST' });
+
+/** Asks a lesson's route, as a browser would. @param {string} path */
+export async function tried(path) {
+  const answer = await fetch(path.replace(/^\//, ''), { cache: 'no-store' });
+  const text = await answer.text();
+  if (!answer.ok) throw new Refused(answer.status, { title: text.trim().split('\n').slice(0, 2).join(' ') });
+  return { text: text.trim(), instance: answer.headers.get('x-instance') ?? '' };
+}
 
 /** @param {object} plan */
 export const startRun = async (plan) => (await ask('runs', { method: 'POST', body: plan })).json;
 
 /** The run under way or the last one; null where there was none. */
-export const currentRun = async () => (await ask('runs/current')).json;
+export const currentRun = async () => (await ask('runs/current', { soon: true })).json;
 
 /** @param {string} id */
 export const cancelRun = (id) => ask(`runs/${id}`, { method: 'DELETE' });

@@ -17,10 +17,10 @@ const STATES = [
 /** What a head counts in `transferSize`, whatever its length (Resource Timing, 4.5). */
 const HEAD = 300;
 
-/** @returns {'none' | 'head' | 'all' | undefined} what came over the wire for this picture */
+/** @param {string} id @returns {'none' | 'head' | 'all' | undefined} what came over the wire for this picture */
 function cost(id) {
   const entry = performance.getEntriesByType('resource').find(({ name }) => name.endsWith(`/cache/${id}.svg`));
-  if (!entry) return undefined;
+  if (!(entry instanceof PerformanceResourceTiming)) return undefined;
   if (entry.transferSize === 0) return 'none';
   return entry.transferSize <= HEAD ? 'head' : 'all';
 }
@@ -37,6 +37,7 @@ const rows = STATES.map(({ id, headers }) => {
 });
 $('states').append(...rows.map(({ element }) => element));
 
+/** @param {'zh' | 'en'} [to] */
 function speak(to) {
   if (to) lang.speak(to);
   lang.translate();
@@ -44,5 +45,5 @@ function speak(to) {
   for (const each of ['zh', 'en']) $(each).setAttribute('aria-pressed', String(lang.current() === each));
   for (const { draw } of rows) draw();
 }
-for (const to of ['zh', 'en']) $(to).addEventListener('click', () => speak(to));
+for (const to of /** @type {const} */ (['zh', 'en'])) $(to).addEventListener('click', () => speak(to));
 speak();

@@ -2,7 +2,7 @@
 
 import { el } from './dom.js';
 
-/** @param {string} text @returns {Node[]} */
+/** @param {string} text @returns {(Node | string)[]} */
 export function colour(text) {
   let breaks = false;
   return text.trimEnd().split('\n').flatMap((line) => {

@@ -12,11 +12,18 @@ export function el(name, attributes = {}, ...children) {
   return filled(document.createElement(name), attributes, children);
 }
 
-/** The same for SVG, which has a namespace of its own. */
+/**
+ * The same for SVG, which has a namespace of its own.
+ * @param {string} name @param {Record<string, any>} [attributes] @param {...(Node | string)} children
+ */
 export function svg(name, attributes = {}, ...children) {
   return filled(document.createElementNS('http://www.w3.org/2000/svg', name), attributes, children);
 }
 
+/**
+ * @template {Element} E
+ * @param {E} element @param {Record<string, any>} attributes @param {(Node | string)[]} children
+ */
 function filled(element, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (value != null && value !== false) element.setAttribute(key, value === true ? '' : value);
@@ -25,7 +32,7 @@ function filled(element, attributes, children) {
   return element;
 }
 
-/** Writes a text only where it changed, so that nothing is painted or read out twice. */
+/** Writes a text only where it changed, so that nothing is painted or read out twice. @param {Element} element @param {string} text */
 export function put(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }

@@ -1,30 +1,31 @@
 /** The arithmetic of the page: what was sold, what left the shelf, and the difference. No drawing here. */
 
+/** The pace is that of the last second: before that, it says nothing. */
+const SOON_MS = 1500;
+const NEARLY = 0.8;
+
+/** @typedef {import('./runs.js').Run} Run */
+/** @typedef {import('./runs.js').Snapshot} Snapshot */
+
 /**
- * @param {{plan: any, snapshot: any, shelf: number | null, row: any}} run
- * @returns {{sold: number, gone: number | null, over: number | null, full: number}}
- *   `full`: the number that a whole bar stands for; null: not known yet
+ * @param {Run} run
+ * @returns {{sold: number, gone: number | null, over: number | null, unsure: number, full: number}}
+ *   `full`: the number that a whole bar stands for; null: not known yet; `unsure`: by how much sold and gone may differ only
+ *   because they are not read in the same instant
  */
 export function figures({ plan, snapshot, shelf, row }) {
-  const full = (sold) => Math.max(1, Math.min(plan.threads * plan.loops, plan.count), sold);
-  if (row) return { sold: row.sold, gone: row.before - row.after, over: row.oversold, full: full(row.sold) };
+  const full = (/** @type {number} */ sold) => Math.max(1, Math.min(plan.threads * plan.loops, plan.count), sold);
+  if (row) return { sold: row.sold, gone: row.before - row.after, over: row.oversold, unsure: 0, full: full(row.sold) };
   const sold = snapshot.sold;
   const gone = shelf == null ? null : plan.count - shelf;
-  return { sold, gone, over: gone == null ? null : inFlight(sold - gone, plan.threads), full: full(sold) };
+  if (gone == null) return { sold, gone, over: null, unsure: 0, full: full(sold) };
+  // Each thread may have one request on its way: a difference no larger than that says nothing yet.
+  const difference = sold - gone;
+  const sure = difference > plan.threads;
+  return { sold, gone, over: sure ? difference : null, unsure: sure ? 0 : Math.abs(difference), full: full(Math.max(sold, gone)) };
 }
 
-/**
- * While it runs, shelf and answers are not read in the same instant: each thread may have one request on its way.
- * A difference no larger than that says nothing yet.
- */
-const inFlight = (difference, threads) => (difference > threads ? difference : 0);
-
-/** Will this show an oversell? One thread alone is never interrupted. */
-export function willOversell(promise, { target, threads }) {
-  return threads > 1 && (promise === 'unsafe' || (promise === 'one-process' && target === 'three'));
-}
-
-/** Seconds that a run still needs, by its pace so far; 0 where that cannot be told. */
+/** Seconds that a run still needs, by its pace so far; 0 where that cannot be told. @param {Snapshot} snapshot */
 export function secondsLeft({ samples, planned, elapsed_ms }) {
   return samples > 0 ? Math.ceil((elapsed_ms * (planned - samples)) / samples / 1000) : 0;
 }
@@ -32,8 +33,23 @@ export function secondsLeft({ samples, planned, elapsed_ms }) {
 /** How many of them are kept: the picture has room for no more. */
 export const PACES = 30;
 
-/** Answers per second between two snapshots: the throughput of the service is an average over the whole run. */
+/** Answers per second between two snapshots. @param {Snapshot} earlier @param {Snapshot} later */
 export function paceBetween(earlier, later) {
   const ms = later.elapsed_ms - (earlier?.elapsed_ms ?? 0);
   return ms > 0 ? ((later.samples - (earlier?.samples ?? 0)) * 1000) / ms : null;
 }
+
+/**
+ * Where those who have no answer wait while nothing is answered; null while something is.
+ * @param {Snapshot} snapshot @returns {{name: string | null, waiting: number, all: number} | null} `name`: nearly all wait there
+ */
+export function stuckIn({ under_way, unanswered, pace, elapsed_ms }) {
+  const all = unanswered ?? 0;
+  if (pace !== 0 || elapsed_ms < SOON_MS || all < 2) return null;
+  const [name, waiting] = Object.entries(under_way ?? {}).toSorted((a, b) => b[1] - a[1])[0] ?? ['', 0];
+  return { name: waiting >= NEARLY * all ? name : null, waiting, all };
+}
+
+/** Is this result from other settings than these? @param {Run} run @param {import('./state.js').Settings} settings */
+export const isStale = ({ plan }, { threads, loops, hold_ms, count }) =>
+  plan.threads !== threads || plan.loops !== loops || plan.hold_ms !== hold_ms || plan.count !== count;

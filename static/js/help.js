@@ -5,7 +5,7 @@ import { t } from './lang.js';
 import { mark } from './marks.js';
 
 export function open() {
-  $('keys').replaceChildren(...t('keys').flatMap(([key, does]) => [el('dt', {}, el('kbd', {}, key)), el('dd', {}, does)]));
+  $('keys').replaceChildren(...t('keys').flatMap((/** @type {[string, string]} */ [key, does]) => [el('dt', {}, el('kbd', {}, key)), el('dd', {}, does)]));
   $('marks').replaceChildren(...['unsafe', 'one-process', 'lease', 'safe']
     .flatMap((promise) => [el('dt', {}, mark(promise)), el('dd', {}, t('mark', promise))]));
   $('help').showModal();

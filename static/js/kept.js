@@ -3,12 +3,12 @@
  * page works all the same.
  */
 
-/** @param {Storage} storage @returns {{get: (name: string) => any, set: (name: string, value: any) => void}} */
+/** @param {() => Storage} storage @returns {{get: (name: string) => any, set: (name: string, value: any) => void}} */
 function keeper(storage) {
   return {
     get(name) {
       try {
-        return JSON.parse(storage().getItem(`oversell.${name}`));
+        return JSON.parse(storage().getItem(`oversell.${name}`) ?? 'null');
       } catch {
         return null;
       }

@@ -1,14 +1,17 @@
-/** The keyboard: ↑ ↓ lessons, Enter runs, Esc cancels, L language, ? help; in a replay Space plays, ← → step. */
+/**
+ * The keyboard: ↑ ↓ lessons, Enter runs, Esc cancels, R replay, P projector, L language, ? help; in a replay
+ * Space plays, ← → step.
+ */
 
 import { $ } from './dom.js';
 
 /**
- * @param {{step: (by: 1 | -1) => void, run: () => void, cancel: () => void, language: () => void, help: () => void,
+ * @param {{step: (by: 1 | -1) => void, run: () => void, cancel: () => void, language: () => void, help: () => void, projector: () => void,
  *   other: (key: string, at: Element) => (() => void) | null}} acts `other`: keys of what is on show, which come first */
 export function listen(acts) {
   document.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || $('help').open) return;
-    const at = event.target;
+    const at = /** @type {Element} */ (event.target);
     const act = acts.other(event.key, at) ?? chosen(event.key, at, acts);
     if (!act) return;
     event.preventDefault();
@@ -16,16 +19,18 @@ export function listen(acts) {
   });
 }
 
+/** @param {string} key @param {Element} at @param {Parameters<typeof listen>[0]} acts @returns {(() => void) | null} */
 function chosen(key, at, acts) {
   if (key === 'Escape') return acts.cancel;
   // A field keeps its own keys: arrows change its number.
-  if (at.matches('pre, #token') || (at.matches('input') && key !== 'Enter')) return null;
+  if (at.matches('pre, #token, #who, #series-name, select, summary') || (at.matches('input') && key !== 'Enter')) return null;
   switch (key) {
     case 'ArrowUp': return () => acts.step(-1);
     case 'ArrowDown': return () => acts.step(1);
     // Enter on a button presses it; on the lesson that is open already it would do nothing, so it runs.
     case 'Enter': return at.matches('button, a:not([aria-current])') ? null : acts.run;
     case 'l': case 'L': return acts.language;
+    case 'p': case 'P': return acts.projector;
     case '?': return acts.help;
     default: return null;
   }

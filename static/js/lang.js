@@ -3,6 +3,7 @@
 import { always } from './kept.js';
 import { languages } from './words.js';
 
+/** @type {'zh' | 'en'} */
 let lang = always.get('lang') === 'en' ? 'en' : 'zh';
 
 /** @returns {'zh' | 'en'} the language in force */
@@ -14,13 +15,13 @@ export function speak(to) {
   always.set('lang', to);
 }
 
-/** The text of this name. @param {string} name @param {...any} about */
+/** The text of this name. @param {string} name @param {...any} about @returns {any} a text; of some names, several */
 export function t(name, ...about) {
-  const text = languages[lang][name];
+  const text = /** @type {Record<string, any>} */ (languages[lang])[name];
   return typeof text === 'function' ? text(...about) : text;
 }
 
-/** Why the service refused: it words its title in Chinese and its detail in English (RFC 9457). */
+/** Why the service refused: it words its title in Chinese and its detail in English (RFC 9457). @param {any} error */
 export function reason({ message, problem }) {
   if (lang === 'en' || !problem?.title) return message;
   return problem.field ? `${problem.title}（${problem.detail}）` : problem.title;
@@ -32,8 +33,9 @@ export const number = (n) => Math.round(n).toLocaleString('en-US');
 /** Puts the words into everything that asks for some by `data-t`. */
 export function translate() {
   document.documentElement.lang = lang === 'zh' ? 'zh-CN' : 'en';
-  for (const e of document.querySelectorAll('[data-t]')) e.textContent = t(e.dataset.t);
-  for (const e of document.querySelectorAll('[data-t-label]')) e.setAttribute('aria-label', t(e.dataset.tLabel));
-  for (const e of document.querySelectorAll('[data-t-title]')) e.title = t(e.dataset.tTitle);
-  for (const e of document.querySelectorAll('[data-t-hint]')) e.placeholder = t(e.dataset.tHint);
+  const asking = (/** @type {string} */ what) => /** @type {NodeListOf<HTMLInputElement>} */ (document.querySelectorAll(what));
+  for (const e of asking('[data-t]')) e.textContent = t(e.dataset.t ?? '');
+  for (const e of asking('[data-t-label]')) e.setAttribute('aria-label', t(e.dataset.tLabel ?? ''));
+  for (const e of asking('[data-t-title]')) e.title = t(e.dataset.tTitle ?? '');
+  for (const e of asking('[data-t-hint]')) e.placeholder = t(e.dataset.tHint ?? '');
 }

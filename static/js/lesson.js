@@ -1,65 +1,51 @@
-/** The head of a lesson: where am I, what is claimed, where does it break; and its code, behind a fold. */
+/** The head of a lesson: where am I, what is claimed, which strategy shows it, where does it break. */
 
-import * as api from './api.js';
-import { colour } from './code.js';
-import { $, el } from './dom.js';
-import { current, reason, t } from './lang.js';
+import { nameIn } from './course.js';
+import { $, el, put } from './dom.js';
+import { current, t } from './lang.js';
+import { mark } from './marks.js';
+import { format } from './state.js';
 
+/** @typedef {import('./course.js').Lesson} Lesson */
+/** @typedef {import('./course.js').Strategy} Strategy */
+
+/** @type {Record<string, string>} */
 const SERVERS = { mysql: 'MySQL', redis: 'Redis', zookeeper: 'ZooKeeper' };
 
 /** @param {string[]} names @returns {string} */
 export const servers = (names) => names.map((n) => SERVERS[n] ?? n).join(' + ');
 
-/**
- * A title is "name: what happens"; without the second part, the promise says what happens.
- * @returns {[string, string]}
- */
-export function claim(title, promise) {
-  const [, name, rest] = /^(.+?)(?:：|: )(.+)$/.exec(title) ?? [null, title, null];
-  if (!rest) return [name, t('promiseLong', promise)];
-  return [name, rest[0].toUpperCase() + rest.slice(1) + t('stop')];
+/** @param {Lesson} lesson @param {Strategy | null} strategy @returns {string} */
+function claim({ claim: own }, strategy) {
+  const lang = current();
+  if (own) return own[lang];
+  if (!strategy) return '';
+  const title = strategy.title[lang];
+  const rest = title.slice(nameIn(title).length).replace(/^(：|: )/, '');
+  return rest ? rest[0].toUpperCase() + rest.slice(1) + t('stop') : t('promiseLong', strategy.promise);
 }
 
-/** @param {any} lesson @param {string | null} replay where its race can be replayed */
-export function draw(lesson, replay) {
+/**
+ * @param {Lesson} lesson @param {Strategy | null} strategy @param {string | null} replay where its race can be replayed
+ * @param {import('./state.js').Settings} settings
+ */
+export function draw(lesson, strategy, replay, settings) {
   const lang = current();
-  const [name, sentence] = claim(lesson.title[lang], lesson.promise);
-  $('chapter').textContent = lesson.chapter;
-  $('title').textContent = name;
-  $('claim').textContent = sentence;
-  $('promise').textContent = t('promised', lesson.promise);
-  $('breaks').textContent = t('breaks', lesson.breaks[lang]);
-  const needs = t('needs', servers(lesson.needs));
-  $('needs').textContent = lesson.beyond ? `${needs} · ${t('beyond')}` : needs;
+  put($('chapter'), lesson.id);
+  put($('title'), lesson.title[lang]);
+  put($('claim'), claim(lesson, strategy));
+  $('promise').replaceChildren(...(strategy ? [mark(strategy.promise), ' ', t('promised', strategy.promise)] : []));
+  put($('breaks'), strategy ? t('breaks', strategy.breaks[lang]) : '');
+  const facts = strategy ? [strategy.slug, t('sells', strategy.store), t('needs', servers(strategy.needs))] : [];
+  if (strategy?.lease_ms != null) facts.push(t('lease', strategy.lease_ms / 1000));
+  if (strategy?.beyond) facts.push(t('beyond'));
+  put($('needs'), facts.join(' · '));
   $('replay-link').hidden = !replay;
   if (replay) $('replay-link').href = replay;
-  document.title = `${lesson.chapter} ${name} · oversell`;
+  document.title = `${lesson.id} ${lesson.title[lang]} · oversell`;
 
-  const file = `${lesson.slug.replaceAll('-', '_')}.rs`;
-  $('code-toggle').replaceChildren(`${t('code')} `, el('code', {}, file), el('span', { class: 'turn' }, '▾'));
-  $('code-name').textContent = `src/stock/${file}`;
-  if (!$('code').hidden) load(lesson.slug);
-}
-
-let shown = '';
-
-async function load(slug) {
-  if (shown === slug) return;
-  shown = slug;
-  try {
-    const text = await api.source(slug);
-    if (shown === slug) $('source').replaceChildren(...colour(text));
-  } catch (error) {
-    shown = '';
-    $('source').textContent = t('failed', reason(error));
-  }
-}
-
-/** Opens or closes the code. It stands last, after the numbers; the fold takes you there. */
-export function toggleCode(slug) {
-  const open = $('code').hidden;
-  $('code').hidden = !open;
-  $('code-toggle').setAttribute('aria-expanded', open);
-  if (!open) return;
-  load(slug).then(() => $('code').scrollIntoView({ block: 'start' }));
+  $('which').hidden = lesson.strategies.length < 2;
+  $('which').replaceChildren(...lesson.strategies.map((s, i) => el('a', {
+    href: format(lesson.id, settings, i ? s.slug : null), 'aria-current': s === strategy && 'true', title: s.title[lang],
+  }, s.slug)));
 }

@@ -1,47 +1,50 @@
-/** The sidebar: every lesson by chapter. Links, so that a lesson can be opened in another tab. */
+/** The sidebar: every lesson by chapter, by number and title. Links, so that a lesson can be opened in another tab. */
 
 import { $, el, put } from './dom.js';
-import { t } from './lang.js';
+import { current, t } from './lang.js';
 import { mark } from './marks.js';
-import { format, nameOf } from './state.js';
+import { format } from './state.js';
 
-/**
- * The lessons by chapter, in the course's order. A companion text ([002]) stands where the course would have it:
- * with the lesson before it.
- * @returns {{chapter: string, lessons: any[]}[]}
- */
-export function byChapter(all) {
-  const groups = [];
-  for (const lesson of all) {
-    const chapter = /^\d+/.exec(lesson.chapter)?.[0];
-    const last = groups.at(-1);
-    if (last && (!chapter || last.chapter === chapter)) last.lessons.push(lesson);
-    else groups.push({ chapter: chapter ?? lesson.chapter, lessons: [lesson] });
-  }
-  return groups;
-}
+/** @typedef {import('./course.js').Lesson} Lesson */
+/** @typedef {import('./course.js').Chapter} Chapter */
 
 let shown = '';
 
-/** @param {any[]} all @param {any} lesson the one on show @param {object} settings @param {string[]} waiting slugs */
-export function draw(all, lesson, settings, waiting) {
-  const entry = (l) => el('li', {}, el('a', {
-    href: format(nameOf(all, l), settings),
-    'aria-current': l.slug === lesson.slug && 'page',
-    'data-slug': l.slug,
-    class: waiting.includes(l.slug) && 'waiting',
-  }, el('span', { class: 'chapter' }, l.chapter), el('span', { class: 'slug', title: l.beyond && t('beyond') }, `${l.beyond ? '+ ' : ''}${l.slug}`), mark(l.promise)));
+/**
+ * @param {Chapter[]} chapters @param {Lesson | null} lesson the one on show, if any @param {import('./state.js').Settings} settings
+ * @param {string[]} waiting slugs of strategies whose server is down
+ */
+export function draw(chapters, lesson, settings, waiting) {
+  const lang = current();
+  const entry = (/** @type {Lesson} */ l) => el('li', {}, el('a', {
+    href: format(l.id, settings),
+    'aria-current': l === lesson && 'page',
+    'data-id': l.id,
+    class: l.strategies.length > 0 && l.strategies.every((s) => waiting.includes(s.slug)) && 'waiting',
+  }, el('span', { class: 'chapter' }, short(l)), el('span', { class: 'title' }, l.title[lang]), l.strategies[0] ? mark(l.strategies[0].promise) : ''));
 
-  const at = document.activeElement.closest('#chapters a')?.dataset.slug;
-  $('chapters').replaceChildren(...byChapter(all).flatMap((group) => [
-    el('h2', {}, t('chapter', group.chapter)),
-    el('ul', {}, ...group.lessons.map(entry)),
+  const at = /** @type {HTMLElement | null} */ (document.activeElement?.closest('#chapters a'))?.dataset.id;
+  $('chapters').replaceChildren(...chapters.flatMap((chapter) => [
+    el('h2', {}, chapter.title ? `${chapter.id} ${chapter.title[lang]}` : t('chapter', chapter.id)),
+    el('ul', {}, ...chapter.lessons.map(entry)),
   ]));
   // The links are new ones. Who stood in the list stays there, and goes along to a lesson that was chosen.
-  if (at) $('chapters').querySelector(`[data-slug="${lesson.slug === shown ? at : lesson.slug}"]`).focus();
-  shown = lesson.slug;
-  put($('fold'), `${lesson.chapter} ${lesson.slug} ▾`);
+  const id = lesson?.id ?? '';
+  if (at) /** @type {HTMLElement | undefined} */ ([...$('chapters').querySelectorAll('a')].find((a) => a.dataset.id === (id === shown ? at : id)))?.focus({ preventScroll: true });
+  if (id !== shown) inSight($('lessons'), $('chapters').querySelector('[aria-current]'));
+  shown = id;
+  put($('fold'), `${lesson ? `${short(lesson)} ${lesson.title[lang]}` : t('lessons')} ▾`);
 }
+
+/** Scrolls the list, and not the page. @param {HTMLElement} list @param {HTMLElement | null} entry */
+function inSight(list, entry) {
+  if (!entry) return;
+  const [box, at] = [list.getBoundingClientRect(), entry.getBoundingClientRect()];
+  if (at.top < box.top || at.bottom > box.bottom) list.scrollTop += at.top - box.top - box.height / 2;
+}
+
+/** The number of its section: there is no room for more. @param {Lesson} lesson */
+const short = (lesson) => /^\d+(\.\d+)*/.exec(lesson.id)?.[0] ?? '+';
 
 /** On a phone the chapters fold away. @param {boolean} open */
 export function unfold(open) {

@@ -1,49 +1,57 @@
 /** The lights in the head: which instances and servers are up; and the line that says what waits for which. */
 
-import { $, el } from './dom.js';
-import { t } from './lang.js';
+import { $, el, put } from './dom.js';
+import { current, t } from './lang.js';
 import { servers } from './lesson.js';
 
+/** @type {Record<string, string>} */
 const SHORT = { zookeeper: 'zk' };
 
-/** @returns {string[]} the servers that are down */
+/**
+ * What `GET /health/ready?instances=true` answers. `notes`: each trouble, and whose it is.
+ * @typedef {{instance: string, servers: Record<string, {up: boolean, detail?: string}>, waiting: string[],
+ *   instances?: {name: string, url: string, up: boolean, detail?: string}[], notes?: {says: import('./course.js').Title}[]}} Health
+ */
+
+/** The servers that are down. @param {Health | null} health @returns {string[]} */
 export const down = (health) => Object.entries(health?.servers ?? {}).filter(([, s]) => !s.up).map(([name]) => name);
 
-/** One that does not answer has no name but its address; on this machine the port says enough. */
-const short = (name) => name.replace(/^https?:\/\/((127\.0\.0\.1|localhost):)?/, '');
+/** One that does not answer has no name but its address; on this machine the port says enough. @param {string} name */
+const short = (name) => name.replace(/https?:\/\/((127\.0\.0\.1|localhost):)?/g, '');
 
-/** The instances; a lone one knows of no list and names itself. @returns {{name: string, up: boolean}[]} */
+/** The instances; a lone one knows of no list and names itself. @param {Health | null} health @returns {{name: string, up: boolean, detail?: string}[]} */
 export function instances(health) {
   if (health?.instances?.length) return health.instances.map((i) => ({ ...i, name: short(i.name) }));
   return health ? [{ name: health.instance, up: true }] : [];
 }
 
-/** @param {any} health the last answer @param {boolean} reached is it from now? */
-export function draw(health, reached) {
-  const state = (up) => (reached ? (up ? 'up' : 'down') : 'unknown');
+/**
+ * @param {Health | null} health the last answer @param {boolean} reached is it from now?
+ * @param {string} waiting the lessons that wait for a server
+ */
+export function draw(health, reached, waiting) {
+  const state = (/** @type {boolean} */ up) => (reached ? (up ? 'up' : 'down') : 'unknown');
   // A full dot is up, an empty ring is not: no colour needed, and the word stands beside it.
-  const light = (name, up, detail) => el('li', { class: state(up), title: detail || t(state(up)) },
+  const light = (/** @type {string} */ name, /** @type {boolean} */ up, /** @type {string | undefined} */ detail) => el('li', { class: state(up), title: detail || t(state(up)) },
     name, dot(), el('span', { class: state(up) === 'down' ? 'word' : 'unseen' }, t(state(up))));
   $('lights').replaceChildren(
-    ...instances(health).map((i) => light(i.name, i.up)),
+    ...instances(health).map((i) => light(i.name, i.up, i.detail)),
     ...Object.entries(health?.servers ?? {}).map(([name, s]) => light(SHORT[name] ?? name, s.up, s.detail)));
 
-  const text = notice(health, reached);
+  const text = notice(health, reached, waiting);
   $('notice').hidden = !text;
-  if ($('notice').textContent !== text) $('notice').textContent = text;
+  put($('notice'), text);
 }
 
 const dot = () => el('i', { class: 'dot', 'aria-hidden': 'true' });
 
-function notice(health, reached) {
-  if (!reached) return t('disconnected');
+/** @param {Health | null} health @param {boolean} reached @param {string} waiting */
+function notice(health, reached, waiting) {
+  if (!health || !reached) return t('disconnected');
   const off = down(health);
-  if (off.length) {
-    const all = document.querySelectorAll('#chapters a').length;
-    return health.waiting.length >= all
-      ? t('allWait', servers(off))
-      : t('serverDown', servers(off), health.waiting.join(' '));
-  }
   const dead = instances(health).filter((i) => !i.up).map((i) => i.name);
-  return dead.length ? t('instanceDown', dead.join(' ')) : '';
+  // The service says whose trouble it is: an instance's own, or a server's.
+  const said = health.notes?.map((note) => `${short(note.says[current()])}${t('stop')}`)
+    ?? [off.length && t('serverDown', servers(off)), dead.length && t('instanceDown', dead.join(' '))];
+  return [...said, waiting && t('lessonsWait', waiting)].filter(Boolean).join(t('space'));
 }

@@ -24,14 +24,15 @@ const COLUMN_MS = 100;
 /** Of the picture: a column's width, a dot's radius, and where the axis is. */
 const [COLUMN, RADIUS, AXIS, HEIGHT] = [13, 2.25, 32, 76];
 
+/** @param {number} ms @returns {Promise<void>} */
 const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
 /** @typedef {{at: number, status: number}} Answer when it came, in milliseconds since the first was sent */
 
-/** @returns {Promise<void>} once all are answered; `answers` grows meanwhile */
+/** @param {string} path @param {Answer[]} answers @param {() => void} changed @returns {Promise<void>} once all are answered; `answers` grows meanwhile */
 async function burst(path, answers, changed) {
   const begun = performance.now();
-  const one = async (n) => {
+  const one = async (/** @type {number} */ n) => {
     await pause(n * EACH_MS);
     const answer = await fetch(`${path}?who=${n + 1}`, { cache: 'no-store' }).catch(() => ({ status: 0 }));
     answers.push({ at: performance.now() - begun, status: answer.status });
@@ -40,7 +41,7 @@ async function burst(path, answers, changed) {
   await Promise.all(Array.from({ length: REQUESTS }, (_, n) => one(n)));
 }
 
-/** Let through above the axis, refused below it, those of one column in a pile. @param {Answer[]} answers */
+/** Let through above the axis, refused below it, those of one column in a pile. @param {Answer[]} answers @param {string} label */
 function picture(answers, label) {
   const piles = new Map();
   const marks = answers.map(({ at, status }) => {
@@ -64,12 +65,13 @@ function picture(answers, label) {
     svg('path', { class: 'axis', d: `M0 ${AXIS}H${width}` }), ...seconds, ...marks);
 }
 
-/** A limiter's row: its name, its button, what it came to, its picture. */
+/** A limiter's row: its name, its button, what it came to, its picture. @param {{id: string, path: string}} limiter */
 function row({ id, path }) {
   const send = el('button', { class: 'send' });
   const said = el('output', {});
   const [name, note] = [el('h2', {}), el('p', { class: 'dim' })];
   const shown = el('div', {});
+  /** @type {Answer[]} */
   let answers = [];
   let busy = false;
 
@@ -100,6 +102,7 @@ function row({ id, path }) {
 const rows = LIMITERS.map(row);
 $('limiters').append(...rows.map(({ element }) => element));
 
+/** @param {'zh' | 'en'} [to] */
 function speak(to) {
   if (to) lang.speak(to);
   lang.translate();
@@ -107,5 +110,5 @@ function speak(to) {
   for (const each of ['zh', 'en']) $(each).setAttribute('aria-pressed', String(lang.current() === each));
   for (const { draw } of rows) draw();
 }
-for (const to of ['zh', 'en']) $(to).addEventListener('click', () => speak(to));
+for (const to of /** @type {const} */ (['zh', 'en'])) $(to).addEventListener('click', () => speak(to));
 speak();

@@ -1,36 +1,53 @@
-/** The line under the numbers: throughput with its course, percentiles, errors, and who answered how much. */
+/** The lines under the numbers: the pace, percentiles, errors, who answered how much; and what it cost to be exact. */
 
 import { $, el, put, svg } from './dom.js';
 import { PACES } from './figures.js';
 import { number, t } from './lang.js';
 
+/** @typedef {import('./runs.js').Run} Run */
+
 const NONE = '–';
 
-/** @param {object | null} run @param {string[]} names instances known to be there */
-export function draw(run, names) {
+/** @param {Run | null} run @param {string[]} names instances known to be there @param {number | null} polled every so many ms */
+export function draw(run, names, polled) {
   const s = run?.snapshot;
   const row = run?.row;
-  const ms = (x) => (x == null ? NONE : `${number(x)} ms`);
-  put($('throughput'), s ? number(row?.throughput ?? s.throughput) : NONE);
+  const ms = (/** @type {number | null | undefined} */ x) => (x == null ? NONE : `${number(x)} ms`);
+  // While it runs, what was answered in the last second; at its end, the average.
+  put($('throughput'), s ? number(row?.throughput ?? s.pace ?? s.throughput) : NONE);
   put($('p50'), ms(s && (row?.median ?? s.p50_ms)));
   put($('p99'), ms(s && (row?.p99_line ?? s.p99_ms)));
   put($('errors'), s ? number(s.errors) : NONE);
-  const rest = [['soldOut', s?.sold_out], ['noAnswer', s?.unknown]].filter(([, n]) => n > 0);
-  const some = rest.map(([word, n]) => `${t(word)} ${number(n)}`);
-  if (row?.retries > 0) some.push(t('retries', number(row.retries)));
-  if (row?.waited_mean_ms != null) some.push(t('waits', number(row.waited_mean_ms), number(row.waited_max_ms)));
-  if (row?.lock_lost > 0) some.push(t('lockLost', number(row.lock_lost)));
-  put($('others'), some.join('  '));
-  instances(row?.instances ?? s?.instances ?? {}, names);
+  instances(row?.instances ?? s?.instances ?? {}, row ? {} : s?.under_way ?? {}, names);
   spark(run?.paces ?? []);
+  put($('cost'), cost(run, polled).join(' · '));
 }
 
-function instances(counts, names) {
-  const all = [...new Set([...names, ...Object.keys(counts)])].sort();
+/** @param {Run | null} run @param {number | null} polled @returns {string[]} */
+function cost(run, polled) {
+  if (!run) return [];
+  const { snapshot: s, row } = run;
+  const some = [];
+  if (s.sold_out > 0) some.push(`${t('soldOut')} ${number(s.sold_out)}`);
+  if (s.unknown > 0) some.push(`${t('noAnswer')} ${number(s.unknown)}`);
+  const retries = row?.retries ?? s.retries;
+  if (retries != null) some.push(t('retries', number(retries)));
+  if (row?.waited_mean_ms != null) some.push(t('waits', number(row.waited_mean_ms), number(row.waited_max_ms)));
+  if (row?.most_inside != null) some.push(t('mostInside', row.most_inside));
+  if (row?.lock_lost > 0) some.push(t('lockLost', number(row?.lock_lost)));
+  if (row && polled) some.push(t('polled', polled));
+  return some;
+}
+
+/** @param {Record<string, number>} counts @param {Record<string, number>} waiting @param {string[]} names */
+function instances(counts, waiting, names) {
+  const all = [...new Set([...names, ...Object.keys(counts)])].toSorted();
   $('instances').replaceChildren(...all.map((name) => el('span', {},
-    el('span', { class: 'dim' }, name), ' ', el('output', { class: 'some' }, counts[name] == null ? NONE : number(counts[name])))));
+    el('span', { class: 'dim' }, name), ' ', el('output', { class: 'some' }, counts[name] == null ? NONE : number(counts[name])),
+    ...(waiting[name] > 0 ? [el('span', { class: 'dim' }, ` ${t('noAnswerYet', waiting[name])}`)] : []))));
 }
 
+/** @param {number[]} paces */
 function spark(paces) {
   const top = Math.max(1, ...paces);
   const width = 120 / PACES;

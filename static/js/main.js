@@ -2,12 +2,17 @@
  * The page: one state, drawn whole whenever something changed.
  *
  * The address says which lesson and settings; `runs` knows the run under way and the results; every three seconds
- * the service is asked how everybody is. Read on in: state.js, runs.js, stream.js, numbers.js.
+ * the service is asked how everybody is. Read on in: state.js, course.js, runs.js, stream.js, numbers.js.
  */
 
 import * as api from './api.js';
+import * as byHand from './by-hand.js';
+import * as compare from './compare.js';
+import { chaptersOf, find } from './course.js';
 import { $, put } from './dom.js';
+import { isStale } from './figures.js';
 import * as help from './help.js';
+import * as how from './how.js';
 import * as keys from './keys.js';
 import * as lang from './lang.js';
 import * as lessonHead from './lesson.js';
@@ -15,164 +20,285 @@ import * as lessons from './lessons.js';
 import * as lights from './lights.js';
 import * as live from './live.js';
 import * as numbers from './numbers.js';
+import * as projector from './projector.js';
 import * as replay from './replay.js';
 import { Runs } from './runs.js';
 import * as saying from './saying.js';
 import * as settingsForm from './settings.js';
 import * as shelf from './shelf.js';
+import { polledEvery } from './source-file.js';
 import * as state from './state.js';
+import * as strip from './strip.js';
 import * as theme from './theme.js';
+import * as tries from './tries.js';
+import * as verdict from './verdict.js';
+import * as views from './views.js';
+
+/** @typedef {import('./course.js').Lesson} Lesson */
+/** @typedef {import('./course.js').Strategy} Strategy */
+/** @typedef {import('./runs.js').Run} Run */
 
 const ASK_MS = 3000;
+const TRIES = 2;
 /** A second press so soon is a double click, not a wish to cancel. */
 const DOUBLE_MS = 500;
 
-let all = [];
-let lesson = null;
+/** @type {Strategy[]} */
+let strategies = [];
+/** @type {import('./course.js').Chapter[]} */
+let chapters = [];
+/** @type {import('./verdict.js').Verdicts | null} */
+let verdicts = null;
+/** @type {views.View} */
+let view = 'lesson';
+/** The one on show, or the last one that was. @type {Lesson} */
+let lesson;
+/** The strategy that shows it; null where it has none. @type {Strategy | null} */
+let strategy = null;
+/** The last settings that were right. */
 let settings = state.DEFAULTS;
+/** @type {lights.Health | null} */
 let health = null;
 let reached = true;
 let startedAt = 0;
 let drawn = '';
-/** Is a replay on show, and no lesson? */
-let replaying = false;
+/** How the strategy on show polls, in ms. @type {number | null} */
+let polled = null;
+
+const { t } = lang;
 
 const runs = new Runs(draw, () => atShelf(shelf.refresh));
 
 // ---- what is on show -------------------------------------------------------------------------------------------
 
+const all = () => chapters.flatMap((chapter) => chapter.lessons);
 /** One instance has nobody to share with: three is not to be had, whatever the address says. */
 const alone = () => health != null && lights.instances(health).length < 2;
 const target = () => (alone() ? 'one' : settings.target);
-const down = () => lights.down(health).filter((server) => lesson.needs.includes(server));
+/** The instance that "one" is: runs are started at the first. */
+const first = () => lights.instances(health)[0]?.name ?? '';
+/** @param {Strategy} of */
+const down = (of) => lights.down(health).filter((server) => of.needs.includes(server));
+const dead = () => lights.instances(health).filter((i) => !i.up).map((i) => i.name).join(' ');
+/** The settings that stand in the form; null where one is wrong. */
+const chosen = () => state.settingsOf(target(), settingsForm.typed());
 
 function draw() {
   if (!lesson) return;
-  const mine = { ...settings, target: target() };
-  const run = runs.of(lesson.slug, mine.target);
-  const other = runs.other(lesson.slug, mine.target);
-  const running = run === runs.live && run != null;
-
   frame();
-  settingsForm.draw(mine, alone());
-  settingsForm.button(running ? 'cancel' : 'run', running || !(other || down().length || !reached));
-  numbers.draw(run);
-  live.draw(run, mine.target === 'three' ? lights.instances(health).map((i) => i.name) : []);
-  const store = all.find((l) => l.slug === runs.live?.plan.strategy)?.store;
-  shelf.draw(lesson, settings.count, runs.live && { store, shelf: runs.live.shelf });
+  const running = runs.live != null;
+  if (view === 'compare') {
+    settingsForm.draw(target(), alone(), first(), compare.count());
+    compare.draw({ strategies, runs, settings: chosen(), able: reached });
+  } else if (strategy && view === 'lesson') {
+    drawRun(strategy);
+    const where = target() === 'one' ? t('toOne', first()) : t('toThree');
+    shelf.draw(strategy, settings.count, running, where);
+  }
+  if (view === 'replay') replay.redraw();
+}
+
+/** @param {Strategy} its */
+function drawRun(its) {
+  const mine = { ...settings, target: target() };
+  const run = runs.of(its.slug, mine.target);
+  const other = runs.other(its.slug, mine.target);
+  const running = run === runs.live && run != null;
+  const now = chosen();
+  const stale = run != null && !running && (!now || isStale(run, now));
+
+  settingsForm.draw(mine.target, alone(), first(), 1);
+  settingsForm.button(running ? 'cancel' : 'run', running || !(other || down(its).length || !reached || !now), running);
+  numbers.draw(run, stale);
+  live.draw(run, mine.target === 'three' ? lights.instances(health).map((i) => i.name) : [], polled);
   if (other) saying.busy(other, whereIs(other.plan));
-  else saying.say(saying.sentence({ lesson, settings: mine, run, down: down() }), running);
-  put($('of'), run ? lang.t('plan', run.plan) : '');
-  if (replaying) replay.redraw();
+  else saying.say(saying.sentence({ strategy: its, settings: now, run, stale, down: down(its), dead: dead() }), running);
+  put($('of'), run ? t('plan', run.plan) : '');
+  strip.draw(before(its));
+}
+
+/** The last results: here on one and on three, and of the lesson before, as far as there are any. @param {Strategy} its */
+function before(its) {
+  const earlier = all().slice(0, all().indexOf(lesson)).findLast((l) => l.strategies.length && l.strategies[0] !== its);
+  const [strategy] = earlier?.strategies ?? [];
+  const at = (/** @type {'one' | 'three'} */ where) => ({
+    label: `${lesson.id} ${t(where)}`, row: runs.last(its.slug, where)?.row, href: address({ ...settings, target: where }),
+  });
+  if (!earlier || !strategy) return [at('one'), at('three')];
+  return [at('one'), at('three'), {
+    label: `${earlier.id} ${t(target())}`, row: runs.last(strategy.slug, target())?.row, href: state.format(earlier.id, settings),
+  }];
 }
 
 /** What changes seldom is drawn seldom: links and buttons under the pointer stay the same ones. */
 function frame() {
-  const now = JSON.stringify([lang.current(), lesson.slug, settings, health, reached, theme.current()]);
+  const now = JSON.stringify([lang.current(), view, lesson.id, strategy?.slug, settings, health, reached, theme.current(), verdicts?.at]);
   if (now === drawn) return;
   drawn = now;
   lang.translate();
-  lessons.draw(all, lesson, settings, health?.waiting ?? []);
-  lessonHead.draw(lesson, replay.of(lesson.slug));
-  lights.draw(health, reached);
-  for (const name of ['zh', 'en']) $(name).setAttribute('aria-pressed', lang.current() === name);
-  $('theme').title = lang.t('theme', theme.current());
+  const waiting = health?.waiting ?? [];
+  const shown = view === 'lesson' || view === 'text' ? lesson : null;
+  lessons.draw(chapters, shown, settings, waiting);
+  lights.draw(health, reached, all().filter((l) => l.strategies.some((s) => waiting.includes(s.slug))).map((l) => l.id).join(' '));
+  if (shown) {
+    lessonHead.draw(lesson, strategy, replayAddress(), settings);
+    tries.draw(lesson);
+    byHand.draw(lesson.byHand);
+    verdict.draw(lesson, verdicts);
+    how.draw(strategy?.slug ?? null, lesson.steps[0] ?? null);
+  } else if (view === 'unknown') {
+    put($('unknown-text'), t('unknownLesson', state.parse(location.hash).name));
+    document.title = 'oversell';
+  }
+  for (const name of ['zh', 'en']) $(name).setAttribute('aria-pressed', String(lang.current() === name));
+  $('theme').title = t('theme', theme.current());
   $('theme').setAttribute('aria-label', $('theme').title);
 }
 
-const pick = ({ target, threads, loops, hold_ms, count }) => ({ target, threads, loops, hold_ms, count });
+/** Where the race of the lesson on show can be replayed. */
+function replayAddress() {
+  const its = lesson.replay && strategy === (lesson.strategies[0] ?? null) ? lesson.replay : null;
+  return its && replay.has(its) ? `#/replay/${its}` : strategy && replay.of(strategy.slug);
+}
 
 // ---- the address -----------------------------------------------------------------------------------------------
 
-const address = (to, as) => state.format(state.nameOf(all, to), as);
+/** The address of the lesson on show. @param {state.Settings} as */
+const address = (as) => state.format(lesson.id, as, strategy && strategy !== lesson.strategies[0] ? strategy.slug : null);
 
-/** The address of the lesson that a plan runs; null for one that this page does not know. */
+/** The address of the lesson that a plan runs; null for one that this page does not know. @param {import('./runs.js').Plan} plan */
 function whereIs(plan) {
-  const there = state.find(all, plan.strategy);
-  return there ? address(there, { ...settings, ...pick(plan) }) : null;
+  const there = find(chapters, plan.strategy);
+  if (!there) return null;
+  const { target, threads, loops, hold_ms, count } = plan;
+  const slug = there.strategy === there.lesson.strategies[0] ? null : plan.strategy;
+  return state.format(there.lesson.id, { ...settings, target, threads, loops, hold_ms, count }, slug);
 }
 
 function fromAddress() {
-  replaying = replay.isAddress(location.hash);
-  $('lesson').hidden = $('lessons').hidden = replaying;
-  $('replay').hidden = !replaying;
-  document.querySelector('.frame').classList.toggle('wide', replaying);
-  if (replaying) {
-    lesson ??= all[0];
-    replay.show(location.hash);
-    draw();
-    return;
-  }
-  replay.leave();
   const wanted = state.parse(location.hash);
-  settings = wanted.settings;
-  lesson = state.find(all, wanted.lesson) ?? lesson ?? all[0];
-  // Without a lesson, or with one that is not there, the address is made to say what is on show.
-  history.replaceState(null, '', address(lesson, settings));
+  const found = find(chapters, wanted.name);
+  const before = lesson;
+  lesson ??= all()[0];
+  strategy ??= lesson.strategies[0] ?? null;
+  if (replay.isAddress(location.hash)) view = 'replay';
+  else if (wanted.name === 'compare') view = 'compare';
+  else if (wanted.name && !found) view = 'unknown';
+  else {
+    if (found) lesson = found.lesson;
+    strategy = lesson.strategies.find((s) => s.slug === wanted.strategy) ?? found?.strategy ?? lesson.strategies[0] ?? null;
+    view = strategy ? 'lesson' : 'text';
+  }
+  views.show(view);
+  if (view !== 'replay') {
+    replay.leave();
+    // Filled before it is asked what it holds: a wrong number of the address stands in the form as one that was typed does.
+    settingsForm.fill(wanted.typed);
+    settings = state.settingsOf(wanted.target, wanted.typed) ?? { ...settings, target: wanted.target };
+    // Without a lesson, the address is made to say what is on show.
+    if (!wanted.name) history.replaceState(null, '', address(settings));
+  } else replay.show(location.hash);
+  if (view === 'lesson') lookAt(/** @type {Strategy} */ (strategy).slug);
+  if (before && lesson !== before) scrollTo({ top: 0, behavior: 'instant' });
   draw();
 }
 
-/** Another lesson or target is a step that "back" undoes; a number is not. */
-function goTo(to, as, isStep) {
-  history[isStep ? 'pushState' : 'replaceState'](null, '', address(to, as));
+/** Asks the strategy's file whether who waits polls. @param {string} slug */
+async function lookAt(slug) {
+  polled = null;
+  const found = polledEvery(await how.source(slug).catch(() => ''));
+  if (strategy?.slug === slug) polled = found;
+  draw();
+}
+
+/** Another target is a step that "back" undoes; a number is not. @param {state.Settings} as @param {boolean} isStep */
+function goTo(as, isStep) {
+  settings = as;
+  const there = view === 'compare' ? state.format('compare', as) : address(as);
+  history[isStep ? 'pushState' : 'replaceState'](null, '', there);
   fromAddress();
 }
 
+/** @param {1 | -1} by */
 function step(by) {
-  if (replaying) return replay.another(by);
-  const next = all[all.indexOf(lesson) + by];
-  if (next) goTo(next, settings, true);
-  return document.querySelector('#chapters [aria-current]').scrollIntoView({ block: 'nearest' });
+  if (view === 'replay') {
+    replay.another(by);
+    return;
+  }
+  const next = all()[all().indexOf(lesson) + by];
+  if (next) location.hash = state.format(next.id, settings);
 }
 
 // ---- acts ------------------------------------------------------------------------------------------------------
 
 async function run() {
-  if (replaying) {
+  if (view === 'replay') {
     await replay.run();
     return;
   }
-  const chosen = settingsForm.read();
-  if (runs.live || down().length || !reached || !chosen) {
-    $('settings').reportValidity();
-    return;
+  if (settingsForm.refuse()) return;
+  const now = chosen();
+  if (runs.live || !reached || !now) return;
+  if (view === 'compare') compare.run({ strategies, runs, settings: now });
+  else if (strategy && view === 'lesson' && !down(strategy).length) {
+    startedAt = Date.now();
+    await runs.start({ ...now, strategy: strategy.slug }).catch(shelf.wantToken);
   }
-  startedAt = Date.now();
-  await runs.start({ ...pick({ ...chosen, target: target() }), strategy: lesson.slug }).catch(shelf.wantToken);
 }
 
 function cancel() {
-  if (replaying) replay.cancel();
-  const mine = runs.live && !runs.other(lesson.slug, target());
+  if (view === 'replay') replay.cancel();
+  compare.stop();
+  const mine = runs.live && (view === 'compare' || (strategy && !runs.other(strategy.slug, target())));
   if (mine) runs.cancel().catch(() => {});
 }
 
 function pressed() {
-  if (!runs.live) run();
+  if (!runs.live && !compare.going()) run();
   else if (Date.now() - startedAt > DOUBLE_MS) cancel();
 }
 
+/** @param {'zh' | 'en'} to */
 function speak(to) {
   lang.speak(to);
   draw();
 }
 
-/** Does something with the shelf, and draws what came of it. */
+/** Does something with the shelf, and draws what came of it. @param {() => Promise<void>} act */
 async function atShelf(act) {
   await act().catch(() => {});
   draw();
 }
 
+/** @param {1 | 2} people */
+function buy(people) {
+  const its = strategy;
+  if (runs.live || !its) return;
+  atShelf(() => shelf.buy(its.slug, settings.hold_ms, people, target() === 'one' ? first() : null, draw));
+}
+
+function reset() {
+  if (!runs.live) atShelf(() => shelf.reset(settings.count));
+}
+
+/** Asks how everybody is, and what is under way. One that does not answer may be an instance that stands still: another is asked. */
 async function ask() {
-  try {
-    health = await api.health();
-    reached = true;
-    await Promise.all([runs.look(), shelf.refresh()]);
-  } catch (error) {
-    // A refusal is an answer: the service is there.
-    reached = Boolean(error.status);
+  let silent = 0;
+  for (; silent < TRIES; silent += 1) {
+    const answer = await api.health().catch((error) => (error instanceof api.Refused ? health : null));
+    if (!answer) continue;
+    health = answer;
+    break;
   }
+  reached = silent < TRIES;
+  if (reached) await Promise.allSettled([runs.look(), shelf.refresh()]);
   draw();
+}
+
+/** What the last `oversell course` has found: it may have been run while nobody looked here. */
+async function askVerdicts() {
+  const last = await api.verdicts().catch(() => null);
+  verdicts = last?.lessons ? last : null;
 }
 
 /** Asks again and again; not while nobody looks. */
@@ -181,39 +307,61 @@ async function askForEver() {
   setTimeout(askForEver, ASK_MS);
 }
 
+/** @param {string} name @param {Element} at @returns {(() => void) | null} */
+function keyed(name, at) {
+  if (view === 'replay') return replay.keyed(name, at);
+  const there = replayAddress();
+  const typing = at.matches('input, pre, select');
+  return (name === 'r' || name === 'R') && there && !typing ? () => { location.hash = there; } : null;
+}
+
 function listen() {
-  settingsForm.listen((to, field) => goTo(lesson, to, field === 'target'), draw);
+  settingsForm.listen(draw, (field) => {
+    if (field === 'target') settings = { ...settings, target: settingsForm.target() };
+    const now = state.settingsOf(settings.target, settingsForm.typed());
+    if (now) goTo(now, field === 'target');
+    else draw();
+  });
   $('run').onclick = pressed;
   replay.listen();
-  keys.listen({ step, run, cancel, other: (name, at) => (replaying ? replay.keyed(name, at) : null), help: help.open, language: () => speak(lang.current() === 'zh' ? 'en' : 'zh') });
+  tries.listen();
+  compare.listen(draw);
+  keys.listen({ step, run, cancel, other: keyed, help: help.open, projector: projector.toggle, language: () => speak(lang.current() === 'zh' ? 'en' : 'zh') });
   addEventListener('hashchange', () => { lessons.unfold(false); fromAddress(); });
   addEventListener('popstate', fromAddress);
-  document.addEventListener('visibilitychange', () => document.hidden || ask());
+  document.addEventListener('visibilitychange', async () => {
+    if (document.hidden) return;
+    await askVerdicts();
+    await ask();
+  });
   $('zh').onclick = () => speak('zh');
   $('en').onclick = () => speak('en');
   $('theme').onclick = () => { theme.next(); draw(); };
+  $('projector').onclick = projector.toggle;
   $('help-open').onclick = help.open;
   $('skip').onclick = () => $('main').focus();
   $('fold').onclick = () => lessons.unfold($('fold').getAttribute('aria-expanded') !== 'true');
-  $('code-toggle').onclick = () => lessonHead.toggleCode(lesson.slug);
-  $('reset').onclick = () => atShelf(() => shelf.reset(settings.count));
-  $('token').onchange = () => { api.setToken($('token').value); atShelf(() => shelf.reset(settings.count)); };
-  $('buy').onclick = () => atShelf(() => shelf.buy(lesson.slug, settings.hold_ms, 1));
-  $('buy-two').onclick = () => atShelf(() => shelf.buy(lesson.slug, settings.hold_ms, 2));
+  $('reset').onclick = reset;
+  $('token').onchange = () => { api.setToken($('token').value); reset(); };
+  $('buy').onclick = () => buy(1);
+  $('buy-two').onclick = () => buy(2);
 }
 
 /** The lessons come first: without them there is nothing to show. */
 async function begin() {
   lang.translate();
+  projector.show();
   try {
-    all = await api.strategies();
+    strategies = await api.strategies();
+    const course = await api.course().catch(() => null);
+    chapters = chaptersOf(course?.chapters ? course : null, strategies);
   } catch {
-    lights.draw(null, false);
+    lights.draw(null, false, '');
     setTimeout(begin, ASK_MS);
     return;
   }
   // A reload without an address joins the run under way.
-  await Promise.all([ask(), replay.load()]);
+  await Promise.all([ask(), askVerdicts(), replay.load()]);
   if (!location.hash && runs.live) {
     history.replaceState(null, '', whereIs(runs.live.plan) ?? '#/');
   }

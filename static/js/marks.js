@@ -8,6 +8,7 @@ const TICK = 'M1 6.5 4.5 10 11 2.500';
 const CROSS = 'M2 2 10 10M10 2 2 10';
 const LEASE = 'M6 0V3M6 5V7.500M6 9.500V12';
 
+/** @type {Record<string, string[]>} */
 const SIGNS = { unsafe: [CROSS], 'one-process': [TICK, CROSS], lease: [TICK, LEASE], safe: [TICK] };
 
 /** @param {string} promise @returns {SVGElement} */

@@ -6,6 +6,8 @@
 /** @typedef {import('./timeline/events.js').ReplayEvent} ReplayEvent */
 /** @typedef {import('./timeline/events.js').Ending} Ending */
 
+import { eventOf } from './timeline/events.js';
+
 const AGAIN_MS = 1000;
 /** A replay that is gone (the service was restarted) answers an error for ever. */
 const TRIES = 5;
@@ -31,7 +33,7 @@ export function follow(path, tell) {
       failures = 0;
       tell.begin();
     };
-    source.onmessage = ({ data }) => tell.event(JSON.parse(data));
+    source.onmessage = ({ data }) => tell.event(eventOf(JSON.parse(data)));
     source.onerror = () => {
       if (source.readyState !== EventSource.CLOSED) return;
       failures += 1;

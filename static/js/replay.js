@@ -12,7 +12,7 @@ import { follow } from './replay-stream.js';
 import { isActor } from './timeline/events.js';
 import { modelOf } from './timeline/model.js';
 import { Picture, sentences } from './timeline/picture.js';
-import { Player, empty } from './timeline/player.js';
+import { Player, add, empty } from './timeline/player.js';
 import { excerpt, lineOf } from './timeline/source.js';
 
 /** @typedef {{zh: string, en: string}} Title */
@@ -21,6 +21,7 @@ import { excerpt, lineOf } from './timeline/source.js';
 /** @typedef {import('./timeline/model.js').Model} Model */
 
 const SLOWER = [1, 2, 10];
+const DOUBLE_MS = 500;
 
 /** @type {Replay[]} */
 let all = [];
@@ -39,6 +40,7 @@ const recordings = new Map();
 const sources = new Map();
 /** @type {Model} */
 let model = modelOf([]);
+let startedAt = 0;
 let modelled = '';
 let drawn = '';
 
@@ -66,6 +68,9 @@ export function of(slug) {
   return found ? address(found.lesson, !flaw) : null;
 }
 
+/** Can this lesson be replayed here? @param {string} id */
+export const has = (id) => all.some((r) => r.lesson === id);
+
 /** @param {string} lesson @param {boolean} mended */
 const address = (lesson, mended) => `#/replay/${lesson}${mended ? '?cured=true' : ''}`;
 
@@ -92,26 +97,35 @@ export function leave() {
 
 // ---- playing ---------------------------------------------------------------------------------------------------------
 
+/** The button: plays what is on show, goes on to its next step, or ends it. A double click is no wish to end it. */
+function pressed() {
+  if (!live || live.pace === 'step') run();
+  else if (playsThis() && performance.now() - startedAt > DOUBLE_MS) cancel();
+}
+
 /** Plays what is on show, or goes on to its next step. */
 export async function run() {
-  if (live) {
-    if (live.pace === 'step') api.stepReplay(live.id).catch(() => {});
-    return;
-  }
+  if (live?.pace === 'step') api.stepReplay(live.id).catch(() => {});
+  if (live) return;
   if (!replay || off) return;
   const [{ lesson }, mended, pace] = [replay, cured, $('replay-pace').value];
-  const recording = empty();
+  const recording = { ...empty(), stepped: pace === 'step' };
+  let before = 0;
   const started = { id: '', lesson, cured: mended, pace, close: () => {} };
   live = started;
+  startedAt = performance.now();
   recordings.set(key(lesson, mended), recording);
   show(location.hash);
   try {
     const { id, events } = await api.startReplay(lesson, mended, pace);
     const close = follow(events ?? `replays/${id}/events`, {
-      begin: () => { recording.events = []; },
+      begin: () => {
+        recording.events = [];
+        before = 0;
+      },
       event: (event) => {
-        recording.events.push(event);
-        told(event);
+        told(add(recording, event, before));
+        before = event.t_us;
       },
       over: (name, ending) => end(recording, name === 'done' ? ending : null, ending.detail ?? t('vanished')),
     });
@@ -165,8 +179,8 @@ function draw() {
   }
   frame();
   document.title = `${replay?.lesson ?? ''} ${t('replay')} · oversell`;
-  picture.draw(model, player.cursor, recording.live, player.playing || player.follows);
-  put($('replay-at'), t('at', (player.cursor / 1e6).toFixed(2)));
+  picture.draw(model, player.cursor, { live: recording.live, moves: player.playing || player.follows, scaled: !recording.stepped });
+  put($('replay-at'), recording.stepped ? '' : t('at', (player.cursor / 1e6).toFixed(2)));
   put($('replay-play'), player.playing ? '❚❚' : '▶');
   $('replay-play').setAttribute('aria-label', t(player.playing ? 'pause' : 'play'));
   const caption = model.captions.findLast((c) => c.at <= player.cursor)?.[current()];
@@ -193,8 +207,9 @@ function frame() {
     if (radio instanceof HTMLInputElement) radio.checked = (radio.value === 'true') === cured;
   }
   const stepping = playsThis() && live?.pace === 'step';
-  put($('replay-run'), t(stepping ? 'replayNext' : playsThis() ? 'replayLive' : 'replay'));
-  $('replay-run').setAttribute('aria-disabled', String(Boolean(off) || (live != null && !stepping) || replay?.cannot != null));
+  put($('replay-run'), t(stepping ? 'replayNext' : playsThis() ? 'cancel' : 'replay'));
+  $('replay-run').classList.toggle('cancel', playsThis() && !stepping);
+  $('replay-run').setAttribute('aria-disabled', String(Boolean(off) || (live != null && !playsThis()) || replay?.cannot != null));
   $('replay-slower').replaceChildren(...SLOWER.map((n) => el('option', { value: String(n), selected: n === player.slower }, t('slower', n))));
   const { ending } = recording;
   put($('replay-end'), verdict(recording));
@@ -245,7 +260,7 @@ async function loadSource() {
 // ---- buttons and keys ------------------------------------------------------------------------------------------------
 
 export function listen() {
-  $('replay-run').onclick = run;
+  $('replay-run').onclick = pressed;
   $('replay-play').onclick = () => player.toggle();
   $('replay-back-step').onclick = () => step(-1);
   $('replay-step').onclick = () => step(1);

@@ -11,15 +11,31 @@ import { tab } from './kept.js';
 import { reason } from './lang.js';
 import { follow } from './stream.js';
 
+/** @typedef {{strategy: string, target: 'one' | 'three', threads: number, loops: number, hold_ms: number, count: number}} Plan */
+/**
+ * How a run stands, as the service says it.
+ * @typedef {{samples: number, planned: number, sold: number, sold_out: number, errors: number, unknown: number, retries?: number,
+ *   elapsed_ms: number, throughput: number, pace?: number, unanswered?: number, under_way?: Record<string, number>,
+ *   p50_ms: number | null, p99_ms: number | null, instances: Record<string, number>}} Snapshot
+ */
+/**
+ * @typedef {{id: string | null, plan: Plan, state: 'starting' | 'running' | 'done' | 'cancelled' | 'failed', snapshot: Snapshot,
+ *   shelf: number | null, row: Record<string, any> | null, paces: number[], by?: string, lost?: boolean, detail?: string, vanished?: boolean}} Run
+ */
+
+/** @param {{strategy: string, target: string}} plan */
 const key = (plan) => `${plan.strategy} ${plan.target}`;
 
 export class Runs {
   #changed;
   #ended;
   #close = () => {};
-  /** The run under way: `{id, plan, state, snapshot, shelf, row, paces, lost}`, or null. */
+  /** The run under way, if any. @type {Run | null} */
   live = null;
+  /** @type {Record<string, Run>} */
   #results = tab.get('results') ?? {};
+  /** Those who wait for the end of a run. @type {((run: Run) => void)[]} */
+  #waiting = [];
 
   /** @param {() => void} changed there is something new to draw @param {() => void} ended a run has come to its end */
   constructor(changed, ended) {
@@ -27,18 +43,28 @@ export class Runs {
     this.#ended = ended;
   }
 
-  /** What to show for a lesson: the run under way if it is this lesson's, else its last result, else null. */
+  /** What to show for a lesson: the run under way if it is this lesson's, else its last result, else null. @param {string} strategy @param {string} target */
   of(strategy, target) {
     const wanted = key({ strategy, target });
     return this.live && key(this.live.plan) === wanted ? this.live : this.#results[wanted] ?? null;
   }
 
-  /** The run under way, if it is another lesson's. */
+  /** The run under way, if it is another lesson's. @param {string} strategy @param {string} target */
   other(strategy, target) {
     return this.live && key(this.live.plan) !== key({ strategy, target }) ? this.live : null;
   }
 
-  /** Starts a run; where one is under way already, joins that. */
+  /** The last result, whatever is under way. @param {string} strategy @param {string} target @returns {Run | null} */
+  last(strategy, target) {
+    return this.#results[key({ strategy, target })] ?? null;
+  }
+
+  /** The next run that comes to its end, whosever it is. @returns {Promise<Run>} */
+  ended() {
+    return new Promise((resolve) => { this.#waiting.push(resolve); });
+  }
+
+  /** Starts a run; where one is under way already, joins that. @param {Plan} plan */
   async start(plan) {
     const snapshot = { samples: 0, planned: plan.threads * plan.loops, sold: 0, sold_out: 0, errors: 0, unknown: 0, elapsed_ms: 0, throughput: 0, p50_ms: null, p99_ms: null, instances: {} };
     this.live = { id: null, plan, state: 'starting', snapshot, shelf: plan.count, row: null, paces: [] };
@@ -46,11 +72,12 @@ export class Runs {
     try {
       const { id } = await api.startRun(plan);
       this.#join({ ...this.live, id, state: 'running' });
-    } catch (error) {
+    } catch (caught) {
+      const error = /** @type {any} */ (caught);
       const starting = this.live;
       this.live = null;
       if (error.status === 409) await this.look();
-      else this.#keep({ ...starting, state: 'failed', detail: error.status && reason(error) });
+      else if (starting) this.#keep({ ...starting, state: 'failed', detail: error.status ? reason(error) : undefined });
       if (error.status !== 409) throw error;
     }
     this.#changed();
@@ -78,19 +105,24 @@ export class Runs {
       if (known?.id !== now.id) this.#join({ ...now, paces: [] });
     } else {
       if (known && now?.id !== known.id) this.#keep({ ...known, state: 'failed', vanished: true });
-      if (now) this.#keep({ detail: known?.detail, ...now, paces: known?.id === now.id ? known.paces : this.#pacesOf(now) });
+      if (now) this.#keep({ detail: known?.detail, ...now, paces: known && known.id === now.id ? known.paces : this.#pacesOf(now) });
       this.#leave();
-      if (known) this.#ended();
+      if (known) {
+        this.#ended();
+        this.#tell(this.#results[key(known.plan)]);
+      }
     }
     this.#changed();
   }
 
+  /** @param {Run} run */
   #join(run) {
     this.#leave();
     this.live = run;
     const again = () => this.look().catch(() => {});
-    this.#close = follow(run.id, {
+    this.#close = follow(/** @type {string} */ (run.id), {
       progress: ({ shelf, ...snapshot }) => {
+        if (!this.live) return;
         const pace = paceBetween(this.live.snapshot, snapshot);
         this.live = { ...this.live, snapshot, shelf: shelf ?? this.live.shelf, lost: false };
         if (pace != null) this.live.paces = [...this.live.paces, pace].slice(-PACES);
@@ -103,12 +135,13 @@ export class Runs {
         again();
       },
       over: ({ detail }) => {
-        this.live = { ...this.live, detail };
+        if (this.live) this.live = { ...this.live, detail };
         again();
       },
     });
   }
 
+  /** @param {boolean} lost */
   #lost(lost) {
     if (!this.live || Boolean(this.live.lost) === lost) return;
     this.live = { ...this.live, lost };
@@ -121,13 +154,20 @@ export class Runs {
     this.live = null;
   }
 
+  /** @param {Run} run */
   #pacesOf(run) {
     const kept = this.#results[key(run.plan)];
     return kept?.id === run.id ? kept.paces : [];
   }
 
+  /** @param {Run} run */
   #keep(run) {
     this.#results[key(run.plan)] = { ...run, lost: false };
     tab.set('results', this.#results);
+  }
+
+  /** @param {Run} run */
+  #tell(run) {
+    for (const told of this.#waiting.splice(0)) told(run);
   }
 }

@@ -1,45 +1,66 @@
-/** The form: how the next run is to be. What it says goes into the address, and comes from there. */
+/** The form: how the next run is to be. A wrong number stays as it was typed, with the rule under it, and is never run. */
 
 import { $, put } from './dom.js';
 import { number, t } from './lang.js';
-import { DEFAULTS } from './state.js';
+import { FIELDS, check } from './rules.js';
+
+/** @typedef {import('./state.js').Typed} Typed */
 
 const form = $('settings');
-const NUMBERS = ['threads', 'loops', 'hold_ms', 'count'];
 
-/** What the form says; null while a field is empty or out of its range. @returns {typeof DEFAULTS | null} */
-export function read() {
-  if (!form.checkValidity()) return null;
-  const settings = { ...DEFAULTS, target: form.elements.target.value };
-  for (const name of NUMBERS) settings[name] = form.elements[name].valueAsNumber;
-  return settings;
+/** What the fields hold. @returns {Typed} */
+export function typed() {
+  const all = { threads: '', loops: '', hold_ms: '', count: '' };
+  for (const name of FIELDS) all[name] = form.elements[name].value;
+  return all;
 }
 
-/** @param {typeof DEFAULTS} settings @param {boolean} alone one instance only: three cannot be had */
-export function draw(settings, alone) {
-  form.elements.target.value = settings.target;
+/** @returns {'one' | 'three'} */
+export const target = () => form.elements.target.value;
+
+/** Puts into the fields what the address says, right or wrong. @param {Typed} all */
+export function fill(all) {
+  for (const name of FIELDS) if (form.elements[name].value !== all[name]) form.elements[name].value = all[name];
+}
+
+/**
+ * @param {'one' | 'three'} chosen @param {boolean} alone one instance only: three cannot be had
+ * @param {string} first the instance that "one" is
+ * @param {number} times how many runs this makes
+ */
+export function draw(chosen, alone, first, times) {
+  form.elements.target.value = chosen;
   form.elements.target[1].disabled = alone;
-  for (const name of NUMBERS) {
-    const field = form.elements[name];
-    // Not under the fingers of somebody who types.
-    if (field !== document.activeElement) field.value = settings[name];
+  put($('one'), first ? `${t('one')} ${first}` : t('one'));
+  const { numbers, wrong } = check(typed());
+  for (const name of FIELDS) {
+    const broken = wrong[name];
+    put($(`${name}-wrong`), broken ? t(...broken) : '');
+    form.elements[name].setAttribute('aria-invalid', String(broken != null));
   }
-  put($('planned'), t('planned', number(settings.threads * settings.loops)));
+  put($('planned'), Object.keys(wrong).length ? '' : t('planned', number(numbers.threads * numbers.loops), times));
   $('alone').hidden = !alone;
 }
 
-/** @param {'run' | 'cancel'} what @param {boolean} able */
-export function button(what, able) {
-  put($('run'), t(what));
-  $('run').classList.toggle('cancel', what === 'cancel');
-  $('run').setAttribute('aria-disabled', !able);
+/** Leads to the first field that is wrong. @returns {boolean} is there one? */
+export function refuse() {
+  const wrong = FIELDS.find((name) => check(typed()).wrong[name]);
+  if (wrong) form.elements[wrong].focus();
+  return wrong != null;
 }
 
-/** @param {(settings: typeof DEFAULTS, field: string) => void} changed @param {() => void} left a field was left */
-export function listen(changed, left) {
-  form.addEventListener('input', (event) => {
-    const settings = read();
-    if (settings) changed(settings, event.target.name);
+/** @param {string} what @param {boolean} able @param {boolean} cancels */
+export function button(what, able, cancels) {
+  put($('run'), t(what));
+  $('run').classList.toggle('cancel', cancels);
+  $('run').setAttribute('aria-disabled', String(!able));
+}
+
+/** @param {() => void} typing a field changes @param {(field: string) => void} changed one has been changed */
+export function listen(typing, changed) {
+  form.addEventListener('input', (/** @type {Event} */ event) => {
+    if (/** @type {HTMLInputElement} */ (event.target).type !== 'radio') typing();
   });
-  form.addEventListener('focusout', left);
+  form.addEventListener('change', (/** @type {Event} */ event) => changed(/** @type {HTMLInputElement} */ (event.target).name));
+  form.addEventListener('submit', (/** @type {Event} */ event) => event.preventDefault());
 }

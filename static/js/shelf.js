@@ -3,35 +3,72 @@
 import * as api from './api.js';
 import { $, el, put } from './dom.js';
 import { number, reason, t } from './lang.js';
+import { modelOf } from './timeline/model.js';
+import { Picture } from './timeline/picture.js';
 
 const KEPT = 4;
 /** Long enough for two requests to meet inside, short enough to wait for. */
 const MEET_MS = 200;
+const TICK_MS = 200;
 
+/** One who buys: under way, sold to, or refused. @typedef {{under_way?: boolean, ok?: boolean, text?: string, instance?: string, [field: string]: any}} Answer */
+/** `note`: what is to be known of it besides. @typedef {{slug: string, since: number, note: string, answers: Answer[]}} Purchase */
+
+/** @type {any} */
 let stock = null;
+/** @type {Purchase[]} */
 let purchases = [];
+const lanes = el('div', { class: 'lanes', tabindex: '0', role: 'group' });
+/** Of the last purchase by several at once. */
+const picture = new Picture(lanes);
 
 /** Asks both stores. */
 export async function refresh() {
   stock = await api.stock();
 }
 
-/** @param {any} lesson @param {number} count what a reset would set @param {any} live the run under way, if any */
-export function draw(lesson, count, live) {
+/**
+ * @param {import('./course.js').Strategy} strategy @param {number} count what a reset would set @param {boolean} busy a run is on
+ * @param {string} where which instances a purchase goes to, in words
+ */
+export function draw(strategy, count, busy, where) {
   for (const name of ['mysql', 'redis']) {
-    // While a run goes on, its stream knows the shelf better than the last question did.
-    const here = live && live.store === name ? live.shelf : null;
-    const n = here ?? stock?.[name]?.count;
+    const n = stock?.[name]?.count;
     const box = $(name);
-    box.classList.toggle('ours', lesson.store === name);
+    box.classList.toggle('ours', strategy.store === name);
     box.replaceChildren(`${{ mysql: 'MySQL', redis: 'Redis' }[name]} `,
       el('output', { class: 'some' }, n != null ? number(n) : stock ? t('absent') : '–'));
   }
   put($('reset'), t('reset', number(count)));
+  // A run has a product of its own, which is not this one: what stands here does not change meanwhile.
+  for (const name of ['reset', 'buy', 'buy-two']) $(name).setAttribute('aria-disabled', String(busy));
+  put($('shelf-note'), busy ? t('shelfBusy') : where);
+  // While somebody waits the seconds run, which nobody wants read out.
+  $('answers').setAttribute('aria-busy', String(purchases.some(({ answers }) => answers.some((a) => Boolean(a.under_way)))));
   $('answers').replaceChildren(...purchases.map(item));
+  const together = purchases[0]?.answers ?? [];
+  if (together.length < 2) return;
+  lanes.setAttribute('aria-label', t('lanes'));
+  $('answers').firstChild.append(lanes);
+  const model = modelOf(together.flatMap(eventsOf));
+  picture.draw(model, model.end + 1, { live: together.some((a) => Boolean(a.under_way)), moves: false, scaled: true });
 }
 
-/** Sets both stores to the count; asks for the admin token where the service wants one. */
+/**
+ * An answer as events: when it came in, when it wrote, by what it says of its waiting and its stay. Both left together.
+ * @param {Answer} answer @param {number} i @returns {import('./timeline/events.js').ReplayEvent[]}
+ */
+function eventsOf(answer, i) {
+  const event = (/** @type {string} */ name, /** @type {number} */ ms, value = answer.remaining) => ({
+    t_us: ms * 1000, actor: 'AB'[i], event: name, instance: answer.instance, ...(value != null && { value: String(value) }),
+  });
+  const begun = event('start', 0);
+  if (!answer.ok) return [begun];
+  const out = answer.waited_ms + answer.held_ms;
+  return [begun, event('entered', answer.waited_ms, null), event('written', out), event('sold', out)];
+}
+
+/** Sets both stores to the count; asks for the admin token where the service wants one. @param {number} count */
 export async function reset(count) {
   try {
     stock = await api.reset(count);
@@ -42,7 +79,7 @@ export async function reset(count) {
   }
 }
 
-/** Opens the field for the admin token if that is what an error asks for. @returns {boolean} */
+/** Opens the field for the admin token if that is what an error asks for. @param {any} error @returns {boolean} */
 export function wantToken(error) {
   if (error.status !== 401) return false;
   $('token').hidden = false;
@@ -51,34 +88,61 @@ export function wantToken(error) {
   return true;
 }
 
-/** @param {string} slug @param {number} hold_ms @param {1 | 2} people */
-export async function buy(slug, hold_ms, people) {
+/**
+ * @param {string} slug @param {number} hold_ms @param {1 | 2} people @param {string | null} at the one instance; null: any
+ * @param {() => void} changed one more was answered, or a while has passed
+ */
+export async function buy(slug, hold_ms, people, at, changed) {
   const stay = people > 1 ? Math.max(hold_ms, MEET_MS) : hold_ms;
-  const answers = await Promise.all(Array.from({ length: people }, () => api.buy(slug, stay).then(
-    ({ json, instance }) => ({ ok: true, instance, ...json }),
-    (error) => ({ ok: false, text: reason(error) }),
-  )));
-  purchases = [{ slug, answers }, ...purchases].slice(0, KEPT);
+  /** @type {Purchase} */
+  const purchase = { slug, since: performance.now(), note: '', answers: Array.from({ length: people }, () => ({ under_way: true })) };
+  purchases = [purchase, ...purchases].slice(0, KEPT);
+  changed();
+  const ticking = setInterval(changed, TICK_MS);
+  await Promise.all(purchase.answers.map(async (_, i) => {
+    purchase.answers[i] = await bought(purchase, stay, at).then(
+      ({ json, instance }) => ({ ok: true, instance, ...json }),
+      (error) => ({ ok: false, text: reason(error) }),
+    );
+    changed();
+  }));
+  clearInterval(ticking);
   await refresh();
 }
 
-function note(text) {
-  purchases = [{ slug: '', answers: [{ ok: false, text }] }, ...purchases].slice(0, KEPT);
+/** @param {Purchase} purchase @param {number} stay @param {string | null} at */
+async function bought(purchase, stay, at) {
+  try {
+    return await api.buy(purchase.slug, stay, at);
+  } catch (error) {
+    // Nothing was bought: there is no way to one instance alone here.
+    if (!at || /** @type {any} */ (error).status !== 404) throw error;
+    purchase.note = t('throughNginx');
+    return api.buy(purchase.slug, stay, null);
+  }
 }
 
-/** Two who bought at once and both left the same number behind: one piece was sold twice. @returns {number | null} */
+/** @param {string} text */
+function note(text) {
+  purchases = [{ slug: '', since: 0, note: '', answers: [{ ok: false, text }] }, ...purchases].slice(0, KEPT);
+}
+
+/** Two who bought at once and both left the same number behind: one piece was sold twice. @param {Answer[]} answers @returns {number | null} */
 export function soldTwice([a, b]) {
   return a?.ok && b?.ok && a.remaining != null && a.remaining === b.remaining ? a.remaining : null;
 }
 
-function item({ slug, answers }) {
+/** @param {Purchase} purchase */
+function item({ slug, since, note: besides, answers }) {
   const twice = soldTwice(answers);
   const red = twice == null ? [] : [el('span', { class: 'twice' }, t('sameAnswer', number(twice)))];
-  return el('li', {}, el('span', { class: 'dim slug' }, slug), el('span', { class: 'each' }, ...answers.map(line), ...red));
+  return el('li', {}, el('span', { class: 'dim slug' }, slug), el('span', { class: 'each' }, ...answers.map((a) => line(a, since)), ...red, ...(besides ? [el('span', { class: 'dim' }, besides)] : [])));
 }
 
-function line(a) {
-  if (!a.ok) return el('span', {}, a.text);
+/** @param {Answer} a @param {number} since when it left */
+function line(a, since) {
+  if (a.under_way) return el('span', { class: 'dim' }, t('buying', ((performance.now() - since) / 1000).toFixed(1)));
+  if (!a.ok) return el('span', {}, a.text ?? '');
   const parts = [
     a.instance,
     t('bought'),

@@ -1,49 +1,50 @@
 /**
- * The address holds the state: `#/1.3?target=three&threads=100&loops=50&hold_ms=0`.
+ * The address holds the state: `#/2.3?target=three&threads=100&loops=50&hold_ms=0`.
  *
- * The first part names the lesson by its chapter, as the course does; where two lessons share a chapter (1.7.2), or
- * it is a companion text and no chapter at all ([002]), by its slug: `#/select-share`. Both are understood for every
- * lesson; a shared chapter means its first lesson. `count` is written only where it is not 5000.
+ * The first part names the lesson by its number in the course, or what else is on show (`compare`, `replay/2.3`). A lesson of
+ * several strategies says which one (`strategy=`) where it is not the first. `count` is written only where it is not 5000.
  */
 
+import { FIELDS, check } from './rules.js';
+
+/** @typedef {import('./rules.js').Field} Field */
+/** @typedef {{target: 'one' | 'three', threads: number, loops: number, hold_ms: number, count: number}} Settings */
+/** @typedef {Record<Field, string>} Typed what the fields hold, right or wrong */
+
+/** @type {Settings} */
 export const DEFAULTS = { target: 'three', threads: 100, loops: 50, hold_ms: 0, count: 5000 };
 
-const LIMITS = { threads: [1, 1000], loops: [1, 10000], hold_ms: [0, 60000], count: [0, 1000000] };
-
-/** @param {string} hash @returns {{lesson: string, settings: typeof DEFAULTS}} what cannot be read is the default */
+/**
+ * @param {string} hash
+ * @returns {{name: string, strategy: string | null, target: 'one' | 'three', typed: Typed}} what is not there is the default
+ */
 export function parse(hash) {
   const [path, query = ''] = hash.replace(/^#\/?/, '').split('?');
   const given = new URLSearchParams(query);
-  const settings = { ...DEFAULTS };
-  if (['one', 'three'].includes(given.get('target'))) settings.target = given.get('target');
-  for (const [name, [least, most]] of Object.entries(LIMITS)) {
-    const text = given.get(name);
-    if (/^\d+$/.test(text ?? '')) settings[name] = Math.min(most, Math.max(least, Number(text)));
-  }
-  return { lesson: decoded(path), settings };
+  const typed = { threads: '', loops: '', hold_ms: '', count: '' };
+  for (const name of FIELDS) typed[name] = given.get(name) ?? String(DEFAULTS[name]);
+  return { name: decoded(path), strategy: given.get('strategy'), target: given.get('target') === 'one' ? 'one' : 'three', typed };
 }
 
-/** @param {string} lesson @param {typeof DEFAULTS} settings @returns {string} */
-export function format(lesson, settings) {
-  const { count, ...always } = settings;
-  return `#/${lesson}?${new URLSearchParams(count === DEFAULTS.count ? always : settings)}`;
+/** The settings that were typed; null where one of them is wrong. @param {'one' | 'three'} target @param {Typed} typed @returns {Settings | null} */
+export function settingsOf(target, typed) {
+  const { numbers, wrong } = check(typed);
+  return Object.keys(wrong).length ? null : { target, ...numbers };
 }
 
-/** What a lesson is called in the address. @param {{slug: string, chapter: string}[]} all */
-export function nameOf(all, lesson) {
-  const plain = /^[\d.]+$/.test(lesson.chapter);
-  return plain && all.filter((l) => l.chapter === lesson.chapter).length === 1 ? lesson.chapter : lesson.slug;
+/** @param {string} name @param {Settings} settings @param {string | null} [strategy] @returns {string} */
+export function format(name, { target, threads, loops, hold_ms, count }, strategy = null) {
+  const query = new URLSearchParams({ target, threads: String(threads), loops: String(loops), hold_ms: String(hold_ms) });
+  if (count !== DEFAULTS.count) query.set('count', String(count));
+  if (strategy) query.set('strategy', strategy);
+  return `#/${encodeURIComponent(name)}?${query}`;
 }
 
-/** The lesson of this name, if any. */
-export function find(all, name) {
-  return all.find((l) => l.slug === name) ?? all.find((l) => l.chapter === name);
-}
-
+/** @param {string} path */
 function decoded(path) {
   try {
     return decodeURIComponent(path);
   } catch {
-    return '';
+    return path;
   }
 }

@@ -14,7 +14,9 @@ const AGAIN_MS = 1000;
  * @returns {() => void} ends the stream
  */
 export function follow(id, tell) {
+  /** @type {EventSource} */
   let source;
+  /** @type {number | undefined} */
   let timer;
   const close = () => {
     clearTimeout(timer);

@@ -11,6 +11,7 @@
 //!
 //! Next: `opposite_order.rs`, then `replay.rs`.
 
+mod followed;
 mod full_scan;
 mod gap;
 mod lock_wait;
@@ -21,7 +22,8 @@ mod shown;
 mod table;
 mod transaction;
 
-pub use replay::{DeadlockReplay, DeadlockStep, Side, replay};
+pub use followed::DeadlockSight;
+pub use replay::{DeadlockReplay, DeadlockStep, Side, replay, replay_followed};
 pub use shown::DeadlockPlan;
 
 use crate::stock::Title;

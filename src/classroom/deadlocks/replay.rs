@@ -11,10 +11,11 @@
 //! end. **What breaks it**: nothing that would leave a transaction: a connection that is not known to be clean is
 //! closed and killed.
 //!
-//! Next: `transaction.rs`.
+//! Next: `followed.rs`, then `transaction.rs`.
 
 use super::{
     COMMIT, DEADLOCK, DeadlockLesson, DeadlockPlan, LOCK_WAIT_TIMEOUT,
+    followed::{DeadlockSight, Follower},
     shown::{self, Status},
     table,
     transaction::{self, Answer, State, Transaction, refused},
@@ -24,11 +25,18 @@ use oversell_lock::mysql::Conn;
 use serde::Serialize;
 use sqlx::Executor;
 use std::{sync::Arc, time::Duration};
-use tokio::{sync::Mutex, task::JoinError, time::timeout};
+use tokio::{
+    sync::{Mutex, mpsc},
+    task::JoinError,
+    time::timeout,
+};
 use utoipa::ToSchema;
 
 /// The server is asked so often whether a statement waits.
 const LOOK: Duration = Duration::from_millis(5);
+
+/// A statement of a play that is followed waits so long for a row lock, in seconds: its follower may take its time.
+const PATIENT_S: u32 = 600;
 
 /// One play at a time in one instance: each needs three connections.
 #[derive(Default)]
@@ -117,6 +125,35 @@ pub async fn replay(
     cured: bool,
     retry: bool,
 ) -> Result<DeadlockReplay, Error> {
+    spawned(ctx, lesson, How { cured, retry, follower: Follower::default() }).await
+}
+
+/// The same without a retry, followed: each statement waits until `follower` lets it go on.
+///
+/// # Errors
+///
+/// As [`replay`].
+///
+/// # Cancel safety
+///
+/// As [`replay`]; with its follower gone, it goes on by itself.
+pub async fn replay_followed(
+    ctx: &Ctx,
+    lesson: &'static DeadlockLesson,
+    cured: bool,
+    follower: mpsc::UnboundedSender<DeadlockSight>,
+) -> Result<DeadlockReplay, Error> {
+    spawned(ctx, lesson, How { cured, retry: false, follower: Follower(Some(follower)) }).await
+}
+
+/// How a lesson is played.
+struct How {
+    cured: bool,
+    retry: bool,
+    follower: Follower,
+}
+
+async fn spawned(ctx: &Ctx, lesson: &'static DeadlockLesson, how: How) -> Result<DeadlockReplay, Error> {
     let wait = ctx.config.wait();
     let turn = timeout(wait, Arc::clone(&ctx.local.of::<Turn>().0).lock_owned()).await;
     let turn = turn.map_err(|_| Error::NotHad { what: "turn to play a deadlock".into(), waited: wait })?;
@@ -125,7 +162,7 @@ pub async fn replay(
         let _turn = turn;
         let (mut conn, table) = (own.mysql(wait).await?, table::name());
         table::make(&mut conn, &table).await?;
-        let played = on_table(&own, &mut conn, &table, lesson, cured, retry).await;
+        let played = on_table(&own, &mut conn, &table, lesson, how).await;
         table::drop(&mut conn, &table).await?;
         conn.done();
         played
@@ -138,9 +175,9 @@ async fn on_table(
     desk: &mut Conn,
     table: &str,
     lesson: &'static DeadlockLesson,
-    cured: bool,
-    retry: bool,
+    how: How,
 ) -> Result<DeadlockReplay, Error> {
+    let How { cured, retry, follower } = how;
     let real = |sql: &str| sql.replace("goods", table);
     let mut plans = Vec::new();
     if let Some(sql) = lesson.explain {
@@ -152,12 +189,15 @@ async fn on_table(
             plans.push(shown::plan(desk, "after the index", real(sql)).await?);
         }
     }
-    let sides = [Transaction::open(ctx, lesson.wait_s).await?, Transaction::open(ctx, lesson.wait_s).await?];
-    let mut play = Play { desk, table, sides, steps: Vec::new(), latest_deadlock: None };
+    // The end of the wait is what one lesson is about; in the others it would only come before the deadlock.
+    let is_patient = follower.0.is_some() && lesson.error == DEADLOCK;
+    let wait_s = if is_patient { PATIENT_S } else { lesson.wait_s.into() };
+    let sides = [Transaction::open(ctx, wait_s).await?, Transaction::open(ctx, wait_s).await?];
+    let mut play = Play { desk, table, sides, follower, steps: Vec::new(), latest_deadlock: None };
     let script = if cured { lesson.cured } else { lesson.uncured };
     for step in script {
         let (side, sql) = step.parts();
-        play.send(side, real(sql)).await?;
+        play.send(side, sql).await?;
     }
     let failed = |steps: &[DeadlockStep]| steps.iter().find(|step| step.error.is_some()).cloned();
     let victim = failed(&play.steps);
@@ -199,6 +239,7 @@ struct Play<'a> {
     desk: &'a mut Conn,
     table: &'a str,
     sides: [Transaction; 2],
+    follower: Follower,
     steps: Vec<DeadlockStep>,
     latest_deadlock: Option<String>,
 }
@@ -206,11 +247,13 @@ struct Play<'a> {
 impl Play<'_> {
     /// Sends a statement, unless its transaction has failed; returns once it is answered, or the server shows that it
     /// waits.
-    async fn send(&mut self, side: Side, sql: String) -> Result<(), Error> {
+    async fn send(&mut self, side: Side, sql: &'static str) -> Result<(), Error> {
         self.hear(side).await?;
         if self.sides[side as usize].failed {
             return Ok(());
         }
+        self.follower.next(side, sql).await;
+        let sql = sql.replace("goods", self.table);
         let step = self.steps.len();
         let mut answer = self.sides[side as usize].send(sql.clone())?;
         self.steps.push(DeadlockStep::sent(side, 1, sql));
@@ -222,6 +265,7 @@ impl Play<'_> {
             if status.waits(self.desk, id).await? {
                 self.steps[step].row_locks = status.row_locks(id);
                 self.sides[side as usize].state = State::Waiting(step, answer);
+                self.follower.tell(DeadlockSight::Waits(side));
                 return Ok(());
             }
         }
@@ -263,6 +307,7 @@ impl Play<'_> {
             self.steps[step].row_locks = status.row_locks(transaction.id);
         }
         transaction.state = State::Idle(conn);
+        self.follower.tell(DeadlockSight::Answered(self.steps[step].clone()));
         Ok(())
     }
 }

@@ -49,7 +49,7 @@ pub(super) enum State {
 }
 
 impl Transaction {
-    pub(super) async fn open(ctx: &Ctx, wait_s: u8) -> Result<Self, Error> {
+    pub(super) async fn open(ctx: &Ctx, wait_s: u32) -> Result<Self, Error> {
         let mut conn = ctx.mysql(ctx.config.wait()).await?;
         conn.execute(format!("SET SESSION innodb_lock_wait_timeout = {wait_s}").as_str()).await?;
         let id = sqlx::query_scalar("SELECT CONNECTION_ID()").fetch_one(&mut *conn).await?;

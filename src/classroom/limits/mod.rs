@@ -15,6 +15,8 @@ mod shared;
 mod token_bucket;
 
 pub use shared::pass as pass_shared;
+pub(crate) use shared::pass_limiter;
+pub(crate) use token_bucket::Bucket;
 pub use token_bucket::pass;
 
 use std::num::NonZeroU32;

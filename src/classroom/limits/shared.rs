@@ -29,11 +29,16 @@ const LIMITER: &str = "seckillLimited";
 ///
 /// Dropping it, one of the ten may be spent on nobody.
 pub async fn pass(ctx: &Ctx) -> Result<(), Error> {
-    let limiter = ctx.redis.rate_limiter(LIMITER);
+    pass_limiter(ctx, LIMITER, Duration::from_secs(1)).await
+}
+
+/// Is let through by the limiter of this name: ten within `window`.
+pub(crate) async fn pass_limiter(ctx: &Ctx, name: &str, window: Duration) -> Result<(), Error> {
+    let limiter = ctx.redis.rate_limiter(name);
     let admitted = match limiter.try_acquire(NonZeroU32::MIN).await {
         // No rate is set yet.
         Err(LockError::Invalid { .. }) => {
-            limiter.try_set_rate(RateMode::Overall, PER_SECOND, Duration::from_secs(1)).await?;
+            limiter.try_set_rate(RateMode::Overall, PER_SECOND, window).await?;
             limiter.try_acquire(NonZeroU32::MIN).await?
         }
         answered => answered?,

@@ -21,7 +21,7 @@ use governor::{
 };
 
 /// The bucket of this process. Its clock is another's only in tests.
-struct Bucket<C: Clock = DefaultClock>(RateLimiter<NotKeyed, InMemoryState, C, NoOpMiddleware<C::Instant>>);
+pub(crate) struct Bucket<C: Clock = DefaultClock>(RateLimiter<NotKeyed, InMemoryState, C, NoOpMiddleware<C::Instant>>);
 
 impl<C: Clock> Bucket<C> {
     fn new(clock: C) -> Self {
@@ -39,13 +39,20 @@ impl Default for Bucket {
     }
 }
 
+impl Bucket {
+    /// Takes a token, or is [`Error::Limited`].
+    pub(crate) fn pass(&self) -> Result<(), Error> {
+        if self.take() { Ok(()) } else { Err(Error::Limited) }
+    }
+}
+
 /// Takes a token of this instance.
 ///
 /// # Errors
 ///
 /// [`Error::Limited`] where there is none.
 pub fn pass(ctx: &Ctx) -> Result<(), Error> {
-    if ctx.local.of::<Bucket>().take() { Ok(()) } else { Err(Error::Limited) }
+    ctx.local.of::<Bucket>().pass()
 }
 
 #[cfg(test)]

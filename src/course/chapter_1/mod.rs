@@ -1,6 +1,8 @@
 //! Chapter 1: a stock that oversells, and the locks of one process, of MySQL and of Redis' transactions.
 
+mod mysql;
 mod oversold;
+mod watch;
 
 use super::Chapter;
 use crate::stock::Title;
@@ -15,5 +17,17 @@ pub(super) const CHAPTER: Chapter = Chapter {
         oversold::MUTEX,
         oversold::THREE_INSTANCES,
         oversold::LITTLE_FASTER,
+        mysql::ONE_STATEMENT,
+        mysql::LAST_PIECE,
+        mysql::FOR_UPDATE,
+        mysql::SHARED,
+        mysql::FASTER_THAN_MUTEX,
+        mysql::HALF_OF_NONE,
+        mysql::VERSION,
+        mysql::MORE_IS_SLOWER,
+        mysql::RANKING,
+        mysql::CHOICE,
+        watch::WATCH,
+        watch::RETRIES,
     ],
 };

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// 5000 pieces again, as before each run of the course.
-const RESTOCK: Line = Line::new(
+pub(super) const RESTOCK: Line = Line::new(
     r#"curl -s -X PUT -H 'content-type: application/json' -d '{"count":5000}' {http}/stock"#,
     r#"{"mysql":{"id":1,…,"count":5000,…"#,
 );

@@ -27,6 +27,7 @@ pub(super) const REPLAY: Replay = Replay {
     },
     runs: ["redis-setnx-ttl", "redis-setnx-owner"],
     ends: [Ends { sold: 3, gone: 1, inside: 2, saw: "" }, Ends { sold: 3, gone: 2, inside: 2, saw: "" }],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

@@ -7,7 +7,7 @@
 //!
 //! On its cure both are one script: nothing comes between.
 //!
-//! Next: `reentry.rs`.
+//! Next: `count_to_three.rs`.
 
 use crate::{
     error::Error,
@@ -22,20 +22,32 @@ pub(super) const REPLAY: Replay = Replay {
     cure: Title { zh: "一段脚本里比较并删除（2.5）", en: "compare and delete in one script (2.5)" },
     runs: ["redis-setnx-owner", "redis-setnx-lua"],
     ends: [Ends { sold: 3, gone: 2, inside: 2, saw: "" }, Ends { sold: 3, gone: 3, inside: 1, saw: "" }],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    let flawed = act == "redis-setnx-owner";
-    // Where it is one script, the last point before it is after the write.
-    let before_the_delete = if flawed { "checked" } else { "written" };
+    if act == "redis-setnx-owner" {
+        let step = ("GET 说锁是 A 的；这时租约到期", "GET says that the lock is A's; then the lease ends");
+        late_unlock(play, act, "checked", step, true).await
+    } else {
+        // Where it is one script, the last point before it is after the write.
+        let step = ("A 还没删锁，租约到期", "the lease ends before A deletes the lock");
+        late_unlock(play, act, "written", step, false).await
+    }
+}
+
+/// A stands at this point, with nothing left to do but delete its lock, when its lease ends. Where that is flawed, C then
+/// gets in beside B.
+pub(super) async fn late_unlock(
+    play: &mut Play,
+    act: &'static str,
+    before_the_delete: &'static str,
+    step: (&'static str, &'static str),
+    flawed: bool,
+) -> Result<(), Error> {
     play.step("A 拿到锁，读，写", "A has the lock, reads, and writes").await?;
     let mut a = play.side_at(before_the_delete, 'A', 2, act, play.lease(3000)).await?;
-    let step = if flawed {
-        ("GET 说锁是 A 的；这时租约到期", "GET says that the lock is A's; then the lease ends")
-    } else {
-        ("A 还没删锁，租约到期", "the lease ends before A deletes the lock")
-    };
     play.step(step.0, step.1).await?;
     play.lease_ends().await?;
     play.step("B 拿到锁，读", "B takes the lock, and reads").await?;

@@ -6,7 +6,7 @@
 //!
 //! On its cure, one statement that checks and writes, there is nothing between for B to come into.
 //!
-//! Next: `late_delete.rs`.
+//! Next: `two_mutexes.rs`.
 
 use crate::{
     error::Error,
@@ -23,6 +23,7 @@ pub(super) const REPLAY: Replay = Replay {
     cure: Title { zh: "一条 UPDATE 里检查并扣减", en: "one UPDATE that checks and deducts" },
     runs: ["none", "single-update"],
     ends: [Ends { sold: 2, gone: 1, inside: 2, saw: "" }, Ends { sold: 2, gone: 2, inside: 0, saw: "" }],
+    needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 

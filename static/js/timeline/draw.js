@@ -122,8 +122,8 @@ export class Drawing {
     const u = this.#unit;
     const [middle, height] = [lane.bar + 12 * u, 24 * u];
     const box = (/** @type {{x: number, width: number}} */ s, /** @type {Record<string, any>} */ with_) => svg('rect', { x: s.x, width: s.width, y: lane.bar, height, ...with_ });
-    const bars = lane.bars.map((bar) => (bar.kind === 'waits'
-      ? svg('line', { class: bar.within ? 'waits within' : 'waits', 'data-kind': 'waits', x1: bar.x, x2: bar.x + bar.width, y1: middle, y2: middle })
+    const bars = lane.bars.map((bar) => (['waits', 'leaves'].includes(bar.kind)
+      ? svg('line', { class: bar.within ? 'waits within' : bar.kind, 'data-kind': bar.kind, x1: bar.x, x2: bar.x + bar.width, y1: middle, y2: middle })
       : box(bar, { class: bar.kind, 'data-kind': bar.kind })));
     const stopped = lane.bars.filter((bar) => bar.kind === 'stopped');
     const others = bars.filter((_, n) => lane.bars[n].kind !== 'stopped' && !lane.bars[n].within);
@@ -187,7 +187,7 @@ export class Drawing {
     const foot = height - 24 * this.#unit;
     return svg('g', { class: 'axis' }, ...scene.axis.flatMap(({ x, text }) => [
       svg('line', { x1: x, x2: x, y1: 0, y2: foot }),
-      svg('text', { x, y: height - 5 * this.#unit, 'text-anchor': x > scene.width - 30 ? 'end' : 'middle' }, text),
+      svg('text', { x, y: height - 5 * this.#unit, 'text-anchor': x > scene.width - 30 ? 'end' : text.length > 6 ? 'start' : 'middle' }, text),
     ]));
   }
 }

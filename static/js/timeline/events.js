@@ -26,3 +26,13 @@ export const isForeign = (e) => isActor(e) && e.event === 'deleted'
 
 /** @param {string | undefined} text */
 export const isNumber = (text) => text != null && /^-?\d+$/.test(text);
+
+/**
+ * As it came over the wire: a value may be a number, and that of a caption is an object.
+ * @param {any} told @returns {ReplayEvent}
+ */
+export function eventOf(told) {
+  const { value } = told;
+  if (value == null) return told;
+  return { ...told, value: typeof value === 'object' ? JSON.stringify(value) : String(value) };
+}

@@ -89,7 +89,7 @@ export function sceneOf({ width, shown, unit, span, measure, model, words }) {
     y += u(PLACE) * places + (places ? u(GAP) : 0);
     return {
       top, base, height, labels, queueTop,
-      wedges: lock.wedges.map((wedge) => wedgeShape(wedge, lock.lease, { x, base, height, measure, unit })),
+      wedges: lock.wedges.map((wedge) => wedgeShape(wedge, { x, base, height, measure, unit })),
       queue: lock.queue.flatMap((q, i) => q.names.map((name, n) => ({
         ...flat({ from: q.at, to: lock.queue[i + 1]?.at ?? model.end }), y: queueTop + u(PLACE) * n, name, at: q.at,
       }))),
@@ -124,8 +124,10 @@ export function sceneOf({ width, shown, unit, span, measure, model, words }) {
   return { width, height: y + u(LINE), gutter, x, lanes, locks, shelf, row, arrows, axis };
 }
 
-/** @param {import('./model.js').Wedge} wedge @param {number} lease @param {{x: (at: number) => number, base: number, height: number, measure: (text: string, bold: boolean) => number, unit: number}} room @returns {WedgeShape} */
-function wedgeShape(wedge, lease, { x, base, height, measure, unit }) {
+/** @param {import('./model.js').Wedge} wedge @param {{x: (at: number) => number, base: number, height: number, measure: (text: string, bold: boolean) => number, unit: number}} room @returns {WedgeShape} */
+function wedgeShape(wedge, { x, base, height, measure, unit }) {
+  // A lease is as tall as the wedge when it begins, however long it is.
+  const lease = Math.max(...wedge.left.map((left) => left.pttl));
   const tall = (/** @type {number} */ ms) => (ms < 0 || lease <= 0 ? height : (height * ms) / lease);
   const edge = wedge.left.flatMap((left, i) => {
     const until = Math.min(wedge.left[i + 1]?.at ?? wedge.to, wedge.to);

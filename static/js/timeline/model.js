@@ -17,14 +17,14 @@ import { locksOf } from './wedges.js';
 /** @typedef {{from: number, to: number}} Span */
 /**
  * `waits`; `inside`; `shared`: inside with others, as is allowed; `vain`: it tried, and another was faster; `shut`: it
- * believes to be inside, but the row has seen a newer token.
- * @typedef {Span & {kind: 'waits' | 'inside' | 'shared' | 'vain' | 'shut' | 'stopped', open: boolean}} Bar
+ * believes to be inside, but the row has seen a newer token; `leaves`: it has written and not unlocked yet.
+ * @typedef {Span & {kind: 'waits' | 'inside' | 'shared' | 'vain' | 'shut' | 'stopped' | 'leaves', open: boolean}} Bar
  */
 /** A moment on a lane, with what is said of it. @typedef {{at: number, event: ReplayEvent, red: boolean}} Tick */
 /** @typedef {{actor: string, instance: string, token: number, runs: string, bars: Bar[], overlaps: Span[], ticks: Tick[]}} Lane */
 /** @typedef {{at: number, pttl: number}} Left how much of the lease was left then, in ms; -1: there is no lease */
 /** @typedef {Span & {owner: string, left: Left[], counts: {at: number, count: number}[]}} Wedge */
-/** @typedef {{key: string, wedges: Wedge[], queue: {at: number, names: string[]}[], lease: number}} LockLane */
+/** @typedef {{key: string, wedges: Wedge[], queue: {at: number, names: string[]}[]}} LockLane */
 /** @typedef {{at: number, value: string, red: boolean}} Step */
 /** @typedef {{at: number, from: string, to: 'lock' | 'row', key: string, owner: string, event: ReplayEvent}} Arrow */
 /** @typedef {{at: number, zh: string, en: string}} Caption */

@@ -25,26 +25,28 @@ export class Picture {
   }
 
   /**
-   * @param {Model} model @param {number} cursor in microseconds @param {boolean} live more may come
-   * @param {boolean} moves the cursor goes on by itself: it is kept in sight
+   * `live`: more may come; `moves`: the cursor goes on by itself, and is kept in sight; `scaled`: its times are real.
+   * @param {Model} model @param {number} cursor in microseconds @param {{live: boolean, moves: boolean, scaled: boolean}} how
    */
-  draw(model, cursor, live, moves) {
+  draw(model, cursor, { live, moves, scaled }) {
     const style = getComputedStyle(this.host);
     const root = parseFloat(getComputedStyle(document.documentElement).fontSize);
     const unit = root / 16;
     const width = Math.max(this.host.clientWidth, LEAST * unit);
     const span = spanOf(model.end, live);
     const names = this.#names(model, cursor);
-    const now = JSON.stringify([width, unit, span, t('language'), names.lanes.map((lane) => lane.detail)]);
+    const now = JSON.stringify([scaled, width, unit, span, t('language'), names.lanes.map((lane) => lane.detail)]);
     if (model !== this.#model || now !== this.#shown) {
       const measure = (/** @type {string} */ text, /** @type {boolean} */ bold) => {
         pen.font = `${bold ? 700 : 400} ${1.25 * root}px ${style.fontFamily}`;
         return pen.measureText(text).width;
       };
-      const words = { tick: (/** @type {any} */ e) => t('tick', e), arrow: (/** @type {any} */ a) => t('arrow', a), seconds: (/** @type {number} */ s) => `${s} s`, stopped: t('laneNow', 'stopped'), comma: t('comma') };
+      const words = { tick: (/** @type {any} */ e) => t('tick', e), arrow: (/** @type {any} */ a) => t('arrow', a), seconds: (/** @type {number} */ s) => (scaled ? `${s} s` : s === 0 ? t('unscaled') : ''), stopped: t('laneNow', 'stopped'), comma: t('comma') };
       this.#drawing.show(sceneOf({ width, shown: this.host.clientWidth, unit, span, measure, model, words }), names, unit, t('comma'));
       [this.#model, this.#shown] = [model, now];
     }
+    // Beyond the end nothing is played: all of it is shown, without a cursor.
+    this.host.classList.toggle('still', cursor > model.end);
     const x = this.#drawing.cursor(cursor, names);
     this.#follow(x, width, moves);
   }
@@ -64,13 +66,15 @@ export class Picture {
   #names(model, cursor) {
     const moment = momentOf(model, cursor);
     const several = model.locks.length > 1;
+    // A phone has no room for what the step itself says.
+    const steps = this.host.clientWidth < LEAST / 2 ? { shelf: '', row: '' } : moment;
     return {
       lanes: model.lanes.map((lane, i) => ({ name: lane.actor, detail: lane.token ? `${lane.instance} #${lane.token}` : lane.instance, now: t('laneNow', moment.lanes[i]) })),
       locks: model.locks.map((lock, i) => ({
         name: several ? lock.key : t('lockLane'), detail: '', now: several ? '' : t('lockNow', moment.locks[i]),
       })),
-      shelf: { name: t('shelf'), detail: '', now: moment.shelf },
-      row: { name: t('rowLane'), detail: '', now: moment.row },
+      shelf: { name: t('shelf'), detail: '', now: steps.shelf },
+      row: { name: t('rowLane'), detail: '', now: steps.row },
     };
   }
 }

@@ -4,6 +4,8 @@
  * While a recording is live its cursor stands where time stands, unless somebody has taken hold of it.
  */
 
+import { isActor } from './events.js';
+
 /** @typedef {import('./events.js').ReplayEvent} ReplayEvent */
 /** @typedef {import('./events.js').Ending} Ending */
 /**
@@ -11,14 +13,34 @@
  * @property {ReplayEvent[]} events
  * @property {boolean} live more may come
  * @property {Ending | null} ending
+ * @property {boolean} stepped by hand: its times say nothing, since who steps through it thinks; they are spread evenly
  * @property {string} failed why it did not come to its end, if so
  */
+
+/** Between two events of a replay that is stepped through: before what is drawn of an actor, before all else; and the most. */
+const [ACT_US, ELSE_US, MOST_US] = [350_000, 20_000, 900_000];
+
+/** What an actor says that nothing is drawn of, or that goes with what the servers say. */
+const QUIET = ['taken', 'refused', 'renewed', 'sold', 'done'];
 
 /** With less motion wanted, the picture moves so often and no more. */
 const CALM_MS = 500;
 
+/**
+ * Adds an event at its time; to a replay that is stepped through, at the next place.
+ * @param {Recording} recording @param {ReplayEvent} event @param {number} before the time of the event before it, as it was told
+ * @returns {ReplayEvent} as it was added
+ */
+export function add(recording, event, before) {
+  const last = recording.events.at(-1)?.t_us ?? 0;
+  const least = isActor(event) && !QUIET.includes(event.event) ? ACT_US : ELSE_US;
+  const t_us = recording.stepped ? last + Math.max(least, Math.min(event.t_us - before, MOST_US)) : event.t_us;
+  recording.events.push({ ...event, t_us });
+  return { ...event, t_us };
+}
+
 /** @returns {Recording} */
-export const empty = () => ({ events: [], live: true, ending: null, failed: '' });
+export const empty = () => ({ events: [], live: true, ending: null, failed: '', stepped: false });
 
 export class Player {
   #changed;
@@ -47,7 +69,7 @@ export class Player {
   /** How far it has come, in microseconds. */
   get end() {
     const last = Math.max(0, ...this.recording.events.map((e) => e.t_us));
-    return this.recording.live && this.#begun < Infinity ? Math.max(last, performance.now() * 1000 - this.#begun) : last;
+    return this.recording.live && this.#begun < Infinity ? Math.min(last + (this.recording.stepped ? MOST_US : Infinity), Math.max(last, performance.now() * 1000 - this.#begun)) : last;
   }
 
   /** Shows another recording: a live one as it goes, a finished one at its end. @param {Recording} recording */

@@ -28,13 +28,14 @@ import { isActor, isForeign } from './events.js';
  * @property {boolean} vain
  * @property {number} holds
  * @property {string} value what it wrote
- * @property {number} token
  */
 
+/** `entered`: it is inside, by whatever way. */
+const ENTERS = ['locked', 'read', 'entered'];
 const WRITES = ['written', 'committed'];
-const LEAVES = ['released', 'lost', 'deleted', 'sold', 'failed', 'refused-by-row', 'conflict'];
+const LEAVES = ['released', 'lost', 'deleted', 'sold', 'done', 'failed', 'refused-by-row', 'conflict'];
 /** What needs no word on the lane: the bars and the wedges show it. */
-const SILENT = ['start', 'refused', 'taken', 'locked', 'renewed', 'stopped', 'continued', 'sold'];
+const SILENT = ['start', 'refused', 'taken', 'locked', 'entered', 'renewed', 'stopped', 'continued', 'done'];
 
 /** @param {ReplayEvent[]} all in order @param {number} end @param {Step[]} shelf @returns {Lane[]} */
 export function lanesOf(all, end, shelf) {
@@ -43,17 +44,15 @@ export function lanesOf(all, end, shelf) {
     const events = all.filter((e) => e.actor === actor);
     return { actor, events, sections: sectionsOf(events) };
   });
-  const tokens = all.filter((e) => e.actor === 'row').map((e) => ({ at: e.t_us, token: e.token ?? 0 }));
-  const insides = lanes.map(({ sections }, i) => sections.flatMap((s) => {
-    const others = lanes.filter((_, j) => j !== i).flatMap((lane) => lane.sections);
-    return barsOf(s, end, shutAt(s, others, tokens));
-  }));
+  const shown = all.filter((e) => e.actor === 'row' && e.event === 'fence').map((e) => e.t_us);
+  const shutAt = shutOut(lanes.flatMap(({ sections }) => sections), shown);
+  const insides = lanes.map(({ sections }) => sections.flatMap((s) => barsOf(s, end, shutAt(s))));
   return lanes.map(({ actor, events, sections }, i) => ({
     actor,
     instance: events.find((e) => e.instance)?.instance ?? '',
     token: events.findLast((e) => e.token != null)?.token ?? 0,
     runs: events.find((e) => e.event === 'start')?.value ?? '',
-    bars: [...waitsOf(events, end), ...insides[i].map(({ bar }) => bar), ...stopsOf(events, end)],
+    bars: [...waitsOf(events, end), ...insides[i].map(({ bar }) => bar).filter((bar) => bar.to > bar.from), ...stopsOf(events, end)],
     overlaps: merged(insides.flatMap((theirs, j) => (j === i ? [] : insides[i].flatMap((a) => theirs.flatMap((b) => overlap(a, b)))))),
     ticks: events.filter((e) => isTold(e, events, sections)).map((e) => ({ at: e.t_us, event: e, red: isForeign(e) || lostUpdate(e, shelf) })),
   }));
@@ -64,15 +63,13 @@ function sectionsOf(events) {
   /** @type {Section[]} */
   const sections = [];
   let taken = false;
-  let token = 0;
   for (const e of events) {
     let now = sections.at(-1);
-    if (e.token != null && e.event !== 'refused-by-row') token = e.token;
     if (e.event === 'taken') taken = true;
-    if (e.event === 'locked' || e.event === 'read') {
+    if (ENTERS.includes(e.event)) {
       const over = !now || now.wrote != null || now.left != null;
       if (over) {
-        now = { from: e.t_us, wrote: null, left: null, locked: taken || e.event === 'locked', shared: false, vain: false, holds: 0, value: '', token };
+        now = { from: e.t_us, wrote: null, left: null, locked: taken || e.event === 'locked', shared: false, vain: false, holds: 0, value: '' };
         sections.push(now);
       }
       if (e.event === 'locked' && now) {
@@ -88,19 +85,19 @@ function sectionsOf(events) {
       if (e.event === 'conflict' && now.wrote == null) now.vain = true;
       taken = false;
     }
-    if (now) now.token = token;
   }
   return sections;
 }
 
 /**
- * When a newer holder was let in whose token the row has seen; Infinity where there is none.
- * @param {Section} section @param {Section[]} others @param {{at: number, token: number}[]} tokens
+ * Who shows a token to the row shuts out those who came in before: the section whose begin is nearest to that moment.
+ * @param {Section[]} sections of all lanes @param {number[]} shown when the row saw a new token
+ * @returns {(section: Section) => number} from when it is shut out; Infinity: never
  */
-function shutAt(section, others, tokens) {
-  const newer = others.filter((o) => section.token > 0 && o.token > section.token
-    && tokens.some(({ at, token }) => token >= o.token && at >= o.from));
-  return Math.min(Infinity, ...newer.map((o) => o.from));
+function shutOut(sections, shown) {
+  const near = (/** @type {Section} */ s, /** @type {number} */ at) => Math.abs(s.from - at);
+  const showed = shown.map((at) => sections.toSorted((a, b) => near(a, at) - near(b, at))[0]).filter(Boolean);
+  return (section) => Math.min(Infinity, ...showed.filter((s) => s.from > section.from).map((s) => s.from));
 }
 
 /** @param {Section} s @param {number} end @param {number} shut @returns {{bar: Bar, section: Section}[]} */
@@ -109,10 +106,13 @@ function barsOf(s, end, shut) {
   const to = known ?? end;
   const open = known == null;
   const kind = s.vain ? 'vain' : s.shared ? 'shared' : 'inside';
-  if (shut >= to) return [{ bar: { kind, from: s.from, to, open }, section: s }];
+  // Between its last write and its unlock it is no longer inside, and still busy.
+  const out = s.wrote != null && !s.vain ? [{ bar: /** @type {Bar} */ ({ kind: 'leaves', from: s.wrote, to: s.left ?? end, open: s.left == null }), section: s }] : [];
+  if (shut >= to) return [{ bar: { kind, from: s.from, to, open }, section: s }, ...out];
   return [
     { bar: { kind, from: s.from, to: Math.max(s.from, shut), open: false }, section: s },
     { bar: { kind: 'shut', from: Math.max(s.from, shut), to, open }, section: s },
+    ...out,
   ];
 }
 
@@ -147,7 +147,7 @@ function waitsOf(events, end) {
     const last = bars.at(-1);
     if (e.event === 'start' || e.event === 'waits') {
       if (!last || last.to <= e.t_us) bars.push({ kind: 'waits', from: e.t_us, to: end, open: true });
-    } else if (last?.open && ['locked', 'read', 'failed', 'conflict'].includes(e.event)) {
+    } else if (last?.open && [...ENTERS, 'failed', 'conflict', 'sold', 'done'].includes(e.event)) {
       Object.assign(last, { to: e.t_us, open: false });
     }
   }
@@ -166,6 +166,8 @@ function stopsOf(events, end) {
 function isTold(e, events, sections) {
   // Who waits inside waits for itself.
   if (e.event === 'waits') return sections.some((s) => s.from < e.t_us && e.t_us < (s.left ?? s.wrote ?? Infinity));
+  // Where nothing else is told of it (one statement did it all), that it sold is.
+  if (e.event === 'sold') return !events.some((before) => before.event === 'written');
   if (e.event === 'failed') return !events.some((before) => before.event === 'refused-by-row');
   return !SILENT.includes(e.event);
 }

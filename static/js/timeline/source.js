@@ -17,7 +17,7 @@ const HINTS = {
   committed: [/commit/],
 };
 /** The command to Redis that an event is. @type {Record<string, RegExp>} */
-const COMMANDS = { taken: /"SETNX"|"SET"/, checked: /"GET"/, deleted: /"DEL"/ };
+const COMMANDS = { taken: /"SETNX"|"SET"/, checked: /"GET"/, deleted: /"DEL"/, lost: /Ok\(false\)/ };
 /** The function that an event comes from, where no line of it says so. @type {Record<string, string>} */
 const FUNCTION = { taken: 'try_lock', deleted: 'unlock' };
 /** Events that are told at another's line. @type {Record<string, string>} */

@@ -14,6 +14,7 @@ import { isActor } from './events.js';
 /** @typedef {import('./model.js').Wedge} Wedge */
 
 const SOON_US = 100_000;
+const LIFT = 0.1;
 
 /** @param {ReplayEvent[]} all in order @param {number} end @returns {LockLane[]} */
 export function locksOf(all, end) {
@@ -22,11 +23,10 @@ export function locksOf(all, end) {
   const actors = new Set(all.filter(isActor).map((e) => e.actor));
   for (const e of all.filter((e) => e.actor === 'lock')) {
     const key = e.key ?? '';
-    const lock = locks.get(key) ?? { key, wedges: [], queue: [], lease: 0 };
+    const lock = locks.get(key) ?? { key, wedges: [], queue: [] };
     locks.set(key, lock);
     if (e.event === 'queue') lock.queue.push({ at: e.t_us, names: (e.value ?? '').split(/\s+/).filter(Boolean) });
     else hold(lock, e, actors.has(e.owner ?? '') ? String(e.owner) : holder(all, e), end);
-    lock.lease = Math.max(lock.lease, e.pttl ?? 0);
   }
   return [...locks.values()].map((lock) => ({ ...lock, wedges: lock.wedges.map((wedge) => bounded(wedge, end)) }));
 }
@@ -40,7 +40,7 @@ function hold(lock, e, owner, end) {
   if (e.event === 'free' || e.event === 'expired') {
     if (current) current.to = at;
   } else if (e.event === 'renewed') {
-    current?.left.push(left);
+    if (current && rises(current, left)) current.left.push(left);
   } else if (e.event === 'held') {
     const count = { at, count: Number(e.value ?? 1) || 1 };
     if (current?.owner === owner) {
@@ -51,6 +51,11 @@ function hold(lock, e, owner, end) {
       lock.wedges.push({ owner, from: at, to: Infinity, left: [left], counts: [count] });
     }
   }
+}
+
+/** Who looks at a lease sees it a little early or late: a real renewal lifts it by more. @param {Wedge} wedge @param {import('./model.js').Left} left */
+function rises(wedge, left) {
+  return left.pttl - leftAt(wedge, left.at) > wedge.left[0].pttl * LIFT;
 }
 
 /** A key may not say whose it is (`111`): then it is whose last try was successful. @param {ReplayEvent[]} all @param {ReplayEvent} held */

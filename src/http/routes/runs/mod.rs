@@ -1,7 +1,8 @@
 //! Runs of load from the page: one at a time, watched by as many as want to.
 //!
-//! `run.rs` is one run; `routes.rs` has the handlers.
+//! `run.rs` is one run; `alone.rs` keeps those of several instances apart; `routes.rs` has the handlers.
 
+mod alone;
 mod routes;
 mod run;
 
@@ -17,23 +18,28 @@ use std::sync::Arc;
 
 /// The current run of this instance, or the last one.
 #[derive(Debug, Default)]
-pub(in crate::http) struct Runs(Mutex<Option<Arc<Run>>>);
+pub(in crate::http) struct Runs {
+    latest: Mutex<Option<Arc<Run>>>,
+    /// Held while one is started.
+    starting: tokio::sync::Mutex<()>,
+}
 
 impl Runs {
-    /// Starts a run, unless one is going on.
-    fn start(&self, app: &AppState, plan: Plan, by: String) -> Result<Arc<Run>, Error> {
-        let mut latest = self.0.lock();
-        if let Some(going) = latest.as_ref().filter(|run| run.is_going()) {
+    /// Starts a run, unless one is going on, here or in another instance.
+    async fn start(&self, app: &AppState, plan: Plan, by: String) -> Result<Arc<Run>, Error> {
+        let _one_at_a_time = self.starting.lock().await;
+        if let Some(going) = self.latest().filter(|run| run.is_going()) {
             return Err(going.in_progress());
         }
         let run = Arc::new(Run::new(app, plan, by));
-        tokio::spawn(Arc::clone(&run).drive(app.clone()));
-        *latest = Some(Arc::clone(&run));
+        let alone = run.alone(&app.ctx).await?;
+        tokio::spawn(Arc::clone(&run).drive(app.clone(), alone));
+        *self.latest.lock() = Some(Arc::clone(&run));
         Ok(run)
     }
 
     fn latest(&self) -> Option<Arc<Run>> {
-        self.0.lock().clone()
+        self.latest.lock().clone()
     }
 
     fn find(&self, id: &str) -> Result<Arc<Run>, Error> {

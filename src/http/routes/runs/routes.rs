@@ -73,7 +73,7 @@ enum Target {
     responses(
         (status = 202, description = "It has begun", body = View),
         (status = 404, description = "There is no such strategy"),
-        (status = 409, description = "Another run is in progress: whose, and how long still"),
+        (status = 409, description = "Another run is in progress, in whatever instance: whose, and how long still where this one knows"),
     ))]
 pub(in crate::http) async fn start(
     _: Admin,
@@ -83,7 +83,7 @@ pub(in crate::http) async fn start(
     Json(wanted): Json<Wanted>,
 ) -> Result<Response, Error> {
     let peer = peer.map(|Extension(ConnectInfo(peer))| peer);
-    let run = app.runs.start(&app, plan(&app, &wanted)?, origin(&headers, peer))?;
+    let run = app.runs.start(&app, plan(&app, &wanted)?, origin(&headers, peer)).await?;
     let view = run.view();
     let location = [(header::LOCATION, view.events().to_owned())];
     Ok((StatusCode::ACCEPTED, location, axum::Json(view)).into_response())

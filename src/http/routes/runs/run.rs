@@ -1,5 +1,6 @@
 //! One run: driven by a task of its own, so that it goes on whoever watches.
 
+use super::alone::alone;
 use crate::http::{app::AppState, under_way::Asked};
 use crate::{
     ctx::Ctx,
@@ -11,6 +12,7 @@ use crate::{
     shelf, stock,
 };
 use futures::FutureExt;
+use oversell_lock::Guard;
 use serde::Serialize;
 use serde_json::Value;
 use std::{
@@ -149,6 +151,7 @@ impl Run {
     pub(super) fn in_progress(&self) -> Error {
         Error::RunInProgress {
             id: self.id.clone(),
+            instance: self.instance.clone(),
             by: self.by.clone(),
             strategy: self.plan.strategy.clone(),
             left: left(&self.state.borrow().progress.snapshot, self.started.elapsed()),
@@ -180,8 +183,13 @@ impl Run {
         }
     }
 
+    /// Takes the lock that keeps it apart from the runs of other instances.
+    pub(super) async fn alone(&self, ctx: &Ctx) -> Result<Option<Guard>, Error> {
+        alone(ctx, &self.id, &self.plan.strategy, &self.by).await
+    }
+
     /// Runs the plan to its end and tells those who watch.
-    pub(super) async fn drive(self: Arc<Self>, app: AppState) {
+    pub(super) async fn drive(self: Arc<Self>, app: AppState, alone: Option<Guard>) {
         let (sender, mut snapshots) = watch::channel(Snapshot::default());
         let work = AssertUnwindSafe(load::run::run(&self.plan, &sender, &self.cancel)).catch_unwind();
         let ended = tokio::select! {
@@ -198,6 +206,11 @@ impl Run {
             Err(_) => End::Failed("the load generator panicked; the log says where".into()),
         };
         let progress = self.progress(&app.ctx, &mut snapshots, BTreeMap::new()).await;
+        if let Some(alone) = alone
+            && let Err(error) = alone.release().await
+        {
+            tracing::warn!(%error, "the lock of the run was not released cleanly");
+        }
         self.state.send_replace(State { progress, end: Some(end) });
     }
 

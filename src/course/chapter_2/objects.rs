@@ -1,0 +1,243 @@
+//! §2.10.2 to §2.10.7: fair locks, several locks as one, read-write locks, semaphores, latches.
+
+use super::{ask, until_there};
+use crate::{
+    course::{Cluster, Lesson, Line, NoVerdict, Run, Seen, Words, replay::flaw_and_cure},
+    stock::Title,
+};
+use futures::future::try_join_all;
+use std::time::{Duration, Instant};
+
+pub(super) const FAIR: Lesson = Lesson {
+    id: "2.10.2",
+    title: Title { zh: "公平锁", en: "The fair lock" },
+    claim: Title {
+        zh: "公平锁优先给先请求的：所有请求排成一个队；普通的锁谁碰巧先试谁进去",
+        en: "The fair lock goes to who asked first: all stand in one queue; of a plain lock whoever happens to try first has it",
+    },
+    place: "000 §2.10.2",
+    strategies: &["redis-fair", "redis-watchdog"],
+    replay: Some("2.10.2"),
+    tries: &["/test/fair?hold_ms=3000&who={who}"],
+    quick: true,
+    by_hand: &[
+        Line::new("curl -s -o /dev/null '{8000}/test/fair?hold_ms=5000' &", ""),
+        Line::at(2, "sleep 1.5; curl -s -o /dev/null '{8100}/test/fair' &", ""),
+        Line::at(3, "sleep 3; redis-cli {redis} llen 'redisson_lock_queue:{fairLock}'", "1"),
+    ],
+    run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "2.10.2"))),
+    ..Lesson::PLAIN
+};
+
+pub(super) const ALL_OR_NONE: Lesson = Lesson {
+    id: "2.10.3",
+    title: Title { zh: "联锁", en: "The multi lock" },
+    claim: Title {
+        zh: "联锁的几把锁全部加上才算成功", en: "A multi lock is had only where all of its locks are"
+    },
+    place: "000 §2.10.3",
+    strategies: &["redis-multi"],
+    tries: &["/test/multi?hold_ms=3000&who={who}"],
+    by_hand: &[
+        Line::new("redis-cli {redis} hset lock2 somebody 1", "1"),
+        Line::new("curl -s -o /dev/null -w '%{http_code}' '{http}/check/lock/redis-multi?wait_ms=500'", "503"),
+        Line::new("redis-cli {redis} exists lock1 lock3", "0"),
+        Line::new("redis-cli {redis} del lock2", "1"),
+        Line::new("curl -s {http}/check/lock/redis-multi", "验库存并锁库存成功！"),
+    ],
+    run: Run::Experiment(|on| Box::pin(all_or_none(on))),
+    ..Lesson::PLAIN
+};
+
+async fn all_or_none(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let product = on.product(5000).await?;
+    let [one, two, three] = [1, 2, 3].map(|n| format!("lock{n}:{}", product.id));
+    let mut redis = on.redis().await?;
+    ask::<()>(&mut redis, &["HSET", &two, "somebody", "1"]).await?;
+    let (without, _) = product.buy(on.one(), "redis-multi", "&wait_ms=500").await?;
+    let left: i64 = ask(&mut redis, &["EXISTS", &one, &three]).await?;
+    ask::<()>(&mut redis, &["DEL", &two]).await?;
+    let (with, _) = product.buy(on.one(), "redis-multi", "&wait_ms=5000").await?;
+    product.remove().await?;
+    let words = Words::new(
+        format!("lock2 被别人占着：{without}，lock1、lock3 留下 {left} 把；都空着：{with}。"),
+        format!("With lock2 another's: {without}, and {left} of lock1 and lock3 are left; with all free: {with}."),
+    );
+    Ok(Seen::holds((without, left, with) == (503, 0, 200), words))
+}
+
+pub(super) const MOST_NODES: Lesson = Lesson {
+    id: "2.10.4",
+    title: Title { zh: "红锁", en: "Redlock" },
+    claim: Title {
+        zh: "红锁在大部分节点上加锁成功就算成功：五个节点里三个就够，两个不够",
+        en: "Redlock is had where most nodes give it: three of five are enough, two are not",
+    },
+    place: "000 §2.10.4",
+    strategies: &["redis-redlock"],
+    tries: &["/test/red?hold_ms=3000&who={who}"],
+    by_hand: &[
+        Line::new("redis-cli {redis-4} hset redLock somebody 1", "1"),
+        Line::new("redis-cli {redis-5} hset redLock somebody 1", "1"),
+        Line::new("curl -s '{http}/check/lock/redis-redlock?wait_ms=2000'", "验库存并锁库存成功！"),
+        Line::new("redis-cli {redis-3} hset redLock somebody 1", "1"),
+        Line::new("curl -s -o /dev/null -w '%{http_code}' '{http}/check/lock/redis-redlock?wait_ms=1000'", "503"),
+        Line::new(
+            "redis-cli {redis-3} del redLock; redis-cli {redis-4} del redLock; redis-cli {redis-5} del redLock",
+            "1\n1\n1",
+        ),
+    ],
+    run: Run::Experiment(|on| Box::pin(most_nodes(on))),
+    ..Lesson::PLAIN
+};
+
+async fn most_nodes(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let product = on.product(5000).await?;
+    let key = format!("redLock:{}", product.id);
+    let nodes = &on.servers()?.redis;
+    let mut answers = vec![product.buy(on.one(), "redis-redlock", "&wait_ms=1000").await?.0];
+    for node in nodes {
+        let client = redis::Client::open(node.url.as_str()).map_err(NoVerdict::failed)?;
+        let mut node = client.get_multiplexed_async_connection().await.map_err(NoVerdict::failed)?;
+        ask::<()>(&mut node, &["HSET", &key, "somebody", "1"]).await?;
+        answers.push(product.buy(on.one(), "redis-redlock", "&wait_ms=1000").await?.0);
+    }
+    product.remove().await?;
+    let words = Words::new(
+        format!("0 到 5 个节点被别人占着：{answers:?}。"),
+        format!("With 0 to 5 nodes another's: {answers:?}."),
+    );
+    Ok(Seen::holds(answers == [200, 200, 200, 503, 503, 503], words).value("answers", answers))
+}
+
+pub(super) const READ_WRITE: Lesson = Lesson {
+    id: "2.10.5",
+    title: Title { zh: "读写锁", en: "The read-write lock" },
+    claim: Title {
+        zh: "同时读不用等待；先写后读、先读后写、同时写都要等",
+        en: "Readers do not wait for each other; a reader waits for a writer, a writer for a reader, and a writer for a writer",
+    },
+    place: "000 §2.10.5",
+    strategies: &["redis-write"],
+    replay: Some("2.10.5"),
+    tries: &["/test/read?who={who}", "/test/write?who={who}"],
+    quick: true,
+    by_hand: &[
+        Line::new("curl -s '{http}/test/read?hold_ms=4000'", "测试读"),
+        Line::at(2, "curl -s '{http}/test/read?hold_ms=4000&wait_ms=0'", "测试读"),
+        Line::at(2, "curl -s -o /dev/null -w '%{http_code}' '{http}/test/write?wait_ms=0'", "503"),
+        Line::at(2, "curl -s '{http}/test/write?hold_ms=3000'", "测试写"),
+        Line::new("curl -s -o /dev/null -w '%{http_code}' '{http}/test/read?wait_ms=0'", "503"),
+        Line::new("curl -s -o /dev/null -w '%{http_code}' '{http}/test/write?wait_ms=0'", "503"),
+        Line::new("curl -s '{http}/test/read?hold_ms=100'", "测试读"),
+    ],
+    run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "2.10.5"))),
+    ..Lesson::PLAIN
+};
+
+pub(super) const SEMAPHORE: Lesson = Lesson {
+    id: "2.10.6",
+    title: Title { zh: "信号量", en: "The semaphore" },
+    claim: Title {
+        zh: "3 个许可，并发 10 次：三台实例合起来每批只进 3 个",
+        en: "With 3 permits and 10 requests at once, over three instances only 3 are inside at a time",
+    },
+    place: "000 §2.10.6",
+    replay: Some("2.10.6"),
+    tries: &["/test/semaphore?who={who}"],
+    quick: true,
+    by_hand: &[
+        Line::new("curl -sZ -o /dev/null '{http}/test/semaphore?hold_ms=5000&who=[1-3]' &", ""),
+        Line::at(2, "sleep 2; redis-cli {redis} get semaphore", "0"),
+        Line::at(2, "curl -s -o /dev/null -w '%{http_code}' '{http}/test/semaphore?wait_ms=0'", "503"),
+        Line::at(2, "curl -s '{http}/test/semaphore?hold_ms=0'", "测试信号量"),
+    ],
+    run: Run::Experiment(|on| Box::pin(semaphore(on))),
+    ..Lesson::PLAIN
+};
+
+async fn semaphore(on: &Cluster) -> Result<Seen, NoVerdict> {
+    const STAY: u128 = 500;
+    let (product, begun) = (on.product(5000).await?, Instant::now());
+    let visits = (0..10).map(|n| {
+        let at = format!("{}/test/semaphore?stock_id={}&hold_ms={STAY}&who={n}", on.three(), product.id);
+        async move {
+            on.get(&at).await?.success()?;
+            Ok::<_, NoVerdict>(begun.elapsed().as_millis())
+        }
+    });
+    let mut left = try_join_all(visits).await?;
+    product.remove().await?;
+    left.sort_unstable();
+    // Who leaves fourth after another has come in after it.
+    let three = left.windows(4).all(|four| four[3] - four[0] >= STAY * 9 / 10);
+    let words = Words::new(
+        format!("10 个请求离开的时刻（ms）：{left:?}；任何一段停留时间里最多 3 个：{three}。"),
+        format!("The ten left after (ms) {left:?}; never more than 3 within one stay: {three}."),
+    );
+    let left: Vec<_> = left.into_iter().map(|at| u64::try_from(at).unwrap_or(u64::MAX)).collect();
+    Ok(Seen::holds(three, words).value("left_ms", left))
+}
+
+pub(super) const LATCH: Lesson = Lesson {
+    id: "2.10.7",
+    title: Title { zh: "闭锁", en: "The latch" },
+    claim: Title {
+        zh: "班长等六位同学：第六次 countdown 之后，第一个请求才有回答",
+        en: "The monitor waits for six: the first request is answered after the sixth count-down",
+    },
+    place: "000 §2.10.7",
+    replay: Some("2.10.7"),
+    tries: &["/test/latch?who={who}", "/test/countdown?who={who}"],
+    quick: true,
+    by_hand: &[
+        Line::new("curl -s {http}/test/latch &", "班长锁门。。。"),
+        Line::at(
+            2,
+            "sleep 1; for n in 1 2 3 4 5; do curl -s {http}/test/countdown; done; redis-cli {redis} get latch",
+            "出来了一位同学…1",
+        ),
+        Line::at(2, "curl -s {http}/test/countdown", "出来了一位同学"),
+        Line::at(2, "redis-cli {redis} exists latch", "0"),
+    ],
+    run: Run::Experiment(|on| Box::pin(latch(on))),
+    ..Lesson::PLAIN
+};
+
+async fn latch(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let product = on.product(5000).await?;
+    let (mut redis, key) = (on.redis().await?, format!("latch:{}", product.id));
+    let at = |route: &str| format!("{}/test/{route}?stock_id={}", on.three(), product.id);
+    let (door, countdown) = (at("latch"), at("countdown"));
+    let monitor = on.get(&door);
+    tokio::pin!(monitor);
+    let five = async {
+        until_there(&mut redis, &key).await?;
+        for _ in 0..5 {
+            on.get(&countdown).await?.success()?;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        Ok::<_, NoVerdict>(())
+    };
+    let early = tokio::select! {
+        answer = &mut monitor => Some(answer?),
+        five = five => five.map(|()| None)?,
+    };
+    let after_six = match &early {
+        Some(_) => false,
+        None => {
+            let (door, last) = tokio::join!(monitor, on.get(&countdown));
+            last?.success()?;
+            door?.success().is_ok()
+        }
+    };
+    product.remove().await?;
+    let words = Words::new(
+        format!("五位出来以后门{}锁；第六位出来以后锁门：{after_six}。", if early.is_some() { "已" } else { "没" }),
+        format!(
+            "After five the door is {}; after the sixth it is locked: {after_six}.",
+            if early.is_some() { "locked" } else { "open" }
+        ),
+    );
+    Ok(Seen::holds(early.is_none() && after_six, words))
+}

@@ -1,0 +1,168 @@
+//! [002] The locks of the orders in Redis, from SETNX to Redisson.
+
+use super::orders::{NEW, PLACED, beside, one_each, order};
+use crate::{
+    course::{Cluster, Lesson, Line, NoVerdict, Run, Seen, Target, Words, replay::flaw_and_cure},
+    stock::Title,
+};
+
+pub(super) const COMPARED: Lesson = Lesson {
+    id: "002.compared",
+    title: Title { zh: "三种分布式锁", en: "Three kinds of distributed locks" },
+    claim: Title {
+        zh: "MySQL 性能一般，少用；Redis 和 ZooKeeper 最常用",
+        en: "MySQL is rarely used, being slow; Redis and ZooKeeper are what is used",
+    },
+    place: "002 基本原理和实现方式对比",
+    run: Run::NotRun(Title {
+        zh: "谁常用不是实验；快慢见 5.speed",
+        en: "what is used is no experiment; the rates are those of 5.speed",
+    }),
+    ..Lesson::PLAIN
+};
+
+pub(super) const FIRST: Lesson = Lesson {
+    id: "002.lock.first",
+    title: Title { zh: "版本一：SET NX EX", en: "The first version: SET NX EX" },
+    claim: Title {
+        zh: "每个用户一个键，SET NX EX 拿锁，DEL 放锁：三台实例上一人一单，同时来的第二单被拒绝",
+        en: "A key per user, SET NX EX to lock, DEL to unlock: one order per user on three instances, and one that comes beside it is refused",
+    },
+    place: "002 实现分布式锁版本一",
+    steps: &["redis-lock-fixed-id"],
+    quick: true,
+    by_hand: &[
+        NEW,
+        Line::new(concat!(order!("redis-lock-fixed-id", "&hold_ms=3000", "{8000}"), " &"), PLACED),
+        Line::at(2, "sleep 1; redis-cli {redis} get lock:order:1010", "1"),
+        Line::at(2, order!("redis-lock-fixed-id", "", "{8100}"), "…不允许重复下单…"),
+    ],
+    run: Run::Experiment(|on| Box::pin(refused_beside(on, "redis-lock-fixed-id"))),
+    ..Lesson::PLAIN
+};
+
+/// One order each under load, and one beside another is refused.
+async fn refused_beside(on: &Cluster, step: &str) -> Result<Seen, NoVerdict> {
+    let voucher = on.on_sale(10).await?;
+    let (status, said) = beside(on, &voucher, step).await?;
+    voucher.remove().await?;
+    let words = Words::new(format!("同时来的第二单：{status} {said}。"), format!("One beside it: {status} {said}."));
+    let refused = Seen::holds(status == 409 && said.contains("不允许重复下单"), words).value("beside", said);
+    Ok(one_each(on, step, Target::Three).await?.and(refused))
+}
+
+pub(super) const LATE_UNLOCK: Lesson = Lesson {
+    id: "002.late-unlock",
+    title: Title { zh: "误删别人的锁", en: "Another's lock is deleted" },
+    claim: Title {
+        zh: "持有者卡住，锁到期；后来者拿到锁，前者醒来把它删了。先看是不是自己的就不会",
+        en: "The holder is late and its lock ends; the next one has the lock, and the first deletes it. Not where it looks first",
+    },
+    place: "002 Redis分布式锁误删情况说明",
+    steps: &["redis-lock-fixed-id", "redis-lock-owner"],
+    replay: Some("002.late-unlock"),
+    quick: true,
+    by_hand: &[
+        NEW,
+        Line::new(concat!(order!("redis-lock-fixed-id", "&hold_ms=3000&lease_ms=1000", "{8000}"), " &"), PLACED),
+        Line::at(2, "sleep 2; redis-cli {redis} set lock:order:1010 another nx ex 60", "OK"),
+        Line::at(2, "sleep 3; redis-cli {redis} exists lock:order:1010", "0"),
+    ],
+    run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "002.late-unlock"))),
+    ..Lesson::PLAIN
+};
+
+pub(super) const OWNER: Lesson = Lesson {
+    id: "002.lock.owner",
+    title: Title { zh: "锁里写上 UUID", en: "A UUID in the lock" },
+    claim: Title {
+        zh: "放锁之前先比较：是自己的才删",
+        en: "The unlock compares first, and deletes only what is its own",
+    },
+    place: "002 解决Redis分布式锁误删问题",
+    steps: &["redis-lock-owner"],
+    by_hand: &[
+        NEW,
+        Line::new(
+            concat!(order!("redis-lock-owner", "&hold_ms=3000&lease_ms=1000", "{8000}"), " &"),
+            r#"{"outcome":"sold",…"lock":"lost"}"#,
+        ),
+        Line::at(2, "sleep 2; redis-cli {redis} set lock:order:1010 another nx ex 60", "OK"),
+        Line::at(2, "sleep 3; redis-cli {redis} get lock:order:1010", "another"),
+        Line::at(2, "redis-cli {redis} del lock:order:1010", "1"),
+    ],
+    run: Run::Experiment(|on| Box::pin(refused_beside(on, "redis-lock-owner"))),
+    ..Lesson::PLAIN
+};
+
+pub(super) const NOT_ATOMIC: Lesson = Lesson {
+    id: "002.lock.lua",
+    title: Title { zh: "判断和删除不是原子的", en: "The look and the delete are not atomic" },
+    claim: Title {
+        zh: "判断之后、删除之前锁到期，还是会误删；写成一段 Lua 脚本就不会",
+        en: "Where the lock ends between the look and the delete another's is deleted still; not where both are one script",
+    },
+    place: "002 分布式锁的原子性问题",
+    steps: &["redis-lock-owner", "redis-lock-lua"],
+    replay: Some("2.3"),
+    run: Run::Experiment(|on| Box::pin(not_atomic(on))),
+    ..Lesson::PLAIN
+};
+
+async fn not_atomic(on: &Cluster) -> Result<Seen, NoVerdict> {
+    Ok(flaw_and_cure(on, "2.3").await?.and(refused_beside(on, "redis-lock-lua").await?))
+}
+
+pub(super) const REDISSON: Lesson = Lesson {
+    id: "002.redisson",
+    title: Title { zh: "Redisson 的 tryLock", en: "Redisson's tryLock" },
+    claim: Title {
+        zh: "换成 RLock.tryLock()：一人一单，同时来的第二单马上被拒绝",
+        en: "With RLock.tryLock(): one order per user, and one that comes beside it is refused at once",
+    },
+    place: "002 分布式锁-Redission快速入门",
+    steps: &["redis-rlock"],
+    run: Run::Experiment(|on| Box::pin(refused_beside(on, "redis-rlock"))),
+    ..Lesson::PLAIN
+};
+
+pub(super) const RE_ENTRY: Lesson = Lesson {
+    id: "002.reentrant",
+    title: Title { zh: "可重入：hash 里的计数", en: "Re-entry: the count in the hash" },
+    claim: Title {
+        zh: "锁是一个 hash：重入加一，释放减一，到 0 才删",
+        en: "The lock is a hash: one more for each re-entry, one less for each release, gone at 0",
+    },
+    place: "002 分布式锁-redission可重入锁原理",
+    strategies: &["redis-reentrant"],
+    replay: Some("2.6"),
+    run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "2.6"))),
+    ..Lesson::PLAIN
+};
+
+pub(super) const WATCHDOG: Lesson = Lesson {
+    id: "002.watchdog",
+    title: Title { zh: "重试与 WatchDog", en: "Waiting, and the watchdog" },
+    claim: Title {
+        zh: "没拿到锁的得到剩余时间，等着再试；拿到的由 WatchDog 续期",
+        en: "Who has not got it is told the time that is left, and tries again; who has it is renewed by the watchdog",
+    },
+    place: "002 分布式锁-redission锁重试和WatchDog机制",
+    strategies: &["redis-watchdog"],
+    replay: Some("2.7"),
+    run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "2.7"))),
+    ..Lesson::PLAIN
+};
+
+pub(super) const BEYOND: Lesson = Lesson {
+    id: "002.stream",
+    title: Title { zh: "再往后：脚本加消息流", en: "Beyond: a script and a stream" },
+    claim: Title {
+        zh: "资格在一段脚本里判完，订单随后写库：三台实例上一人一单，不超卖",
+        en: "A script decides who gets one, the orders are written behind: one each on three instances, nothing oversold",
+    },
+    place: "002（文中没有写到）",
+    steps: &["script-stream"],
+    run: Run::Experiment(|on| Box::pin(one_each(on, "script-stream", Target::Three))),
+    ..Lesson::PLAIN
+};

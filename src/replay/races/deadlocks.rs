@@ -1,0 +1,109 @@
+//! [003] Deadlocks in MySQL: two transactions, statement by statement, without the cure and with it.
+//!
+//! 1. A and B are the two transactions of a lesson (`classroom/deadlocks/`), which plays them itself; it is followed here.
+//! 2. Each statement waits for the pace. What the server says of it becomes an event: how many rows its transaction has
+//!    locked, that it waits, that it was rolled back, that it has committed.
+//!
+//! What it survives: nothing is lost, with the cure or without. **What breaks it**: nothing; a follower that goes away leaves
+//! the play to end by itself.
+//!
+//! Next: `limits.rs`.
+
+use crate::{
+    classroom::deadlocks::{ALL, DeadlockSight, Side, find, replay_followed},
+    error::Error,
+    replay::{
+        Ends, Replay,
+        event::ReplayEvent,
+        play::{Play, gone_wrong},
+    },
+};
+use std::fmt::Display;
+use tokio::sync::mpsc;
+
+const NOTHING_SOLD: Ends = Ends { sold: 0, gone: 0, inside: 0, saw: "" };
+const DEADLOCK: Ends = Ends { saw: "error 1213, 1 committed", ..NOTHING_SOLD };
+const TIMED_OUT: Ends = Ends { saw: "error 1205, 1 committed", ..NOTHING_SOLD };
+const CURED: Ends = Ends { saw: "2 committed", ..NOTHING_SOLD };
+
+pub(super) const OPPOSITE_ORDER: Replay = of("003.deadlock.opposite-order", 0, DEADLOCK);
+pub(super) const SHARED_TO_EXCLUSIVE: Replay = of("003.deadlock.shared-to-exclusive", 1, DEADLOCK);
+pub(super) const FULL_SCAN: Replay = of("003.deadlock.full-scan", 2, DEADLOCK);
+pub(super) const GAP: Replay = of("003.deadlock.gap", 3, DEADLOCK);
+pub(super) const LOCK_WAIT: Replay = of("003.deadlock.lock-wait", 4, TIMED_OUT);
+
+/// The lesson of this number.
+const fn of(lesson: &'static str, number: usize, flaw: Ends) -> Replay {
+    let of = &ALL[number];
+    Replay {
+        lesson,
+        title: of.title,
+        breaks: of.breaks,
+        cure: of.cure,
+        runs: [of.slug, of.slug],
+        ends: [flaw, CURED],
+        needs: &[],
+        play: |play, slug| Box::pin(played(play, slug)),
+    }
+}
+
+async fn played(play: &mut Play, slug: &'static str) -> Result<(), Error> {
+    let lesson = find(slug).ok_or_else(|| gone_wrong(format!("there is no deadlock {slug}")))?;
+    let (follower, mut sights) = mpsc::unbounded_channel();
+    let (ctx, cured) = (play.ctx.clone(), play.cured);
+    let mut followed = Followed { play, locked: [0; 2] };
+    for side in [Side::A, Side::B] {
+        followed.tell(side, "start", "START TRANSACTION … COMMIT");
+    }
+    let mut playing = Box::pin(replay_followed(&ctx, lesson, cured, follower));
+    let ended = loop {
+        tokio::select! {
+            biased;
+            Some(sight) = sights.recv() => followed.see(sight).await?,
+            ended = &mut playing => break ended?,
+        }
+    };
+    while let Ok(sight) = sights.try_recv() {
+        followed.see(sight).await?;
+    }
+    let error = ended.error.map_or_else(String::new, |error| format!("error {error}, "));
+    play.saw = format!("{error}{} committed", ended.committed.len());
+    Ok(())
+}
+
+/// A play, and how many rows each transaction has locked.
+struct Followed<'a> {
+    play: &'a mut Play,
+    locked: [u64; 2],
+}
+
+impl Followed<'_> {
+    async fn see(&mut self, sight: DeadlockSight) -> Result<(), Error> {
+        match sight {
+            DeadlockSight::Next { side, sql, go_on } => {
+                self.play.step(format!("{side:?}：{sql}"), format!("{side:?}: {sql}")).await?;
+                self.tell(side, "statement", sql);
+                // Where nobody waits for it any more, the play has ended.
+                go_on.send(()).ok();
+            }
+            DeadlockSight::Waits(side) => self.tell(side, "waits", ""),
+            DeadlockSight::Answered(step) => {
+                if let Some(error) = step.error {
+                    self.tell(step.side, "conflict", error);
+                } else if step.sql == "COMMIT" {
+                    self.tell(step.side, "committed", "");
+                } else if let Some(rows) = step.row_locks.filter(|rows| *rows > self.locked[step.side as usize]) {
+                    self.locked[step.side as usize] = rows;
+                    self.tell(step.side, "locked", rows);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&self, side: Side, event: &str, value: impl Display) {
+        let value = Some(value.to_string()).filter(|value| !value.is_empty()).map(Into::into);
+        let (actor, instance) = (format!("{side:?}"), Some(self.play.ctx.instance.clone()));
+        self.play.log().add(ReplayEvent { actor, instance, event: event.to_owned(), value, ..ReplayEvent::default() });
+    }
+}

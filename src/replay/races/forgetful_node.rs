@@ -1,0 +1,65 @@
+//! [003] A node of Redlock comes back without its data.
+//!
+//! 1. Two of five nodes are not there while A takes the lock: it has it on the other three. They come back.
+//! 2. One of A's three dies, and comes back empty. B gets that one and the two: most of five. Both are inside.
+//!
+//! On its cure the node stays away until what it knew has ended (a delayed restart): B gets two nodes, which is no lock, and C
+//! gets in after A.
+//!
+//! Next: `jumping_clock.rs`.
+
+use crate::{
+    error::Error,
+    replay::{Ends, Replay, faults::Need, play::Play},
+    stock::Title,
+};
+
+const NEEDS: &[Need] = &[Need::Orders, Need::Nodes];
+
+pub(super) const REPLAY: Replay = Replay {
+    lesson: "003.redlock.restart",
+    title: Title { zh: "红锁的一个节点丢了数据重启", en: "A node of Redlock forgets" },
+    breaks: Title { zh: "重启的节点不记得 A 的锁", en: "the node that came back does not know A's lock" },
+    cure: Title {
+        zh: "延迟重启：等旧锁都过期再回来", en: "a delayed restart: after what it knew has ended"
+    },
+    runs: ["redis-redlock", "redis-redlock"],
+    ends: [Ends { sold: 2, gone: 1, inside: 2, saw: "" }, Ends { sold: 2, gone: 2, inside: 1, saw: "B refused" }],
+    needs: NEEDS,
+    play: |play, act| Box::pin(played(play, act)),
+};
+
+async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
+    let mut a = on_three(play, act).await?;
+    play.step("redis-3 死了", "redis-3 dies").await?;
+    play.faults.order("kill", "redis-3").await?;
+    if !play.cured {
+        play.step("马上重启：它什么也不记得", "it is started again at once, and knows nothing").await?;
+        play.faults.order("start", "redis-3").await?;
+        play.step("B 拿到 redis-3 4 5：也是多数", "B gets redis-3, 4 and 5: most of five as well").await?;
+        let mut b = play.side_at("read", 'B', 1, act, play.lease(30_000)).await?;
+        play.step("A 写，B 也写", "A writes, and so does B").await?;
+        a.ends().await?;
+        return b.ends().await.map(drop);
+    }
+    play.step("不急着重启：B 只拿到两个", "it is not started yet: B gets two").await?;
+    play.is_refused('B', 1, act).await?;
+    play.step("A 写完，放锁；redis-3 这时才回来", "A writes, and releases; now redis-3 comes back").await?;
+    a.ends().await?;
+    play.faults.order("start", "redis-3").await?;
+    play.step("C 进来", "C gets in").await?;
+    play.side(&[], 'C', 0, act, play.lease(30_000)).await?.ends().await.map(drop)
+}
+
+/// A has the lock on the first three nodes, and has read; the other two are there again.
+pub(super) async fn on_three(play: &Play, act: &str) -> Result<crate::replay::play::Side, Error> {
+    play.step("redis-4 和 redis-5 暂时不在", "redis-4 and redis-5 are away for a while").await?;
+    play.faults.order("kill", "redis-4").await?;
+    play.faults.order("kill", "redis-5").await?;
+    play.step("A 在 redis 1 2 3 上拿到锁，读库存", "A has the lock on redis 1, 2 and 3, and reads").await?;
+    let a = play.side_at("read", 'A', 2, act, play.lease(30_000)).await?;
+    play.step("redis-4 和 redis-5 回来了", "redis-4 and redis-5 are back").await?;
+    play.faults.order("start", "redis-4").await?;
+    play.faults.order("start", "redis-5").await?;
+    Ok(a)
+}

@@ -1,0 +1,108 @@
+/**
+ * The course: chapters and lessons as `GET /course` has them, and how a number finds its lesson. Pure.
+ *
+ * A strategy that no lesson of the course has yet is a lesson by itself, so that the page has every strategy.
+ */
+
+/** @typedef {{zh: string, en: string}} Title */
+/** @typedef {'unsafe' | 'one-process' | 'lease' | 'safe'} Promised */
+/**
+ * A strategy, of `GET /strategies`. `lease_ms`: the lease after which a holder that stays longer is not alone any more; null: it is
+ * renewed, or there is none; absent: not told.
+ * @typedef {{slug: string, chapter: string, store: 'mysql' | 'redis', promise: Promised, needs: string[], beyond: boolean, title: Title, breaks: Title, lease_ms?: number | null}} Strategy
+ */
+/** @typedef {{terminal: number, run: string, expect: string}} Line */
+/**
+ * @typedef {object} Lesson
+ * @property {string} id the section: `2.3`, `003.redlock.clock`
+ * @property {Title} title
+ * @property {Title | null} claim null: the strategy's own words
+ * @property {string} place where it stands in the documents
+ * @property {Strategy[]} strategies
+ * @property {string[]} steps of the seckill that it is about
+ * @property {string | null} replay
+ * @property {string[]} tries paths for a browser; `{who}` is a person's name
+ * @property {boolean} timing
+ * @property {Title | null} whyNot
+ * @property {Line[]} byHand
+ */
+/** @typedef {{id: string, title: Title | null, lessons: Lesson[]}} Chapter */
+
+/** @param {{chapters: any[]} | null} course `GET /course` @param {Strategy[]} strategies @returns {Chapter[]} */
+export function chaptersOf(course, strategies) {
+  /** @type {Chapter[]} */
+  const chapters = (course?.chapters ?? []).map(({ id, title, lessons }) => ({ id, title, lessons: lessons.map((/** @type {any} */ l) => lessonOf(l, strategies)) }));
+  for (const strategy of strategies) {
+    if (hasLesson(chapters, strategy)) continue;
+    const id = /^\[?(\d+)/.exec(strategy.chapter)?.[1] ?? strategy.chapter;
+    let chapter = chapters.find((c) => c.id === id);
+    if (!chapter) chapters.push(chapter = { id, title: null, lessons: [] });
+    const after = chapter.lessons.findLastIndex((l) => /^\d\./.test(l.id) ? order(l.id, strategy.chapter) <= 0 : true);
+    chapter.lessons.splice(after + 1, 0, alone(strategy, chapter.lessons));
+  }
+  return chapters.filter((chapter) => chapter.lessons.length).toSorted((a, b) => a.id.length - b.id.length || order(a.id, b.id));
+}
+
+/** @param {any} lesson of `GET /course` @param {Strategy[]} all @returns {Lesson} */
+function lessonOf({ id, title, claim, place, strategies, steps, replay, try: tries, timing, why_not, by_hand }, all) {
+  const its = strategies.flatMap((/** @type {string} */ slug) => all.find((s) => s.slug === slug) ?? []);
+  // What the lesson itself is about comes first.
+  const own = its.filter((/** @type {Strategy} */ s) => sections(s).includes(id));
+  return { id, title, claim, place, strategies: [...new Set([...own, ...its])], steps: steps ?? [], replay, tries, timing, whyNot: why_not, byHand: by_hand };
+}
+
+/** @param {Strategy} strategy @param {Lesson[]} beside @returns {Lesson} */
+function alone(strategy, beside) {
+  const [section] = sections(strategy);
+  const taken = !/^\d/.test(section) || beside.some((l) => l.id === section);
+  const [zh, en] = [nameIn(strategy.title.zh), nameIn(strategy.title.en)];
+  return {
+    id: taken ? strategy.slug : section, title: { zh, en }, claim: null, place: strategy.chapter, strategies: [strategy],
+    steps: [], replay: null, tries: [], timing: false, whyNot: null, byHand: [],
+  };
+}
+
+/** Does the course have it in a lesson of its own section? @param {Chapter[]} chapters @param {Strategy} strategy */
+function hasLesson(chapters, strategy) {
+  const lessons = chapters.flatMap((c) => c.lessons);
+  const [section] = sections(strategy);
+  const there = !/^\d/.test(section) || lessons.some((l) => within(l.id, section));
+  return there && lessons.some((l) => l.strategies.includes(strategy));
+}
+
+/** One strategy may stand in two sections: `2.9, 2.10.4`. @param {Strategy} strategy @returns {string[]} */
+const sections = (strategy) => strategy.chapter.split(/,\s*/);
+
+/** @param {string} id @param {string} section */
+const within = (id, section) => id === section || id.startsWith(`${section}.`);
+
+/** By number, part after part. @param {string} a @param {string} b */
+const order = (a, b) => a.localeCompare(b, 'en', { numeric: true });
+
+/** A strategy's title is "name: what happens". @param {string} title @returns {string} */
+export function nameIn(title) {
+  const name = /^(.+?)(?:：|: )/.exec(title)?.[1] ?? title;
+  return name[0].toUpperCase() + name.slice(1);
+}
+
+/**
+ * The lesson of this number, or of this strategy; a number with parts means its first part, and one that the course has and no
+ * lesson the section that it stands in.
+ * @param {Chapter[]} chapters @param {string} name @returns {{lesson: Lesson, strategy: Strategy | null} | null}
+ */
+export function find(chapters, name) {
+  const lessons = chapters.flatMap((c) => c.lessons);
+  const plain = name.replace(/^\[(.+)\]$/, '$1');
+  const having = lessons.filter((l) => l.strategies.some((s) => s.slug === plain));
+  const own = having.find((l) => l.strategies.some((s) => s.slug === plain && sections(s).includes(l.id)))
+    ?? having.find((l) => l.strategies[0].slug === plain) ?? having[0];
+  if (own) return { lesson: own, strategy: own.strategies.find((s) => s.slug === plain) ?? null };
+  const chapter = chapters.find((c) => c.id === plain);
+  const lesson = lessons.find((l) => l.id === plain)
+    ?? lessons.find((l) => l.strategies.some((s) => sections(s).includes(plain)))
+    ?? lessons.find((l) => within(l.id, plain)) ?? chapter?.lessons[0];
+  if (lesson) return { lesson, strategy: null };
+  const above = /^(\d+\.\d[\d.]*)\.\d+$/.exec(plain)?.[1];
+  const section = above && lessons.find((l) => l.id === above);
+  return section ? { lesson: section, strategy: null } : null;
+}
