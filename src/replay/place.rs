@@ -79,7 +79,7 @@ async fn elsewhere(url: &str, part: Part) -> Result<Actor, Error> {
                 Ok(()) = stopping.changed() => {
                     let stops = Stops { stops: stopping.borrow_and_update().clone() };
                     match client.put(&at, &stops, None).await.and_then(|answer| answer.success()) {
-                        // One that has ended already stands nowhere; its last line is on the way.
+                        // One that is not there any more has come to its end, and its last lines are still to be read.
                         Ok(_) | Err(HttpError::Refused { status: StatusCode::NOT_FOUND, .. }) => {}
                         Err(error) => {
                             let detail = format!("the instance does not answer: {error}");
