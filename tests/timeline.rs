@@ -176,7 +176,7 @@ pub(crate) async fn every_race_is_drawn_red_where_it_breaks_and_no_word_stands_o
             for (lesson, cured) in stage.lessons.iter().flat_map(|lesson| [(lesson, false), (lesson, true)]) {
                 let address = format!("#/replay/{lesson}?cured={cured}");
                 page.evaluate(format!("location.hash = '{address}'")).await.map_err(text)?;
-                let shown = format!("document.querySelector('#replay-all [aria-current]').textContent === '{lesson}'");
+                let shown = format!("document.getElementById('replay-all').value === '{lesson}'");
                 holds(&page, &address, &shown).await?;
                 play(&page).await?;
                 let name =
@@ -295,6 +295,34 @@ pub(crate) async fn axe_finds_nothing_serious_in_a_replay_and_finds_a_button_wit
             false => Ok(()),
             true => Err("axe did not miss the button's name".into()),
         }
+    })
+    .await
+}
+
+/// Two who buy at once by `none` are drawn inside together, in red; by a lock one after the other.
+pub(crate) async fn two_who_buy_at_once_are_drawn_together_without_a_lock_and_apart_with_one() -> Outcome {
+    with_browser(async |stage, browser| {
+        let page = browser.private_page().await?;
+        page.evaluate_on_new_document(LISTEN).await.map_err(text)?;
+        page.goto(format!("{}/#/none", stage.url)).await.map_err(text)?;
+        for (slug, together) in [("none", 2), ("redis-lock", 0)] {
+            page.evaluate(format!("location.hash = '#/{slug}'")).await.map_err(text)?;
+            holds(
+                &page,
+                slug,
+                &format!("document.querySelector('#chapters [aria-current]')?.dataset.slug === '{slug}'"),
+            )
+            .await?;
+            press(&page, "buy-two").await?;
+            let count = |kind: &str| format!("document.querySelectorAll('#answers [data-kind={kind}]').length");
+            holds(&page, "both are drawn", &format!("{} === 2", count("inside"))).await?;
+            let seen: usize = value(&page, &count("overlap")).await?;
+            if seen != together {
+                return Err(format!("{slug}: {seen} overlaps"));
+            }
+            page.reload().await.map_err(text)?;
+        }
+        nothing_went_wrong(&page).await
     })
     .await
 }

@@ -132,7 +132,7 @@ function before(its) {
 
 /** What changes seldom is drawn seldom: links and buttons under the pointer stay the same ones. */
 function frame() {
-  const now = JSON.stringify([lang.current(), view, lesson.id, strategy?.slug, settings, health, reached, theme.current(), verdicts?.at]);
+  const now = JSON.stringify([lang.current(), view, view === 'unknown' && location.hash, lesson.id, strategy?.slug, settings, health, reached, theme.current(), verdicts?.at]);
   if (now === drawn) return;
   drawn = now;
   lang.translate();
