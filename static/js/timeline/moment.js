@@ -9,7 +9,7 @@ const STRONGEST = ['stopped', 'shut', 'inside', 'shared', 'vain', 'leaves', 'wai
 
 /**
  * @param {Model} model @param {number} at
- * @returns {{lanes: string[], locks: ({owner: string, left: number, count: number} | null)[], shelf: string, row: string}}
+ * @returns {{lanes: string[], locks: ({owner: string, left: number, count: number} | null)[], shelf: string}}
  *   a lane's kind of bar, or an empty text; `left` in ms, -1 without a lease
  */
 export function momentOf(model, at) {
@@ -25,6 +25,5 @@ export function momentOf(model, at) {
       return { owner: wedge.owner, left: leftAt(wedge, at), count: wedge.counts.findLast((c) => c.at <= at)?.count ?? 1 };
     }),
     shelf: model.shelf.findLast((step) => step.at <= at)?.value ?? '',
-    row: model.row.findLast((step) => step.at <= at)?.value ?? '',
   };
 }

@@ -66,15 +66,15 @@ export class Picture {
   #names(model, cursor) {
     const moment = momentOf(model, cursor);
     const several = model.locks.length > 1;
-    // A phone has no room for what the step itself says.
-    const steps = this.host.clientWidth < LEAST / 2 ? { shelf: '', row: '' } : moment;
+    // A phone has no room for what stands in the picture as well.
+    const narrow = this.host.clientWidth < LEAST / 2;
     return {
-      lanes: model.lanes.map((lane, i) => ({ name: lane.actor, detail: lane.token ? `${lane.instance} #${lane.token}` : lane.instance, now: t('laneNow', moment.lanes[i]) })),
+      lanes: model.lanes.map((lane, i) => ({ name: lane.actor, detail: lane.token && !narrow ? `${lane.instance} #${lane.token}` : lane.instance, now: t('laneNow', moment.lanes[i]) })),
       locks: model.locks.map((lock, i) => ({
         name: several ? lock.key : t('lockLane'), detail: '', now: several ? '' : t('lockNow', moment.locks[i]),
       })),
-      shelf: { name: t('shelf'), detail: '', now: steps.shelf },
-      row: { name: t('rowLane'), detail: '', now: steps.row },
+      shelf: { name: t('shelf'), detail: '', now: narrow ? '' : moment.shelf },
+      row: { name: t('rowLane'), detail: '', now: '' },
     };
   }
 }
