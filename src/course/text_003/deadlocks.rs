@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn what_a_route_answers_is_read() {
-        let answer: Value =
+        let answer: serde_json::Value =
             json!({"outcome": "done", "error": 1213, "committed": ["A"], "steps": [{"row_locks": 2}], "plans": []});
         let played: Played = serde_json::from_value(answer).unwrap();
         assert_eq!((played.error, played.committed.len(), played.steps[0].row_locks), (Some(1213), 1, Some(2)));
