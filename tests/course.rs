@@ -8,10 +8,12 @@ use oversell::{
         places::{Places, Typed},
     },
     lab::{Lab, Options},
+    replay,
 };
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
@@ -116,6 +118,12 @@ fn is_as_expected(expected: &str, text: &str) -> bool {
         }
     }
     left.ends_with(last)
+}
+
+pub(crate) fn each_replay_is_named_by_a_lesson_and_no_other_is() -> Outcome {
+    let named: BTreeSet<_> = course::lessons().filter_map(|lesson| lesson.replay).collect();
+    let known: BTreeSet<_> = replay::ALL.iter().map(|replay| replay.lesson).collect();
+    if named == known { Ok(()) } else { Err(format!("named: {named:?}; there are {known:?}")) }
 }
 
 pub(crate) fn an_ellipsis_stands_for_anything_and_nothing_else_does() -> Outcome {

@@ -96,7 +96,7 @@ async fn in_turn(test: impl Future<Output = Outcome>) -> Outcome {
 }
 
 fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> {
-    let pure: [(&str, Pure); 7] = [
+    let pure: [(&str, Pure); 8] = [
         ("no_room_knows_what_it_must_not", boundary::no_room_knows_what_it_must_not),
         ("a_wall_that_is_broken_is_seen", boundary::a_wall_that_is_broken_is_seen),
         ("what_one_strategy_does_stands_in_its_own_file", boundary::what_one_strategy_does_stands_in_its_own_file),
@@ -106,6 +106,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
             "both_readmes_list_every_strategy_and_step_as_the_registries_do",
             boundary::both_readmes_list_every_strategy_and_step_as_the_registries_do,
         ),
+        ("each_replay_is_named_by_a_lesson_and_no_other_is", course::each_replay_is_named_by_a_lesson_and_no_other_is),
         (
             "an_ellipsis_stands_for_anything_and_nothing_else_does",
             course::an_ellipsis_stands_for_anything_and_nothing_else_does,

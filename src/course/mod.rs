@@ -92,7 +92,7 @@ mod tests {
         let places =
             Places::new("http://127.0.0.1:8080", &instances, "mysql://root@127.0.0.1/test", &redis, "127.0.0.1:1");
         let left = |text: &str| {
-            let places = ["{http", "{80", "{81", "{82", "{name", "{mysql", "{redis", "{zookeeper", "{fault"];
+            let places = ["{80", "{81", "{82", "{name", "{mysql", "{redis", "{zookeeper", "{fault"];
             places.iter().any(|place| text.contains(place))
         };
         for lesson in lessons() {
@@ -107,7 +107,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "not all chapters are written yet"]
     fn each_strategy_step_and_deadlock_stands_in_a_lesson() {
         let strategies =
             stock::ALL.iter().map(|s| s.slug).filter(|slug| !lessons().any(|l| l.strategies.contains(slug)));
