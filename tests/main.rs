@@ -18,6 +18,7 @@ mod lights;
 mod limits;
 mod loads;
 mod mysql;
+mod page;
 // The fault proxy of the lock library's own tests.
 #[path = "../lock/tests/contract/proxy.rs"]
 mod proxy;
@@ -264,8 +265,12 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         instances::an_instance_that_dies_under_load_is_passed_over,
         instances::a_second_signal_ends_an_instance_at_once,
         limits::the_page_of_limits_draws_each_request_as_it_was_answered,
+        page::every_lesson_stands_at_its_number_and_a_number_that_is_none_is_told,
+        page::a_wrong_number_is_kept_and_not_run_and_a_right_one_comes_to_its_verdict,
+        page::two_who_buy_at_one_instance_are_exact_where_two_at_three_are_not,
         timeline::the_race_of_2_3_is_drawn_event_by_event_and_its_cure_without_overlap_or_arrow,
         timeline::every_race_is_drawn_red_where_it_breaks_and_no_word_stands_on_another,
+        timeline::two_who_buy_at_once_are_drawn_together_without_a_lock_and_apart_with_one,
         timeline::axe_finds_nothing_serious_in_a_replay_and_finds_a_button_without_a_name,
         cache::a_browser_asks_for_what_it_has_as_the_headers_say_and_nginx_and_an_instance_say_the_same,
         limits::nginx_lets_through_what_its_limits_say_and_a_lone_instance_names_them,

@@ -24,28 +24,39 @@ const LISTEN: &str = "window.wrong = []; const note = (e) => window.wrong.push(S
     e.violatedDirective)); for (const name of ['error', 'unhandledrejection', 'securitypolicyviolation']) \
     addEventListener(name, note);";
 
-/// A tab of this size with the page in it.
-async fn visit(browser: &Browser, stage: &Stage, [width, height]: [i64; 2], address: &str) -> Result<Page, String> {
+/// A tab of this size with the replay in it.
+async fn visit(browser: &Browser, stage: &Stage, size: [i64; 2], address: &str) -> Result<Page, String> {
+    let page = tab(browser, &stage.url, size, address).await?;
+    holds(&page, "the view is there", "!document.getElementById('replay').hidden").await?;
+    Ok(page)
+}
+
+/// A tab of this size with this address in it.
+pub(crate) async fn tab(
+    browser: &Browser,
+    base: &str,
+    [width, height]: [i64; 2],
+    address: &str,
+) -> Result<Page, String> {
     let page = browser.private_page().await?;
     let size = SetDeviceMetricsOverrideParams::builder().width(width).height(height);
     let size = size.device_scale_factor(1.0).mobile(width < 600).build()?;
     page.execute(size).await.map_err(text)?;
     page.evaluate_on_new_document(LISTEN).await.map_err(text)?;
-    page.goto(format!("{}/{address}", stage.url)).await.map_err(text)?;
-    holds(&page, "the view is there", "!document.getElementById('replay').hidden").await?;
+    page.goto(format!("{base}/{address}")).await.map_err(text)?;
     Ok(page)
 }
 
 /// What this expression comes to in the page; a promise is awaited.
-async fn value<T: DeserializeOwned>(page: &Page, expression: &str) -> Result<T, String> {
+pub(crate) async fn value<T: DeserializeOwned>(page: &Page, expression: &str) -> Result<T, String> {
     page.evaluate(expression).await.map_err(text)?.into_value().map_err(|error| format!("{expression}: {error}"))
 }
 
-async fn holds(page: &Page, what: &str, expression: &str) -> Outcome {
+pub(crate) async fn holds(page: &Page, what: &str, expression: &str) -> Outcome {
     until(what, || value(page, expression)).await
 }
 
-async fn press(page: &Page, id: &str) -> Outcome {
+pub(crate) async fn press(page: &Page, id: &str) -> Outcome {
     page.find_element(format!("#{id}")).await.map_err(text)?.click().await.map(drop).map_err(text)
 }
 
@@ -165,7 +176,7 @@ pub(crate) async fn every_race_is_drawn_red_where_it_breaks_and_no_word_stands_o
             for (lesson, cured) in stage.lessons.iter().flat_map(|lesson| [(lesson, false), (lesson, true)]) {
                 let address = format!("#/replay/{lesson}?cured={cured}");
                 page.evaluate(format!("location.hash = '{address}'")).await.map_err(text)?;
-                let shown = format!("document.querySelector('#replay-all [aria-current]').textContent === '{lesson}'");
+                let shown = format!("document.getElementById('replay-all').value === '{lesson}'");
                 holds(&page, &address, &shown).await?;
                 play(&page).await?;
                 let name =
@@ -241,7 +252,7 @@ async fn everything_in_sight(page: &Page) -> Outcome {
 }
 
 /// No error, nothing that the page's policy forbids, and no other host asked.
-async fn nothing_went_wrong(page: &Page) -> Outcome {
+pub(crate) async fn nothing_went_wrong(page: &Page) -> Outcome {
     let wrong: Vec<String> = value(page, "window.wrong").await?;
     let elsewhere = "performance.getEntriesByType('resource').map((e) => e.name).filter((name) => !name.startsWith(location.origin))";
     let elsewhere: Vec<String> = value(page, elsewhere).await?;
@@ -253,7 +264,7 @@ async fn nothing_went_wrong(page: &Page) -> Outcome {
 }
 
 /// What axe-core finds that is serious or worse.
-async fn serious(page: &Page) -> Result<Vec<String>, String> {
+pub(crate) async fn serious(page: &Page) -> Result<Vec<String>, String> {
     let axe = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("scripts/lint/node_modules/axe-core/axe.min.js");
     let axe = std::fs::read_to_string(&axe).map_err(|e| format!("{}: {e}: `make test` installs it", axe.display()))?;
     page.evaluate(format!("{axe}; null")).await.map_err(text)?;
@@ -288,7 +299,35 @@ pub(crate) async fn axe_finds_nothing_serious_in_a_replay_and_finds_a_button_wit
     .await
 }
 
-async fn screenshot(page: &Page, name: &str) -> Outcome {
+/// Two who buy at once by `none` are drawn inside together, in red; by a lock one after the other.
+pub(crate) async fn two_who_buy_at_once_are_drawn_together_without_a_lock_and_apart_with_one() -> Outcome {
+    with_browser(async |stage, browser| {
+        let page = browser.private_page().await?;
+        page.evaluate_on_new_document(LISTEN).await.map_err(text)?;
+        page.goto(format!("{}/#/none", stage.url)).await.map_err(text)?;
+        for (slug, together) in [("none", 2), ("redis-lock", 0)] {
+            page.evaluate(format!("location.hash = '#/{slug}'")).await.map_err(text)?;
+            holds(
+                &page,
+                slug,
+                &format!("document.querySelector('#chapters [aria-current]')?.dataset.slug === '{slug}'"),
+            )
+            .await?;
+            press(&page, "buy-two").await?;
+            let count = |kind: &str| format!("document.querySelectorAll('#answers [data-kind={kind}]').length");
+            holds(&page, "both are drawn", &format!("{} === 2", count("inside"))).await?;
+            let seen: usize = value(&page, &count("overlap")).await?;
+            if seen != together {
+                return Err(format!("{slug}: {seen} overlaps"));
+            }
+            page.reload().await.map_err(text)?;
+        }
+        nothing_went_wrong(&page).await
+    })
+    .await
+}
+
+pub(crate) async fn screenshot(page: &Page, name: &str) -> Outcome {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).with_file_name("screens");
     std::fs::create_dir_all(&folder).map_err(text)?;
     let png = ScreenshotParams::builder().format(CaptureScreenshotFormat::Png).build();

@@ -122,18 +122,16 @@ pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> 
     let mut found = Found { conditions, lessons: Vec::new() };
     for (chapter, lesson) in chosen {
         bar.set_message(format!("{} {}", lesson.id, args.lang().of(lesson.title)));
-        found.lessons.push(tried(&on, chapter, lesson).await);
+        let tried = tried(&on, chapter, lesson).await;
         if stop.is_cancelled() {
             break;
         }
+        found.lessons.push(tried);
         if lesson.why_not().is_none() {
             bar.inc(1);
         }
     }
     bar.finish_and_clear();
-    if stop.is_cancelled() {
-        return Err(stopped());
-    }
 
     println!("{}", table::of(&found.lessons, args.lang()));
     println!("{}", table::summary(&found.lessons, args.lang()));
@@ -147,7 +145,7 @@ pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> 
     if let Err(why) = keep(&on, &found).await {
         eprintln!("oversell: the instances do not keep the verdicts: {why}");
     }
-    found.verdict()
+    if stop.is_cancelled() { Err(stopped()) } else { found.verdict() }
 }
 
 /// Gives the verdicts to the instances, for their page; the races event by event stay in the file.

@@ -59,7 +59,7 @@ pub fn find(id: &str) -> Option<&'static Lesson> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{places::Places, *};
     use crate::{classroom::deadlocks, seckill, stock};
     use std::collections::HashSet;
 
@@ -83,6 +83,27 @@ mod tests {
                 assert!(deadlocks::find(slug).is_some(), "{}: {slug}", lesson.id);
             }
         }
+    }
+
+    #[test]
+    fn every_place_of_every_line_is_known() {
+        let urls = |from: u16| (from..from + 5).map(|port| format!("http://127.0.0.1:{port}")).collect::<Vec<_>>();
+        let (instances, redis) = (urls(8000), urls(16379));
+        let places =
+            Places::new("http://127.0.0.1:8080", &instances, "mysql://root@127.0.0.1/test", &redis, "127.0.0.1:1");
+        let left = |text: &str| {
+            let places = ["{http", "{80", "{81", "{82", "{name", "{mysql", "{redis", "{zookeeper", "{fault"];
+            places.iter().any(|place| text.contains(place))
+        };
+        for lesson in lessons() {
+            for typed in lesson.by_hand.iter().map(|line| places.fill(line)) {
+                assert!(!left(&typed.run) && !left(&typed.expect), "{}: {}", lesson.id, typed.run);
+            }
+        }
+        assert!(
+            left(&places.fill(&Line::new("redis-cli {redis-9} ping", "PONG")).run),
+            "one that is not there is seen"
+        );
     }
 
     #[test]

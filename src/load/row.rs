@@ -113,7 +113,8 @@ impl Row {
         let verdict = judge(shelf, counts).max(whole);
         let expected = expected(strategy.promise, plan.target == ONE);
         let waits = ended.counted.waits();
-        let waited = |quantile| (!waits.is_empty()).then(|| waits.value_at_quantile(quantile));
+        // The histogram gives the end of its bucket, which lies beyond the longest.
+        let waited = |quantile| (!waits.is_empty()).then(|| waits.value_at_quantile(quantile).min(told.longest_ms));
         let said = |value: f64| (told.answers > 0).then_some((value * 1000.0).round() / 1000.0);
         Self {
             strategy: strategy.slug,

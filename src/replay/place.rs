@@ -10,6 +10,7 @@ use crate::{
     http_client::{HttpClient, HttpError},
 };
 use futures::StreamExt;
+use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -77,10 +78,14 @@ async fn elsewhere(url: &str, part: Part) -> Result<Actor, Error> {
                 },
                 Ok(()) = stopping.changed() => {
                     let stops = Stops { stops: stopping.borrow_and_update().clone() };
-                    if let Err(error) = client.put(&at, &stops, None).await.and_then(|answer| answer.success()) {
-                        let detail = format!("the instance does not answer: {error}");
-                        drop(sender.send(Line::Failed { kind: "error".to_owned(), detail }));
-                        return;
+                    match client.put(&at, &stops, None).await.and_then(|answer| answer.success()) {
+                        // One that is not there any more has come to its end, and its last lines are still to be read.
+                        Ok(_) | Err(HttpError::Refused { status: StatusCode::NOT_FOUND, .. }) => {}
+                        Err(error) => {
+                            let detail = format!("the instance does not answer: {error}");
+                            drop(sender.send(Line::Failed { kind: "error".to_owned(), detail }));
+                            return;
+                        }
                     }
                 }
             }

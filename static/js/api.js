@@ -1,5 +1,7 @@
 /** The routes of the service that the page uses. Everything here is a request; nothing here draws. */
 
+const SOON_MS = 2000;
+
 let token = '';
 
 /** The admin token for `PUT /stock`, kept in memory only. @param {string} to */
@@ -17,15 +19,16 @@ export class Refused extends Error {
 
 /**
  * @param {string} path
- * @param {{method?: string, body?: object, accept?: number[]}} [how] `accept`: what is an answer too, and no refusal
+ * @param {{method?: string, body?: object, accept?: number[], soon?: boolean}} [how] `accept`: what is an answer too, and no
+ *   refusal; `soon`: no answer within two seconds is none
  * @returns {Promise<{json: any, instance: string}>}
  */
-async function ask(path, { method = 'GET', body, accept = [] } = {}) {
+async function ask(path, { method = 'GET', body, accept = [], soon = false } = {}) {
   /** @type {Record<string, string>} */
   const headers = { accept: 'application/json' };
   if (body) headers['content-type'] = 'application/json';
   if (token) headers.authorization = `Bearer ${token}`;
-  const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body), cache: 'no-store' });
+  const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body), cache: 'no-store', signal: soon ? AbortSignal.timeout(SOON_MS) : null });
   const json = /json/.test(answer.headers.get('content-type') ?? '') ? await answer.json().catch(() => null) : null;
   if (!answer.ok && !(accept.includes(answer.status) && json)) throw new Refused(answer.status, json);
   return { json, instance: answer.headers.get('x-instance') ?? '' };
@@ -48,9 +51,9 @@ export async function source(slug, of = 'stock') {
 }
 
 /** Which instances and servers are up. 503 means "not ready", and says the same in the same words. */
-export const health = async () => (await ask('health/ready?instances=true', { accept: [503] })).json;
+export const health = async () => (await ask('health/ready?instances=true', { accept: [503], soon: true })).json;
 
-export const stock = async () => (await ask('stock?stock_id=1')).json;
+export const stock = async () => (await ask('stock?stock_id=1', { soon: true })).json;
 
 /** Puts both stores to this count and clears every lock. @param {number} count */
 export const reset = async (count) => (await ask('stock', { method: 'PUT', body: { count } })).json;
@@ -74,7 +77,7 @@ export async function tried(path) {
 export const startRun = async (plan) => (await ask('runs', { method: 'POST', body: plan })).json;
 
 /** The run under way or the last one; null where there was none. */
-export const currentRun = async () => (await ask('runs/current')).json;
+export const currentRun = async () => (await ask('runs/current', { soon: true })).json;
 
 /** @param {string} id */
 export const cancelRun = (id) => ask(`runs/${id}`, { method: 'DELETE' });

@@ -106,11 +106,13 @@ function pick(strategies) {
   const lang = current();
   const names = strategies.filter((s) => ticked.has(s.slug)).map((s) => nameIn(s.title[lang]));
   put($('picked'), t('picked', names.length, names.join(t('and'))));
-  const focused = /** @type {HTMLInputElement | null} */ (document.activeElement)?.value;
+  const boxes = () => /** @type {HTMLInputElement[]} */ ([...$('compare').querySelectorAll('[type="checkbox"]')]);
+  const focused = boxes().find((one) => one === document.activeElement)?.value;
   $('pick').replaceChildren(...strategies.map((s) => el('li', {}, box('slug', s.slug, ticked.has(s.slug),
     el('span', { class: 'dim' }, s.chapter), ` ${nameIn(s.title[lang])}`))));
   $('pick-targets').replaceChildren(...['one', 'three'].map((target) => box('at', target, targets.has(/** @type {'one'} */ (target)), t(target))));
-  if (focused) $('compare').querySelector(`input[value="${focused}"]`)?.focus();
+  // The boxes are new ones: who stood on one stays there.
+  boxes().find((one) => one.value === focused)?.focus();
 }
 
 /** @param {Strategy[]} strategies */

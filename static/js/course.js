@@ -37,7 +37,8 @@ export function chaptersOf(course, strategies) {
     const id = /^\[?(\d+)/.exec(strategy.chapter)?.[1] ?? strategy.chapter;
     let chapter = chapters.find((c) => c.id === id);
     if (!chapter) chapters.push(chapter = { id, title: null, lessons: [] });
-    const after = chapter.lessons.findLastIndex((l) => /^\d\./.test(l.id) ? order(l.id, strategy.chapter) <= 0 : true);
+    const after = isSection(strategy.chapter)
+      ? chapter.lessons.findLastIndex((l) => order(numberOf(l), strategy.chapter) <= 0) : chapter.lessons.length - 1;
     chapter.lessons.splice(after + 1, 0, alone(strategy, chapter.lessons));
   }
   return chapters.filter((chapter) => chapter.lessons.length).toSorted((a, b) => a.id.length - b.id.length || order(a.id, b.id));
@@ -75,6 +76,12 @@ const sections = (strategy) => strategy.chapter.split(/,\s*/);
 
 /** @param {string} id @param {string} section */
 const within = (id, section) => id === section || id.startsWith(`${section}.`);
+
+/** A section of the main text. @param {string} name */
+const isSection = (name) => /^\d(\.|$)/.test(name);
+
+/** Where a lesson stands; what is no section of the main text stands after all that are. @param {Lesson} lesson */
+const numberOf = ({ id, place }) => [id, place].find(isSection) ?? '9';
 
 /** By number, part after part. @param {string} a @param {string} b */
 const order = (a, b) => a.localeCompare(b, 'en', { numeric: true });

@@ -30,8 +30,8 @@ export function draw(chapters, lesson, settings, waiting) {
   ]));
   // The links are new ones. Who stood in the list stays there, and goes along to a lesson that was chosen.
   const id = lesson?.id ?? '';
-  if (at) /** @type {HTMLElement | undefined} */ ([...$('chapters').querySelectorAll('a')].find((a) => a.dataset.id === (id === shown ? at : id)))?.focus();
-  else if (id !== shown) inSight($('lessons'), $('chapters').querySelector('[aria-current]'));
+  if (at) /** @type {HTMLElement | undefined} */ ([...$('chapters').querySelectorAll('a')].find((a) => a.dataset.id === (id === shown ? at : id)))?.focus({ preventScroll: true });
+  if (id !== shown) inSight($('lessons'), $('chapters').querySelector('[aria-current]'));
   shown = id;
   put($('fold'), `${lesson ? `${short(lesson)} ${lesson.title[lang]}` : t('lessons')} ▾`);
 }

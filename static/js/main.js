@@ -39,6 +39,7 @@ import * as views from './views.js';
 /** @typedef {import('./runs.js').Run} Run */
 
 const ASK_MS = 3000;
+const TRIES = 2;
 /** A second press so soon is a double click, not a wish to cancel. */
 const DOUBLE_MS = 500;
 
@@ -131,7 +132,7 @@ function before(its) {
 
 /** What changes seldom is drawn seldom: links and buttons under the pointer stay the same ones. */
 function frame() {
-  const now = JSON.stringify([lang.current(), view, lesson.id, strategy?.slug, settings, health, reached, theme.current(), verdicts?.at]);
+  const now = JSON.stringify([lang.current(), view, view === 'unknown' && location.hash, lesson.id, strategy?.slug, settings, health, reached, theme.current(), verdicts?.at]);
   if (now === drawn) return;
   drawn = now;
   lang.translate();
@@ -280,15 +281,17 @@ function reset() {
   if (!runs.live) atShelf(() => shelf.reset(settings.count));
 }
 
+/** Asks how everybody is, and what is under way. One that does not answer may be an instance that stands still: another is asked. */
 async function ask() {
-  try {
-    health = await api.health();
-    reached = true;
-    await Promise.all([runs.look(), shelf.refresh()]);
-  } catch (error) {
-    // A refusal is an answer: the service is there.
-    reached = Boolean(/** @type {any} */ (error).status);
+  let silent = 0;
+  for (; silent < TRIES; silent += 1) {
+    const answer = await api.health().catch((error) => (error instanceof api.Refused ? health : null));
+    if (!answer) continue;
+    health = answer;
+    break;
   }
+  reached = silent < TRIES;
+  if (reached) await Promise.allSettled([runs.look(), shelf.refresh()]);
   draw();
 }
 

@@ -16,7 +16,7 @@ import { Player, add, empty } from './timeline/player.js';
 import { excerpt, lineOf } from './timeline/source.js';
 
 /** @typedef {{zh: string, en: string}} Title */
-/** @typedef {{lesson: string, title: Title, breaks: Title, cure: Title, runs: string, cured_runs: string, cannot: Title | null}} Replay */
+/** @typedef {{lesson: string, title: Title, breaks: Title, cure: Title, runs: string, cured_runs: string, cured_ends: import('./timeline/events.js').Ending, cannot: Title | null}} Replay */
 /** @typedef {import('./timeline/player.js').Recording} Recording */
 /** @typedef {import('./timeline/model.js').Model} Model */
 
@@ -175,7 +175,7 @@ function draw() {
   const now = JSON.stringify([recording.events.length, recording.live && player.end]);
   if (now !== modelled) {
     modelled = now;
-    model = modelOf(recording.events, player.end);
+    model = modelOf(recording.events, player.end, room(recording.events));
   }
   frame();
   document.title = `${replay?.lesson ?? ''} ${t('replay')} · oversell`;
@@ -188,6 +188,12 @@ function draw() {
   light();
 }
 
+/** How many may be inside: of what is not sold, as many as the cure lets in. @param {import('./timeline/events.js').ReplayEvent[]} events */
+function room(events) {
+  const sells = events.some((e) => e.actor === 'stock' || e.event === 'sold');
+  return sells ? 1 : Math.max(1, replay?.cured_ends.inside ?? 1);
+}
+
 /** Title, list, buttons and verdict. */
 function frame() {
   const { recording } = player;
@@ -195,9 +201,7 @@ function frame() {
   if (now === drawn) return;
   drawn = now;
   const lang = current();
-  $('replay-all').replaceChildren(...all.map((r) => el('a', {
-    href: address(r.lesson, false), 'aria-current': r === replay && 'page', title: r.title[lang],
-  }, r.lesson)));
+  $('replay-all').replaceChildren(...all.map((r) => el('option', { value: r.lesson, selected: r === replay }, `${r.lesson} ${r.title[lang]}`)));
   put($('replay-chapter'), replay?.lesson ?? '');
   put($('replay-title'), replay?.title[lang] ?? t('replay'));
   const slug = replay && (cured ? replay.cured_runs : replay.runs);
@@ -222,9 +226,19 @@ function verdict(recording) {
   if (unknown) return t('replayNone', unknown);
   if (off) return t(off);
   if (recording.failed) return t('failed', recording.failed);
-  if (recording.ending) return t('replayEnd', recording.ending) + (recording.ending.as_meant === false ? ` ${t('replayApart')}` : '');
+  if (recording.ending) return ended(recording.ending);
   if (recording.live) return t('replayLive');
   return replay?.cannot ? t('replayCannot', replay.cannot[current()]) : t('replayIdle');
+}
+
+/** What it came to: of a race that sells nothing, what was seen. @param {import('./timeline/events.js').Ending} ending @returns {string} */
+function ended(ending) {
+  const { sold = 0, gone = 0, inside = 0, saw } = ending;
+  // One that commits after its unlock was followed by another before: then to say that there was one alone explains nothing.
+  const alone = inside === 1 && sold === gone;
+  const parts = [sold || gone || model.shelf.length ? t('replaySold', ending) : '', inside > 1 || alone ? t('replayInside', inside) : '',
+    saw ? `${saw}${t('stop')}` : '', ending.as_meant === false ? t('replayApart') : ''];
+  return parts.join('').trim();
 }
 
 /** Where each actor is in the lesson's code at the cursor; the line of who acted last is lit. */
@@ -261,6 +275,7 @@ async function loadSource() {
 
 export function listen() {
   $('replay-run').onclick = pressed;
+  $('replay-all').onchange = () => { location.hash = address($('replay-all').value, false); };
   $('replay-play').onclick = () => player.toggle();
   $('replay-back-step').onclick = () => step(-1);
   $('replay-step').onclick = () => step(1);

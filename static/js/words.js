@@ -110,12 +110,13 @@ const zh = {
   laneNow: (kind) => of({ waits: '在等', inside: '在里面', shared: '在里面', vain: '在试', shut: '被行挡住', leaves: '写完了', stopped: '停住了' }, kind) ?? '',
   lockNow: (held) => (held ? `${held.owner}${held.count > 1 ? ` ×${held.count}` : ''}${held.left < 0 || held.left > 99_000 ? '' : ` 剩 ${(held.left / 1000).toFixed(1)} s`}` : '空着'),
   tick: (e) => of({
-    waits: '等自己', read: `读 ${e.value ?? ''}`, written: `写 ${e.value ?? ''}`, checked: `GET = ${e.owner || e.value || 'nil'}`, deleted: 'DEL',
+    waits: e.value === 'self' ? '等自己' : '等', statement: e.value, error: e.value, watched: 'WATCH', read: `读 ${e.value ?? ''}`, written: `写 ${e.value ?? ''}`, checked: `GET = ${e.owner || e.value || 'nil'}`, deleted: 'DEL',
     released: e.value ?? '解锁', lost: '不是我的', conflict: e.value ?? '被抢先', 'refused-by-row': '409', committed: '提交', failed: '失败', retries: `重试 ${e.value}`, sold: '卖出',
   }, e.event) ?? `${e.event} ${e.value ?? ''}`.trim(),
   arrow: ({ from, to, owner, event }) => (to === 'lock'
     ? `${from} 删掉了${owner ? ` ${owner} ` : '别人'}的锁` : `${event.token ?? '旧令牌'} < ${event.value ?? '新令牌'}：行不收`),
-  replayEnd: ({ sold, gone, inside }) => `卖出 ${sold}，少了 ${gone}${sold > gone ? `：多卖 ${sold - gone}` : ''}。${inside > 1 ? `最多有 ${inside} 个同时在里面。` : '里面从来只有一个。'}`,
+  replaySold: ({ sold, gone }) => `卖出 ${sold}，少了 ${gone}${sold > gone ? `：多卖 ${sold - gone}` : ''}。`,
+  replayInside: (n) => (n > 1 ? `最多有 ${n} 个同时在里面。` : '里面从来只有一个。'),
   replayApart: '这一次和平时不一样。',
   told: (e) => {
     const who = of({ lock: '锁', stock: '货架', row: '行', step: '' }, e.actor) ?? e.actor;
@@ -221,12 +222,13 @@ const en = {
   laneNow: (kind) => of({ waits: 'waits', inside: 'inside', shared: 'inside', vain: 'tries', shut: 'shut out', leaves: 'has written', stopped: 'stands still' }, kind) ?? '',
   lockNow: (held) => (held ? `${held.owner}${held.count > 1 ? ` ×${held.count}` : ''}${held.left < 0 || held.left > 99_000 ? '' : `, ${(held.left / 1000).toFixed(1)} s left`}` : 'free'),
   tick: (e) => of({
-    waits: 'waits for itself', read: `reads ${e.value ?? ''}`, written: `writes ${e.value ?? ''}`, checked: `GET = ${e.owner || e.value || 'nil'}`, deleted: 'DEL',
+    waits: e.value === 'self' ? 'waits for itself' : 'waits', statement: e.value, error: e.value, watched: 'WATCH', read: `reads ${e.value ?? ''}`, written: `writes ${e.value ?? ''}`, checked: `GET = ${e.owner || e.value || 'nil'}`, deleted: 'DEL',
     released: e.value ?? 'unlocks', lost: 'not mine', conflict: e.value ?? 'beaten', 'refused-by-row': '409', committed: 'commits', failed: 'fails', retries: `retries ${e.value}`, sold: 'sells',
   }, e.event) ?? `${e.event} ${e.value ?? ''}`.trim(),
   arrow: ({ from, to, owner, event }) => (to === 'lock'
     ? `${from} deletes ${owner ? `${owner}'s` : "another's"} lock` : `${event.token ?? 'old token'} < ${event.value ?? 'new token'}: refused`),
-  replayEnd: ({ sold, gone, inside }) => `${sold} sold, ${gone} gone${sold > gone ? `: oversold by ${sold - gone}` : ''}. ${inside > 1 ? `At most ${inside} were inside at once.` : 'Never more than one inside.'}`,
+  replaySold: ({ sold, gone }) => `${sold} sold, ${gone} gone${sold > gone ? `: oversold by ${sold - gone}` : ''}. `,
+  replayInside: (n) => (n > 1 ? `At most ${n} were inside at once. ` : 'Never more than one inside. '),
   replayApart: 'This time it did not go as it does.',
   told: (e) => {
     const who = of({ lock: 'Lock', stock: 'Shelf', row: 'Row', step: '' }, e.actor) ?? e.actor;

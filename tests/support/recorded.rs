@@ -14,7 +14,15 @@ use futures::{StreamExt, stream};
 use oversell::lab::{Lab, Options, Part};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::{collections::HashMap, convert::Infallible, path::PathBuf, sync::Arc};
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 /// One race as it was recorded: what it is, and how it went with its flaw and with its cure.
@@ -64,6 +72,7 @@ struct Served {
     may: watch::Receiver<usize>,
     instance: String,
     client: reqwest::Client,
+    sold: Arc<AtomicI64>,
 }
 
 impl Stage {
@@ -79,13 +88,14 @@ impl Stage {
         let races = Arc::new(recorded()?);
         let lessons = races.iter().map(|(lesson, _)| lesson.clone()).collect();
         let instance = lab.addresses().instances[0].url.clone();
-        let served = Served { races, may: allowed, instance, client: reqwest::Client::new() };
+        let served = Served { races, may: allowed, instance, client: reqwest::Client::new(), sold: Arc::default() };
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(text)?;
         let url = format!("http://{}", listener.local_addr().map_err(text)?);
         let app = Router::new()
             .route("/replays", get(list))
             .route("/replays/{lesson}", post(play))
             .route("/replays/{lesson}/{course}/events", get(events))
+            .route("/check/lock/{strategy}", post(sell))
             .fallback(forward)
             .with_state(served);
         let served = tokio::spawn(async move { drop(axum::serve(listener, app).await) });
@@ -144,6 +154,13 @@ async fn events(State(served): State<Served>, Path((lesson, course)): Path<(Stri
         }
     });
     ([("content-type", "text/event-stream")], Body::from_stream(told)).into_response()
+}
+
+/// The one who comes second to a lock waits for the first; without one, both are told of the same piece.
+async fn sell(State(served): State<Served>, Path(strategy): Path<String>) -> Json<Value> {
+    let before = served.sold.fetch_add(1, Ordering::Relaxed) % 2;
+    let (waited_ms, remaining) = if strategy == "none" { (0, 4999) } else { (200 * before, 4999 - before) };
+    Json(json!({ "outcome": "sold", "remaining": remaining, "waited_ms": waited_ms, "held_ms": 200 }))
 }
 
 /// Everything else is the instance's.

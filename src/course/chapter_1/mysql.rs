@@ -11,7 +11,7 @@ use crate::{
 };
 use sqlx::{Connection, Executor};
 
-const BOTH: &[Target] = &[Target::One, Target::Three];
+const THREE: &[Target] = &[Target::Three];
 const ONE_LEFT: Line = Line::new(
     r#"curl -s -X PUT -H 'content-type: application/json' -d '{"count":1}' {http}/stock"#,
     r#"{"mysql":{"id":1,…,"count":1,…"#,
@@ -36,7 +36,7 @@ pub(super) const ONE_STATEMENT: Lesson = Lesson {
         Line::new("mysql {mysql} -Ne 'select count from db_stock where id = 1'", "0"),
         RESTOCK,
     ],
-    run: Run::Experiment(|on| Box::pin(exact(on, "single-update", BOTH))),
+    run: Run::Experiment(|on| Box::pin(exact(on, "single-update", THREE))),
     ..Lesson::PLAIN
 };
 
@@ -104,7 +104,7 @@ pub(super) const FOR_UPDATE: Lesson = Lesson {
         Line::at(
             2,
             "sleep 1; mysql {mysql} -Ne 'set innodb_lock_wait_timeout = 1; select count from db_stock where id = 1 for update' 2>&1",
-            "ERROR 1205 …",
+            "…ERROR 1205 …",
         ),
         Line::at(2, "mysql {mysql} -Ne 'select count from db_stock where id = 1'", "5000"),
     ],
@@ -113,7 +113,7 @@ pub(super) const FOR_UPDATE: Lesson = Lesson {
 };
 
 async fn locked_row(on: &Cluster) -> Result<Seen, NoVerdict> {
-    Ok(flaw_and_cure(on, "1.7.2").await?.and(exact(on, "select-for-update", BOTH).await?))
+    Ok(flaw_and_cure(on, "1.7.2").await?.and(exact(on, "select-for-update", THREE).await?))
 }
 
 pub(super) const SHARED: Lesson = Lesson {
@@ -197,7 +197,7 @@ pub(super) const VERSION: Lesson = Lesson {
 };
 
 async fn version(on: &Cluster) -> Result<Seen, NoVerdict> {
-    Ok(flaw_and_cure(on, "1.7.3").await?.and(exact(on, "version-cas", BOTH).await?))
+    Ok(flaw_and_cure(on, "1.7.3").await?.and(exact(on, "version-cas", THREE).await?))
 }
 
 pub(super) const MORE_IS_SLOWER: Lesson = Lesson {

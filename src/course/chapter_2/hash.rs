@@ -77,17 +77,16 @@ pub(super) const LEAVE: Lesson = Lesson {
 async fn leave(on: &Cluster) -> Result<Seen, NoVerdict> {
     let (mut redis, lock) = (on.redis().await?, own("lock"));
     ask::<()>(&mut redis, &["HSET", &lock, "A", "2"]).await?;
-    let mut said = Vec::new();
+    let (mut had, mut counts) = (Vec::new(), Vec::new());
     for owner in ["B", "A", "A", "A"] {
-        let left: i64 = ask(&mut redis, &["EVAL", LEAVE_LUA, "1", &lock, owner]).await?;
-        let count: Option<i64> = ask(&mut redis, &["HGET", &lock, "A"]).await?;
-        said.push((left == 1, count));
+        had.push(ask::<i64>(&mut redis, &["EVAL", LEAVE_LUA, "1", &lock, owner]).await?);
+        counts.push(ask::<Option<i64>>(&mut redis, &["HGET", &lock, "A"]).await?.unwrap_or(0));
     }
     let words = Words::new(
-        format!("A 进了两次。B、A、A、A 依次来解（解开了吗，之后的计数）：{said:?}。"),
-        format!("A was in twice. B, A, A, A unlocked in turn (had something to unlock, the count after it): {said:?}."),
+        format!("A 进了两次。B、A、A、A 依次来解，返回 {had:?}，A 的计数随后是 {counts:?}。"),
+        format!("A was in twice. B, A, A and A unlocked in turn and got {had:?}; A's count was then {counts:?}."),
     );
-    let holds = said == [(false, Some(2)), (true, Some(1)), (true, None), (false, None)];
+    let holds = had == [0, 1, 1, 0] && counts == [2, 1, 0, 0];
     Ok(Seen::holds(holds, words))
 }
 

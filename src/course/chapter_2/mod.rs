@@ -50,6 +50,7 @@ pub(super) const CHAPTER: Chapter = Chapter {
         redisson::LEASE_TIME,
         redisson::TRY_LOCK,
         objects::FAIR,
+        objects::FIVE_DEAD,
         objects::ALL_OR_NONE,
         objects::MOST_NODES,
         objects::READ_WRITE,

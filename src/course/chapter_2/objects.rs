@@ -2,10 +2,10 @@
 
 use super::{ask, until_there};
 use crate::{
-    course::{Cluster, Lesson, Line, NoVerdict, Run, Seen, Words, replay::flaw_and_cure},
+    course::{Cluster, Lesson, Line, NoVerdict, Run, Seen, Verdict, Words, replay::flaw_and_cure},
     stock::Title,
 };
-use futures::future::try_join_all;
+use futures::future::{join_all, try_join_all};
 use std::time::{Duration, Instant};
 
 pub(super) const FAIR: Lesson = Lesson {
@@ -28,6 +28,73 @@ pub(super) const FAIR: Lesson = Lesson {
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "2.10.2"))),
     ..Lesson::PLAIN
 };
+
+pub(super) const FIVE_DEAD: Lesson = Lesson {
+    id: "2.10.2.dead",
+    title: Title { zh: "排队的人宕机了", en: "Waiters that die" },
+    claim: Title {
+        zh: "排在前面的 5 个线程都宕机了，每个等 5 秒，后面的至少要等 25 秒",
+        en: "With five dead waiters before it, each waited for 5 seconds, the next one waits at least 25",
+    },
+    place: "000 §2.10.2",
+    strategies: &["redis-fair"],
+    timing: true,
+    expected: Verdict::NotReproduced,
+    run: Run::Experiment(|on| Box::pin(five_dead(on))),
+    ..Lesson::PLAIN
+};
+
+/// One has the lock; five wait in an instance that is killed, and behind them one in another.
+async fn five_dead(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let [first, second, third] = &on.servers()?.instances[..] else {
+        return Err(NoVerdict::without("要有三台实例", "it takes three instances"));
+    };
+    let product = on.product(5000).await?;
+    let (redis, lock, begun) = (on.redis().await?, format!("fairLock:{}", product.id), Instant::now());
+    let queue = format!("redisson_lock_queue:{{{lock}}}");
+    let queued = async |waiters: i64| {
+        let mut redis = redis.clone();
+        while ask::<i64>(&mut redis, &["LLEN", &queue]).await? < waiters {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok::<_, NoVerdict>(())
+    };
+    let held = async {
+        product.buy(&first.url, "redis-fair", "&hold_ms=4000").await?;
+        Ok::<_, NoVerdict>(())
+    };
+    let die = async {
+        until_there(&mut redis.clone(), &lock).await?;
+        // Nobody answers them any more.
+        join_all((0..5).map(|_| product.buy(&third.url, "redis-fair", "&wait_ms=60000"))).await;
+        Ok::<_, NoVerdict>(())
+    };
+    let lives = async {
+        queued(5).await?;
+        product.buy(&second.url, "redis-fair", "&wait_ms=60000").await?;
+        Ok::<_, NoVerdict>(begun.elapsed())
+    };
+    let killed = async {
+        queued(6).await?;
+        on.fault("kill", &third.name).await?;
+        Ok::<_, NoVerdict>(begun.elapsed())
+    };
+    let ((), (), lives, killed) = tokio::try_join!(held, die, lives, killed)?;
+    on.fault("start", &third.name).await?;
+    product.remove().await?;
+    let waited = lives.saturating_sub(killed).as_millis();
+    let words = Words::new(
+        format!(
+            "五个宕机 {waited} ms 以后，活着的就进去了：每个等待者都留下最后一次来试的时间，5 秒没来的一起出队，不是一个一个地等。"
+        ),
+        format!(
+            "The living one was through {waited} ms after the five had died: each waiter's last try is noted, and those who have not tried \
+             for 5 s leave the queue together, not one after the other."
+        ),
+    );
+    let waited = u64::try_from(waited).unwrap_or(u64::MAX);
+    Ok(Seen::holds(waited >= 25_000, words).value("waited_ms", waited))
+}
 
 pub(super) const ALL_OR_NONE: Lesson = Lesson {
     id: "2.10.3",
@@ -147,7 +214,7 @@ pub(super) const SEMAPHORE: Lesson = Lesson {
     tries: &["/test/semaphore?who={who}"],
     quick: true,
     by_hand: &[
-        Line::new("curl -sZ -o /dev/null '{http}/test/semaphore?hold_ms=5000&who=[1-3]' &", ""),
+        Line::new("curl -sZ --parallel-immediate -o /dev/null '{http}/test/semaphore?hold_ms=5000&who=[1-3]' &", ""),
         Line::at(2, "sleep 2; redis-cli {redis} get semaphore", "0"),
         Line::at(2, "curl -s -o /dev/null -w '%{http_code}' '{http}/test/semaphore?wait_ms=0'", "503"),
         Line::at(2, "curl -s '{http}/test/semaphore?hold_ms=0'", "测试信号量"),

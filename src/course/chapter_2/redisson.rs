@@ -12,7 +12,6 @@ use crate::{
     },
     stock::Title,
 };
-use serde_json::Value;
 use std::time::{Duration, Instant};
 
 pub(super) const LOCK: Lesson = Lesson {
@@ -111,7 +110,7 @@ async fn only_the_owner(on: &Cluster) -> Result<Seen, NoVerdict> {
             stays.is_some()
         ),
     );
-    Ok(Seen::holds(found == Value::from("lost") && stays == Some(1), words))
+    Ok(Seen::holds(found == "lost" && stays == Some(1), words))
 }
 
 pub(super) const LEASE_TIME: Lesson = Lesson {

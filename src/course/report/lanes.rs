@@ -109,7 +109,9 @@ impl<'a> Lane<'a> {
         let begins = |what: &'static [&'static str]| of_it().filter(move |(_, e)| what.contains(&e.event.as_str()));
         let waits = begins(&["start"]).map(|(n, _)| (n, until(n, &["locked", "sold", "failed"])));
         let stopped = begins(&["stopped"]).map(|(n, _)| (n, until(n, &["continued"])));
-        let twice = inside.iter().flat_map(|(from, to)| (*from..*to).filter(|n| over[*n]).map(|n| (n, n + 1)));
+        let twice: Vec<_> = inside.iter().flat_map(|(from, to)| (*from..*to).filter(|n| over[*n])).collect();
+        let twice =
+            twice.chunk_by(|one, next| next - one == 1).filter_map(|run| Some((*run.first()?, run.last()? + 1)));
         Self {
             name,
             instance: of_it().find_map(|(_, event)| event.instance.as_deref()).unwrap_or_default(),
@@ -188,6 +190,9 @@ impl<'a> Line<'a> {
         if let Some(Value::Object(caption)) = event.value.as_ref().filter(|_| event.actor == "step") {
             let said = |lang: &str| caption.get(lang).map(text).unwrap_or_default();
             (zh, en) = (said("zh"), said("en"));
+        } else if let ("sold", Some(left)) = (event.event.as_str(), &event.value) {
+            zh = format!("卖出，还剩 {}", text(left));
+            en = format!("sells a piece, {} left", text(left));
         } else {
             let value = event.value.as_ref().map(text);
             let pttl = event.pttl.filter(|ms| *ms >= 0).map(|ms| format!("{ms} ms"));
@@ -228,7 +233,7 @@ mod tests {
         let spans = |spans: &[Span]| spans.iter().map(|span| (span.x, span.width)).collect::<Vec<_>>();
         assert_eq!(spans(&lanes.actors[0].inside), [(0.0, 60.0)]);
         assert_eq!(spans(&lanes.actors[1].inside), [(20.0, 60.0)]);
-        assert_eq!(spans(&lanes.actors[0].over), [(20.0, 20.0), (40.0, 20.0)]);
+        assert_eq!(spans(&lanes.actors[0].over), [(20.0, 40.0)]);
         assert_eq!(lanes.actors[0].over, lanes.actors[1].over);
     }
 

@@ -189,7 +189,7 @@ fn word(event: &str) -> Option<Title> {
         ("stopped", "停住", "stands still"),
         ("continued", "继续", "goes on"),
         ("committed", "提交", "commits"),
-        ("sold", "卖出，还剩", "sold, left"),
+        ("sold", "卖出", "sells a piece"),
         ("failed", "失败", "fails"),
         ("held", "属于", "is held by"),
         ("free", "空了", "is free"),

@@ -164,7 +164,7 @@ pub(super) const NO_INDEX: Lesson = Lesson {
         Line::at(
             2,
             "sleep 1; mysql {mysql} -Ne \"set innodb_lock_wait_timeout = 1; update by_hand set n = 1 where id = 2\" 2>&1",
-            "ERROR 1205 …",
+            "…ERROR 1205 …",
         ),
         Line::at(2, "sleep 4; mysql {mysql} -Ne 'drop table by_hand'", ""),
     ],
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn what_a_route_answers_is_read() {
-        let answer: Value =
+        let answer =
             json!({"outcome": "done", "error": 1213, "committed": ["A"], "steps": [{"row_locks": 2}], "plans": []});
         let played: Played = serde_json::from_value(answer).unwrap();
         assert_eq!((played.error, played.committed.len(), played.steps[0].row_locks), (Some(1213), 1, Some(2)));

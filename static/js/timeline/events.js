@@ -12,7 +12,7 @@
  * @property {number} [pttl] milliseconds; -1: no lease
  * @property {number} [token]
  */
-/** How it ended. @typedef {{sold?: number, gone?: number, inside?: number, as_meant?: boolean, detail?: string}} Ending */
+/** How it ended. @typedef {{sold?: number, gone?: number, inside?: number, saw?: string, as_meant?: boolean, detail?: string}} Ending */
 
 /** What is not an actor: the lock's server, the shelf, the row, the caption. */
 const WATCHED = ['lock', 'stock', 'row', 'step'];

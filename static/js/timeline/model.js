@@ -25,7 +25,7 @@ import { locksOf } from './wedges.js';
 /** @typedef {{at: number, pttl: number}} Left how much of the lease was left then, in ms; -1: there is no lease */
 /** @typedef {Span & {owner: string, left: Left[], counts: {at: number, count: number}[]}} Wedge */
 /** @typedef {{key: string, wedges: Wedge[], queue: {at: number, names: string[]}[]}} LockLane */
-/** @typedef {{at: number, value: string, red: boolean}} Step */
+/** `by`: whose write it is, where that is known. @typedef {{at: number, value: string, red: boolean, by?: ReplayEvent}} Step */
 /** @typedef {{at: number, from: string, to: 'lock' | 'row', key: string, owner: string, event: ReplayEvent}} Arrow */
 /** @typedef {{at: number, zh: string, en: string}} Caption */
 /**
@@ -40,20 +40,21 @@ import { locksOf } from './wedges.js';
  * @property {number[]} moments when something happens, in order
  */
 
-/** The shelf is looked at again and again; a look so close to a write says nothing that the write does not. */
+/** The shelf is looked at again and again; a look so soon after a write may have seen what was there before. */
 const LOOKED_US = 150_000;
 
 /**
  * @param {ReplayEvent[]} events in any order
  * @param {number} [now] how far it has come; by default to its last event
+ * @param {number} [room] so many may be inside at once: the permits of a semaphore, readers
  * @returns {Model}
  */
-export function modelOf(events, now = 0) {
+export function modelOf(events, now = 0, room = 1) {
   const all = events.toSorted((a, b) => a.t_us - b.t_us);
   const end = Math.max(now, all.at(-1)?.t_us ?? 0);
   const row = stepsOf(all.filter((e) => e.actor === 'row' && e.token != null), (e) => String(e.token));
   const shelf = shelfOf(all);
-  const lanes = lanesOf(all, end, shelf);
+  const lanes = lanesOf(all, end, shelf, room);
   return {
     end, lanes, shelf, row,
     locks: locksOf(all, end),
@@ -87,10 +88,11 @@ function shelfOf(all) {
     if (!wrote && !(e.actor === 'stock' && isNumber(e.value))) continue;
     const value = String(e.value);
     const last = steps.at(-1);
-    // Who looks may have seen it before the writer says so, or what was there before the write.
-    const known = written.some((w) => Math.abs(w.t_us - e.t_us) <= LOOKED_US);
+    const known = written.some((w) => w.t_us <= e.t_us && e.t_us - w.t_us <= LOOKED_US);
     if (!wrote && last && (known || last.value === value)) continue;
-    steps.push({ at: e.t_us, value, red: last != null && Number(value) >= Number(last.value) });
+    // Who looked may have seen it before the writer says so.
+    if (wrote && last && !last.by && last.value === value && steps.length > 1) last.by = e;
+    else steps.push({ at: e.t_us, value, red: last != null && Number(value) >= Number(last.value), by: wrote ? e : undefined });
   }
   return steps;
 }

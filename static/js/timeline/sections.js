@@ -34,11 +34,13 @@ import { isActor, isForeign } from './events.js';
 const ENTERS = ['locked', 'read', 'entered'];
 const WRITES = ['written', 'committed'];
 const LEAVES = ['released', 'lost', 'deleted', 'sold', 'done', 'failed', 'refused-by-row', 'conflict'];
+/** Who comes next may be told of so much earlier than that the one before is out: that is no overlap. */
+const HANDOVER_US = 100_000;
 /** What needs no word on the lane: the bars and the wedges show it. */
-const SILENT = ['start', 'refused', 'taken', 'locked', 'entered', 'renewed', 'stopped', 'continued', 'done'];
+const SILENT = ['start', 'refused', 'renew', 'taken', 'locked', 'entered', 'left', 'commit', 'unlock', 'renewed', 'stopped', 'continued', 'done'];
 
-/** @param {ReplayEvent[]} all in order @param {number} end @param {Step[]} shelf @returns {Lane[]} */
-export function lanesOf(all, end, shelf) {
+/** @param {ReplayEvent[]} all in order @param {number} end @param {Step[]} shelf @param {number} room so many may be inside @returns {Lane[]} */
+export function lanesOf(all, end, shelf, room) {
   const actors = [...new Set(all.filter(isActor).map((e) => e.actor))].toSorted();
   const lanes = actors.map((actor) => {
     const events = all.filter((e) => e.actor === actor);
@@ -53,8 +55,9 @@ export function lanesOf(all, end, shelf) {
     token: events.findLast((e) => e.token != null)?.token ?? 0,
     runs: events.find((e) => e.event === 'start')?.value ?? '',
     bars: [...waitsOf(events, end), ...insides[i].map(({ bar }) => bar).filter((bar) => bar.to > bar.from), ...stopsOf(events, end)],
-    overlaps: merged(insides.flatMap((theirs, j) => (j === i ? [] : insides[i].flatMap((a) => theirs.flatMap((b) => overlap(a, b)))))),
-    ticks: events.filter((e) => isTold(e, events, sections)).map((e) => ({ at: e.t_us, event: e, red: isForeign(e) || lostUpdate(e, shelf) })),
+    overlaps: room > 1 ? crowded(insides[i], insides.flat(), room)
+      : merged(insides.flatMap((theirs, j) => (j === i ? [] : insides[i].flatMap((a) => theirs.flatMap((b) => overlap(a, b)))))),
+    ticks: events.filter((e) => isTold(e, events, sections)).map((e) => ({ at: e.t_us, event: e.event === 'waits' && actors.length === 1 ? { ...e, value: 'self' } : e, red: isForeign(e) || lostUpdate(e, shelf) })),
   }));
 }
 
@@ -124,7 +127,19 @@ function overlap(a, b) {
   const readers = a.section.shared && b.section.shared;
   if (!inside || readers || !(both || same)) return [];
   const [from, to] = [Math.max(a.bar.from, b.bar.from), Math.min(a.bar.to, b.bar.to)];
-  return from < to ? [{ from, to }] : [];
+  return to - from > HANDOVER_US ? [{ from, to }] : [];
+}
+
+/**
+ * Where more are inside than there is room for.
+ * @param {{bar: Bar, section: Section}[]} mine @param {{bar: Bar, section: Section}[]} all @param {number} room @returns {Span[]}
+ */
+function crowded(mine, all, room) {
+  const inside = all.filter(({ bar }) => bar.kind === 'inside').map(({ bar }) => bar);
+  const edges = [...new Set(inside.flatMap(({ from, to }) => [from, to]))].toSorted((a, b) => a - b);
+  const full = edges.slice(1).map((to, i) => ({ from: edges[i], to }))
+    .filter((span) => span.to - span.from > HANDOVER_US && inside.filter((bar) => bar.from <= span.from && span.to <= bar.to).length > room);
+  return merged(full.filter((span) => mine.some(({ bar }) => bar.kind === 'inside' && bar.from <= span.from && span.to <= bar.to)));
 }
 
 /** @param {Span[]} spans @returns {Span[]} those that touch made one */
@@ -164,7 +179,7 @@ function stopsOf(events, end) {
 
 /** Does it want a word on the lane? @param {ReplayEvent} e @param {ReplayEvent[]} events @param {Section[]} sections */
 function isTold(e, events, sections) {
-  // Who waits inside waits for itself.
+  // Who waits inside waits for another lock, or alone for itself.
   if (e.event === 'waits') return sections.some((s) => s.from < e.t_us && e.t_us < (s.left ?? s.wrote ?? Infinity));
   // Where nothing else is told of it (one statement did it all), that it sold is.
   if (e.event === 'sold') return !events.some((before) => before.event === 'written');
@@ -174,5 +189,5 @@ function isTold(e, events, sections) {
 
 /** @param {ReplayEvent} e @param {Step[]} shelf */
 function lostUpdate(e, shelf) {
-  return e.event === 'written' && shelf.some((step) => step.red && step.at === e.t_us && step.value === e.value);
+  return e.event === 'written' && shelf.some((step) => step.red && step.by === e);
 }

@@ -26,9 +26,10 @@ export function locksOf(all, end) {
     const lock = locks.get(key) ?? { key, wedges: [], queue: [] };
     locks.set(key, lock);
     if (e.event === 'queue') lock.queue.push({ at: e.t_us, names: (e.value ?? '').split(/\s+/).filter(Boolean) });
-    else hold(lock, e, actors.has(e.owner ?? '') ? String(e.owner) : holder(all, e), end);
+    else hold(lock, e, ownerOf(e, all, actors), end);
   }
-  return [...locks.values()].map((lock) => ({ ...lock, wedges: lock.wedges.map((wedge) => bounded(wedge, end)) }));
+  const seen = [...locks.values()].filter((lock) => lock.wedges.length > 0 || lock.queue.length > 0);
+  return seen.map((lock) => ({ ...lock, wedges: lock.wedges.map((wedge) => bounded(wedge, end)) }));
 }
 
 /** @param {LockLane} lock @param {ReplayEvent} e @param {string} owner @param {number} end */
@@ -58,11 +59,16 @@ function rises(wedge, left) {
   return left.pttl - leftAt(wedge, left.at) > wedge.left[0].pttl * LIFT;
 }
 
-/** A key may not say whose it is (`111`): then it is whose last try was successful. @param {ReplayEvent[]} all @param {ReplayEvent} held */
-function holder(all, held) {
+/**
+ * Whose lock it is. A key may not say so (`111`), or say it late: then it is whose try has just been successful.
+ * @param {ReplayEvent} held @param {ReplayEvent[]} all @param {Set<string>} actors
+ */
+function ownerOf(held, all, actors) {
   const tried = all.filter((e) => isActor(e) && (e.event === 'taken' || e.event === 'locked') && e.t_us <= held.t_us + SOON_US);
-  const last = tried.at(-1)?.actor;
-  return last ?? (held.owner ?? '').slice(0, 8);
+  const justNow = tried.filter((e) => held.t_us - e.t_us <= SOON_US).map((e) => e.actor);
+  const said = held.owner ?? '';
+  if (actors.has(said) && (justNow.length === 0 || justNow.includes(said))) return said;
+  return justNow.at(-1) ?? tried.at(-1)?.actor ?? said.slice(0, 8);
 }
 
 /** One that nobody has ended goes on until its lease is over. @param {Wedge} wedge @param {number} end @returns {Wedge} */
