@@ -1,10 +1,11 @@
 //! What a fault of Redis, or of a holder, does to a lock in Redis: shown where it breaks it, and where it does not.
 //!
-//! Each test has servers of its own, so that it may break them.
+//! Each test has servers of its own, so that it may break them. A holder that is paused, and a replica that is promoted
+//! without the key, are replays: `replays.rs`.
 
 use crate::{
     buyers::{Buyers, Count, LONG, PIECES, more, text, until},
-    instances::{self, MINUTE, STOCK, check, cluster, put_stock, shelf, status, until_held},
+    instances::{self, cluster, put_stock, shelf},
     program,
     proxy::Proxy,
     support,
@@ -24,92 +25,6 @@ use std::{
 type Outcome = Result<(), String>;
 
 const NOW: Duration = Duration::ZERO;
-
-/// Redis answers its writer first and its replica later. A Sentinel that promotes a replica that was cut off meanwhile lets
-/// a second owner in: the lock is not there. With the lock on the replica in time there is one owner.
-pub(crate) async fn a_replica_that_is_promoted_without_the_key_lets_a_second_owner_in() -> Outcome {
-    let (kept, lost) = tokio::try_join!(second_owner_after_a_promotion(false), second_owner_after_a_promotion(true))?;
-    match (kept, lost) {
-        (StatusCode::SERVICE_UNAVAILABLE, StatusCode::OK) => Ok(()),
-        other => Err(format!("the lock after a promotion, with the replica up to date and cut off: {other:?}")),
-    }
-}
-
-async fn second_owner_after_a_promotion(is_cut_off: bool) -> Result<StatusCode, String> {
-    let (instance_ports, without) = (vec![0], vec![Part::MySql, Part::ZooKeeper, Part::Nginx]);
-    let options = Options { replica: true, instance_ports, redis_ports: vec![0], without, ..program() };
-    let lab = Lab::start(options).await.map_err(text)?;
-    let (at, client) = (lab.addresses().instances[0].url.clone(), Client::new());
-    // This lesson answers at once, and its lock stays for the lease.
-    let takes = async |product: u8| {
-        let path = format!("{at}/test/write?stock_id={product}&lease_ms=600000&wait_ms=0");
-        client.get(path).send().await.map(|answer| answer.status()).map_err(text)
-    };
-    let (known, late) = (1, 2);
-    let first = takes(known).await?;
-    if is_cut_off {
-        lab.cut("replica-redis").map_err(text)?;
-    }
-    let held = [first, takes(late).await?, takes(known).await?, takes(late).await?];
-    if held != [StatusCode::OK, StatusCode::OK, StatusCode::SERVICE_UNAVAILABLE, StatusCode::SERVICE_UNAVAILABLE] {
-        return Err(format!("before the promotion: {held:?}"));
-    }
-    match is_cut_off {
-        true => lab.promoted().await,
-        false => lab.promote().await,
-    }
-    .map_err(text)?;
-    until("the promoted one has the older lock", || async {
-        Ok(takes(known).await? == StatusCode::SERVICE_UNAVAILABLE)
-    })
-    .await?;
-    let after = takes(late).await?;
-    lab.stop().await;
-    Ok(after)
-}
-
-/// SIGSTOP of a holder, between its read and its write, for longer than its lease. Others get in and sell; then it goes
-/// on and writes what it had worked out before. The plain lock cannot keep it from that. The fenced one can: the row
-/// has seen a younger token, refuses the write, and the holder answers that it sold nothing.
-pub(crate) async fn a_holder_that_is_paused_beyond_its_lease_oversells_unless_it_is_fenced() -> Outcome {
-    let (answered, sold, gone) = pause_the_holder("redis-lock").await?;
-    if answered != StatusCode::OK || gone > sold {
-        return Err(format!(
-            "redis-lock: the paused holder answered {answered}, others {sold} times that they sold; {gone} left the shelf"
-        ));
-    }
-    let (answered, sold, gone) = pause_the_holder("redis-fenced").await?;
-    if answered != StatusCode::CONFLICT || gone != sold {
-        return Err(format!(
-            "redis-fenced: the paused holder answered {answered}, others {sold} times that they sold; {gone} left the shelf"
-        ));
-    }
-    Ok(())
-}
-
-/// How the paused holder answered in the end, what others sold, and how many pieces left the shelf.
-pub(crate) async fn pause_the_holder(slug: &'static str) -> Result<(StatusCode, i64, i64), String> {
-    const OTHERS: i64 = 5;
-    let lab = cluster(vec![Part::Nginx]).await?;
-    let client = Client::new();
-    let (victim, other) = (lab.addresses().instances[0].clone(), lab.addresses().instances[1].url.clone());
-    put_stock(&client, &other, STOCK).await?;
-    let stays = 2 * instances::LEASE.max(instances::SESSION).as_millis() as u64;
-    let paused = tokio::spawn(status(&client, check(&victim.url, slug, stays, MINUTE)));
-    let mut sold = until_held(&client, &other, slug).await?;
-    lab.pause(&victim.name).map_err(text)?;
-    for _ in 0..OTHERS {
-        match status(&client, check(&other, slug, 0, MINUTE)).await? {
-            StatusCode::OK => sold += 1,
-            other => return Err(format!("{slug}: {other} after the lease or session of the paused holder")),
-        }
-    }
-    lab.resume(&victim.name).map_err(text)?;
-    let answered = paused.await.map_err(text)??;
-    let gone = STOCK - shelf(&client, &other).await?;
-    lab.stop().await;
-    Ok((answered, sold, gone))
-}
 
 /// Redis is killed under load and comes back with what its file has, be that nothing. Who is caught by it is answered 503;
 /// every piece that left the shelf, which is MySQL's, has an answer that said so or one that could not know; then it goes

@@ -5,7 +5,6 @@
 
 use crate::{
     buyers::{Buyers, LONG, PIECES, text, until},
-    faults::pause_the_holder,
     instances::{cluster, cluster_with, leftovers, nothing_is_left, put_stock, shelf},
     program,
 };
@@ -30,26 +29,6 @@ type Outcome = Result<(), String>;
 
 /// A lock that is not had is no reason to wait any longer.
 const UNAVAILABLE: &[StatusCode] = &[StatusCode::SERVICE_UNAVAILABLE];
-
-/// SIGSTOP of a holder, between its read and its write, for longer than its session. The server ends the session;
-/// others get in and sell; then the holder goes on and writes what it had worked out before. The plain lock cannot keep
-/// it from that. With the fenced one the row has seen a younger token, refuses the write, and the holder answers that it
-/// sold nothing.
-pub(crate) async fn a_holder_that_is_paused_beyond_its_session_oversells_unless_it_is_fenced() -> Outcome {
-    let (answered, sold, gone) = pause_the_holder("zk-lock").await?;
-    if answered != StatusCode::OK || gone > sold {
-        return Err(format!(
-            "zk-lock: the paused holder answered {answered}, others {sold} times that they sold; {gone} left the shelf"
-        ));
-    }
-    let (answered, sold, gone) = pause_the_holder("zk-fenced").await?;
-    if answered != StatusCode::CONFLICT || gone != sold {
-        return Err(format!(
-            "zk-fenced: the paused holder answered {answered}, others {sold} times that they sold; {gone} left the shelf"
-        ));
-    }
-    Ok(())
-}
 
 /// ZooKeeper is killed under load and comes back with its data. Who is caught by it is answered 503; every piece that
 /// left the shelf has an answer that said so or one that could not know; then it goes on by itself, and no node is left.

@@ -22,7 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(90);
 pub(super) enum Need {
     /// That it takes orders.
     Orders,
-    /// Ways that can be cut, and a replica that can be promoted.
+    /// Ways that can be cut.
+    Ways,
+    /// A replica that can be promoted.
     Replica,
     /// Five nodes of Redis.
     Nodes,
@@ -31,6 +33,7 @@ pub(super) enum Need {
 impl Need {
     /// Why there is none of it here.
     pub(super) fn missing(self, config: &Config) -> Option<Title> {
+        let has = |kind: &str| config.replays.lab_kinds.iter().any(|has| has == kind);
         let (is_there, why) = match self {
             Self::Orders => (
                 !config.replays.lab.is_empty(),
@@ -39,8 +42,15 @@ impl Need {
                     en: "processes and servers are stopped in it: only a lab (`oversell lab`) plays it",
                 },
             ),
+            Self::Ways => (
+                has("ways"),
+                Title {
+                    zh: "要能断开网络：用 oversell lab --ways 启动",
+                    en: "ways are cut in it: it takes a lab started with --ways",
+                },
+            ),
             Self::Replica => (
-                config.replays.lab_kinds.iter().any(|kind| kind == "replica"),
+                has("replica"),
                 Title {
                     zh: "要有从库和哨兵：用 oversell lab --replica 启动",
                     en: "it takes a replica and a Sentinel: a lab started with --replica",

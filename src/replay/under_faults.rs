@@ -27,6 +27,15 @@ impl Play {
         others.get(n % others.len().max(1)).copied().unwrap_or_default()
     }
 
+    /// What the instance of this number is called: in a lab, as its port.
+    pub(super) fn name_of(&self, instance: usize) -> Result<&str, Error> {
+        match &self.places[instance % self.places.len()] {
+            Place::There(url) => url.trim_end_matches('/').rsplit(':').next(),
+            Place::Here(_) => None,
+        }
+        .ok_or_else(|| gone_wrong("the instances have no names"))
+    }
+
     /// Stops the process in which this side plays, as a long garbage collection does. Where no lab takes orders, what stands
     /// still is the request alone, at its point; whether the process does.
     pub(super) async fn pause(&self, side: &Side) -> Result<bool, Error> {

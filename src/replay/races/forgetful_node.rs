@@ -1,7 +1,7 @@
 //! [003] A node of Redlock comes back without its data.
 //!
-//! 1. Two of five nodes are not there while A takes the lock: it has it on the other three. They come back.
-//! 2. One of A's three dies, and comes back empty. B gets that one and the two: most of five. Both are inside.
+//! 1. A does not reach two of the five nodes, and has the lock on the other three.
+//! 2. One of these dies, and comes back empty. B gets that one and the two: most of five. Both are inside.
 //!
 //! On its cure the node stays away until what it knew has ended (a delayed restart): B gets two nodes, which is no lock, and C
 //! gets in after A.
@@ -10,11 +10,15 @@
 
 use crate::{
     error::Error,
-    replay::{Ends, Replay, faults::Need, play::Play},
+    replay::{
+        Ends, Replay,
+        faults::Need,
+        play::{Play, Side},
+    },
     stock::Title,
 };
 
-const NEEDS: &[Need] = &[Need::Orders, Need::Nodes];
+const NEEDS: &[Need] = &[Need::Orders, Need::Ways, Need::Nodes];
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "003.redlock.restart",
@@ -51,15 +55,14 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     play.side(&[], 'C', 0, act, play.lease(30_000)).await?.ends().await.map(drop)
 }
 
-/// A has the lock on the first three nodes, and has read; the other two are there again.
-pub(super) async fn on_three(play: &Play, act: &str) -> Result<crate::replay::play::Side, Error> {
-    play.step("redis-4 和 redis-5 暂时不在", "redis-4 and redis-5 are away for a while").await?;
-    play.faults.order("kill", "redis-4").await?;
-    play.faults.order("kill", "redis-5").await?;
+/// A has the lock on the first three nodes, and has read; its instance does not reach the other two.
+pub(super) async fn on_three(play: &Play, act: &str) -> Result<Side, Error> {
+    const A: usize = 2;
+    play.step("A 的网络不好：连不上 redis-4 和 redis-5", "A's network is bad: it does not reach redis-4 and redis-5")
+        .await?;
+    for node in ["redis-4", "redis-5"] {
+        play.faults.order("cut", &format!("{}-{node}", play.name_of(A)?)).await?;
+    }
     play.step("A 在 redis 1 2 3 上拿到锁，读库存", "A has the lock on redis 1, 2 and 3, and reads").await?;
-    let a = play.side_at("read", 'A', 2, act, play.lease(30_000)).await?;
-    play.step("redis-4 和 redis-5 回来了", "redis-4 and redis-5 are back").await?;
-    play.faults.order("start", "redis-4").await?;
-    play.faults.order("start", "redis-5").await?;
-    Ok(a)
+    play.side_at("read", 'A', A, act, play.lease(30_000)).await
 }

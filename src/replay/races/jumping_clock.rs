@@ -1,7 +1,7 @@
 //! [003] The clock of one of Redlock's nodes jumps forward.
 //!
-//! 1. Two of five nodes are not there while A takes the lock: it has it on the other three. They come back.
-//! 2. The clock of one of A's three jumps: A's key ends there, long before its time. B gets that one and the two.
+//! 1. A does not reach two of the five nodes, and has the lock on the other three.
+//! 2. The clock of one of these jumps: A's key ends there, long before its time. B gets that one and the two.
 //!
 //! On its cure the row looks at a fencing token: whatever a clock does to the lock, A's older token is refused.
 //!
@@ -16,7 +16,7 @@ use crate::{
     stock::Title,
 };
 
-const NEEDS: &[Need] = &[Need::Orders, Need::Nodes];
+const NEEDS: &[Need] = &[Need::Orders, Need::Ways, Need::Nodes];
 
 /// redis-3, counted from 0.
 const JUMPS: usize = 2;

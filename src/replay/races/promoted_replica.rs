@@ -20,8 +20,9 @@ use std::time::Duration;
 
 const NEEDS: &[Need] = &[Need::Orders, Need::Replica, Need::Nodes];
 
-/// Longer than the Sentinel takes: 2 s without an answer, and then the promotion.
-const PROMOTION: Duration = Duration::from_secs(20);
+/// Longer than the Sentinel takes: 2 s without an answer, and then the promotion; one that was itself held up for 2 s does
+/// nothing for 30 s.
+const PROMOTION: Duration = Duration::from_secs(45);
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "2.9",
