@@ -1,14 +1,16 @@
 //! A stock that oversells, every cure for it, and what each costs.
 //!
-//! In reading order: [`stock`] has the strategies, one to a file; [`http`] serves them; `instance` makes the tables
-//! and watches the servers; [`load`] tries them under load
-//! and says which oversold; [`lab`] starts the real servers that all of it runs against.
+//! In reading order: [`stock`] has the strategies, one to a file; [`replay`] forces the races that break them; [`http`]
+//! serves both; `instance` makes the tables and watches the servers; [`load`] tries the strategies under load and says
+//! which oversold; [`course`] tries every claim of the documents; [`lab`] starts the real servers that all of it runs
+//! against.
 
 pub mod classroom;
-pub mod replay;
 pub mod seckill;
 pub mod shelf;
 pub mod stock;
+
+pub mod replay;
 
 pub mod http;
 mod instance;

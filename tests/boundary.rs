@@ -1,7 +1,10 @@
 //! The module graph of `src/` stays as ARCHITECTURE.md draws it, and the documents keep up with the registry.
 
 use crate::imports;
-use oversell::{seckill, stock};
+use oversell::{
+    course, seckill,
+    stock::{self, Title},
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -115,6 +118,24 @@ pub(crate) fn both_readmes_list_every_strategy_and_step_as_the_registries_do() -
             let listed = text.lines().any(|l| l.starts_with(&format!("| [`{slug}`]")) && l.contains(&row));
             if !listed {
                 return Err(format!("{readme} has no row for {slug} with chapter and promise {row}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the command's exit status goes by stands in the readmes: each claim, in its language, and what it comes to here.
+pub(crate) fn both_readmes_say_what_each_claim_comes_to() -> Outcome {
+    let words = |title: Title, zh: bool| if zh { title.zh } else { title.en };
+    for (readme, zh, not_run) in [("README.md", false, "not run"), ("README.zh-CN.md", true, "不做")] {
+        let text = fs::read_to_string(readme).map_err(|e| e.to_string())?;
+        for lesson in course::lessons() {
+            let verdict = if lesson.why_not().is_some() { not_run } else { words(lesson.expected.words(), zh) };
+            let claim = words(lesson.claim, zh).replace('|', "\\|");
+            let begins = format!("| {} | {claim} | ", lesson.id);
+            let row = text.lines().find_map(|line| line.strip_prefix(&begins));
+            if !row.is_some_and(|came_to| came_to.trim_start_matches('*').starts_with(verdict)) {
+                return Err(format!("{readme} does not say {begins}{verdict} |, but {row:?}"));
             }
         }
     }

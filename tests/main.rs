@@ -96,12 +96,13 @@ async fn in_turn(test: impl Future<Output = Outcome>) -> Outcome {
 }
 
 fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> {
-    let pure: [(&str, Pure); 8] = [
+    let pure: [(&str, Pure); 9] = [
         ("no_room_knows_what_it_must_not", boundary::no_room_knows_what_it_must_not),
         ("a_wall_that_is_broken_is_seen", boundary::a_wall_that_is_broken_is_seen),
         ("what_one_strategy_does_stands_in_its_own_file", boundary::what_one_strategy_does_stands_in_its_own_file),
         ("a_strategy_is_at_most_80_lines", boundary::a_strategy_is_at_most_80_lines),
         ("no_source_file_is_over_400_lines", boundary::no_source_file_is_over_400_lines),
+        ("both_readmes_say_what_each_claim_comes_to", boundary::both_readmes_say_what_each_claim_comes_to),
         (
             "both_readmes_list_every_strategy_and_step_as_the_registries_do",
             boundary::both_readmes_list_every_strategy_and_step_as_the_registries_do,
