@@ -259,7 +259,7 @@ impl Lab {
         let replica =
             self.addresses.replica.as_ref().and_then(|at| way::authority(&at.url).rsplit_once(':')?.1.parse().ok());
         let (Some(port), Some(main), Some(replica)) = (port, main, replica) else { return Err(no_replica()) };
-        sentinel::restore(port, &main, replica).await
+        sentinel::restore(port, &main, &self.ways_to_main(), replica).await
     }
 
     /// Waits, 20 s at most, until the instances' ways lead to another main Redis: the Sentinel has promoted its replica.

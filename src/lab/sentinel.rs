@@ -180,8 +180,9 @@ pub(super) async fn promoted(ways: &[Arc<Way>]) -> Result<(), Failure> {
     timeout(PATIENCE, all).await.map_err(late).map(drop)
 }
 
-/// Makes the first one, whom the Sentinel at `port` knows by the way `main`, the main one again, and the other its replica.
-pub(super) async fn restore(port: u16, main: &Way, replica: u16) -> Result<(), Failure> {
+/// Makes the first one, whom the Sentinel at `port` knows by the way `main`, the main one again, and the other its
+/// replica; returns once `ways` lead to it.
+pub(super) async fn restore(port: u16, main: &Way, ways: &[Arc<Way>], replica: u16) -> Result<(), Failure> {
     let failed = |e: redis::RedisError| Failure::Unusable(format!("the first one is not promoted: {e}"));
     let restored = async {
         let mut sentinel = at(port)?.get_multiplexed_async_connection().await?;
@@ -189,7 +190,8 @@ pub(super) async fn restore(port: u16, main: &Way, replica: u16) -> Result<(), F
         leads.arg("GET-MASTER-ADDR-BY-NAME").arg(GROUP);
         let is_first = async |sentinel: &mut _| {
             let (_, now): (String, u16) = leads.query_async(sentinel).await?;
-            RedisResult::Ok(now == main.port())
+            // It says so already while it promotes; the ways follow when that is over.
+            RedisResult::Ok(now == main.port() && ways.iter().all(|way| way.leads_to() == main.leads_to()))
         };
         if !is_first(&mut sentinel).await? {
             follow_it(&redis::Client::open(format!("redis://{}", main.leads_to()))?, replica).await?;
