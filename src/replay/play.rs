@@ -16,7 +16,7 @@ use super::{
     goods,
     place::Place,
     seen::Sights,
-    stage::Stage,
+    stage::{self, Stage},
 };
 use crate::{ctx::Ctx, error::Error};
 use std::{fmt::Display, sync::Arc, time::Duration};
@@ -290,8 +290,26 @@ impl Side {
         Ok(())
     }
 
-    /// Lets it run to its end: what it came to.
+    /// Lets it run to its end: what it came to. It is seen to leave before another can get in after it.
     pub(super) async fn ends(&mut self) -> Result<Line, Error> {
+        let mut leaving = stage::LEAVING.to_vec();
+        loop {
+            self.heads_for_any(&leaving);
+            let Self { standing, outcome, .. } = self;
+            let left = async {
+                tokio::select! {
+                    biased;
+                    Ok(standing) = standing.wait_for(|at| at.iter().any(|at| leaving.contains(&at.as_str()))) => {
+                        standing.iter().find(|at| leaving.contains(&at.as_str())).cloned()
+                    }
+                    _ = outcome.wait_for(Option::is_some) => None,
+                }
+            };
+            match timeout(LONG, left).await {
+                Ok(Some(point)) => leaving.retain(|leaves| *leaves != point),
+                _ => break,
+            }
+        }
         self.heads_for_any(&[]);
         let ended = timeout(LONG, self.outcome.wait_for(Option::is_some)).await;
         let ended = ended.map_err(|_| gone_wrong(format!("{} does not come to its end", self.letter)))?;

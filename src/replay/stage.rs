@@ -15,6 +15,9 @@ use std::{
 };
 use tokio::sync::Notify;
 
+/// The points at which an actor is inside no more.
+pub(super) const LEAVING: [&str; 6] = ["written", "released", "committed", "conflict", "leaves", "left"];
+
 /// The servers are read so often.
 const LOOK: Duration = Duration::from_millis(20);
 /// A lock that is gone so long before its lease is over was given back.
@@ -155,7 +158,7 @@ impl Known {
                         self.entered.push(letter);
                         self.most_inside = self.most_inside.max(self.inside.len());
                     }
-                    "written" | "released" | "committed" | "conflict" | "leaves" | "left" => {
+                    point if LEAVING.contains(&point) => {
                         self.inside.remove(&letter);
                     }
                     "checked" => {

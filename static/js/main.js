@@ -34,6 +34,9 @@ import * as tries from './tries.js';
 import * as verdict from './verdict.js';
 import * as views from './views.js';
 
+/** So many of the lessons that wait for a server are named. */
+const NAMED = 6;
+
 /** @typedef {import('./course.js').Lesson} Lesson */
 /** @typedef {import('./course.js').Strategy} Strategy */
 /** @typedef {import('./runs.js').Run} Run */
@@ -139,7 +142,8 @@ function frame() {
   const waiting = health?.waiting ?? [];
   const shown = view === 'lesson' || view === 'text' ? lesson : null;
   lessons.draw(chapters, shown, settings, waiting);
-  lights.draw(health, reached, all().filter((l) => l.strategies.some((s) => waiting.includes(s.slug))).map((l) => l.id).join(' '));
+  const ids = all().filter((l) => l.strategies.some((s) => waiting.includes(s.slug))).map((l) => l.id);
+  lights.draw(health, reached, ids.slice(0, NAMED).join(' ') + (ids.length > NAMED ? t('andMore', ids.length) : ''));
   if (shown) {
     lessonHead.draw(lesson, strategy, replayAddress(), settings);
     tries.draw(lesson);

@@ -68,6 +68,7 @@ export const zh = {
   found: (v, when) => `${VERDICTS.zh[v] ?? v}（${when}）`,
   notFound: '还没有跑过：在终端里输入 oversell course。', notRun: '这一课不自动跑：',
   lessonsWait: (ids) => `在等的课：${ids}；其余照常。`,
+  andMore: (n) => ` …… 共 ${n} 课`,
   serverDown: (servers) => `${servers} 停了。`,
   instanceDown: (names) => `实例 ${names} 停了，其余的接着卖。`,
 
@@ -137,6 +138,7 @@ export const en = {
   found: (v, when) => `${VERDICTS.en[v] ?? v} (${when})`,
   notFound: 'Not run yet: type oversell course in a terminal.', notRun: 'This lesson is not run:',
   lessonsWait: (ids) => `Lessons that wait: ${ids}. All else goes on.`,
+  andMore: (n) => ` …, ${n} in all`,
   serverDown: (servers) => `${servers} is down.`,
   instanceDown: (names) => `Instance ${names} is down; the others go on selling.`,
 

@@ -62,9 +62,9 @@ pub(super) const ATOMIC_LONG: Lesson = Lesson {
     place: "000 §3.7.7.2",
     tries: &["/test/zk/atomic/increment?who={who}", "/test/zk/atomic/get?who={who}"],
     by_hand: &[
-        Line::new("curl -s '{8000}/test/zk/atomic/force-set?value=10'", "…\"postValue\":10…"),
-        Line::new("curl -s '{8100}/test/zk/atomic/increment'", "…\"preValue\":10,\"postValue\":11…"),
-        Line::new("curl -s '{8200}/test/zk/atomic/subtract?value=5'", "…\"preValue\":11,\"postValue\":6…"),
+        Line::new("curl -s '{8000}/test/zk/atomic/force-set?value=10'", "true … -> 10"),
+        Line::new("curl -s '{8100}/test/zk/atomic/increment'", "true 10 -> 11"),
+        Line::new("curl -s '{8200}/test/zk/atomic/subtract?value=5'", "true 11 -> 6"),
     ],
     run: Run::Experiment(|on| Box::pin(atomic_long(on))),
     ..Lesson::PLAIN

@@ -148,7 +148,7 @@ pub(super) const LEASES: Lesson = Lesson {
     quick: true,
     by_hand: &[
         Line::new("redis-cli {redis} del log", "…"),
-        Line::new("curl -sZ -o /dev/null '{8000}/test/zk/semaphore?hold_ms=6000&who=[1-7]' &", ""),
+        Line::new("curl -sZ --parallel-immediate -o /dev/null '{8000}/test/zk/semaphore?hold_ms=6000&who=[1-7]' &", ""),
         Line::at(2, "sleep 4; redis-cli {redis} llen log", "5"),
     ],
     run: Run::Experiment(|on| Box::pin(leases(on))),

@@ -18,10 +18,11 @@ pub(super) const TYPES: Lesson = Lesson {
     quick: true,
     by_hand: &[
         Line::new("zkCli.sh {zookeeper} create /aa test 2>&1", "…Created /aa…"),
-        Line::new("zkCli.sh {zookeeper} create -e /cc test 2>&1", "…Created /cc…"),
+        // With "quit" the session is closed; without it, it ends by itself after 30 s.
+        Line::new(r"printf 'create -e /cc test\nquit\n' | zkCli.sh {zookeeper} 2>&1", "…Created /cc…"),
         Line::new("zkCli.sh {zookeeper} create -s -e /dd test 2>&1", "…Created /dd0…"),
         Line::new("zkCli.sh {zookeeper} get /aa 2>&1", "…test…"),
-        Line::new("sleep 1; zkCli.sh {zookeeper} stat /cc 2>&1", "…Node does not exist: /cc…"),
+        Line::new("zkCli.sh {zookeeper} stat /cc 2>&1", "…Node does not exist: /cc…"),
         Line::new("zkCli.sh {zookeeper} delete /aa 2>&1", "…"),
     ],
     run: Run::Experiment(|on| Box::pin(types(on))),
@@ -131,6 +132,7 @@ pub(super) const DEAD_HOLDER: Lesson = Lesson {
     strategies: &["zk-ephemeral"],
     replay: Some("3.3"),
     by_hand: &[
+        Line::new("curl -s '{http}/check/lock/zk-ephemeral'", "验库存并锁库存成功！"),
         Line::new("zkCli.sh {zookeeper} create /distributed/zk-ephemeral somebody 2>&1", "…Created…"),
         Line::new("curl -s -o /dev/null -w '%{http_code}' '{http}/check/lock/zk-ephemeral?wait_ms=1000'", "503"),
         Line::new("zkCli.sh {zookeeper} delete /distributed/zk-ephemeral 2>&1", "…"),

@@ -79,7 +79,7 @@ pub(super) const SINGLE_POINT: Lesson = Lesson {
         Line::new("curl -s -o /dev/null -w '%{http_code}' {http}/check/lock/table-lock", "503"),
         Line::new("{fault} start mysql", "…"),
         Line::new(
-            "curl -s --retry 20 --retry-all-errors --retry-delay 1 {http}/check/lock/table-lock",
+            "curl -sf --retry 20 --retry-all-errors --retry-delay 1 {http}/check/lock/table-lock",
             "验库存并锁库存成功！",
         ),
     ],

@@ -164,7 +164,7 @@ pub(super) const NO_INDEX: Lesson = Lesson {
         Line::at(
             2,
             "sleep 1; mysql {mysql} -Ne \"set innodb_lock_wait_timeout = 1; update by_hand set n = 1 where id = 2\" 2>&1",
-            "ERROR 1205 …",
+            "…ERROR 1205 …",
         ),
         Line::at(2, "sleep 4; mysql {mysql} -Ne 'drop table by_hand'", ""),
     ],
