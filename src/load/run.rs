@@ -170,7 +170,7 @@ impl Plan {
         Self { timed: Some(timed), count: PLENTY, hold_ms: 0, stock_id: own_product(), ..self.clone() }
     }
 
-    /// The same, [`timed`](Self::timed): so long before it counts, and so long that it does.
+    /// The same for a time instead: so long before it counts, and so long that it does.
     #[must_use]
     pub fn lasting(&self, warm_up: Duration, measured: Duration) -> Self {
         self.timed(Timed { warm_up, measured, rate: None })

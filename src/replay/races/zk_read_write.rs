@@ -84,7 +84,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
 async fn alone(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let guard = ctx.zk.lock(&job.zk_path(LOCK)).acquire(job.wait_left()).await?;
     job.at("locked").await;
-    given_back(guard).await
+    given_back(job, guard).await
 }
 
 async fn read(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
@@ -94,7 +94,7 @@ async fn read(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     if lock.write().owner(owner).acquire(Duration::ZERO).await.is_err() {
         job.at("upgrade-refused").await;
     }
-    given_back(guard).await
+    given_back(job, guard).await
 }
 
 async fn write(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
@@ -104,10 +104,11 @@ async fn write(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let reading = lock.read().owner(owner).acquire(job.wait_left()).await?;
     job.at("downgraded").await;
     guard.release().await?;
-    given_back(reading).await
+    given_back(job, reading).await
 }
 
-async fn given_back(guard: Guard) -> Result<Deducted, Error> {
+async fn given_back(job: &Job, guard: Guard) -> Result<Deducted, Error> {
+    job.at("left").await;
     guard.release().await?;
     Ok(Deducted { remaining: None, fence: None, retries: 0, lock: Some(LockState::Kept) })
 }
