@@ -96,6 +96,7 @@ impl Stage {
             .route("/replays/{lesson}", post(play))
             .route("/replays/{lesson}/{course}/events", get(events))
             .route("/check/lock/{strategy}", post(sell))
+            .route("/instances/{name}/check/lock/{strategy}", post(sell))
             .fallback(forward)
             .with_state(served);
         let served = tokio::spawn(async move { drop(axum::serve(listener, app).await) });
@@ -157,9 +158,13 @@ async fn events(State(served): State<Served>, Path((lesson, course)): Path<(Stri
 }
 
 /// The one who comes second to a lock waits for the first; without one, both are told of the same piece.
-async fn sell(State(served): State<Served>, Path(strategy): Path<String>) -> Json<Value> {
+async fn sell(State(served): State<Served>, Path(of): Path<HashMap<String, String>>) -> Json<Value> {
     let before = served.sold.fetch_add(1, Ordering::Relaxed) % 2;
-    let (waited_ms, remaining) = if strategy == "none" { (0, 4999) } else { (200 * before, 4999 - before) };
+    let (waited_ms, remaining) = if of.get("strategy").is_some_and(|strategy| strategy == "none") {
+        (0, 4999)
+    } else {
+        (200 * before, 4999 - before)
+    };
     Json(json!({ "outcome": "sold", "remaining": remaining, "waited_ms": waited_ms, "held_ms": 200 }))
 }
 
