@@ -111,14 +111,20 @@ impl Play {
         timeout(limit, gone).await.map_err(|_| gone_wrong("the lock is not free"))
     }
 
-    /// Waits until the servers can be read again.
+    /// Waits until the servers can be read again, and Redis takes writes.
     pub(super) async fn can_be_seen(&self) {
         let seen = async {
-            while self.sights.read().await.is_err() {
+            while self.sights.read().await.is_err() || !self.takes_writes().await {
                 sleep(Duration::from_millis(50)).await;
             }
         };
         timeout(SESSION, seen).await.unwrap_or_else(|_| tracing::error!("the servers are not back"));
+    }
+
+    /// Whether what the ways lead to is the main Redis: one that was the main one until just now only lets itself be read.
+    async fn takes_writes(&self) -> bool {
+        let role = redis::cmd("INFO").arg("replication").query_async(&mut self.ctx.redis.connection()).await;
+        role.is_ok_and(|role: String| role.contains("role:master"))
     }
 
     fn happens(&self, side: &Side, what: &str) {
