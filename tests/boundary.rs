@@ -25,7 +25,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("replay", &["stock", "seckill", "classroom", "shelf"]),
     ("http", &["stock", "seckill", "classroom", "shelf", "instance", "load", "replay", "course"]),
     ("lab", &[]),
-    ("course", &["stock", "seckill", "classroom", "load"]),
+    ("course", &["stock", "seckill", "classroom", "load", "replay"]),
     ("cli", &["http", "load", "lab", "course"]),
     ("main", &["cli"]),
     ("lib", &[]),

@@ -32,7 +32,7 @@ mod voucher;
 pub use cluster::{Cluster, Side, Target};
 pub use lesson::{Chapter, Experiment, Lesson, Line, Run, Verdict};
 pub use product::{Left, Product};
-pub use replay::{Ends, Event, Play};
+pub use replay::{Ends, Play};
 pub use seen::{Figures, NoVerdict, Rated, Ratio, Sale, Seen, Words};
 
 /// Every chapter, in the documents' order.

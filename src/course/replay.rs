@@ -1,10 +1,10 @@
 //! A race of a lesson, played on the real servers through `POST /replays/{lesson}`, and what each actor and each server did.
 
 use super::{Cluster, NoVerdict, Seen, Words};
-use crate::http_client::HttpError;
+use crate::{http_client::HttpError, replay::ReplayEvent};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// How a race ends: the answers that said "sold", the pieces that left the shelf, the most inside at once, and what the race
 /// noted besides.
@@ -16,29 +16,6 @@ pub struct Ends {
     pub inside: i64,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub saw: String,
-}
-
-/// One thing that an actor or a server did.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub struct Event {
-    /// Since the start, µs.
-    pub t_us: u64,
-    /// `A`, `B`, `C`, or what is watched: `lock`, `stock`, `row`, `step`.
-    pub actor: String,
-    pub event: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instance: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub value: Option<Value>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub owner: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pttl: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub token: Option<i64>,
 }
 
 /// One race, from its first event to its end.
@@ -55,7 +32,7 @@ pub struct Play {
     pub as_meant: bool,
     /// What happened.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub events: Vec<Event>,
+    pub events: Vec<ReplayEvent>,
 }
 
 #[derive(Deserialize)]

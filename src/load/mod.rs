@@ -22,6 +22,8 @@ pub mod bench;
 mod ceiling;
 pub mod compare;
 pub(crate) mod conditions;
+#[allow(unreachable_pub)]
+pub(crate) mod filters;
 pub mod seckill;
 pub(crate) mod target;
 pub(crate) mod terminal;

@@ -3,7 +3,8 @@
 
 use super::word;
 use crate::{
-    course::{Event, Play, Words},
+    course::{Play, Words},
+    replay::ReplayEvent,
     stock::Title,
 };
 use serde_json::Value;
@@ -101,7 +102,7 @@ impl Axis {
 }
 
 impl<'a> Lane<'a> {
-    fn of(name: &'a str, drawn: &[&'a Event], inside: &[(usize, usize)], over: &[bool], axis: Axis) -> Self {
+    fn of(name: &'a str, drawn: &[&'a ReplayEvent], inside: &[(usize, usize)], over: &[bool], axis: Axis) -> Self {
         let of_it = || drawn.iter().enumerate().filter(|(_, event)| event.actor == name);
         let until = |from: usize, ends: &[&str]| {
             of_it().find(|(n, event)| *n > from && ends.contains(&event.event.as_str())).map_or(drawn.len(), |(n, _)| n)
@@ -125,7 +126,7 @@ impl<'a> Lane<'a> {
 }
 
 /// From which event to which an actor is inside.
-fn inside(drawn: &[&Event], name: &str) -> Vec<(usize, usize)> {
+fn inside(drawn: &[&ReplayEvent], name: &str) -> Vec<(usize, usize)> {
     let mut spans: Vec<(usize, usize)> = Vec::new();
     for (from, event) in drawn.iter().enumerate() {
         let is_in = event.actor == name && event.event == "locked";
@@ -146,7 +147,7 @@ fn overlaps(inside: &[Vec<(usize, usize)>], events: usize) -> Vec<bool> {
     (0..events).map(|n| inside.iter().filter(|spans| is_in(n, spans)).count() > 1).collect()
 }
 
-fn locks<'a>(drawn: &[&'a Event], axis: Axis) -> Vec<Locked<'a>> {
+fn locks<'a>(drawn: &[&'a ReplayEvent], axis: Axis) -> Vec<Locked<'a>> {
     let of_locks = || drawn.iter().enumerate().filter(|(_, event)| event.actor == "lock" && event.event != "queue");
     let keys: BTreeSet<_> = of_locks().map(|(_, event)| event.key.as_deref().unwrap_or_default()).collect();
     let lane = |key: &str| {
@@ -172,7 +173,7 @@ fn short(owner: &str) -> &str {
     if owner.chars().count() <= 2 { owner } else { "?" }
 }
 
-fn changes(drawn: &[&Event], actor: &str, axis: Axis) -> Vec<(f64, String)> {
+fn changes(drawn: &[&ReplayEvent], actor: &str, axis: Axis) -> Vec<(f64, String)> {
     let mut at: Vec<(f64, String)> = Vec::new();
     for (n, event) in drawn.iter().enumerate().filter(|(_, event)| event.actor == actor) {
         let value = event.value.as_ref().map(text).or_else(|| event.token.map(|token| token.to_string()));
@@ -184,7 +185,7 @@ fn changes(drawn: &[&Event], actor: &str, axis: Axis) -> Vec<(f64, String)> {
 }
 
 impl<'a> Line<'a> {
-    fn of(event: &'a Event) -> Self {
+    fn of(event: &'a ReplayEvent) -> Self {
         let mut zh = word(&event.event).map_or(event.event.as_str(), |word| word.zh).to_owned();
         let mut en = word(&event.event).map_or(event.event.as_str(), |word| word.en).to_owned();
         if let Some(Value::Object(caption)) = event.value.as_ref().filter(|_| event.actor == "step") {

@@ -10,7 +10,7 @@ use super::{
     command::{Found, Tried},
     find,
 };
-use crate::{failure::Failure, stock::Title};
+use crate::{failure::Failure, load::filters, stock::Title};
 use askama::Template;
 use lanes::Lanes;
 
@@ -59,28 +59,6 @@ struct Scale<'a> {
     median: f64,
     min: f64,
     max: f64,
-}
-
-/// How the template writes numbers: as the terminal does. The macro makes items that are `pub`.
-#[allow(unreachable_pub)]
-mod filters {
-    use crate::load::terminal;
-    use askama::{Result, Values};
-
-    #[askama::filter_fn]
-    pub(super) fn whole(n: &i64, _: &dyn Values) -> Result<String> {
-        Ok(terminal::whole(*n))
-    }
-
-    #[askama::filter_fn]
-    pub(super) fn rate(per_second: &f64, _: &dyn Values) -> Result<String> {
-        Ok(terminal::rate(*per_second))
-    }
-
-    #[askama::filter_fn]
-    pub(super) fn ms(ms: &f64, _: &dyn Values) -> Result<String> {
-        Ok(terminal::ms(*ms))
-    }
 }
 
 impl<'a> Report<'a> {

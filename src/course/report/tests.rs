@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    course::{Ends, Event, Figures, Play, Rated, Side, Target, Words},
+    course::{Ends, Figures, Play, Rated, Side, Target, Words},
     load::{conditions::Conditions, rate::Spread},
 };
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ fn race() -> Play {
         json!({"actor": "B", "event": "unheard-of", "value": "<b>"}),
         json!({"actor": "B", "event": "sold", "value": "4999"}),
     ];
-    let event = |(n, mut event): (usize, Value)| -> Event {
+    let event = |(n, mut event): (usize, Value)| -> crate::replay::ReplayEvent {
         event["t_us"] = json!(n * 1000);
         serde_json::from_value(event).unwrap()
     };

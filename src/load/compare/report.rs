@@ -5,7 +5,7 @@ use super::Comparison;
 use crate::{
     failure::Failure,
     load::{
-        Row,
+        Row, filters,
         rate::{Rate, Spread},
         row::ONE,
         terminal::ms,
@@ -57,28 +57,6 @@ struct Lane<'a> {
 struct Tick {
     at: f64,
     label: String,
-}
-
-/// How the template writes numbers: as the terminal does. The macro makes items that are `pub`.
-#[allow(unreachable_pub)]
-mod filters {
-    use crate::load::terminal;
-    use askama::{Result, Values};
-
-    #[askama::filter_fn]
-    pub(super) fn whole(n: &i64, _: &dyn Values) -> Result<String> {
-        Ok(terminal::whole(*n))
-    }
-
-    #[askama::filter_fn]
-    pub(super) fn rate(per_second: &f64, _: &dyn Values) -> Result<String> {
-        Ok(terminal::rate(*per_second))
-    }
-
-    #[askama::filter_fn]
-    pub(super) fn ms(ms: &f64, _: &dyn Values) -> Result<String> {
-        Ok(terminal::ms(*ms))
-    }
 }
 
 /// The largest values of all rows, to which the bars are drawn.

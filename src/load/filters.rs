@@ -1,0 +1,19 @@
+//! How the templates of the reports write numbers: as the terminal does. The macro makes items that are `pub`.
+
+use super::terminal;
+use askama::{Result, Values};
+
+#[askama::filter_fn]
+pub(crate) fn whole(n: &i64, _: &dyn Values) -> Result<String> {
+    Ok(terminal::whole(*n))
+}
+
+#[askama::filter_fn]
+pub(crate) fn rate(per_second: &f64, _: &dyn Values) -> Result<String> {
+    Ok(terminal::rate(*per_second))
+}
+
+#[askama::filter_fn]
+pub(crate) fn ms(ms: &f64, _: &dyn Values) -> Result<String> {
+    Ok(terminal::ms(*ms))
+}
