@@ -139,6 +139,14 @@ pub enum Error {
         /// How long it will still take, once that can be told.
         left: Option<Duration>,
     },
+    /// As many visits as may be are under way. Nothing was changed.
+    #[error("{under_way} visits are under way, and {most} may be at once: wait until some are over")]
+    ClassFull {
+        /// How many were sent and are not over.
+        under_way: usize,
+        /// How many may be.
+        most: usize,
+    },
     /// There is no run of this number.
     #[error("there is no run {0}")]
     NoRun(String),
@@ -180,6 +188,14 @@ pub enum Error {
         /// What it or the client said.
         reason: String,
     },
+    /// No lab has started this instance.
+    #[error(
+        "no lab has started the servers here, so nobody takes orders to break them: `oversell lab` starts one that does"
+    )]
+    NoLab,
+    /// The lab does not carry out an order: there is no such member, or it is not in a state for this. Nothing was changed.
+    #[error("{0}")]
+    LabRefuses(String),
     /// A replay did not go as it must.
     #[error("the replay did not go as it must: {0}")]
     Replay(String),

@@ -33,6 +33,8 @@ pub mod error;
 pub mod failure;
 pub mod four_letters;
 pub mod http_client;
+pub mod orders;
 pub mod server;
 pub mod shutdown;
 pub mod telemetry;
+pub mod visits;

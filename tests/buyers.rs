@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 type Outcome = Result<(), String>;
 
 /// The longest that a test waits for what must come.
-pub(crate) const LONG: Duration = Duration::from_secs(20);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 /// More than any crowd buys in that time.
 pub(crate) const PIECES: i64 = 1_000_000;
 const BUYERS: usize = 20;
@@ -104,9 +104,18 @@ pub(crate) async fn more(counter: &AtomicI64, by: i64) -> Outcome {
 
 /// Looks until it is so.
 pub(crate) async fn until<F: Future<Output = Result<bool, String>>>(what: &str, holds: impl Fn() -> F) -> Outcome {
+    until_seen(Duration::from_millis(5), what, holds).await
+}
+
+/// The same, looking that often: where each look costs what it looks at.
+pub(crate) async fn until_seen<F: Future<Output = Result<bool, String>>>(
+    every: Duration,
+    what: &str,
+    holds: impl Fn() -> F,
+) -> Outcome {
     let looks = async {
         while !holds().await? {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(every).await;
         }
         Ok(())
     };

@@ -16,10 +16,14 @@ use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    time::Duration,
 };
 
 /// Where the package of ZooKeeper has `zkCli.sh`.
 const ZKCLI: &str = "/usr/share/zookeeper/bin";
+
+/// How long it takes to type a line again.
+const TYPING: Duration = Duration::from_millis(200);
 
 /// `oversell lab` as a teacher starts it, with all that the lines may need.
 pub(crate) async fn every_line_by_hand_prints_what_the_lesson_says_and_another_print_is_caught() -> Outcome {
@@ -55,10 +59,10 @@ fn every_line(lab_json: &Path) -> Outcome {
     if !wrong.is_empty() {
         return Err(wrong.join("\n"));
     }
-    // The twin: a line that prints something else, alone and beside another one.
+    // The twin: a line that prints something else, alone, beside another one, and waited for.
     let wrong = Line::new("echo 4999", "4998");
     let beside = Line::new("echo 4999 &", "4998");
-    for twin in [&[wrong][..], &[beside, Line::new("echo 1", "1")]] {
+    for twin in [&[wrong][..], &[beside, Line::new("echo 1", "1")], &[beside, Line::new("wait", "")]] {
         if follow(twin, &places).is_ok() {
             return Err(format!("{twin:?} was taken for right"));
         }
@@ -66,32 +70,51 @@ fn every_line(lab_json: &Path) -> Outcome {
     Ok(())
 }
 
+/// Of those that are tried; for each of the others stands why it is not.
+pub(crate) fn every_lesson_that_is_tried_has_lines_to_type() -> Outcome {
+    let bare = course::lessons().filter(|lesson| lesson.why_not().is_none() && lesson.by_hand.is_empty());
+    let bare: Vec<_> = bare.map(|lesson| lesson.id).collect();
+    if bare.is_empty() { Ok(()) } else { Err(format!("nothing to type: {}", bare.join(", "))) }
+}
+
 fn typed(lesson: &Lesson, places: &Places) -> Outcome {
     follow(lesson.by_hand, places).map_err(|why| format!("{}: {why}", lesson.id))
 }
 
-/// Types the lines in their order. One that ends in ` &` goes on beside the next ones; what it prints is read at the end.
+/// Types the lines in their order, and one that says so again and again. One that ends in ` &` goes on beside the next
+/// ones; what it prints is read when its terminal waits for it, or at the end.
 fn follow(lines: &[Line], places: &Places) -> Outcome {
     let mut beside: Vec<(Typed, Child)> = Vec::new();
     let mut wrong = Vec::new();
     for line in lines.iter().map(|line| places.fill(line)) {
-        let child = bash(line.run.trim_end_matches(" &")).map_err(|e| e.to_string())?;
-        if line.run.ends_with(" &") {
+        if line.run == "wait" {
+            let ending = beside.extract_if(.., |(other, _)| other.terminal == line.terminal);
+            wrong.extend(ending.filter_map(|(line, child)| ended(&line, child).err()));
+        } else if line.run.ends_with(" &") {
+            let child = bash(line.run.trim_end_matches(" &"))?;
             beside.push((line, child));
+        } else if line.again {
+            let mut last = Ok(());
+            let comes = comes(&line.run, || {
+                last = bash(&line.run).and_then(|child| ended(&line, child));
+                last.is_err().then(|| std::thread::sleep(TYPING));
+                last.is_ok().then_some(())
+            });
+            wrong.extend(comes.or(last).err());
         } else {
-            wrong.extend(ended(&line, child).err());
+            wrong.extend(ended(&line, bash(&line.run)?).err());
         }
     }
     wrong.extend(beside.into_iter().filter_map(|(line, child)| ended(&line, child).err()));
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
-fn bash(line: &str) -> std::io::Result<Child> {
+fn bash(line: &str) -> Result<Child, String> {
     let binary = Path::new(env!("CARGO_BIN_EXE_oversell")).parent().map(PathBuf::from).unwrap_or_default();
     let path = format!("{}:{}:{ZKCLI}", binary.display(), std::env::var("PATH").unwrap_or_default());
     let mut bash = Command::new("bash");
     bash.args(["-c", line]).env("PATH", path).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    bash.spawn()
+    bash.spawn().map_err(|e| e.to_string())
 }
 
 fn ended(line: &Typed, child: Child) -> Outcome {

@@ -11,6 +11,7 @@ use crate::{
     support,
 };
 use oversell::{
+    addresses::Process,
     ctx::Ctx,
     error::Error,
     lab::{Lab, Options, Part},
@@ -58,7 +59,7 @@ pub(crate) async fn a_way_to_redis_that_is_cut_and_mended_costs_answers_and_no_p
     const BUYERS: usize = 20;
     let without = vec![Part::ZooKeeper, Part::Instances, Part::Nginx];
     let lab = Lab::start(Options { without, redis_ports: vec![0], ..program() }).await.map_err(text)?;
-    let way = Proxy::to(lab.addresses().redis[0].url.replace("redis://", "")).await;
+    let way = Proxy::to(lab.addresses().redis[0].url.replace("redis://", ""));
     let mut config = support::config_with(lab.addresses(), &format!("redis://{}", way.address()));
     config.lock.lease_ms = instances::LEASE.as_millis() as u64;
     // One instance has the way that is cut, and one another.
@@ -93,7 +94,7 @@ pub(crate) async fn a_way_to_redis_that_is_cut_and_mended_costs_answers_and_no_p
     way.cut().await;
     until("somebody is told", || async { Ok(count.refused.load(Ordering::Relaxed) > 0) }).await?;
     more(&count.sold_by_others, 100).await?;
-    way.mend().await;
+    way.mend();
     more(&count.sold, 100).await?;
     count.over.store(true, Ordering::Relaxed);
     for buyer in buyers {
@@ -105,4 +106,71 @@ pub(crate) async fn a_way_to_redis_that_is_cut_and_mended_costs_answers_and_no_p
     }
     lab.stop().await;
     count.explains(gone)
+}
+
+/// Where the main Redis follows another one for a while, that one hears of it by the address that the Sentinel knows: by a
+/// second one the Sentinel would take it for another server, follow it there, and not see it go when its way is cut.
+pub(crate) async fn a_main_redis_that_was_restored_is_promoted_away_again() -> Outcome {
+    let without = vec![Part::MySql, Part::ZooKeeper, Part::Instances, Part::Nginx];
+    let lab = Lab::start(Options { without, replica: true, redis_ports: vec![0], ..program() }).await.map_err(text)?;
+    let away = there_and_back_and_away(&lab).await;
+    lab.stop().await;
+    away
+}
+
+async fn there_and_back_and_away(lab: &Lab) -> Outcome {
+    let client =
+        |at: &Option<Process>| redis::Client::open(at.as_ref().ok_or("no replica")?.url.as_str()).map_err(text);
+    let sentinel = client(&lab.addresses().sentinel)?.get_multiplexed_async_connection().await;
+    let (mut sentinel, replica) = (sentinel.map_err(text)?, client(&lab.addresses().replica)?);
+    let main = async |sentinel: &mut redis::aio::MultiplexedConnection| {
+        let mut asked = redis::cmd("SENTINEL");
+        asked.arg("GET-MASTER-ADDR-BY-NAME").arg("main").query_async::<(String, u16)>(sentinel).await.map_err(text)
+    };
+    let known = main(&mut sentinel).await?.1;
+    lab.promote().await.map_err(text)?;
+    // By its port, once it follows: "slave0:ip=127.0.0.1,port=…,…".
+    let follows = async || {
+        let mut replica = replica.get_multiplexed_async_connection().await.map_err(text)?;
+        let info = redis::cmd("INFO").arg("replication").query_async::<redis::InfoDict>(&mut replica).await;
+        Ok::<_, String>(info.map_err(text)?.get::<String>("slave0"))
+    };
+    until("the first one follows", || async { Ok(follows().await?.is_some()) }).await?;
+    let follower = follows().await?.unwrap_or_default();
+    if !follower.contains(&format!("port={known},")) {
+        return Err(format!("the Sentinel knows it by {known}, and whom it follows by {follower}"));
+    }
+    lab.restore().await.map_err(text)?;
+    if main(&mut sentinel).await?.1 != known {
+        return Err("the Sentinel follows it at another address".into());
+    }
+    lab.cut("replica-redis").map_err(text)?;
+    lab.promoted().await.map_err(text)
+}
+
+/// A Sentinel that was itself held up does nothing for 3 s. The replica has lost the main one long before that is over, and
+/// is promoted all the same: a Sentinel takes none that has been alone for longer than ten times its patience.
+pub(crate) async fn a_sentinel_that_was_held_up_promotes_the_replica_all_the_same() -> Outcome {
+    const HELD_UP: Duration = Duration::from_secs(3);
+    let without = vec![Part::MySql, Part::ZooKeeper, Part::Instances, Part::Nginx];
+    let lab = Lab::start(Options { without, replica: true, redis_ports: vec![0], ..program() }).await.map_err(text)?;
+    let url = lab.addresses().replica.as_ref().map(|at| at.url.clone()).ok_or("no replica")?;
+    let replica = redis::Client::open(url).map_err(text)?;
+    lab.pause("sentinel").map_err(text)?;
+    lab.cut("replica-redis").map_err(text)?;
+    tokio::time::sleep(HELD_UP).await;
+    lab.resume("sentinel").map_err(text)?;
+    // The Sentinel ends all connections of the one that it promotes.
+    let role = async || {
+        let mut connection = replica.get_multiplexed_async_connection().await?;
+        redis::cmd("INFO").arg("replication").query_async::<redis::InfoDict>(&mut connection).await
+    };
+    let is_promoted = async {
+        while !role().await.is_ok_and(|info| info.get::<String>("role").is_some_and(|role| role == "master")) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let promoted = tokio::time::timeout(LONG, is_promoted).await;
+    lab.stop().await;
+    promoted.map_err(|_| "the replica was not promoted".to_owned())
 }

@@ -2,7 +2,7 @@
 //!
 //! Each test has a lab of its own, so that it may break it.
 
-use crate::{buyers::until, program};
+use crate::{buyers::until, port::Port, program};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -21,11 +21,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::{
-    io::AsyncWriteExt,
-    net::{TcpListener, TcpStream},
-    process::Command,
-};
+use tokio::{io::AsyncWriteExt, net::TcpStream, process::Command};
 
 type Outcome = Result<(), String>;
 
@@ -272,9 +268,8 @@ pub(crate) async fn an_instance_that_is_told_to_end_finishes_what_is_under_way()
 /// A second SIGTERM ends an instance that still waits for a request to end.
 pub(crate) async fn a_second_signal_ends_an_instance_at_once() -> Outcome {
     let text = |e: std::io::Error| e.to_string();
-    let listener = TcpListener::bind("127.0.0.1:0").await.map_err(text)?;
-    let address = listener.local_addr().map_err(text)?;
-    drop(listener);
+    let port = Port::free();
+    let address = port.address();
     // Its servers are not there, and it has minutes for a request whose body never comes to its end.
     let mut instance = Command::new(env!("CARGO_BIN_EXE_oversell"))
         .args(["serve", "--port", &address.port().to_string(), "--set", "server.shutdown_ms=600000"])

@@ -8,6 +8,7 @@ use crate::{
         Servers,
         browser::{Browser, NetworkLog},
     },
+    timeline::press,
 };
 use chromiumoxide::Page;
 use futures::future::join_all;
@@ -141,7 +142,7 @@ pub(crate) async fn the_page_of_limits_draws_each_request_as_it_was_answered() -
         let log = NetworkLog::of(&page).await?;
         page.goto(format!("{nginx}/limits.html")).await.map_err(text)?;
         for (limiter, path) in [("bucket", "/seckill/limited"), ("nodelay", "/nginx/leaky/nodelay")] {
-            page.find_element(format!("#{limiter} .send")).await.map_err(text)?.click().await.map_err(text)?;
+            press(&page, &format!("#{limiter} .send")).await?;
             until("a mark for each", || async { Ok(marks(&page, limiter, "through, .refused").await? == SENT) })
                 .await?;
             let through = marks(&page, limiter, "through").await?;
@@ -152,7 +153,7 @@ pub(crate) async fn the_page_of_limits_draws_each_request_as_it_was_answered() -
             }
         }
         page.goto(format!("{instance}/limits.html")).await.map_err(text)?;
-        page.find_element("#queued .send").await.map_err(text)?.click().await.map_err(text)?;
+        press(&page, "#queued .send").await?;
         until("a mark for each", || async { Ok(marks(&page, "queued", "refused").await? == SENT) }).await?;
         let said = page.find_element("#queued output").await.map_err(text)?.inner_text().await.map_err(text)?;
         if said.as_deref().is_some_and(|said| said.contains("nginx")) { Ok(()) } else { Err(format!("said {said:?}")) }

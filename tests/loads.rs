@@ -124,13 +124,13 @@ pub(crate) async fn one_run_at_a_time_over_all_instances() -> Outcome {
 
 /// Where the section is one, one at a time is inside, over all instances, of whatever kind the lock is; a mutex of the
 /// process lets one of each instance in, no lock all, and a shared lock those that will deadlock: the twins. Who waits
-/// says how long.
+/// says how long. Each answer says when its request was inside, or when it tried.
 pub(crate) async fn as_many_are_inside_at_once_as_the_lock_lets_in() -> Outcome {
     let lab = cluster(vec![]).await?;
     let (http, one) = (lab.addresses().http.clone(), lab.addresses().instances[0].url.clone());
     let short = |base: &str, target: &str, slug: &str| {
         let mut plan = Plan::new(base, target, slug);
-        (plan.threads, plan.loops, plan.hold_ms, plan.count) = (9, 2, 5, 1000);
+        (plan.threads, plan.loops, plan.hold_ms, plan.count, plan.draws) = (9, 2, 5, 1000, true);
         plan
     };
     for strategy in stock::ALL {
@@ -144,6 +144,11 @@ pub(crate) async fn as_many_are_inside_at_once_as_the_lock_lets_in() -> Outcome 
         let in_order = waited.0.is_some() && waited.0 <= waited.1 && waited.1 <= waited.2;
         if !as_meant || !in_order {
             return Err(format!("{}: {:?} inside at once, waits {waited:?}", strategy.slug, row.most_inside));
+        }
+        let drawn = row.lanes.map(|lanes| lanes.drawn).unwrap_or_default();
+        let tries = NO_SECTION.contains(&strategy.slug);
+        if drawn.len() as u64 != row.sold || drawn.iter().any(|lane| lane.vain.is_some() != tries) {
+            return Err(format!("{}: {} are sold, and drawn are {drawn:?}", strategy.slug, row.sold));
         }
     }
     let mutex = load(&short(&one, "one", "mutex")).await?.most_inside;

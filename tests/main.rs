@@ -3,8 +3,11 @@
 //! `cargo test -p oversell --test main -- NAME` runs those whose name contains NAME.
 
 mod boundary;
+mod breaking;
 mod buyers;
 mod cache;
+mod class_lanes;
+mod class_page;
 mod classroom;
 mod course;
 mod deadlocks;
@@ -14,12 +17,16 @@ mod ids;
 mod imports;
 mod instances;
 mod lab;
+mod languages;
 mod lights;
 mod limits;
+mod live;
 mod loads;
 mod mysql;
 mod page;
-// The fault proxy of the lock library's own tests.
+// The fault proxy of the lock library's own tests, and what its port is.
+#[path = "../lock/tests/contract/port.rs"]
+mod port;
 #[path = "../lock/tests/contract/proxy.rs"]
 mod proxy;
 mod replays;
@@ -42,7 +49,7 @@ use oversell::{
     lab::{Lab, Options, Part},
     stock,
 };
-use std::{path::PathBuf, process::ExitCode, sync::Arc};
+use std::{num::NonZero, path::PathBuf, process::ExitCode, sync::Arc, thread::available_parallelism};
 use support::Servers;
 use tokio::{runtime::Runtime, sync::Semaphore};
 
@@ -51,7 +58,9 @@ type Pure = fn() -> Outcome;
 type Test = Box<dyn FnOnce(Arc<Servers>) -> LocalBoxFuture<'static, Outcome> + Send>;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    // Most of them wait for servers most of the time.
+    arguments.test_threads.get_or_insert(2 * available_parallelism().map_or(1, NonZero::get));
     let runtime = Arc::new(Runtime::new().expect("an async runtime"));
     if arguments.list {
         return libtest_mimic::run(&arguments, trials(&runtime, None)).exit_code();
@@ -96,7 +105,7 @@ async fn in_turn(test: impl Future<Output = Outcome>) -> Outcome {
 }
 
 fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> {
-    let pure: [(&str, Pure); 9] = [
+    let pure: [(&str, Pure); 10] = [
         ("no_room_knows_what_it_must_not", boundary::no_room_knows_what_it_must_not),
         ("a_wall_that_is_broken_is_seen", boundary::a_wall_that_is_broken_is_seen),
         ("what_one_strategy_does_stands_in_its_own_file", boundary::what_one_strategy_does_stands_in_its_own_file),
@@ -107,6 +116,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
             "both_readmes_list_every_strategy_and_step_as_the_registries_do",
             boundary::both_readmes_list_every_strategy_and_step_as_the_registries_do,
         ),
+        ("every_lesson_that_is_tried_has_lines_to_type", course::every_lesson_that_is_tried_has_lines_to_type),
         ("each_replay_is_named_by_a_lesson_and_no_other_is", course::each_replay_is_named_by_a_lesson_and_no_other_is),
         (
             "an_ellipsis_stands_for_anything_and_nothing_else_does",
@@ -122,6 +132,16 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
             runtime.block_on(test(servers)).map_err(Failed::from)
         })
     };
+    macro_rules! own_lab {
+        ($($module:ident :: $test:ident),* $(,)?) => {
+            $(trials.push(with_servers(stringify!($test).into(), Box::new(|_| Box::pin(in_turn($module::$test())))));)*
+        };
+    }
+    // The longest one begins first, and beside those that take turns: it mostly waits for leases.
+    trials.push(with_servers(
+        "every_line_by_hand_prints_what_the_lesson_says_and_another_print_is_caught".into(),
+        Box::new(|_| Box::pin(course::every_line_by_hand_prints_what_the_lesson_says_and_another_print_is_caught())),
+    ));
     for strategy in stock::ALL {
         trials.push(with_servers(
             format!("{}_keeps_its_promise", strategy.slug),
@@ -249,16 +269,19 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
             Box::new(move |_| Box::pin(in_turn(instances::others_go_on_after_the_holder_is_killed(slug)))),
         ));
     }
-    macro_rules! own_lab {
-        ($($module:ident :: $test:ident),* $(,)?) => {
-            $(trials.push(with_servers(stringify!($test).into(), Box::new(|_| Box::pin(in_turn($module::$test())))));)*
-        };
-    }
     own_lab!(
         lab::no_process_of_a_whole_lab_is_root_and_both_ways_to_the_page_agree,
         lab::a_second_signal_ends_an_instance_at_once,
         lab::a_member_of_a_running_lab_is_broken_and_mended_by_hand,
         lab::a_way_is_cut_slowed_and_mended_and_a_session_ends,
+        breaking::an_instance_is_paused_and_killed_by_its_button_in_mid_run_and_the_run_comes_to_its_verdict,
+        breaking::the_class_sees_an_instance_stand_still_that_the_administrator_has_paused,
+        breaking::a_page_whose_servers_no_lab_has_started_says_how_to_break_them,
+        breaking::an_order_that_cannot_be_carried_out_is_refused_in_words,
+        live::the_lanes_of_a_run_overlap_without_a_lock_and_not_with_one,
+        live::a_comparison_has_one_and_three_side_by_side_and_its_file_can_be_read,
+        live::a_replay_under_way_is_joined_after_a_reload_and_from_another_window,
+        live::a_reset_and_a_second_run_in_mid_run_are_refused_and_change_no_verdict,
         lights::an_instance_is_chosen_by_its_name,
         lights::an_instance_that_is_cut_off_or_was_stopped_is_no_server_that_is_down,
         instances::a_client_that_hangs_up_leaves_nothing,
@@ -269,9 +292,15 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         limits::the_page_of_limits_draws_each_request_as_it_was_answered,
         page::every_lesson_stands_at_its_number_and_a_number_that_is_none_is_told,
         page::a_wrong_number_is_kept_and_not_run_and_a_right_one_comes_to_its_verdict,
+        languages::each_view_is_in_one_language_and_a_word_of_the_other_is_seen,
+        languages::a_deadlock_is_played_and_told_in_words_and_its_cure_has_no_victim,
+        languages::for_the_last_row_nothing_is_small_and_without_the_projector_key_it_is,
+        languages::dark_and_on_a_phone_everybody_can_read_and_who_cannot_is_seen,
+        page::the_herd_is_a_bar_for_each_release_and_with_its_cure_it_is_flat,
         page::two_who_buy_at_one_instance_are_exact_where_two_at_three_are_not,
         timeline::the_race_of_2_3_is_drawn_event_by_event_and_its_cure_without_overlap_or_arrow,
         timeline::every_race_is_drawn_red_where_it_breaks_and_no_word_stands_on_another,
+        timeline::flaw_and_cure_stand_one_above_the_other_at_one_scale_once_both_were_played,
         timeline::two_who_buy_at_once_are_drawn_together_without_a_lock_and_apart_with_one,
         timeline::axe_finds_nothing_serious_in_a_replay_and_finds_a_button_without_a_name,
         cache::a_browser_asks_for_what_it_has_as_the_headers_say_and_nginx_and_an_instance_say_the_same,
@@ -287,13 +316,22 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         replays::what_breaks_something_ends_as_the_registry_says_in_a_lab,
         faults::redis_that_is_restarted_under_load_costs_answers_and_no_piece,
         faults::a_way_to_redis_that_is_cut_and_mended_costs_answers_and_no_piece,
+        faults::a_main_redis_that_was_restored_is_promoted_away_again,
+        faults::a_sentinel_that_was_held_up_promotes_the_replica_all_the_same,
         zk_faults::a_process_that_was_paused_beyond_its_session_is_told_that_its_lock_is_lost,
         zk_faults::zookeeper_that_is_restarted_under_load_costs_answers_and_no_piece,
         zk_faults::an_ensemble_that_loses_its_leader_under_load_loses_no_piece,
         resets::a_reset_needs_what_it_sets_and_names_what_it_could_not_clear,
         resets::no_instance_invents_stock_for_a_redis_that_has_lost_it,
+        class_lanes::a_class_sees_the_visits_of_all_instances_in_one_stream,
+        class_lanes::thirty_phones_see_each_other_and_three_at_a_time,
+        class_lanes::people_who_cannot_be_sent_are_refused_by_field_and_rule,
+        class_page::thirty_at_the_semaphore_are_drawn_three_at_a_time_and_a_fourth_is_red,
+        class_page::a_permit_that_is_lost_with_its_instance_is_told,
+        class_page::two_windows_on_read_and_write_are_drawn_together_only_where_both_read,
+        class_page::the_monitor_waits_for_six_and_a_phone_sees_its_own_lane,
+        class_page::who_waits_at_a_barrier_goes_on_together_and_a_herd_is_drawn,
         classroom::the_lessons_for_several_windows_go_as_the_course_says,
-        course::every_line_by_hand_prints_what_the_lesson_says_and_another_print_is_caught,
         course::the_verdicts_of_a_run_are_kept_and_are_the_same_on_each_instance,
         zk_herd::a_release_wakes_all_that_watch_the_directory_and_one_that_watches_its_predecessor,
     );

@@ -4,7 +4,7 @@ use crate::{
     buyers::{text, until},
     instances::cluster,
     support::browser::Browser,
-    timeline::{holds, nothing_went_wrong, press, screenshot, serious, tab, value},
+    timeline::{can_run, holds, nothing_went_wrong, press, screenshot, serious, tab, value},
 };
 use chromiumoxide::Page;
 use oversell::{lab::Lab, stock};
@@ -16,8 +16,22 @@ type Outcome = Result<(), String>;
 const PROJECTOR: [i64; 2] = [1280, 720];
 const PHONE: [i64; 2] = [360, 740];
 
-/// Each lesson of `GET /course` and each strategy is found by its address and stands in sight of the list; what is no
-/// lesson is told. Nobody is kept from reading by the size of the screen, and axe finds nothing serious in any view.
+/// Whether the lesson of this id has each of its lines at its number, in the fold of its terminal, with what it prints, and
+/// the words that it is to be typed again where it is.
+fn lines(id: &str) -> String {
+    format!(
+        "window.course.chapters.flatMap((c) => c.lessons).find((l) => l.id === '{id}').by_hand
+            .every(({{ terminal, run, expect, again }}, i) => {{
+                const li = document.querySelector(`#terminals li[value='${{i + 1}}']`);
+                const pres = [...li?.querySelectorAll('pre') ?? []].map((pre) => pre.textContent);
+                return li?.closest('details').firstElementChild.textContent.endsWith(` ${{terminal}}`)
+                    && pres[0] === run && (pres[1] ?? '') === expect && (li.querySelector('p') != null) === again;
+            }})"
+    )
+}
+
+/// Each lesson of `GET /course` and each strategy is found by its address and stands in sight of the list, with its lines to
+/// type; what is no lesson is told. Nobody is kept from reading by the size of the screen, and axe finds nothing serious in any view.
 pub(crate) async fn every_lesson_stands_at_its_number_and_a_number_that_is_none_is_told() -> Outcome {
     with_cluster(async |lab, browser| {
         let http = &lab.addresses().http;
@@ -26,10 +40,20 @@ pub(crate) async fn every_lesson_stands_at_its_number_and_a_number_that_is_none_
         let ids: Vec<String> = lessons.filter_map(|lesson| lesson["id"].as_str().map(str::to_owned)).collect();
         let page = tab(browser, http, PROJECTOR, "#/1.3").await?;
         shows(&page, "1.3").await?;
+        let asked = "fetch('/course').then((r) => r.json()).then((course) => { window.course = course; return true })";
+        value::<bool>(&page, asked).await?;
         for id in &ids {
             go(&page, id).await?;
             shows(&page, id).await?;
             in_sight(&page).await.map_err(|why| format!("{id}: {why}"))?;
+            holds(&page, &format!("the lines of {id}"), &lines(id)).await?;
+        }
+        // The twin: a line that says something else is seen.
+        go(&page, "2.3").await?;
+        holds(&page, "the lines of 2.3", &lines("2.3")).await?;
+        page.evaluate("document.querySelector('#terminals pre').textContent += ' '").await.map_err(text)?;
+        if value(&page, &lines("2.3")).await? {
+            return Err("a line that says something else was not seen".into());
         }
         for slug in stock::ALL.iter().map(|strategy| strategy.slug) {
             go(&page, slug).await?;
@@ -81,11 +105,8 @@ pub(crate) async fn a_wrong_number_is_kept_and_not_run_and_a_right_one_comes_to_
             return Err(format!("a wrong number was run: {}", current.text().await.map_err(text)?));
         }
 
-        until("the run can be started", || async {
-            value::<bool>(&page, "document.getElementById('run').getAttribute('aria-disabled') === 'false'").await
-        })
-        .await?;
-        press(&page, "run").await?;
+        can_run(&page).await?;
+        press(&page, "#run").await?;
         holds(&page, "the verdict", "document.getElementById('say').textContent.startsWith('对不上')").await?;
         let stale = "document.getElementById('figures').classList.contains('stale')";
         if value(&page, stale).await? {
@@ -124,11 +145,37 @@ pub(crate) async fn two_who_buy_at_one_instance_are_exact_where_two_at_three_are
     .await
 }
 
-async fn go(page: &Page, name: &str) -> Outcome {
+/// §3.4.2: with all at the directory each release wakes all who wait, and with each at the node before one. The cure is the twin.
+pub(crate) async fn the_herd_is_a_bar_for_each_release_and_with_its_cure_it_is_flat() -> Outcome {
+    with_cluster(async |lab, browser| {
+        let page = tab(browser, &lab.addresses().http, PROJECTOR, "#/replay/3.4").await?;
+        for (cured, sum) in [(false, 1275), (true, 50)] {
+            page.evaluate(format!("location.hash = '#/replay/3.4?cured={cured}'")).await.map_err(text)?;
+            holds(&page, "which one", &format!("document.querySelector('[name=cured][value={cured}]').checked"))
+                .await?;
+            press(&page, "#replay-run").await?;
+            holds(&page, "the end", "/\\d/.test(document.getElementById('replay-end').textContent)").await?;
+            let woken: Vec<usize> = value(
+                &page,
+                "[...document.querySelectorAll('#woken-bars rect')].map((bar) => Number(bar.getAttribute('height')))",
+            )
+            .await?;
+            let falls = woken.first() > woken.get(25);
+            if (woken.len(), woken.iter().sum::<usize>(), falls) != (51, sum, !cured) {
+                return Err(format!("cured {cured}: {woken:?}"));
+            }
+            screenshot(&page, &format!("herd-{cured}")).await?;
+        }
+        nothing_went_wrong(&page).await
+    })
+    .await
+}
+
+pub(crate) async fn go(page: &Page, name: &str) -> Outcome {
     page.evaluate(format!("location.hash = '#/{name}'")).await.map(drop).map_err(text)
 }
 
-async fn shows(page: &Page, id: &str) -> Outcome {
+pub(crate) async fn shows(page: &Page, id: &str) -> Outcome {
     holds(page, id, &format!("document.getElementById('chapter').checkVisibility() && document.getElementById('chapter').textContent === '{id}'")).await
 }
 
@@ -150,7 +197,7 @@ async fn fill(page: &Page, field: &str, typed: &str) -> Outcome {
     page.evaluate(script).await.map(drop).map_err(text)
 }
 
-async fn with_cluster(test: impl AsyncFnOnce(&Lab, &Browser) -> Outcome) -> Outcome {
+pub(crate) async fn with_cluster(test: impl AsyncFnOnce(&Lab, &Browser) -> Outcome) -> Outcome {
     let lab = cluster(Vec::new()).await?;
     let browser = Browser::start().await?;
     let seen = test(&lab, &browser).await;

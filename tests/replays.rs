@@ -4,23 +4,16 @@
 use crate::{
     buyers::{text, until},
     program,
-    support::Servers,
-};
-use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
+    support::{Servers, ordered::in_a_lab},
 };
 use oversell::{
-    addresses::Addresses,
     ctx::Ctx,
     lab::{Lab, Options, Part},
     replay::{ALL, End, Log, Pace, Place, Replay, ReplayEvent, Steps, Terms},
 };
-use parking_lot::Mutex;
 use reqwest::{Client, StatusCode};
 use serde_json::Value;
-use std::{collections::BTreeSet, path::Path, process::Stdio, sync::Arc};
-use tokio::process::Command;
+use std::{collections::BTreeSet, sync::Arc};
 use tokio_util::sync::CancellationToken;
 
 type Outcome = Result<(), String>;
@@ -50,40 +43,18 @@ pub(crate) async fn ends_as_the_registry_says(servers: &Servers, replay: &'stati
 /// Those that stop processes and servers, and the pause of a holder, which stops a process where a lab takes orders: in a lab
 /// as a teacher starts it, over HTTP. The cure is played right after the flaw, in the same lab.
 pub(crate) async fn what_breaks_something_ends_as_the_registry_says_in_a_lab() -> Outcome {
-    let folder = std::env::temp_dir().join(format!("oversell-replays-{}", std::process::id()));
-    let ports =
-        ["--http-port=0", "--instances=0,0,0", "--mysql-port=0", "--redis-ports=0,0,0,0,0", "--zookeeper-port=0"];
-    let mut lab = Command::new(env!("CARGO_BIN_EXE_oversell"));
-    lab.args(["lab", "--replica"]).args(ports).arg("--dir").arg(&folder).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut lab = lab.spawn().map_err(text)?;
-    let outcome = played_in(&folder.join("lab.json")).await;
-    if let Some(pid) = lab.id() {
-        kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM).map_err(text)?;
-    }
-    let ended = lab.wait().await.map_err(text)?;
-    std::fs::remove_dir_all(&folder).map_err(text)?;
-    outcome?;
-    if ended.success() { Ok(()) } else { Err(format!("the lab ended with {ended}")) }
-}
-
-async fn played_in(file: &Path) -> Outcome {
-    let at: Arc<Mutex<Option<Addresses>>> = Arc::default();
-    until("a lab that takes orders", || async {
-        let read = std::fs::read(file).ok().and_then(|json| serde_json::from_slice::<Addresses>(&json).ok());
-        *at.lock() = read.filter(|at| at.control.is_some());
-        Ok(at.lock().is_some())
-    })
-    .await?;
-    let at = at.lock().take().ok_or("no lab")?.instances[0].url.clone();
-    for replay in ALL.iter().filter(|replay| replay.breaks_something() || replay.lesson == "003.pause") {
-        for cured in [false, true] {
-            let events = over_http(&at, replay.lesson, cured).await?;
-            if !events.contains("\"as_meant\":true") {
-                return Err(format!("lesson {}, cured: {cured}: {events}", replay.lesson));
+    in_a_lab(&["--replica", "--redis-ports=0,0,0,0,0"], async |at| {
+        for replay in ALL.iter().filter(|replay| replay.breaks_something() || replay.lesson == "003.pause") {
+            for cured in [false, true] {
+                let events = over_http(&at.instances[0].url, replay.lesson, cured).await?;
+                if !events.contains("\"as_meant\":true") {
+                    return Err(format!("lesson {}, cured: {cured}: {events}", replay.lesson));
+                }
             }
         }
-    }
-    Ok(())
+        Ok(())
+    })
+    .await
 }
 
 /// Every event of a replay, to its end.

@@ -27,6 +27,8 @@ type Outcome = Result<(), String>;
 
 const NOW: Duration = Duration::ZERO;
 const USERS: i64 = 50;
+/// More ids than any stall needs.
+const IDS: u32 = 1000;
 
 /// A voucher with twice the pieces that are ordered, its stream, and what those who ordered were told.
 pub(crate) struct Stall {
@@ -44,7 +46,11 @@ impl Stall {
 
     async fn of(servers: &Servers) -> Result<Self, String> {
         let id = servers.site().await.id;
-        Self::open(servers.with(|config| config.redis.prefix = format!("stall-{id}:"))).await
+        let ctx = servers.with(|config| config.redis.prefix = format!("stall-{id}:"));
+        // A prefix of its own counts ids of its own, and all stalls have one table of orders: each counts elsewhere.
+        let used = u32::try_from(id).map_err(text)? * IDS;
+        id_worker::batch(&ctx, "order", used).await.map_err(text)?;
+        Self::open(ctx).await
     }
 
     pub(crate) async fn order(&mut self, users: std::ops::Range<i64>) -> Outcome {

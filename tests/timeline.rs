@@ -2,7 +2,7 @@
 //! everybody can use it. The replays are recorded ones, so that each picture is known.
 
 use crate::{
-    buyers::{text, until},
+    buyers::{text, until, until_seen},
     support::{
         browser::Browser,
         recorded::{Stage, up_to},
@@ -15,7 +15,7 @@ use chromiumoxide::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 type Outcome = Result<(), String>;
 
@@ -53,18 +53,37 @@ pub(crate) async fn value<T: DeserializeOwned>(page: &Page, expression: &str) ->
 }
 
 pub(crate) async fn holds(page: &Page, what: &str, expression: &str) -> Outcome {
-    until(what, || value(page, expression)).await
+    until_seen(Duration::from_millis(50), what, || value(page, expression)).await
 }
 
-pub(crate) async fn press(page: &Page, id: &str) -> Outcome {
-    page.find_element(format!("#{id}")).await.map_err(text)?.click().await.map(drop).map_err(text)
+/// Waits until a run can be started.
+pub(crate) async fn can_run(page: &Page) -> Outcome {
+    let free = "document.getElementById('run').getAttribute('aria-disabled') === 'false'";
+    holds(page, "the run can be started", free).await
+}
+
+/// Presses what the selector finds as soon as a pointer could: it is in sight, and nothing lies over it. Look and press are
+/// one turn of the page, so that it does not move between them.
+pub(crate) async fn press(page: &Page, selector: &str) -> Outcome {
+    let pressed = format!(
+        "(() => {{
+            const button = document.querySelector('{selector}');
+            button?.scrollIntoView({{ block: 'center', behavior: 'instant' }});
+            const box = button?.getBoundingClientRect();
+            const top = box && document.elementFromPoint((box.left + box.right) / 2, (box.top + box.bottom) / 2);
+            const reached = !!top && !button.disabled && button.contains(top);
+            if (reached) button.click();
+            return reached;
+        }})()"
+    );
+    holds(page, &format!("a pointer reaches {selector}"), &pressed).await
 }
 
 /// Presses the button, and waits until the race has come to its end.
 async fn play(page: &Page) -> Outcome {
     holds(page, "the last one is off the screen", "!/\\d/.test(document.getElementById('replay-end').textContent)")
         .await?;
-    press(page, "replay-run").await?;
+    press(page, "#replay-run").await?;
     holds(page, "the end", "/\\d/.test(document.getElementById('replay-end').textContent)").await
 }
 
@@ -98,7 +117,7 @@ pub(crate) async fn the_race_of_2_3_is_drawn_event_by_event_and_its_cure_without
         let deleted = up_to("2.3", |e| e["value"] == "foreign")?;
 
         stage.tells(entered("A")?);
-        press(&page, "replay-run").await?;
+        press(&page, "#replay-run").await?;
         holds(&page, "A is inside", "document.querySelectorAll('#replay-lanes [data-kind=inside]').length === 1")
             .await?;
         stage.tells(up_to("2.3", |e| e["event"] == "held" && e["owner"] == "B")?);
@@ -299,6 +318,43 @@ pub(crate) async fn axe_finds_nothing_serious_in_a_replay_and_finds_a_button_wit
     .await
 }
 
+/// Once both have been played, and not before, one press shows flaw and cure one above the other, at one scale.
+pub(crate) async fn flaw_and_cure_stand_one_above_the_other_at_one_scale_once_both_were_played() -> Outcome {
+    with_browser(async |stage, browser| {
+        let together = "!document.getElementById('both').hidden && document.getElementById('replay-lanes').hidden";
+        for (lesson, arrows) in [("2.2", 1), ("2.3", 1), ("003.pause", 0)] {
+            let page = visit(browser, stage, [1280, 720], &format!("#/replay/{lesson}")).await?;
+            play(&page).await?;
+            press(&page, "#replay-both").await?;
+            if value(&page, together).await? {
+                return Err("the cure has not been played".into());
+            }
+            press_cured(&page).await?;
+            play(&page).await?;
+            press(&page, "#replay-both").await?;
+            holds(&page, "both", together).await?;
+            let seen = "['flaw', 'cure'].map((one) => document.querySelectorAll(`#both-${one} .arrow.red`).length)";
+            let scale = "['flaw', 'cure'].map((one) => [...document.querySelectorAll(`#both-${one} .axis text`)].map((t) => t.getAttribute('x') + t.textContent).join(' '))";
+            let (seen, scale): ([usize; 2], [String; 2]) = (value(&page, seen).await?, value(&page, scale).await?);
+            screenshot(&page, &format!("replay-both-{lesson}-1280")).await?;
+            if seen != [arrows, 0] || scale[0] != scale[1] || scale[0].is_empty() {
+                return Err(format!("{lesson}: arrows {seen:?}, scales {scale:?}"));
+            }
+            let serious = serious(&page).await?;
+            if !serious.is_empty() {
+                return Err(serious.join("; "));
+            }
+            send(&page, "ArrowLeft").await?;
+            // Where it stands on the screen changes while it is scrolled.
+            page.evaluate("document.getElementById('replay-both').click()").await.map_err(text)?;
+            holds(&page, "one again", "document.getElementById('both').hidden").await?;
+            nothing_went_wrong(&page).await?;
+        }
+        Ok(())
+    })
+    .await
+}
+
 /// Two who buy at once by `none` are drawn inside together, in red; by a lock one after the other.
 pub(crate) async fn two_who_buy_at_once_are_drawn_together_without_a_lock_and_apart_with_one() -> Outcome {
     with_browser(async |stage, browser| {
@@ -309,7 +365,7 @@ pub(crate) async fn two_who_buy_at_once_are_drawn_together_without_a_lock_and_ap
             page.evaluate(format!("location.hash = '#/{lesson}'")).await.map_err(text)?;
             let shown = format!("document.querySelector('#chapters [aria-current]')?.dataset.id === '{lesson}'");
             holds(&page, lesson, &shown).await?;
-            press(&page, "buy-two").await?;
+            press(&page, "#buy-two").await?;
             let count = |kind: &str| format!("document.querySelectorAll('#answers [data-kind={kind}]').length");
             holds(&page, "both are drawn", &format!("{} === 2", count("inside"))).await?;
             let seen: usize = value(&page, &count("overlap")).await?;

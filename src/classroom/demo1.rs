@@ -18,7 +18,8 @@ use crate::{
         redis_stage::{self as stage, Stage},
     },
 };
-use redis::{RedisResult, aio::ConnectionManager};
+use oversell_lock::redis::Connection;
+use redis::RedisResult;
 use std::time::Duration;
 
 const KEY: &str = "demo1LockKey";
@@ -61,11 +62,11 @@ impl Stage for Demo1 {
         &self.key
     }
 
-    async fn try_lock(&self, redis: &mut ConnectionManager) -> RedisResult<bool> {
+    async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SET").arg(&self.key).arg(VALUE).arg("NX").arg("PX").arg(self.lease).query_async(redis).await
     }
 
-    async fn unlock(&self, redis: &mut ConnectionManager, _: &Points) -> RedisResult<bool> {
+    async fn unlock(&self, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
         redis::cmd("DEL").arg(&self.key).query_async(redis).await
     }
 }

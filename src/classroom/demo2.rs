@@ -26,8 +26,9 @@ use crate::{
         redis_stage::{self as stage, Stage},
     },
 };
+use oversell_lock::redis::Connection;
 use parking_lot::Mutex;
-use redis::{RedisResult, aio::ConnectionManager};
+use redis::RedisResult;
 use serde::Deserialize;
 use std::{
     collections::BTreeSet,
@@ -100,7 +101,7 @@ impl Stage for SyncLock {
         &self.key
     }
 
-    async fn try_lock(&self, redis: &mut ConnectionManager) -> RedisResult<bool> {
+    async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
         let mut set = redis::cmd("SET");
         set.arg(&self.key).arg(&self.value).arg("PX").arg(self.lease);
         if Instant::now() >= self.forced {
@@ -111,7 +112,7 @@ impl Stage for SyncLock {
         set.query_async(redis).await
     }
 
-    async fn unlock(&self, redis: &mut ConnectionManager, _: &Points) -> RedisResult<bool> {
+    async fn unlock(&self, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
         let value: Option<String> = redis::cmd("GET").arg(&self.key).query_async(redis).await?;
         if value.as_ref() != Some(&self.value) {
             return Ok(false);

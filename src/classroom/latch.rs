@@ -15,6 +15,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     stock::{Job, Name},
+    visits::Happened,
 };
 use oversell_lock::{LockError, redis::RedisLatch};
 use std::{num::NonZeroU32, time::Duration};
@@ -67,6 +68,7 @@ pub async fn go_out(ctx: &Ctx, job: &Job) -> Result<u64, Error> {
         match latch.count_down().await {
             Ok(Some(left)) => {
                 job.say(format_args!("出来了一位同学，还有 {left} 位"));
+                job.note(Happened::Count, left);
                 job.inside().await;
                 return Ok(left);
             }
@@ -79,6 +81,19 @@ pub async fn go_out(ctx: &Ctx, job: &Job) -> Result<u64, Error> {
         }
     }
     Err(Error::Internal(format!("latch {} was open {TRIES} times after it was set", latch.name())))
+}
+
+/// How many are still in; none where no class has begun, or all are out.
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] where Redis is down.
+///
+/// # Cancel safety
+///
+/// Safe.
+pub async fn still_in(ctx: &Ctx) -> Result<u64, Error> {
+    Ok(ctx.redis.latch(LATCH).get_count().await?)
 }
 
 fn latch(ctx: &Ctx, job: &Job) -> RedisLatch {

@@ -14,6 +14,7 @@ use crate::{
     error::Error,
     stock::{Job, Name},
 };
+use redis::AsyncCommands;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const SEMAPHORE: &str = "semaphore";
@@ -46,4 +47,18 @@ pub async fn visit(ctx: &Ctx, job: &Job) -> Result<(), Error> {
         tracing::warn!(%error, "the permit was not given back cleanly");
     }
     Ok(())
+}
+
+/// How many permits Redis has left: all of them, where nobody has come yet.
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] where Redis is down.
+///
+/// # Cancel safety
+///
+/// Safe.
+pub async fn free(ctx: &Ctx) -> Result<i64, Error> {
+    let free: Option<i64> = ctx.redis.connection().get(ctx.redis_key(SEMAPHORE)).await?;
+    Ok(free.unwrap_or(i64::from(PERMITS)))
 }

@@ -13,6 +13,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     stock::{Job, Name},
+    visits::Happened,
 };
 use oversell_lock::LockError;
 use parking_lot::Mutex;
@@ -84,6 +85,23 @@ pub async fn remove(ctx: &Ctx, job: &Job) -> Result<bool, Error> {
     Ok(removed)
 }
 
+/// Whether the barrier is closed.
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] where ZooKeeper is down.
+///
+/// # Cancel safety
+///
+/// Safe.
+pub async fn is_closed(ctx: &Ctx) -> Result<bool, Error> {
+    match ctx.zk.barrier(BARRIER).wait(Duration::ZERO).await {
+        Ok(()) => Ok(false),
+        Err(LockError::Taken { .. }) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Waits until the barrier is open.
 ///
 /// # Errors
@@ -117,6 +135,7 @@ pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<String, 
     let member = ctx.zk.double_barrier(&path, members).enter(job.wait_left()).await?;
     job.enter();
     job.say(format_args!("都到齐了 {member}"));
+    job.note(Happened::Member, &member);
     ctx.local.of::<Members>().add(&path, &member);
     Ok(member)
 }

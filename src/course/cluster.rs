@@ -1,11 +1,11 @@
 //! What an experiment may do: send requests, load, break a member of the lab, and talk to the servers as a student does in a
 //! terminal. Nothing of it is private to the course.
 
-use super::{NoVerdict, Rated, Ratio};
+use super::{NoVerdict, Rated, Ratio, Says};
 use crate::{
     addresses::Addresses,
     failure::Failure,
-    http_client::{Answer, HttpClient, HttpError},
+    http_client::{Answer, Events, HttpClient, HttpError},
     load::{
         Row,
         rate::Spread,
@@ -149,6 +149,15 @@ impl Cluster {
         self.client.get(url).await
     }
 
+    /// GET of server-sent events.
+    ///
+    /// # Errors
+    ///
+    /// As [`HttpClient::events`].
+    pub async fn events(&self, url: &str) -> Result<Events, HttpError> {
+        self.client.events(url).await
+    }
+
     /// POST with a JSON body.
     ///
     /// # Errors
@@ -233,7 +242,7 @@ impl Cluster {
     /// # Errors
     ///
     /// [`Failure::Unusable`] where a target does not answer, or nothing at all was sold.
-    pub async fn paired(&self, first: Side, second: Side) -> Result<Ratio, Failure> {
+    pub async fn paired(&self, first: Side, second: Side, says: Says) -> Result<Ratio, Failure> {
         let (rounds, measured) = if self.quick { (3, 700) } else { (5, 2000) };
         let sides = [first, second].map(|side| {
             let mut plan = self.plan(side.strategy, side.target);
@@ -259,6 +268,7 @@ impl Cluster {
             first: rated(first, ones),
             second: rated(second, others),
             ratio: Spread::of(ones.iter().zip(others).map(|(one, other)| one / other)),
+            says,
         })
     }
 

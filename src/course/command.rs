@@ -1,7 +1,10 @@
 //! `oversell course`: every lesson in turn, a row for each claim, and what the instances keep of it for the page.
 
 use super::{
-    ALL, Chapter, Cluster, Figures, Lesson, NoVerdict, Run, Seen, Verdict, Words, find, lessons, report, table,
+    ALL, Chapter, Cluster, Lesson, NoVerdict, Run, Seen, Words, find,
+    found::{Found, Tried},
+    lessons, report,
+    table::{self, Lang},
 };
 use crate::{
     addresses::Addresses,
@@ -11,10 +14,8 @@ use crate::{
         target::{Where, check},
         terminal::{stopped, write, write_json},
     },
-    stock,
 };
 use indicatif::{ProgressBar, ProgressStyle};
-use serde::Serialize;
 use serde_json::Value;
 use std::{
     path::PathBuf,
@@ -59,41 +60,6 @@ pub struct Args {
     lang: Option<Lang>,
     #[command(flatten)]
     place: Where,
-}
-
-/// A language of the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Lang {
-    /// Chinese
-    Zh,
-    /// English
-    En,
-}
-
-/// All that a run has found.
-#[derive(Debug, Serialize)]
-pub(super) struct Found {
-    pub(super) conditions: Conditions,
-    pub(super) lessons: Vec<Tried>,
-}
-
-/// A lesson, and what came of it.
-#[derive(Debug, Serialize)]
-pub(super) struct Tried {
-    pub(super) id: &'static str,
-    pub(super) chapter: &'static str,
-    pub(super) claim: stock::Title,
-    pub(super) verdict: Verdict,
-    /// What it comes to here otherwise.
-    pub(super) expected: Verdict,
-    /// Whether the verdict rests on timing.
-    pub(super) timing: bool,
-    pub(super) seen: Words,
-    pub(super) figures: Figures,
-    pub(super) took_ms: u64,
-    /// Why it went wrong, where it did.
-    #[serde(skip)]
-    pub(super) failed: Option<String>,
 }
 
 fn known(id: &str) -> Result<&'static Lesson, String> {
@@ -210,43 +176,6 @@ impl Args {
     }
 }
 
-impl Lang {
-    pub(super) const fn of(self, title: stock::Title) -> &'static str {
-        match self {
-            Self::Zh => title.zh,
-            Self::En => title.en,
-        }
-    }
-
-    pub(super) fn words(self, words: &Words) -> &str {
-        match self {
-            Self::Zh => &words.zh,
-            Self::En => &words.en,
-        }
-    }
-}
-
-impl Tried {
-    /// Whether a claim that does not rest on timing came out otherwise than it does here.
-    pub(super) fn is_otherwise(&self) -> bool {
-        !self.timing && self.verdict != Verdict::Unavailable && self.verdict != self.expected
-    }
-}
-
-impl Found {
-    fn verdict(&self) -> Result<(), Failure> {
-        let otherwise = self.lessons.iter().filter(|tried| tried.is_otherwise());
-        let otherwise: Vec<_> = otherwise.map(|t| format!("{}: {}", t.id, t.verdict.words().en)).collect();
-        let failed = self.lessons.iter().filter_map(|tried| Some(format!("{}: {}", tried.id, tried.failed.as_ref()?)));
-        let failed: Vec<_> = failed.collect();
-        match (otherwise.is_empty(), failed.is_empty()) {
-            (false, _) => Err(Failure::Promise(format!("otherwise than expected: {}", otherwise.join("; ")))),
-            (true, false) => Err(Failure::Unusable(format!("could not be tried: {}", failed.join("; ")))),
-            (true, true) => Ok(()),
-        }
-    }
-}
-
 /// A bar with an estimate; nothing where stderr is not a terminal.
 fn bar(steps: usize) -> ProgressBar {
     let style = ProgressStyle::with_template("{elapsed_precise} [{bar:30}] {pos}/{len}  about {eta} left  {msg}");
@@ -254,31 +183,4 @@ fn bar(steps: usize) -> ProgressBar {
     let bar = ProgressBar::new(steps as u64).with_style(style);
     bar.enable_steady_tick(Duration::from_secs(1));
     bar
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn found(id: &str, verdict: Verdict, failed: Option<&str>) -> Found {
-        let (chapter, lesson) = ("1", known(id).expect("a lesson"));
-        let Lesson { claim, expected, timing, .. } = *lesson;
-        let (seen, figures, took_ms, failed) = (Words::same("x"), Figures::default(), 1, failed.map(str::to_owned));
-        let tried = Tried { id: lesson.id, chapter, claim, verdict, expected, timing, seen, figures, took_ms, failed };
-        Found { conditions: Conditions::default(), lessons: vec![tried] }
-    }
-
-    #[test]
-    fn only_what_does_not_rest_on_timing_and_came_out_otherwise_breaks_a_promise() {
-        assert!(matches!(found("1.4", Verdict::NotReproduced, None).verdict(), Err(Failure::Promise(_))));
-        assert!(found("1.4", Verdict::Reproduced, None).verdict().is_ok());
-        assert!(found("1.4", Verdict::Unavailable, None).verdict().is_ok());
-        assert!(found("1.6.2", Verdict::NotReproduced, None).verdict().is_ok());
-    }
-
-    #[test]
-    fn what_went_wrong_is_neither_kept_nor_broken() {
-        let failed = found("1.4", Verdict::Unavailable, Some("no Redis"));
-        assert!(matches!(failed.verdict(), Err(Failure::Unusable(_))));
-    }
 }

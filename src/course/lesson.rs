@@ -125,9 +125,13 @@ impl Verdict {
 /// One line that a student types in a terminal, and what it prints.
 ///
 /// In `run`, `{http}` is the address of nginx, `{8000}`, `{8100}` and `{8200}` those of the instances; `{mysql}`,
-/// `{redis}`, `{redis-2}` … and `{zookeeper}` are the options that lead `mysql`, `redis-cli` and `zkCli.sh` there;
-/// `{fault}` is `oversell lab fault`. In `expect`, `…` stands for anything.
-/// Lines are typed one after the other; one that ends in ` &` runs while the next ones do.
+/// `{redis}`, `{redis-2}` … and `{zookeeper}` are the options that lead `mysql`, `redis-cli` and `zkCli.sh` there, `{zk}`
+/// is ZooKeeper's address; `{fault}` is `oversell lab fault`. In `expect`, `…` stands for anything.
+/// Lines are typed one after the other; one that ends in ` &` runs while the next ones do, until `wait` is typed in its
+/// terminal. One that needs what another does first is [`until`]'s; a `sleep` stands only where nothing but time is to
+/// pass, or where nothing shows from outside that another has begun.
+///
+/// [`until`]: Line::until
 #[derive(Debug, Clone, Copy)]
 pub struct Line {
     /// Which terminal: each student's second window is 2.
@@ -136,18 +140,32 @@ pub struct Line {
     pub run: &'static str,
     /// What it prints.
     pub expect: &'static str,
+    /// Whether it is typed again and again until it prints this.
+    pub again: bool,
 }
 
 impl Line {
+    /// 5000 pieces again, as before each run of the course.
+    pub(super) const RESTOCK: Self = Self::new(
+        r#"curl -s -X PUT -H 'content-type: application/json' -d '{"count":5000}' {http}/stock"#,
+        r#"{"mysql":{"id":1,…,"count":5000,…"#,
+    );
+
     /// A line in the first terminal.
     #[must_use]
     pub const fn new(run: &'static str, expect: &'static str) -> Self {
-        Self { terminal: 1, run, expect }
+        Self::at(1, run, expect)
     }
 
     /// A line in another terminal.
     #[must_use]
     pub const fn at(terminal: u8, run: &'static str, expect: &'static str) -> Self {
-        Self { terminal, run, expect }
+        Self { terminal, run, expect, again: false }
+    }
+
+    /// A line that is typed again and again until it prints this.
+    #[must_use]
+    pub const fn until(terminal: u8, run: &'static str, expect: &'static str) -> Self {
+        Self { terminal, run, expect, again: true }
     }
 }

@@ -11,6 +11,7 @@
 mod cluster;
 pub mod command;
 mod experiments;
+mod found;
 pub mod kept;
 mod lesson;
 pub mod places;
@@ -33,7 +34,7 @@ pub use cluster::{Cluster, Side, Target};
 pub use lesson::{Chapter, Experiment, Lesson, Line, Run, Verdict};
 pub use product::{Left, Product};
 pub use replay::{Ends, Play};
-pub use seen::{Figures, NoVerdict, Rated, Ratio, Sale, Seen, Words};
+pub use seen::{Figures, NoVerdict, Rated, Ratio, Sale, Says, Seen, Words};
 
 /// Every chapter, in the documents' order.
 pub const ALL: &[Chapter] = &[
@@ -92,7 +93,7 @@ mod tests {
         let places =
             Places::new("http://127.0.0.1:8080", &instances, "mysql://root@127.0.0.1/test", &redis, "127.0.0.1:1");
         let left = |text: &str| {
-            let places = ["{80", "{81", "{82", "{name", "{mysql", "{redis", "{zookeeper", "{fault"];
+            let places = ["{80", "{81", "{82", "{name", "{mysql", "{redis", "{zookeeper", "{zk", "{fault"];
             places.iter().any(|place| text.contains(place))
         };
         for lesson in lessons() {

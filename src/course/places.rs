@@ -22,6 +22,8 @@ pub struct Typed {
     /// What it prints; `…` stands for anything.
     #[schema(example = "验库存并锁库存成功！")]
     pub expect: String,
+    /// Whether it is typed again and again until it prints this.
+    pub again: bool,
 }
 
 impl Places {
@@ -38,6 +40,7 @@ impl Places {
             ("{http}".to_owned(), http.trim_end_matches('/').to_owned()),
             ("{mysql}".to_owned(), mysql_options(mysql)),
             ("{zookeeper}".to_owned(), format!("-server {zookeeper}")),
+            ("{zk}".to_owned(), zookeeper.split([',', '/']).next().unwrap_or_default().to_owned()),
             ("{fault}".to_owned(), "oversell lab fault".to_owned()),
         ];
         for (course, url) in ["8000", "8100", "8200"].iter().zip(instances) {
@@ -74,7 +77,7 @@ impl Places {
     #[must_use]
     pub fn fill(&self, line: &Line) -> Typed {
         let fill = |text: &str| self.0.iter().fold(text.to_owned(), |text, (name, place)| text.replace(name, place));
-        Typed { terminal: line.terminal, run: fill(line.run), expect: fill(line.expect) }
+        Typed { terminal: line.terminal, run: fill(line.run), expect: fill(line.expect), again: line.again }
     }
 }
 

@@ -1,7 +1,12 @@
 //! A race of a lesson, played on the real servers through `POST /replays/{lesson}`, and what each actor and each server did.
 
 use super::{Cluster, NoVerdict, Seen, Words};
-use crate::{http_client::HttpError, replay::ReplayEvent};
+use crate::{
+    http_client::{Events, HttpError},
+    replay::ReplayEvent,
+};
+use eventsource_stream::Event;
+use futures::TryStreamExt;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -30,6 +35,9 @@ pub struct Play {
     pub ends: Ends,
     /// Whether that is what it must come to.
     pub as_meant: bool,
+    /// What the race noted, for people.
+    #[serde(skip)]
+    pub said: Words,
     /// What happened.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<ReplayEvent>,
@@ -44,13 +52,14 @@ struct Known {
 #[derive(Deserialize)]
 struct Listed {
     lesson: String,
-    cannot: Option<Cannot>,
+    cannot: Option<Words>,
+    ends: Meant,
+    cured_ends: Meant,
 }
 
 #[derive(Deserialize)]
-struct Cannot {
-    zh: String,
-    en: String,
+struct Meant {
+    said: Words,
 }
 
 #[derive(Deserialize)]
@@ -73,13 +82,14 @@ struct Done {
 pub(super) async fn flaw_and_cure(on: &Cluster, lesson: &str) -> Result<Seen, NoVerdict> {
     let flaw = on.replay(lesson, false).await?;
     let cure = on.replay(lesson, true).await?;
-    let words = |Ends { sold, gone, inside, saw }: &Ends| {
-        let (zh, en) = if saw.is_empty() { Default::default() } else { (format!("，{saw}"), format!(", {saw}")) };
+    let words = |Play { ends: Ends { sold, gone, inside, saw }, said, .. }: &Play| {
+        let (zh, en) =
+            if saw.is_empty() { Default::default() } else { (format!("，{}", said.zh), format!(", {}", said.en)) };
         let zh = format!("卖出 {sold} 件、少了 {gone} 件、同时在里面的最多 {inside} 个{zh}");
         let en = format!("{sold} sold, {gone} gone, at most {inside} inside at once{en}");
         (zh, en)
     };
-    let ((flaw_zh, flaw_en), (cure_zh, cure_en)) = (words(&flaw.ends), words(&cure.ends));
+    let ((flaw_zh, flaw_en), (cure_zh, cure_en)) = (words(&flaw), words(&cure));
     let words = Words::new(
         format!("重演：{flaw_zh}；换成解法：{cure_zh}。"),
         format!("Replayed: {flaw_en}; with its cure: {cure_en}."),
@@ -108,32 +118,27 @@ impl Cluster {
         };
         let listed = known.replays.into_iter().find(|listed| listed.lesson == lesson);
         let listed = listed.filter(|_| known.enabled).ok_or_else(none)?;
-        if let Some(Cannot { zh, en }) = listed.cannot {
+        if let Some(Words { zh, en }) = listed.cannot {
             return Err(NoVerdict::without(zh, en));
         }
+        let meant = if cured { listed.cured_ends } else { listed.ends };
         let start = format!("{at}/replays/{lesson}?cured={cured}&pace=fast");
         let started: Started = self.post(&start, &json!({})).await?.success()?.json()?;
         // The stream begins with the first event for whoever comes, and ends after the last.
-        let stream = self.get(&format!("{at}{}", started.events)).await?.success()?;
-        ended(lesson, cured, &String::from_utf8_lossy(&stream.body))
+        ended(lesson, cured, meant.said, self.events(&format!("{at}{}", started.events)).await?).await
     }
 }
 
 /// Reads a whole stream of events.
-fn ended(lesson: &str, cured: bool, stream: &str) -> Result<Play, NoVerdict> {
+async fn ended(lesson: &str, cured: bool, meant: Words, mut stream: Events) -> Result<Play, NoVerdict> {
     let mut events = Vec::new();
-    for block in stream.replace("\r\n", "\n").split("\n\n") {
-        let field = |name: &str| {
-            let lines = block.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-            lines.map(|value| value.strip_prefix(' ').unwrap_or(value)).collect::<Vec<_>>().join("\n")
-        };
-        let data = field("data");
-        match field("event").as_str() {
-            _ if data.is_empty() => {}
-            "" | "message" => events.push(serde_json::from_str(&data).map_err(NoVerdict::failed)?),
+    while let Some(Event { event, data, .. }) = stream.try_next().await? {
+        match event.as_str() {
+            "message" => events.push(serde_json::from_str(&data).map_err(NoVerdict::failed)?),
             "done" => {
                 let Done { ends, as_meant } = serde_json::from_str(&data).map_err(NoVerdict::failed)?;
-                return Ok(Play { lesson: lesson.to_owned(), cured, ends, as_meant, events });
+                let said = if as_meant { meant } else { Words::same(&ends.saw) };
+                return Ok(Play { lesson: lesson.to_owned(), cured, ends, as_meant, said, events });
             }
             _ => return Err(NoVerdict::failed(format!("the replay of {lesson} failed: {data}"))),
         }
@@ -144,22 +149,31 @@ fn ended(lesson: &str, cured: bool, stream: &str) -> Result<Play, NoVerdict> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::{StreamExt, stream};
 
-    const STREAM: &str = ": a comment\n\ndata: {\"t_us\":12,\"actor\":\"A\",\"event\":\"read\",\"value\":\"5000\"}\n\n\
-                          event: done\ndata: {\"sold\":3,\"gone\":2,\"inside\":2,\"as_meant\":true}\n\n";
+    const READ: [&str; 2] = ["message", r#"{"t_us":12,"actor":"A","event":"read","value":"5000"}"#];
 
-    #[test]
-    fn a_stream_is_read_to_its_end() {
-        let play = ended("2.3", false, STREAM).unwrap();
+    fn stream(events: &[[&str; 2]]) -> Events {
+        let event =
+            |[event, data]: &[&str; 2]| Event { event: (*event).into(), data: (*data).into(), ..Event::default() };
+        stream::iter(events.iter().map(event).map(Ok).collect::<Vec<_>>()).boxed()
+    }
+
+    #[tokio::test]
+    async fn a_stream_is_read_to_its_end() {
+        let done = ["done", r#"{"sold":3,"gone":2,"inside":2,"as_meant":true}"#];
+        let play = ended("2.3", false, Words::default(), stream(&[READ, done])).await.unwrap();
         assert_eq!((play.events.len(), play.as_meant), (1, true));
         assert_eq!(play.ends, Ends { sold: 3, gone: 2, inside: 2, saw: String::new() });
     }
 
-    #[test]
-    fn a_stream_that_fails_or_is_cut_off_is_no_end() {
-        let cut = &STREAM[..STREAM.find("event: done").unwrap()];
-        for stream in [cut, "event: failed\ndata: {\"detail\":\"no Redis\"}\n\n"] {
-            assert!(matches!(ended("2.3", false, stream), Err(NoVerdict::Failed(_))), "{stream}");
+    #[tokio::test]
+    async fn a_stream_that_fails_or_is_cut_off_is_no_end() {
+        for events in [&[READ][..], &[["failed", r#"{"detail":"no Redis"}"#]]] {
+            assert!(
+                matches!(ended("2.3", false, Words::default(), stream(events)).await, Err(NoVerdict::Failed(_))),
+                "{events:?}"
+            );
         }
     }
 }

@@ -5,12 +5,12 @@ use crate::{
     failure::Failure,
     load::{Row, rate::Spread},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A text in both languages.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Words {
     /// Chinese.
     pub zh: String,
@@ -108,6 +108,17 @@ impl From<&Row> for Sale {
     }
 }
 
+/// What is said of two rates.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Says {
+    /// The first is faster.
+    Faster,
+    /// They are about as fast: the ratio is between a half and two.
+    Alike,
+    /// The first is so many times as fast, from the one to the other.
+    Between(f64, f64),
+}
+
 /// How much faster the first of two sells than the second: each round measures both, one right after the other.
 #[derive(Debug, Clone, Serialize)]
 pub struct Ratio {
@@ -117,6 +128,9 @@ pub struct Ratio {
     pub second: Rated,
     /// What the first sells in a second, by what the second sells: of each round.
     pub ratio: Spread,
+    /// What is said of it.
+    #[serde(skip)]
+    pub says: Says,
 }
 
 /// One side of a ratio, and what it sells.
@@ -130,10 +144,24 @@ pub struct Rated {
 }
 
 impl Ratio {
-    /// Whether the rounds do not agree on which is faster.
+    /// Whether what is said of it holds, by the median of the rounds.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.is_so(self.ratio.median)
+    }
+
+    /// Whether some of the rounds would say otherwise.
     #[must_use]
     pub fn is_noise(&self) -> bool {
-        self.ratio.min <= 1.0 && 1.0 <= self.ratio.max
+        [self.ratio.min, self.ratio.max].into_iter().any(|times| self.is_so(times) != self.holds())
+    }
+
+    fn is_so(&self, times: f64) -> bool {
+        match self.says {
+            Says::Faster => times > 1.0,
+            Says::Alike => (0.5..=2.0).contains(&times),
+            Says::Between(least, most) => (least..=most).contains(&times),
+        }
     }
 
     /// The two sides by the name of the strategy, and by what else differs.

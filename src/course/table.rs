@@ -1,9 +1,6 @@
 //! The verdicts as a table for the terminal: a row for each claim.
 
-use super::{
-    Verdict,
-    command::{Lang, Tried},
-};
+use super::{Verdict, Words, found::Tried};
 use crate::stock::Title;
 use comfy_table::{ContentArrangement, LineStyle, Table, presets::NOTHING};
 
@@ -16,6 +13,31 @@ const SEEN: Title = Title { zh: "看到", en: "seen" };
 const VERDICT: Title = Title { zh: "结论", en: "verdict" };
 const TIMING: Title = Title { zh: "（看时间）", en: " (timing)" };
 const OTHERWISE: Title = Title { zh: "，与预期不同", en: ", not as expected" };
+
+/// A language of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Lang {
+    /// Chinese
+    Zh,
+    /// English
+    En,
+}
+
+impl Lang {
+    pub(super) const fn of(self, title: Title) -> &'static str {
+        match self {
+            Self::Zh => title.zh,
+            Self::En => title.en,
+        }
+    }
+
+    pub(super) fn words(self, words: &Words) -> &str {
+        match self {
+            Self::Zh => &words.zh,
+            Self::En => &words.en,
+        }
+    }
+}
 
 pub(super) fn of(lessons: &[Tried], lang: Lang) -> Table {
     let mut table = Table::new();

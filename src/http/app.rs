@@ -4,10 +4,15 @@ use super::{
     guard::Hosts,
     metrics::Metrics,
     middleware::Throttle,
-    routes::{replays::Replays, runs::Runs},
+    routes::{classroom::Classroom, replays::Replays, runs::Runs},
     under_way::UnderWay,
 };
-use crate::{config::ConfigError, ctx::Ctx, instance::Instance, stock};
+use crate::{
+    config::ConfigError,
+    ctx::Ctx,
+    instance::Instance,
+    stock::{self, Job},
+};
 use http::HeaderValue;
 use std::{ops::Deref, sync::Arc};
 use tokio_util::sync::CancellationToken;
@@ -22,6 +27,7 @@ pub(super) struct Inner {
     pub(super) instance: Arc<Instance>,
     pub(super) runs: Runs,
     pub(super) replays: Replays,
+    pub(super) classroom: Classroom,
     /// The requests that are under way, by product.
     pub(super) under_way: UnderWay,
     /// Cancelled when the instance is told to stop: ends event streams and runs.
@@ -51,6 +57,7 @@ impl AppState {
             instance: Arc::new(Instance::new(ctx.clone())),
             runs: Runs::default(),
             replays: Replays::default(),
+            classroom: Classroom::of(&ctx.instance),
             under_way: UnderWay::default(),
             stopping,
             hosts: Hosts::of(&ctx.config),
@@ -59,6 +66,12 @@ impl AppState {
             default_strategy,
             ctx,
         })))
+    }
+
+    /// The same job, seen by those who look at this object; `route` is what was asked for.
+    pub(super) fn seen(&self, job: Job, route: &str, object: &str) -> Job {
+        let lane = self.classroom.visits.open(job.who.clone(), job.redis_name(object), route);
+        job.seen_as(lane)
     }
 
     /// The address of this instance, as seen from this machine.

@@ -66,6 +66,17 @@ struct Reaches {
     servers: States,
 }
 
+/// What is read of an instance's `/replays`.
+#[derive(Deserialize)]
+struct Plays {
+    playing: Option<Played>,
+}
+
+#[derive(Deserialize)]
+struct Played {
+    lesson: String,
+}
+
 /// Asks all instances at these addresses.
 pub(super) async fn ask(urls: &[String]) -> Vec<Neighbour> {
     let (lives, reaches) = (HttpClient::new(PATIENCE), HttpClient::new(MORE_PATIENCE));
@@ -83,6 +94,16 @@ async fn one(lives: &HttpClient, reaches: &HttpClient, url: &str) -> Neighbour {
     // 503 says what it does not reach.
     let servers = reaches.get(&format!("{base}/health/ready")).await.and_then(|answer| answer.json::<Reaches>());
     Neighbour { name, url: url.into(), up: true, detail: None, servers: servers.ok().map(|all| all.servers) }
+}
+
+/// The lesson whose replay one of these instances plays, if any.
+pub(super) async fn playing(urls: &[String]) -> Option<String> {
+    let client = HttpClient::new(PATIENCE);
+    let lessons = join_all(urls.iter().map(async |url| {
+        let answer = client.get(&format!("{}/replays", url.trim_end_matches('/'))).await.ok()?;
+        Some(answer.json::<Plays>().ok()?.playing?.lesson)
+    }));
+    lessons.await.into_iter().flatten().next()
 }
 
 fn lives_as(answer: Answer) -> Result<String, HttpError> {

@@ -4,12 +4,14 @@
 //! is named once, in [`REFUSALS`], and [`complete`] refers each operation to it.
 
 use super::problem::Problem;
+use crate::{classroom::deadlocks, error::Error, replay, seckill, stock};
 use http::Method;
+use std::time::Duration;
 use utoipa::{
     OpenApi,
     openapi::{
         ContentBuilder, HeaderBuilder, ObjectBuilder, OpenApi as Document, PathItem, Ref, RefOr, Response,
-        ResponseBuilder, Type,
+        ResponseBuilder, Schema, Type,
         path::Operation,
         security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
@@ -47,7 +49,9 @@ const OPERATING: &str = "operating";
     tags(
         (name = "course", description = "The stock and the strategies"),
         (name = "seckill", description = "Vouchers, their orders, and the steps that lead there"),
+        (name = "classroom", description = "Who visits a lesson, for a class that looks on"),
         (name = "load", description = "Runs of load, one at a time"),
+        (name = "lab", description = "Breaking servers and instances by hand, where a lab has started them"),
         (name = "operating", description = "For those who run it"),
     ),
 )]
@@ -62,6 +66,13 @@ pub(super) fn complete(api: &mut Document) {
             operation.operation_id = Some(format!("{}_{}", method.as_str().to_lowercase(), words.join("_")));
             for refusal in shared(&method, operation) {
                 add(operation, refusal);
+            }
+            for parameter in operation.parameters.iter_mut().flatten() {
+                let RefOr::T(parameter) = parameter else { continue };
+                if let Some(names) = parameter.description.as_deref().and_then(names) {
+                    let one = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
+                    parameter.schema = Some(RefOr::T(Schema::Object(one.build())));
+                }
             }
             for (status, response) in &mut operation.responses.responses {
                 if let RefOr::T(response) = response
@@ -81,6 +92,30 @@ pub(super) fn complete(api: &mut Document) {
     }
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("`admin.token`")).build();
     components.add_security_scheme("admin", SecurityScheme::Http(bearer));
+}
+
+/// What a part of an address can be, where it says of itself that it is one of a registry's names.
+fn names(description: &str) -> Option<Vec<&'static str>> {
+    match description.strip_prefix("One of `GET ")?.strip_suffix('`')? {
+        "/strategies" => Some(stock::ALL.iter().map(|strategy| strategy.slug).collect()),
+        "/voucher-order/strategies" => Some(seckill::ALL.iter().map(|step| step.slug).collect()),
+        "/test/deadlock" => Some(deadlocks::ALL.iter().map(|lesson| lesson.slug).collect()),
+        "/replays" => Some(replay::ALL.iter().map(|replay| replay.lesson).collect()),
+        _ => None,
+    }
+}
+
+/// An error that has this status: the form's own example is one that is sold out.
+fn example(status: &str) -> Option<serde_json::Value> {
+    let error = match status {
+        "400" => Error::BadInput { field: "hold_ms".into(), rule: "greater than 60000".into() },
+        "404" => Error::NoProduct(7),
+        "429" => Error::Limited,
+        "500" => Error::Internal(String::new()),
+        "503" => Error::NotHad { what: "lock".into(), waited: Duration::from_secs(30) },
+        _ => return None,
+    };
+    serde_json::to_value(Problem::from(&error)).ok()
 }
 
 /// What an operation of this kind may answer.
@@ -118,7 +153,7 @@ pub(super) fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &
 
 /// Gives an error the form that all have.
 fn describe(status: &str, response: &mut Response) {
-    let problem = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
+    let problem = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).example(example(status)).build();
     response.content.insert("application/problem+json".to_owned(), problem.into());
     if [UNAVAILABLE.0, "429"].contains(&status) {
         let seconds = ObjectBuilder::new().schema_type(Type::Integer);

@@ -1,7 +1,7 @@
 //! The page and its files, embedded, so that a lone instance serves them without nginx. (A debug build reads them
 //! from `static/` each time.)
 
-use super::cache;
+use super::{cache, format::Format};
 use crate::{classroom::limits::AT_NGINX, error::Error};
 use axum::{
     body::Body,
@@ -29,6 +29,11 @@ pub(super) async fn file(method: Method, uri: Uri, headers: HeaderMap) -> Result
         "" => "index.html",
         path => path,
     };
+    if let Some(readme) = readme(path).filter(|_| method == Method::GET || method == Method::HEAD) {
+        return Ok(
+            ([(header::CONTENT_TYPE, Format::TEXT), (header::CONTENT_SECURITY_POLICY, POLICY)], readme).into_response()
+        );
+    }
     if path.starts_with("nginx/") {
         return Err(Error::OnlyAtNginx(AT_NGINX));
     }
@@ -51,6 +56,15 @@ pub(super) async fn file(method: Method, uri: Uri, headers: HeaderMap) -> Result
         return Ok((StatusCode::NOT_MODIFIED, shown).into_response());
     }
     Ok((shown, [(header::CONTENT_TYPE, content_type(&file))], Body::from(file.data.into_owned())).into_response())
+}
+
+/// The readmes, which the page leads to.
+fn readme(path: &str) -> Option<&'static str> {
+    match path {
+        "README.md" => Some(include_str!("../../README.md")),
+        "README.zh-CN.md" => Some(include_str!("../../README.zh-CN.md")),
+        _ => None,
+    }
 }
 
 /// Swagger UI's page with a policy of its own.

@@ -135,6 +135,8 @@ impl From<&Error> for Problem {
             }
             Error::NoSuchActor(id) => (S::NOT_FOUND, "no-actor", Refused, format!("没有这个角色：{id}")),
             Error::NoActor { .. } => (S::SERVICE_UNAVAILABLE, "no-actor-there", Failed, "另一个实例没有应答".into()),
+            Error::NoLab => (S::FORBIDDEN, "no-lab", Refused, "这里的服务器不是 oversell lab 启动的".into()),
+            Error::LabRefuses(_) => (S::CONFLICT, "lab-refuses", Refused, "lab 没有照做".into()),
             Error::Replay(_) => (S::SERVICE_UNAVAILABLE, "replay", Failed, "重演没有按剧本走".into()),
             Error::NoOrder(id) => (S::NOT_FOUND, "no-order", Refused, format!("没有这个订单：{id}")),
             Error::NoId(_) => (S::SERVICE_UNAVAILABLE, "no-id", Failed, "发不出全局 id".into()),
@@ -164,6 +166,9 @@ impl From<&Error> for Problem {
             Error::Panicked(_) => (S::INTERNAL_SERVER_ERROR, "internal", Unknown, "内部错误，结果未知".into()),
             Error::Internal(_) => (S::INTERNAL_SERVER_ERROR, "internal", Failed, "内部错误".into()),
             Error::RunInProgress { .. } => (S::CONFLICT, "run-in-progress", Refused, "另一次压测正在进行".into()),
+            Error::ClassFull { .. } => {
+                (S::SERVICE_UNAVAILABLE, "class-full", Failed, "教室满了，请等一些人走了再来".into())
+            }
             Error::NoVoucher(id) => (S::NOT_FOUND, "no-voucher", Refused, format!("没有这张优惠券：{id}")),
             Error::NotStarted => (S::CONFLICT, "not-started", Refused, "秒杀尚未开始!".into()),
             Error::Over => (S::CONFLICT, "over", Refused, "秒杀已经结束!".into()),

@@ -6,7 +6,7 @@ use super::{
     openapi::{self, Api},
     page,
     routes::{
-        check, course, deadlocks, health, ids,
+        check, classroom, course, deadlocks, health, ids, lab,
         lessons::{demos, redis, zk_barriers, zk_counts, zk_herd, zk_locks},
         limits, replays, runs, stock, strategies, voucher_orders, vouchers,
     },
@@ -98,9 +98,17 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(routes!(replays::events))
         .routes(routes!(replays::play))
         .routes(routes!(replays::direct))
+        // a class that looks on
+        .routes(routes!(classroom::events))
+        .routes(routes!(classroom::objects))
+        .routes(routes!(classroom::send))
+        .routes(routes!(classroom::qr))
         // every claim, and its verdict
         .routes(routes!(course::list))
         .routes(routes!(course::last, course::keep))
+        // breaking servers and instances by hand
+        .routes(routes!(lab::look))
+        .routes(routes!(lab::order))
         // load from the page
         .routes(routes!(runs::start))
         .routes(routes!(runs::current))

@@ -2,14 +2,14 @@
 //! us often does not ask them often.
 
 use super::Instance;
-use crate::{ctx::Ctx, server::Server, stock};
+use crate::{ctx::Ctx, error::Error, server::Server, stock};
 use oversell_lock::LockError;
 use serde::{Deserialize, Serialize};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::sleep};
 use utoipa::ToSchema;
 
 /// How long a server may take to say that it is there.
@@ -18,6 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How long an answer is good for: one that says that all are there, and one that does not.
 const FRESH: Duration = Duration::from_millis(500);
 const FRESH_WHILE_DOWN: Duration = Duration::from_millis(50);
+
+/// For how long a server that is needed and seems down is asked again.
+const COMING_BACK: Duration = Duration::from_secs(2);
 
 /// For how long it is told that the ZooKeeper session was lost: long enough to be read by who watches.
 const TOLD: Duration = Duration::from_secs(10);
@@ -74,6 +77,19 @@ impl Instance {
         }
         let detail = format!("{}, without its tables yet", states.mysql.detail);
         Arc::new(States { mysql: State::down(detail), ..States::clone(&states) })
+    }
+
+    /// That these are up. One that seems down is asked again for a while: it may be slow, or just coming back.
+    pub(crate) async fn reaches(&self, servers: &[Server]) -> Result<(), Error> {
+        let begun = Instant::now();
+        loop {
+            let states = self.states().await;
+            let Some(&server) = servers.iter().find(|server| !states.of(**server).up) else { return Ok(()) };
+            if begun.elapsed() > COMING_BACK {
+                return Err(Error::Unavailable { server: server.name(), reason: states.of(server).detail.clone() });
+            }
+            sleep(FRESH_WHILE_DOWN).await;
+        }
     }
 }
 

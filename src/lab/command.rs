@@ -1,9 +1,16 @@
 //! `oversell lab`.
 
-use super::{Lab, Options, fault, folder::write_whole, redis, sentinel, way::authority};
+use super::{
+    Lab, Options,
+    fault::{self, Given},
+    folder::write_whole,
+    redis, sentinel,
+    way::authority,
+};
 use crate::{addresses::Addresses, failure::Failure};
 use futures::StreamExt;
 use std::{
+    net::{Ipv4Addr, UdpSocket},
     path::PathBuf,
     pin::pin,
     time::{Duration, Instant},
@@ -19,10 +26,11 @@ Examples:
   oversell lab
   oversell lab --http-port 9080 --instances 9000,9100
   oversell lab --zookeeper 3
+  oversell lab --lan                the students' phones take part
   oversell lab --dir /tmp/lab --json /tmp/addresses.json
   oversell lab fault pause 8100     while a lab runs: see `oversell lab fault --help`
 
-Everything listens on 127.0.0.1 only. Each start begins with fresh data; logs stay in the folder until the next start.
+Everything listens on 127.0.0.1 only, but for nginx with --lan. Each start begins with fresh data; logs stay in the folder until the next start.
 A port may be 0: then a free one is taken.";
 
 /// Starts MariaDB, five Redis nodes, ZooKeeper, three instances and nginx on loopback, until Ctrl-C.
@@ -34,6 +42,10 @@ pub struct Args {
     /// The port of nginx, where requests go
     #[arg(long, value_name = "PORT", default_value_t = 8080)]
     http_port: u16,
+    /// Let phones in: nginx listens on every address of this machine, and whoever reaches it may reset the stock and start
+    /// runs and replays
+    #[arg(long)]
+    lan: bool,
     /// The ports of the instances, one for each
     #[arg(long, value_name = "PORT,…", value_delimiter = ',', default_value = "8000,8100,8200")]
     instances: Vec<u16>,
@@ -84,6 +96,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     let options = Options {
         console: Some(console),
         http_port: args.http_port,
+        lan: args.lan,
         instance_ports: args.instances,
         mysql_port: args.mysql_port,
         redis_ports: args.redis_ports,
@@ -102,6 +115,9 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         write_whole(file, &text).map_err(|e| failed(&e))?;
     }
     println!("{}", describe(&lab));
+    if args.lan {
+        println!("{:<14} {}", "phones", for_phones(port_of(&lab.addresses().http)));
+    }
     println!("\nlogs and data  {}\nCtrl-C stops everything.", args.dir.display());
 
     let mut ends = lab.ends();
@@ -110,17 +126,18 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
             () = stop.cancelled() => break,
             Some(line) = lines.recv() => println!("{line}"),
             Some(end) = ends.next() => eprintln!("oversell: {end}"),
-            Some((order, reply)) = orders.recv() => {
+            Some(given) = orders.recv() => {
+                let is_order = matches!(given, Given::Order(..));
                 let done = tokio::select! {
-                    done = lab.obey(order) => done,
+                    done = lab.serve(given) => done,
                     () = stop.cancelled() => break,
                 };
-                if let Ok(done) = &done {
+                if let Some(done) = done {
                     println!("fault: {done}");
                 }
-                // Who does not wait for the answer any more needs none.
-                drop(reply.send(done));
-                ends = lab.ends();
+                if is_order {
+                    ends = lab.ends();
+                }
             }
         }
     }
@@ -172,9 +189,8 @@ where
     let until = ended.clone();
     // In a task of its own: what runs goes on while an order is carried out.
     let obeying = tokio::spawn(async move {
-        while let Some(Some((order, reply))) = until.run_until_cancelled(orders.recv()).await {
-            // Who does not wait for the answer any more needs none.
-            drop(reply.send(lab.obey(order).await));
+        while let Some(Some(given)) = until.run_until_cancelled(orders.recv()).await {
+            lab.serve(given).await;
         }
         lab.stop().await;
     });
@@ -263,6 +279,20 @@ fn describe(lab: &Lab) -> String {
         lines.extend(labels.zip(several).map(|(label, line)| format!("{label:<14} {line}")));
     }
     lines.join("\n")
+}
+
+/// Where phones reach nginx: the address from which this machine would send into the network. Nothing is sent.
+fn for_phones(port: &str) -> String {
+    let way_out = || {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        // An address of the documentation (RFC 5737), which is nobody's.
+        socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?;
+        std::io::Result::Ok(socket.local_addr()?.ip())
+    };
+    match way_out() {
+        Ok(ip) => format!("http://{ip}:{port}/class.html  (whoever reaches it may reset the stock and start runs)"),
+        Err(error) => format!("this machine is in no network: {error}"),
+    }
 }
 
 /// The port of a URL.

@@ -3,7 +3,8 @@
 //! 1. A lab that a person has started takes orders on loopback. Its address, and the token without which it takes none,
 //!    stand in `lab.json`, which nobody but its owner may read.
 //! 2. The command reads them there, and sends the order.
-//! 3. The lab carries out one order after the other, each to its end: who is told "killed" finds nobody there.
+//! 3. The lab carries out one order after the other, each to its end: who is told "killed" finds nobody there. Who asks with
+//!    GET is told what there is to break, and how it is.
 //!
 //! The instances know both too, for their replays. Nobody else does.
 //!
@@ -15,6 +16,7 @@ use crate::{
     addresses::{Addresses, Control, LAB_JSON},
     failure::Failure,
     http_client::{HttpClient, HttpError},
+    orders::{Action, Breakable, Order},
 };
 use axum::{
     Json, Router,
@@ -25,7 +27,6 @@ use axum::{
 };
 use http::{StatusCode, header};
 use secrecy::SecretString;
-use serde::{Deserialize, Serialize};
 use std::{net::Ipv4Addr, path::PathBuf, sync::Arc, time::Duration};
 use subtle::ConstantTimeEq;
 use tokio::{
@@ -51,7 +52,7 @@ In a lab that was started with --ways:
   oversell lab fault expire 8100         ZooKeeper ends the session of instance 8100
 
 In a lab that was started with --replica:
-  oversell lab fault cut replica-redis   the replica hears of no write; after 2 s it is promoted, without them
+  oversell lab fault cut replica-redis   the replica hears of no write; after 4 s it is promoted, without them
   oversell lab fault promote replica     at once; the instances follow
   oversell lab fault promote redis       as it was: the first one is the main one, and the other its replica
 
@@ -73,42 +74,11 @@ pub(super) struct Args {
     lab_json: PathBuf,
 }
 
-/// What can happen to a member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Action {
-    /// SIGSTOP: it holds what it holds and does nothing
-    Pause,
-    /// SIGCONT: it goes on
-    Resume,
-    /// SIGKILL: it is gone at once
-    Kill,
-    /// Starts one that does not run, on its port and with its data
-    Start,
-    /// Closes the connections of a way, and refuses new ones
-    Cut,
-    /// Lets answers come later on a way
-    Slow,
-    /// Makes a way as it was
-    Mend,
-    /// Ends the ZooKeeper session of an instance
-    Expire,
-    /// Makes the replica the main Redis, or the first one again
-    Promote,
+/// What somebody wants of the lab, and where the answer goes. Who does not wait for it any more needs none.
+pub(super) enum Given {
+    Order(Order, oneshot::Sender<Result<String, Failure>>),
+    Look(oneshot::Sender<Breakable>),
 }
-
-/// An order to a lab.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Order {
-    action: Action,
-    member: String,
-    /// For one that slows down: by how much.
-    by_ms: u64,
-}
-
-/// An order, and who waits to hear what became of it.
-pub(super) type Given = (Order, oneshot::Sender<Result<String, Failure>>);
 
 /// Runs the command.
 ///
@@ -138,7 +108,8 @@ pub(super) async fn listen() -> Result<(Control, mpsc::Receiver<Given>), Failure
     let token = uuid::Uuid::new_v4().simple().to_string();
     let (orders, given) = mpsc::channel(1);
     let bearer: Arc<str> = format!("Bearer {token}").into();
-    let router = Router::new().route("/fault", put(take)).layer(from_fn_with_state(bearer, guard)).with_state(orders);
+    let router =
+        Router::new().route("/fault", put(take).get(look)).layer(from_fn_with_state(bearer, guard)).with_state(orders);
     tokio::spawn(async move { axum::serve(listener, router).await });
     Ok((Control { url, token }, given))
 }
@@ -154,7 +125,7 @@ async fn guard(State(bearer): State<Arc<str>>, request: Request, next: Next) -> 
 
 async fn take(State(orders): State<mpsc::Sender<Given>>, Json(order): Json<Order>) -> Response {
     let (reply, answer) = oneshot::channel();
-    if orders.send((order, reply)).await.is_ok()
+    if orders.send(Given::Order(order, reply)).await.is_ok()
         && let Ok(done) = answer.await
     {
         return match done {
@@ -162,14 +133,45 @@ async fn take(State(orders): State<mpsc::Sender<Given>>, Json(order): Json<Order
             Err(refused) => (StatusCode::CONFLICT, refused.to_string()).into_response(),
         };
     }
+    ending()
+}
+
+async fn look(State(orders): State<mpsc::Sender<Given>>) -> Response {
+    let (reply, answer) = oneshot::channel();
+    match orders.send(Given::Look(reply)).await {
+        Ok(()) => answer.await.map_or_else(|_| ending(), |seen| Json(seen).into_response()),
+        Err(_) => ending(),
+    }
+}
+
+fn ending() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, "the lab is ending").into_response()
 }
 
 impl Lab {
+    /// Does what is wanted, and answers; says what was done, if anything.
+    pub(super) async fn serve(&mut self, given: Given) -> Option<String> {
+        match given {
+            Given::Look(reply) => {
+                drop(reply.send(self.breakable()));
+                None
+            }
+            Given::Order(order, reply) => {
+                let done = self.obey(order).await;
+                let said = done.as_ref().ok().cloned();
+                drop(reply.send(done));
+                said
+            }
+        }
+    }
+
     /// Carries out an order; says what was done.
-    pub(super) async fn obey(&mut self, Order { action, member: name, by_ms }: Order) -> Result<String, Failure> {
+    async fn obey(&mut self, Order { action, member: name, by_ms }: Order) -> Result<String, Failure> {
         let done = match action {
-            Action::Pause => self.pause(&name).map(|()| "is paused")?,
+            Action::Pause => {
+                self.pause(&name)?;
+                self.stands_still(&name).await.map(|()| "is paused")?
+            }
             Action::Resume => self.resume(&name).map(|()| "goes on")?,
             Action::Kill => self.kill(&name).await.map(|()| "is killed")?,
             Action::Start if self.pid(&name).is_some() => {

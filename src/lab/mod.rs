@@ -4,6 +4,7 @@
 //! own (`folder.rs`), and one file for each kind of server that says how to start it and how to ask whether it is well.
 //! What is started ends with the lab, however the lab ends (`process.rs`).
 
+mod breakable;
 mod fault;
 mod folder;
 mod health;

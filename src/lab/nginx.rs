@@ -23,13 +23,20 @@ const TEMPLATE: &str = include_str!("../../nginx/templates/oversell.conf.templat
 pub(super) struct Nginx {
     folder: PathBuf,
     port: u16,
+    /// Whether it listens on every address of this machine, and not on loopback alone.
+    lan: bool,
     behind: Vec<u16>,
     page: PathBuf,
 }
 
 impl Nginx {
-    pub(super) fn new(folder: PathBuf, port: u16, behind: Vec<u16>, page: PathBuf) -> Self {
-        Self { folder, port, behind, page }
+    pub(super) fn new(folder: PathBuf, port: u16, lan: bool, behind: Vec<u16>, page: PathBuf) -> Self {
+        Self { folder, port, lan, behind, page }
+    }
+
+    fn settings(&self) -> String {
+        let host = if self.lan { "0.0.0.0" } else { "127.0.0.1" };
+        render(&format!("{host}:{}", self.port), &self.behind, &self.page)
     }
 
     fn write_settings(&self, user: User) -> std::io::Result<()> {
@@ -37,7 +44,7 @@ impl Nginx {
         let conf = self.folder.join("conf.d");
         std::fs::create_dir_all(&conf)?;
         std::fs::write(self.folder.join("nginx.conf"), MAIN)?;
-        std::fs::write(conf.join("oversell.conf"), render(self.port, &self.behind, &self.page))
+        std::fs::write(conf.join("oversell.conf"), self.settings())
     }
 }
 
@@ -94,7 +101,7 @@ impl Server for Nginx {
 }
 
 /// Fills in the template's variables, as `envsubst` does for the container.
-fn render(port: u16, behind: &[u16], static_root: &Path) -> String {
+fn render(listen: &str, behind: &[u16], static_root: &Path) -> String {
     let server = |port: &u16| format!("server 127.0.0.1:{port} max_fails=1 fail_timeout=2s");
     let servers = |backup: &str| {
         let lines = behind.iter().enumerate().map(|(n, port)| match n {
@@ -108,7 +115,7 @@ fn render(port: u16, behind: &[u16], static_root: &Path) -> String {
     TEMPLATE
         .replace("${INSTANCE_NAMES}", &each(&|port| instance::name(*port), "|"))
         .replace("${INSTANCE_SERVERS}", &each(&alone, "\n"))
-        .replace("${HTTP_LISTEN}", &format!("127.0.0.1:{port}"))
+        .replace("${HTTP_LISTEN}", listen)
         .replace("${UPSTREAM_SERVERS}", &servers(""))
         .replace("${RUNNER_SERVERS}", &servers(" backup"))
         .replace("${STATIC_ROOT}", &static_root.display().to_string())
@@ -129,7 +136,7 @@ mod tests {
 
     #[test]
     fn every_variable_of_the_template_is_filled_in() {
-        let text = render(8080, &[8000, 8100], Path::new("/page"));
+        let text = render("127.0.0.1:8080", &[8000, 8100], Path::new("/page"));
         let left =
             text.match_indices("${").find(|(at, _)| text[at + 2..].starts_with(|c: char| c.is_ascii_uppercase()));
         assert_eq!(left, None);
@@ -138,8 +145,15 @@ mod tests {
     }
 
     #[test]
+    fn it_listens_beyond_loopback_only_where_it_is_asked_to() {
+        let settings = |lan| Nginx::new("/lab".into(), 8080, lan, vec![8000], "/page".into()).settings();
+        assert!(settings(false).contains("listen      127.0.0.1:8080 "));
+        assert!(settings(true).contains("listen      0.0.0.0:8080 "));
+    }
+
+    #[test]
     fn all_instances_share_the_requests_and_runs_stay_with_the_first_that_lives() {
-        let text = render(8080, &[8000, 8100], Path::new("/page"));
+        let text = render("127.0.0.1:8080", &[8000, 8100], Path::new("/page"));
         for port in [8000, 8100] {
             assert!(
                 text.contains(&format!("server 127.0.0.1:{port} max_fails=1 fail_timeout=2s;")),

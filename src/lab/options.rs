@@ -52,6 +52,8 @@ pub enum Part {
 pub struct Options {
     /// nginx' port. This and every other port: 0 is a free one.
     pub http_port: u16,
+    /// nginx listens on every address of this machine, so that phones in its network reach it; all else stays on loopback.
+    pub lan: bool,
     /// The instances' ports, one for each instance.
     pub instance_ports: Vec<u16>,
     /// MySQL's port.
@@ -86,6 +88,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             http_port: 0,
+            lan: false,
             instance_ports: vec![0; 3],
             mysql_port: 0,
             redis_ports: vec![0; 5],
@@ -149,8 +152,17 @@ impl Options {
             let member = ZooKeeper::new(n, folder.of(&zookeeper::name(n)), port.number(), peers.clone());
             members.push(Member::new(member, Tier::Server, has(Part::ZooKeeper)));
         }
+        let followed = if self.replica {
+            let main = format!("127.0.0.1:{}", redis[0].number());
+            Some(Arc::new(Way::open(redis::REPLICA, &redis::name(0), &main).await?))
+        } else {
+            None
+        };
         for (n, port) in redis.iter().enumerate() {
-            let node = Redis::new(n, folder.of(&redis::name(n)), port.number());
+            let mut node = Redis::new(n, folder.of(&redis::name(n)), port.number());
+            if let Some(way) = followed.as_ref().filter(|_| n == 0) {
+                node = node.known_by(way.port());
+            }
             members.push(Member::new(node, Tier::Server, has(Part::Redis)));
         }
         let mut ways = if self.ways || self.replica { way::all(&addresses).await? } else { Vec::new() };
@@ -163,11 +175,10 @@ impl Options {
             members.push(Member::new(instance, Tier::Instance, has(Part::Instances)));
         }
         let mut spare = Vec::new();
-        if self.replica {
+        if let Some(way) = followed {
             spare = claim_all(&[0, 0], |_| redis::REPLICA.to_owned(), "--replica")?;
-            let way = Way::open(redis::REPLICA, &redis::name(0), &format!("127.0.0.1:{}", redis[0].number())).await?;
             let (replica, watcher, main) = (spare[0].number(), spare[1].number(), way.port());
-            ways.push(Arc::new(way));
+            ways.push(way);
             let process = |port| addresses::Process { url: format!("redis://127.0.0.1:{port}"), pid: 0 };
             (addresses.replica, addresses.sentinel) = (Some(process(replica)), Some(process(watcher)));
             let replica = Replica { folder: folder.of(redis::REPLICA), port: replica, main };
@@ -179,7 +190,7 @@ impl Options {
         // nginx cannot be without anyone behind it.
         if !instances.is_empty() {
             let behind = instances.iter().map(Port::number).collect();
-            let nginx = Nginx::new(folder.of(nginx::NAME), http.number(), behind, page);
+            let nginx = Nginx::new(folder.of(nginx::NAME), http.number(), self.lan, behind, page);
             members.push(Member::new(nginx, Tier::Gate, has(Part::Nginx) && has(Part::Instances)));
         }
         let needed = members.iter().filter(|m| m.wanted).flat_map(|m| m.server.needs()).copied();

@@ -141,6 +141,13 @@ impl Process {
         *self.state.borrow() == State::Running
     }
 
+    /// Whether it was stopped by a signal, whosever it was.
+    pub(super) fn stands_still(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        // The name of the program stands before, in brackets, and may have any characters.
+        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
+    }
+
     /// Signals it and its children, if it still runs.
     pub(super) fn signal_all(&self, signal: Signal) {
         // The borrow is a lock: while it is held the keeper cannot get to collecting the process, so the number is ours.

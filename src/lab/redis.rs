@@ -20,6 +20,9 @@ pub(super) const KEEPS: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "ev
 /// The others.
 const KEEPS_NOTHING: [&str; 2] = ["--appendonly", "no"];
 
+/// Who begins to follow need not wait for others that may come.
+pub(super) const TO_FOLLOWERS: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
+
 /// The name of the main one's replica, where it has one.
 pub(super) const REPLICA: &str = "replica";
 
@@ -34,11 +37,19 @@ pub(super) struct Redis {
     name: String,
     folder: PathBuf,
     port: u16,
+    /// By which port a Sentinel knows it.
+    known_by: u16,
 }
 
 impl Redis {
     pub(super) fn new(index: usize, folder: PathBuf, port: u16) -> Self {
-        Self { index, name: name(index), folder, port }
+        Self { index, name: name(index), folder, port, known_by: port }
+    }
+
+    /// A Sentinel reaches it at another port: that of a way that can be cut. It is to hear of no second one, also not from
+    /// those whom this one follows.
+    pub(super) fn known_by(self, port: u16) -> Self {
+        Self { known_by: port, ..self }
     }
 }
 
@@ -64,8 +75,10 @@ impl Server for Redis {
         command
             .args(["--bind", "127.0.0.1", "--daemonize", "no", "--save", ""])
             .args(if self.index == 0 { &KEEPS[..] } else { &KEEPS_NOTHING })
+            .args(TO_FOLLOWERS)
             .arg("--port")
             .arg(self.port.to_string())
+            .args(["--replica-announce-port", &self.known_by.to_string()])
             .arg("--dir")
             .arg(&self.folder);
         command

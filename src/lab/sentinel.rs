@@ -1,7 +1,7 @@
 //! A replica of the main Redis, and a Redis Sentinel that promotes it when the main one is gone (§2.9).
 //!
 //! 1. Both reach the main one by one way, `replica-redis`. While that is cut, the replica hears of no write, and for the
-//!    Sentinel the main one is down, though the instances still have it: after 2 s it promotes the replica, without what was
+//!    Sentinel the main one is down, though the instances still have it: after 4 s it promotes the replica, without what was
 //!    written meanwhile.
 //! 2. [`follow`] hears from the Sentinel who is the main one now, and leads the instances' ways there.
 //! 3. The old one, once it is back, becomes a replica of the new one: that is the Sentinel's work. [`restore`] does not wait
@@ -11,7 +11,7 @@
 
 use super::{
     programs::{self, Needed},
-    redis::{REPLICA, has_pid},
+    redis::{REPLICA, TO_FOLLOWERS, has_pid},
     server::Server,
     user::User,
     way::Way,
@@ -79,7 +79,8 @@ impl Server for Replica {
     fn command(&self, _user: User) -> Command {
         let mut command = Command::new(programs::path("redis-server"));
         command
-            .args(["--bind", "127.0.0.1", "--daemonize", "no", "--save", "", "--repl-diskless-sync-delay", "0"])
+            .args(["--bind", "127.0.0.1", "--daemonize", "no", "--save", ""])
+            .args(TO_FOLLOWERS)
             .args(["--port", &self.port.to_string(), "--replicaof", "127.0.0.1", &self.main.to_string()])
             .arg("--dir")
             .arg(&self.folder);
@@ -113,9 +114,10 @@ impl Server for Sentinel {
 
     fn prepare(&self, user: User) -> BoxFuture<'_, Result<(), Failure>> {
         async move {
+            // It takes no replica that has been alone for longer than ten times its patience.
             let settings = format!(
                 "bind 127.0.0.1\nport {}\ndir {}\nsentinel monitor {GROUP} 127.0.0.1 {} 1\n\
-                 sentinel down-after-milliseconds {GROUP} 2000\nsentinel failover-timeout {GROUP} 10000\n",
+                 sentinel down-after-milliseconds {GROUP} 4000\nsentinel failover-timeout {GROUP} 10000\n",
                 self.port,
                 self.folder.display(),
                 self.main
@@ -140,6 +142,7 @@ impl Server for Sentinel {
     fn check(&self, pid: u32, complete: bool) -> BoxFuture<'_, Result<(), String>> {
         async move {
             has_pid(self.port, pid).await?;
+            be_quick(self.port).await.map_err(|e| e.to_string())?;
             let knows_one = knows_a_replica(self.port).await.map_err(|e| e.to_string())?;
             if knows_one || !complete { Ok(()) } else { Err("it knows no replica yet".to_owned()) }
         }
@@ -163,6 +166,15 @@ async fn knows_a_replica(port: u16) -> RedisResult<bool> {
     let replicas: Vec<HashMap<String, String>> =
         redis::cmd("SENTINEL").arg("REPLICAS").arg(GROUP).query_async(&mut connection).await?;
     Ok(replicas.iter().any(|replica| replica.get("master-link-status").is_some_and(|link| link == "ok")))
+}
+
+/// Has the Sentinel at `port` ask each second who follows, and not each ten; and have it do nothing for 3 s, and not for 30,
+/// after the machine has held it up. It does not keep that; one older than Redis 7 refuses it, and is as slow as it is.
+async fn be_quick(port: u16) -> RedisResult<()> {
+    let mut connection = at(port)?.get_multiplexed_async_connection().await?;
+    let periods = ["DEBUG", "INFO-PERIOD", "1000", "TILT-PERIOD", "3000"];
+    let told = redis::cmd("SENTINEL").arg(&periods).exec_async(&mut connection).await;
+    told.or_else(|error| if error.is_io_error() { Err(error) } else { Ok(()) })
 }
 
 /// Has the Sentinel at `port` promote the replica.
@@ -202,8 +214,6 @@ pub(super) async fn restore(port: u16, main: &Way, ways: &[Arc<Way>], replica: u
             sleep(PAUSE).await;
         }
         follow_it(&at(replica)?, main.port()).await?;
-        // Else it would ask who follows in ten seconds only.
-        redis::cmd("SENTINEL").arg("RESET").arg(GROUP).exec_async(&mut sentinel).await?;
         while !knows_a_replica(port).await? {
             sleep(PAUSE).await;
         }

@@ -6,7 +6,7 @@ use super::{
     programs::Needed,
     user::User,
 };
-use crate::failure::Failure;
+use crate::{failure::Failure, orders::MemberState};
 use futures::future::BoxFuture;
 use std::{fmt::Debug, path::Path, process::Command};
 use tokio::sync::mpsc::UnboundedSender;
@@ -109,6 +109,15 @@ impl Member {
     /// Its pid, while it runs.
     pub(super) fn pid(&self) -> Option<u32> {
         self.process.as_ref().filter(|p| p.runs()).map(Process::pid)
+    }
+
+    /// How it is.
+    pub(super) fn state(&self) -> MemberState {
+        match self.process.as_ref().filter(|p| p.runs()) {
+            None => MemberState::Killed,
+            Some(process) if process.stands_still() => MemberState::Paused,
+            Some(_) => MemberState::Running,
+        }
     }
 
     /// Its process, which must run.

@@ -123,6 +123,10 @@ impl Way {
         self.instance == instance
     }
 
+    pub(super) fn instance(&self) -> &str {
+        &self.instance
+    }
+
     pub(super) fn server(&self) -> &str {
         &self.server
     }

@@ -1,7 +1,11 @@
 //! What an answer of `/check/lock/{strategy}` means for the stock.
 
-use super::history::{Outcome, Said};
+use super::{
+    history::{Outcome, Said},
+    inside::Stay,
+};
 use serde::Deserialize;
+use std::mem;
 
 /// The answer of §1.3 to one who has got a piece.
 pub(super) const SOLD: &str = "验库存并锁库存成功！";
@@ -23,18 +27,21 @@ struct Json<'a> {
     lock: Option<&'a str>,
     entered_us: Option<u64>,
     left_us: Option<u64>,
+    #[serde(default)]
+    tries_us: Vec<Stay>,
 }
 
 /// Reads an answer. Its words count as well as its status: a proxy's own page is no sale.
 ///
 /// 502 and 504 are nginx's own: it lost the instance in the middle, and cannot say how far that had got.
 pub(super) fn meaning(status: u16, body: &[u8]) -> (Outcome, Said) {
-    if let Ok(json) = serde_json::from_slice::<Json<'_>>(body) {
+    if let Ok(mut json) = serde_json::from_slice::<Json<'_>>(body) {
         let said = Said {
             retries: json.retries,
             waited_ms: json.waited_ms,
             lost: json.lock.is_some_and(|lock| lock == "lost"),
             inside: json.entered_us.zip(json.left_us),
+            tries: mem::take(&mut json.tries_us),
         };
         return (json.outcome(status), said);
     }
@@ -118,7 +125,10 @@ mod tests {
         let lost = said(
             r#"{"outcome":"sold","retries":3,"waited_ms":12,"fence":null,"lock":"lost","entered_us":7,"left_us":9}"#,
         );
-        assert_eq!(lost, Said { retries: Some(3), waited_ms: Some(12), lost: true, inside: Some((7, 9)) });
+        let wanted =
+            Said { retries: Some(3), waited_ms: Some(12), lost: true, inside: Some((7, 9)), tries: Vec::new() };
+        assert_eq!(lost, wanted);
+        assert_eq!(said(r#"{"outcome":"sold","tries_us":[[1,4],[5,8]]}"#).tries, [(1, 4), (5, 8)]);
         assert_eq!(said(r#"{"outcome":"sold","lock":"kept"}"#), Said::default());
         assert_eq!(said(SOLD), Said::default());
     }

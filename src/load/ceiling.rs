@@ -3,7 +3,8 @@
 //! Each target has its own: an instance is asked directly whether it lives, nginx for a static file.
 
 use super::{
-    engine::{Load, Same, Timed, Until},
+    asks::Same,
+    engine::{Load, Timed, Until},
     history::{Outcome, Said},
     link::Origin,
     row::ONE,
@@ -52,7 +53,7 @@ impl Ceiling {
         let origin = Origin::parse(base)?;
         let (path, bytes) = smallest(base, if target == ONE { &LIVE } else { &FILES }).await?;
         let request = origin.request(http::Method::GET, path)?;
-        let load = Load { origin, asks: Same::boxed(request, served), threads, until: Until::Over(TIME) };
+        let load = Load { origin, asks: Same::boxed(request, served), threads, until: Until::Over(TIME), draws: false };
         let ended = load.send(cancel, |_| std::future::pending()).await?;
         match ended.counted.reasons().iter().next() {
             Some((why, _)) if !cancel.is_cancelled() => Err(Failure::Unusable(format!("GET {path} at {base}: {why}"))),

@@ -8,14 +8,15 @@
 //! have times at which they are due, and a latency begins there, whether or not a connection was free.
 
 use super::{
+    asks::Asks,
     history::{History, Outcome, Said},
     inside::{Stay, most_at_once},
-    link::{Answer, Body, Cut, Link, Meter, Origin},
+    lanes::{self, Lane, Lanes},
+    link::{Answer, Cut, Link, Meter, Origin},
     stats::{Bytes, Stats},
 };
 use crate::failure::Failure;
 use futures::{StreamExt, TryStreamExt, stream};
-use http::Request;
 use parking_lot::Mutex;
 use std::{
     mem,
@@ -52,37 +53,8 @@ pub(super) struct Load {
     pub(super) asks: Box<dyn Asks>,
     pub(super) threads: usize,
     pub(super) until: Until,
-}
-
-/// What is asked for.
-pub(super) trait Asks: Send + Sync {
-    /// The `n`-th request of the load, from 0.
-    fn request(&self, n: u64) -> Request<Body>;
-
-    /// What the answer to the `n`-th means.
-    fn meaning(&self, n: u64, status: u16, body: &[u8]) -> (Outcome, Said);
-}
-
-/// The same request each time.
-pub(super) struct Same {
-    request: Request<Body>,
-    meaning: fn(u16, &[u8]) -> (Outcome, Said),
-}
-
-impl Same {
-    pub(super) fn boxed(request: Request<Body>, meaning: fn(u16, &[u8]) -> (Outcome, Said)) -> Box<dyn Asks> {
-        Box::new(Self { request, meaning })
-    }
-}
-
-impl Asks for Same {
-    fn request(&self, _: u64) -> Request<Body> {
-        self.request.clone()
-    }
-
-    fn meaning(&self, _: u64, status: u16, body: &[u8]) -> (Outcome, Said) {
-        (self.meaning)(status, body)
-    }
+    /// Whether each stay is kept, to be drawn.
+    pub(super) draws: bool,
 }
 
 /// When a load ends.
@@ -117,6 +89,8 @@ struct Recorder {
     besides: History,
     /// When each was inside, as far as the answers say; beside the histories, which are added up again and again.
     stays: Vec<Stay>,
+    /// Whose stay each was, where that is to be drawn.
+    lanes: Vec<Lane>,
 }
 
 /// What a load has seen, for its connections and for whoever watches.
@@ -137,6 +111,8 @@ pub(super) struct Ended {
     pub(super) stats: Stats,
     /// The most who were inside at once.
     pub(super) most_inside: Option<u64>,
+    /// Those who are drawn.
+    pub(super) lanes: Option<Lanes>,
     /// How long that lasted which counts.
     pub(super) elapsed: Duration,
     /// Requests that were due at a rate, and not sent: no connection was free.
@@ -165,6 +141,11 @@ impl Seen {
         self.begun.load(Ordering::Relaxed)
     }
 
+    /// Those who were inside so far, to be drawn.
+    pub(super) fn lanes(&self) -> Option<Lanes> {
+        lanes::drawn(self.recorders.iter().flat_map(|recorder| recorder.lock().lanes.clone()).collect())
+    }
+
     fn end(&self, until: Until, elapsed: Duration, why: &str) -> Ended {
         let (mut counted, mut all) = (History::default(), self.history());
         self.recorders.iter().for_each(|recorder| counted.merge(&recorder.lock().counted));
@@ -187,7 +168,8 @@ impl Seen {
         let bytes = Bytes { received: part(received), sent: part(sent) };
         let stays: Vec<_> = self.recorders.iter().flat_map(|recorder| mem::take(&mut recorder.lock().stays)).collect();
         let most_inside = most_at_once(&stays);
-        Ended { stats: Stats::of(&counted, bytes, elapsed), counted, all, most_inside, elapsed, behind }
+        let (stats, lanes) = (Stats::of(&counted, bytes, elapsed), self.lanes());
+        Ended { stats, counted, all, most_inside, lanes, elapsed, behind }
     }
 }
 
@@ -269,8 +251,9 @@ impl Load {
             let instance =
                 answer.as_ref().and_then(|a| a.headers.get("x-instance")).and_then(|name| name.to_str().ok());
             let mut recorder = seen.recorders[n % RECORDERS].lock();
-            let Recorder { counted, besides, stays } = &mut *recorder;
+            let Recorder { counted, besides, stays, lanes } = &mut *recorder;
             stays.extend(said.inside);
+            lanes.extend(self.draws.then(|| Lane::of(n + 1, loops, instance, &said)).flatten());
             let history = if self.until.counts(due - seen.clock, done - seen.clock) { counted } else { besides };
             history.record(outcome, done - due, instance, said);
         }
@@ -362,7 +345,7 @@ async fn timeout_at(due: Instant, stop: &CancellationToken) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::fake::Fake;
+    use crate::load::{asks::Same, fake::Fake};
 
     fn panics(_: u16, _: &[u8]) -> (Outcome, Said) {
         panic!("planted")
@@ -373,7 +356,8 @@ mod tests {
         let fake = Fake::open(None).await;
         let origin = Origin::parse(&fake.base).unwrap();
         let request = origin.request(http::Method::POST, "/check/lock/none").unwrap();
-        let load = Load { origin, asks: Same::boxed(request, panics), threads: 3, until: Until::Loops(5) };
+        let load =
+            Load { origin, asks: Same::boxed(request, panics), threads: 3, until: Until::Loops(5), draws: false };
         let ended = load.send(&CancellationToken::new(), |_| std::future::pending()).await.unwrap();
         let all = ended.all.counts();
         assert_eq!((all.samples(), all.unknown), (3, 3));

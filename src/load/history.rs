@@ -83,7 +83,7 @@ impl std::ops::AddAssign for Counts {
 }
 
 /// What an answer in JSON says besides; an answer in text says nothing of it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {
     /// How often the strategy tried anew.
     pub retries: Option<u64>,
@@ -93,6 +93,8 @@ pub struct Said {
     pub lost: bool,
     /// When it was inside the critical section.
     pub inside: Option<Stay>,
+    /// Where there is none: when its tries were under way, the last one with success.
+    pub tries: Vec<Stay>,
 }
 
 /// The sums of what the answers said.
@@ -143,7 +145,7 @@ impl History {
         let us = u64::try_from(latency.as_micros()).unwrap_or(LONGEST_US).min(LONGEST_US);
         self.latencies.record(us).expect("a histogram that grows");
         self.latency_sum_us += us;
-        self.told.add(said);
+        self.told.add(&said);
         if let Some(ms) = said.waited_ms {
             self.waits.record(ms.min(LONGEST_US)).expect("a histogram that grows");
         }
@@ -224,9 +226,9 @@ impl History {
 }
 
 impl Told {
-    fn add(&mut self, said: Said) {
+    fn add(&mut self, said: &Said) {
         self.lost += u64::from(said.lost);
-        if let Said { retries: Some(retries), waited_ms: Some(waited_ms), .. } = said {
+        if let Said { retries: Some(retries), waited_ms: Some(waited_ms), .. } = *said {
             self.merge(Self { answers: 1, retries, waited_ms, longest_ms: waited_ms, lost: 0 });
         }
     }
@@ -279,7 +281,7 @@ mod tests {
             retries: Some(retries),
             waited_ms: Some(waited_ms),
             lost: retries == 3,
-            inside: None,
+            ..Said::default()
         };
         let seen = |said| {
             let mut history = History::default();

@@ -10,8 +10,10 @@ pub mod stats;
 pub mod verdict;
 
 mod answer;
+mod asks;
 mod engine;
 mod inside;
+pub mod lanes;
 mod link;
 pub mod rate;
 pub mod row;

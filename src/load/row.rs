@@ -2,6 +2,7 @@
 
 use super::{
     engine::Ended,
+    lanes::Lanes,
     rate::Rate,
     run::Plan,
     stats::Stats,
@@ -74,6 +75,9 @@ pub struct Row {
     /// say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most_inside: Option<u64>,
+    /// Those who were inside, to be drawn; of many, a sample. Only where the plan asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lanes: Option<Lanes>,
     /// Answers whose unlock found that the lock was no longer theirs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lock_lost: Option<u64>,
@@ -139,6 +143,7 @@ impl Row {
             waited_p99_ms: waited(0.99),
             waited_max_ms: (told.answers > 0).then_some(told.longest_ms),
             most_inside: ended.most_inside,
+            lanes: ended.lanes.clone(),
             lock_lost: (told.answers > 0).then_some(told.lost),
             behind: ended.behind,
             verdict,

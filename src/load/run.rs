@@ -3,8 +3,10 @@
 
 use super::{
     Row, answer,
-    engine::{Load, Same, Seen, Timed, Until},
+    asks::Same,
+    engine::{Load, Seen, Timed, Until},
     history::History,
+    lanes::{self, Lanes},
     link::Origin,
     stock_api::StockApi,
     verdict::Shelf,
@@ -54,6 +56,9 @@ pub struct Plan {
     /// What `PUT /stock` asks for where the cluster has an admin token.
     #[serde(skip)]
     pub token: Option<SecretString>,
+    /// Keep who was inside when, to be drawn.
+    #[serde(skip)]
+    pub draws: bool,
     /// Send for a time, instead of `loops`.
     #[serde(skip)]
     pub(super) timed: Option<Timed>,
@@ -90,6 +95,9 @@ pub struct Snapshot {
     pub p99_ms: f64,
     /// Answers by instance (header `x-instance`).
     pub instances: BTreeMap<String, u64>,
+    /// Of a run of few requests, those who were inside so far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lanes: Option<Lanes>,
 }
 
 /// Runs a plan to its end, or until it is cancelled: makes the product, sends the load, reads the stock, removes the
@@ -136,13 +144,14 @@ async fn measure(
     request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     let before = stock.count().await?;
     let until = plan.timed.map_or(Until::Loops(plan.loops), Until::Over);
-    let load = Load { origin, asks: Same::boxed(request, answer::meaning), threads: plan.threads, until };
+    let load =
+        Load { origin, asks: Same::boxed(request, answer::meaning), threads: plan.threads, until, draws: plan.draws };
     progress.send_replace(Snapshot { planned: plan.planned(), ..Snapshot::default() });
     let ended = load.send(cancel, |seen| follow(seen, plan.planned(), progress)).await?;
     let after = stock.count().await?;
 
-    let pace = progress.borrow().pace;
-    progress.send_replace(Snapshot { pace, ..Snapshot::of(&ended.counted, plan.planned(), ended.elapsed) });
+    let Snapshot { pace, lanes, .. } = progress.borrow().clone();
+    progress.send_replace(Snapshot { pace, lanes, ..Snapshot::of(&ended.counted, plan.planned(), ended.elapsed) });
     Ok(Row::new(plan, strategy, Shelf { before, after }, &ended, cancel.is_cancelled()))
 }
 
@@ -161,6 +170,7 @@ impl Plan {
             stock_id: own_product(),
             count: 5000,
             token: None,
+            draws: false,
             timed: None,
         }
     }
@@ -211,7 +221,8 @@ pub(super) async fn follow(seen: Arc<Seen>, planned: u64, progress: &watch::Send
         let snapshot = Snapshot::of(&seen.history(), planned, seen.elapsed());
         let unanswered = seen.begun().saturating_sub(snapshot.samples);
         let pace = pace.at(seen.elapsed(), snapshot.samples);
-        progress.send_replace(Snapshot { pace, unanswered, ..snapshot });
+        let lanes = if planned <= lanes::MOST as u64 { seen.lanes() } else { None };
+        progress.send_replace(Snapshot { pace, unanswered, lanes, ..snapshot });
     }
 }
 
@@ -249,6 +260,7 @@ impl Snapshot {
             p50_ms: ms(0.5),
             p99_ms: ms(0.99),
             instances: history.instances().clone(),
+            lanes: None,
         }
     }
 }

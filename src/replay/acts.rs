@@ -6,6 +6,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     seckill::{self, Order},
+    server::Server,
     stock::{self, Deduct, Deducted, Job, Name, Store, Strategy},
 };
 
@@ -43,6 +44,22 @@ const ALL: &[&[Act]] = &[
 ];
 
 impl Act {
+    /// The servers without which it cannot be done: those that it writes in. Of several nodes some may be down.
+    pub(super) fn servers(&self) -> Vec<Server> {
+        let of_store = match self.scope().store {
+            Store::MySql => Server::MySql,
+            Store::Redis => Server::Redis,
+        };
+        let of_names = self.names.iter().filter_map(|name| match name {
+            Name::Redis(_) | Name::RedisFor(..) | Name::RedisCount(_) => Some(Server::Redis),
+            Name::ZooKeeper(_) => Some(Server::ZooKeeper),
+            Name::TableLock(_) | Name::Fence => Some(Server::MySql),
+            Name::RedisNodes(_) => None,
+        });
+        let needs = stock::find(self.name).map_or(&[][..], |strategy| strategy.needs);
+        [of_store].into_iter().chain(of_names).chain(needs.iter().copied()).collect()
+    }
+
     /// What the shelf is set and cleared by: the store of an act that takes nothing is Redis, where its names are.
     pub(super) fn scope(&self) -> Strategy {
         Strategy { names: self.names, store: self.store.unwrap_or(Store::Redis), ..stock::ALL[0] }

@@ -9,13 +9,60 @@
 //! Next: `play.rs`.
 
 use super::play::gone_wrong;
-use crate::{config::Config, ctx::Ctx, error::Error, http_client::HttpClient, stock::Title};
+use crate::{
+    config::Config,
+    ctx::Ctx,
+    error::Error,
+    http_client::{HttpClient, HttpError},
+    orders::{Action, Breakable, Order},
+    stock::Title,
+};
+use http::Method;
 use parking_lot::Mutex;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use std::time::Duration;
 
 /// Longer than any server takes to start, and any replica to be promoted.
 const PATIENCE: Duration = Duration::from_secs(90);
+/// How long a lab may take to say how it is: it may be carrying out an order.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// The lab that has started this instance, where it takes orders.
+#[derive(Debug, Clone)]
+pub struct Control {
+    url: String,
+    token: SecretString,
+}
+
+impl Control {
+    /// The one that the configuration names.
+    #[must_use]
+    pub fn of(config: &Config) -> Option<Self> {
+        let replays = &config.replays;
+        (!replays.lab.is_empty()).then(|| Self { url: replays.lab.clone(), token: replays.lab_token.clone() })
+    }
+
+    /// Has an order carried out; what the lab says of it.
+    ///
+    /// # Errors
+    ///
+    /// [`HttpError::Refused`]: the lab has no such member, or it is not in a state for this.
+    pub async fn order(&self, order: &Order) -> Result<String, HttpError> {
+        let done = HttpClient::new(PATIENCE).put(&self.url, order, Some(&self.token)).await?.success()?;
+        Ok(String::from_utf8_lossy(&done.body).into_owned())
+    }
+
+    /// What there is to break, and how it is.
+    ///
+    /// # Errors
+    ///
+    /// [`HttpError`]: the lab does not answer.
+    pub async fn look(&self) -> Result<Breakable, HttpError> {
+        let bearer = format!("Bearer {}", self.token.expose_secret());
+        let seen = HttpClient::new(LOOK).ask(Method::GET, &self.url, &[("authorization", &bearer)], None).await?;
+        seen.success()?.json()
+    }
+}
 
 /// What a replay needs of a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,18 +113,16 @@ impl Need {
 
 /// The lab, and what is to be undone.
 pub(super) struct Faults {
-    lab: Option<(String, SecretString)>,
+    lab: Option<Control>,
     has_ways: bool,
-    client: HttpClient,
-    undo: Mutex<Vec<[String; 2]>>,
+    undo: Mutex<Vec<(Action, String)>>,
 }
 
 impl Faults {
     pub(super) fn of(ctx: &Ctx) -> Self {
-        let replays = &ctx.config.replays;
-        let lab = (!replays.lab.is_empty()).then(|| (replays.lab.clone(), replays.lab_token.clone()));
-        let has_ways = lab.is_some() && replays.lab_kinds.iter().any(|kind| kind == "ways");
-        Self { lab, has_ways, client: HttpClient::new(PATIENCE), undo: Mutex::default() }
+        let lab = Control::of(&ctx.config);
+        let has_ways = lab.is_some() && ctx.config.replays.lab_kinds.iter().any(|kind| kind == "ways");
+        Self { lab, has_ways, undo: Mutex::default() }
     }
 
     /// Whether there is a lab that takes orders.
@@ -90,33 +135,26 @@ impl Faults {
         self.has_ways
     }
 
-    /// Orders a fault: `order("pause", "8100")`. It is undone at the end, unless the replay does so itself.
-    pub(super) async fn order(&self, action: &str, member: &str) -> Result<(), Error> {
-        let (url, token) = self.lab.as_ref().ok_or_else(|| gone_wrong("no lab takes orders"))?;
-        let undone = match action {
-            "pause" => Some("resume"),
-            "kill" => Some("start"),
-            "cut" => Some("mend"),
-            _ => None,
-        };
-        self.undo.lock().extend(undone.map(|undone| [undone.to_owned(), member.to_owned()]));
-        let order = serde_json::json!({ "action": action, "member": member, "by_ms": 0 });
-        let done = self.client.put(url, &order, Some(token)).await.and_then(|answer| answer.success());
+    /// Orders a fault. It is undone at the end, unless the replay does so itself.
+    pub(super) async fn order(&self, action: Action, member: &str) -> Result<(), Error> {
+        let lab = self.lab.as_ref().ok_or_else(|| gone_wrong("no lab takes orders"))?;
+        self.undo.lock().extend(action.undone_by().map(|undone| (undone, member.to_owned())));
+        let done = lab.order(&Order { action, member: member.to_owned(), by_ms: 0 }).await;
         done.map_err(|error| gone_wrong(format!("{action} {member}: {error}")))?;
-        self.undo.lock().retain(|[undoes, whose]| undoes != action || whose != member);
+        self.undo.lock().retain(|(undoes, whose)| *undoes != action || whose != member);
         Ok(())
     }
 
     /// Has this done at the end.
-    pub(super) fn at_the_end(&self, action: &str, member: &str) {
-        self.undo.lock().push([action.to_owned(), member.to_owned()]);
+    pub(super) fn at_the_end(&self, action: Action, member: &str) {
+        self.undo.lock().push((action, member.to_owned()));
     }
 
     /// Undoes what is not undone yet, the last first; whether there was anything.
     pub(super) async fn mend(&self) -> bool {
         let left = std::mem::take(&mut *self.undo.lock());
-        for [action, member] in left.iter().rev() {
-            if let Err(error) = self.order(action, member).await {
+        for (action, member) in left.iter().rev() {
+            if let Err(error) = self.order(*action, member).await {
                 tracing::error!(%error, "a replay leaves what it has broken");
             }
         }

@@ -25,11 +25,12 @@ mod under_faults;
 
 pub use actor::{Actor, Line, Part, start};
 pub use event::{End, Log, ReplayEvent};
+pub use faults::Control;
 pub use place::{Place, Sent, Stops};
 pub use play::{Pace, Steps};
 pub use races::ALL;
 
-use crate::{ctx::Ctx, error::Error, stock::Title};
+use crate::{ctx::Ctx, error::Error, server::Server, stock::Title};
 use faults::{Faults, Need};
 use futures::future::BoxFuture;
 use play::{Play, gone_wrong};
@@ -83,6 +84,18 @@ pub struct Ends {
     /// What the lesson noted besides.
     #[schema(example = "")]
     pub saw: &'static str,
+    /// The same, for people.
+    pub said: Title,
+}
+
+impl Ends {
+    /// Where nothing is sold, and nothing noted.
+    const NOTHING: Self = Self::saw("", "", "");
+
+    /// Where this is noted, which is so in Chinese and so in English.
+    const fn saw(saw: &'static str, zh: &'static str, en: &'static str) -> Self {
+        Self { sold: 0, gone: 0, inside: 0, saw, said: Title { zh, en } }
+    }
 }
 
 /// How a replay has ended.
@@ -143,6 +156,12 @@ impl Replay {
     #[must_use]
     pub fn breaks_something(&self) -> bool {
         !self.needs.is_empty()
+    }
+
+    /// The servers without which it cannot be played, with the cure or without it.
+    #[must_use]
+    pub fn servers(&self, cured: bool) -> Vec<Server> {
+        acts::find(self.runs[usize::from(cured)]).map_or_else(Vec::new, |act| act.servers())
     }
 
     /// Why it cannot be played here, if it cannot.

@@ -11,7 +11,7 @@ use crate::{
     shelf,
     stock::{Name, redis_key, zk_path},
 };
-use redis::aio::ConnectionManager;
+use oversell_lock::redis::Connection;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -151,7 +151,7 @@ impl Sights {
     }
 
     /// The keys of a name, each with the node on which it is.
-    fn keys(&self, name: &Name) -> Vec<(String, ConnectionManager)> {
+    fn keys(&self, name: &Name) -> Vec<(String, Connection)> {
         let key = |name| self.ctx.redis_key(&redis_key::for_stock(name, self.stock_id));
         match name {
             Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisCount(name) => {
@@ -217,7 +217,7 @@ impl Sights {
 
 /// A lock in Redis: a text, or a hash of its owners; a read-write lock has one line for each. Who waits for a fair lock
 /// stands in its queue, after who has it.
-async fn in_redis(key: String, node: &mut ConnectionManager) -> Result<Vec<Held>, Error> {
+async fn in_redis(key: String, node: &mut Connection) -> Result<Vec<Held>, Error> {
     let mut read = redis::pipe();
     let queue = format!("redisson_lock_queue:{{{key}}}");
     read.cmd("TYPE").arg(&key).cmd("PTTL").arg(&key).cmd("LRANGE").arg(queue).arg(0).arg(-1);

@@ -11,7 +11,7 @@ use super::{
     place::Place,
     play::{Play, Side, gone_wrong},
 };
-use crate::error::Error;
+use crate::{error::Error, orders::Action};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
@@ -40,7 +40,7 @@ impl Play {
     /// still is the request alone, at its point; whether the process does.
     pub(super) async fn pause(&self, side: &Side) -> Result<bool, Error> {
         if self.faults.are_there() {
-            self.faults.order("pause", &self.instance_of(side)?).await?;
+            self.faults.order(Action::Pause, &self.instance_of(side)?).await?;
         }
         self.happens(side, "stopped");
         Ok(self.faults.are_there())
@@ -49,7 +49,7 @@ impl Play {
     /// Lets the process go on.
     pub(super) async fn resume(&self, side: &Side) -> Result<(), Error> {
         if self.faults.are_there() {
-            self.faults.order("resume", &self.instance_of(side)?).await?;
+            self.faults.order(Action::Resume, &self.instance_of(side)?).await?;
         }
         self.happens(side, "continued");
         Ok(())
@@ -57,7 +57,7 @@ impl Play {
 
     /// `kill -9` of the process in which this side plays. It is started again at the end.
     pub(super) async fn kill(&self, side: &Side) -> Result<(), Error> {
-        self.faults.order("kill", &self.instance_of(side)?).await?;
+        self.faults.order(Action::Kill, &self.instance_of(side)?).await?;
         let killed = Line::Failed { kind: "killed".to_owned(), detail: "kill -9".to_owned() };
         self.stage.saw(side.letter, "", false, &killed);
         Ok(())
@@ -75,7 +75,7 @@ impl Play {
     /// Ends the session of this side's process, or waits until ZooKeeper does: nobody has the lock then.
     pub(super) async fn session_ends(&self, side: &Side) -> Result<(), Error> {
         if self.pace != Pace::Slow && self.faults.has_ways() {
-            self.faults.order("expire", &self.instance_of(side)?).await?;
+            self.faults.order(Action::Expire, &self.instance_of(side)?).await?;
         }
         self.nobody_has_it(SESSION).await
     }

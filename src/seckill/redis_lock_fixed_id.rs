@@ -19,7 +19,8 @@ use crate::{
     error::Error,
     stock::{Promise, Title, points::Points, redis_stage::Stage},
 };
-use redis::{RedisResult, aio::ConnectionManager};
+use oversell_lock::redis::Connection;
+use redis::RedisResult;
 
 pub(super) const STEP: Step = Step {
     slug: "redis-lock-fixed-id",
@@ -48,13 +49,13 @@ impl Stage for FixedId {
         &self.key
     }
 
-    async fn try_lock(&self, redis: &mut ConnectionManager) -> RedisResult<bool> {
+    async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
         let mut set = redis::cmd("SET");
         set.arg(&self.key).arg(1).arg("NX").arg("PX").arg(self.lease);
         set.query_async(redis).await
     }
 
-    async fn unlock(&self, redis: &mut ConnectionManager, _: &Points) -> RedisResult<bool> {
+    async fn unlock(&self, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
         redis::cmd("DEL").arg(&self.key).query_async(redis).await
     }
 }

@@ -19,7 +19,8 @@ use crate::{
     error::Error,
     stock::{Promise, Title, points::Points, redis_stage::Stage},
 };
-use redis::{RedisResult, Script, aio::ConnectionManager};
+use oversell_lock::redis::Connection;
+use redis::{RedisResult, Script};
 use std::sync::LazyLock;
 
 static UNLOCK: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../stock/lua/delete_if_mine.lua")));
@@ -53,13 +54,13 @@ impl Stage for Scripted {
         &self.key
     }
 
-    async fn try_lock(&self, redis: &mut ConnectionManager) -> RedisResult<bool> {
+    async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
         let mut set = redis::cmd("SET");
         set.arg(&self.key).arg(&self.owner).arg("NX").arg("PX").arg(self.lease);
         set.query_async(redis).await
     }
 
-    async fn unlock(&self, redis: &mut ConnectionManager, points: &Points) -> RedisResult<bool> {
+    async fn unlock(&self, redis: &mut Connection, points: &Points) -> RedisResult<bool> {
         points.at("compared").await;
         UNLOCK.key(&self.key).arg(&self.owner).invoke_async(redis).await
     }

@@ -20,7 +20,8 @@ use crate::{
     error::Error,
     stock::{Promise, Title, points::Points, redis_stage::Stage},
 };
-use redis::{RedisResult, aio::ConnectionManager};
+use oversell_lock::redis::Connection;
+use redis::RedisResult;
 
 pub(super) const STEP: Step = Step {
     slug: "redis-lock-owner",
@@ -51,13 +52,13 @@ impl Stage for Owned {
         &self.key
     }
 
-    async fn try_lock(&self, redis: &mut ConnectionManager) -> RedisResult<bool> {
+    async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
         let mut set = redis::cmd("SET");
         set.arg(&self.key).arg(&self.owner).arg("NX").arg("PX").arg(self.lease);
         set.query_async(redis).await
     }
 
-    async fn unlock(&self, redis: &mut ConnectionManager, points: &Points) -> RedisResult<bool> {
+    async fn unlock(&self, redis: &mut Connection, points: &Points) -> RedisResult<bool> {
         let holder: Option<String> = redis::cmd("GET").arg(&self.key).query_async(redis).await?;
         if holder.as_deref() != Some(self.owner.as_str()) {
             return Ok(false);

@@ -29,7 +29,7 @@ pub(super) const STEP: Step = Step {
     beyond: true,
     title: Title {
         zh: "Lua 脚本判断并占用，订单经 Stream 异步落库",
-        en: "one script checks and claims, the order is written behind by a stream",
+        en: "One script checks and claims, the order is written behind by a stream",
     },
     breaks: Title {
         zh: "Redis 丢掉已回答的写入，订单就丢了",

@@ -9,7 +9,8 @@ use crate::{
     stock::{self, Name, Strategy, redis_key},
 };
 use futures::future::{BoxFuture, try_join_all};
-use redis::{Pipeline, RedisResult, aio::ConnectionManager};
+use oversell_lock::redis::Connection;
+use redis::{Pipeline, RedisResult};
 use zookeeper_client::{Client, Error as Zk};
 
 /// The names of one product: of one strategy, or of all strategies and lessons.
@@ -72,7 +73,7 @@ impl Names {
 }
 
 /// One transaction that deletes these keys with what belongs to each, and wakes who waits on its channel.
-pub(super) async fn unlock(node: &mut ConnectionManager, keys: &[String]) -> RedisResult<Pipeline> {
+pub(super) async fn unlock(node: &mut Connection, keys: &[String]) -> RedisResult<Pipeline> {
     let holds = holds(node, keys).await?;
     let mut commands = redis::pipe();
     commands.atomic();
@@ -104,7 +105,7 @@ fn braced(name: &str) -> String {
 }
 
 /// The keys of the holds that read-write locks count.
-async fn holds(node: &mut ConnectionManager, keys: &[String]) -> RedisResult<Vec<String>> {
+async fn holds(node: &mut Connection, keys: &[String]) -> RedisResult<Vec<String>> {
     if keys.is_empty() {
         return Ok(Vec::new());
     }

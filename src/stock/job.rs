@@ -1,20 +1,29 @@
 //! One request for one piece: which stock, how long to wait and to stay inside, and when it got in.
 
 use super::points::{Pause, Points, Sight};
-use crate::{console, ctx::Ctx, error::Error};
+use crate::{
+    console,
+    ctx::Ctx,
+    error::Error,
+    visits::{Happened, Lane},
+};
 use metrics::Gauge;
 use oversell_lock::{Fence, Owner, redis::Lease};
+use parking_lot::Mutex;
 use serde::Serialize;
 use std::{
     fmt::Display,
     sync::{
-        OnceLock,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 use tokio::sync::{mpsc, watch};
 use utoipa::ToSchema;
+
+/// So many tries are kept of a job, the last ones.
+const TRIES: usize = 20;
 
 /// What a strategy is asked to do.
 #[derive(Debug)]
@@ -32,10 +41,12 @@ pub struct Job {
     started: Instant,
     entered: OnceLock<Instant>,
     left: OnceLock<Instant>,
+    tries: Mutex<Vec<(Instant, Instant)>>,
     followed: AtomicBool,
     waiters: Gauge,
     owner: OnceLock<Owner>,
     points: Points,
+    lane: Option<Arc<Lane>>,
 }
 
 /// A piece was taken.
@@ -82,10 +93,12 @@ impl Job {
             started: Instant::now(),
             entered: OnceLock::new(),
             left: OnceLock::new(),
+            tries: Mutex::default(),
             followed: AtomicBool::new(false),
             waiters: Gauge::noop(),
             owner: OnceLock::new(),
             points: Points::default(),
+            lane: None,
         }
     }
 
@@ -104,9 +117,29 @@ impl Job {
         self
     }
 
+    /// The same, seen by those who look at the lesson.
+    #[must_use]
+    pub fn seen_as(mut self, lane: Lane) -> Self {
+        self.lane = Some(Arc::new(lane));
+        self
+    }
+
+    /// How it is seen, for what outlives the job.
+    pub(crate) fn lane(&self) -> Option<Arc<Lane>> {
+        self.lane.clone()
+    }
+
     /// Prints a line on this instance's console, on behalf of who asks.
     pub fn say(&self, words: impl Display) {
+        self.note(Happened::Said, &words);
         console::say(self.who.as_deref(), words);
+    }
+
+    /// Tells those who look at the lesson, if it is for them.
+    pub(crate) fn note(&self, event: Happened, value: impl Display) {
+        if let Some(lane) = &self.lane {
+            lane.note(event, value);
+        }
     }
 
     /// From now on prints when it gets in, where it is known who asks: a load, which says nothing, prints nothing. Whether
@@ -139,14 +172,17 @@ impl Job {
         Error::NotHad { what: what.to_owned(), waited: self.wait.min(self.started.elapsed()) }
     }
 
-    /// Inside the critical section: [enters](Self::enter), then stays as long as was asked.
+    /// Inside the critical section: [enters](Self::enter), then stays as long as was asked. Since when.
     ///
     /// Cancel safety: safe; it only waits.
-    pub async fn inside(&self) {
+    pub async fn inside(&self) -> Instant {
+        let since = Instant::now();
         self.enter();
         if !self.hold.is_zero() {
             tokio::time::sleep(self.hold).await;
         }
+        self.is_seen_to_leave();
+        since
     }
 
     /// The same job for a function that takes it whole: its points, its lease and its owner are the same.
@@ -163,6 +199,9 @@ impl Job {
             if self.followed.load(Ordering::Relaxed) {
                 self.say("进来了");
             }
+            if let Some(lane) = &self.lane {
+                lane.enter();
+            }
             Instant::now()
         });
     }
@@ -170,15 +209,40 @@ impl Job {
     /// Marks the end of the critical section, where the strategy has one: what follows gives the lock back.
     pub(super) fn leave(&self) {
         self.left.get_or_init(Instant::now);
+        self.is_seen_to_leave();
+    }
+
+    /// Marks the end of a try, where the strategy has no critical section, and hands on what it came to.
+    pub(super) fn tried<T>(&self, since: Instant, outcome: T) -> T {
+        let mut tries = self.tries.lock();
+        if tries.len() == TRIES {
+            tries.remove(0);
+        }
+        tries.push((since, Instant::now()));
+        outcome
+    }
+
+    fn is_seen_to_leave(&self) {
+        if let Some(lane) = &self.lane {
+            lane.leave();
+        }
     }
 
     /// When it was inside, from and to, in microseconds of Unix time by this machine's clock: what others on the same
     /// machine can be compared with. `None` for a strategy that has no critical section.
     #[must_use]
     pub fn inside_us(&self) -> Option<(u64, u64)> {
-        let (now, unix) = (Instant::now(), SystemTime::now().duration_since(UNIX_EPOCH).ok()?);
-        let at = |then: &Instant| u64::try_from((unix - (now - *then)).as_micros()).ok();
-        Some((at(self.entered.get()?)?, at(self.left.get()?)?))
+        let unix = unix_us();
+        Some((unix(*self.entered.get()?), unix(*self.left.get()?)))
+    }
+
+    /// When each of its tries was under way, as [`inside_us`](Self::inside_us): from when it had read, or was to send what
+    /// reads and writes at once, until its write was answered; all but the last were in vain. The last 20 of them; none of a
+    /// strategy that has a critical section.
+    #[must_use]
+    pub fn tries_us(&self) -> Vec<(u64, u64)> {
+        let unix = unix_us();
+        self.tries.lock().iter().map(|(from, to)| (unix(*from), unix(*to))).collect()
     }
 
     /// Who this job is where it takes a lock: one owner, however often it takes it.
@@ -252,6 +316,12 @@ impl Job {
     pub fn zk_path(&self, path: &str) -> String {
         zk_path(path, self.stock_id)
     }
+}
+
+/// From a moment to its microseconds of Unix time, by this machine's clock as it stands now.
+fn unix_us() -> impl Fn(Instant) -> u64 {
+    let (now, unix) = (Instant::now(), SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
+    move |then| u64::try_from(unix.saturating_sub(now - then).as_micros()).unwrap_or(u64::MAX)
 }
 
 /// A ZooKeeper path of ARCHITECTURE.md ("Names") for this product.

@@ -76,8 +76,9 @@ pub(super) async fn deduct<M: Merged>(ctx: &Ctx, job: &Job) -> Result<Deducted, 
     // A stay of its own is nothing that requests can share.
     let wait = job.wait_left();
     sleep(job.hold).await;
+    let since = Instant::now();
     let line = ctx.local.of::<Lines<M>>().of(job.stock_id);
-    let until = Instant::now() + wait;
+    let until = since + wait;
     let (answer, mut answered) = oneshot::channel();
     let number = line.enter(job.wait, until, answer);
     let outcome = tokio::select! {
@@ -98,7 +99,7 @@ pub(super) async fn deduct<M: Merged>(ctx: &Ctx, job: &Job) -> Result<Deducted, 
     };
     let deducted = outcome.unwrap_or_else(|_| Err(cut_short()))?;
     job.enter();
-    Ok(deducted)
+    Ok(job.tried(since.into(), deducted))
 }
 
 /// Serves all of `requests`, while it holds the line's turn.

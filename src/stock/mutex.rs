@@ -22,6 +22,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::OneProcess,
     needs: &[Server::MySql],
     beyond: false,
+    pace: 3_200,
     names: &[],
     title: Title {
         zh: "进程内互斥锁：一台机器上不超卖", en: "An in-process mutex: exact on one instance"

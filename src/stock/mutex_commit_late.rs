@@ -22,6 +22,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Unsafe,
     needs: &[Server::MySql],
     beyond: false,
+    pace: 2_300,
     names: &[],
     title: Title {
         zh: "先解锁后提交：一台机器上就已超卖",

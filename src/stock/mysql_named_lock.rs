@@ -22,6 +22,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql],
     beyond: true,
+    pace: 1_100,
     names: &[],
     title: Title { zh: "数据库自带的命名锁：GET_LOCK", en: "The database's own named lock: GET_LOCK" },
     breaks: Title { zh: "连接断了，锁就没了", en: "a connection that is lost takes the lock along" },

@@ -18,6 +18,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Unsafe,
     needs: &[Server::MySql],
     beyond: false,
+    pace: 4_700,
     names: &[],
     title: Title {
         zh: "查了再改：两个人同时看到 5000，都写回 4999",

@@ -21,9 +21,10 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Safe,
     needs: &[Server::MySql, Server::Redis],
     beyond: false,
+    pace: 670,
     names: &[Name::Redis("fencedLock"), Name::Fence],
     title: Title {
-        zh: "带栅栏令牌的锁：旧令牌的写入被行拒绝", en: "the fenced lock: the row refuses an old token"
+        zh: "带栅栏令牌的锁：旧令牌的写入被行拒绝", en: "The fenced lock: the row refuses an old token"
     },
     breaks: Title {
         zh: "没有；只要每个写入者都出示令牌", en: "nothing, as long as every writer shows its token"

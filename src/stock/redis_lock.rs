@@ -21,6 +21,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::Redis],
     beyond: false,
+    pace: 1_200,
     names: &[Name::Redis("lock")],
     title: Title { zh: "Redisson 的锁：自动续期，释放时通知", en: "Redisson's lock: renewed, notified" },
     breaks: Title { zh: "持有者停顿超过租约", en: "a holder that is paused beyond its lease" },

@@ -24,9 +24,10 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::Redis],
     beyond: false,
+    pace: 500,
     names: &[Name::Redis(PARTS[0]), Name::Redis(PARTS[1]), Name::Redis(PARTS[2])],
     title: Title {
-        zh: "联锁：几把锁要么都拿到，要么都不拿", en: "the multi lock: all of several, or none"
+        zh: "联锁：几把锁要么都拿到，要么都不拿", en: "The multi lock: all of several, or none"
     },
     breaks: Title { zh: "持有者停顿超过租约", en: "a holder that is paused beyond its lease" },
     source: include_str!("redis_multi.rs"),

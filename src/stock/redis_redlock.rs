@@ -21,6 +21,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::Redis],
     beyond: false,
+    pace: 580,
     names: &[Name::RedisNodes("redLock")],
     title: Title { zh: "红锁：五个节点里多数同意", en: "Redlock: most of five nodes agree" },
     breaks: Title {

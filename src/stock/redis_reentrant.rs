@@ -18,7 +18,8 @@ use super::{
     redis_stage::{self as stage, Stage},
 };
 use crate::{ctx::Ctx, error::Error};
-use redis::{RedisResult, Script, aio::ConnectionManager};
+use oversell_lock::redis::Connection;
+use redis::{RedisResult, Script};
 use std::sync::LazyLock;
 
 static ENTER: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/enter.lua")));
@@ -31,6 +32,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::Redis],
     beyond: false,
+    pace: 890,
     names: &[Name::RedisFor("lock:redis-reentrant", Unrenewed::Configured)],
     title: Title { zh: "可重入锁：Hash 记下重入次数", en: "Re-entrant: a hash counts its owner's holds" },
     breaks: Title { zh: "业务比租约长，锁就中途丢了", en: "a job longer than its lease" },
@@ -68,11 +70,11 @@ impl Stage for Reentrant {
         &self.key
     }
 
-    async fn try_lock(&self, redis: &mut ConnectionManager) -> RedisResult<bool> {
+    async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
         ENTER.key(&self.key).arg(&self.owner).arg(self.lease).invoke_async(redis).await
     }
 
-    async fn unlock(&self, redis: &mut ConnectionManager, _: &Points) -> RedisResult<bool> {
+    async fn unlock(&self, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
         LEAVE.key(&self.key).arg(&self.owner).invoke_async(redis).await
     }
 }

@@ -20,10 +20,11 @@ pub(super) const STRATEGY: Strategy = Strategy {
     store: Store::Redis,
     promise: Promise::Safe,
     beyond: false,
+    pace: 20_000,
     names: &[],
     needs: &[Server::Redis],
     title: Title {
-        zh: "一个 Lua 脚本：判断和扣减一步完成", en: "one script: checks and takes in one step"
+        zh: "一个 Lua 脚本：判断和扣减一步完成", en: "One script: checks and takes in one step"
     },
     breaks: Title {
         zh: "不会断；但判断必须写得进脚本", en: "nothing; but the decision must fit into a script"
@@ -37,10 +38,10 @@ const SOLD_OUT: i64 = -1;
 static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/take.lua")));
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    job.inside().await;
+    let since = job.inside().await;
     let key = redis_key::of(ctx, job.stock_id);
     let left: Option<i64> = redis_key::answered(TAKE.key(key).invoke_async(&mut ctx.redis.connection()).await)?;
-    match left {
+    match job.tried(since, left) {
         None => Err(redis_key::missing(ctx, job.stock_id).await),
         Some(SOLD_OUT) => Err(Error::SoldOut),
         Some(left) => Ok(Deducted { remaining: Some(left), fence: None, retries: 0, lock: None }),

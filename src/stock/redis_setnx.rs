@@ -15,7 +15,8 @@ use super::{
     redis_stage::{self as stage, Stage},
 };
 use crate::{ctx::Ctx, error::Error};
-use redis::{RedisResult, aio::ConnectionManager};
+use oversell_lock::redis::Connection;
+use redis::RedisResult;
 
 pub(super) const STRATEGY: Strategy = Strategy {
     slug: "redis-setnx",
@@ -24,6 +25,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Safe,
     needs: &[Server::Redis],
     beyond: false,
+    pace: 1_700,
     names: &[Name::Redis("lock:redis-setnx")],
     title: Title { zh: "SETNX：键不存在才写得进去", en: "SETNX: who writes the key first has the lock" },
     breaks: Title { zh: "持有者死了，键永远在", en: "a holder that dies leaves its key for ever" },
@@ -48,11 +50,11 @@ impl Stage for Setnx {
         &self.key
     }
 
-    async fn try_lock(&self, redis: &mut ConnectionManager) -> RedisResult<bool> {
+    async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SETNX").arg(&self.key).arg("111").query_async(redis).await
     }
 
-    async fn unlock(&self, redis: &mut ConnectionManager, _: &Points) -> RedisResult<bool> {
+    async fn unlock(&self, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
         redis::cmd("DEL").arg(&self.key).query_async(redis).await
     }
 }

@@ -15,7 +15,8 @@ use super::{
     redis_stage::{self as stage, Stage},
 };
 use crate::{ctx::Ctx, error::Error};
-use redis::{RedisResult, Script, aio::ConnectionManager};
+use oversell_lock::redis::Connection;
+use redis::{RedisResult, Script};
 use std::sync::LazyLock;
 
 static DELETE_IF_MINE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/delete_if_mine.lua")));
@@ -27,6 +28,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::Redis],
     beyond: false,
+    pace: 1_600,
     names: &[Name::RedisFor("lock:redis-setnx-lua", Unrenewed::Course)],
     title: Title { zh: "用 Lua 脚本判断并删除，一步完成", en: "Check and delete as one script" },
     breaks: Title { zh: "不可重入：自己等自己", en: "not re-entrant: an owner waits for itself" },
@@ -59,13 +61,13 @@ impl Stage for Scripted {
         &self.key
     }
 
-    async fn try_lock(&self, redis: &mut ConnectionManager) -> RedisResult<bool> {
+    async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
         let mut set = redis::cmd("SET");
         set.arg(&self.key).arg(&self.owner).arg("NX").arg("PX").arg(self.lease);
         set.query_async(redis).await
     }
 
-    async fn unlock(&self, redis: &mut ConnectionManager, _: &Points) -> RedisResult<bool> {
+    async fn unlock(&self, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
         DELETE_IF_MINE.key(&self.key).arg(&self.owner).invoke_async(redis).await
     }
 }

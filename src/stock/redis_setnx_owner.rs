@@ -15,7 +15,8 @@ use super::{
     redis_stage::{self as stage, Stage},
 };
 use crate::{ctx::Ctx, error::Error};
-use redis::{RedisResult, aio::ConnectionManager};
+use oversell_lock::redis::Connection;
+use redis::RedisResult;
 
 pub(super) const STRATEGY: Strategy = Strategy {
     slug: "redis-setnx-owner",
@@ -24,6 +25,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::Redis],
     beyond: false,
+    pace: 1_200,
     names: &[Name::RedisFor("lock:redis-setnx-owner", Unrenewed::Course)],
     title: Title {
         zh: "锁里写上是谁的，删之前先看", en: "The key names its owner, who looks before deleting"
@@ -52,13 +54,13 @@ impl Stage for Owned {
         &self.key
     }
 
-    async fn try_lock(&self, redis: &mut ConnectionManager) -> RedisResult<bool> {
+    async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
         let mut set = redis::cmd("SET");
         set.arg(&self.key).arg(&self.owner).arg("NX").arg("PX").arg(self.lease);
         set.query_async(redis).await
     }
 
-    async fn unlock(&self, redis: &mut ConnectionManager, points: &Points) -> RedisResult<bool> {
+    async fn unlock(&self, redis: &mut Connection, points: &Points) -> RedisResult<bool> {
         let holder: Option<String> = redis::cmd("GET").arg(&self.key).query_async(redis).await?;
         if holder.as_deref() != Some(self.owner.as_str()) {
             return Ok(false);

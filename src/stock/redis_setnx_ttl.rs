@@ -17,7 +17,8 @@ use super::{
     redis_stage::{self as stage, Stage},
 };
 use crate::{ctx::Ctx, error::Error};
-use redis::{RedisResult, aio::ConnectionManager};
+use oversell_lock::redis::Connection;
+use redis::RedisResult;
 
 pub(super) const STRATEGY: Strategy = Strategy {
     slug: "redis-setnx-ttl",
@@ -26,6 +27,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::Redis],
     beyond: false,
+    pace: 1_700,
     names: &[Name::RedisFor("lock:redis-setnx-ttl", Unrenewed::Course)],
     title: Title { zh: "SET NX PX：锁会自己过期", en: "SET NX PX: a lock that ends by itself" },
     breaks: Title { zh: "迟到的删除会删掉别人的锁", en: "a late DEL deletes another's lock" },
@@ -51,13 +53,13 @@ impl Stage for Ttl {
         &self.key
     }
 
-    async fn try_lock(&self, redis: &mut ConnectionManager) -> RedisResult<bool> {
+    async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
         let mut set = redis::cmd("SET");
         set.arg(&self.key).arg("111").arg("NX").arg("PX").arg(self.lease);
         set.query_async(redis).await
     }
 
-    async fn unlock(&self, redis: &mut ConnectionManager, _: &Points) -> RedisResult<bool> {
+    async fn unlock(&self, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
         redis::cmd("DEL").arg(&self.key).query_async(redis).await
     }
 }

@@ -16,7 +16,8 @@
 
 use super::{Deducted, Job, LockState, points::Points, poll, redis_key};
 use crate::{ctx::Ctx, error::Error};
-use redis::{RedisResult, aio::ConnectionManager};
+use oversell_lock::redis::Connection;
+use redis::RedisResult;
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::{runtime::Handle, task::JoinHandle};
 
@@ -35,10 +36,10 @@ pub(crate) trait Stage: Send + Sync + 'static {
     fn key(&self) -> &str;
 
     /// One try: whether it is had.
-    fn try_lock(&self, redis: &mut ConnectionManager) -> impl Future<Output = RedisResult<bool>> + Send;
+    fn try_lock(&self, redis: &mut Connection) -> impl Future<Output = RedisResult<bool>> + Send;
 
     /// Gives it back: whether there was anything to give back.
-    fn unlock(&self, redis: &mut ConnectionManager, at: &Points) -> impl Future<Output = RedisResult<bool>> + Send;
+    fn unlock(&self, redis: &mut Connection, at: &Points) -> impl Future<Output = RedisResult<bool>> + Send;
 }
 
 /// A lock that is held. Dropped, it is unlocked in the background.

@@ -13,8 +13,7 @@
 //!
 //! Points for a replay: `watched`, `read`, `conflict`, `written`.
 //!
-//! Next: `redis_watch_merged.rs`, where the instances contend and not the requests; then `redis_setnx.rs`, where one at a
-//! time gets in.
+//! Next: `redis_watch_merged.rs`, where the instances contend and not the requests; then `redis_setnx.rs`.
 
 use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, poll, redis_key};
 use crate::{ctx::Ctx, error::Error};
@@ -32,6 +31,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Safe,
     needs: &[Server::Redis],
     beyond: false,
+    pace: 2_200,
     names: &[],
     title: Title { zh: "Redis 乐观锁：WATCH + MULTI", en: "The optimistic lock of Redis: WATCH and MULTI" },
     breaks: Title {
@@ -51,9 +51,9 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
             return Err(Error::SoldOut);
         }
         job.tell("watched", &key).await;
-        job.inside().await;
+        let since = job.inside().await;
         job.tell("read", count).await;
-        if exec(&mut conn, &key, count - 1).await? {
+        if job.tried(since, exec(&mut conn, &key, count - 1).await?) {
             job.tell("written", count - 1).await;
             return Ok(Deducted { remaining: Some(count - 1), fence: None, retries, lock: None });
         }

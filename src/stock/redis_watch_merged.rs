@@ -28,6 +28,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Safe,
     needs: &[Server::Redis],
     beyond: true,
+    pace: 12_000,
     names: &[],
     title: Title {
         zh: "合并的 WATCH：一个实例里等着的请求合成一个事务",

@@ -29,6 +29,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::Redis],
     beyond: false,
+    pace: 590,
     names: &[Name::Redis("lock:redis-watchdog")],
     title: Title { zh: "看门狗：定时给锁续期", en: "A watchdog renews the lease by a timer" },
     breaks: Title { zh: "进程停顿超过租约", en: "a process that is stopped beyond its lease" },

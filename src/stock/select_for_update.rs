@@ -23,6 +23,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Safe,
     needs: &[Server::MySql],
     beyond: false,
+    pace: 2_200,
     names: &[],
     title: Title { zh: "悲观锁：SELECT … FOR UPDATE", en: "The pessimistic lock: SELECT … FOR UPDATE" },
     breaks: Title {

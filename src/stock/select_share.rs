@@ -23,6 +23,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Safe,
     needs: &[Server::MySql],
     beyond: false,
+    pace: 270,
     names: &[],
     title: Title {
         zh: "共享锁升级：互相等待，死锁后重试", en: "A shared lock upgraded: deadlocks, retried"

@@ -18,6 +18,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Safe,
     needs: &[Server::MySql],
     beyond: false,
+    pace: 5_500,
     names: &[],
     title: Title { zh: "一条 SQL：更新时判断库存", en: "One UPDATE that checks as it writes" },
     breaks: Title { zh: "不会断；但看不到前后的数", en: "nothing; but it sees no number before or after" },
@@ -28,8 +29,8 @@ pub(super) const STRATEGY: Strategy = Strategy {
 const TAKE_ONE: &str = "UPDATE db_stock SET count = count - 1, version = version + 1 WHERE id = ? AND count > 0";
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    job.inside().await;
-    if row::execute(ctx, job, sqlx::query(TAKE_ONE).bind(job.stock_id)).await? == 0 {
+    let since = job.inside().await;
+    if job.tried(since, row::execute(ctx, job, sqlx::query(TAKE_ONE).bind(job.stock_id)).await?) == 0 {
         row::read(ctx, job).await?;
         return Err(Error::SoldOut);
     }

@@ -24,6 +24,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Safe,
     needs: &[Server::MySql],
     beyond: true,
+    pace: 3_900,
     names: &[],
     title: Title { zh: "库存分成 16 个桶，随机取一个", en: "The stock in 16 buckets, one taken at random" },
     breaks: Title {
@@ -44,9 +45,13 @@ const FILL: &str = "INSERT INTO db_stock_bucket (stock_id, bucket, count) VALUES
                     ON DUPLICATE KEY UPDATE count = count + VALUES(count)";
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let since = job.inside().await;
+    job.tried(since, take(ctx, job).await)
+}
+
+async fn take(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let sold = Deducted { remaining: None, fence: None, retries: 0, lock: None };
     let bucket = fastrand::u32(..BUCKETS);
-    job.inside().await;
     if row::execute(ctx, job, sqlx::query(TAKE_ONE).bind(job.stock_id).bind(bucket)).await? == 1 {
         return Ok(sold);
     }

@@ -28,6 +28,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Safe,
     needs: &[Server::MySql],
     beyond: true,
+    pace: 13_000,
     names: &[],
     title: Title {
         zh: "合并的一条 SQL：一个实例里等着的请求一起扣减",

@@ -25,6 +25,10 @@ pub struct Strategy {
     pub needs: &'static [Server],
     /// Whether it is what we know better, beside the strategy of the course that stands before it.
     pub beyond: bool,
+    /// About how many pieces a second it sells to 100 who buy at once, where all share one small machine: what a run will
+    /// take is told by it, and nothing is judged.
+    #[schema(example = 72)]
+    pub pace: u32,
     /// What it writes in the servers besides the stock, for a reset to clear.
     #[serde(skip)]
     pub names: &'static [Name],
@@ -41,7 +45,7 @@ pub struct Strategy {
 }
 
 /// A line in both languages of the page.
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Title {
     /// Chinese.
     pub zh: &'static str,

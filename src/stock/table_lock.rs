@@ -23,6 +23,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Safe,
     needs: &[Server::MySql],
     beyond: false,
+    pace: 140,
     names: &[Name::TableLock(NAME)],
     title: Title {
         zh: "表锁：唯一键只让一个人插入", en: "A row as a lock: the unique key lets one insert"

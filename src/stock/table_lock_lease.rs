@@ -27,6 +27,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql],
     beyond: false,
+    pace: 110,
     names: &[Name::TableLock(NAME)],
     title: Title {
         zh: "带租约的表锁：过期清理，可重入", en: "The row as a lock with a lease: swept, re-entrant"

@@ -25,6 +25,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Safe,
     needs: &[Server::MySql],
     beyond: false,
+    pace: 460,
     names: &[],
     title: Title {
         zh: "乐观锁：版本号没变才写", en: "The optimistic lock: write if the version still stands"
@@ -45,10 +46,10 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         if row.count <= 0 {
             return Err(Error::SoldOut);
         }
-        job.inside().await;
+        let since = job.inside().await;
         job.tell("read", row.count).await;
         let write = sqlx::query(TAKE_ONE).bind(row.count - 1).bind(job.stock_id).bind(row.version);
-        if row::execute(ctx, job, write).await? == 1 {
+        if job.tried(since, row::execute(ctx, job, write).await?) == 1 {
             job.tell("written", row.count - 1).await;
             return Ok(Deducted { remaining: Some(row.count - 1), fence: None, retries, lock: None });
         }

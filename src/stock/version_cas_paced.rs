@@ -25,6 +25,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Safe,
     needs: &[Server::MySql],
     beyond: true,
+    pace: 1_800,
     names: &[],
     title: Title {
         zh: "乐观锁，但只让几个人同时试，失败后随机等待",
@@ -64,9 +65,9 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         if row.count <= 0 {
             return Err(Error::SoldOut);
         }
-        job.inside().await;
+        let since = job.inside().await;
         let write = sqlx::query(TAKE_ONE).bind(row.count - 1).bind(job.stock_id).bind(row.version);
-        if row::execute(ctx, job, write).await? == 1 {
+        if job.tried(since, row::execute(ctx, job, write).await?) == 1 {
             return Ok(Deducted { remaining: Some(row.count - 1), fence: None, retries, lock: None });
         }
         let pause = bound.mul_f64(fastrand::f64());

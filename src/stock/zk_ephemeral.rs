@@ -26,9 +26,10 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::ZooKeeper],
     beyond: false,
+    pace: 340,
     names: &[Name::ZooKeeper("/distributed/zk-ephemeral")],
     title: Title {
-        zh: "临时节点：谁建成谁拿到，别人反复重试", en: "an ephemeral node: who makes it has the lock"
+        zh: "临时节点：谁建成谁拿到，别人反复重试", en: "An ephemeral node: who makes it has the lock"
     },
     breaks: Title { zh: "持有者停顿超过会话", en: "a holder that is paused beyond its session" },
     source: include_str!("zk_ephemeral.rs"),

@@ -24,6 +24,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Safe,
     needs: &[Server::MySql, Server::ZooKeeper],
     beyond: false,
+    pace: 380,
     names: &[Name::ZooKeeper("/distributed/zk-fenced"), Name::Fence],
     title: Title {
         zh: "带栅栏令牌的 ZooKeeper 锁：令牌是节点的 czxid",

@@ -20,6 +20,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::ZooKeeper],
     beyond: false,
+    pace: 460,
     names: &[Name::ZooKeeper("/distributed/zk-lock")],
     title: Title {
         zh: "ZooKeeper 锁：排队，只盯前一个", en: "ZooKeeper's lock: a queue, each watches the one before"

@@ -23,9 +23,10 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::ZooKeeper],
     beyond: false,
+    pace: 170,
     names: &[Name::ZooKeeper(PARTS[0]), Name::ZooKeeper(PARTS[1]), Name::ZooKeeper(PARTS[2])],
     title: Title {
-        zh: "联锁：三把锁要么都拿到，要么都不拿", en: "the multi lock: all of three, or none"
+        zh: "联锁：三把锁要么都拿到，要么都不拿", en: "The multi lock: all of three, or none"
     },
     breaks: Title { zh: "持有者停顿超过会话", en: "a holder that is paused beyond its session" },
     source: include_str!("zk_multi.rs"),

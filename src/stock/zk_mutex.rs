@@ -21,6 +21,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::ZooKeeper],
     beyond: false,
+    pace: 420,
     names: &[Name::ZooKeeper("/curator/lock")],
     title: Title { zh: "Curator 的可重入互斥锁", en: "Curator's mutex, re-entrant" },
     breaks: Title { zh: "持有者停顿超过会话", en: "a holder that is paused beyond its session" },

@@ -22,10 +22,11 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::ZooKeeper],
     beyond: false,
+    pace: 340,
     names: &[Name::ZooKeeper("/distributed/zk-reentrant")],
     title: Title {
         zh: "可重入：同一个持有者再次进入，节点只有一个",
-        en: "re-entrant: its owner comes in again, with the same node",
+        en: "Re-entrant: its owner comes in again, with the same node",
     },
     breaks: Title { zh: "持有者停顿超过会话", en: "a holder that is paused beyond its session" },
     source: include_str!("zk_reentrant.rs"),

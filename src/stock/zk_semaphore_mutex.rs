@@ -23,6 +23,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::ZooKeeper],
     beyond: false,
+    pace: 270,
     names: &[Name::ZooKeeper("/curator/semaphore-mutex")],
     title: Title {
         zh: "Curator 的不可重入锁：只有一个租约的信号量",

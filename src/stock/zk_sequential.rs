@@ -25,10 +25,11 @@ pub(super) const STRATEGY: Strategy = Strategy {
     promise: Promise::Lease,
     needs: &[Server::MySql, Server::ZooKeeper],
     beyond: false,
+    pace: 72,
     names: &[Name::ZooKeeper("/distributed/zk-sequential")],
     title: Title {
         zh: "顺序节点：排队，人人反复看整个队列",
-        en: "numbered nodes: all keep looking at the whole queue",
+        en: "Numbered nodes: all keep looking at the whole queue",
     },
     breaks: Title { zh: "持有者停顿超过会话", en: "a holder that is paused beyond its session" },
     source: include_str!("zk_sequential.rs"),

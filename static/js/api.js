@@ -53,6 +53,12 @@ export async function source(slug, of = 'stock') {
 /** Which instances and servers are up. 503 means "not ready", and says the same in the same words. */
 export const health = async () => (await ask('health/ready?instances=true', { accept: [503], soon: true })).json;
 
+/** What there is to break here. @param {string} at before the address: the instance that is to answer, or nothing */
+export const lab = async (at) => (await ask(`${at}lab`, { soon: true })).json;
+
+/** Has something broken, or mended. @param {string} at @param {{action: string, member: string}} fault */
+export const order = async (at, fault) => (await ask(`${at}lab/faults`, { method: 'POST', body: fault })).json;
+
 export const stock = async () => (await ask('stock?stock_id=1', { soon: true })).json;
 
 /** Puts both stores to this count and clears every lock. @param {number} count */
@@ -65,6 +71,12 @@ export const reset = async (count) => (await ask('stock', { method: 'PUT', body:
  */
 export const buy = (slug, hold_ms, at) => ask(`${at ? `instances/${at}/` : ''}check/lock/${slug}?hold_ms=${hold_ms}`, { method: 'POST' });
 
+/** The lessons on deadlocks. */
+export const deadlocks = async () => (await ask('test/deadlock')).json;
+
+/** Plays one on the real MySQL. @param {string} slug @param {boolean} cured */
+export const playDeadlock = async (slug, cured) => (await ask(`test/deadlock/${slug}?cured=${cured}`, { method: 'POST' })).json;
+
 /** Asks a lesson's route, as a browser would. @param {string} path */
 export async function tried(path) {
   const answer = await fetch(path.replace(/^\//, ''), { cache: 'no-store' });
@@ -72,6 +84,12 @@ export async function tried(path) {
   if (!answer.ok) throw new Refused(answer.status, { title: text.trim().split('\n').slice(0, 2).join(' ') });
   return { text: text.trim(), instance: answer.headers.get('x-instance') ?? '' };
 }
+
+/** How semaphore, latch and barrier stand in their servers. */
+export const objects = async () => (await ask('classroom/objects', { soon: true })).json;
+
+/** Sends people to a lesson, each on a request of its own. @param {object} who */
+export const visit = (who) => ask('classroom/visits', { method: 'POST', body: who });
 
 /** @param {object} plan */
 export const startRun = async (plan) => (await ask('runs', { method: 'POST', body: plan })).json;

@@ -7,12 +7,13 @@ import { t } from './lang.js';
 
 let shown = '';
 
-/** @param {Line[]} lines in the order in which they are typed */
-export function draw(lines) {
+/** @param {Line[]} lines in the order in which they are typed @param {boolean} alone there is nothing else to do in this lesson */
+export function draw(lines, alone) {
   $('by-hand').hidden = lines.length === 0;
   const now = JSON.stringify([lines, t('language')]);
   if (shown === now) return;
   shown = now;
+  $('by-hand').firstElementChild.open = alone;
   const numbered = lines.map((line, i) => ({ ...line, number: i + 1 }));
   const terminals = [...new Set(lines.map((line) => line.terminal))].toSorted();
   $('terminals').replaceChildren(...terminals.map((terminal) => el('details', { open: true },
@@ -21,7 +22,7 @@ export function draw(lines) {
 }
 
 /** @param {Line & {number: number}} line */
-function item({ number, run, expect }) {
+function item({ number, run, expect, again }) {
   const copy = el('button', { type: 'button' }, t('copy'));
   const typed = el('pre', { tabindex: '0' }, run);
   copy.addEventListener('click', async () => {
@@ -29,6 +30,7 @@ function item({ number, run, expect }) {
     setTimeout(() => { copy.textContent = t('copy'); }, 2000);
   });
   return el('li', { value: String(number) }, copy, typed,
+    again ? el('p', { class: 'dim' }, t('again')) : '',
     expect ? el('pre', { class: 'expect', tabindex: '0', 'aria-label': t('prints') }, expect) : '');
 }
 

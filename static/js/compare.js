@@ -4,6 +4,7 @@
  */
 
 import { $, el, put } from './dom.js';
+import { download } from './download.js';
 import { current, number, t } from './lang.js';
 import { nameIn } from './course.js';
 import { bars, result } from './multiple.js';
@@ -52,7 +53,8 @@ export async function run({ strategies, runs, settings }) {
     if (stopped) break;
     under = { done, all: plans.length, what: `${plan.strategy} · ${t(plan.target)}` };
     const row = await one(runs, plan);
-    if (row) series.add(mine, { ...row, polled_ms: polledEvery(await source(plan.strategy).catch(() => '')) });
+    // Its lanes are drawn at its lesson; thirty series with theirs would be more than a browser keeps.
+    if (row) series.add(mine, { ...row, lanes: undefined, polled_ms: polledEvery(await source(plan.strategy).catch(() => '')) });
   }
   under = null;
   if (!mine.rows.length) {
@@ -155,13 +157,6 @@ function table(rows, strategies) {
 }
 
 // ---- buttons ---------------------------------------------------------------------------------------------------------
-
-/** @param {string} name @param {string} type @param {string} text */
-function download(name, type, text) {
-  const href = URL.createObjectURL(new Blob([text], { type }));
-  el('a', { href, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(href), 1000);
-}
 
 /** @param {() => void} changed */
 export function listen(changed) {

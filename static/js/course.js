@@ -8,10 +8,10 @@
 /** @typedef {'unsafe' | 'one-process' | 'lease' | 'safe'} Promised */
 /**
  * A strategy, of `GET /strategies`. `lease_ms`: the lease after which a holder that stays longer is not alone any more; null: it is
- * renewed, or there is none; absent: not told.
- * @typedef {{slug: string, chapter: string, store: 'mysql' | 'redis', promise: Promised, needs: string[], beyond: boolean, title: Title, breaks: Title, lease_ms?: number | null}} Strategy
+ * renewed, or there is none; absent: not told. `pace`: about how many it sells a second to 100 who buy at once.
+ * @typedef {{slug: string, chapter: string, store: 'mysql' | 'redis', promise: Promised, needs: string[], beyond: boolean, title: Title, breaks: Title, lease_ms?: number | null, pace: number}} Strategy
  */
-/** @typedef {{terminal: number, run: string, expect: string}} Line */
+/** @typedef {{terminal: number, run: string, expect: string, again: boolean}} Line */
 /**
  * @typedef {object} Lesson
  * @property {string} id the section: `2.3`, `003.redlock.clock`
@@ -20,6 +20,7 @@
  * @property {string} place where it stands in the documents
  * @property {Strategy[]} strategies
  * @property {string[]} steps of the seckill that it is about
+ * @property {string[]} deadlocks
  * @property {string | null} replay
  * @property {string[]} tries paths for a browser; `{who}` is a person's name
  * @property {boolean} timing
@@ -31,7 +32,16 @@
 /** @param {{chapters: any[]} | null} course `GET /course` @param {Strategy[]} strategies @returns {Chapter[]} */
 export function chaptersOf(course, strategies) {
   /** @type {Chapter[]} */
-  const chapters = (course?.chapters ?? []).map(({ id, title, lessons }) => ({ id, title, lessons: lessons.map((/** @type {any} */ l) => lessonOf(l, strategies)) }));
+  const chapters = [];
+  for (const { id, title, lessons } of course?.chapters ?? []) {
+    chapters.push({ id, title, lessons: [] });
+    // A reader looks for a lesson under its own number, whatever chapter tells it along with its own.
+    for (const lesson of lessons) {
+      const own = lesson.id.split('.')[0];
+      if (!chapters.some((c) => c.id === own)) chapters.push({ id: own, title: null, lessons: [] });
+      chapters.find((c) => c.id === own)?.lessons.push(lessonOf(lesson, strategies));
+    }
+  }
   for (const strategy of strategies) {
     if (hasLesson(chapters, strategy)) continue;
     const id = /^\[?(\d+)/.exec(strategy.chapter)?.[1] ?? strategy.chapter;
@@ -45,11 +55,11 @@ export function chaptersOf(course, strategies) {
 }
 
 /** @param {any} lesson of `GET /course` @param {Strategy[]} all @returns {Lesson} */
-function lessonOf({ id, title, claim, place, strategies, steps, replay, try: tries, timing, why_not, by_hand }, all) {
+function lessonOf({ id, title, claim, place, strategies, steps, deadlocks, replay, try: tries, timing, why_not, by_hand }, all) {
   const its = strategies.flatMap((/** @type {string} */ slug) => all.find((s) => s.slug === slug) ?? []);
-  // What the lesson itself is about comes first.
+  // What the lesson itself is about comes first; the limits have a page that draws them.
   const own = its.filter((/** @type {Strategy} */ s) => sections(s).includes(id));
-  return { id, title, claim, place, strategies: [...new Set([...own, ...its])], steps: steps ?? [], replay, tries, timing, whyNot: why_not, byHand: by_hand };
+  return { id, title, claim, place, strategies: [...new Set([...own, ...its])], steps: steps ?? [], deadlocks: deadlocks ?? [], replay, tries: id.startsWith('003.limits') ? [...tries, '/limits.html'] : tries, timing, whyNot: why_not, byHand: by_hand };
 }
 
 /** @param {Strategy} strategy @param {Lesson[]} beside @returns {Lesson} */
@@ -59,7 +69,7 @@ function alone(strategy, beside) {
   const [zh, en] = [nameIn(strategy.title.zh), nameIn(strategy.title.en)];
   return {
     id: taken ? strategy.slug : section, title: { zh, en }, claim: null, place: strategy.chapter, strategies: [strategy],
-    steps: [], replay: null, tries: [], timing: false, whyNot: null, byHand: [],
+    steps: [], deadlocks: [], replay: null, tries: [], timing: false, whyNot: null, byHand: [],
   };
 }
 

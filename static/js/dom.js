@@ -32,7 +32,23 @@ function filled(element, attributes, children) {
   return element;
 }
 
+/**
+ * Fills a box anew. Who stood on one of its children, known by its `data-key`, stands on the new one; where that is gone, on the
+ * first that can be pressed.
+ * @param {HTMLElement} box @param {Node[]} children
+ */
+export function refill(box, children) {
+  const at = box.contains(document.activeElement) ? document.activeElement : null;
+  box.replaceChildren(...children);
+  if (!at) return;
+  const same = [...box.querySelectorAll('button')].find((button) => button.dataset.key === (at instanceof HTMLElement && at.dataset.key));
+  (same ?? box.querySelector('button'))?.focus();
+}
+
 /** Writes a text only where it changed, so that nothing is painted or read out twice. @param {Element} element @param {string} text */
 export function put(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
+
+/** An English text that says a few words of the course as they are there, so that they are read out as what they are. @param {string} text */
+export const quoting = (text) => text.split(/([\u3400-\u9fff\uff00-\uffef]+)/).map((part, i) => (i % 2 ? el('span', { lang: 'zh-CN' }, part) : part));

@@ -1,15 +1,18 @@
-/** How a lesson does it: its steps, the lines of code that matter, and the whole file on demand. */
+/** How a lesson does it: its steps, what they survive and what breaks them, the lines of code that matter, and the whole file on demand. */
 
 import * as api from './api.js';
 import { colour } from './code.js';
-import { $, el } from './dom.js';
-import { reason, t } from './lang.js';
-import { opening } from './source-file.js';
+import { $, el, quoting } from './dom.js';
+import { current, reason, t } from './lang.js';
+import { opening, statements } from './source-file.js';
+import { openings } from './steps-zh.js';
 import { excerpt } from './timeline/source.js';
 
 /** Files that were asked for. @type {Map<string, Promise<string>>} */
 const files = new Map();
 let shown = '';
+/** The one of the seckill that was chosen. */
+let stage = '';
 
 /** A strategy's file. @param {string} slug @param {'stock' | 'seckill'} [of] @returns {Promise<string>} */
 export function source(slug, of = 'stock') {
@@ -21,23 +24,39 @@ export function source(slug, of = 'stock') {
   return known;
 }
 
-/** @param {string | null} strategy @param {string | null} step of the seckill, where there is no strategy; null: there is no code to show */
-export async function draw(strategy, step) {
-  const slug = strategy ?? step;
+/** @param {string | null} strategy @param {string[]} stages of the seckill, where there is no strategy; without any there is no code to show */
+export async function draw(strategy, stages) {
+  const slug = strategy ?? (stages.includes(stage) ? stage : stages[0]);
   $('how').hidden = !slug;
   if (!slug) return;
   const of = strategy ? 'stock' : 'seckill';
-  const now = `${of} ${slug} ${t('language')}`;
+  const now = JSON.stringify([of, slug, stages, current()]);
   if (shown === now) return;
   shown = now;
+  $('stages').hidden = strategy != null || stages.length < 2;
+  $('stages').replaceChildren(...stages.map((name) => {
+    const button = el('button', { type: 'button', 'aria-pressed': String(name === slug) }, name);
+    button.addEventListener('click', () => {
+      stage = name;
+      draw(strategy, stages);
+      $('stages').querySelector('[aria-pressed="true"]').focus();
+    });
+    return button;
+  }));
   $('code-name').textContent = `src/${of}/${slug.replaceAll('-', '_')}.rs`;
   try {
     const text = await source(slug, of);
     if (shown !== now) return;
-    const { steps, survives } = opening(text);
+    const chinese = current() === 'zh' ? openings[of][slug] : undefined;
+    const { steps, survives, breaks } = chinese ?? opening(text);
+    for (const id of ['steps', 'survives', 'breaks-how']) $(id).lang = chinese ? 'zh-CN' : 'en';
     $('steps').replaceChildren(...steps.map((step) => el('li', {}, ...spoken(step))));
-    $('survives').replaceChildren(...(survives ? [el('b', {}, t('survives')), ' ', ...spoken(survives)] : []));
-    $('lines').replaceChildren(...excerpt(text).map((line) => el('span', {}, `${line}\n`)));
+    $('survives').replaceChildren(...headed('survives', survives));
+    // Of what nothing breaks, the sentence says so itself.
+    $('breaks-how').replaceChildren(...headed(breaks.startsWith('不会') ? '' : 'breaksIt', breaks));
+    const sql = statements(text);
+    const lines = sql.length ? [...sql, '', ...excerpt(text)] : excerpt(text);
+    $('lines').replaceChildren(...lines.map((line) => el('span', {}, ...calls(line), '\n')));
     $('source').replaceChildren(...colour(text));
   } catch (error) {
     shown = '';
@@ -45,5 +64,16 @@ export async function draw(strategy, step) {
   }
 }
 
-/** A sentence of the file, with what stands in `…` as code. @param {string} text @returns {(string | Element)[]} */
-const spoken = (text) => text.split('`').map((part, i) => (i % 2 ? el('code', {}, part) : part));
+/** A line that is too long is broken before a call; a comment stands back. @param {string} line */
+function calls(line) {
+  const at = /(^|\s)\/\//.exec(line)?.index ?? line.length;
+  const code = line.slice(0, at).split(/(?=\.\w+\()/).flatMap((part) => [el('wbr'), part]).slice(1);
+  return at < line.length ? [...code, el('em', {}, line.slice(at))] : code;
+}
+
+/** @param {string} head @param {string} text */
+const headed = (head, text) => (text ? [...(head ? [el('b', {}, t(head)), ' '] : []), ...spoken(text)] : []);
+
+/** A sentence of the file, with what stands in `…` as code; without rustdoc's marks. @param {string} text @returns {(string | Element)[]} */
+const spoken = (text) => text.replaceAll(/\[(`[^`]+`)\]|\*(\w+)\*/g, '$1$2').split('`')
+  .flatMap((part, i) => (i % 2 ? [el('code', {}, part)] : current() === 'zh' ? [part] : quoting(part)));

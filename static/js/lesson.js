@@ -1,7 +1,7 @@
 /** The head of a lesson: where am I, what is claimed, which strategy shows it, where does it break. */
 
 import { nameIn } from './course.js';
-import { $, el, put } from './dom.js';
+import { $, el, put, quoting } from './dom.js';
 import { current, t } from './lang.js';
 import { mark } from './marks.js';
 import { format } from './state.js';
@@ -33,7 +33,8 @@ export function draw(lesson, strategy, replay, settings) {
   const lang = current();
   put($('chapter'), lesson.id);
   put($('title'), lesson.title[lang]);
-  put($('claim'), claim(lesson, strategy));
+  const said = claim(lesson, strategy);
+  $('claim').replaceChildren(...(lang === 'zh' ? [said] : quoting(said)));
   $('promise').replaceChildren(...(strategy ? [mark(strategy.promise), ' ', t('promised', strategy.promise)] : []));
   put($('breaks'), strategy ? t('breaks', strategy.breaks[lang]) : '');
   const facts = strategy ? [strategy.slug, t('sells', strategy.store), t('needs', servers(strategy.needs))] : [];

@@ -21,7 +21,7 @@ export function draw(chapters, lesson, settings, waiting) {
     'aria-current': l === lesson && 'page',
     'data-id': l.id,
     class: l.strategies.length > 0 && l.strategies.every((s) => waiting.includes(s.slug)) && 'waiting',
-  }, el('span', { class: 'chapter' }, short(l)), el('span', { class: 'title' }, l.title[lang]), l.strategies[0] ? mark(l.strategies[0].promise) : ''));
+  }, el('span', { class: 'chapter' }, short(l)), el('span', { class: 'title' }, ...humps(l.title[lang])), l.strategies[0] ? mark(l.strategies[0].promise) : ''));
 
   const at = /** @type {HTMLElement | null} */ (document.activeElement?.closest('#chapters a'))?.dataset.id;
   $('chapters').replaceChildren(...chapters.flatMap((chapter) => [
@@ -33,8 +33,12 @@ export function draw(chapters, lesson, settings, waiting) {
   if (at) /** @type {HTMLElement | undefined} */ ([...$('chapters').querySelectorAll('a')].find((a) => a.dataset.id === (id === shown ? at : id)))?.focus({ preventScroll: true });
   if (id !== shown) inSight($('lessons'), $('chapters').querySelector('[aria-current]'));
   shown = id;
+  $('readme').href = lang === 'zh' ? 'README.zh-CN.md' : 'README.md';
   put($('fold'), `${lesson ? `${short(lesson)} ${lesson.title[lang]}` : t('lessons')} ▾`);
 }
+
+/** A name of many words without a space may be broken between them. @param {string} title */
+const humps = (title) => title.split(/(?<=[a-z])(?=[A-Z])/).flatMap((part) => [el('wbr'), part]).slice(1);
 
 /** Scrolls the list, and not the page. @param {HTMLElement} list @param {HTMLElement | null} entry */
 function inSight(list, entry) {

@@ -1,9 +1,11 @@
-/** The lights in the head: which instances and servers are up; and the line that says what waits for which. */
+/** The lights in the head: which instances and servers are up; and the words that say what waits for which. */
 
-import { $, el, put } from './dom.js';
+import * as api from './api.js';
+import { $, el, refill } from './dom.js';
 import { current, t } from './lang.js';
 import { servers } from './lesson.js';
 
+const TRIES = 2;
 /** @type {Record<string, string>} */
 const SHORT = { zookeeper: 'zk' };
 
@@ -12,6 +14,19 @@ const SHORT = { zookeeper: 'zk' };
  * @typedef {{instance: string, servers: Record<string, {up: boolean, detail?: string}>, waiting: string[],
  *   instances?: {name: string, url: string, up: boolean, detail?: string}[], notes?: {says: import('./course.js').Title}[]}} Health
  */
+
+/**
+ * Asks how everybody is. One that does not answer may be an instance that stands still: another is asked.
+ * @param {Health | null} before the last answer, which stands where this time there is only a refusal
+ * @returns {Promise<Health | null>} null: nobody has answered
+ */
+export async function ask(before) {
+  for (let n = 0; n < TRIES; n += 1) {
+    const answer = await api.health().catch((error) => (error instanceof api.Refused ? before : null));
+    if (answer) return answer;
+  }
+  return null;
+}
 
 /** The servers that are down. @param {Health | null} health @returns {string[]} */
 export const down = (health) => Object.entries(health?.servers ?? {}).filter(([, s]) => !s.up).map(([name]) => name);
@@ -25,28 +40,26 @@ export function instances(health) {
   return health ? [{ name: health.instance, up: true }] : [];
 }
 
-/**
- * @param {Health | null} health the last answer @param {boolean} reached is it from now?
- * @param {string} waiting the lessons that wait for a server
- */
-export function draw(health, reached, waiting) {
+/** @param {Health | null} health the last answer @param {boolean} reached is it from now? */
+export function draw(health, reached) {
   const state = (/** @type {boolean} */ up) => (reached ? (up ? 'up' : 'down') : 'unknown');
   // A full dot is up, an empty ring is not: no colour needed, and the word stands beside it.
-  const light = (/** @type {string} */ name, /** @type {boolean} */ up, /** @type {string | undefined} */ detail) => el('li', { class: state(up), title: detail || t(state(up)) },
-    name, dot(), el('span', { class: state(up) === 'down' ? 'word' : 'unseen' }, t(state(up))));
-  $('lights').replaceChildren(
+  // Each opens what can be done to it: breaking.js listens.
+  const light = (/** @type {string} */ name, /** @type {boolean} */ up, /** @type {string | undefined} */ detail) => el('li', { class: state(up), title: `${detail || t(state(up))}\n${t('lightOpens')}` },
+    el('button', { type: 'button', 'data-key': name, 'aria-controls': 'breaking' },
+      SHORT[name] ?? name, dot(), el('span', { class: state(up) === 'down' ? 'word' : 'unseen' }, t(state(up)))));
+  refill($('lights'), [
     ...instances(health).map((i) => light(i.name, i.up, i.detail)),
-    ...Object.entries(health?.servers ?? {}).map(([name, s]) => light(SHORT[name] ?? name, s.up, s.detail)));
-
-  const text = notice(health, reached, waiting);
-  $('notice').hidden = !text;
-  put($('notice'), text);
+    ...Object.entries(health?.servers ?? {}).map(([name, s]) => light(name, s.up, s.detail))]);
 }
 
 const dot = () => el('i', { class: 'dot', 'aria-hidden': 'true' });
 
-/** @param {Health | null} health @param {boolean} reached @param {string} waiting */
-function notice(health, reached, waiting) {
+/**
+ * Who is in trouble, and what waits for it; nothing where nobody is.
+ * @param {Health | null} health the last answer @param {boolean} reached is it from now? @param {string} waiting the lessons that wait for a server
+ */
+export function trouble(health, reached, waiting) {
   if (!health || !reached) return t('disconnected');
   const off = down(health);
   const dead = instances(health).filter((i) => !i.up).map((i) => i.name);

@@ -1,6 +1,7 @@
 /** The lines under the numbers: the pace, percentiles, errors, who answered how much; and what it cost to be exact. */
 
 import { $, el, put, svg } from './dom.js';
+import { download } from './download.js';
 import { PACES } from './figures.js';
 import { number, t } from './lang.js';
 
@@ -21,6 +22,8 @@ export function draw(run, names, polled) {
   instances(row?.instances ?? s?.instances ?? {}, row ? {} : s?.under_way ?? {}, names);
   spark(run?.paces ?? []);
   put($('cost'), cost(run, polled).join(' · '));
+  $('raw').hidden = !row;
+  $('raw').onclick = () => download('oversell-run.json', 'application/json', JSON.stringify(run, null, 2));
 }
 
 /** @param {Run | null} run @param {number | null} polled @returns {string[]} */

@@ -6,13 +6,16 @@
  */
 
 import * as api from './api.js';
+import * as breaking from './breaking.js';
 import * as byHand from './by-hand.js';
 import * as compare from './compare.js';
 import { chaptersOf, find } from './course.js';
+import * as deadlock from './deadlock.js';
 import { $, put } from './dom.js';
 import { isStale } from './figures.js';
 import * as help from './help.js';
 import * as how from './how.js';
+import * as jumps from './jumps.js';
 import * as keys from './keys.js';
 import * as lang from './lang.js';
 import * as lessonHead from './lesson.js';
@@ -22,6 +25,7 @@ import * as live from './live.js';
 import * as numbers from './numbers.js';
 import * as projector from './projector.js';
 import * as replay from './replay.js';
+import * as runLanes from './run-lanes.js';
 import { Runs } from './runs.js';
 import * as saying from './saying.js';
 import * as settingsForm from './settings.js';
@@ -42,7 +46,6 @@ const NAMED = 6;
 /** @typedef {import('./runs.js').Run} Run */
 
 const ASK_MS = 3000;
-const TRIES = 2;
 /** A second press so soon is a double click, not a wish to cancel. */
 const DOUBLE_MS = 500;
 
@@ -99,6 +102,7 @@ function draw() {
     shelf.draw(strategy, settings.count, running, where);
   }
   if (view === 'replay') replay.redraw();
+  if (view === 'verdicts') verdict.list(chapters, verdicts);
 }
 
 /** @param {Strategy} its */
@@ -117,6 +121,7 @@ function drawRun(its) {
   if (other) saying.busy(other, whereIs(other.plan));
   else saying.say(saying.sentence({ strategy: its, settings: now, run, stale, down: down(its), dead: dead() }), running);
   put($('of'), run ? t('plan', run.plan) : '');
+  runLanes.draw(run, its.slug, stale);
   strip.draw(before(its));
 }
 
@@ -143,13 +148,19 @@ function frame() {
   const shown = view === 'lesson' || view === 'text' ? lesson : null;
   lessons.draw(chapters, shown, settings, waiting);
   const ids = all().filter((l) => l.strategies.some((s) => waiting.includes(s.slug))).map((l) => l.id);
-  lights.draw(health, reached, ids.slice(0, NAMED).join(' ') + (ids.length > NAMED ? t('andMore', ids.length) : ''));
+  lights.draw(health, reached);
+  breaking.draw(lights.instances(health));
+  const trouble = lights.trouble(health, reached, ids.slice(0, NAMED).join(' ') + (ids.length > NAMED ? t('andMore', ids.length) : ''));
+  $('notice').hidden = !trouble;
+  put($('notice'), trouble);
   if (shown) {
     lessonHead.draw(lesson, strategy, replayAddress(), settings);
+    deadlock.draw(lesson.deadlocks);
     tries.draw(lesson);
-    byHand.draw(lesson.byHand);
+    byHand.draw(lesson.byHand, !strategy && !lesson.tries.length && !lesson.deadlocks.length);
     verdict.draw(lesson, verdicts);
-    how.draw(strategy?.slug ?? null, lesson.steps[0] ?? null);
+    how.draw(strategy?.slug ?? null, lesson.steps);
+    jumps.draw(strategy != null);
   } else if (view === 'unknown') {
     put($('unknown-text'), t('unknownLesson', state.parse(location.hash).name));
     document.title = 'oversell';
@@ -161,7 +172,9 @@ function frame() {
 
 /** Where the race of the lesson on show can be replayed. */
 function replayAddress() {
-  const its = lesson.replay && strategy === (lesson.strategies[0] ?? null) ? lesson.replay : null;
+  // One of its own number is the lesson's, whether it is named or not.
+  const named = lesson.replay ?? lesson.id;
+  const its = strategy === (lesson.strategies[0] ?? null) ? named : null;
   return its && replay.has(its) ? `#/replay/${its}` : strategy && replay.of(strategy.slug);
 }
 
@@ -186,7 +199,7 @@ function fromAddress() {
   lesson ??= all()[0];
   strategy ??= lesson.strategies[0] ?? null;
   if (replay.isAddress(location.hash)) view = 'replay';
-  else if (wanted.name === 'compare') view = 'compare';
+  else if (wanted.name === 'compare' || wanted.name === 'verdicts') view = wanted.name;
   else if (wanted.name && !found) view = 'unknown';
   else {
     if (found) lesson = found.lesson;
@@ -246,7 +259,8 @@ async function run() {
   if (view === 'compare') compare.run({ strategies, runs, settings: now });
   else if (strategy && view === 'lesson' && !down(strategy).length) {
     startedAt = Date.now();
-    await runs.start({ ...now, strategy: strategy.slug }).catch(shelf.wantToken);
+    // One that cannot be started is kept as a run that failed.
+    await runs.start({ ...now, strategy: strategy.slug }).catch(() => {});
   }
 }
 
@@ -282,20 +296,14 @@ function buy(people) {
 }
 
 function reset() {
-  if (!runs.live) atShelf(() => shelf.reset(settings.count));
+  if (!runs.live) atShelf(() => shelf.reset(settings.count, reset));
 }
 
-/** Asks how everybody is, and what is under way. One that does not answer may be an instance that stands still: another is asked. */
+/** Asks how everybody is, and what is under way. */
 async function ask() {
-  let silent = 0;
-  for (; silent < TRIES; silent += 1) {
-    const answer = await api.health().catch((error) => (error instanceof api.Refused ? health : null));
-    if (!answer) continue;
-    health = answer;
-    break;
-  }
-  reached = silent < TRIES;
-  if (reached) await Promise.allSettled([runs.look(), shelf.refresh()]);
+  const answer = await lights.ask(health);
+  [health, reached] = [answer ?? health, answer != null];
+  if (reached) await Promise.allSettled([runs.look(), shelf.refresh(), view === 'replay' && replay.look()]);
   draw();
 }
 
@@ -329,6 +337,7 @@ function listen() {
   $('run').onclick = pressed;
   replay.listen();
   tries.listen();
+  breaking.listen(ask);
   compare.listen(draw);
   keys.listen({ step, run, cancel, other: keyed, help: help.open, projector: projector.toggle, language: () => speak(lang.current() === 'zh' ? 'en' : 'zh') });
   addEventListener('hashchange', () => { lessons.unfold(false); fromAddress(); });
@@ -346,7 +355,6 @@ function listen() {
   $('skip').onclick = () => $('main').focus();
   $('fold').onclick = () => lessons.unfold($('fold').getAttribute('aria-expanded') !== 'true');
   $('reset').onclick = reset;
-  $('token').onchange = () => { api.setToken($('token').value); reset(); };
   $('buy').onclick = () => buy(1);
   $('buy-two').onclick = () => buy(2);
 }
@@ -360,12 +368,12 @@ async function begin() {
     const course = await api.course().catch(() => null);
     chapters = chaptersOf(course?.chapters ? course : null, strategies);
   } catch {
-    lights.draw(null, false, '');
+    lights.draw(null, false);
     setTimeout(begin, ASK_MS);
     return;
   }
   // A reload without an address joins the run under way.
-  await Promise.all([ask(), askVerdicts(), replay.load()]);
+  await Promise.all([ask(), askVerdicts(), replay.load(strategies.map((s) => s.slug))]);
   if (!location.hash && runs.live) {
     history.replaceState(null, '', whereIs(runs.live.plan) ?? '#/');
   }

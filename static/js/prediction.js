@@ -31,14 +31,14 @@ export function prediction({ promise, lease_ms }, settings) {
 
 /**
  * About how long it will take, in seconds; null where that cannot be told: all who stay inside do so one after the other, and the
- * last run of the same had this many a second.
+ * last run of the same had this many a second; before any, what one like it has on a small machine.
  * @param {Strategy} strategy @param {Settings} settings @param {number | undefined} perSecond
  */
-export function lasts({ promise }, { target, threads, loops, hold_ms }, perSecond) {
+export function lasts({ promise, pace }, { target, threads, loops, hold_ms }, perSecond) {
   const requests = threads * loops;
   const alone = promise === 'one-process' && target === 'three' ? 3 : promise === 'unsafe' ? threads : 1;
   const held = (hold_ms * requests) / alone / 1000;
-  const asBefore = perSecond ? requests / perSecond : 0;
+  const asBefore = perSecond || pace ? requests / (perSecond || pace) : 0;
   const seconds = Math.max(held, asBefore);
   return seconds > 0 ? seconds : null;
 }

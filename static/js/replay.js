@@ -6,6 +6,7 @@
 
 import { announce } from './announce.js';
 import * as api from './api.js';
+import * as both from './replay-both.js';
 import { $, el, put } from './dom.js';
 import { current, reason, t } from './lang.js';
 import { follow } from './replay-stream.js';
@@ -14,9 +15,13 @@ import { modelOf } from './timeline/model.js';
 import { Picture, sentences } from './timeline/picture.js';
 import { Player, add, empty } from './timeline/player.js';
 import { excerpt, lineOf } from './timeline/source.js';
+import * as woken from './timeline/woken.js';
 
 /** @typedef {{zh: string, en: string}} Title */
-/** @typedef {{lesson: string, title: Title, breaks: Title, cure: Title, runs: string, cured_runs: string, cured_ends: import('./timeline/events.js').Ending, cannot: Title | null}} Replay */
+/** @typedef {{lesson: string, title: Title, breaks: Title, cure: Title, runs: string, cured_runs: string, ends: Meant, cured_ends: Meant, cannot: Title | null}} Replay */
+/** How it must end, and what was seen then besides. @typedef {import('./timeline/events.js').Ending & {said: Title}} Meant */
+/** What the service says of one. @typedef {{id: string, lesson: string, cured: boolean, pace: string, state: string, events: string}} Playing */
+/** @typedef {{id: string, lesson: string, cured: boolean, pace: string, close: () => void}} Live */
 /** @typedef {import('./timeline/player.js').Recording} Recording */
 /** @typedef {import('./timeline/model.js').Model} Model */
 
@@ -32,14 +37,18 @@ let cured = false;
 let off = '';
 /** What the address asked for and is not there. */
 let unknown = '';
-/** The one under way. @type {{id: string, lesson: string, cured: boolean, pace: string, close: () => void} | null} */
+/** The one under way. @type {Live | null} */
 let live = null;
 /** By lesson and cured. @type {Map<string, Recording>} */
 const recordings = new Map();
+/** @type {string[]} */
+let withFile = [];
 /** Of files that were asked for: their functions. @type {Map<string, string[]>} */
 const sources = new Map();
 /** @type {Model} */
 let model = modelOf([]);
+/** Are flaw and cure on show, one above the other? */
+let together = false;
 let startedAt = 0;
 let modelled = '';
 let drawn = '';
@@ -48,17 +57,41 @@ const player = new Player(draw);
 const picture = new Picture($('replay-lanes'));
 const key = (/** @type {string} */ lesson, /** @type {boolean} */ mended) => `${lesson} ${mended}`;
 const recorded = () => (replay ? recordings.get(key(replay.lesson, cured)) : undefined);
+/** Both, where both have been played to their end. @returns {Recording[]} */
+function pair() {
+  const played = replay ? [false, true].map((mended) => recordings.get(key(replay?.lesson ?? '', mended))) : [];
+  return played.every((one) => one?.ending) ? /** @type {Recording[]} */ (played) : [];
+}
 const playsThis = () => live != null && live.lesson === replay?.lesson && live.cured === cured;
 
-/** Asks which races can be replayed here. */
-export async function load() {
+/** Asks which races can be replayed here. @param {string[]} slugs of the strategies: another act has no file to show */
+export async function load(slugs) {
+  withFile = slugs;
   try {
     const list = await api.replays();
     off = list.enabled ? '' : 'replayOff';
     all = list.replays;
+    join(list.playing);
   } catch {
     off = 'replayOff';
   }
+}
+
+/** Joins the one that is under way, whoever has started it: after a reload, and beside the window that plays it. */
+export async function look() {
+  if (live || off) return;
+  const { playing } = await api.replays();
+  join(playing);
+}
+
+/** @param {Playing | null | undefined} playing */
+function join(playing) {
+  if (live || playing?.state !== 'running') return;
+  const recording = { ...empty(), stepped: playing.pace === 'step' };
+  recordings.set(key(playing.lesson, playing.cured), recording);
+  live = { ...playing, close: () => {} };
+  listenTo(live, recording, playing);
+  if (!$('replay').hidden) show(location.hash);
 }
 
 /** The replay that shows this strategy, as the flaw or as the cure; null where there is none. @param {string} slug */
@@ -85,10 +118,25 @@ export function show(hash) {
   unknown = named && !found && all.length > 0 ? named : '';
   replay = found ?? all[0] ?? null;
   cured = new URLSearchParams(query).get('cured') === 'true';
+  together = false;
   loadSource();
   player.load(recorded() ?? { ...empty(), live: false });
   modelled = '';
   draw();
+}
+
+/** Flaw and cure together, or one of them again. */
+function toggle() {
+  const [flaw, cure] = pair();
+  if (together) show(location.hash);
+  else if (flaw) {
+    const last = (/** @type {Recording} */ one) => one.events.at(-1)?.t_us ?? 0;
+    player.load(last(cure) > last(flaw) ? cure : flaw);
+    together = true;
+    draw();
+    // So that as much as possible of both is in sight.
+    $('both').scrollIntoView({ block: 'start' });
+  }
 }
 
 export function leave() {
@@ -110,30 +158,36 @@ export async function run() {
   if (!replay || off) return;
   const [{ lesson }, mended, pace] = [replay, cured, $('replay-pace').value];
   const recording = { ...empty(), stepped: pace === 'step' };
-  let before = 0;
   const started = { id: '', lesson, cured: mended, pace, close: () => {} };
   live = started;
   startedAt = performance.now();
   recordings.set(key(lesson, mended), recording);
   show(location.hash);
   try {
-    const { id, events } = await api.startReplay(lesson, mended, pace);
-    const close = follow(events ?? `replays/${id}/events`, {
-      begin: () => {
-        recording.events = [];
-        before = 0;
-      },
-      event: (event) => {
-        told(add(recording, event, before));
-        before = event.t_us;
-      },
-      over: (name, ending) => end(recording, name === 'done' ? ending : null, ending.detail ?? t('vanished')),
-    });
-    Object.assign(started, { id, close });
+    listenTo(started, recording, await api.startReplay(lesson, mended, pace));
     draw();
   } catch (error) {
     end(recording, null, reason(/** @type {any} */ (error)));
+    // Another one plays: that is what there is to see.
+    if (/** @type {any} */ (error).status === 409) await look().catch(() => {});
   }
+}
+
+/** @param {Live} started @param {Recording} recording @param {{id: string, events?: string}} playing */
+function listenTo(started, recording, { id, events }) {
+  let before = 0;
+  const close = follow(events ?? `replays/${id}/events`, {
+    begin: () => {
+      recording.events = [];
+      before = 0;
+    },
+    event: (event) => {
+      told(add(recording, event, before));
+      before = event.t_us;
+    },
+    over: (name, ending) => end(recording, name === 'done' ? ending : null, ending.detail ?? t('vanished')),
+  });
+  Object.assign(started, { id, close });
 }
 
 /** @param {Recording} recording @param {import('./timeline/events.js').Ending | null} ending @param {string} why */
@@ -157,7 +211,7 @@ export function cancel() {
 /** The next moment; of one that waits for its next step, that. @param {1 | -1} by */
 function step(by) {
   if (by > 0 && playsThis() && live?.pace === 'step' && player.cursor >= player.end - 1) run();
-  else player.step(by, model.moments);
+  else player.step(by, together ? both.moments() : model.moments);
 }
 
 /** Another replay of the list. @param {1 | -1} by */
@@ -179,13 +233,20 @@ function draw() {
   }
   frame();
   document.title = `${replay?.lesson ?? ''} ${t('replay')} · oversell`;
-  picture.draw(model, player.cursor, { live: recording.live, moves: player.playing || player.follows, scaled: !recording.stepped });
+  if (together) both.draw(pair(), player.cursor, player.playing, room, said);
+  else picture.draw(model, player.cursor, { live: recording.live, moves: player.playing || player.follows, scaled: !recording.stepped });
   put($('replay-at'), recording.stepped ? '' : t('at', (player.cursor / 1e6).toFixed(2)));
   put($('replay-play'), player.playing ? '❚❚' : '▶');
   $('replay-play').setAttribute('aria-label', t(player.playing ? 'pause' : 'play'));
   const caption = model.captions.findLast((c) => c.at <= player.cursor)?.[current()];
   put($('replay-caption'), caption ?? (replay ? `${t(cured ? 'cured' : 'flaw')}${t('colon')}${(cured ? replay.cure : replay.breaks)[current()]}` : ''));
   light();
+}
+
+/** @param {Recording} recording @param {boolean} mended @returns {import('./replay-both.js').Said} */
+function said({ ending }, mended) {
+  const what = replay ? (mended ? replay.cure : replay.breaks)[current()] : '';
+  return { text: `${t(mended ? 'cured' : 'flaw')}${t('colon')}${what}${t('stop')}${t('space')}${ended(ending ?? {}, mended)}`, red: (ending?.sold ?? 0) > (ending?.gone ?? 0) };
 }
 
 /** How many may be inside: of what is not sold, as many as the cure lets in. @param {import('./timeline/events.js').ReplayEvent[]} events */
@@ -197,7 +258,7 @@ function room(events) {
 /** Title, list, buttons and verdict. */
 function frame() {
   const { recording } = player;
-  const now = JSON.stringify([current(), replay?.lesson, cured, off, unknown, live?.id, live?.lesson, recording.live, recording.ending, recording.failed, recording.events.length, player.slower, all.length]);
+  const now = JSON.stringify([current(), together, replay?.lesson, cured, off, unknown, live?.id, live?.lesson, recording.live, recording.ending, recording.failed, recording.events.length, player.slower, all.length]);
   if (now === drawn) return;
   drawn = now;
   const lang = current();
@@ -216,9 +277,16 @@ function frame() {
   $('replay-run').setAttribute('aria-disabled', String(Boolean(off) || (live != null && !playsThis()) || replay?.cannot != null));
   $('replay-slower').replaceChildren(...SLOWER.map((n) => el('option', { value: String(n), selected: n === player.slower }, t('slower', n))));
   const { ending } = recording;
+  for (const id of ['replay-lanes', 'replay-caption', 'replay-end']) $(id).hidden = together;
+  $('both').hidden = !together;
+  $('replay-both').setAttribute('aria-pressed', String(together));
+  $('replay-both').setAttribute('aria-disabled', String(!pair().length));
   put($('replay-end'), verdict(recording));
+  $('replay-watch').hidden = !live || playsThis();
+  if (live) $('replay-watch').href = address(live.lesson, live.cured);
   $('replay-end').classList.toggle('red', (ending?.sold ?? 0) > (ending?.gone ?? 0));
   $('replay-told').replaceChildren(...sentences(recording.events));
+  woken.draw(recording.events);
 }
 
 /** @param {Recording} recording @returns {string} */
@@ -226,14 +294,17 @@ function verdict(recording) {
   if (unknown) return t('replayNone', unknown);
   if (off) return t(off);
   if (recording.failed) return t('failed', recording.failed);
-  if (recording.ending) return ended(recording.ending);
+  if (recording.ending) return ended(recording.ending, cured);
   if (recording.live) return t('replayLive');
+  if (live) return t('replayOther', live.lesson, t(live.cured ? 'cured' : 'flaw'));
   return replay?.cannot ? t('replayCannot', replay.cannot[current()]) : t('replayIdle');
 }
 
-/** What it came to: of a race that sells nothing, what was seen. @param {import('./timeline/events.js').Ending} ending @returns {string} */
-function ended(ending) {
-  const { sold = 0, gone = 0, inside = 0, saw } = ending;
+/** What it came to: of a race that sells nothing, what was seen. @param {import('./timeline/events.js').Ending} ending @param {boolean} mended @returns {string} */
+function ended(ending, mended) {
+  const { sold = 0, gone = 0, inside = 0 } = ending;
+  const meant = ending.as_meant && (mended ? replay?.cured_ends : replay?.ends);
+  const saw = meant ? meant.said[current()] : ending.saw;
   // One that commits after its unlock was followed by another before: then to say that there was one alone explains nothing.
   const alone = inside === 1 && sold === gone;
   const parts = [sold || gone || model.shelf.length ? t('replaySold', ending) : '', inside > 1 || alone ? t('replayInside', inside) : '',
@@ -244,7 +315,7 @@ function ended(ending) {
 /** Where each actor is in the lesson's code at the cursor; the line of who acted last is lit. */
 function light() {
   const lines = (replay && sources.get(cured ? replay.cured_runs : replay.runs)) ?? [];
-  $('replay-source').hidden = lines.length === 0;
+  $('replay-source').hidden = together || lines.length === 0;
   const past = player.recording.events.filter((e) => isActor(e) && e.t_us <= player.cursor);
   /** @type {Map<string, number>} */
   const at = new Map();
@@ -264,9 +335,8 @@ function light() {
 
 async function loadSource() {
   const slug = replay && (cured ? replay.cured_runs : replay.runs);
-  if (!slug || sources.has(slug)) return;
+  if (!slug || !withFile.includes(slug) || sources.has(slug)) return;
   sources.set(slug, []);
-  // An act that is no strategy has no file to show.
   sources.set(slug, excerpt(await api.source(slug).catch(() => '')));
   draw();
 }
@@ -275,6 +345,8 @@ async function loadSource() {
 
 export function listen() {
   $('replay-run').onclick = pressed;
+  $('replay-both').onclick = toggle;
+  both.listen((at) => player.seek(at));
   $('replay-all').onchange = () => { location.hash = address($('replay-all').value, false); };
   $('replay-play').onclick = () => player.toggle();
   $('replay-back-step').onclick = () => step(-1);

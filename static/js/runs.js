@@ -16,11 +16,11 @@ import { follow } from './stream.js';
  * How a run stands, as the service says it.
  * @typedef {{samples: number, planned: number, sold: number, sold_out: number, errors: number, unknown: number, retries?: number,
  *   elapsed_ms: number, throughput: number, pace?: number, unanswered?: number, under_way?: Record<string, number>,
- *   p50_ms: number | null, p99_ms: number | null, instances: Record<string, number>}} Snapshot
+ *   p50_ms: number | null, p99_ms: number | null, instances: Record<string, number>, lanes?: import('./timeline/stays.js').Stays}} Snapshot
  */
 /**
  * @typedef {{id: string | null, plan: Plan, state: 'starting' | 'running' | 'done' | 'cancelled' | 'failed', snapshot: Snapshot,
- *   shelf: number | null, row: Record<string, any> | null, paces: number[], by?: string, lost?: boolean, detail?: string, vanished?: boolean}} Run
+ *   shelf: number | null, row: Record<string, any> | null, paces: number[], by?: string, instance?: string, lost?: boolean, detail?: string, vanished?: boolean}} Run
  */
 
 /** @param {{strategy: string, target: string}} plan */
@@ -70,8 +70,8 @@ export class Runs {
     this.live = { id: null, plan, state: 'starting', snapshot, shelf: plan.count, row: null, paces: [] };
     this.#changed();
     try {
-      const { id } = await api.startRun(plan);
-      this.#join({ ...this.live, id, state: 'running' });
+      const { id, instance } = await api.startRun(plan);
+      this.#join({ ...this.live, id, instance, state: 'running' });
     } catch (caught) {
       const error = /** @type {any} */ (caught);
       const starting = this.live;

@@ -30,6 +30,7 @@ export function sentence({ strategy, settings, run, stale, down, dead }) {
 
 /** @param {Run} run @param {string} dead */
 function running(run, dead) {
+  if (run.instance && dead.split(' ').includes(run.instance)) return t('senderStill', ...progress(run), run.instance);
   if (run.lost) return t('lost', ...progress(run));
   const stuck = stuckIn(run.snapshot);
   if (stuck?.name) return t('stuck', ...progress(run), stuck.waiting, stuck.all, stuck.name);

@@ -1,5 +1,6 @@
 /** The shelf by hand: what both stores hold, buying one piece, two who buy at once, and the reset. */
 
+import * as admin from './admin.js';
 import * as api from './api.js';
 import { $, el, put } from './dom.js';
 import { number, reason, t } from './lang.js';
@@ -55,7 +56,8 @@ export function draw(strategy, count, busy, where) {
 }
 
 /**
- * An answer as events: when it came in, when it wrote, by what it says of its waiting and its stay. Both left together.
+ * An answer as events: when it came in, which tries were in vain, when it wrote, by what it says of its waiting and its stay.
+ * Both left together.
  * @param {Answer} answer @param {number} i @returns {import('./timeline/events.js').ReplayEvent[]}
  */
 function eventsOf(answer, i) {
@@ -64,28 +66,23 @@ function eventsOf(answer, i) {
   });
   const begun = event('start', 0);
   if (!answer.ok) return [begun];
-  const out = answer.waited_ms + answer.held_ms;
-  return [begun, event('entered', answer.waited_ms, null), event('written', out), event('sold', out)];
+  /** @type {[number, number][]} */
+  const tries = answer.tries_us ?? [];
+  const ms = (/** @type {number} */ us) => answer.waited_ms + (us - tries[0][0]) / 1000;
+  const vain = tries.slice(0, -1).flatMap(([from, to]) => [event('entered', ms(from), null), event('conflict', ms(to), null)]);
+  const last = tries.at(-1);
+  const [into, out] = last ? [ms(last[0]), ms(last[1])] : [answer.waited_ms, answer.waited_ms + answer.held_ms];
+  return [begun, ...vain, event('entered', into, null), event('written', out), event('sold', out)];
 }
 
-/** Sets both stores to the count; asks for the admin token where the service wants one. @param {number} count */
-export async function reset(count) {
+/** Sets both stores to the count. @param {number} count @param {() => void} again does the same once more */
+export async function reset(count, again) {
   try {
     stock = await api.reset(count);
     purchases = [];
-    $('token').hidden = true;
   } catch (error) {
-    if (!wantToken(error)) note(reason(error));
+    note(admin.isWanted(error, $('admin'), again) ? t('tokenWanted') : reason(error));
   }
-}
-
-/** Opens the field for the admin token if that is what an error asks for. @param {any} error @returns {boolean} */
-export function wantToken(error) {
-  if (error.status !== 401) return false;
-  $('token').hidden = false;
-  $('token').focus();
-  note(t('tokenWanted'));
-  return true;
 }
 
 /**

@@ -17,6 +17,9 @@ export function opening(source) {
   return { steps, survives, breaks };
 }
 
+/** The statements of SQL that a file has of its own: what stands in its functions is their names. @param {string} source @returns {string[]} */
+export const statements = (source) => [...source.matchAll(/^const \w+: &str =\s+"[A-Z]{2,}[^;]*;$/gm)].flatMap(([found]) => found.split('\n'));
+
 /** How often who waits looks again, in ms; null where it is told. @param {string} source @returns {number | null} */
 export function polledEvery(source) {
   const said = /again in (?:about )?(\d+) ms/.exec(opening(source).steps.join(' '))?.[1];

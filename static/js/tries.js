@@ -1,6 +1,7 @@
 /** A lesson's own routes, each a button that asks from here: who asks, and what came of it, the newest first. */
 
 import * as api from './api.js';
+import { LESSONS } from './class/views.js';
 import { $, el, put } from './dom.js';
 import { always } from './kept.js';
 import { reason, t } from './lang.js';
@@ -9,6 +10,8 @@ import { reason, t } from './lang.js';
 
 const KEPT = 12;
 const TICK_MS = 100;
+/** Pages that draw what their lessons are about. @type {Record<string, string>} */
+const PAGES = { '/limits.html': 'limitsTitle', '/cache.html': 'cacheTitle' };
 
 /** @type {Asked[]} */
 let asked = [];
@@ -20,12 +23,17 @@ let ticking;
 
 /** @param {{id: string, tries: string[]}} lesson */
 export function draw({ id, tries }) {
-  $('tries').hidden = tries.length === 0;
+  const together = LESSONS.includes(id);
+  $('tries').hidden = tries.length === 0 && !together;
+  for (const part of ['try-note', 'try-asking']) $(part).hidden = tries.length === 0;
+  $('together').hidden = !together;
+  $('together').href = `class.html#/${id}`;
   const now = JSON.stringify([id, tries, t('language')]);
   if (shown !== now) {
     shown = now;
     $('who').value = always.get('who') ?? t('someone');
     $('try-buttons').replaceChildren(...tries.map((path) => {
+      if (PAGES[path]) return el('a', { href: path.slice(1) }, t(PAGES[path]));
       const button = el('button', { type: 'button' }, path.replace(/\?who=\{who\}|&who=\{who\}/, ''));
       button.addEventListener('click', () => ask(id, path));
       return button;

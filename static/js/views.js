@@ -1,8 +1,8 @@
-/** What is on show: a lesson with its run, a lesson without one (`text`), the comparison, a replay, or that there is no such lesson. */
+/** What is on show: a lesson with its run, a lesson without one (`text`), the comparison, a replay, all verdicts, or that there is no such lesson. */
 
 import { $ } from './dom.js';
 
-/** @typedef {'lesson' | 'text' | 'compare' | 'replay' | 'unknown'} View */
+/** @typedef {'lesson' | 'text' | 'compare' | 'replay' | 'unknown' | 'verdicts'} View */
 
 /** @type {View | ''} */
 let shown = '';

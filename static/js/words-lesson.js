@@ -1,5 +1,9 @@
 /** The words of lessons, runs and the comparison, in both languages. See words.js. */
 
+import * as deadlock from './words-deadlock.js';
+
+export { eventIn } from './words-replay.js';
+
 /** One of several words. @param {Record<string, string>} words @param {string} name */
 const of = (words, name) => words[name];
 
@@ -15,13 +19,14 @@ const VERDICTS = {
 
 /** @type {import('./words.js').Words} */
 export const zh = {
+  ...deadlock.zh,
   projector: '投影', which: '这一课的策略', unknownTitle: '没有这一课',
   unknownLesson: (name) => `课程里没有“${name}”。请从目录里选一课。`,
-  breaks: (where) => `会在哪里断：${where}`,
+  breaks: (where) => (/^(不会|没有)/.test(where) ? where : `会在哪里断：${where}`),
   promised: (p) => of({ unsafe: '会超卖', 'one-process': '一台不超卖，三台超卖', lease: '租约之内不超卖', safe: '不超卖' }, p),
   sells: (store) => `卖的是 ${STORES[store] ?? store} 里的库存`,
   lease: (s) => `租约 ${s} 秒`,
-  chapter: (n) => of({ 1: '1 传统锁', 2: '2 Redis', 3: '3 ZooKeeper', 4: '4 MySQL', '002': '002 秒杀', '003': '003 锁的极限' }, n) ?? n,
+  chapter: (n) => of({ 1: '1 传统锁', 2: '2 Redis', 3: '3 ZooKeeper', 4: '4 MySQL', 5: '5 总结', '001': '001 分布式锁', '002': '002 秒杀', '003': '003 锁的极限' }, n) ?? n,
 
   ruleWhole: (least, most) => `要填 ${least.toLocaleString('en-US')} 到 ${most.toLocaleString('en-US')} 的整数`,
   ruleRequests: (n, most) => `并发 × 次数 = ${n.toLocaleString('en-US')}，最多 ${most.toLocaleString('en-US')}`,
@@ -62,8 +67,8 @@ export const zh = {
   buying: (s) => `已经 ${s} 秒，还没有回答…`,
 
   tries: '在浏览器里试', tryNote: '每按一次就是一个人来；一个浏览器最多同时 6 个。也可以在手机上打开这一页。', who: '名字', someone: '同学', tryWaits: '在等…',
-  how: '怎么做的', survives: '扛得住：', wholeFile: '整个文件',
-  byHand: '在终端里亲手做', byHandNote: '按编号的顺序输入，下面是会看到的。', terminal: (n) => `终端 ${n}`, copy: '复制', copied: '复制了', selected: '选中了，请按 Ctrl+C', prints: '会看到',
+  how: '怎么做的', survives: '扛得住：', breaksIt: '会断：', wokenSum: (n, sum) => `放锁 ${n} 次，一共叫醒 ${sum} 个`, raw: '下载这一场 JSON', allVerdicts: '全部结论', verdictsJson: '原始数据 JSON', verdictsCount: (n, ran, all, when) => `跑了 ${ran} 课，重现了 ${n} 课；课程一共 ${all} 课（${when}）。`, verdictOf: (v) => VERDICTS.zh[v] ?? '没有跑', lessonHead: '课', verdictHead: '结论', seenHead: '看到的', readme: '说明', wholeFile: '整个文件',
+  byHand: '在终端里亲手做', byHandNote: '按编号的顺序输入，下面是会看到的。', terminal: (n) => `终端 ${n}`, copy: '复制', copied: '复制了', selected: '选中了，请按 Ctrl+C', prints: '会看到', again: '没看到下面这样的结果，就再输一遍：',
   seen: '上一次 oversell course 的结论', restsOnTiming: '和时间有关，每次可能不同',
   found: (v, when) => `${VERDICTS.zh[v] ?? v}（${when}）`,
   notFound: '还没有跑过：在终端里输入 oversell course。', notRun: '这一课不自动跑：',
@@ -85,13 +90,14 @@ export const zh = {
 
 /** @type {import('./words.js').Words} */
 export const en = {
+  ...deadlock.en,
   projector: 'Projector', which: 'Strategies of this lesson', unknownTitle: 'No such lesson',
   unknownLesson: (name) => `The course has no “${name}”. Choose a lesson from the list.`,
-  breaks: (where) => `Where it breaks: ${where}`,
+  breaks: (where) => (/^(nothing|never)/.test(where) ? where[0].toUpperCase() + where.slice(1).replace(/^othing/, 'othing breaks it') : `Where it breaks: ${where}`),
   promised: (p) => of({ unsafe: 'oversells', 'one-process': 'exact on one, oversells on three', lease: 'exact within the lease', safe: 'never oversells' }, p),
   sells: (store) => `sells the stock in ${STORES[store] ?? store}`,
   lease: (s) => `lease of ${s} s`,
-  chapter: (n) => of({ 1: '1 Local locks', 2: '2 Redis', 3: '3 ZooKeeper', 4: '4 MySQL', '002': '002 Seckill', '003': '003 Where locks end' }, n) ?? n,
+  chapter: (n) => of({ 1: '1 Local locks', 2: '2 Redis', 3: '3 ZooKeeper', 4: '4 MySQL', 5: '5 Summary', '001': '001 Distributed locks', '002': '002 Seckill', '003': '003 Where locks end' }, n) ?? n,
 
   ruleWhole: (least, most) => `a whole number from ${least.toLocaleString('en-US')} to ${most.toLocaleString('en-US')}`,
   ruleRequests: (n, most) => `threads × loops = ${n.toLocaleString('en-US')}; at most ${most.toLocaleString('en-US')}`,
@@ -132,8 +138,8 @@ export const en = {
   buying: (s) => `${s} s, no answer yet…`,
 
   tries: 'Try it in the browser', tryNote: 'Each press is one more person; one browser has at most 6 under way. Or open this page on a phone.', who: 'Name', someone: 'student', tryWaits: 'waits…',
-  how: 'How it is done', survives: 'It survives:', wholeFile: 'The whole file',
-  byHand: 'By hand, in a terminal', byHandNote: 'Typed in the order of the numbers; below each is what it prints.', terminal: (n) => `Terminal ${n}`, copy: 'Copy', copied: 'Copied', selected: 'Selected: press Ctrl+C', prints: 'It prints',
+  how: 'How it is done', survives: 'It survives:', breaksIt: 'What breaks it:', wokenSum: (n, sum) => `${n} releases have woken ${sum} in all`, raw: 'This run as JSON', allVerdicts: 'All verdicts', verdictsJson: 'Raw data, JSON', verdictsCount: (n, ran, all, when) => `${ran} lessons were run, and ${n} reproduced what the course says; it has ${all} in all (${when}).`, verdictOf: (v) => VERDICTS.en[v] ?? 'not run', lessonHead: 'Lesson', verdictHead: 'Verdict', seenHead: 'What was seen', readme: 'Read me', wholeFile: 'The whole file',
+  byHand: 'By hand, in a terminal', byHandNote: 'Typed in the order of the numbers; below each is what it prints.', terminal: (n) => `Terminal ${n}`, copy: 'Copy', copied: 'Copied', selected: 'Selected: press Ctrl+C', prints: 'It prints', again: 'Type it again until it prints this:',
   seen: 'What the last oversell course found', restsOnTiming: 'rests on timing: it may differ from run to run',
   found: (v, when) => `${VERDICTS.en[v] ?? v} (${when})`,
   notFound: 'Not run yet: type oversell course in a terminal.', notRun: 'This lesson is not run:',

@@ -4,7 +4,9 @@
  * A text is a string, or a function of what it speaks about.
  */
 
+import * as together from './words-class.js';
 import * as lesson from './words-lesson.js';
+import * as live from './words-live.js';
 
 /** One of several words. @param {Record<string, string>} words @param {string | number} name */
 const of = (words, name) => words[name];
@@ -26,6 +28,7 @@ function stepIn(value, lang) {
 /** @type {Words} */
 const zh = {
   ...lesson.zh,
+  ...together.zh,
   skip: '跳到正文', lights: '实例与服务器', language: '语言', lessons: '课程', help: '键盘', settings: '这一场怎么跑',
   figures: '卖出与少了', close: '关闭',
   up: '正常', down: '停了', unknown: '不知道',
@@ -59,7 +62,7 @@ const zh = {
 
   shelf: '货架', absent: '停了', version: (v) => `版本 ${v}`, reset: (n) => `重置为 ${n}`,
   buy: '买一件', buyTwo: '两人同时买', buyTwoWhy: '两个请求一起出发，各在里面停留至少 200 ms',
-  token: '管理口令', tokenWanted: '重置要管理口令。',
+  token: '管理口令', tokenWanted: '这一步要管理口令。',
   bought: '买到了', left: (n) => `剩 ${n}`, waited: (ms) => `等 ${ms} ms`, held: (ms) => `停留 ${ms} ms`,
   lockLost: (n) => `解锁时锁已丢 ${n} 次`,
   beyond: '课程之外',
@@ -112,7 +115,7 @@ const zh = {
   tick: (e) => of({
     waits: e.value === 'self' ? '等自己' : '等', statement: e.value, error: e.value, watched: 'WATCH', read: `读 ${e.value ?? ''}`, written: `写 ${e.value ?? ''}`, checked: `GET = ${e.owner || e.value || 'nil'}`, deleted: 'DEL',
     released: e.value ?? '解锁', lost: '不是我的', conflict: e.value ?? '被抢先', 'refused-by-row': '409', committed: '提交', failed: '失败', retries: `重试 ${e.value}`, sold: '卖出',
-  }, e.event) ?? `${e.event} ${e.value ?? ''}`.trim(),
+  }, e.event) ?? lesson.eventIn('zh', e),
   arrow: ({ from, to, owner, event }) => (to === 'lock'
     ? `${from} 删掉了${owner ? ` ${owner} ` : '别人'}的锁` : `${event.token ?? '旧令牌'} < ${event.value ?? '新令牌'}：行不收`),
   replaySold: ({ sold, gone }) => `卖出 ${sold}，少了 ${gone}${sold > gone ? `：多卖 ${sold - gone}` : ''}。`,
@@ -126,7 +129,7 @@ const zh = {
       renewed: '续期', conflict: '被别人抢先，重来', 'refused-by-row': `被行拒绝：令牌 ${e.token ?? ''} 比 ${e.value ?? ''} 旧`, stopped: '停住', continued: '接着走',
       committed: '提交', sold: `卖出一件${e.value == null ? '' : `，剩 ${e.value}`}`, failed: `失败：${e.value ?? ''}`, done: '做完了', retries: `重试了 ${e.value} 次`,
       held: `${e.owner ?? ''} 持有${e.pttl > 0 ? `，租约还有 ${e.pttl} ms` : ''}`, free: '空了', expired: '到期了', queue: `排队 ${e.value ?? ''}`, stock: `${e.value} 件`, fence: `见过令牌 ${e.token}`,
-    }, e.event) ?? `${e.event} ${e.value ?? ''}`;
+    }, e.event) ?? lesson.eventIn('zh', e);
     if (e.actor === 'step') return stepIn(e.value, 'zh');
     return `${who}：${said}`;
   },
@@ -135,6 +138,7 @@ const zh = {
 /** @type {Words} */
 const en = {
   ...lesson.en,
+  ...together.en,
   skip: 'Skip to the lesson', lights: 'Instances and servers', language: 'Language', lessons: 'Lessons',
   help: 'Keyboard', settings: 'How to run it', figures: 'Sold and gone', close: 'Close',
   up: 'up', down: 'down', unknown: 'unknown',
@@ -168,7 +172,7 @@ const en = {
 
   shelf: 'Shelf', absent: 'down', version: (v) => `version ${v}`, reset: (n) => `Reset to ${n}`,
   buy: 'Buy one', buyTwo: 'Two buy at once', buyTwoWhy: 'two requests leave together and stay inside for at least 200 ms each',
-  token: 'Admin token', tokenWanted: 'A reset needs the admin token.',
+  token: 'Admin token', tokenWanted: 'This needs the admin token.',
   bought: 'bought', left: (n) => `${n} left`, waited: (ms) => `waited ${ms} ms`, held: (ms) => `held ${ms} ms`,
   lockLost: (n) => `${n} unlocks found the lock lost`, beyond: 'beyond the course',
   retries: (n) => (String(n) === '1' ? '1 retry' : `${n} retries`), fence: (n) => `token ${n}`,
@@ -224,7 +228,7 @@ const en = {
   tick: (e) => of({
     waits: e.value === 'self' ? 'waits for itself' : 'waits', statement: e.value, error: e.value, watched: 'WATCH', read: `reads ${e.value ?? ''}`, written: `writes ${e.value ?? ''}`, checked: `GET = ${e.owner || e.value || 'nil'}`, deleted: 'DEL',
     released: e.value ?? 'unlocks', lost: 'not mine', conflict: e.value ?? 'beaten', 'refused-by-row': '409', committed: 'commits', failed: 'fails', retries: `retries ${e.value}`, sold: 'sells',
-  }, e.event) ?? `${e.event} ${e.value ?? ''}`.trim(),
+  }, e.event) ?? lesson.eventIn('en', e),
   arrow: ({ from, to, owner, event }) => (to === 'lock'
     ? `${from} deletes ${owner ? `${owner}'s` : "another's"} lock` : `${event.token ?? 'old token'} < ${event.value ?? 'new token'}: refused`),
   replaySold: ({ sold, gone }) => `${sold} sold, ${gone} gone${sold > gone ? `: oversold by ${sold - gone}` : ''}. `,
@@ -238,10 +242,10 @@ const en = {
       renewed: 'renews', conflict: 'was beaten, and tries anew', 'refused-by-row': `is refused by the row: token ${e.token ?? ''} is older than ${e.value ?? ''}`, stopped: 'stands still', continued: 'goes on',
       committed: 'commits', sold: `has sold one${e.value == null ? '' : `, ${e.value} left`}`, failed: `fails: ${e.value ?? ''}`, done: 'is done', retries: `tried anew ${e.value} times`,
       held: `held by ${e.owner ?? ''}${e.pttl > 0 ? `, ${e.pttl} ms of the lease left` : ''}`, free: 'free', expired: 'its lease is over', queue: `queue ${e.value ?? ''}`, stock: `${e.value} pieces`, fence: `has seen token ${e.token}`,
-    }, e.event) ?? `${e.event} ${e.value ?? ''}`;
+    }, e.event) ?? lesson.eventIn('en', e);
     if (e.actor === 'step') return stepIn(e.value, 'en');
     return `${who}: ${said}`;
   },
 };
 
-export const languages = { zh, en };
+export const languages = { zh: { ...zh, ...live.zh }, en: { ...en, ...live.en } };

@@ -1,10 +1,12 @@
 //! A real browser: Debian's Chromium without a window, driven over its own protocol (CDP), and its network log.
 
-use crate::buyers::{text, until};
+use crate::buyers::{LONG, text, until};
 use chromiumoxide::{
     Browser as Chromium, BrowserConfig, Page,
     cdp::browser_protocol::{
-        network::{EventRequestWillBeSent, EventResponseReceived, EventResponseReceivedExtraInfo},
+        network::{
+            EventRequestServedFromCache, EventRequestWillBeSent, EventResponseReceived, EventResponseReceivedExtraInfo,
+        },
         target::{CreateBrowserContextParams, CreateTargetParams},
     },
 };
@@ -12,13 +14,16 @@ use futures::StreamExt;
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
 };
 use tokio::task::JoinHandle;
+
+/// Chromium without what shows a window, which costs a multiple of what it shows; where there is none, any Chromium will do.
+const SHELL: &str = "/usr/bin/chromium-headless-shell";
 
 /// A browser with a profile of its own. [`close`](Self::close) ends it; dropping it kills it.
 pub(crate) struct Browser {
@@ -34,13 +39,19 @@ impl Browser {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let profile =
             PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("browser-{}-{number}", std::process::id()));
-        let config = BrowserConfig::builder()
+        let mut config = BrowserConfig::builder();
+        if Path::new(SHELL).exists() {
+            config = config.chrome_executable(SHELL);
+        }
+        let config = config
             .user_data_dir(&profile)
             .new_headless_mode()
             // It visits nothing but our own pages, and the sandbox cannot be had as root, nor in most containers.
             .no_sandbox()
             .window_size(1280, 720)
             .viewport(None)
+            .launch_timeout(LONG)
+            .request_timeout(LONG)
             .build()
             .map_err(|e| format!("{e}: `scripts/install test` installs Chromium"))?;
         let (chromium, mut handler) = Chromium::launch(config).await.map_err(text)?;
@@ -94,6 +105,7 @@ impl NetworkLog {
         let log = Self::default();
         let mut asked = page.event_listener::<EventRequestWillBeSent>().await.map_err(text)?;
         let mut answered = page.event_listener::<EventResponseReceived>().await.map_err(text)?;
+        let mut kept = page.event_listener::<EventRequestServedFromCache>().await.map_err(text)?;
         let mut sent = page.event_listener::<EventResponseReceivedExtraInfo>().await.map_err(text)?;
         let requests = Arc::clone(&log.0);
         tokio::spawn(async move {
@@ -112,6 +124,7 @@ impl NetworkLog {
                         true => continue,
                         false => (event.request_id.inner().clone(), Answer::Kept),
                     },
+                    Some(event) = kept.next() => (event.request_id.inner().clone(), Answer::Kept),
                     Some(event) = sent.next() => (event.request_id.inner().clone(), Answer::Sent(event.status_code)),
                     else => break,
                 };

@@ -1,6 +1,7 @@
 //! The servers that all tests share, and a product of its own for each test.
 
 pub(crate) mod browser;
+pub(crate) mod ordered;
 pub(crate) mod recorded;
 
 use oversell::{

@@ -3,9 +3,10 @@
 //! Nothing connects before it is used, and a connection that is lost is made again. One that is dead and not closed is
 //! found by the kernel's probes, or because several commands in a row had no answer, and replaced.
 //!
-//! Next to read: `engine.rs`.
+//! Next to read: `connection.rs`.
 
 use super::{
+    connection::Connection,
     options::{RedisOptions, bad_address, invalid},
     scripts,
     wakeups::Wakeups,
@@ -16,10 +17,7 @@ use crate::{
     registry::{Place, Registry},
 };
 use parking_lot::Mutex;
-use redis::{
-    Client, ErrorKind, FromRedisValue, RedisError, ScriptInvocation,
-    aio::{ConnectionManager, ConnectionManagerConfig},
-};
+use redis::{Client, ErrorKind, FromRedisValue, RedisError, ScriptInvocation};
 use std::{any::Any, future::Future, sync::Arc, time::Duration};
 use tokio::{runtime::Handle, task::JoinHandle, time::timeout};
 use tokio_util::task::TaskTracker;
@@ -27,8 +25,6 @@ use tokio_util::task::TaskTracker;
 const SERVER: &str = "redis";
 /// How long [`RedisClient::close`] waits for what is held to be given back.
 const LAST_RELEASES: Duration = Duration::from_secs(3);
-const RECONNECT_FIRST: Duration = Duration::from_millis(50);
-const RECONNECT_TRIES: usize = 3;
 /// A connection on which so many commands in a row had no answer is replaced.
 const SILENT_COMMANDS: u32 = 2;
 /// What a server answers that will be able to do it after a while, or another one in its place.
@@ -63,7 +59,7 @@ pub(super) struct Inner {
 
 /// The connection for commands.
 struct Commands {
-    connection: ConnectionManager,
+    connection: Connection,
     /// Counts the connections, so that what is said of an old one does not count against the new one.
     generation: u64,
     silent: u32,
@@ -128,7 +124,7 @@ impl RedisClient {
     pub fn new(options: RedisOptions) -> Result<Self, LockError> {
         let runtime = Handle::try_current().map_err(|_| invalid("runtime", "must be made in a tokio runtime"))?;
         let client = options.client()?;
-        let connection = commands(&client, options.timeout).map_err(bad_address)?;
+        let connection = Connection::new(&client, options.timeout).map_err(bad_address)?;
         let wakeups = Wakeups::new(client.clone(), options.timeout, runtime.clone()).map_err(bad_address)?;
         Ok(Self(Arc::new(Inner {
             options,
@@ -144,7 +140,7 @@ impl RedisClient {
     /// The connection for plain commands and scripts. Never send it a blocking command or WATCH: all share it. Ask for
     /// it anew each time: it is replaced where it is dead.
     #[must_use]
-    pub fn connection(&self) -> ConnectionManager {
+    pub fn connection(&self) -> Connection {
         self.0.commands.lock().connection.clone()
     }
 
@@ -232,21 +228,11 @@ impl RedisClient {
         commands.silent = if error.is_some_and(RedisError::is_timeout) { commands.silent + 1 } else { 0 };
         let demoted = error.and_then(RedisError::code) == Some("READONLY");
         if (demoted || commands.silent >= SILENT_COMMANDS)
-            && let Ok(connection) = self::commands(&self.0.client, self.0.options.timeout)
+            && let Ok(connection) = Connection::new(&self.0.client, self.0.options.timeout)
         {
             *commands = Commands { connection, generation: generation + 1, silent: 0 };
         }
     }
-}
-
-/// The connection for commands, not yet made.
-fn commands(client: &Client, timeout: Duration) -> Result<ConnectionManager, RedisError> {
-    let config = ConnectionManagerConfig::new()
-        .set_min_delay(RECONNECT_FIRST)
-        .set_number_of_retries(RECONNECT_TRIES)
-        .set_connection_timeout(Some(timeout))
-        .set_response_timeout(Some(timeout));
-    ConnectionManager::new_lazy_with_config(client.clone(), config)
 }
 
 impl From<RedisError> for Failure {

@@ -4,6 +4,7 @@
 //! the lock, one to give it back; where the next holder waits in the same process, one that does both.
 
 mod client;
+mod connection;
 mod engine;
 mod fair;
 mod hold;
@@ -22,6 +23,7 @@ mod wakeups;
 pub use crate::Lease;
 
 pub use client::RedisClient;
+pub use connection::Connection;
 pub use engine::RECHECK;
 pub use fair::RedisFairLock;
 pub use latch::RedisLatch;

@@ -1,10 +1,7 @@
 //! A server's certificate, and the authority that vouches for it: made by `openssl` for one test.
 
 use super::clauses::ensure;
-use std::{
-    net::TcpListener,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 use tokio::process::Command;
 
 /// A folder of one test's, with `ca.pem`, `server.pem` and `server.key` for 127.0.0.1.
@@ -19,10 +16,4 @@ pub(crate) async fn folder(of: &str) -> Result<PathBuf, String> {
     let made = Command::new("sh").args(["-c", make]).current_dir(&folder).output().await.map_err(|e| e.to_string())?;
     ensure(made.status.success(), || String::from_utf8_lossy(&made.stderr).into_owned())?;
     Ok(folder)
-}
-
-/// A port that is free just now.
-pub(crate) fn port() -> Result<u16, String> {
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
-    Ok(free.map_err(|e| e.to_string())?.port())
 }

@@ -237,7 +237,7 @@ pub(crate) async fn who_gives_up_does_not_let_the_next_one_in<F: Family>(family:
 
 pub(crate) async fn a_server_that_is_down_is_not_a_lock_that_is_taken<F: Family>(family: Arc<F>) -> Verdict {
     let name = name();
-    let proxy = Proxy::to(family.server()).await;
+    let proxy = Proxy::to(family.server());
     let process = family.process_at(&proxy.address()).await;
     says("release", take::<F>(&process, &name).await?.release().await)?;
     proxy.cut().await;
@@ -249,7 +249,7 @@ pub(crate) async fn a_server_that_is_down_is_not_a_lock_that_is_taken<F: Family>
         }
         ensure(wait.is_zero() || start.elapsed() < wait, || "waited for a server that is down".into())?;
     }
-    proxy.mend().await;
+    proxy.mend();
     until("the lock is had again", || async {
         match process.lock(&name).acquire(SOON).await {
             Ok(guard) => guard.release().await.is_ok(),
@@ -262,7 +262,7 @@ pub(crate) async fn a_server_that_is_down_is_not_a_lock_that_is_taken<F: Family>
 
 pub(crate) async fn a_waiter_is_told_that_the_server_went_down<F: Family>(family: Arc<F>) -> Verdict {
     let name = name();
-    let proxy = Proxy::to(family.server()).await;
+    let proxy = Proxy::to(family.server());
     let (holder, waiter) = (family.process().await, family.process_at(&proxy.address()).await);
     let guard = take::<F>(&holder, &name).await?;
     let before = family.left(&name).await;
@@ -274,7 +274,7 @@ pub(crate) async fn a_waiter_is_told_that_the_server_went_down<F: Family>(family
         Ok(Err(LockError::Unavailable { .. })) => {}
         other => return Err(format!("the server went down, and the waiter has {other:?}")),
     }
-    proxy.mend().await;
+    proxy.mend();
     until("the waiter has left the queue", || async { family.left(&name).await == before }).await?;
     says("release", guard.release().await)?;
     nothing_left(&*family, &name).await

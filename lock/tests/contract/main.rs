@@ -34,6 +34,7 @@ mod model_programs;
 mod multi;
 mod mute;
 mod permits;
+mod port;
 mod proxy;
 mod rate;
 mod read_write;

@@ -43,7 +43,7 @@ impl Mute {
         let address = listener.local_addr().expect("an address");
         let state = Arc::<State>::default();
         let serving = tokio::spawn(serve(listener, server, state.clone()));
-        Self { front: Proxy::to(address.to_string()).await, state, serving }
+        Self { front: Proxy::to(address.to_string()), state, serving }
     }
 
     /// Its own `host:port`.
@@ -63,9 +63,19 @@ impl Mute {
 
     /// Answers again, on new connections: on the old ones an answer would be taken for another's.
     pub(crate) async fn heal(&self) {
+        self.cut().await;
+        self.mend();
+    }
+
+    /// Closes every connection and refuses new ones.
+    pub(crate) async fn cut(&self) {
         self.front.cut().await;
+    }
+
+    /// Takes connections again, and answers on them.
+    pub(crate) fn mend(&self) {
         self.state.muted_below.store(0, SeqCst);
-        self.front.mend().await;
+        self.front.mend();
     }
 
     /// New connections are answered; those that are there stay as they are, as where a server vanished and another has

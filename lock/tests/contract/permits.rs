@@ -98,7 +98,7 @@ pub(crate) async fn a_semaphore_that_looks_before_it_takes_is_caught(redis: Arc<
     let name = name();
     let processes = three(&redis, &name).await?;
     let verdict = crowd(processes, &name, |process, name, hall| async move {
-        let mut redis: redis::aio::ConnectionManager = process.connection();
+        let mut redis = process.connection();
         let broken = |e: redis::RedisError| e.to_string();
         while redis.get::<_, i64>(&name).await.map_err(broken)? < 1 {
             yield_now().await;

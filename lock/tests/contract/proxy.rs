@@ -1,50 +1,41 @@
 //! A way to a server that can be cut and mended.
 
+use super::port::Port;
 use parking_lot::Mutex;
-use std::net::SocketAddr;
-use tokio::{
-    io::copy_bidirectional,
-    net::{TcpListener, TcpStream},
-    task::JoinSet,
-};
+use tokio::{io::copy_bidirectional, net::TcpStream, task::JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Forwards connections; while it is cut it has none and refuses new ones.
 pub(crate) struct Proxy {
-    address: SocketAddr,
+    port: Port,
     server: String,
     open: Mutex<Option<DropGuard>>,
 }
 
 impl Proxy {
     /// A proxy before `server`, open.
-    pub(crate) async fn to(server: String) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let proxy = Self { address: listener.local_addr().expect("an address"), server, open: Mutex::default() };
-        proxy.serve(listener);
+    pub(crate) fn to(server: String) -> Self {
+        let proxy = Self { port: Port::free(), server, open: Mutex::default() };
+        proxy.mend();
         proxy
     }
 
     /// Its own `host:port`.
     pub(crate) fn address(&self) -> String {
-        self.address.to_string()
+        self.port.address().to_string()
     }
 
     /// Closes every connection and refuses new ones.
     pub(crate) async fn cut(&self) {
         drop(self.open.lock().take());
-        while TcpStream::connect(self.address).await.is_ok() {
+        while TcpStream::connect(self.port.address()).await.is_ok() {
             tokio::task::yield_now().await;
         }
     }
 
     /// Takes connections again.
-    pub(crate) async fn mend(&self) {
-        let listener = TcpListener::bind(self.address).await.expect("the port is still ours");
-        self.serve(listener);
-    }
-
-    fn serve(&self, listener: TcpListener) {
+    pub(crate) fn mend(&self) {
+        let listener = self.port.listen();
         let cut = CancellationToken::new();
         *self.open.lock() = Some(cut.clone().drop_guard());
         let server = self.server.clone();

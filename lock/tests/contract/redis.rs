@@ -7,21 +7,27 @@ use super::{
 use oversell_lock::redis::{RedisClient, RedisLock, RedisOptions};
 use redis::{AsyncConnectionConfig, AsyncTypedCommands, aio::MultiplexedConnection};
 use std::time::Duration;
+use tokio::sync::OnceCell;
 
 pub(crate) struct Redis {
     url: String,
+    outsider: OnceCell<MultiplexedConnection>,
 }
 
 impl Redis {
     pub(crate) fn at(url: String) -> Self {
-        Self { url }
+        Self { url, outsider: OnceCell::new() }
     }
 
-    /// A connection that looks at the server from outside, and waits on a busy machine.
+    /// The connection that looks at the server from outside, thousands of times, and waits on a busy machine.
     pub(crate) async fn outsider(&self) -> MultiplexedConnection {
-        let patient = AsyncConnectionConfig::new().set_connection_timeout(Some(SOON)).set_response_timeout(Some(SOON));
-        let client = redis::Client::open(self.url.as_str()).expect("an address");
-        client.get_multiplexed_async_connection_with_config(&patient).await.expect("redis is there")
+        let connect = || async {
+            let patient =
+                AsyncConnectionConfig::new().set_connection_timeout(Some(SOON)).set_response_timeout(Some(SOON));
+            let client = redis::Client::open(self.url.as_str()).expect("an address");
+            client.get_multiplexed_async_connection_with_config(&patient).await.expect("redis is there")
+        };
+        self.outsider.get_or_init(connect).await.clone()
     }
 
     pub(crate) fn host(&self) -> String {

@@ -4,6 +4,7 @@ use super::{
     Verdict, certificates,
     clauses::{SOON, ensure, says},
     family::{name, until},
+    port::Port,
     redis::Redis,
 };
 use oversell_lock::{
@@ -70,15 +71,16 @@ pub(crate) async fn options_that_break_a_rule_are_refused_and_no_password_is_sho
 /// A Redis of this test's that speaks TLS and nothing else, and the authority that has signed its certificate.
 struct Tls {
     server: Child,
-    port: u16,
+    port: Port,
     authority: Vec<u8>,
 }
 
 impl Tls {
     async fn start(folder: &Path) -> Result<Self, String> {
-        let port = certificates::port()?;
+        let port = Port::free();
         let server = Command::new("redis-server")
-            .args(["--bind", "127.0.0.1", "--port", "0", "--save", "", "--tls-port", &port.to_string()])
+            .args(["--bind", "127.0.0.1", "--port", "0", "--save", ""])
+            .args(["--tls-port", &port.address().port().to_string()])
             .args(["--tls-cert-file", "server.pem", "--tls-key-file", "server.key", "--tls-ca-cert-file", "ca.pem"])
             .args(["--tls-auth-clients", "no"])
             .current_dir(folder)
@@ -92,7 +94,7 @@ impl Tls {
 
     /// A client that trusts this authority; without one, the system's.
     fn client(&self, authority: Option<&[u8]>) -> Result<RedisClient, String> {
-        let options = RedisOptions::new(format!("rediss://127.0.0.1:{}", self.port)).timeout(Duration::from_secs(5));
+        let options = RedisOptions::new(format!("rediss://{}", self.port.address())).timeout(Duration::from_secs(5));
         let options = if let Some(pem) = authority { options.authorities(pem) } else { options };
         says("a client", RedisClient::new(options))
     }
@@ -114,7 +116,7 @@ pub(crate) async fn a_server_is_reached_by_tls_and_only_one_that_is_vouched_for(
 
     let stranger = tls.client(None)?.lock(&name).try_acquire().await;
     ensure(matches!(stranger, Err(LockError::Unavailable { .. })), || format!("by nobody's word: {stranger:?}"))?;
-    let plain = RedisClient::connect(format!("redis://127.0.0.1:{}", tls.port)).await;
+    let plain = RedisClient::connect(format!("redis://{}", tls.port.address())).await;
     ensure(matches!(plain, Err(LockError::Unavailable { .. })), || format!("without TLS: {plain:?}"))?;
     tls.server.kill().await.map_err(|e| e.to_string())?;
     std::fs::remove_dir_all(folder).map_err(|e| e.to_string())

@@ -6,6 +6,7 @@ use super::{
     clauses::{SOON, ensure, says},
     family::{Family, name, until},
     mute::Mute,
+    port::Port,
     proxy::Proxy,
     redis::Redis,
 };
@@ -13,17 +14,43 @@ use oversell_lock::{
     Guard, Lock, LockError, MultiLock,
     redis::{Lease, RateMode, RedisClient, Redlock},
 };
-use redis::AsyncTypedCommands;
+use redis::{AsyncTypedCommands, aio::ConnectionManagerConfig};
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::{TcpSocket, TcpStream},
     time::timeout,
 };
 
 const ONE: NonZeroU32 = NonZeroU32::MIN;
 
+fn text(error: ::redis::RedisError) -> String {
+    error.to_string()
+}
+
 async fn ping(client: &RedisClient) -> bool {
     ::redis::cmd("PING").exec_async(&mut client.connection()).await.is_ok()
+}
+
+/// A server that is back is asked at once: the error of the last attempt to reach it is told to nobody. The twin is the
+/// connection manager of the redis crate alone: it tells it, and does not send the command.
+pub(crate) async fn the_first_command_to_a_server_that_is_back_is_sent(redis: Arc<Redis>) -> Verdict {
+    /// By then the attempt to connect again has been given up.
+    const GIVEN_UP: Duration = Duration::from_secs(2);
+    let proxy = Proxy::to(redis.host());
+    let process = redis.process_at(&proxy.address()).await;
+    let client = ::redis::Client::open(format!("redis://{}/?protocol=resp3", proxy.address())).map_err(text)?;
+    let config = ConnectionManagerConfig::new().set_number_of_retries(1);
+    let mut twin = client.get_connection_manager_with_config(config).await.map_err(text)?;
+    ensure(ping(&process).await, || "no way".into())?;
+    proxy.cut().await;
+    ensure(!ping(&process).await, || "there is a way though it is cut".into())?;
+    let cut = ::redis::cmd("PING").exec_async(&mut twin).await;
+    ensure(cut.is_err(), || "the twin has a way though it is cut".into())?;
+    tokio::time::sleep(GIVEN_UP).await;
+    proxy.mend();
+    ensure(ping(&process).await, || "the first command was not sent".into())?;
+    let twin = ::redis::cmd("PING").exec_async(&mut twin).await;
+    ensure(twin.is_err(), || "the twin has sent it as well".into())
 }
 
 /// An answer that comes when the lease is over brings no lock: the wait goes on, and ends.
@@ -47,13 +74,27 @@ pub(crate) async fn an_answer_after_the_lease_brings_no_lock(redis: Arc<Redis>) 
     Ok(())
 }
 
+/// A test that cuts a way and mends it, as most of these do, does not end at a port that somebody else got meanwhile.
+pub(crate) async fn a_port_that_nobody_listens_on_stays_ours(_: Arc<Redis>) -> Verdict {
+    let port = Port::free();
+    for _ in 0..2 {
+        drop(port.listen());
+        let other = TcpSocket::new_v4().and_then(|socket| socket.bind(port.address()));
+        ensure(other.is_err(), || "another socket has got it".into())?;
+        let connected = TcpStream::connect(port.address()).await;
+        ensure(connected.is_err(), || "nobody listens, and it takes a connection".into())?;
+    }
+    Ok(())
+}
+
 /// A way to the server that takes one connection and refuses all others.
 async fn first_connection_only(server: String) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let address = listener.local_addr().expect("an address").to_string();
+    let port = Port::free();
+    let (listener, address) = (port.listen(), port.address().to_string());
     tokio::spawn(async move {
         let (mut client, _) = listener.accept().await?;
         drop(listener);
+        let _refuses = port;
         let mut server = TcpStream::connect(server).await?;
         tokio::io::copy_bidirectional(&mut client, &mut server).await
     });
@@ -279,7 +320,7 @@ pub(crate) async fn nobody_who_waits_for_a_latch_misses_its_opening(redis: Arc<R
 /// Whoever waits until the end of its wait does not wait longer, though the wake-ups hang.
 pub(crate) async fn a_wait_is_not_longer_than_it_says(redis: Arc<Redis>) -> Verdict {
     let (name, other) = (name(), redis.process().await);
-    let proxy = Proxy::to(redis.host()).await;
+    let proxy = Proxy::to(redis.host());
     let process = redis.process_at(&first_connection_only(proxy.address()).await).await;
     ensure(ping(&process).await, || "no way".into())?;
     let held = says("held", other.lock(&name).acquire(SOON).await)?;

@@ -4,6 +4,7 @@ use super::{
     Verdict, certificates,
     clauses::{SOON, ensure, says},
     family::{name, until},
+    port::Port,
     table::{Plain, Table},
 };
 use oversell_lock::{Lock, LockError, mysql::MySqlPool};
@@ -42,9 +43,9 @@ async fn server(folder: &Path, port: u16) -> Result<Child, String> {
 }
 
 pub(crate) async fn a_server_is_reached_by_tls_and_only_one_that_is_vouched_for(_: Arc<Table<Plain>>) -> Verdict {
-    let (name, folder, port) = (name(), certificates::folder("mysql-tls").await?, certificates::port()?);
-    let mut server = server(&folder, port).await?;
-    let address = |mode: &str| format!("mysql://root@127.0.0.1:{port}/test?{mode}");
+    let (name, folder, port) = (name(), certificates::folder("mysql-tls").await?, Port::free());
+    let mut server = server(&folder, port.address().port()).await?;
+    let address = |mode: &str| format!("mysql://root@{}/test?{mode}", port.address());
     let vouched = address(&format!("ssl-mode=VERIFY_CA&ssl-ca={}", folder.join("ca.pem").display()));
     until("it answers", || async { MySqlPool::connect(&vouched).await.is_ok() }).await?;
 

@@ -152,7 +152,7 @@ pub(crate) async fn a_waiter_that_only_looks_for_a_node_is_caught(zookeeper: Arc
 }
 
 pub(crate) async fn a_barrier_that_was_opened_during_a_cut_lets_its_waiters_go(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let (name, way) = (name(), Proxy::to(zookeeper.server()).await);
+    let (name, way) = (name(), Proxy::to(zookeeper.server()));
     let process = zookeeper.process_at(&way.address()).await;
     connected(&process).await?;
     says("set", process.client.barrier(&name).set().await)?;
@@ -160,6 +160,6 @@ pub(crate) async fn a_barrier_that_was_opened_during_a_cut_lets_its_waiters_go(z
     let waiter = waiter.await?;
     way.cut().await;
     open_and_close(&zookeeper, &name).await?;
-    way.mend().await;
+    way.mend();
     says("it was open", waiter.await.map_err(text)?)
 }

@@ -139,7 +139,7 @@ async fn hears(listener: &mut watch::Receiver<Versioned>, value: i32) -> Verdict
 }
 
 pub(crate) async fn a_listener_hears_of_others_through_cuts_and_sessions(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let (name, other, way) = (name(), zookeeper.process().await, Proxy::to(zookeeper.server()).await);
+    let (name, other, way) = (name(), zookeeper.process().await, Proxy::to(zookeeper.server()));
     let process = zookeeper.process_at(&way.address()).await;
     let setter = other.client.shared_count(&name, 0);
     let mut listener = says("listen", process.client.shared_count(&name, 0).listen().await)?;
@@ -148,7 +148,7 @@ pub(crate) async fn a_listener_hears_of_others_through_cuts_and_sessions(zookeep
     hears(&mut listener, 1).await?;
     way.cut().await;
     says("set", setter.set(2).await)?;
-    way.mend().await;
+    way.mend();
     hears(&mut listener, 2).await?;
     let session = connected(&process).await?.session_id();
     zookeeper.take_away(&process, &name).await;
@@ -187,7 +187,10 @@ async fn unanswered(
     let change = tokio::spawn(change);
     until("it is carried out", || async { held(zookeeper, name).await.is_ok_and(|(_, now)| now > before) }).await?;
     ensure(!change.is_finished(), || "it was answered".into())?;
-    mute.heal().await;
+    mute.cut().await;
+    // The client may hear of the loss after whoever has asked: what is asked before that would be lost, too.
+    until("the loss is known", || async { process.client.session().is_err() }).await?;
+    mute.mend();
     let told = change.await.map_err(text)?;
     connected(&process).await?;
     Ok((process, mute, told))

@@ -259,7 +259,7 @@ pub(crate) async fn a_dropped_leave_leaves(zookeeper: Arc<ZooKeeper>) -> Verdict
 }
 
 pub(crate) async fn a_member_that_dies_inside_does_not_keep_the_others(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let (name, way) = (name(), Proxy::to(zookeeper.server()).await);
+    let (name, way) = (name(), Proxy::to(zookeeper.server()));
     let (doomed, process) = (zookeeper.process_at(&way.address()).await, zookeeper.process().await);
     let (theirs, barrier) = (doomed.client.double_barrier(&name, THREE), process.client.double_barrier(&name, THREE));
     let (dies, one, two) = tokio::join!(theirs.enter(SOON), barrier.enter(SOON), barrier.enter(SOON));

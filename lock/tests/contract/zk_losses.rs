@@ -41,7 +41,7 @@ fn lost(what: &str, released: Result<(), LockError>) -> Verdict {
 pub(crate) async fn a_process_that_stood_still_knows_at_once_that_its_lock_is_lost(
     zookeeper: Arc<ZooKeeper>,
 ) -> Verdict {
-    let (name, way) = (name(), Proxy::to(zookeeper.server()).await);
+    let (name, way) = (name(), Proxy::to(zookeeper.server()));
     let (address, path) = (way.address(), name.clone());
     let (has, held) = oneshot::channel();
     let (go_on, stands) = std::sync::mpsc::channel();
@@ -77,14 +77,14 @@ pub(crate) async fn a_lock_that_was_told_lost_stays_lost_though_its_session_come
 ) -> Verdict {
     const TRIES: usize = 6;
     for _ in 0..TRIES {
-        let (name, way) = (name(), Proxy::to(zookeeper.server()).await);
+        let (name, way) = (name(), Proxy::to(zookeeper.server()));
         let process = zookeeper.process_at(&way.address()).await;
         let guard = take(&process.lock(&name)).await?;
         let session = connected(&process).await?.session_id();
         way.cut().await;
         guard.lost().await;
         ensure(!zookeeper.left(&name).await.is_empty(), || "the node had gone before the holder was told".into())?;
-        way.mend().await;
+        way.mend();
         let same = connected(&process).await?.session_id() == session;
         ensure(guard.is_lost(), || "found again".into())?;
         lost("its release", guard.release().await)?;
@@ -270,7 +270,7 @@ async fn hears_of_it_after_a_cut<L: Lock + 'static>(
     before: impl Lock,
     waiter: impl FnOnce(&Member) -> L,
 ) -> Verdict {
-    let (name, way) = (before.name().to_owned(), Proxy::to(zookeeper.server()).await);
+    let (name, way) = (before.name().to_owned(), Proxy::to(zookeeper.server()));
     let process = zookeeper.process_at(&way.address()).await;
     let session = connected(&process).await?;
     let guard = take(&before).await?;
@@ -279,7 +279,7 @@ async fn hears_of_it_after_a_cut<L: Lock + 'static>(
     session.check_stat(&name).await.map_err(text)?;
     way.cut().await;
     says("release", guard.release().await)?;
-    way.mend().await;
+    way.mend();
     let guard = says("after the cut", waiting.await.map_err(text)?)?;
     ensure(process.client.session().is_ok_and(|now| now.session_id() == session.session_id()), || {
         "the session is another: the test shows nothing".into()

@@ -140,6 +140,29 @@ pub(crate) async fn a_section_costs_as_much_among_a_thousand_as_among_ten(zookee
     Ok(())
 }
 
+/// The waiter's node is deleted, and then the one before it, after the waiter has listed them and before it watches: it queues
+/// anew, behind who came meanwhile.
+pub(crate) async fn a_waiter_whose_node_is_deleted_before_it_watches_queues_anew(zookeeper: Arc<ZooKeeper>) -> Verdict {
+    let (name, wire, outsider) = (name(), Wire::to(zookeeper.server()).await, zookeeper.outsider().await);
+    let process = zookeeper.process_at(&wire.address()).await;
+    connected(&process).await?;
+    let before = node(&outsider, &format!("{name}/{JAVA}lock-")).await?;
+    let lock = process.lock(&name);
+    wire.close_to(GET_DATA);
+    let waiting = tokio::spawn(async move { lock.acquire(SHORT * 5).await });
+    tokio::time::timeout(SOON, wire.holds()).await.map_err(|_| "it did not want to watch")?;
+    let nodes = zookeeper.left(&name).await;
+    let its = nodes.iter().find(|node| !before.ends_with(*node)).ok_or("it has no node")?;
+    let meanwhile = node(&outsider, &format!("{name}/{JAVA}lock-")).await?;
+    for gone in [&format!("{name}/{its}"), &before] {
+        outsider.delete(gone, None).await.map_err(text)?;
+    }
+    wire.open();
+    refused("beside another", &waiting.await.map_err(text)?)?;
+    outsider.delete(&meanwhile, None).await.map_err(text)?;
+    gone(&zookeeper, &name).await
+}
+
 /// A writer that reads on leaves its reader at its own number, where nobody stood when the next writer listed the queue:
 /// the next writer sees it, though it comes and the writer goes between its listing and its watch.
 pub(crate) async fn a_reader_that_takes_a_writers_place_keeps_the_next_writer_out(

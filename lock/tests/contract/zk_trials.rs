@@ -27,6 +27,7 @@ pub(crate) fn all(handle: &Handle, at: String) -> Vec<Trial> {
         zk_queue::waiters_of_three_processes_are_served_in_the_order_of_their_nodes,
         zk_queue::a_process_with_a_queue_of_its_own_is_caught,
         zk_queue::a_section_costs_as_much_among_a_thousand_as_among_ten,
+        zk_queue::a_waiter_whose_node_is_deleted_before_it_watches_queues_anew,
         zk_queue::a_reader_that_takes_a_writers_place_keeps_the_next_writer_out,
         clauses::a_lost_hold_lets_its_own_process_try,
         zk_losses::a_process_that_stood_still_knows_at_once_that_its_lock_is_lost,

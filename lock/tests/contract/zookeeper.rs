@@ -10,6 +10,7 @@ use oversell_lock::{
     Lock, LockError,
     zk::{ZkClient, ZkLock, ZkOptions},
 };
+use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::OnceCell;
 use zookeeper_client::{Client, Error};
@@ -63,7 +64,7 @@ impl Member {
         let mut states = usurper.state_watcher();
         drop(usurper);
         while !states.changed().await.is_terminated() {}
-        self.way.mend().await;
+        self.way.mend();
     }
 }
 
@@ -73,8 +74,10 @@ pub(crate) fn text(error: impl ToString) -> String {
 
 /// The session of a process that is connected, or soon will be.
 pub(crate) async fn connected(process: &Member) -> Result<Client, String> {
-    until("connected", || async { process.client.session().is_ok() }).await?;
-    process.client.session().map_err(text)
+    let session = Mutex::new(None);
+    let connects = || async { process.client.session().is_ok_and(|now| session.lock().replace(now).is_none()) };
+    until("connected", connects).await?;
+    session.into_inner().ok_or_else(|| "no session".to_owned())
 }
 
 impl Family for ZooKeeper {
@@ -87,7 +90,7 @@ impl Family for ZooKeeper {
     }
 
     async fn process_at(&self, address: &str) -> Member {
-        let way = Proxy::to(address.into()).await;
+        let way = Proxy::to(address.into());
         let client = ZkClient::new(ZkOptions::new(way.address()).chroot(CHROOT).session(SESSION)).expect("options");
         // A client waits for its first connection no longer than for a lost one; a busy machine may need more.
         until("connected", || async { client.session().is_ok() }).await.expect("zookeeper is there");
@@ -125,7 +128,7 @@ pub(crate) async fn a_short_cut_is_survived(zookeeper: Arc<ZooKeeper>) -> Verdic
     let guard = process.lock(&name).acquire(SOON).await.map_err(|e| e.to_string())?;
     let session = process.client.session().map_err(|e| e.to_string())?.session_id();
     process.way.cut().await;
-    process.way.mend().await;
+    process.way.mend();
     guard.release().await.map_err(|e| format!("the release goes through after the cut: {e}"))?;
     let after = process.client.session().map_err(|e| e.to_string())?.session_id();
     if session == after { Ok(()) } else { Err("the session did not survive".into()) }

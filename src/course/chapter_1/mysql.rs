@@ -1,10 +1,9 @@
 //! §1.7: three ways to let MySQL keep the count: one statement, a lock of the row, a version.
 
-use super::oversold::RESTOCK;
 use crate::{
     course::{
-        Cluster, Lesson, Line, NoVerdict, Run, Seen, Side, Target, Verdict, Words,
-        experiments::{Says, compared, exact, retries_grow, words},
+        Cluster, Lesson, Line, NoVerdict, Ratio, Run, Says, Seen, Side, Target, Verdict, Words,
+        experiments::{compared, exact, retries_grow, words},
         replay::flaw_and_cure,
     },
     stock::Title,
@@ -34,7 +33,7 @@ pub(super) const ONE_STATEMENT: Lesson = Lesson {
         Line::new("curl -s {http}/check/lock/single-update", "验库存并锁库存成功！"),
         Line::new("curl -s {http}/check/lock/single-update", "库存不足！"),
         Line::new("mysql {mysql} -Ne 'select count from db_stock where id = 1'", "0"),
-        RESTOCK,
+        Line::RESTOCK,
     ],
     run: Run::Experiment(|on| Box::pin(exact(on, "single-update", THREE))),
     ..Lesson::PLAIN
@@ -56,7 +55,7 @@ pub(super) const LAST_PIECE: Lesson = Lesson {
             "mysql {mysql} -Ne 'update db_stock set count = count - 1 where id = 1 and (count - 1) > 0; select row_count(), count from db_stock where id = 1'",
             "0\t1",
         ),
-        RESTOCK,
+        Line::RESTOCK,
     ],
     run: Run::Experiment(|on| Box::pin(last_piece(on))),
     ..Lesson::PLAIN
@@ -96,14 +95,14 @@ pub(super) const FOR_UPDATE: Lesson = Lesson {
     tries: &["/check/lock/select-for-update?hold_ms=3000&who={who}"],
     quick: true,
     by_hand: &[
-        RESTOCK,
+        Line::RESTOCK,
         Line::new(
             "mysql {mysql} -Ne 'start transaction; select count from db_stock where id = 1 for update; do sleep(4); commit' &",
             "5000",
         ),
-        Line::at(
+        Line::until(
             2,
-            "sleep 1; mysql {mysql} -Ne 'set innodb_lock_wait_timeout = 1; select count from db_stock where id = 1 for update' 2>&1",
+            "mysql {mysql} -Ne 'set innodb_lock_wait_timeout = 1; select count from db_stock where id = 1 for update' 2>&1",
             "…ERROR 1205 …",
         ),
         Line::at(2, "mysql {mysql} -Ne 'select count from db_stock where id = 1'", "5000"),
@@ -128,17 +127,17 @@ pub(super) const SHARED: Lesson = Lesson {
     replay: Some("1.7.2.shared"),
     quick: true,
     by_hand: &[
-        RESTOCK,
+        Line::RESTOCK,
         Line::new(
-            "mysql {mysql} -Ne 'start transaction; select count from db_stock where id = 1 lock in share mode; do sleep(2); update db_stock set count = 4999 where id = 1; commit' 2>&1 &",
+            "mysql {mysql} -Ne 'start transaction; select count from db_stock where id = 1 lock in share mode; do sleep(3); update db_stock set count = 4999 where id = 1; commit' 2>&1 &",
             "5000…",
         ),
         Line::at(
             2,
-            "mysql {mysql} -Ne 'start transaction; select count from db_stock where id = 1 lock in share mode; do sleep(2); update db_stock set count = 4999 where id = 1; commit' 2>&1 &",
+            "mysql {mysql} -Ne 'start transaction; select count from db_stock where id = 1 lock in share mode; do sleep(3); update db_stock set count = 4999 where id = 1; commit' 2>&1 &",
             "5000…",
         ),
-        Line::new("sleep 5; mysql {mysql} -Ne 'select count from db_stock where id = 1'", "4999"),
+        Line::until(1, "mysql {mysql} -Ne 'select count from db_stock where id = 1'", "4999"),
         Line::new("mysql {mysql} -e 'show engine innodb status' | grep -c 'LATEST DETECTED DEADLOCK'", "1"),
     ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "1.7.2.shared"))),
@@ -152,6 +151,10 @@ pub(super) const FASTER_THAN_MUTEX: Lesson = Lesson {
     place: "000 §1.7.2",
     strategies: &["select-for-update", "mutex"],
     timing: true,
+    by_hand: &[Line::new(
+        "oversell compare --http {http} --instance {8000} --strategies select-for-update,mutex --targets one --threads 20 --loops 20",
+        "…✓ as promised  select-for-update [safe]: exact on one instance\n✓ as promised  mutex [one-process]: exact on one instance\n§1.7.4 …",
+    )],
     run: Run::Experiment(|on| Box::pin(compared(on, Side::of("select-for-update"), Side::of("mutex"), Says::Faster))),
     ..Lesson::PLAIN
 };
@@ -165,6 +168,10 @@ pub(super) const HALF_OF_NONE: Lesson = Lesson {
     place: "000 §1.7.2",
     strategies: &["select-for-update", "none"],
     timing: true,
+    by_hand: &[Line::new(
+        "oversell compare --http {http} --instance {8000} --strategies select-for-update,none --targets one --threads 20 --loops 20",
+        "…✓ as promised  select-for-update [safe]: exact on one instance\n✓ as promised  none [unsafe]: oversold … on one instance",
+    )],
     run: Run::Experiment(|on| {
         let (first, second) = (Side::of("select-for-update"), Side::of("none"));
         Box::pin(compared(on, first, second, Says::Between(0.33, 0.75)))
@@ -185,7 +192,7 @@ pub(super) const VERSION: Lesson = Lesson {
     tries: &["/check/lock/version-cas?hold_ms=1000&who={who}"],
     quick: true,
     by_hand: &[
-        RESTOCK,
+        Line::RESTOCK,
         Line::new(
             "mysql {mysql} -Ne 'set @v = (select version from db_stock where id = 1); update db_stock set count = 4999, version = version + 1 where id = 1 and version = @v; select row_count(); update db_stock set count = 4999, version = version + 1 where id = 1 and version = @v; select row_count()'",
             "1\n0",
@@ -210,9 +217,25 @@ pub(super) const MORE_IS_SLOWER: Lesson = Lesson {
     place: "000 §1.7.3",
     strategies: &["version-cas"],
     timing: true,
-    run: Run::Experiment(|on| Box::pin(retries_grow(on, "version-cas"))),
+    by_hand: &[
+        Line::RESTOCK,
+        Line::new(
+            r#"curl -s -H 'accept: application/json' '{8000}/check/lock/version-cas?hold_ms=50&who=[1-10]' | grep -o '"retries":[0-9]*' | sort | uniq -c"#,
+            r#"10 "retries":0"#,
+        ),
+        Line::new(
+            r#"curl -sZ --parallel-immediate -H 'accept: application/json' '{8000}/check/lock/version-cas?hold_ms=50&who=[1-10]' | grep -o '"retries":[0-9]*' | sort | uniq -c"#,
+            "…\"retries\":0\n…\"retries\":…",
+        ),
+    ],
+    run: Run::Experiment(|on| Box::pin(more_is_slower(on))),
     ..Lesson::PLAIN
 };
+
+async fn more_is_slower(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let [few, many] = [10, 100].map(|threads| Side { threads, ..Side::of("version-cas") });
+    Ok(retries_grow(on, "version-cas").await?.and(compared(on, few, many, Says::Faster).await?))
+}
 
 pub(super) const RANKING: Lesson = Lesson {
     id: "1.7.4",
@@ -224,7 +247,10 @@ pub(super) const RANKING: Lesson = Lesson {
     place: "000 §1.7.4",
     strategies: &["single-update", "select-for-update", "mutex", "version-cas"],
     timing: true,
-    expected: Verdict::NotReproduced,
+    by_hand: &[Line::new(
+        "oversell compare --http {http} --instance {8000} --strategies single-update,select-for-update,mutex,version-cas --targets one --threads 20 --loops 20",
+        "…✓ as promised  single-update [safe]: exact on one instance\n✓ as promised  select-for-update [safe]: exact on one instance\n✓ as promised  mutex [one-process]: exact on one instance\n✓ as promised  version-cas [safe]: exact on one instance\n§1.7.4 …",
+    )],
     run: Run::Experiment(|on| Box::pin(ranking(on))),
     ..Lesson::PLAIN
 };
@@ -233,14 +259,14 @@ async fn ranking(on: &Cluster) -> Result<Seen, NoVerdict> {
     let order = ["single-update", "select-for-update", "mutex", "version-cas"];
     let mut ratios = Vec::new();
     for pair in order.windows(2) {
-        ratios.push(on.paired(Side::of(pair[0]), Side::of(pair[1])).await?);
+        ratios.push(on.paired(Side::of(pair[0]), Side::of(pair[1]), Says::Faster).await?);
     }
     let each: Vec<_> = ratios.iter().map(words).collect();
     let words = Words::new(
         each.iter().map(|words| words.zh.as_str()).collect::<String>(),
         each.iter().map(|words| words.en.as_str()).collect::<Vec<_>>().join(" "),
     );
-    Ok(Seen::holds(ratios.iter().all(|ratio| Says::Faster.holds(ratio)), words).ratios(ratios))
+    Ok(Seen::holds(ratios.iter().all(Ratio::holds), words).ratios(ratios))
 }
 
 pub(super) const CHOICE: Lesson = Lesson {

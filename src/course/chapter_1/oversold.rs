@@ -2,18 +2,13 @@
 
 use crate::{
     course::{
-        Cluster, Lesson, Line, NoVerdict, Run, Seen, Side, Target, Words,
-        experiments::{Says, compared, exact, oversells},
+        Cluster, Lesson, Line, NoVerdict, Run, Says, Seen, Side, Target, Words,
+        experiments::{compared, exact, oversells},
         replay::flaw_and_cure,
     },
     stock::Title,
 };
 
-/// 5000 pieces again, as before each run of the course.
-pub(super) const RESTOCK: Line = Line::new(
-    r#"curl -s -X PUT -H 'content-type: application/json' -d '{"count":5000}' {http}/stock"#,
-    r#"{"mysql":{"id":1,…,"count":5000,…"#,
-);
 const LEFT: &str = "mysql {mysql} -Ne 'select count from db_stock where id = 1'";
 
 pub(super) const TWO_AT_ONCE: Lesson = Lesson {
@@ -27,6 +22,17 @@ pub(super) const TWO_AT_ONCE: Lesson = Lesson {
     strategies: &["none"],
     replay: Some("1.3"),
     quick: true,
+    by_hand: &[
+        Line::new(
+            r#"curl -s -X PUT -H 'content-type: application/json' -d '{"count":5}' {http}/stock"#,
+            r#"{"mysql":{"id":1,…,"count":5,…"#,
+        ),
+        Line::new("curl -s '{8000}/check/lock/none?hold_ms=2500&who=A' &", "验库存并锁库存成功！"),
+        Line::at(2, "curl -s '{8100}/check/lock/none?hold_ms=2500&who=B'", "验库存并锁库存成功！"),
+        Line::new("wait", ""),
+        Line::at(2, "mysql {mysql} -Ne 'select count from db_stock where id = 1'", "4"),
+        Line::RESTOCK,
+    ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "1.3"))),
     ..Lesson::PLAIN
 };
@@ -44,7 +50,7 @@ pub(super) const ONE_BY_ONE: Lesson = Lesson {
     tries: &["/check/lock/none?who={who}"],
     quick: true,
     by_hand: &[
-        RESTOCK,
+        Line::RESTOCK,
         Line::new("curl -s {http}/check/lock/none", "验库存并锁库存成功！"),
         Line::new("curl -s {http}/check/lock/none", "验库存并锁库存成功！"),
         Line::new(LEFT, "4998"),
@@ -80,7 +86,7 @@ pub(super) const UNDER_LOAD: Lesson = Lesson {
     replay: Some("1.3"),
     quick: true,
     by_hand: &[
-        RESTOCK,
+        Line::RESTOCK,
         Line::new("curl -sZ --parallel-max 100 -o /dev/null '{8000}/check/lock/none?hold_ms=20&who=[1-500]'", ""),
         Line::new("mysql {mysql} -Ne 'select 5000 - count, 5000 - count < 500 from db_stock where id = 1'", "…\t1"),
     ],
@@ -101,7 +107,7 @@ pub(super) const MUTEX: Lesson = Lesson {
     tries: &["/check/lock/mutex?hold_ms=2000&who={who}"],
     quick: true,
     by_hand: &[
-        RESTOCK,
+        Line::RESTOCK,
         Line::new("curl -sZ --parallel-max 100 -o /dev/null '{8000}/check/lock/mutex?hold_ms=1&who=[1-500]'", ""),
         Line::new(LEFT, "4500"),
     ],
@@ -122,7 +128,7 @@ pub(super) const THREE_INSTANCES: Lesson = Lesson {
     tries: &["/check/lock/mutex?hold_ms=2000&who={who}"],
     quick: true,
     by_hand: &[
-        RESTOCK,
+        Line::RESTOCK,
         Line::new("curl -sZ --parallel-max 100 -o /dev/null '{http}/check/lock/mutex?hold_ms=5&who=[1-500]'", ""),
         Line::new("mysql {mysql} -Ne 'select 5000 - count, 5000 - count < 500 from db_stock where id = 1'", "…\t1"),
     ],
@@ -140,6 +146,10 @@ pub(super) const LITTLE_FASTER: Lesson = Lesson {
     place: "000 §1.6.2",
     strategies: &["mutex"],
     timing: true,
+    by_hand: &[Line::new(
+        "oversell compare --http {http} --instance {8000} --strategies mutex --targets one,three --threads 20 --loops 20",
+        "…mutex    one …exact…mutex    three …mutex    one …mutex    three …",
+    )],
     run: Run::Experiment(|on| {
         let [three, one] = [Target::Three, Target::One].map(|target| Side { target, ..Side::of("mutex") });
         Box::pin(compared(on, three, one, Says::Between(0.5, 3.0)))

@@ -1,6 +1,5 @@
 //! §1.8: Redis' own optimistic lock.
 
-use super::oversold::RESTOCK;
 use crate::{
     course::{
         Cluster, Lesson, Line, NoVerdict, Run, Seen, Target,
@@ -23,15 +22,15 @@ pub(super) const WATCH: Lesson = Lesson {
     tries: &["/check/lock/redis-watch?hold_ms=1000&who={who}"],
     quick: true,
     by_hand: &[
-        RESTOCK,
+        Line::RESTOCK,
         Line::new(r"printf 'watch stock\nmulti\nset stock 4999\nexec\n' | redis-cli {redis}", "OK\nOK\nQUEUED\nOK"),
         Line::new("redis-cli {redis} get stock", "4999"),
         Line::new(
-            "(echo watch stock; sleep 1; redis-cli {redis} set stock 4000 > /dev/null; echo multi; echo set stock 4998; echo exec) | redis-cli {redis}",
+            "(echo watch stock; until redis-cli {redis} client list | grep -q cmd=watch; do sleep .1; done; redis-cli {redis} set stock 4000 > /dev/null; echo multi; echo set stock 4998; echo exec) | redis-cli {redis}",
             "OK\nOK\nQUEUED",
         ),
         Line::new("redis-cli {redis} get stock", "4000"),
-        RESTOCK,
+        Line::RESTOCK,
     ],
     run: Run::Experiment(|on| Box::pin(watch(on))),
     ..Lesson::PLAIN
@@ -51,6 +50,17 @@ pub(super) const RETRIES: Lesson = Lesson {
     place: "000 §1.8",
     strategies: &["redis-watch"],
     timing: true,
+    by_hand: &[
+        Line::RESTOCK,
+        Line::new(
+            r#"curl -s -H 'accept: application/json' '{8000}/check/lock/redis-watch?hold_ms=50&who=[1-10]' | grep -o '"retries":[0-9]*' | sort | uniq -c"#,
+            r#"10 "retries":0"#,
+        ),
+        Line::new(
+            r#"curl -sZ --parallel-immediate -H 'accept: application/json' '{8000}/check/lock/redis-watch?hold_ms=50&who=[1-10]' | grep -o '"retries":[0-9]*' | sort | uniq -c"#,
+            "…\"retries\":0\n…\"retries\":…",
+        ),
+    ],
     run: Run::Experiment(|on| Box::pin(retries_grow(on, "redis-watch"))),
     ..Lesson::PLAIN
 };

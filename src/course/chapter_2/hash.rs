@@ -25,8 +25,8 @@ pub(super) const RE_ENTRY: Lesson = Lesson {
     quick: true,
     by_hand: &[
         Line::new("curl -s '{8000}/check/lock/redis-reentrant?hold_ms=4000' &", "验库存并锁库存成功！"),
-        Line::at(2, "sleep 1.5; redis-cli {redis} hvals lock:redis-reentrant", "2"),
-        Line::at(2, "sleep 4; redis-cli {redis} exists lock:redis-reentrant", "0"),
+        Line::until(2, "redis-cli {redis} hvals lock:redis-reentrant", "2"),
+        Line::until(2, "redis-cli {redis} exists lock:redis-reentrant", "0"),
     ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "2.6"))),
     ..Lesson::PLAIN
@@ -41,6 +41,19 @@ pub(super) const ENTER: Lesson = Lesson {
     },
     place: "000 §2.6.1",
     strategies: &["redis-reentrant"],
+    by_hand: &[
+        // A script that is loaded is called by the SHA-1 of its text.
+        Line::new(
+            r#"redis-cli {redis} script load "if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end redis.call('hincrby', KEYS[1], ARGV[1], 1) redis.call('pexpire', KEYS[1], ARGV[2]) return 1""#,
+            "f5c49a8473b0e1182abd71dd84047e325c0bc04d",
+        ),
+        Line::new("redis-cli {redis} evalsha f5c49a8473b0e1182abd71dd84047e325c0bc04d 1 lock:by-hand A 30000", "1"),
+        Line::new("redis-cli {redis} evalsha f5c49a8473b0e1182abd71dd84047e325c0bc04d 1 lock:by-hand A 30000", "1"),
+        Line::at(2, "redis-cli {redis} evalsha f5c49a8473b0e1182abd71dd84047e325c0bc04d 1 lock:by-hand B 30000", "0"),
+        Line::new("redis-cli {redis} hgetall lock:by-hand", "A\n2"),
+        Line::new("redis-cli {redis} ttl lock:by-hand", "…"),
+        Line::new("redis-cli {redis} del lock:by-hand", "1"),
+    ],
     run: Run::Experiment(|on| Box::pin(enter(on))),
     ..Lesson::PLAIN
 };
@@ -70,6 +83,18 @@ pub(super) const LEAVE: Lesson = Lesson {
     },
     place: "000 §2.6.2",
     strategies: &["redis-reentrant"],
+    by_hand: &[
+        Line::new(
+            r#"redis-cli {redis} script load "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end if redis.call('hincrby', KEYS[1], ARGV[1], -1) <= 0 then redis.call('del', KEYS[1]) end return 1""#,
+            "9148f9cb98cbf1427af24ad4be687be357a03cb0",
+        ),
+        Line::new("redis-cli {redis} hset lock:by-hand A 2", "1"),
+        Line::at(2, "redis-cli {redis} evalsha 9148f9cb98cbf1427af24ad4be687be357a03cb0 1 lock:by-hand B", "0"),
+        Line::new("redis-cli {redis} evalsha 9148f9cb98cbf1427af24ad4be687be357a03cb0 1 lock:by-hand A", "1"),
+        Line::new("redis-cli {redis} hget lock:by-hand A", "1"),
+        Line::new("redis-cli {redis} evalsha 9148f9cb98cbf1427af24ad4be687be357a03cb0 1 lock:by-hand A", "1"),
+        Line::new("redis-cli {redis} exists lock:by-hand", "0"),
+    ],
     run: Run::Experiment(|on| Box::pin(leave(on))),
     ..Lesson::PLAIN
 };
@@ -96,6 +121,10 @@ pub(super) const UNDER_LOAD: Lesson = Lesson {
     claim: Title { zh: "用它扣库存，三台实例不超卖", en: "With it three instances do not oversell" },
     place: "000 §2.6.4",
     strategies: &["redis-reentrant"],
+    by_hand: &[Line::new(
+        "oversell compare --http {http} --instance {8000} --strategies redis-reentrant --targets three --threads 20 --loops 20",
+        "…✓ as promised  redis-reentrant [lease]: exact on three instances",
+    )],
     run: Run::Experiment(|on| Box::pin(exact(on, "redis-reentrant", &[Target::Three]))),
     ..Lesson::PLAIN
 };
@@ -113,10 +142,12 @@ pub(super) const WATCHDOG: Lesson = Lesson {
     tries: &["/check/lock/redis-watchdog?lease_ms=3000&hold_ms=10000&who={who}"],
     quick: true,
     by_hand: &[
-        Line::new("curl -s '{8000}/check/lock/redis-reentrant?lease_ms=1500&hold_ms=4000' &", "验库存并锁库存成功！"),
-        Line::at(2, "sleep 3; redis-cli {redis} exists lock:redis-reentrant", "0"),
-        Line::new("curl -s '{8000}/check/lock/redis-watchdog?lease_ms=1500&hold_ms=4000' &", "验库存并锁库存成功！"),
-        Line::at(2, "sleep 3; redis-cli {redis} exists lock:redis-watchdog", "1"),
+        Line::new("curl -s '{8000}/check/lock/redis-reentrant?lease_ms=2000&hold_ms=5000' &", "验库存并锁库存成功！"),
+        Line::until(2, "redis-cli {redis} exists lock:redis-reentrant", "1"),
+        Line::at(2, "sleep 2.5; redis-cli {redis} exists lock:redis-reentrant", "0"),
+        Line::new("curl -s '{8000}/check/lock/redis-watchdog?lease_ms=2000&hold_ms=5000' &", "验库存并锁库存成功！"),
+        Line::until(2, "redis-cli {redis} exists lock:redis-watchdog", "1"),
+        Line::at(2, "sleep 2.5; redis-cli {redis} exists lock:redis-watchdog", "1"),
     ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "2.7"))),
     ..Lesson::PLAIN
@@ -132,6 +163,17 @@ pub(super) const EVERY_THIRD: Lesson = Lesson {
     place: "000 §2.7",
     strategies: &["redis-watchdog"],
     timing: true,
+    by_hand: &[
+        Line::new("curl -s '{8000}/check/lock/redis-watchdog?lease_ms=6000&hold_ms=6000' &", "验库存并锁库存成功！"),
+        // Renewed every 2 s it has never less than 4 s; without a timer it would have 2 s left at the end.
+        Line::until(2, "redis-cli {redis} exists lock:redis-watchdog", "1"),
+        Line::at(
+            2,
+            "redis-cli {redis} -r 4 -i 1 pttl lock:redis-watchdog | awk '{print ($1 > 3000 ? \"over 3 s\" : $1)}'",
+            "over 3 s\nover 3 s\nover 3 s\nover 3 s",
+        ),
+        Line::until(2, "redis-cli {redis} exists lock:redis-watchdog", "0"),
+    ],
     run: Run::Experiment(|on| Box::pin(every_third(on))),
     ..Lesson::PLAIN
 };

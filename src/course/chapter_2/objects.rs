@@ -22,8 +22,9 @@ pub(super) const FAIR: Lesson = Lesson {
     quick: true,
     by_hand: &[
         Line::new("curl -s -o /dev/null '{8000}/test/fair?hold_ms=5000' &", ""),
-        Line::at(2, "sleep 1.5; curl -s -o /dev/null '{8100}/test/fair' &", ""),
-        Line::at(3, "sleep 3; redis-cli {redis} llen 'redisson_lock_queue:{fairLock}'", "1"),
+        Line::until(2, "redis-cli {redis} exists fairLock", "1"),
+        Line::at(2, "curl -s -o /dev/null '{8100}/test/fair' &", ""),
+        Line::until(3, "redis-cli {redis} llen 'redisson_lock_queue:{fairLock}'", "1"),
     ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "2.10.2"))),
     ..Lesson::PLAIN
@@ -40,6 +41,19 @@ pub(super) const FIVE_DEAD: Lesson = Lesson {
     strategies: &["redis-fair"],
     timing: true,
     expected: Verdict::NotReproduced,
+    by_hand: &[
+        Line::new("curl -s '{8000}/check/lock/redis-fair?hold_ms=5000' &", "验库存并锁库存成功！"),
+        Line::until(2, "redis-cli {redis} exists fairLock", "1"),
+        Line::at(2, "curl -sZ --parallel-immediate -o /dev/null '{8200}/check/lock/redis-fair?who=[1-5]' &", ""),
+        Line::until(2, "redis-cli {redis} llen 'redisson_lock_queue:{fairLock}'", "5"),
+        Line::at(3, "curl -s -m 20 -w ' %{time_total}' {8100}/check/lock/redis-fair &", "验库存并锁库存成功！ …"),
+        // The five are dropped together, 5 s after their last try: the living one does not wait for 25 s.
+        Line::until(1, "redis-cli {redis} llen 'redisson_lock_queue:{fairLock}'", "6"),
+        Line::new(
+            "{fault} kill {name-8200}; {fault} start {name-8200}",
+            "{name-8200} is killed\n{name-8200} runs again",
+        ),
+    ],
     run: Run::Experiment(|on| Box::pin(five_dead(on))),
     ..Lesson::PLAIN
 };
@@ -215,7 +229,7 @@ pub(super) const SEMAPHORE: Lesson = Lesson {
     quick: true,
     by_hand: &[
         Line::new("curl -sZ --parallel-immediate -o /dev/null '{http}/test/semaphore?hold_ms=5000&who=[1-3]' &", ""),
-        Line::at(2, "sleep 2; redis-cli {redis} get semaphore", "0"),
+        Line::until(2, "redis-cli {redis} get semaphore", "0"),
         Line::at(2, "curl -s -o /dev/null -w '%{http_code}' '{http}/test/semaphore?wait_ms=0'", "503"),
         Line::at(2, "curl -s '{http}/test/semaphore?hold_ms=0'", "测试信号量"),
     ],
@@ -259,9 +273,10 @@ pub(super) const LATCH: Lesson = Lesson {
     quick: true,
     by_hand: &[
         Line::new("curl -s {http}/test/latch &", "班长锁门。。。"),
+        Line::until(2, "redis-cli {redis} exists latch", "1"),
         Line::at(
             2,
-            "sleep 1; for n in 1 2 3 4 5; do curl -s {http}/test/countdown; done; redis-cli {redis} get latch",
+            "for n in 1 2 3 4 5; do curl -s {http}/test/countdown; done; redis-cli {redis} get latch",
             "出来了一位同学…1",
         ),
         Line::at(2, "curl -s {http}/test/countdown", "出来了一位同学"),

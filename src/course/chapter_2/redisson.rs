@@ -7,8 +7,8 @@ use super::{
 };
 use crate::{
     course::{
-        Cluster, Lesson, Line, NoVerdict, Run, Seen, Side, Target, Words,
-        experiments::{Says, compared, exact},
+        Cluster, Lesson, Line, NoVerdict, Run, Says, Seen, Side, Target, Words,
+        experiments::{compared, exact},
     },
     stock::Title,
 };
@@ -26,9 +26,9 @@ pub(super) const LOCK: Lesson = Lesson {
     quick: true,
     by_hand: &[
         Line::new("curl -s '{8000}/check/lock/redis-lock?hold_ms=4000' &", "验库存并锁库存成功！"),
-        Line::at(2, "sleep 1.5; redis-cli {redis} hvals lock", "1"),
-        Line::at(2, "redis-cli {redis} ttl lock", "2…"),
-        Line::at(2, "sleep 4; redis-cli {redis} exists lock", "0"),
+        Line::until(2, "redis-cli {redis} hvals lock", "1"),
+        Line::at(2, "redis-cli {redis} pttl lock", "2…"),
+        Line::until(2, "redis-cli {redis} exists lock", "0"),
     ],
     run: Run::Experiment(|on| Box::pin(exact(on, "redis-lock", &[Target::One, Target::Three]))),
     ..Lesson::PLAIN
@@ -44,6 +44,10 @@ pub(super) const REDISSON_OR_BY_HAND: Lesson = Lesson {
     place: "000 §2.10.1",
     strategies: &["redis-lock", "redis-watchdog"],
     timing: true,
+    by_hand: &[Line::new(
+        "oversell compare --http {http} --instance {8000} --strategies redis-lock,redis-watchdog --targets one --threads 20 --loops 20",
+        "…✓ as promised  redis-lock [lease]: exact on one instance\n✓ as promised  redis-watchdog [lease]: exact on one instance\n§2.10.1 …",
+    )],
     run: Run::Experiment(|on| Box::pin(compared(on, Side::of("redis-lock"), Side::of("redis-watchdog"), Says::Alike))),
     ..Lesson::PLAIN
 };
@@ -58,6 +62,17 @@ pub(super) const THIRTY_SECONDS: Lesson = Lesson {
     place: "000 §2.10.1",
     strategies: &["redis-lock"],
     timing: true,
+    by_hand: &[
+        Line::new("curl -s '{8100}/check/lock/redis-lock?hold_ms=2000' &", "验库存并锁库存成功！"),
+        Line::until(2, "redis-cli {redis} pttl lock", "2…"),
+        Line::new("wait", ""),
+        // 10 s are a third of 30: a shorter lease is renewed more often, until its client stands still.
+        Line::at(2, "curl -s '{8100}/check/lock/redis-lock?lease_ms=2000&hold_ms=8000' &", "验库存并锁库存成功！"),
+        Line::until(1, "redis-cli {redis} exists lock", "1"),
+        Line::new("sleep 3; redis-cli {redis} exists lock", "1"),
+        Line::new("{fault} pause {name-8100}; sleep 2.5; redis-cli {redis} exists lock", "{name-8100} is paused\n0"),
+        Line::new("{fault} resume {name-8100}", "{name-8100} goes on"),
+    ],
     run: Run::Experiment(|on| Box::pin(thirty_seconds(on))),
     ..Lesson::PLAIN
 };
@@ -85,6 +100,17 @@ pub(super) const ONLY_THE_OWNER: Lesson = Lesson {
     },
     place: "000 §2.10.1",
     strategies: &["redis-lock"],
+    by_hand: &[
+        Line::new(
+            "curl -s -H 'accept: application/json' '{8000}/check/lock/redis-lock?hold_ms=2000' &",
+            r#"…"lock":"lost"…"#,
+        ),
+        Line::until(2, "redis-cli {redis} exists lock", "1"),
+        Line::at(2, "redis-cli {redis} del lock; redis-cli {redis} hset lock somebody 1", "1\n1"),
+        Line::new("wait", ""),
+        Line::new("redis-cli {redis} hgetall lock", "somebody\n1"),
+        Line::at(2, "redis-cli {redis} del lock", "1"),
+    ],
     run: Run::Experiment(|on| Box::pin(only_the_owner(on))),
     ..Lesson::PLAIN
 };
@@ -123,7 +149,7 @@ pub(super) const LEASE_TIME: Lesson = Lesson {
     place: "000 §2.10.1",
     by_hand: &[
         Line::new("curl -s '{http}/test/write?hold_ms=1000'", "测试写"),
-        Line::new("sleep 2; redis-cli {redis} exists rwLock", "0"),
+        Line::until(1, "redis-cli {redis} exists rwLock", "0"),
     ],
     run: Run::Experiment(|on| Box::pin(lease_time(on))),
     ..Lesson::PLAIN
@@ -164,11 +190,8 @@ pub(super) const TRY_LOCK: Lesson = Lesson {
     strategies: &["redis-lock"],
     by_hand: &[
         Line::new("curl -s '{8000}/check/lock/redis-lock?hold_ms=5000' &", "验库存并锁库存成功！"),
-        Line::at(
-            2,
-            "sleep 1.5; curl -s -o /dev/null -w '%{http_code}' '{8100}/check/lock/redis-lock?wait_ms=500'",
-            "503",
-        ),
+        Line::until(2, "redis-cli {redis} exists lock", "1"),
+        Line::at(2, "curl -s -o /dev/null -w '%{http_code}' '{8100}/check/lock/redis-lock?wait_ms=500'", "503"),
         Line::at(2, "curl -s '{8100}/check/lock/redis-lock?wait_ms=20000'", "验库存并锁库存成功！"),
     ],
     run: Run::Experiment(|on| Box::pin(try_lock(on))),

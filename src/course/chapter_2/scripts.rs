@@ -22,6 +22,11 @@ pub(super) const ATOMIC: Lesson = Lesson {
     strategies: &["redis-script"],
     tries: &["/check/lock/redis-script?who={who}"],
     quick: true,
+    by_hand: &[
+        Line::RESTOCK,
+        Line::new("curl -sZ --parallel-max 100 -o /dev/null '{http}/check/lock/redis-script?who=[1-500]'", ""),
+        Line::new("redis-cli {redis} get stock", "4500"),
+    ],
     run: Run::Experiment(|on| Box::pin(exact(on, "redis-script", &[Target::Three]))),
     ..Lesson::PLAIN
 };

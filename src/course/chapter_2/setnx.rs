@@ -119,6 +119,10 @@ pub(super) const WITH_A_LEASE: Lesson = Lesson {
     },
     place: "000 §2.2",
     strategies: &["redis-setnx-ttl"],
+    by_hand: &[Line::new(
+        "oversell compare --http {http} --instance {8000} --strategies redis-setnx-ttl --targets three --threads 20 --loops 20",
+        "…✓ as promised  redis-setnx-ttl [lease]: exact on three instances",
+    )],
     run: Run::Experiment(|on| Box::pin(exact(on, "redis-setnx-ttl", &[Target::Three]))),
     ..Lesson::PLAIN
 };
@@ -135,12 +139,16 @@ pub(super) const LATE_DELETE: Lesson = Lesson {
     replay: Some("2.2"),
     quick: true,
     by_hand: &[
-        Line::new("curl -s '{8000}/check/lock/redis-setnx-ttl?lease_ms=1000&hold_ms=4000' &", "验库存并锁库存成功！"),
-        Line::at(2, "sleep 2.5; redis-cli {redis} set lock:redis-setnx-ttl mine ex 60 nx", "OK"),
-        Line::at(2, "sleep 3; redis-cli {redis} exists lock:redis-setnx-ttl", "0"),
-        Line::new("curl -s '{8000}/check/lock/redis-setnx-owner?lease_ms=1000&hold_ms=4000' &", "验库存并锁库存成功！"),
-        Line::at(2, "sleep 2.5; redis-cli {redis} set lock:redis-setnx-owner mine ex 60 nx", "OK"),
-        Line::at(2, "sleep 3; redis-cli {redis} get lock:redis-setnx-owner", "mine"),
+        Line::new("curl -s '{8000}/check/lock/redis-setnx-ttl?lease_ms=2000&hold_ms=5000' &", "验库存并锁库存成功！"),
+        Line::until(2, "redis-cli {redis} exists lock:redis-setnx-ttl", "1"),
+        Line::until(2, "redis-cli {redis} set lock:redis-setnx-ttl mine ex 60 nx", "OK"),
+        Line::new("wait", ""),
+        Line::at(2, "redis-cli {redis} exists lock:redis-setnx-ttl", "0"),
+        Line::new("curl -s '{8000}/check/lock/redis-setnx-owner?lease_ms=2000&hold_ms=5000' &", "验库存并锁库存成功！"),
+        Line::until(2, "redis-cli {redis} exists lock:redis-setnx-owner", "1"),
+        Line::until(2, "redis-cli {redis} set lock:redis-setnx-owner mine ex 60 nx", "OK"),
+        Line::new("wait", ""),
+        Line::at(2, "redis-cli {redis} get lock:redis-setnx-owner", "mine"),
         Line::at(2, "redis-cli {redis} del lock:redis-setnx-owner", "1"),
     ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "2.2"))),
@@ -161,7 +169,7 @@ pub(super) const LOOK_THEN_DELETE: Lesson = Lesson {
     by_hand: &[
         Line::new("redis-cli {redis} set lock:by-hand A px 3000 nx", "OK"),
         Line::new("redis-cli {redis} get lock:by-hand", "A"),
-        Line::at(2, "sleep 3.1; redis-cli {redis} set lock:by-hand B ex 60 nx", "OK"),
+        Line::until(2, "redis-cli {redis} set lock:by-hand B ex 60 nx", "OK"),
         Line::new("redis-cli {redis} del lock:by-hand", "1"),
         Line::at(2, "redis-cli {redis} exists lock:by-hand", "0"),
     ],

@@ -3,8 +3,7 @@
 use super::{ask, own};
 use crate::{
     course::{
-        Cluster, Lesson, Line, NoVerdict, Run, Seen, Side, Verdict, Words,
-        experiments::{Says, compared},
+        Cluster, Lesson, Line, NoVerdict, Run, Says, Seen, Side, Verdict, Words, experiments::compared,
         replay::flaw_and_cure,
     },
     stock::Title,
@@ -80,6 +79,28 @@ pub(super) const LATE_DELETE: Lesson = Lesson {
     place: "001 §2.2.1.2",
     strategies: &["redis-setnx-ttl"],
     replay: Some("2.2"),
+    by_hand: &[
+        Line::RESTOCK,
+        Line::new(
+            "curl -s '{8000}/check/lock/redis-setnx-ttl?lease_ms=2000&hold_ms=4000&who=A' &",
+            "验库存并锁库存成功！",
+        ),
+        Line::until(2, "redis-cli {redis} exists lock:redis-setnx-ttl", "1"),
+        Line::at(
+            2,
+            "curl -s '{8100}/check/lock/redis-setnx-ttl?lease_ms=60000&hold_ms=5000&who=B' &",
+            "验库存并锁库存成功！",
+        ),
+        Line::new("wait", ""),
+        Line::at(
+            3,
+            "curl -s '{8200}/check/lock/redis-setnx-ttl?lease_ms=60000&hold_ms=500&who=C'",
+            "验库存并锁库存成功！",
+        ),
+        // Three have bought, and two pieces are missing: B and C were inside together.
+        Line::at(2, "wait", ""),
+        Line::new("redis-cli {redis} get stock", "4999"),
+    ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "2.2"))),
     ..Lesson::PLAIN
 };
@@ -98,7 +119,7 @@ pub(super) const LATE_RENEWAL: Lesson = Lesson {
     by_hand: &[
         Line::new("redis-cli {redis} set lock:by-hand B nx px 600000", "OK"),
         Line::at(2, "redis-cli {redis} pexpire lock:by-hand 1000", "1"),
-        Line::new("sleep 1.5; redis-cli {redis} exists lock:by-hand", "0"),
+        Line::until(1, "redis-cli {redis} exists lock:by-hand", "0"),
     ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "001.renewal"))),
     ..Lesson::PLAIN
@@ -116,10 +137,10 @@ pub(super) const READ_WRITE: Lesson = Lesson {
     tries: &["/test/read?who={who}"],
     by_hand: &[
         Line::new("curl -s '{http}/test/read?hold_ms=3000'", "测试读"),
-        Line::at(2, "curl -s '{http}/test/read?hold_ms=1000'", "测试读"),
+        Line::at(2, "curl -s '{http}/test/read?hold_ms=3000'", "测试读"),
         Line::new("redis-cli {redis} hget rwLock mode", "read"),
         Line::new("redis-cli {redis} hlen rwLock", "3"),
-        Line::new("sleep 4; redis-cli {redis} exists rwLock", "0"),
+        Line::until(1, "redis-cli {redis} exists rwLock", "0"),
     ],
     run: Run::Experiment(|on| Box::pin(read_write(on))),
     ..Lesson::PLAIN
@@ -185,6 +206,10 @@ pub(super) const REDLOCK: Lesson = Lesson {
     place: "001 §2.2.3",
     strategies: &["redis-lock", "redis-redlock"],
     timing: true,
+    by_hand: &[Line::new(
+        "oversell compare --http {http} --instance {8000} --strategies redis-lock,redis-redlock --targets one --threads 20 --loops 20",
+        "…✓ as promised  redis-lock [lease]: exact on one instance\n✓ as promised  redis-redlock [lease]: exact on one instance",
+    )],
     run: Run::Experiment(|on| Box::pin(compared(on, Side::of("redis-lock"), Side::of("redis-redlock"), Says::Faster))),
     ..Lesson::PLAIN
 };

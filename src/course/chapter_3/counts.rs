@@ -48,6 +48,20 @@ pub(super) const TRY_SET: Lesson = Lesson {
     place: "000 §3.7.7.1",
     replay: Some("3.7.7"),
     quick: true,
+    by_hand: &[
+        Line::new(
+            r#"id=$(curl -s -X POST '{8000}/replays/3.7.7?pace=fast' | grep -o '"id":"[^"]*"' | cut -d'"' -f4); curl -sN {8000}/replays/$id/events | tail -2"#,
+            r#"data: {…"saw":"1"…"#,
+        ),
+        Line::new(
+            r#"id=$(curl -s -X POST '{8000}/replays/3.7.7?pace=fast&cured=true' | grep -o '"id":"[^"]*"' | cut -d'"' -f4); curl -sN {8000}/replays/$id/events | tail -2"#,
+            r#"data: {…"saw":"2"…"#,
+        ),
+        Line::new(
+            "printf 'create /by-hand 0\\nset -v 0 /by-hand 1\\nset -v 0 /by-hand 2\\nget /by-hand\\nset /by-hand 7\\nget /by-hand\\ndelete /by-hand\\nquit\\n' | zkCli.sh {zookeeper} 2>&1",
+            "…Created /by-hand\nversion No is not valid : /by-hand\n1\n7…",
+        ),
+    ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "3.7.7"))),
     ..Lesson::PLAIN
 };

@@ -106,7 +106,7 @@ pub(super) const READ_WRITE: Lesson = Lesson {
         Line::new("curl -s '{8000}/test/zk/read?hold_ms=4000'", "测试读"),
         Line::at(2, "curl -s '{8100}/test/zk/read?hold_ms=4000&wait_ms=1000'", "测试读"),
         Line::at(2, "curl -s -o /dev/null -w '%{http_code}' '{8100}/test/zk/write?wait_ms=500'", "503"),
-        Line::at(2, "curl -s '{8100}/test/zk/write?hold_ms=2000'", "测试写"),
+        Line::at(2, "curl -s '{8100}/test/zk/write?hold_ms=3000'", "测试写"),
         Line::new("curl -s -o /dev/null -w '%{http_code}' '{8000}/test/zk/read?wait_ms=500'", "503"),
         Line::new("curl -s '{8000}/test/zk/read?hold_ms=100'", "测试读"),
     ],
@@ -149,7 +149,8 @@ pub(super) const LEASES: Lesson = Lesson {
     by_hand: &[
         Line::new("redis-cli {redis} del log", "…"),
         Line::new("curl -sZ --parallel-immediate -o /dev/null '{8000}/test/zk/semaphore?hold_ms=6000&who=[1-7]' &", ""),
-        Line::at(2, "sleep 4; redis-cli {redis} llen log", "5"),
+        Line::until(2, "redis-cli {redis} llen log", "5"),
+        Line::at(2, "sleep 1; redis-cli {redis} llen log", "5"),
     ],
     run: Run::Experiment(|on| Box::pin(leases(on))),
     ..Lesson::PLAIN
@@ -192,6 +193,17 @@ pub(super) const LEASES_OF_THE_DEAD: Lesson = Lesson {
         en: "Where a client crashes its session ends, and its leases come back for others",
     },
     place: "000 §3.7.5",
+    by_hand: &[
+        Line::new("curl -sZ --parallel-immediate -o /dev/null '{8200}/test/zk/semaphore?hold_ms=5000&who=[1-5]' &", ""),
+        Line::until(
+            2,
+            "curl -s -o /dev/null -w '%{http_code}' '{8000}/test/zk/semaphore?hold_ms=0&wait_ms=500'",
+            "503",
+        ),
+        // As ZooKeeper does by itself once it has not heard of a client for as long as its session lasts.
+        Line::new("{fault} expire {name-8200}", "{name-8200} has lost its session"),
+        Line::at(2, "curl -s '{8000}/test/zk/semaphore?hold_ms=0&wait_ms=500'", "hello Semaphore"),
+    ],
     run: Run::Experiment(|on| Box::pin(leases_of_the_dead(on))),
     ..Lesson::PLAIN
 };
@@ -292,7 +304,8 @@ pub(super) const DOUBLE_BARRIER: Lesson = Lesson {
         ),
         Line::new("curl -s '{8000}/test/zk/double-barrier/enter?members=2' &", "都到齐了 …"),
         Line::at(2, "curl -s '{8100}/test/zk/double-barrier/enter?members=2'", "都到齐了 …"),
-        Line::new("sleep 1; curl -s '{8000}/test/zk/double-barrier/leave?members=2' &", "都离开了 …"),
+        Line::new("wait", ""),
+        Line::new("curl -s '{8000}/test/zk/double-barrier/leave?members=2' &", "都离开了 …"),
         Line::at(2, "curl -s '{8100}/test/zk/double-barrier/leave?members=2'", "都离开了 …"),
     ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "3.7.6"))),
@@ -307,6 +320,15 @@ pub(super) const THRESHOLD: Lesson = Lesson {
         en: "memberQty is a threshold, and no limit: once enough have come, whoever comes later gets in too",
     },
     place: "000 §3.7.6",
+    by_hand: &[
+        Line::new("curl -s '{8000}/test/zk/double-barrier/enter?members=2' &", "都到齐了 …"),
+        Line::at(2, "curl -s '{8100}/test/zk/double-barrier/enter?members=2'", "都到齐了 …"),
+        Line::at(3, "curl -s '{8200}/test/zk/double-barrier/enter?members=2&wait_ms=5000'", "都到齐了 …"),
+        Line::new("wait", ""),
+        Line::new("curl -s '{8000}/test/zk/double-barrier/leave?members=2' &", "都离开了 …"),
+        Line::at(2, "curl -s '{8100}/test/zk/double-barrier/leave?members=2' &", "都离开了 …"),
+        Line::at(3, "curl -s '{8200}/test/zk/double-barrier/leave?members=2'", "都离开了 …"),
+    ],
     run: Run::Experiment(|on| Box::pin(threshold(on))),
     ..Lesson::PLAIN
 };

@@ -3,8 +3,8 @@
 use super::got;
 use crate::{
     course::{
-        Cluster, Lesson, Line, NoVerdict, Run, Seen, Side, Target, Verdict, Words,
-        experiments::{Says, compared, exact},
+        Cluster, Lesson, Line, NoVerdict, Run, Says, Seen, Side, Target, Verdict, Words,
+        experiments::{compared, exact},
         replay::flaw_and_cure,
     },
     stock::Title,
@@ -23,8 +23,9 @@ pub(super) const EPHEMERAL: Lesson = Lesson {
     replay: Some("3.3"),
     tries: &["/check/lock/zk-ephemeral?hold_ms=3000&who={who}"],
     by_hand: &[
-        Line::new("curl -s '{8000}/check/lock/zk-ephemeral?hold_ms=6000' &", "验库存并锁库存成功！"),
-        Line::at(2, "sleep 1; zkCli.sh {zookeeper} stat /distributed/zk-ephemeral 2>&1", "…ephemeralOwner = 0x1…"),
+        Line::new("curl -s '{8000}/check/lock/zk-ephemeral?hold_ms=8000' &", "验库存并锁库存成功！"),
+        Line::until(2, "echo dump | curl -s telnet://{zk} | grep -c /zk-ephemeral", "1"),
+        Line::at(2, "zkCli.sh {zookeeper} stat /distributed/zk-ephemeral 2>&1", "…ephemeralOwner = 0x1…"),
     ],
     run: Run::Experiment(|on| Box::pin(exact(on, "zk-ephemeral", &[Target::Three]))),
     ..Lesson::PLAIN
@@ -49,7 +50,10 @@ pub(super) const NEXT_TO_THE_TABLE: Lesson = Lesson {
     place: "000 §3.3",
     strategies: &["zk-ephemeral", "table-lock"],
     timing: true,
-    expected: Verdict::NotReproduced,
+    by_hand: &[Line::new(
+        "oversell compare --http {http} --instance {8000} --strategies zk-ephemeral,table-lock --targets one --threads 4 --loops 10",
+        "…✓ as promised  zk-ephemeral [lease]: exact on one instance\n✓ as promised  table-lock [safe]: exact on one instance\n§3.3 …",
+    )],
     run: Run::Experiment(|on| {
         const WHY: Title = Title {
             zh: "没拿到的要睡 200 ms 才再试，MySQL 的锁睡 50 ms：快慢由睡多久决定，不由服务器决定。",
@@ -71,6 +75,10 @@ pub(super) const SPINNING_ON_NUMBERED_NODES: Lesson = Lesson {
     place: "000 §3.4.1",
     strategies: &["zk-ephemeral", "zk-sequential"],
     timing: true,
+    by_hand: &[Line::new(
+        "oversell compare --http {http} --instance {8000} --strategies zk-ephemeral,zk-sequential --targets one --threads 4 --loops 10",
+        "…✓ as promised  zk-ephemeral [lease]: exact on one instance\n✓ as promised  zk-sequential [lease]: exact on one instance\n§3.4.1 …",
+    )],
     run: Run::Experiment(|on| {
         Box::pin(compared(on, Side::of("zk-ephemeral"), Side::of("zk-sequential"), Says::Faster))
     }),
@@ -124,9 +132,11 @@ pub(super) const WATCHING: Lesson = Lesson {
     tries: &["/check/lock/zk-lock?hold_ms=3000&who={who}"],
     quick: true,
     by_hand: &[
-        Line::new("curl -s '{8000}/check/lock/zk-lock?hold_ms=6000' &", "验库存并锁库存成功！"),
-        Line::at(2, "sleep 1; curl -s '{8100}/check/lock/zk-lock' &", "验库存并锁库存成功！"),
-        Line::at(3, "sleep 2; zkCli.sh {zookeeper} ls /distributed/zk-lock 2>&1", "…lock-0…, …lock-0…"),
+        Line::new("curl -s '{8000}/check/lock/zk-lock?hold_ms=8000' &", "验库存并锁库存成功！"),
+        Line::until(2, "echo dump | curl -s telnet://{zk} | grep -c /zk-lock/", "1"),
+        Line::at(2, "curl -s '{8100}/check/lock/zk-lock' &", "验库存并锁库存成功！"),
+        Line::until(3, "echo dump | curl -s telnet://{zk} | grep -c /zk-lock/", "2"),
+        Line::at(3, "zkCli.sh {zookeeper} ls /distributed/zk-lock 2>&1", "…lock-0…, …lock-0…"),
     ],
     run: Run::Experiment(|on| Box::pin(exact(on, "zk-lock", &[Target::Three]))),
     ..Lesson::PLAIN
@@ -141,6 +151,10 @@ pub(super) const FASTER_THAN_SPINNING: Lesson = Lesson {
     place: "000 §3.4.2",
     strategies: &["zk-lock", "zk-sequential"],
     timing: true,
+    by_hand: &[Line::new(
+        "oversell compare --http {http} --instance {8000} --strategies zk-lock,zk-sequential --targets one --threads 4 --loops 10",
+        "…✓ as promised  zk-lock [lease]: exact on one instance\n✓ as promised  zk-sequential [lease]: exact on one instance",
+    )],
     run: Run::Experiment(|on| Box::pin(compared(on, Side::of("zk-lock"), Side::of("zk-sequential"), Says::Faster))),
     ..Lesson::PLAIN
 };
@@ -155,7 +169,10 @@ pub(super) const NEXT_TO_REDIS: Lesson = Lesson {
     place: "000 §3.4.2",
     strategies: &["zk-lock", "redis-lock"],
     timing: true,
-    expected: Verdict::NotReproduced,
+    by_hand: &[Line::new(
+        "oversell compare --http {http} --instance {8000} --strategies zk-lock,redis-lock --targets one --threads 20 --loops 10",
+        "…✓ as promised  zk-lock [lease]: exact on one instance\n✓ as promised  redis-lock [lease]: exact on one instance",
+    )],
     run: Run::Experiment(|on| {
         const WHY: Title = Title {
             zh: "ZooKeeper 每次加锁、解锁都先写盘，Redis 在内存里，一个进程里还能直接交给下一个。",
@@ -179,8 +196,9 @@ pub(super) const RE_ENTRY: Lesson = Lesson {
     tries: &["/test/zk/reentrant?hold_ms=3000&who={who}"],
     quick: true,
     by_hand: &[
-        Line::new("curl -s '{8000}/check/lock/zk-reentrant?hold_ms=6000' &", "验库存并锁库存成功！"),
-        Line::at(2, "sleep 1; zkCli.sh {zookeeper} ls /distributed/zk-reentrant 2>&1", "…lock-0…"),
+        Line::new("curl -s '{8000}/check/lock/zk-reentrant?hold_ms=8000' &", "验库存并锁库存成功！"),
+        Line::until(2, "echo dump | curl -s telnet://{zk} | grep -c /zk-reentrant/", "1"),
+        Line::at(2, "zkCli.sh {zookeeper} ls /distributed/zk-reentrant 2>&1", "…lock-0…"),
     ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "3.5"))),
     ..Lesson::PLAIN
@@ -197,6 +215,23 @@ pub(super) const FAIR: Lesson = Lesson {
     strategies: &["zk-lock", "zk-ephemeral"],
     replay: Some("3.4.2"),
     quick: true,
+    by_hand: &[
+        Line::RESTOCK,
+        Line::new("curl -s '{8000}/check/lock/zk-lock?hold_ms=4000&who=A' &", "验库存并锁库存成功！"),
+        Line::until(2, "echo dump | curl -s telnet://{zk} | grep -c /zk-lock/", "1"),
+        Line::at(
+            2,
+            "curl -s -H 'accept: application/json' '{8100}/check/lock/zk-lock?hold_ms=500&who=B' &",
+            r#"…"remaining":4998…"#,
+        ),
+        Line::until(3, "echo dump | curl -s telnet://{zk} | grep -c /zk-lock/", "2"),
+        Line::at(3, "curl -s -H 'accept: application/json' '{8200}/check/lock/zk-lock?who=C'", r#"…"remaining":4997…"#),
+        // The plain node of 3.3: who comes between two tries of another gets in before it.
+        Line::new(
+            r#"id=$(curl -s -X POST '{8000}/replays/3.4.2?pace=fast' | grep -o '"id":"[^"]*"' | cut -d'"' -f4); curl -sN {8000}/replays/$id/events | tail -2"#,
+            r#"data: {…"saw":"A C B"…"#,
+        ),
+    ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "3.4.2"))),
     ..Lesson::PLAIN
 };

@@ -133,7 +133,11 @@ pub(super) const DEAD_HOLDER: Lesson = Lesson {
     replay: Some("3.3"),
     by_hand: &[
         Line::new("curl -s '{http}/check/lock/zk-ephemeral'", "验库存并锁库存成功！"),
-        Line::new("zkCli.sh {zookeeper} create /distributed/zk-ephemeral somebody 2>&1", "…Created…"),
+        // The directory is a container: ZooKeeper itself deletes it within a minute of its being empty.
+        Line::new(
+            r"printf 'create /distributed\ncreate /distributed/zk-ephemeral somebody\nquit\n' | zkCli.sh {zookeeper} 2>&1",
+            "…Created /distributed/zk-ephemeral…",
+        ),
         Line::new("curl -s -o /dev/null -w '%{http_code}' '{http}/check/lock/zk-ephemeral?wait_ms=1000'", "503"),
         Line::new("zkCli.sh {zookeeper} delete /distributed/zk-ephemeral 2>&1", "…"),
         Line::new("curl -s '{http}/check/lock/zk-ephemeral'", "验库存并锁库存成功！"),

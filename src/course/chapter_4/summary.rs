@@ -1,10 +1,7 @@
 //! §5: how the three families compare.
 
 use crate::{
-    course::{
-        Cluster, Lesson, NoVerdict, Run, Seen, Side, Words,
-        experiments::{Says, words},
-    },
+    course::{Cluster, Lesson, Line, NoVerdict, Ratio, Run, Says, Seen, Side, Words, experiments::words},
     stock::Title,
 };
 
@@ -15,17 +12,21 @@ pub(super) const SPEED: Lesson = Lesson {
     place: "000 §5",
     strategies: &["redis-lock", "zk-lock", "table-lock"],
     timing: true,
+    by_hand: &[Line::new(
+        "oversell compare --http {http} --instance {8000} --strategies redis-lock,zk-lock,table-lock --targets three --threads 20 --loops 10",
+        "…redis-lock …exact…zk-lock …exact…table-lock …exact…",
+    )],
     run: Run::Experiment(|on| Box::pin(speed(on))),
     ..Lesson::PLAIN
 };
 
 async fn speed(on: &Cluster) -> Result<Seen, NoVerdict> {
-    let redis_zk = on.paired(Side::of("redis-lock"), Side::of("zk-lock")).await?;
-    let zk_table = on.paired(Side::of("zk-lock"), Side::of("table-lock")).await?;
+    let redis_zk = on.paired(Side::of("redis-lock"), Side::of("zk-lock"), Says::Faster).await?;
+    let zk_table = on.paired(Side::of("zk-lock"), Side::of("table-lock"), Says::Faster).await?;
     let (one, other) = (words(&redis_zk), words(&zk_table));
     let words = Words::new(one.zh + &other.zh, one.en + " " + &other.en);
     let ratios = [redis_zk, zk_table];
-    Ok(Seen::holds(ratios.iter().all(|ratio| Says::Faster.holds(ratio)), words).ratios(ratios))
+    Ok(Seen::holds(ratios.iter().all(Ratio::holds), words).ratios(ratios))
 }
 
 pub(super) const RELIABILITY: Lesson = Lesson {

@@ -2,8 +2,8 @@
 
 use crate::{
     course::{
-        Cluster, Lesson, Line, NoVerdict, Run, Seen, Side, Target, Words,
-        experiments::{Says, compared, sale},
+        Cluster, Lesson, Line, NoVerdict, Run, Says, Seen, Side, Target, Words,
+        experiments::{compared, sale},
         replay::flaw_and_cure,
     },
     load::verdict::Verdict as Sold,
@@ -58,6 +58,10 @@ pub(super) const SLOW: Lesson = Lesson {
     place: "000 §4.2",
     strategies: &["table-lock", "select-for-update"],
     timing: true,
+    by_hand: &[Line::new(
+        "oversell compare --http {http} --instance {8000} --strategies select-for-update,table-lock --targets three --threads 20 --loops 10",
+        "…select-for-update …exact…table-lock …exact…",
+    )],
     run: Run::Experiment(|on| {
         let (first, second) = (Side::of("select-for-update"), Side::of("table-lock"));
         Box::pin(compared(on, first, second, Says::Between(2.0, f64::INFINITY)))
@@ -149,9 +153,9 @@ pub(super) const NOT_REENTRANT: Lesson = Lesson {
     quick: true,
     by_hand: &[
         Line::new("curl -s '{8000}/check/lock/table-lock-lease?hold_ms=3000' &", "验库存并锁库存成功！"),
-        Line::at(
+        Line::until(
             2,
-            r#"sleep 1; mysql {mysql} -Ne "select holds from tb_lock where lock_name = 'lock:table-lock-lease'""#,
+            r#"mysql {mysql} -Ne "select holds from tb_lock where lock_name = 'lock:table-lock-lease'""#,
             "2",
         ),
     ],

@@ -224,7 +224,7 @@ mod tests {
         };
         let events = events.iter().enumerate().map(event).collect();
         let ends = Ends { sold: 2, gone: 1, inside: 2, ..Ends::default() };
-        Play { lesson: "1.3".into(), cured: false, ends, as_meant: true, events }
+        Play { lesson: "1.3".into(), cured: false, ends, as_meant: true, said: Default::default(), events }
     }
 
     #[test]

@@ -6,9 +6,8 @@ mod lanes;
 mod tests;
 
 use super::{
-    ALL, Chapter, Lesson, Rated, Ratio, Sale, Verdict, Words,
-    command::{Found, Tried},
-    find,
+    ALL, Chapter, Lesson, Rated, Ratio, Sale, Verdict, Words, find,
+    found::{Found, Tried},
 };
 use crate::{failure::Failure, load::filters, stock::Title};
 use askama::Template;

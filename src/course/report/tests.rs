@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    course::{Ends, Figures, Play, Rated, Side, Target, Words},
+    course::{Ends, Figures, Play, Rated, Says, Side, Target, Words},
     load::{conditions::Conditions, rate::Spread},
 };
 use serde_json::{Value, json};
@@ -38,6 +38,7 @@ fn race() -> Play {
         cured: false,
         ends: Ends { sold: 2, gone: 1, inside: 2, ..Ends::default() },
         as_meant: true,
+        said: Default::default(),
         events,
     }
 }
@@ -67,7 +68,7 @@ fn page() -> String {
     let rated = |target| Rated { side: Side { target, ..Side::of("mutex") }, per_sec: Spread::of([900.0, 1100.0]) };
     let (first, second) = (rated(Target::Three), rated(Target::One));
     let sales = Figures { sales: vec![sale(0), sale(4870)], ..Figures::default() };
-    let ratios = vec![Ratio { first, second, ratio: Spread::of([0.9, 1.2, 1.5]) }];
+    let ratios = vec![Ratio { first, second, ratio: Spread::of([0.9, 1.2, 1.5]), says: Says::Faster }];
     let plays = vec![race(), Play { cured: true, ..race() }];
     let lessons = vec![
         tried("1.1", Verdict::Reproduced, Figures { plays, ..Figures::default() }),

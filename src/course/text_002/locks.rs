@@ -1,6 +1,6 @@
 //! [002] The locks of the orders in Redis, from SETNX to Redisson.
 
-use super::orders::{NEW, PLACED, beside, one_each, order};
+use super::orders::{HELD, NEW, PLACED, beside, how_many, one_each, order};
 use crate::{
     course::{Cluster, Lesson, Line, NoVerdict, Run, Seen, Target, Words, replay::flaw_and_cure},
     stock::Title,
@@ -34,7 +34,7 @@ pub(super) const FIRST: Lesson = Lesson {
     by_hand: &[
         NEW,
         Line::new(concat!(order!("redis-lock-fixed-id", "&hold_ms=3000", "{8000}"), " &"), PLACED),
-        Line::at(2, "sleep 1; redis-cli {redis} get lock:order:1010", "1"),
+        Line::until(2, "redis-cli {redis} get lock:order:1010", "1"),
         Line::at(2, order!("redis-lock-fixed-id", "", "{8100}"), "…不允许重复下单…"),
     ],
     run: Run::Experiment(|on| Box::pin(refused_beside(on, "redis-lock-fixed-id"))),
@@ -64,9 +64,11 @@ pub(super) const LATE_UNLOCK: Lesson = Lesson {
     quick: true,
     by_hand: &[
         NEW,
-        Line::new(concat!(order!("redis-lock-fixed-id", "&hold_ms=3000&lease_ms=1000", "{8000}"), " &"), PLACED),
-        Line::at(2, "sleep 2; redis-cli {redis} set lock:order:1010 another nx ex 60", "OK"),
-        Line::at(2, "sleep 3; redis-cli {redis} exists lock:order:1010", "0"),
+        Line::new(concat!(order!("redis-lock-fixed-id", "&hold_ms=5000&lease_ms=2000", "{8000}"), " &"), PLACED),
+        HELD,
+        ANOTHER,
+        Line::new("wait", ""),
+        Line::at(2, "redis-cli {redis} exists lock:order:1010", "0"),
     ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "002.late-unlock"))),
     ..Lesson::PLAIN
@@ -84,16 +86,31 @@ pub(super) const OWNER: Lesson = Lesson {
     by_hand: &[
         NEW,
         Line::new(
-            concat!(order!("redis-lock-owner", "&hold_ms=3000&lease_ms=1000", "{8000}"), " &"),
+            concat!(order!("redis-lock-owner", "&hold_ms=5000&lease_ms=2000", "{8000}"), " &"),
             r#"{"outcome":"sold",…"lock":"lost"}"#,
         ),
-        Line::at(2, "sleep 2; redis-cli {redis} set lock:order:1010 another nx ex 60", "OK"),
-        Line::at(2, "sleep 3; redis-cli {redis} get lock:order:1010", "another"),
+        HELD,
+        ANOTHER,
+        Line::new("wait", ""),
+        Line::at(2, "redis-cli {redis} get lock:order:1010", "another"),
         Line::at(2, "redis-cli {redis} del lock:order:1010", "1"),
     ],
     run: Run::Experiment(|on| Box::pin(refused_beside(on, "redis-lock-owner"))),
     ..Lesson::PLAIN
 };
+
+/// The row of an order cannot be written for so long, and its lock is given back after that.
+const LATE_INSERT: Line = Line::new("mysql {mysql} -Ne 'lock tables tb_voucher_order read; do sleep(3.5)' &", "");
+const LATE: Line = Line::until(2, r#"mysql {mysql} -e 'show processlist' | grep -c 'do sleep'"#, "1");
+const WAITS_TO_INSERT: Line =
+    Line::until(2, "mysql {mysql} -e 'show processlist' | grep -c 'INSERT INTO tb_voucher'", "1");
+/// Redis answers who looks, and lets those who write wait: the look comes before the lease ends, the delete after it, and
+/// after whoever asked for the lock meanwhile.
+const NO_WRITES: Line = Line::at(2, "redis-cli {redis} client pause 20000 write", "OK");
+const ANOTHER_WAITS: Line = Line::at(3, "redis-cli {redis} set lock:order:1010 another nx ex 60 &", "OK");
+const ENDED: Line = Line::until(2, "redis-cli {redis} exists lock:order:1010", "0");
+const WRITES: Line = Line::at(2, "redis-cli {redis} client unpause", "OK");
+const ANOTHER: Line = Line::until(2, "redis-cli {redis} set lock:order:1010 another nx ex 60", "OK");
 
 pub(super) const NOT_ATOMIC: Lesson = Lesson {
     id: "002.lock.lua",
@@ -105,6 +122,37 @@ pub(super) const NOT_ATOMIC: Lesson = Lesson {
     place: "002 分布式锁的原子性问题",
     steps: &["redis-lock-owner", "redis-lock-lua"],
     replay: Some("2.3"),
+    by_hand: &[
+        NEW,
+        LATE_INSERT,
+        LATE,
+        Line::new(
+            concat!(order!("redis-lock-owner", "&lease_ms=4000", "{8000}"), " &"),
+            r#"{"outcome":"sold",…"lock":"kept"}"#,
+        ),
+        WAITS_TO_INSERT,
+        NO_WRITES,
+        ANOTHER_WAITS,
+        ENDED,
+        WRITES,
+        Line::new("wait", ""),
+        Line::at(2, "redis-cli {redis} exists lock:order:1010", "0"),
+        NEW,
+        LATE_INSERT,
+        LATE,
+        Line::new(
+            concat!(order!("redis-lock-lua", "&lease_ms=4000", "{8000}"), " &"),
+            r#"{"outcome":"sold",…"lock":"lost"}"#,
+        ),
+        WAITS_TO_INSERT,
+        NO_WRITES,
+        ANOTHER_WAITS,
+        ENDED,
+        WRITES,
+        Line::new("wait", ""),
+        Line::at(2, "redis-cli {redis} get lock:order:1010", "another"),
+        Line::at(2, "redis-cli {redis} del lock:order:1010", "1"),
+    ],
     run: Run::Experiment(|on| Box::pin(not_atomic(on))),
     ..Lesson::PLAIN
 };
@@ -122,6 +170,13 @@ pub(super) const REDISSON: Lesson = Lesson {
     },
     place: "002 分布式锁-Redission快速入门",
     steps: &["redis-rlock"],
+    by_hand: &[
+        NEW,
+        Line::new(concat!(order!("redis-rlock", "&hold_ms=3000", "{8000}"), " &"), PLACED),
+        Line::until(2, "redis-cli {redis} hvals lock:order:1010", "1"),
+        Line::at(2, order!("redis-rlock", "", "{8100}"), "不允许重复下单"),
+        Line::until(2, "redis-cli {redis} exists lock:order:1010", "0"),
+    ],
     run: Run::Experiment(|on| Box::pin(refused_beside(on, "redis-rlock"))),
     ..Lesson::PLAIN
 };
@@ -136,6 +191,11 @@ pub(super) const RE_ENTRY: Lesson = Lesson {
     place: "002 分布式锁-redission可重入锁原理",
     strategies: &["redis-reentrant"],
     replay: Some("2.6"),
+    by_hand: &[
+        Line::new("curl -s '{8000}/check/lock/redis-reentrant?hold_ms=2000' &", "验库存并锁库存成功！"),
+        Line::until(2, "redis-cli {redis} hgetall lock:redis-reentrant", "…\n2"),
+        Line::until(2, "redis-cli {redis} exists lock:redis-reentrant", "0"),
+    ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "2.6"))),
     ..Lesson::PLAIN
 };
@@ -150,6 +210,14 @@ pub(super) const WATCHDOG: Lesson = Lesson {
     place: "002 分布式锁-redission锁重试和WatchDog机制",
     strategies: &["redis-watchdog"],
     replay: Some("2.7"),
+    by_hand: &[
+        Line::new("curl -s '{8000}/check/lock/redis-watchdog?lease_ms=2000&hold_ms=5000' &", "验库存并锁库存成功！"),
+        Line::until(2, "redis-cli {redis} exists lock:redis-watchdog", "1"),
+        Line::at(2, "sleep 2.5; redis-cli {redis} exists lock:redis-watchdog", "1"),
+        Line::at(2, "redis-cli {redis} pttl lock:redis-watchdog", "…"),
+        Line::at(2, "curl -s '{8100}/check/lock/redis-watchdog?lease_ms=1000'", "验库存并锁库存成功！"),
+        Line::at(2, "redis-cli {redis} exists lock:redis-watchdog", "0"),
+    ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "2.7"))),
     ..Lesson::PLAIN
 };
@@ -163,6 +231,16 @@ pub(super) const BEYOND: Lesson = Lesson {
     },
     place: "002（文中没有写到）",
     steps: &["script-stream"],
+    by_hand: &[
+        NEW,
+        Line::new(order!("script-stream", "", "{8000}"), PLACED),
+        Line::new(order!("script-stream", "", "{8100}"), "用户已经购买过一次!"),
+        Line::new(
+            "seq 30 | xargs -P 30 -I N curl -s -o /dev/null -w '%{http_code}\\n' -X POST -H 'x-user-id: N' \"{http}/voucher-order/seckill/$(mysql {mysql} -Ne 'select max(voucher_id) from tb_seckill_voucher')?strategy=script-stream\" | grep -c 200",
+            "9",
+        ),
+        Line::until(1, how_many!(), "10"),
+    ],
     run: Run::Experiment(|on| Box::pin(one_each(on, "script-stream", Target::Three))),
     ..Lesson::PLAIN
 };

@@ -17,14 +17,25 @@ pub(super) const NEW: Line = Line::new(
     r#"{"id":…}"#,
 );
 
-/// `order!("user-mutex", "&hold_ms=1000")`: an order of user 1010 through nginx.
+/// The last piece of a voucher.
+const LAST: Line = Line::new(
+    r#"curl -s -X POST -H 'content-type: application/json' -d '{"title":"100元代金券","stock":1,"begin":"2020-01-01T00:00:00Z","end":"2090-01-01T00:00:00Z"}' {http}/voucher"#,
+    r#"{"id":…}"#,
+);
+
+/// `order!("user-mutex")`: an order of user 1010 through nginx; `order!("user-mutex", "&hold_ms=1000", "{8000}", "1011")`.
 macro_rules! order {
     ($step:literal) => {
         order!($step, "", "{http}")
     };
     ($step:literal, $more:literal, $at:literal) => {
+        order!($step, $more, $at, "1010")
+    };
+    ($step:literal, $more:literal, $at:literal, $user:literal) => {
         concat!(
-            "curl -s -X POST -H 'x-user-id: 1010' \"",
+            "curl -s -X POST -H 'x-user-id: ",
+            $user,
+            "' \"",
             $at,
             "/voucher-order/seckill/$(mysql {mysql} -Ne 'select max(voucher_id) from tb_seckill_voucher')?strategy=",
             $step,
@@ -36,7 +47,17 @@ macro_rules! order {
 pub(super) use order;
 
 pub(super) const PLACED: &str = r#"{"outcome":"sold",…}"#;
-const HOW_MANY: &str = "mysql {mysql} -Ne 'select count(*) from tb_voucher_order where voucher_id = (select max(voucher_id) from tb_seckill_voucher)'";
+/// How many orders there are of the latest voucher.
+macro_rules! how_many {
+    () => {
+        "mysql {mysql} -Ne 'select count(*) from tb_voucher_order where voucher_id = (select max(voucher_id) from tb_seckill_voucher)'"
+    };
+}
+pub(super) use how_many;
+
+/// Whoever came first has the lock of user 1010.
+pub(super) const HELD: Line = Line::until(2, "redis-cli {redis} exists lock:order:1010", "1");
+const STOCK: &str = "mysql {mysql} -Ne 'select stock from tb_seckill_voucher order by voucher_id desc limit 1'";
 
 pub(super) const ON_SALE: Lesson = Lesson {
     id: "002.on-sale",
@@ -118,6 +139,12 @@ pub(super) const OVERSOLD: Lesson = Lesson {
     place: "002 库存超卖问题分析",
     steps: &["check-then-deduct"],
     quick: true,
+    by_hand: &[
+        LAST,
+        Line::new(concat!(order!("check-then-deduct", "&hold_ms=3000", "{8000}"), " &"), PLACED),
+        Line::at(2, concat!(order!("check-then-deduct", "&hold_ms=3000", "{8000}", "1011"), " &"), PLACED),
+        Line::until(1, STOCK, "-1"),
+    ],
     run: Run::Experiment(|on| Box::pin(crowd(on, "check-then-deduct", Target::One, 1, Checked::Oversold))),
     ..Lesson::PLAIN
 };
@@ -130,6 +157,13 @@ pub(super) const CONDITIONAL: Lesson = Lesson {
     },
     place: "002 库存超卖问题分析",
     steps: &["conditional-update"],
+    by_hand: &[
+        LAST,
+        Line::new(concat!(order!("conditional-update", "&hold_ms=4000", "{8000}"), " &"), "…库存不足！…"),
+        Line::at(2, concat!("sleep 1; ", order!("conditional-update", "", "{8100}", "1011")), PLACED),
+        Line::new("wait", ""),
+        Line::new(STOCK, "0"),
+    ],
     run: Run::Experiment(|on| Box::pin(crowd(on, "conditional-update", Target::Three, 1, Checked::Exact))),
     ..Lesson::PLAIN
 };
@@ -147,7 +181,7 @@ pub(super) const TWICE: Lesson = Lesson {
         NEW,
         Line::new(order!("conditional-update"), PLACED),
         Line::new(order!("conditional-update"), PLACED),
-        Line::new(HOW_MANY, "2"),
+        Line::new(how_many!(), "2"),
     ],
     run: Run::Experiment(|on| Box::pin(crowd(on, "conditional-update", Target::One, 3, Checked::DuplicateOrders))),
     ..Lesson::PLAIN
@@ -162,6 +196,14 @@ pub(super) const GLOBAL_MUTEX: Lesson = Lesson {
     },
     place: "002 优惠券秒杀-一人一单",
     steps: &["global-mutex", "user-mutex"],
+    by_hand: &[
+        NEW,
+        Line::new(concat!(order!("global-mutex", "&hold_ms=3000", "{8000}"), " &"), PLACED),
+        Line::until(2, order!("global-mutex", "&wait_ms=200", "{8000}", "1011"), "没有等到…"),
+        NEW,
+        Line::new(concat!(order!("user-mutex", "&hold_ms=3000", "{8000}"), " &"), PLACED),
+        Line::at(2, order!("user-mutex", "&wait_ms=200", "{8000}", "1011"), PLACED),
+    ],
     run: Run::Experiment(|on| Box::pin(global_mutex(on))),
     ..Lesson::PLAIN
 };
@@ -204,18 +246,12 @@ pub(super) const NEW_MUTEX: Lesson = Lesson {
     quick: true,
     by_hand: &[
         NEW,
-        Line::new(order!("user-mutex-new", "&hold_ms=1500", "{8000}"), PLACED),
+        Line::new(order!("user-mutex-new", "&hold_ms=500", "{8000}"), PLACED),
         Line::new(order!("user-mutex-new", "", "{8000}"), "…用户已经购买过一次!…"),
         NEW,
-        Line::new(concat!(order!("user-mutex-new", "&hold_ms=1500", "{8000}"), " &"), PLACED),
-        Line::at(2, concat!(order!("user-mutex-new", "&hold_ms=1500", "{8000}"), " &"), PLACED),
-        Line::new(
-            concat!(
-                "sleep 4; ",
-                "mysql {mysql} -Ne 'select count(*) from tb_voucher_order where voucher_id = (select max(voucher_id) from tb_seckill_voucher)'"
-            ),
-            "2",
-        ),
+        Line::new(concat!(order!("user-mutex-new", "&hold_ms=3000", "{8000}"), " &"), PLACED),
+        Line::at(2, concat!(order!("user-mutex-new", "&hold_ms=3000", "{8000}"), " &"), PLACED),
+        Line::until(1, how_many!(), "2"),
     ],
     run: Run::Experiment(|on| Box::pin(new_mutex(on))),
     ..Lesson::PLAIN
@@ -234,6 +270,18 @@ pub(super) const USER_MUTEX: Lesson = Lesson {
     },
     place: "002 优惠券秒杀-一人一单",
     steps: &["user-mutex"],
+    by_hand: &[
+        NEW,
+        Line::new(
+            concat!(
+                "for n in 1 2; do ",
+                order!("user-mutex", "&hold_ms=1000", "{8000}"),
+                " & done | grep -o 'sold\\|已经购买过' | sort"
+            ),
+            "sold\n已经购买过",
+        ),
+        Line::new(how_many!(), "1"),
+    ],
     run: Run::Experiment(|on| Box::pin(one_each(on, "user-mutex", Target::One))),
     ..Lesson::PLAIN
 };
@@ -250,6 +298,15 @@ pub(super) const UNLOCK_BEFORE_COMMIT: Lesson = Lesson {
     steps: &["user-mutex-in-tx"],
     replay: Some("002.unlock-before-commit"),
     quick: true,
+    by_hand: &[
+        NEW,
+        Line::new(concat!(order!("user-mutex-in-tx", "&hold_ms=3000", "{8000}"), " &"), PLACED),
+        // It has written, and not committed.
+        Line::until(2, "mysql {mysql} -Ne 'select max(trx_rows_modified) > 0 from information_schema.innodb_trx'", "1"),
+        Line::at(2, order!("user-mutex-in-tx", "", "{8000}"), PLACED),
+        Line::new("wait", ""),
+        Line::new(how_many!(), "2"),
+    ],
     run: Run::Experiment(|on| Box::pin(unlock_before_commit(on))),
     ..Lesson::PLAIN
 };
@@ -285,6 +342,17 @@ pub(super) const CLUSTER: Lesson = Lesson {
     steps: &["user-mutex", "redis-lock-fixed-id"],
     replay: Some("002.cluster"),
     quick: true,
+    by_hand: &[
+        NEW,
+        Line::new(concat!(order!("user-mutex", "&hold_ms=3000", "{8000}"), " &"), PLACED),
+        Line::at(2, order!("user-mutex", "&hold_ms=3000", "{8100}"), PLACED),
+        Line::new("wait", ""),
+        Line::new(how_many!(), "2"),
+        NEW,
+        Line::new(concat!(order!("redis-lock-fixed-id", "&hold_ms=3000", "{8000}"), " &"), PLACED),
+        HELD,
+        Line::at(2, order!("redis-lock-fixed-id", "", "{8100}"), "不允许重复下单"),
+    ],
     run: Run::Experiment(|on| Box::pin(cluster(on))),
     ..Lesson::PLAIN
 };

@@ -76,7 +76,6 @@ pub(super) const OPPOSITE_ORDER: Lesson = Lesson {
     deadlocks: &["opposite-order"],
     replay: Some("003.deadlock.opposite-order"),
     quick: true,
-    tries: &["/test/deadlock"],
     by_hand: &[
         Line::new("curl -s -X POST {8000}/test/deadlock/opposite-order", "两个事务以相反的顺序锁两行…错误 1213…"),
         Line::new("curl -s -X POST '{8000}/test/deadlock/opposite-order?cured=true'", "…没有错误…"),
@@ -96,6 +95,10 @@ pub(super) const SHARED_TO_EXCLUSIVE: Lesson = Lesson {
     strategies: &["select-share"],
     deadlocks: &["shared-to-exclusive"],
     replay: Some("003.deadlock.shared-to-exclusive"),
+    by_hand: &[
+        Line::new("curl -s -X POST {8000}/test/deadlock/shared-to-exclusive", "…LOCK IN SHARE MODE…错误 1213…"),
+        Line::new("curl -s -X POST '{8000}/test/deadlock/shared-to-exclusive?cured=true'", "…FOR UPDATE…没有错误…"),
+    ],
     run: Run::Experiment(|on| Box::pin(deadlock(on, "shared-to-exclusive"))),
     ..Lesson::PLAIN
 };
@@ -111,6 +114,10 @@ pub(super) const FULL_SCAN: Lesson = Lesson {
     deadlocks: &["full-scan"],
     replay: Some("003.deadlock.full-scan"),
     quick: true,
+    by_hand: &[
+        Line::new("curl -s -X POST {8000}/test/deadlock/full-scan", "…锁住 10…行…错误 1213…"),
+        Line::new("curl -s -X POST '{8000}/test/deadlock/full-scan?cured=true'", "…key idx_code…没有错误…"),
+    ],
     run: Run::Experiment(|on| Box::pin(deadlock(on, "full-scan"))),
     ..Lesson::PLAIN
 };
@@ -125,6 +132,10 @@ pub(super) const GAP: Lesson = Lesson {
     place: "003 数据库中的死锁 总结 4",
     deadlocks: &["gap"],
     replay: Some("003.deadlock.gap"),
+    by_hand: &[
+        Line::new("curl -s -X POST {8000}/test/deadlock/gap", "…REPEATABLE READ…错误 1213…"),
+        Line::new("curl -s -X POST '{8000}/test/deadlock/gap?cured=true'", "…READ COMMITTED…没有错误…"),
+    ],
     run: Run::Experiment(|on| Box::pin(deadlock(on, "gap"))),
     ..Lesson::PLAIN
 };
@@ -139,6 +150,10 @@ pub(super) const LOCK_WAIT: Lesson = Lesson {
     place: "003 悲观锁；数据库中的死锁 总结 2",
     deadlocks: &["lock-wait"],
     replay: Some("003.deadlock.lock-wait"),
+    by_hand: &[
+        Line::new("curl -s -X POST {8000}/test/deadlock/lock-wait", "…错误 1205…"),
+        Line::new("curl -s -X POST '{8000}/test/deadlock/lock-wait?cured=true'", "…没有错误…"),
+    ],
     run: Run::Experiment(|on| Box::pin(deadlock(on, "lock-wait"))),
     ..Lesson::PLAIN
 };
@@ -161,12 +176,13 @@ pub(super) const NO_INDEX: Lesson = Lesson {
             "mysql {mysql} -Ne \"start transaction; select id from by_hand where code = 'a' for update; do sleep(4); commit\" &",
             "1",
         ),
-        Line::at(
+        Line::until(
             2,
-            "sleep 1; mysql {mysql} -Ne \"set innodb_lock_wait_timeout = 1; update by_hand set n = 1 where id = 2\" 2>&1",
+            "mysql {mysql} -Ne \"set innodb_lock_wait_timeout = 1; update by_hand set n = 1 where id = 2\" 2>&1",
             "…ERROR 1205 …",
         ),
-        Line::at(2, "sleep 4; mysql {mysql} -Ne 'drop table by_hand'", ""),
+        Line::new("wait", ""),
+        Line::at(2, "mysql {mysql} -Ne 'drop table by_hand'", ""),
     ],
     run: Run::Experiment(|on| Box::pin(no_index(on))),
     ..Lesson::PLAIN
@@ -210,6 +226,9 @@ async fn no_index(on: &Cluster) -> Result<Seen, NoVerdict> {
     Ok(Seen::holds(refused == [true, false], words).value("refused", refused))
 }
 
+const TAKE: &str = r#"mysql {mysql} -Ne "insert into tb_lock (lock_name) values ('by-hand')" 2>&1"#;
+const UNLOCK: &str = r#"mysql {mysql} -Ne "delete from tb_lock where lock_name = 'by-hand'""#;
+
 pub(super) const TABLE_LOCK: Lesson = Lesson {
     id: "003.table-lock",
     title: Title { zh: "基于数据库的锁的四条注意", en: "Four cautions on a row as a lock" },
@@ -220,6 +239,20 @@ pub(super) const TABLE_LOCK: Lesson = Lesson {
     place: "003 基于数据库的分布式锁",
     strategies: &["table-lock", "table-lock-lease"],
     replay: Some("4"),
+    by_hand: &[
+        Line::new(UNLOCK, ""),
+        Line::new(TAKE, ""),
+        Line::new(r#"mysql {mysql} -Ne "select expires_at from tb_lock where lock_name = 'by-hand'""#, "NULL"),
+        Line::new(TAKE, "…ERROR 1062 …Duplicate entry…"),
+        Line::at(
+            2,
+            r#"(until mysql {mysql} -Ne "insert into tb_lock (lock_name) values ('by-hand')" 2>/dev/null; do sleep .1; done; echo mine) &"#,
+            "mine",
+        ),
+        Line::new(UNLOCK, ""),
+        Line::at(2, "wait", ""),
+        Line::at(2, UNLOCK, ""),
+    ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "4"))),
     ..Lesson::PLAIN
 };
@@ -235,6 +268,25 @@ pub(super) const OPTIMISTIC: Lesson = Lesson {
     strategies: &["version-cas"],
     replay: Some("1.7.3"),
     timing: true,
+    by_hand: &[
+        Line::new(
+            "curl -s -H 'accept: application/json' '{8000}/check/lock/version-cas?hold_ms=4000' &",
+            r#"…"retries":1…"#,
+        ),
+        Line::at(
+            2,
+            "sleep 1.5; curl -s -H 'accept: application/json' {8000}/check/lock/version-cas",
+            r#"…"retries":0…"#,
+        ),
+        Line::new(
+            "oversell compare --http {http} --instance {8000} --strategies version-cas --targets one --threads 2 --loops 100",
+            "…version-cas …exact…",
+        ),
+        Line::new(
+            "oversell compare --http {http} --instance {8000} --strategies version-cas --targets one --threads 40 --loops 5",
+            "…version-cas …exact…",
+        ),
+    ],
     run: Run::Experiment(|on| Box::pin(crate::course::experiments::retries_grow(on, "version-cas"))),
     ..Lesson::PLAIN
 };

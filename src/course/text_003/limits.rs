@@ -95,6 +95,16 @@ pub(super) const EACH_INSTANCE: Lesson = Lesson {
     replay: Some("003.limits"),
     quick: true,
     tries: &["/seckill/limited/shared?who={who}"],
+    by_hand: &[
+        Line::new(
+            "sleep 2; curl -sZ -w '%{http_code}\\n' '{8000}/seckill/limited?who=[1-10]' '{8100}/seckill/limited?who=[1-10]' '{8200}/seckill/limited?who=[1-10]' | grep -c 200",
+            "30",
+        ),
+        Line::new(
+            "curl -sZ -w '%{http_code}\\n' '{8000}/seckill/limited/shared?who=[1-10]' '{8100}/seckill/limited/shared?who=[1-10]' '{8200}/seckill/limited/shared?who=[1-10]' | grep -c 200 | awk '{print ($1 < 30 ? \"fewer than 30\" : $1)}'",
+            "fewer than 30",
+        ),
+    ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "003.limits"))),
     ..Lesson::PLAIN
 };
@@ -108,6 +118,10 @@ pub(super) const QUEUED: Lesson = Lesson {
     },
     place: "003 nginx漏桶限流",
     timing: true,
+    by_hand: &[Line::new(
+        "curl -sZ --parallel-immediate -o /dev/null -w '%{http_code} %{time_total}\\n' '{http}/nginx/leaky/queued?who=[1-9]' | awk '{n[$1]++; if ($2 > last) last = $2} END {print n[200] \" and \" n[429] \" refused, the last one after \" (last > 4 ? \"5 s\" : last)}'",
+        "6 and 3 refused, the last one after 5 s",
+    )],
     run: Run::Experiment(|on| Box::pin(leaky(on, "/nginx/leaky/queued", 4.0, 6.5))),
     ..Lesson::PLAIN
 };
@@ -122,7 +136,7 @@ pub(super) const NO_DELAY: Lesson = Lesson {
     place: "003 nginx漏桶限流",
     timing: true,
     by_hand: &[Line::new(
-        "sleep 7; seq 9 | xargs -P 9 -I N curl -s -o /dev/null -w '%{http_code}\\n' '{http}/nginx/leaky/nodelay?who=N' | sort | uniq -c | tr -s ' '",
+        "sleep 7; curl -sZ --parallel-immediate -o /dev/null -w '%{http_code}\\n' '{http}/nginx/leaky/nodelay?who=[1-9]' | sort | uniq -c | tr -s ' '",
         " 6 200\n 3 429",
     )],
     run: Run::Experiment(|on| Box::pin(leaky(on, "/nginx/leaky/nodelay", 0.0, 1.0))),
@@ -145,6 +159,16 @@ pub(super) const CONNECTIONS: Lesson = Lesson {
     },
     place: "003 nginx漏桶限流",
     timing: true,
+    by_hand: &[
+        Line::new(
+            "curl -sZ --parallel-immediate --parallel-max 30 -o /dev/null -w '%{http_code}\\n' '{http}/nginx/connections/address?hold_ms=2500&who=[1-30]' | grep -c 200",
+            "20",
+        ),
+        Line::new(
+            "curl -sZ --parallel-immediate --parallel-max 120 -o /dev/null -w '%{http_code}\\n' '{http}/nginx/connections/server?hold_ms=3000&who=[1-120]' | grep -c 200",
+            "100",
+        ),
+    ],
     run: Run::Experiment(|on| Box::pin(connections(on))),
     ..Lesson::PLAIN
 };

@@ -5,10 +5,8 @@ use crate::{
     stock::Title,
 };
 
-const RESTOCK: Line = Line::new(
-    r#"curl -s -X PUT -H 'content-type: application/json' -d '{"count":5000}' {http}/stock"#,
-    r#"{"mysql":{"id":1,…,"count":5000,…"#,
-);
+const PAUSED: Line = Line::at(2, "{fault} pause {name-8100}", "{name-8100} is paused");
+const RESUMED: Line = Line::at(2, "{fault} resume {name-8100}", "{name-8100} goes on");
 const LEFT: Line = Line::at(2, "mysql {mysql} -Ne 'select count from db_stock where id = 1'", "4999");
 
 pub(super) const PAUSE: Lesson = Lesson {
@@ -23,25 +21,31 @@ pub(super) const PAUSE: Lesson = Lesson {
     replay: Some("003.pause"),
     quick: true,
     by_hand: &[
-        RESTOCK,
-        Line::new("curl -s '{8100}/check/lock/redis-lock?hold_ms=3000&lease_ms=2000' &", "验库存并锁库存成功！"),
-        Line::at(2, "sleep 1; {fault} pause {name-8100}", "{name-8100} is paused"),
-        Line::at(2, "sleep 3; curl -s '{8000}/check/lock/redis-lock'", "验库存并锁库存成功！"),
-        Line::at(2, "{fault} resume {name-8100}; sleep 3", "{name-8100} goes on"),
+        Line::RESTOCK,
+        Line::new("curl -s '{8100}/check/lock/redis-lock?hold_ms=4000&lease_ms=3000' &", "验库存并锁库存成功！"),
+        Line::until(2, "redis-cli {redis} exists lock", "1"),
+        PAUSED,
+        Line::at(2, "curl -s '{8000}/check/lock/redis-lock'", "验库存并锁库存成功！"),
+        RESUMED,
+        Line::new("wait", ""),
         LEFT,
-        RESTOCK,
+        Line::RESTOCK,
         Line::new(
-            "curl -s -o /dev/null -w '%{http_code}' '{8100}/check/lock/redis-fenced?hold_ms=3000&lease_ms=2000' &",
+            "curl -s -o /dev/null -w '%{http_code}' '{8100}/check/lock/redis-fenced?hold_ms=4000&lease_ms=3000' &",
             "409",
         ),
-        Line::at(2, "sleep 1; {fault} pause {name-8100}", "{name-8100} is paused"),
-        Line::at(2, "sleep 3; curl -s '{8000}/check/lock/redis-fenced'", "验库存并锁库存成功！"),
-        Line::at(2, "{fault} resume {name-8100}; sleep 3", "{name-8100} goes on"),
+        Line::until(2, "redis-cli {redis} exists fencedLock", "1"),
+        PAUSED,
+        Line::at(2, "curl -s '{8000}/check/lock/redis-fenced'", "验库存并锁库存成功！"),
+        RESUMED,
+        Line::new("wait", ""),
         LEFT,
     ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "003.pause"))),
     ..Lesson::PLAIN
 };
+
+const EXPIRED: Line = Line::at(2, "{fault} expire {name-8100}", "{name-8100} has lost its session");
 
 pub(super) const SESSION: Lesson = Lesson {
     id: "003.pause.zk",
@@ -53,9 +57,40 @@ pub(super) const SESSION: Lesson = Lesson {
     place: "003",
     strategies: &["zk-lock", "zk-fenced"],
     replay: Some("003.pause.zk"),
+    by_hand: &[
+        Line::RESTOCK,
+        Line::new("curl -s '{8100}/check/lock/zk-lock?hold_ms=3000' &", "验库存并锁库存成功！"),
+        Line::until(2, "echo dump | curl -s telnet://{zk} | grep -c /zk-lock/", "1"),
+        PAUSED,
+        EXPIRED,
+        Line::at(2, "curl -s {8000}/check/lock/zk-lock", "验库存并锁库存成功！"),
+        RESUMED,
+        Line::new("wait", ""),
+        LEFT,
+        Line::RESTOCK,
+        Line::new("curl -s -o /dev/null -w '%{http_code}' '{8100}/check/lock/zk-fenced?hold_ms=3000' &", "409"),
+        Line::until(2, "echo dump | curl -s telnet://{zk} | grep -c /zk-fenced/", "1"),
+        PAUSED,
+        EXPIRED,
+        Line::at(2, "curl -s {8000}/check/lock/zk-fenced", "验库存并锁库存成功！"),
+        RESUMED,
+        Line::new("wait", ""),
+        LEFT,
+    ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "003.pause.zk"))),
     ..Lesson::PLAIN
 };
+
+/// Somebody else has the lock on two of the five nodes: the next one gets it on the other three.
+const TWO_TAKEN: Line =
+    Line::new("redis-cli {redis-4} hset redLock other 1; redis-cli {redis-5} hset redLock other 1", "1\n1");
+/// Now the first client has these three.
+const THREE_TAKEN: Line = Line::until(
+    2,
+    "redis-cli {redis} exists redLock; redis-cli {redis-2} exists redLock; redis-cli {redis-3} exists redLock",
+    "1\n1\n1",
+);
+const TWO_FREE: Line = Line::at(2, "redis-cli {redis-4} del redLock; redis-cli {redis-5} del redLock", "1\n1");
 
 pub(super) const RESTART: Lesson = Lesson {
     id: "003.redlock.restart",
@@ -67,6 +102,28 @@ pub(super) const RESTART: Lesson = Lesson {
     place: "003",
     strategies: &["redis-redlock"],
     replay: Some("003.redlock.restart"),
+    by_hand: &[
+        Line::RESTOCK,
+        TWO_TAKEN,
+        Line::new("curl -s '{8000}/check/lock/redis-redlock?hold_ms=5000' &", "验库存并锁库存成功！"),
+        THREE_TAKEN,
+        Line::at(2, "{fault} kill redis-3; {fault} start redis-3", "redis-3 is killed\nredis-3 runs again"),
+        Line::at(2, "curl -s -o /dev/null -w '%{http_code}' '{8100}/check/lock/redis-redlock?wait_ms=0'", "503"),
+        TWO_FREE,
+        Line::at(2, "curl -s {8100}/check/lock/redis-redlock", "验库存并锁库存成功！"),
+        Line::at(2, "redis-cli {redis-3} exists redLock", "0"),
+        Line::new("wait", ""),
+        LEFT,
+        TWO_TAKEN,
+        Line::new("curl -s '{8000}/check/lock/redis-redlock?hold_ms=4000' &", "验库存并锁库存成功！"),
+        THREE_TAKEN,
+        Line::at(2, "{fault} kill redis-3", "redis-3 is killed"),
+        TWO_FREE,
+        Line::at(2, "curl -s -o /dev/null -w '%{http_code}' '{8100}/check/lock/redis-redlock?wait_ms=500'", "503"),
+        Line::new("wait", ""),
+        Line::at(2, "{fault} start redis-3", "redis-3 runs again"),
+        Line::at(2, "curl -s {8100}/check/lock/redis-redlock", "验库存并锁库存成功！"),
+    ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "003.redlock.restart"))),
     ..Lesson::PLAIN
 };
@@ -81,6 +138,24 @@ pub(super) const CLOCK: Lesson = Lesson {
     place: "003",
     strategies: &["redis-redlock", "redis-fenced"],
     replay: Some("003.redlock.clock"),
+    by_hand: &[
+        Line::RESTOCK,
+        TWO_TAKEN,
+        Line::new("curl -s '{8000}/check/lock/redis-redlock?hold_ms=4000' &", "验库存并锁库存成功！"),
+        THREE_TAKEN,
+        Line::at(2, "redis-cli {redis-3} pexpire redLock 1", "1"),
+        TWO_FREE,
+        Line::at(2, "curl -s {8100}/check/lock/redis-redlock", "验库存并锁库存成功！"),
+        Line::new("wait", ""),
+        LEFT,
+        Line::RESTOCK,
+        Line::new("curl -s -o /dev/null -w '%{http_code}' '{8000}/check/lock/redis-fenced?hold_ms=3000' &", "409"),
+        Line::until(2, "redis-cli {redis} exists fencedLock", "1"),
+        Line::at(2, "redis-cli {redis} pexpire fencedLock 1", "1"),
+        Line::at(2, "curl -s {8100}/check/lock/redis-fenced", "验库存并锁库存成功！"),
+        Line::new("wait", ""),
+        LEFT,
+    ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "003.redlock.clock"))),
     ..Lesson::PLAIN
 };

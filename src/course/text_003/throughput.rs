@@ -17,6 +17,16 @@ pub(super) const QPS: Lesson = Lesson {
     place: "003 吞吐量",
     strategies: &["single-update", "mutex"],
     quick: true,
+    by_hand: &[
+        Line::new(
+            "(TIMEFORMAT=%1R; time curl -sZ --parallel-immediate --parallel-max 20 -o /dev/null '{8000}/seckill/unlimited?hold_ms=1000&who=[1-20]' 2>/dev/null) 2>&1",
+            "1.…",
+        ),
+        Line::new(
+            "(TIMEFORMAT=%1R; time curl -sZ --parallel-immediate --parallel-max 5 -o /dev/null '{8000}/seckill/unlimited?hold_ms=1000&who=[1-20]' 2>/dev/null) 2>&1",
+            "4.…",
+        ),
+    ],
     run: Run::Experiment(|on| Box::pin(qps(on))),
     ..Lesson::PLAIN
 };

@@ -19,6 +19,8 @@ const WORK_MS: u64 = 500;
 /// Enough for the first of two to have the lock.
 const HEAD_START: Duration = Duration::from_millis(200);
 
+const SOLD: &str = "验库存并锁库存成功！";
+
 /// GET as JSON: status and answer.
 async fn get(on: &Cluster, url: &str) -> Result<(u16, Value), NoVerdict> {
     let answer = on.ask(Method::GET, url, &[("accept", "application/json")], None).await?;
@@ -61,6 +63,17 @@ pub(super) const SAME_PROCESS: Lesson = Lesson {
     place: "004 问题背景",
     strategies: &["mutex"],
     replay: Some("1.5"),
+    by_hand: &[
+        Line::RESTOCK,
+        Line::new("curl -s '{8000}/check/lock/mutex?hold_ms=1000' &", SOLD),
+        Line::at(2, "curl -s '{8000}/check/lock/mutex?hold_ms=1000' &", SOLD),
+        Line::until(1, "mysql {mysql} -Ne 'select count from db_stock where id = 1'", "4998"),
+        Line::RESTOCK,
+        Line::new("curl -s '{8000}/check/lock/mutex?hold_ms=3000' &", SOLD),
+        Line::at(2, "curl -s '{8100}/check/lock/mutex?hold_ms=3000'", SOLD),
+        Line::new("wait", ""),
+        Line::new("mysql {mysql} -Ne 'select count from db_stock where id = 1'", "4999"),
+    ],
     run: Run::Experiment(|on| Box::pin(oversells(on, "mutex", Target::Three))),
     ..Lesson::PLAIN
 };
@@ -91,8 +104,8 @@ pub(super) const DEMO1: Lesson = Lesson {
     quick: true,
     tries: &["/demo1?who={who}"],
     by_hand: &[
-        Line::new("curl -s '{8000}/demo1?hold_ms=2000' &", "demo1"),
-        Line::at(2, "sleep 1; redis-cli {redis} get demo1LockKey", "demo1LockValue"),
+        Line::new("curl -s '{8000}/demo1?hold_ms=3000' &", "demo1"),
+        Line::until(2, "redis-cli {redis} get demo1LockKey", "demo1LockValue"),
         Line::at(2, "curl -s '{8100}/demo1?hold_ms=100'", "demo1"),
     ],
     run: Run::Experiment(|on| Box::pin(exclusive(on, "/demo1"))),
@@ -108,6 +121,13 @@ pub(super) const DEMO2: Lesson = Lesson {
     },
     place: "004 demo2",
     tries: &["/demo2?who={who}"],
+    by_hand: &[
+        Line::new("curl -s '{8000}/demo2?hold_ms=3000' &", "demo2"),
+        Line::until(2, "redis-cli {redis} exists demo2LockKey", "1"),
+        Line::at(2, "curl -s '{8100}/demo2?now=true'", "获取锁失败，有并发"),
+        Line::at(2, "curl -s '{8100}/demo2?hold_ms=0'", "demo2"),
+        Line::at(2, "redis-cli {redis} exists demo2LockKey", "0"),
+    ],
     run: Run::Experiment(|on| Box::pin(exclusive(on, "/demo2"))),
     ..Lesson::PLAIN
 };
@@ -121,8 +141,9 @@ pub(super) const NOW: Lesson = Lesson {
     },
     place: "004 demo2, SyncLockableNow",
     by_hand: &[
-        Line::new("curl -s '{8000}/demo3?hold_ms=2000' &", "demo3"),
-        Line::at(2, "sleep 1; curl -s '{8100}/demo3?now=true'", "获取锁失败，有并发"),
+        Line::new("curl -s '{8000}/demo3?hold_ms=3000' &", "demo3"),
+        Line::until(2, "redis-cli {redis} exists 'GET /demo3'", "1"),
+        Line::at(2, "curl -s '{8100}/demo3?now=true'", "获取锁失败，有并发"),
     ],
     run: Run::Experiment(|on| Box::pin(now(on))),
     ..Lesson::PLAIN
@@ -151,8 +172,8 @@ pub(super) const THREAD_ID: Lesson = Lesson {
     place: "004 demo2",
     expected: Verdict::NotReproduced,
     by_hand: &[
-        Line::new("curl -s '{8000}/demo2?hold_ms=2000' &", "demo2"),
-        Line::at(2, "sleep 1; redis-cli {redis} get demo2LockKey", "…-http-exec-…"),
+        Line::new("curl -s '{8000}/demo2?hold_ms=3000' &", "demo2"),
+        Line::until(2, "redis-cli {redis} get demo2LockKey", "…-http-exec-…"),
     ],
     run: Run::Experiment(|on| Box::pin(thread_id(on))),
     ..Lesson::PLAIN
@@ -192,6 +213,16 @@ pub(super) const UUID: Lesson = Lesson {
     },
     place: "004 demo2",
     expected: Verdict::Reproduced,
+    by_hand: &[
+        Line::new(
+            "for n in 1 2; do curl -s -o /dev/null '{8000}/demo2?hold_ms=2000' & until redis-cli {redis} get demo2LockKey | grep .; do sleep .1; done; wait; done",
+            "1-http-exec-1\n1-http-exec-1",
+        ),
+        Line::new(
+            "for n in 1 2; do curl -s -o /dev/null '{8000}/demo2?hold_ms=2000&id=uuid' & until redis-cli {redis} get demo2LockKey | grep .; do sleep .1; done; wait; done | sort -u | wc -l",
+            "2",
+        ),
+    ],
     run: Run::Experiment(|on| Box::pin(uuid(on))),
     ..Lesson::PLAIN
 };
@@ -250,6 +281,12 @@ pub(super) const DEMO3: Lesson = Lesson {
     },
     place: "004 demo3",
     tries: &["/demo3?who={who}"],
+    by_hand: &[
+        Line::new("curl -s '{8000}/demo3?hold_ms=3000' &", "demo3"),
+        Line::until(2, "redis-cli {redis} exists 'GET /demo3'", "1"),
+        Line::at(2, "curl -s '{8100}/demo3?now=true'", "获取锁失败，有并发"),
+        Line::at(2, "curl -s '{8100}/demo3?hold_ms=0'", "demo3"),
+    ],
     run: Run::Experiment(|on| Box::pin(exclusive(on, "/demo3"))),
     ..Lesson::PLAIN
 };
@@ -280,8 +317,8 @@ pub(super) const DEMO4: Lesson = Lesson {
     quick: true,
     tries: &["/demo4?whId=1&sku=a&who={who}"],
     by_hand: &[
-        Line::new("curl -s '{8000}/demo4?whId=1&sku=a&hold_ms=2000' &", "demo4"),
-        Line::at(2, "sleep 1; curl -s '{8100}/demo4?whId=1&sku=a&now=true'", "获取锁失败，有并发"),
+        Line::new("curl -s '{8000}/demo4?whId=1&sku=a&hold_ms=3000' &", "demo4"),
+        Line::until(2, "curl -s '{8100}/demo4?whId=1&sku=a&now=true'", "获取锁失败，有并发"),
         Line::at(2, "curl -s '{8100}/demo4?whId=1&sku=b&now=true&hold_ms=10'", "demo4"),
     ],
     run: Run::Experiment(|on| Box::pin(by_parameters(on))),
@@ -306,6 +343,15 @@ pub(super) const UNFAIR: Lesson = Lesson {
     claim: Title { zh: "先来的不一定先拿到锁", en: "Who came first need not be the first to get it" },
     place: "004 需要改进的地方 1",
     timing: true,
+    by_hand: &[
+        Line::new("curl -s '{8000}/demo1?hold_ms=4000' &", "demo1"),
+        Line::until(2, "redis-cli {redis} exists demo1LockKey", "1"),
+        Line::at(
+            2,
+            "for n in {1..10}; do sleep .06; curl -s -o /dev/null -w \"$n\\n\" \"{8000}/demo1?hold_ms=20&who=$n\" & done | sort -nc 2>&1",
+            "…disorder…",
+        ),
+    ],
     run: Run::Experiment(|on| Box::pin(unfair(on))),
     ..Lesson::PLAIN
 };

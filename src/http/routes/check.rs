@@ -54,6 +54,11 @@ pub(in crate::http) struct Sold {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 1_790_000_000_001_000_u64)]
     left_us: Option<u64>,
+    /// Where the strategy has no critical section: from when to when each of its tries was under way, by the same clock; all
+    /// but the last were in vain. The last 20 of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(example = json!([[1_790_000_000_000_000_u64, 1_790_000_000_001_000_u64]]))]
+    tries_us: Vec<(u64, u64)>,
     /// The fencing token that the write carried, where the lock has one.
     fence: Option<u64>,
     /// How often it was tried anew.
@@ -104,6 +109,8 @@ async fn take(app: &AppState, place: usize, terms: &Terms, format: Format) -> Re
     let strategy = &stock::ALL[place];
     let metrics = app.metrics.of(place);
     let job = terms.job(app.ctx.config.wait(), Duration::ZERO).counted(metrics.waiters.clone());
+    // A load gives no name, and is not looked at.
+    let job = if job.who.is_some() { app.seen(job, "/check/lock", strategy.slug) } else { job };
     let _under_way = app.under_way.count(job.stock_id);
     let result = strategy.take(&app.ctx, &job).await;
     metrics.count(&job, &result);
@@ -120,6 +127,7 @@ async fn take(app: &AppState, place: usize, terms: &Terms, format: Format) -> Re
             held_ms: job.held().as_millis(),
             entered_us,
             left_us,
+            tries_us: job.tries_us(),
             fence: deducted.fence.map(|fence| fence.0),
             retries: deducted.retries,
             lock: deducted.lock,

@@ -103,6 +103,9 @@ pub(in crate::http) async fn put(
 ) -> Result<axum::Json<Reset>, Error> {
     let stock_id = scope.stock_id();
     let not_cleared = shelf::reset(&app.ctx, stock_id, count.get(), scope.strategy()?).await?;
+    if stock_id == 1 {
+        app.classroom.visits.reset();
+    }
     Ok(axum::Json(Reset { shelf: shelf::read(&app.ctx, stock_id).await?, not_cleared }))
 }
 

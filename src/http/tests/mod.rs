@@ -3,9 +3,11 @@
 mod answers;
 mod guard;
 mod input;
+mod lab;
 mod limits;
 mod openapi;
 mod replays;
+mod steps;
 mod wire;
 
 use super::{app::AppState, router::router};

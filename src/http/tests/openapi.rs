@@ -1,7 +1,7 @@
 //! `/openapi.json` says what the router does, and nothing else.
 
 use super::{JSON, app, read, send, send_json, service};
-use crate::http::router::documented;
+use crate::{http::router::documented, stock};
 use axum::Router;
 use futures::future::join_all;
 use serde_json::Value;
@@ -97,9 +97,30 @@ async fn operation_ids_are_unique_and_every_error_has_the_form_of_all() {
                 !status.starts_with(['4', '5']) || own_form || *problem == "#/components/schemas/Problem",
                 "{path} {status}"
             );
+            let example = &response["content"]["application/problem+json"]["example"]["status"];
+            assert!(
+                example.is_null() || example.as_u64() == status.parse().ok(),
+                "{path}: {example} as an example of {status}"
+            );
         }
     }
     assert!(api["components"]["schemas"]["Problem"].is_object());
+}
+
+/// What says of itself that it is one of a registry's names has all of them to choose from; what says so of nothing has none.
+#[tokio::test]
+async fn a_name_of_a_registry_is_chosen_from_its_names() {
+    let api = document(&service(&[])).await;
+    let mut chosen = 0;
+    for (path, _, operation) in operations(&api) {
+        for parameter in operation["parameters"].as_array().into_iter().flatten().filter(|p| p["in"] == "path") {
+            let names = parameter["schema"]["enum"].as_array().map_or(0, Vec::len);
+            let says_so = parameter["description"].as_str().is_some_and(|said| said.starts_with("One of `GET"));
+            assert_eq!(names > 0, says_so, "{path}: {parameter}");
+            chosen += usize::from(path == "/check/lock/{strategy}" && names == stock::ALL.len());
+        }
+    }
+    assert_eq!(chosen, 2, "GET and POST");
 }
 
 #[tokio::test]

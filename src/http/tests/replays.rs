@@ -32,6 +32,12 @@ async fn a_replay_that_is_not_there_or_is_asked_for_wrongly_is_refused_by_field_
         assert_eq!(answer.status, status, "{path}: {}", answer.body);
         assert_eq!(answer.json()["outcome"], "refused", "{path}");
     }
+    for (path, server) in [("/replays/1.3", "mysql"), ("/replays/2.2", "redis")] {
+        let answer = send(&service, "POST", path, &[JSON], "").await;
+        assert_eq!(answer.status, 503, "{path}, of which a server is down: {}", answer.body);
+        assert!(answer.body.contains(&format!("{server} is not available")), "{path}: {}", answer.body);
+    }
+    assert_eq!(read(&service, "/replays", &[]).await.json()["playing"], serde_json::Value::Null);
     let id = "6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b";
     let part = |part: &str| format!(r#"{{"id":"{id}","part":{part}}}"#);
     for (part, field) in [

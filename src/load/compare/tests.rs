@@ -23,7 +23,8 @@ pub(super) fn row(strategy: &str, target: &str, sold: u64, gone: i64) -> Row {
     let mut plan = Plan::new("", target, strategy);
     (plan.threads, plan.loops) = (1, sold as usize);
     let shelf = Shelf { before: 5000, after: 5000 - gone };
-    let ended = Ended { all: history.clone(), counted: history, stats, most_inside: None, elapsed, behind: 0 };
+    let ended =
+        Ended { all: history.clone(), counted: history, stats, most_inside: None, lanes: None, elapsed, behind: 0 };
     Row::new(&plan, stock::find(strategy).unwrap(), shelf, &ended, false)
 }
 

@@ -8,7 +8,8 @@ use crate::{
     failure::Failure,
     load::{
         answer,
-        engine::{Asks, Ended, Load, Timed, Until},
+        asks::Asks,
+        engine::{Ended, Load, Timed, Until},
         history::{Outcome, Said},
         link::{Body, Origin},
         run::{PLENTY, Snapshot, follow, own_product},
@@ -171,7 +172,7 @@ async fn measure(
     let tally = Arc::<Mutex<Tally>>::default();
     let (users, repeats) = if plan.timed.is_some() { (u64::MAX, 1) } else { (plan.users, plan.repeats) };
     let buyers = Buyers { request, first: own_product(), users, repeats, tally: Arc::clone(&tally) };
-    let load = Load { origin, asks: Box::new(buyers), threads: plan.threads, until: plan.until() };
+    let load = Load { origin, asks: Box::new(buyers), threads: plan.threads, until: plan.until(), draws: false };
     let ended = load.send(cancel, |seen| follow(seen, plan.planned(), progress)).await?;
 
     let mut tally = tally.lock().clone();

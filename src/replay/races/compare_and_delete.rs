@@ -24,7 +24,10 @@ pub(super) const REPLAY: Replay = Replay {
     breaks: Title { zh: "DEL 不看锁是谁的", en: "DEL does not look whose lock it is" },
     cure: Title { zh: "脚本先比较，是自己的才删", en: "a script compares, and deletes only its own" },
     runs: [FLAWED, "redis-setnx-lua"],
-    ends: [Ends { sold: 3, gone: 2, inside: 2, saw: "" }, Ends { sold: 3, gone: 3, inside: 1, saw: "" }],
+    ends: [
+        Ends { sold: 3, gone: 2, inside: 2, ..Ends::NOTHING },
+        Ends { sold: 3, gone: 3, inside: 1, ..Ends::NOTHING },
+    ],
     needs: &[],
     play: |play, act| {
         let step = ("A 还没删锁，租约到期", "the lease ends before A deletes the lock");

@@ -41,8 +41,12 @@ pub(super) const REPLAY: Replay = Replay {
     cure: Title { zh: "五条命令写成一段脚本", en: "the five commands are one script" },
     runs: [FLAWED, CURED],
     ends: [
-        Ends { sold: 0, gone: 0, inside: 0, saw: "0 3, 6 6" },
-        Ends { sold: 0, gone: 0, inside: 0, saw: "3 3, 3 3" },
+        Ends::saw(
+            "0 3, 6 6",
+            "第 1 次，A 看到 0，B 看到 3；第 2 次，A 看到 6，B 看到 6",
+            "time 1: A saw 0 and B saw 3; time 2: A saw 6 and B saw 6",
+        ),
+        Ends::saw("3 3, 3 3", "两次，A 和 B 看到的都是 3", "both times A and B saw 3"),
     ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),

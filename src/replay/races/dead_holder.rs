@@ -27,8 +27,8 @@ pub(super) const REPLAY: Replay = Replay {
     cure: Title { zh: "加锁时就带上过期时间（2.2）", en: "the key is written with a lease (2.2)" },
     runs: [FLAWED, "redis-setnx-ttl"],
     ends: [
-        Ends { sold: 0, gone: 0, inside: 1, saw: "B gives up" },
-        Ends { sold: 1, gone: 1, inside: 1, saw: "B gets in" },
+        Ends { inside: 1, ..Ends::saw("B gives up", "B 等不到，放弃了", "B gives up") },
+        Ends { sold: 1, gone: 1, inside: 1, ..Ends::saw("B gets in", "B 进去了", "B gets in") },
     ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),

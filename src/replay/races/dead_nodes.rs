@@ -8,6 +8,7 @@
 
 use crate::{
     error::Error,
+    orders::Action,
     replay::{Ends, Replay, faults::Need, play::Play},
     stock::Title,
 };
@@ -22,7 +23,7 @@ pub(super) const REPLAY: Replay = Replay {
     },
     cure: Title { zh: "只死两个：三个就够", en: "only two: three are enough" },
     runs: ["redis-redlock", "redis-redlock"],
-    ends: [Ends { sold: 0, gone: 0, inside: 0, saw: "A refused" }, Ends { sold: 1, gone: 1, inside: 1, saw: "" }],
+    ends: [Ends::saw("A refused", "A 被拒绝", "A is refused"), Ends { sold: 1, gone: 1, inside: 1, ..Ends::NOTHING }],
     needs: NEEDS,
     play: |play, act| Box::pin(played(play, act)),
 };
@@ -32,7 +33,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     let all = dead.join(" ");
     play.step(format!("杀掉 {all}"), format!("{all} are killed")).await?;
     for node in dead {
-        play.faults.order("kill", node).await?;
+        play.faults.order(Action::Kill, node).await?;
     }
     if play.cured {
         play.step("A 在剩下的三个上拿到锁", "A has the lock on the three that are left").await?;

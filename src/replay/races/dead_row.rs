@@ -34,8 +34,8 @@ pub(super) const REPLAY: Replay = Replay {
     },
     runs: ["table-lock", "table-lock-lease"],
     ends: [
-        Ends { sold: 0, gone: 0, inside: 1, saw: "B does not get in" },
-        Ends { sold: 1, gone: 1, inside: 1, saw: "" },
+        Ends { inside: 1, ..Ends::saw("B does not get in", "B 进不去", "B does not get in") },
+        Ends { sold: 1, gone: 1, inside: 1, ..Ends::NOTHING },
     ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),

@@ -21,10 +21,9 @@ use crate::{
 use std::fmt::Display;
 use tokio::sync::mpsc;
 
-const NOTHING_SOLD: Ends = Ends { sold: 0, gone: 0, inside: 0, saw: "" };
-const DEADLOCK: Ends = Ends { saw: "error 1213, 1 committed", ..NOTHING_SOLD };
-const TIMED_OUT: Ends = Ends { saw: "error 1205, 1 committed", ..NOTHING_SOLD };
-const CURED: Ends = Ends { saw: "2 committed", ..NOTHING_SOLD };
+const DEADLOCK: Ends = Ends::saw("error 1213, 1 committed", "错误 1213，1 个提交", "error 1213, 1 committed");
+const TIMED_OUT: Ends = Ends::saw("error 1205, 1 committed", "错误 1205，1 个提交", "error 1205, 1 committed");
+const CURED: Ends = Ends::saw("2 committed", "2 个提交", "2 committed");
 
 pub(super) const OPPOSITE_ORDER: Replay = of("003.deadlock.opposite-order", 0, DEADLOCK);
 pub(super) const SHARED_TO_EXCLUSIVE: Replay = of("003.deadlock.shared-to-exclusive", 1, DEADLOCK);

@@ -28,8 +28,8 @@ pub(super) const REPLAY: Replay = Replay {
     cure: Title { zh: "WATCH，EXEC 得到 nil 就重来", en: "WATCH, and begin anew where EXEC answers nil" },
     runs: [WITHOUT_WATCH.name, "redis-watch"],
     ends: [
-        Ends { sold: 2, gone: 1, inside: 2, saw: "retries 0" },
-        Ends { sold: 2, gone: 2, inside: 0, saw: "retries 1" },
+        Ends { sold: 2, gone: 1, inside: 2, ..Ends::saw("retries 0", "重试 0 次", "0 retries") },
+        Ends { sold: 2, gone: 2, ..Ends::saw("retries 1", "重试 1 次", "1 retry") },
     ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),

@@ -36,8 +36,8 @@ pub(super) const REPLAY: Replay = Replay {
     },
     runs: [ACTS[0].name, ACTS[1].name],
     ends: [
-        Ends { sold: 0, gone: 0, inside: 2, saw: "A has lost its lock" },
-        Ends { sold: 0, gone: 0, inside: 1, saw: "" },
+        Ends { inside: 2, ..Ends::saw("A has lost its lock", "A 的锁丢了", "A has lost its lock") },
+        Ends { inside: 1, ..Ends::NOTHING },
     ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),

@@ -10,6 +10,7 @@
 
 use crate::{
     error::Error,
+    orders::Action,
     replay::{
         Ends, Replay,
         faults::Need,
@@ -28,7 +29,10 @@ pub(super) const REPLAY: Replay = Replay {
         zh: "延迟重启：等旧锁都过期再回来", en: "a delayed restart: after what it knew has ended"
     },
     runs: ["redis-redlock", "redis-redlock"],
-    ends: [Ends { sold: 2, gone: 1, inside: 2, saw: "" }, Ends { sold: 2, gone: 2, inside: 1, saw: "B refused" }],
+    ends: [
+        Ends { sold: 2, gone: 1, inside: 2, ..Ends::NOTHING },
+        Ends { sold: 2, gone: 2, inside: 1, ..Ends::saw("B refused", "B 被拒绝", "B is refused") },
+    ],
     needs: NEEDS,
     play: |play, act| Box::pin(played(play, act)),
 };
@@ -36,10 +40,10 @@ pub(super) const REPLAY: Replay = Replay {
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     let mut a = on_three(play, act).await?;
     play.step("redis-3 死了", "redis-3 dies").await?;
-    play.faults.order("kill", "redis-3").await?;
+    play.faults.order(Action::Kill, "redis-3").await?;
     if !play.cured {
         play.step("马上重启：它什么也不记得", "it is started again at once, and knows nothing").await?;
-        play.faults.order("start", "redis-3").await?;
+        play.faults.order(Action::Start, "redis-3").await?;
         play.step("B 拿到 redis-3 4 5：也是多数", "B gets redis-3, 4 and 5: most of five as well").await?;
         let mut b = play.side_at("read", 'B', 1, act, play.lease(30_000)).await?;
         play.step("A 写，B 也写", "A writes, and so does B").await?;
@@ -50,7 +54,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     play.is_refused('B', 1, act).await?;
     play.step("A 写完，放锁；redis-3 这时才回来", "A writes, and releases; now redis-3 comes back").await?;
     a.ends().await?;
-    play.faults.order("start", "redis-3").await?;
+    play.faults.order(Action::Start, "redis-3").await?;
     play.step("C 进来", "C gets in").await?;
     play.side(&[], 'C', 0, act, play.lease(30_000)).await?.ends().await.map(drop)
 }
@@ -61,7 +65,7 @@ pub(super) async fn on_three(play: &Play, act: &str) -> Result<Side, Error> {
     play.step("A 的网络不好：连不上 redis-4 和 redis-5", "A's network is bad: it does not reach redis-4 and redis-5")
         .await?;
     for node in ["redis-4", "redis-5"] {
-        play.faults.order("cut", &format!("{}-{node}", play.name_of(A)?)).await?;
+        play.faults.order(Action::Cut, &format!("{}-{node}", play.name_of(A)?)).await?;
     }
     play.step("A 在 redis 1 2 3 上拿到锁，读库存", "A has the lock on redis 1, 2 and 3, and reads").await?;
     play.side_at("read", 'A', A, act, play.lease(30_000)).await

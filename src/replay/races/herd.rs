@@ -44,8 +44,8 @@ pub(super) const REPLAY: Replay = Replay {
     },
     runs: ["zk-watch-parent", "zk-watch-predecessor"],
     ends: [
-        Ends { sold: 0, gone: 0, inside: 0, saw: "50 49 48 … 2 1 0" },
-        Ends { sold: 0, gone: 0, inside: 0, saw: "1 1 1 … 1 1 0" },
+        Ends::saw("50 49 48 … 2 1 0", "每次放锁叫醒几个：50 49 48 … 2 1 0", "woken at each release: 50 49 48 … 2 1 0"),
+        Ends::saw("1 1 1 … 1 1 0", "每次放锁叫醒几个：1 1 1 … 1 1 0", "woken at each release: 1 1 1 … 1 1 0"),
     ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),

@@ -27,7 +27,10 @@ pub(super) const REPLAY: Replay = Replay {
     breaks: Title { zh: "那个节点上 A 的锁提前到期", en: "A's lock ends early on that node" },
     cure: Title { zh: "不靠时钟：行拒绝旧令牌", en: "no clock: the row refuses the older token" },
     runs: ["redis-redlock", "redis-fenced"],
-    ends: [Ends { sold: 2, gone: 1, inside: 2, saw: "" }, Ends { sold: 1, gone: 1, inside: 2, saw: "" }],
+    ends: [
+        Ends { sold: 2, gone: 1, inside: 2, ..Ends::NOTHING },
+        Ends { sold: 1, gone: 1, inside: 2, ..Ends::NOTHING },
+    ],
     needs: NEEDS,
     play: |play, act| Box::pin(played(play, act)),
 };

@@ -40,8 +40,8 @@ pub(super) const REPLAY: Replay = Replay {
     },
     runs: [FLAWED, CURED],
     ends: [
-        Ends { sold: 0, gone: 0, inside: 0, saw: "door out out" },
-        Ends { sold: 0, gone: 0, inside: 0, saw: "out out door" },
+        Ends::saw("door out out", "班长锁门，出来一位，出来一位", "the door is locked, one goes out, one goes out"),
+        Ends::saw("out out door", "出来一位，出来一位，班长锁门", "one goes out, one goes out, the door is locked"),
     ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),

@@ -26,7 +26,10 @@ pub(super) const REPLAY: Replay = Replay {
         zh: "锁里写上是谁的，删之前先看（2.3）", en: "the key names its owner, who looks first (2.3)"
     },
     runs: ["redis-setnx-ttl", "redis-setnx-owner"],
-    ends: [Ends { sold: 3, gone: 1, inside: 2, saw: "" }, Ends { sold: 3, gone: 2, inside: 2, saw: "" }],
+    ends: [
+        Ends { sold: 3, gone: 1, inside: 2, ..Ends::NOTHING },
+        Ends { sold: 3, gone: 2, inside: 2, ..Ends::NOTHING },
+    ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };

@@ -40,8 +40,18 @@ pub(super) const REPLAY: Replay = Replay {
     cure: Title { zh: "脚本先看是谁的，再续期", en: "a script looks whose it is, and then renews" },
     runs: [FLAWED, "redis-watchdog"],
     ends: [
-        Ends { sold: 3, gone: 2, inside: 2, saw: "B's lease is cut" },
-        Ends { sold: 3, gone: 3, inside: 1, saw: "B's lease is kept" },
+        Ends {
+            sold: 3,
+            gone: 2,
+            inside: 2,
+            ..Ends::saw("B's lease is cut", "B 的租约被改短了", "B's lease is cut short")
+        },
+        Ends {
+            sold: 3,
+            gone: 3,
+            inside: 1,
+            ..Ends::saw("B's lease is kept", "B 的租约没有动", "B's lease stays as it was")
+        },
     ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),

@@ -34,7 +34,10 @@ pub(super) const REPLAY: Replay = Replay {
         zh: "锁里写上是谁的，释放前先看", en: "the lock says whose it is, and the unlock looks"
     },
     runs: [FIXED_ID.name, OWNER.name],
-    ends: [Ends { sold: 2, gone: 2, inside: 2, saw: "" }, Ends { sold: 1, gone: 1, inside: 1, saw: "" }],
+    ends: [
+        Ends { sold: 2, gone: 2, inside: 2, ..Ends::NOTHING },
+        Ends { sold: 1, gone: 1, inside: 1, ..Ends::NOTHING },
+    ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };

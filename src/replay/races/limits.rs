@@ -36,8 +36,8 @@ pub(super) const REPLAY: Replay = Replay {
     cure: Title { zh: "限流器放到 Redis 里，大家共用", en: "the limiter is in Redis, which all share" },
     runs: [ACTS[0].name, ACTS[1].name],
     ends: [
-        Ends { sold: 0, gone: 0, inside: 0, saw: "30 let through" },
-        Ends { sold: 0, gone: 0, inside: 0, saw: "10 let through" },
+        Ends::saw("30 let through", "放行 30 个", "30 let through"),
+        Ends::saw("10 let through", "放行 10 个", "10 let through"),
     ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),

@@ -25,7 +25,10 @@ pub(super) const REPLAY: Replay = Replay {
     breaks: Title { zh: "租约到期，锁中途没了", en: "the lease ends, and the lock is gone in the middle" },
     cure: Title { zh: "看门狗：每过三分之一就续一次", en: "a watchdog renews every third of the lease" },
     runs: [FLAWED, "redis-watchdog"],
-    ends: [Ends { sold: 2, gone: 1, inside: 2, saw: "" }, Ends { sold: 2, gone: 2, inside: 1, saw: "renewed" }],
+    ends: [
+        Ends { sold: 2, gone: 1, inside: 2, ..Ends::NOTHING },
+        Ends { sold: 2, gone: 2, inside: 1, ..Ends::saw("renewed", "续期了", "it was renewed") },
+    ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };

@@ -21,7 +21,10 @@ pub(super) const REPLAY: Replay = Replay {
     breaks: Title { zh: "看和删是两条命令", en: "the look and the delete are two commands" },
     cure: Title { zh: "一段脚本里比较并删除（2.5）", en: "compare and delete in one script (2.5)" },
     runs: ["redis-setnx-owner", "redis-setnx-lua"],
-    ends: [Ends { sold: 3, gone: 2, inside: 2, saw: "" }, Ends { sold: 3, gone: 3, inside: 1, saw: "" }],
+    ends: [
+        Ends { sold: 3, gone: 2, inside: 2, ..Ends::NOTHING },
+        Ends { sold: 3, gone: 3, inside: 1, ..Ends::NOTHING },
+    ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };

@@ -40,7 +40,7 @@ pub(super) const REPLAY: Replay = Replay {
     },
     cure: Title { zh: "临时节点随会话一起消失", en: "an ephemeral node goes with its session" },
     runs: ["zk-permanent", "zk-ephemeral"],
-    ends: [Ends { sold: 0, gone: 0, inside: 1, saw: "" }, Ends { sold: 1, gone: 1, inside: 1, saw: "" }],
+    ends: [Ends { inside: 1, ..Ends::NOTHING }, Ends { sold: 1, gone: 1, inside: 1, ..Ends::NOTHING }],
     needs: NEEDS,
     play: |play, act| Box::pin(played(play, act)),
 };

@@ -30,7 +30,7 @@ pub(super) const ONE_ORDER: Replay = Replay {
     },
     cure: Title { zh: "唯一索引：数据库拒绝第二单", en: "a unique key: the database refuses the second" },
     runs: [NEW_MUTEX.name, UNIQUE_KEY.name],
-    ends: [Ends { sold: 2, gone: 2, inside: 0, saw: "" }, Ends { sold: 1, gone: 1, inside: 0, saw: "" }],
+    ends: [Ends { sold: 2, gone: 2, ..Ends::NOTHING }, Ends { sold: 1, gone: 1, ..Ends::NOTHING }],
     needs: &[],
     play: |play, act| Box::pin(one_order(play, act)),
 };
@@ -46,7 +46,10 @@ pub(super) const CLUSTER: Replay = Replay {
     },
     cure: Title { zh: "锁放到 Redis 里，大家共用", en: "the lock is in Redis, which all share" },
     runs: [USER_MUTEX.name, FIXED_ID.name],
-    ends: [Ends { sold: 2, gone: 2, inside: 2, saw: "" }, Ends { sold: 1, gone: 1, inside: 1, saw: "" }],
+    ends: [
+        Ends { sold: 2, gone: 2, inside: 2, ..Ends::NOTHING },
+        Ends { sold: 1, gone: 1, inside: 1, ..Ends::NOTHING },
+    ],
     needs: &[],
     play: |play, act| Box::pin(cluster(play, act)),
 };

@@ -29,7 +29,10 @@ pub(super) const REPLAY: Replay = Replay {
         zh: "栅栏令牌：行只认更大的，拒绝旧的", en: "a fencing token: the row refuses the older one"
     },
     runs: ["redis-lock", "redis-fenced"],
-    ends: [Ends { sold: 2, gone: 1, inside: 2, saw: "" }, Ends { sold: 1, gone: 1, inside: 2, saw: "" }],
+    ends: [
+        Ends { sold: 2, gone: 1, inside: 2, ..Ends::NOTHING },
+        Ends { sold: 1, gone: 1, inside: 2, ..Ends::NOTHING },
+    ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };

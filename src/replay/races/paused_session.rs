@@ -30,7 +30,10 @@ pub(super) const REPLAY: Replay = Replay {
         zh: "czxid 当令牌，行拒绝旧的", en: "the czxid is the token, and the row refuses an old one"
     },
     runs: ["zk-lock", "zk-fenced"],
-    ends: [Ends { sold: 2, gone: 1, inside: 2, saw: "" }, Ends { sold: 1, gone: 1, inside: 2, saw: "" }],
+    ends: [
+        Ends { sold: 2, gone: 1, inside: 2, ..Ends::NOTHING },
+        Ends { sold: 1, gone: 1, inside: 2, ..Ends::NOTHING },
+    ],
     needs: NEEDS,
     play: |play, act| Box::pin(played(play, act)),
 };

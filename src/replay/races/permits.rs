@@ -35,7 +35,7 @@ pub(super) const REPLAY: Replay = Replay {
         zh: "信号量：先拿许可再进（这里是 2 个）", en: "a semaphore: no entry without a permit (2 here)"
     },
     runs: [FLAWED, CURED],
-    ends: [Ends { sold: 0, gone: 0, inside: 3, saw: "" }, Ends { sold: 0, gone: 0, inside: 2, saw: "C waits" }],
+    ends: [Ends { inside: 3, ..Ends::NOTHING }, Ends { inside: 2, ..Ends::saw("C waits", "C 在等", "C waits") }],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };

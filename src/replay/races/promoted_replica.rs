@@ -13,6 +13,7 @@
 
 use crate::{
     error::Error,
+    orders::Action,
     replay::{Ends, Replay, faults::Need, play::Play},
     stock::Title,
 };
@@ -20,9 +21,9 @@ use std::time::Duration;
 
 const NEEDS: &[Need] = &[Need::Orders, Need::Replica, Need::Nodes];
 
-/// Longer than the Sentinel takes: 2 s without an answer, and then the promotion; one that was itself held up for 2 s does
-/// nothing for 30 s.
-const PROMOTION: Duration = Duration::from_secs(45);
+/// Longer than the Sentinel takes: 4 s without an answer, and then the promotion; one that was itself held up does nothing
+/// for 3 s, and one that does not know its replica well tries again after 20.
+const PROMOTION: Duration = Duration::from_secs(40);
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "2.9",
@@ -37,16 +38,19 @@ pub(super) const REPLAY: Replay = Replay {
         zh: "红锁：五个独立节点，多数同意才算", en: "Redlock: most of five independent nodes must agree"
     },
     runs: ["redis-lock", "redis-redlock"],
-    ends: [Ends { sold: 2, gone: 1, inside: 2, saw: "" }, Ends { sold: 2, gone: 2, inside: 1, saw: "B refused" }],
+    ends: [
+        Ends { sold: 2, gone: 1, inside: 2, ..Ends::NOTHING },
+        Ends { sold: 2, gone: 2, inside: 1, ..Ends::saw("B refused", "B 被拒绝", "B is refused") },
+    ],
     needs: NEEDS,
     play: |play, act| Box::pin(played(play, act)),
 };
 
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     // At the end the first one is the main one again.
-    play.faults.at_the_end("promote", "redis");
+    play.faults.at_the_end(Action::Promote, "redis");
     play.step("主库和从库断开：从库收不到写", "the main one and its replica are cut off from each other").await?;
-    play.faults.order("cut", "replica-redis").await?;
+    play.faults.order(Action::Cut, "replica-redis").await?;
     play.step("A 在主库拿到锁，读库存", "A takes the lock on the main one, and reads").await?;
     let mut a = play.side_at("read", 'A', 2, act, play.lease(30_000)).await?;
     play.step("哨兵把从库升为主库", "the Sentinel promotes the replica").await?;

@@ -23,7 +23,20 @@ pub(super) const REPLAY: Replay = Replay {
         zh: "顺序节点排队，只盯前一个", en: "a queue of numbered nodes, each watches the one before"
     },
     runs: ["zk-ephemeral", "zk-lock"],
-    ends: [Ends { sold: 3, gone: 3, inside: 1, saw: "A C B" }, Ends { sold: 3, gone: 3, inside: 1, saw: "A B C" }],
+    ends: [
+        Ends {
+            sold: 3,
+            gone: 3,
+            inside: 1,
+            ..Ends::saw("A C B", "进去的顺序：A C B", "they got in in the order A C B")
+        },
+        Ends {
+            sold: 3,
+            gone: 3,
+            inside: 1,
+            ..Ends::saw("A B C", "进去的顺序：A B C", "they got in in the order A B C")
+        },
+    ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };

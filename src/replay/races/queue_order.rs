@@ -25,7 +25,20 @@ pub(super) const REPLAY: Replay = Replay {
     },
     cure: Title { zh: "公平锁：在 Redis 里排队", en: "the fair lock: a queue in Redis" },
     runs: [FLAWED, "redis-fair"],
-    ends: [Ends { sold: 3, gone: 3, inside: 1, saw: "A C B" }, Ends { sold: 3, gone: 3, inside: 1, saw: "A B C" }],
+    ends: [
+        Ends {
+            sold: 3,
+            gone: 3,
+            inside: 1,
+            ..Ends::saw("A C B", "进去的顺序：A C B", "they got in in the order A C B")
+        },
+        Ends {
+            sold: 3,
+            gone: 3,
+            inside: 1,
+            ..Ends::saw("A B C", "进去的顺序：A B C", "they got in in the order A B C")
+        },
+    ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };

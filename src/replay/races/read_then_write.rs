@@ -22,7 +22,7 @@ pub(super) const REPLAY: Replay = Replay {
     },
     cure: Title { zh: "一条 UPDATE 里检查并扣减", en: "one UPDATE that checks and deducts" },
     runs: ["none", "single-update"],
-    ends: [Ends { sold: 2, gone: 1, inside: 2, saw: "" }, Ends { sold: 2, gone: 2, inside: 0, saw: "" }],
+    ends: [Ends { sold: 2, gone: 1, inside: 2, ..Ends::NOTHING }, Ends { sold: 2, gone: 2, ..Ends::NOTHING }],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };

@@ -41,8 +41,22 @@ pub(super) const REPLAY: Replay = Replay {
     },
     runs: [PLAIN[0], HALVES[0]],
     ends: [
-        Ends { sold: 0, gone: 0, inside: 1, saw: "RR waits, RW waits, WR waits, WW waits" },
-        Ends { sold: 0, gone: 0, inside: 2, saw: "RR together, RW waits, WR waits, WW waits" },
+        Ends {
+            inside: 1,
+            ..Ends::saw(
+                "RR waits, RW waits, WR waits, WW waits",
+                "读后读、读后写、写后读、写后写：都要等",
+                "whoever comes second waits, a reader behind a reader as well",
+            )
+        },
+        Ends {
+            inside: 2,
+            ..Ends::saw(
+                "RR together, RW waits, WR waits, WW waits",
+                "读后读：一起；读后写、写后读、写后写：等",
+                "two readers are inside together; beside a writer the second one waits",
+            )
+        },
     ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),

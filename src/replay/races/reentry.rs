@@ -39,8 +39,8 @@ pub(super) const REPLAY: Replay = Replay {
     cure: Title { zh: "Hash 记下是谁的、进了几次", en: "a hash says whose it is, and how often" },
     runs: [FLAWED, "redis-reentrant"],
     ends: [
-        Ends { sold: 0, gone: 0, inside: 1, saw: "A waits for A" },
-        Ends { sold: 1, gone: 1, inside: 1, saw: "1 2 1 0" },
+        Ends { inside: 1, ..Ends::saw("A waits for A", "A 等自己", "A waits for itself") },
+        Ends { sold: 1, gone: 1, inside: 1, ..Ends::saw("1 2 1 0", "重入次数 1 2 1 0", "holds: 1 2 1 0") },
     ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),

@@ -24,7 +24,10 @@ pub(super) const REPLAY: Replay = Replay {
         en: "SELECT … FOR UPDATE: the row is locked until the commit",
     },
     runs: ["none", "select-for-update"],
-    ends: [Ends { sold: 2, gone: 1, inside: 2, saw: "" }, Ends { sold: 2, gone: 2, inside: 1, saw: "" }],
+    ends: [
+        Ends { sold: 2, gone: 1, inside: 2, ..Ends::NOTHING },
+        Ends { sold: 2, gone: 2, inside: 1, ..Ends::NOTHING },
+    ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };

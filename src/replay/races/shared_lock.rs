@@ -29,8 +29,8 @@ pub(super) const REPLAY: Replay = Replay {
     cure: Title { zh: "要写的，一开始就用 FOR UPDATE 读", en: "who is going to write reads FOR UPDATE" },
     runs: ["select-share", "select-for-update"],
     ends: [
-        Ends { sold: 2, gone: 2, inside: 2, saw: "retries 1" },
-        Ends { sold: 2, gone: 2, inside: 1, saw: "retries 0" },
+        Ends { sold: 2, gone: 2, inside: 2, ..Ends::saw("retries 1", "重试 1 次", "1 retry") },
+        Ends { sold: 2, gone: 2, inside: 1, ..Ends::saw("retries 0", "重试 0 次", "0 retries") },
     ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),

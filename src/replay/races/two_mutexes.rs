@@ -24,7 +24,10 @@ pub(super) const REPLAY: Replay = Replay {
     },
     cure: Title { zh: "都到一台实例：一把锁（1.5）", en: "both come to one instance: one mutex (1.5)" },
     runs: ["mutex", "mutex"],
-    ends: [Ends { sold: 2, gone: 1, inside: 2, saw: "" }, Ends { sold: 2, gone: 2, inside: 1, saw: "" }],
+    ends: [
+        Ends { sold: 2, gone: 1, inside: 2, ..Ends::NOTHING },
+        Ends { sold: 2, gone: 2, inside: 1, ..Ends::NOTHING },
+    ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };

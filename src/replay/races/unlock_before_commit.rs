@@ -28,7 +28,10 @@ pub(super) const REPLAY: Replay = Replay {
         en: "the lock is wider than the transaction: commit, then unlock",
     },
     runs: ["mutex-commit-late", "mutex"],
-    ends: [Ends { sold: 2, gone: 1, inside: 1, saw: "" }, Ends { sold: 2, gone: 2, inside: 1, saw: "" }],
+    ends: [
+        Ends { sold: 2, gone: 1, inside: 1, ..Ends::NOTHING },
+        Ends { sold: 2, gone: 2, inside: 1, ..Ends::NOTHING },
+    ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };

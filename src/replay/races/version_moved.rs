@@ -31,8 +31,8 @@ pub(super) const REPLAY: Replay = Replay {
     },
     runs: ["none", "version-cas"],
     ends: [
-        Ends { sold: 2, gone: 1, inside: 2, saw: "retries 0" },
-        Ends { sold: 2, gone: 2, inside: 0, saw: "retries 1" },
+        Ends { sold: 2, gone: 1, inside: 2, ..Ends::saw("retries 0", "重试 0 次", "0 retries") },
+        Ends { sold: 2, gone: 2, ..Ends::saw("retries 1", "重试 1 次", "1 retry") },
     ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),

@@ -40,7 +40,7 @@ pub(super) const REPLAY: Replay = Replay {
         zh: "双栅栏：到齐了才开始，都做完才离开", en: "a double barrier: all begin, and leave, together"
     },
     runs: ["no-barrier", "zk-double-barrier"],
-    ends: [Ends { sold: 0, gone: 0, inside: 1, saw: "" }, Ends { sold: 0, gone: 0, inside: 3, saw: "" }],
+    ends: [Ends { inside: 1, ..Ends::NOTHING }, Ends { inside: 3, ..Ends::NOTHING }],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };

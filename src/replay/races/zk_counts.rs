@@ -34,7 +34,10 @@ pub(super) const REPLAY: Replay = Replay {
         en: "trySetCount: only where the version is as it was read",
     },
     runs: ["zk-set-count", "zk-try-set-count"],
-    ends: [Ends { sold: 0, gone: 0, inside: 0, saw: "1" }, Ends { sold: 0, gone: 0, inside: 0, saw: "2" }],
+    ends: [
+        Ends::saw("1", "最后的计数是 1", "the count is 1 at the end"),
+        Ends::saw("2", "最后的计数是 2", "the count is 2 at the end"),
+    ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };

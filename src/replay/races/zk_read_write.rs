@@ -39,8 +39,15 @@ pub(super) const REPLAY: Replay = Replay {
     },
     runs: ["zk-exclusive", "zk-read"],
     ends: [
-        Ends { sold: 0, gone: 0, inside: 1, saw: "A B C" },
-        Ends { sold: 0, gone: 0, inside: 2, saw: "A B C, upgrade refused, downgraded" },
+        Ends { inside: 1, ..Ends::saw("A B C", "进去的顺序：A B C", "they got in in the order A B C") },
+        Ends {
+            inside: 2,
+            ..Ends::saw(
+                "A B C, upgrade refused, downgraded",
+                "进去的顺序：A B C；读锁升级成写锁被拒绝，写锁降级成读锁可以",
+                "they got in in the order A B C; the upgrade to a write lock is refused, the downgrade to a read lock is not",
+            )
+        },
     ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),

@@ -140,7 +140,9 @@ export class Drawing {
     const threads = lane.labels.filter((label) => label.row > 0)
       .map((label) => this.#mark(label.parts[0].at, svg('line', { class: 'thread', x1: label.x, x2: label.x, y1: lane.bar - 25 * u * label.row, y2: lane.bar })));
     const base = (/** @type {number} */ row) => lane.bar - 6 * u - 25 * u * row;
-    marks.append(...inside, ...threads, ...dots, ...this.#words(lane.labels, base), ...this.#name(name, `lane-${i}`, base(0), lane.bar + 19 * u));
+    // Without a row of words above it, its name stands beside its bar.
+    const first = lane.bar > lane.top ? base(0) : lane.bar + 19 * u;
+    marks.append(...inside, ...threads, ...dots, ...this.#words(lane.labels, base), ...this.#name(name, `lane-${i}`, first, lane.bar + 19 * u));
   }
 
   /** @param {import('./layout.js').LockShape} lock @param {Name} name @param {Element} spans @param {Element} marks @param {number} i */

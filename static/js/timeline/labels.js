@@ -5,6 +5,8 @@
 /** @typedef {Wanted & {left: number, width: number, row: number}} Placed row 0 is next to the mark */
 
 const GAP = 8;
+/** More parts than so many have no room. */
+const MOST = 5;
 
 /**
  * @param {Wanted[]} wanted in order of x
@@ -50,5 +52,18 @@ export function joined(wanted, near) {
       last.red ||= label.red;
     } else all.push({ ...label });
   }
-  return all;
+  return all.map((label) => ({ ...label, parts: shortened(label.parts) }));
+}
+
+/** What is said again and again is said once, with how often; of very many parts the first two and the last are enough. @param {Part[]} parts */
+function shortened(parts) {
+  /** @type {(Part & {times: number})[]} */
+  const said = [];
+  for (const part of parts) {
+    const last = said.at(-1);
+    if (last?.text === part.text) last.times += 1;
+    else said.push({ ...part, times: 1 });
+  }
+  const all = said.map(({ at, text, times }) => ({ at, text: times > 1 ? `${text} × ${times}` : text }));
+  return all.length > MOST ? [...all.slice(0, 2), { at: all[2].at, text: '…' }, ...all.slice(-1)] : all;
 }

@@ -66,8 +66,8 @@ export function sceneOf({ width, shown, unit, span, measure, model, words }) {
     const lines = crossing.filter((_, a) => model.lanes.findIndex((l) => l.actor === model.arrows[a].from) < i);
     const labels = put(lane.ticks.map((tick) => ({ x: x(tick.at), gap: -2, red: tick.red, parts: [{ at: tick.at, text: words.tick(tick.event) }] })), lines);
     const top = y;
-    const bar = top + u(LINE) * Math.max(1, rows(labels));
-    y = bar + u(BAR + GAP);
+    const bar = top + u(LINE) * Math.max(model.compact ? 0 : 1, rows(labels));
+    y = bar + u(BAR + (model.compact ? GAP / 2 : GAP));
     const solid = lane.bars.filter((b) => b.kind === 'inside');
     return {
       top, bar, labels,
@@ -150,8 +150,8 @@ function wedgeShape(wedge, { x, base, height, measure, unit }) {
 /** Marks of the axis: few, and round. @param {number} span */
 function seconds(span) {
   const all = span / 1e6;
-  const step = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20].find((s) => all / s <= 8) ?? 60;
-  return Array.from({ length: Math.floor(all / step) + 1 }, (_, i) => Math.round(i * step * 100) / 100);
+  const step = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20].find((s) => all / s <= 8) ?? 60;
+  return Array.from({ length: Math.floor(all / step) + 1 }, (_, i) => Math.round(i * step * 1e5) / 1e5);
 }
 
 /** How much time the picture shows: a little more than there is; while more may come, in steps. @param {number} end @param {boolean} live */

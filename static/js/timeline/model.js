@@ -38,6 +38,7 @@ import { locksOf } from './wedges.js';
  * @property {Arrow[]} arrows
  * @property {Caption[]} captions
  * @property {number[]} moments when something happens, in order
+ * @property {boolean} [compact] many lanes, without words: one line for each
  */
 
 /** The shelf is looked at again and again; a look so soon after a write may have seen what was there before. */

@@ -10,6 +10,8 @@ import { momentOf } from './moment.js';
 
 /** Narrower than this no timeline can be read: it is scrolled then. */
 const LEAST = 860;
+/** What is shorter than this has its times in ms. */
+const IN_MS = 400_000;
 const pen = /** @type {CanvasRenderingContext2D} */ (document.createElement('canvas').getContext('2d'));
 
 export class Picture {
@@ -25,15 +27,15 @@ export class Picture {
   }
 
   /**
-   * `live`: more may come; `moves`: the cursor goes on by itself, and is kept in sight; `scaled`: its times are real.
-   * @param {Model} model @param {number} cursor in microseconds @param {{live: boolean, moves: boolean, scaled: boolean}} how
+   * `live`: more may come; `moves`: the cursor goes on by itself, and is kept in sight; `scaled`: its times are real; `span`: how
+   * much time it shows, where another picture has the same scale.
+   * @param {Model} model @param {number} cursor in microseconds @param {{live: boolean, moves: boolean, scaled: boolean, span?: number}} how
    */
-  draw(model, cursor, { live, moves, scaled }) {
+  draw(model, cursor, { live, moves, scaled, span = spanOf(model.end, live) }) {
     const style = getComputedStyle(this.host);
     const root = parseFloat(getComputedStyle(document.documentElement).fontSize);
     const unit = root / 16;
     const width = Math.max(this.host.clientWidth, LEAST * unit);
-    const span = spanOf(model.end, live);
     const names = this.#names(model, cursor);
     const now = JSON.stringify([scaled, width, unit, span, t('language'), names.lanes.map((lane) => lane.detail)]);
     if (model !== this.#model || now !== this.#shown) {
@@ -41,7 +43,7 @@ export class Picture {
         pen.font = `${bold ? 700 : 400} ${1.25 * root}px ${style.fontFamily}`;
         return pen.measureText(text).width;
       };
-      const words = { tick: (/** @type {any} */ e) => t('tick', e), arrow: (/** @type {any} */ a) => t('arrow', a), seconds: (/** @type {number} */ s) => (scaled ? `${s} s` : s === 0 ? t('unscaled') : ''), stopped: t('laneNow', 'stopped'), comma: t('comma') };
+      const words = { tick: (/** @type {any} */ e) => t('tick', e), arrow: (/** @type {any} */ a) => t('arrow', a), seconds: (/** @type {number} */ s) => (scaled ? (span < IN_MS ? `${Math.round(s * 1e5) / 100} ms` : `${s} s`) : s === 0 ? t('unscaled') : ''), stopped: t('laneNow', 'stopped'), comma: t('comma') };
       this.#drawing.show(sceneOf({ width, shown: this.host.clientWidth, unit, span, measure, model, words }), names, unit, t('comma'));
       [this.#model, this.#shown] = [model, now];
     }

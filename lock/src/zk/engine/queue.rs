@@ -136,12 +136,13 @@ async fn attempt(session: Arc<Session>, queue: &Arc<Queue>, recipe: &Recipe, wai
             drop(standing);
             return Ok(Attempt::Turn(Turn { node, fence }));
         };
+        // Whatever comes now comes after the listing, and our node may have gone since.
+        seen = false;
         // Not `exists`: that leaves a watch behind where the node has gone meanwhile.
         let path = queue.path(nearest);
         match insist(|| session.get_and_watch_data(&path)).await {
             Ok((_, _, watch)) => {
                 let Ok(event) = timeout_at(wait.end, watch.changed()).await else { break };
-                seen = false;
                 if event.event_type != EventType::NodeDeleted {
                     continue;
                 }

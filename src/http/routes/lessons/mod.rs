@@ -142,7 +142,7 @@ macro_rules! lesson {
             crate::http::extract::Query(terms): crate::http::extract::Query<crate::http::terms::Terms>,
             format: crate::http::format::Format,
         ) -> Result<axum::response::Response, crate::error::Error> {
-            let job = terms.job(app.ctx.config.wait(), $stay);
+            let job = app.seen(terms.job(app.ctx.config.wait(), $stay), $path, $strategy);
             $visit(&app.ctx, &job).await?;
             Ok(crate::http::routes::lessons::lesson_response(&app, &job, format, $strategy, $text, None))
         }
@@ -164,7 +164,7 @@ macro_rules! visit {
             crate::http::extract::Query(terms): crate::http::extract::Query<crate::http::terms::Terms>,
             format: crate::http::format::Format,
         ) -> Result<axum::response::Response, crate::error::Error> {
-            let job = terms.job(app.ctx.config.wait(), std::time::Duration::ZERO);
+            let job = app.seen(terms.job(app.ctx.config.wait(), std::time::Duration::ZERO), $path, $lock);
             let visit = $visit(&app.ctx, &job).await?;
             Ok(crate::http::routes::lessons::visit_response(&app, &job, format, $lock, visit))
         }

@@ -31,7 +31,7 @@ pub(in crate::http) async fn latch(
     Query(terms): Query<Terms>,
     format: Format,
 ) -> Result<Response, Error> {
-    let job = terms.job(latch::WAIT, Duration::ZERO);
+    let job = app.seen(terms.job(latch::WAIT, Duration::ZERO), "/test/latch", "latch");
     latch::lock_the_door(&app.ctx, &job).await?;
     Ok(lesson_response(&app, &job, format, "latch", "班长锁门。。。", Some(0)))
 }
@@ -45,7 +45,7 @@ pub(in crate::http) async fn countdown(
     Query(terms): Query<Terms>,
     format: Format,
 ) -> Result<Response, Error> {
-    let job = terms.job(app.ctx.config.wait(), Duration::ZERO);
+    let job = app.seen(terms.job(app.ctx.config.wait(), Duration::ZERO), "/test/countdown", "latch");
     let left = latch::go_out(&app.ctx, &job).await?;
     Ok(lesson_response(&app, &job, format, "latch", "出来了一位同学", Some(left)))
 }

@@ -25,6 +25,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 const BARRIER: &str = "/curator/barrier";
+const ROOM: &str = "/curator/double-barrier";
 
 /// Who came in, or left.
 #[derive(Debug, Serialize, ToSchema)]
@@ -77,7 +78,7 @@ pub(in crate::http) async fn set(
     Query(terms): Query<Terms>,
     format: Format,
 ) -> Result<Response, Error> {
-    let job = terms.job(app.ctx.config.wait(), Duration::ZERO);
+    let job = app.seen(terms.job(app.ctx.config.wait(), Duration::ZERO), "/test/zk/barrier/set", BARRIER);
     let text = if zk_barriers::set(&app.ctx, &job).await? { "栅栏已关上" } else { "栅栏本来就关着" };
     Ok(lesson_response(&app, &job, format, BARRIER, text, None))
 }
@@ -91,7 +92,7 @@ pub(in crate::http) async fn wait(
     Query(terms): Query<Terms>,
     format: Format,
 ) -> Result<Response, Error> {
-    let job = terms.job(zk_barriers::WAIT, Duration::ZERO);
+    let job = app.seen(terms.job(zk_barriers::WAIT, Duration::ZERO), "/test/zk/barrier/wait", BARRIER);
     zk_barriers::wait(&app.ctx, &job).await?;
     Ok(lesson_response(&app, &job, format, BARRIER, "通过栅栏", None))
 }
@@ -105,7 +106,7 @@ pub(in crate::http) async fn remove(
     Query(terms): Query<Terms>,
     format: Format,
 ) -> Result<Response, Error> {
-    let job = terms.job(app.ctx.config.wait(), Duration::ZERO);
+    let job = app.seen(terms.job(app.ctx.config.wait(), Duration::ZERO), "/test/zk/barrier/remove", BARRIER);
     let text = if zk_barriers::remove(&app.ctx, &job).await? { "栅栏已移除" } else { "栅栏本来就开着" };
     Ok(lesson_response(&app, &job, format, BARRIER, text, None))
 }
@@ -119,7 +120,7 @@ pub(in crate::http) async fn enter(
     Query(meeting): Query<Meeting>,
     format: Format,
 ) -> Result<Response, Error> {
-    let job = meeting.job(zk_barriers::WAIT, Duration::ZERO);
+    let job = app.seen(meeting.job(zk_barriers::WAIT, Duration::ZERO), "/test/zk/double-barrier/enter", ROOM);
     let member = zk_barriers::enter(&app.ctx, &job, meeting.members()).await?;
     Ok(member_response(&app, &job, format, "都到齐了", member))
 }
@@ -133,7 +134,7 @@ pub(in crate::http) async fn leave(
     Query(meeting): Query<Meeting>,
     format: Format,
 ) -> Result<Response, Error> {
-    let job = meeting.job(zk_barriers::WAIT, Duration::ZERO);
+    let job = app.seen(meeting.job(zk_barriers::WAIT, Duration::ZERO), "/test/zk/double-barrier/leave", ROOM);
     let member = meeting.member.map(|member| member.to_string());
     let member = zk_barriers::leave(&app.ctx, &job, meeting.members(), member.as_deref()).await?;
     Ok(member_response(&app, &job, format, "都离开了", member))
@@ -144,7 +145,7 @@ fn member_response(app: &AppState, job: &Job, format: Format, text: &str, member
         Format::Text => ([(header::CONTENT_TYPE, Format::TEXT)], format!("{text} {member}")).into_response(),
         Format::Json => Json(Member {
             outcome: Outcome::Done,
-            strategy: "/curator/double-barrier",
+            strategy: ROOM,
             instance: app.ctx.instance.clone(),
             who: job.who.clone(),
             member,

@@ -67,6 +67,15 @@ impl Replays {
         Ok(going)
     }
 
+    /// The lesson of the replay that is going on.
+    pub(in crate::http) fn playing(&self) -> Option<String> {
+        self.going().map(|going| going.replay.lesson.to_owned())
+    }
+
+    fn going(&self) -> Option<Arc<Going>> {
+        self.latest.lock().clone().filter(|going| going.log.end().is_none())
+    }
+
     fn find(&self, id: &str) -> Result<Arc<Going>, Error> {
         let latest = self.latest.lock().clone();
         latest.filter(|going| going.id.to_string() == id).ok_or_else(|| Error::NoReplay(id.to_owned()))

@@ -28,6 +28,8 @@ use utoipa::{IntoParams, ToSchema};
 pub(in crate::http) struct List {
     /// Whether this instance plays them.
     enabled: bool,
+    /// The one that is going on here, whoever has started it.
+    playing: Option<View>,
     replays: Vec<Listed>,
 }
 
@@ -126,12 +128,13 @@ pub(in crate::http) async fn list(State(app): State<AppState>) -> axum::Json<Lis
         cured_ends: replay.ends[1],
         cannot: replay.cannot(&app.ctx),
     });
-    axum::Json(List { enabled: app.ctx.config.replays.enabled, replays: listed.collect() })
+    let playing = app.replays.going().map(|going| View::of(&app, &going));
+    axum::Json(List { enabled: app.ctx.config.replays.enabled, playing, replays: listed.collect() })
 }
 
 /// Plays the race of a lesson on the real servers, with at most three actors on the real instances.
 #[utoipa::path(post, path = "/replays/{replay}", tag = "replays",
-    params(("replay" = String, Path, description = "A lesson of `GET /replays`", example = "2.3"), How),
+    params(("replay" = String, Path, description = "One of `GET /replays`", example = "2.3"), How),
     responses(
         (status = 202, description = "It has begun", body = View),
         (status = 403, description = "Replays are not enabled here"),
@@ -145,6 +148,7 @@ pub(in crate::http) async fn start(
 ) -> Result<Response, Error> {
     enabled(&app)?;
     let replay = replay::find(&lesson).ok_or(Error::NoReplay(lesson))?;
+    app.instance.reaches(&replay.servers(how.cured)).await?;
     let going = app.replays.start(&app, replay, how.cured, how.pace)?;
     let view = View::of(&app, &going);
     let location = [(header::LOCATION, view.events.clone())];

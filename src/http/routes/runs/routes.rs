@@ -172,6 +172,7 @@ fn plan(app: &AppState, wanted: &Wanted) -> Result<Plan, Error> {
     (plan.threads, plan.loops) = (threads.unsigned_abs() as usize, loops.unsigned_abs() as usize);
     plan.hold_ms = wanted.hold_ms.map_or(0, Whole::get).unsigned_abs();
     plan.count = wanted.count.map_or(5000, Whole::get);
+    plan.draws = true;
     plan.token = (!token.expose_secret().is_empty()).then(|| token.clone());
     plan.check().map_err(|rule| bad("hold_ms", rule))?;
     Ok(plan)

@@ -1,0 +1,103 @@
+//! `/classroom/events`: what is seen of the visits, on all instances in one stream.
+//!
+//! 1. Each instance of `cluster.instances` is asked for its own; each begins with what was before.
+//! 2. One that does not answer any more is told as down, and asked again until it is back; then it tells all of its own anew.
+//!
+//! **What breaks it**: an instance that falls silent without closing its connection says nothing, and is not told as down.
+
+use crate::{
+    http::{app::AppState, extract::Query, sse},
+    http_client::{Events, HttpClient},
+    visits::{Happened, VisitEvent},
+};
+use axum::{
+    extract::State,
+    response::{Response, sse::Event},
+};
+use futures::{Stream, StreamExt, stream};
+use garde::Validate;
+use serde::Deserialize;
+use std::time::Duration;
+use utoipa::IntoParams;
+
+/// How long another instance may take to begin.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// One that is not there is asked again so soon.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// Whose visits.
+#[derive(Debug, Deserialize, Validate, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(in crate::http) struct Whose {
+    /// Only those of the instance that answers.
+    #[serde(default)]
+    #[garde(skip)]
+    #[param(default = false)]
+    own: bool,
+}
+
+/// Watches the lessons: one event for each thing that is seen of a visit, the last ones first, then each as it happens. What
+/// was told may be told again, where an instance was away.
+#[utoipa::path(get, path = "/classroom/events", tag = "classroom", params(Whose),
+    responses((status = 200, description = "Server-sent events", body = VisitEvent, content_type = "text/event-stream")))]
+pub(in crate::http) async fn events(State(app): State<AppState>, Query(whose): Query<Whose>) -> Response {
+    let instances = &app.ctx.config.cluster.instances;
+    let seen = match whose.own || instances.is_empty() {
+        true => own(&app).boxed(),
+        false => stream::select_all(instances.iter().map(|url| of(url).boxed())).boxed(),
+    };
+    // An event is refused only where its data cannot be written as JSON; these can.
+    sse::response(&app, seen.filter_map(async |event| Event::default().json_data(event).ok().map(Ok)))
+}
+
+fn own(app: &AppState) -> impl Stream<Item = VisitEvent> + Send + use<> {
+    let (kept, told) = app.classroom.visits.watch();
+    // Who has missed something begins anew: its connection ends, and it asks again.
+    let told = stream::unfold(told, async |mut told| Some((told.recv().await.ok()?, told)));
+    stream::iter(kept).chain(told)
+}
+
+/// Another instance, as it is followed.
+struct Other {
+    url: String,
+    client: HttpClient,
+    events: Option<Events>,
+    /// Its name, as long as it is not told as down.
+    name: Option<String>,
+}
+
+fn of(url: &str) -> impl Stream<Item = VisitEvent> + Send + use<> {
+    let url = format!("{}/classroom/events?own=true", url.trim_end_matches('/'));
+    let other = Other { url, client: HttpClient::new(PATIENCE), events: None, name: None };
+    stream::unfold(other, async |mut other| {
+        let event = other.next().await;
+        Some((event, other))
+    })
+}
+
+impl Other {
+    async fn next(&mut self) -> VisitEvent {
+        loop {
+            let Some(events) = &mut self.events else {
+                match self.client.events(&self.url).await {
+                    Ok(events) => self.events = Some(events),
+                    Err(_) => match self.name.take() {
+                        Some(name) => return VisitEvent::of_instance(&name, Happened::Down),
+                        None => tokio::time::sleep(AGAIN).await,
+                    },
+                }
+                continue;
+            };
+            match events.next().await {
+                Some(Ok(event)) => {
+                    if let Ok(event) = serde_json::from_str::<VisitEvent>(&event.data) {
+                        self.name = Some(event.instance.clone());
+                        return event;
+                    }
+                }
+                _ => self.events = None,
+            }
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! `/classroom/objects`: what the servers themselves say of the objects of the lessons: what is drawn is only what was seen.
+
+use crate::{
+    classroom::{latch, semaphore, zk_barriers},
+    error::Error,
+    http::app::AppState,
+};
+use axum::{Json, extract::State};
+use serde::Serialize;
+use std::time::Duration;
+use tokio::time::timeout;
+use utoipa::ToSchema;
+
+/// A server that does not answer so soon is not waited for.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// What the servers have; null where one does not answer.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct Objects {
+    /// Permits that are free. One is lost with an instance that is killed while somebody is inside.
+    #[schema(example = 3)]
+    semaphore: Option<i64>,
+    /// How many must still count down; 0: no class has begun, or all are out.
+    #[schema(example = 5)]
+    latch: Option<u64>,
+    /// Whether the barrier is closed.
+    barrier: Option<bool>,
+}
+
+/// How semaphore, latch and barrier stand in Redis and in ZooKeeper.
+#[utoipa::path(get, path = "/classroom/objects", tag = "classroom",
+    responses((status = 200, description = "What the servers have", body = Objects)))]
+pub(in crate::http) async fn objects(State(app): State<AppState>) -> Json<Objects> {
+    let ctx = &app.ctx;
+    let (semaphore, latch, barrier) = tokio::join!(
+        in_time(semaphore::free(ctx)),
+        in_time(latch::still_in(ctx)),
+        in_time(zk_barriers::is_closed(ctx))
+    );
+    Json(Objects { semaphore, latch, barrier })
+}
+
+async fn in_time<T>(asked: impl Future<Output = Result<T, Error>>) -> Option<T> {
+    timeout(PATIENCE, asked).await.ok()?.ok()
+}

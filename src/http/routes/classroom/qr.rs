@@ -1,0 +1,44 @@
+//! `/classroom/qr.svg`: an address as a QR code, for phones.
+
+use crate::{
+    error::Error,
+    http::extract::{Query, bad},
+};
+use axum::response::{IntoResponse, Response};
+use garde::Validate;
+use http::header;
+use qrcode::{QrCode, render::svg};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+/// The longest address, in bytes: more would be too fine for a phone in the last row.
+const LONGEST: usize = 200;
+
+/// What the code says.
+#[derive(Debug, Deserialize, Validate, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(in crate::http) struct Address {
+    /// An address that begins with http:// or https://.
+    #[garde(custom(address))]
+    #[param(example = "http://192.168.1.5:8080/class.html#/2.10.6?me")]
+    url: String,
+}
+
+fn address(url: &str, (): &()) -> garde::Result {
+    match url.len() <= LONGEST && (url.starts_with("http://") || url.starts_with("https://")) {
+        true => Ok(()),
+        false => {
+            Err(garde::Error::new(format!("must begin with http:// or https://, and have at most {LONGEST} bytes")))
+        }
+    }
+}
+
+/// The code as a picture, black on white.
+#[utoipa::path(get, path = "/classroom/qr.svg", tag = "classroom", params(Address),
+    responses((status = 200, description = "The code", body = String, content_type = "image/svg+xml")))]
+pub(in crate::http) async fn qr(Query(Address { url }): Query<Address>) -> Result<Response, Error> {
+    let code = QrCode::new(&url).map_err(|error| bad("url", error.to_string()))?;
+    let picture = code.render::<svg::Color<'_>>().build();
+    Ok(([(header::CONTENT_TYPE, "image/svg+xml")], picture).into_response())
+}

@@ -1,0 +1,139 @@
+//! `/classroom/visits`: several people at once, by one button. A browser keeps at most six connections to one host, so a page
+//! alone cannot let ten wait.
+//!
+//! 1. The instances that live are asked for; each name is a request of its own, sent to them in turn, as nginx would.
+//! 2. The answer does not wait for what comes of them.
+//!
+//! **What breaks it**: they end with this instance, as phones do whose room loses its network.
+
+use crate::{
+    course,
+    error::Error,
+    http::{
+        app::AppState,
+        extract::{Json, Whole},
+        terms::{HoldMs, LeaseMs, WaitMs, Who},
+    },
+    http_client::HttpClient,
+};
+use axum::extract::State;
+use form_urlencoded::Serializer;
+use futures::future::join_all;
+use garde::Validate;
+use http::StatusCode;
+use serde::Deserialize;
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// So many may be under way at once.
+pub(super) const MOST: usize = 120;
+
+/// How long an instance may take to say that it lives.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Who is to come, where to, and for how long.
+#[derive(Debug, Deserialize, Validate, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct Visitors {
+    /// A route that a lesson of `GET /course` lets people try.
+    #[garde(custom(a_visit))]
+    #[schema(example = "/test/semaphore")]
+    visit: String,
+    /// Each of them comes once.
+    #[garde(length(min = 1, max = 30), dive)]
+    #[schema(min_items = 1, max_items = 30)]
+    names: Vec<Who>,
+    /// How long each stays, in milliseconds, instead of the route's own time.
+    #[garde(dive)]
+    #[schema(inline)]
+    hold_ms: Option<HoldMs>,
+    /// The longest wait, in milliseconds, instead of the route's own.
+    #[garde(dive)]
+    #[schema(inline)]
+    wait_ms: Option<WaitMs>,
+    /// The lease, in milliseconds, where the route has one.
+    #[garde(dive)]
+    #[schema(inline)]
+    lease_ms: Option<LeaseMs>,
+    /// How many meet, at the double barrier.
+    #[garde(dive)]
+    #[schema(inline)]
+    members: Option<Whole<1, 1000>>,
+    /// Who leaves the double barrier.
+    #[garde(skip)]
+    member: Option<Uuid>,
+}
+
+fn a_visit(visit: &str, (): &()) -> garde::Result {
+    let tries = course::lessons().flat_map(|lesson| lesson.tries).filter_map(|path| path.split('?').next());
+    let known: BTreeSet<_> = tries.filter(|path| path.starts_with("/test/")).collect();
+    match known.contains(visit) {
+        true => Ok(()),
+        false => {
+            let known: Vec<_> = known.into_iter().collect();
+            Err(garde::Error::new(format!("must be one of {}", known.join(", "))))
+        }
+    }
+}
+
+/// Sends people to a lesson, each on a request of its own.
+#[utoipa::path(post, path = "/classroom/visits", tag = "classroom", request_body = Visitors,
+    responses((status = 202, description = "They are on their way: `GET /classroom/events` tells of each")))]
+pub(in crate::http) async fn send(
+    State(app): State<AppState>,
+    Json(visitors): Json<Visitors>,
+) -> Result<StatusCode, Error> {
+    let wanted = u32::try_from(visitors.names.len()).unwrap_or(u32::MAX);
+    let mut places = Arc::clone(&app.classroom.places).try_acquire_many_owned(wanted).map_err(|_| {
+        Error::ClassFull { under_way: MOST.saturating_sub(app.classroom.places.available_permits()), most: MOST }
+    })?;
+    let instances = those_that_live(&app).await;
+    let client = HttpClient::new(Duration::from_millis(app.ctx.config.server.request_timeout_ms));
+    for query in visitors.queries() {
+        let turn = app.classroom.turn.fetch_add(1, Ordering::Relaxed) % instances.len();
+        let url = format!("{}{}?{query}", instances[turn].trim_end_matches('/'), visitors.visit);
+        let (client, stopping, place) = (client.clone(), app.stopping.clone(), places.split(1));
+        app.ctx.tasks.spawn(async move {
+            // What comes of it is seen in the lessons' events.
+            drop(stopping.run_until_cancelled(client.get(&url)).await);
+            drop(place);
+        });
+    }
+    Ok(StatusCode::ACCEPTED)
+}
+
+/// The addresses of the instances that answer; where none is known, this one's.
+async fn those_that_live(app: &AppState) -> Vec<String> {
+    let client = HttpClient::new(PATIENCE);
+    let asked = app.ctx.config.cluster.instances.iter().map(|url| {
+        let live = format!("{}/health/live", url.trim_end_matches('/'));
+        let client = &client;
+        async move { client.get(&live).await.ok()?.success().ok().map(|_| url.clone()) }
+    });
+    let living: Vec<_> = join_all(asked).await.into_iter().flatten().collect();
+    if living.is_empty() { vec![app.own_address()] } else { living }
+}
+
+impl Visitors {
+    /// The query of each of them.
+    fn queries(&self) -> impl Iterator<Item = String> {
+        let number = |name, number: Option<i64>| number.map(|number| (name, number.to_string()));
+        let terms: Vec<_> = [
+            number("hold_ms", self.hold_ms.map(Whole::get)),
+            number("wait_ms", self.wait_ms.map(Whole::get)),
+            number("lease_ms", self.lease_ms.map(Whole::get)),
+            number("members", self.members.map(Whole::get)),
+            self.member.map(|member| ("member", member.to_string())),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let names = self.names.clone().into_iter().map(Who::into_inner);
+        names.map(move |who| Serializer::new(String::new()).append_pair("who", &who).extend_pairs(&terms).finish())
+    }
+}

@@ -1,0 +1,125 @@
+//! `/lab`: what there is to break here, and breaking it by hand. It is the lab that does it, by the rules and in the words of
+//! `oversell lab fault`; an instance that no lab has started says so.
+
+use crate::{
+    error::Error,
+    http::{
+        app::AppState,
+        extract::{Admin, Json, Whole, bad},
+        neighbours,
+    },
+    http_client::HttpError,
+    orders::{Action, Breakable, Order},
+    replay::{self, Control},
+    stock::Title,
+};
+use axum::extract::State;
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+const NOBODYS: Title = Title {
+    zh: "这里的服务器不是 oversell lab 启动的，网页不能弄停它们。在容器里，可以在终端输入 docker compose pause app-8100，再用 unpause 继续。",
+    en: "No oversell lab has started the servers here, so the page cannot break them. In containers, type docker compose pause \
+         app-8100 in a terminal, and unpause to let it go on.",
+};
+
+/// What there is to break here.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct View {
+    /// Whether a lab has started this instance and takes orders.
+    owned: bool,
+    /// Why not.
+    why: Option<Title>,
+    /// What the lab has besides: `ways`, `replica`.
+    #[schema(example = json!(["ways"]))]
+    kinds: Vec<String>,
+    #[serde(flatten)]
+    breakable: Breakable,
+}
+
+/// An order.
+#[derive(Debug, Deserialize, Validate, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub(in crate::http) struct Fault {
+    action: Action,
+    /// The member or way that it happens to: one of `GET /lab`.
+    #[schema(example = "8100")]
+    member: String,
+    /// For one that slows down: by how much; 200 without it.
+    #[garde(dive)]
+    #[schema(inline, default = 200)]
+    by_ms: Option<Whole<1, 10_000>>,
+}
+
+/// An order that was carried out, and how all is now.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct Done {
+    /// What the lab says of it.
+    #[schema(example = "8100 is paused")]
+    said: String,
+    #[serde(flatten)]
+    lab: View,
+}
+
+/// What there is to break here, and how it is.
+#[utoipa::path(get, path = "/lab", tag = "lab", responses(
+    (status = 200, description = "The members and ways of the lab; none where no lab has started this instance", body = View)))]
+pub(in crate::http) async fn look(State(app): State<AppState>) -> Result<axum::Json<View>, Error> {
+    view(&app).await.map(axum::Json)
+}
+
+/// Breaks something, or mends it. An instance is not asked to stop itself: it could not answer.
+#[utoipa::path(post, path = "/lab/faults", tag = "lab", request_body = Fault, security((), ("admin" = [])),
+    responses(
+        (status = 200, description = "It is done", body = Done),
+        (status = 403, description = "No lab has started this instance; or a page of another host asks for this"),
+        (status = 409, description = "It is not in a state for this; or a replay breaks servers just now"),
+    ))]
+pub(in crate::http) async fn order(
+    _: Admin,
+    State(app): State<AppState>,
+    Json(Fault { action, member, by_ms }): Json<Fault>,
+) -> Result<axum::Json<Done>, Error> {
+    let lab = Control::of(&app.ctx.config).ok_or(Error::NoLab)?;
+    let stops = matches!(action, Action::Pause | Action::Kill);
+    if stops && member == app.ctx.instance {
+        let rule =
+            format!("{member} is asked itself, and could not answer: ask another one, as /instances/NAME/lab/faults");
+        return Err(bad("member", rule));
+    }
+    is_there(&lab.look().await.map_err(unreached)?, &member)?;
+    let playing = neighbours::playing(&app.ctx.config.cluster.instances).await.or(app.replays.playing());
+    if let Some(replay) = playing.and_then(|lesson| replay::find(&lesson)).filter(|replay| replay.breaks_something()) {
+        return Err(Error::ReplayInProgress(replay.lesson));
+    }
+    let by_ms = by_ms.map_or(200, Whole::get).unsigned_abs();
+    let said = lab.order(&Order { action, member, by_ms }).await.map_err(|error| match error {
+        HttpError::Refused { body, .. } => Error::LabRefuses(body),
+        other => unreached(other),
+    })?;
+    Ok(axum::Json(Done { said, lab: view(&app).await? }))
+}
+
+async fn view(app: &AppState) -> Result<View, Error> {
+    let Some(lab) = Control::of(&app.ctx.config) else {
+        return Ok(View { owned: false, why: Some(NOBODYS), kinds: Vec::new(), breakable: Breakable::default() });
+    };
+    let breakable = lab.look().await.map_err(unreached)?;
+    Ok(View { owned: true, why: None, kinds: app.ctx.config.replays.lab_kinds.clone(), breakable })
+}
+
+/// Whether there is a member or a way of this name; by its server, all ways to it are meant.
+fn is_there(all: &Breakable, member: &str) -> Result<(), Error> {
+    let members = all.members.iter().map(|it| it.name.as_str());
+    let names: Vec<_> = members.chain(all.ways.iter().map(|way| way.name.as_str())).collect();
+    match names.contains(&member) {
+        true => Ok(()),
+        false => Err(bad("member", format!("must be one of {}", names.join(", ")))),
+    }
+}
+
+fn unreached(error: HttpError) -> Error {
+    Error::Unavailable { server: "lab", reason: error.to_string() }
+}

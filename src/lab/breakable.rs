@@ -1,0 +1,75 @@
+//! What there is to break in a lab, and how it is now: as the kernel and the ways say, whoever has broken it.
+
+use super::{
+    Lab, nginx, redis,
+    server::Tier,
+    way::{self, Condition},
+    zookeeper,
+};
+use crate::{
+    failure::Failure,
+    orders::{Action, Breakable, Member, MemberState, Way, WayState},
+};
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+
+/// How long the threads of a process may take to stand still.
+const STOP: Duration = Duration::from_secs(2);
+const STEP: Duration = Duration::from_millis(2);
+
+impl Lab {
+    /// Everything that can be broken, and how it is. nginx is left out: it brings the page on which that is asked for.
+    pub(super) fn breakable(&self) -> Breakable {
+        let members = self.members.iter().filter(|m| m.server.name() != nginx::NAME);
+        let members = members.map(|member| {
+            let (name, state) = (member.server.name(), member.state());
+            let instance = member.tier == Tier::Instance;
+            Member { name: name.to_owned(), instance, state, can: self.can(name, instance, state) }
+        });
+        let ways = self.ways.iter().map(|way| Way {
+            name: way.name(),
+            instance: way.instance().to_owned(),
+            server: way.server().to_owned(),
+            state: match way.condition() {
+                Condition::Open => WayState::Open,
+                Condition::Cut => WayState::Cut,
+                Condition::Slow(_) => WayState::Slow,
+            },
+        });
+        Breakable { members: members.collect(), ways: ways.collect() }
+    }
+
+    fn can(&self, name: &str, instance: bool, state: MemberState) -> Vec<Action> {
+        match state {
+            MemberState::Paused => return vec![Action::Resume, Action::Kill],
+            MemberState::Killed => return vec![Action::Start],
+            MemberState::Running => {}
+        }
+        let has_session = instance && self.ways.iter().any(|way| way.is_of(name) && zookeeper::is_name(way.server()));
+        let first = redis::name(0);
+        let follower = if self.replica_leads() { &first } else { redis::REPLICA };
+        let follows = self.addresses.replica.is_some() && name == follower;
+        let besides = [(Action::Expire, has_session), (Action::Promote, follows)];
+        [Action::Pause, Action::Kill]
+            .into_iter()
+            .chain(besides.into_iter().filter_map(|(a, can)| can.then_some(a)))
+            .collect()
+    }
+
+    /// Whether the replica is the main Redis now.
+    fn replica_leads(&self) -> bool {
+        let replica = self.addresses.replica.as_ref().map(|at| way::authority(&at.url));
+        replica.is_some_and(|at| self.ways_to_main().iter().any(|way| way.leads_to() == at))
+    }
+
+    /// Waits until a member that was told to stand still does so.
+    pub(super) async fn stands_still(&self, name: &str) -> Result<(), Failure> {
+        let member = self.member(name)?;
+        let still = async {
+            while member.state() == MemberState::Running {
+                sleep(STEP).await;
+            }
+        };
+        timeout(STOP, still).await.map_err(|_| Failure::Unusable(format!("{name} does not stand still")))
+    }
+}

@@ -1,0 +1,84 @@
+/**
+ * The visits of all instances, as `GET /classroom/events` tells of them: who came, when it was inside, when it left, and
+ * what was printed. What is told twice counts once. Pure.
+ */
+
+/** @typedef {{t_us: number, instance: string, event: string, visit?: string, actor?: string, key?: string, value?: string}} Told */
+/**
+ * Times in microseconds. `entered`, `left`: null until then; `lost`: its instance went away.
+ * @typedef {object} Visit
+ * @property {string} id
+ * @property {string} who empty where no name was given
+ * @property {string} instance
+ * @property {string} key
+ * @property {string} route
+ * @property {number} from
+ * @property {number | null} entered
+ * @property {number | null} left
+ * @property {boolean} lost
+ * @property {{at: number, n: number} | null} count what was counted, and when
+ * @property {string} member
+ */
+/** @typedef {{at: number, instance: string, visit: string, who: string, key: string, text: string}} Line */
+
+/** So many are remembered. */
+const KEPT = 600;
+
+export class Visits {
+  /** @type {Map<string, Visit>} */
+  #visits = new Map();
+  /** @type {Line[]} */
+  #lines = [];
+  /** Each instance: whether it is there. @type {Map<string, boolean>} */
+  instances = new Map();
+  /** When everything was last cleared. */
+  reset = 0;
+  /** By how much the clock of the browser is before that of the instances, at most; in microseconds. */
+  ahead = Infinity;
+
+  /** @param {Told} told @param {number} now the browser's clock, in microseconds */
+  take(told, now) {
+    this.ahead = Math.min(this.ahead, now - told.t_us);
+    const { event, instance, t_us: at, visit: id } = told;
+    if (event !== 'down') this.instances.set(instance, true);
+    if (event === 'down') this.#down(instance, at);
+    else if (event === 'reset') this.reset = Math.max(this.reset, at);
+    else if (id) this.#visit(id, told);
+  }
+
+  /** @param {string} instance @param {number} at */
+  #down(instance, at) {
+    this.instances.set(instance, false);
+    for (const visit of this.#visits.values()) {
+      if (visit.instance === instance && visit.left == null) Object.assign(visit, { left: at, lost: true });
+    }
+  }
+
+  /** @param {string} id @param {Told} told */
+  #visit(id, { event, instance, t_us: at, actor: who = '', key = '', value = '' }) {
+    const visit = this.#visits.get(id);
+    if (event === 'start') {
+      // It was only out of sight.
+      if (visit?.lost) Object.assign(visit, { left: null, lost: false });
+      if (!visit) this.#visits.set(id, { id, who, instance, key, route: value, from: at, entered: null, left: null, lost: false, count: null, member: '' });
+      if (this.#visits.size > KEPT) this.#visits.delete(/** @type {string} */ (this.#visits.keys().next().value));
+    } else if (event === 'said') {
+      if (!this.#lines.some((line) => line.visit === id && line.at === at)) this.#lines = [...this.#lines, { at, instance, visit: id, who, key, text: value }].slice(-KEPT);
+    } else if (!visit) {
+      // Its begin is no longer kept.
+    } else if (event === 'locked') visit.entered ??= at;
+    else if (event === 'count') visit.count = { at, n: Number(value) };
+    else if (event === 'member') visit.member = value;
+    else if (event === 'released' || event === 'failed') visit.left ??= at;
+  }
+
+  /** Those of this object, by when they came. @param {string} key @returns {Visit[]} */
+  of(key) {
+    return [...this.#visits.values()].filter((visit) => visit.key === key).toSorted((a, b) => a.from - b.from);
+  }
+
+  /** @param {string} key @returns {Line[]} */
+  linesOf(key) {
+    return this.#lines.filter((line) => line.key === key).toSorted((a, b) => a.at - b.at);
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * The requests of a run as a model of the timeline: a lane for each, in the order in which they got in. Pure.
+ *
+ * An answer says since when its request waited, when it was inside and when it was out; where nobody is ever inside alone, when
+ * each of its tries was under way. Nothing is drawn of the lock itself.
+ */
+
+/** @typedef {import('./model.js').Model} Model */
+/** @typedef {import('./model.js').Span} Span */
+/** @typedef {import('./model.js').Bar} Bar */
+/**
+ * A request: when it began to wait, was inside, was out, in µs since the picture begins. `vain`: it had no critical section, but
+ * tried, with success at last; these tries before were beaten.
+ * @typedef {{thread: number, turn: number, instance: string, begun_us: number, entered_us: number, left_us: number, vain?: [number, number][]}} Stay
+ */
+/** `of`: how many there were; more than are drawn: these are a sample. @typedef {{of: number, drawn: Stay[]}} Stays */
+
+/** @param {Stays} stays @param {boolean} alone only one may be inside at a time @returns {Model} */
+export function modelOfStays({ drawn }, alone) {
+  const inside = drawn.map(({ entered_us, left_us }) => ({ from: entered_us, to: left_us }));
+  const lanes = drawn.map((stay, i) => ({
+    actor: `${stay.thread}·${stay.turn}`,
+    instance: stay.instance,
+    token: 0,
+    runs: '',
+    bars: barsOf(stay, alone).filter((b) => b.to > b.from),
+    overlaps: alone ? together(inside, i) : [],
+    ticks: [],
+  }));
+  return { end: Math.max(0, ...inside.map((s) => s.to)), lanes, locks: [], shelf: [], row: [], arrows: [], captions: [], moments: [], compact: true };
+}
+
+/** @param {Stay} stay @param {boolean} alone @returns {Bar[]} */
+function barsOf({ begun_us, entered_us, left_us, vain = [] }, alone) {
+  const begins = [...vain.map(([from]) => from), entered_us];
+  const ends = [begun_us, ...vain.map(([, to]) => to)];
+  return [
+    ...begins.map((to, n) => bar('waits', ends[n], to)),
+    ...vain.map(([from, to]) => bar('vain', from, to)),
+    bar(alone ? 'inside' : 'shared', entered_us, left_us),
+  ];
+}
+
+/** @param {'waits' | 'vain' | 'inside' | 'shared'} kind @param {number} from @param {number} to @returns {Bar} */
+const bar = (kind, from, to) => ({ kind, from, to, open: false });
+
+/** When this one was inside with another, those that touch made one. @param {Span[]} inside @param {number} i @returns {Span[]} */
+function together(inside, i) {
+  const met = inside.flatMap((other, j) => (j === i ? [] : [{ from: Math.max(inside[i].from, other.from), to: Math.min(inside[i].to, other.to) }]));
+  /** @type {Span[]} */
+  const all = [];
+  for (const span of met.filter((s) => s.to > s.from).toSorted((a, b) => a.from - b.from)) {
+    const last = all.at(-1);
+    if (last && span.from <= last.to) last.to = Math.max(last.to, span.to);
+    else all.push(span);
+  }
+  return all;
+}

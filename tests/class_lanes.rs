@@ -1,0 +1,210 @@
+//! What a class sees of the visits: the events of three instances in one stream, and people who are sent by one button.
+
+use crate::{
+    buyers::{LONG, text},
+    classroom::{self, ensure, redis, until},
+    program,
+};
+use futures::{StreamExt, future::try_join_all};
+use oversell::{
+    http_client::HttpClient,
+    lab::{Lab, Options, Part},
+    visits::{Happened, VisitEvent},
+};
+use parking_lot::Mutex;
+use reqwest::{Client, StatusCode};
+use serde_json::{Value, json};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+use tokio::task::JoinHandle;
+
+type Outcome = Result<(), String>;
+
+/// Who watches, and what it was told.
+pub(crate) struct Watcher {
+    told: Arc<Mutex<Vec<VisitEvent>>>,
+    reading: JoinHandle<()>,
+}
+
+impl Watcher {
+    pub(crate) async fn of(base: &str) -> Result<Self, String> {
+        let mut events = HttpClient::new(LONG).events(&format!("{base}/classroom/events")).await.map_err(text)?;
+        let told = Arc::<Mutex<Vec<VisitEvent>>>::default();
+        let list = Arc::clone(&told);
+        let reading = tokio::spawn(async move {
+            while let Some(Ok(event)) = events.next().await {
+                if let Ok(event) = serde_json::from_str(&event.data) {
+                    list.lock().push(event);
+                }
+            }
+        });
+        Ok(Self { told, reading })
+    }
+
+    fn count(&self, event: Happened) -> usize {
+        self.told.lock().iter().filter(|told| told.event == event).count()
+    }
+
+    fn instances(&self, event: Happened) -> BTreeSet<String> {
+        let told = self.told.lock();
+        told.iter().filter(|told| told.event == event).map(|told| told.instance.clone()).collect()
+    }
+
+    /// The most that were inside at once.
+    fn most_inside(&self) -> usize {
+        let mut steps = BTreeMap::<u64, isize>::new();
+        for told in self.told.lock().iter() {
+            let step = match told.event {
+                Happened::Locked => 1,
+                Happened::Released => -1,
+                _ => 0,
+            };
+            *steps.entry(told.t_us).or_default() += step;
+        }
+        let inside = steps.values().scan(0, |inside, step| {
+            *inside += step;
+            Some(*inside)
+        });
+        usize::try_from(inside.max().unwrap_or_default()).unwrap_or_default()
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.reading.abort();
+    }
+}
+
+/// Sends these people, and says what the answer was.
+async fn send(base: &str, body: &Value) -> Result<(StatusCode, Value), String> {
+    let answer = Client::new().post(format!("{base}/classroom/visits")).json(body);
+    let answer = answer.header("accept", "application/json").send().await.map_err(text)?;
+    Ok((answer.status(), answer.json().await.unwrap_or_default()))
+}
+
+fn people(visit: &str, many: usize, hold_ms: u64) -> Value {
+    let names: Vec<_> = (1..=many).map(|n| format!("同学 {n}")).collect();
+    json!({ "visit": visit, "names": names, "hold_ms": hold_ms })
+}
+
+async fn with_lab(test: impl AsyncFnOnce(&mut Lab) -> Outcome) -> Outcome {
+    let options = Options { without: vec![Part::ZooKeeper, Part::MySql], redis_ports: vec![0], ..program() };
+    let mut lab = Lab::start(options).await.map_err(text)?;
+    let outcome = test(&mut lab).await;
+    lab.stop().await;
+    outcome
+}
+
+/// Three instances, ten people, three permits; and the twin: with a fourth permit, four are seen inside.
+pub(crate) async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Outcome {
+    with_lab(async |lab: &mut Lab| {
+        let base = lab.addresses().instances[0].url.clone();
+        let base = &base;
+        let early = Watcher::of(base).await?;
+        until("all three are there", || async { Ok(early.instances(Happened::Up).len() == 3) }).await?;
+
+        for permits in [3, 4] {
+            if permits == 4 {
+                redis(lab, "INCR", "semaphore").await?;
+            }
+            let before = early.count(Happened::Released);
+            let (status, body) = send(base, &people("/test/semaphore", 10, 300)).await?;
+            ensure(status == StatusCode::ACCEPTED, || format!("{status} {body}"))?;
+            until("ten have left", || async { Ok(early.count(Happened::Released) >= before + 10) }).await?;
+            ensure(early.most_inside() == permits, || format!("{permits} permits: {}", early.most_inside()))?;
+        }
+        ensure(early.instances(Happened::Start).len() == 3, || "not by all instances".into())?;
+        ensure(early.count(Happened::Said) == 40, || format!("{} lines", early.count(Happened::Said)))?;
+
+        let objects: Value = classroom::ask_json(&Client::new(), format!("{base}/classroom/objects")).await?;
+        let wanted = json!({ "semaphore": 4, "latch": 0, "barrier": null });
+        ensure(objects == wanted, || format!("the servers have {objects}"))?;
+
+        // Who comes late, to another instance, sees the same.
+        let late = Watcher::of(&lab.addresses().instances[1].url).await?;
+        until("the late one has seen it all", || async { Ok(late.count(Happened::Released) == 20) }).await?;
+        let names: BTreeSet<_> = late.told.lock().iter().filter_map(|told| told.actor.clone()).collect();
+        ensure(names.len() == 10 && names.contains("同学 7"), || format!("{names:?}"))?;
+
+        // One that is killed is told as down, the others go on, and it is told as up when it is back.
+        let killed = lab.addresses().instances[2].name.clone();
+        let killed = &killed;
+        lab.kill(killed).await.map_err(text)?;
+        until("it is told as down", || async { Ok(early.instances(Happened::Down).contains(killed)) }).await?;
+        let before = early.count(Happened::Released);
+        // Nobody is sent to it.
+        let (status, body) = send(base, &people("/test/semaphore", 3, 0)).await?;
+        ensure(status == StatusCode::ACCEPTED, || format!("{status} {body}"))?;
+        until("the others go on", || async { Ok(early.count(Happened::Released) == before + 3) }).await?;
+        let ups = early.count(Happened::Up);
+        lab.restart(killed).await.map_err(text)?;
+        until("it is back", || async { Ok(early.count(Happened::Up) > ups) }).await
+    })
+    .await
+}
+
+/// Thirty phones, each with a stream and a visit of its own, through nginx: each is told of all thirty, and of three at a time.
+pub(crate) async fn thirty_phones_see_each_other_and_three_at_a_time() -> Outcome {
+    const CLASS: usize = 30;
+    with_lab(async |lab: &mut Lab| {
+        let base = &lab.addresses().http;
+        let phones = try_join_all((0..CLASS).map(|_| Watcher::of(base))).await?;
+        let client = Client::new();
+        let visits = (0..CLASS).map(|n| {
+            let url = format!("{base}/test/semaphore?hold_ms=100&who=%E5%90%8C%E5%AD%A6{n}");
+            classroom::ask(&client, url)
+        });
+        for (status, said) in try_join_all(visits).await? {
+            ensure(status == StatusCode::OK, || format!("{status} {said}"))?;
+        }
+        for phone in &phones {
+            until("it is told of all", || async { Ok(phone.count(Happened::Released) == CLASS) }).await?;
+            let names: BTreeSet<_> = phone.told.lock().iter().filter_map(|told| told.actor.clone()).collect();
+            let (people, inside) = (names.len(), phone.most_inside());
+            ensure((people, inside) == (CLASS, 3), || format!("{people} people, {inside} inside at once"))?;
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// What is refused names field and rule; more than the room has are refused.
+pub(crate) async fn people_who_cannot_be_sent_are_refused_by_field_and_rule() -> Outcome {
+    with_lab(async |lab| {
+        let base = &lab.addresses().http;
+        for (body, field) in [
+            (json!({ "visit": "/stock", "names": ["甲"] }), "visit"),
+            (json!({ "visit": "/test/../stock", "names": ["甲"] }), "visit"),
+            (json!({ "visit": "/test/semaphore", "names": [] }), "names"),
+            (json!({ "visit": "/test/semaphore", "names": vec!["甲"; 31] }), "names"),
+            (json!({ "visit": "/test/semaphore", "names": ["甲", "a\nb"] }), "names[1]"),
+            (json!({ "visit": "/test/semaphore", "names": ["甲"], "hold_ms": 60001 }), "hold_ms"),
+            (json!({ "visit": "/test/semaphore", "names": ["甲"], "member": "x" }), "member"),
+            (json!({ "visit": "/test/semaphore" }), "names"),
+        ] {
+            let (status, answer) = send(base, &body).await?;
+            let named =
+                answer["field"] == field && answer["detail"].as_str().is_some_and(|d| d.len() > field.len() + 10);
+            ensure(status == StatusCode::BAD_REQUEST && named, || format!("{body}: {status} {answer}"))?;
+        }
+        let asked = format!("{base}/classroom/qr.svg?url=javascript:1");
+        let status = Client::new().get(asked).send().await.map_err(text)?.status();
+        ensure(status == StatusCode::BAD_REQUEST, || format!("a code of anything: {status}"))?;
+
+        // The monitors wait for six who do not come.
+        let one = &lab.addresses().instances[0].url;
+        let mut sent = 0;
+        let refused = loop {
+            let (status, answer) = send(one, &people("/test/latch", 30, 0)).await?;
+            if status != StatusCode::ACCEPTED || sent > 1000 {
+                break (status, answer);
+            }
+            sent += 30;
+        };
+        let full = refused.1["type"] == "urn:oversell:class-full" && sent == 120;
+        ensure(full && refused.0 == StatusCode::SERVICE_UNAVAILABLE, || format!("after {sent}: {refused:?}"))
+    })
+    .await
+}
