@@ -19,6 +19,7 @@ use std::{
     sync::Arc,
 };
 use tokio::task::JoinHandle;
+use uuid::Uuid;
 
 type Outcome = Result<(), String>;
 
@@ -45,6 +46,11 @@ impl Watcher {
 
     fn count(&self, event: Happened) -> usize {
         self.told.lock().iter().filter(|told| told.event == event).count()
+    }
+
+    /// What each visit was last told to have done.
+    fn ends(&self) -> BTreeMap<Uuid, Happened> {
+        self.told.lock().iter().filter_map(|told| Some((told.visit?, told.event))).collect()
     }
 
     fn instances(&self, event: Happened) -> BTreeSet<String> {
@@ -116,7 +122,10 @@ pub(crate) async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> 
             ensure(early.most_inside() == permits, || format!("{permits} permits: {}", early.most_inside()))?;
         }
         ensure(early.instances(Happened::Start).len() == 3, || "not by all instances".into())?;
+        // Both lines of each are told before it leaves: what is printed inside is seen inside.
         ensure(early.count(Happened::Said) == 40, || format!("{} lines", early.count(Happened::Said)))?;
+        let ends = early.ends();
+        ensure(ends.values().all(|end| *end == Happened::Released), || format!("{ends:?}"))?;
 
         let objects: Value = classroom::ask_json(&Client::new(), format!("{base}/classroom/objects")).await?;
         let wanted = json!({ "semaphore": 4, "latch": 0, "barrier": null });

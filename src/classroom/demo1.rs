@@ -47,6 +47,7 @@ pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Option<LockState>, Error> {
     let held = stage::lock(ctx, job, demo1).await?;
     job.inside().await;
     job.at("worked").await;
+    job.leave();
     Ok(held.unlock().await)
 }
 

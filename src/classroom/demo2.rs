@@ -83,6 +83,7 @@ pub async fn visit(ctx: &Ctx, job: &Job, id: Id) -> Result<Option<LockState>, Er
     job.at("locked").await;
     job.inside().await;
     job.at("worked").await;
+    job.leave();
     Ok(held.unlock().await)
 }
 

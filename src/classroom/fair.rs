@@ -39,6 +39,7 @@ pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
     let entered = next(ctx, &name, "entered").await?;
     visit.step(job, Did::Took, &name, entered);
     job.inside().await;
+    job.leave();
     guard.release().await?;
     visit.step(job, Did::Left, &name, entered);
     Ok(visit)

@@ -41,6 +41,7 @@ pub async fn all(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
         visit.step(job, Did::Took, name, order);
     }
     job.inside().await;
+    job.leave();
     guard.release().await?;
     for (name, order) in ordered().rev() {
         visit.step(job, Did::Left, name, order);
@@ -75,6 +76,7 @@ pub async fn most(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
         }
     }
     job.inside().await;
+    job.leave();
     guard.release().await?;
     visit.step(job, Did::Left, &name, 0);
     Ok(visit)

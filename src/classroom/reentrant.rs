@@ -40,6 +40,7 @@ pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
     }
     job.say("测试可重入锁。。。。");
     job.inside().await;
+    job.leave();
     while let Some(guard) = guards.pop() {
         guard.release().await?;
         visit.step(job, Did::Left, &name, guards.len() as u64);

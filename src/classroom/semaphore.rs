@@ -43,6 +43,7 @@ pub async fn visit(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     job.inside().await;
     // What the course prints when the stay is over.
     job.say(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis());
+    job.leave();
     if let Err(error) = permit.release().await {
         tracing::warn!(%error, "the permit was not given back cleanly");
     }

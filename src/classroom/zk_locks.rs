@@ -92,6 +92,7 @@ pub async fn multi(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
         visit.step(job, Did::Took, path, order);
     }
     job.inside().await;
+    job.leave();
     guard.release().await?;
     for (path, order) in ordered().rev() {
         visit.step(job, Did::Left, path, order);
@@ -117,6 +118,7 @@ pub async fn reentrant(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
     visit.step(job, Did::Took, &path, 2);
     job.say("测试可重入锁。。。。");
     job.inside().await;
+    job.leave();
     for (guard, left) in [(inner, 1), (outer, 0)] {
         guard.release().await?;
         visit.step(job, Did::Left, &path, left);

@@ -51,6 +51,7 @@ pub async fn visit(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     log(ctx, job, &format!("10010获取了资源，开始处理业务逻辑。{}", ctx.instance)).await?;
     job.inside().await;
     log(ctx, job, &format!("10010处理完业务逻辑，释放资源====================={}", ctx.instance)).await?;
+    job.leave();
     for lease in leases {
         if let Err(error) = lease.release().await {
             tracing::warn!(%error, "the lease was not given back cleanly");

@@ -181,7 +181,6 @@ impl Job {
         if !self.hold.is_zero() {
             tokio::time::sleep(self.hold).await;
         }
-        self.is_seen_to_leave();
         since
     }
 
@@ -206,10 +205,12 @@ impl Job {
         });
     }
 
-    /// Marks the end of the critical section, where the strategy has one: what follows gives the lock back.
-    pub(super) fn leave(&self) {
+    /// Marks the end of the critical section, where there is one: what follows gives the lock back.
+    pub(crate) fn leave(&self) {
         self.left.get_or_init(Instant::now);
-        self.is_seen_to_leave();
+        if let Some(lane) = &self.lane {
+            lane.leave();
+        }
     }
 
     /// Marks the end of a try, where the strategy has no critical section, and hands on what it came to.
@@ -220,12 +221,6 @@ impl Job {
         }
         tries.push((since, Instant::now()));
         outcome
-    }
-
-    fn is_seen_to_leave(&self) {
-        if let Some(lane) = &self.lane {
-            lane.leave();
-        }
     }
 
     /// When it was inside, from and to, in microseconds of Unix time by this machine's clock: what others on the same
