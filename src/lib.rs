@@ -34,6 +34,7 @@ pub mod failure;
 pub mod four_letters;
 pub mod http_client;
 pub mod orders;
+pub mod redis_at;
 pub mod server;
 pub mod shutdown;
 pub mod telemetry;

@@ -4,7 +4,8 @@
 //! 2. Each of these is an event. The last ones are kept, so that who comes late sees what was before.
 //! 3. Who watches ([`Visits::watch`]) is told the rest as it happens.
 //!
-//! A stay begins here after the lock was taken, and ends before it is given back: two lanes that are inside at once were so.
+//! A stay begins here after the lock was taken, and ends before it is given back, or when its lease ends by itself: two lanes
+//! that are inside at once were so.
 //! **What breaks it**: instances on machines whose clocks differ. Nobody visits: it costs nothing.
 
 use parking_lot::Mutex;
@@ -33,7 +34,8 @@ const BEHIND: usize = 1024;
 /// One thing that was seen of a visit, or of the instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VisitEvent {
-    /// Unix time, in microseconds.
+    /// Unix time, in microseconds: when it was told; of `released`, where a lease ends by itself, when that ended. So it may be
+    /// earlier than that of an event before it.
     #[schema(example = 1_763_780_000_000_000_u64)]
     pub t_us: u64,
     /// Where.
@@ -114,13 +116,13 @@ impl Visits {
             inside: AtomicBool::new(false),
             over: AtomicBool::new(false),
         };
-        lane.tell(Happened::Start, Some(route.to_owned()));
+        lane.tell(Happened::Start, Some(route.to_owned()), None);
         lane
     }
 
     /// The stock was set anew.
     pub fn reset(&self) {
-        self.add(VisitEvent::of_instance(&self.0.instance, Happened::Reset));
+        self.add(VisitEvent::of_instance(&self.0.instance, Happened::Reset), None);
     }
 
     /// What is kept, and then all that follows; first that the instance is there.
@@ -134,10 +136,11 @@ impl Visits {
         (once(up).chain(young).collect(), self.0.told.subscribe())
     }
 
-    fn add(&self, event: VisitEvent) {
+    fn add(&self, event: VisitEvent, end: Option<SystemTime>) {
         let mut kept = self.0.kept.lock();
-        // The time is taken here, so that the events are in order.
-        let event = VisitEvent { t_us: now_us(), ..event };
+        // The time is taken here, so that the events are in order; only an end that was known before may be earlier.
+        let t_us = end.map_or(u64::MAX, unix_us).min(now_us());
+        let event = VisitEvent { t_us, ..event };
         if kept.len() == KEPT {
             kept.pop_front();
         }
@@ -171,27 +174,32 @@ impl Lane {
     /// It is inside.
     pub fn enter(&self) {
         if !self.inside.swap(true, Ordering::Relaxed) {
-            self.tell(Happened::Locked, None);
+            self.tell(Happened::Locked, None, None);
         }
     }
 
     /// It leaves: what follows gives the lock back.
     pub fn leave(&self) {
+        self.leave_by(None);
+    }
+
+    /// The same; where its lease ends by itself, it has left by that `end`, however late this is told.
+    pub fn leave_by(&self, end: Option<SystemTime>) {
         if !self.over.swap(true, Ordering::Relaxed) {
             let inside = self.inside.load(Ordering::Relaxed);
-            self.tell(if inside { Happened::Released } else { Happened::Failed }, None);
+            self.tell(if inside { Happened::Released } else { Happened::Failed }, None, end);
         }
     }
 
     /// It has printed a line, or has come to a number or a name.
     pub fn note(&self, event: Happened, value: impl Display) {
-        self.tell(event, Some(value.to_string()));
+        self.tell(event, Some(value.to_string()), None);
     }
 
-    fn tell(&self, event: Happened, value: Option<String>) {
+    fn tell(&self, event: Happened, value: Option<String>, end: Option<SystemTime>) {
         let (visit, actor, key) = (Some(self.id), self.actor.clone(), Some(self.key.clone()));
         let of_instance = VisitEvent::of_instance(&self.visits.0.instance, event);
-        self.visits.add(VisitEvent { visit, actor, key, value, ..of_instance });
+        self.visits.add(VisitEvent { visit, actor, key, value, ..of_instance }, end);
     }
 }
 
@@ -202,7 +210,11 @@ impl Drop for Lane {
 }
 
 fn now_us() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, micros)
+    unix_us(SystemTime::now())
+}
+
+fn unix_us(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, micros)
 }
 
 fn micros(time: Duration) -> u64 {
@@ -230,6 +242,20 @@ mod tests {
         let next: Vec<_> = std::iter::from_fn(|| after.try_recv().ok()).collect();
         assert_eq!(seen(&next), [Happened::Released, Happened::Start, Happened::Failed]);
         assert_eq!((before[2].visit, before[2].actor.as_deref()), (next[0].visit, Some("甲")));
+    }
+
+    #[test]
+    fn who_is_told_late_to_have_left_has_left_when_its_lease_ended() {
+        let visits = Visits::new("8000");
+        let stay = |end: SystemTime| {
+            let lane = visits.open(None, "rwLock".into(), "/test/write");
+            lane.enter();
+            lane.leave_by(Some(end));
+            visits.watch().0.pop().map(|told| (told.event, told.t_us))
+        };
+        let (over, to_come) = (SystemTime::now() - Duration::from_secs(1), SystemTime::now() + LONGEST);
+        assert_eq!(stay(over), Some((Happened::Released, unix_us(over))));
+        assert!(stay(to_come).is_some_and(|(event, t_us)| event == Happened::Released && t_us < unix_us(to_come)));
     }
 
     #[test]

@@ -33,7 +33,8 @@ pub(crate) async fn an_instance_is_paused_and_killed_by_its_button_in_mid_run_an
 
 async fn by_its_button(at: &Addresses, browser: &Browser) -> Outcome {
     let victim = at.instances[1].name.as_str();
-    let page = tab(browser, &at.http, [1280, 720], "#/single-update?threads=20&loops=25&hold_ms=300").await?;
+    // It lasts for twenty seconds: it must still go on when it is paused.
+    let page = tab(browser, &at.http, [1280, 720], "#/single-update?threads=20&loops=67&hold_ms=300").await?;
     let lit = format!("document.querySelector('#lights .up [data-key=\"{victim}\"]') != null");
     holds(&page, "the lights", &lit).await?;
     run(&page).await?;

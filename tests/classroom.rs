@@ -1,10 +1,10 @@
 //! The lessons for several browser windows, on three instances behind nginx.
 
-use crate::{demos, program, zk_classroom};
-use oversell::lab::Lab;
+use crate::{buyers::until_seen, demos, program, zk_classroom};
+use oversell::{lab::Lab, redis_at::redis_at};
 use reqwest::{Client, StatusCode, header};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 type Outcome = Result<(), String>;
 
@@ -23,13 +23,7 @@ pub(crate) async fn ask_json(client: &Client, url: String) -> Result<Value, Stri
 }
 
 pub(crate) async fn until<F: Future<Output = Result<bool, String>>>(what: &str, condition: impl Fn() -> F) -> Outcome {
-    for _ in 0..400 {
-        if condition().await? {
-            return Ok(());
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    Err(format!("never came: {what}"))
+    until_seen(Duration::from_millis(25), what, condition).await
 }
 
 pub(crate) fn ensure(condition: bool, broken: impl FnOnce() -> String) -> Outcome {
@@ -56,8 +50,7 @@ pub(crate) async fn the_lessons_for_several_windows_go_as_the_course_says() -> O
 }
 
 pub(crate) async fn redis(lab: &Lab, command: &str, name: &str) -> Result<Value, String> {
-    let client = redis::Client::open(lab.addresses().redis[0].url.as_str()).map_err(|e| e.to_string())?;
-    let mut redis = client.get_multiplexed_async_connection().await.map_err(|e| e.to_string())?;
+    let mut redis = redis_at(&lab.addresses().redis[0].url).await.map_err(|e| e.to_string())?;
     let keys: Vec<String>;
     Ok(if command == "KEYS" {
         keys = redis::cmd(command).arg(name).query_async(&mut redis).await.map_err(|e| e.to_string())?;
@@ -72,19 +65,23 @@ pub(crate) async fn redis(lab: &Lab, command: &str, name: &str) -> Result<Value,
 async fn semaphore(lab: &Lab) -> Outcome {
     const HOLD: u64 = 1000;
     let (client, base) = (Client::new(), &lab.addresses().http);
-    // Ten at once: at no moment are more than three inside, so the last must have waited for three others in a row.
-    let asked = (0..10).map(|_| ask_json(&client, format!("{base}/test/semaphore?hold_ms={HOLD}")));
-    let mut waits = Vec::new();
-    for answer in futures::future::try_join_all(asked).await? {
+    // Ten at once: at no moment are more than three inside, so the last must have waited for three others in a row. By one
+    // clock, from before the first is sent: who begins late, or hears of it late, only adds to its time.
+    let begun = Instant::now();
+    let asked = (0..10).map(|_| {
+        let answer = ask_json(&client, format!("{base}/test/semaphore?hold_ms={HOLD}"));
+        async { answer.await.map(|answer| (begun.elapsed(), answer)) }
+    });
+    let mut answered = Vec::new();
+    for (at, answer) in futures::future::try_join_all(asked).await? {
         let held = answer["held_ms"].as_u64().unwrap_or_default();
         ensure(answer["outcome"] == "done" && held >= HOLD, || answer.to_string())?;
-        waits.push(answer["waited_ms"].as_u64().unwrap_or_default());
+        answered.push(at);
     }
-    waits.sort_unstable();
-    for (n, wait) in waits.iter().enumerate() {
-        // Less a little: the ten do not start at the same moment.
-        let least = (n as u64 / 3 * HOLD).saturating_sub(500);
-        ensure(*wait >= least, || format!("number {n} waited {wait} ms: {waits:?}"))?;
+    answered.sort_unstable();
+    for (n, at) in answered.iter().enumerate() {
+        let least = Duration::from_millis((n as u64 / 3 + 1) * HOLD);
+        ensure(*at >= least, || format!("number {n} was answered after {at:?}: {answered:?}"))?;
     }
     // Three are inside, and the clients hang up; a fourth gets nothing meanwhile.
     let long = format!("{base}/test/semaphore?hold_ms=60000");
@@ -107,9 +104,11 @@ async fn latch(lab: &Lab) -> Outcome {
     for class in 0..2 {
         let (status, text) = ask(&client, format!("{base}/test/latch?wait_ms=100")).await?;
         ensure(status == StatusCode::SERVICE_UNAVAILABLE, || format!("class {class}: {status} {text}"))?;
+        // Who has given up is seen for a moment longer, and would be taken for the monitor.
+        until("nobody waits", || async { Ok(waiting(lab).await? == 0) }).await?;
         let monitor = tokio::spawn(ask(&client, format!("{base}/test/latch")));
         // It has subscribed: it waits.
-        until("the monitor waits", || async { waits(lab).await }).await?;
+        until("the monitor waits", || async { Ok(waiting(lab).await? > 0) }).await?;
         for left in (0..6).rev() {
             ensure(!monitor.is_finished(), || format!("class {class}: locked in {}", left + 1))?;
             if left == 3 {
@@ -131,13 +130,13 @@ async fn latch(lab: &Lab) -> Outcome {
     ensure(left == json!([]), || format!("left after the reset: {left}"))
 }
 
-async fn waits(lab: &Lab) -> Result<bool, String> {
-    let client = redis::Client::open(lab.addresses().redis[0].url.as_str()).map_err(|e| e.to_string())?;
-    let mut redis = client.get_multiplexed_async_connection().await.map_err(|e| e.to_string())?;
+/// How many instances have somebody who waits at the latch.
+async fn waiting(lab: &Lab) -> Result<i64, String> {
+    let mut redis = redis_at(&lab.addresses().redis[0].url).await.map_err(|e| e.to_string())?;
     let mut numsub = redis::cmd("PUBSUB");
     numsub.arg("NUMSUB").arg("redisson_countdownlatch__channel__{latch}");
     let (_, number): (String, i64) = numsub.query_async(&mut redis).await.map_err(|e| e.to_string())?;
-    Ok(number > 0)
+    Ok(number)
 }
 
 /// What the visitor did, as `took 1`.
@@ -192,40 +191,57 @@ async fn red(lab: &Lab) -> Outcome {
 }
 
 async fn read_write(lab: &Lab) -> Outcome {
-    const LEASE: u64 = 1500;
-    let (client, base) = (Client::new(), &lab.addresses().http);
-    let url = |half: &str, wait: u64| format!("{base}/test/{half}?hold_ms={LEASE}&wait_ms={wait}");
-    let (status, text) = ask(&client, url("read", 0)).await?;
-    ensure(status == StatusCode::OK && text == "测试读", || format!("{status} {text}"))?;
-    let (status, text) = ask(&client, url("read", 0)).await?;
-    ensure(status == StatusCode::OK, || format!("read beside read: {status} {text}"))?;
-    // Answered long ago, and nobody releases it: its lease is what ends it.
-    for (after, half) in [("read", "write"), ("write", "write"), ("write", "read")] {
-        let (status, text) = ask(&client, url(half, 0)).await?;
-        ensure(status == StatusCode::SERVICE_UNAVAILABLE, || format!("{half} after {after}: {status} {text}"))?;
-        let answer = ask_json(&client, url(half, 20_000)).await?;
-        ensure(answer["outcome"] == "done" && answer["waited_ms"] != 0, || format!("{half} after {after}: {answer}"))?;
+    halves(lab, "/test").await?;
+    until("the last lease has ended", || async { Ok(redis(lab, "KEYS", "*rwLock:3?*").await? == json!([])) }).await
+}
+
+/// Readers together, writers alone, each of whom is answered at once and keeps its half. Every pair has products of its own:
+/// one of 20 to 22, kept for longer than anybody is refused there, and one of 30 to 32, soon free.
+pub(crate) async fn halves(lab: &Lab, lesson: &str) -> Outcome {
+    const KEPT: Duration = Duration::from_millis(1500);
+    let (client, base) = (Client::new(), format!("{}{lesson}", lab.addresses().http));
+    let long =
+        |half: &str, product: u8, wait: u64| format!("{base}/{half}?stock_id={product}&hold_ms=60000&wait_ms={wait}");
+    for reader in ["read", "read beside read"] {
+        let (status, text) = ask(&client, long("read", 20, 20_000)).await?;
+        ensure(status == StatusCode::OK && text == "测试读", || format!("{reader}: {status} {text}"))?;
     }
-    until("the last lease has ended", || async { Ok(redis(lab, "KEYS", "*rwLock*").await? == json!([])) }).await
+    for (n, (first, half)) in (0..).zip([("read", "write"), ("write", "write"), ("write", "read")]) {
+        let (status, text) = ask(&client, long(first, 20 + n, 20_000)).await?;
+        ensure(status == StatusCode::OK, || format!("{first} before {half}: {status} {text}"))?;
+        let (status, text) = ask(&client, long(half, 20 + n, 0)).await?;
+        ensure(status == StatusCode::SERVICE_UNAVAILABLE, || format!("{half} after {first}: {status} {text}"))?;
+        // Answered long ago, and nobody releases it: only its end lets the next one in, and that is not sooner than this.
+        let short =
+            |half: &str| format!("{base}/{half}?stock_id={}&hold_ms={}&wait_ms=60000", 30 + n, KEPT.as_millis());
+        let begun = Instant::now();
+        let (status, text) = ask(&client, short(first)).await?;
+        ensure(status == StatusCode::OK, || format!("{first}: {status} {text}"))?;
+        let answer = ask_json(&client, short(half)).await?;
+        ensure(answer["outcome"] == "done" && begun.elapsed() >= KEPT, || format!("{half} after {first}: {answer}"))?;
+    }
+    Ok(())
 }
 
 async fn fair(lab: &Lab) -> Outcome {
     const QUEUE: usize = 12;
     let (client, base) = (Client::new(), &lab.addresses().http);
-    let first = tokio::spawn(ask(&client, format!("{base}/test/fair?hold_ms=1500")));
-    until("the first is inside", || async { Ok(redis(lab, "EXISTS", "fairLock").await? == 1) }).await?;
+    let (status, text) = ask(&client, format!("{base}/test/fair")).await?;
+    ensure(status == StatusCode::OK && text.contains("来到 fairLock #1"), || format!("{status} {text}"))?;
+    // Inside until all others stand in line, however long that takes: it leaves when its client hangs up.
+    let second = tokio::spawn(ask(&client, format!("{base}/test/fair?hold_ms=60000")));
+    until("the second is inside", || async { Ok(redis(lab, "GET", "{fairLock}:entered").await? == 2) }).await?;
     let mut queue = Vec::new();
     for n in 1..=QUEUE {
-        let (client, url) = (client.clone(), format!("{base}/test/fair"));
+        let (client, url) = (client.clone(), format!("{base}/test/fair?wait_ms=60000"));
         queue.push(tokio::spawn(async move { ask_json(&client, url).await }));
         // The next one comes when this one stands in line.
         until("it queues", || async { Ok(redis(lab, "LLEN", "redisson_lock_queue:{fairLock}").await? == n) }).await?;
     }
-    let (status, text) = first.await.map_err(|e| e.to_string())??;
-    ensure(status == StatusCode::OK && text.contains("来到 fairLock #1"), || format!("{status} {text}"))?;
+    second.abort();
     for (n, visit) in queue.into_iter().enumerate() {
         let answer = visit.await.map_err(|e| e.to_string())??;
-        let number = n + 2;
+        let number = n + 3;
         let wanted = [format!("came {number}"), format!("took {number}"), format!("left {number}")];
         ensure(steps(&answer) == wanted, || format!("number {number}: {answer}"))?;
     }

@@ -4,7 +4,7 @@ use crate::{Outcome, lab::comes, program};
 use oversell::{
     addresses::Addresses,
     course::{
-        self, Lesson, Line,
+        self, Chapter, Lesson, Line,
         places::{Places, Typed},
     },
     lab::{Lab, Options},
@@ -22,17 +22,29 @@ use std::{
 /// Where the package of ZooKeeper has `zkCli.sh`.
 const ZKCLI: &str = "/usr/share/zookeeper/bin";
 
+/// No line takes so many seconds.
+const LONGEST: &str = "300";
+
 /// How long it takes to type a line again.
 const TYPING: Duration = Duration::from_millis(200);
 
+/// The main text, and the texts beside it: each part takes minutes, and has a lab of its own.
+pub(crate) fn parts() -> [(&'static str, Vec<&'static Chapter>); 2] {
+    let (main, beside) = course::ALL.iter().partition(|chapter| chapter.id.len() == 1);
+    [("the_course", main), ("the_texts_beside_it", beside)]
+}
+
 /// `oversell lab` as a teacher starts it, with all that the lines may need.
-pub(crate) async fn every_line_by_hand_prints_what_the_lesson_says_and_another_print_is_caught() -> Outcome {
-    let folder = std::env::temp_dir().join(format!("oversell-lines-{}", std::process::id()));
-    let outcome = tokio::task::spawn_blocking(move || in_a_lab(&folder)).await;
+pub(crate) async fn every_line_by_hand_prints_what_the_lesson_says(
+    part: &str,
+    chapters: Vec<&'static Chapter>,
+) -> Outcome {
+    let folder = std::env::temp_dir().join(format!("oversell-lines-{part}-{}", std::process::id()));
+    let outcome = tokio::task::spawn_blocking(move || in_a_lab(&folder, &chapters)).await;
     outcome.map_err(|e| e.to_string())?
 }
 
-fn in_a_lab(folder: &Path) -> Outcome {
+fn in_a_lab(folder: &Path, chapters: &[&Chapter]) -> Outcome {
     let ports = "--http-port=0 --instances=0,0,0 --mysql-port=0 --redis-ports=0,0,0,0,0 --zookeeper-port=0";
     let mut lab = Command::new(env!("CARGO_BIN_EXE_oversell"))
         .arg("lab")
@@ -43,19 +55,20 @@ fn in_a_lab(folder: &Path) -> Outcome {
         .stderr(Stdio::null())
         .spawn()
         .map_err(|e| e.to_string())?;
-    let done = every_line(&folder.join("lab.json"));
+    let done = every_line(&folder.join("lab.json"), chapters);
     crate::lab::terminate(&lab)?;
     comes("the end of the lab", || lab.try_wait().ok().flatten())?;
     std::fs::remove_dir_all(folder).map_err(|e| e.to_string())?;
     done
 }
 
-fn every_line(lab_json: &Path) -> Outcome {
+fn every_line(lab_json: &Path, chapters: &[&Chapter]) -> Outcome {
     let at = || serde_json::from_slice::<Addresses>(&std::fs::read(lab_json).ok()?).ok();
     let at = comes("a lab that takes orders", || at().filter(|at| at.control.is_some()))?;
     let fault = format!("oversell lab fault --lab-json {}", lab_json.display());
     let places = Places::of_lab(&at).with_fault(&fault);
-    let wrong: Vec<_> = course::lessons().filter_map(|lesson| typed(lesson, &places).err()).collect();
+    let lessons = chapters.iter().flat_map(|chapter| chapter.lessons);
+    let wrong: Vec<_> = lessons.filter_map(|lesson| typed(lesson, &places).err()).collect();
     if !wrong.is_empty() {
         return Err(wrong.join("\n"));
     }
@@ -112,8 +125,13 @@ fn follow(lines: &[Line], places: &Places) -> Outcome {
 fn bash(line: &str) -> Result<Child, String> {
     let binary = Path::new(env!("CARGO_BIN_EXE_oversell")).parent().map(PathBuf::from).unwrap_or_default();
     let path = format!("{}:{}:{ZKCLI}", binary.display(), std::env::var("PATH").unwrap_or_default());
-    let mut bash = Command::new("bash");
-    bash.args(["-c", line]).env("PATH", path).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A line that waits for what never comes fails with what it has printed, and does not hang.
+    let mut bash = Command::new("timeout");
+    bash.args([LONGEST, "bash", "-c", line])
+        .env("PATH", path)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     bash.spawn().map_err(|e| e.to_string())
 }
 

@@ -15,6 +15,7 @@ use oversell::{
     ctx::Ctx,
     error::Error,
     lab::{Lab, Options, Part},
+    redis_at::redis_at,
     stock::{self, Job, Store},
 };
 use reqwest::{Client, StatusCode};
@@ -119,10 +120,9 @@ pub(crate) async fn a_main_redis_that_was_restored_is_promoted_away_again() -> O
 }
 
 async fn there_and_back_and_away(lab: &Lab) -> Outcome {
-    let client =
-        |at: &Option<Process>| redis::Client::open(at.as_ref().ok_or("no replica")?.url.as_str()).map_err(text);
-    let sentinel = client(&lab.addresses().sentinel)?.get_multiplexed_async_connection().await;
-    let (mut sentinel, replica) = (sentinel.map_err(text)?, client(&lab.addresses().replica)?);
+    let url = |at: &Option<Process>| at.as_ref().map(|at| at.url.clone()).ok_or("no replica");
+    let (sentinel, replica) = (url(&lab.addresses().sentinel)?, url(&lab.addresses().replica)?);
+    let mut sentinel = redis_at(&sentinel).await.map_err(text)?;
     let main = async |sentinel: &mut redis::aio::MultiplexedConnection| {
         let mut asked = redis::cmd("SENTINEL");
         asked.arg("GET-MASTER-ADDR-BY-NAME").arg("main").query_async::<(String, u16)>(sentinel).await.map_err(text)
@@ -131,7 +131,7 @@ async fn there_and_back_and_away(lab: &Lab) -> Outcome {
     lab.promote().await.map_err(text)?;
     // By its port, once it follows: "slave0:ip=127.0.0.1,port=…,…".
     let follows = async || {
-        let mut replica = replica.get_multiplexed_async_connection().await.map_err(text)?;
+        let mut replica = redis_at(&replica).await.map_err(text)?;
         let info = redis::cmd("INFO").arg("replication").query_async::<redis::InfoDict>(&mut replica).await;
         Ok::<_, String>(info.map_err(text)?.get::<String>("slave0"))
     };
@@ -154,15 +154,14 @@ pub(crate) async fn a_sentinel_that_was_held_up_promotes_the_replica_all_the_sam
     const HELD_UP: Duration = Duration::from_secs(3);
     let without = vec![Part::MySql, Part::ZooKeeper, Part::Instances, Part::Nginx];
     let lab = Lab::start(Options { without, replica: true, redis_ports: vec![0], ..program() }).await.map_err(text)?;
-    let url = lab.addresses().replica.as_ref().map(|at| at.url.clone()).ok_or("no replica")?;
-    let replica = redis::Client::open(url).map_err(text)?;
+    let replica = lab.addresses().replica.as_ref().map(|at| at.url.clone()).ok_or("no replica")?;
     lab.pause("sentinel").map_err(text)?;
     lab.cut("replica-redis").map_err(text)?;
     tokio::time::sleep(HELD_UP).await;
     lab.resume("sentinel").map_err(text)?;
     // The Sentinel ends all connections of the one that it promotes.
     let role = async || {
-        let mut connection = replica.get_multiplexed_async_connection().await?;
+        let mut connection = redis_at(&replica).await?;
         redis::cmd("INFO").arg("replication").query_async::<redis::InfoDict>(&mut connection).await
     };
     let is_promoted = async {

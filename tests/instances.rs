@@ -2,13 +2,18 @@
 //!
 //! Each test has a lab of its own, so that it may break it.
 
-use crate::{buyers::until, port::Port, program};
+use crate::{
+    buyers::{until, until_seen},
+    port::Port,
+    program,
+};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
 use oversell::{
     lab::{Lab, Options, Part},
+    redis_at::redis_at,
     stock::{self, Name, Promise},
 };
 use reqwest::{Client, StatusCode};
@@ -27,7 +32,8 @@ type Outcome = Result<(), String>;
 
 /// Short enough for a test, long enough for a busy machine. The hand-written locks of Redis have the same by default.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
-pub(crate) const SESSION: Duration = Duration::from_secs(4);
+/// An instance that hears nothing from ZooKeeper for a fifth of it makes its connection anew: a stall is no reason for that.
+pub(crate) const SESSION: Duration = Duration::from_secs(10);
 pub(crate) const STOCK: i64 = 1000;
 pub(crate) const MINUTE: u64 = 60_000;
 
@@ -94,10 +100,9 @@ pub(crate) async fn others_go_on_after_the_holder_is_killed(slug: &'static str) 
     put_stock(&client, &other, STOCK).await?;
     let held = tokio::spawn(client.get(check(&victim.url, slug, MINUTE, MINUTE)).send());
     let mut sold = until_held(&client, &other, slug).await?;
-    // They may wait for thrice the lease: who is not let in by then is answered 503.
-    let patience = 3 * LEASE.max(SESSION).as_millis() as u64;
+    // Far longer than the lease or session lasts: who is not let in by then is answered 503.
     let waiters: Vec<_> = (0..WAITERS)
-        .map(|n| tokio::spawn(status(&client, check(&others[n as usize % 2].url, slug, 0, patience))))
+        .map(|n| tokio::spawn(status(&client, check(&others[n as usize % 2].url, slug, 0, MINUTE))))
         .map(|waiter| async { waiter.await.map_err(|e| e.to_string())? })
         .collect();
     lab.kill(&victim.name).await.map_err(|e| e.to_string())?;
@@ -161,15 +166,11 @@ async fn stock_of(client: &Client, base: &str, strategy: &stock::Strategy) -> Re
 
 /// No lock key, lock row, open transaction or lock node. What is given back in the background is waited for.
 pub(crate) async fn nothing_is_left(lab: &Lab) -> Outcome {
-    let mut left = String::new();
-    for _ in 0..100 {
-        left = leftovers(lab).await?;
-        if left.is_empty() {
-            return Ok(());
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+    let every = Duration::from_millis(50);
+    match until_seen(every, "nothing is left", || async { Ok(leftovers(lab).await?.is_empty()) }).await {
+        Err(never) => Err(format!("{never}; {}", leftovers(lab).await?)),
+        clean => clean,
     }
-    Err(left)
 }
 
 /// What [`nothing_is_left`] sees now.
@@ -183,8 +184,7 @@ pub(crate) async fn leftovers(lab: &Lab) -> Result<String, String> {
         .fetch_one(&mut mysql)
         .await
         .map_err(|e| text(&e))?;
-    let redis = redis::Client::open(lab.addresses().redis[0].url.as_str()).map_err(|e| text(&e))?;
-    let mut redis = redis.get_multiplexed_async_connection().await.map_err(|e| text(&e))?;
+    let mut redis = redis_at(&lab.addresses().redis[0].url).await.map_err(|e| text(&e))?;
     let mut keys: Vec<String> = redis::cmd("KEYS").arg("*ock*").query_async(&mut redis).await.map_err(|e| text(&e))?;
     // The counter of a fenced lock never ends.
     keys.retain(|key| key != "stock" && !key.starts_with("redisson_lock_token:"));
@@ -224,17 +224,10 @@ pub(crate) async fn an_instance_starts_without_its_servers_and_recovers() -> Out
     for server in ["redis", "zookeeper", "mysql"] {
         lab.restart(server).await.map_err(|e| e.to_string())?;
     }
-    let mut ready = false;
-    for _ in 0..300 {
-        ready = status(&client, format!("{base}/health/ready")).await? == StatusCode::OK;
-        if ready {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    if !ready {
-        return Err("not ready though all servers are there".into());
-    }
+    until("it is ready, since all servers are there", || async {
+        Ok(status(&client, format!("{base}/health/ready")).await? == StatusCode::OK)
+    })
+    .await?;
     for strategy in stock::ALL {
         let answered = status(&client, check(&base, strategy.slug, 0, 10_000)).await?;
         if answered != StatusCode::OK {
@@ -251,7 +244,7 @@ pub(crate) async fn an_instance_that_is_told_to_end_finishes_what_is_under_way()
     let client = Client::new();
     let (victim, other) = (&lab.addresses().instances[0], &lab.addresses().instances[1]);
     put_stock(&client, &other.url, STOCK).await?;
-    let under_way = tokio::spawn(status(&client, check(&victim.url, "redis-lock", 2000, MINUTE)));
+    let under_way = tokio::spawn(status(&client, check(&victim.url, "redis-lock", 6000, MINUTE)));
     let sold = until_held(&client, &other.url, "redis-lock").await?;
     lab.terminate(&victim.name).await.map_err(|e| e.to_string())?;
     let answered = under_way.await.map_err(|e| e.to_string())??;

@@ -41,10 +41,12 @@ pub(crate) async fn a_shared_limit_counts_all_instances_and_one_in_each_is_caugh
             None => Ok(count),
         }
     };
-    let (begun, shared) = (Instant::now(), instances());
+    // The time that it takes to make them is no part of the burst.
+    let (shared, each) = (instances(), instances());
+    let begun = Instant::now();
     let answers = join_all((0..60).map(|n| limits::pass_shared(&shared[n % 2]))).await;
     as_one_limit(passed(answers)?, begun.elapsed())?;
-    let (begun, each) = (Instant::now(), instances());
+    let begun = Instant::now();
     let answers = (0..60).map(|n| limits::pass(&each[n % 2])).collect();
     match as_one_limit(passed(answers)?, begun.elapsed()) {
         Err(_) => Ok(()),
@@ -85,7 +87,8 @@ fn leaks(let_through: &[Duration]) -> bool {
 pub(crate) async fn nginx_lets_through_what_its_limits_say_and_a_lone_instance_names_them() -> Outcome {
     let lab = cluster(vec![]).await?;
     let base = lab.addresses().http.clone();
-    let stay = |path: &str| format!("{path}?hold_ms=5000");
+    // Whoever is let in stays until all have come, however late.
+    let stay = |path: &str| format!("{path}?hold_ms=20000");
     let (queued, nodelay, address, server, limited) = tokio::try_join!(
         burst(&base, AT_NGINX[0], 30),
         burst(&base, AT_NGINX[1], 30),

@@ -117,12 +117,13 @@ pub(crate) async fn a_comparison_has_one_and_three_side_by_side_and_its_file_can
 pub(crate) async fn a_reset_and_a_second_run_in_mid_run_are_refused_and_change_no_verdict() -> Outcome {
     with_cluster(async |lab, browser| {
         let (http, client) = (&lab.addresses().http, Client::new());
-        let page = tab(browser, http, PROJECTOR, "#/select-for-update?threads=10&loops=20&hold_ms=30").await?;
-        let other = tab(browser, http, PROJECTOR, "#/none?threads=5&loops=2").await?;
-        holds(&other, "the other window", "document.getElementById('chapter').textContent !== ''").await?;
+        let page = tab(browser, http, PROJECTOR, "#/select-for-update?threads=10&loops=20&hold_ms=150").await?;
         run(&page).await?;
         holds(&page, "reset and purchase are dimmed", "['reset', 'buy', 'buy-two'].every((id) => document.getElementById(id).getAttribute('aria-disabled') === 'true') && document.getElementById('shelf-note').textContent.includes('正在跑')").await?;
         page.evaluate("for (const id of ['reset', 'buy', 'buy-two']) document.getElementById(id).click()").await.map_err(text)?;
+        // Who opens the page while it goes on is told of it at once, and not when it asks next.
+        let other = tab(browser, http, PROJECTOR, "#/none?threads=5&loops=2").await?;
+        holds(&other, "the other window", "document.getElementById('chapter').textContent !== ''").await?;
         holds(&other, "whose run is in the way", &format!("{SAY}.startsWith('另一场正在跑：select-for-update')")).await?;
         other.evaluate("document.getElementById('run').click()").await.map_err(text)?;
 

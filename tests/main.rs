@@ -137,11 +137,13 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
             $(trials.push(with_servers(stringify!($test).into(), Box::new(|_| Box::pin(in_turn($module::$test())))));)*
         };
     }
-    // The longest one begins first, and beside those that take turns: it mostly waits for leases.
-    trials.push(with_servers(
-        "every_line_by_hand_prints_what_the_lesson_says_and_another_print_is_caught".into(),
-        Box::new(|_| Box::pin(course::every_line_by_hand_prints_what_the_lesson_says_and_another_print_is_caught())),
-    ));
+    // The longest ones begin first, and beside those that take turns: they mostly wait for leases.
+    for (part, chapters) in course::parts() {
+        trials.push(with_servers(
+            format!("every_line_by_hand_of_{part}_prints_what_the_lesson_says_and_another_print_is_caught"),
+            Box::new(move |_| Box::pin(course::every_line_by_hand_prints_what_the_lesson_says(part, chapters))),
+        ));
+    }
     for strategy in stock::ALL {
         trials.push(with_servers(
             format!("{}_keeps_its_promise", strategy.slug),

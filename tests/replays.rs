@@ -9,6 +9,7 @@ use crate::{
 use oversell::{
     ctx::Ctx,
     lab::{Lab, Options, Part},
+    redis_at::redis_at,
     replay::{ALL, End, Log, Pace, Place, Replay, ReplayEvent, Steps, Terms},
 };
 use reqwest::{Client, StatusCode};
@@ -115,8 +116,7 @@ async fn over_three_instances(http: &str, redis: &str) -> Outcome {
         let more = watched.chunk().await.map_err(text)?.ok_or("it has ended")?;
         seen.push_str(&String::from_utf8_lossy(&more));
     }
-    let client_of_redis = redis::Client::open(redis).map_err(text)?;
-    let redis = client_of_redis.get_multiplexed_async_connection().await.map_err(text)?;
+    let redis = redis_at(redis).await.map_err(text)?;
     let locks = || {
         let mut redis = redis.clone();
         async move { redis::cmd("KEYS").arg("lock:*").query_async::<Vec<String>>(&mut redis).await.map_err(text) }

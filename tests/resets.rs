@@ -15,6 +15,7 @@ use oversell::{
     ctx::Ctx,
     error::Error,
     lab::{Lab, Options, Part},
+    redis_at::redis_at,
     shelf,
     stock::{self, Job, Store},
 };
@@ -22,6 +23,7 @@ use oversell_lock::Lock;
 use redis::AsyncCommands;
 use reqwest::{Client, StatusCode};
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
+use tokio::task::JoinHandle;
 
 type Outcome = Result<(), String>;
 type Lesson = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<(), Error>>;
@@ -70,24 +72,34 @@ async fn under_the_layer(ctx: &Ctx, job: &Job) -> Result<(), Error> {
 /// names has nothing there even before.
 pub(crate) async fn a_reset_clears_all_that_strategies_and_lessons_write(servers: &Servers) -> Outcome {
     for strategy in stock::ALL {
-        let site = servers.site().await;
-        let held = hold(&site, move |ctx, job| async move { (strategy.deduct)(&ctx, &job).await.map(drop) }).await;
+        let (site, slug) = (servers.site().await, strategy.slug);
+        let held =
+            hold(&site, slug, move |ctx, job| async move { (strategy.deduct)(&ctx, &job).await.map(drop) }).await?;
         if strategy.names.is_empty() {
             // It may hold the row, which is no name.
             let written = left(&site).await?;
             if !written.is_empty() {
-                return Err(format!("{} has no names, and writes {written:?}", strategy.slug));
+                return Err(format!("{slug} has no names, and writes {written:?}"));
             }
         } else {
-            writes(&site, strategy.slug).await?;
-            cleared(&site, strategy.slug).await?;
+            writes(&site, slug).await?;
+            cleared(&site, slug).await?;
         }
         held.abort();
     }
     for (name, lesson) in LESSONS {
         let site = servers.site().await;
-        let held = hold(&site, move |ctx, job| async move { lesson(&ctx, &job).await }).await;
+        let held = hold(&site, name, move |ctx, job| async move { lesson(&ctx, &job).await }).await?;
         writes(&site, name).await?;
+        // These two write once more when they are inside. What came after the reset would be left.
+        until(&format!("{name} has written all"), || async {
+            match *name {
+                "zk semaphore" => Ok(left(&site).await?.contains(&format!("log:{}", site.id))),
+                "zk count" => Ok(held.is_finished()),
+                _ => Ok(true),
+            }
+        })
+        .await?;
         cleared(&site, name).await?;
         held.abort();
     }
@@ -99,7 +111,8 @@ pub(crate) async fn a_name_that_a_reset_leaves_out_is_seen(servers: &Servers) ->
     for (slug, other) in [("redis-write", "redis-lock"), ("zk-multi", "zk-lock"), ("table-lock", "none")] {
         let site = servers.site().await;
         let strategy = stock::find(slug).ok_or("no such strategy")?;
-        let held = hold(&site, move |ctx, job| async move { (strategy.deduct)(&ctx, &job).await.map(drop) }).await;
+        let held =
+            hold(&site, slug, move |ctx, job| async move { (strategy.deduct)(&ctx, &job).await.map(drop) }).await?;
         writes(&site, slug).await?;
         let not_cleared = shelf::reset(&site.ctxs[1], site.id, STOCK, stock::find(other)).await;
         not_cleared.map_err(|e| e.to_string())?;
@@ -111,8 +124,8 @@ pub(crate) async fn a_name_that_a_reset_leaves_out_is_seen(servers: &Servers) ->
     Ok(())
 }
 
-/// Somebody inside, for a minute; a lesson that answers at once has answered.
-async fn hold<F, R>(site: &Site, run: F) -> tokio::task::JoinHandle<Result<(), Error>>
+/// Somebody inside, for a minute; who answers at once may have answered.
+async fn hold<F, R>(site: &Site, what: &str, run: F) -> Result<JoinHandle<Result<(), Error>>, String>
 where
     F: FnOnce(Arc<Ctx>, Arc<Job>) -> R,
     R: Future<Output = Result<(), Error>> + Send + 'static,
@@ -125,14 +138,15 @@ where
     }
     let job = Arc::new(Job::new(site.id, MINUTE, LONG));
     let running = tokio::spawn(run(Arc::clone(&site.ctxs[0]), Arc::clone(&job)));
-    let inside = async {
-        while !job.has_entered() && !running.is_finished() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
+    let said = format!("{what} is inside");
+    let inside = until(&said, || async { Ok(job.has_entered() || running.is_finished()) });
     // A merged one stays before it goes in.
-    tokio::time::timeout(Duration::from_secs(2), inside).await.ok();
-    running
+    if what.ends_with("-merged") {
+        drop(tokio::time::timeout(Duration::from_secs(2), inside).await);
+    } else {
+        inside.await?;
+    }
+    Ok(running)
 }
 
 /// Who is inside need not have written yet.
@@ -240,9 +254,7 @@ pub(crate) async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> 
         }
     }
     // Also a Redis that keeps its data has none then.
-    let url = lab.addresses().redis[0].url.clone();
-    let redis = redis::Client::open(url).map_err(|e| e.to_string())?;
-    let mut redis = redis.get_multiplexed_async_connection().await.map_err(|e| e.to_string())?;
+    let mut redis = redis_at(&lab.addresses().redis[0].url).await.map_err(|e| e.to_string())?;
     redis::cmd("FLUSHALL").exec_async(&mut redis).await.map_err(|e| e.to_string())?;
     lab.kill("redis").await.map_err(|e| e.to_string())?;
     // They have seen it go: what they would do for one that comes, they do.

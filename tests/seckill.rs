@@ -100,7 +100,8 @@ impl Shop {
     async fn end_lease(&self) -> Outcome {
         ensure(self.lock::<bool>("PEXPIRE", &["1"]).await?, "there is no lock")?;
         let gone = async {
-            while self.lock::<bool>("EXISTS", &[]).await? {
+            // Each time anew: who still lives may have renewed it meanwhile.
+            while self.lock::<bool>("PEXPIRE", &["1"]).await? {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
             Ok(())
@@ -129,7 +130,8 @@ impl Shop {
     async fn close(self, verdict: Verdict) -> Outcome {
         let report = self.report().await?;
         voucher::remove(&self.ctxs[0], self.voucher).await.map_err(|e| e.to_string())?;
-        for pattern in [format!("seckill:*:{}", self.voucher), format!("lock:order:{}0000*", self.voucher)] {
+        // A user of this shop has six digits after the voucher's: with any number of them, another voucher's begin so too.
+        for pattern in [format!("seckill:*:{}", self.voucher), format!("lock:order:{}??????", self.voucher)] {
             let mut redis = self.ctxs[0].redis.connection();
             let left: Vec<String> =
                 redis::cmd("KEYS").arg(&pattern).query_async(&mut redis).await.map_err(|e| e.to_string())?;

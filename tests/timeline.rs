@@ -123,6 +123,8 @@ pub(crate) async fn the_race_of_2_3_is_drawn_event_by_event_and_its_cure_without
         stage.tells(up_to("2.3", |e| e["event"] == "held" && e["owner"] == "B")?);
         holds(&page, "B is inside", "document.querySelectorAll('#replay-lanes [data-kind=inside]').length === 2")
             .await?;
+        // That the lock is B's is told after that B is inside.
+        until("both have a wedge", || async { Ok(drawn(&page, "wedge").await? == 2) }).await?;
         for (kind, wanted) in [("overlap", 0), ("arrow", 0), ("stopped", 1), ("wedge", 2)] {
             let seen = drawn(&page, kind).await?;
             if seen != wanted {

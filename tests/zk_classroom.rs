@@ -1,6 +1,6 @@
 //! ZooKeeper's lessons for several browser windows, on three instances behind nginx.
 
-use crate::classroom::{ask, ask_json, ensure, redis, steps, until};
+use crate::classroom::{ask, ask_json, ensure, halves, redis, steps, until};
 use oversell::lab::Lab;
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
@@ -33,19 +33,11 @@ async fn gone(lab: &Lab, path: &str) -> Outcome {
 
 /// §3.7.3. Answered at once, and kept for a while after the answer.
 async fn read_write(lab: &Lab) -> Outcome {
-    let (client, base) = (Client::new(), &lab.addresses().http);
-    let url = |half: &str, wait: u64| format!("{base}/test/zk/{half}?hold_ms=1500&wait_ms={wait}");
-    let (status, text) = ask(&client, url("read", 1000)).await?;
-    ensure(status == StatusCode::OK && text == "测试读", || format!("{status} {text}"))?;
-    let (status, text) = ask(&client, url("read", 1000)).await?;
-    ensure(status == StatusCode::OK, || format!("read beside read: {status} {text}"))?;
-    for (after, half) in [("read", "write"), ("write", "write"), ("write", "read")] {
-        let (status, text) = ask(&client, url(half, 0)).await?;
-        ensure(status == StatusCode::SERVICE_UNAVAILABLE, || format!("{half} after {after}: {status} {text}"))?;
-        let answer = ask_json(&client, url(half, 20_000)).await?;
-        ensure(answer["outcome"] == "done", || format!("{half} after {after}: {answer}"))?;
+    halves(lab, "/test/zk").await?;
+    for product in 30..33 {
+        gone(lab, &format!("/curator/rwlock-{product}")).await?;
     }
-    gone(lab, "/curator/rwlock").await
+    Ok(())
 }
 
 /// §3.7.5. Five leases, and both lines in the log.

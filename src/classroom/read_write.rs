@@ -19,7 +19,8 @@ use oversell_lock::{
     Lock,
     redis::{Lease, RedisRwLock},
 };
-use std::time::Duration;
+use redis::AsyncCommands;
+use std::time::{Duration, SystemTime};
 
 const LOCK: &str = "rwLock";
 
@@ -40,8 +41,9 @@ pub const LEASE: Duration = Duration::from_secs(10);
 pub async fn read(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     let lease = lease(job);
     let guard = lock(ctx, job).read().lease(Lease::Fixed(lease)).acquire(job.wait_left()).await?;
+    let end = end(ctx, job).await?;
     job.say("测试读锁。。。。");
-    leave(ctx, job, guard, lease);
+    leave(ctx, job, guard, lease, Some(end));
     Ok(())
 }
 
@@ -57,14 +59,23 @@ pub async fn read(ctx: &Ctx, job: &Job) -> Result<(), Error> {
 pub async fn write(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     let lease = lease(job);
     let guard = lock(ctx, job).write().lease(Lease::Fixed(lease)).acquire(job.wait_left()).await?;
+    let end = end(ctx, job).await?;
     job.say("测试写锁。。。。");
-    leave(ctx, job, guard, lease);
+    leave(ctx, job, guard, lease, Some(end));
     Ok(())
 }
 
 /// The one that was asked for, else the job's stay.
 fn lease(job: &Job) -> Duration {
     job.lease.unwrap_or(job.hold)
+}
+
+/// Until when it is surely leased; no other half that shuts this one out is had before. The server is asked, since when the lease
+/// began, which may be after any wait, only it knows; and the time is that before it was asked, for its answer may come late.
+async fn end(ctx: &Ctx, job: &Job) -> Result<SystemTime, Error> {
+    let asked = SystemTime::now();
+    let left: i64 = ctx.redis.connection().pttl(ctx.redis_key(&job.redis_name(LOCK))).await?;
+    Ok(asked + Duration::from_millis(u64::try_from(left).unwrap_or(0)))
 }
 
 fn lock(ctx: &Ctx, job: &Job) -> RedisRwLock {

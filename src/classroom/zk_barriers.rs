@@ -133,9 +133,10 @@ pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<String, 
     let path = job.zk_path(ROOM);
     job.say(format_args!("来了一位，等够 {members} 位"));
     let member = ctx.zk.double_barrier(&path, members).enter(job.wait_left()).await?;
+    // Whoever is seen inside can be told to leave, which takes its name.
+    job.note(Happened::Member, &member);
     job.enter();
     job.say(format_args!("都到齐了 {member}"));
-    job.note(Happened::Member, &member);
     ctx.local.of::<Members>().add(&path, &member);
     Ok(member)
 }

@@ -51,7 +51,7 @@ pub async fn read(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     let lock = ctx.zk.rw_lock(&job.zk_path(READ_WRITE));
     let guard = lock.read().acquire(job.wait_left()).await?;
     job.say("测试读锁。。。。");
-    leave(ctx, job, guard, job.hold);
+    leave(ctx, job, guard, job.hold, None);
     Ok(())
 }
 
@@ -68,7 +68,7 @@ pub async fn write(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     let lock = ctx.zk.rw_lock(&job.zk_path(READ_WRITE));
     let guard = lock.write().acquire(job.wait_left()).await?;
     job.say("测试写锁。。。。");
-    leave(ctx, job, guard, job.hold);
+    leave(ctx, job, guard, job.hold, None);
     Ok(())
 }
 

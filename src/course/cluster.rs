@@ -13,6 +13,7 @@ use crate::{
         run::{Plan, Snapshot, run as load},
         target::{self, token},
     },
+    redis_at::redis_at,
     stock::Title,
 };
 use http::Method;
@@ -328,8 +329,7 @@ impl Cluster {
     /// [`NoVerdict`]: there is no lab, or its Redis does not answer.
     pub async fn redis(&self) -> Result<MultiplexedConnection, NoVerdict> {
         let url = self.servers()?.redis.first().map_or("", |node| &node.url);
-        let client = redis::Client::open(url).map_err(NoVerdict::failed)?;
-        client.get_multiplexed_async_connection().await.map_err(NoVerdict::failed)
+        redis_at(url).await.map_err(NoVerdict::failed)
     }
 
     /// A connection to the database, as `mysql` has one.

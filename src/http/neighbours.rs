@@ -23,6 +23,9 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// How long it may take to say what it reaches: longer than it waits for a server that does not answer.
 const MORE_PATIENCE: Duration = Duration::from_millis(1500);
 
+/// How long it may take to say what it plays: who breaks something while it plays spoils it, and one that is only slow may play.
+const PATIENCE_WITH_PLAYERS: Duration = Duration::from_secs(3);
+
 /// An instance of the cluster.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Neighbour {
@@ -96,9 +99,10 @@ async fn one(lives: &HttpClient, reaches: &HttpClient, url: &str) -> Neighbour {
     Neighbour { name, url: url.into(), up: true, detail: None, servers: servers.ok().map(|all| all.servers) }
 }
 
-/// The lesson whose replay one of these instances plays, if any.
+/// The lesson whose replay one of these instances plays, if any. One where nobody listens plays nothing, nor does one that says
+/// nothing for long: somebody must be able to mend it.
 pub(super) async fn playing(urls: &[String]) -> Option<String> {
-    let client = HttpClient::new(PATIENCE);
+    let client = HttpClient::new(PATIENCE_WITH_PLAYERS);
     let lessons = join_all(urls.iter().map(async |url| {
         let answer = client.get(&format!("{}/replays", url.trim_end_matches('/'))).await.ok()?;
         Some(answer.json::<Plays>().ok()?.playing?.lesson)

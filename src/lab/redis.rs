@@ -7,7 +7,7 @@ use super::{
     server::Server,
     user::User,
 };
-use crate::failure::Failure;
+use crate::{failure::Failure, redis_at::redis_at};
 use futures::{FutureExt, future::BoxFuture};
 use redis::InfoDict;
 use std::{
@@ -92,8 +92,7 @@ impl Server for Redis {
 /// What the server at this port says of itself, where it is this process.
 pub(super) async fn has_pid(port: u16, pid: u32) -> Result<InfoDict, String> {
     let ask = async {
-        let client = redis::Client::open(format!("redis://127.0.0.1:{port}"))?;
-        let mut connection = client.get_multiplexed_async_connection().await?;
+        let mut connection = redis_at(&format!("redis://127.0.0.1:{port}")).await?;
         redis::cmd("INFO").query_async::<InfoDict>(&mut connection).await
     };
     let info = ask.await.map_err(|e: redis::RedisError| e.to_string())?;

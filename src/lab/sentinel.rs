@@ -16,12 +16,12 @@ use super::{
     user::User,
     way::Way,
 };
-use crate::failure::Failure;
+use crate::{failure::Failure, redis_at::redis_at};
 use futures::{
     FutureExt, StreamExt,
     future::{BoxFuture, join_all},
 };
-use redis::RedisResult;
+use redis::{RedisResult, aio::MultiplexedConnection};
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
@@ -156,13 +156,13 @@ impl Sentinel {
     }
 }
 
-fn at(port: u16) -> RedisResult<redis::Client> {
-    redis::Client::open(format!("redis://127.0.0.1:{port}"))
+async fn at(port: u16) -> RedisResult<MultiplexedConnection> {
+    redis_at(&format!("redis://127.0.0.1:{port}")).await
 }
 
 /// Whether the Sentinel at `port` knows a replica that follows.
 async fn knows_a_replica(port: u16) -> RedisResult<bool> {
-    let mut connection = at(port)?.get_multiplexed_async_connection().await?;
+    let mut connection = at(port).await?;
     let replicas: Vec<HashMap<String, String>> =
         redis::cmd("SENTINEL").arg("REPLICAS").arg(GROUP).query_async(&mut connection).await?;
     Ok(replicas.iter().any(|replica| replica.get("master-link-status").is_some_and(|link| link == "ok")))
@@ -171,7 +171,7 @@ async fn knows_a_replica(port: u16) -> RedisResult<bool> {
 /// Has the Sentinel at `port` ask each second who follows, and not each ten; and have it do nothing for 3 s, and not for 30,
 /// after the machine has held it up. It does not keep that; one older than Redis 7 refuses it, and is as slow as it is.
 async fn be_quick(port: u16) -> RedisResult<()> {
-    let mut connection = at(port)?.get_multiplexed_async_connection().await?;
+    let mut connection = at(port).await?;
     let periods = ["DEBUG", "INFO-PERIOD", "1000", "TILT-PERIOD", "3000"];
     let told = redis::cmd("SENTINEL").arg(&periods).exec_async(&mut connection).await;
     told.or_else(|error| if error.is_io_error() { Err(error) } else { Ok(()) })
@@ -180,7 +180,7 @@ async fn be_quick(port: u16) -> RedisResult<()> {
 /// Has the Sentinel at `port` promote the replica.
 pub(super) async fn promote(port: u16) -> Result<(), Failure> {
     let failed = |e: redis::RedisError| Failure::Unusable(format!("the Sentinel does not promote: {e}"));
-    let mut connection = at(port).map_err(failed)?.get_multiplexed_async_connection().await.map_err(failed)?;
+    let mut connection = at(port).await.map_err(failed)?;
     redis::cmd("SENTINEL").arg("FAILOVER").arg(GROUP).exec_async(&mut connection).await.map_err(failed)
 }
 
@@ -197,7 +197,7 @@ pub(super) async fn promoted(ways: &[Arc<Way>]) -> Result<(), Failure> {
 pub(super) async fn restore(port: u16, main: &Way, ways: &[Arc<Way>], replica: u16) -> Result<(), Failure> {
     let failed = |e: redis::RedisError| Failure::Unusable(format!("the first one is not promoted: {e}"));
     let restored = async {
-        let mut sentinel = at(port)?.get_multiplexed_async_connection().await?;
+        let mut sentinel = at(port).await?;
         let mut leads = redis::cmd("SENTINEL");
         leads.arg("GET-MASTER-ADDR-BY-NAME").arg(GROUP);
         let is_first = async |sentinel: &mut _| {
@@ -206,14 +206,14 @@ pub(super) async fn restore(port: u16, main: &Way, ways: &[Arc<Way>], replica: u
             RedisResult::Ok(now == main.port() && ways.iter().all(|way| way.leads_to() == main.leads_to()))
         };
         if !is_first(&mut sentinel).await? {
-            follow_it(&redis::Client::open(format!("redis://{}", main.leads_to()))?, replica).await?;
+            follow_it(redis_at(&format!("redis://{}", main.leads_to())).await?, replica).await?;
         }
         while !is_first(&mut sentinel).await? {
             // Refused until the Sentinel knows that the old one follows.
             redis::cmd("SENTINEL").arg("FAILOVER").arg(GROUP).exec_async(&mut sentinel).await.ok();
             sleep(PAUSE).await;
         }
-        follow_it(&at(replica)?, main.port()).await?;
+        follow_it(at(replica).await?, main.port()).await?;
         while !knows_a_replica(port).await? {
             sleep(PAUSE).await;
         }
@@ -224,11 +224,10 @@ pub(super) async fn restore(port: u16, main: &Way, ways: &[Arc<Way>], replica: u
 }
 
 /// Makes this one a replica of the one at `port`, and waits until it has all that that one has.
-async fn follow_it(replica: &redis::Client, port: u16) -> RedisResult<()> {
-    let mut connection = replica.get_multiplexed_async_connection().await?;
-    redis::cmd("REPLICAOF").arg("127.0.0.1").arg(port).exec_async(&mut connection).await?;
+async fn follow_it(mut replica: MultiplexedConnection, port: u16) -> RedisResult<()> {
+    redis::cmd("REPLICAOF").arg("127.0.0.1").arg(port).exec_async(&mut replica).await?;
     loop {
-        let info: redis::InfoDict = redis::cmd("INFO").arg("replication").query_async(&mut connection).await?;
+        let info: redis::InfoDict = redis::cmd("INFO").arg("replication").query_async(&mut replica).await?;
         if info.get::<String>("master_link_status").is_some_and(|status| status == "up") {
             return Ok(());
         }
@@ -248,7 +247,7 @@ pub(super) async fn follow(port: u16, ways: Vec<Arc<Way>>, main: Arc<Way>, conso
 }
 
 async fn hear(port: u16, ways: &[Arc<Way>], main: &Way, console: Option<&UnboundedSender<String>>) -> RedisResult<()> {
-    let client = at(port)?;
+    let client = redis::Client::open(format!("redis://127.0.0.1:{port}"))?;
     let mut news = client.get_async_pubsub().await?;
     news.subscribe("+switch-master").await?;
     let mut news = news.on_message();

@@ -3,7 +3,7 @@
 mod servers;
 
 use super::*;
-use crate::four_letters::four_letters;
+use crate::{four_letters::four_letters, redis_at::redis_at};
 use nix::{
     errno::Errno,
     sys::signal::{kill, killpg},
@@ -66,10 +66,6 @@ async fn ask(url: &str, query: &'static str) -> String {
     sqlx::query_scalar(query).fetch_one(&mut connection).await.unwrap()
 }
 
-async fn redis_at(url: &str) -> ::redis::aio::MultiplexedConnection {
-    ::redis::Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap()
-}
-
 async fn asked(zookeeper: &str, word: &str) -> String {
     four_letters(zookeeper, word).await.unwrap()
 }
@@ -84,7 +80,7 @@ async fn servers_answer_while_the_lab_runs_and_nothing_is_left_after_it() {
 
     assert_eq!(ask(&at.mysql.url, "SELECT CAST(DATABASE() AS CHAR)").await, "test");
     for node in &at.redis {
-        let pong: String = ::redis::cmd("PING").query_async(&mut redis_at(&node.url).await).await.unwrap();
+        let pong: String = ::redis::cmd("PING").query_async(&mut redis_at(&node.url).await.unwrap()).await.unwrap();
         assert_eq!(pong, "PONG");
     }
     assert_eq!(asked(&at.zookeeper.connect, "ruok").await, "imok");
@@ -157,10 +153,13 @@ async fn a_killed_server_comes_back_on_its_port_with_its_data() {
 #[tokio::test]
 async fn a_paused_server_answers_nothing_until_it_is_resumed() {
     let lab = Lab::start(one_redis()).await.unwrap();
-    let mut connection = redis_at(&lab.addresses().redis[0].url).await;
+    let mut connection = redis_at(&lab.addresses().redis[0].url).await.unwrap();
     lab.pause("redis").unwrap();
+    // Only the silence is waited for no longer than this: what is to be answered has all the time that it needs.
+    connection.set_response_timeout(Duration::from_millis(500));
     let silence: ::redis::RedisResult<String> = ::redis::cmd("PING").query_async(&mut connection).await;
     assert!(silence.unwrap_err().is_timeout());
+    connection.set_response_timeout(LONG);
     lab.resume("redis").unwrap();
     let pong: String = ::redis::cmd("PING").query_async(&mut connection).await.unwrap();
     assert_eq!(pong, "PONG");
@@ -182,7 +181,7 @@ async fn a_part_that_was_left_out_has_its_address_and_can_be_started_later() {
     let url = lab.addresses().redis[0].url.clone();
     assert!(lab.pause("redis").is_err(), "it does not run");
     lab.restart("redis").await.unwrap();
-    let pong: String = ::redis::cmd("PING").query_async(&mut redis_at(&url).await).await.unwrap();
+    let pong: String = ::redis::cmd("PING").query_async(&mut redis_at(&url).await.unwrap()).await.unwrap();
     assert_eq!(pong, "PONG");
     assert!(lab.restart("no-such-server").await.is_err());
     lab.stop().await;
@@ -301,8 +300,10 @@ fn a_lab_outlives_the_runtime_that_started_it() {
         std::thread::spawn(move || first.block_on(async { tokio::spawn(Lab::start(one_redis())).await.unwrap() }));
     let lab = lab.join().unwrap().unwrap();
     runtime().block_on(async {
-        let pong: String =
-            ::redis::cmd("PING").query_async(&mut redis_at(&lab.addresses().redis[0].url).await).await.unwrap();
+        let pong: String = ::redis::cmd("PING")
+            .query_async(&mut redis_at(&lab.addresses().redis[0].url).await.unwrap())
+            .await
+            .unwrap();
         assert_eq!(pong, "PONG");
         lab.stop().await;
     });

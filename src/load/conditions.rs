@@ -1,6 +1,6 @@
 //! Under which conditions the figures were got: they mean little without.
 
-use crate::{addresses::Addresses, four_letters::four_letters};
+use crate::{addresses::Addresses, four_letters::four_letters, redis_at::redis_at};
 use oversell_lock::mysql::{MySqlOptions, MySqlPool};
 use serde::Serialize;
 use std::{
@@ -119,7 +119,7 @@ async fn mysql(url: &str) -> Option<String> {
 
 async fn redis(url: &str) -> Option<String> {
     let ask = async {
-        let mut redis = redis::Client::open(url).ok()?.get_multiplexed_async_connection().await.ok()?;
+        let mut redis = redis_at(url).await.ok()?;
         let info: redis::InfoDict = redis::cmd("INFO").arg("server").query_async(&mut redis).await.ok()?;
         let version: String = info.get("redis_version")?;
         let mut said = format!("version={version}");

@@ -9,6 +9,8 @@
 //! written by another way comes too late. A pooler that changes connections between statements; two databases behind
 //! one address: the lock is known to one server and not to its replicas. And each waiter holds a connection.
 //!
+//! Point for a test: `read`.
+//!
 //! Next: `oversell_lock::mysql::TableLeaseLock`, where a row and a clock take the connection's place.
 
 use super::{Deducted, Job, LockState, Promise, Server, Store, Strategy, Title, row};
@@ -61,6 +63,7 @@ async fn under_lock(conn: &mut Conn, job: &Job, name: &str) -> Result<Deducted, 
         return Err(Error::SoldOut);
     }
     job.inside().await;
+    job.tell("read", count).await;
     row::execute_on(conn, job, row::set(job, count - 1)).await?;
     job.leave();
     Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })

@@ -6,7 +6,7 @@
 //!
 //! What it survives: what `version_cas.rs` does, and a crowd: who waits for a place costs the database nothing, and who
 //! has lost does not meet the same rivals again. **What breaks it**: nothing; but who stays long keeps its place, and
-//! very many instances are a crowd again.
+//! very many instances are a crowd again. Point for a test: `read`.
 //!
 //! Next: `redis_watch.rs`, the same idea in Redis.
 
@@ -57,8 +57,7 @@ impl Default for Places {
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let places = ctx.local.of::<Places>();
-    let place = timeout(job.wait_left(), places.0.acquire()).await;
-    let _place = place.map_err(|_| job.not_had("turn to try"))?;
+    let _place = timeout(job.wait_left(), places.0.acquire()).await.map_err(|_| job.not_had("turn to try"))?;
     let (mut bound, mut retries) = (FIRST, 0);
     loop {
         let row = row::read(ctx, job).await?;
@@ -66,6 +65,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
             return Err(Error::SoldOut);
         }
         let since = job.inside().await;
+        job.tell("read", row.count).await;
         let write = sqlx::query(TAKE_ONE).bind(row.count - 1).bind(job.stock_id).bind(row.version);
         if job.tried(since, row::execute(ctx, job, write).await?) == 1 {
             return Ok(Deducted { remaining: Some(row.count - 1), fence: None, retries, lock: None });

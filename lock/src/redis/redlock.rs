@@ -2,7 +2,7 @@
 //!
 //! 1. Wait in this process's line; only its head asks the nodes.
 //! 2. Ask all nodes at once, each with the script of the plain lock. One that is silent for the node time-out (a tenth
-//!    of the lease, 500 ms at most) has not answered. The result stands as soon as the answers that are still out
+//!    of the lease, 3 s at most) has not answered. The result stands as soon as the answers that are still out
 //!    cannot change it ([`quorum`](super::quorum)).
 //! 3. Had on n/2 + 1 nodes, and there is validity left (the lease, less the time that the asking took, less the drift of
 //!    the clocks: a twentieth of the lease and 2 ms): it is ours for as long.
@@ -42,7 +42,7 @@ const BACK_OFF: Duration = Duration::from_millis(50);
 /// A node has this part of the lease to answer,
 const PATIENCE: u32 = 10;
 /// and no longer than this.
-const LONGEST_PATIENCE: Duration = Duration::from_millis(500);
+const LONGEST_PATIENCE: Duration = Duration::from_secs(3);
 /// A key ends on a millisecond; so much is taken off the validity for that.
 const EXPIRY: Duration = Duration::from_millis(2);
 

@@ -35,7 +35,8 @@ use utoipa::ToSchema;
 /// The server is asked so often whether a statement waits.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A statement of a play that is followed waits so long for a row lock, in seconds: its follower may take its time.
+/// A statement waits so long for a row lock, in seconds, where the end of the wait is not to be seen: who follows a play may
+/// take their time, and so may a busy machine.
 const PATIENT_S: u32 = 600;
 
 /// One play at a time in one instance: each needs three connections.
@@ -189,8 +190,9 @@ async fn on_table(
             plans.push(shown::plan(desk, "after the index", real(sql)).await?);
         }
     }
-    // The end of the wait is what one lesson is about; in the others it would only come before the deadlock.
-    let is_patient = follower.0.is_some() && lesson.error == DEADLOCK;
+    // The end of the wait is what one lesson is about, until it is cured. In the others it would only come before the
+    // deadlock.
+    let is_patient = if lesson.error == DEADLOCK { follower.0.is_some() } else { cured };
     let wait_s = if is_patient { PATIENT_S } else { lesson.wait_s.into() };
     let sides = [Transaction::open(ctx, wait_s).await?, Transaction::open(ctx, wait_s).await?];
     let mut play = Play { desk, table, sides, follower, steps: Vec::new(), latest_deadlock: None };

@@ -37,7 +37,7 @@ pub(super) const REDLOCK: Lesson = Lesson {
         ),
         Line::new("redis-cli {redis} del lock:by-hand", "1"),
         // Of five nodes one has lost the lock: the one alone is not most of them.
-        Line::new("curl -s '{8000}/check/lock/redis-redlock?hold_ms=4000' &", "验库存并锁库存成功！"),
+        Line::new("curl -s '{8000}/check/lock/redis-redlock?hold_ms=8000' &", "验库存并锁库存成功！"),
         Line::until(2, "redis-cli {redis-5} exists redLock", "1"),
         Line::at(2, "redis-cli {redis-3} del redLock", "1"),
         Line::at(2, "curl -s -o /dev/null -w '%{http_code}' '{8100}/check/lock/redis-redlock?wait_ms=500'", "503"),

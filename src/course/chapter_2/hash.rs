@@ -24,7 +24,7 @@ pub(super) const RE_ENTRY: Lesson = Lesson {
     tries: &["/test/reentrant?who={who}"],
     quick: true,
     by_hand: &[
-        Line::new("curl -s '{8000}/check/lock/redis-reentrant?hold_ms=4000' &", "验库存并锁库存成功！"),
+        Line::new("curl -s '{8000}/check/lock/redis-reentrant?hold_ms=6000' &", "验库存并锁库存成功！"),
         Line::until(2, "redis-cli {redis} hvals lock:redis-reentrant", "2"),
         Line::until(2, "redis-cli {redis} exists lock:redis-reentrant", "0"),
     ],
@@ -142,12 +142,12 @@ pub(super) const WATCHDOG: Lesson = Lesson {
     tries: &["/check/lock/redis-watchdog?lease_ms=3000&hold_ms=10000&who={who}"],
     quick: true,
     by_hand: &[
-        Line::new("curl -s '{8000}/check/lock/redis-reentrant?lease_ms=2000&hold_ms=5000' &", "验库存并锁库存成功！"),
+        Line::new("curl -s '{8000}/check/lock/redis-reentrant?lease_ms=6000&hold_ms=10000' &", "验库存并锁库存成功！"),
         Line::until(2, "redis-cli {redis} exists lock:redis-reentrant", "1"),
-        Line::at(2, "sleep 2.5; redis-cli {redis} exists lock:redis-reentrant", "0"),
-        Line::new("curl -s '{8000}/check/lock/redis-watchdog?lease_ms=2000&hold_ms=5000' &", "验库存并锁库存成功！"),
+        Line::at(2, "sleep 7; redis-cli {redis} exists lock:redis-reentrant", "0"),
+        Line::new("curl -s '{8000}/check/lock/redis-watchdog?lease_ms=6000&hold_ms=10000' &", "验库存并锁库存成功！"),
         Line::until(2, "redis-cli {redis} exists lock:redis-watchdog", "1"),
-        Line::at(2, "sleep 2.5; redis-cli {redis} exists lock:redis-watchdog", "1"),
+        Line::at(2, "sleep 7; redis-cli {redis} exists lock:redis-watchdog", "1"),
     ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "2.7"))),
     ..Lesson::PLAIN
@@ -164,13 +164,13 @@ pub(super) const EVERY_THIRD: Lesson = Lesson {
     strategies: &["redis-watchdog"],
     timing: true,
     by_hand: &[
-        Line::new("curl -s '{8000}/check/lock/redis-watchdog?lease_ms=6000&hold_ms=6000' &", "验库存并锁库存成功！"),
-        // Renewed every 2 s it has never less than 4 s; without a timer it would have 2 s left at the end.
+        Line::new("curl -s '{8000}/check/lock/redis-watchdog?lease_ms=15000&hold_ms=12000' &", "验库存并锁库存成功！"),
+        // Renewed every 5 s it has never less than 10 s; without a timer it would have less than 6 s left at the end.
         Line::until(2, "redis-cli {redis} exists lock:redis-watchdog", "1"),
         Line::at(
             2,
-            "redis-cli {redis} -r 4 -i 1 pttl lock:redis-watchdog | awk '{print ($1 > 3000 ? \"over 3 s\" : $1)}'",
-            "over 3 s\nover 3 s\nover 3 s\nover 3 s",
+            "redis-cli {redis} -r 4 -i 3 pttl lock:redis-watchdog | awk '{print ($1 > 6000 ? \"over 6 s\" : $1)}'",
+            "over 6 s\nover 6 s\nover 6 s\nover 6 s",
         ),
         Line::until(2, "redis-cli {redis} exists lock:redis-watchdog", "0"),
     ],

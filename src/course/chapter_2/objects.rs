@@ -3,6 +3,7 @@
 use super::{ask, until_there};
 use crate::{
     course::{Cluster, Lesson, Line, NoVerdict, Run, Seen, Verdict, Words, replay::flaw_and_cure},
+    redis_at::redis_at,
     stock::Title,
 };
 use futures::future::{join_all, try_join_all};
@@ -21,7 +22,7 @@ pub(super) const FAIR: Lesson = Lesson {
     tries: &["/test/fair?hold_ms=3000&who={who}"],
     quick: true,
     by_hand: &[
-        Line::new("curl -s -o /dev/null '{8000}/test/fair?hold_ms=5000' &", ""),
+        Line::new("curl -s -o /dev/null '{8000}/test/fair?hold_ms=8000' &", ""),
         Line::until(2, "redis-cli {redis} exists fairLock", "1"),
         Line::at(2, "curl -s -o /dev/null '{8100}/test/fair' &", ""),
         Line::until(3, "redis-cli {redis} llen 'redisson_lock_queue:{fairLock}'", "1"),
@@ -42,7 +43,7 @@ pub(super) const FIVE_DEAD: Lesson = Lesson {
     timing: true,
     expected: Verdict::NotReproduced,
     by_hand: &[
-        Line::new("curl -s '{8000}/check/lock/redis-fair?hold_ms=5000' &", "验库存并锁库存成功！"),
+        Line::new("curl -s '{8000}/check/lock/redis-fair?hold_ms=8000' &", "验库存并锁库存成功！"),
         Line::until(2, "redis-cli {redis} exists fairLock", "1"),
         Line::at(2, "curl -sZ --parallel-immediate -o /dev/null '{8200}/check/lock/redis-fair?who=[1-5]' &", ""),
         Line::until(2, "redis-cli {redis} llen 'redisson_lock_queue:{fairLock}'", "5"),
@@ -178,8 +179,7 @@ async fn most_nodes(on: &Cluster) -> Result<Seen, NoVerdict> {
     let nodes = &on.servers()?.redis;
     let mut answers = vec![product.buy(on.one(), "redis-redlock", "&wait_ms=1000").await?.0];
     for node in nodes {
-        let client = redis::Client::open(node.url.as_str()).map_err(NoVerdict::failed)?;
-        let mut node = client.get_multiplexed_async_connection().await.map_err(NoVerdict::failed)?;
+        let mut node = redis_at(&node.url).await.map_err(NoVerdict::failed)?;
         ask::<()>(&mut node, &["HSET", &key, "somebody", "1"]).await?;
         answers.push(product.buy(on.one(), "redis-redlock", "&wait_ms=1000").await?.0);
     }
@@ -228,7 +228,7 @@ pub(super) const SEMAPHORE: Lesson = Lesson {
     tries: &["/test/semaphore?who={who}"],
     quick: true,
     by_hand: &[
-        Line::new("curl -sZ --parallel-immediate -o /dev/null '{http}/test/semaphore?hold_ms=5000&who=[1-3]' &", ""),
+        Line::new("curl -sZ --parallel-immediate -o /dev/null '{http}/test/semaphore?hold_ms=8000&who=[1-3]' &", ""),
         Line::until(2, "redis-cli {redis} get semaphore", "0"),
         Line::at(2, "curl -s -o /dev/null -w '%{http_code}' '{http}/test/semaphore?wait_ms=0'", "503"),
         Line::at(2, "curl -s '{http}/test/semaphore?hold_ms=0'", "测试信号量"),

@@ -25,7 +25,7 @@ pub(super) const LOCK: Lesson = Lesson {
     tries: &["/check/lock/redis-lock?hold_ms=2000&who={who}"],
     quick: true,
     by_hand: &[
-        Line::new("curl -s '{8000}/check/lock/redis-lock?hold_ms=4000' &", "验库存并锁库存成功！"),
+        Line::new("curl -s '{8000}/check/lock/redis-lock?hold_ms=6000' &", "验库存并锁库存成功！"),
         Line::until(2, "redis-cli {redis} hvals lock", "1"),
         Line::at(2, "redis-cli {redis} pttl lock", "2…"),
         Line::until(2, "redis-cli {redis} exists lock", "0"),
@@ -63,14 +63,14 @@ pub(super) const THIRTY_SECONDS: Lesson = Lesson {
     strategies: &["redis-lock"],
     timing: true,
     by_hand: &[
-        Line::new("curl -s '{8100}/check/lock/redis-lock?hold_ms=2000' &", "验库存并锁库存成功！"),
+        Line::new("curl -s '{8100}/check/lock/redis-lock?hold_ms=6000' &", "验库存并锁库存成功！"),
         Line::until(2, "redis-cli {redis} pttl lock", "2…"),
         Line::new("wait", ""),
         // 10 s are a third of 30: a shorter lease is renewed more often, until its client stands still.
-        Line::at(2, "curl -s '{8100}/check/lock/redis-lock?lease_ms=2000&hold_ms=8000' &", "验库存并锁库存成功！"),
+        Line::at(2, "curl -s '{8100}/check/lock/redis-lock?lease_ms=5000&hold_ms=14000' &", "验库存并锁库存成功！"),
         Line::until(1, "redis-cli {redis} exists lock", "1"),
-        Line::new("sleep 3; redis-cli {redis} exists lock", "1"),
-        Line::new("{fault} pause {name-8100}; sleep 2.5; redis-cli {redis} exists lock", "{name-8100} is paused\n0"),
+        Line::new("sleep 6; redis-cli {redis} exists lock", "1"),
+        Line::new("{fault} pause {name-8100}; sleep 5.5; redis-cli {redis} exists lock", "{name-8100} is paused\n0"),
         Line::new("{fault} resume {name-8100}", "{name-8100} goes on"),
     ],
     run: Run::Experiment(|on| Box::pin(thirty_seconds(on))),
@@ -102,7 +102,7 @@ pub(super) const ONLY_THE_OWNER: Lesson = Lesson {
     strategies: &["redis-lock"],
     by_hand: &[
         Line::new(
-            "curl -s -H 'accept: application/json' '{8000}/check/lock/redis-lock?hold_ms=2000' &",
+            "curl -s -H 'accept: application/json' '{8000}/check/lock/redis-lock?hold_ms=8000' &",
             r#"…"lock":"lost"…"#,
         ),
         Line::until(2, "redis-cli {redis} exists lock", "1"),
@@ -189,7 +189,7 @@ pub(super) const TRY_LOCK: Lesson = Lesson {
     place: "000 §2.10.1",
     strategies: &["redis-lock"],
     by_hand: &[
-        Line::new("curl -s '{8000}/check/lock/redis-lock?hold_ms=5000' &", "验库存并锁库存成功！"),
+        Line::new("curl -s '{8000}/check/lock/redis-lock?hold_ms=8000' &", "验库存并锁库存成功！"),
         Line::until(2, "redis-cli {redis} exists lock", "1"),
         Line::at(2, "curl -s -o /dev/null -w '%{http_code}' '{8100}/check/lock/redis-lock?wait_ms=500'", "503"),
         Line::at(2, "curl -s '{8100}/check/lock/redis-lock?wait_ms=20000'", "验库存并锁库存成功！"),

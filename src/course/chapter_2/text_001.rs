@@ -82,13 +82,13 @@ pub(super) const LATE_DELETE: Lesson = Lesson {
     by_hand: &[
         Line::RESTOCK,
         Line::new(
-            "curl -s '{8000}/check/lock/redis-setnx-ttl?lease_ms=2000&hold_ms=4000&who=A' &",
+            "curl -s '{8000}/check/lock/redis-setnx-ttl?lease_ms=3000&hold_ms=8000&who=A' &",
             "验库存并锁库存成功！",
         ),
         Line::until(2, "redis-cli {redis} exists lock:redis-setnx-ttl", "1"),
         Line::at(
             2,
-            "curl -s '{8100}/check/lock/redis-setnx-ttl?lease_ms=60000&hold_ms=5000&who=B' &",
+            "curl -s '{8100}/check/lock/redis-setnx-ttl?lease_ms=60000&hold_ms=12000&who=B' &",
             "验库存并锁库存成功！",
         ),
         Line::new("wait", ""),
@@ -136,8 +136,8 @@ pub(super) const READ_WRITE: Lesson = Lesson {
     strategies: &["redis-write"],
     tries: &["/test/read?who={who}"],
     by_hand: &[
-        Line::new("curl -s '{http}/test/read?hold_ms=3000'", "测试读"),
-        Line::at(2, "curl -s '{http}/test/read?hold_ms=3000'", "测试读"),
+        Line::new("curl -s '{http}/test/read?hold_ms=10000'", "测试读"),
+        Line::at(2, "curl -s '{http}/test/read?hold_ms=10000'", "测试读"),
         Line::new("redis-cli {redis} hget rwLock mode", "read"),
         Line::new("redis-cli {redis} hlen rwLock", "3"),
         Line::until(1, "redis-cli {redis} exists rwLock", "0"),

@@ -148,7 +148,7 @@ pub(super) const LEASES: Lesson = Lesson {
     quick: true,
     by_hand: &[
         Line::new("redis-cli {redis} del log", "…"),
-        Line::new("curl -sZ --parallel-immediate -o /dev/null '{8000}/test/zk/semaphore?hold_ms=6000&who=[1-7]' &", ""),
+        Line::new("curl -sZ --parallel-immediate -o /dev/null '{8000}/test/zk/semaphore?hold_ms=8000&who=[1-7]' &", ""),
         Line::until(2, "redis-cli {redis} llen log", "5"),
         Line::at(2, "sleep 1; redis-cli {redis} llen log", "5"),
     ],
@@ -194,7 +194,10 @@ pub(super) const LEASES_OF_THE_DEAD: Lesson = Lesson {
     },
     place: "000 §3.7.5",
     by_hand: &[
-        Line::new("curl -sZ --parallel-immediate -o /dev/null '{8200}/test/zk/semaphore?hold_ms=5000&who=[1-5]' &", ""),
+        Line::new(
+            "curl -sZ --parallel-immediate -o /dev/null '{8200}/test/zk/semaphore?hold_ms=10000&who=[1-5]' &",
+            "",
+        ),
         Line::until(
             2,
             "curl -s -o /dev/null -w '%{http_code}' '{8000}/test/zk/semaphore?hold_ms=0&wait_ms=500'",
@@ -202,7 +205,7 @@ pub(super) const LEASES_OF_THE_DEAD: Lesson = Lesson {
         ),
         // As ZooKeeper does by itself once it has not heard of a client for as long as its session lasts.
         Line::new("{fault} expire {name-8200}", "{name-8200} has lost its session"),
-        Line::at(2, "curl -s '{8000}/test/zk/semaphore?hold_ms=0&wait_ms=500'", "hello Semaphore"),
+        Line::at(2, "curl -s '{8000}/test/zk/semaphore?hold_ms=0&wait_ms=3000'", "hello Semaphore"),
     ],
     run: Run::Experiment(|on| Box::pin(leases_of_the_dead(on))),
     ..Lesson::PLAIN

@@ -23,7 +23,7 @@ pub(super) const EPHEMERAL: Lesson = Lesson {
     replay: Some("3.3"),
     tries: &["/check/lock/zk-ephemeral?hold_ms=3000&who={who}"],
     by_hand: &[
-        Line::new("curl -s '{8000}/check/lock/zk-ephemeral?hold_ms=8000' &", "验库存并锁库存成功！"),
+        Line::new("curl -s '{8000}/check/lock/zk-ephemeral?hold_ms=20000' &", "验库存并锁库存成功！"),
         Line::until(2, "echo dump | curl -s telnet://{zk} | grep -c /zk-ephemeral", "1"),
         Line::at(2, "zkCli.sh {zookeeper} stat /distributed/zk-ephemeral 2>&1", "…ephemeralOwner = 0x1…"),
     ],
@@ -132,7 +132,7 @@ pub(super) const WATCHING: Lesson = Lesson {
     tries: &["/check/lock/zk-lock?hold_ms=3000&who={who}"],
     quick: true,
     by_hand: &[
-        Line::new("curl -s '{8000}/check/lock/zk-lock?hold_ms=8000' &", "验库存并锁库存成功！"),
+        Line::new("curl -s '{8000}/check/lock/zk-lock?hold_ms=20000' &", "验库存并锁库存成功！"),
         Line::until(2, "echo dump | curl -s telnet://{zk} | grep -c /zk-lock/", "1"),
         Line::at(2, "curl -s '{8100}/check/lock/zk-lock' &", "验库存并锁库存成功！"),
         Line::until(3, "echo dump | curl -s telnet://{zk} | grep -c /zk-lock/", "2"),
@@ -196,7 +196,7 @@ pub(super) const RE_ENTRY: Lesson = Lesson {
     tries: &["/test/zk/reentrant?hold_ms=3000&who={who}"],
     quick: true,
     by_hand: &[
-        Line::new("curl -s '{8000}/check/lock/zk-reentrant?hold_ms=8000' &", "验库存并锁库存成功！"),
+        Line::new("curl -s '{8000}/check/lock/zk-reentrant?hold_ms=20000' &", "验库存并锁库存成功！"),
         Line::until(2, "echo dump | curl -s telnet://{zk} | grep -c /zk-reentrant/", "1"),
         Line::at(2, "zkCli.sh {zookeeper} ls /distributed/zk-reentrant 2>&1", "…lock-0…"),
     ],
@@ -217,7 +217,7 @@ pub(super) const FAIR: Lesson = Lesson {
     quick: true,
     by_hand: &[
         Line::RESTOCK,
-        Line::new("curl -s '{8000}/check/lock/zk-lock?hold_ms=4000&who=A' &", "验库存并锁库存成功！"),
+        Line::new("curl -s '{8000}/check/lock/zk-lock?hold_ms=8000&who=A' &", "验库存并锁库存成功！"),
         Line::until(2, "echo dump | curl -s telnet://{zk} | grep -c /zk-lock/", "1"),
         Line::at(
             2,

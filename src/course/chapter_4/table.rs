@@ -152,7 +152,7 @@ pub(super) const NOT_REENTRANT: Lesson = Lesson {
     strategies: &["table-lock", "table-lock-lease"],
     quick: true,
     by_hand: &[
-        Line::new("curl -s '{8000}/check/lock/table-lock-lease?hold_ms=3000' &", "验库存并锁库存成功！"),
+        Line::new("curl -s '{8000}/check/lock/table-lock-lease?hold_ms=6000' &", "验库存并锁库存成功！"),
         Line::until(
             2,
             r#"mysql {mysql} -Ne "select holds from tb_lock where lock_name = 'lock:table-lock-lease'""#,

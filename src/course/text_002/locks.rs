@@ -33,7 +33,7 @@ pub(super) const FIRST: Lesson = Lesson {
     quick: true,
     by_hand: &[
         NEW,
-        Line::new(concat!(order!("redis-lock-fixed-id", "&hold_ms=3000", "{8000}"), " &"), PLACED),
+        Line::new(concat!(order!("redis-lock-fixed-id", "&hold_ms=6000", "{8000}"), " &"), PLACED),
         Line::until(2, "redis-cli {redis} get lock:order:1010", "1"),
         Line::at(2, order!("redis-lock-fixed-id", "", "{8100}"), "…不允许重复下单…"),
     ],
@@ -64,7 +64,7 @@ pub(super) const LATE_UNLOCK: Lesson = Lesson {
     quick: true,
     by_hand: &[
         NEW,
-        Line::new(concat!(order!("redis-lock-fixed-id", "&hold_ms=5000&lease_ms=2000", "{8000}"), " &"), PLACED),
+        Line::new(concat!(order!("redis-lock-fixed-id", "&hold_ms=9000&lease_ms=3000", "{8000}"), " &"), PLACED),
         HELD,
         ANOTHER,
         Line::new("wait", ""),
@@ -86,7 +86,7 @@ pub(super) const OWNER: Lesson = Lesson {
     by_hand: &[
         NEW,
         Line::new(
-            concat!(order!("redis-lock-owner", "&hold_ms=5000&lease_ms=2000", "{8000}"), " &"),
+            concat!(order!("redis-lock-owner", "&hold_ms=9000&lease_ms=3000", "{8000}"), " &"),
             r#"{"outcome":"sold",…"lock":"lost"}"#,
         ),
         HELD,
@@ -172,7 +172,7 @@ pub(super) const REDISSON: Lesson = Lesson {
     steps: &["redis-rlock"],
     by_hand: &[
         NEW,
-        Line::new(concat!(order!("redis-rlock", "&hold_ms=3000", "{8000}"), " &"), PLACED),
+        Line::new(concat!(order!("redis-rlock", "&hold_ms=6000", "{8000}"), " &"), PLACED),
         Line::until(2, "redis-cli {redis} hvals lock:order:1010", "1"),
         Line::at(2, order!("redis-rlock", "", "{8100}"), "不允许重复下单"),
         Line::until(2, "redis-cli {redis} exists lock:order:1010", "0"),
@@ -192,7 +192,7 @@ pub(super) const RE_ENTRY: Lesson = Lesson {
     strategies: &["redis-reentrant"],
     replay: Some("2.6"),
     by_hand: &[
-        Line::new("curl -s '{8000}/check/lock/redis-reentrant?hold_ms=2000' &", "验库存并锁库存成功！"),
+        Line::new("curl -s '{8000}/check/lock/redis-reentrant?hold_ms=6000' &", "验库存并锁库存成功！"),
         Line::until(2, "redis-cli {redis} hgetall lock:redis-reentrant", "…\n2"),
         Line::until(2, "redis-cli {redis} exists lock:redis-reentrant", "0"),
     ],
@@ -211,11 +211,11 @@ pub(super) const WATCHDOG: Lesson = Lesson {
     strategies: &["redis-watchdog"],
     replay: Some("2.7"),
     by_hand: &[
-        Line::new("curl -s '{8000}/check/lock/redis-watchdog?lease_ms=2000&hold_ms=5000' &", "验库存并锁库存成功！"),
+        Line::new("curl -s '{8000}/check/lock/redis-watchdog?lease_ms=6000&hold_ms=10000' &", "验库存并锁库存成功！"),
         Line::until(2, "redis-cli {redis} exists lock:redis-watchdog", "1"),
-        Line::at(2, "sleep 2.5; redis-cli {redis} exists lock:redis-watchdog", "1"),
+        Line::at(2, "sleep 7; redis-cli {redis} exists lock:redis-watchdog", "1"),
         Line::at(2, "redis-cli {redis} pttl lock:redis-watchdog", "…"),
-        Line::at(2, "curl -s '{8100}/check/lock/redis-watchdog?lease_ms=1000'", "验库存并锁库存成功！"),
+        Line::at(2, "curl -s '{8100}/check/lock/redis-watchdog?lease_ms=6000'", "验库存并锁库存成功！"),
         Line::at(2, "redis-cli {redis} exists lock:redis-watchdog", "0"),
     ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "2.7"))),

@@ -270,14 +270,10 @@ pub(super) const OPTIMISTIC: Lesson = Lesson {
     timing: true,
     by_hand: &[
         Line::new(
-            "curl -s -H 'accept: application/json' '{8000}/check/lock/version-cas?hold_ms=4000' &",
+            "curl -s -H 'accept: application/json' '{8000}/check/lock/version-cas?hold_ms=10000' &",
             r#"…"retries":1…"#,
         ),
-        Line::at(
-            2,
-            "sleep 1.5; curl -s -H 'accept: application/json' {8000}/check/lock/version-cas",
-            r#"…"retries":0…"#,
-        ),
+        Line::at(2, "sleep 4; curl -s -H 'accept: application/json' {8000}/check/lock/version-cas", r#"…"retries":0…"#),
         Line::new(
             "oversell compare --http {http} --instance {8000} --strategies version-cas --targets one --threads 2 --loops 100",
             "…version-cas …exact…",

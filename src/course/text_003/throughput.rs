@@ -19,12 +19,12 @@ pub(super) const QPS: Lesson = Lesson {
     quick: true,
     by_hand: &[
         Line::new(
-            "(TIMEFORMAT=%1R; time curl -sZ --parallel-immediate --parallel-max 20 -o /dev/null '{8000}/seckill/unlimited?hold_ms=1000&who=[1-20]' 2>/dev/null) 2>&1",
-            "1.…",
+            "(TIMEFORMAT=%1R; time curl -sZ --parallel-immediate --parallel-max 20 -o /dev/null '{8000}/seckill/unlimited?hold_ms=1000&who=[1-20]' 2>/dev/null) 2>&1 | awk '{print ($1 < 4 ? \"under 4 s\" : $1)}'",
+            "under 4 s",
         ),
         Line::new(
-            "(TIMEFORMAT=%1R; time curl -sZ --parallel-immediate --parallel-max 5 -o /dev/null '{8000}/seckill/unlimited?hold_ms=1000&who=[1-20]' 2>/dev/null) 2>&1",
-            "4.…",
+            "(TIMEFORMAT=%1R; time curl -sZ --parallel-immediate --parallel-max 5 -o /dev/null '{8000}/seckill/unlimited?hold_ms=1000&who=[1-20]' 2>/dev/null) 2>&1 | awk '{print ($1 >= 4 ? \"4 s or more\" : $1)}'",
+            "4 s or more",
         ),
     ],
     run: Run::Experiment(|on| Box::pin(qps(on))),

@@ -69,8 +69,8 @@ pub(super) const SAME_PROCESS: Lesson = Lesson {
         Line::at(2, "curl -s '{8000}/check/lock/mutex?hold_ms=1000' &", SOLD),
         Line::until(1, "mysql {mysql} -Ne 'select count from db_stock where id = 1'", "4998"),
         Line::RESTOCK,
-        Line::new("curl -s '{8000}/check/lock/mutex?hold_ms=3000' &", SOLD),
-        Line::at(2, "curl -s '{8100}/check/lock/mutex?hold_ms=3000'", SOLD),
+        Line::new("curl -s '{8000}/check/lock/mutex?hold_ms=6000' &", SOLD),
+        Line::at(2, "curl -s '{8100}/check/lock/mutex?hold_ms=6000'", SOLD),
         Line::new("wait", ""),
         Line::new("mysql {mysql} -Ne 'select count from db_stock where id = 1'", "4999"),
     ],
@@ -104,7 +104,7 @@ pub(super) const DEMO1: Lesson = Lesson {
     quick: true,
     tries: &["/demo1?who={who}"],
     by_hand: &[
-        Line::new("curl -s '{8000}/demo1?hold_ms=3000' &", "demo1"),
+        Line::new("curl -s '{8000}/demo1?hold_ms=6000' &", "demo1"),
         Line::until(2, "redis-cli {redis} get demo1LockKey", "demo1LockValue"),
         Line::at(2, "curl -s '{8100}/demo1?hold_ms=100'", "demo1"),
     ],
@@ -122,7 +122,7 @@ pub(super) const DEMO2: Lesson = Lesson {
     place: "004 demo2",
     tries: &["/demo2?who={who}"],
     by_hand: &[
-        Line::new("curl -s '{8000}/demo2?hold_ms=3000' &", "demo2"),
+        Line::new("curl -s '{8000}/demo2?hold_ms=6000' &", "demo2"),
         Line::until(2, "redis-cli {redis} exists demo2LockKey", "1"),
         Line::at(2, "curl -s '{8100}/demo2?now=true'", "获取锁失败，有并发"),
         Line::at(2, "curl -s '{8100}/demo2?hold_ms=0'", "demo2"),
@@ -141,7 +141,7 @@ pub(super) const NOW: Lesson = Lesson {
     },
     place: "004 demo2, SyncLockableNow",
     by_hand: &[
-        Line::new("curl -s '{8000}/demo3?hold_ms=3000' &", "demo3"),
+        Line::new("curl -s '{8000}/demo3?hold_ms=6000' &", "demo3"),
         Line::until(2, "redis-cli {redis} exists 'GET /demo3'", "1"),
         Line::at(2, "curl -s '{8100}/demo3?now=true'", "获取锁失败，有并发"),
     ],
@@ -172,7 +172,7 @@ pub(super) const THREAD_ID: Lesson = Lesson {
     place: "004 demo2",
     expected: Verdict::NotReproduced,
     by_hand: &[
-        Line::new("curl -s '{8000}/demo2?hold_ms=3000' &", "demo2"),
+        Line::new("curl -s '{8000}/demo2?hold_ms=6000' &", "demo2"),
         Line::until(2, "redis-cli {redis} get demo2LockKey", "…-http-exec-…"),
     ],
     run: Run::Experiment(|on| Box::pin(thread_id(on))),
@@ -215,11 +215,11 @@ pub(super) const UUID: Lesson = Lesson {
     expected: Verdict::Reproduced,
     by_hand: &[
         Line::new(
-            "for n in 1 2; do curl -s -o /dev/null '{8000}/demo2?hold_ms=2000' & until redis-cli {redis} get demo2LockKey | grep .; do sleep .1; done; wait; done",
+            "for n in 1 2; do curl -s -o /dev/null '{8000}/demo2?hold_ms=5000' & until redis-cli {redis} get demo2LockKey | grep .; do sleep .1; done; wait; done",
             "1-http-exec-1\n1-http-exec-1",
         ),
         Line::new(
-            "for n in 1 2; do curl -s -o /dev/null '{8000}/demo2?hold_ms=2000&id=uuid' & until redis-cli {redis} get demo2LockKey | grep .; do sleep .1; done; wait; done | sort -u | wc -l",
+            "for n in 1 2; do curl -s -o /dev/null '{8000}/demo2?hold_ms=5000&id=uuid' & until redis-cli {redis} get demo2LockKey | grep .; do sleep .1; done; wait; done | sort -u | wc -l",
             "2",
         ),
     ],
@@ -282,7 +282,7 @@ pub(super) const DEMO3: Lesson = Lesson {
     place: "004 demo3",
     tries: &["/demo3?who={who}"],
     by_hand: &[
-        Line::new("curl -s '{8000}/demo3?hold_ms=3000' &", "demo3"),
+        Line::new("curl -s '{8000}/demo3?hold_ms=6000' &", "demo3"),
         Line::until(2, "redis-cli {redis} exists 'GET /demo3'", "1"),
         Line::at(2, "curl -s '{8100}/demo3?now=true'", "获取锁失败，有并发"),
         Line::at(2, "curl -s '{8100}/demo3?hold_ms=0'", "demo3"),
@@ -317,7 +317,7 @@ pub(super) const DEMO4: Lesson = Lesson {
     quick: true,
     tries: &["/demo4?whId=1&sku=a&who={who}"],
     by_hand: &[
-        Line::new("curl -s '{8000}/demo4?whId=1&sku=a&hold_ms=3000' &", "demo4"),
+        Line::new("curl -s '{8000}/demo4?whId=1&sku=a&hold_ms=6000' &", "demo4"),
         Line::until(2, "curl -s '{8100}/demo4?whId=1&sku=a&now=true'", "获取锁失败，有并发"),
         Line::at(2, "curl -s '{8100}/demo4?whId=1&sku=b&now=true&hold_ms=10'", "demo4"),
     ],
@@ -344,7 +344,7 @@ pub(super) const UNFAIR: Lesson = Lesson {
     place: "004 需要改进的地方 1",
     timing: true,
     by_hand: &[
-        Line::new("curl -s '{8000}/demo1?hold_ms=4000' &", "demo1"),
+        Line::new("curl -s '{8000}/demo1?hold_ms=6000' &", "demo1"),
         Line::until(2, "redis-cli {redis} exists demo1LockKey", "1"),
         Line::at(
             2,

@@ -9,7 +9,7 @@ use crate::{
         neighbours,
     },
     http_client::HttpError,
-    orders::{Action, Breakable, Order},
+    orders::{Action, Breakable, MemberState, Order},
     replay::{self, Control},
     stock::Title,
 };
@@ -89,8 +89,10 @@ pub(in crate::http) async fn order(
             format!("{member} is asked itself, and could not answer: ask another one, as /instances/NAME/lab/faults");
         return Err(bad("member", rule));
     }
-    is_there(&lab.look().await.map_err(unreached)?, &member)?;
-    let playing = neighbours::playing(&app.ctx.config.cluster.instances).await.or(app.replays.playing());
+    let all = lab.look().await.map_err(unreached)?;
+    is_there(&all, &member)?;
+    let running = those_that_run(&app.ctx.config.cluster.instances, &all);
+    let playing = neighbours::playing(&running).await.or(app.replays.playing());
     if let Some(replay) = playing.and_then(|lesson| replay::find(&lesson)).filter(|replay| replay.breaks_something()) {
         return Err(Error::ReplayInProgress(replay.lesson));
     }
@@ -108,6 +110,14 @@ async fn view(app: &AppState) -> Result<View, Error> {
     };
     let breakable = lab.look().await.map_err(unreached)?;
     Ok(View { owned: true, why: None, kinds: app.ctx.config.replays.lab_kinds.clone(), breakable })
+}
+
+/// The addresses of the instances that are neither paused nor killed, which could not answer. A lab names each by its port.
+fn those_that_run(urls: &[String], all: &Breakable) -> Vec<String> {
+    let stopped = all.members.iter().filter(|it| it.state != MemberState::Running);
+    let stopped: Vec<_> = stopped.map(|it| format!(":{}", it.name)).collect();
+    let runs = |url: &&String| !stopped.iter().any(|port| url.trim_end_matches('/').ends_with(port.as_str()));
+    urls.iter().filter(runs).cloned().collect()
 }
 
 /// Whether there is a member or a way of this name; by its server, all ways to it are meant.

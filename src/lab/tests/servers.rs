@@ -80,7 +80,7 @@ async fn the_main_redis_keeps_its_data_over_a_restart_and_a_kill_and_the_others_
     let nodes: Vec<String> = lab.addresses().redis.iter().map(|node| node.url.clone()).collect();
     for (kill, value) in [(false, 5000), (true, 4999)] {
         for (name, url) in ["redis", "redis-2"].iter().zip(&nodes) {
-            let () = ::redis::cmd("SET").arg("stock").arg(value).query_async(&mut redis_at(url).await).await.unwrap();
+            let () = ::redis::cmd("SET").arg("stock").arg(value).query_async(&mut redis_at(url).await.unwrap()).await.unwrap();
             if kill {
                 lab.kill(name).await.unwrap();
             }
@@ -89,7 +89,7 @@ async fn the_main_redis_keeps_its_data_over_a_restart_and_a_kill_and_the_others_
         let mut kept = Vec::new();
         for url in &nodes {
             let stock: Option<i64> =
-                ::redis::cmd("GET").arg("stock").query_async(&mut redis_at(url).await).await.unwrap();
+                ::redis::cmd("GET").arg("stock").query_async(&mut redis_at(url).await.unwrap()).await.unwrap();
             kept.push(stock);
         }
         assert_eq!(kept, [Some(value), None]);

@@ -33,8 +33,9 @@ use uuid::Uuid;
 /// So many may be under way at once.
 pub(super) const MOST: usize = 120;
 
-/// How long an instance may take to say that it lives.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// How long an instance may take to say that it lives. One that is killed is known at once, since nobody listens there; one that
+/// is only slow must not be left out.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Who is to come, where to, and for how long.
 #[derive(Debug, Deserialize, Validate, ToSchema)]

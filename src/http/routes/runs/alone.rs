@@ -23,7 +23,7 @@ const NAME: &str = "run";
 const LEASE: Lease = Lease::Watchdog(Duration::from_secs(10));
 
 /// How long MySQL may take.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(3);
 
 const WHOSE: &str = "SELECT COALESCE(class_name, ''), COALESCE(method_name, ''), COALESCE(server_name, ''), \
                      COALESCE(`desc`, '') FROM tb_lock WHERE lock_name = ? AND expires_at > NOW(3)";

@@ -1,0 +1,19 @@
+//! A connection to a Redis for whoever looks at it from outside: the lab, the course's experiments, the tests.
+//!
+//! The client gives up after half a second where it is not told otherwise; a busy machine takes as long now and then.
+
+use redis::{AsyncConnectionConfig, Client, RedisResult, aio::MultiplexedConnection};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A connection to the server at `url`, which waits a minute to be made, and a minute for each answer.
+///
+/// # Errors
+///
+/// Nobody listens there, or nothing was answered in time.
+pub async fn redis_at(url: &str) -> RedisResult<MultiplexedConnection> {
+    let patient =
+        AsyncConnectionConfig::new().set_connection_timeout(Some(PATIENCE)).set_response_timeout(Some(PATIENCE));
+    Client::open(url)?.get_multiplexed_async_connection_with_config(&patient).await
+}
