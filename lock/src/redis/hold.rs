@@ -113,10 +113,15 @@ impl<C: Claim> Hold<C> {
         self.guard_for(lease, leased)
     }
 
-    /// One more guard; `None` where it is lost.
+    /// One more guard; `None` where it is lost: what nobody is sure of any more is not renewed, for it would keep everybody
+    /// out, its owner too.
     pub(super) async fn again(self: Arc<Self>, lease: Lease) -> Result<Option<Guard>, LockError> {
-        let sent = Instant::now();
-        if self.claim.renew(lease).await? && self.join() {
+        if !self.join() {
+            return Ok(None);
+        }
+        let (mut entering, sent) = (Entering(Some(Arc::clone(&self))), Instant::now());
+        if self.claim.renew(lease).await? {
+            entering.0 = None;
             return Ok(Some(self.guard_for(lease, sent)));
         }
         // The others may not have heard of it yet.
@@ -167,6 +172,17 @@ impl<C: Claim> Hold<C> {
             undo_claim(&self.claim, self.lease, ());
         }
         given_back
+    }
+}
+
+/// Who enters again counts as a guard until Redis has answered, so that the hold is not lost meanwhile.
+struct Entering<C: Claim>(Option<Arc<Hold<C>>>);
+
+impl<C: Claim> Drop for Entering<C> {
+    fn drop(&mut self) {
+        if let Some(hold) = self.0.take() {
+            hold.lose();
+        }
     }
 }
 

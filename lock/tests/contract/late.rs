@@ -6,20 +6,26 @@ use super::{
     clauses::{SOON, ensure, says},
     family::{Family, Process, name, until},
     mute::Mute,
-    redis::Redis,
-    redlock::Five,
+    redis::{LIMIT, Redis},
+    redlock::{Five, LONG},
 };
 use oversell_lock::{Guard, Lock, LockError, redis::Lease};
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 
-const BRIEF: Duration = Duration::from_millis(200);
+const BRIEF: Duration = Duration::from_secs(1);
 
 /// Somebody else cannot have what is held.
 async fn is_held(what: &str, held: &Guard, other: &impl Lock) -> Verdict {
-    match other.try_acquire().await {
-        Err(LockError::Taken { .. }) => Ok(()),
-        other => ensure(held.is_lost(), || format!("{what}: held, not lost, and another has {other:?}")),
+    loop {
+        match other.try_acquire().await {
+            Err(LockError::Taken { .. }) => return Ok(()),
+            // Silence says nothing of the lock.
+            Err(LockError::Unavailable { .. }) => {}
+            other => {
+                return ensure(held.is_lost(), || format!("{what}: held, not lost, and another has {other:?}"));
+            }
+        }
     }
 }
 
@@ -37,11 +43,12 @@ async fn a_late_release_frees_nothing<L: Lock>(brief: &L, lock: &L, other: &impl
 pub(crate) async fn the_late_release_of_a_lost_hold_leaves_its_owners_newer_one(redis: Arc<Redis>) -> Verdict {
     let (name, process, other) = (name(), redis.process().await, redis.process().await);
     let (owner, brief) = (process.owner(), Lease::Fixed(BRIEF));
-    let lock = process.lock(&name).owner(owner);
+    // Under a long lease: if it renewed what is lost and has not ended yet, it would keep itself out for as long.
+    let lock = process.lock(&name).owner(owner).lease(LONG);
     a_late_release_frees_nothing(&lock.clone().lease(brief), &lock, &other.lock(&name)).await?;
-    let lock = process.fair_lock(&name).owner(owner);
+    let lock = process.fair_lock(&name).owner(owner).lease(LONG);
     a_late_release_frees_nothing(&lock.clone().lease(brief), &lock, &other.fair_lock(&name)).await?;
-    let lock = process.rw_lock(&format!("{name}-rw")).write().owner(owner);
+    let lock = process.rw_lock(&format!("{name}-rw")).write().owner(owner).lease(LONG);
     a_late_release_frees_nothing(&lock.clone().lease(brief), &lock, &other.rw_lock(&format!("{name}-rw")).write()).await
 }
 
@@ -49,7 +56,9 @@ pub(crate) async fn the_late_release_of_a_lost_redlock_leaves_its_owners_newer_o
     let (name, process, other) = (name(), five.process().await, five.process().await);
     let owner = oversell_lock::Process::new().owner();
     let (lock, brief) = (process.lock(&name).owner(owner), process.lock(&name).owner(owner));
-    a_late_release_frees_nothing(&brief.lease(Lease::Fixed(BRIEF)), &lock, &other.lock(&name)).await?;
+    // A node has a tenth of the lease to answer.
+    let brief = brief.lease(Lease::Fixed(SOON / 2));
+    a_late_release_frees_nothing(&brief, &lock.lease(LONG), &other.lock(&name).lease(LONG)).await?;
     until("nothing is left", || async { five.left(&name).await.is_empty() }).await
 }
 
@@ -61,10 +70,10 @@ pub(crate) async fn an_undo_that_is_late_leaves_its_owners_newer_hold(redis: Arc
         let name = name();
         let mute = Mute::to(redis.host()).await;
         let process = redis.process_at(&mute.address()).await;
-        let lock = process.lock(&name).owner(process.owner());
+        let lock = process.lock(&name).owner(process.owner()).lease(Lease::Watchdog(SOON * 3));
         let first = says("the first", lock.acquire(SOON).await)?;
         // Longer than one command may take, shorter than two.
-        mute.delay(Duration::from_millis(1300));
+        mute.delay(LIMIT * 4 / 3);
         drop(first);
         until("the release has come", || async { redis.left(&name).await.is_empty() }).await?;
         mute.delay(Duration::ZERO);
