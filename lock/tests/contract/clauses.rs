@@ -224,7 +224,7 @@ pub(crate) async fn who_gives_up_does_not_let_the_next_one_in<F: Family>(family:
     let (next, last) = (second.lock(&name), third.lock(&name));
     let next = tokio::spawn(async move { next.acquire(SOON).await });
     queued(2).await?;
-    let last = tokio::spawn(async move { last.acquire(SHORT * 5).await });
+    let last = tokio::spawn(async move { last.acquire(SOON / 4).await });
     queued(3).await?;
     next.abort();
     match last.await {

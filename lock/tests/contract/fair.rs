@@ -109,8 +109,7 @@ fn agree((queue, scores): &Line) -> Verdict {
 }
 
 fn score((_, scores): &Line, owner: &str) -> Result<f64, String> {
-    let found = scores.iter().find(|s| s.0 == owner);
-    found.map(|s| s.1).ok_or_else(|| format!("{owner} has no score"))
+    scores.iter().find(|s| s.0 == owner).map(|s| s.1).ok_or_else(|| format!("{owner} has no score"))
 }
 
 /// The server's clock in epoch ms.
@@ -124,6 +123,10 @@ async fn enqueue(redis: &Redis, name: &str, owner: &str, score: f64) -> Verdict 
     let mut both = redis::pipe();
     both.atomic().rpush(queue_key(name), owner).ignore().zadd(scores_key(name), owner, score).ignore();
     both.exec_async(&mut redis.outsider().await).await.map_err(|e| e.to_string())
+}
+
+async fn rescore(redis: &Redis, name: &str, owner: &str, score: f64) -> Verdict {
+    redis.outsider().await.zadd(scores_key(name), owner, score).await.map_err(|e| e.to_string())
 }
 
 /// A holder that never lets itself be heard of.
@@ -157,8 +160,7 @@ pub(crate) async fn had(waiter: JoinHandle<Result<Guard, LockError>>) -> Result<
 /// Two processes, whose waiters come in turn, each after the last one is in the queue.
 pub(crate) async fn order<F: Family>(redis: &Redis, family: &F) -> Verdict {
     const WAITERS: usize = 24;
-    let name = name();
-    let processes = [family.process().await, family.process().await];
+    let (name, processes) = (name(), [family.process().await, family.process().await]);
     let first = says("it is free", processes[0].lock(&name).acquire(SOON).await)?;
     let (turns, mut waiters) = (Arc::new(Mutex::new(Vec::new())), JoinSet::new());
     for waiter in 0..WAITERS {
@@ -203,10 +205,8 @@ pub(crate) async fn a_java_waiter_before_us_is_respected_and_told(fair: Arc<Fair
     let (queue, _) = line(redis, &name).await?;
     says("release", guard.release().await)?;
     ensure(next().await? == (channel(&name, JAVA), "0".into()), || "the head was not told first".into())?;
-    match process.lock(&name).acquire(SHORT).await {
-        Err(LockError::Taken { .. }) => {}
-        other => return Err(format!("while the lock is the Java waiter's to take: {other:?}")),
-    }
+    let early = process.lock(&name).acquire(SHORT).await;
+    ensure(matches!(early, Err(LockError::Taken { .. })), || format!("it is the Java waiter's to take: {early:?}"))?;
     let (after, _) = line(redis, &name).await?;
     ensure(queue == after && queue[0] == JAVA, || format!("the queue was {queue:?} and is {after:?}"))?;
 
@@ -225,10 +225,12 @@ pub(crate) async fn a_dead_waiter_falls_out_when_its_score_has_passed(fair: Arc<
     let (name, redis, process) = (name(), &fair.0, fair.process().await);
     enqueue(redis, &name, "long dead:1", now(redis).await? - 1.0).await?;
     let guard = says("the dead wait for nothing", process.lock(&name).try_acquire().await)?;
-    let ends = now(redis).await? + 900.0;
-    enqueue(redis, &name, "just dead:1", ends).await?;
+    enqueue(redis, &name, "just dead:1", now(redis).await? + 300_000.0).await?;
     let next = wait_for(process.lock(&name));
     waiting(redis, &name, 2).await?;
+    // Not before all stand there, however long that took.
+    let ends = now(redis).await? + 900.0;
+    rescore(redis, &name, "just dead:1", ends).await?;
     says("release", guard.release().await)?;
     let guard = had(next).await?;
     ensure(now(redis).await? >= ends, || "who might live was passed over".into())?;
@@ -239,11 +241,12 @@ pub(crate) async fn a_dead_waiter_falls_out_when_its_score_has_passed(fair: Arc<
 pub(crate) async fn a_dead_first_waiter_does_not_make_the_others_wait_longer(fair: Arc<Fair>) -> Verdict {
     let (name, redis, process) = (name(), &fair.0, fair.process().await);
     hold(redis, &name, SOON * 3).await?;
-    enqueue(redis, &name, "dead:1", now(redis).await? + 900.0).await?;
+    enqueue(redis, &name, "dead:1", now(redis).await? + SOON.as_secs_f64() * 1000.0).await?;
     let next = wait_for(process.lock(&name));
     waiting(redis, &name, 2).await?;
     let last = wait_for(process.lock(&name));
     waiting(redis, &name, 3).await?;
+    rescore(redis, &name, "dead:1", now(redis).await? + 900.0).await?;
     waiting(redis, &name, 2).await?;
     let seen = line(redis, &name).await?;
     agree(&seen)?;
@@ -306,8 +309,7 @@ pub(crate) async fn a_living_waiter_keeps_its_score_ahead_of_now(fair: Arc<Fair>
     waiting(redis, &name, 1).await?;
     let (queue, _) = line(redis, &name).await?;
     let low = now(redis).await? + 2_000.0;
-    let lowered: Result<(), _> = redis.outsider().await.zadd(scores_key(&name), &queue[0], low).await;
-    lowered.map_err(|e| e.to_string())?;
+    rescore(redis, &name, &queue[0], low).await?;
     let raised = || async { line(redis, &name).await.and_then(|l| score(&l, &queue[0])).is_ok_and(|s| s > low) };
     until("it said that it lives", raised).await?;
     waiter.abort();
@@ -371,8 +373,7 @@ pub(crate) async fn goes<F: Family>(redis: &Redis, family: &F) -> Verdict {
 /// Many come, and most of them go at any moment: at each look the queue and the scores have the same owners.
 pub(crate) async fn storm<F: Family>(redis: &Redis, family: Arc<F>) -> Verdict {
     const WAITERS: u64 = 60;
-    let name = name();
-    let processes = [Arc::new(family.process().await), Arc::new(family.process().await)];
+    let (name, processes) = (name(), [Arc::new(family.process().await), Arc::new(family.process().await)]);
     let mut waiters = JoinSet::new();
     for waiter in 0..WAITERS {
         let (lock, goes) = (processes[usize::from(waiter % 2 == 0)].lock(&name), waiter % 3 > 0);

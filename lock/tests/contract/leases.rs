@@ -94,11 +94,11 @@ pub(crate) async fn a_release_that_ignores_expiry_is_caught(redis: Arc<Redis>) -
 
 pub(crate) async fn a_watchdog_keeps_a_permit(redis: Arc<Redis>) -> Verdict {
     let (name, process) = (name(), redis.process().await);
-    let lease = Duration::from_millis(900);
+    let lease = Duration::from_secs(6);
     says("set", process.permits(&name).try_set_permits(1).await)?;
     let permit = one(&process, &name, Lease::Watchdog(lease)).await?;
-    let first = leases(&redis, &name).await?[0].1;
-    let renewed = || async { leases(&redis, &name).await.is_ok_and(|l| l.first().is_some_and(|l| l.1 > first + 900)) };
+    let beyond = leases(&redis, &name).await?[0].1 + lease.as_millis() as i64;
+    let renewed = || async { leases(&redis, &name).await.is_ok_and(|l| l.first().is_some_and(|l| l.1 > beyond)) };
     until("the lease was renewed beyond its first end", renewed).await?;
     says("release", permit.release().await)
 }

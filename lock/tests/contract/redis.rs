@@ -22,10 +22,8 @@ impl Redis {
     /// The connection that looks at the server from outside, thousands of times, and waits on a busy machine.
     pub(crate) async fn outsider(&self) -> MultiplexedConnection {
         let connect = || async {
-            let patient =
-                AsyncConnectionConfig::new().set_connection_timeout(Some(SOON)).set_response_timeout(Some(SOON));
             let client = redis::Client::open(self.url.as_str()).expect("an address");
-            client.get_multiplexed_async_connection_with_config(&patient).await.expect("redis is there")
+            client.get_multiplexed_async_connection_with_config(&patience()).await.expect("redis is there")
         };
         self.outsider.get_or_init(connect).await.clone()
     }
@@ -35,7 +33,21 @@ impl Redis {
     }
 }
 
-const LEASE: Duration = Duration::from_secs(3);
+/// It is renewed every third: a machine that stands still for a while loses no lock, and who waits for its end has it soon.
+const LEASE: Duration = Duration::from_secs(9);
+
+/// Of a connection on which an answer may take its time.
+pub(crate) fn patience() -> AsyncConnectionConfig {
+    AsyncConnectionConfig::new().set_connection_timeout(Some(SOON)).set_response_timeout(Some(SOON))
+}
+
+/// So long a command is given on a way that may fall silent.
+pub(crate) const LIMIT: Duration = Duration::from_secs(3);
+
+/// A process on a way that is never silent: only a machine that stands still keeps its commands waiting.
+pub(crate) fn patient(address: &str) -> RedisClient {
+    client(&oversell_lock::Process::new(), address, LEASE, SOON)
+}
 
 /// A client of `process` whose locks have this lease, and which gives a command so long.
 pub(crate) fn client(
@@ -57,12 +69,19 @@ impl Family for Redis {
         self.host()
     }
 
+    /// On a way of the test's own, which it may mute, silence is to be found out soon.
     async fn process_at(&self, address: &str) -> RedisClient {
-        client(&oversell_lock::Process::new(), address, LEASE, Duration::from_secs(1))
+        if address == self.server() {
+            return patient(address);
+        }
+        client(&oversell_lock::Process::new(), address, LEASE, LIMIT)
     }
 
+    /// In one order: Redis lists keys in another one whenever it likes.
     async fn left(&self, name: &str) -> Vec<String> {
-        self.outsider().await.keys(format!("*{name}*")).await.expect("a list")
+        let mut left = self.outsider().await.keys(format!("*{name}*")).await.expect("a list");
+        left.sort_unstable();
+        left
     }
 
     async fn take_away(&self, _: &RedisClient, name: &str) {

@@ -125,7 +125,7 @@ pub(crate) async fn an_unanswered_re_entry_leaves_the_outer_hold_and_no_other(re
     let (name, other) = (name(), redis.process().await);
     let mute = Mute::to(redis.host()).await;
     let process = redis.process_at(&mute.address()).await;
-    let lock = process.lock(&name).owner(process.owner());
+    let lock = process.lock(&name).owner(process.owner()).lease(Lease::Watchdog(SOON));
     let outer = says("outer", lock.acquire(SOON).await)?;
     mute.mute();
     let inner = lock.acquire(SOON).await;
@@ -176,10 +176,10 @@ pub(crate) async fn a_fixed_lease_ends_and_its_late_release_frees_nothing(redis:
 /// A renewed lease does not end: the twin of the one above.
 pub(crate) async fn a_renewed_lease_outlives_its_length(redis: Arc<Redis>) -> Verdict {
     let (name, process, other) = (name(), redis.process().await, redis.process().await);
-    let lease = Lease::Watchdog(Duration::from_millis(1500));
+    let lease = Lease::Watchdog(Duration::from_secs(6));
     let held = says("held", process.lock(&name).lease(lease).acquire(SOON).await)?;
-    let refused = other.lock(&name).acquire(lease.duration() * 2).await;
-    ensure(matches!(refused, Err(LockError::Taken { .. })), || format!("after two leases: {refused:?}"))?;
+    let refused = other.lock(&name).acquire(lease.duration() * 4 / 3).await;
+    ensure(matches!(refused, Err(LockError::Taken { .. })), || format!("beyond the lease: {refused:?}"))?;
     says("release", held.release().await)
 }
 

@@ -181,14 +181,16 @@ pub(crate) async fn each_read_hold_expires_by_itself(family: Arc<ReadWrite>) -> 
     let read = process.read(&name).owner(owner);
     let longer = had("a longer read", &process.read(&name).lease(LONGER)).await?;
     let long = had("a long read", &process.read(&name).lease(LONG)).await?;
-    let brief = had("a short read", &read.clone().lease(BRIEF)).await?;
+    // Much shorter than theirs, and long enough to be found before it ends.
+    let short = Lease::Fixed(Duration::from_secs(3));
+    let brief = had("a short read", &read.clone().lease(short)).await?;
     let mut own = None;
     for key in keys(&family, &name).await {
-        if (1..=300).contains(&pttl(&family, &key).await?) {
+        if (1..=3_000).contains(&pttl(&family, &key).await?) {
             own = Some(key);
         }
     }
-    let own = own.ok_or("no hold lasts 300 ms")?;
+    let own = own.ok_or("no hold lasts 3 s")?;
     let lasts = pttl(&family, &name).await?;
     ensure(lasts > 20_000, || format!("the longest of three lasts {lasts} ms"))?;
     brief.lost().await;
@@ -238,7 +240,7 @@ pub(crate) async fn a_write_entered_again_is_never_shorter(family: Arc<ReadWrite
 
 pub(crate) async fn a_watchdog_renews_its_own_hold_and_no_fixed_one(family: Arc<ReadWrite>) -> Verdict {
     let (name, process) = (name(), family.process().await);
-    let lease = Duration::from_millis(900);
+    let lease = Duration::from_secs(6);
     for writes in [false, true] {
         let enter = async |lease| {
             let (read, write) = (process.read(&name), process.lock(&name));
@@ -256,7 +258,7 @@ pub(crate) async fn a_watchdog_renews_its_own_hold_and_no_fixed_one(family: Arc<
         }
         ensure(!watched.is_lost(), || "lost under its watchdog".into())?;
         says("release", watched.release().await)?;
-        let fixed = enter(Lease::Fixed(lease)).await?;
+        let fixed = enter(BRIEF).await?;
         fixed.lost().await;
         until("the fixed hold has ended", || async { family.left(&name).await.is_empty() }).await?;
         lost(fixed).await?;

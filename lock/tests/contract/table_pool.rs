@@ -83,27 +83,33 @@ pub(crate) async fn a_connection_that_is_only_closed_is_caught(table: Arc<Table>
     Ok(())
 }
 
-/// Another inserts the row that a transaction on a pooled connection has inserted; `end` is what becomes of the connection.
-async fn another_after(table: &Table, end: impl FnOnce(oversell_lock::mysql::Conn)) -> Result<bool, String> {
+/// Whether another inserts within `wait` the row that a transaction on a pooled connection has inserted; `end` is what
+/// becomes of the connection.
+async fn another_after(
+    table: &Table,
+    end: impl FnOnce(oversell_lock::mysql::Conn),
+    wait: Duration,
+) -> Result<bool, String> {
     let (name, process) = (name(), table.process().await);
     let mut connection = says("a connection", process.pool.conn(SOON).await)?;
     connection.execute("BEGIN").await.map_err(text)?;
     sqlx::query(INSERT).bind(&name).execute(&mut *connection).await.map_err(text)?;
     end(connection);
     let mut outsider = table.outsider().await;
-    let inserted = timeout(SHORT * 4, sqlx::query(INSERT).bind(&name).execute(&mut outsider)).await;
-    if inserted.is_ok() {
-        table.delete(&name).await;
-    }
-    Ok(inserted.is_ok())
+    let Ok(inserted) = timeout(wait, sqlx::query(INSERT).bind(&name).execute(&mut outsider)).await else {
+        return Ok(false);
+    };
+    inserted.map_err(text)?;
+    table.delete(&name).await;
+    Ok(true)
 }
 
 pub(crate) async fn a_dropped_connection_ends_its_transaction(table: Arc<Table>) -> Verdict {
-    ensure(another_after(&table, drop).await?, || "its row is still locked".into())
+    ensure(another_after(&table, drop, SOON).await?, || "its row is still locked".into())
 }
 
 pub(crate) async fn a_transaction_that_goes_back_open_is_caught(table: Arc<Table>) -> Verdict {
-    ensure(!another_after(&table, oversell_lock::mysql::Conn::done).await?, || "nothing was locked".into())
+    ensure(!another_after(&table, oversell_lock::mysql::Conn::done, SHORT * 4).await?, || "nothing was locked".into())
 }
 
 /// And one that was dropped makes room for another.

@@ -5,7 +5,7 @@ use super::{
     clauses::{SOON, ensure, says},
     family::{Family, Process, name},
     proxy::Proxy,
-    zookeeper::{Member, ZooKeeper, connected, text},
+    zookeeper::{LONG, Member, ZooKeeper, connected, text},
 };
 use futures::{FutureExt, future::BoxFuture};
 use oversell_lock::{LockError, zk::ZkClient};
@@ -20,6 +20,8 @@ use tokio::{task::JoinHandle, time::timeout};
 use zookeeper_client::{Acls, CreateMode, Error};
 
 const SHORT: Duration = Duration::from_millis(200);
+/// How long the twin waits: for longer than a busy machine takes to see that it does.
+const LOOKS: Duration = Duration::from_secs(5);
 
 /// Opens the barrier and closes it again in one transaction: nobody can look in between.
 async fn open_and_close(zookeeper: &ZooKeeper, name: &str) -> Verdict {
@@ -101,7 +103,7 @@ pub(crate) async fn a_wait_at_a_barrier_ends_and_leaves_nothing(zookeeper: Arc<Z
 type Wait = fn(ZkClient, String) -> BoxFuture<'static, Result<(), LockError>>;
 
 fn honest(client: ZkClient, name: String) -> BoxFuture<'static, Result<(), LockError>> {
-    async move { client.barrier(&name).wait(SHORT * 5).await }.boxed()
+    async move { client.barrier(&name).wait(SOON).await }.boxed()
 }
 
 /// The twin, which is Curator's way, looks whether there is a node whenever it hears of one.
@@ -116,8 +118,8 @@ fn looks_for_a_node(client: ZkClient, name: String) -> BoxFuture<'static, Result
         Ok(())
     };
     async move {
-        let taken = || LockError::Taken { name: "the twin".into(), waited: SHORT * 5 };
-        timeout(SHORT * 5, looks).await.unwrap_or_else(|_| Err(taken()))
+        let taken = || LockError::Taken { name: "the twin".into(), waited: LOOKS };
+        timeout(LOOKS, looks).await.unwrap_or_else(|_| Err(taken()))
     }
     .boxed()
 }
@@ -153,7 +155,7 @@ pub(crate) async fn a_waiter_that_only_looks_for_a_node_is_caught(zookeeper: Arc
 
 pub(crate) async fn a_barrier_that_was_opened_during_a_cut_lets_its_waiters_go(zookeeper: Arc<ZooKeeper>) -> Verdict {
     let (name, way) = (name(), Proxy::to(zookeeper.server()));
-    let process = zookeeper.process_at(&way.address()).await;
+    let process = zookeeper.process_with(&way.address(), LONG).await;
     connected(&process).await?;
     says("set", process.client.barrier(&name).set().await)?;
     let waiter = waits(&process, &name, |client, name| async move { client.barrier(&name).wait(SOON).await }.boxed());

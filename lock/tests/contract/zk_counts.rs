@@ -6,7 +6,7 @@ use super::{
     family::{Family, name, until},
     mute::Mute,
     proxy::Proxy,
-    zookeeper::{Member, ZooKeeper, connected, text},
+    zookeeper::{LONG, Member, ZooKeeper, connected, text},
 };
 use futures::{FutureExt, future::BoxFuture};
 use oversell_lock::{
@@ -140,7 +140,7 @@ async fn hears(listener: &mut watch::Receiver<Versioned>, value: i32) -> Verdict
 
 pub(crate) async fn a_listener_hears_of_others_through_cuts_and_sessions(zookeeper: Arc<ZooKeeper>) -> Verdict {
     let (name, other, way) = (name(), zookeeper.process().await, Proxy::to(zookeeper.server()));
-    let process = zookeeper.process_at(&way.address()).await;
+    let process = zookeeper.process_with(&way.address(), LONG).await;
     let setter = other.client.shared_count(&name, 0);
     let mut listener = says("listen", process.client.shared_count(&name, 0).listen().await)?;
     ensure(listener.borrow().value == 0, || "not the seed".into())?;
@@ -174,7 +174,7 @@ async fn unanswered(
     reads_first: bool,
 ) -> Result<(Member, Mute, Result<(), LockError>), String> {
     let mute = Mute::to(zookeeper.server()).await;
-    let process = zookeeper.process_at(&mute.address()).await;
+    let process = zookeeper.process_with(&mute.address(), LONG).await;
     let session = connected(&process).await?;
     let (_, before) = held(zookeeper, name).await?;
     let mut change = change(process.client.clone(), name.to_owned());

@@ -7,7 +7,7 @@ use super::{
     mute::Mute,
     proxy::Proxy,
     zk_wire::{DELETE, LIST, MULTI, Wire},
-    zookeeper::{ZooKeeper, connected, text},
+    zookeeper::{LONG, ZooKeeper, connected, text},
 };
 use futures::{FutureExt, future::BoxFuture};
 use oversell_lock::{
@@ -291,7 +291,10 @@ async fn both_or_none(zookeeper: &ZooKeeper, enter: EnterIn) -> Verdict {
     for gives_up in [GivesUp::BeforeTheOtherOpens, GivesUp::Late, GivesUp::Never] {
         let name = name();
         let [early_way, wire] = [Wire::to(zookeeper.server()).await, Wire::to(zookeeper.server()).await];
-        let processes = [zookeeper.process_at(&early_way.address()).await, zookeeper.process_at(&wire.address()).await];
+        let processes = [
+            zookeeper.process_with(&early_way.address(), LONG).await,
+            zookeeper.process_with(&wire.address(), LONG).await,
+        ];
         let wait = if gives_up == GivesUp::Never { SOON } else { Duration::from_secs(2) };
         let [early, late] = processes.each_ref().map(|process| {
             let client = process.client.clone();

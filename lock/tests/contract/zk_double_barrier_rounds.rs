@@ -7,7 +7,7 @@ use super::{
     zk_double_barrier::{THREE, TWO, make, members},
     zk_recipes::SHORT,
     zk_wire::Wire,
-    zookeeper::{ZooKeeper, connected, text},
+    zookeeper::{LONG, ZooKeeper, connected, text},
 };
 use futures::future::try_join_all;
 use oversell_lock::LockError;
@@ -54,14 +54,14 @@ pub(crate) async fn an_old_ready_lets_nobody_in(zookeeper: Arc<ZooKeeper>) -> Ve
 /// asks a few questions for that, not thousands.
 pub(crate) async fn who_comes_while_others_are_in_is_let_in_without_a_ready(zookeeper: Arc<ZooKeeper>) -> Verdict {
     let (name, wire) = (name(), Wire::to(zookeeper.server()).await);
-    let (process, late) = (zookeeper.process().await, zookeeper.process_at(&wire.address()).await);
+    let (process, late) = (zookeeper.process().await, zookeeper.process_with(&wire.address(), LONG).await);
     connected(&late).await?;
     let barrier = process.client.double_barrier(&name, TWO);
     let (one, two) = tokio::join!(barrier.enter(SOON), barrier.enter(SOON));
     let (one, two) = (says("one", one)?, says("two", two)?);
     zookeeper.outsider().await.delete(&format!("{name}/ready"), None).await.map_err(text)?;
     let before = wire.requests();
-    let entered = timeout(SOON, late.client.double_barrier(&name, TWO).enter(SHORT)).await;
+    let entered = timeout(SOON * 2, late.client.double_barrier(&name, TWO).enter(SOON)).await;
     let three = says("three", entered.map_err(|_| "an enter had no end")?)?;
     let asked = wire.requests() - before;
     ensure(asked < 30, || format!("asked {asked} times"))?;
@@ -94,7 +94,7 @@ pub(crate) async fn a_late_member_is_in_like_the_first_ones(zookeeper: Arc<ZooKe
         let mut left = vec![late.clone()];
         if shows {
             until("the three have gone", || async { members(&zookeeper, &name).await == [late.clone()] }).await?;
-            left.push(says("beside the late one", barrier.enter(SHORT).await)?);
+            left.push(says("beside the late one", barrier.enter(SOON).await)?);
             ensure(leaving.iter().all(|left| !left.is_finished()), || "left before the late one".into())?;
         }
         says("the late ones leave", try_join_all(left.iter().map(|member| barrier.leave(member, SOON))).await)?;
@@ -118,7 +118,7 @@ pub(crate) async fn who_waits_for_the_next_round_holds_up_nobody(zookeeper: Arc<
     // A member that has come and has not looked yet.
     let newcomer = format!("{name}/{}", uuid::Uuid::new_v4());
     make(&client, &newcomer, CreateMode::Ephemeral).await.map_err(text)?;
-    let (one, two) = tokio::join!(barrier.leave(&one, SHORT * 5), barrier.leave(&two, SHORT * 5));
+    let (one, two) = tokio::join!(barrier.leave(&one, SOON), barrier.leave(&two, SOON));
     says("one leaves", one)?;
     says("two leaves", two)?;
     client.delete(&newcomer, None).await.map_err(text)?;

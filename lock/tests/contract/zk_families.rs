@@ -8,7 +8,11 @@ use oversell_lock::{
     Lock, MultiLock,
     zk::{ZkClient, ZkLock, ZkReadLock, ZkSemaphoreMutex, ZkWriteLock},
 };
-use std::marker::PhantomData;
+use std::{marker::PhantomData, time::Duration};
+
+/// A session that ends within those tests of locks with a lease in which a process stands still, and that a busy machine
+/// does not end.
+const SESSION: Duration = Duration::from_secs(10);
 
 /// A kind of handle.
 pub(crate) trait Kind: Send + Sync + 'static {
@@ -99,7 +103,7 @@ impl<K: Kind> Family for Handles<K> {
     }
 
     async fn process_at(&self, address: &str) -> Holder<K> {
-        Holder(self.0.process_at(address).await, PhantomData)
+        Holder(self.0.process_with(address, SESSION).await, PhantomData)
     }
 
     async fn left(&self, name: &str) -> Vec<String> {

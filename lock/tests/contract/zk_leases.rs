@@ -144,19 +144,19 @@ pub(crate) async fn leases_and_mutex_of_other_implementations_are_respected(zook
     none_left(&zookeeper, &name).await
 }
 
-/// Its session ends, and its leases with it; it is told before.
+/// Its session ends, and its leases with it; it is told before. It knows by the clock, and so whatever stood still.
 pub(crate) async fn the_leases_of_a_dead_holder_come_back(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let (name, process, other) = (name(), zookeeper.process().await, zookeeper.process().await);
+    let (name, process, other) = (name(), zookeeper.brief().await, zookeeper.process().await);
     let leases = says("both", process.client.semaphore(&name, 2).acquire(2, SOON).await)?;
     let semaphore = other.client.semaphore(&name, 2);
     let waiting = tokio::spawn(async move { semaphore.acquire(1, SOON).await });
     until("one waits", || async { nodes(&zookeeper, &name).await.len() == 4 }).await?;
     process.cut().await;
-    for lease in &leases {
-        lease.lost().await;
-    }
-    ensure(!waiting.is_finished(), || "the next had a lease before its holder was told".into())?;
     let next = says("the next", waiting.await.map_err(|e| e.to_string())?)?;
+    for lease in &leases {
+        ensure(lease.is_lost(), || "the next had a lease before its holder was told".into())?;
+        tokio::time::timeout(SOON, lease.lost()).await.map_err(|_| "who waits for the loss was never told")?;
+    }
     release(next).await?;
     none_left(&zookeeper, &name).await
 }
@@ -199,7 +199,7 @@ async fn a_request_that_is_not_answered_leaves_no_orphan(zookeeper: &ZooKeeper, 
 
 /// Who waits for a lease loses its way to the server, and its session with it; the lease that it waited for comes back.
 pub(crate) async fn a_waiter_for_a_lease_that_is_cut_off_leaves_nothing(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let (name, holder, process) = (name(), zookeeper.process().await, zookeeper.process().await);
+    let (name, holder, process) = (name(), zookeeper.process().await, zookeeper.brief().await);
     let lease = says("the one", holder.client.semaphore(&name, 1).acquire(1, SOON).await)?;
     let semaphore = process.client.semaphore(&name, 1);
     let waiting = tokio::spawn(async move { semaphore.acquire(1, SOON * 3).await });

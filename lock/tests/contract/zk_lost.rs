@@ -7,7 +7,7 @@ use super::{
     mute::Mute,
     zk_losses::patient,
     zk_recipes::{JAVA, gone, node, take},
-    zookeeper::ZooKeeper,
+    zookeeper::{LONG, ZooKeeper},
 };
 use oversell_lock::{Guard, Lock, LockError, zk::ZkClient};
 use std::{sync::Arc, time::Duration};
@@ -67,7 +67,7 @@ impl Lock for Forgetful {
 
 pub(crate) async fn a_creation_that_is_blindly_repeated_is_caught(zookeeper: Arc<ZooKeeper>) -> Verdict {
     let (name, mute) = (name(), Mute::to(zookeeper.server()).await);
-    let process = zookeeper.process_at(&mute.address()).await;
+    let process = zookeeper.process_with(&mute.address(), LONG).await;
     says("warm", take(&process.lock(&name)).await?.release().await)?;
     let twin = Forgetful(process.client.clone(), name.clone());
     match made_without_an_answer(&zookeeper, &name, 1, &mute, twin).await {
@@ -79,11 +79,10 @@ pub(crate) async fn a_creation_that_is_blindly_repeated_is_caught(zookeeper: Arc
 /// The holder of a read lock is told before the server lets a writer in.
 pub(crate) async fn a_reader_learns_of_a_long_cut_before_its_node_goes(zookeeper: Arc<ZooKeeper>) -> Verdict {
     let name = name();
-    let process = zookeeper.process().await;
+    let process = zookeeper.brief().await;
     let guard = take(&process.client.rw_lock(&name).read()).await?;
     process.cut().await;
-    guard.lost().await;
-    ensure(!zookeeper.left(&name).await.is_empty(), || "the node had gone before the holder was told".into())?;
+    zookeeper.is_told_before_its_node_goes(&name, &guard).await?;
     gone(&zookeeper, &name).await
 }
 

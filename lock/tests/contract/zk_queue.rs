@@ -6,9 +6,9 @@ use super::{
     clauses::{SOON, ensure, says},
     family::{Family, Process, name, until},
     zk_losses::patient,
-    zk_recipes::{JAVA, SHORT, gone, node, refused, take},
+    zk_recipes::{JAVA, gone, node, refused, take},
     zk_wire::{GET_DATA, LIST, Wire},
-    zookeeper::{ZooKeeper, connected, text},
+    zookeeper::{LONG, ZooKeeper, connected, text},
 };
 use futures::future::BoxFuture;
 use oversell_lock::{
@@ -22,6 +22,9 @@ use std::{
 };
 use tokio::task::JoinSet;
 use zookeeper_client::{Acls, CreateMode};
+
+/// A wait that ends, and not before a busy machine has seen how far the waiter has come.
+const SEEN: Duration = Duration::from_secs(5);
 
 /// Ten of each of three processes wait, and note their fencing tokens when they come in: the token is the zxid of the
 /// node's creation, so it grows with the node's number.
@@ -144,12 +147,12 @@ pub(crate) async fn a_section_costs_as_much_among_a_thousand_as_among_ten(zookee
 /// anew, behind who came meanwhile.
 pub(crate) async fn a_waiter_whose_node_is_deleted_before_it_watches_queues_anew(zookeeper: Arc<ZooKeeper>) -> Verdict {
     let (name, wire, outsider) = (name(), Wire::to(zookeeper.server()).await, zookeeper.outsider().await);
-    let process = zookeeper.process_at(&wire.address()).await;
+    let process = zookeeper.process_with(&wire.address(), LONG).await;
     connected(&process).await?;
     let before = node(&outsider, &format!("{name}/{JAVA}lock-")).await?;
     let lock = process.lock(&name);
     wire.close_to(GET_DATA);
-    let waiting = tokio::spawn(async move { lock.acquire(SHORT * 5).await });
+    let waiting = tokio::spawn(async move { lock.acquire(SEEN).await });
     tokio::time::timeout(SOON, wire.holds()).await.map_err(|_| "it did not want to watch")?;
     let nodes = zookeeper.left(&name).await;
     let its = nodes.iter().find(|node| !before.ends_with(*node)).ok_or("it has no node")?;
@@ -169,12 +172,12 @@ pub(crate) async fn a_reader_that_takes_a_writers_place_keeps_the_next_writer_ou
     zookeeper: Arc<ZooKeeper>,
 ) -> Verdict {
     let (name, wire, outsider) = (name(), Wire::to(zookeeper.server()).await, zookeeper.outsider().await);
-    let process = zookeeper.process_at(&wire.address()).await;
+    let process = zookeeper.process_with(&wire.address(), LONG).await;
     connected(&process).await?;
     let writer = node(&outsider, &format!("{name}/{JAVA}__WRIT__")).await?;
     let lock = process.client.rw_lock(&name).write();
     wire.close_to(GET_DATA);
-    let waiting = tokio::spawn(async move { lock.acquire(SHORT * 5).await });
+    let waiting = tokio::spawn(async move { lock.acquire(SEEN).await });
     tokio::time::timeout(SOON, wire.holds()).await.map_err(|_| "it did not want to watch")?;
     let reader = writer.replace("__WRIT__", "__READ__");
     outsider.create(&reader, &[], &CreateMode::Ephemeral.with_acls(Acls::anyone_all())).await.map_err(text)?;

@@ -2,12 +2,12 @@
 
 use super::{
     Verdict,
-    clauses::SOON,
+    clauses::{SOON, ensure},
     family::{Family, Process, name, until},
     proxy::Proxy,
 };
 use oversell_lock::{
-    Lock, LockError,
+    Guard, Lock, LockError,
     zk::{ZkClient, ZkLock, ZkOptions},
 };
 use parking_lot::Mutex;
@@ -15,10 +15,11 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::OnceCell;
 use zookeeper_client::{Client, Error};
 
-/// Short, so that a test that waits for its end need not wait long: the least that the server allows.
+/// Short, so that a test that waits for its end need not wait long, and only for such a test: a busy machine is silent for
+/// the 0.8 s after which its connection is given up, and what is then under way may come to "not known".
 pub(crate) const SESSION: Duration = Duration::from_secs(4);
-/// The longest that the server allows: a busy machine does not end it.
-const LONG: Duration = Duration::from_secs(40);
+/// So long that a busy machine ends neither it nor its connection, which is given up after 8 s of silence.
+pub(crate) const LONG: Duration = Duration::from_secs(40);
 pub(crate) const CHROOT: &str = "/tests";
 
 pub(crate) struct ZooKeeper {
@@ -39,6 +40,30 @@ impl ZooKeeper {
             client.expect("zookeeper is there").chroot(CHROOT).expect("an absolute path")
         };
         self.outsider.get_or_init(connect).await.clone()
+    }
+
+    /// A process that reaches the server at `address`, and has a session of this length.
+    pub(crate) async fn process_with(&self, address: &str, session: Duration) -> Member {
+        let way = Proxy::to(address.into());
+        let client = ZkClient::new(ZkOptions::new(way.address()).chroot(CHROOT).session(session)).expect("options");
+        // A client waits for its first connection no longer than for a lost one; a busy machine may need more.
+        until("connected", || async { client.session().is_ok() }).await.expect("zookeeper is there");
+        Member { client, way }
+    }
+
+    /// A process whose session ends soon after its way was cut.
+    pub(crate) async fn brief(&self) -> Member {
+        self.process_with(&self.connect, SESSION).await
+    }
+
+    /// Its holder's way was cut: it knows that its lock is lost by the time that its node has gone. It knows that by the
+    /// clock, and so whatever stood still meanwhile, the test or the server.
+    pub(crate) async fn is_told_before_its_node_goes(&self, name: &str, guard: &Guard) -> Verdict {
+        // First the node, then the guard: what has gone at the look had gone before the guard is asked.
+        let either = || async { self.left(name).await.is_empty() || guard.is_lost() };
+        until("the holder is told, or its node goes", either).await?;
+        ensure(guard.is_lost(), || "the node had gone before the holder was told".into())?;
+        tokio::time::timeout(SOON, guard.lost()).await.map_err(|_| "who waits for the loss was never told".into())
     }
 }
 
@@ -89,12 +114,10 @@ impl Family for ZooKeeper {
         self.connect.clone()
     }
 
+    /// On a way of the test's own, which it may cut or mute for good, a session that ends within the test.
     async fn process_at(&self, address: &str) -> Member {
-        let way = Proxy::to(address.into());
-        let client = ZkClient::new(ZkOptions::new(way.address()).chroot(CHROOT).session(SESSION)).expect("options");
-        // A client waits for its first connection no longer than for a lost one; a busy machine may need more.
-        until("connected", || async { client.session().is_ok() }).await.expect("zookeeper is there");
-        Member { client, way }
+        let session = if address == self.connect { LONG } else { SESSION };
+        self.process_with(address, session).await
     }
 
     async fn left(&self, name: &str) -> Vec<String> {
@@ -130,19 +153,17 @@ pub(crate) async fn a_short_cut_is_survived(zookeeper: Arc<ZooKeeper>) -> Verdic
     process.way.cut().await;
     process.way.mend();
     guard.release().await.map_err(|e| format!("the release goes through after the cut: {e}"))?;
-    let after = process.client.session().map_err(|e| e.to_string())?.session_id();
+    // The release may be answered before the client is said to be connected again.
+    let after = connected(&process).await?.session_id();
     if session == after { Ok(()) } else { Err("the session did not survive".into()) }
 }
 
 pub(crate) async fn a_holder_learns_of_a_long_cut_before_its_node_goes(zookeeper: Arc<ZooKeeper>) -> Verdict {
     let name = name();
-    let process = zookeeper.process().await;
+    let process = zookeeper.brief().await;
     let guard = process.lock(&name).acquire(SOON).await.map_err(|e| e.to_string())?;
     process.way.cut().await;
-    guard.lost().await;
-    if zookeeper.left(&name).await.is_empty() {
-        return Err("the node had gone before the holder was told".into());
-    }
+    zookeeper.is_told_before_its_node_goes(&name, &guard).await?;
     match guard.release().await {
         Err(LockError::Lost { .. }) => {}
         other => return Err(format!("a release after the loss was told: {other:?}")),

@@ -138,7 +138,8 @@ pub(crate) async fn a_foreign_release_is_refused<K: Kind>(sides: Arc<Sides>) -> 
 
 pub(crate) async fn what_a_java_thread_forgot_comes_free_with_its_lease<K: Kind>(sides: Arc<Sides>) -> Verdict {
     let (name, kind, ours) = (sides.name(), K::JAVA, sides.ours());
-    sides.java.ask("forgetful", format!("lock {kind} {name} 700")).await?;
+    // Its lease begins before its answer comes, which on a busy machine takes seconds.
+    sides.java.ask("forgetful", format!("lock {kind} {name} 6000")).await?;
     is_taken(K::lock(&ours, &name).try_acquire().await)?;
     let (guard, _) = says("ours", waiting(K::lock(&ours, &name)).await.map_err(|e| e.to_string())?)?;
     sides.java.must("forgetful", format!("held {kind} {name}"), "false").await?;

@@ -2,14 +2,14 @@
 
 use super::{
     exclusion::Kind,
-    support::{Sides, Verdict, ensure, is_taken, says, until, waiting},
+    support::{SEEN, Sides, Verdict, ensure, is_taken, says, until, waiting},
 };
 use oversell_lock::{
     Lock,
     redis::{RedisClient, RedisFairLock},
 };
 use redis::AsyncTypedCommands;
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 pub(crate) struct Fair;
 
@@ -21,8 +21,6 @@ impl Kind for Fair {
         process.fair_lock(name)
     }
 }
-
-const SHORT: Duration = Duration::from_millis(200);
 
 fn queue(name: &str) -> String {
     format!("redisson_lock_queue:{{{name}}}")
@@ -125,7 +123,7 @@ pub(crate) async fn who_gives_up_leaves_no_place(sides: Arc<Sides>) -> Verdict {
     java.ask("holder", format!("lock fair {name}")).await?;
     let impatient = tokio::spawn({
         let lock = ours.fair_lock(&name);
-        async move { lock.acquire(SHORT).await.map(drop) }
+        async move { lock.acquire(SEEN).await.map(drop) }
     });
     until_standing(&sides, &name, 1).await?;
     let waiter = java.tell("waiter", format!("lock fair {name}"));
@@ -136,7 +134,7 @@ pub(crate) async fn who_gives_up_leaves_no_place(sides: Arc<Sides>) -> Verdict {
     java.ask("holder", format!("unlock fair {name}")).await?;
     waiter.answer().await?;
 
-    let impatient = java.tell("impatient", format!("try fair {name} {}", SHORT.as_millis()));
+    let impatient = java.tell("impatient", format!("try fair {name} {}", SEEN.as_millis()));
     until_standing(&sides, &name, 1).await?;
     let patient = waiting(ours.fair_lock(&name));
     until_standing(&sides, &name, 2).await?;
@@ -152,10 +150,12 @@ pub(crate) async fn who_gives_up_leaves_no_place(sides: Arc<Sides>) -> Verdict {
 
 /// A waiter that is gone without a word, as when its process was killed, holds up neither side once its score has passed.
 pub(crate) async fn both_get_past_a_dead_waiter(sides: Arc<Sides>) -> Verdict {
+    /// In milliseconds: long enough for the next one to be seen behind it.
+    const ALIVE: u64 = 6000;
     let (name, java) = (sides.name(), &sides.java);
     for java_is_next in [true, false] {
         java.ask("holder", format!("lock fair {name}")).await?;
-        stand(&sides, &name, 2000).await?;
+        stand(&sides, &name, ALIVE).await?;
         if java_is_next {
             let waiter = java.tell("waiter", format!("lock fair {name}"));
             until_standing(&sides, &name, 2).await?;

@@ -5,7 +5,7 @@ use oversell_lock::{
     Guard, Lock, LockError,
     redis::{RedisClient, RedisOptions},
 };
-use redis::{AsyncTypedCommands, aio::MultiplexedConnection};
+use redis::{AsyncConnectionConfig, AsyncTypedCommands, aio::MultiplexedConnection};
 use std::{
     collections::HashMap,
     future::Future,
@@ -19,6 +19,9 @@ pub(crate) type Verdict = Result<(), String>;
 
 /// What must come has come by then.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
+
+/// A wait that ends, and not before a busy machine has seen who waits, and who came behind it.
+pub(crate) const SEEN: Duration = Duration::from_secs(5);
 
 /// Both sides: a Java process, and what makes processes of ours.
 pub(crate) struct Sides {
@@ -38,10 +41,11 @@ impl Sides {
         RedisClient::new(RedisOptions::new(&self.url).timeout(Duration::from_secs(5))).expect("an address")
     }
 
-    /// A connection that looks at the server from outside.
+    /// A connection that looks at the server from outside, and waits on a busy machine.
     pub(crate) async fn outside(&self) -> MultiplexedConnection {
+        let patient = AsyncConnectionConfig::new().set_connection_timeout(Some(SOON)).set_response_timeout(Some(SOON));
         let client = redis::Client::open(self.url.as_str()).expect("an address");
-        client.get_multiplexed_async_connection().await.expect("redis is there")
+        client.get_multiplexed_async_connection_with_config(&patient).await.expect("redis is there")
     }
 
     /// A name that no other test uses.

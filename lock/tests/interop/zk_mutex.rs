@@ -1,7 +1,7 @@
 //! `ZkLock` and its namesakes: Curator's `InterProcessMutex`, and kazoo's `Lock` with Curator's names.
 
 use super::{
-    support::{SOON, Verdict, ensure, is_taken, says, until, waiting},
+    support::{SEEN, SOON, Verdict, ensure, is_taken, says, until, waiting},
     zk_sides::{Other, ZkSides, ours_sleeps_on, they_sleep_on},
 };
 use oversell_lock::{Guard, Lock, LockError};
@@ -9,8 +9,6 @@ use std::{sync::Arc, time::Duration};
 use tokio::{task::JoinHandle, time::Instant};
 
 const SHORT: Duration = Duration::from_millis(200);
-/// Long enough to be seen in the queue before it ends.
-const SEEN: Duration = Duration::from_secs(3);
 
 /// What a task of ours waited for.
 pub(crate) async fn had(waiter: JoinHandle<Result<(Guard, Instant), LockError>>) -> Result<Guard, String> {

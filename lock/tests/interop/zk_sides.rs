@@ -16,8 +16,8 @@ use zookeeper_client::{Acls, Client, CreateMode, Error};
 /// The version that `make interop` builds.
 const CURATOR: &str = "5.9.0";
 
-/// As long as theirs.
-const SESSION: Duration = Duration::from_secs(10);
+/// So long that a busy machine does not end a connection of ours, which is given up after a fifth of it without a word.
+const SESSION: Duration = Duration::from_secs(40);
 
 /// How many round trips show that a waiter was not told: the server answers a session in order, and what it had to tell
 /// before the first of them has then come.
@@ -72,7 +72,8 @@ impl ZkSides {
 
     /// A client that looks at the server from outside.
     pub(crate) async fn outside(&self) -> Client {
-        Client::connect(&self.connect).await.expect("zookeeper is there")
+        let client = Client::connector().with_session_timeout(SESSION).connect(&self.connect).await;
+        client.expect("zookeeper is there")
     }
 
     /// A path that no other test uses.

@@ -80,7 +80,7 @@ async fn the_main_redis_keeps_its_data_over_a_restart_and_a_kill_and_the_others_
     let nodes: Vec<String> = lab.addresses().redis.iter().map(|node| node.url.clone()).collect();
     for (kill, value) in [(false, 5000), (true, 4999)] {
         for (name, url) in ["redis", "redis-2"].iter().zip(&nodes) {
-            let () = ::redis::cmd("SET").arg("stock").arg(value).query_async(&mut redis_at(url).await.unwrap()).await.unwrap();
+            ::redis::cmd("SET").arg("stock").arg(value).exec_async(&mut redis_at(url).await.unwrap()).await.unwrap();
             if kill {
                 lab.kill(name).await.unwrap();
             }
