@@ -4,8 +4,9 @@ use super::{
     clauses::SOON,
     family::{Family, Process},
 };
+use oversell::redis_at::redis_at;
 use oversell_lock::redis::{RedisClient, RedisLock, RedisOptions};
-use redis::{AsyncConnectionConfig, AsyncTypedCommands, aio::MultiplexedConnection};
+use redis::{AsyncTypedCommands, aio::MultiplexedConnection};
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
@@ -21,10 +22,7 @@ impl Redis {
 
     /// The connection that looks at the server from outside, thousands of times, and waits on a busy machine.
     pub(crate) async fn outsider(&self) -> MultiplexedConnection {
-        let connect = || async {
-            let client = redis::Client::open(self.url.as_str()).expect("an address");
-            client.get_multiplexed_async_connection_with_config(&patience()).await.expect("redis is there")
-        };
+        let connect = || async { redis_at(&self.url).await.expect("redis is there") };
         self.outsider.get_or_init(connect).await.clone()
     }
 
@@ -35,11 +33,6 @@ impl Redis {
 
 /// It is renewed every third: a machine that stands still for a while loses no lock, and who waits for its end has it soon.
 const LEASE: Duration = Duration::from_secs(9);
-
-/// Of a connection on which an answer may take its time.
-pub(crate) fn patience() -> AsyncConnectionConfig {
-    AsyncConnectionConfig::new().set_connection_timeout(Some(SOON)).set_response_timeout(Some(SOON))
-}
 
 /// So long a command is given on a way that may fall silent.
 pub(crate) const LIMIT: Duration = Duration::from_secs(3);

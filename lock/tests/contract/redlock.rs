@@ -4,10 +4,11 @@ use super::{
     Verdict,
     clauses::{SOON, ensure, says},
     family::{Family, Process, name, until},
-    redis::{Redis, client, patience},
+    redis::{Redis, client},
 };
 use ::redis::{AsyncTypedCommands, ExistenceCheck, SetExpiry, SetOptions};
 use futures::future::join_all;
+use oversell::redis_at::redis_at;
 use oversell_lock::{
     Guard, Lock, LockError,
     redis::{Lease, RedisClient, Redlock},
@@ -247,11 +248,7 @@ impl<const NEEDED: usize, const SILENCE: bool> Lock for FlawedLock<NEEDED, SILEN
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let options = SetOptions::default().conditional_set(ExistenceCheck::NX).with_expiration(SetExpiry::PX(1_000));
         let answers = join_all(self.0.iter().map(async |url| {
-            let asked = async {
-                let client = ::redis::Client::open(url.as_str())?;
-                let mut connection = client.get_multiplexed_async_connection_with_config(&patience()).await?;
-                connection.set_options(&self.1, "mine", options.clone()).await
-            };
+            let asked = async { redis_at(url).await?.set_options(&self.1, "mine", options.clone()).await };
             // Only a node that hangs says nothing for so long.
             let answer = tokio::time::timeout(SOON / 2, asked).await.ok().and_then(Result::ok);
             answer.map_or(SILENCE, |set| set.is_some())

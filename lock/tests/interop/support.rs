@@ -1,11 +1,12 @@
 //! What every test here needs: both sides, a look at Redis from outside, and how a wake-up is told from a re-check.
 
 use super::peer::{Peer, Pending, Told};
+use oversell::redis_at::redis_at;
 use oversell_lock::{
     Guard, Lock, LockError,
     redis::{RedisClient, RedisOptions},
 };
-use redis::{AsyncConnectionConfig, AsyncTypedCommands, aio::MultiplexedConnection};
+use redis::{AsyncTypedCommands, aio::MultiplexedConnection};
 use std::{
     collections::HashMap,
     future::Future,
@@ -41,11 +42,9 @@ impl Sides {
         RedisClient::new(RedisOptions::new(&self.url).timeout(Duration::from_secs(5))).expect("an address")
     }
 
-    /// A connection that looks at the server from outside, and waits on a busy machine.
+    /// A connection that looks at the server from outside.
     pub(crate) async fn outside(&self) -> MultiplexedConnection {
-        let patient = AsyncConnectionConfig::new().set_connection_timeout(Some(SOON)).set_response_timeout(Some(SOON));
-        let client = redis::Client::open(self.url.as_str()).expect("an address");
-        client.get_multiplexed_async_connection_with_config(&patient).await.expect("redis is there")
+        redis_at(&self.url).await.expect("redis is there")
     }
 
     /// A name that no other test uses.
