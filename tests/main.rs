@@ -59,8 +59,8 @@ type Test = Box<dyn FnOnce(Arc<Servers>) -> LocalBoxFuture<'static, Outcome> + S
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // Most of them wait for servers most of the time.
-    arguments.test_threads.get_or_insert(2 * available_parallelism().map_or(1, NonZero::get));
+    // Most of them wait for servers most of the time, and the two that type lines by hand nearly always.
+    arguments.test_threads.get_or_insert(1 + 2 * available_parallelism().map_or(1, NonZero::get));
     let runtime = Arc::new(Runtime::new().expect("an async runtime"));
     if arguments.list {
         return libtest_mimic::run(&arguments, trials(&runtime, None)).exit_code();

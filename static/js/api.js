@@ -29,7 +29,9 @@ async function ask(path, { method = 'GET', body, accept = [], soon = false } = {
   if (body) headers['content-type'] = 'application/json';
   if (token) headers.authorization = `Bearer ${token}`;
   const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body), cache: 'no-store', signal: soon ? AbortSignal.timeout(SOON_MS) : null });
-  const json = /json/.test(answer.headers.get('content-type') ?? '') ? await answer.json().catch(() => null) : null;
+  // An answer that breaks off is none; of a refusal the status is enough.
+  const read = () => (answer.ok ? answer.json() : answer.json().catch(() => null));
+  const json = /json/.test(answer.headers.get('content-type') ?? '') ? await read() : null;
   if (!answer.ok && !(accept.includes(answer.status) && json)) throw new Refused(answer.status, json);
   return { json, instance: answer.headers.get('x-instance') ?? '' };
 }
