@@ -70,8 +70,8 @@ fn lease(job: &Job) -> Duration {
     job.lease.unwrap_or(job.hold)
 }
 
-/// Until when it is surely leased; no other half that shuts this one out is had before. The server is asked, since when the lease
-/// began, which may be after any wait, only it knows; and the time is that before it was asked, for its answer may come late.
+/// Until when it is surely leased: nobody whom this half shuts out has it before. Only the server knows when the lease began;
+/// its answer may come late, so the time is that before it was asked.
 async fn end(ctx: &Ctx, job: &Job) -> Result<SystemTime, Error> {
     let asked = SystemTime::now();
     let left: i64 = ctx.redis.connection().pttl(ctx.redis_key(&job.redis_name(LOCK))).await?;
