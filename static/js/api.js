@@ -90,6 +90,9 @@ export async function tried(path) {
 /** How semaphore, latch and barrier stand in their servers. */
 export const objects = async () => (await ask('classroom/objects', { soon: true })).json;
 
+/** Plays the herd: a lock given back by one after the other, by both ways to wait. */
+export const herd = async () => (await ask('test/zk/herd')).json;
+
 /** Sends people to a lesson, each on a request of its own. @param {object} who */
 export const visit = (who) => ask('classroom/visits', { method: 'POST', body: who });
 

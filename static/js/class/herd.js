@@ -2,7 +2,7 @@
 
 import { $, el, put, svg } from '../dom.js';
 import { reason, t } from '../lang.js';
-import { Refused } from '../api.js';
+import * as api from '../api.js';
 
 /** @typedef {{waiters: number, watch_parent: number, watch_predecessor: number, each: {watch_parent: number[], watch_predecessor: number[]}}} Herd */
 
@@ -17,10 +17,7 @@ export async function run() {
   [busy, failed] = [true, ''];
   draw();
   try {
-    const answer = await fetch('test/zk/herd', { headers: { accept: 'application/json' }, cache: 'no-store' });
-    const json = await answer.json();
-    if (!answer.ok) throw new Refused(answer.status, json);
-    herd = json;
+    herd = await api.herd();
   } catch (error) {
     failed = reason(/** @type {any} */ (error));
   }
