@@ -1,14 +1,52 @@
-//! A file that is added to these folders is compiled into the program: cargo must look at them. And a release build
-//! knows the commit that it was built from, for the conditions of its figures.
+//! Finds the files that register themselves, and tells cargo which folders are compiled into the program.
+//! A release build also knows its commit, for the conditions of its figures.
 
-use std::{env, path::Path, process::Command};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 fn main() {
     println!("cargo:rerun-if-changed=migrations");
     println!("cargo:rerun-if-changed=static");
     // Not in a debug build: nobody takes its figures, and each commit would build it anew.
-    let commit = if env::var("PROFILE").is_ok_and(|profile| profile == "release") { commit() } else { None };
-    println!("cargo:rustc-env=OVERSELL_COMMIT={}", commit.as_deref().unwrap_or("unknown"));
+    let commit = if env::var("PROFILE").is_ok_and(|profile| profile == "release") {
+        commit()
+    } else {
+        None
+    };
+    println!(
+        "cargo:rustc-env=OVERSELL_COMMIT={}",
+        commit.as_deref().unwrap_or("unknown")
+    );
+}
+
+/// Declares each file of `folder` as a module, and lists the constant `item` of each in `FILES`, by file name.
+/// The room that includes the result (`include!(concat!(env!("OUT_DIR"), "/NAME.rs"))`) puts them in order.
+/// So whoever adds a file to the folder edits no list.
+#[expect(dead_code, reason = "the rooms start to use it one after the other")]
+fn register(name: &str, folder: &str, item: &str, kind: &str) {
+    println!("cargo:rerun-if-changed={folder}");
+    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let files = fs::read_dir(root.join(folder)).unwrap_or_else(|e| panic!("{folder}: {e}"));
+    let mut files: Vec<_> = files
+        .map(|file| file.expect("a file of the folder").path())
+        .filter(|file| file.extension().is_some_and(|e| e == "rs"))
+        .collect();
+    files.sort();
+    let (mut modules, mut list) = (String::new(), String::new());
+    for file in &files {
+        let module = file
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .expect("a name of a module");
+        modules += &format!("#[path = {file:?}]\nmod {module};\n");
+        list += &format!("    &{module}::{item},\n");
+    }
+    let text = format!("{modules}\nconst FILES: &[&{kind}] = &[\n{list}];\n");
+    let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
+    fs::write(out.join(format!("{name}.rs")), text).expect("OUT_DIR can be written");
 }
 
 fn commit() -> Option<String> {
@@ -22,6 +60,10 @@ fn commit() -> Option<String> {
 }
 
 fn git(args: &[&str]) -> Option<String> {
-    let said = Command::new("git").args(args).output().ok().filter(|said| said.status.success())?;
+    let said = Command::new("git")
+        .args(args)
+        .output()
+        .ok()
+        .filter(|said| said.status.success())?;
     Some(String::from_utf8(said.stdout).ok()?.trim().to_owned())
 }

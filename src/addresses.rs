@@ -45,7 +45,9 @@ pub struct Control {
 /// The token is not shown.
 impl fmt::Debug for Control {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Control").field("url", &self.url).finish_non_exhaustive()
+        f.debug_struct("Control")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
     }
 }
 
@@ -61,7 +63,9 @@ impl Addresses {
     pub fn of_running_lab(file: &Path) -> Result<Self, Failure> {
         let path = file.display();
         let text = std::fs::read_to_string(file).map_err(|_| {
-            Failure::Unusable(format!("no lab is running (no {path}): start one with `make lab`, or pass --lab"))
+            Failure::Unusable(format!(
+                "no lab is running (no {path}): start one with `make lab`, or pass --lab"
+            ))
         })?;
         // Shared, so that two who look do not take each other for the lab.
         let mark = file.with_file_name(MARK);
@@ -70,7 +74,8 @@ impl Addresses {
                 "no lab is running ({path} is of one that was killed): start one with `make lab`, or pass --lab"
             )));
         }
-        serde_json::from_str(&text).map_err(|e| Failure::Unusable(format!("{path} is not a lab's file: {e}")))
+        serde_json::from_str(&text)
+            .map_err(|e| Failure::Unusable(format!("{path} is not a lab's file: {e}")))
     }
 }
 

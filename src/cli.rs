@@ -58,7 +58,9 @@ where
     R: Future<Output = Result<(), Failure>>,
 {
     match own {
-        true => lab::command::during(stop.clone(), starts, |at, took| run(Some(at), took, stop)).await,
+        true => {
+            lab::command::during(stop.clone(), starts, |at, took| run(Some(at), took, stop)).await
+        }
         false => run(None, Vec::new(), stop).await,
     }
 }
@@ -67,7 +69,10 @@ where
 /// 2 bad usage or something missing.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
         Err(error) => return fail(&Failure::Unusable(format!("no async runtime: {error}"))),
     };
@@ -91,10 +96,16 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
         Command::Serve(args) => http::server::run(args, stop).await,
         Command::Lab(args) => lab::command::run(args, stop).await,
         Command::Compare(WithLab { lab, args }) => {
-            with_lab(lab, 0, stop, |at, _, stop| load::compare::run(args, at, stop)).await
+            with_lab(lab, 0, stop, |at, _, stop| {
+                load::compare::run(args, at, stop)
+            })
+            .await
         }
         Command::Seckill(WithLab { lab, args }) => {
-            with_lab(lab, 0, stop, |at, _, stop| load::seckill::run(args, at, stop)).await
+            with_lab(lab, 0, stop, |at, _, stop| {
+                load::seckill::run(args, at, stop)
+            })
+            .await
         }
         Command::Course(WithLab { lab, args }) => match lab {
             true => {
@@ -104,7 +115,10 @@ async fn run(command: Command, stop: CancellationToken) -> Result<(), Failure> {
             false => course::command::run(args, None, stop).await,
         },
         Command::Bench(WithLab { lab, args }) => {
-            with_lab(lab, STARTS, stop, |at, took, stop| load::bench::run(args, at, took, stop)).await
+            with_lab(lab, STARTS, stop, |at, took, stop| {
+                load::bench::run(args, at, took, stop)
+            })
+            .await
         }
     }
 }

@@ -163,7 +163,9 @@ pub struct Cluster {
 fn starts_with(scheme: &'static str) -> impl Fn(&SecretString, &()) -> garde::Result {
     move |url, ()| match url.expose_secret().starts_with(scheme) {
         true => Ok(()),
-        false => Err(garde::Error::new(format!("not an address that begins with {scheme}"))),
+        false => Err(garde::Error::new(format!(
+            "not an address that begins with {scheme}"
+        ))),
     }
 }
 
@@ -172,7 +174,9 @@ fn empty_or_a_label(name: &str, (): &()) -> garde::Result {
     if name.is_empty() || Process::labelled(name).is_ok() {
         return Ok(());
     }
-    Err(garde::Error::new("neither empty nor 1 to 32 letters, digits, -, _ or ."))
+    Err(garde::Error::new(
+        "neither empty nor 1 to 32 letters, digits, -, _ or .",
+    ))
 }
 
 fn no_path_or_absolute(path: &str, (): &()) -> garde::Result {
@@ -201,7 +205,10 @@ impl Config {
     ///
     /// [`ConfigError`], naming the key and the rule.
     pub fn load(overrides: &[(&str, String)]) -> Result<Self, ConfigError> {
-        Self::load_with(std::env::var_os(ENV_FILE).map(PathBuf::from).as_deref(), overrides)
+        Self::load_with(
+            std::env::var_os(ENV_FILE).map(PathBuf::from).as_deref(),
+            overrides,
+        )
     }
 
     /// As [`load`](Config::load), with this file in the place of the one that `OVERSELL_CONFIG` names.
@@ -209,29 +216,49 @@ impl Config {
     /// # Errors
     ///
     /// [`ConfigError`], naming the key and the rule.
-    pub fn load_with(file: Option<&Path>, overrides: &[(&str, String)]) -> Result<Self, ConfigError> {
+    pub fn load_with(
+        file: Option<&Path>,
+        overrides: &[(&str, String)],
+    ) -> Result<Self, ConfigError> {
         Self::read(file, Environment::default(), overrides)
     }
 
-    fn read(file: Option<&Path>, environment: Environment, overrides: &[(&str, String)]) -> Result<Self, ConfigError> {
-        let mut layers = config::Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml));
+    fn read(
+        file: Option<&Path>,
+        environment: Environment,
+        overrides: &[(&str, String)],
+    ) -> Result<Self, ConfigError> {
+        let mut layers =
+            config::Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml));
         if let Some(path) = file {
             layers = layers.add_source(File::from(path).format(FileFormat::Toml));
         }
         // Text stays text: a number is parsed where a number is asked for, and `00123456` may be a token.
-        layers = layers.add_source(environment.prefix(ENV_PREFIX).prefix_separator("__").separator("__"));
+        layers = layers.add_source(
+            environment
+                .prefix(ENV_PREFIX)
+                .prefix_separator("__")
+                .separator("__"),
+        );
         for (key, value) in overrides {
-            layers = layers.set_override(*key, value.as_str()).map_err(|e| ConfigError(e.to_string()))?;
+            layers = layers
+                .set_override(*key, value.as_str())
+                .map_err(|e| ConfigError(e.to_string()))?;
         }
-        let config: Self =
-            layers.build().and_then(config::Config::try_deserialize).map_err(|e| ConfigError(e.to_string()))?;
+        let config: Self = layers
+            .build()
+            .and_then(config::Config::try_deserialize)
+            .map_err(|e| ConfigError(e.to_string()))?;
         config.check()?;
         Ok(config)
     }
 
     fn check(&self) -> Result<(), ConfigError> {
         self.validate().map_err(|report| {
-            let broken: Vec<_> = report.iter().map(|(key, fault)| format!("{key} is {fault}")).collect();
+            let broken: Vec<_> = report
+                .iter()
+                .map(|(key, fault)| format!("{key} is {fault}"))
+                .collect();
             ConfigError(broken.join("; "))
         })
     }
@@ -239,7 +266,11 @@ impl Config {
     /// The instance's name, as header `x-instance` gives it.
     #[must_use]
     pub fn instance(&self) -> String {
-        if self.server.name.is_empty() { self.server.port.to_string() } else { self.server.name.clone() }
+        if self.server.name.is_empty() {
+            self.server.port.to_string()
+        } else {
+            self.server.name.clone()
+        }
     }
 
     /// The wait of a request that names none.
@@ -250,7 +281,9 @@ impl Config {
 }
 
 /// A list, which outside of files is a text with commas.
-fn list<'de, D: Deserializer<'de>, T: Deserialize<'de> + From<String>>(value: D) -> Result<Vec<T>, D::Error> {
+fn list<'de, D: Deserializer<'de>, T: Deserialize<'de> + From<String>>(
+    value: D,
+) -> Result<Vec<T>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum List<T> {
@@ -259,9 +292,11 @@ fn list<'de, D: Deserializer<'de>, T: Deserialize<'de> + From<String>>(value: D)
     }
     Ok(match List::deserialize(value)? {
         List::Items(items) => items,
-        List::Text(text) => {
-            text.split(',').filter(|item| !item.is_empty()).map(|item| item.to_owned().into()).collect()
-        }
+        List::Text(text) => text
+            .split(',')
+            .filter(|item| !item.is_empty())
+            .map(|item| item.to_owned().into())
+            .collect(),
     })
 }
 
@@ -279,19 +314,34 @@ mod tests {
             ("lock.wait_ms", "600001", "greater than 600000"),
             ("lock.lease_ms", "999", "lower than 1000"),
             ("mysql.pool", "0", "lower than 1"),
-            ("mysql.url", "postgres://root:hunter2@db", "begins with mysql://"),
+            (
+                "mysql.url",
+                "postgres://root:hunter2@db",
+                "begins with mysql://",
+            ),
             ("redis.url", "http://:hunter2@db", "begins with redis"),
             ("zookeeper.session_ms", "60001", "greater than 60000"),
             ("zookeeper.chroot", "oversell/", "a path like /oversell"),
         ] {
-            let error = Config::load_with(None, &[(key, wrong.to_owned())]).expect_err(key).to_string();
-            assert!(error.contains(key) && error.contains(rule) && !error.contains("hunter2"), "{error}");
+            let error = Config::load_with(None, &[(key, wrong.to_owned())])
+                .expect_err(key)
+                .to_string();
+            assert!(
+                error.contains(key) && error.contains(rule) && !error.contains("hunter2"),
+                "{error}"
+            );
         }
-        assert!(Config::load_with(None, &[]).is_ok(), "the defaults follow their own rules");
+        assert!(
+            Config::load_with(None, &[]).is_ok(),
+            "the defaults follow their own rules"
+        );
     }
 
     fn from_environment(variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
-        let variables = variables.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let variables = variables
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect();
         Config::read(None, Environment::default().source(Some(variables)), &[])
     }
 
@@ -320,10 +370,17 @@ mod tests {
         ]);
         let config = config.unwrap();
         assert_eq!((config.server.port, config.lock.lease_ms), (8100, 2000));
-        let nodes: Vec<_> = config.redis.nodes.iter().map(|node| node.expose_secret()).collect();
+        let nodes: Vec<_> = config
+            .redis
+            .nodes
+            .iter()
+            .map(|node| node.expose_secret())
+            .collect();
         assert_eq!(nodes, ["redis://one", "redis://two"]);
         assert!(config.cluster.instances.is_empty());
-        let error = from_environment(&[("OVERSELL__SERVER__PORT", "eight")]).unwrap_err().to_string();
+        let error = from_environment(&[("OVERSELL__SERVER__PORT", "eight")])
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("server.port"), "{error}");
     }
 

@@ -62,7 +62,8 @@ impl Ctx {
         let timeout = Duration::from_millis(config.redis.timeout_ms);
         let process = Process::labelled(&config.instance())?;
         let mysql = |connections| {
-            let options = MySqlOptions::new(config.mysql.url.expose_secret()).connections(connections);
+            let options =
+                MySqlOptions::new(config.mysql.url.expose_secret()).connections(connections);
             options.process(process.clone())
         };
         let client = |url: &SecretString| {
@@ -76,14 +77,27 @@ impl Ctx {
         let main = &config.redis.url;
         let redis = client(main)?;
         let node = |url: &SecretString| {
-            if url.expose_secret() == main.expose_secret() { Ok(redis.clone()) } else { client(url) }
+            if url.expose_secret() == main.expose_secret() {
+                Ok(redis.clone())
+            } else {
+                client(url)
+            }
         };
-        let nodes = if config.redis.nodes.is_empty() { std::slice::from_ref(main) } else { &config.redis.nodes[..] };
+        let nodes = if config.redis.nodes.is_empty() {
+            std::slice::from_ref(main)
+        } else {
+            &config.redis.nodes[..]
+        };
         let nodes = nodes.iter().map(node).collect::<Result<_, _>>()?;
-        let no_redis = |reason: String| LockError::Unavailable { server: Server::Redis.name(), reason: reason.into() };
+        let no_redis = |reason: String| LockError::Unavailable {
+            server: Server::Redis.name(),
+            reason: reason.into(),
+        };
         let watch = deadpool_redis::Manager::new_with_config(
             config.redis.url.expose_secret(),
-            AsyncConnectionConfig::new().set_response_timeout(Some(timeout)).set_connection_timeout(Some(timeout)),
+            AsyncConnectionConfig::new()
+                .set_response_timeout(Some(timeout))
+                .set_connection_timeout(Some(timeout)),
         )
         .map_err(|e| no_redis(e.to_string()))?;
         let watch = deadpool_redis::Pool::builder(watch)
@@ -167,6 +181,8 @@ impl std::ops::Deref for Ctx {
 
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ctx").field("instance", &self.instance).finish_non_exhaustive()
+        f.debug_struct("Ctx")
+            .field("instance", &self.instance)
+            .finish_non_exhaustive()
     }
 }

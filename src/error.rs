@@ -17,7 +17,9 @@ pub enum Error {
     #[error("stock_id {0}: there is no such product; PUT /stock?stock_id={0} makes it")]
     NoProduct(i64),
     /// The product has a row in MySQL, and Redis has nothing of it: it has lost it. Nothing was changed.
-    #[error("redis has no stock of product {0}: nobody invents it anew; PUT /stock?stock_id={0} sets it")]
+    #[error(
+        "redis has no stock of product {0}: nobody invents it anew; PUT /stock?stock_id={0} sets it"
+    )]
     NoStock(i64),
     /// A key holds another type than the lock that is to be written there: somebody else's. Nothing was changed.
     #[error(
@@ -25,7 +27,9 @@ pub enum Error {
     )]
     WrongType,
     /// A voucher that was put into Redis is not there any more. Nothing was changed.
-    #[error("redis has lost the stock of voucher {0}: nobody invents it anew; POST /voucher makes another voucher")]
+    #[error(
+        "redis has lost the stock of voucher {0}: nobody invents it anew; POST /voucher makes another voucher"
+    )]
     NoVoucherStock(i64),
     /// Nobody has claimed an order of this number.
     #[error("there is no order {0}")]
@@ -48,7 +52,9 @@ pub enum Error {
     #[error("lock {0} was lost before the write")]
     Lost(String),
     /// A newer holder has written since: the row refused our older fencing token. Nothing was changed.
-    #[error("token {fence} of lock {name} is refused: the row has seen token {seen} of a newer holder")]
+    #[error(
+        "token {fence} of lock {name} is refused: the row has seen token {seen} of a newer holder"
+    )]
     Fenced {
         /// The lock.
         name: String,
@@ -140,7 +146,9 @@ pub enum Error {
         left: Option<Duration>,
     },
     /// As many visits as may be are under way. Nothing was changed.
-    #[error("{under_way} visits are under way, and {most} may be at once: wait until some are over")]
+    #[error(
+        "{under_way} visits are under way, and {most} may be at once: wait until some are over"
+    )]
     ClassFull {
         /// How many were sent and are not over.
         under_way: usize,
@@ -172,7 +180,9 @@ pub enum Error {
     #[error("there is no replay of lesson {0}; GET /replays lists those that there are")]
     NoReplay(String),
     /// Replays are not enabled here.
-    #[error("replays are not enabled here (setting replays.enabled): a lab and the compose file enable them")]
+    #[error(
+        "replays are not enabled here (setting replays.enabled): a lab and the compose file enable them"
+    )]
     NoReplays,
     /// A replay is going on; there is one at a time.
     #[error("the replay of lesson {0} is going on")]
@@ -220,9 +230,14 @@ impl From<LockError> for Error {
         match error {
             LockError::Taken { name, waited } => Self::NotHad { what: name, waited },
             LockError::Lost { name } => Self::Lost(name),
-            LockError::Refused { reason, .. } if reason.to_string().contains(WRONG_TYPE) => Self::WrongType,
+            LockError::Refused { reason, .. } if reason.to_string().contains(WRONG_TYPE) => {
+                Self::WrongType
+            }
             LockError::Unavailable { server, reason } | LockError::Refused { server, reason } => {
-                Self::Unavailable { server, reason: reason.to_string() }
+                Self::Unavailable {
+                    server,
+                    reason: reason.to_string(),
+                }
             }
             // Invalid, and what is yet to come: nothing that waiting or asking again would mend.
             _ => Self::Internal(error.to_string()),
@@ -235,7 +250,10 @@ impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
         match error {
             sqlx::Error::Database(e) => Self::Internal(e.to_string()),
-            e => Self::Unavailable { server: Server::MySql.name(), reason: e.to_string() },
+            e => Self::Unavailable {
+                server: Server::MySql.name(),
+                reason: e.to_string(),
+            },
         }
     }
 }
@@ -246,6 +264,9 @@ impl From<redis::RedisError> for Error {
         if error.to_string().contains(WRONG_TYPE) {
             return Self::WrongType;
         }
-        Self::Unavailable { server: Server::Redis.name(), reason: error.to_string() }
+        Self::Unavailable {
+            server: Server::Redis.name(),
+            reason: error.to_string(),
+        }
     }
 }

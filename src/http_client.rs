@@ -64,7 +64,10 @@ impl Answer {
             return Ok(self);
         }
         let body = String::from_utf8_lossy(&self.body).trim().to_owned();
-        Err(HttpError::Refused { status: self.status, body })
+        Err(HttpError::Refused {
+            status: self.status,
+            body,
+        })
     }
 
     /// What the body says.
@@ -97,7 +100,9 @@ impl HttpClient {
     /// A client that gives up each request after `limit`.
     #[must_use]
     pub fn new(limit: Duration) -> Self {
-        let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build_http();
+        let client = Client::builder(TokioExecutor::new())
+            .pool_max_idle_per_host(0)
+            .build_http();
         Self { client, limit }
     }
 
@@ -111,7 +116,12 @@ impl HttpClient {
     ///
     /// A request that is given up may have been carried out.
     pub async fn get(&self, url: &str) -> Result<Answer, HttpError> {
-        self.send(Request::builder().method(Method::GET).uri(url), Full::default(), None).await
+        self.send(
+            Request::builder().method(Method::GET).uri(url),
+            Full::default(),
+            None,
+        )
+        .await
     }
 
     /// PUT with a JSON body; `token` goes into `Authorization: Bearer …`.
@@ -159,8 +169,17 @@ impl HttpClient {
     /// # Cancel safety
     ///
     /// A request that is given up may have been carried out.
-    pub async fn delete(&self, url: &str, token: Option<&SecretString>) -> Result<Answer, HttpError> {
-        self.send(Request::builder().method(Method::DELETE).uri(url), Full::default(), token).await
+    pub async fn delete(
+        &self,
+        url: &str,
+        token: Option<&SecretString>,
+    ) -> Result<Answer, HttpError> {
+        self.send(
+            Request::builder().method(Method::DELETE).uri(url),
+            Full::default(),
+            token,
+        )
+        .await
     }
 
     /// GET of server-sent events (`text/event-stream`): each as it comes, to the end. The limit holds for the first answer
@@ -175,7 +194,11 @@ impl HttpClient {
     ///
     /// Dropping the stream closes the connection.
     pub async fn events(&self, url: &str) -> Result<Events, HttpError> {
-        self.stream(Request::builder().method(Method::GET).uri(url), Full::default()).await
+        self.stream(
+            Request::builder().method(Method::GET).uri(url),
+            Full::default(),
+        )
+        .await
     }
 
     /// POST with a JSON body, whose answer are server-sent events.
@@ -192,13 +215,28 @@ impl HttpClient {
         self.stream(request, body).await
     }
 
-    async fn stream(&self, request: http::request::Builder, body: Full<Bytes>) -> Result<Events, HttpError> {
-        let request = request.body(body).map_err(|e| HttpError::Unfit(e.to_string()))?;
-        let asked = async { self.client.request(request).await.map_err(|e| HttpError::Broken(innermost(&e))) };
-        let answer = tokio::time::timeout(self.limit, asked).await.map_err(|_| HttpError::TimedOut(self.limit))??;
+    async fn stream(
+        &self,
+        request: http::request::Builder,
+        body: Full<Bytes>,
+    ) -> Result<Events, HttpError> {
+        let request = request
+            .body(body)
+            .map_err(|e| HttpError::Unfit(e.to_string()))?;
+        let asked = async {
+            self.client
+                .request(request)
+                .await
+                .map_err(|e| HttpError::Broken(innermost(&e)))
+        };
+        let answer = tokio::time::timeout(self.limit, asked)
+            .await
+            .map_err(|_| HttpError::TimedOut(self.limit))??;
         if answer.status().is_success() {
             let events = answer.into_body().into_data_stream().eventsource();
-            return Ok(events.map(|event| event.map_err(|e| HttpError::Broken(e.to_string()))).boxed());
+            return Ok(events
+                .map(|event| event.map_err(|e| HttpError::Broken(e.to_string())))
+                .boxed());
         }
         Err(match whole(answer).await?.success() {
             Err(refused) => refused,
@@ -251,7 +289,9 @@ impl HttpClient {
         body: Full<Bytes>,
         token: Option<&SecretString>,
     ) -> Result<Answer, HttpError> {
-        let mut request = request.body(body).map_err(|e| HttpError::Unfit(e.to_string()))?;
+        let mut request = request
+            .body(body)
+            .map_err(|e| HttpError::Unfit(e.to_string()))?;
         if let Some(token) = token {
             let mut bearer = HeaderValue::try_from(format!("Bearer {}", token.expose_secret()))
                 .map_err(|_| HttpError::Unfit("the token is not plain text".to_owned()))?;
@@ -259,10 +299,16 @@ impl HttpClient {
             request.headers_mut().insert(header::AUTHORIZATION, bearer);
         }
         let answered = async {
-            let answer = self.client.request(request).await.map_err(|e| HttpError::Broken(innermost(&e)))?;
+            let answer = self
+                .client
+                .request(request)
+                .await
+                .map_err(|e| HttpError::Broken(innermost(&e)))?;
             whole(answer).await
         };
-        tokio::time::timeout(self.limit, answered).await.unwrap_or(Err(HttpError::TimedOut(self.limit)))
+        tokio::time::timeout(self.limit, answered)
+            .await
+            .unwrap_or(Err(HttpError::TimedOut(self.limit)))
     }
 }
 
@@ -272,14 +318,25 @@ fn json_request(
     json: &impl Serialize,
 ) -> Result<(http::request::Builder, Full<Bytes>), HttpError> {
     let body = serde_json::to_vec(json).map_err(|e| HttpError::Unfit(e.to_string()))?;
-    let request = Request::builder().method(method).uri(url).header(header::CONTENT_TYPE, "application/json");
+    let request = Request::builder()
+        .method(method)
+        .uri(url)
+        .header(header::CONTENT_TYPE, "application/json");
     Ok((request, Full::from(body)))
 }
 
 async fn whole(answer: http::Response<Incoming>) -> Result<Answer, HttpError> {
     let (head, body) = answer.into_parts();
-    let body = body.collect().await.map_err(|e| HttpError::Broken(innermost(&e)))?.to_bytes();
-    Ok(Answer { status: head.status, headers: head.headers, body })
+    let body = body
+        .collect()
+        .await
+        .map_err(|e| HttpError::Broken(innermost(&e)))?
+        .to_bytes();
+    Ok(Answer {
+        status: head.status,
+        headers: head.headers,
+        body,
+    })
 }
 
 /// The error that the others were made of: "Connection refused" rather than "client error (Connect)".
@@ -311,7 +368,10 @@ mod tests {
     }
 
     fn bearer(headers: &HeaderMap) -> String {
-        headers.get(header::AUTHORIZATION).map_or("none", |v| v.to_str().unwrap()).to_owned()
+        headers
+            .get(header::AUTHORIZATION)
+            .map_or("none", |v| v.to_str().unwrap())
+            .to_owned()
     }
 
     #[tokio::test]
@@ -324,28 +384,62 @@ mod tests {
         let url = serve(router).await + "/stock";
         let client = HttpClient::new(LIMIT);
         let token = SecretString::from("00123");
-        let answer = client.put(&url, &41, Some(&token)).await.unwrap().success().unwrap();
-        assert_eq!(answer.json::<(i64, String)>().unwrap(), (42, "Bearer 00123".to_owned()));
+        let answer = client
+            .put(&url, &41, Some(&token))
+            .await
+            .unwrap()
+            .success()
+            .unwrap();
+        assert_eq!(
+            answer.json::<(i64, String)>().unwrap(),
+            (42, "Bearer 00123".to_owned())
+        );
         assert_eq!(client.delete(&url, None).await.unwrap().body, "none");
     }
 
     #[tokio::test]
     async fn a_refusal_is_an_answer_until_success_is_asked_for() {
         let url = serve(Router::new()).await;
-        let answer = HttpClient::new(LIMIT).get(&(url + "/nowhere")).await.unwrap();
+        let answer = HttpClient::new(LIMIT)
+            .get(&(url + "/nowhere"))
+            .await
+            .unwrap();
         assert_eq!(answer.status, StatusCode::NOT_FOUND);
-        assert!(matches!(answer.success(), Err(HttpError::Refused { status: StatusCode::NOT_FOUND, .. })));
+        assert!(matches!(
+            answer.success(),
+            Err(HttpError::Refused {
+                status: StatusCode::NOT_FOUND,
+                ..
+            })
+        ));
     }
 
     #[tokio::test]
     async fn one_who_says_nothing_is_given_up_and_one_who_is_not_there_is_told_at_once() {
-        let silent = serve(Router::new().route("/", get(async || std::future::pending::<()>().await))).await;
+        let silent =
+            serve(Router::new().route("/", get(async || std::future::pending::<()>().await))).await;
         let short = HttpClient::new(Duration::from_millis(20));
-        assert!(matches!(short.get(&silent).await, Err(HttpError::TimedOut(_))));
+        assert!(matches!(
+            short.get(&silent).await,
+            Err(HttpError::TimedOut(_))
+        ));
 
-        let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap();
-        let error = HttpClient::new(LIMIT).get(&format!("http://{gone}")).await.unwrap_err();
-        assert!(matches!(&error, HttpError::Broken(why) if why.contains("refused")), "{error}");
-        assert!(matches!(HttpClient::new(LIMIT).get("no address").await, Err(HttpError::Unfit(_))));
+        let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .await
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let error = HttpClient::new(LIMIT)
+            .get(&format!("http://{gone}"))
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(&error, HttpError::Broken(why) if why.contains("refused")),
+            "{error}"
+        );
+        assert!(matches!(
+            HttpClient::new(LIMIT).get("no address").await,
+            Err(HttpError::Unfit(_))
+        ));
     }
 }

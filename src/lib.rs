@@ -25,6 +25,7 @@ pub mod lab;
 pub mod lab;
 
 pub mod addresses;
+pub mod bilingual;
 pub mod cli;
 pub mod config;
 pub mod console;

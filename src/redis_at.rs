@@ -13,7 +13,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 ///
 /// Nobody listens there, or nothing was answered in time.
 pub async fn redis_at(url: &str) -> RedisResult<MultiplexedConnection> {
-    let patient =
-        AsyncConnectionConfig::new().set_connection_timeout(Some(PATIENCE)).set_response_timeout(Some(PATIENCE));
-    Client::open(url)?.get_multiplexed_async_connection_with_config(&patient).await
+    let patient = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(PATIENCE))
+        .set_response_timeout(Some(PATIENCE));
+    Client::open(url)?
+        .get_multiplexed_async_connection_with_config(&patient)
+        .await
 }

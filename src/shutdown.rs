@@ -23,8 +23,14 @@ impl Shutdown {
     ///
     /// [`Failure::Unusable`] where the system does not let signals be heard.
     pub fn listen() -> Result<Self, Failure> {
-        let on = |kind| signal(kind).map_err(|e| Failure::Unusable(format!("signals cannot be heard: {e}")));
-        let mut signals = [on(SignalKind::interrupt())?, on(SignalKind::terminate())?, on(SignalKind::hangup())?];
+        let on = |kind| {
+            signal(kind).map_err(|e| Failure::Unusable(format!("signals cannot be heard: {e}")))
+        };
+        let mut signals = [
+            on(SignalKind::interrupt())?,
+            on(SignalKind::terminate())?,
+            on(SignalKind::hangup())?,
+        ];
         let (asked, at_once) = (CancellationToken::new(), CancellationToken::new());
         let stages = [asked.clone(), at_once.clone()];
         tokio::spawn(async move {

@@ -4,7 +4,8 @@
 use crate::console;
 use std::io::{IsTerminal, stderr, stdout};
 use tracing_subscriber::{
-    EnvFilter, Layer, filter::filter_fn, fmt, fmt::time::ChronoLocal, layer::SubscriberExt, util::SubscriberInitExt,
+    EnvFilter, Layer, filter::filter_fn, fmt, fmt::time::ChronoLocal, layer::SubscriberExt,
+    util::SubscriberInitExt,
 };
 
 /// What is logged where `RUST_LOG` says nothing: the clients report each failed attempt to connect; we do once.
@@ -22,12 +23,16 @@ pub enum Form {
 /// Starts the log and the console. A second call changes nothing.
 pub fn init(form: Form) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(DEFAULT));
-    let log = fmt::layer().with_writer(stderr).with_ansi(stderr().is_terminal());
+    let log = fmt::layer()
+        .with_writer(stderr)
+        .with_ansi(stderr().is_terminal());
     let log = match form {
         Form::Text => log.boxed(),
         Form::Json => log.json().flatten_event(true).boxed(),
     };
-    let log = log.with_filter(filter_fn(|line| line.target() != console::TARGET)).with_filter(filter);
+    let log = log
+        .with_filter(filter_fn(|line| line.target() != console::TARGET))
+        .with_filter(filter);
     let console = fmt::layer()
         .with_writer(stdout)
         .with_ansi(false)
@@ -35,5 +40,9 @@ pub fn init(form: Form) {
         .with_target(false)
         .with_timer(ChronoLocal::new("%H:%M:%S%.3f".to_owned()))
         .with_filter(filter_fn(|line| line.target() == console::TARGET));
-    tracing_subscriber::registry().with(log).with(console).try_init().ok();
+    tracing_subscriber::registry()
+        .with(log)
+        .with(console)
+        .try_init()
+        .ok();
 }

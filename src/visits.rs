@@ -102,7 +102,11 @@ impl Visits {
     #[must_use]
     pub fn new(instance: &str) -> Self {
         let (instance, told) = (instance.to_owned(), broadcast::Sender::new(BEHIND));
-        Self(Arc::new(Inner { instance, kept: Mutex::default(), told }))
+        Self(Arc::new(Inner {
+            instance,
+            kept: Mutex::default(),
+            told,
+        }))
     }
 
     /// Somebody comes to this object by this route.
@@ -122,7 +126,10 @@ impl Visits {
 
     /// The stock was set anew.
     pub fn reset(&self) {
-        self.add(VisitEvent::of_instance(&self.0.instance, Happened::Reset), None);
+        self.add(
+            VisitEvent::of_instance(&self.0.instance, Happened::Reset),
+            None,
+        );
     }
 
     /// What is kept, and then all that follows; first that the instance is there.
@@ -155,7 +162,15 @@ impl VisitEvent {
     #[must_use]
     pub fn of_instance(instance: &str, event: Happened) -> Self {
         let instance = instance.to_owned();
-        Self { t_us: now_us(), instance, event, visit: None, actor: None, key: None, value: None }
+        Self {
+            t_us: now_us(),
+            instance,
+            event,
+            visit: None,
+            actor: None,
+            key: None,
+            value: None,
+        }
     }
 }
 
@@ -187,7 +202,15 @@ impl Lane {
     pub fn leave_by(&self, end: Option<SystemTime>) {
         if !self.over.swap(true, Ordering::Relaxed) {
             let inside = self.inside.load(Ordering::Relaxed);
-            self.tell(if inside { Happened::Released } else { Happened::Failed }, None, end);
+            self.tell(
+                if inside {
+                    Happened::Released
+                } else {
+                    Happened::Failed
+                },
+                None,
+                end,
+            );
         }
     }
 
@@ -199,7 +222,16 @@ impl Lane {
     fn tell(&self, event: Happened, value: Option<String>, end: Option<SystemTime>) {
         let (visit, actor, key) = (Some(self.id), self.actor.clone(), Some(self.key.clone()));
         let of_instance = VisitEvent::of_instance(&self.visits.0.instance, event);
-        self.visits.add(VisitEvent { visit, actor, key, value, ..of_instance }, end);
+        self.visits.add(
+            VisitEvent {
+                visit,
+                actor,
+                key,
+                value,
+                ..of_instance
+            },
+            end,
+        );
     }
 }
 
@@ -235,13 +267,22 @@ mod tests {
         let first = visits.open(Some("甲".into()), "semaphore".into(), "/test/semaphore");
         first.enter();
         let (before, mut after) = visits.watch();
-        assert_eq!(seen(&before), [Happened::Up, Happened::Start, Happened::Locked]);
+        assert_eq!(
+            seen(&before),
+            [Happened::Up, Happened::Start, Happened::Locked]
+        );
         first.leave();
         drop(first);
         drop(visits.open(None, "semaphore".into(), "/test/semaphore"));
         let next: Vec<_> = std::iter::from_fn(|| after.try_recv().ok()).collect();
-        assert_eq!(seen(&next), [Happened::Released, Happened::Start, Happened::Failed]);
-        assert_eq!((before[2].visit, before[2].actor.as_deref()), (next[0].visit, Some("甲")));
+        assert_eq!(
+            seen(&next),
+            [Happened::Released, Happened::Start, Happened::Failed]
+        );
+        assert_eq!(
+            (before[2].visit, before[2].actor.as_deref()),
+            (next[0].visit, Some("甲"))
+        );
     }
 
     #[test]
@@ -253,7 +294,10 @@ mod tests {
             lane.leave_by(Some(end));
             visits.watch().0.pop().map(|told| (told.event, told.t_us))
         };
-        let (over, to_come) = (SystemTime::now() - Duration::from_secs(1), SystemTime::now() + LONGEST);
+        let (over, to_come) = (
+            SystemTime::now() - Duration::from_secs(1),
+            SystemTime::now() + LONGEST,
+        );
         assert_eq!(stay(over), Some((Happened::Released, unix_us(over))));
         assert!(stay(to_come).is_some_and(|(event, t_us)| event == Happened::Released && t_us < unix_us(to_come)));
     }

@@ -1,9 +1,10 @@
 //! The module graph of `src/` stays as ARCHITECTURE.md draws it, and the documents keep up with the registry.
 
+use crate::bilingual::Bilingual;
 use crate::imports;
 use oversell::{
     course, seckill,
-    stock::{self, Title},
+    stock::{self},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,9 +24,24 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("instance", &["stock", "seckill", "classroom", "shelf"]),
     ("load", &["stock", "seckill"]),
     ("replay", &["stock", "seckill", "classroom", "shelf"]),
-    ("http", &["stock", "seckill", "classroom", "shelf", "instance", "load", "replay", "course"]),
+    (
+        "http",
+        &[
+            "stock",
+            "seckill",
+            "classroom",
+            "shelf",
+            "instance",
+            "load",
+            "replay",
+            "course",
+        ],
+    ),
     ("lab", &[]),
-    ("course", &["stock", "seckill", "classroom", "load", "replay"]),
+    (
+        "course",
+        &["stock", "seckill", "classroom", "load", "replay"],
+    ),
     ("cli", &["http", "load", "lab", "course"]),
     ("main", &["cli"]),
     ("lib", &[]),
@@ -35,31 +51,51 @@ pub(crate) fn no_room_knows_what_it_must_not() -> Outcome {
     let files = sources("src")?;
     for room in ["stock", "http", "load", "lab", "cli"] {
         if !files.iter().any(|file| file.room() == room) {
-            return Err(format!("src/ has no {room}: the test looks in the wrong place"));
+            return Err(format!(
+                "src/ has no {room}: the test looks in the wrong place"
+            ));
         }
     }
     let mut breaches: Vec<_> = files.iter().flat_map(Source::breaches).collect();
     let of_the_library = sources("lock/src")?;
-    breaches.extend(of_the_library.iter().filter(|file| file.text.contains("oversell::")).map(|f| f.name.clone()));
+    breaches.extend(
+        of_the_library
+            .iter()
+            .filter(|file| file.text.contains("oversell::"))
+            .map(|f| f.name.clone()),
+    );
     none_of("what must not be known is named", &breaches)
 }
 
 /// The twins: what a room must not name, in each form that it can be named in.
 pub(crate) fn a_wall_that_is_broken_is_seen() -> Outcome {
     let twins = [
-        ("a use over several lines", "use crate::{\n    failure::Failure,\n    lab::{\n        Lab,\n    },\n};"),
+        (
+            "a use over several lines",
+            "use crate::{\n    failure::Failure,\n    lab::{\n        Lab,\n    },\n};",
+        ),
         ("a use of the room itself", "use crate::lab;"),
         ("a use of everything", "use crate::*;"),
         ("the root under another name", "use crate as all;"),
         ("a path upwards", "use super::super::http::app::App;"),
-        ("a path upwards from an inner module", "mod inner { use super::super::super::http::app::App; }"),
+        (
+            "a path upwards from an inner module",
+            "mod inner { use super::super::super::http::app::App; }",
+        ),
         ("a path in an expression", "fn f() { crate::load::run(); }"),
         ("a path in a type", "fn f(_: &crate::classroom::Visit) {}"),
-        ("a path in a macro", "fn f() { println!(\"{}\", crate::http::NAME); }"),
+        (
+            "a path in a macro",
+            "fn f() { println!(\"{}\", crate::http::NAME); }",
+        ),
         ("a visibility", "pub(in crate::lab) fn f() {}"),
         ("the crate by its name", "use oversell::cli;"),
     ];
-    let missed: Vec<_> = twins.iter().filter(|(_, code)| breaches_of(code).is_empty()).map(|(what, _)| *what).collect();
+    let missed: Vec<_> = twins
+        .iter()
+        .filter(|(_, code)| breaches_of(code).is_empty())
+        .map(|(what, _)| *what)
+        .collect();
     none_of("broken walls were not seen", &missed)?;
     let sound = "//! As [`lab`](crate::lab) says.\nuse super::row;\nuse crate::{\n    error::Error,\n    stock::Job,\n};\n\
                  pub(crate) fn f() { oversell_lock::load(); let lab = 1; }\nmod tests { use super::*; }";
@@ -68,19 +104,28 @@ pub(crate) fn a_wall_that_is_broken_is_seen() -> Outcome {
 
 /// A strategy is there to be read: what only one strategy does stands in that strategy's file, not in a module beside.
 pub(crate) fn what_one_strategy_does_stands_in_its_own_file() -> Outcome {
-    let strategies: BTreeSet<_> = stock::ALL.iter().map(|s| s.slug.replace('-', "_")).collect();
+    let strategies: BTreeSet<_> = stock::ALL
+        .iter()
+        .map(|s| s.slug.replace('-', "_"))
+        .collect();
     let mut users: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for file in sources("src/stock")? {
         let own = file.module.get(1).cloned().unwrap_or_default();
         for path in &file.paths {
-            let Some(used) = path.get(1).filter(|used| path[0] == "stock" && **used != own) else { continue };
+            let Some(used) = path
+                .get(1)
+                .filter(|used| path[0] == "stock" && **used != own)
+            else {
+                continue;
+            };
             users.entry(used.clone()).or_default().push(own.clone());
         }
     }
     let hidden: Vec<_> = users
         .iter()
         .filter(|(module, _)| {
-            Path::new("src/stock").join(format!("{module}.rs")).exists() && !strategies.contains(*module)
+            Path::new("src/stock").join(format!("{module}.rs")).exists()
+                && !strategies.contains(*module)
         })
         .filter_map(|(module, by)| match &by[..] {
             [one] if strategies.contains(one) => Some(format!("{module} serves {one} alone")),
@@ -90,34 +135,25 @@ pub(crate) fn what_one_strategy_does_stands_in_its_own_file() -> Outcome {
     none_of("modules of one strategy", &hidden)
 }
 
-pub(crate) fn a_strategy_is_at_most_80_lines() -> Outcome {
-    let stock = stock::ALL.iter().map(|s| (s.slug, s.source));
-    let all = stock.chain(seckill::ALL.iter().map(|s| (s.slug, s.source)));
-    let long: Vec<_> = all.filter(|(_, source)| source.lines().count() > 80).map(|(slug, _)| slug).collect();
-    none_of("longer than 80 lines", &long)
-}
-
-pub(crate) fn no_source_file_is_over_400_lines() -> Outcome {
-    let mut files = Vec::new();
-    for room in ["src", "lock/src", "tests", "lock/tests"] {
-        rust_files(Path::new(room), &mut files);
-    }
-    let lines = |file: &PathBuf| fs::read_to_string(file).map_or(0, |text| text.lines().count());
-    let long: Vec<_> = files.iter().filter(|file| lines(file) > 400).map(|file| file.display().to_string()).collect();
-    none_of("longer than 400 lines", &long)
-}
-
 pub(crate) fn both_readmes_list_every_strategy_and_step_as_the_registries_do() -> Outcome {
     for readme in ["README.md", "README.zh-CN.md"] {
         let text = fs::read_to_string(readme).map_err(|e| e.to_string())?;
-        let strategies = stock::ALL.iter().map(|strategy| (strategy.slug, strategy.chapter, strategy.promise));
-        let steps = seckill::ALL.iter().map(|step| (step.slug, step.course, step.promise));
+        let strategies = stock::ALL
+            .iter()
+            .map(|strategy| (strategy.slug, strategy.chapter, strategy.promise));
+        let steps = seckill::ALL
+            .iter()
+            .map(|step| (step.slug, step.course, step.promise));
         for (slug, chapter, promise) in strategies.chain(steps) {
             let promise = serde_json::to_value(promise).map_err(|e| e.to_string())?;
             let row = format!("| {chapter} | {} |", promise.as_str().unwrap_or_default());
-            let listed = text.lines().any(|l| l.starts_with(&format!("| [`{slug}`]")) && l.contains(&row));
+            let listed = text
+                .lines()
+                .any(|l| l.starts_with(&format!("| [`{slug}`]")) && l.contains(&row));
             if !listed {
-                return Err(format!("{readme} has no row for {slug} with chapter and promise {row}"));
+                return Err(format!(
+                    "{readme} has no row for {slug} with chapter and promise {row}"
+                ));
             }
         }
     }
@@ -126,16 +162,25 @@ pub(crate) fn both_readmes_list_every_strategy_and_step_as_the_registries_do() -
 
 /// What the command's exit status goes by stands in the readmes: each claim, in its language, and what it comes to here.
 pub(crate) fn both_readmes_say_what_each_claim_comes_to() -> Outcome {
-    let words = |title: Title, zh: bool| if zh { title.zh } else { title.en };
-    for (readme, zh, not_run) in [("README.md", false, "not run"), ("README.zh-CN.md", true, "不做")] {
+    let words = |title: Bilingual, zh: bool| if zh { title.zh } else { title.en };
+    for (readme, zh, not_run) in [
+        ("README.md", false, "not run"),
+        ("README.zh-CN.md", true, "不做"),
+    ] {
         let text = fs::read_to_string(readme).map_err(|e| e.to_string())?;
         for lesson in course::lessons() {
-            let verdict = if lesson.why_not().is_some() { not_run } else { words(lesson.expected.words(), zh) };
+            let verdict = if lesson.why_not().is_some() {
+                not_run
+            } else {
+                words(lesson.expected.words(), zh)
+            };
             let claim = words(lesson.claim, zh).replace('|', "\\|");
             let begins = format!("| {} | {claim} | ", lesson.id);
             let row = text.lines().find_map(|line| line.strip_prefix(&begins));
             if !row.is_some_and(|came_to| came_to.trim_start_matches('*').starts_with(verdict)) {
-                return Err(format!("{readme} does not say {begins}{verdict} |, but {row:?}"));
+                return Err(format!(
+                    "{readme} does not say {begins}{verdict} |, but {row:?}"
+                ));
             }
         }
     }
@@ -152,10 +197,19 @@ struct Source {
 
 impl Source {
     fn read(name: &str, text: String) -> Result<Self, String> {
-        let inside = name.strip_prefix("src/").unwrap_or(name).trim_end_matches(".rs").trim_end_matches("/mod");
+        let inside = name
+            .strip_prefix("src/")
+            .unwrap_or(name)
+            .trim_end_matches(".rs")
+            .trim_end_matches("/mod");
         let module: Vec<_> = inside.split('/').map(str::to_owned).collect();
         let paths = imports::of(&text, &module).map_err(|e| format!("{name}: {e}"))?;
-        Ok(Self { name: name.to_owned(), text, module, paths })
+        Ok(Self {
+            name: name.to_owned(),
+            text,
+            module,
+            paths,
+        })
     }
 
     fn room(&self) -> &str {
@@ -168,7 +222,11 @@ impl Source {
         let may = room(self.room()).map_or(&[][..], |(_, may)| may);
         let named = self.paths.iter().map(|path| path[0].as_str());
         named
-            .filter(|name| *name != self.room() && (*name == "*" || room(name).is_some()) && !may.contains(name))
+            .filter(|name| {
+                *name != self.room()
+                    && (*name == "*" || room(name).is_some())
+                    && !may.contains(name)
+            })
             .map(|name| format!("{} names {name}", self.name))
             .collect()
     }
@@ -176,7 +234,9 @@ impl Source {
 
 /// The breaches of a file of `stock` with this text.
 fn breaches_of(code: &str) -> Vec<String> {
-    Source::read("src/stock/twin.rs", code.to_owned()).expect("Rust").breaches()
+    Source::read("src/stock/twin.rs", code.to_owned())
+        .expect("Rust")
+        .breaches()
 }
 
 /// Every file of a room. The tests run in the package's folder.
@@ -203,5 +263,9 @@ fn rust_files(path: &Path, into: &mut Vec<PathBuf>) {
 
 fn none_of(what: &str, found: &[impl AsRef<str>]) -> Outcome {
     let found: Vec<_> = found.iter().map(AsRef::as_ref).collect();
-    if found.is_empty() { Ok(()) } else { Err(format!("{what}: {}", found.join("; "))) }
+    if found.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("{what}: {}", found.join("; ")))
+    }
 }

@@ -27,14 +27,21 @@ pub(crate) struct Buyers {
 
 impl Buyers {
     /// Sends them. Whoever is answered neither that it has a piece nor one of `refusals` goes home with that.
-    pub(crate) fn send(client: &Client, base: &str, slug: &'static str, refusals: &'static [StatusCode]) -> Self {
+    pub(crate) fn send(
+        client: &Client,
+        base: &str,
+        slug: &'static str,
+        refusals: &'static [StatusCode],
+    ) -> Self {
         let count = Arc::new(Count::default());
         let crowd = (0..BUYERS)
             .map(|_| {
                 let (client, base, count) = (client.clone(), base.to_owned(), Arc::clone(&count));
                 tokio::spawn(async move {
                     while !count.over.load(Ordering::Relaxed) {
-                        let answer = client.get(check(&base, slug, 0, MINUTE)).header("accept", "application/json");
+                        let answer = client
+                            .get(check(&base, slug, 0, MINUTE))
+                            .header("accept", "application/json");
                         let answer = answer.send().await.map_err(text)?;
                         let refused = refusals.contains(&answer.status());
                         let (status, body) = (answer.status(), answer.text().await.map_err(text)?);
@@ -55,7 +62,10 @@ impl Buyers {
 
     /// Waits until somebody has been refused.
     pub(crate) async fn are_told(&self) -> Outcome {
-        until("somebody is told", || async { Ok(self.count.refused.load(Ordering::Relaxed) > 0) }).await
+        until("somebody is told", || async {
+            Ok(self.count.refused.load(Ordering::Relaxed) > 0)
+        })
+        .await
     }
 
     /// Waits until so many more pieces are sold.
@@ -91,7 +101,9 @@ impl Count {
         if (sold..=sold + unknown).contains(&gone) {
             Ok(())
         } else {
-            Err(format!("{sold} were sold, {unknown} are unknown, and {gone} left the shelf"))
+            Err(format!(
+                "{sold} were sold, {unknown} are unknown, and {gone} left the shelf"
+            ))
         }
     }
 }
@@ -99,11 +111,17 @@ impl Count {
 /// Waits until so many more are counted.
 pub(crate) async fn more(counter: &AtomicI64, by: i64) -> Outcome {
     let enough = counter.load(Ordering::Relaxed) + by;
-    until("pieces are sold", || async { Ok(counter.load(Ordering::Relaxed) >= enough) }).await
+    until("pieces are sold", || async {
+        Ok(counter.load(Ordering::Relaxed) >= enough)
+    })
+    .await
 }
 
 /// Looks until it is so.
-pub(crate) async fn until<F: Future<Output = Result<bool, String>>>(what: &str, holds: impl Fn() -> F) -> Outcome {
+pub(crate) async fn until<F: Future<Output = Result<bool, String>>>(
+    what: &str,
+    holds: impl Fn() -> F,
+) -> Outcome {
     until_seen(Duration::from_millis(5), what, holds).await
 }
 
@@ -119,7 +137,9 @@ pub(crate) async fn until_seen<F: Future<Output = Result<bool, String>>>(
         }
         Ok(())
     };
-    tokio::time::timeout(LONG, looks).await.map_err(|_| format!("never: {what}"))?
+    tokio::time::timeout(LONG, looks)
+        .await
+        .map_err(|_| format!("never: {what}"))?
 }
 
 pub(crate) fn text(error: impl std::fmt::Display) -> String {

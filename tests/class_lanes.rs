@@ -31,7 +31,10 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     pub(crate) async fn of(base: &str) -> Result<Self, String> {
-        let mut events = HttpClient::new(LONG).events(&format!("{base}/classroom/events")).await.map_err(text)?;
+        let mut events = HttpClient::new(LONG)
+            .events(&format!("{base}/classroom/events"))
+            .await
+            .map_err(text)?;
         let told = Arc::<Mutex<Vec<VisitEvent>>>::default();
         let list = Arc::clone(&told);
         let reading = tokio::spawn(async move {
@@ -45,17 +48,28 @@ impl Watcher {
     }
 
     fn count(&self, event: Happened) -> usize {
-        self.told.lock().iter().filter(|told| told.event == event).count()
+        self.told
+            .lock()
+            .iter()
+            .filter(|told| told.event == event)
+            .count()
     }
 
     /// What each visit was last told to have done.
     fn ends(&self) -> BTreeMap<Uuid, Happened> {
-        self.told.lock().iter().filter_map(|told| Some((told.visit?, told.event))).collect()
+        self.told
+            .lock()
+            .iter()
+            .filter_map(|told| Some((told.visit?, told.event)))
+            .collect()
     }
 
     fn instances(&self, event: Happened) -> BTreeSet<String> {
         let told = self.told.lock();
-        told.iter().filter(|told| told.event == event).map(|told| told.instance.clone()).collect()
+        told.iter()
+            .filter(|told| told.event == event)
+            .map(|told| told.instance.clone())
+            .collect()
     }
 
     /// The most that were inside at once.
@@ -85,8 +99,14 @@ impl Drop for Watcher {
 
 /// Sends these people, and says what the answer was.
 async fn send(base: &str, body: &Value) -> Result<(StatusCode, Value), String> {
-    let answer = Client::new().post(format!("{base}/classroom/visits")).json(body);
-    let answer = answer.header("accept", "application/json").send().await.map_err(text)?;
+    let answer = Client::new()
+        .post(format!("{base}/classroom/visits"))
+        .json(body);
+    let answer = answer
+        .header("accept", "application/json")
+        .send()
+        .await
+        .map_err(text)?;
     Ok((answer.status(), answer.json().await.unwrap_or_default()))
 }
 
@@ -96,7 +116,11 @@ fn people(visit: &str, many: usize, hold_ms: u64) -> Value {
 }
 
 async fn with_lab(test: impl AsyncFnOnce(&mut Lab) -> Outcome) -> Outcome {
-    let options = Options { without: vec![Part::ZooKeeper, Part::MySql], redis_ports: vec![0], ..program() };
+    let options = Options {
+        without: vec![Part::ZooKeeper, Part::MySql],
+        redis_ports: vec![0],
+        ..program()
+    };
     let mut lab = Lab::start(options).await.map_err(text)?;
     let outcome = test(&mut lab).await;
     lab.stop().await;
@@ -109,7 +133,10 @@ pub(crate) async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> 
         let base = lab.addresses().instances[0].url.clone();
         let base = &base;
         let early = Watcher::of(base).await?;
-        until("all three are there", || async { Ok(early.instances(Happened::Up).len() == 3) }).await?;
+        until("all three are there", || async {
+            Ok(early.instances(Happened::Up).len() == 3)
+        })
+        .await?;
 
         for permits in [3, 4] {
             if permits == 4 {
@@ -117,15 +144,28 @@ pub(crate) async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> 
             }
             let before = early.count(Happened::Released);
             let (status, body) = send(base, &people("/test/semaphore", 10, 300)).await?;
-            ensure(status == StatusCode::ACCEPTED, || format!("{status} {body}"))?;
-            until("ten have left", || async { Ok(early.count(Happened::Released) >= before + 10) }).await?;
-            ensure(early.most_inside() == permits, || format!("{permits} permits: {}", early.most_inside()))?;
+            ensure(status == StatusCode::ACCEPTED, || {
+                format!("{status} {body}")
+            })?;
+            until("ten have left", || async {
+                Ok(early.count(Happened::Released) >= before + 10)
+            })
+            .await?;
+            ensure(early.most_inside() == permits, || {
+                format!("{permits} permits: {}", early.most_inside())
+            })?;
         }
-        ensure(early.instances(Happened::Start).len() == 3, || "not by all instances".into())?;
+        ensure(early.instances(Happened::Start).len() == 3, || {
+            "not by all instances".into()
+        })?;
         // Both lines of each are told before it leaves: what is printed inside is seen inside.
-        ensure(early.count(Happened::Said) == 40, || format!("{} lines", early.count(Happened::Said)))?;
+        ensure(early.count(Happened::Said) == 40, || {
+            format!("{} lines", early.count(Happened::Said))
+        })?;
         let ends = early.ends();
-        ensure(ends.values().all(|end| *end == Happened::Released), || format!("{ends:?}"))?;
+        ensure(ends.values().all(|end| *end == Happened::Released), || {
+            format!("{ends:?}")
+        })?;
 
         // Who leaves is told before its permit is back, and a server that is slow is not waited for.
         let (client, last) = (Client::new(), Mutex::new(Value::Null));
@@ -136,27 +176,50 @@ pub(crate) async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> 
             *last.lock() = objects;
             Ok(all)
         });
-        objects.await.map_err(|never| format!("{never}; the servers have {}", last.lock()))?;
+        objects
+            .await
+            .map_err(|never| format!("{never}; the servers have {}", last.lock()))?;
 
         // Who comes late, to another instance, sees the same.
         let late = Watcher::of(&lab.addresses().instances[1].url).await?;
-        until("the late one has seen it all", || async { Ok(late.count(Happened::Released) == 20) }).await?;
-        let names: BTreeSet<_> = late.told.lock().iter().filter_map(|told| told.actor.clone()).collect();
-        ensure(names.len() == 10 && names.contains("同学 7"), || format!("{names:?}"))?;
+        until("the late one has seen it all", || async {
+            Ok(late.count(Happened::Released) == 20)
+        })
+        .await?;
+        let names: BTreeSet<_> = late
+            .told
+            .lock()
+            .iter()
+            .filter_map(|told| told.actor.clone())
+            .collect();
+        ensure(names.len() == 10 && names.contains("同学 7"), || {
+            format!("{names:?}")
+        })?;
 
         // One that is killed is told as down, the others go on, and it is told as up when it is back.
         let killed = lab.addresses().instances[2].name.clone();
         let killed = &killed;
         lab.kill(killed).await.map_err(text)?;
-        until("it is told as down", || async { Ok(early.instances(Happened::Down).contains(killed)) }).await?;
+        until("it is told as down", || async {
+            Ok(early.instances(Happened::Down).contains(killed))
+        })
+        .await?;
         let before = early.count(Happened::Released);
         // Nobody is sent to it.
         let (status, body) = send(base, &people("/test/semaphore", 3, 0)).await?;
-        ensure(status == StatusCode::ACCEPTED, || format!("{status} {body}"))?;
-        until("the others go on", || async { Ok(early.count(Happened::Released) == before + 3) }).await?;
+        ensure(status == StatusCode::ACCEPTED, || {
+            format!("{status} {body}")
+        })?;
+        until("the others go on", || async {
+            Ok(early.count(Happened::Released) == before + 3)
+        })
+        .await?;
         let ups = early.count(Happened::Up);
         lab.restart(killed).await.map_err(text)?;
-        until("it is back", || async { Ok(early.count(Happened::Up) > ups) }).await
+        until("it is back", || async {
+            Ok(early.count(Happened::Up) > ups)
+        })
+        .await
     })
     .await
 }
@@ -176,10 +239,20 @@ pub(crate) async fn thirty_phones_see_each_other_and_three_at_a_time() -> Outcom
             ensure(status == StatusCode::OK, || format!("{status} {said}"))?;
         }
         for phone in &phones {
-            until("it is told of all", || async { Ok(phone.count(Happened::Released) == CLASS) }).await?;
-            let names: BTreeSet<_> = phone.told.lock().iter().filter_map(|told| told.actor.clone()).collect();
+            until("it is told of all", || async {
+                Ok(phone.count(Happened::Released) == CLASS)
+            })
+            .await?;
+            let names: BTreeSet<_> = phone
+                .told
+                .lock()
+                .iter()
+                .filter_map(|told| told.actor.clone())
+                .collect();
             let (people, inside) = (names.len(), phone.most_inside());
-            ensure((people, inside) == (CLASS, 3), || format!("{people} people, {inside} inside at once"))?;
+            ensure((people, inside) == (CLASS, 3), || {
+                format!("{people} people, {inside} inside at once")
+            })?;
         }
         Ok(())
     })
@@ -192,22 +265,48 @@ pub(crate) async fn people_who_cannot_be_sent_are_refused_by_field_and_rule() ->
         let base = &lab.addresses().http;
         for (body, field) in [
             (json!({ "visit": "/stock", "names": ["甲"] }), "visit"),
-            (json!({ "visit": "/test/../stock", "names": ["甲"] }), "visit"),
+            (
+                json!({ "visit": "/test/../stock", "names": ["甲"] }),
+                "visit",
+            ),
             (json!({ "visit": "/test/semaphore", "names": [] }), "names"),
-            (json!({ "visit": "/test/semaphore", "names": vec!["甲"; 31] }), "names"),
-            (json!({ "visit": "/test/semaphore", "names": ["甲", "a\nb"] }), "names[1]"),
-            (json!({ "visit": "/test/semaphore", "names": ["甲"], "hold_ms": 60001 }), "hold_ms"),
-            (json!({ "visit": "/test/semaphore", "names": ["甲"], "member": "x" }), "member"),
+            (
+                json!({ "visit": "/test/semaphore", "names": vec!["甲"; 31] }),
+                "names",
+            ),
+            (
+                json!({ "visit": "/test/semaphore", "names": ["甲", "a\nb"] }),
+                "names[1]",
+            ),
+            (
+                json!({ "visit": "/test/semaphore", "names": ["甲"], "hold_ms": 60001 }),
+                "hold_ms",
+            ),
+            (
+                json!({ "visit": "/test/semaphore", "names": ["甲"], "member": "x" }),
+                "member",
+            ),
             (json!({ "visit": "/test/semaphore" }), "names"),
         ] {
             let (status, answer) = send(base, &body).await?;
-            let named =
-                answer["field"] == field && answer["detail"].as_str().is_some_and(|d| d.len() > field.len() + 10);
-            ensure(status == StatusCode::BAD_REQUEST && named, || format!("{body}: {status} {answer}"))?;
+            let named = answer["field"] == field
+                && answer["detail"]
+                    .as_str()
+                    .is_some_and(|d| d.len() > field.len() + 10);
+            ensure(status == StatusCode::BAD_REQUEST && named, || {
+                format!("{body}: {status} {answer}")
+            })?;
         }
         let asked = format!("{base}/classroom/qr.svg?url=javascript:1");
-        let status = Client::new().get(asked).send().await.map_err(text)?.status();
-        ensure(status == StatusCode::BAD_REQUEST, || format!("a code of anything: {status}"))?;
+        let status = Client::new()
+            .get(asked)
+            .send()
+            .await
+            .map_err(text)?
+            .status();
+        ensure(status == StatusCode::BAD_REQUEST, || {
+            format!("a code of anything: {status}")
+        })?;
 
         // The monitors wait for six who do not come.
         let one = &lab.addresses().instances[0].url;
@@ -220,7 +319,9 @@ pub(crate) async fn people_who_cannot_be_sent_are_refused_by_field_and_rule() ->
             sent += 30;
         };
         let full = refused.1["type"] == "urn:oversell:class-full" && sent == 120;
-        ensure(full && refused.0 == StatusCode::SERVICE_UNAVAILABLE, || format!("after {sent}: {refused:?}"))
+        ensure(full && refused.0 == StatusCode::SERVICE_UNAVAILABLE, || {
+            format!("after {sent}: {refused:?}")
+        })
     })
     .await
 }

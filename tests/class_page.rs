@@ -21,8 +21,15 @@ const BARS: &str = "[...document.querySelectorAll('#lanes .lane')].flatMap((lane
         shift: lane.parentElement.getBoundingClientRect().left })))";
 
 /// A test with a lab and a browser of its own, and the page at its address.
-async fn with_page(without: Vec<Part>, test: impl AsyncFnOnce(&Lab, &Browser, &str) -> Outcome) -> Outcome {
-    let options = Options { without, redis_ports: vec![0], ..program() };
+async fn with_page(
+    without: Vec<Part>,
+    test: impl AsyncFnOnce(&Lab, &Browser, &str) -> Outcome,
+) -> Outcome {
+    let options = Options {
+        without,
+        redis_ports: vec![0],
+        ..program()
+    };
     let lab = Lab::start(options).await.map_err(text)?;
     let browser = Browser::start().await?;
     let base = lab.addresses().http.clone();
@@ -33,7 +40,12 @@ async fn with_page(without: Vec<Part>, test: impl AsyncFnOnce(&Lab, &Browser, &s
 }
 
 /// Opens the page, and waits until it hears the instances.
-async fn open(browser: &Browser, base: &str, size: [i64; 2], address: &str) -> Result<Page, String> {
+async fn open(
+    browser: &Browser,
+    base: &str,
+    size: [i64; 2],
+    address: &str,
+) -> Result<Page, String> {
     let page = tab(browser, base, size, &format!("class.html{address}")).await?;
     holds(
         &page,
@@ -68,7 +80,11 @@ fn most_inside_as_drawn() -> String {
 }
 
 async fn red(page: &Page) -> Result<usize, String> {
-    value(page, "document.querySelectorAll('#lanes [data-kind=overlap]').length").await
+    value(
+        page,
+        "document.querySelectorAll('#lanes [data-kind=overlap]').length",
+    )
+    .await
 }
 
 async fn all_have_left(page: &Page, many: usize) -> Outcome {
@@ -81,7 +97,8 @@ async fn all_have_left(page: &Page, many: usize) -> Outcome {
 
 /// Three permits and thirty people: never more than three inside as drawn, everybody has a lane, nothing is red. The twin: the
 /// same with a fourth permit is red.
-pub(crate) async fn thirty_at_the_semaphore_are_drawn_three_at_a_time_and_a_fourth_is_red() -> Outcome {
+pub(crate) async fn thirty_at_the_semaphore_are_drawn_three_at_a_time_and_a_fourth_is_red()
+-> Outcome {
     with_page(vec![Part::ZooKeeper, Part::MySql], async |lab, browser, base| {
         let page = open(browser, base, [1280, 720], "#/2.10.6").await?;
         send(&page, "/test/semaphore", &names("同学", 30), 500).await?;
@@ -151,7 +168,8 @@ fn stays(a: &str, b: &str) -> String {
 
 /// Read and write in two windows, in all four orders, on Redis and on ZooKeeper: readers are drawn together, all others one
 /// after the other.
-pub(crate) async fn two_windows_on_read_and_write_are_drawn_together_only_where_both_read() -> Outcome {
+pub(crate) async fn two_windows_on_read_and_write_are_drawn_together_only_where_both_read()
+-> Outcome {
     with_page(vec![Part::MySql], async |_, browser, base| {
         four_orders(browser, base, "2.10.5", "/test").await?;
         four_orders(browser, base, "3.7.3", "/test/zk").await
@@ -161,21 +179,48 @@ pub(crate) async fn two_windows_on_read_and_write_are_drawn_together_only_where_
 
 async fn four_orders(browser: &Browser, base: &str, lesson: &str, path: &str) -> Outcome {
     // Who reads together is looked at while both are inside, and stays for as long as that may take: and so comes last.
-    for (first, then) in [("read", "write"), ("write", "read"), ("write", "write"), ("read", "read")] {
+    for (first, then) in [
+        ("read", "write"),
+        ("write", "read"),
+        ("write", "write"),
+        ("read", "read"),
+    ] {
         let together = first == then && then == "read";
         let hold_ms = if together { 60_000 } else { 1500 };
         let address = format!("#/{lesson}");
-        let (one, other) =
-            (open(browser, base, [1280, 720], &address).await?, open(browser, base, [1280, 720], &address).await?);
+        let (one, other) = (
+            open(browser, base, [1280, 720], &address).await?,
+            open(browser, base, [1280, 720], &address).await?,
+        );
         let (a, b) = (format!("先{first}{then}"), format!("后{first}{then}"));
-        send(&one, &format!("{path}/{first}"), std::slice::from_ref(&a), hold_ms).await?;
+        send(
+            &one,
+            &format!("{path}/{first}"),
+            std::slice::from_ref(&a),
+            hold_ms,
+        )
+        .await?;
         holds(&other, "the first is inside", &inside(&a)).await?;
-        send(&other, &format!("{path}/{then}"), std::slice::from_ref(&b), hold_ms).await?;
+        send(
+            &other,
+            &format!("{path}/{then}"),
+            std::slice::from_ref(&b),
+            hold_ms,
+        )
+        .await?;
         // What two instances tell need not come in the order in which it happened.
-        holds(&one, "the second is inside, too", &format!("{} && {}", inside(&a), inside(&b))).await?;
+        holds(
+            &one,
+            "the second is inside, too",
+            &format!("{} && {}", inside(&a), inside(&b)),
+        )
+        .await?;
         if together {
             stands(&one, "在读 2 人，在写 0 人").await?;
-            let drawn = format!("(([[from, to], [next]]) => from < next && next < to - 8)({})", stays(&a, &b));
+            let drawn = format!(
+                "(([[from, to], [next]]) => from < next && next < to - 8)({})",
+                stays(&a, &b)
+            );
             holds(&one, "they are drawn together", &drawn).await?;
         } else {
             stands(&one, "在读 0 人，在写 0 人").await?;
@@ -184,7 +229,9 @@ async fn four_orders(browser: &Browser, base: &str, lesson: &str, path: &str) ->
                 format!("{lesson}: {first}, {then}: {from} to {to}, then {next}")
             })?;
         }
-        ensure(red(&one).await? == 0, || format!("{lesson}: {first}, {then}: red"))?;
+        ensure(red(&one).await? == 0, || {
+            format!("{lesson}: {first}, {then}: red")
+        })?;
         screenshot(&one, &format!("class-{lesson}-{first}-{then}")).await?;
         nothing_serious(&one).await?;
     }
@@ -257,7 +304,9 @@ pub(crate) async fn the_monitor_waits_for_six_and_a_phone_sees_its_own_lane() ->
 /// Waits until these words say how it stands; where they never do, the page's own say why.
 async fn stands(page: &Page, words: &str) -> Outcome {
     let so = format!("document.getElementById('state').textContent.includes('{words}')");
-    let Err(never) = holds(page, words, &so).await else { return Ok(()) };
+    let Err(never) = holds(page, words, &so).await else {
+        return Ok(());
+    };
     let said: String = value(page, "document.querySelector('main').innerText").await?;
     Err(format!("{never}; the page says: {said}"))
 }

@@ -30,7 +30,9 @@ const TYPING: Duration = Duration::from_millis(200);
 
 /// The main text, and the texts beside it: each part takes minutes, and has a lab of its own.
 pub(crate) fn parts() -> [(&'static str, Vec<&'static Chapter>); 2] {
-    let (main, beside) = course::ALL.iter().partition(|chapter| chapter.id.len() == 1);
+    let (main, beside) = course::ALL
+        .iter()
+        .partition(|chapter| chapter.id.len() == 1);
     [("the_course", main), ("the_texts_beside_it", beside)]
 }
 
@@ -45,7 +47,8 @@ pub(crate) async fn every_line_by_hand_prints_what_the_lesson_says(
 }
 
 fn in_a_lab(folder: &Path, chapters: &[&Chapter]) -> Outcome {
-    let ports = "--http-port=0 --instances=0,0,0 --mysql-port=0 --redis-ports=0,0,0,0,0 --zookeeper-port=0";
+    let ports =
+        "--http-port=0 --instances=0,0,0 --mysql-port=0 --redis-ports=0,0,0,0,0 --zookeeper-port=0";
     let mut lab = Command::new(env!("CARGO_BIN_EXE_oversell"))
         .arg("lab")
         .args(ports.split(' '))
@@ -64,18 +67,26 @@ fn in_a_lab(folder: &Path, chapters: &[&Chapter]) -> Outcome {
 
 fn every_line(lab_json: &Path, chapters: &[&Chapter]) -> Outcome {
     let at = || serde_json::from_slice::<Addresses>(&std::fs::read(lab_json).ok()?).ok();
-    let at = comes("a lab that takes orders", || at().filter(|at| at.control.is_some()))?;
+    let at = comes("a lab that takes orders", || {
+        at().filter(|at| at.control.is_some())
+    })?;
     let fault = format!("oversell lab fault --lab-json {}", lab_json.display());
     let places = Places::of_lab(&at).with_fault(&fault);
     let lessons = chapters.iter().flat_map(|chapter| chapter.lessons);
-    let wrong: Vec<_> = lessons.filter_map(|lesson| typed(lesson, &places).err()).collect();
+    let wrong: Vec<_> = lessons
+        .filter_map(|lesson| typed(lesson, &places).err())
+        .collect();
     if !wrong.is_empty() {
         return Err(wrong.join("\n"));
     }
     // The twin: a line that prints something else, alone, beside another one, and waited for.
     let wrong = Line::new("echo 4999", "4998");
     let beside = Line::new("echo 4999 &", "4998");
-    for twin in [&[wrong][..], &[beside, Line::new("echo 1", "1")], &[beside, Line::new("wait", "")]] {
+    for twin in [
+        &[wrong][..],
+        &[beside, Line::new("echo 1", "1")],
+        &[beside, Line::new("wait", "")],
+    ] {
         if follow(twin, &places).is_ok() {
             return Err(format!("{twin:?} was taken for right"));
         }
@@ -85,9 +96,14 @@ fn every_line(lab_json: &Path, chapters: &[&Chapter]) -> Outcome {
 
 /// Of those that are tried; for each of the others stands why it is not.
 pub(crate) fn every_lesson_that_is_tried_has_lines_to_type() -> Outcome {
-    let bare = course::lessons().filter(|lesson| lesson.why_not().is_none() && lesson.by_hand.is_empty());
+    let bare =
+        course::lessons().filter(|lesson| lesson.why_not().is_none() && lesson.by_hand.is_empty());
     let bare: Vec<_> = bare.map(|lesson| lesson.id).collect();
-    if bare.is_empty() { Ok(()) } else { Err(format!("nothing to type: {}", bare.join(", "))) }
+    if bare.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("nothing to type: {}", bare.join(", ")))
+    }
 }
 
 fn typed(lesson: &Lesson, places: &Places) -> Outcome {
@@ -118,13 +134,28 @@ fn follow(lines: &[Line], places: &Places) -> Outcome {
             wrong.extend(ended(&line, bash(&line.run)?).err());
         }
     }
-    wrong.extend(beside.into_iter().filter_map(|(line, child)| ended(&line, child).err()));
-    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+    wrong.extend(
+        beside
+            .into_iter()
+            .filter_map(|(line, child)| ended(&line, child).err()),
+    );
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(wrong.join("\n"))
+    }
 }
 
 fn bash(line: &str) -> Result<Child, String> {
-    let binary = Path::new(env!("CARGO_BIN_EXE_oversell")).parent().map(PathBuf::from).unwrap_or_default();
-    let path = format!("{}:{}:{ZKCLI}", binary.display(), std::env::var("PATH").unwrap_or_default());
+    let binary = Path::new(env!("CARGO_BIN_EXE_oversell"))
+        .parent()
+        .map(PathBuf::from)
+        .unwrap_or_default();
+    let path = format!(
+        "{}:{}:{ZKCLI}",
+        binary.display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
     // A line that waits for what never comes fails with what it has printed, and does not hang.
     let mut bash = Command::new("timeout");
     bash.args([LONGEST, "bash", "-c", line])
@@ -137,19 +168,34 @@ fn bash(line: &str) -> Result<Child, String> {
 
 fn ended(line: &Typed, child: Child) -> Outcome {
     let output = child.wait_with_output().map_err(|e| e.to_string())?;
-    let [printed, complained] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    let [printed, complained] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     match is_as_expected(&line.expect, &printed) {
         true => Ok(()),
-        false => Err(format!("$ {}\nexpected: {}\nprinted:  {printed}{complained}", line.run, line.expect)),
+        false => Err(format!(
+            "$ {}\nexpected: {}\nprinted:  {printed}{complained}",
+            line.run, line.expect
+        )),
     }
 }
 
 /// Whether the text is the expected one, where `…` stands for anything; space at the end of a line does not count.
 fn is_as_expected(expected: &str, text: &str) -> bool {
-    let trimmed = |text: &str| text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim().to_owned();
+    let trimmed = |text: &str| {
+        text.lines()
+            .map(str::trim_end)
+            .collect::<Vec<_>>()
+            .join("\n")
+            .trim()
+            .to_owned()
+    };
     let (expected, text) = (trimmed(expected), trimmed(text));
-    let Some((first, rest)) = expected.split_once('…') else { return text == expected };
-    let Some(mut left) = text.strip_prefix(first) else { return false };
+    let Some((first, rest)) = expected.split_once('…') else {
+        return text == expected;
+    };
+    let Some(mut left) = text.strip_prefix(first) else {
+        return false;
+    };
     let mut parts: Vec<_> = rest.split('…').collect();
     let last = parts.pop().unwrap_or_default();
     for part in parts {
@@ -162,23 +208,61 @@ fn is_as_expected(expected: &str, text: &str) -> bool {
 }
 
 pub(crate) fn each_replay_is_named_by_a_lesson_and_no_other_is() -> Outcome {
-    let named: BTreeSet<_> = course::lessons().filter_map(|lesson| lesson.replay).collect();
+    let named: BTreeSet<_> = course::lessons()
+        .filter_map(|lesson| lesson.replay)
+        .collect();
     let known: BTreeSet<_> = replay::ALL.iter().map(|replay| replay.lesson).collect();
-    if named == known { Ok(()) } else { Err(format!("named: {named:?}; there are {known:?}")) }
+    if named == known {
+        Ok(())
+    } else {
+        Err(format!("named: {named:?}; there are {known:?}"))
+    }
 }
 
 pub(crate) fn an_ellipsis_stands_for_anything_and_nothing_else_does() -> Outcome {
-    let right = [("4998", "4998\n"), ("…1…", "21 1"), ("a…c", "abc"), ("a…", "a"), ("…\t1", "4932\t1"), ("", "\n")];
-    let wrong = [("4998", "4999"), ("a…c", "abcd"), ("…b…", "ac"), ("", "x"), ("a…a", "a")];
-    let failed = right.iter().map(|pair| (pair, true)).chain(wrong.iter().map(|pair| (pair, false)));
-    let failed: Vec<_> = failed.filter(|((expected, text), good)| is_as_expected(expected, text) != *good).collect();
-    if failed.is_empty() { Ok(()) } else { Err(format!("{failed:?}")) }
+    let right = [
+        ("4998", "4998\n"),
+        ("…1…", "21 1"),
+        ("a…c", "abc"),
+        ("a…", "a"),
+        ("…\t1", "4932\t1"),
+        ("", "\n"),
+    ];
+    let wrong = [
+        ("4998", "4999"),
+        ("a…c", "abcd"),
+        ("…b…", "ac"),
+        ("", "x"),
+        ("a…a", "a"),
+    ];
+    let failed = right
+        .iter()
+        .map(|pair| (pair, true))
+        .chain(wrong.iter().map(|pair| (pair, false)));
+    let failed: Vec<_> = failed
+        .filter(|((expected, text), good)| is_as_expected(expected, text) != *good)
+        .collect();
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("{failed:?}"))
+    }
 }
 
 pub(crate) async fn the_verdicts_of_a_run_are_kept_and_are_the_same_on_each_instance() -> Outcome {
-    let lab = Lab::start(Options { instance_ports: vec![0; 2], redis_ports: vec![0], ..program() }).await;
+    let lab = Lab::start(Options {
+        instance_ports: vec![0; 2],
+        redis_ports: vec![0],
+        ..program()
+    })
+    .await;
     let lab = lab.map_err(|e| e.to_string())?;
-    let urls: Vec<_> = lab.addresses().instances.iter().map(|i| format!("{}/course/verdicts", i.url)).collect();
+    let urls: Vec<_> = lab
+        .addresses()
+        .instances
+        .iter()
+        .map(|i| format!("{}/course/verdicts", i.url))
+        .collect();
     let kept = kept(&urls).await;
     lab.stop().await;
     kept
@@ -188,25 +272,46 @@ async fn kept(urls: &[String]) -> Outcome {
     let client = Client::new();
     let get = async |url: &str| {
         let answer = client.get(url).send().await.map_err(|e| e.to_string())?;
-        let (status, text) = (answer.status(), answer.text().await.map_err(|e| e.to_string())?);
-        Ok::<_, String>((status, serde_json::from_str::<Value>(&text).unwrap_or_default()))
+        let (status, text) = (
+            answer.status(),
+            answer.text().await.map_err(|e| e.to_string())?,
+        );
+        Ok::<_, String>((
+            status,
+            serde_json::from_str::<Value>(&text).unwrap_or_default(),
+        ))
     };
     let put = async |lessons: Value| {
         let body = json!({"conditions": {"cores": 2}, "lessons": lessons});
-        let answer = client.put(&urls[0]).json(&body).send().await.map_err(|e| e.to_string())?;
-        Ok::<_, String>((answer.status(), answer.text().await.map_err(|e| e.to_string())?))
+        let answer = client
+            .put(&urls[0])
+            .json(&body)
+            .send()
+            .await
+            .map_err(|e| e.to_string())?;
+        Ok::<_, String>((
+            answer.status(),
+            answer.text().await.map_err(|e| e.to_string())?,
+        ))
     };
     let lesson = |id: &str, verdict: &str| json!({"id": id, "verdict": verdict, "seen": {"zh": "看到", "en": "seen"}, "figures": {"left": [1]}});
     if get(&urls[1]).await?.0 != StatusCode::NO_CONTENT {
         return Err("verdicts before the first run".into());
     }
-    for (wrong, field) in [(lesson("9.9", "reproduced"), "lessons[0].id"), (lesson("1.4", "maybe"), "verdict")] {
+    for (wrong, field) in [
+        (lesson("9.9", "reproduced"), "lessons[0].id"),
+        (lesson("1.4", "maybe"), "verdict"),
+    ] {
         let (status, text) = put(json!([wrong])).await?;
         if status != StatusCode::BAD_REQUEST || !text.contains(field) {
             return Err(format!("{field}: {status} {text}"));
         }
     }
-    put(json!([lesson("1.4", "reproduced"), lesson("1.5", "unavailable")])).await?;
+    put(json!([
+        lesson("1.4", "reproduced"),
+        lesson("1.5", "unavailable")
+    ]))
+    .await?;
     let (status, text) = put(json!([lesson("1.5", "not-reproduced")])).await?;
     if status != StatusCode::NO_CONTENT {
         return Err(format!("{status} {text}"));
@@ -215,6 +320,13 @@ async fn kept(urls: &[String]) -> Outcome {
     let mut lessons = other["lessons"].as_array().cloned().unwrap_or_default();
     lessons.sort_by_key(|lesson| lesson["id"].to_string());
     let right = lessons == [lesson("1.4", "reproduced"), lesson("1.5", "not-reproduced")];
-    let right = right && one == other && other["at"].is_string() && other["conditions"] == json!({"cores": 2});
-    if right { Ok(()) } else { Err(format!("{one} and {other}")) }
+    let right = right
+        && one == other
+        && other["at"].is_string()
+        && other["conditions"] == json!({"cores": 2});
+    if right {
+        Ok(())
+    } else {
+        Err(format!("{one} and {other}"))
+    }
 }

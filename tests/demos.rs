@@ -42,7 +42,11 @@ type Working = (JoinHandle<Result<Option<LockState>, Error>>, Pause);
 impl Play {
     /// Two processes that nobody else uses: their threads are numbered from 1.
     async fn new(servers: &Servers) -> Self {
-        Self { site: servers.site().await, one: servers.with(|_| {}), other: servers.with(|_| {}) }
+        Self {
+            site: servers.site().await,
+            one: servers.with(|_| {}),
+            other: servers.with(|_| {}),
+        }
     }
 
     fn job(&self, lease: Duration, wait: Duration) -> Job {
@@ -52,7 +56,10 @@ impl Play {
     /// One on its way, stopped where it says.
     fn start(&self, ctx: &Arc<Ctx>, id: Id, mut job: Job, point: &'static str) -> Working {
         let (pause, ctx) = (job.pause_at(point), Arc::clone(ctx));
-        (tokio::spawn(async move { demo2::visit(&ctx, &job, id).await }), pause)
+        (
+            tokio::spawn(async move { demo2::visit(&ctx, &job, id).await }),
+            pause,
+        )
     }
 
     /// One who is at work, with a lease that does not end meanwhile.
@@ -62,20 +69,35 @@ impl Play {
         Ok(working)
     }
 
-    async fn command<T: redis::FromRedisValue>(&self, name: &str, key: &str, arguments: &[i64]) -> Result<T, String> {
+    async fn command<T: redis::FromRedisValue>(
+        &self,
+        name: &str,
+        key: &str,
+        arguments: &[i64],
+    ) -> Result<T, String> {
         let mut command = redis::cmd(name);
-        command.arg(self.job(LONG, NOW).redis_name(key)).arg(arguments);
-        command.query_async(&mut self.one.redis.connection()).await.map_err(|e| e.to_string())
+        command
+            .arg(self.job(LONG, NOW).redis_name(key))
+            .arg(arguments);
+        command
+            .query_async(&mut self.one.redis.connection())
+            .await
+            .map_err(|e| e.to_string())
     }
 
     /// Ends the lease of who has this key.
     async fn ends(&self, key: &str) -> Outcome {
         self.command::<()>("PEXPIRE", key, &[1]).await?;
-        until("the lease has ended", || async { Ok(!self.command::<bool>("EXISTS", key, &[]).await?) }).await
+        until("the lease has ended", || async {
+            Ok(!self.command::<bool>("EXISTS", key, &[]).await?)
+        })
+        .await
     }
 
     async fn library(&self, ctx: &Ctx, wait: Duration) -> Result<Guard, LockError> {
-        demo_layer::lock(ctx, &self.job(LONG, wait), LIBRARY).acquire(wait).await
+        demo_layer::lock(ctx, &self.job(LONG, wait), LIBRARY)
+            .acquire(wait)
+            .await
     }
 
     async fn close(self) {
@@ -85,27 +107,42 @@ impl Play {
 }
 
 async fn at(pause: &Pause) -> Outcome {
-    tokio::time::timeout(LONG, pause.reached()).await.map_err(|_| "it never came there".into())
+    tokio::time::timeout(LONG, pause.reached())
+        .await
+        .map_err(|_| "it never came there".into())
 }
 
 /// Lets one go on, to its end: what its unlock has found.
 async fn finish((running, pause): Working) -> Result<Option<LockState>, String> {
     pause.go_on();
-    running.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())
+    running
+        .await
+        .map_err(|e| e.to_string())?
+        .map_err(|e| e.to_string())
 }
 
 /// The safety time is for a key without a lease whose holder is dead. It cannot tell one who is alive, and it also runs
 /// while others have the lock one after the other, each within its lease.
-pub(crate) async fn a_lock_that_is_forced_lets_two_in_and_the_librarys_does_not(servers: &Servers) -> Outcome {
+pub(crate) async fn a_lock_that_is_forced_lets_two_in_and_the_librarys_does_not(
+    servers: &Servers,
+) -> Outcome {
     let play = Play::new(servers).await;
     // A holder whose key has no lease, and who is at work.
     let alive = play.works(&play.one, Id::Uuid).await?;
-    ensure(play.command("PERSIST", "demo2LockKey", &[]).await?, || "the key had no lease".into())?;
+    ensure(play.command("PERSIST", "demo2LockKey", &[]).await?, || {
+        "the key had no lease".into()
+    })?;
     let forces = play.start(&play.other, Id::Uuid, play.job(SHORT, LONG), "worked");
-    at(&forces.1).await.map_err(|e| format!("nobody forced a key without a lease: {e}"))?;
-    ensure(!alive.0.is_finished(), || "the first was not inside any more".into())?;
+    at(&forces.1)
+        .await
+        .map_err(|e| format!("nobody forced a key without a lease: {e}"))?;
+    ensure(!alive.0.is_finished(), || {
+        "the first was not inside any more".into()
+    })?;
     finish(forces).await?;
-    ensure(finish(alive).await? == Some(LockState::Lost), || "the first has not lost its key".into())?;
+    ensure(finish(alive).await? == Some(LockState::Lost), || {
+        "the first has not lost its key".into()
+    })?;
 
     // One after the other: the second came after the one who waits, and has the lock for its first moment.
     let first = play.works(&play.one, Id::Uuid).await?;
@@ -115,15 +152,28 @@ pub(crate) async fn a_lock_that_is_forced_lets_two_in_and_the_librarys_does_not(
     let second = play.works(&play.one, Id::Uuid).await?;
     let (running, refused) = waits;
     refused.go_on();
-    let forced = tokio::time::timeout(LONG, running).await.map_err(|_| "it was never forced")?;
-    forced.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
-    ensure(!second.0.is_finished(), || "the second was not inside any more".into())?;
-    ensure(finish(second).await? == Some(LockState::Lost), || "the second has not lost its key".into())?;
+    let forced = tokio::time::timeout(LONG, running)
+        .await
+        .map_err(|_| "it was never forced")?;
+    forced
+        .map_err(|e| e.to_string())?
+        .map_err(|e| e.to_string())?;
+    ensure(!second.0.is_finished(), || {
+        "the second was not inside any more".into()
+    })?;
+    ensure(finish(second).await? == Some(LockState::Lost), || {
+        "the second has not lost its key".into()
+    })?;
 
     // The library's lock, for as long and longer.
-    let held = play.library(&play.one, NOW).await.map_err(|e| e.to_string())?;
+    let held = play
+        .library(&play.one, NOW)
+        .await
+        .map_err(|e| e.to_string())?;
     let tried = play.library(&play.other, SHORT * 10).await;
-    ensure(matches!(tried, Err(LockError::Taken { .. })), || format!("beside the holder: {tried:?}"))?;
+    ensure(matches!(tried, Err(LockError::Taken { .. })), || {
+        format!("beside the holder: {tried:?}")
+    })?;
     held.release().await.map_err(|e| e.to_string())?;
     play.close().await;
     Ok(())
@@ -135,38 +185,63 @@ pub(crate) async fn a_late_unlock_by_thread_id_frees_another_processs_lock_until
     servers: &Servers,
 ) -> Outcome {
     let play = Play::new(servers).await;
-    for (id, found, beside) in [(Id::Thread, LockState::Kept, true), (Id::Uuid, LockState::Lost, false)] {
+    for (id, found, beside) in [
+        (Id::Thread, LockState::Kept, true),
+        (Id::Uuid, LockState::Lost, false),
+    ] {
         let late = play.works(&play.one, id).await?;
         play.ends("demo2LockKey").await?;
         let second = play.works(&play.other, id).await?;
         let seen = finish(late).await?;
-        ensure(seen == Some(found), || format!("{id:?}: the late one has found {seen:?}"))?;
+        ensure(seen == Some(found), || {
+            format!("{id:?}: the late one has found {seen:?}")
+        })?;
         let third = demo2::visit(&play.one, &play.job(LONG, NOW), id).await;
-        ensure(third.is_ok() == beside, || format!("{id:?}: a third: {third:?}"))?;
+        ensure(third.is_ok() == beside, || {
+            format!("{id:?}: a third: {third:?}")
+        })?;
         finish(second).await?;
     }
-    let late = play.library(&play.one, NOW).await.map_err(|e| e.to_string())?;
+    let late = play
+        .library(&play.one, NOW)
+        .await
+        .map_err(|e| e.to_string())?;
     play.ends(LIBRARY).await?;
-    let second = play.library(&play.other, NOW).await.map_err(|e| e.to_string())?;
+    let second = play
+        .library(&play.other, NOW)
+        .await
+        .map_err(|e| e.to_string())?;
     let released = late.release().await;
-    ensure(matches!(released, Err(LockError::Lost { .. })), || format!("the late owner: {released:?}"))?;
+    ensure(matches!(released, Err(LockError::Lost { .. })), || {
+        format!("the late owner: {released:?}")
+    })?;
     let third = play.library(&play.one, NOW).await;
-    ensure(matches!(third, Err(LockError::Taken { .. })), || format!("beside an owner: {third:?}"))?;
+    ensure(matches!(third, Err(LockError::Taken { .. })), || {
+        format!("beside an owner: {third:?}")
+    })?;
     second.release().await.map_err(|e| e.to_string())?;
     play.close().await;
     Ok(())
 }
 
 /// From within its own work.
-pub(crate) async fn a_value_for_each_call_cannot_enter_again_and_an_owner_can(servers: &Servers) -> Outcome {
+pub(crate) async fn a_value_for_each_call_cannot_enter_again_and_an_owner_can(
+    servers: &Servers,
+) -> Outcome {
     let play = Play::new(servers).await;
     let outer = play.works(&play.one, Id::Uuid).await?;
     let inner = demo2::visit(&play.one, &play.job(LONG, SHORT), Id::Uuid).await;
-    ensure(matches!(inner, Err(Error::NotHad { .. })), || format!("by a uuid for each call: {inner:?}"))?;
+    ensure(matches!(inner, Err(Error::NotHad { .. })), || {
+        format!("by a uuid for each call: {inner:?}")
+    })?;
     finish(outer).await?;
-    let lock = demo_layer::lock(&play.one, &play.job(LONG, NOW), LIBRARY).owner(play.one.redis.owner());
+    let lock =
+        demo_layer::lock(&play.one, &play.job(LONG, NOW), LIBRARY).owner(play.one.redis.owner());
     let outer = lock.try_acquire().await.map_err(|e| e.to_string())?;
-    let inner = lock.try_acquire().await.map_err(|e| format!("by an owner: {e}"))?;
+    let inner = lock
+        .try_acquire()
+        .await
+        .map_err(|e| format!("by an owner: {e}"))?;
     inner.release().await.map_err(|e| e.to_string())?;
     outer.release().await.map_err(|e| e.to_string())?;
     play.close().await;
@@ -186,34 +261,60 @@ pub(crate) async fn over_http(lab: &Lab) -> Outcome {
         let held = tokio::spawn(ask(&client, format!("{url}hold_ms=60000")));
         until(demo, || async { Ok(redis(lab, "EXISTS", key).await? == 1) }).await?;
         let (status, text) = ask(&client, format!("{url}now=true&hold_ms=0")).await?;
-        ensure(status == StatusCode::CONFLICT && text == "获取锁失败，有并发", || {
-            format!("{demo} {status} {text}")
-        })?;
-        let late = client.get(format!("{url}wait_ms=100&hold_ms=0")).send().await.map_err(|e| e.to_string())?;
-        let told = late.status() == StatusCode::SERVICE_UNAVAILABLE && late.headers().contains_key("retry-after");
+        ensure(
+            status == StatusCode::CONFLICT && text == "获取锁失败，有并发",
+            || format!("{demo} {status} {text}"),
+        )?;
+        let late = client
+            .get(format!("{url}wait_ms=100&hold_ms=0"))
+            .send()
+            .await
+            .map_err(|e| e.to_string())?;
+        let told = late.status() == StatusCode::SERVICE_UNAVAILABLE
+            && late.headers().contains_key("retry-after");
         ensure(told, || format!("{demo} {late:?}"))?;
         held.abort();
         // Who waits is let in when the client has gone, and not when its sixty seconds are over.
         let answer = ask_json(&client, format!("{url}wait_ms=30000&hold_ms=10")).await?;
         ensure(answer["strategy"] == demo[1..6], || answer.to_string())?;
         let text = ask(&client, format!("{url}now=true&hold_ms=0")).await?;
-        ensure(text == (StatusCode::OK, demo[1..6].to_owned()), || format!("{demo} {text:?}"))?;
+        ensure(text == (StatusCode::OK, demo[1..6].to_owned()), || {
+            format!("{demo} {text:?}")
+        })?;
     }
     // Work beyond its lease goes on in demo1, and is ended under the layer.
-    let beyond = async |demo: &str| ask(&client, format!("{base}{demo}lease_ms=200&hold_ms=1000")).await;
-    ensure(beyond("/demo1?").await?.0 == StatusCode::OK, || "demo1".into())?;
+    let beyond =
+        async |demo: &str| ask(&client, format!("{base}{demo}lease_ms=200&hold_ms=1000")).await;
+    ensure(beyond("/demo1?").await?.0 == StatusCode::OK, || {
+        "demo1".into()
+    })?;
     for demo in ["/demo3?", "/demo4?whId=1&sku=a&"] {
         let lost = beyond(demo).await?;
-        ensure(lost == (StatusCode::CONFLICT, "锁已失效".into()), || format!("{demo} {lost:?}"))?;
+        ensure(
+            lost == (StatusCode::CONFLICT, "锁已失效".into()),
+            || format!("{demo} {lost:?}"),
+        )?;
     }
     // Other goods are another lock; what the key names must be there.
-    let a = tokio::spawn(ask(&client, format!("{base}/demo4?whId=1&sku=a&hold_ms=60000")));
-    until("a is held", || async { Ok(redis(lab, "EXISTS", "demo4#1_a").await? == 1) }).await?;
+    let a = tokio::spawn(ask(
+        &client,
+        format!("{base}/demo4?whId=1&sku=a&hold_ms=60000"),
+    ));
+    until("a is held", || async {
+        Ok(redis(lab, "EXISTS", "demo4#1_a").await? == 1)
+    })
+    .await?;
     for (goods, wanted) in [("sku=b", 200), ("sku=a", 409), ("sku=", 400)] {
-        let (status, text) = ask(&client, format!("{base}/demo4?whId=1&{goods}&now=true&hold_ms=0")).await?;
+        let (status, text) = ask(
+            &client,
+            format!("{base}/demo4?whId=1&{goods}&now=true&hold_ms=0"),
+        )
+        .await?;
         ensure(status == wanted, || format!("{goods}: {status} {text}"))?;
     }
     a.abort();
     let lacks = ask_json(&client, format!("{base}/demo4?whId=1")).await?;
-    ensure(lacks["status"] == 400 && lacks["field"] == "sku", || lacks.to_string())
+    ensure(lacks["status"] == 400 && lacks["field"] == "sku", || {
+        lacks.to_string()
+    })
 }

@@ -35,7 +35,11 @@ const NOW: Duration = Duration::ZERO;
 /// refusals. (What becomes of a stock that Redis itself has: `resets.rs`.)
 pub(crate) async fn redis_that_is_restarted_under_load_costs_answers_and_no_piece() -> Outcome {
     restart_redis_under("redis-lock", &[StatusCode::SERVICE_UNAVAILABLE]).await?;
-    restart_redis_under("redis-fenced", &[StatusCode::SERVICE_UNAVAILABLE, StatusCode::CONFLICT]).await
+    restart_redis_under(
+        "redis-fenced",
+        &[StatusCode::SERVICE_UNAVAILABLE, StatusCode::CONFLICT],
+    )
+    .await
 }
 
 async fn restart_redis_under(slug: &'static str, refusals: &'static [StatusCode]) -> Outcome {
@@ -59,7 +63,13 @@ async fn restart_redis_under(slug: &'static str, refusals: &'static [StatusCode]
 pub(crate) async fn a_way_to_redis_that_is_cut_and_mended_costs_answers_and_no_piece() -> Outcome {
     const BUYERS: usize = 20;
     let without = vec![Part::ZooKeeper, Part::Instances, Part::Nginx];
-    let lab = Lab::start(Options { without, redis_ports: vec![0], ..program() }).await.map_err(text)?;
+    let lab = Lab::start(Options {
+        without,
+        redis_ports: vec![0],
+        ..program()
+    })
+    .await
+    .map_err(text)?;
     let way = Proxy::to(lab.addresses().redis[0].url.replace("redis://", ""));
     let mut config = support::config_with(lab.addresses(), &format!("redis://{}", way.address()));
     config.lock.lease_ms = instances::LEASE.as_millis() as u64;
@@ -75,7 +85,11 @@ pub(crate) async fn a_way_to_redis_that_is_cut_and_mended_costs_answers_and_no_p
     let deduct = stock::find("redis-lock").ok_or("no redis-lock")?.deduct;
     let buyers: Vec<_> = (0..BUYERS)
         .map(|n| {
-            let (ctx, count, id) = (Arc::clone([&cut, &whole][n % 2]), Arc::clone(&count), shelf.id);
+            let (ctx, count, id) = (
+                Arc::clone([&cut, &whole][n % 2]),
+                Arc::clone(&count),
+                shelf.id,
+            );
             tokio::spawn(async move {
                 while !count.over.load(Ordering::Relaxed) {
                     let counter = match deduct(&ctx, &Job::new(id, NOW, LONG)).await {
@@ -93,7 +107,10 @@ pub(crate) async fn a_way_to_redis_that_is_cut_and_mended_costs_answers_and_no_p
         .collect();
     more(&count.sold, 100).await?;
     way.cut().await;
-    until("somebody is told", || async { Ok(count.refused.load(Ordering::Relaxed) > 0) }).await?;
+    until("somebody is told", || async {
+        Ok(count.refused.load(Ordering::Relaxed) > 0)
+    })
+    .await?;
     more(&count.sold_by_others, 100).await?;
     way.mend();
     more(&count.sold, 100).await?;
@@ -113,7 +130,14 @@ pub(crate) async fn a_way_to_redis_that_is_cut_and_mended_costs_answers_and_no_p
 /// second one the Sentinel would take it for another server, follow it there, and not see it go when its way is cut.
 pub(crate) async fn a_main_redis_that_was_restored_is_promoted_away_again() -> Outcome {
     let without = vec![Part::MySql, Part::ZooKeeper, Part::Instances, Part::Nginx];
-    let lab = Lab::start(Options { without, replica: true, redis_ports: vec![0], ..program() }).await.map_err(text)?;
+    let lab = Lab::start(Options {
+        without,
+        replica: true,
+        redis_ports: vec![0],
+        ..program()
+    })
+    .await
+    .map_err(text)?;
     let away = there_and_back_and_away(&lab).await;
     lab.stop().await;
     away
@@ -121,24 +145,40 @@ pub(crate) async fn a_main_redis_that_was_restored_is_promoted_away_again() -> O
 
 async fn there_and_back_and_away(lab: &Lab) -> Outcome {
     let url = |at: &Option<Process>| at.as_ref().map(|at| at.url.clone()).ok_or("no replica");
-    let (sentinel, replica) = (url(&lab.addresses().sentinel)?, url(&lab.addresses().replica)?);
+    let (sentinel, replica) = (
+        url(&lab.addresses().sentinel)?,
+        url(&lab.addresses().replica)?,
+    );
     let mut sentinel = redis_at(&sentinel).await.map_err(text)?;
     let main = async |sentinel: &mut redis::aio::MultiplexedConnection| {
         let mut asked = redis::cmd("SENTINEL");
-        asked.arg("GET-MASTER-ADDR-BY-NAME").arg("main").query_async::<(String, u16)>(sentinel).await.map_err(text)
+        asked
+            .arg("GET-MASTER-ADDR-BY-NAME")
+            .arg("main")
+            .query_async::<(String, u16)>(sentinel)
+            .await
+            .map_err(text)
     };
     let known = main(&mut sentinel).await?.1;
     lab.promote().await.map_err(text)?;
     // By its port, once it follows: "slave0:ip=127.0.0.1,port=…,…".
     let follows = async || {
         let mut replica = redis_at(&replica).await.map_err(text)?;
-        let info = redis::cmd("INFO").arg("replication").query_async::<redis::InfoDict>(&mut replica).await;
+        let info = redis::cmd("INFO")
+            .arg("replication")
+            .query_async::<redis::InfoDict>(&mut replica)
+            .await;
         Ok::<_, String>(info.map_err(text)?.get::<String>("slave0"))
     };
-    until("the first one follows", || async { Ok(follows().await?.is_some()) }).await?;
+    until("the first one follows", || async {
+        Ok(follows().await?.is_some())
+    })
+    .await?;
     let follower = follows().await?.unwrap_or_default();
     if !follower.contains(&format!("port={known},")) {
-        return Err(format!("the Sentinel knows it by {known}, and whom it follows by {follower}"));
+        return Err(format!(
+            "the Sentinel knows it by {known}, and whom it follows by {follower}"
+        ));
     }
     lab.restore().await.map_err(text)?;
     if main(&mut sentinel).await?.1 != known {
@@ -153,8 +193,20 @@ async fn there_and_back_and_away(lab: &Lab) -> Outcome {
 pub(crate) async fn a_sentinel_that_was_held_up_promotes_the_replica_all_the_same() -> Outcome {
     const HELD_UP: Duration = Duration::from_secs(3);
     let without = vec![Part::MySql, Part::ZooKeeper, Part::Instances, Part::Nginx];
-    let lab = Lab::start(Options { without, replica: true, redis_ports: vec![0], ..program() }).await.map_err(text)?;
-    let replica = lab.addresses().replica.as_ref().map(|at| at.url.clone()).ok_or("no replica")?;
+    let lab = Lab::start(Options {
+        without,
+        replica: true,
+        redis_ports: vec![0],
+        ..program()
+    })
+    .await
+    .map_err(text)?;
+    let replica = lab
+        .addresses()
+        .replica
+        .as_ref()
+        .map(|at| at.url.clone())
+        .ok_or("no replica")?;
     lab.pause("sentinel").map_err(text)?;
     lab.cut("replica-redis").map_err(text)?;
     tokio::time::sleep(HELD_UP).await;
@@ -162,10 +214,16 @@ pub(crate) async fn a_sentinel_that_was_held_up_promotes_the_replica_all_the_sam
     // The Sentinel ends all connections of the one that it promotes.
     let role = async || {
         let mut connection = redis_at(&replica).await?;
-        redis::cmd("INFO").arg("replication").query_async::<redis::InfoDict>(&mut connection).await
+        redis::cmd("INFO")
+            .arg("replication")
+            .query_async::<redis::InfoDict>(&mut connection)
+            .await
     };
     let is_promoted = async {
-        while !role().await.is_ok_and(|info| info.get::<String>("role").is_some_and(|role| role == "master")) {
+        while !role().await.is_ok_and(|info| {
+            info.get::<String>("role")
+                .is_some_and(|role| role == "master")
+        }) {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };

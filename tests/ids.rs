@@ -26,7 +26,9 @@ const EACH: usize = 100;
 const MIDNIGHT: i64 = 1_772_323_200;
 
 /// The test of the text, over three instances; and its twin, in which each instance counts for itself.
-pub(crate) async fn three_hundred_tasks_of_a_hundred_ids_get_each_once_and_in_order(servers: &Servers) -> Outcome {
+pub(crate) async fn three_hundred_tasks_of_a_hundred_ids_get_each_once_and_in_order(
+    servers: &Servers,
+) -> Outcome {
     let site = servers.site().await;
     let prefix = format!("test-{}", site.id);
     let begun = Instant::now();
@@ -56,37 +58,71 @@ pub(crate) async fn three_hundred_tasks_of_a_hundred_ids_get_each_once_and_in_or
         (0..EACH).map(move |_| MIDNIGHT << 32 | own.fetch_add(1, Ordering::Relaxed))
     };
     let twin: Vec<_> = (0..3).flat_map(twin).collect();
-    if doubled(&twin) > 0 { Ok(()) } else { Err("instances that count for themselves were not caught".into()) }
+    if doubled(&twin) > 0 {
+        Ok(())
+    } else {
+        Err("instances that count for themselves were not caught".into())
+    }
 }
 
 /// At midnight UTC the count starts anew, under a key of its own, which is not kept for ever.
-pub(crate) async fn at_midnight_the_count_starts_anew_and_no_id_comes_twice(servers: &Servers) -> Outcome {
+pub(crate) async fn at_midnight_the_count_starts_anew_and_no_id_comes_twice(
+    servers: &Servers,
+) -> Outcome {
     let (ctx, prefix) = fresh(servers).await;
     let before = given(&ctx, &prefix, 3, MIDNIGHT - 1).await?;
     let after = given(&ctx, &prefix, 3, MIDNIGHT).await?;
-    let last = Parts { seconds: seconds(MIDNIGHT - 1), count: 3, date: "2026:02:28".into() };
-    let first = Parts { seconds: seconds(MIDNIGHT), count: 1, date: "2026:03:01".into() };
+    let last = Parts {
+        seconds: seconds(MIDNIGHT - 1),
+        count: 3,
+        date: "2026:02:28".into(),
+    };
+    let first = Parts {
+        seconds: seconds(MIDNIGHT),
+        count: 1,
+        date: "2026:03:01".into(),
+    };
     if (parts(*before.end()), parts(*after.start())) != (last, first) {
-        return Err(format!("{:?} and then {:?}", parts(*before.end()), parts(*after.start())));
+        return Err(format!(
+            "{:?} and then {:?}",
+            parts(*before.end()),
+            parts(*after.start())
+        ));
     }
     for key in [day(&prefix, "2026:02:28"), day(&prefix, "2026:03:01")] {
-        let left: i64 = redis::cmd("TTL").arg(&key).query_async(&mut ctx.redis.connection()).await.map_err(text)?;
+        let left: i64 = redis::cmd("TTL")
+            .arg(&key)
+            .query_async(&mut ctx.redis.connection())
+            .await
+            .map_err(text)?;
         if !(2 * 86_400..=4 * 86_400).contains(&left) {
             return Err(format!("{key} is kept for {left} s"));
         }
     }
-    if before.end() < after.start() { Ok(()) } else { Err("the later second has the lesser id".into()) }
+    if before.end() < after.start() {
+        Ok(())
+    } else {
+        Err("the later second has the lesser id".into())
+    }
 }
 
 /// After 2^32 - 1 ids the day has no more: the count never runs over into the seconds.
-pub(crate) async fn a_count_that_is_used_up_is_refused_until_midnight(servers: &Servers) -> Outcome {
+pub(crate) async fn a_count_that_is_used_up_is_refused_until_midnight(
+    servers: &Servers,
+) -> Outcome {
     let (ctx, prefix) = fresh(servers).await;
     let key = day(&prefix, "2026:02:28");
     let almost = redis::cmd("SET").arg(&key).arg(u32::MAX - 1).to_owned();
-    almost.exec_async(&mut ctx.redis.connection()).await.map_err(text)?;
+    almost
+        .exec_async(&mut ctx.redis.connection())
+        .await
+        .map_err(text)?;
     let last = given(&ctx, &prefix, 1, MIDNIGHT - 1).await?;
     if parts(*last.end()).count != i64::from(u32::MAX) {
-        return Err(format!("the last id of the day is {:?}", parts(*last.end())));
+        return Err(format!(
+            "the last id of the day is {:?}",
+            parts(*last.end())
+        ));
     }
     for count in [1, 1000] {
         refused(batch_at(&ctx, &prefix, count, MIDNIGHT - 1).await, &key)?;
@@ -103,7 +139,10 @@ pub(crate) async fn a_clock_that_went_back_gives_no_id_twice(servers: &Servers) 
     if all[1].start() != &(all[0].end() + 1) {
         return Err(format!("after {:?} came {:?}", all[0], all[1]));
     }
-    refused(batch_at(&ctx, &prefix, 1, MIDNIGHT - 3600).await, "the clock went back by 3602 s")?;
+    refused(
+        batch_at(&ctx, &prefix, 1, MIDNIGHT - 3600).await,
+        "the clock went back by 3602 s",
+    )?;
     // Another instance cannot know. Its ids are less: the order does not hold between clocks that disagree.
     let behind = servers.with(|_| ());
     all.push(given(&behind, &prefix, 5, MIDNIGHT - 3600).await?);
@@ -121,7 +160,10 @@ pub(crate) async fn a_clock_that_went_back_gives_no_id_twice(servers: &Servers) 
 /// 31 bits of seconds end in 2090: an id beyond would be negative. Before 2022 it would be, too.
 pub(crate) async fn a_clock_that_the_seconds_cannot_tell_is_refused(servers: &Servers) -> Outcome {
     let (ctx, prefix) = fresh(servers).await;
-    let (first, end) = (MIDNIGHT - seconds(MIDNIGHT), MIDNIGHT - seconds(MIDNIGHT) + (1 << 31));
+    let (first, end) = (
+        MIDNIGHT - seconds(MIDNIGHT),
+        MIDNIGHT - seconds(MIDNIGHT) + (1 << 31),
+    );
     for beyond in [first - 1, end] {
         refused(batch_at(&ctx, &prefix, 1, beyond).await, "2090")?;
     }
@@ -138,14 +180,19 @@ pub(crate) async fn a_clock_that_the_seconds_cannot_tell_is_refused(servers: &Se
 pub(crate) async fn without_redis_there_is_no_id(servers: &Servers) -> Outcome {
     let alone = servers.with(|config| config.redis.url = "redis://127.0.0.1:1".into());
     match next(&alone, "order").await {
-        Err(Error::Unavailable { server: "redis", .. }) => Ok(()),
+        Err(Error::Unavailable {
+            server: "redis", ..
+        }) => Ok(()),
         other => Err(format!("{other:?}")),
     }
 }
 
 /// One more instance, whose clock nobody has told anything, and a prefix that nobody else has.
 async fn fresh(servers: &Servers) -> (Arc<Ctx>, String) {
-    (servers.with(|_| ()), format!("test-{}", servers.site().await.id))
+    (
+        servers.with(|_| ()),
+        format!("test-{}", servers.site().await.id),
+    )
 }
 
 async fn given(ctx: &Ctx, prefix: &str, count: u32, now: i64) -> Result<Ids, String> {

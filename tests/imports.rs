@@ -11,7 +11,10 @@ use syn::{
 /// The paths of the crate that `source` names, from the root on: `stock::row` is `["stock", "row"]`. `module` is where
 /// the file itself is: `["stock", "none"]`.
 pub(crate) fn of(source: &str, module: &[String]) -> syn::Result<BTreeSet<Vec<String>>> {
-    let mut named = Named { module: module.to_vec(), found: BTreeSet::new() };
+    let mut named = Named {
+        module: module.to_vec(),
+        found: BTreeSet::new(),
+    };
     named.visit_file(&syn::parse_file(source)?);
     Ok(named.found)
 }
@@ -30,8 +33,12 @@ impl Named {
         let inside = |depth: usize| self.module.iter().take(depth).cloned();
         let absolute: Vec<String> = match first.as_str() {
             "crate" | "oversell" => path[1..].to_vec(),
-            "self" => inside(self.module.len()).chain(path[1..].iter().cloned()).collect(),
-            "super" => inside(self.module.len().saturating_sub(up)).chain(path[up..].iter().cloned()).collect(),
+            "self" => inside(self.module.len())
+                .chain(path[1..].iter().cloned())
+                .collect(),
+            "super" => inside(self.module.len().saturating_sub(up))
+                .chain(path[up..].iter().cloned())
+                .collect(),
             _ => return,
         };
         // Nothing is left of the `crate` in `pub(crate)`.
@@ -46,10 +53,15 @@ impl Named {
             UseTree::Path(path) => self.note_use(&with(path.ident.to_string()), &path.tree),
             UseTree::Name(name) => self.note(&with(name.ident.to_string())),
             // The root under another name may stand for everything in it.
-            UseTree::Rename(name) if name.ident == "crate" => self.note(&["crate".to_owned(), "*".to_owned()]),
+            UseTree::Rename(name) if name.ident == "crate" => {
+                self.note(&["crate".to_owned(), "*".to_owned()])
+            }
             UseTree::Rename(name) => self.note(&with(name.ident.to_string())),
             UseTree::Glob(_) => self.note(&with("*".to_owned())),
-            UseTree::Group(group) => group.items.iter().for_each(|tree| self.note_use(before, tree)),
+            UseTree::Group(group) => group
+                .items
+                .iter()
+                .for_each(|tree| self.note_use(before, tree)),
         }
     }
 
@@ -87,7 +99,13 @@ impl Visit<'_> for Named {
     }
 
     fn visit_path(&mut self, path: &Path) {
-        self.note(&path.segments.iter().map(|segment| segment.ident.to_string()).collect::<Vec<_>>());
+        self.note(
+            &path
+                .segments
+                .iter()
+                .map(|segment| segment.ident.to_string())
+                .collect::<Vec<_>>(),
+        );
         visit::visit_path(self, path);
     }
 

@@ -39,39 +39,69 @@ pub(crate) const MINUTE: u64 = 60_000;
 
 /// A lab with three instances whose leases and sessions are short.
 pub(crate) async fn cluster(without: Vec<Part>) -> Result<Lab, String> {
-    cluster_with(Options { without, ..program() }).await
+    cluster_with(Options {
+        without,
+        ..program()
+    })
+    .await
 }
 
 /// The same, of these options.
 pub(crate) async fn cluster_with(options: Options) -> Result<Lab, String> {
     let env = [
         ("OVERSELL__LOCK__LEASE_MS", LEASE.as_millis().to_string()),
-        ("OVERSELL__ZOOKEEPER__SESSION_MS", SESSION.as_millis().to_string()),
+        (
+            "OVERSELL__ZOOKEEPER__SESSION_MS",
+            SESSION.as_millis().to_string(),
+        ),
     ];
     let env = env.map(|(key, value)| (key.to_owned(), value)).to_vec();
-    Lab::start(Options { env, redis_ports: vec![0], ..options }).await.map_err(|e| e.to_string())
+    Lab::start(Options {
+        env,
+        redis_ports: vec![0],
+        ..options
+    })
+    .await
+    .map_err(|e| e.to_string())
 }
 
 pub(crate) async fn put_stock(client: &Client, base: &str, count: i64) -> Outcome {
-    let answer = client.put(format!("{base}/stock")).json(&json!({"count": count})).send().await;
+    let answer = client
+        .put(format!("{base}/stock"))
+        .json(&json!({"count": count}))
+        .send()
+        .await;
     let answer = answer.map_err(|e| e.to_string())?;
-    if answer.status().is_success() { Ok(()) } else { Err(answer.text().await.unwrap_or_default()) }
+    if answer.status().is_success() {
+        Ok(())
+    } else {
+        Err(answer.text().await.unwrap_or_default())
+    }
 }
 
 pub(crate) async fn shelf(client: &Client, base: &str) -> Result<i64, String> {
     let stock: Value = json_of(client.get(format!("{base}/stock")).send().await).await?;
-    stock["mysql"]["count"].as_i64().ok_or_else(|| format!("no count in {stock}"))
+    stock["mysql"]["count"]
+        .as_i64()
+        .ok_or_else(|| format!("no count in {stock}"))
 }
 
 async fn json_of(answer: reqwest::Result<reqwest::Response>) -> Result<Value, String> {
-    answer.map_err(|e| e.to_string())?.json().await.map_err(|e| e.to_string())
+    answer
+        .map_err(|e| e.to_string())?
+        .json()
+        .await
+        .map_err(|e| e.to_string())
 }
 
 pub(crate) fn check(base: &str, slug: &str, hold_ms: u64, wait_ms: u64) -> String {
     format!("{base}/check/lock/{slug}?hold_ms={hold_ms}&wait_ms={wait_ms}")
 }
 
-pub(crate) fn status(client: &Client, url: String) -> impl Future<Output = Result<StatusCode, String>> + use<> {
+pub(crate) fn status(
+    client: &Client,
+    url: String,
+) -> impl Future<Output = Result<StatusCode, String>> + use<> {
     let answer = client.get(url).send();
     async { answer.await.map(|a| a.status()).map_err(|e| e.to_string()) }
 }
@@ -95,14 +125,22 @@ pub(crate) async fn others_go_on_after_the_holder_is_killed(slug: &'static str) 
     const WAITERS: i64 = 20;
     let lab = cluster(vec![]).await?;
     let client = Client::new();
-    let (victim, others) = (lab.addresses().instances[0].clone(), &lab.addresses().instances[1..]);
+    let (victim, others) = (
+        lab.addresses().instances[0].clone(),
+        &lab.addresses().instances[1..],
+    );
     let other = others[0].url.clone();
     put_stock(&client, &other, STOCK).await?;
     let held = tokio::spawn(client.get(check(&victim.url, slug, MINUTE, MINUTE)).send());
     let mut sold = until_held(&client, &other, slug).await?;
     // Far longer than the lease or session lasts: who is not let in by then is answered 503.
     let waiters: Vec<_> = (0..WAITERS)
-        .map(|n| tokio::spawn(status(&client, check(&others[n as usize % 2].url, slug, 0, MINUTE))))
+        .map(|n| {
+            tokio::spawn(status(
+                &client,
+                check(&others[n as usize % 2].url, slug, 0, MINUTE),
+            ))
+        })
         .map(|waiter| async { waiter.await.map_err(|e| e.to_string())? })
         .collect();
     lab.kill(&victim.name).await.map_err(|e| e.to_string())?;
@@ -119,27 +157,42 @@ pub(crate) async fn others_go_on_after_the_holder_is_killed(slug: &'static str) 
     let left = stock_of(&client, &other, strategy).await?;
     // The killed one was before its write, which it never sent.
     if STOCK - left != sold {
-        return Err(format!("{sold} were sold, and {} left the shelf", STOCK - left));
+        return Err(format!(
+            "{sold} were sold, and {} left the shelf",
+            STOCK - left
+        ));
     }
     let free = status(&client, check(&other, slug, 0, 0)).await?;
     lab.stop().await;
-    if free == StatusCode::OK { Ok(()) } else { Err(format!("the lock is not free: {free}")) }
+    if free == StatusCode::OK {
+        Ok(())
+    } else {
+        Err(format!("the lock is not free: {free}"))
+    }
 }
 
 /// Clients that hang up while they are inside, or while they wait, leave nothing: the next gets in at once.
 pub(crate) async fn a_client_that_hangs_up_leaves_nothing() -> Outcome {
     let lab = cluster(vec![]).await?;
     let client = Client::new();
-    let (first, second) = (lab.addresses().instances[0].url.clone(), lab.addresses().instances[1].url.clone());
+    let (first, second) = (
+        lab.addresses().instances[0].url.clone(),
+        lab.addresses().instances[1].url.clone(),
+    );
     for strategy in stock::ALL {
         let slug = strategy.slug;
         put_stock(&client, &first, STOCK).await?;
         let inside = tokio::spawn(client.get(check(&first, slug, MINUTE, MINUTE)).send());
-        let exclusive =
-            strategy.promise == Promise::Lease || ["select-for-update", "redis-setnx", "table-lock"].contains(&slug);
-        let mut sold = if exclusive { until_held(&client, &second, slug).await? } else { 0 };
-        let waiting: Vec<_> =
-            (0..5).map(|_| tokio::spawn(client.get(check(&second, slug, MINUTE, MINUTE)).send())).collect();
+        let exclusive = strategy.promise == Promise::Lease
+            || ["select-for-update", "redis-setnx", "table-lock"].contains(&slug);
+        let mut sold = if exclusive {
+            until_held(&client, &second, slug).await?
+        } else {
+            0
+        };
+        let waiting: Vec<_> = (0..5)
+            .map(|_| tokio::spawn(client.get(check(&second, slug, MINUTE, MINUTE)).send()))
+            .collect();
         inside.abort();
         waiting.iter().for_each(tokio::task::JoinHandle::abort);
         for base in [&first, &second] {
@@ -150,7 +203,9 @@ pub(crate) async fn a_client_that_hangs_up_leaves_nothing() -> Outcome {
         }
         let gone = STOCK - stock_of(&client, &first, strategy).await?;
         if gone != sold && strategy.promise != Promise::Unsafe {
-            return Err(format!("{slug}: {sold} were sold, and {gone} left the shelf"));
+            return Err(format!(
+                "{slug}: {sold} were sold, and {gone} left the shelf"
+            ));
         }
     }
     nothing_is_left(&lab).await?;
@@ -161,13 +216,19 @@ pub(crate) async fn a_client_that_hangs_up_leaves_nothing() -> Outcome {
 async fn stock_of(client: &Client, base: &str, strategy: &stock::Strategy) -> Result<i64, String> {
     let stock: Value = json_of(client.get(format!("{base}/stock")).send().await).await?;
     let store = serde_json::to_value(strategy.store).map_err(|e| e.to_string())?;
-    stock[store.as_str().unwrap_or_default()]["count"].as_i64().ok_or_else(|| format!("no count in {stock}"))
+    stock[store.as_str().unwrap_or_default()]["count"]
+        .as_i64()
+        .ok_or_else(|| format!("no count in {stock}"))
 }
 
 /// No lock key, lock row, open transaction or lock node. What is given back in the background is waited for.
 pub(crate) async fn nothing_is_left(lab: &Lab) -> Outcome {
     let every = Duration::from_millis(50);
-    match until_seen(every, "nothing is left", || async { Ok(leftovers(lab).await?.is_empty()) }).await {
+    match until_seen(every, "nothing is left", || async {
+        Ok(leftovers(lab).await?.is_empty())
+    })
+    .await
+    {
         Err(never) => Err(format!("{never}; {}", leftovers(lab).await?)),
         clean => clean,
     }
@@ -177,18 +238,30 @@ pub(crate) async fn nothing_is_left(lab: &Lab) -> Outcome {
 pub(crate) async fn leftovers(lab: &Lab) -> Result<String, String> {
     use sqlx::Connection;
     let text = |e: &dyn std::fmt::Display| e.to_string();
-    let mut mysql = sqlx::MySqlConnection::connect(&lab.addresses().mysql.url).await.map_err(|e| text(&e))?;
-    let rows: (i64,) =
-        sqlx::query_as("SELECT COUNT(*) FROM tb_lock").fetch_one(&mut mysql).await.map_err(|e| text(&e))?;
+    let mut mysql = sqlx::MySqlConnection::connect(&lab.addresses().mysql.url)
+        .await
+        .map_err(|e| text(&e))?;
+    let rows: (i64,) = sqlx::query_as("SELECT COUNT(*) FROM tb_lock")
+        .fetch_one(&mut mysql)
+        .await
+        .map_err(|e| text(&e))?;
     let open: (i64,) = sqlx::query_as("SELECT COUNT(*) FROM information_schema.innodb_trx")
         .fetch_one(&mut mysql)
         .await
         .map_err(|e| text(&e))?;
-    let mut redis = redis_at(&lab.addresses().redis[0].url).await.map_err(|e| text(&e))?;
-    let mut keys: Vec<String> = redis::cmd("KEYS").arg("*ock*").query_async(&mut redis).await.map_err(|e| text(&e))?;
+    let mut redis = redis_at(&lab.addresses().redis[0].url)
+        .await
+        .map_err(|e| text(&e))?;
+    let mut keys: Vec<String> = redis::cmd("KEYS")
+        .arg("*ock*")
+        .query_async(&mut redis)
+        .await
+        .map_err(|e| text(&e))?;
     // The counter of a fenced lock never ends.
     keys.retain(|key| key != "stock" && !key.starts_with("redisson_lock_token:"));
-    let zk = zookeeper_client::Client::connect(&lab.addresses().zookeeper.connect).await.map_err(|e| text(&e))?;
+    let zk = zookeeper_client::Client::connect(&lab.addresses().zookeeper.connect)
+        .await
+        .map_err(|e| text(&e))?;
     let named = stock::ALL.iter().flat_map(|strategy| strategy.names);
     let mut paths: Vec<String> = named
         .filter_map(|name| match name {
@@ -201,13 +274,22 @@ pub(crate) async fn leftovers(lab: &Lab) -> Result<String, String> {
         match zk.get_children(&path).await {
             Err(zookeeper_client::Error::NoNode) => {}
             Ok((_, stat)) if stat.ephemeral_owner != 0 => nodes.push(path),
-            below => paths.extend(below.map_err(|e| text(&e))?.0.iter().map(|child| format!("{path}/{child}"))),
+            below => paths.extend(
+                below
+                    .map_err(|e| text(&e))?
+                    .0
+                    .iter()
+                    .map(|child| format!("{path}/{child}")),
+            ),
         }
     }
     if (rows.0, open.0, keys.len(), nodes.len()) == (0, 0, 0, 0) {
         return Ok(String::new());
     }
-    Ok(format!("left: {} lock rows, {} transactions, keys {keys:?}, nodes {nodes:?}", rows.0, open.0))
+    Ok(format!(
+        "left: {} lock rows, {} transactions, keys {keys:?}, nodes {nodes:?}",
+        rows.0, open.0
+    ))
 }
 
 /// An instance starts without MySQL, says so, does what does not need it, and recovers.
@@ -216,9 +298,20 @@ pub(crate) async fn an_instance_starts_without_its_servers_and_recovers() -> Out
     let client = Client::new();
     let base = lab.addresses().instances[0].url.clone();
     for strategy in stock::ALL {
-        let answer = client.get(check(&base, strategy.slug, 0, 2000)).send().await.map_err(|e| e.to_string())?;
-        if answer.status() != StatusCode::SERVICE_UNAVAILABLE || !answer.headers().contains_key("retry-after") {
-            return Err(format!("{} without servers: {} {:?}", strategy.slug, answer.status(), answer.headers()));
+        let answer = client
+            .get(check(&base, strategy.slug, 0, 2000))
+            .send()
+            .await
+            .map_err(|e| e.to_string())?;
+        if answer.status() != StatusCode::SERVICE_UNAVAILABLE
+            || !answer.headers().contains_key("retry-after")
+        {
+            return Err(format!(
+                "{} without servers: {} {:?}",
+                strategy.slug,
+                answer.status(),
+                answer.headers()
+            ));
         }
     }
     for server in ["redis", "zookeeper", "mysql"] {
@@ -244,9 +337,14 @@ pub(crate) async fn an_instance_that_is_told_to_end_finishes_what_is_under_way()
     let client = Client::new();
     let (victim, other) = (&lab.addresses().instances[0], &lab.addresses().instances[1]);
     put_stock(&client, &other.url, STOCK).await?;
-    let under_way = tokio::spawn(status(&client, check(&victim.url, "redis-lock", 6000, MINUTE)));
+    let under_way = tokio::spawn(status(
+        &client,
+        check(&victim.url, "redis-lock", 6000, MINUTE),
+    ));
     let sold = until_held(&client, &other.url, "redis-lock").await?;
-    lab.terminate(&victim.name).await.map_err(|e| e.to_string())?;
+    lab.terminate(&victim.name)
+        .await
+        .map_err(|e| e.to_string())?;
     let answered = under_way.await.map_err(|e| e.to_string())??;
     let gone = STOCK - shelf(&client, &other.url).await?;
     nothing_is_left(&lab).await?;
@@ -254,7 +352,10 @@ pub(crate) async fn an_instance_that_is_told_to_end_finishes_what_is_under_way()
     if answered == StatusCode::OK && gone == sold + 1 {
         Ok(())
     } else {
-        Err(format!("answered {answered}; {} were sold, and {gone} left the shelf", sold + 1))
+        Err(format!(
+            "answered {answered}; {} were sold, and {gone} left the shelf",
+            sold + 1
+        ))
     }
 }
 
@@ -265,24 +366,49 @@ pub(crate) async fn a_second_signal_ends_an_instance_at_once() -> Outcome {
     let address = port.address();
     // Its servers are not there, and it has minutes for a request whose body never comes to its end.
     let mut instance = Command::new(env!("CARGO_BIN_EXE_oversell"))
-        .args(["serve", "--port", &address.port().to_string(), "--set", "server.shutdown_ms=600000"])
-        .args(["--set", "server.header_timeout_ms=600000", "--set", "mysql.url=mysql://root@127.0.0.1:1/test"])
-        .args(["--set", "redis.url=redis://127.0.0.1:1", "--set", "zookeeper.connect=127.0.0.1:1"])
+        .args([
+            "serve",
+            "--port",
+            &address.port().to_string(),
+            "--set",
+            "server.shutdown_ms=600000",
+        ])
+        .args([
+            "--set",
+            "server.header_timeout_ms=600000",
+            "--set",
+            "mysql.url=mysql://root@127.0.0.1:1/test",
+        ])
+        .args([
+            "--set",
+            "redis.url=redis://127.0.0.1:1",
+            "--set",
+            "zookeeper.connect=127.0.0.1:1",
+        ])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .spawn()
         .map_err(text)?;
-    let pid = instance.id().and_then(|id| i32::try_from(id).ok()).ok_or("no process")?;
+    let pid = instance
+        .id()
+        .and_then(|id| i32::try_from(id).ok())
+        .ok_or("no process")?;
     let terminate = || kill(Pid::from_raw(pid), Signal::SIGTERM).map_err(|e| e.to_string());
-    until("it listens", || async { Ok(TcpStream::connect(address).await.is_ok()) }).await?;
+    until("it listens", || async {
+        Ok(TcpStream::connect(address).await.is_ok())
+    })
+    .await?;
     let mut request = TcpStream::connect(address).await.map_err(text)?;
     let head = "PUT /stock HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{";
     request.write_all(head.as_bytes()).await.map_err(text)?;
     let live = format!("http://{address}/health/live");
     status(&Client::new(), live).await?;
     terminate()?;
-    until("it listens no more", || async { Ok(TcpStream::connect(address).await.is_err()) }).await?;
+    until("it listens no more", || async {
+        Ok(TcpStream::connect(address).await.is_err())
+    })
+    .await?;
     if instance.try_wait().map_err(text)?.is_some() {
         return Err("it did not wait for the request".into());
     }
@@ -300,19 +426,24 @@ pub(crate) async fn an_instance_that_dies_under_load_is_passed_over() -> Outcome
     const EACH: usize = 100;
     let lab = cluster(vec![]).await?;
     let client = Client::new();
-    let (nginx, victim) = (lab.addresses().http.clone(), lab.addresses().instances[0].name.clone());
+    let (nginx, victim) = (
+        lab.addresses().http.clone(),
+        lab.addresses().instances[0].name.clone(),
+    );
     put_stock(&client, &nginx, (BUYERS * EACH) as i64).await?;
     let (sold, unknown) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicI64::new(0)));
     let buyers: Vec<_> = (0..BUYERS)
         .map(|_| {
-            let (client, nginx, sold, unknown) = (client.clone(), nginx.clone(), sold.clone(), unknown.clone());
+            let (client, nginx, sold, unknown) =
+                (client.clone(), nginx.clone(), sold.clone(), unknown.clone());
             tokio::spawn(async move {
                 // GET: nginx holds it to be safe to repeat, and would send it again unless told not to.
                 for _ in 0..EACH {
-                    let counter = match status(&client, check(&nginx, "single-update", 0, MINUTE)).await {
-                        Ok(StatusCode::OK) => &sold,
-                        _ => &unknown,
-                    };
+                    let counter =
+                        match status(&client, check(&nginx, "single-update", 0, MINUTE)).await {
+                            Ok(StatusCode::OK) => &sold,
+                            _ => &unknown,
+                        };
                     counter.fetch_add(1, Ordering::Relaxed);
                 }
             })
@@ -325,12 +456,21 @@ pub(crate) async fn an_instance_that_dies_under_load_is_passed_over() -> Outcome
     for buyer in buyers {
         buyer.await.map_err(|e| e.to_string())?;
     }
-    let (sold, unknown) = (sold.load(Ordering::Relaxed), unknown.load(Ordering::Relaxed));
+    let (sold, unknown) = (
+        sold.load(Ordering::Relaxed),
+        unknown.load(Ordering::Relaxed),
+    );
     let gone = (BUYERS * EACH) as i64 - shelf(&client, &lab.addresses().instances[1].url).await?;
     lab.stop().await;
     if !(sold..=sold + unknown).contains(&gone) {
-        return Err(format!("{sold} were sold, {unknown} are unknown, and {gone} left the shelf"));
+        return Err(format!(
+            "{sold} were sold, {unknown} are unknown, and {gone} left the shelf"
+        ));
     }
     // Those under way at the death, and a probe of the dead one now and then; not a third of all that followed.
-    if unknown > (BUYERS * EACH / 10) as i64 { Err(format!("{unknown} answers were lost")) } else { Ok(()) }
+    if unknown > (BUYERS * EACH / 10) as i64 {
+        Err(format!("{unknown} answers were lost"))
+    } else {
+        Ok(())
+    }
 }

@@ -102,13 +102,19 @@ fn appended(said: &str) -> String {
 
 /// The twin.
 async fn a_word_of_the_other_is_seen(page: &Page) -> Outcome {
-    for (language, said) in [("en", "没有跑"), ("zh", "not run in this place yet"), ("zh", "undefined")] {
+    for (language, said) in [
+        ("en", "没有跑"),
+        ("zh", "not run in this place yet"),
+        ("zh", "undefined"),
+    ] {
         press(page, &format!("#{language}")).await?;
         page.evaluate(appended(said)).await.map_err(text)?;
         if others(page).await?.is_empty() {
             return Err(format!("{said} was not seen among {language}"));
         }
-        page.evaluate("document.getElementById('own').remove()").await.map_err(text)?;
+        page.evaluate("document.getElementById('own').remove()")
+            .await
+            .map_err(text)?;
     }
     Ok(())
 }
@@ -173,20 +179,36 @@ const SMALLEST: &str = "Math.min(...[...document.querySelectorAll('main *')].fil
     [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim())).map((e) => parseFloat(getComputedStyle(e).fontSize)))";
 
 /// At 1280 × 720, 20 px can be read from the last row. Without its key the page shows more, and smaller: the twin.
-pub(crate) async fn for_the_last_row_nothing_is_small_and_without_the_projector_key_it_is() -> Outcome {
+pub(crate) async fn for_the_last_row_nothing_is_small_and_without_the_projector_key_it_is()
+-> Outcome {
     with_cluster(async |lab, browser| {
         let http = &lab.addresses().http;
-        for id in ["1.3", "2.3.gap", "2.10.6", "003.deadlock.gap", "compare", "verdicts"] {
+        for id in [
+            "1.3",
+            "2.3.gap",
+            "2.10.6",
+            "003.deadlock.gap",
+            "compare",
+            "verdicts",
+        ] {
             let page = tab(browser, http, PROJECTOR, &format!("#/{id}")).await?;
-            holds(&page, id, "document.querySelectorAll('#chapters a').length > 30").await?;
+            holds(
+                &page,
+                id,
+                "document.querySelectorAll('#chapters a').length > 30",
+            )
+            .await?;
             if value::<f64>(&page, SMALLEST).await? >= 20.0 {
                 return Err(format!("{id}: nothing small without the key"));
             }
             press(&page, "#projector").await?;
             let smallest: f64 = value(&page, SMALLEST).await?;
-            let wide: bool = value(&page, "document.documentElement.scrollWidth > innerWidth").await?;
+            let wide: bool =
+                value(&page, "document.documentElement.scrollWidth > innerWidth").await?;
             if smallest < 20.0 || wide {
-                return Err(format!("{id}: {smallest} px, wider than the screen: {wide}"));
+                return Err(format!(
+                    "{id}: {smallest} px, wider than the screen: {wide}"
+                ));
             }
             screenshot(&page, &format!("projector-{id}")).await?;
         }
@@ -201,17 +223,34 @@ pub(crate) async fn dark_and_on_a_phone_everybody_can_read_and_who_cannot_is_see
     with_cluster(async |lab, browser| {
         let http = &lab.addresses().http;
         for size in [PROJECTOR, PHONE] {
-            for id in ["1.3", "2.3.gap", "2.4.4.2", "2.10.6", "002.late-unlock", "003.limits", "003.deadlock.gap"] {
+            for id in [
+                "1.3",
+                "2.3.gap",
+                "2.4.4.2",
+                "2.10.6",
+                "002.late-unlock",
+                "003.limits",
+                "003.deadlock.gap",
+            ] {
                 let page = tab(browser, http, size, &format!("#/{id}")).await?;
                 shows(&page, id).await?;
-                page.evaluate("document.documentElement.dataset.theme = 'dark'").await.map_err(text)?;
-                if id.contains("deadlock") {
-                    press(&page, "#deadlock-flaw").await?;
-                    holds(&page, id, "document.querySelectorAll('.statements tbody tr').length > 6").await?;
-                }
-                page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
+                page.evaluate("document.documentElement.dataset.theme = 'dark'")
                     .await
                     .map_err(text)?;
+                if id.contains("deadlock") {
+                    press(&page, "#deadlock-flaw").await?;
+                    holds(
+                        &page,
+                        id,
+                        "document.querySelectorAll('.statements tbody tr').length > 6",
+                    )
+                    .await?;
+                }
+                page.evaluate(
+                    "for (const fold of document.querySelectorAll('details')) fold.open = true",
+                )
+                .await
+                .map_err(text)?;
                 let found = unreadable(&page).await?;
                 if !found.is_empty() {
                     return Err(format!("{id} at {size:?}: {}", found.join("; ")));
@@ -226,14 +265,17 @@ pub(crate) async fn dark_and_on_a_phone_everybody_can_read_and_who_cannot_is_see
         }
         let page = tab(browser, http, PHONE, "#/2.3.gap").await?;
         shows(&page, "2.3.gap").await?;
-        for worse in
-            ["document.documentElement.style.setProperty('--dim', '#d0d0d0')".to_owned(), appended(&"x".repeat(200))]
-        {
+        for worse in [
+            "document.documentElement.style.setProperty('--dim', '#d0d0d0')".to_owned(),
+            appended(&"x".repeat(200)),
+        ] {
             page.evaluate(worse.as_str()).await.map_err(text)?;
             if unreadable(&page).await?.is_empty() {
                 return Err(format!("not seen: {worse}"));
             }
-            page.evaluate("document.documentElement.style.removeProperty('--dim')").await.map_err(text)?;
+            page.evaluate("document.documentElement.style.removeProperty('--dim')")
+                .await
+                .map_err(text)?;
         }
         Ok(())
     })
@@ -244,7 +286,12 @@ pub(crate) async fn dark_and_on_a_phone_everybody_can_read_and_who_cannot_is_see
 async fn all_verdicts(browser: &Browser, http: &str, size: [i64; 2]) -> Outcome {
     let seen = json!({"zh": "看到了", "en": "it was seen"});
     let kept = json!({"conditions": {}, "lessons": [{"id": "1.3", "verdict": "reproduced", "seen": seen}]});
-    let put = Client::new().put(format!("{http}/course/verdicts")).json(&kept).send().await.map_err(text)?;
+    let put = Client::new()
+        .put(format!("{http}/course/verdicts"))
+        .json(&kept)
+        .send()
+        .await
+        .map_err(text)?;
     if !put.status().is_success() {
         return Err(format!("verdicts: {}", put.status()));
     }
@@ -252,7 +299,11 @@ async fn all_verdicts(browser: &Browser, http: &str, size: [i64; 2]) -> Outcome 
     let told = "document.querySelectorAll('#verdicts tr').length > 100 && document.querySelectorAll('#verdicts .reproduced').length === 1";
     holds(&page, "the verdicts", told).await?;
     let found = unreadable(&page).await?;
-    if found.is_empty() { Ok(()) } else { Err(format!("verdicts at {size:?}: {}", found.join("; "))) }
+    if found.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("verdicts at {size:?}: {}", found.join("; ")))
+    }
 }
 
 async fn unreadable(page: &Page) -> Result<Vec<String>, String> {

@@ -27,16 +27,29 @@ type Outcome = Result<(), String>;
 fn as_one_limit(let_through: usize, took: Duration) -> Outcome {
     let rate = PER_SECOND.get() as usize;
     let most = rate + (took.as_secs_f64() * rate as f64).ceil() as usize;
-    if (rate..=most).contains(&let_through) { Ok(()) } else { Err(format!("{let_through} in {took:?}")) }
+    if (rate..=most).contains(&let_through) {
+        Ok(())
+    } else {
+        Err(format!("{let_through} in {took:?}"))
+    }
 }
 
 /// Ten a second of two instances together; a limit in each is caught by the same checker.
-pub(crate) async fn a_shared_limit_counts_all_instances_and_one_in_each_is_caught(servers: &Servers) -> Outcome {
-    let instances =
-        || (0..2).map(|_| servers.with(|config| config.redis.prefix = "limits:".into())).collect::<Vec<_>>();
+pub(crate) async fn a_shared_limit_counts_all_instances_and_one_in_each_is_caught(
+    servers: &Servers,
+) -> Outcome {
+    let instances = || {
+        (0..2)
+            .map(|_| servers.with(|config| config.redis.prefix = "limits:".into()))
+            .collect::<Vec<_>>()
+    };
     let passed = |answers: Vec<Result<(), Error>>| -> Result<usize, String> {
         let count = answers.iter().filter(|answer| answer.is_ok()).count();
-        match answers.into_iter().filter_map(Result::err).find(|error| !matches!(error, Error::Limited)) {
+        match answers
+            .into_iter()
+            .filter_map(Result::err)
+            .find(|error| !matches!(error, Error::Limited))
+        {
             Some(error) => Err(error.to_string()),
             None => Ok(count),
         }
@@ -63,8 +76,16 @@ struct Burst {
 async fn burst(base: &str, path: &str, of: usize) -> Result<Burst, String> {
     let (client, begun) = (Client::new(), Instant::now());
     let answers = join_all((0..of).map(async |_| {
-        let answer = client.get(format!("{base}{path}")).send().await.map_err(text)?;
-        let (status, at, retry) = (answer.status(), begun.elapsed(), answer.headers().contains_key("retry-after"));
+        let answer = client
+            .get(format!("{base}{path}"))
+            .send()
+            .await
+            .map_err(text)?;
+        let (status, at, retry) = (
+            answer.status(),
+            begun.elapsed(),
+            answer.headers().contains_key("retry-after"),
+        );
         match (status, answer.text().await.map_err(text)?.as_str()) {
             (StatusCode::OK, _) => Ok((at, true)),
             (StatusCode::TOO_MANY_REQUESTS, "很遗憾，没抢到") if retry => Ok((at, false)),
@@ -73,18 +94,31 @@ async fn burst(base: &str, path: &str, of: usize) -> Result<Burst, String> {
     }));
     let mut answers = answers.await.into_iter().collect::<Result<Vec<_>, _>>()?;
     answers.sort();
-    let of = |passed: bool| answers.iter().filter(|(_, through)| *through == passed).map(|(at, _)| *at).collect();
-    Ok(Burst { let_through: of(true), refused: of(false) })
+    let of = |passed: bool| {
+        answers
+            .iter()
+            .filter(|(_, through)| *through == passed)
+            .map(|(at, _)| *at)
+            .collect()
+    };
+    Ok(Burst {
+        let_through: of(true),
+        refused: of(false),
+    })
 }
 
 /// Whether the answers leak out of a bucket, one each second: the second not before one second, the third not before two.
 fn leaks(let_through: &[Duration]) -> bool {
     // nginx reckons in milliseconds, and its timers may be some early.
-    let_through.iter().zip(0..).all(|(at, n)| *at + Duration::from_millis(50) >= Duration::from_secs(n))
+    let_through
+        .iter()
+        .zip(0..)
+        .all(|(at, n)| *at + Duration::from_millis(50) >= Duration::from_secs(n))
 }
 
 /// All at once, since their limits do not know of each other.
-pub(crate) async fn nginx_lets_through_what_its_limits_say_and_a_lone_instance_names_them() -> Outcome {
+pub(crate) async fn nginx_lets_through_what_its_limits_say_and_a_lone_instance_names_them()
+-> Outcome {
     let lab = cluster(vec![]).await?;
     let base = lab.addresses().http.clone();
     // Whoever is let in stays until all have come, however late.
@@ -96,29 +130,53 @@ pub(crate) async fn nginx_lets_through_what_its_limits_say_and_a_lone_instance_n
         async { burst(&base, &stay(AT_NGINX[3]), 130).await },
         burst(&lab.addresses().instances[0].url, "/seckill/limited", 30),
     )?;
-    let alone = Client::new().get(format!("{}{}", lab.addresses().instances[0].url, AT_NGINX[0])).send().await;
+    let alone = Client::new()
+        .get(format!(
+            "{}{}",
+            lab.addresses().instances[0].url,
+            AT_NGINX[0]
+        ))
+        .send()
+        .await;
     let alone = alone.map_err(text)?;
     let (status, words) = (alone.status(), alone.text().await.map_err(text)?);
     lab.stop().await;
 
     // One, and five in the bucket; and one more for each second that the burst took, as the last refusal tells.
-    for (name, Burst { let_through, refused }) in [("queued", &queued), ("nodelay", &nodelay)] {
-        let took = refused.last().ok_or(format!("{name}: nobody was refused"))?;
+    for (
+        name,
+        Burst {
+            let_through,
+            refused,
+        },
+    ) in [("queued", &queued), ("nodelay", &nodelay)]
+    {
+        let took = refused
+            .last()
+            .ok_or(format!("{name}: nobody was refused"))?;
         if !(6..=6 + took.as_secs_f64().ceil() as usize).contains(&let_through.len()) {
-            return Err(format!("{name}: {let_through:?} were let through, in {took:?}"));
+            return Err(format!(
+                "{name}: {let_through:?} were let through, in {took:?}"
+            ));
         }
     }
     if !leaks(&queued.let_through) {
         return Err(format!("the leaky bucket: {:?}", queued.let_through));
     }
     if leaks(&nodelay.let_through) {
-        return Err(format!("a bucket without delay was taken for a leaky one: {:?}", nodelay.let_through));
+        return Err(format!(
+            "a bucket without delay was taken for a leaky one: {:?}",
+            nodelay.let_through
+        ));
     }
     let at_once = (address.let_through.len(), server.let_through.len());
     if at_once != (20, 100) {
         return Err(format!("at once: {at_once:?}"));
     }
-    as_one_limit(limited.let_through.len(), limited.let_through.last().copied().unwrap_or_default())?;
+    as_one_limit(
+        limited.let_through.len(),
+        limited.let_through.last().copied().unwrap_or_default(),
+    )?;
     if status == StatusCode::NOT_FOUND && AT_NGINX.iter().all(|path| words.contains(path)) {
         Ok(())
     } else {
@@ -139,27 +197,55 @@ pub(crate) async fn the_page_of_limits_draws_each_request_as_it_was_answered() -
     };
     let lab = Lab::start(options).await.map_err(text)?;
     let browser = Browser::start().await?;
-    let (nginx, instance) = (lab.addresses().http.clone(), lab.addresses().instances[0].url.clone());
+    let (nginx, instance) = (
+        lab.addresses().http.clone(),
+        lab.addresses().instances[0].url.clone(),
+    );
     let drawn = async {
         let page = browser.page().await?;
         let log = NetworkLog::of(&page).await?;
-        page.goto(format!("{nginx}/limits.html")).await.map_err(text)?;
-        for (limiter, path) in [("bucket", "/seckill/limited"), ("nodelay", "/nginx/leaky/nodelay")] {
+        page.goto(format!("{nginx}/limits.html"))
+            .await
+            .map_err(text)?;
+        for (limiter, path) in [
+            ("bucket", "/seckill/limited"),
+            ("nodelay", "/nginx/leaky/nodelay"),
+        ] {
             press(&page, &format!("#{limiter} .send")).await?;
-            until("a mark for each", || async { Ok(marks(&page, limiter, "through, .refused").await? == SENT) })
-                .await?;
+            until("a mark for each", || async {
+                Ok(marks(&page, limiter, "through, .refused").await? == SENT)
+            })
+            .await?;
             let through = marks(&page, limiter, "through").await?;
             let answered = log.on_the_wire(&format!("{path}?"), SENT).await?;
-            let let_through = answered.iter().filter(|status| **status == Some(200)).count();
+            let let_through = answered
+                .iter()
+                .filter(|status| **status == Some(200))
+                .count();
             if through != let_through || !(1..SENT).contains(&through) {
                 return Err(format!("{limiter}: {through} marks for {answered:?}"));
             }
         }
-        page.goto(format!("{instance}/limits.html")).await.map_err(text)?;
+        page.goto(format!("{instance}/limits.html"))
+            .await
+            .map_err(text)?;
         press(&page, "#queued .send").await?;
-        until("a mark for each", || async { Ok(marks(&page, "queued", "refused").await? == SENT) }).await?;
-        let said = page.find_element("#queued output").await.map_err(text)?.inner_text().await.map_err(text)?;
-        if said.as_deref().is_some_and(|said| said.contains("nginx")) { Ok(()) } else { Err(format!("said {said:?}")) }
+        until("a mark for each", || async {
+            Ok(marks(&page, "queued", "refused").await? == SENT)
+        })
+        .await?;
+        let said = page
+            .find_element("#queued output")
+            .await
+            .map_err(text)?
+            .inner_text()
+            .await
+            .map_err(text)?;
+        if said.as_deref().is_some_and(|said| said.contains("nginx")) {
+            Ok(())
+        } else {
+            Err(format!("said {said:?}"))
+        }
     };
     let drawn = drawn.await;
     let closed = browser.close().await;
@@ -169,7 +255,12 @@ pub(crate) async fn the_page_of_limits_draws_each_request_as_it_was_answered() -
 
 /// How many marks of this class a limiter's picture has.
 async fn marks(page: &Page, limiter: &str, class: &str) -> Result<usize, String> {
-    let count =
-        format!("[...document.querySelectorAll('#{limiter} svg *')].filter((e) => e.matches('.{class}')).length");
-    page.evaluate(count).await.map_err(text)?.into_value().map_err(text)
+    let count = format!(
+        "[...document.querySelectorAll('#{limiter} svg *')].filter((e) => e.matches('.{class}')).length"
+    );
+    page.evaluate(count)
+        .await
+        .map_err(text)?
+        .into_value()
+        .map_err(text)
 }

@@ -73,7 +73,8 @@ pub(crate) async fn the_lanes_of_a_run_overlap_without_a_lock_and_not_with_one()
 
 /// Two strategies on one instance and on three: a row for each, a picture in each cell; the series has the name that it is
 /// given, and its file is JSON that has what is drawn.
-pub(crate) async fn a_comparison_has_one_and_three_side_by_side_and_its_file_can_be_read() -> Outcome {
+pub(crate) async fn a_comparison_has_one_and_three_side_by_side_and_its_file_can_be_read() -> Outcome
+{
     with_cluster(async |lab, browser| {
         let page = tab(browser, &lab.addresses().http, PROJECTOR, "#/compare?threads=20&loops=10").await?;
         holds(&page, "the list", "document.querySelectorAll('#pick [type=checkbox]').length > 30").await?;
@@ -114,7 +115,8 @@ pub(crate) async fn a_comparison_has_one_and_three_side_by_side_and_its_file_can
 
 /// Whoever buys, resets or starts a run meanwhile is refused in words, or does it elsewhere: the verdict is what it would have
 /// been.
-pub(crate) async fn a_reset_and_a_second_run_in_mid_run_are_refused_and_change_no_verdict() -> Outcome {
+pub(crate) async fn a_reset_and_a_second_run_in_mid_run_are_refused_and_change_no_verdict()
+-> Outcome {
     with_cluster(async |lab, browser| {
         let (http, client) = (&lab.addresses().http, Client::new());
         let page = tab(browser, http, PROJECTOR, "#/select-for-update?threads=10&loops=20&hold_ms=150").await?;
@@ -147,7 +149,8 @@ pub(crate) async fn a_reset_and_a_second_run_in_mid_run_are_refused_and_change_n
 
 /// Whoever comes while a race is played sees it from its beginning, and drives it: the window that has started it after a
 /// reload, and another one, which is told that it is another lesson's and led there.
-pub(crate) async fn a_replay_under_way_is_joined_after_a_reload_and_from_another_window() -> Outcome {
+pub(crate) async fn a_replay_under_way_is_joined_after_a_reload_and_from_another_window() -> Outcome
+{
     with_cluster(async |lab, browser| {
         let http = &lab.addresses().http;
         let page = tab(browser, http, PROJECTOR, "#/replay/2.2").await?;

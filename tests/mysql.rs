@@ -35,7 +35,9 @@ fn on_mysql() -> impl Iterator<Item = &'static Strategy> {
 
 /// Somebody else's transaction that holds the row.
 async fn holding(servers: &Servers, site: &Site) -> Result<MySqlConnection, String> {
-    let mut holder = MySqlConnection::connect(&servers.mysql()).await.map_err(text)?;
+    let mut holder = MySqlConnection::connect(&servers.mysql())
+        .await
+        .map_err(text)?;
     holder.execute("START TRANSACTION").await.map_err(text)?;
     let row = sqlx::query("SELECT count FROM db_stock WHERE id = ? FOR UPDATE").bind(site.id);
     row.execute(&mut holder).await.map_err(text)?;
@@ -60,10 +62,12 @@ pub(crate) async fn a_write_waits_for_a_row_no_longer_than_it_may(servers: &Serv
     let strategies: Vec<_> = on_mysql().collect();
     for some in strategies.chunks(6) {
         // Two that share a mutex are neighbours in the registry, and so in two instances.
-        let tried = join_all(some.iter().zip(site.ctxs.iter().cycle()).map(async |(strategy, ctx)| {
-            is_refused_in_time(strategy.slug, strategy.deduct, ctx, site.id).await?;
-            is_refused_in_time(strategy.slug, strategy.deduct, ctx, site.id).await
-        }));
+        let tried = join_all(some.iter().zip(site.ctxs.iter().cycle()).map(
+            async |(strategy, ctx)| {
+                is_refused_in_time(strategy.slug, strategy.deduct, ctx, site.id).await?;
+                is_refused_in_time(strategy.slug, strategy.deduct, ctx, site.id).await
+            },
+        ));
         tried.await.into_iter().collect::<Outcome>()?;
     }
     holder.close().await.map_err(text)?;
@@ -72,11 +76,16 @@ pub(crate) async fn a_write_waits_for_a_row_no_longer_than_it_may(servers: &Serv
     }
     for strategy in &strategies {
         let job = Job::new(site.id, NOW, LONG);
-        (strategy.deduct)(&site.ctxs[1], &job).await.map_err(|e| format!("{}: {e}", strategy.slug))?;
+        (strategy.deduct)(&site.ctxs[1], &job)
+            .await
+            .map_err(|e| format!("{}: {e}", strategy.slug))?;
     }
     match STOCK - site.stock(Store::MySql).await {
         gone if gone == strategies.len() as i64 => Ok(()),
-        gone => Err(format!("{} were sold, and {gone} left the shelf", strategies.len())),
+        gone => Err(format!(
+            "{} were sold, and {gone} left the shelf",
+            strategies.len()
+        )),
     }
 }
 
@@ -85,7 +94,14 @@ pub(crate) async fn a_write_without_a_bound_is_caught(servers: &Servers) -> Outc
     let site = servers.site().await;
     site.put_stock(STOCK).await;
     let _holder = holding(servers, &site).await?;
-    match is_refused_in_time("twin", |ctx, job| Box::pin(unbounded(ctx, job)), &site.ctxs[0], site.id).await {
+    match is_refused_in_time(
+        "twin",
+        |ctx, job| Box::pin(unbounded(ctx, job)),
+        &site.ctxs[0],
+        site.id,
+    )
+    .await
+    {
         Err(text) if text.contains("not answered") => Ok(()),
         other => Err(format!("not caught: {other:?}")),
     }
@@ -93,21 +109,38 @@ pub(crate) async fn a_write_without_a_bound_is_caught(servers: &Servers) -> Outc
 
 async fn unbounded(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
-    sqlx::query("UPDATE db_stock SET count = count - 1 WHERE id = ?").bind(job.stock_id).execute(&mut *conn).await?;
+    sqlx::query("UPDATE db_stock SET count = count - 1 WHERE id = ?")
+        .bind(job.stock_id)
+        .execute(&mut *conn)
+        .await?;
     conn.done();
-    Ok(Deducted { remaining: None, fence: None, retries: 0, lock: None })
+    Ok(Deducted {
+        remaining: None,
+        fence: None,
+        retries: 0,
+        lock: None,
+    })
 }
 
 /// The number of the only connection that this instance has.
 async fn connection(ctx: &Ctx) -> Result<i64, String> {
     let mut conn = ctx.mysql(LONG).await.map_err(text)?;
-    let id = sqlx::query_scalar("SELECT CAST(CONNECTION_ID() AS SIGNED)").fetch_one(&mut *conn).await.map_err(text)?;
+    let id = sqlx::query_scalar("SELECT CAST(CONNECTION_ID() AS SIGNED)")
+        .fetch_one(&mut *conn)
+        .await
+        .map_err(text)?;
     conn.done();
     Ok(id)
 }
 
 /// Requests that are refused go on with the connection that there is.
-async fn keeps_its_connection(slug: &str, deduct: Deduct, ctx: &Ctx, id: i64, requests: usize) -> Outcome {
+async fn keeps_its_connection(
+    slug: &str,
+    deduct: Deduct,
+    ctx: &Ctx,
+    id: i64,
+    requests: usize,
+) -> Outcome {
     let before = connection(ctx).await?;
     for _ in 0..requests {
         match deduct(ctx, &Job::new(id, NOW, PATIENCE)).await {
@@ -123,7 +156,11 @@ async fn keeps_its_connection(slug: &str, deduct: Deduct, ctx: &Ctx, id: i64, re
 
 pub(crate) async fn a_refusal_costs_no_connection(servers: &Servers) -> Outcome {
     let ctx = servers.with(|config| config.mysql.pool = 1);
-    let [nothing, empty, held] = [servers.site().await, servers.site().await, servers.site().await];
+    let [nothing, empty, held] = [
+        servers.site().await,
+        servers.site().await,
+        servers.site().await,
+    ];
     empty.put_stock(0).await;
     held.put_stock(STOCK).await;
     let _holder = holding(servers, &held).await?;
@@ -139,7 +176,15 @@ pub(crate) async fn a_refusal_costs_no_connection(servers: &Servers) -> Outcome 
 pub(crate) async fn a_refusal_that_drops_its_connection_is_caught(servers: &Servers) -> Outcome {
     let ctx = servers.with(|config| config.mysql.pool = 1);
     let nothing = servers.site().await;
-    match keeps_its_connection("twin", |ctx, job| Box::pin(careless(ctx, job)), &ctx, nothing.id, 1).await {
+    match keeps_its_connection(
+        "twin",
+        |ctx, job| Box::pin(careless(ctx, job)),
+        &ctx,
+        nothing.id,
+        1,
+    )
+    .await
+    {
         Err(text) if text.contains("cost the connection") => Ok(()),
         other => Err(format!("not caught: {other:?}")),
     }
@@ -148,7 +193,9 @@ pub(crate) async fn a_refusal_that_drops_its_connection_is_caught(servers: &Serv
 async fn careless(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let row = sqlx::query("SELECT count FROM db_stock WHERE id = ?").bind(job.stock_id);
-    row.fetch_optional(&mut *conn).await?.ok_or(Error::NoProduct(job.stock_id))?;
+    row.fetch_optional(&mut *conn)
+        .await?
+        .ok_or(Error::NoProduct(job.stock_id))?;
     conn.done();
     Err(Error::SoldOut)
 }
@@ -162,7 +209,11 @@ fn start(ctx: &Arc<Ctx>, slug: &'static str, job: Job) -> (Running, Arc<Job>) {
 }
 
 /// The same, as soon as it is stopped between its read and its write.
-async fn stopped(ctx: &Arc<Ctx>, slug: &'static str, mut job: Job) -> Result<(Running, Arc<Job>, Pause), String> {
+async fn stopped(
+    ctx: &Arc<Ctx>,
+    slug: &'static str,
+    mut job: Job,
+) -> Result<(Running, Arc<Job>, Pause), String> {
     let pause = job.pause_at("read");
     let (running, job) = start(ctx, slug, job);
     let reached = tokio::time::timeout(LONG, pause.reached()).await;
@@ -175,15 +226,25 @@ async fn inside(job: &Job) -> Outcome {
 }
 
 /// Of an instance with one connection somebody is inside: whether another request for another product gets through.
-async fn lets_others_through(servers: &Servers, slug: &'static str, wait: Duration) -> Result<bool, String> {
+async fn lets_others_through(
+    servers: &Servers,
+    slug: &'static str,
+    wait: Duration,
+) -> Result<bool, String> {
     let ctx = servers.with(|config| config.mysql.pool = 1);
-    until("zookeeper is there", || async { Ok(ctx.zk.session().is_ok()) }).await?;
+    until("zookeeper is there", || async {
+        Ok(ctx.zk.session().is_ok())
+    })
+    .await?;
     let [theirs, ours] = [servers.site().await, servers.site().await];
     theirs.put_stock(STOCK).await;
     ours.put_stock(STOCK).await;
     let (staying, job) = start(&ctx, slug, Job::new(theirs.id, 2 * LONG, LONG));
     inside(&job).await.map_err(|e| format!("{slug}: {e}"))?;
-    let passed = start(&ctx, "none", Job::new(ours.id, NOW, wait)).0.await.map_err(text)?;
+    let passed = start(&ctx, "none", Job::new(ours.id, NOW, wait))
+        .0
+        .await
+        .map_err(text)?;
     staying.abort();
     match passed {
         Ok(_) => Ok(true),
@@ -194,8 +255,15 @@ async fn lets_others_through(servers: &Servers, slug: &'static str, wait: Durati
 
 /// Without a transaction a connection is taken for each statement: visitors who stay do not use up the pool. In a
 /// transaction, or with a lock that is the connection, they do; that is what this test would say of the others too.
-pub(crate) async fn who_stays_without_a_transaction_holds_no_connection(servers: &Servers) -> Outcome {
-    const HOLD_ONE: [&str; 4] = ["mutex-commit-late", "select-for-update", "select-share", "mysql-named-lock"];
+pub(crate) async fn who_stays_without_a_transaction_holds_no_connection(
+    servers: &Servers,
+) -> Outcome {
+    const HOLD_ONE: [&str; 4] = [
+        "mutex-commit-late",
+        "select-for-update",
+        "select-share",
+        "mysql-named-lock",
+    ];
     // The merged one stays before it enters anything.
     for strategy in on_mysql().filter(|s| s.slug != "single-update-merged") {
         let holds_one = HOLD_ONE.contains(&strategy.slug);
@@ -232,23 +300,36 @@ pub(crate) async fn pieces_in_buckets_are_never_lost(servers: &Servers) -> Outco
     let site = servers.site().await;
     site.put_stock(STOCK).await;
     let row = async || -> Result<i64, String> {
-        let mut outsider = MySqlConnection::connect(&servers.mysql()).await.map_err(text)?;
-        let row = sqlx::query_scalar("SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?").bind(site.id);
+        let mut outsider = MySqlConnection::connect(&servers.mysql())
+            .await
+            .map_err(text)?;
+        let row = sqlx::query_scalar("SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?")
+            .bind(site.id);
         row.fetch_one(&mut outsider).await.map_err(text)
     };
     for slug in ["single-update-buckets", "none"] {
-        start(&site.ctxs[0], slug, Job::new(site.id, NOW, LONG)).0.await.map_err(text)?.map_err(text)?;
+        start(&site.ctxs[0], slug, Job::new(site.id, NOW, LONG))
+            .0
+            .await
+            .map_err(text)?
+            .map_err(text)?;
     }
     let (in_row, on_shelf) = (row().await?, site.stock(Store::MySql).await);
     if in_row >= STOCK - 2 || on_shelf != STOCK - 2 {
-        return Err(format!("{in_row} in the row, {on_shelf} on the shelf, after two of {STOCK} were sold"));
+        return Err(format!(
+            "{in_row} in the row, {on_shelf} on the shelf, after two of {STOCK} were sold"
+        ));
     }
-    shelf::reset(&site.ctxs[0], site.id, STOCK, None).await.map_err(text)?;
+    shelf::reset(&site.ctxs[0], site.id, STOCK, None)
+        .await
+        .map_err(text)?;
     let (in_row, on_shelf) = (row().await?, site.stock(Store::MySql).await);
     if (in_row, on_shelf) == (STOCK, STOCK) {
         return Ok(());
     }
-    Err(format!("after a reset to {STOCK}: {in_row} in the row, {on_shelf} on the shelf"))
+    Err(format!(
+        "after a reset to {STOCK}: {in_row} in the row, {on_shelf} on the shelf"
+    ))
 }
 
 /// The connection of the holder is killed under it: another gets in at once, and the late holder sells nothing, since its
@@ -256,18 +337,39 @@ pub(crate) async fn pieces_in_buckets_are_never_lost(servers: &Servers) -> Outco
 pub(crate) async fn a_named_lock_goes_with_its_connection(servers: &Servers) -> Outcome {
     let site = servers.site().await;
     site.put_stock(STOCK).await;
-    let (late, job, between) = stopped(&site.ctxs[0], "mysql-named-lock", Job::new(site.id, NOW, LONG)).await?;
-    let mut outsider = MySqlConnection::connect(&servers.mysql()).await.map_err(text)?;
-    let holder = sqlx::query_scalar("SELECT CAST(IS_USED_LOCK(CONCAT(DATABASE(), '.', ?)) AS SIGNED)");
-    let holder: i64 = holder.bind(job.redis_name("stock")).fetch_one(&mut outsider).await.map_err(text)?;
-    outsider.execute(format!("KILL {holder}").as_str()).await.map_err(text)?;
-    let (next, _) = start(&site.ctxs[1], "mysql-named-lock", Job::new(site.id, NOW, LONG));
+    let (late, job, between) = stopped(
+        &site.ctxs[0],
+        "mysql-named-lock",
+        Job::new(site.id, NOW, LONG),
+    )
+    .await?;
+    let mut outsider = MySqlConnection::connect(&servers.mysql())
+        .await
+        .map_err(text)?;
+    let holder =
+        sqlx::query_scalar("SELECT CAST(IS_USED_LOCK(CONCAT(DATABASE(), '.', ?)) AS SIGNED)");
+    let holder: i64 = holder
+        .bind(job.redis_name("stock"))
+        .fetch_one(&mut outsider)
+        .await
+        .map_err(text)?;
+    outsider
+        .execute(format!("KILL {holder}").as_str())
+        .await
+        .map_err(text)?;
+    let (next, _) = start(
+        &site.ctxs[1],
+        "mysql-named-lock",
+        Job::new(site.id, NOW, LONG),
+    );
     next.await.map_err(text)?.map_err(text)?;
     between.go_on();
     let late = late.await.map_err(text)?;
     match (late, STOCK - site.stock(Store::MySql).await) {
         (Err(Error::Unknown { .. }), 1) => Ok(()),
-        other => Err(format!("the late holder and what left the shelf: {other:?}")),
+        other => Err(format!(
+            "the late holder and what left the shelf: {other:?}"
+        )),
     }
 }
 
@@ -278,16 +380,29 @@ pub(crate) async fn the_row_of_a_table_lock_says_who_holds_it(servers: &Servers)
         site.put_stock(STOCK).await;
         let asked = Job::new(site.id, NOW, LONG).asked(None, Some("小明".into()));
         let (holder, _, between) = stopped(&site.ctxs[0], slug, asked).await?;
-        let mut outsider = MySqlConnection::connect(&servers.mysql()).await.map_err(text)?;
+        let mut outsider = MySqlConnection::connect(&servers.mysql())
+            .await
+            .map_err(text)?;
         let select = "SELECT class_name, method_name, server_name, `desc`, CAST(holds AS SIGNED) FROM tb_lock \
                       WHERE `desc` LIKE ?";
-        let row: (String, String, String, String, i64) =
-            sqlx::query_as(select).bind(format!("商品 {} %", site.id)).fetch_one(&mut outsider).await.map_err(text)?;
+        let row: (String, String, String, String, i64) = sqlx::query_as(select)
+            .bind(format!("商品 {} %", site.id))
+            .fetch_one(&mut outsider)
+            .await
+            .map_err(text)?;
         between.go_on();
         holder.await.map_err(text)?.map_err(text)?;
         let class = format!("oversell::stock::{}", slug.replace('-', "_"));
         let said = format!("商品 {} 减库存 小明", site.id);
-        if row != (class, "deduct".into(), site.ctxs[0].instance.clone(), said, holds) {
+        if row
+            != (
+                class,
+                "deduct".into(),
+                site.ctxs[0].instance.clone(),
+                said,
+                holds,
+            )
+        {
             return Err(format!("{slug}: {row:?}"));
         }
     }
@@ -313,21 +428,44 @@ static MIGRATIONS: Migrator = sqlx::migrate!();
 
 /// Some of the migrations.
 fn only(versions: &[i64]) -> Migrator {
-    let some = MIGRATIONS.iter().filter(|m| versions.contains(&m.version)).cloned().collect();
-    Migrator { migrations: some, ..Migrator::DEFAULT }
+    let some = MIGRATIONS
+        .iter()
+        .filter(|m| versions.contains(&m.version))
+        .cloned()
+        .collect();
+    Migrator {
+        migrations: some,
+        ..Migrator::DEFAULT
+    }
 }
 
 /// A database of its own, and an instance that works in it.
 async fn database(servers: &Servers, name: &str) -> Result<(MySqlConnection, Arc<Ctx>), String> {
-    let mut outsider = MySqlConnection::connect(&servers.mysql()).await.map_err(text)?;
-    outsider.execute(format!("CREATE DATABASE {name}").as_str()).await.map_err(text)?;
-    outsider.execute(format!("USE {name}").as_str()).await.map_err(text)?;
+    let mut outsider = MySqlConnection::connect(&servers.mysql())
+        .await
+        .map_err(text)?;
+    outsider
+        .execute(format!("CREATE DATABASE {name}").as_str())
+        .await
+        .map_err(text)?;
+    outsider
+        .execute(format!("USE {name}").as_str())
+        .await
+        .map_err(text)?;
     let url = servers.mysql();
-    let url = format!("{}/{name}", url.rsplit_once('/').ok_or("no database in the address")?.0);
-    Ok((outsider, servers.with(|config| config.mysql.url = url.as_str().into())))
+    let url = format!(
+        "{}/{name}",
+        url.rsplit_once('/').ok_or("no database in the address")?.0
+    );
+    Ok((
+        outsider,
+        servers.with(|config| config.mysql.url = url.as_str().into()),
+    ))
 }
 
-pub(crate) async fn a_database_of_the_course_is_taken_over_with_its_rows(servers: &Servers) -> Outcome {
+pub(crate) async fn a_database_of_the_course_is_taken_over_with_its_rows(
+    servers: &Servers,
+) -> Outcome {
     let (mut outsider, ctx) = database(servers, "of_the_course").await?;
     for statement in OF_THE_COURSE {
         outsider.execute(statement).await.map_err(text)?;
@@ -336,22 +474,38 @@ pub(crate) async fn a_database_of_the_course_is_taken_over_with_its_rows(servers
     if only(&[1, 2, 4]).run(&mut outsider).await.is_ok() {
         return Err("the course's tables were in nobody's way".into());
     }
-    outsider.execute("DROP TABLE _sqlx_migrations").await.map_err(text)?;
+    outsider
+        .execute("DROP TABLE _sqlx_migrations")
+        .await
+        .map_err(text)?;
     MIGRATIONS.run(&mut outsider).await.map_err(text)?;
     // Again, as the next start does.
     MIGRATIONS.run(&mut outsider).await.map_err(text)?;
-    let counts = [shelf::count(&ctx, Store::MySql, 1).await, shelf::count(&ctx, Store::MySql, 2).await];
+    let counts = [
+        shelf::count(&ctx, Store::MySql, 1).await,
+        shelf::count(&ctx, Store::MySql, 2).await,
+    ];
     if !matches!(counts, [Ok(4870), Ok(7)]) {
         return Err(format!("the stock of the course: {counts:?}"));
     }
     // The lock that is held in it is held; when it is deleted, the rest is as anywhere.
-    let blocked = start(&ctx, "table-lock", Job::new(1, NOW, PATIENCE)).0.await.map_err(text)?;
+    let blocked = start(&ctx, "table-lock", Job::new(1, NOW, PATIENCE))
+        .0
+        .await
+        .map_err(text)?;
     if !matches!(blocked, Err(Error::NotHad { .. })) {
         return Err(format!("beside the lock of the course: {blocked:?}"));
     }
-    outsider.execute("DELETE FROM tb_lock").await.map_err(text)?;
+    outsider
+        .execute("DELETE FROM tb_lock")
+        .await
+        .map_err(text)?;
     for slug in ["table-lock", "version-cas", "single-update-buckets"] {
-        start(&ctx, slug, Job::new(1, NOW, LONG)).0.await.map_err(text)?.map_err(|e| format!("{slug}: {e}"))?;
+        start(&ctx, slug, Job::new(1, NOW, LONG))
+            .0
+            .await
+            .map_err(text)?
+            .map_err(|e| format!("{slug}: {e}"))?;
     }
     match shelf::count(&ctx, Store::MySql, 1).await {
         Ok(4867) => Ok(()),
@@ -362,11 +516,20 @@ pub(crate) async fn a_database_of_the_course_is_taken_over_with_its_rows(servers
 pub(crate) async fn a_database_of_an_earlier_version_goes_on(servers: &Servers) -> Outcome {
     let (mut outsider, ctx) = database(servers, "of_an_earlier_version").await?;
     only(&[1, 2]).run(&mut outsider).await.map_err(text)?;
-    outsider.execute("UPDATE db_stock SET count = 77, version = 9, fence = 3").await.map_err(text)?;
+    outsider
+        .execute("UPDATE db_stock SET count = 77, version = 9, fence = 3")
+        .await
+        .map_err(text)?;
     MIGRATIONS.run(&mut outsider).await.map_err(text)?;
-    start(&ctx, "single-update-buckets", Job::new(1, NOW, LONG)).0.await.map_err(text)?.map_err(text)?;
-    let row: (i64, u64) =
-        sqlx::query_as("SELECT version, fence FROM db_stock").fetch_one(&mut outsider).await.map_err(text)?;
+    start(&ctx, "single-update-buckets", Job::new(1, NOW, LONG))
+        .0
+        .await
+        .map_err(text)?
+        .map_err(text)?;
+    let row: (i64, u64) = sqlx::query_as("SELECT version, fence FROM db_stock")
+        .fetch_one(&mut outsider)
+        .await
+        .map_err(text)?;
     match (row, shelf::count(&ctx, Store::MySql, 1).await) {
         ((10, 3), Ok(76)) => Ok(()),
         other => Err(format!("version, fence and count: {other:?}")),

@@ -32,7 +32,8 @@ fn lines(id: &str) -> String {
 
 /// Each lesson of `GET /course` and each strategy is found by its address and stands in sight of the list, with its lines to
 /// type; what is no lesson is told. Nobody is kept from reading by the size of the screen, and axe finds nothing serious in any view.
-pub(crate) async fn every_lesson_stands_at_its_number_and_a_number_that_is_none_is_told() -> Outcome {
+pub(crate) async fn every_lesson_stands_at_its_number_and_a_number_that_is_none_is_told() -> Outcome
+{
     with_cluster(async |lab, browser| {
         let http = &lab.addresses().http;
         let course: Value = Client::new().get(format!("{http}/course")).send().await.map_err(text)?.json().await.map_err(text)?;
@@ -85,7 +86,8 @@ pub(crate) async fn every_lesson_stands_at_its_number_and_a_number_that_is_none_
 
 /// A number that breaks a rule stays as it was typed, with the rule in words, and nothing is run; the same press with a
 /// number that breaks none starts a run, which comes to its verdict. Its result is told from that of other settings.
-pub(crate) async fn a_wrong_number_is_kept_and_not_run_and_a_right_one_comes_to_its_verdict() -> Outcome {
+pub(crate) async fn a_wrong_number_is_kept_and_not_run_and_a_right_one_comes_to_its_verdict()
+-> Outcome {
     with_cluster(async |lab, browser| {
         let http = &lab.addresses().http;
         let page = tab(browser, http, PROJECTOR, "#/1.3?threads=20&loops=5&hold_ms=5").await?;
@@ -172,7 +174,10 @@ pub(crate) async fn the_herd_is_a_bar_for_each_release_and_with_its_cure_it_is_f
 }
 
 pub(crate) async fn go(page: &Page, name: &str) -> Outcome {
-    page.evaluate(format!("location.hash = '#/{name}'")).await.map(drop).map_err(text)
+    page.evaluate(format!("location.hash = '#/{name}'"))
+        .await
+        .map(drop)
+        .map_err(text)
 }
 
 pub(crate) async fn shows(page: &Page, id: &str) -> Outcome {
@@ -185,7 +190,11 @@ async fn in_sight(page: &Page) -> Outcome {
         const [list, entry] = ['#lessons', '#chapters [aria-current]'].map((s) => document.querySelector(s).getBoundingClientRect());
         return list.top <= entry.top && entry.bottom <= list.bottom;
     })()";
-    if value(page, sight).await? { Ok(()) } else { Err("its entry is out of sight".into()) }
+    if value(page, sight).await? {
+        Ok(())
+    } else {
+        Err("its entry is out of sight".into())
+    }
 }
 
 /// Types this into a field, and leaves it.

@@ -9,8 +9,8 @@ use crate::{
 use futures::future::BoxFuture;
 use oversell::{
     classroom::{
-        demo_layer, demo1, demo2, fair, latch, multi, read_write, reentrant, semaphore, zk_barriers, zk_counts,
-        zk_locks, zk_semaphore,
+        demo_layer, demo1, demo2, fair, latch, multi, read_write, reentrant, semaphore,
+        zk_barriers, zk_counts, zk_locks, zk_semaphore,
     },
     ctx::Ctx,
     error::Error,
@@ -63,18 +63,24 @@ const LESSONS: &[(&str, Lesson)] = lessons![
 
 /// What the layer does around demo3.
 async fn under_the_layer(ctx: &Ctx, job: &Job) -> Result<(), Error> {
-    let guard = demo_layer::lock(ctx, job, demo_layer::BY_ROUTE).acquire(job.wait_left()).await?;
+    let guard = demo_layer::lock(ctx, job, demo_layer::BY_ROUTE)
+        .acquire(job.wait_left())
+        .await?;
     job.inside().await;
     Ok(guard.release().await?)
 }
 
 /// A product of its own for each, somebody inside, and a reset: nothing of the product is left but its stock. Who has no
 /// names has nothing there even before.
-pub(crate) async fn a_reset_clears_all_that_strategies_and_lessons_write(servers: &Servers) -> Outcome {
+pub(crate) async fn a_reset_clears_all_that_strategies_and_lessons_write(
+    servers: &Servers,
+) -> Outcome {
     for strategy in stock::ALL {
         let (site, slug) = (servers.site().await, strategy.slug);
-        let held =
-            hold(&site, slug, move |ctx, job| async move { (strategy.deduct)(&ctx, &job).await.map(drop) }).await?;
+        let held = hold(&site, slug, move |ctx, job| async move {
+            (strategy.deduct)(&ctx, &job).await.map(drop)
+        })
+        .await?;
         if strategy.names.is_empty() {
             // It may hold the row, which is no name.
             let written = left(&site).await?;
@@ -89,7 +95,10 @@ pub(crate) async fn a_reset_clears_all_that_strategies_and_lessons_write(servers
     }
     for (name, lesson) in LESSONS {
         let site = servers.site().await;
-        let held = hold(&site, name, move |ctx, job| async move { lesson(&ctx, &job).await }).await?;
+        let held = hold(&site, name, move |ctx, job| async move {
+            lesson(&ctx, &job).await
+        })
+        .await?;
         writes(&site, name).await?;
         // These two write once more when they are inside. What came after the reset would be left.
         until(&format!("{name} has written all"), || async {
@@ -108,16 +117,24 @@ pub(crate) async fn a_reset_clears_all_that_strategies_and_lessons_write(servers
 
 /// The twin: where a name is left out, since only another strategy's are cleared, that is seen.
 pub(crate) async fn a_name_that_a_reset_leaves_out_is_seen(servers: &Servers) -> Outcome {
-    for (slug, other) in [("redis-write", "redis-lock"), ("zk-multi", "zk-lock"), ("table-lock", "none")] {
+    for (slug, other) in [
+        ("redis-write", "redis-lock"),
+        ("zk-multi", "zk-lock"),
+        ("table-lock", "none"),
+    ] {
         let site = servers.site().await;
         let strategy = stock::find(slug).ok_or("no such strategy")?;
-        let held =
-            hold(&site, slug, move |ctx, job| async move { (strategy.deduct)(&ctx, &job).await.map(drop) }).await?;
+        let held = hold(&site, slug, move |ctx, job| async move {
+            (strategy.deduct)(&ctx, &job).await.map(drop)
+        })
+        .await?;
         writes(&site, slug).await?;
         let not_cleared = shelf::reset(&site.ctxs[1], site.id, STOCK, stock::find(other)).await;
         not_cleared.map_err(|e| e.to_string())?;
         if left(&site).await?.is_empty() {
-            return Err(format!("a reset of {other} clears what {slug} has written, or nobody sees that it does not"));
+            return Err(format!(
+                "a reset of {other} clears what {slug} has written, or nobody sees that it does not"
+            ));
         }
         held.abort();
     }
@@ -125,7 +142,11 @@ pub(crate) async fn a_name_that_a_reset_leaves_out_is_seen(servers: &Servers) ->
 }
 
 /// Somebody inside, for a minute; who answers at once may have answered.
-async fn hold<F, R>(site: &Site, what: &str, run: F) -> Result<JoinHandle<Result<(), Error>>, String>
+async fn hold<F, R>(
+    site: &Site,
+    what: &str,
+    run: F,
+) -> Result<JoinHandle<Result<(), Error>>, String>
 where
     F: FnOnce(Arc<Ctx>, Arc<Job>) -> R,
     R: Future<Output = Result<(), Error>> + Send + 'static,
@@ -139,7 +160,9 @@ where
     let job = Arc::new(Job::new(site.id, MINUTE, LONG));
     let running = tokio::spawn(run(Arc::clone(&site.ctxs[0]), Arc::clone(&job)));
     let said = format!("{what} is inside");
-    let inside = until(&said, || async { Ok(job.has_entered() || running.is_finished()) });
+    let inside = until(&said, || async {
+        Ok(job.has_entered() || running.is_finished())
+    });
     // A merged one stays before it goes in.
     if what.ends_with("-merged") {
         drop(tokio::time::timeout(Duration::from_secs(2), inside).await);
@@ -151,16 +174,25 @@ where
 
 /// Who is inside need not have written yet.
 async fn writes(site: &Site, what: &str) -> Outcome {
-    until(&format!("{what} writes something"), || async { Ok(!left(site).await?.is_empty()) }).await
+    until(&format!("{what} writes something"), || async {
+        Ok(!left(site).await?.is_empty())
+    })
+    .await
 }
 
 async fn cleared(site: &Site, what: &str) -> Outcome {
-    let not_cleared = shelf::reset(&site.ctxs[1], site.id, STOCK, None).await.map_err(|e| e.to_string())?;
+    let not_cleared = shelf::reset(&site.ctxs[1], site.id, STOCK, None)
+        .await
+        .map_err(|e| e.to_string())?;
     let left = left(site).await?;
     if !(not_cleared.is_empty() && left.is_empty()) {
-        return Err(format!("{what}: a reset leaves {left:?}, and says of {not_cleared:?} that it was not there"));
+        return Err(format!(
+            "{what}: a reset leaves {left:?}, and says of {not_cleared:?} that it was not there"
+        ));
     }
-    shelf::remove(&site.ctxs[1], site.id, None).await.map_err(|e| e.to_string())?;
+    shelf::remove(&site.ctxs[1], site.id, None)
+        .await
+        .map_err(|e| e.to_string())?;
     match shelf::read(&site.ctxs[1], site.id).await {
         Err(Error::NoProduct(_)) => Ok(()),
         other => Err(format!("{what}: a product that was removed is {other:?}")),
@@ -176,21 +208,25 @@ async fn left(site: &Site) -> Result<Vec<String>, String> {
     let mut left: Vec<String> = keys
         .into_iter()
         .filter(|key| {
-            (key.ends_with(&format!(":{id}")) || key.contains(&format!(":{id}}}"))) && *key != format!("stock:{id}")
+            (key.ends_with(&format!(":{id}")) || key.contains(&format!(":{id}}}")))
+                && *key != format!("stock:{id}")
         })
         .collect();
     let zk = ctx.zk.session().map_err(|e| text(&e))?;
     for path in ["/distributed", "/curator", "/curator/multi", "/locks"] {
         let children = zk.list_children(path).await.unwrap_or_default();
-        let of_it = children.iter().filter(|child| child.ends_with(&format!("-{id}")));
+        let of_it = children
+            .iter()
+            .filter(|child| child.ends_with(&format!("-{id}")));
         left.extend(of_it.map(|child| format!("{path}/{child}")));
     }
     let mut conn = ctx.db.conn(LONG).await.map_err(|e| text(&e))?;
-    let rows: Vec<String> = sqlx::query_scalar("SELECT lock_name FROM tb_lock WHERE lock_name LIKE ?")
-        .bind(format!("%:{id}"))
-        .fetch_all(&mut *conn)
-        .await
-        .map_err(|e| text(&e))?;
+    let rows: Vec<String> =
+        sqlx::query_scalar("SELECT lock_name FROM tb_lock WHERE lock_name LIKE ?")
+            .bind(format!("%:{id}"))
+            .fetch_all(&mut *conn)
+            .await
+            .map_err(|e| text(&e))?;
     let fence: Option<u64> = sqlx::query_scalar("SELECT fence FROM db_stock WHERE id = ?")
         .bind(id)
         .fetch_optional(&mut *conn)
@@ -198,43 +234,99 @@ async fn left(site: &Site) -> Result<Vec<String>, String> {
         .map_err(|e| text(&e))?;
     conn.done();
     left.extend(rows);
-    left.extend(fence.filter(|fence| *fence > 0).map(|fence| format!("fence {fence}")));
+    left.extend(
+        fence
+            .filter(|fence| *fence > 0)
+            .map(|fence| format!("fence {fence}")),
+    );
     Ok(left)
 }
 
 /// A reset needs the stores, a strategy's reset what that one uses; what else is not there is named.
 pub(crate) async fn a_reset_needs_what_it_sets_and_names_what_it_could_not_clear() -> Outcome {
     let without = vec![Part::ZooKeeper, Part::Instances, Part::Nginx];
-    let lab = Lab::start(Options { without, redis_ports: vec![0, 0], ..program() }).await.map_err(|e| e.to_string())?;
+    let lab = Lab::start(Options {
+        without,
+        redis_ports: vec![0, 0],
+        ..program()
+    })
+    .await
+    .map_err(|e| e.to_string())?;
     let mut config = support::config_with(lab.addresses(), &lab.addresses().redis[0].url);
-    config.redis.nodes = lab.addresses().redis.iter().map(|node| node.url.as_str().into()).collect();
+    config.redis.nodes = lab
+        .addresses()
+        .redis
+        .iter()
+        .map(|node| node.url.as_str().into())
+        .collect();
     let ctx = Arc::new(Ctx::new(config).map_err(|e| e.to_string())?);
     let site = support::shelf(&ctx).await;
     let reset = async |count, slug: Option<&str>| {
         let strategy = slug.map(|slug| stock::find(slug).expect("a strategy"));
-        shelf::reset(&ctx, 1, count, strategy).await.map_err(|e| e.to_string())
+        shelf::reset(&ctx, 1, count, strategy)
+            .await
+            .map_err(|e| e.to_string())
     };
     let ensure = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
 
-    ensure(reset(10, None).await? == ["zookeeper"], "zookeeper is not there, and that is not said")?;
-    ensure(reset(11, Some("zk-lock")).await.is_err(), "zk-lock can do without zookeeper")?;
+    ensure(
+        reset(10, None).await? == ["zookeeper"],
+        "zookeeper is not there, and that is not said",
+    )?;
+    ensure(
+        reset(11, Some("zk-lock")).await.is_err(),
+        "zk-lock can do without zookeeper",
+    )?;
     lab.kill("redis-2").await.map_err(|e| e.to_string())?;
     let mut missing = reset(12, None).await?;
     missing.sort_unstable();
-    ensure(missing == ["redis-2", "zookeeper"], "a node is dead, and that is not said")?;
-    ensure(reset(13, Some("redis-redlock")).await? == ["redis-2"], "redlock's dead node is not named")?;
     ensure(
-        (site.stock(Store::MySql).await, site.stock(Store::Redis).await) == (13, 12),
+        missing == ["redis-2", "zookeeper"],
+        "a node is dead, and that is not said",
+    )?;
+    ensure(
+        reset(13, Some("redis-redlock")).await? == ["redis-2"],
+        "redlock's dead node is not named",
+    )?;
+    ensure(
+        (
+            site.stock(Store::MySql).await,
+            site.stock(Store::Redis).await,
+        ) == (13, 12),
         "redlock sets the key of redis",
     )?;
-    ensure(reset(14, Some("redis-watch")).await?.is_empty(), "redis-watch has nothing but its key")?;
-    ensure((site.stock(Store::MySql).await, site.stock(Store::Redis).await) == (13, 14), "redis-watch sets the row")?;
+    ensure(
+        reset(14, Some("redis-watch")).await?.is_empty(),
+        "redis-watch has nothing but its key",
+    )?;
+    ensure(
+        (
+            site.stock(Store::MySql).await,
+            site.stock(Store::Redis).await,
+        ) == (13, 14),
+        "redis-watch sets the row",
+    )?;
     lab.kill("redis").await.map_err(|e| e.to_string())?;
-    ensure(reset(15, None).await.is_err(), "the stock of redis was set though it is dead")?;
-    ensure(reset(16, Some("redis-lock")).await.is_err(), "the lock of redis was cleared though it is dead")?;
-    ensure(site.stock(Store::MySql).await == 13, "a reset that could not be done has set the row")?;
-    ensure(reset(17, Some("single-update")).await?.is_empty(), "single-update needs redis")?;
-    ensure(site.stock(Store::MySql).await == 17, "single-update's stock was not set")?;
+    ensure(
+        reset(15, None).await.is_err(),
+        "the stock of redis was set though it is dead",
+    )?;
+    ensure(
+        reset(16, Some("redis-lock")).await.is_err(),
+        "the lock of redis was cleared though it is dead",
+    )?;
+    ensure(
+        site.stock(Store::MySql).await == 13,
+        "a reset that could not be done has set the row",
+    )?;
+    ensure(
+        reset(17, Some("single-update")).await?.is_empty(),
+        "single-update needs redis",
+    )?;
+    ensure(
+        site.stock(Store::MySql).await == 17,
+        "single-update's stock was not set",
+    )?;
     ctx.close(LONG).await;
     lab.stop().await;
     Ok(())
@@ -245,21 +337,43 @@ pub(crate) async fn a_reset_needs_what_it_sets_and_names_what_it_could_not_clear
 pub(crate) async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> Outcome {
     let mut lab = cluster(vec![Part::Nginx]).await?;
     let client = Client::new();
-    let bases: Vec<_> = lab.addresses().instances.iter().map(|instance| instance.url.clone()).collect();
-    let sells = ["redis-watch", "redis-watch-merged", "redis-script", "redis-setnx-lua"];
+    let bases: Vec<_> = lab
+        .addresses()
+        .instances
+        .iter()
+        .map(|instance| instance.url.clone())
+        .collect();
+    let sells = [
+        "redis-watch",
+        "redis-watch-merged",
+        "redis-script",
+        "redis-setnx-lua",
+    ];
     for slug in sells {
         let answered = status(&client, check(&bases[0], slug, 0, 1000)).await?;
         if answered != StatusCode::OK {
-            return Err(format!("{slug} with the stock of the first start: {answered}"));
+            return Err(format!(
+                "{slug} with the stock of the first start: {answered}"
+            ));
         }
     }
     // Also a Redis that keeps its data has none then.
-    let mut redis = redis_at(&lab.addresses().redis[0].url).await.map_err(|e| e.to_string())?;
-    redis::cmd("FLUSHALL").exec_async(&mut redis).await.map_err(|e| e.to_string())?;
+    let mut redis = redis_at(&lab.addresses().redis[0].url)
+        .await
+        .map_err(|e| e.to_string())?;
+    redis::cmd("FLUSHALL")
+        .exec_async(&mut redis)
+        .await
+        .map_err(|e| e.to_string())?;
     lab.kill("redis").await.map_err(|e| e.to_string())?;
     // They have seen it go: what they would do for one that comes, they do.
-    let ready = async |base: &str| Ok(status(&client, format!("{base}/health/ready")).await? == StatusCode::OK);
-    until("it is seen that redis is dead", || async { Ok(!ready(&bases[0]).await?) }).await?;
+    let ready = async |base: &str| {
+        Ok(status(&client, format!("{base}/health/ready")).await? == StatusCode::OK)
+    };
+    until("it is seen that redis is dead", || async {
+        Ok(!ready(&bases[0]).await?)
+    })
+    .await?;
     lab.restart("redis").await.map_err(|e| e.to_string())?;
     let third = lab.addresses().instances[2].name.clone();
     lab.kill(&third).await.map_err(|e| e.to_string())?;
@@ -267,12 +381,24 @@ pub(crate) async fn no_instance_invents_stock_for_a_redis_that_has_lost_it() -> 
     for base in &bases {
         until("it is seen that redis is back", || ready(base)).await?;
         for slug in sells {
-            let answer = client.get(check(base, slug, 0, 1000)).send().await.map_err(|e| e.to_string())?;
-            let (status, text) = (answer.status(), answer.text().await.map_err(|e| e.to_string())?);
-            if status != StatusCode::SERVICE_UNAVAILABLE || !text.contains("PUT /stock?stock_id=1") {
+            let answer = client
+                .get(check(base, slug, 0, 1000))
+                .send()
+                .await
+                .map_err(|e| e.to_string())?;
+            let (status, text) = (
+                answer.status(),
+                answer.text().await.map_err(|e| e.to_string())?,
+            );
+            if status != StatusCode::SERVICE_UNAVAILABLE || !text.contains("PUT /stock?stock_id=1")
+            {
                 return Err(format!("{slug} without a stock: {status} {text}"));
             }
-            let answered = self::status(&client, format!("{}&stock_id=77", check(base, slug, 0, 1000))).await?;
+            let answered = self::status(
+                &client,
+                format!("{}&stock_id=77", check(base, slug, 0, 1000)),
+            )
+            .await?;
             if answered != StatusCode::NOT_FOUND {
                 return Err(format!("{slug} for a product that never was: {answered}"));
             }

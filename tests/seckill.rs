@@ -41,7 +41,12 @@ impl Shop {
         let step = seckill::find(slug).ok_or_else(|| format!("there is no {slug}"))?;
         let ctxs: Vec<_> = (0..3).map(|_| servers.with(|_| ())).collect();
         let voucher = on_sale(&ctxs[0], pieces).await?;
-        Ok(Self { step, ctxs, voucher, answers: Arc::default() })
+        Ok(Self {
+            step,
+            ctxs,
+            voucher,
+            answers: Arc::default(),
+        })
     }
 
     /// An order of one of the users that only this shop has.
@@ -55,16 +60,19 @@ impl Shop {
 
     /// Sends an order to an instance.
     fn start(&self, instance: usize, order: Order) -> Running {
-        let (ctx, place, answers) = (Arc::clone(&self.ctxs[instance]), self.step.order, Arc::clone(&self.answers));
+        let (ctx, place, answers) = (
+            Arc::clone(&self.ctxs[instance]),
+            self.step.order,
+            Arc::clone(&self.answers),
+        );
         let here = order.voucher_id == self.voucher;
         tokio::spawn(async move {
             let placed = place(&ctx, &order).await;
             if let (Ok(Ordered { order_id, .. }), true) = (&placed, here) {
-                answers
-                    .lock()
-                    .expect("nobody panics")
-                    .orders
-                    .push(Entry { order_id: *order_id, user_id: order.user_id });
+                answers.lock().expect("nobody panics").orders.push(Entry {
+                    order_id: *order_id,
+                    user_id: order.user_id,
+                });
             }
             placed
         })
@@ -72,7 +80,9 @@ impl Shop {
 
     /// The outcome of a user's order at an instance.
     async fn place(&self, instance: usize, user: i64, wait: Duration) -> Result<Placed, String> {
-        self.start(instance, self.order(user, wait)).await.map_err(|e| e.to_string())
+        self.start(instance, self.order(user, wait))
+            .await
+            .map_err(|e| e.to_string())
     }
 
     /// An order on its way, as soon as it is stopped at `point`.
@@ -90,15 +100,27 @@ impl Shop {
     }
 
     /// Asks Redis something about the lock of the first user.
-    async fn lock<T: FromRedisValue>(&self, command: &str, arguments: &[&str]) -> Result<T, String> {
+    async fn lock<T: FromRedisValue>(
+        &self,
+        command: &str,
+        arguments: &[&str],
+    ) -> Result<T, String> {
         let mut command = redis::cmd(command);
-        command.arg(format!("lock:order:{}", self.user(1))).arg(arguments);
-        command.query_async(&mut self.ctxs[0].redis.connection()).await.map_err(|e| e.to_string())
+        command
+            .arg(format!("lock:order:{}", self.user(1)))
+            .arg(arguments);
+        command
+            .query_async(&mut self.ctxs[0].redis.connection())
+            .await
+            .map_err(|e| e.to_string())
     }
 
     /// Ends the lease of the first user's lock: its holder has taken too long.
     async fn end_lease(&self) -> Outcome {
-        ensure(self.lock::<bool>("PEXPIRE", &["1"]).await?, "there is no lock")?;
+        ensure(
+            self.lock::<bool>("PEXPIRE", &["1"]).await?,
+            "there is no lock",
+        )?;
         let gone = async {
             // Each time anew: who still lives may have renewed it meanwhile.
             while self.lock::<bool>("PEXPIRE", &["1"]).await? {
@@ -106,7 +128,9 @@ impl Shop {
             }
             Ok(())
         };
-        tokio::time::timeout(LONG, gone).await.map_err(|_| "the lock stays")?
+        tokio::time::timeout(LONG, gone)
+            .await
+            .map_err(|_| "the lock stays")?
     }
 
     /// What the checker says. An order that was answered and is written behind is waited for.
@@ -114,39 +138,62 @@ impl Shop {
         let answers = self.answers.lock().expect("nobody panics").clone();
         let written = async {
             loop {
-                let report = check(&voucher::books(&self.ctxs[0], self.voucher).await?, Some(&answers));
+                let report = check(
+                    &voucher::books(&self.ctxs[0], self.voucher).await?,
+                    Some(&answers),
+                );
                 if report.lost_orders == 0 || !self.step.beyond {
                     return Ok::<_, Error>(report);
                 }
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        let report =
-            tokio::time::timeout(LONG, written).await.map_err(|_| "an order that was answered is not written")?;
+        let report = tokio::time::timeout(LONG, written)
+            .await
+            .map_err(|_| "an order that was answered is not written")?;
         report.map_err(|e| e.to_string())
     }
 
     /// Takes away what the test has made, and ensures the checker's verdict.
     async fn close(self, verdict: Verdict) -> Outcome {
         let report = self.report().await?;
-        voucher::remove(&self.ctxs[0], self.voucher).await.map_err(|e| e.to_string())?;
+        voucher::remove(&self.ctxs[0], self.voucher)
+            .await
+            .map_err(|e| e.to_string())?;
         // A user of this shop has six digits after the voucher's: with any number of them, another voucher's begin so too.
-        for pattern in [format!("seckill:*:{}", self.voucher), format!("lock:order:{}??????", self.voucher)] {
+        for pattern in [
+            format!("seckill:*:{}", self.voucher),
+            format!("lock:order:{}??????", self.voucher),
+        ] {
             let mut redis = self.ctxs[0].redis.connection();
-            let left: Vec<String> =
-                redis::cmd("KEYS").arg(&pattern).query_async(&mut redis).await.map_err(|e| e.to_string())?;
-            ensure(left.is_empty(), format!("{} has left {left:?}", self.step.slug))?;
+            let left: Vec<String> = redis::cmd("KEYS")
+                .arg(&pattern)
+                .query_async(&mut redis)
+                .await
+                .map_err(|e| e.to_string())?;
+            ensure(
+                left.is_empty(),
+                format!("{} has left {left:?}", self.step.slug),
+            )?;
         }
         for ctx in &self.ctxs {
             ctx.close(LONG).await;
         }
-        ensure(report.verdict == verdict, format!("{}: not {verdict:?} but {report:?}", self.step.slug))
+        ensure(
+            report.verdict == verdict,
+            format!("{}: not {verdict:?} but {report:?}", self.step.slug),
+        )
     }
 }
 
 async fn on_sale(ctx: &Ctx, pieces: i64) -> Result<i64, String> {
-    let (begin, end) = (Utc::now() - TimeDelta::hours(1), Utc::now() + TimeDelta::hours(1));
-    voucher::add(ctx, "100元代金券", pieces, begin, end).await.map_err(|e| e.to_string())
+    let (begin, end) = (
+        Utc::now() - TimeDelta::hours(1),
+        Utc::now() + TimeDelta::hours(1),
+    );
+    voucher::add(ctx, "100元代金券", pieces, begin, end)
+        .await
+        .map_err(|e| e.to_string())
 }
 
 /// Lets a stopped order go on, to its end.
@@ -160,13 +207,21 @@ fn ensure(holds: bool, otherwise: impl Into<String>) -> Outcome {
 }
 
 /// 库存超卖问题分析. Both have read the last piece.
-pub(crate) async fn two_who_read_the_last_piece_both_take_it_until_the_update_looks(servers: &Servers) -> Outcome {
-    for (slug, verdict) in [("check-then-deduct", Verdict::Oversold), ("conditional-update", Verdict::Exact)] {
+pub(crate) async fn two_who_read_the_last_piece_both_take_it_until_the_update_looks(
+    servers: &Servers,
+) -> Outcome {
+    for (slug, verdict) in [
+        ("check-then-deduct", Verdict::Oversold),
+        ("conditional-update", Verdict::Exact),
+    ] {
         let shop = Shop::open(servers, slug, 1).await?;
         let first = shop.stopped(0, shop.order(1, LONG), "read").await?;
         ensure(shop.place(1, 2, LONG).await?.is_ok(), "the second got none")?;
         let late = finish(first).await?;
-        ensure(late.is_ok() == (verdict == Verdict::Oversold), format!("{slug}: {late:?}"))?;
+        ensure(
+            late.is_ok() == (verdict == Verdict::Oversold),
+            format!("{slug}: {late:?}"),
+        )?;
         shop.close(verdict).await?;
     }
     Ok(())
@@ -179,14 +234,24 @@ pub(crate) async fn one_person_orders_twice_until_somebody_asks(servers: &Server
         shop.place(0, 1, LONG).await?.map_err(|e| e.to_string())?;
         let second = shop.place(1, 1, LONG).await?;
         let asks = !["check-then-deduct", "conditional-update"].contains(&step.slug);
-        ensure(matches!(second, Err(Error::AlreadyOrdered)) == asks, format!("{}: {second:?}", step.slug))?;
-        shop.close(if asks { Verdict::Exact } else { Verdict::DuplicateOrders }).await?;
+        ensure(
+            matches!(second, Err(Error::AlreadyOrdered)) == asks,
+            format!("{}: {second:?}", step.slug),
+        )?;
+        shop.close(if asks {
+            Verdict::Exact
+        } else {
+            Verdict::DuplicateOrders
+        })
+        .await?;
     }
     Ok(())
 }
 
 /// 粒度, 集群. The first has found that the user has no order, and has not written its own.
-pub(crate) async fn only_the_same_lock_keeps_a_users_second_order_out(servers: &Servers) -> Outcome {
+pub(crate) async fn only_the_same_lock_keeps_a_users_second_order_out(
+    servers: &Servers,
+) -> Outcome {
     let (same, other) = (0, 1);
     for (slug, instance, gets_in) in [
         ("user-mutex-new", same, true),
@@ -201,27 +266,42 @@ pub(crate) async fn only_the_same_lock_keeps_a_users_second_order_out(servers: &
     ] {
         let shop = Shop::open(servers, slug, 10).await?;
         let first = shop.stopped(same, shop.order(1, LONG), "checked").await?;
-        let second = shop.place(instance, 1, if gets_in { LONG } else { NOW }).await?;
+        let second = shop
+            .place(instance, 1, if gets_in { LONG } else { NOW })
+            .await?;
         let as_expected = match &second {
             Ok(_) => gets_in,
             Err(Error::NotHad { what, .. }) => !gets_in && what.contains("mutex"),
             Err(Error::OrderUnderWay) => !gets_in && slug.starts_with("redis"),
             Err(_) => false,
         };
-        ensure(as_expected, format!("{slug}, instance {instance}: {second:?}"))?;
+        ensure(
+            as_expected,
+            format!("{slug}, instance {instance}: {second:?}"),
+        )?;
         ensure(finish(first).await?.is_ok(), "the first has no order")?;
-        shop.close(if gets_in { Verdict::DuplicateOrders } else { Verdict::Exact }).await?;
+        shop.close(if gets_in {
+            Verdict::DuplicateOrders
+        } else {
+            Verdict::Exact
+        })
+        .await?;
     }
     Ok(())
 }
 
 /// 粒度. What too coarse means: a user waits for another, with whom it has nothing in common.
-pub(crate) async fn one_lock_for_all_makes_others_wait_and_one_per_user_does_not(servers: &Servers) -> Outcome {
+pub(crate) async fn one_lock_for_all_makes_others_wait_and_one_per_user_does_not(
+    servers: &Servers,
+) -> Outcome {
     for (slug, waits) in [("global-mutex", true), ("user-mutex", false)] {
         let shop = Shop::open(servers, slug, 10).await?;
         let first = shop.stopped(0, shop.order(1, LONG), "checked").await?;
         let second = shop.place(0, 2, if waits { NOW } else { LONG }).await?;
-        ensure(matches!(second, Err(Error::NotHad { .. })) == waits, format!("{slug}: {second:?}"))?;
+        ensure(
+            matches!(second, Err(Error::NotHad { .. })) == waits,
+            format!("{slug}: {second:?}"),
+        )?;
         ensure(finish(first).await?.is_ok(), "the first has no order")?;
         shop.close(Verdict::Exact).await?;
     }
@@ -229,42 +309,72 @@ pub(crate) async fn one_lock_for_all_makes_others_wait_and_one_per_user_does_not
 }
 
 /// 事务. The first is stopped before it commits; whether it still has its lock is the difference.
-pub(crate) async fn a_lock_inside_the_transaction_is_unlocked_before_the_commit(servers: &Servers) -> Outcome {
+pub(crate) async fn a_lock_inside_the_transaction_is_unlocked_before_the_commit(
+    servers: &Servers,
+) -> Outcome {
     let flaw = Shop::open(servers, "user-mutex-in-tx", 10).await?;
     let first = flaw.stopped(0, flaw.order(1, LONG), "commit").await?;
     let second = flaw.stopped(0, flaw.order(1, LONG), "checked").await?;
-    ensure(finish(first).await?.is_ok() && finish(second).await?.is_ok(), "one of them has no order")?;
+    ensure(
+        finish(first).await?.is_ok() && finish(second).await?.is_ok(),
+        "one of them has no order",
+    )?;
     flaw.close(Verdict::DuplicateOrders).await?;
 
     let cure = Shop::open(servers, "user-mutex", 10).await?;
     let first = cure.stopped(0, cure.order(1, LONG), "commit").await?;
     let second = cure.place(0, 1, NOW).await?;
-    ensure(matches!(second, Err(Error::NotHad { .. })), format!("{second:?}"))?;
+    ensure(
+        matches!(second, Err(Error::NotHad { .. })),
+        format!("{second:?}"),
+    )?;
     ensure(finish(first).await?.is_ok(), "the first has no order")?;
     cure.close(Verdict::Exact).await
 }
 
 /// 误删, 原子性. The late one orders another voucher: the lock is the user's, and so its own order is not what goes wrong.
-pub(crate) async fn a_late_unlock_deletes_anothers_lock_until_compare_and_delete_are_one(servers: &Servers) -> Outcome {
+pub(crate) async fn a_late_unlock_deletes_anothers_lock_until_compare_and_delete_are_one(
+    servers: &Servers,
+) -> Outcome {
     let (kept, lost) = (Some(LockState::Kept), Some(LockState::Lost));
     for (slug, point, verdict, found) in [
         // It cannot even tell that the key which it deletes is another's.
-        ("redis-lock-fixed-id", "unlock", Verdict::DuplicateOrders, kept),
+        (
+            "redis-lock-fixed-id",
+            "unlock",
+            Verdict::DuplicateOrders,
+            kept,
+        ),
         ("redis-lock-owner", "unlock", Verdict::Exact, lost),
-        ("redis-lock-owner", "compared", Verdict::DuplicateOrders, kept),
+        (
+            "redis-lock-owner",
+            "compared",
+            Verdict::DuplicateOrders,
+            kept,
+        ),
         ("redis-lock-lua", "compared", Verdict::Exact, lost),
     ] {
         let shop = Shop::open(servers, slug, 10).await?;
         let another = on_sale(&shop.ctxs[0], 10).await?;
-        let late = shop.stopped(0, Order::new(another, shop.user(1), NOW, LONG), point).await?;
+        let late = shop
+            .stopped(0, Order::new(another, shop.user(1), NOW, LONG), point)
+            .await?;
         shop.end_lease().await?;
         let second = shop.stopped(1, shop.order(1, LONG), "checked").await?;
         let late = finish(late).await?.map_err(|e| e.to_string())?;
-        ensure(late.lock == found, format!("{slug} at {point}: the late one found {:?}", late.lock))?;
+        ensure(
+            late.lock == found,
+            format!("{slug} at {point}: the late one found {:?}", late.lock),
+        )?;
         let third = shop.place(2, 1, LONG).await?;
-        ensure(third.is_ok() == (verdict != Verdict::Exact), format!("{slug} at {point}: {third:?}"))?;
+        ensure(
+            third.is_ok() == (verdict != Verdict::Exact),
+            format!("{slug} at {point}: {third:?}"),
+        )?;
         ensure(finish(second).await?.is_ok(), "the second has no order")?;
-        voucher::remove(&shop.ctxs[0], another).await.map_err(|e| e.to_string())?;
+        voucher::remove(&shop.ctxs[0], another)
+            .await
+            .map_err(|e| e.to_string())?;
         shop.close(verdict).await?;
     }
     Ok(())
@@ -286,10 +396,16 @@ pub(crate) async fn an_order_longer_than_its_lease_is_not_alone_until_it_is_rene
         if slug.starts_with("redis") {
             shop.end_lease().await?;
         }
-        ensure(shop.place(1, 1, LONG).await?.is_ok(), format!("{slug}: nobody got in beside it"))?;
+        ensure(
+            shop.place(1, 1, LONG).await?.is_ok(),
+            format!("{slug}: nobody got in beside it"),
+        )?;
         let long = finish(long).await?;
         let refused = matches!(long, Err(Error::AlreadyOrdered));
-        ensure(refused == (verdict == Verdict::Exact), format!("{slug}: {long:?}"))?;
+        ensure(
+            refused == (verdict == Verdict::Exact),
+            format!("{slug}: {long:?}"),
+        )?;
         shop.close(verdict).await?;
     }
 
@@ -307,9 +423,14 @@ pub(crate) async fn an_order_longer_than_its_lease_is_not_alone_until_it_is_rene
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(LONG, renewed).await.map_err(|_| "the lease was never renewed")??;
+    tokio::time::timeout(LONG, renewed)
+        .await
+        .map_err(|_| "the lease was never renewed")??;
     let second = shop.place(1, 1, LONG).await?;
-    ensure(matches!(second, Err(Error::OrderUnderWay)), format!("{second:?}"))?;
+    ensure(
+        matches!(second, Err(Error::OrderUnderWay)),
+        format!("{second:?}"),
+    )?;
     ensure(finish(long).await?.is_ok(), "the long one has no order")?;
     shop.close(Verdict::Exact).await
 }
@@ -318,8 +439,14 @@ pub(crate) async fn an_order_longer_than_its_lease_is_not_alone_until_it_is_rene
 pub(crate) async fn keeps_its_promise(servers: &Servers, step: &'static Step) -> Outcome {
     const PIECES: i64 = 15;
     let shop = Shop::open(servers, step.slug, PIECES).await?;
-    let instances = if step.promise == Promise::OneProcess { 1 } else { shop.ctxs.len() };
-    let orders: Vec<_> = (0..120).map(|n| shop.start(n % instances, shop.order(n as i64 / 3, LONG))).collect();
+    let instances = if step.promise == Promise::OneProcess {
+        1
+    } else {
+        shop.ctxs.len()
+    };
+    let orders: Vec<_> = (0..120)
+        .map(|n| shop.start(n % instances, shop.order(n as i64 / 3, LONG)))
+        .collect();
     for order in orders {
         match order.await.map_err(|e| e.to_string())? {
             Ok(_) | Err(Error::SoldOut | Error::AlreadyOrdered | Error::OrderUnderWay) => {}
@@ -327,13 +454,18 @@ pub(crate) async fn keeps_its_promise(servers: &Servers, step: &'static Step) ->
         }
     }
     let report = shop.report().await?;
-    ensure(report.orders == PIECES, format!("{}: {report:?}", step.slug))?;
+    ensure(
+        report.orders == PIECES,
+        format!("{}: {report:?}", step.slug),
+    )?;
     shop.close(Verdict::Exact).await
 }
 
 /// The steps that promise something.
 pub(crate) fn promising() -> impl Iterator<Item = &'static Step> {
-    seckill::ALL.iter().filter(|step| step.promise != Promise::Unsafe)
+    seckill::ALL
+        .iter()
+        .filter(|step| step.promise != Promise::Unsafe)
 }
 
 /// Before, after, none left, none there: in every step, and none of it leaves anything behind.
@@ -342,7 +474,9 @@ pub(crate) async fn a_seckill_has_a_begin_an_end_and_a_stock(servers: &Servers) 
     let ctx = &site.ctxs[0];
     let hour = TimeDelta::hours(1);
     let add = async |pieces, begin, end| {
-        voucher::add(ctx, "100元代金券", pieces, begin, end).await.map_err(|e| e.to_string())
+        voucher::add(ctx, "100元代金券", pieces, begin, end)
+            .await
+            .map_err(|e| e.to_string())
     };
     let now = Utc::now();
     let (early, late, none) = (
@@ -352,19 +486,46 @@ pub(crate) async fn a_seckill_has_a_begin_an_end_and_a_stock(servers: &Servers) 
     );
     for step in seckill::ALL {
         let place = async |voucher| (step.order)(ctx, &Order::new(voucher, 1, NOW, LONG)).await;
-        let refused = [place(early).await, place(late).await, place(none).await, place(i64::MAX).await];
+        let refused = [
+            place(early).await,
+            place(late).await,
+            place(none).await,
+            place(i64::MAX).await,
+        ];
         let as_expected = matches!(
             refused,
-            [Err(Error::NotStarted), Err(Error::Over), Err(Error::SoldOut), Err(Error::NoVoucher(i64::MAX))]
+            [
+                Err(Error::NotStarted),
+                Err(Error::Over),
+                Err(Error::SoldOut),
+                Err(Error::NoVoucher(i64::MAX))
+            ]
         );
         ensure(as_expected, format!("{}: {refused:?}", step.slug))?;
     }
     for voucher in [early, late, none] {
-        let report = check(&voucher::books(ctx, voucher).await.map_err(|e| e.to_string())?, Some(&Answers::default()));
-        ensure(report.verdict == Verdict::Exact && report.orders == 0, format!("{report:?}"))?;
-        voucher::remove(ctx, voucher).await.map_err(|e| e.to_string())?;
-        let gone = [voucher::read(ctx, voucher).await.map(drop), voucher::remove(ctx, voucher).await];
-        ensure(gone.iter().all(|gone| matches!(gone, Err(Error::NoVoucher(_)))), format!("{gone:?}"))?;
+        let report = check(
+            &voucher::books(ctx, voucher)
+                .await
+                .map_err(|e| e.to_string())?,
+            Some(&Answers::default()),
+        );
+        ensure(
+            report.verdict == Verdict::Exact && report.orders == 0,
+            format!("{report:?}"),
+        )?;
+        voucher::remove(ctx, voucher)
+            .await
+            .map_err(|e| e.to_string())?;
+        let gone = [
+            voucher::read(ctx, voucher).await.map(drop),
+            voucher::remove(ctx, voucher).await,
+        ];
+        ensure(
+            gone.iter()
+                .all(|gone| matches!(gone, Err(Error::NoVoucher(_)))),
+            format!("{gone:?}"),
+        )?;
     }
     Ok(())
 }

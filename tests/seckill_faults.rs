@@ -68,8 +68,15 @@ impl Crowd {
     /// Asks for this user. Who is refused, since a server is not there, may ask again.
     async fn is_answered(&self, user: i64) -> Result<bool, String> {
         let at = &self.instances[fastrand::usize(..self.instances.len())];
-        let url = format!("{at}/voucher-order/seckill/{}?strategy=script-stream", self.voucher);
-        let request = self.client.post(url).header("accept", "application/json").header("x-user-id", user);
+        let url = format!(
+            "{at}/voucher-order/seckill/{}?strategy=script-stream",
+            self.voucher
+        );
+        let request = self
+            .client
+            .post(url)
+            .header("accept", "application/json")
+            .header("x-user-id", user);
         let answer = async {
             let answer = request.send().await?;
             Ok::<_, reqwest::Error>((answer.status(), answer.json::<Value>().await?))
@@ -77,14 +84,20 @@ impl Crowd {
         let (status, body) = match answer.await {
             Ok(answer) => answer,
             Err(error) if error.is_connect() => return Ok(false),
-            Err(_) => (StatusCode::SERVICE_UNAVAILABLE, serde_json::json!({"outcome": "unknown"})),
+            Err(_) => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                serde_json::json!({"outcome": "unknown"}),
+            ),
         };
         let mut answers = self.answers.lock().expect("nobody panics");
         match (status, body["outcome"].as_str()) {
             (StatusCode::OK, _) => {
                 let order_id = body["order_id"].as_str().and_then(|id| id.parse().ok());
                 let order_id = order_id.ok_or_else(|| format!("no number in {body}"))?;
-                answers.orders.push(Entry { order_id, user_id: user });
+                answers.orders.push(Entry {
+                    order_id,
+                    user_id: user,
+                });
                 self.answered.fetch_add(1, Ordering::Relaxed);
             }
             (StatusCode::SERVICE_UNAVAILABLE, Some("unknown")) => answers.unknown += 1,
@@ -96,23 +109,35 @@ impl Crowd {
 }
 
 /// Each dies in the middle and, but for the instance, comes back. Orders are answered while MySQL is not there.
-pub(crate) async fn ten_thousand_orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Outcome {
+pub(crate) async fn ten_thousand_orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis()
+-> Outcome {
     let mut lab = cluster(vec![Part::Nginx]).await?;
     let at = lab.addresses().clone();
     let ctx = Ctx::new(support::config_with(&at, &at.redis[0].url)).map_err(text)?;
     append_fsync(&ctx, "always").await?;
-    let (begin, end) = (Utc::now() - TimeDelta::hours(1), Utc::now() + TimeDelta::hours(1));
-    let voucher = voucher::add(&ctx, "100元代金券", PIECES, begin, end).await.map_err(text)?;
+    let (begin, end) = (
+        Utc::now() - TimeDelta::hours(1),
+        Utc::now() + TimeDelta::hours(1),
+    );
+    let voucher = voucher::add(&ctx, "100元代金券", PIECES, begin, end)
+        .await
+        .map_err(text)?;
     let crowd = Crowd {
         client: Client::new(),
-        instances: at.instances.iter().map(|instance| instance.url.clone()).collect(),
+        instances: at
+            .instances
+            .iter()
+            .map(|instance| instance.url.clone())
+            .collect(),
         voucher,
         next: Arc::new(AtomicI64::new(1)),
         over: Arc::default(),
         answered: Arc::default(),
         answers: Arc::default(),
     };
-    let buyers: Vec<_> = (0..BUYERS).map(|_| tokio::spawn(crowd.clone().order())).collect();
+    let buyers: Vec<_> = (0..BUYERS)
+        .map(|_| tokio::spawn(crowd.clone().order()))
+        .collect();
     let some = || more(&crowd.answered, 1000);
 
     some().await?;
@@ -131,15 +156,28 @@ pub(crate) async fn ten_thousand_orders_survive_the_end_of_a_consumer_of_mysql_a
     for buyer in buyers {
         buyer.await.map_err(text)??;
     }
-    let settled = Backlog { lag: 0, pending: 0, dead: 0 };
-    until("all is written", || async { Ok(stream::backlog(&ctx).await.map_err(text)? == settled) }).await?;
+    let settled = Backlog {
+        lag: 0,
+        pending: 0,
+        dead: 0,
+    };
+    until("all is written", || async {
+        Ok(stream::backlog(&ctx).await.map_err(text)? == settled)
+    })
+    .await?;
     let answers = crowd.answers.lock().expect("nobody panics").clone();
-    let report = check(&voucher::books(&ctx, voucher).await.map_err(text)?, Some(&answers));
+    let report = check(
+        &voucher::books(&ctx, voucher).await.map_err(text)?,
+        Some(&answers),
+    );
     shown_as_settled(&crowd, answers.orders[0].order_id).await?;
     ctx.close(LONG).await;
     lab.stop().await;
     if report.verdict != Verdict::Exact || report.orders < USERS - answers.unknown.cast_signed() {
-        return Err(format!("{} without an answer, and {report:?}", answers.unknown));
+        return Err(format!(
+            "{} without an answer, and {report:?}",
+            answers.unknown
+        ));
     }
     Ok(())
 }
@@ -147,26 +185,55 @@ pub(crate) async fn ten_thousand_orders_survive_the_end_of_a_consumer_of_mysql_a
 /// What an instance that is still there says of an order, and of the stream.
 async fn shown_as_settled(crowd: &Crowd, order_id: i64) -> Outcome {
     let read = async |path: String| {
-        let answer = crowd.client.get(format!("{}{path}", crowd.instances[1])).send().await.map_err(text)?;
+        let answer = crowd
+            .client
+            .get(format!("{}{path}", crowd.instances[1]))
+            .send()
+            .await
+            .map_err(text)?;
         answer.text().await.map_err(text)
     };
     let state = read(format!("/voucher-order/{order_id}")).await?;
     let metrics = read("/metrics".into()).await?;
     let gauges = ["lag", "pending", "dead"].map(|what| format!("oversell_order_stream_{what} 0"));
-    let shown = gauges.iter().all(|gauge| metrics.lines().any(|line| line == gauge));
-    if shown && state == r#"{"state":"stored"}"# { Ok(()) } else { Err(format!("{state}, and {metrics}")) }
+    let shown = gauges
+        .iter()
+        .all(|gauge| metrics.lines().any(|line| line == gauge));
+    if shown && state == r#"{"state":"stored"}"# {
+        Ok(())
+    } else {
+        Err(format!("{state}, and {metrics}"))
+    }
 }
 
 /// The machine of Redis fails, and with it goes what was not flushed to the disk.
-pub(crate) async fn what_redis_has_answered_is_there_with_appendfsync_always_and_lost_without() -> Outcome {
+pub(crate) async fn what_redis_has_answered_is_there_with_appendfsync_always_and_lost_without()
+-> Outcome {
     let without = vec![Part::ZooKeeper, Part::Instances, Part::Nginx];
-    let mut lab = Lab::start(Options { without, redis_ports: vec![0], ..program() }).await.map_err(text)?;
-    let ctx = Arc::new(Ctx::new(support::config_with(lab.addresses(), &lab.addresses().redis[0].url)).map_err(text)?);
+    let mut lab = Lab::start(Options {
+        without,
+        redis_ports: vec![0],
+        ..program()
+    })
+    .await
+    .map_err(text)?;
+    let ctx = Arc::new(
+        Ctx::new(support::config_with(
+            lab.addresses(),
+            &lab.addresses().redis[0].url,
+        ))
+        .map_err(text)?,
+    );
     support::migrate(&ctx).await;
-    for (fsync, verdict) in [("always", Verdict::Exact), ("everysec", Verdict::LostOrders)] {
+    for (fsync, verdict) in [
+        ("always", Verdict::Exact),
+        ("everysec", Verdict::LostOrders),
+    ] {
         let report = orders_after_a_failure(&mut lab, &ctx, fsync).await?;
         if report.verdict != verdict {
-            return Err(format!("appendfsync {fsync}: not {verdict:?} but {report:?}"));
+            return Err(format!(
+                "appendfsync {fsync}: not {verdict:?} but {report:?}"
+            ));
         }
     }
     ctx.close(LONG).await;
@@ -174,7 +241,11 @@ pub(crate) async fn what_redis_has_answered_is_there_with_appendfsync_always_and
     Ok(())
 }
 
-async fn orders_after_a_failure(lab: &mut Lab, ctx: &Arc<Ctx>, fsync: &str) -> Result<Report, String> {
+async fn orders_after_a_failure(
+    lab: &mut Lab,
+    ctx: &Arc<Ctx>,
+    fsync: &str,
+) -> Result<Report, String> {
     append_fsync(ctx, "always").await?;
     let mut stall = Stall::open(Arc::clone(ctx)).await?;
     stall.order(0..1).await?;
@@ -189,7 +260,10 @@ async fn orders_after_a_failure(lab: &mut Lab, ctx: &Arc<Ctx>, fsync: &str) -> R
         file.set_len(flushed).map_err(text)?;
     }
     lab.restart("redis").await.map_err(text)?;
-    until("Redis is there", || async { Ok(stream::backlog(ctx).await.is_ok()) }).await?;
+    until("Redis is there", || async {
+        Ok(stream::backlog(ctx).await.is_ok())
+    })
+    .await?;
     stall.settled().await
 }
 
@@ -207,7 +281,12 @@ async fn file(ctx: &Ctx) -> Result<File, String> {
     get.arg("GET").arg("dir").arg("appenddirname");
     let settings: HashMap<String, String> = get.query_async(&mut redis).await.map_err(text)?;
     let folder = PathBuf::from(&settings["dir"]).join(&settings["appenddirname"]);
-    let mut files = std::fs::read_dir(&folder).map_err(text)?.flatten().map(|entry| entry.path());
-    let file = files.find(|path| path.to_string_lossy().ends_with(".incr.aof")).ok_or("Redis has no file")?;
+    let mut files = std::fs::read_dir(&folder)
+        .map_err(text)?
+        .flatten()
+        .map(|entry| entry.path());
+    let file = files
+        .find(|path| path.to_string_lossy().ends_with(".incr.aof"))
+        .ok_or("Redis has no file")?;
     OpenOptions::new().write(true).open(file).map_err(text)
 }

@@ -18,7 +18,10 @@ struct Cli {
 /// A status and what the answer says.
 async fn answer(sent: reqwest::Result<reqwest::Response>) -> Result<(u16, String), String> {
     let answer = sent.map_err(|e| e.to_string())?;
-    Ok((answer.status().as_u16(), answer.text().await.map_err(|e| e.to_string())?))
+    Ok((
+        answer.status().as_u16(),
+        answer.text().await.map_err(|e| e.to_string())?,
+    ))
 }
 
 fn ensure(holds: bool, otherwise: impl Into<String>) -> Outcome {
@@ -30,7 +33,14 @@ pub(crate) async fn a_seckill_over_http_goes_as_each_step_promises() -> Outcome 
     let (client, http) = (Client::new(), lab.addresses().http.clone());
     let add = async |stock: i64, begin: &str, end: &str| {
         let voucher = json!({"title": "100元代金券", "stock": stock, "begin": begin, "end": end});
-        answer(client.post(format!("{http}/voucher")).json(&voucher).send().await).await
+        answer(
+            client
+                .post(format!("{http}/voucher"))
+                .json(&voucher)
+                .send()
+                .await,
+        )
+        .await
     };
     let order = async |id: &str, user: i64, strategy: &str| {
         let url = format!("{http}/voucher-order/seckill/{id}?strategy={strategy}");
@@ -42,7 +52,15 @@ pub(crate) async fn a_seckill_over_http_goes_as_each_step_promises() -> Outcome 
     };
     // An instance without ZooKeeper is never ready; it has its tables once a voucher can be added.
     for instance in &lab.addresses().instances {
-        while answer(client.get(format!("{}/voucher/7", instance.url)).send().await).await?.0 != 404 {
+        while answer(
+            client
+                .get(format!("{}/voucher/7", instance.url))
+                .send()
+                .await,
+        )
+        .await?
+        .0 != 404
+        {
             tokio::task::yield_now().await;
         }
     }
@@ -58,10 +76,15 @@ pub(crate) async fn a_seckill_over_http_goes_as_each_step_promises() -> Outcome 
         ensure(status == 201, text)?;
         ids.push(added["id"].to_string());
     }
-    let [sale, early, late] = &ids[..] else { return Err("three vouchers".into()) };
+    let [sale, early, late] = &ids[..] else {
+        return Err("three vouchers".into());
+    };
     let (status, placed) = order(sale, 1, "redis-rlock").await?;
     let placed: Value = serde_json::from_str(&placed).map_err(|e| format!("{e}: {placed}"))?;
-    ensure(status == 200 && placed["order_id"].as_str().is_some_and(|id| id.len() > 16), placed.to_string())?;
+    ensure(
+        status == 200 && placed["order_id"].as_str().is_some_and(|id| id.len() > 16),
+        placed.to_string(),
+    )?;
     for (id, user, strategy, status, words) in [
         (sale, 2, "redis-rlock", 409, "库存不足！"),
         (early, 1, "unique-key", 409, "秒杀尚未开始!"),
@@ -70,25 +93,52 @@ pub(crate) async fn a_seckill_over_http_goes_as_each_step_promises() -> Outcome 
         (sale, 1, "nope", 404, "没有这个下单策略"),
     ] {
         let (seen, text) = order(id, user, strategy).await?;
-        ensure(seen == status && text.starts_with(words), format!("{strategy}: {seen} {text}"))?;
+        ensure(
+            seen == status && text.starts_with(words),
+            format!("{strategy}: {seen} {text}"),
+        )?;
     }
     let voucher = get(format!("/voucher/{sale}")).await?;
-    let begins = (&voucher["stock"], &voucher["begin"]) == (&json!(0), &json!("2019-12-31T16:00:00Z"));
+    let begins =
+        (&voucher["stock"], &voucher["begin"]) == (&json!(0), &json!("2019-12-31T16:00:00Z"));
     ensure(begins, voucher.to_string())?;
     let orders = get(format!("/voucher/{sale}/orders")).await?;
-    ensure(orders["orders"][0] == json!({"order_id": placed["order_id"], "user_id": 1}), orders.to_string())?;
+    ensure(
+        orders["orders"][0] == json!({"order_id": placed["order_id"], "user_id": 1}),
+        orders.to_string(),
+    )?;
     let report = get(format!("/voucher/{sale}/check")).await?;
-    ensure(report["verdict"] == "exact" && report["orders"] == 1, report.to_string())?;
+    ensure(
+        report["verdict"] == "exact" && report["orders"] == 1,
+        report.to_string(),
+    )?;
     for id in &ids {
-        let (status, text) = answer(client.delete(format!("{http}/voucher/{id}")).send().await).await?;
+        let (status, text) =
+            answer(client.delete(format!("{http}/voucher/{id}")).send().await).await?;
         ensure(status == 204, text)?;
     }
 
-    let steps = "check-then-deduct,conditional-update,user-mutex,user-mutex-in-tx,redis-rlock,unique-key";
-    let line = ["seckill", "--users", "100", "--pieces", "50", "--threads", "60", "--strategies", steps];
+    let steps =
+        "check-then-deduct,conditional-update,user-mutex,user-mutex-in-tx,redis-rlock,unique-key";
+    let line = [
+        "seckill",
+        "--users",
+        "100",
+        "--pieces",
+        "50",
+        "--threads",
+        "60",
+        "--strategies",
+        steps,
+    ];
     let run = async |more: &[&str]| {
         let args = Cli::parse_from(line.iter().chain(more)).args;
-        seckill::run(args, Some(lab.addresses().clone()), CancellationToken::new()).await
+        seckill::run(
+            args,
+            Some(lab.addresses().clone()),
+            CancellationToken::new(),
+        )
+        .await
     };
     run(&[]).await.map_err(|e| e.to_string())?;
     // The twin: who calls one instance three is not believed.

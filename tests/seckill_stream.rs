@@ -39,9 +39,18 @@ pub(crate) struct Stall {
 
 impl Stall {
     pub(crate) async fn open(ctx: Arc<Ctx>) -> Result<Self, String> {
-        let (begin, end) = (Utc::now() - TimeDelta::hours(1), Utc::now() + TimeDelta::hours(1));
-        let voucher = voucher::add(&ctx, "100元代金券", 2 * USERS, begin, end).await.map_err(text)?;
-        Ok(Self { ctx, voucher, answers: Answers::default() })
+        let (begin, end) = (
+            Utc::now() - TimeDelta::hours(1),
+            Utc::now() + TimeDelta::hours(1),
+        );
+        let voucher = voucher::add(&ctx, "100元代金券", 2 * USERS, begin, end)
+            .await
+            .map_err(text)?;
+        Ok(Self {
+            ctx,
+            voucher,
+            answers: Answers::default(),
+        })
     }
 
     async fn of(servers: &Servers) -> Result<Self, String> {
@@ -54,7 +63,9 @@ impl Stall {
     }
 
     pub(crate) async fn order(&mut self, users: std::ops::Range<i64>) -> Outcome {
-        let place = seckill::find("script-stream").ok_or("no script-stream")?.order;
+        let place = seckill::find("script-stream")
+            .ok_or("no script-stream")?
+            .order;
         for user_id in users {
             let order = Order::new(self.voucher, user_id, NOW, LONG);
             let order_id = place(&self.ctx, &order).await.map_err(text)?.order_id;
@@ -76,14 +87,24 @@ impl Stall {
         })
         .await?;
         last.abort();
-        Ok(check(&voucher::books(&self.ctx, self.voucher).await.map_err(text)?, Some(&self.answers)))
+        Ok(check(
+            &voucher::books(&self.ctx, self.voucher)
+                .await
+                .map_err(text)?,
+            Some(&self.answers),
+        ))
     }
 
     pub(crate) async fn close(self, verdict: Verdict) -> Outcome {
         let report = self.settled().await?;
-        voucher::remove(&self.ctx, self.voucher).await.map_err(text)?;
+        voucher::remove(&self.ctx, self.voucher)
+            .await
+            .map_err(text)?;
         self.ctx.close(LONG).await;
-        ensure(report.verdict == verdict, format!("not {verdict:?} but {report:?}"))
+        ensure(
+            report.verdict == verdict,
+            format!("not {verdict:?} but {report:?}"),
+        )
     }
 
     async fn state(&self, order_id: i64) -> Result<State, String> {
@@ -92,42 +113,72 @@ impl Stall {
 }
 
 /// A consumer dies where it has the entries and has written nothing, and where it has written them and settled none.
-pub(crate) async fn a_consumer_that_dies_anywhere_loses_no_order_and_doubles_none(servers: &Servers) -> Outcome {
+pub(crate) async fn a_consumer_that_dies_anywhere_loses_no_order_and_doubles_none(
+    servers: &Servers,
+) -> Outcome {
     for (point, written) in [("delivered", 0), ("written", USERS)] {
         let mut stall = Stall::of(servers).await?;
         stall.order(0..USERS).await?;
-        ensure(stall.state(stall.answers.orders[0].order_id).await? == State::Pending, "it is not pending")?;
+        ensure(
+            stall.state(stall.answers.orders[0].order_id).await? == State::Pending,
+            "it is not pending",
+        )?;
         let mut mortal = stall.consumer("mortal");
         let pause = mortal.pause_at(point);
         let mortal = tokio::spawn(mortal.run());
-        tokio::time::timeout(LONG, pause.reached()).await.map_err(|_| format!("never {point}"))?;
-        let books = voucher::books(&stall.ctx, stall.voucher).await.map_err(text)?;
+        tokio::time::timeout(LONG, pause.reached())
+            .await
+            .map_err(|_| format!("never {point}"))?;
+        let books = voucher::books(&stall.ctx, stall.voucher)
+            .await
+            .map_err(text)?;
         let backlog = stream::backlog(&stall.ctx).await.map_err(text)?;
         let all = USERS as u64;
-        ensure(backlog == Backlog { lag: 0, pending: all, dead: 0 }, format!("{point}: {backlog:?}"))?;
-        ensure(books.orders.len() as i64 == written, format!("{point}: {} are written", books.orders.len()))?;
+        ensure(
+            backlog
+                == Backlog {
+                    lag: 0,
+                    pending: all,
+                    dead: 0,
+                },
+            format!("{point}: {backlog:?}"),
+        )?;
+        ensure(
+            books.orders.len() as i64 == written,
+            format!("{point}: {} are written", books.orders.len()),
+        )?;
         mortal.abort();
         drop(pause);
         stall.settled().await?;
-        ensure(stall.state(stall.answers.orders[0].order_id).await? == State::Stored, "it is not stored")?;
+        ensure(
+            stall.state(stall.answers.orders[0].order_id).await? == State::Stored,
+            "it is not stored",
+        )?;
         stall.close(Verdict::Exact).await?;
     }
     Ok(())
 }
 
 /// A consumer that was thought dead goes on with entries that another has claimed, written and settled meanwhile.
-pub(crate) async fn a_consumer_that_was_slow_and_not_dead_doubles_no_order(servers: &Servers) -> Outcome {
+pub(crate) async fn a_consumer_that_was_slow_and_not_dead_doubles_no_order(
+    servers: &Servers,
+) -> Outcome {
     let mut stall = Stall::of(servers).await?;
     stall.order(0..USERS).await?;
     let mut slow = stall.consumer("slow");
     let pause = slow.pause_at("delivered");
     let slow = tokio::spawn(slow.run());
-    tokio::time::timeout(LONG, pause.reached()).await.map_err(|_| "nothing was delivered")?;
+    tokio::time::timeout(LONG, pause.reached())
+        .await
+        .map_err(|_| "nothing was delivered")?;
     stall.settled().await?;
     pause.go_on();
     stall.ctx.closing.cancel();
     slow.await.map_err(text)?;
-    ensure(stream::backlog(&stall.ctx).await.map_err(text)?.dead == 0, "it has buried what is written")?;
+    ensure(
+        stream::backlog(&stall.ctx).await.map_err(text)?.dead == 0,
+        "it has buried what is written",
+    )?;
     stall.close(Verdict::Exact).await
 }
 
@@ -135,9 +186,10 @@ pub(crate) async fn a_consumer_that_was_slow_and_not_dead_doubles_no_order(serve
 pub(crate) async fn a_consumer_that_acknowledges_first_or_does_not_know_its_order_again_is_caught(
     servers: &Servers,
 ) -> Outcome {
-    for (twin, verdict) in
-        [(Twin::AcknowledgesFirst, Verdict::LostOrders), (Twin::WritesAnew, Verdict::DuplicateOrders)]
-    {
+    for (twin, verdict) in [
+        (Twin::AcknowledgesFirst, Verdict::LostOrders),
+        (Twin::WritesAnew, Verdict::DuplicateOrders),
+    ] {
         let mut stall = Stall::of(servers).await?;
         stall.order(0..USERS).await?;
         // It dies, starts again, and has its own entries delivered once more.
@@ -158,11 +210,19 @@ enum Twin {
 impl Twin {
     /// From reading to its death: in its first life before what comes second.
     async fn live(self, stall: &Stall, from: &str) -> Outcome {
-        let (mut redis, orders) = (stall.ctx.redis.connection(), stall.ctx.redis_key("stream.orders"));
+        let (mut redis, orders) = (
+            stall.ctx.redis.connection(),
+            stall.ctx.redis_key("stream.orders"),
+        );
         let made: redis::RedisResult<()> = redis.xgroup_create_mkstream(&orders, "g1", "0").await;
         ensure(made.is_ok() == (from == ">"), "the group")?;
         let mut read = redis::cmd("XREADGROUP");
-        read.arg("GROUP").arg("g1").arg("twin").arg("STREAMS").arg(&orders).arg(from);
+        read.arg("GROUP")
+            .arg("g1")
+            .arg("twin")
+            .arg("STREAMS")
+            .arg(&orders)
+            .arg(from);
         let read: StreamReadReply = read.query_async(&mut redis).await.map_err(text)?;
         let entries: Vec<_> = read.keys.into_iter().flat_map(|key| key.ids).collect();
         let at: Vec<_> = entries.iter().map(|entry| &entry.id).collect();
@@ -174,11 +234,24 @@ impl Twin {
         let mut conn = stall.ctx.mysql(LONG).await.map_err(text)?;
         for entry in &entries {
             let order_id = id_worker::next(&stall.ctx, "order").await.map_err(text)?;
-            let insert = sqlx::query("INSERT INTO tb_voucher_order (id, user_id, voucher_id) VALUES (?, ?, ?)");
+            let insert = sqlx::query(
+                "INSERT INTO tb_voucher_order (id, user_id, voucher_id) VALUES (?, ?, ?)",
+            );
             let user: i64 = entry.get("userId").ok_or("no user")?;
-            insert.bind(order_id).bind(user).bind(stall.voucher).execute(&mut *conn).await.map_err(text)?;
-            let deduct = sqlx::query("UPDATE tb_seckill_voucher SET stock = stock - 1 WHERE voucher_id = ?");
-            deduct.bind(stall.voucher).execute(&mut *conn).await.map_err(text)?;
+            insert
+                .bind(order_id)
+                .bind(user)
+                .bind(stall.voucher)
+                .execute(&mut *conn)
+                .await
+                .map_err(text)?;
+            let deduct =
+                sqlx::query("UPDATE tb_seckill_voucher SET stock = stock - 1 WHERE voucher_id = ?");
+            deduct
+                .bind(stall.voucher)
+                .execute(&mut *conn)
+                .await
+                .map_err(text)?;
         }
         conn.done();
         Ok(())
@@ -191,8 +264,13 @@ pub(crate) async fn what_cannot_be_written_is_buried_with_its_reason_and_the_res
     servers: &Servers,
 ) -> Outcome {
     let name = format!("poison_{}", servers.site().await.id);
-    let mut outsider = MySqlConnection::connect(&servers.mysql()).await.map_err(text)?;
-    outsider.execute(format!("CREATE DATABASE {name}").as_str()).await.map_err(text)?;
+    let mut outsider = MySqlConnection::connect(&servers.mysql())
+        .await
+        .map_err(text)?;
+    outsider
+        .execute(format!("CREATE DATABASE {name}").as_str())
+        .await
+        .map_err(text)?;
     let url = servers.mysql().replace("/test", &format!("/{name}"));
     let ctx = servers.with(|config| {
         config.mysql.url = url.into();
@@ -207,39 +285,88 @@ pub(crate) async fn what_cannot_be_written_is_buried_with_its_reason_and_the_res
     stall.order(0..USERS).await?;
 
     // These are claimed, and somebody else has taken from MySQL what they need.
-    let (mut other, mut none) =
-        (Stall::open(Arc::clone(&stall.ctx)).await?, Stall::open(Arc::clone(&stall.ctx)).await?);
+    let (mut other, mut none) = (
+        Stall::open(Arc::clone(&stall.ctx)).await?,
+        Stall::open(Arc::clone(&stall.ctx)).await?,
+    );
     other.order(1..2).await?;
     none.order(1..2).await?;
-    let (twice, empty) = (other.answers.orders[0].order_id, none.answers.orders[0].order_id);
-    let taken = "INSERT INTO tb_voucher_order (id, user_id, voucher_id, claimed_by) VALUES (1, 1, ?, 1)";
-    sqlx::query(taken).bind(other.voucher).execute(&mut *conn).await.map_err(text)?;
+    let (twice, empty) = (
+        other.answers.orders[0].order_id,
+        none.answers.orders[0].order_id,
+    );
+    let taken =
+        "INSERT INTO tb_voucher_order (id, user_id, voucher_id, claimed_by) VALUES (1, 1, ?, 1)";
+    sqlx::query(taken)
+        .bind(other.voucher)
+        .execute(&mut *conn)
+        .await
+        .map_err(text)?;
     let sold = "UPDATE tb_seckill_voucher SET stock = 0 WHERE voucher_id = ?";
-    sqlx::query(sold).bind(none.voucher).execute(&mut *conn).await.map_err(text)?;
+    sqlx::query(sold)
+        .bind(none.voucher)
+        .execute(&mut *conn)
+        .await
+        .map_err(text)?;
     conn.done();
     let mut nonsense = redis::cmd("XADD");
-    nonsense.arg(stall.ctx.redis_key("stream.orders")).arg("*").arg("id").arg("none");
-    nonsense.exec_async(&mut stall.ctx.redis.connection()).await.map_err(text)?;
+    nonsense
+        .arg(stall.ctx.redis_key("stream.orders"))
+        .arg("*")
+        .arg("id")
+        .arg("none");
+    nonsense
+        .exec_async(&mut stall.ctx.redis.connection())
+        .await
+        .map_err(text)?;
 
     let report = stall.settled().await?;
-    ensure((report.orders, report.lost_orders) == (USERS - 1, 1), format!("{report:?}"))?;
-    ensure(stream::backlog(&stall.ctx).await.map_err(text)?.dead == 4, "not four dead letters")?;
-    for (order_id, why) in
-        [(stall.answers.orders[13].order_id, "user 13"), (twice, "用户已经购买过一次!"), (empty, "库存不足！")]
-    {
+    ensure(
+        (report.orders, report.lost_orders) == (USERS - 1, 1),
+        format!("{report:?}"),
+    )?;
+    ensure(
+        stream::backlog(&stall.ctx).await.map_err(text)?.dead == 4,
+        "not four dead letters",
+    )?;
+    for (order_id, why) in [
+        (stall.answers.orders[13].order_id, "user 13"),
+        (twice, "用户已经购买过一次!"),
+        (empty, "库存不足！"),
+    ] {
         match stall.state(order_id).await? {
             State::Failed(reason) if reason.contains(why) => {}
             other => return Err(format!("{why}: {other:?}")),
         }
     }
-    let letters: redis::streams::StreamRangeReply =
-        stall.ctx.redis.connection().xrange_all(stall.ctx.redis_key("stream.orders.dead")).await.map_err(text)?;
-    let reasons: Vec<String> = letters.ids.iter().filter_map(|letter| letter.get("reason")).collect();
-    ensure(reasons.iter().any(|reason| reason == "the entry has no number id"), format!("{reasons:?}"))?;
+    let letters: redis::streams::StreamRangeReply = stall
+        .ctx
+        .redis
+        .connection()
+        .xrange_all(stall.ctx.redis_key("stream.orders.dead"))
+        .await
+        .map_err(text)?;
+    let reasons: Vec<String> = letters
+        .ids
+        .iter()
+        .filter_map(|letter| letter.get("reason"))
+        .collect();
+    ensure(
+        reasons
+            .iter()
+            .any(|reason| reason == "the entry has no number id"),
+        format!("{reasons:?}"),
+    )?;
     let unknown = stream::state(&stall.ctx, 7).await;
-    ensure(matches!(unknown, Err(Error::NoOrder(7))), format!("{unknown:?}"))?;
+    ensure(
+        matches!(unknown, Err(Error::NoOrder(7))),
+        format!("{unknown:?}"),
+    )?;
     stall.ctx.close(LONG).await;
-    outsider.execute(format!("DROP DATABASE {name}").as_str()).await.map_err(text)?;
+    outsider
+        .execute(format!("DROP DATABASE {name}").as_str())
+        .await
+        .map_err(text)?;
     Ok(())
 }
 
@@ -249,21 +376,33 @@ pub(crate) async fn a_consumer_that_closes_writes_what_was_answered(servers: &Se
     stall.order(0..USERS).await?;
     stall.ctx.closing.cancel();
     stall.consumer("closing").run().await;
-    let report = check(&voucher::books(&stall.ctx, stall.voucher).await.map_err(text)?, Some(&stall.answers));
+    let report = check(
+        &voucher::books(&stall.ctx, stall.voucher)
+            .await
+            .map_err(text)?,
+        Some(&stall.answers),
+    );
     ensure(report.verdict == Verdict::Exact, format!("{report:?}"))?;
     stall.close(Verdict::Exact).await
 }
 
 /// Redis has lost a voucher that was sold from there: nobody puts it there anew.
-pub(crate) async fn a_voucher_that_redis_has_lost_is_not_invented_anew(servers: &Servers) -> Outcome {
+pub(crate) async fn a_voucher_that_redis_has_lost_is_not_invented_anew(
+    servers: &Servers,
+) -> Outcome {
     let mut stall = Stall::of(servers).await?;
     stall.order(0..1).await?;
-    let key = stall.ctx.redis_key(&format!("seckill:stock:{}", stall.voucher));
+    let key = stall
+        .ctx
+        .redis_key(&format!("seckill:stock:{}", stall.voucher));
     let lost: bool = stall.ctx.redis.connection().del(&key).await.map_err(text)?;
     ensure(lost, format!("{key} was not there"))?;
-    let place = seckill::find("script-stream").ok_or("no script-stream")?.order;
+    let place = seckill::find("script-stream")
+        .ok_or("no script-stream")?
+        .order;
     let refused = place(&stall.ctx, &Order::new(stall.voucher, 1, NOW, LONG)).await;
-    let as_expected = matches!(refused, Err(Error::NoVoucherStock(voucher)) if voucher == stall.voucher);
+    let as_expected =
+        matches!(refused, Err(Error::NoVoucherStock(voucher)) if voucher == stall.voucher);
     ensure(as_expected, format!("{refused:?}"))?;
     stall.close(Verdict::Exact).await
 }

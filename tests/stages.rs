@@ -53,9 +53,20 @@ impl Stage {
     async fn new(servers: &Servers, slug: &'static str) -> Self {
         let site = servers.site().await;
         site.put_stock(STOCK).await;
-        let hasty = Side { ctx: Arc::clone(&site.ctxs[0]), lease: Duration::from_millis(SHORT_MS) };
-        let steady = Side { ctx: Arc::clone(&site.ctxs[1]), lease: LONG };
-        Self { slug, site, hasty, steady }
+        let hasty = Side {
+            ctx: Arc::clone(&site.ctxs[0]),
+            lease: Duration::from_millis(SHORT_MS),
+        };
+        let steady = Side {
+            ctx: Arc::clone(&site.ctxs[1]),
+            lease: LONG,
+        };
+        Self {
+            slug,
+            site,
+            hasty,
+            steady,
+        }
     }
 
     /// A job on its way, as soon as it is stopped at `point`.
@@ -73,7 +84,10 @@ impl Stage {
     }
 
     fn start(&self, side: &Side, job: Arc<Job>) -> Running {
-        let (ctx, deduct) = (Arc::clone(&side.ctx), stock::find(self.slug).expect("a stage").deduct);
+        let (ctx, deduct) = (
+            Arc::clone(&side.ctx),
+            stock::find(self.slug).expect("a stage").deduct,
+        );
         tokio::spawn(async move { deduct(&ctx, &job).await })
     }
 
@@ -91,10 +105,17 @@ impl Stage {
         Job::new(self.site.id, NOW, NOW).redis_name(&format!("lock:{}", self.slug))
     }
 
-    async fn redis<T: FromRedisValue>(&self, command: &str, arguments: &[&str]) -> Result<T, String> {
+    async fn redis<T: FromRedisValue>(
+        &self,
+        command: &str,
+        arguments: &[&str],
+    ) -> Result<T, String> {
         let mut command = redis::cmd(command);
         command.arg(self.key()).arg(arguments);
-        command.query_async(&mut self.steady.ctx.redis.connection()).await.map_err(|e| e.to_string())
+        command
+            .query_async(&mut self.steady.ctx.redis.connection())
+            .await
+            .map_err(|e| e.to_string())
     }
 
     /// Waits until the lock is nobody's: its lease has ended, or it was given back.
@@ -105,7 +126,9 @@ impl Stage {
             }
             Ok(())
         };
-        tokio::time::timeout(LONG, gone).await.map_err(|_| format!("{}: the lock stays", self.slug))?
+        tokio::time::timeout(LONG, gone)
+            .await
+            .map_err(|_| format!("{}: the lock stays", self.slug))?
     }
 
     /// So many were sold, and so many left the shelf; the lock is free again.
@@ -115,7 +138,10 @@ impl Stage {
         if left == gone {
             Ok(())
         } else {
-            Err(format!("{}: {sold} were sold; {left} left the shelf and not {gone}", self.slug))
+            Err(format!(
+                "{}: {sold} were sold; {left} left the shelf and not {gone}",
+                self.slug
+            ))
         }
     }
 }
@@ -123,7 +149,11 @@ impl Stage {
 /// Lets a stopped job go on, to its end: it has sold a piece, and its unlock has found this.
 async fn finish((running, pause): (Running, Pause)) -> Result<Option<LockState>, String> {
     pause.go_on();
-    running.await.map_err(|e| e.to_string())?.map(|sold| sold.lock).map_err(|e| e.to_string())
+    running
+        .await
+        .map_err(|e| e.to_string())?
+        .map(|sold| sold.lock)
+        .map_err(|e| e.to_string())
 }
 
 fn ensure(holds: bool, otherwise: impl Into<String>) -> Outcome {
@@ -161,7 +191,10 @@ pub(crate) async fn a_late_unlock_says_lost_where_it_can_tell(servers: &Servers)
     let stage = Stage::new(servers, "redis-setnx-ttl").await;
     let late = stage.stopped(&stage.hasty, "read").await?;
     stage.free().await?;
-    ensure(finish(late).await? == Some(LockState::Lost), "redis-setnx-ttl: there was no key, and it found one")?;
+    ensure(
+        finish(late).await? == Some(LockState::Lost),
+        "redis-setnx-ttl: there was no key, and it found one",
+    )?;
 
     for (slug, point, (beside, found)) in [
         ("redis-setnx-ttl", "written", (true, LockState::Kept)),
@@ -170,16 +203,24 @@ pub(crate) async fn a_late_unlock_says_lost_where_it_can_tell(servers: &Servers)
         ("redis-setnx-lua", "written", (false, LockState::Lost)),
     ] {
         let seen = a_late_unlock_frees_anothers_lock(servers, slug, point).await?;
-        ensure(seen == (beside, Some(found)), format!("{slug}, {point}: {seen:?}"))?;
+        ensure(
+            seen == (beside, Some(found)),
+            format!("{slug}, {point}: {seen:?}"),
+        )?;
     }
     Ok(())
 }
 
 /// Who hangs up leaves no key, in every stage: inside, while it waits, and before it knows that it has the lock.
 pub(crate) async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) -> Outcome {
-    for slug in
-        ["redis-setnx", "redis-setnx-ttl", "redis-setnx-owner", "redis-setnx-lua", "redis-reentrant", "redis-watchdog"]
-    {
+    for slug in [
+        "redis-setnx",
+        "redis-setnx-ttl",
+        "redis-setnx-owner",
+        "redis-setnx-lua",
+        "redis-reentrant",
+        "redis-watchdog",
+    ] {
         let stage = Stage::new(servers, slug).await;
         let (inside, _pause) = stage.stopped(&stage.steady, "read").await?;
         for _ in 0..5 {
@@ -195,19 +236,29 @@ pub(crate) async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) ->
         ensure(!stage.gets_in(NOW).await?, format!("{slug}: was not taken"))?;
         taken.go_on();
         stage.free().await?;
-        ensure(stage.gets_in(NOW).await?, format!("{slug}: the lock is not free"))?;
+        ensure(
+            stage.gets_in(NOW).await?,
+            format!("{slug}: the lock is not free"),
+        )?;
         stage.sold(1, 1).await?;
     }
     Ok(())
 }
 
 /// `lease_ms`: every lock of Redis that has a lease has the one that was asked for, and without asking a shorter one.
-pub(crate) async fn a_lease_that_is_asked_for_replaces_the_strategys_own(servers: &Servers) -> Outcome {
+pub(crate) async fn a_lease_that_is_asked_for_replaces_the_strategys_own(
+    servers: &Servers,
+) -> Outcome {
     const ASKED: Duration = Duration::from_secs(60);
     /// In milliseconds, none of a strategy's own is longer.
     const LONGEST: i64 = 30_000;
-    for strategy in stock::ALL.iter().filter(|strategy| strategy.slug != "redis-setnx") {
-        let Some(Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisNodes(name)) = strategy.names.first() else {
+    for strategy in stock::ALL
+        .iter()
+        .filter(|strategy| strategy.slug != "redis-setnx")
+    {
+        let Some(Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisNodes(name)) =
+            strategy.names.first()
+        else {
             continue;
         };
         for lease in [Some(ASKED), None] {
@@ -221,11 +272,17 @@ pub(crate) async fn a_lease_that_is_asked_for_replaces_the_strategys_own(servers
             }
             let mut pttl = redis::cmd("PTTL");
             pttl.arg(job.redis_name(name));
-            let left: i64 = pttl.query_async(&mut site.ctxs[1].redis.connection()).await.map_err(|e| e.to_string())?;
+            let left: i64 = pttl
+                .query_async(&mut site.ctxs[1].redis.connection())
+                .await
+                .map_err(|e| e.to_string())?;
             running.abort();
             ensure(left > 0, format!("{} has no lease: {left}", strategy.slug))?;
             let is_asked = left > LONGEST;
-            ensure(is_asked == lease.is_some(), format!("{}: {left} ms are left of {lease:?}", strategy.slug))?;
+            ensure(
+                is_asked == lease.is_some(),
+                format!("{}: {left} ms are left of {lease:?}", strategy.slug),
+            )?;
         }
     }
     Ok(())

@@ -27,7 +27,12 @@ const WAIT: Duration = Duration::from_secs(60);
 type Deduct = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Deducted, Error>>;
 
 /// Runs `TASKS × EACH` jobs over `instances` clients: how many were sold, and how many pieces left the shelf.
-async fn sell(site: &Site, store: Store, deduct: Deduct, instances: usize) -> Result<(i64, i64), String> {
+async fn sell(
+    site: &Site,
+    store: Store,
+    deduct: Deduct,
+    instances: usize,
+) -> Result<(i64, i64), String> {
     site.put_stock(STOCK).await;
     let mut tasks = Vec::new();
     for n in 0..TASKS {
@@ -55,11 +60,18 @@ async fn exact(site: &Site, store: Store, deduct: Deduct, instances: usize) -> R
     if sold == gone {
         Ok(())
     } else {
-        Err(format!("sold {sold} with {instances} instances, and {gone} left the shelf"))
+        Err(format!(
+            "sold {sold} with {instances} instances, and {gone} left the shelf"
+        ))
     }
 }
 
-async fn oversells(site: &Site, store: Store, deduct: Deduct, instances: usize) -> Result<(), String> {
+async fn oversells(
+    site: &Site,
+    store: Store,
+    deduct: Deduct,
+    instances: usize,
+) -> Result<(), String> {
     match exact(site, store, deduct, instances).await {
         Err(text) if text.starts_with("sold ") => Ok(()),
         Err(text) => Err(text),
@@ -68,7 +80,10 @@ async fn oversells(site: &Site, store: Store, deduct: Deduct, instances: usize) 
 }
 
 /// What the promise says of one instance and of three.
-pub(crate) async fn keeps_its_promise(servers: &Servers, strategy: &Strategy) -> Result<(), String> {
+pub(crate) async fn keeps_its_promise(
+    servers: &Servers,
+    strategy: &Strategy,
+) -> Result<(), String> {
     let site = servers.site().await;
     let (store, deduct) = (strategy.store, strategy.deduct);
     match strategy.promise {
@@ -85,11 +100,18 @@ pub(crate) async fn keeps_its_promise(servers: &Servers, strategy: &Strategy) ->
 }
 
 /// The stock runs out in the middle: no strategy that is exact sells a piece too many, and the rest hear "sold out".
-pub(crate) async fn sells_no_more_than_there_is(servers: &Servers, strategy: &Strategy) -> Result<(), String> {
+pub(crate) async fn sells_no_more_than_there_is(
+    servers: &Servers,
+    strategy: &Strategy,
+) -> Result<(), String> {
     no_more_than_there_is(servers, strategy.store, strategy.deduct).await
 }
 
-async fn no_more_than_there_is(servers: &Servers, store: Store, deduct: Deduct) -> Result<(), String> {
+async fn no_more_than_there_is(
+    servers: &Servers,
+    store: Store,
+    deduct: Deduct,
+) -> Result<(), String> {
     const FEW: i64 = 5;
     let site = servers.site().await;
     site.put_stock(FEW).await;
@@ -109,22 +131,33 @@ async fn no_more_than_there_is(servers: &Servers, store: Store, deduct: Deduct) 
     if (sold, sold_out, left) == (FEW, 10, 0) {
         Ok(())
     } else {
-        Err(format!("of {FEW} pieces {sold} were sold, {sold_out} were told sold out, {left} are left"))
+        Err(format!(
+            "of {FEW} pieces {sold} were sold, {sold_out} were told sold out, {left} are left"
+        ))
     }
 }
 
 /// The twin of `version-cas` that forgets to compare the version.
-pub(crate) async fn version_cas_that_ignores_the_version_is_caught(servers: &Servers) -> Result<(), String> {
+pub(crate) async fn version_cas_that_ignores_the_version_is_caught(
+    servers: &Servers,
+) -> Result<(), String> {
     let site = servers.site().await;
-    oversells(&site, Store::MySql, |ctx, job| Box::pin(cas_without_version(ctx, job)), 3).await
+    oversells(
+        &site,
+        Store::MySql,
+        |ctx, job| Box::pin(cas_without_version(ctx, job)),
+        3,
+    )
+    .await
 }
 
 async fn cas_without_version(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
-    let (count,): (i64,) = sqlx::query_as("SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?")
-        .bind(job.stock_id)
-        .fetch_one(&mut *conn)
-        .await?;
+    let (count,): (i64,) =
+        sqlx::query_as("SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?")
+            .bind(job.stock_id)
+            .fetch_one(&mut *conn)
+            .await?;
     job.inside().await;
     sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
         .bind(count - 1)
@@ -132,52 +165,103 @@ async fn cas_without_version(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         .execute(&mut *conn)
         .await?;
     conn.done();
-    Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
+    Ok(Deducted {
+        remaining: Some(count - 1),
+        fence: None,
+        retries: 0,
+        lock: None,
+    })
 }
 
 /// The twin of `mysql-named-lock` that asks for the lock and does not look whether it has it.
-pub(crate) async fn a_named_lock_that_nobody_looks_at_is_caught(servers: &Servers) -> Result<(), String> {
+pub(crate) async fn a_named_lock_that_nobody_looks_at_is_caught(
+    servers: &Servers,
+) -> Result<(), String> {
     let site = servers.site().await;
-    oversells(&site, Store::MySql, |ctx, job| Box::pin(named_lock_unseen(ctx, job)), 3).await
+    oversells(
+        &site,
+        Store::MySql,
+        |ctx, job| Box::pin(named_lock_unseen(ctx, job)),
+        3,
+    )
+    .await
 }
 
 async fn named_lock_unseen(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
-    sqlx::query("SELECT GET_LOCK('twin', 0)").execute(&mut *conn).await?;
+    sqlx::query("SELECT GET_LOCK('twin', 0)")
+        .execute(&mut *conn)
+        .await?;
     let sold = cas_without_version(ctx, job).await;
-    sqlx::query("SELECT RELEASE_LOCK('twin')").execute(&mut *conn).await?;
+    sqlx::query("SELECT RELEASE_LOCK('twin')")
+        .execute(&mut *conn)
+        .await?;
     conn.done();
     sold
 }
 
 /// The twin of `single-update-buckets` that moves pieces without the lock of the row that they come from.
-pub(crate) async fn buckets_that_are_filled_without_a_row_lock_are_caught(servers: &Servers) -> Result<(), String> {
+pub(crate) async fn buckets_that_are_filled_without_a_row_lock_are_caught(
+    servers: &Servers,
+) -> Result<(), String> {
     let site = servers.site().await;
-    oversells(&site, Store::MySql, |ctx, job| Box::pin(fill_and_take(ctx, job)), 3).await
+    oversells(
+        &site,
+        Store::MySql,
+        |ctx, job| Box::pin(fill_and_take(ctx, job)),
+        3,
+    )
+    .await
 }
 
 async fn fill_and_take(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     const LOT: i64 = 3;
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let take = "UPDATE db_stock_bucket SET count = count - 1 WHERE stock_id = ? AND bucket = 0 AND count > 0";
-    if sqlx::query(take).bind(job.stock_id).execute(&mut *conn).await?.rows_affected() == 0 {
+    if sqlx::query(take)
+        .bind(job.stock_id)
+        .execute(&mut *conn)
+        .await?
+        .rows_affected()
+        == 0
+    {
         let select = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?";
-        let count: i64 = sqlx::query_scalar(select).bind(job.stock_id).fetch_one(&mut *conn).await?;
+        let count: i64 = sqlx::query_scalar(select)
+            .bind(job.stock_id)
+            .fetch_one(&mut *conn)
+            .await?;
         job.inside().await;
-        let update = sqlx::query("UPDATE db_stock SET count = ? WHERE id = ?").bind(count - LOT).bind(job.stock_id);
+        let update = sqlx::query("UPDATE db_stock SET count = ? WHERE id = ?")
+            .bind(count - LOT)
+            .bind(job.stock_id);
         update.execute(&mut *conn).await?;
         let fill = "INSERT INTO db_stock_bucket (stock_id, bucket, count) VALUES (?, 0, ?) \
                     ON DUPLICATE KEY UPDATE count = count + VALUES(count)";
-        sqlx::query(fill).bind(job.stock_id).bind(LOT - 1).execute(&mut *conn).await?;
+        sqlx::query(fill)
+            .bind(job.stock_id)
+            .bind(LOT - 1)
+            .execute(&mut *conn)
+            .await?;
     }
     conn.done();
-    Ok(Deducted { remaining: None, fence: None, retries: 0, lock: None })
+    Ok(Deducted {
+        remaining: None,
+        fence: None,
+        retries: 0,
+        lock: None,
+    })
 }
 
 /// The twin of `redis-watch` that reads and writes without WATCH.
 pub(crate) async fn redis_without_watch_is_caught(servers: &Servers) -> Result<(), String> {
     let site = servers.site().await;
-    oversells(&site, Store::Redis, |ctx, job| Box::pin(get_then_set(ctx, job)), 3).await
+    oversells(
+        &site,
+        Store::Redis,
+        |ctx, job| Box::pin(get_then_set(ctx, job)),
+        3,
+    )
+    .await
 }
 
 async fn get_then_set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
@@ -185,15 +269,31 @@ async fn get_then_set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let mut redis = ctx.redis.connection();
     let count: i64 = redis::cmd("GET").arg(&key).query_async(&mut redis).await?;
     job.inside().await;
-    redis::cmd("SET").arg(&key).arg(count - 1).exec_async(&mut redis).await?;
-    Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
+    redis::cmd("SET")
+        .arg(&key)
+        .arg(count - 1)
+        .exec_async(&mut redis)
+        .await?;
+    Ok(Deducted {
+        remaining: Some(count - 1),
+        fence: None,
+        retries: 0,
+        lock: None,
+    })
 }
 
 /// The twin of the merged strategies that tells all who went together that they have a piece, though fewer were there.
-pub(crate) async fn a_merge_that_sells_to_all_who_wait_is_caught(servers: &Servers) -> Result<(), String> {
+pub(crate) async fn a_merge_that_sells_to_all_who_wait_is_caught(
+    servers: &Servers,
+) -> Result<(), String> {
     for (store, deduct) in [
-        (Store::Redis, (|ctx, job| Box::pin(careless_merge(ctx, job, Store::Redis))) as Deduct),
-        (Store::MySql, |ctx, job| Box::pin(careless_merge(ctx, job, Store::MySql))),
+        (
+            Store::Redis,
+            (|ctx, job| Box::pin(careless_merge(ctx, job, Store::Redis))) as Deduct,
+        ),
+        (Store::MySql, |ctx, job| {
+            Box::pin(careless_merge(ctx, job, Store::MySql))
+        }),
     ] {
         match no_more_than_there_is(servers, store, deduct).await {
             Err(text) if text.starts_with("of ") => {}
@@ -216,7 +316,11 @@ async fn careless_merge(ctx: &Ctx, job: &Job, store: Store) -> Result<Deducted, 
         let key = format!("{}{}", ctx.config.redis.prefix, job.redis_name("stock"));
         let mut redis = ctx.redis.connection();
         let count: i64 = redis::cmd("GET").arg(&key).query_async(&mut redis).await?;
-        redis::cmd("DECRBY").arg(&key).arg(together.min(count)).exec_async(&mut redis).await?;
+        redis::cmd("DECRBY")
+            .arg(&key)
+            .arg(together.min(count))
+            .exec_async(&mut redis)
+            .await?;
     } else {
         let mut conn = ctx.mysql(job.wait_left()).await?;
         sqlx::query("UPDATE db_stock SET count = count - LEAST(count, ?) WHERE id = ?")
@@ -226,7 +330,12 @@ async fn careless_merge(ctx: &Ctx, job: &Job, store: Store) -> Result<Deducted, 
             .await?;
         conn.done();
     }
-    Ok(Deducted { remaining: None, fence: None, retries: 0, lock: None })
+    Ok(Deducted {
+        remaining: None,
+        fence: None,
+        retries: 0,
+        lock: None,
+    })
 }
 
 /// §1.8 in one instance: of those who ask at the same time one is faster than the others, who try again. The twin merges
@@ -234,12 +343,17 @@ async fn careless_merge(ctx: &Ctx, job: &Job, store: Store) -> Result<Deducted, 
 pub(crate) async fn who_waits_for_redis_watch_retries_the_more_the_more_there_are(
     servers: &Servers,
 ) -> Result<(), String> {
-    let [few, many] = [retries(servers, "redis-watch", 10).await?, retries(servers, "redis-watch", 100).await?];
+    let [few, many] = [
+        retries(servers, "redis-watch", 10).await?,
+        retries(servers, "redis-watch", 100).await?,
+    ];
     let merged = retries(servers, "redis-watch-merged", 100).await?;
     if 0.0 < few && few < many && merged == 0.0 {
         Ok(())
     } else {
-        Err(format!("retries for each piece: {few} with 10 at once, {many} with 100, {merged} where they are merged"))
+        Err(format!(
+            "retries for each piece: {few} with 10 at once, {many} with 100, {merged} where they are merged"
+        ))
     }
 }
 
@@ -251,7 +365,12 @@ async fn retries(servers: &Servers, slug: &str, at_once: usize) -> Result<f64, S
 }
 
 /// What so many buyers in one instance were answered, who buy so many pieces each one after the other.
-async fn sales(servers: &Servers, slug: &str, at_once: usize, each: usize) -> Result<Vec<Deducted>, String> {
+async fn sales(
+    servers: &Servers,
+    slug: &str,
+    at_once: usize,
+    each: usize,
+) -> Result<Vec<Deducted>, String> {
     let site = servers.site().await;
     site.put_stock((at_once * each) as i64).await;
     let deduct = stock::find(slug).ok_or("no such strategy")?.deduct;
@@ -275,5 +394,7 @@ async fn sales(servers: &Servers, slug: &str, at_once: usize, each: usize) -> Re
 
 /// Every strategy whose promise holds on three instances.
 pub(crate) fn exact_ones() -> impl Iterator<Item = &'static Strategy> {
-    stock::ALL.iter().filter(|s| matches!(s.promise, Promise::Safe | Promise::Lease))
+    stock::ALL
+        .iter()
+        .filter(|s| matches!(s.promise, Promise::Safe | Promise::Lease))
 }

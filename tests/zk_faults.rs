@@ -58,12 +58,24 @@ async fn restart_zookeeper_under(slug: &'static str) -> Outcome {
 
 /// The twin of a lock that leaves its node.
 async fn a_planted_node_is_seen(lab: &Lab) -> Outcome {
-    let zookeeper = zookeeper_client::Client::connect(&lab.addresses().zookeeper.connect).await.map_err(text)?;
+    let zookeeper = zookeeper_client::Client::connect(&lab.addresses().zookeeper.connect)
+        .await
+        .map_err(text)?;
     let directory = CreateMode::Persistent.with_acls(Acls::anyone_all());
-    zookeeper.mkdir("/distributed/zk-lock", &directory).await.map_err(text)?;
+    zookeeper
+        .mkdir("/distributed/zk-lock", &directory)
+        .await
+        .map_err(text)?;
     let node = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
-    zookeeper.create("/distributed/zk-lock/left-", b"", &node).await.map_err(text)?;
-    if leftovers(lab).await?.is_empty() { Err("a node that was left was not seen".into()) } else { Ok(()) }
+    zookeeper
+        .create("/distributed/zk-lock/left-", b"", &node)
+        .await
+        .map_err(text)?;
+    if leftovers(lab).await?.is_empty() {
+        Err("a node that was left was not seen".into())
+    } else {
+        Ok(())
+    }
 }
 
 /// The leader of three is killed under load. The other two elect another and keep the sessions: nothing is oversold,
@@ -79,14 +91,27 @@ pub(crate) async fn an_ensemble_that_loses_its_leader_under_load_loses_no_piece(
 }
 
 async fn kill_the_leader_under(slug: &'static str) -> Outcome {
-    let mut lab = cluster_with(Options { zookeeper_ports: vec![0; 3], ..program() }).await?;
+    let mut lab = cluster_with(Options {
+        zookeeper_ports: vec![0; 3],
+        ..program()
+    })
+    .await?;
     let (client, nginx) = (Client::new(), lab.addresses().http.clone());
     put_stock(&client, &nginx, PIECES).await?;
     let buyers = Buyers::send(&client, &nginx, slug, UNAVAILABLE);
     buyers.buy(200).await?;
-    let leader = lab.zookeeper_leader().await.ok_or("an ensemble without a leader")?;
+    let leader = lab
+        .zookeeper_leader()
+        .await
+        .ok_or("an ensemble without a leader")?;
     lab.kill(&leader).await.map_err(text)?;
-    until("another leads", || async { Ok(lab.zookeeper_leader().await.is_some_and(|next| next != leader)) }).await?;
+    until("another leads", || async {
+        Ok(lab
+            .zookeeper_leader()
+            .await
+            .is_some_and(|next| next != leader))
+    })
+    .await?;
     buyers.buy(200).await?;
     lab.restart(&leader).await.map_err(text)?;
     buyers.buy(200).await?;
@@ -114,23 +139,46 @@ pub(crate) async fn hold(connect: &str) -> Outcome {
     println!("held");
     let mut input = BufReader::new(tokio::io::stdin()).lines();
     input.next_line().await.map_err(text)?.ok_or("not asked")?;
-    println!("{}", if guard.is_lost() { "lost already" } else { "not lost" });
+    println!(
+        "{}",
+        if guard.is_lost() {
+            "lost already"
+        } else {
+            "not lost"
+        }
+    );
     tokio::select! {
         () = guard.lost() => println!("lost"),
         _ = input.next_line() => return Err("the test is over".into()),
     }
-    println!("{}", if matches!(guard.release().await, Err(LockError::Lost { .. })) { "refused" } else { "released" });
+    println!(
+        "{}",
+        if matches!(guard.release().await, Err(LockError::Lost { .. })) {
+            "refused"
+        } else {
+            "released"
+        }
+    );
     client.close().await;
     Ok(())
 }
 
 /// A process that is stopped learns nothing meanwhile: the server ends its session, and another has the lock. As soon as
 /// it goes on it is told, and its release frees nobody else's lock.
-pub(crate) async fn a_process_that_was_paused_beyond_its_session_is_told_that_its_lock_is_lost() -> Outcome {
+pub(crate) async fn a_process_that_was_paused_beyond_its_session_is_told_that_its_lock_is_lost()
+-> Outcome {
     let without = vec![Part::MySql, Part::Redis, Part::Instances, Part::Nginx];
-    let lab = Lab::start(Options { without, redis_ports: vec![0], ..program() }).await.map_err(text)?;
+    let lab = Lab::start(Options {
+        without,
+        redis_ports: vec![0],
+        ..program()
+    })
+    .await
+    .map_err(text)?;
     let connect = lab.addresses().zookeeper.connect.clone();
-    let outsider = zookeeper_client::Client::connect(&connect).await.map_err(text)?;
+    let outsider = zookeeper_client::Client::connect(&connect)
+        .await
+        .map_err(text)?;
     let nodes = async || match outsider.list_children(PAUSED).await {
         Err(Error::NoNode) => Ok(0),
         children => children.map(|children| children.len()).map_err(text),
@@ -150,7 +198,10 @@ pub(crate) async fn a_process_that_was_paused_beyond_its_session_is_told_that_it
     says(&mut output, "not lost").await?;
 
     kill(pid, Signal::SIGSTOP).map_err(text)?;
-    until("the server ends its session", || async { Ok(nodes().await? == 0) }).await?;
+    until("the server ends its session", || async {
+        Ok(nodes().await? == 0)
+    })
+    .await?;
     let other = zookeeper_at(&connect)?;
     let guard = other.lock(PAUSED).acquire(LONG).await.map_err(text)?;
     kill(pid, Signal::SIGCONT).map_err(text)?;
@@ -160,12 +211,19 @@ pub(crate) async fn a_process_that_was_paused_beyond_its_session_is_told_that_it
     guard.release().await.map_err(text)?;
     other.close().await;
     lab.stop().await;
-    if (left, lost) == (1, false) { Ok(()) } else { Err(format!("the next holder has {left} nodes; it lost: {lost}")) }
+    if (left, lost) == (1, false) {
+        Ok(())
+    } else {
+        Err(format!("the next holder has {left} nodes; it lost: {lost}"))
+    }
 }
 
 async fn says(output: &mut Lines<BufReader<ChildStdout>>, what: &str) -> Outcome {
     let line = tokio::time::timeout(LONG, output.next_line()).await;
-    match line.map_err(|_| format!("the holder never said: {what}"))?.map_err(text)? {
+    match line
+        .map_err(|_| format!("the holder never said: {what}"))?
+        .map_err(text)?
+    {
         Some(line) if line == what => Ok(()),
         other => Err(format!("the holder said {other:?} and not {what}")),
     }

@@ -53,25 +53,54 @@ impl Guard {
     pub fn new(name: impl Into<String>, fence: Option<Fence>) -> (Self, Keeper) {
         let (keeper, asked) = oneshot::channel();
         let (name, lost) = (name.into(), CancellationToken::new());
-        let fences = fence.map(|fence| (name.clone(), fence)).into_iter().collect();
-        let guard = Self { name, fences, lost: lost.clone(), sure_until: Vec::new(), keeper };
+        let fences = fence
+            .map(|fence| (name.clone(), fence))
+            .into_iter()
+            .collect();
+        let guard = Self {
+            name,
+            fences,
+            lost: lost.clone(),
+            sure_until: Vec::new(),
+            keeper,
+        };
         (guard, Keeper { lost, asked })
     }
 
     /// A guard of what surely lasts until then, and no longer: it knows by the clock that it is lost, also before its
     /// keeper has told it.
     #[cfg(any(feature = "mysql", feature = "redis", feature = "zookeeper"))]
-    pub(crate) fn until(sure_until: Arc<SureUntil>, name: &str, fence: Option<Fence>) -> (Self, Keeper) {
+    pub(crate) fn until(
+        sure_until: Arc<SureUntil>,
+        name: &str,
+        fence: Option<Fence>,
+    ) -> (Self, Keeper) {
         let (guard, keeper) = Self::new(name, fence);
-        (Self { sure_until: vec![sure_until], ..guard }, keeper)
+        (
+            Self {
+                sure_until: vec![sure_until],
+                ..guard
+            },
+            keeper,
+        )
     }
 
     /// A guard of several holds as one, which is lost with the first of them.
     pub(crate) fn of(name: &str, parts: &[Self]) -> (Self, Keeper) {
         let (guard, keeper) = Self::new(name, None);
         let fences = parts.iter().flat_map(|part| part.fences.clone()).collect();
-        let sure_until = parts.iter().flat_map(|part| part.sure_until.clone()).collect();
-        (Self { fences, sure_until, ..guard }, keeper)
+        let sure_until = parts
+            .iter()
+            .flat_map(|part| part.sure_until.clone())
+            .collect();
+        (
+            Self {
+                fences,
+                sure_until,
+                ..guard
+            },
+            keeper,
+        )
     }
 
     /// The lock's name.
@@ -92,7 +121,9 @@ impl Guard {
     /// The fencing tokens of all parts that have one, with their locks' names: of one part, or of a
     /// [`MultiLock`](crate::MultiLock)'s.
     pub fn fences(&self) -> impl Iterator<Item = (&str, Fence)> {
-        self.fences.iter().map(|(name, fence)| (name.as_str(), *fence))
+        self.fences
+            .iter()
+            .map(|(name, fence)| (name.as_str(), *fence))
     }
 
     /// Completes once the lock is no longer surely held: its lease ran out unrenewed, its session ended.
@@ -110,7 +141,14 @@ impl Guard {
     pub async fn lost(&self) {
         let mut told = pin!(self.lost.cancelled());
         // Whoever is polled for another reason looks at the clock too.
-        poll_fn(|cx| if self.is_lost() { Poll::Ready(()) } else { told.as_mut().poll(cx) }).await;
+        poll_fn(|cx| {
+            if self.is_lost() {
+                Poll::Ready(())
+            } else {
+                told.as_mut().poll(cx)
+            }
+        })
+        .await;
     }
 
     /// Whether the lock was lost already. It is known by the clock too, also where nobody could tell yet.
@@ -189,7 +227,9 @@ mod tests {
     async fn work_ends_at_the_loss_and_no_later() {
         let (guard, keeper) = Guard::new("lock", None);
         assert_eq!(guard.run(async { 7 }).await.unwrap(), 7);
-        let (lost, ()) = tokio::join!(guard.run(std::future::pending::<()>()), async { keeper.tell_lost() });
+        let (lost, ()) = tokio::join!(guard.run(std::future::pending::<()>()), async {
+            keeper.tell_lost()
+        });
         assert!(matches!(lost, Err(LockError::Lost { .. })));
     }
 
@@ -197,8 +237,12 @@ mod tests {
     #[cfg(feature = "redis")]
     #[tokio::test]
     async fn an_end_that_has_come_is_known_before_it_is_told() {
-        let (guard, _keeper) = Guard::until(SureUntil::new(tokio::time::Instant::now()), "lock", None);
+        let (guard, _keeper) =
+            Guard::until(SureUntil::new(tokio::time::Instant::now()), "lock", None);
         assert!(guard.is_lost());
-        assert!(matches!(guard.run(async {}).await, Err(LockError::Lost { .. })));
+        assert!(matches!(
+            guard.run(async {}).await,
+            Err(LockError::Lost { .. })
+        ));
     }
 }

@@ -54,7 +54,10 @@ impl Lease {
         if (Duration::from_millis(1)..=FOR_EVER).contains(&self.duration()) {
             return Ok(());
         }
-        Err(LockError::Invalid { name: name.to_owned(), rule: "its lease must be 1 ms to ten years" })
+        Err(LockError::Invalid {
+            name: name.to_owned(),
+            rule: "its lease must be 1 ms to ten years",
+        })
     }
 
     /// Whether one that began at `leased` is not surely held any more.
@@ -83,7 +86,9 @@ impl Lease {
     ) where
         F: Future<Output = Result<bool, E>>,
     {
-        let Self::Watchdog(length) = self else { return std::future::pending().await };
+        let Self::Watchdog(length) = self else {
+            return std::future::pending().await;
+        };
         let mut next = leased + length / 3;
         loop {
             tokio::select! {

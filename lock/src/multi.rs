@@ -56,7 +56,10 @@ impl<L: Lock> MultiLock<L> {
     #[must_use]
     pub fn new(parts: Vec<L>) -> Self {
         let names: Vec<_> = parts.iter().map(Lock::name).collect();
-        Self { name: names.join(","), parts }
+        Self {
+            name: names.join(","),
+            parts,
+        }
     }
 
     /// One pass over the parts; `None` where one of them was not had in time. What was had is given back by then.
@@ -64,12 +67,20 @@ impl<L: Lock> MultiLock<L> {
         let mut had = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
             let left = until.saturating_duration_since(Instant::now());
-            let share = if had.is_empty() { left } else { left.min(SHARE) };
+            let share = if had.is_empty() {
+                left
+            } else {
+                left.min(SHARE)
+            };
             match part.acquire(share).await {
                 Ok(guard) => had.push(guard),
                 Err(error) => {
                     give_up(had).await;
-                    return if matches!(error, LockError::Taken { .. }) { Ok(None) } else { Err(error) };
+                    return if matches!(error, LockError::Taken { .. }) {
+                        Ok(None)
+                    } else {
+                        Err(error)
+                    };
                 }
             }
         }
@@ -88,7 +99,10 @@ impl<L: Lock> Lock for MultiLock<L> {
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         if self.parts.is_empty() {
-            return Err(LockError::Invalid { name: self.name.clone(), rule: "parts: must have at least one lock" });
+            return Err(LockError::Invalid {
+                name: self.name.clone(),
+                rule: "parts: must have at least one lock",
+            });
         }
         let until = deadline(wait);
         loop {
@@ -96,13 +110,23 @@ impl<L: Lock> Lock for MultiLock<L> {
                 let (guard, keeper) = Guard::of(&self.name, &had);
                 // Each part has an end of its own.
                 let sure_until = SureUntil::new(Instant::now() + FOR_EVER);
-                tokio::spawn(keep(Parts { name: self.name.clone(), had }, sure_until, keeper));
+                tokio::spawn(keep(
+                    Parts {
+                        name: self.name.clone(),
+                        had,
+                    },
+                    sure_until,
+                    keeper,
+                ));
                 return Ok(guard);
             }
             let pause = PAUSE.mul_f64(fastrand::f64());
             sleep(pause.min(until.saturating_duration_since(Instant::now()))).await;
             if Instant::now() >= until {
-                return Err(LockError::Taken { name: self.name.clone(), waited: wait });
+                return Err(LockError::Taken {
+                    name: self.name.clone(),
+                    waited: wait,
+                });
             }
         }
     }
@@ -151,14 +175,27 @@ async fn give_up(parts: Vec<Guard>) {
 /// One error that names every part that failed. A loss weighs more than a server that did not answer, for the holder
 /// may not have been alone.
 fn sum_up(failed: Vec<(String, LockError)>) -> Result<(), LockError> {
-    let lost = failed.iter().any(|(_, error)| matches!(error, LockError::Lost { .. }));
-    let names = || failed.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(",");
+    let lost = failed
+        .iter()
+        .any(|(_, error)| matches!(error, LockError::Lost { .. }));
+    let names = || {
+        failed
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect::<Vec<_>>()
+            .join(",")
+    };
     match failed.first() {
         None => Ok(()),
         Some(_) if lost => Err(LockError::Lost { name: names() }),
         Some((_, LockError::Unavailable { server, .. })) => {
-            let each = failed.iter().map(|(name, error)| format!("lock {name}: {error}"));
-            Err(LockError::Unavailable { server, reason: each.collect::<Vec<_>>().join("; ").into() })
+            let each = failed
+                .iter()
+                .map(|(name, error)| format!("lock {name}: {error}"));
+            Err(LockError::Unavailable {
+                server,
+                reason: each.collect::<Vec<_>>().join("; ").into(),
+            })
         }
         Some((_, other)) => Err(other.clone()),
     }
@@ -188,7 +225,13 @@ mod tests {
 
     impl Part {
         fn new(name: &'static str, log: &Log) -> Self {
-            Self { name, log: Arc::clone(log), taken: Arc::default(), lose: Arc::default(), fails: None }
+            Self {
+                name,
+                log: Arc::clone(log),
+                taken: Arc::default(),
+                lose: Arc::default(),
+                fails: None,
+            }
         }
 
         fn is_free(&self) -> bool {
@@ -203,7 +246,10 @@ mod tests {
 
         async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
             let lock = tokio::time::timeout(wait, Arc::clone(&self.taken).lock_owned()).await;
-            let lock = lock.map_err(|_| LockError::Taken { name: self.name.into(), waited: wait })?;
+            let lock = lock.map_err(|_| LockError::Taken {
+                name: self.name.into(),
+                waited: wait,
+            })?;
             self.log.lock().push(format!("+{}", self.name));
             let (guard, mut keeper) = Guard::new(self.name, None);
             let part = self.clone();
@@ -230,7 +276,10 @@ mod tests {
     }
 
     fn down() -> LockError {
-        LockError::Unavailable { server: "redis", reason: "gone".into() }
+        LockError::Unavailable {
+            server: "redis",
+            reason: "gone".into(),
+        }
     }
 
     #[tokio::test]
@@ -251,7 +300,9 @@ mod tests {
         for wait in [Duration::ZERO, SHARE] {
             let start = Instant::now();
             let missed = multi.acquire(wait).await.unwrap_err();
-            assert!(matches!(&missed, LockError::Taken { name, waited } if name == "a,b,c" && *waited == wait));
+            assert!(
+                matches!(&missed, LockError::Taken { name, waited } if name == "a,b,c" && *waited == wait)
+            );
             assert!(start.elapsed() >= wait);
             assert!(parts[0].is_free() && parts[1].is_free());
         }
@@ -284,7 +335,10 @@ mod tests {
         guard.lost().await;
         assert!(!parts[0].is_free() && !parts[2].is_free());
         let lost = guard.release().await.unwrap_err();
-        assert!(matches!(&lost, LockError::Lost { name } if name == "b"), "{lost}");
+        assert!(
+            matches!(&lost, LockError::Lost { name } if name == "b"),
+            "{lost}"
+        );
         assert!(parts[0].is_free() && parts[2].is_free());
     }
 
@@ -314,16 +368,34 @@ mod tests {
         let mut parts = ["a", "b", "c"].map(|name| Part::new(name, &log));
         parts[0].fails = Some(down());
         parts[2].fails = Some(down());
-        let failed = MultiLock::new(parts.to_vec()).try_acquire().await.unwrap().release().await.unwrap_err();
-        assert!(matches!(failed, LockError::Unavailable { server: "redis", .. }));
+        let failed = MultiLock::new(parts.to_vec())
+            .try_acquire()
+            .await
+            .unwrap()
+            .release()
+            .await
+            .unwrap_err();
+        assert!(matches!(
+            failed,
+            LockError::Unavailable {
+                server: "redis",
+                ..
+            }
+        ));
         let text = failed.to_string();
-        assert!(text.contains("lock a") && text.contains("lock c") && !text.contains("lock b"), "{text}");
+        assert!(
+            text.contains("lock a") && text.contains("lock c") && !text.contains("lock b"),
+            "{text}"
+        );
         assert_eq!(log.lock().concat(), "+a+b+c-c-b-a");
     }
 
     #[tokio::test]
     async fn no_parts_are_refused() {
-        let refused = MultiLock::<Part>::new(Vec::new()).try_acquire().await.unwrap_err();
+        let refused = MultiLock::<Part>::new(Vec::new())
+            .try_acquire()
+            .await
+            .unwrap_err();
         assert!(matches!(&refused, LockError::Invalid { rule, .. } if rule.starts_with("parts: ")));
     }
 }

@@ -73,13 +73,22 @@ impl Process {
     }
 
     fn with(label: ArrayString<LONGEST_LABEL>) -> Self {
-        Self(Arc::new(Inner { id: Id { label, uuid: Uuid::new_v4() }, next: AtomicI64::new(1) }))
+        Self(Arc::new(Inner {
+            id: Id {
+                label,
+                uuid: Uuid::new_v4(),
+            },
+            next: AtomicI64::new(1),
+        }))
     }
 
     /// An owner that nobody had before.
     #[must_use]
     pub fn owner(&self) -> Owner {
-        Owner { process: self.0.id, number: self.0.next.fetch_add(1, Ordering::Relaxed) }
+        Owner {
+            process: self.0.id,
+            number: self.0.next.fetch_add(1, Ordering::Relaxed),
+        }
     }
 
     /// The uuid.
@@ -123,7 +132,10 @@ mod tests {
     #[test]
     fn a_label_that_a_server_would_show_badly_is_refused() {
         for label in ["", "a b", "a:1", "店", &"x".repeat(33)] {
-            assert!(matches!(Process::labelled(label), Err(LockError::Invalid { .. })), "{label}");
+            assert!(
+                matches!(Process::labelled(label), Err(LockError::Invalid { .. })),
+                "{label}"
+            );
         }
         assert!(Process::labelled(&"x".repeat(32)).is_ok());
     }

@@ -30,7 +30,10 @@ pub(crate) type OwnerSlot<H> = Mutex<Holds<H>>;
 #[derive(Debug)]
 pub(crate) struct Holds<H> {
     pub(crate) exclusive: Weak<H>,
-    #[cfg_attr(not(any(feature = "redis", feature = "zookeeper")), expect(dead_code, reason = "only readers share"))]
+    #[cfg_attr(
+        not(any(feature = "redis", feature = "zookeeper")),
+        expect(dead_code, reason = "only readers share")
+    )]
     pub(crate) shared: Weak<H>,
     _place: Place,
 }
@@ -43,7 +46,11 @@ impl<H> Default for Reentry<H> {
 
 impl<H> Holds<H> {
     fn none(place: Place) -> Self {
-        Self { exclusive: Weak::new(), shared: Weak::new(), _place: place }
+        Self {
+            exclusive: Weak::new(),
+            shared: Weak::new(),
+            _place: place,
+        }
     }
 }
 
@@ -54,8 +61,15 @@ impl<H: Send + Sync + 'static> Reentry<H> {
     /// # Cancel safety
     ///
     /// Safe: the place in the queue is given up.
-    pub(crate) async fn enter(&self, name: &str, owner: Owner, until: Instant) -> Option<OwnedMutexGuard<Holds<H>>> {
-        let slot = self.0.of(&(name.to_owned(), owner), |place| Mutex::new(Holds::none(place)));
+    pub(crate) async fn enter(
+        &self,
+        name: &str,
+        owner: Owner,
+        until: Instant,
+    ) -> Option<OwnedMutexGuard<Holds<H>>> {
+        let slot = self.0.of(&(name.to_owned(), owner), |place| {
+            Mutex::new(Holds::none(place))
+        });
         timeout_at(until, slot.lock_owned()).await.ok()
     }
 }

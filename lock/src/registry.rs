@@ -54,7 +54,10 @@ where
     }
 
     /// How many names are used.
-    #[cfg_attr(not(any(test, feature = "redis")), expect(dead_code, reason = "only Redis tells it"))]
+    #[cfg_attr(
+        not(any(test, feature = "redis")),
+        expect(dead_code, reason = "only Redis tells it")
+    )]
     pub(crate) fn len(&self) -> usize {
         self.0.lock().len()
     }
@@ -71,7 +74,10 @@ where
 
 /// Takes the name out, unless it has a new value.
 fn forget<K: Eq + Hash, V>(entries: &mut HashMap<K, Weak<V>>, key: &K) {
-    if entries.get(key).is_some_and(|value| value.strong_count() == 0) {
+    if entries
+        .get(key)
+        .is_some_and(|value| value.strong_count() == 0)
+    {
         entries.remove(key);
         if entries.len() < entries.capacity() / 4 {
             entries.shrink_to(ROOM.max(entries.len() * 2));
@@ -115,7 +121,10 @@ mod tests {
         assert_eq!(registry.of(&7, value(8)).0, 7);
         kept.clear();
         assert_eq!(registry.len(), 0);
-        assert!(registry.0.lock().capacity() <= 4 * ROOM, "the map itself keeps its memory");
+        assert!(
+            registry.0.lock().capacity() <= 4 * ROOM,
+            "the map itself keeps its memory"
+        );
     }
 
     #[test]

@@ -43,7 +43,10 @@ pub const STAY: Duration = Duration::from_secs(5);
 ///
 /// Dropping it gives the lock back in the background.
 pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Option<LockState>, Error> {
-    let demo1 = Demo1 { key: stage::key(ctx, job, KEY), lease: stage::millis(job.lease.unwrap_or(LEASE)) };
+    let demo1 = Demo1 {
+        key: stage::key(ctx, job, KEY),
+        lease: stage::millis(job.lease.unwrap_or(LEASE)),
+    };
     let held = stage::lock(ctx, job, demo1).await?;
     job.inside().await;
     job.at("worked").await;
@@ -64,7 +67,14 @@ impl Stage for Demo1 {
     }
 
     async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
-        redis::cmd("SET").arg(&self.key).arg(VALUE).arg("NX").arg("PX").arg(self.lease).query_async(redis).await
+        redis::cmd("SET")
+            .arg(&self.key)
+            .arg(VALUE)
+            .arg("NX")
+            .arg("PX")
+            .arg(self.lease)
+            .query_async(redis)
+            .await
     }
 
     async fn unlock(&self, redis: &mut Connection, _: &Points) -> RedisResult<bool> {

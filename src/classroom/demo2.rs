@@ -78,7 +78,10 @@ pub async fn visit(ctx: &Ctx, job: &Job, id: Id) -> Result<Option<LockState>, Er
         lease: stage::millis(lease),
         forced: Instant::now() + lease * SAFETY,
     };
-    job.say(format_args!("lock start key={},value={}", lock.key, lock.value));
+    job.say(format_args!(
+        "lock start key={},value={}",
+        lock.key, lock.value
+    ));
     let held = stage::lock(ctx, job, lock).await?;
     job.at("locked").await;
     job.inside().await;
@@ -104,9 +107,16 @@ impl Stage for SyncLock {
 
     async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
         let mut set = redis::cmd("SET");
-        set.arg(&self.key).arg(&self.value).arg("PX").arg(self.lease);
+        set.arg(&self.key)
+            .arg(&self.value)
+            .arg("PX")
+            .arg(self.lease);
         if Instant::now() >= self.forced {
-            tracing::warn!(key = self.key, value = self.value, "lock fail, try force lock");
+            tracing::warn!(
+                key = self.key,
+                value = self.value,
+                "lock fail, try force lock"
+            );
         } else {
             set.arg("NX");
         }
@@ -146,7 +156,10 @@ impl Threads {
         let mut busy = self.0.lock();
         let id = (1..).find(|id| !busy.contains(id)).unwrap_or_default();
         busy.insert(id);
-        Thread { id, busy: Arc::clone(&self.0) }
+        Thread {
+            id,
+            busy: Arc::clone(&self.0),
+        }
     }
 }
 
@@ -166,11 +179,34 @@ mod tests {
     fn a_thread_is_known_again_and_collides_and_a_uuid_does_neither_and_an_owner_is_right() {
         let (one, other) = (Threads::default(), Threads::default());
         let (mine, its) = (one.start(), other.start());
-        assert_ne!(Id::Thread.value(&mine), Id::Thread.value(&one.start()), "two at work in one process");
-        let seen = |id: Id| (id.value(&mine) == id.value(&mine), id.value(&mine) != id.value(&its));
-        assert_eq!(seen(Id::Thread), (true, false), "knows itself again; is another's in the other process");
-        assert_eq!(seen(Id::Uuid), (false, true), "is nobody else's; does not know itself again");
+        assert_ne!(
+            Id::Thread.value(&mine),
+            Id::Thread.value(&one.start()),
+            "two at work in one process"
+        );
+        let seen = |id: Id| {
+            (
+                id.value(&mine) == id.value(&mine),
+                id.value(&mine) != id.value(&its),
+            )
+        };
+        assert_eq!(
+            seen(Id::Thread),
+            (true, false),
+            "knows itself again; is another's in the other process"
+        );
+        assert_eq!(
+            seen(Id::Uuid),
+            (false, true),
+            "is nobody else's; does not know itself again"
+        );
         let (mine, its) = (Process::new().owner(), Process::new().owner());
-        assert_eq!((mine.to_string() == mine.to_string(), mine.to_string() != its.to_string()), (true, true));
+        assert_eq!(
+            (
+                mine.to_string() == mine.to_string(),
+                mine.to_string() != its.to_string()
+            ),
+            (true, true)
+        );
     }
 }

@@ -34,8 +34,13 @@ pub(super) const NAMES: &[Name] = &[Name::Redis(LOCK)];
 pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
     let (mut visit, name) = (Visit::of(ctx), job.redis_name(LOCK));
     visit.step(job, Did::Came, &name, next(ctx, &name, "came").await?);
-    let guard =
-        ctx.redis.fair_lock(&name).owner(visit.holder).lease(job.watchdog(ctx)).acquire(job.wait_left()).await?;
+    let guard = ctx
+        .redis
+        .fair_lock(&name)
+        .owner(visit.holder)
+        .lease(job.watchdog(ctx))
+        .acquire(job.wait_left())
+        .await?;
     let entered = next(ctx, &name, "entered").await?;
     visit.step(job, Did::Took, &name, entered);
     job.inside().await;

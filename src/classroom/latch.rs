@@ -75,12 +75,18 @@ pub async fn go_out(ctx: &Ctx, job: &Job) -> Result<u64, Error> {
             // Others have opened it between the two commands.
             Ok(None) => {}
             Err(LockError::Unavailable { server, reason }) => {
-                return Err(Error::Unknown { server, reason: reason.to_string() });
+                return Err(Error::Unknown {
+                    server,
+                    reason: reason.to_string(),
+                });
             }
             Err(error) => return Err(error.into()),
         }
     }
-    Err(Error::Internal(format!("latch {} was open {TRIES} times after it was set", latch.name())))
+    Err(Error::Internal(format!(
+        "latch {} was open {TRIES} times after it was set",
+        latch.name()
+    )))
 }
 
 /// How many are still in; none where no class has begun, or all are out.

@@ -18,8 +18,12 @@ use redis::AsyncCommands;
 
 const RED: &str = "redLock";
 
-pub(super) const NAMES: &[Name] =
-    &[Name::Redis(PARTS[0]), Name::Redis(PARTS[1]), Name::Redis(PARTS[2]), Name::RedisNodes(RED)];
+pub(super) const NAMES: &[Name] = &[
+    Name::Redis(PARTS[0]),
+    Name::Redis(PARTS[1]),
+    Name::Redis(PARTS[2]),
+    Name::RedisNodes(RED),
+];
 
 /// Takes all three locks in their order, stays as long as the job says, and gives them back in the reverse order.
 ///
@@ -34,7 +38,15 @@ pub(super) const NAMES: &[Name] =
 pub async fn all(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
     let mut visit = Visit::of(ctx);
     let names = PARTS.map(|name| job.redis_name(name));
-    let parts = names.iter().map(|name| ctx.redis.lock(name).owner(visit.holder).lease(job.watchdog(ctx))).collect();
+    let parts = names
+        .iter()
+        .map(|name| {
+            ctx.redis
+                .lock(name)
+                .owner(visit.holder)
+                .lease(job.watchdog(ctx))
+        })
+        .collect();
     let guard = MultiLock::new(parts).acquire(job.wait_left()).await?;
     let ordered = || names.iter().zip([1, 2, 3]);
     for (name, order) in ordered() {
@@ -62,13 +74,19 @@ pub async fn all(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
 /// Dropping it leaves nothing behind.
 pub async fn most(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
     let (mut visit, name) = (Visit::of(ctx), job.redis_name(RED));
-    let lock = Redlock::new(&ctx.nodes, &name).owner(visit.holder).lease(job.watchdog(ctx));
+    let lock = Redlock::new(&ctx.nodes, &name)
+        .owner(visit.holder)
+        .lease(job.watchdog(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
     // What a node has is this hold's identity, which begins with the process.
     let (key, process) = (ctx.redis_key(&name), ctx.process.to_string());
     let nodes = ctx.nodes.iter().map(|node| {
         let (mut node, key, process) = (node.connection(), &key, &process);
-        async move { node.hkeys(key).await.is_ok_and(|ids: Vec<String>| ids.iter().any(|id| id.starts_with(process))) }
+        async move {
+            node.hkeys(key)
+                .await
+                .is_ok_and(|ids: Vec<String>| ids.iter().any(|id| id.starts_with(process)))
+        }
     });
     for (has_it, order) in join_all(nodes).await.into_iter().zip(1..) {
         if has_it {

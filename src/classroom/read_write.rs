@@ -40,7 +40,11 @@ pub const LEASE: Duration = Duration::from_secs(10);
 /// Dropping it while it waits leaves nothing behind.
 pub async fn read(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     let lease = lease(job);
-    let guard = lock(ctx, job).read().lease(Lease::Fixed(lease)).acquire(job.wait_left()).await?;
+    let guard = lock(ctx, job)
+        .read()
+        .lease(Lease::Fixed(lease))
+        .acquire(job.wait_left())
+        .await?;
     let end = end(ctx, job).await?;
     job.say("测试读锁。。。。");
     leave(ctx, job, guard, lease, Some(end));
@@ -58,7 +62,11 @@ pub async fn read(ctx: &Ctx, job: &Job) -> Result<(), Error> {
 /// Dropping it while it waits leaves nothing behind.
 pub async fn write(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     let lease = lease(job);
-    let guard = lock(ctx, job).write().lease(Lease::Fixed(lease)).acquire(job.wait_left()).await?;
+    let guard = lock(ctx, job)
+        .write()
+        .lease(Lease::Fixed(lease))
+        .acquire(job.wait_left())
+        .await?;
     let end = end(ctx, job).await?;
     job.say("测试写锁。。。。");
     leave(ctx, job, guard, lease, Some(end));
@@ -74,7 +82,11 @@ fn lease(job: &Job) -> Duration {
 /// its answer may come late, so the time is that before it was asked.
 async fn end(ctx: &Ctx, job: &Job) -> Result<SystemTime, Error> {
     let asked = SystemTime::now();
-    let left: i64 = ctx.redis.connection().pttl(ctx.redis_key(&job.redis_name(LOCK))).await?;
+    let left: i64 = ctx
+        .redis
+        .connection()
+        .pttl(ctx.redis_key(&job.redis_name(LOCK)))
+        .await?;
     Ok(asked + Duration::from_millis(u64::try_from(left).unwrap_or(0)))
 }
 

@@ -32,7 +32,11 @@ pub(super) const NAMES: &[Name] = &[Name::Redis(LOCK)];
 /// Dropping it leaves nothing behind.
 pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
     let (mut visit, name) = (Visit::of(ctx), job.redis_name(LOCK));
-    let lock = ctx.redis.lock(&name).owner(visit.holder).lease(job.watchdog(ctx));
+    let lock = ctx
+        .redis
+        .lock(&name)
+        .owner(visit.holder)
+        .lease(job.watchdog(ctx));
     let mut guards = Vec::new();
     for _ in 0..2 {
         guards.push(lock.acquire(job.wait_left()).await?);

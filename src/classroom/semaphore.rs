@@ -37,12 +37,20 @@ pub const STAY: Duration = Duration::from_secs(5);
 ///
 /// Dropping it gives the permit back in the background.
 pub async fn visit(ctx: &Ctx, job: &Job) -> Result<(), Error> {
-    let semaphore = ctx.redis.semaphore(&job.redis_name(SEMAPHORE)).initially(PERMITS);
+    let semaphore = ctx
+        .redis
+        .semaphore(&job.redis_name(SEMAPHORE))
+        .initially(PERMITS);
     let permit = semaphore.acquire(1, job.wait_left()).await?;
     job.say("拿到了信号量");
     job.inside().await;
     // What the course prints when the stay is over.
-    job.say(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis());
+    job.say(
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_millis(),
+    );
     job.leave();
     if let Err(error) = permit.release().await {
         tracing::warn!(%error, "the permit was not given back cleanly");

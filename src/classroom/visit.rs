@@ -43,12 +43,19 @@ pub enum Did {
 
 impl Visit {
     pub(super) fn of(ctx: &Ctx) -> Self {
-        Self { holder: ctx.redis.owner(), steps: Vec::new() }
+        Self {
+            holder: ctx.redis.owner(),
+            steps: Vec::new(),
+        }
     }
 
     /// One more step, which the console shows.
     pub(super) fn step(&mut self, job: &Job, did: Did, lock: &str, order: u64) {
-        let step = Step { did, lock: lock.to_owned(), order };
+        let step = Step {
+            did,
+            lock: lock.to_owned(),
+            order,
+        };
         job.say(&step);
         self.steps.push(step);
     }

@@ -45,7 +45,12 @@ impl Members {
 
     /// The last one at this path.
     fn last(&self, path: &str) -> Option<String> {
-        self.0.lock().iter().rev().find(|(at, _)| at == path).map(|(_, member)| member.clone())
+        self.0
+            .lock()
+            .iter()
+            .rev()
+            .find(|(at, _)| at == path)
+            .map(|(_, member)| member.clone())
     }
 
     fn remove(&self, member: &str) {
@@ -65,7 +70,11 @@ impl Members {
 pub async fn set(ctx: &Ctx, job: &Job) -> Result<bool, Error> {
     job.enter();
     let set = ctx.zk.barrier(&job.zk_path(BARRIER)).set().await?;
-    job.say(if set { "栅栏已关上" } else { "栅栏本来就关着" });
+    job.say(if set {
+        "栅栏已关上"
+    } else {
+        "栅栏本来就关着"
+    });
     Ok(set)
 }
 
@@ -81,7 +90,11 @@ pub async fn set(ctx: &Ctx, job: &Job) -> Result<bool, Error> {
 pub async fn remove(ctx: &Ctx, job: &Job) -> Result<bool, Error> {
     job.enter();
     let removed = ctx.zk.barrier(&job.zk_path(BARRIER)).remove().await?;
-    job.say(if removed { "栅栏已移除" } else { "栅栏本来就开着" });
+    job.say(if removed {
+        "栅栏已移除"
+    } else {
+        "栅栏本来就开着"
+    });
     Ok(removed)
 }
 
@@ -113,7 +126,10 @@ pub async fn is_closed(ctx: &Ctx) -> Result<bool, Error> {
 /// Safe: it only waits.
 pub async fn wait(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     job.say("在栅栏前等着");
-    ctx.zk.barrier(&job.zk_path(BARRIER)).wait(job.wait_left()).await?;
+    ctx.zk
+        .barrier(&job.zk_path(BARRIER))
+        .wait(job.wait_left())
+        .await?;
     job.enter();
     job.say("通过栅栏");
     Ok(())
@@ -132,7 +148,11 @@ pub async fn wait(ctx: &Ctx, job: &Job) -> Result<(), Error> {
 pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<String, Error> {
     let path = job.zk_path(ROOM);
     job.say(format_args!("来了一位，等够 {members} 位"));
-    let member = ctx.zk.double_barrier(&path, members).enter(job.wait_left()).await?;
+    let member = ctx
+        .zk
+        .double_barrier(&path, members)
+        .enter(job.wait_left())
+        .await?;
     // Whoever is seen inside can be told to leave, which takes its name.
     job.note(Happened::Member, &member);
     job.enter();
@@ -151,9 +171,17 @@ pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<String, 
 /// # Cancel safety
 ///
 /// Dropping it leaves all the same.
-pub async fn leave(ctx: &Ctx, job: &Job, members: NonZeroU32, member: Option<&str>) -> Result<String, Error> {
+pub async fn leave(
+    ctx: &Ctx,
+    job: &Job,
+    members: NonZeroU32,
+    member: Option<&str>,
+) -> Result<String, Error> {
     let path = job.zk_path(ROOM);
-    let none = |rule: &str| Error::BadInput { field: "member".into(), rule: rule.into() };
+    let none = |rule: &str| Error::BadInput {
+        field: "member".into(),
+        rule: rule.into(),
+    };
     let member = match member {
         Some(member) => member.to_owned(),
         None => ctx
@@ -164,8 +192,15 @@ pub async fn leave(ctx: &Ctx, job: &Job, members: NonZeroU32, member: Option<&st
     };
     ctx.local.of::<Members>().remove(&member);
     job.say(format_args!("要离开 {member}"));
-    match ctx.zk.double_barrier(&path, members).leave(&member, job.wait_left()).await {
-        Err(LockError::Lost { .. }) => Err(none("is not inside: it has left, or its session has ended")),
+    match ctx
+        .zk
+        .double_barrier(&path, members)
+        .leave(&member, job.wait_left())
+        .await
+    {
+        Err(LockError::Lost { .. }) => {
+            Err(none("is not inside: it has left, or its session has ended"))
+        }
         left => left.map(|()| member).map_err(Error::from),
     }
     .inspect(|member| {

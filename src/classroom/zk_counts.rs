@@ -53,7 +53,9 @@ pub async fn share(ctx: &Ctx, job: &Job) -> Result<(i32, i32), Error> {
     let before = count.get().await?.value;
     ctx.zk.session()?;
     let after = written(count.set(fastrand::i32(0..BELOW)).await)?.value;
-    job.say(format_args!("我获取了共享计数的初始值：{before}，并把计数器的值改为：{after}"));
+    job.say(format_args!(
+        "我获取了共享计数的初始值：{before}，并把计数器的值改为：{after}"
+    ));
     Ok((before, after))
 }
 
@@ -92,19 +94,28 @@ pub async fn change(ctx: &Ctx, job: &Job, change: Change) -> Result<Outcome, Err
         Change::ForceSet(value) => {
             let before = number.get().await?;
             let set = number.force_set(value).await;
-            set.map(|()| Outcome { succeeded: true, before, after: value, promoted: false })
+            set.map(|()| Outcome {
+                succeeded: true,
+                before,
+                after: value,
+                promoted: false,
+            })
         }
     })?;
-    job.say(format_args!("{change:?}: {} → {}, {}", outcome.before, outcome.after, outcome.succeeded));
+    job.say(format_args!(
+        "{change:?}: {} → {}, {}",
+        outcome.before, outcome.after, outcome.succeeded
+    ));
     Ok(outcome)
 }
 
 /// A write that has no answer may have been made.
 fn written<T>(result: Result<T, LockError>) -> Result<T, Error> {
     result.map_err(|error| match error {
-        LockError::Unavailable { reason, .. } => {
-            Error::Unknown { server: Server::ZooKeeper.name(), reason: reason.to_string() }
-        }
+        LockError::Unavailable { reason, .. } => Error::Unknown {
+            server: Server::ZooKeeper.name(),
+            reason: reason.to_string(),
+        },
         other => other.into(),
     })
 }

@@ -89,7 +89,10 @@ pub async fn drive(ctx: &Ctx, waiters: u16, wait: Duration) -> Result<Herd, Erro
     let sessions = sessions(ctx, waiters).await?;
     let parent = drain(ctx, &sessions, Watch::Parent).await?;
     let predecessor = drain(ctx, &sessions, Watch::Predecessor).await?;
-    Ok(Herd { parent, predecessor })
+    Ok(Herd {
+        parent,
+        predecessor,
+    })
 }
 
 /// Drains a queue of so many waiters once, who all watch the same.
@@ -108,33 +111,55 @@ pub async fn queue(ctx: &Ctx, waiters: u16, wait: Duration, watch: Watch) -> Res
 }
 
 async fn turn(wait: Duration) -> Result<SemaphorePermit<'static>, Error> {
-    let late = || Error::NotHad { what: "turn (one herd at a time)".into(), waited: wait };
-    timeout(wait, MEADOW.acquire()).await.ok().and_then(Result::ok).ok_or_else(late)
+    let late = || Error::NotHad {
+        what: "turn (one herd at a time)".into(),
+        waited: wait,
+    };
+    timeout(wait, MEADOW.acquire())
+        .await
+        .ok()
+        .and_then(Result::ok)
+        .ok_or_else(late)
 }
 
 /// One for each waiter, and the holder's.
 async fn sessions(ctx: &Ctx, waiters: u16) -> Result<Vec<Client>, Error> {
-    try_join_all((0..=waiters).map(|_| session(ctx))).await.map_err(down)
+    try_join_all((0..=waiters).map(|_| session(ctx)))
+        .await
+        .map_err(down)
 }
 
 async fn session(ctx: &Ctx) -> Result<Client, Zk> {
     let config = &ctx.config.zookeeper;
-    let client = Client::connector().with_session_timeout(SESSION).with_fail_eagerly().connect(&config.connect).await?;
+    let client = Client::connector()
+        .with_session_timeout(SESSION)
+        .with_fail_eagerly()
+        .connect(&config.connect)
+        .await?;
     if config.chroot.is_empty() {
         return Ok(client);
     }
-    client.chroot(config.chroot.clone()).map_err(|_| Zk::BadArguments(&"chroot is not an absolute path"))
+    client
+        .chroot(config.chroot.clone())
+        .map_err(|_| Zk::BadArguments(&"chroot is not an absolute path"))
 }
 
 async fn drain(ctx: &Ctx, sessions: &[Client], watch: Watch) -> Result<Drain, Error> {
     let directory = Directory::make(ctx).await?;
-    let drained = drain_in(&directory.path, sessions, watch).await.map_err(down);
+    let drained = drain_in(&directory.path, sessions, watch)
+        .await
+        .map_err(down);
     directory.remove().await;
     drained.map(Drain)
 }
 
 async fn drain_in(directory: &str, sessions: &[Client], watch: Watch) -> Result<Vec<u64>, Zk> {
-    let mut queue = try_join_all(sessions.iter().map(|client| Contender::come(client, directory, watch))).await?;
+    let mut queue = try_join_all(
+        sessions
+            .iter()
+            .map(|client| Contender::come(client, directory, watch)),
+    )
+    .await?;
     queue.sort_by(|a, b| b.name.cmp(&a.name));
     try_join_all(queue.iter_mut().map(Contender::look)).await?;
     let mut notified = Vec::with_capacity(queue.len());
@@ -161,15 +186,24 @@ impl<'a> Contender<'a> {
     /// Makes its node.
     async fn come(client: &'a Client, directory: &'a str, watch: Watch) -> Result<Self, Zk> {
         let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
-        let (_, number) = client.create(&format!("{directory}/lock-"), &[], &options).await?;
-        Ok(Self { client, directory, name: format!("lock-{number}"), watch, watched: None })
+        let (_, number) = client
+            .create(&format!("{directory}/lock-"), &[], &options)
+            .await?;
+        Ok(Self {
+            client,
+            directory,
+            name: format!("lock-{number}"),
+            watch,
+            watched: None,
+        })
     }
 
     /// Looks whether anybody is before it, and watches where somebody is.
     async fn look(&mut self) -> Result<(), Zk> {
         self.watched = match self.watch {
             Watch::Parent => {
-                let (children, watcher) = self.client.list_and_watch_children(self.directory).await?;
+                let (children, watcher) =
+                    self.client.list_and_watch_children(self.directory).await?;
                 let waits = self.predecessor(&children).is_some();
                 waits.then(|| watcher.changed().map(|event| event.event_type).boxed())
             }
@@ -199,7 +233,11 @@ impl<'a> Contender<'a> {
         self.client.sync(self.directory).await?;
         self.client.check_stat(self.directory).await?;
         // Unconstrained: a task that has done much would otherwise be told that nothing has come.
-        match self.watched.as_mut().and_then(|watched| unconstrained(watched).now_or_never()) {
+        match self
+            .watched
+            .as_mut()
+            .and_then(|watched| unconstrained(watched).now_or_never())
+        {
             None => Ok(false),
             Some(EventType::Session) => Err(Zk::SessionExpired),
             Some(_) => self.look().await.map(|()| true),
@@ -208,7 +246,9 @@ impl<'a> Contender<'a> {
 
     /// Deletes its node.
     async fn leave(self) -> Result<(), Zk> {
-        self.client.delete(&format!("{}/{}", self.directory, self.name), None).await
+        self.client
+            .delete(&format!("{}/{}", self.directory, self.name), None)
+            .await
     }
 }
 
@@ -224,10 +264,17 @@ impl Directory {
     async fn make(ctx: &Ctx) -> Result<Self, Error> {
         let client = ctx.zk.session()?;
         let path = format!("/distributed/zk-herd/{}", Uuid::new_v4());
-        let directory = Self { ctx: ctx.clone(), client, path, gone: false };
+        let directory = Self {
+            ctx: ctx.clone(),
+            client,
+            path,
+            gone: false,
+        };
         // Not a container: the server may delete one between the two queues.
         let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
-        insist(|| directory.client.mkdir(&directory.path, &options)).await.map_err(down)?;
+        insist(|| directory.client.mkdir(&directory.path, &options))
+            .await
+            .map_err(down)?;
         Ok(directory)
     }
 
@@ -241,7 +288,9 @@ impl Drop for Directory {
     fn drop(&mut self) {
         if let (false, Ok(runtime)) = (self.gone, Handle::try_current()) {
             let (client, path) = (self.client.clone(), self.path.clone());
-            self.ctx.tasks.spawn_on(async move { remove(&client, &path).await }, &runtime);
+            self.ctx
+                .tasks
+                .spawn_on(async move { remove(&client, &path).await }, &runtime);
         }
     }
 }
@@ -249,20 +298,30 @@ impl Drop for Directory {
 /// Deletes it with what is in it, also with what those who went away were about to make.
 async fn remove(client: &Client, path: &str) {
     loop {
-        for child in insist(|| client.list_children(path)).await.unwrap_or_default() {
+        for child in insist(|| client.list_children(path))
+            .await
+            .unwrap_or_default()
+        {
             // Gone already with its session.
-            insist(|| client.delete(&format!("{path}/{child}"), None)).await.ok();
+            insist(|| client.delete(&format!("{path}/{child}"), None))
+                .await
+                .ok();
         }
         match insist(|| client.delete(path, None)).await {
             Err(Zk::NotEmpty) => {}
-            Err(error) if error != Zk::NoNode => return tracing::debug!(%error, path, "not deleted"),
+            Err(error) if error != Zk::NoNode => {
+                return tracing::debug!(%error, path, "not deleted");
+            }
             _ => return,
         }
     }
 }
 
 fn down(error: Zk) -> Error {
-    Error::Unavailable { server: Server::ZooKeeper.name(), reason: error.to_string() }
+    Error::Unavailable {
+        server: Server::ZooKeeper.name(),
+        reason: error.to_string(),
+    }
 }
 
 #[cfg(test)]

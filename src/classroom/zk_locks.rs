@@ -85,7 +85,10 @@ pub async fn write(ctx: &Ctx, job: &Job) -> Result<(), Error> {
 pub async fn multi(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
     let mut visit = Visit::of(ctx);
     let paths = ZK_PARTS.map(|path| job.zk_path(path));
-    let parts = paths.iter().map(|path| ctx.zk.lock(path).owner(visit.holder)).collect();
+    let parts = paths
+        .iter()
+        .map(|path| ctx.zk.lock(path).owner(visit.holder))
+        .collect();
     let guard = MultiLock::new(parts).acquire(job.wait_left()).await?;
     let ordered = || paths.iter().zip([1, 2, 3]);
     for (path, order) in ordered() {

@@ -48,9 +48,22 @@ pub async fn visit(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     let semaphore = ctx.zk.semaphore(&job.zk_path(SEMAPHORE), LEASES);
     let leases = semaphore.acquire(1, job.wait_left()).await?;
     job.enter();
-    log(ctx, job, &format!("10010获取了资源，开始处理业务逻辑。{}", ctx.instance)).await?;
+    log(
+        ctx,
+        job,
+        &format!("10010获取了资源，开始处理业务逻辑。{}", ctx.instance),
+    )
+    .await?;
     job.inside().await;
-    log(ctx, job, &format!("10010处理完业务逻辑，释放资源====================={}", ctx.instance)).await?;
+    log(
+        ctx,
+        job,
+        &format!(
+            "10010处理完业务逻辑，释放资源====================={}",
+            ctx.instance
+        ),
+    )
+    .await?;
     job.leave();
     for lease in leases {
         if let Err(error) = lease.release().await {

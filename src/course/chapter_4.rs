@@ -4,11 +4,14 @@ mod summary;
 mod table;
 
 use super::Chapter;
-use crate::stock::Title;
+use crate::bilingual::Bilingual;
 
 pub(super) const CHAPTER: Chapter = Chapter {
     id: "4",
-    title: Title { zh: "基于 MySQL 的分布式锁", en: "Distributed locks with MySQL" },
+    title: Bilingual {
+        zh: "基于 MySQL 的分布式锁",
+        en: "Distributed locks with MySQL",
+    },
     lessons: &[
         table::ROW,
         table::SLOW,

@@ -2,20 +2,7 @@
 //! terminal. Nothing of it is private to the course.
 
 use super::{NoVerdict, Rated, Ratio, Says};
-use crate::{
-    addresses::Addresses,
-    failure::Failure,
-    http_client::{Answer, Events, HttpClient, HttpError},
-    load::{
-        Row,
-        rate::Spread,
-        row::{ONE, THREE},
-        run::{Plan, Snapshot, run as load},
-        target::{self, token},
-    },
-    redis_at::redis_at,
-    stock::Title,
-};
+use crate::bilingual::Bilingual;
 use http::Method;
 use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
@@ -81,10 +68,16 @@ impl Target {
 
     /// Its name for people.
     #[must_use]
-    pub const fn words(self) -> Title {
+    pub const fn words(self) -> Bilingual {
         match self {
-            Self::One => Title { zh: "一台", en: "one instance" },
-            Self::Three => Title { zh: "三台", en: "three instances" },
+            Self::One => Bilingual {
+                zh: "一台",
+                en: "one instance",
+            },
+            Self::Three => Bilingual {
+                zh: "三台",
+                en: "three instances",
+            },
         }
     }
 }
@@ -93,7 +86,11 @@ impl Side {
     /// 100 connections to one instance.
     #[must_use]
     pub const fn of(strategy: &'static str) -> Self {
-        Self { strategy, target: Target::One, threads: 100 }
+        Self {
+            strategy,
+            target: Target::One,
+            threads: 100,
+        }
     }
 }
 
@@ -103,15 +100,32 @@ impl Cluster {
     /// # Errors
     ///
     /// [`Failure::Unusable`] where an address is missing.
-    pub(super) fn new(found: target::Cluster, quick: bool, stop: CancellationToken) -> Result<Self, Failure> {
+    pub(super) fn new(
+        found: target::Cluster,
+        quick: bool,
+        stop: CancellationToken,
+    ) -> Result<Self, Failure> {
         let http = found.address(THREE)?.trim_end_matches('/').to_owned();
         let one = found.address(ONE)?.trim_end_matches('/').to_owned();
         let instances = match &found.lab {
-            Some(lab) => lab.instances.iter().map(|instance| instance.url.clone()).collect(),
+            Some(lab) => lab
+                .instances
+                .iter()
+                .map(|instance| instance.url.clone())
+                .collect(),
             None => vec![one],
         };
         let (client, undo) = (HttpClient::new(PATIENCE), Mutex::default());
-        Ok(Self { http, instances, lab: found.lab, client, token: token(), quick, stop, undo })
+        Ok(Self {
+            http,
+            instances,
+            lab: found.lab,
+            client,
+            token: token(),
+            quick,
+            stop,
+            undo,
+        })
     }
 
     /// nginx in front of all instances.
@@ -207,7 +221,9 @@ impl Cluster {
     ///
     /// As [`HttpClient::ask`], and where the answer is not JSON.
     pub async fn answer(&self, url: &str) -> Result<(u16, Value), HttpError> {
-        let answer = self.ask(Method::POST, url, &[("accept", "application/json")], None).await?;
+        let answer = self
+            .ask(Method::POST, url, &[("accept", "application/json")], None)
+            .await?;
         Ok((answer.status.as_u16(), answer.json()?))
     }
 
@@ -264,7 +280,10 @@ impl Cluster {
                 first.strategy, second.strategy
             )));
         }
-        let rated = |side, rates: &[f64]| Rated { side, per_sec: Spread::of(rates.iter().copied()) };
+        let rated = |side, rates: &[f64]| Rated {
+            side,
+            per_sec: Spread::of(rates.iter().copied()),
+        };
         Ok(Ratio {
             first: rated(first, ones),
             second: rated(second, others),
@@ -280,8 +299,17 @@ impl Cluster {
     ///
     /// [`NoVerdict::Unavailable`] where no lab takes orders; [`NoVerdict::Failed`] where it refuses this one.
     pub async fn fault(&self, action: &str, member: &str) -> Result<(), NoVerdict> {
-        let none = || NoVerdict::without("没有能下命令的实验环境：用 --lab", "no lab that takes orders: pass --lab");
-        let control = self.lab.as_ref().and_then(|lab| lab.control.as_ref()).ok_or_else(none)?;
+        let none = || {
+            NoVerdict::without(
+                "没有能下命令的实验环境：用 --lab",
+                "no lab that takes orders: pass --lab",
+            )
+        };
+        let control = self
+            .lab
+            .as_ref()
+            .and_then(|lab| lab.control.as_ref())
+            .ok_or_else(none)?;
         let undone = match action {
             "pause" => Some("resume"),
             "kill" => Some("start"),
@@ -289,12 +317,19 @@ impl Cluster {
             _ => None,
         };
         if let Some(undone) = undone {
-            self.undo.lock().push([undone.to_owned(), member.to_owned()]);
+            self.undo
+                .lock()
+                .push([undone.to_owned(), member.to_owned()]);
         }
         let order = json!({"action": action, "member": member, "by_ms": 200});
         let token = SecretString::from(control.token.as_str());
-        self.client.put(&control.url, &order, Some(&token)).await?.success()?;
-        self.undo.lock().retain(|[undoes, whose]| undoes != action || whose != member);
+        self.client
+            .put(&control.url, &order, Some(&token))
+            .await?
+            .success()?;
+        self.undo
+            .lock()
+            .retain(|[undoes, whose]| undoes != action || whose != member);
         Ok(())
     }
 
@@ -338,7 +373,9 @@ impl Cluster {
     ///
     /// [`NoVerdict`]: there is no lab, or its MySQL does not answer.
     pub async fn mysql(&self) -> Result<MySqlConnection, NoVerdict> {
-        MySqlConnection::connect(&self.servers()?.mysql.url).await.map_err(NoVerdict::failed)
+        MySqlConnection::connect(&self.servers()?.mysql.url)
+            .await
+            .map_err(NoVerdict::failed)
     }
 
     /// A session of ZooKeeper, as `zkCli.sh` has one.
@@ -347,6 +384,8 @@ impl Cluster {
     ///
     /// [`NoVerdict`]: there is no lab, or its ZooKeeper does not answer.
     pub async fn zookeeper(&self) -> Result<zookeeper_client::Client, NoVerdict> {
-        zookeeper_client::Client::connect(&self.servers()?.zookeeper.connect).await.map_err(NoVerdict::failed)
+        zookeeper_client::Client::connect(&self.servers()?.zookeeper.connect)
+            .await
+            .map_err(NoVerdict::failed)
     }
 }

@@ -75,17 +75,33 @@ fn known(id: &str) -> Result<&'static Lesson, String> {
 ///
 /// [`Failure::Promise`] where a claim came out otherwise than expected, [`Failure::Unusable`] where no cluster answers, an
 /// experiment failed or a signal stopped it.
-pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> Result<(), Failure> {
+pub async fn run(
+    args: Args,
+    at: Option<Addresses>,
+    stop: CancellationToken,
+) -> Result<(), Failure> {
     let cluster = args.place.find(at)?;
     let conditions = Conditions::of(cluster.lab.as_ref()).await;
     let on = Cluster::new(cluster, args.quick, stop.clone())?;
     check(on.one(), &[]).await?;
     println!("{conditions}");
-    let chosen: Vec<_> = ALL.iter().flat_map(|c| c.lessons.iter().map(move |l| (c, l))).collect();
-    let chosen = chosen.into_iter().filter(|(_, lesson)| args.takes(lesson)).collect::<Vec<_>>();
+    let chosen: Vec<_> = ALL
+        .iter()
+        .flat_map(|c| c.lessons.iter().map(move |l| (c, l)))
+        .collect();
+    let chosen = chosen
+        .into_iter()
+        .filter(|(_, lesson)| args.takes(lesson))
+        .collect::<Vec<_>>();
 
-    let bar = bar(chosen.iter().filter(|(_, lesson)| lesson.why_not().is_none()).count());
-    let mut found = Found { conditions, lessons: Vec::new() };
+    let bar = bar(chosen
+        .iter()
+        .filter(|(_, lesson)| lesson.why_not().is_none())
+        .count());
+    let mut found = Found {
+        conditions,
+        lessons: Vec::new(),
+    };
     for (chapter, lesson) in chosen {
         bar.set_message(format!("{} {}", lesson.id, args.lang().of(lesson.title)));
         let tried = tried(&on, chapter, lesson).await;
@@ -111,19 +127,32 @@ pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> 
     if let Err(why) = keep(&on, &found).await {
         eprintln!("oversell: the instances do not keep the verdicts: {why}");
     }
-    if stop.is_cancelled() { Err(stopped()) } else { found.verdict() }
+    if stop.is_cancelled() {
+        Err(stopped())
+    } else {
+        found.verdict()
+    }
 }
 
 /// Gives the verdicts to the instances, for their page; the races event by event stay in the file.
 async fn keep(on: &Cluster, found: &Found) -> Result<(), Failure> {
     let mut found = serde_json::to_value(found).map_err(|e| Failure::Unusable(e.to_string()))?;
     for lesson in found["lessons"].as_array_mut().into_iter().flatten() {
-        for play in lesson["figures"]["plays"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        for play in lesson["figures"]["plays"]
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_object_mut)
+        {
             play.remove("events");
         }
     }
-    let kept = on.put(&format!("{}/course/verdicts", on.one()), &found).await.and_then(|answer| answer.success());
-    kept.map(drop).map_err(|why| Failure::Unusable(why.to_string()))
+    let kept = on
+        .put(&format!("{}/course/verdicts", on.one()), &found)
+        .await
+        .and_then(|answer| answer.success());
+    kept.map(drop)
+        .map_err(|why| Failure::Unusable(why.to_string()))
 }
 
 /// Tries one lesson; what it has left broken is mended.
@@ -143,10 +172,20 @@ async fn tried(on: &Cluster, chapter: &Chapter, lesson: &'static Lesson) -> Trie
         }
     };
     on.mend().await;
-    let (Seen { verdict, words, figures }, failed) = match seen {
+    let (
+        Seen {
+            verdict,
+            words,
+            figures,
+        },
+        failed,
+    ) = match seen {
         Ok(seen) => (seen, None),
         Err(NoVerdict::Unavailable(words)) => (Seen::unavailable(words), None),
-        Err(NoVerdict::Failed(why)) => (Seen::unavailable(Words::same(why.to_string())), Some(why.to_string())),
+        Err(NoVerdict::Failed(why)) => (
+            Seen::unavailable(Words::same(why.to_string())),
+            Some(why.to_string()),
+        ),
     };
     Tried {
         id: lesson.id,
@@ -172,14 +211,19 @@ impl Args {
 
     fn lang(&self) -> Lang {
         let chinese = || std::env::var("LANG").is_ok_and(|lang| lang.starts_with("zh"));
-        self.lang.unwrap_or_else(|| if chinese() { Lang::Zh } else { Lang::En })
+        self.lang
+            .unwrap_or_else(|| if chinese() { Lang::Zh } else { Lang::En })
     }
 }
 
 /// A bar with an estimate; nothing where stderr is not a terminal.
 fn bar(steps: usize) -> ProgressBar {
-    let style = ProgressStyle::with_template("{elapsed_precise} [{bar:30}] {pos}/{len}  about {eta} left  {msg}");
-    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
+    let style = ProgressStyle::with_template(
+        "{elapsed_precise} [{bar:30}] {pos}/{len}  about {eta} left  {msg}",
+    );
+    let style = style
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("=> ");
     let bar = ProgressBar::new(steps as u64).with_style(style);
     bar.enable_steady_tick(Duration::from_secs(1));
     bar

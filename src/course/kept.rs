@@ -29,17 +29,33 @@ pub struct Kept {
 /// # Errors
 ///
 /// [`Error::Unavailable`] where MySQL is down, [`Error::Unknown`] where it did not answer.
-pub async fn keep(ctx: &Ctx, conditions: &Map<String, Value>, lessons: &[(&str, String)]) -> Result<(), Error> {
-    let (now, conditions) = (Utc::now().naive_utc(), Value::from(conditions.clone()).to_string());
+pub async fn keep(
+    ctx: &Ctx,
+    conditions: &Map<String, Value>,
+    lessons: &[(&str, String)],
+) -> Result<(), Error> {
+    let (now, conditions) = (
+        Utc::now().naive_utc(),
+        Value::from(conditions.clone()).to_string(),
+    );
     let mut rows = QueryBuilder::<MySql>::new(KEEP);
     rows.push_values(lessons, |mut row, (id, verdict)| {
-        row.push_bind(*id).push_bind(now).push_bind(&conditions).push_bind(verdict);
+        row.push_bind(*id)
+            .push_bind(now)
+            .push_bind(&conditions)
+            .push_bind(verdict);
     });
     let mut conn = ctx.desk.conn(PATIENCE).await?;
-    conn.session().bounded(PATIENCE, rows.build().execute(&mut *conn)).await.map_err(|error| match error {
-        sqlx::Error::Database(_) => error.into(),
-        _ => Error::Unknown { server: Server::MySql.name(), reason: error.to_string() },
-    })?;
+    conn.session()
+        .bounded(PATIENCE, rows.build().execute(&mut *conn))
+        .await
+        .map_err(|error| match error {
+            sqlx::Error::Database(_) => error.into(),
+            _ => Error::Unknown {
+                server: Server::MySql.name(),
+                reason: error.to_string(),
+            },
+        })?;
     conn.done();
     Ok(())
 }
@@ -51,11 +67,18 @@ pub async fn keep(ctx: &Ctx, conditions: &Map<String, Value>, lessons: &[(&str, 
 /// [`Error::Unavailable`] where MySQL is down.
 pub async fn last(ctx: &Ctx) -> Result<Option<Kept>, Error> {
     let mut conn = ctx.desk.conn(PATIENCE).await?;
-    let rows: Vec<(NaiveDateTime, String, String)> = sqlx::query_as(LAST).fetch_all(&mut *conn).await?;
+    let rows: Vec<(NaiveDateTime, String, String)> =
+        sqlx::query_as(LAST).fetch_all(&mut *conn).await?;
     conn.done();
-    let Some((at, conditions, _)) = rows.first() else { return Ok(None) };
+    let Some((at, conditions, _)) = rows.first() else {
+        return Ok(None);
+    };
     // What is there was written by `keep`.
     let read = |text: &str| serde_json::from_str(text).unwrap_or_default();
     let lessons = rows.iter().map(|(_, _, verdict)| read(verdict)).collect();
-    Ok(Some(Kept { at: at.and_utc(), conditions: read(conditions), lessons }))
+    Ok(Some(Kept {
+        at: at.and_utc(),
+        conditions: read(conditions),
+        lessons,
+    }))
 }

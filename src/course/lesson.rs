@@ -1,7 +1,7 @@
 //! What a lesson is: a claim of the documents, where it stands, and the experiment that tries it.
 
 use super::{Cluster, NoVerdict, Seen};
-use crate::stock::Title;
+use crate::bilingual::Bilingual;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -12,7 +12,7 @@ pub struct Chapter {
     /// `2` of the main text, `003` of a text beside it.
     pub id: &'static str,
     /// What it is about.
-    pub title: Title,
+    pub title: Bilingual,
     /// In the order of the text.
     pub lessons: &'static [Lesson],
 }
@@ -23,9 +23,9 @@ pub struct Lesson {
     /// The section: `2.3`, `003.redlock.clock`.
     pub id: &'static str,
     /// What it is about, in a few words.
-    pub title: Title,
+    pub title: Bilingual,
     /// What is claimed, in our own words.
-    pub claim: Title,
+    pub claim: Bilingual,
     /// Where it stands: `000 §2.3`.
     pub place: &'static str,
     /// The strategies that it is about, of [`stock::ALL`](crate::stock::ALL).
@@ -54,8 +54,8 @@ impl Lesson {
     /// What most lessons have in common: `Lesson { id: "1.3", …, ..Lesson::PLAIN }`.
     pub(super) const PLAIN: Self = Self {
         id: "",
-        title: Title { zh: "", en: "" },
-        claim: Title { zh: "", en: "" },
+        title: Bilingual { zh: "", en: "" },
+        claim: Bilingual { zh: "", en: "" },
         place: "",
         strategies: &[],
         steps: &[],
@@ -66,12 +66,12 @@ impl Lesson {
         quick: false,
         expected: Verdict::Reproduced,
         by_hand: &[],
-        run: Run::NotRun(Title { zh: "", en: "" }),
+        run: Run::NotRun(Bilingual { zh: "", en: "" }),
     };
 
     /// Why it is not run, where it is not.
     #[must_use]
-    pub fn why_not(&self) -> Option<Title> {
+    pub fn why_not(&self) -> Option<Bilingual> {
         match self.run {
             Run::Experiment(_) => None,
             Run::NotRun(why) => Some(why),
@@ -88,7 +88,7 @@ pub enum Run {
     /// By this: `Run::Experiment(|on| Box::pin(experiment(on)))`.
     Experiment(Experiment),
     /// It is not, and why.
-    NotRun(Title),
+    NotRun(Bilingual),
 }
 
 /// What a claim came to.
@@ -108,16 +108,29 @@ impl Verdict {
     /// `Reproduced` where it holds.
     #[must_use]
     pub const fn of(holds: bool) -> Self {
-        if holds { Self::Reproduced } else { Self::NotReproduced }
+        if holds {
+            Self::Reproduced
+        } else {
+            Self::NotReproduced
+        }
     }
 
     /// The word for people.
     #[must_use]
-    pub const fn words(self) -> Title {
+    pub const fn words(self) -> Bilingual {
         match self {
-            Self::Reproduced => Title { zh: "重现了", en: "reproduced" },
-            Self::NotReproduced => Title { zh: "没有重现", en: "not reproduced" },
-            Self::Unavailable => Title { zh: "此处没有做", en: "unavailable" },
+            Self::Reproduced => Bilingual {
+                zh: "重现了",
+                en: "reproduced",
+            },
+            Self::NotReproduced => Bilingual {
+                zh: "没有重现",
+                en: "not reproduced",
+            },
+            Self::Unavailable => Bilingual {
+                zh: "此处没有做",
+                en: "unavailable",
+            },
         }
     }
 }
@@ -160,12 +173,22 @@ impl Line {
     /// A line in another terminal.
     #[must_use]
     pub const fn at(terminal: u8, run: &'static str, expect: &'static str) -> Self {
-        Self { terminal, run, expect, again: false }
+        Self {
+            terminal,
+            run,
+            expect,
+            again: false,
+        }
     }
 
     /// A line that is typed again and again until it prints this.
     #[must_use]
     pub const fn until(terminal: u8, run: &'static str, expect: &'static str) -> Self {
-        Self { terminal, run, expect, again: true }
+        Self {
+            terminal,
+            run,
+            expect,
+            again: true,
+        }
     }
 }

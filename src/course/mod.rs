@@ -67,7 +67,10 @@ mod tests {
     #[test]
     fn each_lesson_has_an_id_of_its_own() {
         let mut seen = HashSet::new();
-        let twice: Vec<_> = lessons().map(|lesson| lesson.id).filter(|id| !seen.insert(*id)).collect();
+        let twice: Vec<_> = lessons()
+            .map(|lesson| lesson.id)
+            .filter(|id| !seen.insert(*id))
+            .collect();
         assert!(twice.is_empty(), "{twice:?}");
     }
 
@@ -88,32 +91,67 @@ mod tests {
 
     #[test]
     fn every_place_of_every_line_is_known() {
-        let urls = |from: u16| (from..from + 5).map(|port| format!("http://127.0.0.1:{port}")).collect::<Vec<_>>();
+        let urls = |from: u16| {
+            (from..from + 5)
+                .map(|port| format!("http://127.0.0.1:{port}"))
+                .collect::<Vec<_>>()
+        };
         let (instances, redis) = (urls(8000), urls(16379));
-        let places =
-            Places::new("http://127.0.0.1:8080", &instances, "mysql://root@127.0.0.1/test", &redis, "127.0.0.1:1");
+        let places = Places::new(
+            "http://127.0.0.1:8080",
+            &instances,
+            "mysql://root@127.0.0.1/test",
+            &redis,
+            "127.0.0.1:1",
+        );
         let left = |text: &str| {
-            let places = ["{80", "{81", "{82", "{name", "{mysql", "{redis", "{zookeeper", "{zk", "{fault"];
+            let places = [
+                "{80",
+                "{81",
+                "{82",
+                "{name",
+                "{mysql",
+                "{redis",
+                "{zookeeper",
+                "{zk",
+                "{fault",
+            ];
             places.iter().any(|place| text.contains(place))
         };
         for lesson in lessons() {
             for typed in lesson.by_hand.iter().map(|line| places.fill(line)) {
-                assert!(!left(&typed.run) && !left(&typed.expect), "{}: {}", lesson.id, typed.run);
+                assert!(
+                    !left(&typed.run) && !left(&typed.expect),
+                    "{}: {}",
+                    lesson.id,
+                    typed.run
+                );
             }
         }
         assert!(
-            left(&places.fill(&Line::new("redis-cli {redis-9} ping", "PONG")).run),
+            left(
+                &places
+                    .fill(&Line::new("redis-cli {redis-9} ping", "PONG"))
+                    .run
+            ),
             "one that is not there is seen"
         );
     }
 
     #[test]
     fn each_strategy_step_and_deadlock_stands_in_a_lesson() {
-        let strategies =
-            stock::ALL.iter().map(|s| s.slug).filter(|slug| !lessons().any(|l| l.strategies.contains(slug)));
-        let steps = seckill::ALL.iter().map(|s| s.slug).filter(|slug| !lessons().any(|l| l.steps.contains(slug)));
-        let deadlocks =
-            deadlocks::ALL.iter().map(|d| d.slug).filter(|slug| !lessons().any(|l| l.deadlocks.contains(slug)));
+        let strategies = stock::ALL
+            .iter()
+            .map(|s| s.slug)
+            .filter(|slug| !lessons().any(|l| l.strategies.contains(slug)));
+        let steps = seckill::ALL
+            .iter()
+            .map(|s| s.slug)
+            .filter(|slug| !lessons().any(|l| l.steps.contains(slug)));
+        let deadlocks = deadlocks::ALL
+            .iter()
+            .map(|d| d.slug)
+            .filter(|slug| !lessons().any(|l| l.deadlocks.contains(slug)));
         let missing: Vec<_> = strategies.chain(steps).chain(deadlocks).collect();
         assert!(missing.is_empty(), "{missing:?}");
     }

@@ -41,7 +41,12 @@ impl Cluster {
     /// [`NoVerdict::Failed`] where the service does not.
     pub async fn product(&self, count: i64) -> Result<Product<'_>, NoVerdict> {
         let id = own_product();
-        self.put(&format!("{}/stock?stock_id={id}", self.three()), &json!({"count": count})).await?.success()?;
+        self.put(
+            &format!("{}/stock?stock_id={id}", self.three()),
+            &json!({"count": count}),
+        )
+        .await?
+        .success()?;
         Ok(Product { on: self, id })
     }
 }
@@ -54,9 +59,14 @@ impl Product<'_> {
     /// [`NoVerdict::Failed`] where a store does not answer.
     pub async fn left(&self) -> Result<Left, NoVerdict> {
         let stock: Stock = self.on.get(&self.stock()).await?.success()?.json()?;
-        let count =
-            |of: Option<Count>| of.and_then(|of| of.count).ok_or_else(|| NoVerdict::failed("a store is missing"));
-        Ok(Left { mysql: count(stock.mysql)?, redis: count(stock.redis)? })
+        let count = |of: Option<Count>| {
+            of.and_then(|of| of.count)
+                .ok_or_else(|| NoVerdict::failed("a store is missing"))
+        };
+        Ok(Left {
+            mysql: count(stock.mysql)?,
+            redis: count(stock.redis)?,
+        })
     }
 
     /// Buys a piece at an instance: status and answer. `more` is more of the query: `&hold_ms=3000`.
@@ -64,8 +74,18 @@ impl Product<'_> {
     /// # Errors
     ///
     /// [`HttpError`], but not for a status.
-    pub async fn buy(&self, at: &str, strategy: &str, more: &str) -> Result<(u16, Value), HttpError> {
-        self.on.answer(&format!("{at}/check/lock/{strategy}?stock_id={}{more}", self.id)).await
+    pub async fn buy(
+        &self,
+        at: &str,
+        strategy: &str,
+        more: &str,
+    ) -> Result<(u16, Value), HttpError> {
+        self.on
+            .answer(&format!(
+                "{at}/check/lock/{strategy}?stock_id={}{more}",
+                self.id
+            ))
+            .await
     }
 
     /// Removes it.

@@ -82,9 +82,22 @@ struct Done {
 pub(super) async fn flaw_and_cure(on: &Cluster, lesson: &str) -> Result<Seen, NoVerdict> {
     let flaw = on.replay(lesson, false).await?;
     let cure = on.replay(lesson, true).await?;
-    let words = |Play { ends: Ends { sold, gone, inside, saw }, said, .. }: &Play| {
-        let (zh, en) =
-            if saw.is_empty() { Default::default() } else { (format!("，{}", said.zh), format!(", {}", said.en)) };
+    let words = |Play {
+                     ends:
+                         Ends {
+                             sold,
+                             gone,
+                             inside,
+                             saw,
+                         },
+                     said,
+                     ..
+                 }: &Play| {
+        let (zh, en) = if saw.is_empty() {
+            Default::default()
+        } else {
+            (format!("，{}", said.zh), format!(", {}", said.en))
+        };
         let zh = format!("卖出 {sold} 件、少了 {gone} 件、同时在里面的最多 {inside} 个{zh}");
         let en = format!("{sold} sold, {gone} gone, at most {inside} inside at once{en}");
         (zh, en)
@@ -113,37 +126,76 @@ impl Cluster {
         let known = self.get(&format!("{at}/replays")).await?;
         let known: Known = match known.success() {
             Ok(answer) => answer.json()?,
-            Err(HttpError::Refused { status: StatusCode::NOT_FOUND | StatusCode::FORBIDDEN, .. }) => return Err(none()),
+            Err(HttpError::Refused {
+                status: StatusCode::NOT_FOUND | StatusCode::FORBIDDEN,
+                ..
+            }) => return Err(none()),
             Err(error) => return Err(error.into()),
         };
-        let listed = known.replays.into_iter().find(|listed| listed.lesson == lesson);
+        let listed = known
+            .replays
+            .into_iter()
+            .find(|listed| listed.lesson == lesson);
         let listed = listed.filter(|_| known.enabled).ok_or_else(none)?;
         if let Some(Words { zh, en }) = listed.cannot {
             return Err(NoVerdict::without(zh, en));
         }
-        let meant = if cured { listed.cured_ends } else { listed.ends };
+        let meant = if cured {
+            listed.cured_ends
+        } else {
+            listed.ends
+        };
         let start = format!("{at}/replays/{lesson}?cured={cured}&pace=fast");
         let started: Started = self.post(&start, &json!({})).await?.success()?.json()?;
         // The stream begins with the first event for whoever comes, and ends after the last.
-        ended(lesson, cured, meant.said, self.events(&format!("{at}{}", started.events)).await?).await
+        ended(
+            lesson,
+            cured,
+            meant.said,
+            self.events(&format!("{at}{}", started.events)).await?,
+        )
+        .await
     }
 }
 
 /// Reads a whole stream of events.
-async fn ended(lesson: &str, cured: bool, meant: Words, mut stream: Events) -> Result<Play, NoVerdict> {
+async fn ended(
+    lesson: &str,
+    cured: bool,
+    meant: Words,
+    mut stream: Events,
+) -> Result<Play, NoVerdict> {
     let mut events = Vec::new();
     while let Some(Event { event, data, .. }) = stream.try_next().await? {
         match event.as_str() {
             "message" => events.push(serde_json::from_str(&data).map_err(NoVerdict::failed)?),
             "done" => {
-                let Done { ends, as_meant } = serde_json::from_str(&data).map_err(NoVerdict::failed)?;
-                let said = if as_meant { meant } else { Words::same(&ends.saw) };
-                return Ok(Play { lesson: lesson.to_owned(), cured, ends, as_meant, said, events });
+                let Done { ends, as_meant } =
+                    serde_json::from_str(&data).map_err(NoVerdict::failed)?;
+                let said = if as_meant {
+                    meant
+                } else {
+                    Words::same(&ends.saw)
+                };
+                return Ok(Play {
+                    lesson: lesson.to_owned(),
+                    cured,
+                    ends,
+                    as_meant,
+                    said,
+                    events,
+                });
             }
-            _ => return Err(NoVerdict::failed(format!("the replay of {lesson} failed: {data}"))),
+            _ => {
+                return Err(NoVerdict::failed(format!(
+                    "the replay of {lesson} failed: {data}"
+                )));
+            }
         }
     }
-    Err(NoVerdict::failed(format!("the replay of {lesson} ended without its last event")))
+    Err(NoVerdict::failed(format!(
+        "the replay of {lesson} ended without its last event"
+    )))
 }
 
 #[cfg(test)]
@@ -151,27 +203,46 @@ mod tests {
     use super::*;
     use futures::{StreamExt, stream};
 
-    const READ: [&str; 2] = ["message", r#"{"t_us":12,"actor":"A","event":"read","value":"5000"}"#];
+    const READ: [&str; 2] = [
+        "message",
+        r#"{"t_us":12,"actor":"A","event":"read","value":"5000"}"#,
+    ];
 
     fn stream(events: &[[&str; 2]]) -> Events {
-        let event =
-            |[event, data]: &[&str; 2]| Event { event: (*event).into(), data: (*data).into(), ..Event::default() };
+        let event = |[event, data]: &[&str; 2]| Event {
+            event: (*event).into(),
+            data: (*data).into(),
+            ..Event::default()
+        };
         stream::iter(events.iter().map(event).map(Ok).collect::<Vec<_>>()).boxed()
     }
 
     #[tokio::test]
     async fn a_stream_is_read_to_its_end() {
         let done = ["done", r#"{"sold":3,"gone":2,"inside":2,"as_meant":true}"#];
-        let play = ended("2.3", false, Words::default(), stream(&[READ, done])).await.unwrap();
+        let play = ended("2.3", false, Words::default(), stream(&[READ, done]))
+            .await
+            .unwrap();
         assert_eq!((play.events.len(), play.as_meant), (1, true));
-        assert_eq!(play.ends, Ends { sold: 3, gone: 2, inside: 2, saw: String::new() });
+        assert_eq!(
+            play.ends,
+            Ends {
+                sold: 3,
+                gone: 2,
+                inside: 2,
+                saw: String::new()
+            }
+        );
     }
 
     #[tokio::test]
     async fn a_stream_that_fails_or_is_cut_off_is_no_end() {
         for events in [&[READ][..], &[["failed", r#"{"detail":"no Redis"}"#]]] {
             assert!(
-                matches!(ended("2.3", false, Words::default(), stream(events)).await, Err(NoVerdict::Failed(_))),
+                matches!(
+                    ended("2.3", false, Words::default(), stream(events)).await,
+                    Err(NoVerdict::Failed(_))
+                ),
                 "{events:?}"
             );
         }

@@ -21,13 +21,19 @@ pub struct Words {
 impl Words {
     /// The two.
     pub(super) fn new(zh: impl Into<String>, en: impl Into<String>) -> Self {
-        Self { zh: zh.into(), en: en.into() }
+        Self {
+            zh: zh.into(),
+            en: en.into(),
+        }
     }
 
     /// Where there is one wording for both, such as a server's own message.
     pub(super) fn same(text: impl Into<String>) -> Self {
         let text = text.into();
-        Self { zh: text.clone(), en: text }
+        Self {
+            zh: text.clone(),
+            en: text,
+        }
     }
 }
 
@@ -153,7 +159,9 @@ impl Ratio {
     /// Whether some of the rounds would say otherwise.
     #[must_use]
     pub fn is_noise(&self) -> bool {
-        [self.ratio.min, self.ratio.max].into_iter().any(|times| self.is_so(times) != self.holds())
+        [self.ratio.min, self.ratio.max]
+            .into_iter()
+            .any(|times| self.is_so(times) != self.holds())
     }
 
     fn is_so(&self, times: f64) -> bool {
@@ -169,7 +177,11 @@ impl Ratio {
     pub fn names(&self) -> [Words; 2] {
         let [one, other] = [self.first.side, self.second.side];
         [one, other].map(|side| {
-            let Side { strategy, target, threads } = side;
+            let Side {
+                strategy,
+                target,
+                threads,
+            } = side;
             let (mut zh, mut en) = (strategy.to_owned(), strategy.to_owned());
             if one.target != other.target {
                 zh += target.words().zh;
@@ -187,24 +199,38 @@ impl Ratio {
 impl Seen {
     /// The claim holds, or it does not.
     pub(super) fn holds(holds: bool, words: Words) -> Self {
-        Self { verdict: Verdict::of(holds), words, figures: Figures::default() }
+        Self {
+            verdict: Verdict::of(holds),
+            words,
+            figures: Figures::default(),
+        }
     }
 
     /// It could not be tried.
     pub(super) fn unavailable(words: Words) -> Self {
-        Self { verdict: Verdict::Unavailable, words, figures: Figures::default() }
+        Self {
+            verdict: Verdict::Unavailable,
+            words,
+            figures: Figures::default(),
+        }
     }
 
     /// Both were seen: the claim holds where both do.
     pub(super) fn and(self, other: Self) -> Self {
         let holds = self.verdict == Verdict::Reproduced && other.verdict == Verdict::Reproduced;
-        let (zh, en) = (self.words.zh + &other.words.zh, self.words.en + " " + &other.words.en);
+        let (zh, en) = (
+            self.words.zh + &other.words.zh,
+            self.words.en + " " + &other.words.en,
+        );
         let mut figures = self.figures;
         figures.sales.extend(other.figures.sales);
         figures.ratios.extend(other.figures.ratios);
         figures.plays.extend(other.figures.plays);
         figures.values.extend(other.figures.values);
-        Self { figures, ..Self::holds(holds, Words { zh, en }) }
+        Self {
+            figures,
+            ..Self::holds(holds, Words { zh, en })
+        }
     }
 
     /// With loads.
@@ -248,7 +274,10 @@ impl NoVerdict {
     }
 
     /// What went wrong: `.map_err(NoVerdict::failed)`.
-    #[expect(clippy::needless_pass_by_value, reason = "so that it can be named in map_err")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "so that it can be named in map_err"
+    )]
     pub(super) fn failed(why: impl ToString) -> Self {
         Self::Failed(Failure::Unusable(why.to_string()))
     }

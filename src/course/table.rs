@@ -1,18 +1,36 @@
 //! The verdicts as a table for the terminal: a row for each claim.
 
 use super::{Verdict, Words, found::Tried};
-use crate::stock::Title;
+use crate::bilingual::Bilingual;
 use comfy_table::{ContentArrangement, LineStyle, Table, presets::NOTHING};
 
 /// The terminal's width that it fits.
 const WIDTH: u16 = 100;
 
-const LESSON: Title = Title { zh: "课", en: "lesson" };
-const CLAIM: Title = Title { zh: "文中说", en: "claim" };
-const SEEN: Title = Title { zh: "看到", en: "seen" };
-const VERDICT: Title = Title { zh: "结论", en: "verdict" };
-const TIMING: Title = Title { zh: "（看时间）", en: " (timing)" };
-const OTHERWISE: Title = Title { zh: "，与预期不同", en: ", not as expected" };
+const LESSON: Bilingual = Bilingual {
+    zh: "课",
+    en: "lesson",
+};
+const CLAIM: Bilingual = Bilingual {
+    zh: "文中说",
+    en: "claim",
+};
+const SEEN: Bilingual = Bilingual {
+    zh: "看到",
+    en: "seen",
+};
+const VERDICT: Bilingual = Bilingual {
+    zh: "结论",
+    en: "verdict",
+};
+const TIMING: Bilingual = Bilingual {
+    zh: "（看时间）",
+    en: " (timing)",
+};
+const OTHERWISE: Bilingual = Bilingual {
+    zh: "，与预期不同",
+    en: ", not as expected",
+};
 
 /// A language of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -24,7 +42,7 @@ pub(super) enum Lang {
 }
 
 impl Lang {
-    pub(super) const fn of(self, title: Title) -> &'static str {
+    pub(super) const fn of(self, title: Bilingual) -> &'static str {
         match self {
             Self::Zh => title.zh,
             Self::En => title.en,
@@ -42,7 +60,9 @@ impl Lang {
 pub(super) fn of(lessons: &[Tried], lang: Lang) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING.header_separator(LineStyle::none().fill('─').junction('─')));
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
+    table
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(WIDTH);
     table.set_header([LESSON, CLAIM, SEEN, VERDICT].map(|title| lang.of(title)));
     table.add_rows(lessons.iter().map(|tried| {
         let mut verdict = lang.of(tried.verdict.words()).to_owned();
@@ -52,7 +72,12 @@ pub(super) fn of(lessons: &[Tried], lang: Lang) -> Table {
         if tried.is_otherwise() {
             verdict += lang.of(OTHERWISE);
         }
-        [tried.id.to_owned(), lang.of(tried.claim).to_owned(), lang.words(&tried.seen).to_owned(), verdict]
+        [
+            tried.id.to_owned(),
+            lang.of(tried.claim).to_owned(),
+            lang.words(&tried.seen).to_owned(),
+            verdict,
+        ]
     }));
     for column in table.column_iter_mut() {
         column.set_padding((0, 1));
@@ -62,12 +87,24 @@ pub(super) fn of(lessons: &[Tried], lang: Lang) -> Table {
 
 /// How many claims came out how.
 pub(super) fn summary(lessons: &[Tried], lang: Lang) -> String {
-    let count = |verdict| lessons.iter().filter(|tried| tried.verdict == verdict).count();
-    let (so, otherwise, unavailable) =
-        (count(Verdict::Reproduced), count(Verdict::NotReproduced), count(Verdict::Unavailable));
+    let count = |verdict| {
+        lessons
+            .iter()
+            .filter(|tried| tried.verdict == verdict)
+            .count()
+    };
+    let (so, otherwise, unavailable) = (
+        count(Verdict::Reproduced),
+        count(Verdict::NotReproduced),
+        count(Verdict::Unavailable),
+    );
     let all = lessons.len();
     match lang {
-        Lang::Zh => format!("{all} 条说法：{so} 条重现了，{otherwise} 条没有重现，{unavailable} 条此处没有做"),
-        Lang::En => format!("{all} claims: {so} reproduced, {otherwise} not reproduced, {unavailable} unavailable"),
+        Lang::Zh => format!(
+            "{all} 条说法：{so} 条重现了，{otherwise} 条没有重现，{unavailable} 条此处没有做"
+        ),
+        Lang::En => format!(
+            "{all} claims: {so} reproduced, {otherwise} not reproduced, {unavailable} unavailable"
+        ),
     }
 }

@@ -5,11 +5,14 @@ mod locks;
 mod orders;
 
 use super::Chapter;
-use crate::stock::Title;
+use crate::bilingual::Bilingual;
 
 pub(super) const CHAPTER: Chapter = Chapter {
     id: "002",
-    title: Title { zh: "优惠券秒杀", en: "A seckill of vouchers" },
+    title: Bilingual {
+        zh: "优惠券秒杀",
+        en: "A seckill of vouchers",
+    },
     lessons: &[
         ids::UNIQUE,
         ids::LATCH,

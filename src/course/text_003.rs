@@ -6,12 +6,13 @@ mod locks;
 mod throughput;
 
 use super::Chapter;
-use crate::stock::Title;
+use crate::bilingual::Bilingual;
 
 pub(super) const CHAPTER: Chapter = Chapter {
     id: "003",
-    title: Title {
-        zh: "锁的极限：失效、死锁、限流", en: "Where locks end: lost leases, deadlocks, limits"
+    title: Bilingual {
+        zh: "锁的极限：失效、死锁、限流",
+        en: "Where locks end: lost leases, deadlocks, limits",
     },
     lessons: &[
         throughput::QPS,

@@ -3,11 +3,14 @@
 mod demos;
 
 use super::Chapter;
-use crate::stock::Title;
+use crate::bilingual::Bilingual;
 
 pub(super) const CHAPTER: Chapter = Chapter {
     id: "004",
-    title: Title { zh: "把锁做成注解", en: "A lock as an annotation" },
+    title: Bilingual {
+        zh: "把锁做成注解",
+        en: "A lock as an annotation",
+    },
     lessons: &[
         demos::SAME_PROCESS,
         demos::REQUIREMENTS,

@@ -46,14 +46,21 @@ impl Cluster {
     ) -> Result<Voucher<'_>, NoVerdict> {
         let [begin, end] = [from, until].map(|by| (Utc::now() + by).to_rfc3339());
         let new = json!({"title": "100元代金券", "stock": pieces, "begin": begin, "end": end});
-        let added: Value = self.post(&format!("{}/voucher", self.three()), &new).await?.success()?.json()?;
-        let id = added["id"].as_i64().ok_or_else(|| NoVerdict::failed("a voucher without a number"))?;
+        let added: Value = self
+            .post(&format!("{}/voucher", self.three()), &new)
+            .await?
+            .success()?
+            .json()?;
+        let id = added["id"]
+            .as_i64()
+            .ok_or_else(|| NoVerdict::failed("a voucher without a number"))?;
         Ok(Voucher { on: self, id })
     }
 
     /// One that is on sale now.
     pub(super) async fn on_sale(&self, pieces: i64) -> Result<Voucher<'_>, NoVerdict> {
-        self.voucher(pieces, -TimeDelta::hours(1), TimeDelta::hours(1)).await
+        self.voucher(pieces, -TimeDelta::hours(1), TimeDelta::hours(1))
+            .await
     }
 
     /// So many users order a voucher of so many pieces, each so often and at once.
@@ -84,8 +91,17 @@ impl Cluster {
 
 impl Voucher<'_> {
     /// Orders it for one of the users that only this voucher has: status and answer.
-    pub(super) async fn order(&self, at: &str, step: &str, user: i64, more: &str) -> Result<(u16, Value), HttpError> {
-        let url = format!("{at}/voucher-order/seckill/{}?strategy={step}{more}", self.id);
+    pub(super) async fn order(
+        &self,
+        at: &str,
+        step: &str,
+        user: i64,
+        more: &str,
+    ) -> Result<(u16, Value), HttpError> {
+        let url = format!(
+            "{at}/voucher-order/seckill/{}?strategy={step}{more}",
+            self.id
+        );
         let user = (self.id * 1_000_000 + user).to_string();
         let headers = [("x-user-id", user.as_str()), ("accept", "application/json")];
         let answer = self.on.ask(Method::POST, &url, &headers, None).await?;
@@ -98,7 +114,9 @@ impl Voucher<'_> {
         loop {
             let url = format!("{}/voucher/{}/check", self.on.three(), self.id);
             let report: Report = self.on.get(&url).await?.success()?.json()?;
-            if before.replace(report.orders) == Some(report.orders) && report.verdict != Verdict::StockDiffers {
+            if before.replace(report.orders) == Some(report.orders)
+                && report.verdict != Verdict::StockDiffers
+            {
                 return Ok(report);
             }
             tokio::time::sleep(std::time::Duration::from_millis(300)).await;
@@ -107,7 +125,10 @@ impl Voucher<'_> {
 
     /// Removes it, with its orders.
     pub(super) async fn remove(self) -> Result<(), NoVerdict> {
-        self.on.delete(&format!("{}/voucher/{}", self.on.three(), self.id)).await?.success()?;
+        self.on
+            .delete(&format!("{}/voucher/{}", self.on.three(), self.id))
+            .await?
+            .success()?;
         Ok(())
     }
 }

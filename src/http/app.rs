@@ -46,12 +46,16 @@ impl AppState {
     /// An instance with these clients; `stopping` ends what would go on for ever.
     pub(super) fn new(ctx: Ctx, stopping: CancellationToken) -> Result<Self, ConfigError> {
         let default = &ctx.config.stock.strategy;
-        let default_strategy = stock::ALL.iter().position(|s| s.slug == default).ok_or_else(|| {
-            let all: Vec<_> = stock::ALL.iter().map(|s| s.slug).collect();
-            ConfigError::new(format!("stock.strategy must be one of {}", all.join(", ")))
+        let default_strategy = stock::ALL
+            .iter()
+            .position(|s| s.slug == default)
+            .ok_or_else(|| {
+                let all: Vec<_> = stock::ALL.iter().map(|s| s.slug).collect();
+                ConfigError::new(format!("stock.strategy must be one of {}", all.join(", ")))
+            })?;
+        let name = HeaderValue::from_str(&ctx.instance).map_err(|_| {
+            ConfigError::new("server.name must be a text that fits a header".into())
         })?;
-        let name = HeaderValue::from_str(&ctx.instance)
-            .map_err(|_| ConfigError::new("server.name must be a text that fits a header".into()))?;
         Ok(Self(Arc::new(Inner {
             metrics: Metrics::new(),
             instance: Arc::new(Instance::new(ctx.clone())),
@@ -70,7 +74,10 @@ impl AppState {
 
     /// The same job, seen by those who look at this object; `route` is what was asked for.
     pub(super) fn seen(&self, job: Job, route: &str, object: &str) -> Job {
-        let lane = self.classroom.visits.open(job.who.clone(), job.redis_name(object), route);
+        let lane = self
+            .classroom
+            .visits
+            .open(job.who.clone(), job.redis_name(object), route);
         job.seen_as(lane)
     }
 

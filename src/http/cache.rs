@@ -32,7 +32,11 @@ pub(super) fn rule(path: &str) -> Rule {
         "cache/never.svg" => ("no-store", false, false),
         _ => ("no-cache", true, true),
     };
-    Rule { control, etag, last_modified }
+    Rule {
+        control,
+        etag,
+        last_modified,
+    }
 }
 
 /// As nginx makes it: time and size, in hexadecimal digits.
@@ -54,12 +58,20 @@ pub(super) fn is_known(headers: &HeaderMap, etag: Option<&str>, modified: Option
     if headers.contains_key(header::IF_NONE_MATCH) {
         return etag.is_some_and(|etag| is_listed(headers, etag));
     }
-    let since = headers.get(header::IF_MODIFIED_SINCE).and_then(|value| value.to_str().ok());
+    let since = headers
+        .get(header::IF_MODIFIED_SINCE)
+        .and_then(|value| value.to_str().ok());
     since.is_some() && since == modified
 }
 
 /// Any of the list, compared weakly, or `*`.
 fn is_listed(headers: &HeaderMap, etag: &str) -> bool {
-    let lists = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    lists.flat_map(|list| list.split(',')).map(str::trim).any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag)
+    let lists = headers
+        .get_all(header::IF_NONE_MATCH)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    lists
+        .flat_map(|list| list.split(','))
+        .map(str::trim)
+        .any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag)
 }

@@ -58,9 +58,16 @@ impl<T: DeserializeOwned + Validate<Context = ()>> FromRequest<AppState> for Jso
         let axum::Json(fields) = fields.map_err(|rejection| match rejection.status() {
             StatusCode::PAYLOAD_TOO_LARGE => Error::TooLarge(app.ctx.config.server.body_limit),
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Error::NotJson,
-            _ => bad("body", format!("must be a JSON object: {}", rejection.body_text())),
+            _ => bad(
+                "body",
+                format!("must be a JSON object: {}", rejection.body_text()),
+            ),
         })?;
-        valid(serde_path_to_error::deserialize(Value::Object(fields)), "body").map(Self)
+        valid(
+            serde_path_to_error::deserialize(Value::Object(fields)),
+            "body",
+        )
+        .map(Self)
     }
 }
 
@@ -82,15 +89,28 @@ impl<S: Sync> FromRequestParts<S> for User {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Error> {
-        let given = parts.headers.get(USER).and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
+        let given = parts
+            .headers
+            .get(USER)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|text| text.parse().ok());
         let user = given.filter(|user| *user >= 1).map(Self);
-        user.ok_or_else(|| bad(USER, format!("must be a whole number from 1 to {}", i64::MAX)))
+        user.ok_or_else(|| {
+            bad(
+                USER,
+                format!("must be a whole number from 1 to {}", i64::MAX),
+            )
+        })
     }
 }
 
 /// The token of `Authorization: Bearer`; the scheme is written in any case (RFC 9110, 11.1).
 fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    let (scheme, token) = headers
+        .get(header::AUTHORIZATION)?
+        .to_str()
+        .ok()?
+        .split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(token)
 }
 
@@ -121,15 +141,21 @@ impl<const MIN: i64, const MAX: i64> Whole<MIN, MAX> {
     }
 
     fn within(number: &i64, (): &()) -> garde::Result {
-        if (MIN..=MAX).contains(number) { Ok(()) } else { Err(garde::Error::new(Self::rule())) }
+        if (MIN..=MAX).contains(number) {
+            Ok(())
+        } else {
+            Err(garde::Error::new(Self::rule()))
+        }
     }
 }
 
 impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for Whole<MIN, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        i64::deserialize(deserializer).map(Self).map_err(|error| match error.to_string().starts_with("missing field") {
-            true => error,
-            false => D::Error::custom(Self::rule()),
+        i64::deserialize(deserializer).map(Self).map_err(|error| {
+            match error.to_string().starts_with("missing field") {
+                true => error,
+                false => D::Error::custom(Self::rule()),
+            }
         })
     }
 }
@@ -137,7 +163,9 @@ impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for Whole<MIN, MAX> {
 impl<const MIN: i64, const MAX: i64> PartialSchema for Whole<MIN, MAX> {
     fn schema() -> RefOr<Schema> {
         let format = SchemaFormat::KnownFormat(KnownFormat::Int64);
-        let number = ObjectBuilder::new().schema_type(Type::Integer).format(Some(format));
+        let number = ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .format(Some(format));
         number.minimum(Some(MIN)).maximum(Some(MAX)).into()
     }
 }
@@ -151,7 +179,11 @@ fn valid<T: Validate<Context = ()>, E: Display>(
 ) -> Result<T, Error> {
     let value = read.map_err(|error| {
         let (path, rule) = (error.path().to_string(), error.inner().to_string());
-        let field = if path == "." { named(&rule).unwrap_or(whole).to_owned() } else { path };
+        let field = if path == "." {
+            named(&rule).unwrap_or(whole).to_owned()
+        } else {
+            path
+        };
         bad(&field, rule)
     })?;
     match value.validate() {
@@ -171,5 +203,8 @@ fn named(rule: &str) -> Option<&str> {
 
 /// A field that is not as it should be.
 pub(super) fn bad(field: &str, rule: String) -> Error {
-    Error::BadInput { field: field.to_owned(), rule }
+    Error::BadInput {
+        field: field.to_owned(),
+        rule,
+    }
 }

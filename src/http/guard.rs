@@ -33,29 +33,54 @@ pub(super) struct Hosts(HashSet<String>);
 impl Hosts {
     /// `server.hosts`, the names of the cluster and those of this machine.
     pub(super) fn of(config: &Config) -> Self {
-        let cluster = config.cluster.instances.iter().chain([&config.cluster.http]);
+        let cluster = config
+            .cluster
+            .instances
+            .iter()
+            .chain([&config.cluster.http]);
         let cluster = cluster.filter_map(|url| Some(url.parse::<Uri>().ok()?.host()?.to_owned()));
-        let machine = std::fs::read_to_string(HOSTNAME).map(|name| name.trim().to_owned()).unwrap_or_default();
+        let machine = std::fs::read_to_string(HOSTNAME)
+            .map(|name| name.trim().to_owned())
+            .unwrap_or_default();
         let local = format!("{machine}.local");
-        let names =
-            config.server.hosts.iter().cloned().chain(cluster).chain([config.server.host.clone(), machine, local]);
-        Self(names.map(|name| name.to_ascii_lowercase()).filter(|name| !name.is_empty()).collect())
+        let names = config.server.hosts.iter().cloned().chain(cluster).chain([
+            config.server.host.clone(),
+            machine,
+            local,
+        ]);
+        Self(
+            names
+                .map(|name| name.to_ascii_lowercase())
+                .filter(|name| !name.is_empty())
+                .collect(),
+        )
     }
 
     /// Whether a browser that names this host means this instance.
     fn include(&self, host: &str) -> bool {
-        let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
-        host.parse::<IpAddr>().is_ok() || host == "localhost" || host.ends_with(".localhost") || self.0.contains(&host)
+        let host = host
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .to_ascii_lowercase();
+        host.parse::<IpAddr>().is_ok()
+            || host == "localhost"
+            || host.ends_with(".localhost")
+            || self.0.contains(&host)
     }
 }
 
 /// Refuses requests that change something and come from a page of another origin.
 pub(super) fn refuse_other_origins() -> CsrfLayer<impl FnMut(ProtectionError) -> Response + Clone> {
-    CsrfLayer::new().with_rejection_response(|_| Error::Forbidden { header: "Origin" }.into_response())
+    CsrfLayer::new()
+        .with_rejection_response(|_| Error::Forbidden { header: "Origin" }.into_response())
 }
 
 /// Refuses requests that change something and name a host that is none of ours.
-pub(super) async fn refuse_unknown_host(State(app): State<AppState>, request: Request, next: Next) -> Response {
+pub(super) async fn refuse_unknown_host(
+    State(app): State<AppState>,
+    request: Request,
+    next: Next,
+) -> Response {
     if request.method().is_safe() || host(&request).is_none_or(|host| app.hosts.include(&host)) {
         return next.run(request).await;
     }
@@ -65,19 +90,36 @@ pub(super) async fn refuse_unknown_host(State(app): State<AppState>, request: Re
 /// Refuses what a page of another host embeds or fetches.
 pub(super) async fn refuse_embedding(request: Request, next: Next) -> Response {
     if is_embedded(request.headers()) {
-        return Error::Forbidden { header: "Sec-Fetch-Site" }.into_response();
+        return Error::Forbidden {
+            header: "Sec-Fetch-Site",
+        }
+        .into_response();
     }
     next.run(request).await
 }
 
 fn is_embedded(headers: &HeaderMap) -> bool {
-    let other_origin = headers.get(FETCH_SITE).is_some_and(|site| site == "cross-site" || site == "same-site");
-    other_origin && headers.get(FETCH_MODE).is_none_or(|mode| mode != "navigate")
+    let other_origin = headers
+        .get(FETCH_SITE)
+        .is_some_and(|site| site == "cross-site" || site == "same-site");
+    other_origin
+        && headers
+            .get(FETCH_MODE)
+            .is_none_or(|mode| mode != "navigate")
 }
 
 /// The host that the client names, without its port. An unreadable name is none of ours, and stays as it is.
 fn host(request: &Request) -> Option<String> {
-    let named = |headers: &HeaderMap| Some(String::from_utf8_lossy(headers.get(header::HOST)?.as_bytes()).into_owned());
-    let host = request.uri().authority().map(ToString::to_string).or_else(|| named(request.headers()))?;
-    Some(host.parse::<Authority>().map_or(host, |authority| authority.host().to_owned()))
+    let named = |headers: &HeaderMap| {
+        Some(String::from_utf8_lossy(headers.get(header::HOST)?.as_bytes()).into_owned())
+    };
+    let host = request
+        .uri()
+        .authority()
+        .map(ToString::to_string)
+        .or_else(|| named(request.headers()))?;
+    Some(
+        host.parse::<Authority>()
+            .map_or(host, |authority| authority.host().to_owned()),
+    )
 }

@@ -6,17 +6,25 @@ use crate::{
     stock::{self, Deducted, Job, LockState, Strategy},
 };
 use metrics::{
-    Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
-    with_local_recorder,
+    Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram,
+    gauge, histogram, with_local_recorder,
 };
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
 /// Upper bounds in seconds; beyond 60 nothing waits or holds.
-const BUCKETS: [f64; 16] =
-    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
+const BUCKETS: [f64; 16] = [
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+    60.0,
+];
 
 /// The kinds of `oversell_errors_total`, in the order of [`kind`].
-const KINDS: [&str; 5] = ["not_had", "unavailable", "unknown", "no_product", "internal"];
+const KINDS: [&str; 5] = [
+    "not_had",
+    "unavailable",
+    "unknown",
+    "no_product",
+    "internal",
+];
 
 /// The metrics of every strategy.
 pub(super) struct Metrics {
@@ -42,12 +50,22 @@ pub(super) struct StrategyMetrics {
 impl Metrics {
     pub(super) fn new() -> Self {
         let builder = PrometheusBuilder::new();
-        let recorder = builder.set_buckets(&BUCKETS).unwrap_or_default().build_recorder();
+        let recorder = builder
+            .set_buckets(&BUCKETS)
+            .unwrap_or_default()
+            .build_recorder();
         let (strategies, orders) = with_local_recorder(&recorder, || {
             describe();
-            (stock::ALL.iter().map(StrategyMetrics::new).collect(), OrderMetrics::new())
+            (
+                stock::ALL.iter().map(StrategyMetrics::new).collect(),
+                OrderMetrics::new(),
+            )
         });
-        Self { strategies, orders, handle: recorder.handle() }
+        Self {
+            strategies,
+            orders,
+            handle: recorder.handle(),
+        }
     }
 
     /// The metrics of the strategy at this place in [`stock::ALL`].
@@ -58,7 +76,8 @@ impl Metrics {
     /// Notes how many orders wait in the stream; not a number where that is not known.
     pub(super) fn note(&self, backlog: Option<Backlog>) {
         let OrderMetrics { lag, pending, dead } = &self.orders;
-        let number = |of: fn(Backlog) -> u64| backlog.map_or(f64::NAN, |backlog| of(backlog) as f64);
+        let number =
+            |of: fn(Backlog) -> u64| backlog.map_or(f64::NAN, |backlog| of(backlog) as f64);
         lag.set(number(|backlog| backlog.lag));
         pending.set(number(|backlog| backlog.pending));
         dead.set(number(|backlog| backlog.dead));
@@ -105,7 +124,8 @@ impl StrategyMetrics {
             retries: counter!("oversell_retries_total", "strategy" => slug),
             lost: counter!("oversell_lost_leases_total", "strategy" => slug),
             fenced: counter!("oversell_refused_fences_total", "strategy" => slug),
-            errors: KINDS.map(|kind| counter!("oversell_errors_total", "strategy" => slug, "kind" => kind)),
+            errors: KINDS
+                .map(|kind| counter!("oversell_errors_total", "strategy" => slug, "kind" => kind)),
         }
     }
 
@@ -120,7 +140,8 @@ impl StrategyMetrics {
             Ok(deducted) => {
                 self.sold.increment(1);
                 self.retries.increment(deducted.retries.into());
-                self.lost.increment((deducted.lock == Some(LockState::Lost)).into());
+                self.lost
+                    .increment((deducted.lock == Some(LockState::Lost)).into());
             }
             Err(Error::SoldOut) => self.sold_out.increment(1),
             Err(Error::Lost(_)) => self.lost.increment(1),
@@ -141,17 +162,49 @@ fn kind(error: &Error) -> usize {
 }
 
 fn describe() {
-    describe_gauge!("oversell_waiters", "Requests that are not yet inside the critical section");
-    describe_counter!("oversell_acquisitions_total", "Requests that got inside the critical section");
-    describe_histogram!("oversell_wait_seconds", Unit::Seconds, "How long it took to get inside");
-    describe_histogram!("oversell_hold_seconds", Unit::Seconds, "From getting inside to the end of the request");
+    describe_gauge!(
+        "oversell_waiters",
+        "Requests that are not yet inside the critical section"
+    );
+    describe_counter!(
+        "oversell_acquisitions_total",
+        "Requests that got inside the critical section"
+    );
+    describe_histogram!(
+        "oversell_wait_seconds",
+        Unit::Seconds,
+        "How long it took to get inside"
+    );
+    describe_histogram!(
+        "oversell_hold_seconds",
+        Unit::Seconds,
+        "From getting inside to the end of the request"
+    );
     describe_counter!("oversell_sold_total", "Pieces sold");
     describe_counter!("oversell_sold_out_total", "Requests that found none left");
-    describe_counter!("oversell_retries_total", "Attempts that lost a race and were made anew");
-    describe_counter!("oversell_lost_leases_total", "Locks that were lost before the write, or before the unlock");
-    describe_counter!("oversell_refused_fences_total", "Writes that the row refused for their old fencing token");
+    describe_counter!(
+        "oversell_retries_total",
+        "Attempts that lost a race and were made anew"
+    );
+    describe_counter!(
+        "oversell_lost_leases_total",
+        "Locks that were lost before the write, or before the unlock"
+    );
+    describe_counter!(
+        "oversell_refused_fences_total",
+        "Writes that the row refused for their old fencing token"
+    );
     describe_counter!("oversell_errors_total", "Requests that failed, by kind");
-    describe_gauge!("oversell_order_stream_lag", "Claimed orders that no consumer has had yet, of all instances");
-    describe_gauge!("oversell_order_stream_pending", "Claimed orders that a consumer has, or had when it died");
-    describe_gauge!("oversell_order_stream_dead", "Claimed orders that could not be written");
+    describe_gauge!(
+        "oversell_order_stream_lag",
+        "Claimed orders that no consumer has had yet, of all instances"
+    );
+    describe_gauge!(
+        "oversell_order_stream_pending",
+        "Claimed orders that a consumer has, or had when it died"
+    );
+    describe_gauge!(
+        "oversell_order_stream_dead",
+        "Claimed orders that could not be written"
+    );
 }

@@ -67,16 +67,30 @@ pub(super) fn surround(app: &AppState, routes: Router, operating: Router) -> Rou
                 .on_failure(()),
         )
         .layer(PropagateRequestIdLayer::x_request_id())
-        .layer(SetResponseHeaderLayer::overriding(INSTANCE, app.name.clone()))
-        .layer(SetResponseHeaderLayer::overriding(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF))
-        .layer(SetResponseHeaderLayer::if_not_present(header::CACHE_CONTROL, NO_STORE))
+        .layer(SetResponseHeaderLayer::overriding(
+            INSTANCE,
+            app.name.clone(),
+        ))
+        .layer(SetResponseHeaderLayer::overriding(
+            header::X_CONTENT_TYPE_OPTIONS,
+            NOSNIFF,
+        ))
+        .layer(SetResponseHeaderLayer::if_not_present(
+            header::CACHE_CONTROL,
+            NO_STORE,
+        ))
         .layer(from_fn_with_state(app.clone(), render_errors))
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(TimeoutLayer::with_status_code(GIVEN_UP, Duration::from_millis(server.request_timeout_ms)))
+        .layer(TimeoutLayer::with_status_code(
+            GIVEN_UP,
+            Duration::from_millis(server.request_timeout_ms),
+        ))
         .layer(guard::refuse_other_origins())
         .layer(from_fn_with_state(app.clone(), guard::refuse_unknown_host))
         .layer(RequestBodyLimitLayer::new(server.body_limit))
-        .layer(RequestBodyDeadlineLayer::new(Duration::from_millis(server.header_timeout_ms)));
+        .layer(RequestBodyDeadlineLayer::new(Duration::from_millis(
+            server.header_timeout_ms,
+        )));
     routes.layer(at_once).merge(operating).layer(every)
 }
 
@@ -104,16 +118,26 @@ fn path_after(prefix: &str, uri: &Uri) -> Option<PathAndQuery> {
 /// Makes the answer of what failed, in the form that the client reads, and logs it once.
 async fn render_errors(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let format = Format::of(request.headers());
-    let id = request.extensions().get::<RequestId>().map(|id| id.header_value().clone());
+    let id = request
+        .extensions()
+        .get::<RequestId>()
+        .map(|id| id.header_value().clone());
     let mut response = next.run(request).await;
-    let Some(error) = take_error(&app, &mut response) else { return response };
+    let Some(error) = take_error(&app, &mut response) else {
+        return response;
+    };
     if error.server() == Some(Server::MySql.name()) {
         app.ctx.forget_idle();
     }
     let problem = Problem::from(&*error);
     log(&app.throttle, &error, &problem);
     let allow = response.headers_mut().remove(header::ALLOW);
-    let mut rendered = problem.render(format, id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default());
+    let mut rendered = problem.render(
+        format,
+        id.as_ref()
+            .and_then(|id| id.to_str().ok())
+            .unwrap_or_default(),
+    );
     if let Some(allow) = allow {
         rendered.headers_mut().insert(header::ALLOW, allow);
     }
@@ -131,9 +155,10 @@ fn take_error(app: &AppState, response: &mut Response) -> Option<Arc<Error>> {
         StatusCode::METHOD_NOT_ALLOWED => Error::NoMethod,
         StatusCode::PAYLOAD_TOO_LARGE => Error::TooLarge(server.body_limit),
         GIVEN_UP => Error::TimedOut(Duration::from_millis(server.request_timeout_ms)),
-        status if status.is_client_error() => {
-            Error::BadInput { field: "request".into(), rule: status.canonical_reason().unwrap_or("is refused").into() }
-        }
+        status if status.is_client_error() => Error::BadInput {
+            field: "request".into(),
+            rule: status.canonical_reason().unwrap_or("is refused").into(),
+        },
         _ => return None,
     };
     Some(Arc::new(error))
@@ -177,7 +202,10 @@ impl Throttle {
 
 /// A span for each request; what is logged meanwhile carries its number.
 fn span<B>(request: &http::Request<B>) -> Span {
-    let id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
+    let id = request
+        .headers()
+        .get(REQUEST_ID)
+        .and_then(|id| id.to_str().ok());
     tracing::info_span!("request", id, method = %request.method(), uri = %request.uri())
 }
 
@@ -187,7 +215,9 @@ struct NewId;
 
 impl MakeRequestId for NewId {
     fn make_request_id<B>(&mut self, _: &http::Request<B>) -> Option<RequestId> {
-        HeaderValue::try_from(format!("{:016x}", fastrand::u64(..))).ok().map(RequestId::new)
+        HeaderValue::try_from(format!("{:016x}", fastrand::u64(..)))
+            .ok()
+            .map(RequestId::new)
     }
 }
 
@@ -196,7 +226,9 @@ fn without_odd_id<B>(mut request: http::Request<B>) -> http::Request<B> {
     let plain = |id: &HeaderValue| {
         let id = id.as_bytes();
         (1..=LONGEST_ID).contains(&id.len())
-            && id.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+            && id
+                .iter()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
     };
     if !request.headers().get(REQUEST_ID).is_some_and(plain) {
         request.headers_mut().remove(REQUEST_ID);
@@ -220,7 +252,11 @@ mod tests {
         let after = |ms| start + Duration::from_millis(ms);
         assert_eq!(throttle.admit("overloaded", start), Some(0));
         assert!((1..1000).all(|ms| throttle.admit("overloaded", after(ms)).is_none()));
-        assert_eq!(throttle.admit("not-had", after(500)), Some(0), "another kind has its own second");
+        assert_eq!(
+            throttle.admit("not-had", after(500)),
+            Some(0),
+            "another kind has its own second"
+        );
         assert_eq!(throttle.admit("overloaded", after(1000)), Some(999));
         assert_eq!(throttle.admit("overloaded", after(2000)), Some(0));
     }

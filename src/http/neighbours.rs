@@ -88,15 +88,33 @@ pub(super) async fn ask(urls: &[String]) -> Vec<Neighbour> {
 
 async fn one(lives: &HttpClient, reaches: &HttpClient, url: &str) -> Neighbour {
     let base = url.trim_end_matches('/');
-    let silent =
-        |detail| Neighbour { name: url.into(), url: url.into(), up: false, detail: Some(detail), servers: None };
-    let name = match lives.get(&format!("{base}/health/live")).await.and_then(lives_as) {
+    let silent = |detail| Neighbour {
+        name: url.into(),
+        url: url.into(),
+        up: false,
+        detail: Some(detail),
+        servers: None,
+    };
+    let name = match lives
+        .get(&format!("{base}/health/live"))
+        .await
+        .and_then(lives_as)
+    {
         Ok(name) => name,
         Err(error) => return silent(error.to_string()),
     };
     // 503 says what it does not reach.
-    let servers = reaches.get(&format!("{base}/health/ready")).await.and_then(|answer| answer.json::<Reaches>());
-    Neighbour { name, url: url.into(), up: true, detail: None, servers: servers.ok().map(|all| all.servers) }
+    let servers = reaches
+        .get(&format!("{base}/health/ready"))
+        .await
+        .and_then(|answer| answer.json::<Reaches>());
+    Neighbour {
+        name,
+        url: url.into(),
+        up: true,
+        detail: None,
+        servers: servers.ok().map(|all| all.servers),
+    }
 }
 
 /// The lesson whose replay one of these instances plays, if any. One where nobody listens plays nothing, nor does one that says
@@ -104,43 +122,84 @@ async fn one(lives: &HttpClient, reaches: &HttpClient, url: &str) -> Neighbour {
 pub(super) async fn playing(urls: &[String]) -> Option<String> {
     let client = HttpClient::new(PATIENCE_WITH_PLAYERS);
     let lessons = join_all(urls.iter().map(async |url| {
-        let answer = client.get(&format!("{}/replays", url.trim_end_matches('/'))).await.ok()?;
+        let answer = client
+            .get(&format!("{}/replays", url.trim_end_matches('/')))
+            .await
+            .ok()?;
         Some(answer.json::<Plays>().ok()?.playing?.lesson)
     }));
     lessons.await.into_iter().flatten().next()
 }
 
 fn lives_as(answer: Answer) -> Result<String, HttpError> {
-    let name = answer.instance().map(str::to_owned).filter(|_| answer.status == StatusCode::OK);
+    let name = answer
+        .instance()
+        .map(str::to_owned)
+        .filter(|_| answer.status == StatusCode::OK);
     name.ok_or_else(|| HttpError::Broken("it is no instance".into()))
 }
 
 /// The servers, each as one who reaches it sees it; where nobody does, as `own` sees it.
 pub(super) fn together(own: &States, all: &[Neighbour]) -> States {
     let best = |of: fn(&States) -> &State| {
-        let seen = once(own).chain(all.iter().filter_map(|neighbour| neighbour.servers.as_ref())).map(of);
-        seen.clone().find(|state| state.up).unwrap_or(of(own)).clone()
+        let seen = once(own)
+            .chain(
+                all.iter()
+                    .filter_map(|neighbour| neighbour.servers.as_ref()),
+            )
+            .map(of);
+        seen.clone()
+            .find(|state| state.up)
+            .unwrap_or(of(own))
+            .clone()
     };
-    States { mysql: best(|s| &s.mysql), redis: best(|s| &s.redis), zookeeper: best(|s| &s.zookeeper) }
+    States {
+        mysql: best(|s| &s.mysql),
+        redis: best(|s| &s.redis),
+        zookeeper: best(|s| &s.zookeeper),
+    }
 }
 
 /// What is to be said of each trouble, and of whom.
 pub(super) fn notes(servers: &States, all: &[Neighbour]) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut note = |instance: Option<&str>, server, zh, en| {
-        notes.push(Note { instance: instance.map(str::to_owned), server, says: Words { zh, en } });
+        notes.push(Note {
+            instance: instance.map(str::to_owned),
+            server,
+            says: Words { zh, en },
+        });
     };
     for (server, state) in servers.each().into_iter().filter(|(_, state)| !state.up) {
         let name = server.name();
-        note(None, Some(server), format!("{name} 停了"), format!("{name} is down: {}", state.detail));
+        note(
+            None,
+            Some(server),
+            format!("{name} 停了"),
+            format!("{name} is down: {}", state.detail),
+        );
     }
-    for Neighbour { name, detail, servers: own, .. } in all {
+    for Neighbour {
+        name,
+        detail,
+        servers: own,
+        ..
+    } in all
+    {
         if let Some(why) = detail {
-            note(Some(name), None, format!("{name} 没有回应"), format!("{name} does not answer: {why}"));
+            note(
+                Some(name),
+                None,
+                format!("{name} 没有回应"),
+                format!("{name} does not answer: {why}"),
+            );
         }
         for (server, seen) in own.iter().flat_map(States::each) {
             let (zh, en) = if seen.session_lost_ms.is_some() {
-                (format!("{name} 丢了它的 ZooKeeper 会话"), format!("{name} has lost its ZooKeeper session"))
+                (
+                    format!("{name} 丢了它的 ZooKeeper 会话"),
+                    format!("{name} has lost its ZooKeeper session"),
+                )
             } else if !seen.up && servers.of(server).up {
                 let (it, why) = (server.name(), &seen.detail);
                 (
@@ -161,43 +220,88 @@ mod tests {
     use super::*;
 
     fn state(up: bool) -> State {
-        State { up, detail: "why".into(), session_lost_ms: None }
+        State {
+            up,
+            detail: "why".into(),
+            session_lost_ms: None,
+        }
     }
 
     fn seen(zookeeper: State) -> States {
-        States { mysql: state(true), redis: state(true), zookeeper }
+        States {
+            mysql: state(true),
+            redis: state(true),
+            zookeeper,
+        }
     }
 
     fn neighbour(name: &str, servers: Option<States>) -> Neighbour {
         let detail = servers.is_none().then(|| "why".to_owned());
-        Neighbour { name: name.into(), url: name.into(), up: detail.is_none(), detail, servers }
+        Neighbour {
+            name: name.into(),
+            url: name.into(),
+            up: detail.is_none(),
+            detail,
+            servers,
+        }
     }
 
     fn told(own: &States, all: &[Neighbour]) -> (bool, Vec<String>) {
         let servers = together(own, all);
-        (servers.zookeeper.up, notes(&servers, all).into_iter().map(|note| note.says.en).collect())
+        (
+            servers.zookeeper.up,
+            notes(&servers, all)
+                .into_iter()
+                .map(|note| note.says.en)
+                .collect(),
+        )
     }
 
     #[test]
     fn a_server_that_one_does_not_reach_is_that_ones_trouble_and_one_that_nobody_reaches_is_down() {
         let (with, without) = (seen(state(true)), seen(state(false)));
-        let all = [neighbour("8000", Some(without.clone())), neighbour("8100", Some(with.clone()))];
+        let all = [
+            neighbour("8000", Some(without.clone())),
+            neighbour("8100", Some(with.clone())),
+        ];
         let of_8000 = "8000 does not reach zookeeper, and others do: why".to_owned();
-        assert_eq!(told(&without, &all), (true, vec![of_8000.clone()]), "asked at 8000");
-        assert_eq!(told(&with, &all), (true, vec![of_8000]), "asked at 8100");
-        let all = [neighbour("8000", Some(without.clone())), neighbour("8100", None)];
         assert_eq!(
             told(&without, &all),
-            (false, vec!["zookeeper is down: why".into(), "8100 does not answer: why".into()])
+            (true, vec![of_8000.clone()]),
+            "asked at 8000"
+        );
+        assert_eq!(told(&with, &all), (true, vec![of_8000]), "asked at 8100");
+        let all = [
+            neighbour("8000", Some(without.clone())),
+            neighbour("8100", None),
+        ];
+        assert_eq!(
+            told(&without, &all),
+            (
+                false,
+                vec![
+                    "zookeeper is down: why".into(),
+                    "8100 does not answer: why".into()
+                ]
+            )
         );
     }
 
     #[test]
     fn a_session_that_was_lost_is_said_of_the_instance_whether_or_not_it_has_a_new_one() {
         for up in [true, false] {
-            let lost = seen(State { session_lost_ms: Some(700), ..state(up) });
-            let all = [neighbour("8000", Some(seen(state(true)))), neighbour("8100", Some(lost.clone()))];
-            assert_eq!(told(&lost, &all), (true, vec!["8100 has lost its ZooKeeper session".into()]));
+            let lost = seen(State {
+                session_lost_ms: Some(700),
+                ..state(up)
+            });
+            let all = [
+                neighbour("8000", Some(seen(state(true)))),
+                neighbour("8100", Some(lost.clone())),
+            ];
+            assert_eq!(
+                told(&lost, &all),
+                (true, vec!["8100 has lost its ZooKeeper session".into()])
+            );
         }
     }
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use utoipa::{
     OpenApi,
     openapi::{
-        ContentBuilder, HeaderBuilder, ObjectBuilder, OpenApi as Document, PathItem, Ref, RefOr, Response,
-        ResponseBuilder, Schema, Type,
+        ContentBuilder, HeaderBuilder, ObjectBuilder, OpenApi as Document, PathItem, Ref, RefOr,
+        Response, ResponseBuilder, Schema, Type,
         path::Operation,
         security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
@@ -21,20 +21,39 @@ use utoipa_swagger_ui::SwaggerUi;
 /// A status, the name of its description under `components`, and the description.
 type Refusal = (&'static str, &'static str, &'static str);
 
-const BAD_INPUT: Refusal =
-    ("400", "BadInput", "Path, query or body is not as it should be: `field` and `detail` say where and why");
+const BAD_INPUT: Refusal = (
+    "400",
+    "BadInput",
+    "Path, query or body is not as it should be: `field` and `detail` say where and why",
+);
 const UNAUTHORIZED: Refusal = ("401", "Unauthorized", "The admin token is asked for");
 pub(super) const FORBIDDEN: Refusal = ("403", "Forbidden", "A page of another host asks for this");
-const TOO_LARGE: Refusal = ("413", "TooLarge", "The body is larger than `server.body_limit`");
+const TOO_LARGE: Refusal = (
+    "413",
+    "TooLarge",
+    "The body is larger than `server.body_limit`",
+);
 const NOT_JSON: Refusal = ("415", "NotJson", "The body is not declared as JSON");
-const INTERNAL: Refusal = ("500", "Internal", "An error of ours; the log has it under the request id");
+const INTERNAL: Refusal = (
+    "500",
+    "Internal",
+    "An error of ours; the log has it under the request id",
+);
 const UNAVAILABLE: Refusal = (
     "503",
     "Unavailable",
     "The lock, permit or row was not had within the wait, a server is down, or too many requests are under way: nothing was \
      changed. Or a server did not answer a write: `outcome` is then `unknown`",
 );
-const REFUSALS: [Refusal; 7] = [BAD_INPUT, UNAUTHORIZED, FORBIDDEN, TOO_LARGE, NOT_JSON, INTERNAL, UNAVAILABLE];
+const REFUSALS: [Refusal; 7] = [
+    BAD_INPUT,
+    UNAUTHORIZED,
+    FORBIDDEN,
+    TOO_LARGE,
+    NOT_JSON,
+    INTERNAL,
+    UNAVAILABLE,
+];
 
 /// The tag of the routes that answer whatever the servers and the load are.
 const OPERATING: &str = "operating";
@@ -62,15 +81,26 @@ pub(super) struct Api;
 pub(super) fn complete(api: &mut Document) {
     for (path, item) in &mut api.paths.paths {
         for (method, operation) in operations(item) {
-            let words: Vec<_> = path.split(['/', '-', '{', '}']).filter(|word| !word.is_empty()).collect();
-            operation.operation_id = Some(format!("{}_{}", method.as_str().to_lowercase(), words.join("_")));
+            let words: Vec<_> = path
+                .split(['/', '-', '{', '}'])
+                .filter(|word| !word.is_empty())
+                .collect();
+            operation.operation_id = Some(format!(
+                "{}_{}",
+                method.as_str().to_lowercase(),
+                words.join("_")
+            ));
             for refusal in shared(&method, operation) {
                 add(operation, refusal);
             }
             for parameter in operation.parameters.iter_mut().flatten() {
-                let RefOr::T(parameter) = parameter else { continue };
+                let RefOr::T(parameter) = parameter else {
+                    continue;
+                };
                 if let Some(names) = parameter.description.as_deref().and_then(names) {
-                    let one = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
+                    let one = ObjectBuilder::new()
+                        .schema_type(Type::String)
+                        .enum_values(Some(names));
                     parameter.schema = Some(RefOr::T(Schema::Object(one.build())));
                 }
             }
@@ -88,15 +118,23 @@ pub(super) fn complete(api: &mut Document) {
     for (status, name, description) in REFUSALS {
         let mut response = ResponseBuilder::new().description(description).build();
         describe(status, &mut response);
-        components.responses.insert(name.to_owned(), response.into());
+        components
+            .responses
+            .insert(name.to_owned(), response.into());
     }
-    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("`admin.token`")).build();
+    let bearer = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some("`admin.token`"))
+        .build();
     components.add_security_scheme("admin", SecurityScheme::Http(bearer));
 }
 
 /// What a part of an address can be, where it says of itself that it is one of a registry's names.
 fn names(description: &str) -> Option<Vec<&'static str>> {
-    match description.strip_prefix("One of `GET ")?.strip_suffix('`')? {
+    match description
+        .strip_prefix("One of `GET ")?
+        .strip_suffix('`')?
+    {
         "/strategies" => Some(stock::ALL.iter().map(|strategy| strategy.slug).collect()),
         "/voucher-order/strategies" => Some(seckill::ALL.iter().map(|step| step.slug).collect()),
         "/test/deadlock" => Some(deadlocks::ALL.iter().map(|lesson| lesson.slug).collect()),
@@ -108,11 +146,17 @@ fn names(description: &str) -> Option<Vec<&'static str>> {
 /// An error that has this status: the form's own example is one that is sold out.
 fn example(status: &str) -> Option<serde_json::Value> {
     let error = match status {
-        "400" => Error::BadInput { field: "hold_ms".into(), rule: "greater than 60000".into() },
+        "400" => Error::BadInput {
+            field: "hold_ms".into(),
+            rule: "greater than 60000".into(),
+        },
         "404" => Error::NoProduct(7),
         "429" => Error::Limited,
         "500" => Error::Internal(String::new()),
-        "503" => Error::NotHad { what: "lock".into(), waited: Duration::from_secs(30) },
+        "503" => Error::NotHad {
+            what: "lock".into(),
+            waited: Duration::from_secs(30),
+        },
         _ => return None,
     };
     serde_json::to_value(Problem::from(&error)).ok()
@@ -131,13 +175,20 @@ fn shared(method: &Method, operation: &Operation) -> impl Iterator<Item = Refusa
         (INTERNAL, true),
         (UNAVAILABLE, !operating),
     ];
-    rules.into_iter().filter(|(_, holds)| *holds).map(|(refusal, _)| refusal)
+    rules
+        .into_iter()
+        .filter(|(_, holds)| *holds)
+        .map(|(refusal, _)| refusal)
 }
 
 /// Refers an operation to a refusal, unless it describes its own of this status.
 pub(super) fn add(operation: &mut Operation, (status, name, _): Refusal) {
     let refusal = || RefOr::Ref(Ref::from_response_name(name));
-    operation.responses.responses.entry(status.to_owned()).or_insert_with(refusal);
+    operation
+        .responses
+        .responses
+        .entry(status.to_owned())
+        .or_insert_with(refusal);
 }
 
 /// The operations of a path, by method.
@@ -148,17 +199,28 @@ pub(super) fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &
         (Method::PUT, &mut item.put),
         (Method::DELETE, &mut item.delete),
     ];
-    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
+    all.into_iter()
+        .filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
 /// Gives an error the form that all have.
 fn describe(status: &str, response: &mut Response) {
-    let problem = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).example(example(status)).build();
-    response.content.insert("application/problem+json".to_owned(), problem.into());
+    let problem = ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name("Problem")))
+        .example(example(status))
+        .build();
+    response
+        .content
+        .insert("application/problem+json".to_owned(), problem.into());
     if [UNAVAILABLE.0, "429"].contains(&status) {
         let seconds = ObjectBuilder::new().schema_type(Type::Integer);
-        let header = HeaderBuilder::new().schema(Some(seconds)).description(Some("Seconds")).build();
-        response.headers.insert("retry-after".to_owned(), header.into());
+        let header = HeaderBuilder::new()
+            .schema(Some(seconds))
+            .description(Some("Seconds"))
+            .build();
+        response
+            .headers
+            .insert("retry-after".to_owned(), header.into());
     }
 }
 

@@ -30,9 +30,14 @@ pub(super) async fn file(method: Method, uri: Uri, headers: HeaderMap) -> Result
         path => path,
     };
     if let Some(readme) = readme(path).filter(|_| method == Method::GET || method == Method::HEAD) {
-        return Ok(
-            ([(header::CONTENT_TYPE, Format::TEXT), (header::CONTENT_SECURITY_POLICY, POLICY)], readme).into_response()
-        );
+        return Ok((
+            [
+                (header::CONTENT_TYPE, Format::TEXT),
+                (header::CONTENT_SECURITY_POLICY, POLICY),
+            ],
+            readme,
+        )
+            .into_response());
     }
     if path.starts_with("nginx/") {
         return Err(Error::OnlyAtNginx(AT_NGINX));
@@ -43,7 +48,10 @@ pub(super) async fn file(method: Method, uri: Uri, headers: HeaderMap) -> Result
         return Ok((StatusCode::METHOD_NOT_ALLOWED, allow).into_response());
     }
     let keep = cache::rule(path);
-    let (etag, modified) = (keep.etag.then(|| cache::etag(&file)), keep.last_modified.then(|| cache::modified(&file)));
+    let (etag, modified) = (
+        keep.etag.then(|| cache::etag(&file)),
+        keep.last_modified.then(|| cache::modified(&file)),
+    );
     let shown = [
         (header::ETAG, etag.as_deref()),
         (header::LAST_MODIFIED, modified.as_deref()),
@@ -51,11 +59,21 @@ pub(super) async fn file(method: Method, uri: Uri, headers: HeaderMap) -> Result
         (header::CONTENT_SECURITY_POLICY, Some(POLICY)),
         (header::REFERRER_POLICY, Some("no-referrer")),
     ];
-    let shown = AppendHeaders(shown.into_iter().filter_map(|(name, value)| Some((name, value?))).collect::<Vec<_>>());
+    let shown = AppendHeaders(
+        shown
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)))
+            .collect::<Vec<_>>(),
+    );
     if cache::is_known(&headers, etag.as_deref(), modified.as_deref()) {
         return Ok((StatusCode::NOT_MODIFIED, shown).into_response());
     }
-    Ok((shown, [(header::CONTENT_TYPE, content_type(&file))], Body::from(file.data.into_owned())).into_response())
+    Ok((
+        shown,
+        [(header::CONTENT_TYPE, content_type(&file))],
+        Body::from(file.data.into_owned()),
+    )
+        .into_response())
 }
 
 /// The readmes, which the page leads to.
@@ -69,16 +87,25 @@ fn readme(path: &str) -> Option<&'static str> {
 
 /// Swagger UI's page with a policy of its own.
 pub(super) async fn docs_policy(mut response: Response) -> Response {
-    let set: [(HeaderName, &'static str); 2] =
-        [(header::CONTENT_SECURITY_POLICY, DOCS_POLICY), (header::REFERRER_POLICY, "no-referrer")];
+    let set: [(HeaderName, &'static str); 2] = [
+        (header::CONTENT_SECURITY_POLICY, DOCS_POLICY),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ];
     for (name, value) in set {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
+        response
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
     }
     response
 }
 
 fn content_type(file: &EmbeddedFile) -> String {
     let kind = file.metadata.mimetype();
-    let is_text = kind.starts_with("text/") || kind.ends_with("javascript") || kind.ends_with("json");
-    if is_text { format!("{kind}; charset=utf-8") } else { kind.to_owned() }
+    let is_text =
+        kind.starts_with("text/") || kind.ends_with("javascript") || kind.ends_with("json");
+    if is_text {
+        format!("{kind}; charset=utf-8")
+    } else {
+        kind.to_owned()
+    }
 }

@@ -118,65 +118,234 @@ impl From<&Error> for Problem {
         use StatusCode as S;
         let (code, kind, outcome, title): (_, _, _, String) = match error {
             Error::SoldOut => (S::CONFLICT, "sold-out", SoldOut, "库存不足！".into()),
-            Error::NoProduct(id) => (S::NOT_FOUND, "no-product", Refused, format!("没有这个商品：{id}")),
-            Error::NoStock(id) => {
-                (S::SERVICE_UNAVAILABLE, "no-stock", Failed, format!("redis 里没有商品 {id} 的库存，请重置库存"))
-            }
-            Error::WrongType => {
-                (S::SERVICE_UNAVAILABLE, "wrong-type", Failed, "redis 里锁的键是别的类型，不是这种锁写的".into())
-            }
-            Error::NoVoucherStock(id) => {
-                (S::SERVICE_UNAVAILABLE, "no-voucher-stock", Failed, format!("redis 里没有优惠券 {id} 的库存"))
-            }
-            Error::NoReplay(lesson) => (S::NOT_FOUND, "no-replay", Refused, format!("没有这一课的重演：{lesson}")),
-            Error::NoReplays => (S::FORBIDDEN, "no-replays", Refused, "这里没有开启重演".into()),
-            Error::ReplayInProgress(lesson) => {
-                (S::CONFLICT, "replay-in-progress", Refused, format!("第 {lesson} 课正在重演"))
-            }
-            Error::NoSuchActor(id) => (S::NOT_FOUND, "no-actor", Refused, format!("没有这个角色：{id}")),
-            Error::NoActor { .. } => (S::SERVICE_UNAVAILABLE, "no-actor-there", Failed, "另一个实例没有应答".into()),
-            Error::NoLab => (S::FORBIDDEN, "no-lab", Refused, "这里的服务器不是 oversell lab 启动的".into()),
+            Error::NoProduct(id) => (
+                S::NOT_FOUND,
+                "no-product",
+                Refused,
+                format!("没有这个商品：{id}"),
+            ),
+            Error::NoStock(id) => (
+                S::SERVICE_UNAVAILABLE,
+                "no-stock",
+                Failed,
+                format!("redis 里没有商品 {id} 的库存，请重置库存"),
+            ),
+            Error::WrongType => (
+                S::SERVICE_UNAVAILABLE,
+                "wrong-type",
+                Failed,
+                "redis 里锁的键是别的类型，不是这种锁写的".into(),
+            ),
+            Error::NoVoucherStock(id) => (
+                S::SERVICE_UNAVAILABLE,
+                "no-voucher-stock",
+                Failed,
+                format!("redis 里没有优惠券 {id} 的库存"),
+            ),
+            Error::NoReplay(lesson) => (
+                S::NOT_FOUND,
+                "no-replay",
+                Refused,
+                format!("没有这一课的重演：{lesson}"),
+            ),
+            Error::NoReplays => (
+                S::FORBIDDEN,
+                "no-replays",
+                Refused,
+                "这里没有开启重演".into(),
+            ),
+            Error::ReplayInProgress(lesson) => (
+                S::CONFLICT,
+                "replay-in-progress",
+                Refused,
+                format!("第 {lesson} 课正在重演"),
+            ),
+            Error::NoSuchActor(id) => (
+                S::NOT_FOUND,
+                "no-actor",
+                Refused,
+                format!("没有这个角色：{id}"),
+            ),
+            Error::NoActor { .. } => (
+                S::SERVICE_UNAVAILABLE,
+                "no-actor-there",
+                Failed,
+                "另一个实例没有应答".into(),
+            ),
+            Error::NoLab => (
+                S::FORBIDDEN,
+                "no-lab",
+                Refused,
+                "这里的服务器不是 oversell lab 启动的".into(),
+            ),
             Error::LabRefuses(_) => (S::CONFLICT, "lab-refuses", Refused, "lab 没有照做".into()),
-            Error::Replay(_) => (S::SERVICE_UNAVAILABLE, "replay", Failed, "重演没有按剧本走".into()),
-            Error::NoOrder(id) => (S::NOT_FOUND, "no-order", Refused, format!("没有这个订单：{id}")),
-            Error::NoId(_) => (S::SERVICE_UNAVAILABLE, "no-id", Failed, "发不出全局 id".into()),
-            Error::NotHad { what, .. } => (S::SERVICE_UNAVAILABLE, "not-had", Failed, format!("没有等到：{what}")),
-            Error::Taken(_) => (S::CONFLICT, "lock-taken", Refused, "获取锁失败，有并发".into()),
+            Error::Replay(_) => (
+                S::SERVICE_UNAVAILABLE,
+                "replay",
+                Failed,
+                "重演没有按剧本走".into(),
+            ),
+            Error::NoOrder(id) => (
+                S::NOT_FOUND,
+                "no-order",
+                Refused,
+                format!("没有这个订单：{id}"),
+            ),
+            Error::NoId(_) => (
+                S::SERVICE_UNAVAILABLE,
+                "no-id",
+                Failed,
+                "发不出全局 id".into(),
+            ),
+            Error::NotHad { what, .. } => (
+                S::SERVICE_UNAVAILABLE,
+                "not-had",
+                Failed,
+                format!("没有等到：{what}"),
+            ),
+            Error::Taken(_) => (
+                S::CONFLICT,
+                "lock-taken",
+                Refused,
+                "获取锁失败，有并发".into(),
+            ),
             Error::Lost(_) => (S::CONFLICT, "lock-lost", Refused, "锁已失效".into()),
             Error::Fenced { .. } => (S::CONFLICT, "fenced", Refused, "锁已失效".into()),
-            Error::Unavailable { server, .. } => {
-                (S::SERVICE_UNAVAILABLE, "unavailable", Failed, format!("{server} 不可用"))
-            }
-            Error::Unknown { server, .. } => {
-                (S::SERVICE_UNAVAILABLE, "unknown", Unknown, format!("结果未知：{server} 没有回答"))
-            }
-            Error::BadInput { field, .. } => (S::BAD_REQUEST, "bad-input", Refused, format!("参数不对：{field}")),
-            Error::NoStrategy(slug) => (S::NOT_FOUND, "no-strategy", Refused, format!("没有这个策略：{slug}")),
-            Error::NoLesson(slug) => (S::NOT_FOUND, "no-lesson", Refused, format!("没有这一课：{slug}")),
-            Error::Limited => (S::TOO_MANY_REQUESTS, "limited", Refused, "很遗憾，没抢到".into()),
-            Error::OnlyAtNginx(_) => (S::NOT_FOUND, "only-at-nginx", Refused, "这个限流只在 nginx 那里".into()),
-            Error::Unauthorized => (S::UNAUTHORIZED, "unauthorized", Refused, "需要管理令牌".into()),
-            Error::Forbidden { .. } => (S::FORBIDDEN, "forbidden", Refused, "不允许来自别的网站的请求".into()),
-            Error::NotJson => (S::UNSUPPORTED_MEDIA_TYPE, "not-json", Refused, "请求体必须是 JSON".into()),
+            Error::Unavailable { server, .. } => (
+                S::SERVICE_UNAVAILABLE,
+                "unavailable",
+                Failed,
+                format!("{server} 不可用"),
+            ),
+            Error::Unknown { server, .. } => (
+                S::SERVICE_UNAVAILABLE,
+                "unknown",
+                Unknown,
+                format!("结果未知：{server} 没有回答"),
+            ),
+            Error::BadInput { field, .. } => (
+                S::BAD_REQUEST,
+                "bad-input",
+                Refused,
+                format!("参数不对：{field}"),
+            ),
+            Error::NoStrategy(slug) => (
+                S::NOT_FOUND,
+                "no-strategy",
+                Refused,
+                format!("没有这个策略：{slug}"),
+            ),
+            Error::NoLesson(slug) => (
+                S::NOT_FOUND,
+                "no-lesson",
+                Refused,
+                format!("没有这一课：{slug}"),
+            ),
+            Error::Limited => (
+                S::TOO_MANY_REQUESTS,
+                "limited",
+                Refused,
+                "很遗憾，没抢到".into(),
+            ),
+            Error::OnlyAtNginx(_) => (
+                S::NOT_FOUND,
+                "only-at-nginx",
+                Refused,
+                "这个限流只在 nginx 那里".into(),
+            ),
+            Error::Unauthorized => (
+                S::UNAUTHORIZED,
+                "unauthorized",
+                Refused,
+                "需要管理令牌".into(),
+            ),
+            Error::Forbidden { .. } => (
+                S::FORBIDDEN,
+                "forbidden",
+                Refused,
+                "不允许来自别的网站的请求".into(),
+            ),
+            Error::NotJson => (
+                S::UNSUPPORTED_MEDIA_TYPE,
+                "not-json",
+                Refused,
+                "请求体必须是 JSON".into(),
+            ),
             Error::NoRoute => (S::NOT_FOUND, "no-route", Refused, "没有这个地址".into()),
-            Error::NoMethod => (S::METHOD_NOT_ALLOWED, "no-method", Refused, "不支持这个方法".into()),
-            Error::TooLarge(_) => (S::PAYLOAD_TOO_LARGE, "too-large", Refused, "请求体太大".into()),
-            Error::Overloaded => (S::SERVICE_UNAVAILABLE, "overloaded", Failed, "太忙了，请稍后再试".into()),
-            Error::TimedOut(_) => (S::SERVICE_UNAVAILABLE, "timed-out", Unknown, "超时，结果未知".into()),
-            Error::Panicked(_) => (S::INTERNAL_SERVER_ERROR, "internal", Unknown, "内部错误，结果未知".into()),
-            Error::Internal(_) => (S::INTERNAL_SERVER_ERROR, "internal", Failed, "内部错误".into()),
-            Error::RunInProgress { .. } => (S::CONFLICT, "run-in-progress", Refused, "另一次压测正在进行".into()),
-            Error::ClassFull { .. } => {
-                (S::SERVICE_UNAVAILABLE, "class-full", Failed, "教室满了，请等一些人走了再来".into())
-            }
-            Error::NoVoucher(id) => (S::NOT_FOUND, "no-voucher", Refused, format!("没有这张优惠券：{id}")),
+            Error::NoMethod => (
+                S::METHOD_NOT_ALLOWED,
+                "no-method",
+                Refused,
+                "不支持这个方法".into(),
+            ),
+            Error::TooLarge(_) => (
+                S::PAYLOAD_TOO_LARGE,
+                "too-large",
+                Refused,
+                "请求体太大".into(),
+            ),
+            Error::Overloaded => (
+                S::SERVICE_UNAVAILABLE,
+                "overloaded",
+                Failed,
+                "太忙了，请稍后再试".into(),
+            ),
+            Error::TimedOut(_) => (
+                S::SERVICE_UNAVAILABLE,
+                "timed-out",
+                Unknown,
+                "超时，结果未知".into(),
+            ),
+            Error::Panicked(_) => (
+                S::INTERNAL_SERVER_ERROR,
+                "internal",
+                Unknown,
+                "内部错误，结果未知".into(),
+            ),
+            Error::Internal(_) => (
+                S::INTERNAL_SERVER_ERROR,
+                "internal",
+                Failed,
+                "内部错误".into(),
+            ),
+            Error::RunInProgress { .. } => (
+                S::CONFLICT,
+                "run-in-progress",
+                Refused,
+                "另一次压测正在进行".into(),
+            ),
+            Error::ClassFull { .. } => (
+                S::SERVICE_UNAVAILABLE,
+                "class-full",
+                Failed,
+                "教室满了，请等一些人走了再来".into(),
+            ),
+            Error::NoVoucher(id) => (
+                S::NOT_FOUND,
+                "no-voucher",
+                Refused,
+                format!("没有这张优惠券：{id}"),
+            ),
             Error::NotStarted => (S::CONFLICT, "not-started", Refused, "秒杀尚未开始!".into()),
             Error::Over => (S::CONFLICT, "over", Refused, "秒杀已经结束!".into()),
-            Error::AlreadyOrdered => (S::CONFLICT, "already-ordered", Refused, "用户已经购买过一次!".into()),
-            Error::OrderUnderWay => (S::CONFLICT, "order-under-way", Refused, "不允许重复下单".into()),
-            Error::NoOrderStrategy(slug) => {
-                (S::NOT_FOUND, "no-order-strategy", Refused, format!("没有这个下单策略：{slug}"))
-            }
+            Error::AlreadyOrdered => (
+                S::CONFLICT,
+                "already-ordered",
+                Refused,
+                "用户已经购买过一次!".into(),
+            ),
+            Error::OrderUnderWay => (
+                S::CONFLICT,
+                "order-under-way",
+                Refused,
+                "不允许重复下单".into(),
+            ),
+            Error::NoOrderStrategy(slug) => (
+                S::NOT_FOUND,
+                "no-order-strategy",
+                Refused,
+                format!("没有这个下单策略：{slug}"),
+            ),
             Error::NoRun(_) => (S::NOT_FOUND, "no-run", Refused, "没有这次压测".into()),
         };
         let fences = match error {
@@ -200,10 +369,24 @@ impl From<&Error> for Problem {
                 _ => None,
             },
             run: match error {
-                Error::RunInProgress { id, instance, by, strategy, left } => {
-                    let left_ms = left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
-                    let [id, instance, by, strategy] = [id, instance, by, strategy].map(String::clone);
-                    Some(RunInProgress { id, instance, by, strategy, left_ms })
+                Error::RunInProgress {
+                    id,
+                    instance,
+                    by,
+                    strategy,
+                    left,
+                } => {
+                    let left_ms =
+                        left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+                    let [id, instance, by, strategy] =
+                        [id, instance, by, strategy].map(String::clone);
+                    Some(RunInProgress {
+                        id,
+                        instance,
+                        by,
+                        strategy,
+                        left_ms,
+                    })
                 }
                 _ => None,
             },
@@ -218,8 +401,12 @@ impl From<&Error> for Problem {
 fn detail(error: &Error) -> String {
     match error {
         Error::Unavailable { server, .. } => format!("{server} is not available"),
-        Error::Unknown { server, .. } => format!("{server} did not answer a write; whether it was done is unknown"),
-        Error::Internal(_) | Error::Panicked(_) => "an internal error; the log has it under the request id".into(),
+        Error::Unknown { server, .. } => {
+            format!("{server} did not answer a write; whether it was done is unknown")
+        }
+        Error::Internal(_) | Error::Panicked(_) => {
+            "an internal error; the log has it under the request id".into()
+        }
         other => other.to_string(),
     }
 }
@@ -240,27 +427,47 @@ impl Problem {
         let (form, body) = match format {
             Format::Json => {
                 self.request_id = request_id.to_owned();
-                ("application/problem+json", serde_json::to_string(&self).unwrap_or_default())
+                (
+                    "application/problem+json",
+                    serde_json::to_string(&self).unwrap_or_default(),
+                )
             }
             Format::Text => (Format::TEXT, self.text()),
         };
         let mut response = (self.code, [(header::CONTENT_TYPE, form)], body).into_response();
-        if [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS].contains(&self.code) {
-            response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
+        if [
+            StatusCode::SERVICE_UNAVAILABLE,
+            StatusCode::TOO_MANY_REQUESTS,
+        ]
+        .contains(&self.code)
+        {
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, RETRY_AFTER);
         }
         if self.code == StatusCode::UNAUTHORIZED {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
     }
 
     /// The words of the course alone where it has some; else both languages, a line each.
     pub(super) fn text(&self) -> String {
-        let listed = self.strategies.as_ref().map(|all| format!("; there are: {}", all.join(", ")));
+        let listed = self
+            .strategies
+            .as_ref()
+            .map(|all| format!("; there are: {}", all.join(", ")));
         match self.kind {
             "sold-out" | "lock-taken" | "lock-lost" | "limited" => self.title.clone(),
             "not-started" | "over" | "already-ordered" | "order-under-way" => self.title.clone(),
-            _ => format!("{}\n{}{}\n", self.title, self.detail, listed.unwrap_or_default()),
+            _ => format!(
+                "{}\n{}{}\n",
+                self.title,
+                self.detail,
+                listed.unwrap_or_default()
+            ),
         }
     }
 }
@@ -277,24 +484,49 @@ mod tests {
 
     #[test]
     fn what_may_have_been_done_is_unknown_and_the_rest_changed_nothing() {
-        let unavailable = Error::Unavailable { server: "mysql", reason: String::new() };
-        let unanswered = Error::Unknown { server: "mysql", reason: String::new() };
+        let unavailable = Error::Unavailable {
+            server: "mysql",
+            reason: String::new(),
+        };
+        let unanswered = Error::Unknown {
+            server: "mysql",
+            reason: String::new(),
+        };
         assert_eq!(of(&unavailable), (503, Outcome::Failed));
         assert_eq!(of(&unanswered), (503, Outcome::Unknown));
-        assert_eq!(of(&Error::TimedOut(Duration::ZERO)), (503, Outcome::Unknown));
+        assert_eq!(
+            of(&Error::TimedOut(Duration::ZERO)),
+            (503, Outcome::Unknown)
+        );
         assert_eq!(of(&Error::Panicked(String::new())), (500, Outcome::Unknown));
         assert_eq!(of(&Error::Internal(String::new())), (500, Outcome::Failed));
         assert_eq!(of(&Error::Lost("lock".into())), (409, Outcome::Refused));
-        assert_eq!(of(&Error::Fenced { name: "fencedLock".into(), fence: 33, seen: 34 }), (409, Outcome::Refused));
+        assert_eq!(
+            of(&Error::Fenced {
+                name: "fencedLock".into(),
+                fence: 33,
+                seen: 34
+            }),
+            (409, Outcome::Refused)
+        );
         assert_eq!(of(&Error::SoldOut), (409, Outcome::SoldOut));
     }
 
     #[test]
     fn a_fenced_write_names_both_tokens() {
-        let problem = Problem::from(&Error::Fenced { name: "fencedLock".into(), fence: 33, seen: 34 });
+        let problem = Problem::from(&Error::Fenced {
+            name: "fencedLock".into(),
+            fence: 33,
+            seen: 34,
+        });
         assert_eq!((problem.fence, problem.seen), (Some(33), Some(34)));
         let text = problem.text();
-        assert!(["锁已失效", " 33 ", " 34 "].iter().all(|word| text.contains(word)), "{text}");
+        assert!(
+            ["锁已失效", " 33 ", " 34 "]
+                .iter()
+                .all(|word| text.contains(word)),
+            "{text}"
+        );
     }
 
     #[test]
@@ -303,8 +535,14 @@ mod tests {
         for error in [
             Error::Internal(secret()),
             Error::Panicked(secret()),
-            Error::Unavailable { server: "redis", reason: secret() },
-            Error::Unknown { server: "redis", reason: secret() },
+            Error::Unavailable {
+                server: "redis",
+                reason: secret(),
+            },
+            Error::Unknown {
+                server: "redis",
+                reason: secret(),
+            },
         ] {
             let problem = serde_json::to_string(&Problem::from(&error)).expect("json");
             assert!(!problem.contains("hunter2"), "{problem}");

@@ -128,7 +128,9 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
 
 /// A route of the course, which takes a piece or a lock with GET: HEAD, which must have no effect, is refused like every
 /// method that is not documented, and so is what a page of another host embeds.
-fn taking((schemas, mut paths, methods): UtoipaMethodRouter<AppState>) -> UtoipaMethodRouter<AppState> {
+fn taking(
+    (schemas, mut paths, methods): UtoipaMethodRouter<AppState>,
+) -> UtoipaMethodRouter<AppState> {
     let mut allow = Vec::new();
     for (method, operation) in paths.paths.values_mut().flat_map(openapi::operations) {
         openapi::add(operation, openapi::FORBIDDEN);
@@ -136,5 +138,12 @@ fn taking((schemas, mut paths, methods): UtoipaMethodRouter<AppState>) -> Utoipa
     }
     let allow = allow.join(", ");
     let refuse = move || ready(([(header::ALLOW, allow.clone())], Error::NoMethod));
-    (schemas, paths, methods.head(refuse.clone()).fallback(refuse).layer(from_fn(guard::refuse_embedding)))
+    (
+        schemas,
+        paths,
+        methods
+            .head(refuse.clone())
+            .fallback(refuse)
+            .layer(from_fn(guard::refuse_embedding)),
+    )
 }

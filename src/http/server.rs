@@ -86,19 +86,34 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
     let limit = Duration::from_millis(config.server.shutdown_ms);
 
     let ctx = Ctx::new(config).map_err(|e| Failure::Unusable(e.to_string()))?;
-    let app = AppState::new(ctx.clone(), stopping.clone()).map_err(|e| Failure::Unusable(e.to_string()))?;
-    let background =
-        [tokio::spawn(instance::watch(Arc::clone(&app.instance))), tokio::spawn(metrics_upkeep(app.clone()))];
+    let app = AppState::new(ctx.clone(), stopping.clone())
+        .map_err(|e| Failure::Unusable(e.to_string()))?;
+    let background = [
+        tokio::spawn(instance::watch(Arc::clone(&app.instance))),
+        tokio::spawn(metrics_upkeep(app.clone())),
+    ];
     let consumer = tokio::spawn(instance::consume(ctx.clone()));
     tracing::info!("oversell {} listens on {}", ctx.instance, app.own_address());
     if let Some(file) = &args.json {
-        let instance = Instance { name: ctx.instance.clone(), url: app.own_address(), pid: std::process::id() };
-        write(file, &instance).map_err(|e| Failure::Unusable(format!("{}: {e}", file.display())))?;
+        let instance = Instance {
+            name: ctx.instance.clone(),
+            url: app.own_address(),
+            pid: std::process::id(),
+        };
+        write(file, &instance)
+            .map_err(|e| Failure::Unusable(format!("{}: {e}", file.display())))?;
     }
 
     // A fifth of the time is for giving back what those held that did not end by themselves.
     let router = router::router(&app);
-    let stopped = serve(listener, router, &ctx.config.server, &stopping, limit.mul_f64(0.8)).await;
+    let stopped = serve(
+        listener,
+        router,
+        &ctx.config.server,
+        &stopping,
+        limit.mul_f64(0.8),
+    )
+    .await;
     background.iter().for_each(tokio::task::JoinHandle::abort);
     let stopped = stopped.map_err(|e| Failure::Unusable(format!("the server ended: {e}")))?;
     // The orders that were answered are written while there are still connections.
@@ -122,10 +137,13 @@ pub(super) async fn serve(
         connections: Arc::new(Semaphore::new(limits.connections)),
         write_timeout: Duration::from_millis(limits.write_timeout_ms),
     };
-    let mut server =
-        Server::<SocketAddr>::from_listener(listener).acceptor(acceptor).handle(handle.clone()).http1_only();
+    let mut server = Server::<SocketAddr>::from_listener(listener)
+        .acceptor(acceptor)
+        .handle(handle.clone())
+        .http1_only();
     let mut http = server.http_builder().http1();
-    http.timer(TokioTimer::new()).header_read_timeout(Duration::from_millis(limits.header_timeout_ms));
+    http.timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_millis(limits.header_timeout_ms));
     http.max_buf_size(HEAD);
     let stopped = async {
         stop.cancelled().await;
@@ -168,14 +186,24 @@ impl<S> Accept<TcpStream, S> for Acceptor {
         }
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(self.write_timeout));
-        ready(Ok((Box::pin(stream), AddExtension::new(service, Arc::new(permit)))))
+        ready(Ok((
+            Box::pin(stream),
+            AddExtension::new(service, Arc::new(permit)),
+        )))
     }
 }
 
 /// Whether others than this machine reach the instance, and need no token.
 pub(super) fn is_open(config: &Config) -> bool {
-    let host = config.server.host.trim_start_matches('[').trim_end_matches(']');
-    let is_local = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    let host = config
+        .server
+        .host
+        .trim_start_matches('[')
+        .trim_end_matches(']');
+    let is_local = host == "localhost"
+        || host
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback());
     !is_local && config.admin.token.expose_secret().is_empty()
 }
 
@@ -195,8 +223,11 @@ fn write(file: &Path, instance: &Instance) -> io::Result<()> {
 }
 
 fn configuration(args: &Args) -> Result<Config, Failure> {
-    let mut overrides: Vec<(&str, String)> =
-        args.set.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
+    let mut overrides: Vec<(&str, String)> = args
+        .set
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.clone()))
+        .collect();
     overrides.extend(args.port.map(|port| ("server.port", port.to_string())));
     overrides.extend(args.host.clone().map(|host| ("server.host", host)));
     let config = match &args.config {
@@ -210,7 +241,9 @@ fn configuration(args: &Args) -> Result<Config, Failure> {
 async fn bind(config: &mut Config) -> Result<TcpListener, Failure> {
     let (host, port) = (config.server.host.as_str(), config.server.port);
     let refused = |e: io::Error| match e.kind() {
-        io::ErrorKind::AddrInUse => Failure::Unusable(format!("port {port} is in use; choose another with --port")),
+        io::ErrorKind::AddrInUse => {
+            Failure::Unusable(format!("port {port} is in use; choose another with --port"))
+        }
         _ => Failure::Unusable(format!("cannot listen on {host}:{port}: {e}")),
     };
     let listener = TcpListener::bind((host, port)).await.map_err(refused)?;

@@ -39,14 +39,20 @@ impl Who {
         if (1..=LONGEST_NAME).contains(&length) && !text.chars().any(char::is_control) {
             return Ok(());
         }
-        Err(garde::Error::new(format!("must have 1 to {LONGEST_NAME} characters, and no control characters")))
+        Err(garde::Error::new(format!(
+            "must have 1 to {LONGEST_NAME} characters, and no control characters"
+        )))
     }
 }
 
 impl PartialSchema for Who {
     fn schema() -> RefOr<Schema> {
-        let text = ObjectBuilder::new().schema_type(Type::String).examples([serde_json::json!("小明")]);
-        text.min_length(Some(1)).max_length(Some(LONGEST_NAME)).into()
+        let text = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .examples([serde_json::json!("小明")]);
+        text.min_length(Some(1))
+            .max_length(Some(LONGEST_NAME))
+            .into()
     }
 }
 

@@ -32,7 +32,10 @@ impl UnderWay {
     /// Counts a request for this product.
     pub(super) fn count(&self, stock_id: i64) -> Counted {
         *self.0.lock().entry(stock_id).or_default() += 1;
-        Counted { all: self.clone(), stock_id }
+        Counted {
+            all: self.clone(),
+            stock_id,
+        }
     }
 
     /// How many there are for this product.
@@ -77,7 +80,10 @@ impl Asked {
     pub(super) async fn of(&mut self, stock_id: i64, sent: u64) -> BTreeMap<String, u64> {
         let client = HttpClient::new(PATIENCE);
         let answers = join_all(self.0.keys().map(|url| {
-            let url = format!("{}/health/under-way?stock_id={stock_id}", url.trim_end_matches('/'));
+            let url = format!(
+                "{}/health/under-way?stock_id={stock_id}",
+                url.trim_end_matches('/')
+            );
             let client = &client;
             async move { client.get(&url).await?.success()?.json::<Answer>() }
         }));

@@ -21,7 +21,11 @@ pub(crate) struct Instance {
 impl Instance {
     /// An instance with these clients; nothing is asked or done yet.
     pub(crate) fn new(ctx: Ctx) -> Self {
-        Self { ctx, probes: Probes::default(), startup: Progress::default() }
+        Self {
+            ctx,
+            probes: Probes::default(),
+            startup: Progress::default(),
+        }
     }
 }
 

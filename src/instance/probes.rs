@@ -47,7 +47,11 @@ pub(crate) struct States {
 
 impl State {
     fn down(detail: String) -> Self {
-        Self { up: false, detail, session_lost_ms: None }
+        Self {
+            up: false,
+            detail,
+            session_lost_ms: None,
+        }
     }
 }
 
@@ -76,7 +80,10 @@ impl Instance {
             return states;
         }
         let detail = format!("{}, without its tables yet", states.mysql.detail);
-        Arc::new(States { mysql: State::down(detail), ..States::clone(&states) })
+        Arc::new(States {
+            mysql: State::down(detail),
+            ..States::clone(&states)
+        })
     }
 
     /// That these are up. One that seems down is asked again for a while: it may be slow, or just coming back.
@@ -84,9 +91,14 @@ impl Instance {
         let begun = Instant::now();
         loop {
             let states = self.states().await;
-            let Some(&server) = servers.iter().find(|server| !states.of(**server).up) else { return Ok(()) };
+            let Some(&server) = servers.iter().find(|server| !states.of(**server).up) else {
+                return Ok(());
+            };
             if begun.elapsed() > COMING_BACK {
-                return Err(Error::Unavailable { server: server.name(), reason: states.of(server).detail.clone() });
+                return Err(Error::Unavailable {
+                    server: server.name(),
+                    reason: states.of(server).detail.clone(),
+                });
             }
             sleep(FRESH_WHILE_DOWN).await;
         }
@@ -97,13 +109,26 @@ impl Probes {
     /// Asks every server, or repeats what they said a moment ago, whatever is in them.
     pub(super) async fn reach(&self, ctx: &Ctx) -> Arc<States> {
         let mut last = self.0.lock().await;
-        if let Some((_, states)) = last.states.as_ref().filter(|(when, states)| when.elapsed() < states.good_for()) {
+        if let Some((_, states)) = last
+            .states
+            .as_ref()
+            .filter(|(when, states)| when.elapsed() < states.good_for())
+        {
             return Arc::clone(states);
         }
-        let (mysql, redis, mut zookeeper) =
-            tokio::join!(within(mysql(ctx)), within(redis(ctx)), within(zookeeper(ctx)));
-        zookeeper.session_lost_ms = last.session.lost_ms(ctx.zk.session().ok().map(|client| client.session_id().0));
-        let states = Arc::new(States { mysql, redis, zookeeper });
+        let (mysql, redis, mut zookeeper) = tokio::join!(
+            within(mysql(ctx)),
+            within(redis(ctx)),
+            within(zookeeper(ctx))
+        );
+        zookeeper.session_lost_ms = last
+            .session
+            .lost_ms(ctx.zk.session().ok().map(|client| client.session_id().0));
+        let states = Arc::new(States {
+            mysql,
+            redis,
+            zookeeper,
+        });
         last.states = Some((Instant::now(), Arc::clone(&states)));
         states
     }
@@ -117,7 +142,10 @@ impl Session {
             self.lost = self.id.and(Some(Instant::now()));
             self.id = id;
         }
-        let ago = self.lost.map(|lost| lost.elapsed()).filter(|ago| *ago < TOLD)?;
+        let ago = self
+            .lost
+            .map(|lost| lost.elapsed())
+            .filter(|ago| *ago < TOLD)?;
         u64::try_from(ago.as_millis()).ok()
     }
 }
@@ -137,7 +165,11 @@ impl States {
     }
 
     fn good_for(&self) -> Duration {
-        if self.mysql.up && self.redis.up && self.zookeeper.up { FRESH } else { FRESH_WHILE_DOWN }
+        if self.mysql.up && self.redis.up && self.zookeeper.up {
+            FRESH
+        } else {
+            FRESH_WHILE_DOWN
+        }
     }
 
     /// The strategies that cannot work now.
@@ -149,7 +181,11 @@ impl States {
 
 async fn within(probe: impl Future<Output = Result<String, String>>) -> State {
     match tokio::time::timeout(PATIENCE, probe).await {
-        Ok(Ok(detail)) => State { up: true, detail, session_lost_ms: None },
+        Ok(Ok(detail)) => State {
+            up: true,
+            detail,
+            session_lost_ms: None,
+        },
         Ok(Err(detail)) => State::down(detail),
         Err(_) => State::down(format!("no answer within {} ms", PATIENCE.as_millis())),
     }
@@ -157,23 +193,33 @@ async fn within(probe: impl Future<Output = Result<String, String>>) -> State {
 
 async fn mysql(ctx: &Ctx) -> Result<String, String> {
     let mut conn = ctx.desk.conn(PATIENCE).await.map_err(reason)?;
-    let version = sqlx::query_scalar("SELECT VERSION()").fetch_one(&mut *conn).await;
+    let version = sqlx::query_scalar("SELECT VERSION()")
+        .fetch_one(&mut *conn)
+        .await;
     let version: String = version.map_err(|e| e.to_string())?;
     conn.done();
     Ok(version)
 }
 
 async fn redis(ctx: &Ctx) -> Result<String, String> {
-    let info = redis::cmd("INFO").arg("server").query_async(&mut ctx.redis.connection()).await;
+    let info = redis::cmd("INFO")
+        .arg("server")
+        .query_async(&mut ctx.redis.connection())
+        .await;
     let info: String = info.map_err(|e| e.to_string())?;
-    let version = info.lines().find_map(|line| line.strip_prefix("redis_version:"));
+    let version = info
+        .lines()
+        .find_map(|line| line.strip_prefix("redis_version:"));
     Ok(version.unwrap_or("of unknown version").trim().to_owned())
 }
 
 async fn zookeeper(ctx: &Ctx) -> Result<String, String> {
     let client = ctx.zk.session().map_err(reason)?;
     client.check_stat("/").await.map_err(|e| e.to_string())?;
-    Ok(format!("session of {} ms", client.session_timeout().as_millis()))
+    Ok(format!(
+        "session of {} ms",
+        client.session_timeout().as_millis()
+    ))
 }
 
 /// The server's name stands beside it already.

@@ -78,7 +78,11 @@ pub(crate) async fn watch(instance: Arc<Instance>) {
             report(known.as_deref(), &states);
             known = Some(states);
         }
-        pause = if all_there { EACH } else { (pause * 2).min(LONGEST_PAUSE) };
+        pause = if all_there {
+            EACH
+        } else {
+            (pause * 2).min(LONGEST_PAUSE)
+        };
         tokio::time::sleep(pause).await;
     }
 }
@@ -90,7 +94,10 @@ fn report(known: Option<&States>, states: &States) {
         let name = server.name();
         match (before, now.up) {
             (None | Some(true), false) => {
-                tracing::warn!("{name} is missing ({}); what needs it is answered 503 until it is there", now.detail);
+                tracing::warn!(
+                    "{name} is missing ({}); what needs it is answered 503 until it is there",
+                    now.detail
+                );
             }
             (None | Some(false), true) => tracing::info!("{name} is there ({})", now.detail),
             _ => {}
@@ -100,7 +107,11 @@ fn report(known: Option<&States>, states: &States) {
 
 /// Does what is not done yet. What fails is tried again, and shows in the states.
 async fn prepare(instance: &Instance) {
-    let migrate = async { tokio::time::timeout(PATIENCE, migrate(&instance.ctx)).await.map_err(|e| e.to_string())? };
+    let migrate = async {
+        tokio::time::timeout(PATIENCE, migrate(&instance.ctx))
+            .await
+            .map_err(|e| e.to_string())?
+    };
     let seed = async { shelf::seed(&instance.ctx).await.map_err(|e| e.to_string()) };
     once(&instance.startup.migrated, migrate).await;
     if instance.startup.migrated() {
@@ -120,7 +131,10 @@ async fn once(done: &AtomicBool, step: impl Future<Output = Result<(), String>>)
 
 async fn migrate(ctx: &Ctx) -> Result<(), String> {
     let mut conn = ctx.desk.conn(PATIENCE).await.map_err(|e| e.to_string())?;
-    let locked: Option<i64> = sqlx::query_scalar(LOCK).fetch_one(&mut *conn).await.map_err(|e| e.to_string())?;
+    let locked: Option<i64> = sqlx::query_scalar(LOCK)
+        .fetch_one(&mut *conn)
+        .await
+        .map_err(|e| e.to_string())?;
     if locked != Some(1) {
         return Err("another instance is making the tables".into());
     }
@@ -128,7 +142,10 @@ async fn migrate(ctx: &Ctx) -> Result<(), String> {
         tracing::error!(%error, "the tables cannot be made");
         return Err(error.to_string());
     }
-    sqlx::query(UNLOCK).execute(&mut *conn).await.map_err(|e| e.to_string())?;
+    sqlx::query(UNLOCK)
+        .execute(&mut *conn)
+        .await
+        .map_err(|e| e.to_string())?;
     conn.done();
     Ok(())
 }

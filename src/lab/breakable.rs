@@ -20,11 +20,19 @@ const STEP: Duration = Duration::from_millis(2);
 impl Lab {
     /// Everything that can be broken, and how it is. nginx is left out: it brings the page on which that is asked for.
     pub(super) fn breakable(&self) -> Breakable {
-        let members = self.members.iter().filter(|m| m.server.name() != nginx::NAME);
+        let members = self
+            .members
+            .iter()
+            .filter(|m| m.server.name() != nginx::NAME);
         let members = members.map(|member| {
             let (name, state) = (member.server.name(), member.state());
             let instance = member.tier == Tier::Instance;
-            Member { name: name.to_owned(), instance, state, can: self.can(name, instance, state) }
+            Member {
+                name: name.to_owned(),
+                instance,
+                state,
+                can: self.can(name, instance, state),
+            }
         });
         let ways = self.ways.iter().map(|way| Way {
             name: way.name(),
@@ -36,7 +44,10 @@ impl Lab {
                 Condition::Slow(_) => WayState::Slow,
             },
         });
-        Breakable { members: members.collect(), ways: ways.collect() }
+        Breakable {
+            members: members.collect(),
+            ways: ways.collect(),
+        }
     }
 
     fn can(&self, name: &str, instance: bool, state: MemberState) -> Vec<Action> {
@@ -45,9 +56,17 @@ impl Lab {
             MemberState::Killed => return vec![Action::Start],
             MemberState::Running => {}
         }
-        let has_session = instance && self.ways.iter().any(|way| way.is_of(name) && zookeeper::is_name(way.server()));
+        let has_session = instance
+            && self
+                .ways
+                .iter()
+                .any(|way| way.is_of(name) && zookeeper::is_name(way.server()));
         let first = redis::name(0);
-        let follower = if self.replica_leads() { &first } else { redis::REPLICA };
+        let follower = if self.replica_leads() {
+            &first
+        } else {
+            redis::REPLICA
+        };
         let follows = self.addresses.replica.is_some() && name == follower;
         let besides = [(Action::Expire, has_session), (Action::Promote, follows)];
         [Action::Pause, Action::Kill]
@@ -58,7 +77,11 @@ impl Lab {
 
     /// Whether the replica is the main Redis now.
     fn replica_leads(&self) -> bool {
-        let replica = self.addresses.replica.as_ref().map(|at| way::authority(&at.url));
+        let replica = self
+            .addresses
+            .replica
+            .as_ref()
+            .map(|at| way::authority(&at.url));
         replica.is_some_and(|at| self.ways_to_main().iter().any(|way| way.leads_to() == at))
     }
 
@@ -70,6 +93,8 @@ impl Lab {
                 sleep(STEP).await;
             }
         };
-        timeout(STOP, still).await.map_err(|_| Failure::Unusable(format!("{name} does not stand still")))
+        timeout(STOP, still)
+            .await
+            .map_err(|_| Failure::Unusable(format!("{name} does not stand still")))
     }
 }

@@ -47,13 +47,23 @@ pub struct Args {
     #[arg(long)]
     lan: bool,
     /// The ports of the instances, one for each
-    #[arg(long, value_name = "PORT,…", value_delimiter = ',', default_value = "8000,8100,8200")]
+    #[arg(
+        long,
+        value_name = "PORT,…",
+        value_delimiter = ',',
+        default_value = "8000,8100,8200"
+    )]
     instances: Vec<u16>,
     /// The port of MariaDB
     #[arg(long, value_name = "PORT", default_value_t = 13306)]
     mysql_port: u16,
     /// The ports of the Redis nodes; the first is the main one
-    #[arg(long, value_name = "PORT,…", value_delimiter = ',', default_value = "16379,16380,16381,16382,16383")]
+    #[arg(
+        long,
+        value_name = "PORT,…",
+        value_delimiter = ',',
+        default_value = "16379,16380,16381,16382,16383"
+    )]
     redis_ports: Vec<u16>,
     /// How many ZooKeeper servers: one alone, or several as one ensemble
     #[arg(long, value_name = "SERVERS", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=7))]
@@ -110,15 +120,23 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     };
     let mut lab = start(options, &stop).await?;
     if let Some(file) = &args.json {
-        let failed = |e: &dyn std::fmt::Display| Failure::Unusable(format!("{}: {e}", file.display()));
+        let failed =
+            |e: &dyn std::fmt::Display| Failure::Unusable(format!("{}: {e}", file.display()));
         let text = serde_json::to_string_pretty(lab.addresses()).map_err(|e| failed(&e))?;
         write_whole(file, &text).map_err(|e| failed(&e))?;
     }
     println!("{}", describe(&lab));
     if args.lan {
-        println!("{:<14} {}", "phones", for_phones(port_of(&lab.addresses().http)));
+        println!(
+            "{:<14} {}",
+            "phones",
+            for_phones(port_of(&lab.addresses().http))
+        );
     }
-    println!("\nlogs and data  {}\nCtrl-C stops everything.", args.dir.display());
+    println!(
+        "\nlogs and data  {}\nCtrl-C stops everything.",
+        args.dir.display()
+    );
 
     let mut ends = lab.ends();
     loop {
@@ -159,7 +177,14 @@ pub async fn during<R>(
 where
     R: Future<Output = Result<(), Failure>>,
 {
-    let mut lab = start(Options { progress: true, ..Options::default() }, &stop).await?;
+    let mut lab = start(
+        Options {
+            progress: true,
+            ..Options::default()
+        },
+        &stop,
+    )
+    .await?;
     let mut took = Vec::new();
     for _ in 0..starts {
         took.push(start_of_an_instance(&mut lab).await?);
@@ -183,7 +208,13 @@ where
     R: Future<Output = Result<(), Failure>>,
 {
     let (control, mut orders) = fault::listen().await?;
-    let options = Options { ways: true, replica: true, control: Some(control), progress: true, ..Options::default() };
+    let options = Options {
+        ways: true,
+        replica: true,
+        control: Some(control),
+        progress: true,
+        ..Options::default()
+    };
     let mut lab = start(options, &stop).await?;
     let (at, ended) = (lab.addresses().clone(), CancellationToken::new());
     let until = ended.clone();
@@ -196,7 +227,9 @@ where
     });
     let done = with_last_words(run(at, stop.clone()), &stop).await;
     ended.cancel();
-    obeying.await.map_err(|e| Failure::Unusable(format!("the lab was not stopped in order: {e}")))?;
+    obeying
+        .await
+        .map_err(|e| Failure::Unusable(format!("the lab was not stopped in order: {e}")))?;
     done
 }
 
@@ -216,7 +249,12 @@ async fn with_last_words(
 
 /// How long the last instance takes from its start until it is ready.
 async fn start_of_an_instance(lab: &mut Lab) -> Result<Duration, Failure> {
-    let name = lab.addresses().instances.last().map(|instance| instance.name.clone()).unwrap_or_default();
+    let name = lab
+        .addresses()
+        .instances
+        .last()
+        .map(|instance| instance.name.clone())
+        .unwrap_or_default();
     lab.terminate(&name).await?;
     let begun = Instant::now();
     lab.restart(&name).await?;
@@ -243,40 +281,84 @@ async fn start(options: Options, stop: &CancellationToken) -> Result<Lab, Failur
 
 /// So many ports from `first` on; where that is 0, each is a free one.
 fn consecutive(first: u16, count: u16) -> Vec<u16> {
-    (0..count).map(|n| if first == 0 { 0 } else { first.saturating_add(n) }).collect()
+    (0..count)
+        .map(|n| {
+            if first == 0 {
+                0
+            } else {
+                first.saturating_add(n)
+            }
+        })
+        .collect()
 }
 
 fn describe(lab: &Lab) -> String {
     let at = lab.addresses();
     let mut lines = vec![format!("{:<14} {}", "requests", at.http)];
-    let mut line = |what: &str, address: &str, pid: u32| lines.push(format!("{what:<14} {address}  (pid {pid})"));
+    let mut line = |what: &str, address: &str, pid: u32| {
+        lines.push(format!("{what:<14} {address}  (pid {pid})"))
+    };
     line("nginx", &at.nginx.url, at.nginx.pid);
     for instance in &at.instances {
-        line(&format!("instance {}", instance.name), &instance.url, instance.pid);
+        line(
+            &format!("instance {}", instance.name),
+            &instance.url,
+            instance.pid,
+        );
     }
     line("mysql", &at.mysql.url, at.mysql.pid);
     for (n, node) in at.redis.iter().enumerate() {
         line(&redis::name(n), &node.url, node.pid);
     }
     line("zookeeper", &at.zookeeper.connect, at.zookeeper.pid);
-    for (name, process) in [(redis::REPLICA, &at.replica), (sentinel::SENTINEL, &at.sentinel)] {
-        process.iter().for_each(|process| line(name, &process.url, process.pid));
+    for (name, process) in [
+        (redis::REPLICA, &at.replica),
+        (sentinel::SENTINEL, &at.sentinel),
+    ] {
+        process
+            .iter()
+            .for_each(|process| line(name, &process.url, process.pid));
     }
     let by_hand = [
-        format!("mysql --host=127.0.0.1 --port={} --user=root test", port_of(&at.mysql.url)),
-        format!("redis-cli -p {}", at.redis.first().map_or("", |node| port_of(&node.url))),
-        format!("{} -server {}", super::zookeeper::client(), at.zookeeper.connect),
+        format!(
+            "mysql --host=127.0.0.1 --port={} --user=root test",
+            port_of(&at.mysql.url)
+        ),
+        format!(
+            "redis-cli -p {}",
+            at.redis.first().map_or("", |node| port_of(&node.url))
+        ),
+        format!(
+            "{} -server {}",
+            super::zookeeper::client(),
+            at.zookeeper.connect
+        ),
     ];
     let durability = [
         "MariaDB: innodb_flush_log_at_trx_commit=1, binlog off, REPEATABLE READ".to_owned(),
-        format!("{}: {}", redis::name(0), redis::KEEPS.join(" ").replace("--", "")),
+        format!(
+            "{}: {}",
+            redis::name(0),
+            redis::KEEPS.join(" ").replace("--", "")
+        ),
         "the other Redis nodes keep nothing".to_owned(),
     ];
-    let ways = lab.ways().map(|(way, address)| format!("{way} {address}")).collect();
-    for (what, several) in [("by hand", by_hand.into()), ("durability", durability.into()), ("ways", ways)] {
+    let ways = lab
+        .ways()
+        .map(|(way, address)| format!("{way} {address}"))
+        .collect();
+    for (what, several) in [
+        ("by hand", by_hand.into()),
+        ("durability", durability.into()),
+        ("ways", ways),
+    ] {
         let several: Vec<_> = several;
         let labels = std::iter::once(what).chain(std::iter::repeat(""));
-        lines.extend(labels.zip(several).map(|(label, line)| format!("{label:<14} {line}")));
+        lines.extend(
+            labels
+                .zip(several)
+                .map(|(label, line)| format!("{label:<14} {line}")),
+        );
     }
     lines.join("\n")
 }
@@ -290,7 +372,9 @@ fn for_phones(port: &str) -> String {
         std::io::Result::Ok(socket.local_addr()?.ip())
     };
     match way_out() {
-        Ok(ip) => format!("http://{ip}:{port}/class.html  (whoever reaches it may reset the stock and start runs)"),
+        Ok(ip) => format!(
+            "http://{ip}:{port}/class.html  (whoever reaches it may reset the stock and start runs)"
+        ),
         Err(error) => format!("this machine is in no network: {error}"),
     }
 }

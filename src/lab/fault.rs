@@ -86,41 +86,69 @@ pub(super) enum Given {
 ///
 /// [`Failure::Unusable`]: no lab runs, it has no such member, or the member is not in a state for this.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
-    let none = || Failure::Unusable("this lab takes no orders: `oversell lab` starts one that does".to_owned());
-    let control = Addresses::of_running_lab(&args.lab_json)?.control.ok_or_else(none)?;
+    let none = || {
+        Failure::Unusable(
+            "this lab takes no orders: `oversell lab` starts one that does".to_owned(),
+        )
+    };
+    let control = Addresses::of_running_lab(&args.lab_json)?
+        .control
+        .ok_or_else(none)?;
     let by_ms = u64::try_from(args.by.as_millis()).unwrap_or(u64::MAX);
-    let order = Order { action: args.action, member: args.member, by_ms };
+    let order = Order {
+        action: args.action,
+        member: args.member,
+        by_ms,
+    };
     let token = SecretString::from(control.token);
-    let answer = HttpClient::new(PATIENCE).put(&control.url, &order, Some(&token)).await;
+    let answer = HttpClient::new(PATIENCE)
+        .put(&control.url, &order, Some(&token))
+        .await;
     match answer.and_then(|answer| answer.success()) {
         Ok(answer) => println!("{}", String::from_utf8_lossy(&answer.body)),
         Err(HttpError::Refused { body, .. }) => return Err(Failure::Unusable(body)),
-        Err(error) => return Err(Failure::Unusable(format!("the lab does not take the order: {error}"))),
+        Err(error) => {
+            return Err(Failure::Unusable(format!(
+                "the lab does not take the order: {error}"
+            )));
+        }
     }
     Ok(())
 }
 
 /// Listens for orders on loopback, for as long as somebody receives them.
 pub(super) async fn listen() -> Result<(Control, mpsc::Receiver<Given>), Failure> {
-    let failed = |e: std::io::Error| Failure::Unusable(format!("nobody can listen for orders: {e}"));
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
+    let failed =
+        |e: std::io::Error| Failure::Unusable(format!("nobody can listen for orders: {e}"));
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .await
+        .map_err(failed)?;
     let url = format!("http://{}/fault", listener.local_addr().map_err(failed)?);
     let token = uuid::Uuid::new_v4().simple().to_string();
     let (orders, given) = mpsc::channel(1);
     let bearer: Arc<str> = format!("Bearer {token}").into();
-    let router =
-        Router::new().route("/fault", put(take).get(look)).layer(from_fn_with_state(bearer, guard)).with_state(orders);
+    let router = Router::new()
+        .route("/fault", put(take).get(look))
+        .layer(from_fn_with_state(bearer, guard))
+        .with_state(orders);
     tokio::spawn(async move { axum::serve(listener, router).await });
     Ok((Control { url, token }, given))
 }
 
 /// Whoever does not show the token learns nothing.
 async fn guard(State(bearer): State<Arc<str>>, request: Request, next: Next) -> Response {
-    let shown = request.headers().get(header::AUTHORIZATION).map_or(&[][..], |shown| shown.as_bytes());
+    let shown = request
+        .headers()
+        .get(header::AUTHORIZATION)
+        .map_or(&[][..], |shown| shown.as_bytes());
     if bool::from(shown.ct_eq(bearer.as_bytes())) {
         return next.run(request).await;
     }
-    (StatusCode::UNAUTHORIZED, "this needs the token that stands in lab.json").into_response()
+    (
+        StatusCode::UNAUTHORIZED,
+        "this needs the token that stands in lab.json",
+    )
+        .into_response()
 }
 
 async fn take(State(orders): State<mpsc::Sender<Given>>, Json(order): Json<Order>) -> Response {
@@ -139,7 +167,9 @@ async fn take(State(orders): State<mpsc::Sender<Given>>, Json(order): Json<Order
 async fn look(State(orders): State<mpsc::Sender<Given>>) -> Response {
     let (reply, answer) = oneshot::channel();
     match orders.send(Given::Look(reply)).await {
-        Ok(()) => answer.await.map_or_else(|_| ending(), |seen| Json(seen).into_response()),
+        Ok(()) => answer
+            .await
+            .map_or_else(|_| ending(), |seen| Json(seen).into_response()),
         Err(_) => ending(),
     }
 }
@@ -166,7 +196,14 @@ impl Lab {
     }
 
     /// Carries out an order; says what was done.
-    async fn obey(&mut self, Order { action, member: name, by_ms }: Order) -> Result<String, Failure> {
+    async fn obey(
+        &mut self,
+        Order {
+            action,
+            member: name,
+            by_ms,
+        }: Order,
+    ) -> Result<String, Failure> {
         let done = match action {
             Action::Pause => {
                 self.pause(&name)?;
@@ -179,12 +216,19 @@ impl Lab {
             }
             Action::Start => self.restart(&name).await.map(|()| "runs again")?,
             Action::Cut => self.cut(&name).map(|()| "is cut")?,
-            Action::Slow => self.slow(&name, Duration::from_millis(by_ms)).map(|()| "is slow")?,
+            Action::Slow => self
+                .slow(&name, Duration::from_millis(by_ms))
+                .map(|()| "is slow")?,
             Action::Mend => self.mend(&name).map(|()| "is mended")?,
-            Action::Promote if name == redis::name(0) => self.restore().await.map(|()| "is the main one again")?,
+            Action::Promote if name == redis::name(0) => {
+                self.restore().await.map(|()| "is the main one again")?
+            }
             Action::Promote if name != redis::REPLICA => {
                 let first = redis::name(0);
-                return Err(Failure::Unusable(format!("only {} and {first} can be promoted", redis::REPLICA)));
+                return Err(Failure::Unusable(format!(
+                    "only {} and {first} can be promoted",
+                    redis::REPLICA
+                )));
             }
             Action::Promote => self.promote().await.map(|()| "is the main one now")?,
             Action::Expire => self.expire(&name).await.map(|()| "has lost its session")?,

@@ -49,7 +49,11 @@ impl Folder {
         }
         let lock = lock(&path)?;
         empty(&path).map_err(|e| unusable(&path, &e))?;
-        Ok(Self { path, stays: true, _lock: lock })
+        Ok(Self {
+            path,
+            stays: true,
+            _lock: lock,
+        })
     }
 
     fn unnamed(target: &Path) -> Result<Self, Failure> {
@@ -60,7 +64,11 @@ impl Folder {
         fs::create_dir_all(&path).map_err(|e| unusable(&path, &e))?;
         let lock = lock(&path)?;
         empty(&path).map_err(|e| unusable(&path, &e))?;
-        Ok(Self { path, stays: false, _lock: lock })
+        Ok(Self {
+            path,
+            stays: false,
+            _lock: lock,
+        })
     }
 
     /// Whether it is still there after the lab.
@@ -102,22 +110,37 @@ impl Drop for Folder {
 pub(super) fn write_whole(file: &Path, text: &str) -> io::Result<()> {
     let beside = file.with_extension("new");
     let mut options = File::options();
-    options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?.write_all(text.as_bytes())?;
+    options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&beside)?
+        .write_all(text.as_bytes())?;
     fs::rename(&beside, file)
 }
 
 /// Cargo's `target` folder: the one that this program was built in, or one in the current folder.
 fn target() -> PathBuf {
-    let built_in = std::env::current_exe()
-        .ok()
-        .and_then(|exe| exe.ancestors().find(|folder| folder.ends_with("target")).map(Path::to_owned));
+    let built_in = std::env::current_exe().ok().and_then(|exe| {
+        exe.ancestors()
+            .find(|folder| folder.ends_with("target"))
+            .map(Path::to_owned)
+    });
     let here = || std::path::absolute("target").unwrap_or_else(|_| PathBuf::from("target"));
-    std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from).or(built_in).unwrap_or_else(here)
+    std::env::var_os("CARGO_TARGET_DIR")
+        .map(PathBuf::from)
+        .or(built_in)
+        .unwrap_or_else(here)
 }
 
 fn lock(path: &Path) -> Result<File, Failure> {
     let mark = path.join(MARK);
-    let file = File::options().create(true).append(true).open(&mark).map_err(|e| unusable(&mark, &e))?;
+    let file = File::options()
+        .create(true)
+        .append(true)
+        .open(&mark)
+        .map_err(|e| unusable(&mark, &e))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(Failure::Unusable(format!(
@@ -144,7 +167,13 @@ fn empty(path: &Path) -> io::Result<()> {
 fn sweep(target: &Path) {
     for entry in fs::read_dir(target).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let pid = name.to_str().and_then(|n| n.strip_prefix(UNNAMED)?.split_once('-')?.0.parse::<u32>().ok());
+        let pid = name.to_str().and_then(|n| {
+            n.strip_prefix(UNNAMED)?
+                .split_once('-')?
+                .0
+                .parse::<u32>()
+                .ok()
+        });
         let orphan = pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists());
         if !orphan || !entry.path().join(MARK).exists() {
             continue;

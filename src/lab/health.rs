@@ -19,7 +19,11 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// # Errors
 ///
 /// It ended, or is not well in time: with its last answer and the end of its log.
-pub(super) async fn until_well(server: &dyn Server, process: &Process, complete: bool) -> Result<(), Failure> {
+pub(super) async fn until_well(
+    server: &dyn Server,
+    process: &Process,
+    complete: bool,
+) -> Result<(), Failure> {
     let name = server.title();
     let begin = Instant::now();
     loop {
@@ -47,5 +51,8 @@ pub(super) async fn until_well(server: &dyn Server, process: &Process, complete:
 
 /// A GET on loopback.
 pub(super) async fn get(port: u16, path: &str) -> Result<Answer, String> {
-    HttpClient::new(ANSWER).get(&format!("http://127.0.0.1:{port}{path}")).await.map_err(|e| e.to_string())
+    HttpClient::new(ANSWER)
+        .get(&format!("http://127.0.0.1:{port}{path}"))
+        .await
+        .map_err(|e| e.to_string())
 }

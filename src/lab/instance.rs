@@ -18,18 +18,44 @@ pub(super) fn name(port: u16) -> String {
 }
 
 /// The environment of every instance; `more` comes last and wins.
-pub(super) fn environment(at: &Addresses, nginx: bool, more: &[(String, String)]) -> Vec<(String, String)> {
+pub(super) fn environment(
+    at: &Addresses,
+    nginx: bool,
+    more: &[(String, String)],
+) -> Vec<(String, String)> {
     let all = |urls: Vec<&str>| urls.join(",");
     let ours = [
         ("OVERSELL__MYSQL__URL", at.mysql.url.clone()),
-        ("OVERSELL__REDIS__URL", at.redis.first().map(|node| node.url.clone()).unwrap_or_default()),
-        ("OVERSELL__REDIS__NODES", all(at.redis.iter().map(|node| node.url.as_str()).collect())),
+        (
+            "OVERSELL__REDIS__URL",
+            at.redis
+                .first()
+                .map(|node| node.url.clone())
+                .unwrap_or_default(),
+        ),
+        (
+            "OVERSELL__REDIS__NODES",
+            all(at.redis.iter().map(|node| node.url.as_str()).collect()),
+        ),
         ("OVERSELL__ZOOKEEPER__CONNECT", at.zookeeper.connect.clone()),
-        ("OVERSELL__CLUSTER__HTTP", if nginx { at.nginx.url.clone() } else { String::new() }),
-        ("OVERSELL__CLUSTER__INSTANCES", all(at.instances.iter().map(|i| i.url.as_str()).collect())),
+        (
+            "OVERSELL__CLUSTER__HTTP",
+            if nginx {
+                at.nginx.url.clone()
+            } else {
+                String::new()
+            },
+        ),
+        (
+            "OVERSELL__CLUSTER__INSTANCES",
+            all(at.instances.iter().map(|i| i.url.as_str()).collect()),
+        ),
         ("OVERSELL__REPLAYS__ENABLED", "true".to_owned()),
     ];
-    ours.into_iter().map(|(key, value)| (key.to_owned(), value)).chain(more.iter().cloned()).collect()
+    ours.into_iter()
+        .map(|(key, value)| (key.to_owned(), value))
+        .chain(more.iter().cloned())
+        .collect()
 }
 
 #[derive(Debug)]
@@ -51,8 +77,20 @@ pub(super) struct Orders {
 }
 
 impl Instance {
-    pub(super) fn new(port: u16, folder: PathBuf, program: PathBuf, env: Vec<(String, String)>) -> Self {
-        Self { name: name(port), port, folder, program, env, orders: None }
+    pub(super) fn new(
+        port: u16,
+        folder: PathBuf,
+        program: PathBuf,
+        env: Vec<(String, String)>,
+    ) -> Self {
+        Self {
+            name: name(port),
+            port,
+            folder,
+            program,
+            env,
+            orders: None,
+        }
     }
 }
 
@@ -100,7 +138,11 @@ impl Server for Instance {
 
     fn check(&self, _pid: u32, complete: bool) -> BoxFuture<'_, Result<(), String>> {
         async move {
-            let path = if complete { "/health/ready" } else { "/health/live" };
+            let path = if complete {
+                "/health/ready"
+            } else {
+                "/health/live"
+            };
             let answer = health::get(self.port, path).await?;
             match answer.instance() {
                 Some(name) if name != self.name => Err(format!("instance {name} answers")),

@@ -75,18 +75,51 @@ impl Lab {
     ///
     /// Dropping the future stops what had been started.
     pub async fn start(options: Options) -> Result<Self, Failure> {
-        let Plan { members, ways, sentinel, addresses, folder, ports, user, warning } = options.plan().await?;
-        let setting = Setting { user, console: options.console };
+        let Plan {
+            members,
+            ways,
+            sentinel,
+            addresses,
+            folder,
+            ports,
+            user,
+            warning,
+        } = options.plan().await?;
+        let setting = Setting {
+            user,
+            console: options.console,
+        };
         let following = JoinSet::new();
-        let mut lab = Self { members, ways, sentinel, following, folder, addresses, setting, warning, _ports: ports };
-        let complete = lab.members.iter().all(|m| m.tier != Tier::Server || m.wanted);
-        let progress =
-            if options.progress { bar(lab.members.iter().filter(|m| m.wanted).count()) } else { ProgressBar::hidden() };
+        let mut lab = Self {
+            members,
+            ways,
+            sentinel,
+            following,
+            folder,
+            addresses,
+            setting,
+            warning,
+            _ports: ports,
+        };
+        let complete = lab
+            .members
+            .iter()
+            .all(|m| m.tier != Tier::Server || m.wanted);
+        let progress = if options.progress {
+            bar(lab.members.iter().filter(|m| m.wanted).count())
+        } else {
+            ProgressBar::hidden()
+        };
         for tier in [Tier::Server, Tier::Instance, Tier::Gate] {
-            let members = lab.members.iter_mut().filter(|m| m.tier == tier && m.wanted);
+            let members = lab
+                .members
+                .iter_mut()
+                .filter(|m| m.tier == tier && m.wanted);
             try_join_all(members.map(async |member| {
                 // All servers start together, and the members of an ensemble with the majority that they need.
-                member.start(complete || tier == Tier::Server, &lab.setting).await?;
+                member
+                    .start(complete || tier == Tier::Server, &lab.setting)
+                    .await?;
                 progress.inc(1);
                 progress.set_message(format!("{} is up", member.server.title()));
                 Ok(())
@@ -94,7 +127,12 @@ impl Lab {
             .await?;
         }
         if let (Some(port), Some(main)) = (lab.sentinel, lab.way_of_the_replica()) {
-            lab.following.spawn(sentinel::follow(port, lab.ways_to_main(), main, lab.setting.console.clone()));
+            lab.following.spawn(sentinel::follow(
+                port,
+                lab.ways_to_main(),
+                main,
+                lab.setting.console.clone(),
+            ));
         }
         lab.publish()?;
         Ok(lab)
@@ -131,8 +169,17 @@ impl Lab {
     ///
     /// Safe; it only asks.
     pub async fn zookeeper_leader(&self) -> Option<String> {
-        let asked = self.addresses.zookeeper.connect.split(',').map(zookeeper::leads);
-        join_all(asked).await.into_iter().position(|leads| leads).map(zookeeper::name)
+        let asked = self
+            .addresses
+            .zookeeper
+            .connect
+            .split(',')
+            .map(zookeeper::leads);
+        join_all(asked)
+            .await
+            .into_iter()
+            .position(|leads| leads)
+            .map(zookeeper::name)
     }
 
     /// `kill -9`, with all its children; returns once it is gone.
@@ -209,7 +256,11 @@ impl Lab {
         let is_meant = |way: &&Arc<Way>| way.is_called(name);
         let ways: Vec<_> = self.ways.iter().filter(is_meant).collect();
         ways.iter().for_each(|way| way.becomes(condition));
-        if ways.is_empty() { Err(self.no_way(name)) } else { Ok(()) }
+        if ways.is_empty() {
+            Err(self.no_way(name))
+        } else {
+            Ok(())
+        }
     }
 
     /// Ends the ZooKeeper session of this instance, as the server does where it hears nothing for too long.
@@ -218,7 +269,8 @@ impl Lab {
     ///
     /// [`Failure::Unusable`] if the instance has no way to ZooKeeper or no session, or the server does not answer.
     pub async fn expire(&self, instance: &str) -> Result<(), Failure> {
-        let to_zookeeper = |way: &&Arc<Way>| way.is_of(instance) && zookeeper::is_name(way.server());
+        let to_zookeeper =
+            |way: &&Arc<Way>| way.is_of(instance) && zookeeper::is_name(way.server());
         let ways: Vec<_> = self.ways.iter().filter(to_zookeeper).collect();
         if ways.is_empty() {
             return Err(self.no_way(&format!("{instance}-{}", zookeeper::NAME)));
@@ -232,10 +284,14 @@ impl Lab {
                 ended = way.expire().await;
             }
         }
-        ways.iter().zip(before).for_each(|(way, before)| way.becomes(before));
+        ways.iter()
+            .zip(before)
+            .for_each(|(way, before)| way.becomes(before));
         match ended? {
             true => Ok(()),
-            false => Err(Failure::Unusable(format!("instance {instance} has no session"))),
+            false => Err(Failure::Unusable(format!(
+                "instance {instance} has no session"
+            ))),
         }
     }
 
@@ -257,9 +313,14 @@ impl Lab {
     /// [`Failure::Unusable`] if there is no replica, or the Sentinel does not promote it.
     pub async fn restore(&self) -> Result<(), Failure> {
         let (port, main) = (self.sentinel, self.way_of_the_replica());
-        let replica =
-            self.addresses.replica.as_ref().and_then(|at| way::authority(&at.url).rsplit_once(':')?.1.parse().ok());
-        let (Some(port), Some(main), Some(replica)) = (port, main, replica) else { return Err(no_replica()) };
+        let replica = self
+            .addresses
+            .replica
+            .as_ref()
+            .and_then(|at| way::authority(&at.url).rsplit_once(':')?.1.parse().ok());
+        let (Some(port), Some(main), Some(replica)) = (port, main, replica) else {
+            return Err(no_replica());
+        };
         sentinel::restore(port, &main, &self.ways_to_main(), replica).await
     }
 
@@ -280,15 +341,24 @@ impl Lab {
 
     /// The way by which the replica and the Sentinel reach the first Redis.
     fn way_of_the_replica(&self) -> Option<Arc<Way>> {
-        self.ways.iter().find(|way| way.is_of(redis::REPLICA)).cloned()
+        self.ways
+            .iter()
+            .find(|way| way.is_of(redis::REPLICA))
+            .cloned()
     }
 
     fn no_way(&self, name: &str) -> Failure {
         let ways: Vec<_> = self.ways.iter().map(|way| way.name()).collect();
         Failure::Unusable(match ways.is_empty() {
-            true => "this lab has no ways that can be cut: `oversell lab --ways` starts one that has".to_owned(),
+            true => {
+                "this lab has no ways that can be cut: `oversell lab --ways` starts one that has"
+                    .to_owned()
+            }
             false => {
-                format!("the lab has no way {name}; it has {}, and by their servers those of all", ways.join(", "))
+                format!(
+                    "the lab has no way {name}; it has {}, and by their servers those of all",
+                    ways.join(", ")
+                )
             }
         })
     }
@@ -302,7 +372,11 @@ impl Lab {
     /// [`Failure::Unusable`] if there is no such member or it does not become healthy.
     pub async fn restart(&mut self, name: &str) -> Result<(), Failure> {
         let complete = self.has_what_it_needs(name);
-        let place = self.members.iter().position(|m| m.server.name() == name).ok_or_else(|| self.unknown(name))?;
+        let place = self
+            .members
+            .iter()
+            .position(|m| m.server.name() == name)
+            .ok_or_else(|| self.unknown(name))?;
         let member = &mut self.members[place];
         if let Some(process) = &member.process {
             process.stop(INSTANCE_PATIENCE).await;
@@ -315,7 +389,9 @@ impl Lab {
     pub fn ends(&self) -> impl Stream<Item = String> + use<> {
         let running = self.members.iter().filter(|m| m.pid().is_some());
         let running = running.filter_map(|m| Some((m.server.title(), m.process.as_ref()?.watch())));
-        running.map(async |(title, end)| format!("{title} has ended: {}", end.await)).collect::<FuturesUnordered<_>>()
+        running
+            .map(async |(title, end)| format!("{title} has ended: {}", end.await))
+            .collect::<FuturesUnordered<_>>()
     }
 
     /// Stops everything: nginx, so that no request comes in, then the instances, which finish what is under way (10 s
@@ -326,11 +402,21 @@ impl Lab {
     /// Dropping the future kills what is left.
     pub async fn stop(self) {
         self.folder.unpublish();
-        let servers = if self.folder.stays() { SERVER_PATIENCE } else { Duration::ZERO };
-        for (tier, patience) in
-            [(Tier::Gate, SERVER_PATIENCE), (Tier::Instance, INSTANCE_PATIENCE), (Tier::Server, servers)]
-        {
-            let running = self.members.iter().filter(|m| m.tier == tier).filter_map(|m| m.process.as_ref());
+        let servers = if self.folder.stays() {
+            SERVER_PATIENCE
+        } else {
+            Duration::ZERO
+        };
+        for (tier, patience) in [
+            (Tier::Gate, SERVER_PATIENCE),
+            (Tier::Instance, INSTANCE_PATIENCE),
+            (Tier::Server, servers),
+        ] {
+            let running = self
+                .members
+                .iter()
+                .filter(|m| m.tier == tier)
+                .filter_map(|m| m.process.as_ref());
             join_all(running.map(|process| process.stop(patience))).await;
         }
     }
@@ -342,9 +428,13 @@ impl Lab {
         addresses.mysql.pid = pid(mysql::NAME);
         addresses.zookeeper.pid = pid(zookeeper::NAME);
         addresses.nginx.pid = pid(nginx::NAME);
-        for (name, process) in [(redis::REPLICA, &mut addresses.replica), (sentinel::SENTINEL, &mut addresses.sentinel)]
-        {
-            process.iter_mut().for_each(|process| process.pid = pid(name));
+        for (name, process) in [
+            (redis::REPLICA, &mut addresses.replica),
+            (sentinel::SENTINEL, &mut addresses.sentinel),
+        ] {
+            process
+                .iter_mut()
+                .for_each(|process| process.pid = pid(name));
         }
         for (n, node) in addresses.redis.iter_mut().enumerate() {
             node.pid = pid(&redis::name(n));
@@ -362,30 +452,46 @@ impl Lab {
         if !zookeeper::is_name(name) {
             return servers.all(|m| m.pid().is_some());
         }
-        let ensemble: Vec<_> = servers.filter(|m| zookeeper::is_name(m.server.name())).collect();
-        let up = ensemble.iter().filter(|m| m.server.name() == name || m.pid().is_some()).count();
+        let ensemble: Vec<_> = servers
+            .filter(|m| zookeeper::is_name(m.server.name()))
+            .collect();
+        let up = ensemble
+            .iter()
+            .filter(|m| m.server.name() == name || m.pid().is_some())
+            .count();
         2 * up > ensemble.len()
     }
 
     fn member(&self, name: &str) -> Result<&Member, Failure> {
-        self.members.iter().find(|m| m.server.name() == name).ok_or_else(|| self.unknown(name))
+        self.members
+            .iter()
+            .find(|m| m.server.name() == name)
+            .ok_or_else(|| self.unknown(name))
     }
 
     fn unknown(&self, name: &str) -> Failure {
         let members: Vec<_> = self.members.iter().map(|m| m.server.name()).collect();
-        Failure::Unusable(format!("the lab has no {name}; it has {}", members.join(", ")))
+        Failure::Unusable(format!(
+            "the lab has no {name}; it has {}",
+            members.join(", ")
+        ))
     }
 }
 
 fn no_replica() -> Failure {
-    Failure::Unusable("this lab has no replica: `oversell lab --replica` starts one that has".to_owned())
+    Failure::Unusable(
+        "this lab has no replica: `oversell lab --replica` starts one that has".to_owned(),
+    )
 }
 
 /// One bar for all members; indicatif shows none where stderr is no terminal.
 fn bar(members: usize) -> ProgressBar {
-    let style = ProgressStyle::with_template("{spinner} starting the lab {bar:20} {pos}/{len} {msg}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
-    let bar = ProgressBar::new(members as u64).with_style(style).with_finish(ProgressFinish::AndClear);
+    let style =
+        ProgressStyle::with_template("{spinner} starting the lab {bar:20} {pos}/{len} {msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = ProgressBar::new(members as u64)
+        .with_style(style)
+        .with_finish(ProgressFinish::AndClear);
     bar.enable_steady_tick(Duration::from_millis(100));
     bar
 }

@@ -49,7 +49,10 @@ impl MySql {
     /// to ours, since mariadb-install-db takes none with a space; `./` is what makes it so, not relative to /usr.
     fn program(&self, name: &str, user: User) -> Command {
         let mut command = Command::new(programs::path(name));
-        command.current_dir(&self.folder).env("TMPDIR", &self.folder).arg("--no-defaults");
+        command
+            .current_dir(&self.folder)
+            .env("TMPDIR", &self.folder)
+            .arg("--no-defaults");
         // Without it, it refuses to run as root.
         if user.is_root() {
             command.arg("--user=root");
@@ -65,7 +68,10 @@ impl Server for MySql {
     }
 
     fn needs(&self) -> &'static [Needed] {
-        &[("mariadbd", "mariadb-server"), ("mariadb-install-db", "mariadb-server")]
+        &[
+            ("mariadbd", "mariadb-server"),
+            ("mariadb-install-db", "mariadb-server"),
+        ]
     }
 
     fn folder(&self) -> &Path {
@@ -79,7 +85,10 @@ impl Server for MySql {
                 .and_then(|()| user.make(&self.no_files()))
                 .map_err(|e| Failure::Unusable(format!("{NAME}: {e}")))?;
             let mut command = self.program("mariadb-install-db", user);
-            command.args(["--auth-root-authentication-method=normal", "--skip-name-resolve"]);
+            command.args([
+                "--auth-root-authentication-method=normal",
+                "--skip-name-resolve",
+            ]);
             let log = self.folder.with_file_name("mysql-install.log");
             let install = Process::spawn(Start {
                 name: "mariadb-install-db",
@@ -92,7 +101,10 @@ impl Server for MySql {
             if install.gone().await.well() {
                 return Ok(());
             }
-            Err(Failure::Unusable(format!("mariadb-install-db failed; {}", install.tail())))
+            Err(Failure::Unusable(format!(
+                "mariadb-install-db failed; {}",
+                install.tail()
+            )))
         }
         .boxed()
     }
@@ -100,8 +112,15 @@ impl Server for MySql {
     fn command(&self, user: User) -> Command {
         let mut command = self.program("mariadbd", user);
         command
-            .args(["--bind-address=127.0.0.1", "--skip-name-resolve", "--max-connections=2000"])
-            .args(["--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci"])
+            .args([
+                "--bind-address=127.0.0.1",
+                "--skip-name-resolve",
+                "--max-connections=2000",
+            ])
+            .args([
+                "--character-set-server=utf8mb4",
+                "--collation-server=utf8mb4_general_ci",
+            ])
             .args(DURABILITY)
             .arg(format!("--port={}", self.port))
             // In the data folder: a full path may have 107 characters only.
@@ -114,11 +133,19 @@ impl Server for MySql {
     fn check(&self, _pid: u32, _complete: bool) -> BoxFuture<'_, Result<(), String>> {
         async {
             let url = format!("mysql://root@127.0.0.1:{}/test", self.port);
-            let mut connection = MySqlConnection::connect(&url).await.map_err(|e| e.to_string())?;
-            let pid_file: String =
-                sqlx::query_scalar("SELECT @@pid_file").fetch_one(&mut connection).await.map_err(|e| e.to_string())?;
+            let mut connection = MySqlConnection::connect(&url)
+                .await
+                .map_err(|e| e.to_string())?;
+            let pid_file: String = sqlx::query_scalar("SELECT @@pid_file")
+                .fetch_one(&mut connection)
+                .await
+                .map_err(|e| e.to_string())?;
             connection.close().await.map_err(|e| e.to_string())?;
-            if Path::new(&pid_file) == self.pid_file() { Ok(()) } else { Err("another server answers".to_owned()) }
+            if Path::new(&pid_file) == self.pid_file() {
+                Ok(())
+            } else {
+                Err("another server answers".to_owned())
+            }
         }
         .boxed()
     }

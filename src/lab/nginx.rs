@@ -30,8 +30,20 @@ pub(super) struct Nginx {
 }
 
 impl Nginx {
-    pub(super) fn new(folder: PathBuf, port: u16, lan: bool, behind: Vec<u16>, page: PathBuf) -> Self {
-        Self { folder, port, lan, behind, page }
+    pub(super) fn new(
+        folder: PathBuf,
+        port: u16,
+        lan: bool,
+        behind: Vec<u16>,
+        page: PathBuf,
+    ) -> Self {
+        Self {
+            folder,
+            port,
+            lan,
+            behind,
+            page,
+        }
     }
 
     fn settings(&self) -> String {
@@ -62,7 +74,11 @@ impl Server for Nginx {
     }
 
     fn prepare(&self, user: User) -> BoxFuture<'_, Result<(), Failure>> {
-        async move { self.write_settings(user).map_err(|e| Failure::Unusable(format!("{NAME}: {e}"))) }.boxed()
+        async move {
+            self.write_settings(user)
+                .map_err(|e| Failure::Unusable(format!("{NAME}: {e}")))
+        }
+        .boxed()
     }
 
     fn command(&self, user: User) -> Command {
@@ -110,10 +126,20 @@ fn render(listen: &str, behind: &[u16], static_root: &Path) -> String {
         });
         lines.collect::<Vec<_>>().join("\n    ")
     };
-    let alone = |port: &u16| format!("upstream instance-{} {{server 127.0.0.1:{port};}}", instance::name(*port));
-    let each = |of: &dyn Fn(&u16) -> String, between: &str| behind.iter().map(of).collect::<Vec<_>>().join(between);
+    let alone = |port: &u16| {
+        format!(
+            "upstream instance-{} {{server 127.0.0.1:{port};}}",
+            instance::name(*port)
+        )
+    };
+    let each = |of: &dyn Fn(&u16) -> String, between: &str| {
+        behind.iter().map(of).collect::<Vec<_>>().join(between)
+    };
     TEMPLATE
-        .replace("${INSTANCE_NAMES}", &each(&|port| instance::name(*port), "|"))
+        .replace(
+            "${INSTANCE_NAMES}",
+            &each(&|port| instance::name(*port), "|"),
+        )
         .replace("${INSTANCE_SERVERS}", &each(&alone, "\n"))
         .replace("${HTTP_LISTEN}", listen)
         .replace("${UPSTREAM_SERVERS}", &servers(""))
@@ -137,8 +163,9 @@ mod tests {
     #[test]
     fn every_variable_of_the_template_is_filled_in() {
         let text = render("127.0.0.1:8080", &[8000, 8100], Path::new("/page"));
-        let left =
-            text.match_indices("${").find(|(at, _)| text[at + 2..].starts_with(|c: char| c.is_ascii_uppercase()));
+        let left = text
+            .match_indices("${")
+            .find(|(at, _)| text[at + 2..].starts_with(|c: char| c.is_ascii_uppercase()));
         assert_eq!(left, None);
         assert!(text.contains("127.0.0.1:8080"));
         assert!(text.contains("/page"));
@@ -146,7 +173,8 @@ mod tests {
 
     #[test]
     fn it_listens_beyond_loopback_only_where_it_is_asked_to() {
-        let settings = |lan| Nginx::new("/lab".into(), 8080, lan, vec![8000], "/page".into()).settings();
+        let settings =
+            |lan| Nginx::new("/lab".into(), 8080, lan, vec![8000], "/page".into()).settings();
         assert!(settings(false).contains("listen      127.0.0.1:8080 "));
         assert!(settings(true).contains("listen      0.0.0.0:8080 "));
     }
@@ -156,7 +184,9 @@ mod tests {
         let text = render("127.0.0.1:8080", &[8000, 8100], Path::new("/page"));
         for port in [8000, 8100] {
             assert!(
-                text.contains(&format!("server 127.0.0.1:{port} max_fails=1 fail_timeout=2s;")),
+                text.contains(&format!(
+                    "server 127.0.0.1:{port} max_fails=1 fail_timeout=2s;"
+                )),
                 "{port} is a peer"
             );
         }

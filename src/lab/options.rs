@@ -125,12 +125,20 @@ impl Options {
     pub(super) async fn plan(&self) -> Result<Plan, Failure> {
         self.check()?;
         let http = Port::claim(self.http_port, nginx::NAME, "--http-port")?;
-        let instances = claim_all(&self.instance_ports, |n| format!("instance {}", n + 1), "--instances")?;
+        let instances = claim_all(
+            &self.instance_ports,
+            |n| format!("instance {}", n + 1),
+            "--instances",
+        )?;
         let mysql = Port::claim(self.mysql_port, mysql::NAME, "--mysql-port")?;
         let redis = claim_all(&self.redis_ports, redis::name, "--redis-ports")?;
         let zookeeper = claim_all(&self.zookeeper_ports, zookeeper::name, "--zookeeper-port")?;
         // Two more for each member of an ensemble, which only the members know.
-        let among = if zookeeper.len() > 1 { vec![0; 2 * zookeeper.len()] } else { Vec::new() };
+        let among = if zookeeper.len() > 1 {
+            vec![0; 2 * zookeeper.len()]
+        } else {
+            Vec::new()
+        };
         let among = claim_all(&among, |_| zookeeper::NAME.to_owned(), "--zookeeper-port")?;
 
         let mut addresses = self.addresses(&http, &instances, &mysql, &redis, &zookeeper);
@@ -138,23 +146,37 @@ impl Options {
         let folder = Folder::open(self.dir.as_deref())?;
         let program = match &self.program {
             Some(program) => program.clone(),
-            None => std::env::current_exe().map_err(|e| Failure::Unusable(format!("oversell's own program: {e}")))?,
+            None => std::env::current_exe()
+                .map_err(|e| Failure::Unusable(format!("oversell's own program: {e}")))?,
         };
 
         let page = nginx::static_root();
         let (user, warning) = User::choose(&folder.of(""), &[&program, &page.join("index.html")]);
 
         let has = |part| !self.without.contains(&part);
-        let mut members =
-            vec![Member::new(MySql::new(folder.of(mysql::NAME), mysql.number()), Tier::Server, has(Part::MySql))];
-        let peers: Vec<_> = among.chunks(2).map(|pair| Peer::new(pair[0].number(), pair[1].number())).collect();
+        let mut members = vec![Member::new(
+            MySql::new(folder.of(mysql::NAME), mysql.number()),
+            Tier::Server,
+            has(Part::MySql),
+        )];
+        let peers: Vec<_> = among
+            .chunks(2)
+            .map(|pair| Peer::new(pair[0].number(), pair[1].number()))
+            .collect();
         for (n, port) in zookeeper.iter().enumerate() {
-            let member = ZooKeeper::new(n, folder.of(&zookeeper::name(n)), port.number(), peers.clone());
+            let member = ZooKeeper::new(
+                n,
+                folder.of(&zookeeper::name(n)),
+                port.number(),
+                peers.clone(),
+            );
             members.push(Member::new(member, Tier::Server, has(Part::ZooKeeper)));
         }
         let followed = if self.replica {
             let main = format!("127.0.0.1:{}", redis[0].number());
-            Some(Arc::new(Way::open(redis::REPLICA, &redis::name(0), &main).await?))
+            Some(Arc::new(
+                Way::open(redis::REPLICA, &redis::name(0), &main).await?,
+            ))
         } else {
             None
         };
@@ -165,13 +187,20 @@ impl Options {
             }
             members.push(Member::new(node, Tier::Server, has(Part::Redis)));
         }
-        let mut ways = if self.ways || self.replica { way::all(&addresses).await? } else { Vec::new() };
+        let mut ways = if self.ways || self.replica {
+            way::all(&addresses).await?
+        } else {
+            Vec::new()
+        };
         for port in &instances {
             let seen = way::seen_by(&instance::name(port.number()), &addresses, &ways);
             let env = instance::environment(&seen, has(Part::Nginx), &self.env);
             let folder = folder.of(&format!("instance-{}", port.number()));
             let mut instance = Instance::new(port.number(), folder, program.clone(), env);
-            instance.orders = self.control.clone().map(|control| Orders { control, kinds: self.kinds() });
+            instance.orders = self.control.clone().map(|control| Orders {
+                control,
+                kinds: self.kinds(),
+            });
             members.push(Member::new(instance, Tier::Instance, has(Part::Instances)));
         }
         let mut spare = Vec::new();
@@ -179,10 +208,22 @@ impl Options {
             spare = claim_all(&[0, 0], |_| redis::REPLICA.to_owned(), "--replica")?;
             let (replica, watcher, main) = (spare[0].number(), spare[1].number(), way.port());
             ways.push(way);
-            let process = |port| addresses::Process { url: format!("redis://127.0.0.1:{port}"), pid: 0 };
-            (addresses.replica, addresses.sentinel) = (Some(process(replica)), Some(process(watcher)));
-            let replica = Replica { folder: folder.of(redis::REPLICA), port: replica, main };
-            let watcher = Sentinel { folder: folder.of(sentinel::SENTINEL), port: watcher, main };
+            let process = |port| addresses::Process {
+                url: format!("redis://127.0.0.1:{port}"),
+                pid: 0,
+            };
+            (addresses.replica, addresses.sentinel) =
+                (Some(process(replica)), Some(process(watcher)));
+            let replica = Replica {
+                folder: folder.of(redis::REPLICA),
+                port: replica,
+                main,
+            };
+            let watcher = Sentinel {
+                folder: folder.of(sentinel::SENTINEL),
+                port: watcher,
+                main,
+            };
             members.push(Member::new(replica, Tier::Server, has(Part::Redis)));
             members.push(Member::new(watcher, Tier::Server, has(Part::Redis)));
         }
@@ -190,10 +231,24 @@ impl Options {
         // nginx cannot be without anyone behind it.
         if !instances.is_empty() {
             let behind = instances.iter().map(Port::number).collect();
-            let nginx = Nginx::new(folder.of(nginx::NAME), http.number(), self.lan, behind, page);
-            members.push(Member::new(nginx, Tier::Gate, has(Part::Nginx) && has(Part::Instances)));
+            let nginx = Nginx::new(
+                folder.of(nginx::NAME),
+                http.number(),
+                self.lan,
+                behind,
+                page,
+            );
+            members.push(Member::new(
+                nginx,
+                Tier::Gate,
+                has(Part::Nginx) && has(Part::Instances),
+            ));
         }
-        let needed = members.iter().filter(|m| m.wanted).flat_map(|m| m.server.needs()).copied();
+        let needed = members
+            .iter()
+            .filter(|m| m.wanted)
+            .flat_map(|m| m.server.needs())
+            .copied();
         programs::check(needed)?;
 
         let ports = [http, mysql]
@@ -204,29 +259,56 @@ impl Options {
             .chain(redis)
             .chain(spare)
             .collect();
-        Ok(Plan { members, ways, sentinel, addresses, folder, ports, user, warning })
+        Ok(Plan {
+            members,
+            ways,
+            sentinel,
+            addresses,
+            folder,
+            ports,
+            user,
+            warning,
+        })
     }
 
     /// What it has for orders besides those that each lab carries out.
     fn kinds(&self) -> Vec<&'static str> {
-        let has = [("ways", self.ways || self.replica), ("replica", self.replica)];
-        has.into_iter().filter_map(|(kind, has)| has.then_some(kind)).collect()
+        let has = [
+            ("ways", self.ways || self.replica),
+            ("replica", self.replica),
+        ];
+        has.into_iter()
+            .filter_map(|(kind, has)| has.then_some(kind))
+            .collect()
     }
 
     fn check(&self) -> Result<(), Failure> {
         if self.redis_ports.is_empty() {
-            return Err(Failure::Unusable("a lab needs at least one Redis node: --redis-ports".to_owned()));
+            return Err(Failure::Unusable(
+                "a lab needs at least one Redis node: --redis-ports".to_owned(),
+            ));
         }
         if self.zookeeper_ports.is_empty() {
-            return Err(Failure::Unusable("a lab needs at least one ZooKeeper server: --zookeeper".to_owned()));
+            return Err(Failure::Unusable(
+                "a lab needs at least one ZooKeeper server: --zookeeper".to_owned(),
+            ));
         }
         let mut seen = HashSet::new();
-        let lists =
-            [&[self.http_port, self.mysql_port][..], &self.zookeeper_ports, &self.instance_ports, &self.redis_ports];
-        match lists.into_iter().flatten().copied().find(|port| *port != 0 && !seen.insert(*port)) {
-            Some(twice) => {
-                Err(Failure::Unusable(format!("port {twice} is asked for twice: each server needs its own")))
-            }
+        let lists = [
+            &[self.http_port, self.mysql_port][..],
+            &self.zookeeper_ports,
+            &self.instance_ports,
+            &self.redis_ports,
+        ];
+        match lists
+            .into_iter()
+            .flatten()
+            .copied()
+            .find(|port| *port != 0 && !seen.insert(*port))
+        {
+            Some(twice) => Err(Failure::Unusable(format!(
+                "port {twice} is asked for twice: each server needs its own"
+            ))),
             None => Ok(()),
         }
     }
@@ -239,7 +321,10 @@ impl Options {
         redis: &[Port],
         zookeeper: &[Port],
     ) -> Addresses {
-        let zookeeper: Vec<_> = zookeeper.iter().map(|port| format!("127.0.0.1:{}", port.number())).collect();
+        let zookeeper: Vec<_> = zookeeper
+            .iter()
+            .map(|port| format!("127.0.0.1:{}", port.number()))
+            .collect();
         let url = |port: &Port| format!("http://127.0.0.1:{}", port.number());
         let process = |url: String| addresses::Process { url, pid: 0 };
         let nginx = url(http);
@@ -251,11 +336,21 @@ impl Options {
             http: entry,
             instances: instances
                 .iter()
-                .map(|port| addresses::Instance { name: instance::name(port.number()), url: url(port), pid: 0 })
+                .map(|port| addresses::Instance {
+                    name: instance::name(port.number()),
+                    url: url(port),
+                    pid: 0,
+                })
                 .collect(),
             mysql: process(format!("mysql://root@127.0.0.1:{}/test", mysql.number())),
-            redis: redis.iter().map(|port| process(format!("redis://127.0.0.1:{}", port.number()))).collect(),
-            zookeeper: addresses::ZooKeeper { connect: zookeeper.join(","), pid: 0 },
+            redis: redis
+                .iter()
+                .map(|port| process(format!("redis://127.0.0.1:{}", port.number())))
+                .collect(),
+            zookeeper: addresses::ZooKeeper {
+                connect: zookeeper.join(","),
+                pid: 0,
+            },
             nginx: process(nginx),
             replica: None,
             sentinel: None,
@@ -264,6 +359,14 @@ impl Options {
     }
 }
 
-fn claim_all(ports: &[u16], name: impl Fn(usize) -> String, option: &str) -> Result<Vec<Port>, Failure> {
-    ports.iter().enumerate().map(|(n, port)| Port::claim(*port, &name(n), option)).collect()
+fn claim_all(
+    ports: &[u16],
+    name: impl Fn(usize) -> String,
+    option: &str,
+) -> Result<Vec<Port>, Failure> {
+    ports
+        .iter()
+        .enumerate()
+        .map(|(n, port)| Port::claim(*port, &name(n), option))
+        .collect()
 }

@@ -47,14 +47,22 @@ impl Port {
         (first..FREE.end)
             .chain(FREE.start..first)
             .find_map(|number| Self::take(number).ok())
-            .ok_or_else(|| Failure::Unusable(format!("no port from {} to {} is free", FREE.start, FREE.end)))
+            .ok_or_else(|| {
+                Failure::Unusable(format!(
+                    "no port from {} to {} is free",
+                    FREE.start, FREE.end
+                ))
+            })
     }
 
     fn take(number: u16) -> io::Result<Self> {
         let name = SocketAddr::from_abstract_name(format!("oversell-lab-port-{number}"))?;
         let claim = UnixListener::bind_addr(&name)?;
         TcpListener::bind((Ipv4Addr::LOCALHOST, number))?;
-        Ok(Self { number, _claim: claim })
+        Ok(Self {
+            number,
+            _claim: claim,
+        })
     }
 
     pub(super) fn number(&self) -> u16 {
@@ -69,7 +77,9 @@ mod tests {
 
     #[test]
     fn no_port_is_handed_out_twice_while_it_is_held() {
-        let ports: Vec<Port> = (0..200).map(|_| Port::claim(0, "any", "--any").unwrap()).collect();
+        let ports: Vec<Port> = (0..200)
+            .map(|_| Port::claim(0, "any", "--any").unwrap())
+            .collect();
         let numbers: HashSet<u16> = ports.iter().map(Port::number).collect();
         assert_eq!(numbers.len(), ports.len());
     }
@@ -80,14 +90,19 @@ mod tests {
         assert!(Port::claim(port.number(), "any", "--any").is_err());
         let number = port.number();
         drop(port);
-        assert!(Port::claim(number, "any", "--any").is_ok(), "given back when dropped");
+        assert!(
+            Port::claim(number, "any", "--any").is_ok(),
+            "given back when dropped"
+        );
     }
 
     #[test]
     fn an_occupied_port_is_named_with_its_server_and_the_option() {
         let stranger = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let number = stranger.local_addr().unwrap().port();
-        let error = Port::claim(number, "mysql", "--mysql-port").unwrap_err().to_string();
+        let error = Port::claim(number, "mysql", "--mysql-port")
+            .unwrap_err()
+            .to_string();
         assert_eq!(
             error,
             format!(

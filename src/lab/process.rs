@@ -95,9 +95,21 @@ impl Process {
     /// Starts it. It blocks for the millisecond that a fork takes, so that no caller can be cancelled between the start
     /// and the `Process`.
     pub(super) fn spawn(start: Start<'_>) -> Result<Self, Failure> {
-        let Start { name, command, orphaned, user, log, console } = start;
-        let failed = |e: std::io::Error| Failure::Unusable(format!("{name} cannot be started: {e}"));
-        let output = OpenOptions::new().create(true).append(true).open(log).map_err(failed)?;
+        let Start {
+            name,
+            command,
+            orphaned,
+            user,
+            log,
+            console,
+        } = start;
+        let failed =
+            |e: std::io::Error| Failure::Unusable(format!("{name} cannot be started: {e}"));
+        let output = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(log)
+            .map_err(failed)?;
         let mut command = guarded(command, orphaned, user);
         command.process_group(0).stdin(Stdio::null());
         match console {
@@ -127,7 +139,12 @@ impl Process {
             })
             .map_err(failed)?;
         match starting.recv() {
-            Ok(Ok(pid)) => Ok(Self { pid, log: log.to_owned(), state, keeper: Some(keeper) }),
+            Ok(Ok(pid)) => Ok(Self {
+                pid,
+                log: log.to_owned(),
+                state,
+                keeper: Some(keeper),
+            }),
             Ok(Err(e)) => Err(failed(e)),
             Err(_) => Err(Failure::Unusable(format!("{name} cannot be started"))),
         }
@@ -145,7 +162,8 @@ impl Process {
     pub(super) fn stands_still(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
         // The name of the program stands before, in brackets, and may have any characters.
-        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
+        stat.rsplit_once(')')
+            .is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
     }
 
     /// Signals it and its children, if it still runs.
@@ -173,7 +191,11 @@ impl Process {
     pub(super) fn watch(&self) -> impl Future<Output = End> + Send + use<> {
         let mut state = self.state.clone();
         async move {
-            match state.wait_for(|s| matches!(s, State::Gone(_))).await.as_deref() {
+            match state
+                .wait_for(|s| matches!(s, State::Gone(_)))
+                .await
+                .as_deref()
+            {
                 Ok(State::Gone(end)) => *end,
                 _ => End(None),
             }
@@ -199,7 +221,11 @@ impl Process {
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
         let last = &lines[lines.len().saturating_sub(TAIL_LINES)..];
-        format!("the end of {}:\n  {}", self.log.display(), last.join("\n  "))
+        format!(
+            "the end of {}:\n  {}",
+            self.log.display(),
+            last.join("\n  ")
+        )
     }
 }
 
@@ -235,9 +261,12 @@ fn guarded(command: &Command, orphaned: &str, user: User) -> Command {
 
 /// Hands on each line until there is no writer left.
 fn forward(lines: ChildStdout, console: &Console) {
-    BufReader::new(lines).split(b'\n').map_while(Result::ok).for_each(|line| {
-        console(String::from_utf8_lossy(&line).into_owned());
-    });
+    BufReader::new(lines)
+        .split(b'\n')
+        .map_while(Result::ok)
+        .for_each(|line| {
+            console(String::from_utf8_lossy(&line).into_owned());
+        });
 }
 
 /// Waits for the end of the process and sees the rest of its group off.

@@ -31,14 +31,19 @@ pub(super) fn path(program: &str) -> PathBuf {
 
 /// Checks that all are there.
 pub(super) fn check(needed: impl IntoIterator<Item = Needed>) -> Result<(), Failure> {
-    let mut missing: Vec<Needed> = needed.into_iter().filter(|(program, _)| find(program).is_none()).collect();
+    let mut missing: Vec<Needed> = needed
+        .into_iter()
+        .filter(|(program, _)| find(program).is_none())
+        .collect();
     missing.sort_unstable();
     missing.dedup();
     if missing.is_empty() {
         return Ok(());
     }
-    let list: Vec<String> =
-        missing.iter().map(|(program, package)| format!("{program} (Debian package {package})")).collect();
+    let list: Vec<String> = missing
+        .iter()
+        .map(|(program, package)| format!("{program} (Debian package {package})"))
+        .collect();
     Err(Failure::Unusable(format!(
         "not installed: {}; `make demo` installs what is missing, or `docker compose up` needs none of it",
         list.join(", ")
@@ -47,7 +52,8 @@ pub(super) fn check(needed: impl IntoIterator<Item = Needed>) -> Result<(), Fail
 
 fn is_program(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    file.metadata()
+        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]
@@ -56,7 +62,9 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_named_with_its_package_and_the_way_out() {
-        let error = check([("sh", "dash"), ("no-such-server", "no-such-package")]).unwrap_err().to_string();
+        let error = check([("sh", "dash"), ("no-such-server", "no-such-package")])
+            .unwrap_err()
+            .to_string();
         assert_eq!(
             error,
             "not installed: no-such-server (Debian package no-such-package); \

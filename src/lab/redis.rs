@@ -28,7 +28,11 @@ pub(super) const REPLICA: &str = "replica";
 
 /// The name of the node at `index`: `redis`, `redis-2` …
 pub(super) fn name(index: usize) -> String {
-    if index == 0 { "redis".to_owned() } else { format!("redis-{}", index + 1) }
+    if index == 0 {
+        "redis".to_owned()
+    } else {
+        format!("redis-{}", index + 1)
+    }
 }
 
 #[derive(Debug)]
@@ -43,13 +47,22 @@ pub(super) struct Redis {
 
 impl Redis {
     pub(super) fn new(index: usize, folder: PathBuf, port: u16) -> Self {
-        Self { index, name: name(index), folder, port, known_by: port }
+        Self {
+            index,
+            name: name(index),
+            folder,
+            port,
+            known_by: port,
+        }
     }
 
     /// A Sentinel reaches it at another port: that of a way that can be cut. It is to hear of no second one, also not from
     /// those whom this one follows.
     pub(super) fn known_by(self, port: u16) -> Self {
-        Self { known_by: port, ..self }
+        Self {
+            known_by: port,
+            ..self
+        }
     }
 }
 
@@ -67,14 +80,22 @@ impl Server for Redis {
     }
 
     fn prepare(&self, user: User) -> BoxFuture<'_, Result<(), Failure>> {
-        async move { user.make(&self.folder).map_err(|e| Failure::Unusable(format!("{}: {e}", self.name))) }.boxed()
+        async move {
+            user.make(&self.folder)
+                .map_err(|e| Failure::Unusable(format!("{}: {e}", self.name)))
+        }
+        .boxed()
     }
 
     fn command(&self, _user: User) -> Command {
         let mut command = Command::new(programs::path("redis-server"));
         command
             .args(["--bind", "127.0.0.1", "--daemonize", "no", "--save", ""])
-            .args(if self.index == 0 { &KEEPS[..] } else { &KEEPS_NOTHING })
+            .args(if self.index == 0 {
+                &KEEPS[..]
+            } else {
+                &KEEPS_NOTHING
+            })
             .args(TO_FOLLOWERS)
             .arg("--port")
             .arg(self.port.to_string())
@@ -93,8 +114,14 @@ impl Server for Redis {
 pub(super) async fn has_pid(port: u16, pid: u32) -> Result<InfoDict, String> {
     let ask = async {
         let mut connection = redis_at(&format!("redis://127.0.0.1:{port}")).await?;
-        redis::cmd("INFO").query_async::<InfoDict>(&mut connection).await
+        redis::cmd("INFO")
+            .query_async::<InfoDict>(&mut connection)
+            .await
     };
     let info = ask.await.map_err(|e: redis::RedisError| e.to_string())?;
-    if info.get("process_id") == Some(pid) { Ok(info) } else { Err("another server answers".to_owned()) }
+    if info.get("process_id") == Some(pid) {
+        Ok(info)
+    } else {
+        Err("another server answers".to_owned())
+    }
 }

@@ -73,7 +73,11 @@ impl Server for Replica {
     }
 
     fn prepare(&self, user: User) -> BoxFuture<'_, Result<(), Failure>> {
-        async move { user.make(&self.folder).map_err(|e| Failure::Unusable(format!("{REPLICA}: {e}"))) }.boxed()
+        async move {
+            user.make(&self.folder)
+                .map_err(|e| Failure::Unusable(format!("{REPLICA}: {e}")))
+        }
+        .boxed()
     }
 
     fn command(&self, _user: User) -> Command {
@@ -81,7 +85,13 @@ impl Server for Replica {
         command
             .args(["--bind", "127.0.0.1", "--daemonize", "no", "--save", ""])
             .args(TO_FOLLOWERS)
-            .args(["--port", &self.port.to_string(), "--replicaof", "127.0.0.1", &self.main.to_string()])
+            .args([
+                "--port",
+                &self.port.to_string(),
+                "--replicaof",
+                "127.0.0.1",
+                &self.main.to_string(),
+            ])
             .arg("--dir")
             .arg(&self.folder);
         command
@@ -91,9 +101,17 @@ impl Server for Replica {
     fn check(&self, pid: u32, complete: bool) -> BoxFuture<'_, Result<(), String>> {
         async move {
             let info = has_pid(self.port, pid).await?;
-            let follows = info.get::<String>("master_link_status").is_some_and(|status| status == "up");
-            let leads = info.get::<String>("role").is_some_and(|role| role == "master");
-            if follows || leads || !complete { Ok(()) } else { Err("it has not caught up yet".to_owned()) }
+            let follows = info
+                .get::<String>("master_link_status")
+                .is_some_and(|status| status == "up");
+            let leads = info
+                .get::<String>("role")
+                .is_some_and(|role| role == "master");
+            if follows || leads || !complete {
+                Ok(())
+            } else {
+                Err("it has not caught up yet".to_owned())
+            }
         }
         .boxed()
     }
@@ -143,8 +161,14 @@ impl Server for Sentinel {
         async move {
             has_pid(self.port, pid).await?;
             be_quick(self.port).await.map_err(|e| e.to_string())?;
-            let knows_one = knows_a_replica(self.port).await.map_err(|e| e.to_string())?;
-            if knows_one || !complete { Ok(()) } else { Err("it knows no replica yet".to_owned()) }
+            let knows_one = knows_a_replica(self.port)
+                .await
+                .map_err(|e| e.to_string())?;
+            if knows_one || !complete {
+                Ok(())
+            } else {
+                Err("it knows no replica yet".to_owned())
+            }
         }
         .boxed()
     }
@@ -163,9 +187,16 @@ async fn at(port: u16) -> RedisResult<MultiplexedConnection> {
 /// Whether the Sentinel at `port` knows a replica that follows.
 async fn knows_a_replica(port: u16) -> RedisResult<bool> {
     let mut connection = at(port).await?;
-    let replicas: Vec<HashMap<String, String>> =
-        redis::cmd("SENTINEL").arg("REPLICAS").arg(GROUP).query_async(&mut connection).await?;
-    Ok(replicas.iter().any(|replica| replica.get("master-link-status").is_some_and(|link| link == "ok")))
+    let replicas: Vec<HashMap<String, String>> = redis::cmd("SENTINEL")
+        .arg("REPLICAS")
+        .arg(GROUP)
+        .query_async(&mut connection)
+        .await?;
+    Ok(replicas.iter().any(|replica| {
+        replica
+            .get("master-link-status")
+            .is_some_and(|link| link == "ok")
+    }))
 }
 
 /// Has the Sentinel at `port` ask each second who follows, and not each ten; and have it do nothing for 3 s, and not for 30,
@@ -173,15 +204,30 @@ async fn knows_a_replica(port: u16) -> RedisResult<bool> {
 async fn be_quick(port: u16) -> RedisResult<()> {
     let mut connection = at(port).await?;
     let periods = ["DEBUG", "INFO-PERIOD", "1000", "TILT-PERIOD", "3000"];
-    let told = redis::cmd("SENTINEL").arg(&periods).exec_async(&mut connection).await;
-    told.or_else(|error| if error.is_io_error() { Err(error) } else { Ok(()) })
+    let told = redis::cmd("SENTINEL")
+        .arg(&periods)
+        .exec_async(&mut connection)
+        .await;
+    told.or_else(|error| {
+        if error.is_io_error() {
+            Err(error)
+        } else {
+            Ok(())
+        }
+    })
 }
 
 /// Has the Sentinel at `port` promote the replica.
 pub(super) async fn promote(port: u16) -> Result<(), Failure> {
-    let failed = |e: redis::RedisError| Failure::Unusable(format!("the Sentinel does not promote: {e}"));
+    let failed =
+        |e: redis::RedisError| Failure::Unusable(format!("the Sentinel does not promote: {e}"));
     let mut connection = at(port).await.map_err(failed)?;
-    redis::cmd("SENTINEL").arg("FAILOVER").arg(GROUP).exec_async(&mut connection).await.map_err(failed)
+    redis::cmd("SENTINEL")
+        .arg("FAILOVER")
+        .arg(GROUP)
+        .exec_async(&mut connection)
+        .await
+        .map_err(failed)
 }
 
 /// Waits until all of `ways` lead to another server than when it was first polled.
@@ -194,8 +240,14 @@ pub(super) async fn promoted(ways: &[Arc<Way>]) -> Result<(), Failure> {
 
 /// Makes the first one, whom the Sentinel at `port` knows by the way `main`, the main one again, and the other its
 /// replica; returns once `ways` lead to it.
-pub(super) async fn restore(port: u16, main: &Way, ways: &[Arc<Way>], replica: u16) -> Result<(), Failure> {
-    let failed = |e: redis::RedisError| Failure::Unusable(format!("the first one is not promoted: {e}"));
+pub(super) async fn restore(
+    port: u16,
+    main: &Way,
+    ways: &[Arc<Way>],
+    replica: u16,
+) -> Result<(), Failure> {
+    let failed =
+        |e: redis::RedisError| Failure::Unusable(format!("the first one is not promoted: {e}"));
     let restored = async {
         let mut sentinel = at(port).await?;
         let mut leads = redis::cmd("SENTINEL");
@@ -203,14 +255,25 @@ pub(super) async fn restore(port: u16, main: &Way, ways: &[Arc<Way>], replica: u
         let is_first = async |sentinel: &mut _| {
             let (_, now): (String, u16) = leads.query_async(sentinel).await?;
             // It says so already while it promotes; the ways follow when that is over.
-            RedisResult::Ok(now == main.port() && ways.iter().all(|way| way.leads_to() == main.leads_to()))
+            RedisResult::Ok(
+                now == main.port() && ways.iter().all(|way| way.leads_to() == main.leads_to()),
+            )
         };
         if !is_first(&mut sentinel).await? {
-            follow_it(redis_at(&format!("redis://{}", main.leads_to())).await?, replica).await?;
+            follow_it(
+                redis_at(&format!("redis://{}", main.leads_to())).await?,
+                replica,
+            )
+            .await?;
         }
         while !is_first(&mut sentinel).await? {
             // Refused until the Sentinel knows that the old one follows.
-            redis::cmd("SENTINEL").arg("FAILOVER").arg(GROUP).exec_async(&mut sentinel).await.ok();
+            redis::cmd("SENTINEL")
+                .arg("FAILOVER")
+                .arg(GROUP)
+                .exec_async(&mut sentinel)
+                .await
+                .ok();
             sleep(PAUSE).await;
         }
         follow_it(at(replica).await?, main.port()).await?;
@@ -220,15 +283,28 @@ pub(super) async fn restore(port: u16, main: &Way, ways: &[Arc<Way>], replica: u
         Ok(())
     };
     let late = |_| Failure::Unusable("the first one is not promoted in time".to_owned());
-    timeout(2 * PATIENCE, restored).await.map_err(late)?.map_err(failed)
+    timeout(2 * PATIENCE, restored)
+        .await
+        .map_err(late)?
+        .map_err(failed)
 }
 
 /// Makes this one a replica of the one at `port`, and waits until it has all that that one has.
 async fn follow_it(mut replica: MultiplexedConnection, port: u16) -> RedisResult<()> {
-    redis::cmd("REPLICAOF").arg("127.0.0.1").arg(port).exec_async(&mut replica).await?;
+    redis::cmd("REPLICAOF")
+        .arg("127.0.0.1")
+        .arg(port)
+        .exec_async(&mut replica)
+        .await?;
     loop {
-        let info: redis::InfoDict = redis::cmd("INFO").arg("replication").query_async(&mut replica).await?;
-        if info.get::<String>("master_link_status").is_some_and(|status| status == "up") {
+        let info: redis::InfoDict = redis::cmd("INFO")
+            .arg("replication")
+            .query_async(&mut replica)
+            .await?;
+        if info
+            .get::<String>("master_link_status")
+            .is_some_and(|status| status == "up")
+        {
             return Ok(());
         }
         sleep(PAUSE).await;
@@ -237,7 +313,12 @@ async fn follow_it(mut replica: MultiplexedConnection, port: u16) -> RedisResult
 
 /// Leads `ways` to whom the Sentinel at `port` says is the main one, for as long as it is polled; says so on `console`. The
 /// first one it knows by the way `main`.
-pub(super) async fn follow(port: u16, ways: Vec<Arc<Way>>, main: Arc<Way>, console: Option<UnboundedSender<String>>) {
+pub(super) async fn follow(
+    port: u16,
+    ways: Vec<Arc<Way>>,
+    main: Arc<Way>,
+    console: Option<UnboundedSender<String>>,
+) {
     loop {
         if let Err(error) = hear(port, &ways, &main, console.as_ref()).await {
             tracing::debug!(%error, "the Sentinel is asked again");
@@ -246,7 +327,12 @@ pub(super) async fn follow(port: u16, ways: Vec<Arc<Way>>, main: Arc<Way>, conso
     }
 }
 
-async fn hear(port: u16, ways: &[Arc<Way>], main: &Way, console: Option<&UnboundedSender<String>>) -> RedisResult<()> {
+async fn hear(
+    port: u16,
+    ways: &[Arc<Way>],
+    main: &Way,
+    console: Option<&UnboundedSender<String>>,
+) -> RedisResult<()> {
     let client = redis::Client::open(format!("redis://127.0.0.1:{port}"))?;
     let mut news = client.get_async_pubsub().await?;
     news.subscribe("+switch-master").await?;
@@ -256,9 +342,14 @@ async fn hear(port: u16, ways: &[Arc<Way>], main: &Way, console: Option<&Unbound
         // "<group> <old address> <old port> <new address> <new port>"
         if let Some(port) = words.split_whitespace().nth(4) {
             let to = format!("127.0.0.1:{port}");
-            let to = if to == main.address() { main.leads_to() } else { to };
+            let to = if to == main.address() {
+                main.leads_to()
+            } else {
+                to
+            };
             ways.iter().for_each(|way| way.lead(&to));
-            let line = format!("{SENTINEL} | the main Redis is at {to} now, and the instances follow");
+            let line =
+                format!("{SENTINEL} | the main Redis is at {to} now, and the instances follow");
             // Whoever does not listen any more needs no line.
             console.map(|console| console.send(line).ok());
         }

@@ -80,7 +80,13 @@ pub(super) struct Member {
 
 impl Member {
     pub(super) fn new(server: impl Server + 'static, tier: Tier, wanted: bool) -> Self {
-        Self { server: Box::new(server), tier, wanted, process: None, prepared: false }
+        Self {
+            server: Box::new(server),
+            tier,
+            wanted,
+            process: None,
+            prepared: false,
+        }
     }
 
     /// Starts it and waits until it is well.
@@ -96,11 +102,15 @@ impl Member {
             orphaned: self.server.orphaned(),
             user: setting.user,
             log: &log,
-            console: setting.console.as_ref().filter(|_| self.server.has_console()).map(|lines| {
-                let (name, lines) = (self.server.name().to_owned(), lines.clone());
-                // Whoever does not listen any more needs no line.
-                Box::new(move |line| drop(lines.send(format!("{name} | {line}")))) as Console
-            }),
+            console: setting
+                .console
+                .as_ref()
+                .filter(|_| self.server.has_console())
+                .map(|lines| {
+                    let (name, lines) = (self.server.name().to_owned(), lines.clone());
+                    // Whoever does not listen any more needs no line.
+                    Box::new(move |line| drop(lines.send(format!("{name} | {line}")))) as Console
+                }),
         })?;
         let process = self.process.insert(process);
         health::until_well(self.server.as_ref(), process, complete).await

@@ -22,12 +22,24 @@ use std::{
 const LONG: Duration = Duration::from_secs(30);
 
 fn only(parts: &[Part]) -> Options {
-    let all = [Part::MySql, Part::Redis, Part::ZooKeeper, Part::Instances, Part::Nginx];
-    Options { without: all.into_iter().filter(|p| !parts.contains(p)).collect(), ..Options::default() }
+    let all = [
+        Part::MySql,
+        Part::Redis,
+        Part::ZooKeeper,
+        Part::Instances,
+        Part::Nginx,
+    ];
+    Options {
+        without: all.into_iter().filter(|p| !parts.contains(p)).collect(),
+        ..Options::default()
+    }
 }
 
 fn one_redis() -> Options {
-    Options { redis_ports: vec![0], ..only(&[Part::Redis]) }
+    Options {
+        redis_ports: vec![0],
+        ..only(&[Part::Redis])
+    }
 }
 
 fn servers() -> Options {
@@ -36,7 +48,11 @@ fn servers() -> Options {
 
 fn pids(at: &Addresses) -> Vec<u32> {
     let redis = at.redis.iter().map(|node| node.pid);
-    [at.mysql.pid, at.zookeeper.pid, at.nginx.pid].into_iter().chain(redis).filter(|pid| *pid != 0).collect()
+    [at.mysql.pid, at.zookeeper.pid, at.nginx.pid]
+        .into_iter()
+        .chain(redis)
+        .filter(|pid| *pid != 0)
+        .collect()
 }
 
 fn ports(lab: &Lab) -> Vec<u16> {
@@ -63,7 +79,10 @@ async fn comes_true(what: &str, holds: impl Fn() -> bool) {
 
 async fn ask(url: &str, query: &'static str) -> String {
     let mut connection = MySqlConnection::connect(url).await.unwrap();
-    sqlx::query_scalar(query).fetch_one(&mut connection).await.unwrap()
+    sqlx::query_scalar(query)
+        .fetch_one(&mut connection)
+        .await
+        .unwrap()
 }
 
 async fn asked(zookeeper: &str, word: &str) -> String {
@@ -75,22 +94,39 @@ async fn servers_answer_while_the_lab_runs_and_nothing_is_left_after_it() {
     let lab = Lab::start(servers()).await.unwrap();
     let at = lab.addresses().clone();
     let (pids, ports, folder) = (pids(&at), ports(&lab), lab.folder.of(""));
-    assert_eq!(pids.len(), 7, "one database, five Redis nodes, one ZooKeeper");
+    assert_eq!(
+        pids.len(),
+        7,
+        "one database, five Redis nodes, one ZooKeeper"
+    );
     assert_eq!(at.nginx.pid, 0, "left out");
 
-    assert_eq!(ask(&at.mysql.url, "SELECT CAST(DATABASE() AS CHAR)").await, "test");
+    assert_eq!(
+        ask(&at.mysql.url, "SELECT CAST(DATABASE() AS CHAR)").await,
+        "test"
+    );
     for node in &at.redis {
-        let pong: String = ::redis::cmd("PING").query_async(&mut redis_at(&node.url).await.unwrap()).await.unwrap();
+        let pong: String = ::redis::cmd("PING")
+            .query_async(&mut redis_at(&node.url).await.unwrap())
+            .await
+            .unwrap();
         assert_eq!(pong, "PONG");
     }
     assert_eq!(asked(&at.zookeeper.connect, "ruok").await, "imok");
-    let published: Addresses = serde_json::from_slice(&std::fs::read(folder.join("lab.json")).unwrap()).unwrap();
+    let published: Addresses =
+        serde_json::from_slice(&std::fs::read(folder.join("lab.json")).unwrap()).unwrap();
     assert_eq!(published, at);
 
     lab.stop().await;
-    assert!(pids.iter().all(|pid| group_is_gone(*pid)), "a process is left");
+    assert!(
+        pids.iter().all(|pid| group_is_gone(*pid)),
+        "a process is left"
+    );
     for port in ports {
-        assert!(TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok(), "somebody still listens on {port}");
+        assert!(
+            TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok(),
+            "somebody still listens on {port}"
+        );
     }
     assert!(!folder.exists(), "the folder is left");
 }
@@ -99,7 +135,10 @@ async fn servers_answer_while_the_lab_runs_and_nothing_is_left_after_it() {
 async fn durability_and_isolation_are_what_the_lab_says() {
     let lab = Lab::start(only(&[Part::MySql])).await.unwrap();
     let url = &lab.addresses().mysql.url;
-    assert_eq!(ask(url, "SELECT CAST(@@innodb_flush_log_at_trx_commit AS CHAR)").await, "1");
+    assert_eq!(
+        ask(url, "SELECT CAST(@@innodb_flush_log_at_trx_commit AS CHAR)").await,
+        "1"
+    );
     assert_eq!(ask(url, "SELECT CAST(@@log_bin AS CHAR)").await, "OFF");
     assert_eq!(ask(url, "SELECT @@tx_isolation").await, "REPEATABLE-READ");
     lab.stop().await;
@@ -109,8 +148,17 @@ async fn durability_and_isolation_are_what_the_lab_says() {
 async fn an_occupied_port_is_refused_by_name_and_its_owner_left_alone() {
     let stranger = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = stranger.local_addr().unwrap().port();
-    let error = Lab::start(Options { redis_ports: vec![0, port], ..one_redis() }).await.unwrap_err().to_string();
-    assert!(error.contains(&format!("port {port} for redis-2 is occupied")), "{error}");
+    let error = Lab::start(Options {
+        redis_ports: vec![0, port],
+        ..one_redis()
+    })
+    .await
+    .unwrap_err()
+    .to_string();
+    assert!(
+        error.contains(&format!("port {port} for redis-2 is occupied")),
+        "{error}"
+    );
     assert!(error.contains("--redis-ports"), "{error}");
     assert!(!error.contains('\n'), "one line: {error}");
     assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
@@ -118,15 +166,31 @@ async fn an_occupied_port_is_refused_by_name_and_its_owner_left_alone() {
 
 #[tokio::test]
 async fn a_port_that_is_asked_for_twice_is_refused() {
-    let error = Lab::start(Options { http_port: 25_000, mysql_port: 25_000, ..one_redis() }).await.unwrap_err();
-    assert_eq!(error.to_string(), "port 25000 is asked for twice: each server needs its own");
+    let error = Lab::start(Options {
+        http_port: 25_000,
+        mysql_port: 25_000,
+        ..one_redis()
+    })
+    .await
+    .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "port 25000 is asked for twice: each server needs its own"
+    );
 }
 
 #[tokio::test]
 async fn a_server_that_ends_at_its_start_is_named_with_the_end_of_its_log() {
-    let options = Options { instance_ports: vec![0], program: Some("/bin/false".into()), ..only(&[Part::Instances]) };
+    let options = Options {
+        instance_ports: vec![0],
+        program: Some("/bin/false".into()),
+        ..only(&[Part::Instances])
+    };
     let error = Lab::start(options).await.unwrap_err().to_string();
-    assert!(error.contains("ended at its start (exit status: 1)"), "{error}");
+    assert!(
+        error.contains("ended at its start (exit status: 1)"),
+        "{error}"
+    );
     assert!(error.contains("the end of "), "{error}");
 }
 
@@ -135,8 +199,14 @@ async fn a_killed_server_comes_back_on_its_port_with_its_data() {
     let mut lab = Lab::start(only(&[Part::MySql])).await.unwrap();
     let at = lab.addresses().clone();
     let mut connection = MySqlConnection::connect(&at.mysql.url).await.unwrap();
-    sqlx::query("CREATE TABLE kept (n INT) ENGINE = InnoDB").execute(&mut connection).await.unwrap();
-    sqlx::query("INSERT INTO kept VALUES (7)").execute(&mut connection).await.unwrap();
+    sqlx::query("CREATE TABLE kept (n INT) ENGINE = InnoDB")
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    sqlx::query("INSERT INTO kept VALUES (7)")
+        .execute(&mut connection)
+        .await
+        .unwrap();
 
     lab.kill("mysql").await.unwrap();
     assert!(group_is_gone(at.mysql.pid));
@@ -146,7 +216,10 @@ async fn a_killed_server_comes_back_on_its_port_with_its_data() {
     lab.restart("mysql").await.unwrap();
     assert_eq!(lab.addresses().mysql.url, at.mysql.url);
     assert_ne!(lab.addresses().mysql.pid, at.mysql.pid);
-    assert_eq!(ask(&at.mysql.url, "SELECT CAST(n AS CHAR) FROM kept").await, "7");
+    assert_eq!(
+        ask(&at.mysql.url, "SELECT CAST(n AS CHAR) FROM kept").await,
+        "7"
+    );
     lab.stop().await;
 }
 
@@ -157,11 +230,15 @@ async fn a_paused_server_answers_nothing_until_it_is_resumed() {
     lab.pause("redis").unwrap();
     // Only the silence is waited for no longer than this: what is to be answered has all the time that it needs.
     connection.set_response_timeout(Duration::from_millis(500));
-    let silence: ::redis::RedisResult<String> = ::redis::cmd("PING").query_async(&mut connection).await;
+    let silence: ::redis::RedisResult<String> =
+        ::redis::cmd("PING").query_async(&mut connection).await;
     assert!(silence.unwrap_err().is_timeout());
     connection.set_response_timeout(LONG);
     lab.resume("redis").unwrap();
-    let pong: String = ::redis::cmd("PING").query_async(&mut connection).await.unwrap();
+    let pong: String = ::redis::cmd("PING")
+        .query_async(&mut connection)
+        .await
+        .unwrap();
     assert_eq!(pong, "PONG");
     lab.stop().await;
 }
@@ -177,11 +254,19 @@ async fn a_paused_server_does_not_keep_the_lab_from_stopping() {
 
 #[tokio::test]
 async fn a_part_that_was_left_out_has_its_address_and_can_be_started_later() {
-    let mut lab = Lab::start(Options { redis_ports: vec![0], ..only(&[]) }).await.unwrap();
+    let mut lab = Lab::start(Options {
+        redis_ports: vec![0],
+        ..only(&[])
+    })
+    .await
+    .unwrap();
     let url = lab.addresses().redis[0].url.clone();
     assert!(lab.pause("redis").is_err(), "it does not run");
     lab.restart("redis").await.unwrap();
-    let pong: String = ::redis::cmd("PING").query_async(&mut redis_at(&url).await.unwrap()).await.unwrap();
+    let pong: String = ::redis::cmd("PING")
+        .query_async(&mut redis_at(&url).await.unwrap())
+        .await
+        .unwrap();
     assert_eq!(pong, "PONG");
     assert!(lab.restart("no-such-server").await.is_err());
     lab.stop().await;
@@ -189,18 +274,30 @@ async fn a_part_that_was_left_out_has_its_address_and_can_be_started_later() {
 
 #[tokio::test]
 async fn an_ensemble_elects_a_leader_and_another_once_that_one_is_killed() {
-    let mut lab = Lab::start(Options { zookeeper_ports: vec![0; 3], ..only(&[Part::ZooKeeper]) }).await.unwrap();
+    let mut lab = Lab::start(Options {
+        zookeeper_ports: vec![0; 3],
+        ..only(&[Part::ZooKeeper])
+    })
+    .await
+    .unwrap();
     let at = lab.addresses().zookeeper.clone();
     let members: Vec<&str> = at.connect.split(',').collect();
     assert_eq!(members.len(), 3);
     assert_eq!(Some(at.pid), lab.pid("zookeeper"));
-    assert!(["zookeeper-2", "zookeeper-3"].iter().all(|name| lab.pid(name).is_some()));
+    assert!(
+        ["zookeeper-2", "zookeeper-3"]
+            .iter()
+            .all(|name| lab.pid(name).is_some())
+    );
     let answers = join_all(members.iter().map(|member| asked(member, "srvr"))).await;
     let follows = |answer: &&String| answer.lines().any(|line| line == "Mode: follower");
     assert_eq!(answers.iter().filter(follows).count(), 2, "all have joined");
     let leader = lab.zookeeper_leader().await.unwrap();
-    let client = zookeeper_client::Client::connect(&at.connect).await.unwrap();
-    let create = zookeeper_client::CreateMode::Persistent.with_acls(zookeeper_client::Acls::anyone_all());
+    let client = zookeeper_client::Client::connect(&at.connect)
+        .await
+        .unwrap();
+    let create =
+        zookeeper_client::CreateMode::Persistent.with_acls(zookeeper_client::Acls::anyone_all());
     client.create("/kept", b"7", &create).await.unwrap();
     drop(client);
 
@@ -215,15 +312,26 @@ async fn an_ensemble_elects_a_leader_and_another_once_that_one_is_killed() {
     };
     assert_ne!(next, leader);
     lab.restart(&leader).await.unwrap();
-    assert_eq!(lab.zookeeper_leader().await, Some(next), "the one that comes back follows");
-    let client = zookeeper_client::Client::connect(&at.connect).await.unwrap();
+    assert_eq!(
+        lab.zookeeper_leader().await,
+        Some(next),
+        "the one that comes back follows"
+    );
+    let client = zookeeper_client::Client::connect(&at.connect)
+        .await
+        .unwrap();
     assert_eq!(client.get_data("/kept").await.unwrap().0, b"7");
     lab.stop().await;
 }
 
 #[tokio::test]
 async fn a_member_without_a_majority_is_up_and_has_no_leader_until_a_second_comes() {
-    let mut lab = Lab::start(Options { zookeeper_ports: vec![0; 3], ..only(&[]) }).await.unwrap();
+    let mut lab = Lab::start(Options {
+        zookeeper_ports: vec![0; 3],
+        ..only(&[])
+    })
+    .await
+    .unwrap();
     lab.restart("zookeeper-2").await.unwrap();
     assert_eq!(lab.zookeeper_leader().await, None);
     lab.restart("zookeeper-3").await.unwrap();
@@ -244,17 +352,28 @@ async fn two_labs_run_side_by_side() {
     let (one, two) = (one.unwrap(), two.unwrap());
     assert!(ports(&one).iter().all(|port| !ports(&two).contains(port)));
     one.stop().await;
-    assert_eq!(ask(&two.addresses().mysql.url, "SELECT CAST(1 AS CHAR)").await, "1", "the other's stop is not ours");
+    assert_eq!(
+        ask(&two.addresses().mysql.url, "SELECT CAST(1 AS CHAR)").await,
+        "1",
+        "the other's stop is not ours"
+    );
     two.stop().await;
 }
 
 #[tokio::test]
 async fn a_start_that_is_given_up_leaves_nothing() {
     let dir = std::env::temp_dir().join(format!("oversell-lab-test-{}", std::process::id()));
-    let options = Options { dir: Some(dir.clone()), ..servers() };
+    let options = Options {
+        dir: Some(dir.clone()),
+        ..servers()
+    };
     let mut start = Box::pin(Lab::start(options));
     // Given up as soon as the first server writes: the others are in all stages of their start.
-    let begun = comes_true("a log", || dir.join("redis.log").metadata().is_ok_and(|log| log.len() > 0));
+    let begun = comes_true("a log", || {
+        dir.join("redis.log")
+            .metadata()
+            .is_ok_and(|log| log.len() > 0)
+    });
     tokio::select! {
         biased;
         _ = &mut start => panic!("it was not to get that far"),
@@ -270,7 +389,13 @@ async fn a_folder_that_no_lab_made_is_not_emptied() {
     let dir = std::env::temp_dir().join(format!("oversell-precious-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     std::fs::write(dir.join("precious"), "x").unwrap();
-    let error = Lab::start(Options { dir: Some(dir.clone()), ..one_redis() }).await.unwrap_err().to_string();
+    let error = Lab::start(Options {
+        dir: Some(dir.clone()),
+        ..one_redis()
+    })
+    .await
+    .unwrap_err()
+    .to_string();
     assert!(error.contains("was not made by a lab"), "{error}");
     assert!(dir.join("precious").exists());
     std::fs::remove_dir_all(&dir).unwrap();
@@ -279,14 +404,26 @@ async fn a_folder_that_no_lab_made_is_not_emptied() {
 #[tokio::test]
 async fn a_folder_serves_one_lab_at_a_time() {
     let dir = std::env::temp_dir().join(format!("oversell-shared-{}", std::process::id()));
-    let named = || Options { dir: Some(dir.clone()), ..one_redis() };
+    let named = || Options {
+        dir: Some(dir.clone()),
+        ..one_redis()
+    };
     let first = Lab::start(named()).await.unwrap();
-    assert_eq!(&Addresses::of_running_lab(&dir.join("lab.json")).unwrap(), first.addresses());
+    assert_eq!(
+        &Addresses::of_running_lab(&dir.join("lab.json")).unwrap(),
+        first.addresses()
+    );
     let error = Lab::start(named()).await.unwrap_err().to_string();
     assert!(error.contains("a lab is already running in"), "{error}");
     first.stop().await;
-    assert!(dir.join("redis.log").exists(), "what it wrote can be read afterwards");
-    assert!(!dir.join("lab.json").exists(), "nobody can rely on it any more");
+    assert!(
+        dir.join("redis.log").exists(),
+        "what it wrote can be read afterwards"
+    );
+    assert!(
+        !dir.join("lab.json").exists(),
+        "nobody can rely on it any more"
+    );
     Lab::start(named()).await.unwrap().stop().await;
     std::fs::remove_dir_all(&dir).unwrap();
 }
@@ -294,10 +431,17 @@ async fn a_folder_serves_one_lab_at_a_time() {
 /// The kernel ends a child when the thread that forked it ends; a runtime's threads end with it.
 #[test]
 fn a_lab_outlives_the_runtime_that_started_it() {
-    let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let runtime = || {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap()
+    };
     let first = runtime();
-    let lab =
-        std::thread::spawn(move || first.block_on(async { tokio::spawn(Lab::start(one_redis())).await.unwrap() }));
+    let lab = std::thread::spawn(move || {
+        first.block_on(async { tokio::spawn(Lab::start(one_redis())).await.unwrap() })
+    });
     let lab = lab.join().unwrap().unwrap();
     runtime().block_on(async {
         let pong: String = ::redis::cmd("PING")
@@ -316,8 +460,16 @@ const HOLD: &str = "OVERSELL_TEST_HOLD_A_LAB";
 #[ignore = "the other half of the next test, which runs it as a process of its own"]
 async fn hold_a_lab() {
     let dir = std::env::var_os(HOLD).unwrap();
-    let lab = Lab::start(Options { dir: Some(dir.into()), ..servers() }).await.unwrap();
-    println!("\npids {}", serde_json::to_string(&pids(lab.addresses())).unwrap());
+    let lab = Lab::start(Options {
+        dir: Some(dir.into()),
+        ..servers()
+    })
+    .await
+    .unwrap();
+    println!(
+        "\npids {}",
+        serde_json::to_string(&pids(lab.addresses())).unwrap()
+    );
     std::future::pending::<()>().await;
 }
 
@@ -325,20 +477,34 @@ async fn hold_a_lab() {
 async fn nothing_is_left_of_a_lab_that_is_killed() {
     let dir = std::env::temp_dir().join(format!("oversell-killed-{}", std::process::id()));
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "lab::tests::hold_a_lab", "--ignored", "--nocapture"])
+        .args([
+            "--exact",
+            "lab::tests::hold_a_lab",
+            "--ignored",
+            "--nocapture",
+        ])
         .env(HOLD, &dir)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let output = BufReader::new(child.stdout.take().unwrap());
-    let line = output.lines().map(Result::unwrap).find(|l| l.starts_with("pids ")).expect("the lab did not start");
+    let line = output
+        .lines()
+        .map(Result::unwrap)
+        .find(|l| l.starts_with("pids "))
+        .expect("the lab did not start");
     let pids: Vec<u32> = serde_json::from_str(&line["pids ".len()..]).unwrap();
     assert!(pids.iter().all(|pid| runs(*pid)));
 
     kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL).unwrap();
     child.wait().unwrap();
-    comes_true("the end of all its processes", || !pids.iter().any(|pid| runs(*pid))).await;
-    let error = Addresses::of_running_lab(&dir.join("lab.json")).unwrap_err().to_string();
+    comes_true("the end of all its processes", || {
+        !pids.iter().any(|pid| runs(*pid))
+    })
+    .await;
+    let error = Addresses::of_running_lab(&dir.join("lab.json"))
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("was killed"), "{error}");
     std::fs::remove_dir_all(&dir).unwrap();
 }
@@ -350,7 +516,8 @@ fn processes_in(folder: &Path) -> Vec<u32> {
     pids.filter(|pid| {
         let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let runs_in = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
-        runs_in.starts_with(folder) || String::from_utf8_lossy(&arguments).contains(folder.to_str().unwrap())
+        runs_in.starts_with(folder)
+            || String::from_utf8_lossy(&arguments).contains(folder.to_str().unwrap())
     })
     .collect()
 }

@@ -23,9 +23,17 @@ impl User {
         }
         let found = unistd::User::from_name(UNPRIVILEGED).ok().flatten();
         let Some(nobody) = found.map(|user| Self(Some((user.uid, user.gid)))) else {
-            return (Self(None), Some(format!("the servers run as root: there is no user {UNPRIVILEGED}")));
+            return (
+                Self(None),
+                Some(format!(
+                    "the servers run as root: there is no user {UNPRIVILEGED}"
+                )),
+            );
         };
-        match std::iter::once(&folder).chain(files).find(|path| !nobody.reaches(path)) {
+        match std::iter::once(&folder)
+            .chain(files)
+            .find(|path| !nobody.reaches(path))
+        {
             None => (nobody, None),
             Some(path) => (
                 Self(None),
@@ -41,8 +49,14 @@ impl User {
     /// Asked of the system by trying: permissions are more than mode bits.
     fn reaches(self, path: &Path) -> bool {
         let mut command = Command::new("setpriv");
-        command.args(self.options()).args(["--", "test", "-r"]).arg(path);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .args(self.options())
+            .args(["--", "test", "-r"])
+            .arg(path);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         command.status().is_ok_and(|status| status.success())
     }
 
@@ -54,7 +68,11 @@ impl User {
     /// The options of `setpriv` that make a process theirs.
     pub(super) fn options(self) -> Vec<String> {
         self.0.map_or_else(Vec::new, |(uid, gid)| {
-            vec![format!("--reuid={uid}"), format!("--regid={gid}"), "--clear-groups".to_owned()]
+            vec![
+                format!("--reuid={uid}"),
+                format!("--regid={gid}"),
+                "--clear-groups".to_owned(),
+            ]
         })
     }
 
@@ -67,7 +85,9 @@ impl User {
     /// Makes it theirs.
     pub(super) fn own(self, path: &Path) -> io::Result<()> {
         match self.0 {
-            Some((uid, gid)) => std::os::unix::fs::chown(path, Some(uid.as_raw()), Some(gid.as_raw())),
+            Some((uid, gid)) => {
+                std::os::unix::fs::chown(path, Some(uid.as_raw()), Some(gid.as_raw()))
+            }
             None => Ok(()),
         }
     }

@@ -42,7 +42,12 @@ pub(super) enum Condition {
 /// A way from each instance to each server.
 pub(super) async fn all(at: &Addresses) -> Result<Vec<Arc<Way>>, Failure> {
     let mut servers = vec![(mysql::NAME.to_owned(), authority(&at.mysql.url))];
-    servers.extend(at.redis.iter().enumerate().map(|(n, node)| (redis::name(n), authority(&node.url))));
+    servers.extend(
+        at.redis
+            .iter()
+            .enumerate()
+            .map(|(n, node)| (redis::name(n), authority(&node.url))),
+    );
     let members = at.zookeeper.connect.split(',').enumerate();
     servers.extend(members.map(|(n, member)| (zookeeper::name(n), member)));
     let mut ways = Vec::new();
@@ -57,15 +62,28 @@ pub(super) async fn all(at: &Addresses) -> Result<Vec<Arc<Way>>, Failure> {
 /// Where this instance finds the servers: at the ends of its ways, where there are any.
 pub(super) fn seen_by(instance: &str, at: &Addresses, ways: &[Arc<Way>]) -> Addresses {
     let by_way = |address: &str| {
-        let way = ways.iter().find(|way| way.instance == instance && *way.to.borrow() == address);
+        let way = ways
+            .iter()
+            .find(|way| way.instance == instance && *way.to.borrow() == address);
         way.map_or_else(|| address.to_owned(), |way| way.address())
     };
     let mut seen = at.clone();
-    for url in seen.redis.iter_mut().map(|node| &mut node.url).chain([&mut seen.mysql.url]) {
+    for url in seen
+        .redis
+        .iter_mut()
+        .map(|node| &mut node.url)
+        .chain([&mut seen.mysql.url])
+    {
         let direct = authority(url);
         *url = url.replace(direct, &by_way(direct));
     }
-    seen.zookeeper.connect = at.zookeeper.connect.split(',').map(by_way).collect::<Vec<_>>().join(",");
+    seen.zookeeper.connect = at
+        .zookeeper
+        .connect
+        .split(',')
+        .map(by_way)
+        .collect::<Vec<_>>()
+        .join(",");
     seen
 }
 
@@ -99,15 +117,33 @@ impl Way {
     /// A way for this instance to the server at `to` (`host:port`), open.
     pub(super) async fn open(instance: &str, server: &str, to: &str) -> Result<Self, Failure> {
         let failed = |e: io::Error| Failure::Unusable(format!("a way to {server}: {e}"));
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .await
+            .map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
-        let (condition, ends) = (watch::Sender::new(Condition::Open), CancellationToken::new());
+        let (condition, ends) = (
+            watch::Sender::new(Condition::Open),
+            CancellationToken::new(),
+        );
         let session = Arc::<Mutex<_>>::default();
         let to = watch::Sender::new(to.to_owned());
-        let forwarding = forward_all(listener, to.clone(), condition.clone(), Arc::clone(&session));
+        let forwarding = forward_all(
+            listener,
+            to.clone(),
+            condition.clone(),
+            Arc::clone(&session),
+        );
         tokio::spawn(ends.clone().run_until_cancelled_owned(forwarding));
         let (instance, server) = (instance.to_owned(), server.to_owned());
-        Ok(Self { instance, server, port, to, condition, session, _forwarding: ends.drop_guard() })
+        Ok(Self {
+            instance,
+            server,
+            port,
+            to,
+            condition,
+            session,
+            _forwarding: ends.drop_guard(),
+        })
     }
 
     /// Whether this is what `name` means: `redis` are the ways of all instances to it, `8100-redis` is that of one.
@@ -165,12 +201,20 @@ impl Way {
 
     /// Ends the session that was last made on this way, at the server; `false` where there was none.
     pub(super) async fn expire(&self) -> Result<bool, Failure> {
-        let Some(session) = self.session.lock().take() else { return Ok(false) };
+        let Some(session) = self.session.lock().take() else {
+            return Ok(false);
+        };
         let to = self.to.borrow().clone();
         match timeout(ANSWER, session.close(&to)).await {
             Ok(Ok(())) => Ok(true),
-            Ok(Err(error)) => Err(Failure::Unusable(format!("{} does not end the session: {error}", self.server))),
-            Err(_) => Err(Failure::Unusable(format!("{} does not answer", self.server))),
+            Ok(Err(error)) => Err(Failure::Unusable(format!(
+                "{} does not end the session: {error}",
+                self.server
+            ))),
+            Err(_) => Err(Failure::Unusable(format!(
+                "{} does not answer",
+                self.server
+            ))),
         }
     }
 }
@@ -185,7 +229,8 @@ async fn forward_all(
         if *condition.borrow() == Condition::Cut {
             continue;
         }
-        let (to, condition, session) = (to.subscribe(), condition.subscribe(), Arc::clone(&session));
+        let (to, condition, session) =
+            (to.subscribe(), condition.subscribe(), Arc::clone(&session));
         tokio::spawn(async move {
             // A connection that breaks is broken for both, which is all there is to say.
             drop(forward(client, to, condition, &session).await);
@@ -276,17 +321,32 @@ impl Session {
         let mut stream = TcpStream::connect(server).await?;
         let (protocol, zxid, patience, read_only) = ([0; 4], [0; 8], 10_000_i32.to_be_bytes(), [0]);
         let length = 16_u32.to_be_bytes();
-        let join = [&protocol[..], &zxid, &patience, &self.number, &length, &self.password, &read_only].concat();
+        let join = [
+            &protocol[..],
+            &zxid,
+            &patience,
+            &self.number,
+            &length,
+            &self.password,
+            &read_only,
+        ]
+        .concat();
         send(&mut stream, &join).await?;
         receive(&mut stream).await?;
-        send(&mut stream, &[1_i32.to_be_bytes(), CLOSE.to_be_bytes()].concat()).await?;
+        send(
+            &mut stream,
+            &[1_i32.to_be_bytes(), CLOSE.to_be_bytes()].concat(),
+        )
+        .await?;
         receive(&mut stream).await
     }
 }
 
 async fn send(stream: &mut TcpStream, packet: &[u8]) -> io::Result<()> {
     let length = u32::try_from(packet.len()).map_err(io::Error::other)?;
-    stream.write_all(&[&length.to_be_bytes(), packet].concat()).await
+    stream
+        .write_all(&[&length.to_be_bytes(), packet].concat())
+        .await
 }
 
 async fn receive(stream: &mut TcpStream) -> io::Result<()> {

@@ -34,12 +34,17 @@ const ANSWER: Duration = Duration::from_secs(1);
 
 /// The name of the server at `index`: `zookeeper`, `zookeeper-2` …
 pub(super) fn name(index: usize) -> String {
-    if index == 0 { NAME.to_owned() } else { format!("{NAME}-{}", index + 1) }
+    if index == 0 {
+        NAME.to_owned()
+    } else {
+        format!("{NAME}-{}", index + 1)
+    }
 }
 
 /// Whether a member of this name is a ZooKeeper server.
 pub(super) fn is_name(name: &str) -> bool {
-    name.strip_prefix(NAME).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    name.strip_prefix(NAME)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 /// The ports that the members of an ensemble use among themselves.
@@ -67,7 +72,13 @@ pub(super) struct ZooKeeper {
 
 impl ZooKeeper {
     pub(super) fn new(index: usize, folder: PathBuf, port: u16, peers: Vec<Peer>) -> Self {
-        Self { index, name: name(index), folder, port, peers }
+        Self {
+            index,
+            name: name(index),
+            folder,
+            port,
+            peers,
+        }
     }
 
     fn data(&self) -> PathBuf {
@@ -86,7 +97,11 @@ impl Server for ZooKeeper {
 
     fn needs(&self) -> &'static [Needed] {
         const NEEDED: [Needed; 2] = [("java", "default-jre-headless"), (SETTINGS, NAME)];
-        if own_class_path(variable).is_some() { &NEEDED[..1] } else { &NEEDED }
+        if own_class_path(variable).is_some() {
+            &NEEDED[..1]
+        } else {
+            &NEEDED
+        }
     }
 
     fn folder(&self) -> &Path {
@@ -97,8 +112,15 @@ impl Server for ZooKeeper {
         async move {
             user.make(&self.folder)
                 .and_then(|()| user.make(&self.data()))
-                .and_then(|()| std::fs::write(self.data().join("myid"), (self.index + 1).to_string()))
-                .and_then(|()| std::fs::write(self.settings(), settings(&self.data(), self.port, &self.peers)))
+                .and_then(|()| {
+                    std::fs::write(self.data().join("myid"), (self.index + 1).to_string())
+                })
+                .and_then(|()| {
+                    std::fs::write(
+                        self.settings(),
+                        settings(&self.data(), self.port, &self.peers),
+                    )
+                })
                 .map_err(|e| Failure::Unusable(format!("{}: {e}", self.name)))
         }
         .boxed()
@@ -108,8 +130,16 @@ impl Server for ZooKeeper {
         let mut command = Command::new(programs::path("java"));
         command
             // The first is faster to start and enough for one heap of this size; the second would write to /tmp.
-            .args(["-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xms32m", "-Xmx256m"])
-            .args(["-Dzookeeper.jmx.log4j.disable=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"])
+            .args([
+                "-XX:+UseSerialGC",
+                "-XX:-UsePerfData",
+                "-Xms32m",
+                "-Xmx256m",
+            ])
+            .args([
+                "-Dzookeeper.jmx.log4j.disable=true",
+                "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+            ])
             .arg(format!("-Djava.io.tmpdir={}", self.folder.display()))
             .arg("-cp")
             .arg(class_path())
@@ -121,9 +151,12 @@ impl Server for ZooKeeper {
     /// Without a leader it does not say where its data are; where no majority runs (not `complete`), there is none.
     fn check(&self, _pid: u32, complete: bool) -> BoxFuture<'_, Result<(), String>> {
         async move {
-            let answer = four_letters((Ipv4Addr::LOCALHOST, self.port), "conf").await.map_err(|e| e.to_string())?;
+            let answer = four_letters((Ipv4Addr::LOCALHOST, self.port), "conf")
+                .await
+                .map_err(|e| e.to_string())?;
             let ours = format!("dataDir={}/", self.data().display());
-            let well = answer.lines().any(|line| line.starts_with(&ours)) || (!complete && answer.contains(NO_LEADER));
+            let well = answer.lines().any(|line| line.starts_with(&ours))
+                || (!complete && answer.contains(NO_LEADER));
             if well { Ok(()) } else { Err(answer) }
         }
         .boxed()
@@ -172,8 +205,12 @@ fn variable(name: &str) -> Option<String> {
 
 fn class_path() -> String {
     own_class_path(variable).unwrap_or_else(|| {
-        let output = Command::new("sh").args(["-c", r#". "$0" && printf %s "$CLASSPATH""#, SETTINGS]).output();
-        let debian = output.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
+        let output = Command::new("sh")
+            .args(["-c", r#". "$0" && printf %s "$CLASSPATH""#, SETTINGS])
+            .output();
+        let debian = output
+            .map(|o| String::from_utf8_lossy(&o.stdout).into_owned())
+            .unwrap_or_default();
         format!("{debian}:{LOGGER}")
     })
 }
@@ -192,7 +229,10 @@ mod tests {
     fn sessions_of_one_second_to_a_minute_are_granted_on_loopback_only() {
         let text = settings(Path::new("/somewhere/data"), 12181, &[]);
         let value = |key: &str| {
-            let line = text.lines().find(|l| l.split_once('=').is_some_and(|(k, _)| k == key)).unwrap();
+            let line = text
+                .lines()
+                .find(|l| l.split_once('=').is_some_and(|(k, _)| k == key))
+                .unwrap();
             line.split_once('=').unwrap().1.to_owned()
         };
         assert_eq!(value("dataDir"), "/somewhere/data");
@@ -201,7 +241,10 @@ mod tests {
         assert_eq!(value("minSessionTimeout"), "1000");
         assert_eq!(value("maxSessionTimeout"), "60000");
         let tick: u32 = value("tickTime").parse().unwrap();
-        assert!(tick * 2 <= 1000, "ZooKeeper cannot grant less than two ticks");
+        assert!(
+            tick * 2 <= 1000,
+            "ZooKeeper cannot grant less than two ticks"
+        );
         assert!(!text.contains("server."), "one server is standalone");
     }
 
@@ -210,15 +253,35 @@ mod tests {
         let with = |name: &'static str, value: &'static str| {
             own_class_path(move |asked| (asked == name).then(|| value.to_owned()))
         };
-        assert_eq!(with("OVERSELL_ZOOKEEPER_CLASSPATH", "/a.jar:/b.jar").as_deref(), Some("/a.jar:/b.jar"));
-        assert_eq!(with("ZOOKEEPER_HOME", "/zk").as_deref(), Some("/zk/conf:/zk/*:/zk/lib/*"));
+        assert_eq!(
+            with("OVERSELL_ZOOKEEPER_CLASSPATH", "/a.jar:/b.jar").as_deref(),
+            Some("/a.jar:/b.jar")
+        );
+        assert_eq!(
+            with("ZOOKEEPER_HOME", "/zk").as_deref(),
+            Some("/zk/conf:/zk/*:/zk/lib/*")
+        );
         assert_eq!(with("ZOOKEEPER_HOME", ""), None);
     }
 
     #[test]
     fn the_members_of_an_ensemble_know_each_other_on_loopback_only() {
-        let text = settings(Path::new("/somewhere/data"), 12181, &[Peer::new(1, 2), Peer::new(3, 4), Peer::new(5, 6)]);
-        let servers: Vec<_> = text.lines().filter(|line| line.starts_with("server.")).collect();
-        assert_eq!(servers, ["server.1=127.0.0.1:1:2", "server.2=127.0.0.1:3:4", "server.3=127.0.0.1:5:6"]);
+        let text = settings(
+            Path::new("/somewhere/data"),
+            12181,
+            &[Peer::new(1, 2), Peer::new(3, 4), Peer::new(5, 6)],
+        );
+        let servers: Vec<_> = text
+            .lines()
+            .filter(|line| line.starts_with("server."))
+            .collect();
+        assert_eq!(
+            servers,
+            [
+                "server.1=127.0.0.1:1:2",
+                "server.2=127.0.0.1:3:4",
+                "server.3=127.0.0.1:5:6"
+            ]
+        );
     }
 }

@@ -22,7 +22,10 @@ pub(super) struct Same {
 }
 
 impl Same {
-    pub(super) fn boxed(request: Request<Body>, meaning: fn(u16, &[u8]) -> (Outcome, Said)) -> Box<dyn Asks> {
+    pub(super) fn boxed(
+        request: Request<Body>,
+        meaning: fn(u16, &[u8]) -> (Outcome, Said),
+    ) -> Box<dyn Asks> {
         Box::new(Self { request, meaning })
     }
 }

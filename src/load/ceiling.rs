@@ -19,7 +19,11 @@ use tokio_util::sync::CancellationToken;
 const FILES: [&str; 2] = ["/favicon.svg", "/"];
 /// What every instance answers without asking a server.
 const LIVE: [&str; 1] = ["/health/live"];
-const TIME: Timed = Timed { warm_up: Duration::from_millis(300), measured: Duration::from_secs(1), rate: None };
+const TIME: Timed = Timed {
+    warm_up: Duration::from_millis(300),
+    measured: Duration::from_secs(1),
+    rate: None,
+};
 /// Above this share of the ceiling it is the generator that is measured.
 const BOUNDED: f64 = 0.7;
 
@@ -53,11 +57,25 @@ impl Ceiling {
         let origin = Origin::parse(base)?;
         let (path, bytes) = smallest(base, if target == ONE { &LIVE } else { &FILES }).await?;
         let request = origin.request(http::Method::GET, path)?;
-        let load = Load { origin, asks: Same::boxed(request, served), threads, until: Until::Over(TIME), draws: false };
+        let load = Load {
+            origin,
+            asks: Same::boxed(request, served),
+            threads,
+            until: Until::Over(TIME),
+            draws: false,
+        };
         let ended = load.send(cancel, |_| std::future::pending()).await?;
         match ended.counted.reasons().iter().next() {
-            Some((why, _)) if !cancel.is_cancelled() => Err(Failure::Unusable(format!("GET {path} at {base}: {why}"))),
-            _ => Ok(Self { target: target.into(), path, bytes, threads, throughput: ended.stats.throughput }),
+            Some((why, _)) if !cancel.is_cancelled() => {
+                Err(Failure::Unusable(format!("GET {path} at {base}: {why}")))
+            }
+            _ => Ok(Self {
+                target: target.into(),
+                path,
+                bytes,
+                threads,
+                throughput: ended.stats.throughput,
+            }),
         }
     }
 
@@ -68,7 +86,11 @@ impl Ceiling {
 
     /// What it is, for a reader.
     pub(super) fn what(&self) -> String {
-        let of = if self.target == ONE { "one instance, directly" } else { "a static file through nginx" };
+        let of = if self.target == ONE {
+            "one instance, directly"
+        } else {
+            "a static file through nginx"
+        };
         format!("{of} (GET {}, {} bytes)", self.path, self.bytes)
     }
 }
@@ -79,10 +101,20 @@ async fn smallest(base: &str, paths: &[&'static str]) -> Result<(&'static str, u
             return Ok((path, bytes));
         }
     }
-    Err(Failure::Unusable(format!("{base} does not serve {}", paths.join(" or "))))
+    Err(Failure::Unusable(format!(
+        "{base} does not serve {}",
+        paths.join(" or ")
+    )))
 }
 
 /// A file that is served is what a sale is to a strategy.
 fn served(status: u16, _: &[u8]) -> (Outcome, Said) {
-    (if status == 200 { Outcome::Sold } else { Outcome::Refused(status.to_string()) }, Said::default())
+    (
+        if status == 200 {
+            Outcome::Sold
+        } else {
+            Outcome::Refused(status.to_string())
+        },
+        Said::default(),
+    )
 }

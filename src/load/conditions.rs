@@ -51,7 +51,10 @@ impl Conditions {
             commit: env!("OVERSELL_COMMIT"),
             cores: std::thread::available_parallelism().map_or(0, usize::from),
             cpu: cpu(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
-            kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().into(),
+            kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
+                .unwrap_or_default()
+                .trim()
+                .into(),
             ..Self::default()
         };
         let Some(lab) = lab else { return machine };
@@ -63,11 +66,23 @@ impl Conditions {
             zookeeper(&lab.zookeeper.connect),
             nginx()
         );
-        let servers = [("mysql", mysql), ("redis", redis), ("zookeeper", zookeeper), ("nginx", nginx)];
+        let servers = [
+            ("mysql", mysql),
+            ("redis", redis),
+            ("zookeeper", zookeeper),
+            ("nginx", nginx),
+        ];
         Self {
-            file_system: folder.as_ref().ok().and_then(|folder| file_system(&mounts, folder)).unwrap_or_default(),
+            file_system: folder
+                .as_ref()
+                .ok()
+                .and_then(|folder| file_system(&mounts, folder))
+                .unwrap_or_default(),
             fdatasync_us: folder.ok().and_then(|folder| fdatasync(&folder).ok()),
-            servers: servers.into_iter().filter_map(|(server, said)| Some((server, said?))).collect(),
+            servers: servers
+                .into_iter()
+                .filter_map(|(server, said)| Some((server, said?)))
+                .collect(),
             ..machine
         }
     }
@@ -75,8 +90,13 @@ impl Conditions {
 
 /// The processor's name, in `/proc/cpuinfo`.
 fn cpu(info: &str) -> String {
-    let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    name.map_or_else(|| std::env::consts::ARCH.into(), |(_, name)| name.trim().into())
+    let name = info
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    name.map_or_else(
+        || std::env::consts::ARCH.into(),
+        |(_, name)| name.trim().into(),
+    )
 }
 
 /// The type of the file system that a folder is on, in `/proc/self/mountinfo`: that of the longest mount point.
@@ -86,7 +106,8 @@ fn file_system(mounts: &str, folder: &Path) -> Option<String> {
         Some((left.split(' ').nth(4)?, right.split(' ').next()?))
     });
     let over = mounts.filter(|(point, _)| folder.starts_with(point));
-    over.max_by_key(|(point, _)| point.len()).map(|(_, kind)| kind.to_owned())
+    over.max_by_key(|(point, _)| point.len())
+        .map(|(_, kind)| kind.to_owned())
 }
 
 /// Writes 4 KB again and again and has them stored each time, as a log does: the median, µs.
@@ -110,22 +131,40 @@ fn fdatasync(folder: &Path) -> io::Result<u64> {
 }
 
 async fn mysql(url: &str) -> Option<String> {
-    let mut conn = MySqlPool::new(MySqlOptions::new(url).connections(1)).ok()?.conn(WAIT).await.ok()?;
-    let rows: Vec<(String, String)> = sqlx::query_as(DURABILITY).fetch_all(&mut *conn).await.ok()?;
+    let mut conn = MySqlPool::new(MySqlOptions::new(url).connections(1))
+        .ok()?
+        .conn(WAIT)
+        .await
+        .ok()?;
+    let rows: Vec<(String, String)> = sqlx::query_as(DURABILITY)
+        .fetch_all(&mut *conn)
+        .await
+        .ok()?;
     conn.done();
-    let settings: Vec<_> = rows.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let settings: Vec<_> = rows
+        .into_iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
     Some(settings.join(", "))
 }
 
 async fn redis(url: &str) -> Option<String> {
     let ask = async {
         let mut redis = redis_at(url).await.ok()?;
-        let info: redis::InfoDict = redis::cmd("INFO").arg("server").query_async(&mut redis).await.ok()?;
+        let info: redis::InfoDict = redis::cmd("INFO")
+            .arg("server")
+            .query_async(&mut redis)
+            .await
+            .ok()?;
         let version: String = info.get("redis_version")?;
         let mut said = format!("version={version}");
         for name in ["appendonly", "appendfsync", "save"] {
-            let (_, value): (String, String) =
-                redis::cmd("CONFIG").arg("GET").arg(name).query_async(&mut redis).await.ok()?;
+            let (_, value): (String, String) = redis::cmd("CONFIG")
+                .arg("GET")
+                .arg(name)
+                .query_async(&mut redis)
+                .await
+                .ok()?;
             said += &format!(", {name}={}", if value.is_empty() { "no" } else { &value });
         }
         Some(said)
@@ -135,8 +174,12 @@ async fn redis(url: &str) -> Option<String> {
 
 async fn zookeeper(connect: &str) -> Option<String> {
     let ask = async {
-        let said = four_letters(connect.split(',').next()?, "srvr").await.ok()?;
-        let version = said.lines().find_map(|line| line.strip_prefix("Zookeeper version: "))?;
+        let said = four_letters(connect.split(',').next()?, "srvr")
+            .await
+            .ok()?;
+        let version = said
+            .lines()
+            .find_map(|line| line.strip_prefix("Zookeeper version: "))?;
         Some(format!("version={}", version.split(['-', ',']).next()?))
     };
     timeout(WAIT, ask).await.ok()?
@@ -155,12 +198,24 @@ async fn nginx() -> Option<String> {
 
 impl fmt::Display for Conditions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { version, commit, cores, cpu, kernel, .. } = self;
-        write!(f, "oversell {version} ({commit}); {cpu}, {cores} cores; Linux {kernel}")?;
+        let Self {
+            version,
+            commit,
+            cores,
+            cpu,
+            kernel,
+            ..
+        } = self;
+        write!(
+            f,
+            "oversell {version} ({commit}); {cpu}, {cores} cores; Linux {kernel}"
+        )?;
         if let Some(us) = self.fdatasync_us {
             write!(f, "; {}, fdatasync of 4 KB {us} µs", self.file_system)?;
         }
-        self.servers.iter().try_for_each(|(server, said)| write!(f, "\n  {server}: {said}"))
+        self.servers
+            .iter()
+            .try_for_each(|(server, said)| write!(f, "\n  {server}: {said}"))
     }
 }
 
@@ -172,13 +227,22 @@ mod tests {
     fn the_file_system_is_that_of_the_longest_mount_point_above_the_folder() {
         let mounts = "22 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n23 22 0:5 / /work rw - xfs /dev/sdb rw\n\
                       24 22 0:6 / /work/other rw - tmpfs tmpfs rw\n";
-        assert_eq!(file_system(mounts, Path::new("/work/tree/target")).as_deref(), Some("xfs"));
-        assert_eq!(file_system(mounts, Path::new("/workshop")).as_deref(), Some("ext4"));
+        assert_eq!(
+            file_system(mounts, Path::new("/work/tree/target")).as_deref(),
+            Some("xfs")
+        );
+        assert_eq!(
+            file_system(mounts, Path::new("/workshop")).as_deref(),
+            Some("ext4")
+        );
     }
 
     #[test]
     fn a_processor_without_a_name_is_known_by_its_kind() {
-        assert_eq!(cpu("processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\n"), "Some CPU @ 2 GHz");
+        assert_eq!(
+            cpu("processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\n"),
+            "Some CPU @ 2 GHz"
+        );
         assert_eq!(cpu("processor\t: 0\n"), std::env::consts::ARCH);
     }
 

@@ -143,12 +143,19 @@ impl Seen {
 
     /// Those who were inside so far, to be drawn.
     pub(super) fn lanes(&self) -> Option<Lanes> {
-        lanes::drawn(self.recorders.iter().flat_map(|recorder| recorder.lock().lanes.clone()).collect())
+        lanes::drawn(
+            self.recorders
+                .iter()
+                .flat_map(|recorder| recorder.lock().lanes.clone())
+                .collect(),
+        )
     }
 
     fn end(&self, until: Until, elapsed: Duration, why: &str) -> Ended {
         let (mut counted, mut all) = (History::default(), self.history());
-        self.recorders.iter().for_each(|recorder| counted.merge(&recorder.lock().counted));
+        self.recorders
+            .iter()
+            .for_each(|recorder| counted.merge(&recorder.lock().counted));
         let begun = self.begun();
         let under_way = begun - all.counts().samples();
         counted.abandon(under_way, why);
@@ -157,19 +164,39 @@ impl Seen {
             Until::Loops(_) => (elapsed, 0),
             Until::Over(timed @ Timed { rate: None, .. }) => (timed.measured, 0),
             // What was due in the time may have been answered after it.
-            Until::Over(timed @ Timed { rate: Some(rate), .. }) => {
-                (timed.measured.max(elapsed.saturating_sub(timed.warm_up)), timed.due(rate).saturating_sub(begun))
-            }
+            Until::Over(
+                timed @ Timed {
+                    rate: Some(rate), ..
+                },
+            ) => (
+                timed.measured.max(elapsed.saturating_sub(timed.warm_up)),
+                timed.due(rate).saturating_sub(begun),
+            ),
         };
         // The bytes of the warm-up are in the meter too.
         let share = counted.counts().samples() as f64 / all.counts().samples().max(1) as f64;
         let Bytes { received, sent } = self.meter.read();
         let part = |bytes: u64| (bytes as f64 * share) as u64;
-        let bytes = Bytes { received: part(received), sent: part(sent) };
-        let stays: Vec<_> = self.recorders.iter().flat_map(|recorder| mem::take(&mut recorder.lock().stays)).collect();
+        let bytes = Bytes {
+            received: part(received),
+            sent: part(sent),
+        };
+        let stays: Vec<_> = self
+            .recorders
+            .iter()
+            .flat_map(|recorder| mem::take(&mut recorder.lock().stays))
+            .collect();
         let most_inside = most_at_once(&stays);
         let (stats, lanes) = (Stats::of(&counted, bytes, elapsed), self.lanes());
-        Ended { stats, counted, all, most_inside, lanes, elapsed, behind }
+        Ended {
+            stats,
+            counted,
+            all,
+            most_inside,
+            lanes,
+            elapsed,
+            behind,
+        }
     }
 }
 
@@ -203,7 +230,12 @@ impl Load {
         let links = self.open_all(&meter).await?;
         let load = Arc::new(self);
         let recorders = (0..RECORDERS).map(|_| Mutex::default()).collect();
-        let seen = Arc::new(Seen { recorders, meter, begun: AtomicU64::new(0), clock: Instant::now() });
+        let seen = Arc::new(Seen {
+            recorders,
+            meter,
+            begun: AtomicU64::new(0),
+            clock: Instant::now(),
+        });
         let stop = cancel.child_token();
         let mut workers = JoinSet::new();
         for (n, link) in links.into_iter().enumerate() {
@@ -215,13 +247,23 @@ impl Load {
             while let Some(done) = workers.join_next().await {
                 panics += usize::from(done.is_err());
             }
-            if panics > 0 { "lost: the generator panicked" } else { "given up when the run was stopped" }
+            if panics > 0 {
+                "lost: the generator panicked"
+            } else {
+                "given up when the run was stopped"
+            }
         };
         let given_up = async {
-            let late = timeout(load.until.longest(), cancel.cancelled()).await.is_err();
+            let late = timeout(load.until.longest(), cancel.cancelled())
+                .await
+                .is_err();
             stop.cancel();
             sleep(GRACE).await;
-            if late { "given up when the run took too long" } else { "given up when the run was stopped" }
+            if late {
+                "given up when the run took too long"
+            } else {
+                "given up when the run was stopped"
+            }
         };
         let why = tokio::select! {
             why = all_done => why,
@@ -248,26 +290,50 @@ impl Load {
         while let Some((turn, due)) = self.next(&mut loops, &seen, &stop).await {
             let (outcome, said, answer) = self.one(turn, &mut link, &seen.meter).await;
             let done = Instant::now();
-            let instance =
-                answer.as_ref().and_then(|a| a.headers.get("x-instance")).and_then(|name| name.to_str().ok());
+            let instance = answer
+                .as_ref()
+                .and_then(|a| a.headers.get("x-instance"))
+                .and_then(|name| name.to_str().ok());
             let mut recorder = seen.recorders[n % RECORDERS].lock();
-            let Recorder { counted, besides, stays, lanes } = &mut *recorder;
+            let Recorder {
+                counted,
+                besides,
+                stays,
+                lanes,
+            } = &mut *recorder;
             stays.extend(said.inside);
-            lanes.extend(self.draws.then(|| Lane::of(n + 1, loops, instance, &said)).flatten());
-            let history = if self.until.counts(due - seen.clock, done - seen.clock) { counted } else { besides };
+            lanes.extend(
+                self.draws
+                    .then(|| Lane::of(n + 1, loops, instance, &said))
+                    .flatten(),
+            );
+            let history = if self.until.counts(due - seen.clock, done - seen.clock) {
+                counted
+            } else {
+                besides
+            };
             history.record(outcome, done - due, instance, said);
         }
     }
 
     /// The next request's number and when it is due, once it is; `None` where no more is to be sent.
-    async fn next(&self, loops: &mut usize, seen: &Seen, stop: &CancellationToken) -> Option<(u64, Instant)> {
+    async fn next(
+        &self,
+        loops: &mut usize,
+        seen: &Seen,
+        stop: &CancellationToken,
+    ) -> Option<(u64, Instant)> {
         let mut due = Instant::now();
         match self.until {
             Until::Loops(most) if *loops == most => return None,
             Until::Loops(_) => *loops += 1,
             Until::Over(timed) if due - seen.clock >= timed.whole() => return None,
             Until::Over(Timed { rate: None, .. }) => {}
-            Until::Over(timed @ Timed { rate: Some(rate), .. }) => {
+            Until::Over(
+                timed @ Timed {
+                    rate: Some(rate), ..
+                },
+            ) => {
                 let turn = seen.begun.fetch_add(1, Ordering::Relaxed);
                 due = seen.clock + Duration::from_secs_f64(turn as f64 / rate);
                 let never = due - seen.clock >= timed.whole();
@@ -286,7 +352,12 @@ impl Load {
     }
 
     /// Sends one request, once.
-    async fn one(&self, turn: u64, slot: &mut Option<Link>, meter: &Arc<Meter>) -> (Outcome, Said, Option<Answer>) {
+    async fn one(
+        &self,
+        turn: u64,
+        slot: &mut Option<Link>,
+        meter: &Arc<Meter>,
+    ) -> (Outcome, Said, Option<Answer>) {
         let failed = |outcome| (outcome, Said::default(), None);
         for _ in 0..CONNECTIONS_PER_REQUEST {
             let mut link = match slot.take() {
@@ -306,11 +377,20 @@ impl Load {
                     return (outcome, said, Some(answer));
                 }
                 Ok(Err(Cut::NotSent)) => {}
-                Ok(Err(Cut::NoAnswer(why))) => return failed(Outcome::Unknown(format!("connection cut: {why}"))),
-                Err(_) => return failed(Outcome::Unknown(format!("no answer within {} s", TIMEOUT.as_secs()))),
+                Ok(Err(Cut::NoAnswer(why))) => {
+                    return failed(Outcome::Unknown(format!("connection cut: {why}")));
+                }
+                Err(_) => {
+                    return failed(Outcome::Unknown(format!(
+                        "no answer within {} s",
+                        TIMEOUT.as_secs()
+                    )));
+                }
             }
         }
-        failed(Outcome::Refused("not sent: every connection was closed before it was used".into()))
+        failed(Outcome::Refused(
+            "not sent: every connection was closed before it was used".into(),
+        ))
     }
 }
 
@@ -320,7 +400,11 @@ impl Until {
     fn counts(self, due: Duration, done: Duration) -> bool {
         match self {
             Self::Loops(_) => true,
-            Self::Over(Timed { warm_up, rate: Some(_), .. }) => due >= warm_up,
+            Self::Over(Timed {
+                warm_up,
+                rate: Some(_),
+                ..
+            }) => due >= warm_up,
             Self::Over(timed) => (timed.warm_up..timed.whole()).contains(&done),
         }
     }
@@ -355,10 +439,20 @@ mod tests {
     async fn requests_of_a_worker_that_panics_are_not_forgotten() {
         let fake = Fake::open(None).await;
         let origin = Origin::parse(&fake.base).unwrap();
-        let request = origin.request(http::Method::POST, "/check/lock/none").unwrap();
-        let load =
-            Load { origin, asks: Same::boxed(request, panics), threads: 3, until: Until::Loops(5), draws: false };
-        let ended = load.send(&CancellationToken::new(), |_| std::future::pending()).await.unwrap();
+        let request = origin
+            .request(http::Method::POST, "/check/lock/none")
+            .unwrap();
+        let load = Load {
+            origin,
+            asks: Same::boxed(request, panics),
+            threads: 3,
+            until: Until::Loops(5),
+            draws: false,
+        };
+        let ended = load
+            .send(&CancellationToken::new(), |_| std::future::pending())
+            .await
+            .unwrap();
         let all = ended.all.counts();
         assert_eq!((all.samples(), all.unknown), (3, 3));
         assert_eq!(ended.counted.reasons()["lost: the generator panicked"], 3);
@@ -367,9 +461,16 @@ mod tests {
     #[test]
     fn what_is_answered_in_the_warm_up_or_after_the_time_does_not_count() {
         let ms = Duration::from_millis;
-        let timed = |rate| Until::Over(Timed { warm_up: ms(100), measured: ms(200), rate });
-        let counts =
-            |until: Until| [(50, 90), (90, 110), (250, 290), (290, 310)].map(|(d, e)| until.counts(ms(d), ms(e)));
+        let timed = |rate| {
+            Until::Over(Timed {
+                warm_up: ms(100),
+                measured: ms(200),
+                rate,
+            })
+        };
+        let counts = |until: Until| {
+            [(50, 90), (90, 110), (250, 290), (290, 310)].map(|(d, e)| until.counts(ms(d), ms(e)))
+        };
         assert_eq!(counts(timed(None)), [false, true, true, false]);
         assert_eq!(counts(timed(Some(9.0))), [false, false, true, true]);
     }

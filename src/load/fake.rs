@@ -65,7 +65,10 @@ pub(super) struct Fake {
 impl Fake {
     /// Opens a shop; every `every`-th request meets the fault.
     pub(super) async fn open(fault: Option<(Fault, u64)>) -> Self {
-        let shop = Arc::new(Mutex::new(Shop { fault, ..Shop::default() }));
+        let shop = Arc::new(Mutex::new(Shop {
+            fault,
+            ..Shop::default()
+        }));
         let base = listen(&shop, &["8000"]).await;
         let http = listen(&shop, &["8000", "8100", "8200"]).await;
         Self { base, http, shop }
@@ -77,14 +80,31 @@ impl Fake {
         plan
     }
 
-    pub(super) async fn run(&self, strategy: &str, threads: usize, loops: usize, count: i64) -> Row {
+    pub(super) async fn run(
+        &self,
+        strategy: &str,
+        threads: usize,
+        loops: usize,
+        count: i64,
+    ) -> Row {
         run_to_its_end(&self.plan(strategy, threads, loops, count)).await
     }
 
     /// The same on three instances.
-    pub(super) async fn run_on_three(&self, strategy: &str, threads: usize, loops: usize, count: i64) -> Row {
+    pub(super) async fn run_on_three(
+        &self,
+        strategy: &str,
+        threads: usize,
+        loops: usize,
+        count: i64,
+    ) -> Row {
         let plan = self.plan(strategy, threads, loops, count);
-        run_to_its_end(&Plan { base: self.http.clone(), target: THREE.into(), ..plan }).await
+        run_to_its_end(&Plan {
+            base: self.http.clone(),
+            target: THREE.into(),
+            ..plan
+        })
+        .await
     }
 
     /// The products that there are.
@@ -98,7 +118,13 @@ impl Fake {
 }
 
 pub(super) async fn run_to_its_end(plan: &Plan) -> Row {
-    run(plan, &watch::channel(Snapshot::default()).0, &CancellationToken::new()).await.unwrap()
+    run(
+        plan,
+        &watch::channel(Snapshot::default()).0,
+        &CancellationToken::new(),
+    )
+    .await
+    .unwrap()
 }
 
 /// Serves the shop at an address of its own, under these names in turn.
@@ -115,26 +141,40 @@ async fn listen(shop: &Arc<Mutex<Shop>>, names: &'static [&'static str]) -> Stri
                     let shop = Arc::clone(&shop);
                     async move {
                         let mut answer = serve(shop, request).await?;
-                        answer.headers_mut().insert("x-instance", http::HeaderValue::from_static(name));
+                        answer
+                            .headers_mut()
+                            .insert("x-instance", http::HeaderValue::from_static(name));
                         Ok::<_, &'static str>(answer)
                     }
                 });
-                http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.ok();
+                http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), service)
+                    .await
+                    .ok();
             });
         }
     });
     base
 }
 
-async fn serve(shop: Arc<Mutex<Shop>>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, &'static str> {
+async fn serve(
+    shop: Arc<Mutex<Shop>>,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, &'static str> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| "no body")?.to_bytes();
     let query = head.uri.query().unwrap_or_default();
-    let product = query.split('&').find_map(|field| field.strip_prefix("stock_id=")?.parse().ok()).unwrap_or(1);
+    let product = query
+        .split('&')
+        .find_map(|field| field.strip_prefix("stock_id=")?.parse().ok())
+        .unwrap_or(1);
     match (&head.method, head.uri.path()) {
         (&Method::PUT, "/stock") => {
             let wanted: serde_json::Value = serde_json::from_slice(&body).map_err(|_| "no JSON")?;
-            shop.lock().unwrap().stock.insert(product, wanted["count"].as_i64().ok_or("no count")?);
+            shop.lock()
+                .unwrap()
+                .stock
+                .insert(product, wanted["count"].as_i64().ok_or("no count")?);
             Ok(say(StatusCode::OK, "{}"))
         }
         (&Method::DELETE, "/stock") => {
@@ -142,11 +182,23 @@ async fn serve(shop: Arc<Mutex<Shop>>, request: Request<Incoming>) -> Result<Res
             Ok(say(StatusCode::OK, "{}"))
         }
         (&Method::GET, "/stock") => {
-            let left = shop.lock().unwrap().stock.get(&product).copied().ok_or("no such product")?;
-            Ok(say(StatusCode::OK, &format!(r#"{{"mysql":{{"count":{left}}},"redis":{{"count":{left}}}}}"#)))
+            let left = shop
+                .lock()
+                .unwrap()
+                .stock
+                .get(&product)
+                .copied()
+                .ok_or("no such product")?;
+            Ok(say(
+                StatusCode::OK,
+                &format!(r#"{{"mysql":{{"count":{left}}},"redis":{{"count":{left}}}}}"#),
+            ))
         }
         (&Method::GET, "/strategies") => {
-            let known: Vec<_> = crate::stock::ALL.iter().map(|s| format!(r#"{{"slug":"{}"}}"#, s.slug)).collect();
+            let known: Vec<_> = crate::stock::ALL
+                .iter()
+                .map(|s| format!(r#"{{"slug":"{}"}}"#, s.slug))
+                .collect();
             Ok(say(StatusCode::OK, &format!("[{}]", known.join(","))))
         }
         (&Method::GET, "/" | "/health/live") => Ok(say(StatusCode::OK, "<!doctype html>")),
@@ -159,7 +211,10 @@ async fn sell(shop: &Mutex<Shop>, product: i64) -> Result<Response<Full<Bytes>>,
     let (fault, sold, stalled) = {
         let mut shop = shop.lock().unwrap();
         shop.requests += 1;
-        let fault = shop.fault.filter(|(_, every)| shop.requests.is_multiple_of(*every)).map(|(fault, _)| fault);
+        let fault = shop
+            .fault
+            .filter(|(_, every)| shop.requests.is_multiple_of(*every))
+            .map(|(fault, _)| fault);
         if fault == Some(Fault::Reset) {
             shop.stock.insert(1, 1_000_000);
         }
@@ -168,7 +223,10 @@ async fn sell(shop: &Mutex<Shop>, product: i64) -> Result<Response<Full<Bytes>>,
         }
         let left = shop.stock.entry(product).or_default();
         let sold = *left > 0;
-        let untouched = matches!(fault, Some(Fault::LostUpdate | Fault::CutBefore | Fault::Refuses | Fault::Hangs));
+        let untouched = matches!(
+            fault,
+            Some(Fault::LostUpdate | Fault::CutBefore | Fault::Refuses | Fault::Hangs)
+        );
         *left -= i64::from(sold && !untouched);
         (fault, sold, shop.stalled_until)
     };
@@ -177,16 +235,21 @@ async fn sell(shop: &Mutex<Shop>, product: i64) -> Result<Response<Full<Bytes>>,
     }
     match fault {
         Some(Fault::CutBefore | Fault::CutAfter) => Err("cut"),
-        Some(Fault::TakesAndDoesNotKnow) => Ok(say(StatusCode::INTERNAL_SERVER_ERROR, "outcome: unknown")),
+        Some(Fault::TakesAndDoesNotKnow) => {
+            Ok(say(StatusCode::INTERNAL_SERVER_ERROR, "outcome: unknown"))
+        }
         Some(Fault::Refuses) => Ok(say(StatusCode::SERVICE_UNAVAILABLE, "lock not had")),
         Some(Fault::Hangs) => std::future::pending().await,
         _ if !sold => Ok(say(StatusCode::CONFLICT, "库存不足！")),
-        Some(Fault::Says) => {
-            Ok(say(StatusCode::OK, r#"{"outcome":"sold","retries":2,"waited_ms":5,"lock":"lost","strategy":"fake"}"#))
-        }
+        Some(Fault::Says) => Ok(say(
+            StatusCode::OK,
+            r#"{"outcome":"sold","retries":2,"waited_ms":5,"lock":"lost","strategy":"fake"}"#,
+        )),
         Some(Fault::Closes) => {
             let mut answer = say(StatusCode::OK, answer::SOLD);
-            answer.headers_mut().insert("connection", http::HeaderValue::from_static("close"));
+            answer
+                .headers_mut()
+                .insert("connection", http::HeaderValue::from_static("close"));
             Ok(answer)
         }
         _ => Ok(say(StatusCode::OK, answer::SOLD)),

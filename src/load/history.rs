@@ -140,14 +140,24 @@ impl Default for History {
 
 impl History {
     /// Adds one request: what it came to, how long that took, which instance answered and what else it said.
-    pub fn record(&mut self, outcome: Outcome, latency: Duration, instance: Option<&str>, said: Said) {
+    pub fn record(
+        &mut self,
+        outcome: Outcome,
+        latency: Duration,
+        instance: Option<&str>,
+        said: Said,
+    ) {
         self.counts.add(&outcome);
-        let us = u64::try_from(latency.as_micros()).unwrap_or(LONGEST_US).min(LONGEST_US);
+        let us = u64::try_from(latency.as_micros())
+            .unwrap_or(LONGEST_US)
+            .min(LONGEST_US);
         self.latencies.record(us).expect("a histogram that grows");
         self.latency_sum_us += us;
         self.told.add(&said);
         if let Some(ms) = said.waited_ms {
-            self.waits.record(ms.min(LONGEST_US)).expect("a histogram that grows");
+            self.waits
+                .record(ms.min(LONGEST_US))
+                .expect("a histogram that grows");
         }
         if let Some(name) = instance {
             count(&mut self.instances, name, 1);
@@ -161,17 +171,26 @@ impl History {
     pub fn merge(&mut self, other: &Self) {
         self.counts += other.counts;
         // Both grow as they must; what they share are the digits, which is all that an addition asks for.
-        self.latencies.add(&other.latencies).expect("histograms that grow");
+        self.latencies
+            .add(&other.latencies)
+            .expect("histograms that grow");
         self.waits.add(&other.waits).expect("histograms that grow");
         self.latency_sum_us += other.latency_sum_us;
         self.told.merge(other.told);
-        other.instances.iter().for_each(|(name, n)| count(&mut self.instances, name, *n));
+        other
+            .instances
+            .iter()
+            .for_each(|(name, n)| count(&mut self.instances, name, *n));
         other.reasons.iter().for_each(|(why, n)| self.note(why, *n));
     }
 
     fn note(&mut self, why: &str, n: u64) {
         let known = self.reasons.len() < REASONS || self.reasons.contains_key(why);
-        count(&mut self.reasons, if known { why } else { "other reasons" }, n);
+        count(
+            &mut self.reasons,
+            if known { why } else { "other reasons" },
+            n,
+        );
     }
 
     /// Adds requests that were given up before any answer came: they have an outcome, but no latency.
@@ -228,8 +247,19 @@ impl History {
 impl Told {
     fn add(&mut self, said: &Said) {
         self.lost += u64::from(said.lost);
-        if let Said { retries: Some(retries), waited_ms: Some(waited_ms), .. } = *said {
-            self.merge(Self { answers: 1, retries, waited_ms, longest_ms: waited_ms, lost: 0 });
+        if let Said {
+            retries: Some(retries),
+            waited_ms: Some(waited_ms),
+            ..
+        } = *said
+        {
+            self.merge(Self {
+                answers: 1,
+                retries,
+                waited_ms,
+                longest_ms: waited_ms,
+                lost: 0,
+            });
         }
     }
 
@@ -259,7 +289,12 @@ mod tests {
     fn reasons_do_not_grow_without_bound() {
         let mut history = History::default();
         for i in 0..1000 {
-            history.record(Outcome::Refused(format!("reason {i}")), Duration::from_millis(1), None, Said::default());
+            history.record(
+                Outcome::Refused(format!("reason {i}")),
+                Duration::from_millis(1),
+                None,
+                Said::default(),
+            );
         }
         assert_eq!(history.reasons().len(), REASONS + 1);
         assert_eq!(history.reasons().values().sum::<u64>(), 1000);
@@ -268,9 +303,21 @@ mod tests {
     #[test]
     fn an_abandoned_request_counts_as_unknown_and_has_no_latency() {
         let mut history = History::default();
-        history.record(Outcome::Sold, Duration::from_millis(2), Some("8000"), Said::default());
+        history.record(
+            Outcome::Sold,
+            Duration::from_millis(2),
+            Some("8000"),
+            Said::default(),
+        );
         history.abandon(3, "stopped");
-        assert_eq!(history.counts(), Counts { sold: 1, unknown: 3, ..Counts::default() });
+        assert_eq!(
+            history.counts(),
+            Counts {
+                sold: 1,
+                unknown: 3,
+                ..Counts::default()
+            }
+        );
         assert_eq!(history.latencies().len(), 1);
         assert_eq!(history.reasons()["stopped"], 3);
     }
@@ -285,21 +332,48 @@ mod tests {
         };
         let seen = |said| {
             let mut history = History::default();
-            history.record(Outcome::Sold, Duration::from_micros(700), Some("8000"), said);
+            history.record(
+                Outcome::Sold,
+                Duration::from_micros(700),
+                Some("8000"),
+                said,
+            );
             history
         };
         let mut all = seen(said(3, 40));
         for one in [said(1, 2), Said::default()] {
             all.merge(&seen(one));
         }
-        assert_eq!(all.told(), Told { answers: 2, retries: 4, waited_ms: 42, longest_ms: 40, lost: 1 });
+        assert_eq!(
+            all.told(),
+            Told {
+                answers: 2,
+                retries: 4,
+                waited_ms: 42,
+                longest_ms: 40,
+                lost: 1
+            }
+        );
         assert_eq!((all.waits().len(), all.waits().max()), (2, 40));
-        assert_eq!((all.counts().sold, all.latencies().len(), all.instances()["8000"]), (3, 3, 3));
+        assert_eq!(
+            (
+                all.counts().sold,
+                all.latencies().len(),
+                all.instances()["8000"]
+            ),
+            (3, 3, 3)
+        );
     }
 
     #[test]
     fn sold_out_is_an_answer_and_no_failure() {
-        let counts: Counts = [Outcome::Sold, Outcome::SoldOut, Outcome::Unknown("cut".into())].iter().collect();
+        let counts: Counts = [
+            Outcome::Sold,
+            Outcome::SoldOut,
+            Outcome::Unknown("cut".into()),
+        ]
+        .iter()
+        .collect();
         assert_eq!((counts.samples(), counts.failed()), (3, 1));
     }
 }

@@ -79,7 +79,11 @@ impl Origin {
     ///
     /// [`Failure::Unusable`] where it is not a plain `http://host:port`.
     pub(super) fn parse(base: &str) -> Result<Self, Failure> {
-        let wrong = || Failure::Unusable(format!("{base} is not an address such as http://127.0.0.1:8080"));
+        let wrong = || {
+            Failure::Unusable(format!(
+                "{base} is not an address such as http://127.0.0.1:8080"
+            ))
+        };
         let uri: Uri = base.parse().map_err(|_| wrong())?;
         let authority = uri.authority().ok_or_else(wrong)?;
         if uri.scheme_str() != Some("http") || uri.path().len() > 1 || uri.query().is_some() {
@@ -98,11 +102,14 @@ impl Origin {
     ///
     /// [`Failure::Unusable`] where `path` is not a path.
     pub(super) fn request(&self, method: Method, path: &str) -> Result<Request<Body>, Failure> {
-        let path = PathAndQuery::try_from(path).map_err(|_| Failure::Unusable(format!("{path} is not a path")))?;
+        let path = PathAndQuery::try_from(path)
+            .map_err(|_| Failure::Unusable(format!("{path} is not a path")))?;
         let mut request = Request::new(Full::default());
         *request.method_mut() = method;
         *request.uri_mut() = Uri::from(path);
-        request.headers_mut().insert(header::HOST, self.authority.clone());
+        request
+            .headers_mut()
+            .insert(header::HOST, self.authority.clone());
         Ok(request)
     }
 }
@@ -115,7 +122,10 @@ impl fmt::Display for Origin {
 
 impl Meter {
     pub(super) fn read(&self) -> Bytes {
-        Bytes { received: self.received.load(Ordering::Relaxed), sent: self.sent.load(Ordering::Relaxed) }
+        Bytes {
+            received: self.received.load(Ordering::Relaxed),
+            sent: self.sent.load(Ordering::Relaxed),
+        }
     }
 }
 
@@ -135,9 +145,16 @@ impl Link {
         let (received, sent) = (Arc::clone(meter), Arc::clone(meter));
         let sent: Inspect = Box::new(move |bytes| add(&sent.sent, bytes));
         let received: Inspect = Box::new(move |bytes| add(&received.received, bytes));
-        let wire = TokioIo::new(InspectReader::new(InspectWriter::new(stream, sent), received));
+        let wire = TokioIo::new(InspectReader::new(
+            InspectWriter::new(stream, sent),
+            received,
+        ));
         let (sender, connection) = http1::handshake(wire).await.map_err(|e| e.to_string())?;
-        Ok(Self { sender, connection: Box::pin(connection), closed: false })
+        Ok(Self {
+            sender,
+            connection: Box::pin(connection),
+            closed: false,
+        })
     }
 
     /// Sends a request and reads its whole answer.
@@ -150,7 +167,11 @@ impl Link {
     ///
     /// Dropping it may leave a request half done: drop the link too.
     pub(super) async fn exchange(&mut self, request: Request<Body>) -> Result<Answer, Cut> {
-        let Self { sender, connection, closed } = self;
+        let Self {
+            sender,
+            connection,
+            closed,
+        } = self;
         if *closed {
             return Err(Cut::NotSent);
         }
@@ -163,13 +184,25 @@ impl Link {
             return Err(Cut::NotSent);
         }
         let mut exchange = pin!(async {
-            let response = sender.try_send_request(request).await.map_err(|mut error| match error.take_message() {
-                Some(_) => Cut::NotSent,
-                None => Cut::NoAnswer(reason(error.error())),
-            })?;
+            let response =
+                sender
+                    .try_send_request(request)
+                    .await
+                    .map_err(|mut error| match error.take_message() {
+                        Some(_) => Cut::NotSent,
+                        None => Cut::NoAnswer(reason(error.error())),
+                    })?;
             let (head, body) = response.into_parts();
-            let body = body.collect().await.map_err(|e| Cut::NoAnswer(reason(&e)))?.to_bytes();
-            Ok(Answer { status: head.status.as_u16(), headers: head.headers, body })
+            let body = body
+                .collect()
+                .await
+                .map_err(|e| Cut::NoAnswer(reason(&e)))?
+                .to_bytes();
+            Ok(Answer {
+                status: head.status.as_u16(),
+                headers: head.headers,
+                body,
+            })
         });
         tokio::select! {
             biased;
@@ -201,7 +234,14 @@ mod tests {
         assert_eq!((origin.host.as_str(), origin.port), ("127.0.0.1", 8080));
         assert_eq!(Origin::parse("http://shop/").unwrap().port, 80);
         assert_eq!(Origin::parse("http://[::1]:8080").unwrap().host, "::1");
-        for wrong in ["", "127.0.0.1:8080", "https://shop", "http://shop/path", "http://shop/?a=1", "not an address"] {
+        for wrong in [
+            "",
+            "127.0.0.1:8080",
+            "https://shop",
+            "http://shop/path",
+            "http://shop/?a=1",
+            "not an address",
+        ] {
             assert!(Origin::parse(wrong).is_err(), "{wrong}");
         }
     }

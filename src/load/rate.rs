@@ -10,7 +10,11 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// How long a round is to take, as a command line says it.
 pub(super) fn time(text: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(text).map_err(|e| e.to_string())?;
-    if time > LONGEST { Err("at most 10m".into()) } else { Ok(time) }
+    if time > LONGEST {
+        Err("at most 10m".into())
+    } else {
+        Ok(time)
+    }
 }
 
 /// Several measurements of one thing.
@@ -85,7 +89,11 @@ impl Rate {
             retries_per_sold: retries.map(|each| Spread::of(each).median),
             errors: rounds.iter().map(|row| row.errors + row.unknown).sum(),
             behind: rounds.iter().map(|row| row.behind).sum(),
-            verdict: rounds.iter().map(|row| row.verdict).max().unwrap_or(Verdict::Errors),
+            verdict: rounds
+                .iter()
+                .map(|row| row.verdict)
+                .max()
+                .unwrap_or(Verdict::Errors),
         }
     }
 }

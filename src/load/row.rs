@@ -106,19 +106,35 @@ pub struct Row {
 }
 
 impl Row {
-    pub(super) fn new(plan: &Plan, strategy: &Strategy, shelf: Shelf, ended: &Ended, cancelled: bool) -> Self {
+    pub(super) fn new(
+        plan: &Plan,
+        strategy: &Strategy,
+        shelf: Shelf,
+        ended: &Ended,
+        cancelled: bool,
+    ) -> Self {
         let (counts, told) = (ended.all.counts(), ended.counted.told());
         let instances = ended.all.instances().clone();
         let mut notes: Vec<_> = absent(plan, &instances).into_iter().collect();
         if !cancelled && plan.timed.is_none() && counts.samples() != plan.planned() {
-            notes.push(format!("{} of {} requests were sent", counts.samples(), plan.planned()));
+            notes.push(format!(
+                "{} of {} requests were sent",
+                counts.samples(),
+                plan.planned()
+            ));
         }
-        let whole = if notes.is_empty() { Verdict::Exact } else { Verdict::Errors };
+        let whole = if notes.is_empty() {
+            Verdict::Exact
+        } else {
+            Verdict::Errors
+        };
         let verdict = judge(shelf, counts).max(whole);
         let expected = expected(strategy.promise, plan.target == ONE);
         let waits = ended.counted.waits();
         // The histogram gives the end of its bucket, which lies beyond the longest.
-        let waited = |quantile| (!waits.is_empty()).then(|| waits.value_at_quantile(quantile).min(told.longest_ms));
+        let waited = |quantile| {
+            (!waits.is_empty()).then(|| waits.value_at_quantile(quantile).min(told.longest_ms))
+        };
         let said = |value: f64| (told.answers > 0).then_some((value * 1000.0).round() / 1000.0);
         Self {
             strategy: strategy.slug,
@@ -135,7 +151,9 @@ impl Row {
             errors: counts.refused,
             unknown: counts.unknown,
             oversold: oversold(shelf, counts),
-            sold_per_sec: (ended.counted.counts().sold as f64 / ended.elapsed.as_secs_f64().max(1e-9)).round(),
+            sold_per_sec: (ended.counted.counts().sold as f64
+                / ended.elapsed.as_secs_f64().max(1e-9))
+            .round(),
             retries: (told.answers > 0).then_some(told.retries),
             retries_per_sold: said(told.retries as f64 / ended.counted.counts().sold.max(1) as f64),
             waited_mean_ms: said(told.waited_ms as f64 / told.answers as f64),
@@ -180,15 +198,26 @@ impl Row {
     pub fn reasons_line(&self) -> Option<String> {
         let mut reasons: Vec<_> = self.reasons.iter().collect();
         reasons.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
-        let reasons: Vec<_> = reasons.into_iter().map(|(why, n)| format!("{n}× {why}")).collect();
-        (!reasons.is_empty()).then(|| format!("{}, {} connections: {}", self.target, self.threads, reasons.join("; ")))
+        let reasons: Vec<_> = reasons
+            .into_iter()
+            .map(|(why, n)| format!("{n}× {why}"))
+            .collect();
+        (!reasons.is_empty()).then(|| {
+            format!(
+                "{}, {} connections: {}",
+                self.target,
+                self.threads,
+                reasons.join("; ")
+            )
+        })
     }
 
     /// Why the promise counts as broken, in one line; `None` where it was kept.
     #[must_use]
     pub fn complaint(&self) -> Option<String> {
         if self.kept {
-            let oversold = |rate: &&Rate| rate.verdict == Verdict::Oversold && self.expected == Verdict::Exact;
+            let oversold =
+                |rate: &&Rate| rate.verdict == Verdict::Oversold && self.expected == Verdict::Exact;
             let (strategy, target) = (self.strategy, &self.target);
             return self
                 .rate
@@ -196,12 +225,27 @@ impl Row {
                 .filter(oversold)
                 .map(|_| format!("{strategy} on {target} oversold while its rate was measured"));
         }
-        let Self { strategy, target, sold, oversold, errors, unknown, .. } = self;
+        let Self {
+            strategy,
+            target,
+            sold,
+            oversold,
+            errors,
+            unknown,
+            ..
+        } = self;
         let gone = self.gone();
         let what = match (self.expected, self.verdict) {
-            (Verdict::Oversold, Verdict::Exact) => format!("did not show its fault: sold {sold}, {gone} gone"),
-            (Verdict::Exact, Verdict::Oversold) => format!("oversold {oversold}: sold {sold}, {gone} gone"),
-            _ => format!("{errors} errors, {unknown} unknown, {} sold out; sold {sold}, {gone} gone", self.sold_out),
+            (Verdict::Oversold, Verdict::Exact) => {
+                format!("did not show its fault: sold {sold}, {gone} gone")
+            }
+            (Verdict::Exact, Verdict::Oversold) => {
+                format!("oversold {oversold}: sold {sold}, {gone} gone")
+            }
+            _ => format!(
+                "{errors} errors, {unknown} unknown, {} sold out; sold {sold}, {gone} gone",
+                self.sold_out
+            ),
         };
         let notes: String = self.notes.iter().map(|note| format!("; {note}")).collect();
         Some(format!("{strategy} on {target}: {what}{notes}"))
@@ -216,10 +260,23 @@ fn absent(plan: &Plan, answered: &BTreeMap<String, u64>) -> Option<String> {
         _ => INSTANCES.min(plan.planned()),
     };
     let names: Vec<_> = answered.keys().map(String::as_str).collect();
-    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let names = if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    };
     let answered = answered.len() as u64;
-    let wrong = if plan.target == ONE { answered != 1 } else { answered < asked };
-    wrong.then(|| format!("target {} is {asked} instance(s), and {answered} answered: {names}", plan.target))
+    let wrong = if plan.target == ONE {
+        answered != 1
+    } else {
+        answered < asked
+    };
+    wrong.then(|| {
+        format!(
+            "target {} is {asked} instance(s), and {answered} answered: {names}",
+            plan.target
+        )
+    })
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]

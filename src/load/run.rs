@@ -114,12 +114,21 @@ pub struct Snapshot {
 /// # Cancel safety
 ///
 /// Dropping the future closes every connection, and leaves the product. Cancel instead.
-pub async fn run(plan: &Plan, progress: &watch::Sender<Snapshot>, cancel: &CancellationToken) -> Result<Row, Failure> {
+pub async fn run(
+    plan: &Plan,
+    progress: &watch::Sender<Snapshot>,
+    cancel: &CancellationToken,
+) -> Result<Row, Failure> {
     let strategy = stock::find(&plan.strategy)
         .ok_or_else(|| Failure::Unusable(format!("there is no strategy {}", plan.strategy)))?;
     plan.check().map_err(Failure::Unusable)?;
     let origin = Origin::parse(&plan.base)?;
-    let stock = StockApi { base: &plan.base, stock_id: plan.stock_id, strategy, token: plan.token.as_ref() };
+    let stock = StockApi {
+        base: &plan.base,
+        stock_id: plan.stock_id,
+        strategy,
+        token: plan.token.as_ref(),
+    };
     stock.reset(plan.count).await?;
     let measured = measure(plan, strategy, origin, &stock, progress, cancel).await;
     match (measured, stock.remove().await) {
@@ -139,20 +148,45 @@ async fn measure(
     progress: &watch::Sender<Snapshot>,
     cancel: &CancellationToken,
 ) -> Result<Row, Failure> {
-    let path = format!("/check/lock/{}?stock_id={}&hold_ms={}", strategy.slug, plan.stock_id, plan.hold_ms);
+    let path = format!(
+        "/check/lock/{}?stock_id={}&hold_ms={}",
+        strategy.slug, plan.stock_id, plan.hold_ms
+    );
     let mut request = origin.request(http::Method::POST, &path)?;
-    request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    request
+        .headers_mut()
+        .insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     let before = stock.count().await?;
     let until = plan.timed.map_or(Until::Loops(plan.loops), Until::Over);
-    let load =
-        Load { origin, asks: Same::boxed(request, answer::meaning), threads: plan.threads, until, draws: plan.draws };
-    progress.send_replace(Snapshot { planned: plan.planned(), ..Snapshot::default() });
-    let ended = load.send(cancel, |seen| follow(seen, plan.planned(), progress)).await?;
+    let load = Load {
+        origin,
+        asks: Same::boxed(request, answer::meaning),
+        threads: plan.threads,
+        until,
+        draws: plan.draws,
+    };
+    progress.send_replace(Snapshot {
+        planned: plan.planned(),
+        ..Snapshot::default()
+    });
+    let ended = load
+        .send(cancel, |seen| follow(seen, plan.planned(), progress))
+        .await?;
     let after = stock.count().await?;
 
     let Snapshot { pace, lanes, .. } = progress.borrow().clone();
-    progress.send_replace(Snapshot { pace, lanes, ..Snapshot::of(&ended.counted, plan.planned(), ended.elapsed) });
-    Ok(Row::new(plan, strategy, Shelf { before, after }, &ended, cancel.is_cancelled()))
+    progress.send_replace(Snapshot {
+        pace,
+        lanes,
+        ..Snapshot::of(&ended.counted, plan.planned(), ended.elapsed)
+    });
+    Ok(Row::new(
+        plan,
+        strategy,
+        Shelf { before, after },
+        &ended,
+        cancel.is_cancelled(),
+    ))
 }
 
 impl Plan {
@@ -177,19 +211,33 @@ impl Plan {
 
     /// The same for a time instead, with more stock than anybody sells, on a product of its own again.
     pub(super) fn timed(&self, timed: Timed) -> Self {
-        Self { timed: Some(timed), count: PLENTY, hold_ms: 0, stock_id: own_product(), ..self.clone() }
+        Self {
+            timed: Some(timed),
+            count: PLENTY,
+            hold_ms: 0,
+            stock_id: own_product(),
+            ..self.clone()
+        }
     }
 
     /// The same for a time instead: so long before it counts, and so long that it does.
     #[must_use]
     pub fn lasting(&self, warm_up: Duration, measured: Duration) -> Self {
-        self.timed(Timed { warm_up, measured, rate: None })
+        self.timed(Timed {
+            warm_up,
+            measured,
+            rate: None,
+        })
     }
 
     /// Requests that the run will send; of one that lasts a time, 0: that cannot be known.
     #[must_use]
     pub fn planned(&self) -> u64 {
-        if self.timed.is_some() { 0 } else { (self.threads as u64).saturating_mul(self.loops as u64) }
+        if self.timed.is_some() {
+            0
+        } else {
+            (self.threads as u64).saturating_mul(self.loops as u64)
+        }
     }
 
     /// Whether the run has an end within reach.
@@ -204,7 +252,9 @@ impl Plan {
         } else if self.planned() > MOST_REQUESTS {
             Err(format!("threads × loops is at most {MOST_REQUESTS}"))
         } else if held > MOST_HELD_MS {
-            Err(format!("threads × loops × hold_ms is at most {MOST_HELD_MS}, which is 10 minutes one after the other"))
+            Err(format!(
+                "threads × loops × hold_ms is at most {MOST_HELD_MS}, which is 10 minutes one after the other"
+            ))
         } else {
             Ok(())
         }
@@ -221,8 +271,17 @@ pub(super) async fn follow(seen: Arc<Seen>, planned: u64, progress: &watch::Send
         let snapshot = Snapshot::of(&seen.history(), planned, seen.elapsed());
         let unanswered = seen.begun().saturating_sub(snapshot.samples);
         let pace = pace.at(seen.elapsed(), snapshot.samples);
-        let lanes = if planned <= lanes::MOST as u64 { seen.lanes() } else { None };
-        progress.send_replace(Snapshot { pace, unanswered, lanes, ..snapshot });
+        let lanes = if planned <= lanes::MOST as u64 {
+            seen.lanes()
+        } else {
+            None
+        };
+        progress.send_replace(Snapshot {
+            pace,
+            unanswered,
+            lanes,
+            ..snapshot
+        });
     }
 }
 
@@ -233,7 +292,11 @@ struct Pace(VecDeque<(Duration, u64)>);
 impl Pace {
     fn at(&mut self, now: Duration, samples: u64) -> u64 {
         self.0.push_back((now, samples));
-        while self.0.get(1).is_some_and(|(then, _)| now - *then >= Duration::from_secs(1)) {
+        while self
+            .0
+            .get(1)
+            .is_some_and(|(then, _)| now - *then >= Duration::from_secs(1))
+        {
             self.0.pop_front();
         }
         samples - self.0.front().map_or(0, |(_, then)| *then)
@@ -254,7 +317,11 @@ impl Snapshot {
             unknown: counts.unknown,
             retries: history.told().retries,
             elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
-            throughput: if seconds > 0.0 { counts.samples() as f64 / seconds } else { 0.0 },
+            throughput: if seconds > 0.0 {
+                counts.samples() as f64 / seconds
+            } else {
+                0.0
+            },
             pace: 0,
             unanswered: 0,
             p50_ms: ms(0.5),
@@ -272,7 +339,15 @@ mod tests {
     #[test]
     fn the_pace_is_that_of_the_last_second_and_not_the_average() {
         let mut pace = Pace::default();
-        let seen = [(0, 0), (200, 40), (800, 160), (1000, 200), (1200, 240), (2200, 240), (2400, 240)];
+        let seen = [
+            (0, 0),
+            (200, 40),
+            (800, 160),
+            (1000, 200),
+            (1200, 240),
+            (2200, 240),
+            (2400, 240),
+        ];
         let told = seen.map(|(ms, samples)| pace.at(Duration::from_millis(ms), samples));
         assert_eq!(told, [0, 40, 160, 200, 200, 0, 0]);
     }

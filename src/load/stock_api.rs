@@ -45,7 +45,9 @@ impl StockApi<'_> {
     /// [`Failure::Unusable`] where the service does not do so.
     pub(super) async fn reset(&self, count: i64) -> Result<(), Failure> {
         let url = self.own_part();
-        let answer = client().put(&url, &json!({"count": count}), self.token).await;
+        let answer = client()
+            .put(&url, &json!({"count": count}), self.token)
+            .await;
         succeeded(&format!("PUT {url}"), answer).map(drop)
     }
 
@@ -56,7 +58,11 @@ impl StockApi<'_> {
     /// [`Failure::Unusable`] where the service does not do so.
     pub(super) async fn remove(&self) -> Result<(), Failure> {
         let url = self.own_part();
-        succeeded(&format!("DELETE {url}"), client().delete(&url, self.token).await).map(drop)
+        succeeded(
+            &format!("DELETE {url}"),
+            client().delete(&url, self.token).await,
+        )
+        .map(drop)
     }
 
     /// How many pieces the strategy's store has.
@@ -71,12 +77,22 @@ impl StockApi<'_> {
             Store::MySql => stock.mysql,
             Store::Redis => stock.redis,
         };
-        let unknown = || Failure::Unusable(format!("GET {url} does not know the stock of {:?}", self.strategy.store));
+        let unknown = || {
+            Failure::Unusable(format!(
+                "GET {url} does not know the stock of {:?}",
+                self.strategy.store
+            ))
+        };
         count.and_then(|c| c.count).ok_or_else(unknown)
     }
 
     fn own_part(&self) -> String {
-        format!("{}/stock?stock_id={}&strategy={}", base(self.base), self.stock_id, self.strategy.slug)
+        format!(
+            "{}/stock?stock_id={}&strategy={}",
+            base(self.base),
+            self.stock_id,
+            self.strategy.slug
+        )
     }
 }
 
@@ -101,7 +117,12 @@ pub(super) async fn slugs(url: &str) -> Result<Vec<String>, Failure> {
 
 /// The size of what is served at a path; `None` where nothing is.
 pub(super) async fn size(at: &str, path: &str) -> Option<usize> {
-    let answer = client().get(&format!("{}{path}", base(at))).await.ok()?.success().ok()?;
+    let answer = client()
+        .get(&format!("{}{path}", base(at)))
+        .await
+        .ok()?
+        .success()
+        .ok()?;
     Some(answer.body.len())
 }
 
@@ -116,7 +137,9 @@ pub(super) fn base(at: &str) -> &str {
 pub(super) async fn get<T: DeserializeOwned>(url: &str) -> Result<T, Failure> {
     let what = format!("GET {url}");
     let answer = succeeded(&what, client().get(url).await)?;
-    answer.json().map_err(|why| Failure::Unusable(format!("{what}: {why}")))
+    answer
+        .json()
+        .map_err(|why| Failure::Unusable(format!("{what}: {why}")))
 }
 
 pub(super) fn succeeded(what: &str, answer: Result<Answer, HttpError>) -> Result<Answer, Failure> {

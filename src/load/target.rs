@@ -45,14 +45,22 @@ impl Where {
     /// [`Failure::Unusable`] where there is none.
     pub(crate) fn find(&self, lab: Option<Addresses>) -> Result<Cluster, Failure> {
         if self.http.is_some() || self.instance.is_some() {
-            return Ok(Cluster { http: self.http.clone(), instance: self.instance.clone(), lab: None });
+            return Ok(Cluster {
+                http: self.http.clone(),
+                instance: self.instance.clone(),
+                lab: None,
+            });
         }
         let lab = match lab {
             Some(lab) => lab,
             None => Addresses::of_running_lab(&self.lab_json)?,
         };
         let instance = lab.instances.first().map(|i| i.url.clone());
-        Ok(Cluster { http: Some(lab.http.clone()), instance, lab: Some(lab) })
+        Ok(Cluster {
+            http: Some(lab.http.clone()),
+            instance,
+            lab: Some(lab),
+        })
     }
 }
 
@@ -63,9 +71,15 @@ impl Cluster {
     ///
     /// [`Failure::Unusable`] where the command line does not say.
     pub(crate) fn address(&self, target: &str) -> Result<&str, Failure> {
-        let (address, option) = if target == ONE { (&self.instance, "--instance") } else { (&self.http, "--http") };
+        let (address, option) = if target == ONE {
+            (&self.instance, "--instance")
+        } else {
+            (&self.http, "--http")
+        };
         address.as_deref().ok_or_else(|| {
-            Failure::Unusable(format!("target {target} needs {option}: pass it, or leave it out of --targets"))
+            Failure::Unusable(format!(
+                "target {target} needs {option}: pass it, or leave it out of --targets"
+            ))
         })
     }
 }
@@ -77,15 +91,26 @@ impl Cluster {
 /// [`Failure::Unusable`] where that is not so.
 pub(crate) async fn check(base: &str, strategies: &[&Strategy]) -> Result<(), Failure> {
     let known = stock_api::strategies(base).await.map_err(|why| {
-        Failure::Unusable(format!("no cluster answers ({why}): start a lab with `make lab`, or pass --lab"))
+        Failure::Unusable(format!(
+            "no cluster answers ({why}): start a lab with `make lab`, or pass --lab"
+        ))
     })?;
-    match strategies.iter().find(|s| !known.iter().any(|k| k == s.slug)) {
-        Some(missing) => Err(Failure::Unusable(format!("{base} does not know the strategy {}", missing.slug))),
+    match strategies
+        .iter()
+        .find(|s| !known.iter().any(|k| k == s.slug))
+    {
+        Some(missing) => Err(Failure::Unusable(format!(
+            "{base} does not know the strategy {}",
+            missing.slug
+        ))),
         None => Ok(()),
     }
 }
 
 /// The admin token, where one is set.
 pub(crate) fn token() -> Option<SecretString> {
-    std::env::var(TOKEN).ok().filter(|t| !t.is_empty()).map(SecretString::from)
+    std::env::var(TOKEN)
+        .ok()
+        .filter(|t| !t.is_empty())
+        .map(SecretString::from)
 }

@@ -23,7 +23,9 @@ impl Bar {
     /// A bar of so many steps.
     pub(crate) fn new(steps: usize) -> Self {
         let style = ProgressStyle::with_template("{elapsed_precise} [{bar:30}] {pos}/{len}  {msg}");
-        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
+        let style = style
+            .unwrap_or_else(|_| ProgressStyle::default_bar())
+            .progress_chars("=> ");
         Self(ProgressBar::new(steps as u64).with_style(style))
     }
 
@@ -38,7 +40,8 @@ impl Bar {
         let show = async {
             while snapshots.changed().await.is_ok() {
                 let throughput = snapshots.borrow_and_update().throughput;
-                self.0.set_message(format!("{what}  {}/s", rate(throughput)));
+                self.0
+                    .set_message(format!("{what}  {}/s", rate(throughput)));
             }
             std::future::pending::<()>().await;
         };
@@ -58,7 +61,12 @@ impl Drop for Bar {
 }
 
 /// A table: `words` are the columns that are not figures.
-pub(crate) fn table(columns: &[&str], words: &[usize], rows: impl Iterator<Item = Vec<Cell>>, markdown: bool) -> Table {
+pub(crate) fn table(
+    columns: &[&str],
+    words: &[usize],
+    rows: impl Iterator<Item = Vec<Cell>>,
+    markdown: bool,
+) -> Table {
     let mut table = Table::new();
     if markdown {
         table.load_style(ASCII_MARKDOWN);
@@ -84,7 +92,8 @@ pub(crate) fn table(columns: &[&str], words: &[usize], rows: impl Iterator<Item 
 ///
 /// [`Failure::Unusable`] where the file cannot be written.
 pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(|e| Failure::Unusable(format!("JSON: {e}")))?;
+    let text =
+        serde_json::to_string_pretty(value).map_err(|e| Failure::Unusable(format!("JSON: {e}")))?;
     write(path, &(text + "\n"))
 }
 
@@ -94,7 +103,9 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Fail
 ///
 /// [`Failure::Unusable`] where it cannot be written.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
     folder
         .map_or(Ok(()), std::fs::create_dir_all)
         .and_then(|()| std::fs::write(path, text))
@@ -103,7 +114,11 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
 
 /// A whole number with a comma at every thousand.
 pub(crate) fn whole(n: i64) -> String {
-    format!("{}{}", if n < 0 { "-" } else { "" }, HumanCount(n.unsigned_abs()))
+    format!(
+        "{}{}",
+        if n < 0 { "-" } else { "" },
+        HumanCount(n.unsigned_abs())
+    )
 }
 
 /// A rate per second with three digits that count: more do not repeat from run to run.
@@ -128,23 +143,40 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped_by_thousands() {
-        for (n, text) in
-            [(0, "0"), (999, "999"), (1000, "1,000"), (-4870, "-4,870"), (-100, "-100"), (1_234_567, "1,234,567")]
-        {
+        for (n, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (-4870, "-4,870"),
+            (-100, "-100"),
+            (1_234_567, "1,234,567"),
+        ] {
             assert_eq!(whole(n), text);
         }
     }
 
     #[test]
     fn rates_keep_three_digits() {
-        for (n, text) in [(0.0, "0"), (7.4, "7"), (498.7, "499"), (13_149.0, "13,100"), (123_456.0, "123,000")] {
+        for (n, text) in [
+            (0.0, "0"),
+            (7.4, "7"),
+            (498.7, "499"),
+            (13_149.0, "13,100"),
+            (123_456.0, "123,000"),
+        ] {
             assert_eq!(rate(n), text);
         }
     }
 
     #[test]
     fn latencies_keep_about_three_digits() {
-        for (n, text) in [(0.0, "0.00"), (0.854, "0.85"), (37.04, "37.0"), (120.4, "120"), (3512.3, "3,512")] {
+        for (n, text) in [
+            (0.0, "0.00"),
+            (0.854, "0.85"),
+            (37.04, "37.0"),
+            (120.4, "120"),
+            (3512.3, "3,512"),
+        ] {
             assert_eq!(ms(n), text);
         }
     }

@@ -17,45 +17,93 @@ async fn an_honest_shop_is_exact() {
     let fake = Fake::open(None).await;
     let row = fake.run("single-update", 8, 25, 1000).await;
     assert_eq!(
-        (row.verdict, row.kept, row.sold, row.oversold, row.before, row.after),
+        (
+            row.verdict,
+            row.kept,
+            row.sold,
+            row.oversold,
+            row.before,
+            row.after
+        ),
         (Verdict::Exact, true, 200, 0, 1000, 800)
     );
-    assert_eq!((row.stats.samples, row.stats.error_percent, row.instances["8000"]), (200, 0.0, 200));
+    assert_eq!(
+        (
+            row.stats.samples,
+            row.stats.error_percent,
+            row.instances["8000"]
+        ),
+        (200, 0.0, 200)
+    );
     assert!(row.stats.sent_kb_per_sec > 0.0 && row.stats.received_kb_per_sec > 0.0);
 }
 
 #[tokio::test]
 async fn sold_out_is_told_from_an_error() {
     let row = Fake::open(None).await.run("redis-watch", 4, 25, 60).await;
-    assert_eq!((row.verdict, row.sold, row.sold_out, row.errors, row.after), (Verdict::Exact, 60, 40, 0, 0));
+    assert_eq!(
+        (row.verdict, row.sold, row.sold_out, row.errors, row.after),
+        (Verdict::Exact, 60, 40, 0, 0)
+    );
 }
 
 #[tokio::test]
 async fn a_shop_that_loses_updates_is_oversold() {
-    let row = Fake::open(Some((Fault::LostUpdate, 10))).await.run("single-update", 8, 25, 1000).await;
-    assert_eq!((row.verdict, row.kept, row.oversold), (Verdict::Oversold, false, 20));
-    assert!(row.complaint().unwrap().contains("oversold 20"), "{:?}", row.complaint());
+    let row = Fake::open(Some((Fault::LostUpdate, 10)))
+        .await
+        .run("single-update", 8, 25, 1000)
+        .await;
+    assert_eq!(
+        (row.verdict, row.kept, row.oversold),
+        (Verdict::Oversold, false, 20)
+    );
+    assert!(
+        row.complaint().unwrap().contains("oversold 20"),
+        "{:?}",
+        row.complaint()
+    );
 }
 
 #[tokio::test]
 async fn a_strategy_that_should_oversell_and_does_not_has_broken_its_promise() {
     let row = Fake::open(None).await.run("none", 2, 5, 100).await;
     assert_eq!((row.verdict, row.kept), (Verdict::Exact, false));
-    assert!(row.complaint().unwrap().contains("did not show its fault"), "{:?}", row.complaint());
+    assert!(
+        row.complaint().unwrap().contains("did not show its fault"),
+        "{:?}",
+        row.complaint()
+    );
 }
 
 #[tokio::test]
 async fn a_refused_request_is_an_error_and_no_oversell() {
-    let row = Fake::open(Some((Fault::Refuses, 10))).await.run("single-update", 8, 25, 1000).await;
-    assert_eq!((row.verdict, row.errors, row.unknown, row.oversold), (Verdict::Errors, 20, 0, 0));
+    let row = Fake::open(Some((Fault::Refuses, 10)))
+        .await
+        .run("single-update", 8, 25, 1000)
+        .await;
+    assert_eq!(
+        (row.verdict, row.errors, row.unknown, row.oversold),
+        (Verdict::Errors, 20, 0, 0)
+    );
     assert_eq!(row.reasons["503 lock not had"], 20);
 }
 
 #[tokio::test]
 async fn unknown_outcomes_widen_the_interval_whether_they_were_done_or_not() {
-    for (fault, gone_unseen) in [(Fault::CutBefore, 0), (Fault::CutAfter, 20), (Fault::TakesAndDoesNotKnow, 20)] {
-        let row = Fake::open(Some((fault, 10))).await.run("single-update", 8, 25, 1000).await;
-        assert_eq!((row.verdict, row.sold, row.unknown, row.errors), (Verdict::Errors, 180, 20, 0), "{fault:?}");
+    for (fault, gone_unseen) in [
+        (Fault::CutBefore, 0),
+        (Fault::CutAfter, 20),
+        (Fault::TakesAndDoesNotKnow, 20),
+    ] {
+        let row = Fake::open(Some((fault, 10)))
+            .await
+            .run("single-update", 8, 25, 1000)
+            .await;
+        assert_eq!(
+            (row.verdict, row.sold, row.unknown, row.errors),
+            (Verdict::Errors, 180, 20, 0),
+            "{fault:?}"
+        );
         assert_eq!(row.oversold, -gone_unseen, "{fault:?}");
     }
 }
@@ -65,7 +113,11 @@ async fn a_request_whose_connection_is_cut_is_not_sent_again() {
     for fault in [Fault::CutBefore, Fault::CutAfter] {
         let fake = Fake::open(Some((fault, 2))).await;
         let row = fake.run("single-update", 4, 25, 1000).await;
-        assert_eq!((fake.requests(), row.stats.samples, row.unknown), (100, 100, 50), "{fault:?}");
+        assert_eq!(
+            (fake.requests(), row.stats.samples, row.unknown),
+            (100, 100, 50),
+            "{fault:?}"
+        );
     }
 }
 
@@ -73,12 +125,18 @@ async fn a_request_whose_connection_is_cut_is_not_sent_again() {
 async fn a_connection_that_the_server_closes_between_requests_is_opened_anew_and_costs_nothing() {
     let fake = Fake::open(Some((Fault::Closes, 3))).await;
     let row = fake.run("single-update", 4, 30, 1000).await;
-    assert_eq!((fake.requests(), row.verdict, row.sold), (120, Verdict::Exact, 120));
+    assert_eq!(
+        (fake.requests(), row.verdict, row.sold),
+        (120, Verdict::Exact, 120)
+    );
 }
 
 #[tokio::test]
 async fn a_thousand_connections_are_served() {
-    let row = Fake::open(None).await.run("single-update", 1000, 2, 5000).await;
+    let row = Fake::open(None)
+        .await
+        .run("single-update", 1000, 2, 5000)
+        .await;
     assert_eq!((row.verdict, row.sold), (Verdict::Exact, 2000));
 }
 
@@ -97,16 +155,33 @@ async fn a_cancelled_run_ends_and_what_was_under_way_is_unknown() {
     };
     let (row, ()) = tokio::join!(run(&plan, &progress, &cancel), stop);
     let row = row.unwrap();
-    assert_eq!((row.stats.samples, row.unknown, row.verdict), (3, 3, Verdict::Errors));
+    assert_eq!(
+        (row.stats.samples, row.unknown, row.verdict),
+        (3, 3, Verdict::Errors)
+    );
 }
 
 #[tokio::test]
 async fn the_last_snapshot_is_the_whole_run() {
     let fake = Fake::open(None).await;
     let (progress, watching) = watch::channel(Snapshot::default());
-    run(&fake.plan("single-update", 4, 25, 1000), &progress, &CancellationToken::new()).await.unwrap();
+    run(
+        &fake.plan("single-update", 4, 25, 1000),
+        &progress,
+        &CancellationToken::new(),
+    )
+    .await
+    .unwrap();
     let last = watching.borrow();
-    assert_eq!((last.samples, last.planned, last.sold, last.instances["8000"]), (100, 100, 100, 100));
+    assert_eq!(
+        (
+            last.samples,
+            last.planned,
+            last.sold,
+            last.instances["8000"]
+        ),
+        (100, 100, 100, 100)
+    );
 }
 
 #[tokio::test]
@@ -116,20 +191,43 @@ async fn a_target_that_does_not_answer_is_one_line_that_names_it() {
     drop(listener);
     let mut plan = Fake::open(None).await.plan("single-update", 1, 1, 1);
     plan.base = base.clone();
-    let failure = run(&plan, &watch::channel(Snapshot::default()).0, &CancellationToken::new()).await.unwrap_err();
-    assert!(matches!(&failure, Failure::Unusable(line) if line.contains(&base)), "{failure}");
+    let failure = run(
+        &plan,
+        &watch::channel(Snapshot::default()).0,
+        &CancellationToken::new(),
+    )
+    .await
+    .unwrap_err();
+    assert!(
+        matches!(&failure, Failure::Unusable(line) if line.contains(&base)),
+        "{failure}"
+    );
 }
 
 #[tokio::test]
 async fn a_run_has_a_product_of_its_own_and_removes_it_and_a_twin_on_product_1_is_caught() {
     let fake = Fake::open(Some((Fault::Reset, 50))).await;
     let row = fake.run("single-update", 4, 25, 1000).await;
-    assert_eq!((row.verdict, row.kept, row.before, row.after), (Verdict::Exact, true, 1000, 900));
-    assert_eq!(fake.products(), [1], "only what somebody else has made is left");
+    assert_eq!(
+        (row.verdict, row.kept, row.before, row.after),
+        (Verdict::Exact, true, 1000, 900)
+    );
+    assert_eq!(
+        fake.products(),
+        [1],
+        "only what somebody else has made is left"
+    );
 
-    let twin = Plan { stock_id: 1, ..fake.plan("single-update", 4, 25, 1000) };
+    let twin = Plan {
+        stock_id: 1,
+        ..fake.plan("single-update", 4, 25, 1000)
+    };
     let row = run_to_its_end(&twin).await;
-    assert_eq!((row.verdict, row.kept), (Verdict::Oversold, false), "somebody else's reset falsifies it");
+    assert_eq!(
+        (row.verdict, row.kept),
+        (Verdict::Oversold, false),
+        "somebody else's reset falsifies it"
+    );
 }
 
 #[tokio::test]
@@ -137,7 +235,13 @@ async fn a_run_that_is_cancelled_or_fails_removes_its_product_too() {
     let fake = Fake::open(Some((Fault::Hangs, 1))).await;
     let cancel = CancellationToken::new();
     cancel.cancel();
-    run(&fake.plan("single-update", 1, 1, 1), &watch::channel(Snapshot::default()).0, &cancel).await.unwrap();
+    run(
+        &fake.plan("single-update", 1, 1, 1),
+        &watch::channel(Snapshot::default()).0,
+        &cancel,
+    )
+    .await
+    .unwrap();
     assert!(fake.products().is_empty());
 }
 
@@ -145,16 +249,37 @@ async fn a_run_that_is_cancelled_or_fails_removes_its_product_too() {
 async fn three_means_that_three_have_answered() {
     let fake = Fake::open(None).await;
     let row = fake.run_on_three("single-update", 6, 10, 1000).await;
-    assert_eq!((row.verdict, row.instances.len(), row.kept), (Verdict::Exact, 3, true));
-    for (base, answered) in [(&fake.base, "target three is 3 instance(s), and 1 answered: 8000")] {
-        let plan = Plan { base: base.clone(), target: THREE.into(), ..fake.plan("single-update", 6, 10, 1000) };
+    assert_eq!(
+        (row.verdict, row.instances.len(), row.kept),
+        (Verdict::Exact, 3, true)
+    );
+    for (base, answered) in [(
+        &fake.base,
+        "target three is 3 instance(s), and 1 answered: 8000",
+    )] {
+        let plan = Plan {
+            base: base.clone(),
+            target: THREE.into(),
+            ..fake.plan("single-update", 6, 10, 1000)
+        };
         let row = run_to_its_end(&plan).await;
         assert_eq!((row.verdict, row.kept), (Verdict::Errors, false));
         assert_eq!(row.notes, [answered]);
-        assert!(row.complaint().unwrap().contains(answered), "{:?}", row.complaint());
+        assert!(
+            row.complaint().unwrap().contains(answered),
+            "{:?}",
+            row.complaint()
+        );
     }
-    let plan = Plan { base: fake.http.clone(), ..fake.plan("single-update", 6, 10, 1000) };
-    assert_eq!(run_to_its_end(&plan).await.verdict, Verdict::Errors, "one is one");
+    let plan = Plan {
+        base: fake.http.clone(),
+        ..fake.plan("single-update", 6, 10, 1000)
+    };
+    assert_eq!(
+        run_to_its_end(&plan).await.verdict,
+        Verdict::Errors,
+        "one is one"
+    );
 }
 
 #[tokio::test]
@@ -165,7 +290,10 @@ async fn an_unsafe_strategy_whose_requests_fail_has_not_kept_its_promise() {
     // The same loss beside a request that was refused: a reset makes the stock grow, which is more sold than gone.
     let fake = Fake::open(Some((Fault::Refuses, 10))).await;
     let shop = std::sync::Arc::clone(&fake.shop);
-    let row = Plan { stock_id: 1, ..fake.plan("none", 1, 30, 1000) };
+    let row = Plan {
+        stock_id: 1,
+        ..fake.plan("none", 1, 30, 1000)
+    };
     let row = run_to_its_end(&row).await;
     assert_eq!((row.verdict, row.kept), (Verdict::Errors, false));
     assert_eq!(shop.lock().unwrap().requests, 30);
@@ -173,11 +301,28 @@ async fn an_unsafe_strategy_whose_requests_fail_has_not_kept_its_promise() {
 
 #[tokio::test]
 async fn what_the_answers_say_stands_in_the_row_and_what_they_do_not_say_is_absent() {
-    let row = Fake::open(Some((Fault::Says, 1))).await.run("version-cas", 2, 10, 100).await;
-    assert_eq!((row.retries, row.retries_per_sold, row.lock_lost), (Some(40), Some(2.0), Some(20)));
-    assert_eq!((row.waited_mean_ms, row.waited_max_ms), (Some(5.0), Some(5)));
+    let row = Fake::open(Some((Fault::Says, 1)))
+        .await
+        .run("version-cas", 2, 10, 100)
+        .await;
+    assert_eq!(
+        (row.retries, row.retries_per_sold, row.lock_lost),
+        (Some(40), Some(2.0), Some(20))
+    );
+    assert_eq!(
+        (row.waited_mean_ms, row.waited_max_ms),
+        (Some(5.0), Some(5))
+    );
     let row = Fake::open(None).await.run("version-cas", 2, 10, 100).await;
-    assert_eq!((row.retries, row.retries_per_sold, row.lock_lost, row.waited_mean_ms), (None, None, None, None));
+    assert_eq!(
+        (
+            row.retries,
+            row.retries_per_sold,
+            row.lock_lost,
+            row.waited_mean_ms
+        ),
+        (None, None, None, None)
+    );
 }
 
 #[tokio::test]
@@ -187,39 +332,73 @@ async fn a_stall_is_hidden_from_the_99_percent_line_of_a_closed_loop_and_seen_by
         // Counted, and not timed: a stall, the shop's or the machine's, meets the 4 requests that are under way, and the
         // line leaves 40 out.
         let counted = fake.plan("single-update", 4, 1000, 4000);
-        let row = run_to_its_end(&timed.map_or(counted.clone(), |timed| counted.timed(timed))).await;
+        let row =
+            run_to_its_end(&timed.map_or(counted.clone(), |timed| counted.timed(timed))).await;
         assert_eq!((row.verdict, row.errors + row.unknown), (Verdict::Exact, 0));
         row.stats.p99_line
     };
-    let timed = Timed { warm_up: Duration::ZERO, measured: Duration::from_secs(2), rate: Some(200.0) };
+    let timed = Timed {
+        warm_up: Duration::ZERO,
+        measured: Duration::from_secs(2),
+        rate: Some(200.0),
+    };
     let (closed, open) = (p99(None).await, p99(Some(timed)).await);
-    assert!(open > 4.0 * closed, "closed loop {closed} ms, open loop {open} ms");
+    assert!(
+        open > 4.0 * closed,
+        "closed loop {closed} ms, open loop {open} ms"
+    );
 }
 
 #[tokio::test]
 async fn a_rate_that_the_target_does_not_keep_is_said_to_be_behind() {
     let fake = Fake::open(Some((Fault::Stalls, 1))).await;
-    let timed = Timed { warm_up: Duration::ZERO, measured: Duration::from_millis(300), rate: Some(100.0) };
+    let timed = Timed {
+        warm_up: Duration::ZERO,
+        measured: Duration::from_millis(300),
+        rate: Some(100.0),
+    };
     let row = run_to_its_end(&fake.plan("single-update", 1, 1, 0).timed(timed)).await;
-    assert!(row.behind > 20, "the only connection waited for longer than the load lasts: {}", row.behind);
+    assert!(
+        row.behind > 20,
+        "the only connection waited for longer than the load lasts: {}",
+        row.behind
+    );
 }
 
 #[tokio::test]
 async fn who_answered_in_the_warm_up_has_answered() {
     let fake = Fake::open(Some((Fault::Stalls, 5))).await;
-    let timed = Timed { warm_up: STALL / 4, measured: STALL / 8, rate: None };
+    let timed = Timed {
+        warm_up: STALL / 4,
+        measured: STALL / 8,
+        rate: None,
+    };
     let row = run_to_its_end(&fake.plan("single-update", 1, 1, 0).timed(timed)).await;
-    assert_eq!((row.verdict, row.instances["8000"]), (Verdict::Exact, row.sold));
+    assert_eq!(
+        (row.verdict, row.instances["8000"]),
+        (Verdict::Exact, row.sold)
+    );
 }
 
 #[tokio::test]
 async fn a_run_without_an_end_within_reach_is_refused() {
     let fake = Fake::open(None).await;
-    for (threads, loops, hold_ms, rule) in
-        [(1000, 10_000, 0, "threads × loops"), (10, 1000, 61, "hold_ms"), (0, 1, 0, "threads")]
-    {
-        let plan = Plan { hold_ms, ..fake.plan("redis-lock", threads, loops, 1) };
-        let refused = run(&plan, &watch::channel(Snapshot::default()).0, &CancellationToken::new()).await.unwrap_err();
+    for (threads, loops, hold_ms, rule) in [
+        (1000, 10_000, 0, "threads × loops"),
+        (10, 1000, 61, "hold_ms"),
+        (0, 1, 0, "threads"),
+    ] {
+        let plan = Plan {
+            hold_ms,
+            ..fake.plan("redis-lock", threads, loops, 1)
+        };
+        let refused = run(
+            &plan,
+            &watch::channel(Snapshot::default()).0,
+            &CancellationToken::new(),
+        )
+        .await
+        .unwrap_err();
         assert!(refused.to_string().contains(rule), "{refused}");
     }
     assert_eq!(fake.requests(), 0);

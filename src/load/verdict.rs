@@ -61,10 +61,14 @@ pub fn oversold(shelf: Shelf, counts: Counts) -> i64 {
 /// Judges a run.
 #[must_use]
 pub fn judge(shelf: Shelf, counts: Counts) -> Verdict {
-    [shelf_check(shelf, counts), sold_out_check(shelf, counts), answer_check(counts)]
-        .into_iter()
-        .max()
-        .unwrap_or(Verdict::Exact)
+    [
+        shelf_check(shelf, counts),
+        sold_out_check(shelf, counts),
+        answer_check(counts),
+    ]
+    .into_iter()
+    .max()
+    .unwrap_or(Verdict::Exact)
 }
 
 /// The final stock lies where it must. Too high: sold, but still there. Below zero: sold without being there.
@@ -81,12 +85,20 @@ fn shelf_check(shelf: Shelf, counts: Counts) -> Verdict {
 
 /// Nobody is sent away while there are pieces.
 fn sold_out_check(shelf: Shelf, counts: Counts) -> Verdict {
-    if counts.sold_out > 0 && shelf.after > 0 { Verdict::Errors } else { Verdict::Exact }
+    if counts.sold_out > 0 && shelf.after > 0 {
+        Verdict::Errors
+    } else {
+        Verdict::Exact
+    }
 }
 
 /// Every request got its answer.
 fn answer_check(counts: Counts) -> Verdict {
-    if counts.failed() > 0 { Verdict::Errors } else { Verdict::Exact }
+    if counts.failed() > 0 {
+        Verdict::Errors
+    } else {
+        Verdict::Exact
+    }
 }
 
 /// What a strategy's promise comes to on this target: one instance, or several.
@@ -108,7 +120,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn counts(sold: u64, sold_out: u64, refused: u64, unknown: u64) -> Counts {
-        Counts { sold, sold_out, refused, unknown }
+        Counts {
+            sold,
+            sold_out,
+            refused,
+            unknown,
+        }
     }
 
     #[test]
@@ -120,21 +137,99 @@ mod tests {
             ("sold out, and it is", 10, 0, counts(10, 5, 0, 0), Exact),
             ("nothing happened", 10, 10, counts(0, 0, 0, 0), Exact),
             ("nothing to sell", 0, 0, counts(0, 7, 0, 0), Exact),
-            ("one sold that is still there", 10, 1, counts(10, 0, 0, 0), Oversold),
-            ("sold more than there was", 10, 0, counts(11, 0, 0, 0), Oversold),
-            ("more sold than there was, all unknown beside", 10, 0, counts(11, 0, 0, 9), Oversold),
+            (
+                "one sold that is still there",
+                10,
+                1,
+                counts(10, 0, 0, 0),
+                Oversold,
+            ),
+            (
+                "sold more than there was",
+                10,
+                0,
+                counts(11, 0, 0, 0),
+                Oversold,
+            ),
+            (
+                "more sold than there was, all unknown beside",
+                10,
+                0,
+                counts(11, 0, 0, 9),
+                Oversold,
+            ),
             ("below zero", 10, -1, counts(11, 0, 0, 0), Oversold),
-            ("below zero by an unknown one", 10, -1, counts(10, 0, 0, 1), Oversold),
+            (
+                "below zero by an unknown one",
+                10,
+                -1,
+                counts(10, 0, 0, 1),
+                Oversold,
+            ),
             ("the stock has grown", 10, 11, counts(0, 0, 0, 0), Oversold),
-            ("refused, nothing changed", 10, 4, counts(6, 0, 2, 0), Errors),
-            ("unknown, and it was not done", 10, 4, counts(6, 0, 0, 2), Errors),
-            ("unknown, and one of two was done", 10, 3, counts(6, 0, 0, 2), Errors),
-            ("unknown, and both were done", 10, 2, counts(6, 0, 0, 2), Errors),
-            ("more gone than even the unknown explain", 10, 1, counts(6, 0, 0, 2), Errors),
-            ("gone, and nobody was told", 10, 3, counts(6, 0, 0, 0), Errors),
-            ("an unknown one does not excuse an oversell", 10, 5, counts(6, 0, 0, 2), Oversold),
-            ("an error does not excuse an oversell", 10, 5, counts(6, 0, 3, 0), Oversold),
-            ("sent away though pieces were left", 10, 4, counts(6, 1, 0, 0), Errors),
+            (
+                "refused, nothing changed",
+                10,
+                4,
+                counts(6, 0, 2, 0),
+                Errors,
+            ),
+            (
+                "unknown, and it was not done",
+                10,
+                4,
+                counts(6, 0, 0, 2),
+                Errors,
+            ),
+            (
+                "unknown, and one of two was done",
+                10,
+                3,
+                counts(6, 0, 0, 2),
+                Errors,
+            ),
+            (
+                "unknown, and both were done",
+                10,
+                2,
+                counts(6, 0, 0, 2),
+                Errors,
+            ),
+            (
+                "more gone than even the unknown explain",
+                10,
+                1,
+                counts(6, 0, 0, 2),
+                Errors,
+            ),
+            (
+                "gone, and nobody was told",
+                10,
+                3,
+                counts(6, 0, 0, 0),
+                Errors,
+            ),
+            (
+                "an unknown one does not excuse an oversell",
+                10,
+                5,
+                counts(6, 0, 0, 2),
+                Oversold,
+            ),
+            (
+                "an error does not excuse an oversell",
+                10,
+                5,
+                counts(6, 0, 3, 0),
+                Oversold,
+            ),
+            (
+                "sent away though pieces were left",
+                10,
+                4,
+                counts(6, 1, 0, 0),
+                Errors,
+            ),
         ] {
             assert_eq!(judge(Shelf { before, after }, seen), wanted, "{what}");
         }
@@ -156,7 +251,11 @@ mod tests {
             (Promise::Lease, Verdict::Exact, Verdict::Exact),
             (Promise::Safe, Verdict::Exact, Verdict::Exact),
         ] {
-            assert_eq!((expected(promise, true), expected(promise, false)), (one, three), "{promise:?}");
+            assert_eq!(
+                (expected(promise, true), expected(promise, false)),
+                (one, three),
+                "{promise:?}"
+            );
         }
     }
 
@@ -194,7 +293,13 @@ mod tests {
                 }
             })
             .collect();
-        (Shelf { before, after: left }, outcomes)
+        (
+            Shelf {
+                before,
+                after: left,
+            },
+            outcomes,
+        )
     }
 
     proptest! {

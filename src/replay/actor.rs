@@ -106,12 +106,21 @@ pub fn start(ctx: &Ctx, part: Part) -> Result<Actor, Error> {
     let (sender, lines) = mpsc::unbounded_channel();
     let (stops, stopping) = watch::channel(part.stops);
     let (seen, mut points) = mpsc::unbounded_channel();
-    let job = Job::new(part.stock_id, Duration::ZERO, Duration::from_millis(part.wait_ms));
+    let job = Job::new(
+        part.stock_id,
+        Duration::ZERO,
+        Duration::from_millis(part.wait_ms),
+    );
     let linger = Duration::from_millis(part.linger_ms);
-    let job = job.asked(part.lease_ms.map(Duration::from_millis), None).followed(seen, stopping, linger);
+    let job = job
+        .asked(part.lease_ms.map(Duration::from_millis), None)
+        .followed(seen, stopping, linger);
     let ctx = ctx.clone();
     let task = tokio::spawn(async move {
-        let begun = Line::Start { instance: ctx.instance.clone(), owner: job.owner(&ctx).to_string() };
+        let begun = Line::Start {
+            instance: ctx.instance.clone(),
+            owner: job.owner(&ctx).to_string(),
+        };
         let tell = |line| drop(sender.send(line));
         tell(begun);
         let mut acting = Box::pin(tokio::time::timeout(LONGEST, (act.run)(&ctx, &job)));
@@ -123,16 +132,27 @@ pub fn start(ctx: &Ctx, part: Part) -> Result<Actor, Error> {
             }
         };
         while let Ok(seen) = points.try_recv() {
-            tell(Line::Point { point: seen.point.to_owned(), value: seen.value });
+            tell(Line::Point {
+                point: seen.point.to_owned(),
+                value: seen.value,
+            });
         }
-        tell(outcome.map_or_else(failed, |done| Line::Done {
-            remaining: done.remaining,
-            fence: done.fence.map(|Fence(token)| token),
-            retries: done.retries,
-            lost: done.lock.map(|found| found == crate::stock::LockState::Lost),
+        tell(outcome.map_or_else(failed, |done| {
+            Line::Done {
+                remaining: done.remaining,
+                fence: done.fence.map(|Fence(token)| token),
+                retries: done.retries,
+                lost: done
+                    .lock
+                    .map(|found| found == crate::stock::LockState::Lost),
+            }
         }));
     });
-    Ok(Actor { lines, stops, _task: AbortOnDropHandle::new(task) })
+    Ok(Actor {
+        lines,
+        stops,
+        _task: AbortOnDropHandle::new(task),
+    })
 }
 
 fn failed(error: Error) -> Line {
@@ -143,7 +163,10 @@ fn failed(error: Error) -> Line {
         Error::Lost(_) => "lost",
         _ => "error",
     };
-    Line::Failed { kind: kind.to_owned(), detail: error.to_string() }
+    Line::Failed {
+        kind: kind.to_owned(),
+        detail: error.to_string(),
+    }
 }
 
 impl Actor {
@@ -168,6 +191,10 @@ impl Actor {
         stops: watch::Sender<Vec<String>>,
         task: tokio::task::JoinHandle<()>,
     ) -> Self {
-        Self { lines, stops, _task: AbortOnDropHandle::new(task) }
+        Self {
+            lines,
+            stops,
+            _task: AbortOnDropHandle::new(task),
+        }
     }
 }

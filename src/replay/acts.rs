@@ -57,18 +57,28 @@ impl Act {
             Name::RedisNodes(_) => None,
         });
         let needs = stock::find(self.name).map_or(&[][..], |strategy| strategy.needs);
-        [of_store].into_iter().chain(of_names).chain(needs.iter().copied()).collect()
+        [of_store]
+            .into_iter()
+            .chain(of_names)
+            .chain(needs.iter().copied())
+            .collect()
     }
 
     /// What the shelf is set and cleared by: the store of an act that takes nothing is Redis, where its names are.
     pub(super) fn scope(&self) -> Strategy {
-        Strategy { names: self.names, store: self.store.unwrap_or(Store::Redis), ..stock::ALL[0] }
+        Strategy {
+            names: self.names,
+            store: self.store.unwrap_or(Store::Redis),
+            ..stock::ALL[0]
+        }
     }
 }
 
 impl std::fmt::Debug for Act {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Act").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Act")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -80,8 +90,21 @@ pub(super) fn find(name: &str) -> Option<Act> {
         store: Some(strategy.store),
         run: strategy.deduct,
     });
-    let deadlock = || deadlocks::find(name).map(|lesson| Act { name: lesson.slug, ..PLAYED_AS_A_WHOLE });
-    strategy.or_else(|| ALL.iter().copied().flatten().find(|act| act.name == name).copied()).or_else(deadlock)
+    let deadlock = || {
+        deadlocks::find(name).map(|lesson| Act {
+            name: lesson.slug,
+            ..PLAYED_AS_A_WHOLE
+        })
+    };
+    strategy
+        .or_else(|| {
+            ALL.iter()
+                .copied()
+                .flatten()
+                .find(|act| act.name == name)
+                .copied()
+        })
+        .or_else(deadlock)
 }
 
 /// A lesson whose sides are played together, and are no actors of their own.
@@ -93,9 +116,23 @@ const PLAYED_AS_A_WHOLE: Act = Act {
 };
 
 /// Orders the voucher of this number, for the one user of the replay, whose number is that of the job's product.
-pub(super) async fn order(ctx: &Ctx, job: &Job, step: &str, voucher_id: i64) -> Result<Deducted, Error> {
+pub(super) async fn order(
+    ctx: &Ctx,
+    job: &Job,
+    step: &str,
+    voucher_id: i64,
+) -> Result<Deducted, Error> {
     let step = seckill::find(step).ok_or_else(|| Error::NoStrategy(step.to_owned()))?;
-    let order = Order { voucher_id, user_id: job.stock_id, job: job.same() };
+    let order = Order {
+        voucher_id,
+        user_id: job.stock_id,
+        job: job.same(),
+    };
     let ordered = (step.order)(ctx, &order).await?;
-    Ok(Deducted { remaining: None, fence: None, retries: 0, lock: ordered.lock })
+    Ok(Deducted {
+        remaining: None,
+        fence: None,
+        retries: 0,
+        lock: ordered.lock,
+    })
 }

@@ -68,7 +68,12 @@ pub struct Log {
 impl Default for Log {
     fn default() -> Self {
         let (events, end) = (Mutex::default(), Mutex::default());
-        Self { begun: Instant::now(), events, end, length: watch::Sender::new(0) }
+        Self {
+            begun: Instant::now(),
+            events,
+            end,
+            length: watch::Sender::new(0),
+        }
     }
 }
 

@@ -9,14 +9,7 @@
 //! Next: `play.rs`.
 
 use super::play::gone_wrong;
-use crate::{
-    config::Config,
-    ctx::Ctx,
-    error::Error,
-    http_client::{HttpClient, HttpError},
-    orders::{Action, Breakable, Order},
-    stock::Title,
-};
+use crate::bilingual::Bilingual;
 use http::Method;
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
@@ -39,7 +32,10 @@ impl Control {
     #[must_use]
     pub fn of(config: &Config) -> Option<Self> {
         let replays = &config.replays;
-        (!replays.lab.is_empty()).then(|| Self { url: replays.lab.clone(), token: replays.lab_token.clone() })
+        (!replays.lab.is_empty()).then(|| Self {
+            url: replays.lab.clone(),
+            token: replays.lab_token.clone(),
+        })
     }
 
     /// Has an order carried out; what the lab says of it.
@@ -48,7 +44,10 @@ impl Control {
     ///
     /// [`HttpError::Refused`]: the lab has no such member, or it is not in a state for this.
     pub async fn order(&self, order: &Order) -> Result<String, HttpError> {
-        let done = HttpClient::new(PATIENCE).put(&self.url, order, Some(&self.token)).await?.success()?;
+        let done = HttpClient::new(PATIENCE)
+            .put(&self.url, order, Some(&self.token))
+            .await?
+            .success()?;
         Ok(String::from_utf8_lossy(&done.body).into_owned())
     }
 
@@ -59,7 +58,9 @@ impl Control {
     /// [`HttpError`]: the lab does not answer.
     pub async fn look(&self) -> Result<Breakable, HttpError> {
         let bearer = format!("Bearer {}", self.token.expose_secret());
-        let seen = HttpClient::new(LOOK).ask(Method::GET, &self.url, &[("authorization", &bearer)], None).await?;
+        let seen = HttpClient::new(LOOK)
+            .ask(Method::GET, &self.url, &[("authorization", &bearer)], None)
+            .await?;
         seen.success()?.json()
     }
 }
@@ -79,33 +80,37 @@ pub(super) enum Need {
 
 impl Need {
     /// Why there is none of it here.
-    pub(super) fn missing(self, config: &Config) -> Option<Title> {
+    pub(super) fn missing(self, config: &Config) -> Option<Bilingual> {
         let has = |kind: &str| config.replays.lab_kinds.iter().any(|has| has == kind);
         let (is_there, why) = match self {
             Self::Orders => (
                 !config.replays.lab.is_empty(),
-                Title {
+                Bilingual {
                     zh: "要停进程、停服务器：只在 oversell lab 里能演",
                     en: "processes and servers are stopped in it: only a lab (`oversell lab`) plays it",
                 },
             ),
             Self::Ways => (
                 has("ways"),
-                Title {
+                Bilingual {
                     zh: "要能断开网络：用 oversell lab --ways 启动",
                     en: "ways are cut in it: it takes a lab started with --ways",
                 },
             ),
             Self::Replica => (
                 has("replica"),
-                Title {
+                Bilingual {
                     zh: "要有从库和哨兵：用 oversell lab --replica 启动",
                     en: "it takes a replica and a Sentinel: a lab started with --replica",
                 },
             ),
-            Self::Nodes => {
-                (config.redis.nodes.len() >= 5, Title { zh: "要有五个 Redis 节点", en: "it takes five nodes of Redis" })
-            }
+            Self::Nodes => (
+                config.redis.nodes.len() >= 5,
+                Bilingual {
+                    zh: "要有五个 Redis 节点",
+                    en: "it takes five nodes of Redis",
+                },
+            ),
         };
         (!is_there).then_some(why)
     }
@@ -121,8 +126,18 @@ pub(super) struct Faults {
 impl Faults {
     pub(super) fn of(ctx: &Ctx) -> Self {
         let lab = Control::of(&ctx.config);
-        let has_ways = lab.is_some() && ctx.config.replays.lab_kinds.iter().any(|kind| kind == "ways");
-        Self { lab, has_ways, undo: Mutex::default() }
+        let has_ways = lab.is_some()
+            && ctx
+                .config
+                .replays
+                .lab_kinds
+                .iter()
+                .any(|kind| kind == "ways");
+        Self {
+            lab,
+            has_ways,
+            undo: Mutex::default(),
+        }
     }
 
     /// Whether there is a lab that takes orders.
@@ -137,11 +152,24 @@ impl Faults {
 
     /// Orders a fault. It is undone at the end, unless the replay does so itself.
     pub(super) async fn order(&self, action: Action, member: &str) -> Result<(), Error> {
-        let lab = self.lab.as_ref().ok_or_else(|| gone_wrong("no lab takes orders"))?;
-        self.undo.lock().extend(action.undone_by().map(|undone| (undone, member.to_owned())));
-        let done = lab.order(&Order { action, member: member.to_owned(), by_ms: 0 }).await;
+        let lab = self
+            .lab
+            .as_ref()
+            .ok_or_else(|| gone_wrong("no lab takes orders"))?;
+        self.undo
+            .lock()
+            .extend(action.undone_by().map(|undone| (undone, member.to_owned())));
+        let done = lab
+            .order(&Order {
+                action,
+                member: member.to_owned(),
+                by_ms: 0,
+            })
+            .await;
         done.map_err(|error| gone_wrong(format!("{action} {member}: {error}")))?;
-        self.undo.lock().retain(|(undoes, whose)| *undoes != action || whose != member);
+        self.undo
+            .lock()
+            .retain(|(undoes, whose)| *undoes != action || whose != member);
         Ok(())
     }
 

@@ -29,7 +29,10 @@ pub(super) async fn put(ctx: &Ctx, act: &Act) -> Result<i64, Error> {
 
 /// A voucher on sale.
 pub(super) async fn on_sale(ctx: &Ctx) -> Result<i64, Error> {
-    let (begin, end) = (Utc::now() - TimeDelta::hours(1), Utc::now() + TimeDelta::hours(1));
+    let (begin, end) = (
+        Utc::now() - TimeDelta::hours(1),
+        Utc::now() + TimeDelta::hours(1),
+    );
     voucher::add(ctx, "100元代金券", PIECES, begin, end).await
 }
 
@@ -37,7 +40,9 @@ pub(super) async fn on_sale(ctx: &Ctx) -> Result<i64, Error> {
 pub(super) async fn left(ctx: &Ctx, act: &Act, id: i64) -> Result<Option<i64>, Error> {
     match act.store {
         Some(store) => shelf::count(ctx, store, id).await.map(Some),
-        None if is_order(act) => voucher::read(ctx, id).await.map(|voucher| Some(voucher.stock)),
+        None if is_order(act) => voucher::read(ctx, id)
+            .await
+            .map(|voucher| Some(voucher.stock)),
         None => Ok(None),
     }
 }

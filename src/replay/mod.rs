@@ -30,7 +30,7 @@ pub use place::{Place, Sent, Stops};
 pub use play::{Pace, Steps};
 pub use races::ALL;
 
-use crate::{ctx::Ctx, error::Error, server::Server, stock::Title};
+use crate::bilingual::Bilingual;
 use faults::{Faults, Need};
 use futures::future::BoxFuture;
 use play::{Play, gone_wrong};
@@ -47,19 +47,21 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// One that is stepped through by a person.
 const PATIENCE: Duration = Duration::from_secs(1800);
 
-const NOT_ENABLED: Title =
-    Title { zh: "这里没有开启重演（replays.enabled）", en: "replays are not enabled here (replays.enabled)" };
+const NOT_ENABLED: Bilingual = Bilingual {
+    zh: "这里没有开启重演（replays.enabled）",
+    en: "replays are not enabled here (replays.enabled)",
+};
 
 /// A race and its cure.
 pub struct Replay {
     /// The lesson, as the course numbers it.
     pub lesson: &'static str,
     /// What happens.
-    pub title: Title,
+    pub title: Bilingual,
     /// What breaks.
-    pub breaks: Title,
+    pub breaks: Bilingual,
     /// What mends it.
-    pub cure: Title,
+    pub cure: Bilingual,
     /// What its actors do: the slug of a strategy, or the name of another act; without the cure and with it.
     pub runs: [&'static str; 2],
     /// How it ends, each time, without the cure and with it.
@@ -85,7 +87,7 @@ pub struct Ends {
     #[schema(example = "")]
     pub saw: &'static str,
     /// The same, for people.
-    pub said: Title,
+    pub said: Bilingual,
 }
 
 impl Ends {
@@ -94,7 +96,13 @@ impl Ends {
 
     /// Where this is noted, which is so in Chinese and so in English.
     const fn saw(saw: &'static str, zh: &'static str, en: &'static str) -> Self {
-        Self { sold: 0, gone: 0, inside: 0, saw, said: Title { zh, en } }
+        Self {
+            sold: 0,
+            gone: 0,
+            inside: 0,
+            saw,
+            said: Bilingual { zh, en },
+        }
     }
 }
 
@@ -166,7 +174,7 @@ impl Replay {
 
     /// Why it cannot be played here, if it cannot.
     #[must_use]
-    pub fn cannot(&self, ctx: &Ctx) -> Option<Title> {
+    pub fn cannot(&self, ctx: &Ctx) -> Option<Bilingual> {
         if !ctx.config.replays.enabled {
             return Some(NOT_ENABLED);
         }
@@ -180,13 +188,25 @@ impl Replay {
         log: &Arc<Log>,
         cancel: &CancellationToken,
     ) -> Result<Ending, Error> {
-        let (runs, ends) = (self.runs[usize::from(terms.cured)], self.ends[usize::from(terms.cured)]);
+        let (runs, ends) = (
+            self.runs[usize::from(terms.cured)],
+            self.ends[usize::from(terms.cured)],
+        );
         let act = acts::find(runs).ok_or_else(|| Error::NoStrategy(runs.to_owned()))?;
         let stock_id = goods::put(ctx, &act).await?;
         let sights = Sights::of(ctx, act, stock_id);
         let stage = Arc::new(Stage::new(Arc::clone(log)));
-        let limit = if terms.pace == Pace::Step { PATIENCE } else { LIMIT };
-        let Terms { places, cured, pace, steps } = terms;
+        let limit = if terms.pace == Pace::Step {
+            PATIENCE
+        } else {
+            LIMIT
+        };
+        let Terms {
+            places,
+            cured,
+            pace,
+            steps,
+        } = terms;
         let mut play = Play {
             ctx: ctx.clone(),
             places,
@@ -213,8 +233,15 @@ impl Replay {
                 let (sold, inside) = stage.sums();
                 let left = goods::left(ctx, &act, stock_id).await?;
                 let (gone, saw) = (left.map_or(0, |left| goods::PIECES - left), play.saw);
-                let as_meant = (sold, gone, inside, saw.as_str()) == (ends.sold, ends.gone, ends.inside, ends.saw);
-                Ok(Ending { sold, gone, inside, saw, as_meant })
+                let as_meant = (sold, gone, inside, saw.as_str())
+                    == (ends.sold, ends.gone, ends.inside, ends.saw);
+                Ok(Ending {
+                    sold,
+                    gone,
+                    inside,
+                    saw,
+                    as_meant,
+                })
             }
             Err(error) => Err(error),
         };

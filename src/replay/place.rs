@@ -65,9 +65,15 @@ async fn elsewhere(url: &str, part: Part) -> Result<Actor, Error> {
     let client = HttpClient::new(PATIENCE);
     let (sender, lines) = mpsc::unbounded_channel();
     let (stops, mut stopping) = watch::channel(part.stops.clone());
-    let sent = Sent { id: Uuid::new_v4(), part };
+    let sent = Sent {
+        id: Uuid::new_v4(),
+        part,
+    };
     let at = format!("{}/replays/actors", url.trim_end_matches('/'));
-    let mut events = client.events_of(&at, &sent).await.map_err(|e| unreachable(url, &e))?;
+    let mut events = client
+        .events_of(&at, &sent)
+        .await
+        .map_err(|e| unreachable(url, &e))?;
     let at = format!("{at}/{}", sent.id);
     let task = tokio::spawn(async move {
         loop {
@@ -95,5 +101,8 @@ async fn elsewhere(url: &str, part: Part) -> Result<Actor, Error> {
 }
 
 fn unreachable(url: &str, error: &HttpError) -> Error {
-    Error::NoActor { at: url.to_owned(), reason: error.to_string() }
+    Error::NoActor {
+        at: url.to_owned(),
+        reason: error.to_string(),
+    }
 }

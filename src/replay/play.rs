@@ -38,7 +38,17 @@ const THOUGHT: Duration = Duration::from_secs(300);
 const LONG_LEASE_MS: u64 = 600_000;
 
 /// How fast a replay goes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    utoipa::ToSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Pace {
     /// So that people can follow, with the course's leases.
@@ -97,14 +107,22 @@ impl Play {
     /// Says what comes now, and keeps the pace.
     pub(super) async fn step(&self, zh: impl Display, en: impl Display) -> Result<(), Error> {
         let words = serde_json::json!({ "zh": zh.to_string(), "en": en.to_string() });
-        let step = ReplayEvent { actor: "step".into(), event: "step".into(), value: Some(words), ..Default::default() };
+        let step = ReplayEvent {
+            actor: "step".into(),
+            event: "step".into(),
+            value: Some(words),
+            ..Default::default()
+        };
         self.log().add(step);
         match self.pace {
             Pace::Fast => {}
             Pace::Slow => sleep(BEAT).await,
             Pace::Step => {
                 let asked = timeout(THOUGHT, self.steps.0.acquire()).await;
-                asked.map_err(|_| gone_wrong("nobody asked for the next step"))?.map_err(gone_wrong)?.forget();
+                asked
+                    .map_err(|_| gone_wrong("nobody asked for the next step"))?
+                    .map_err(gone_wrong)?
+                    .forget();
             }
         }
         Ok(())
@@ -117,7 +135,11 @@ impl Play {
 
     /// A lease of so many milliseconds at a slow pace; else one that lasts until it is ended.
     pub(super) fn lease(&self, millis: u64) -> Option<u64> {
-        Some(if self.pace == Pace::Slow { millis } else { LONG_LEASE_MS })
+        Some(if self.pace == Pace::Slow {
+            millis
+        } else {
+            LONG_LEASE_MS
+        })
     }
 
     /// A side that does `act` on the instance of this number (0 is the first), and stands at `point`.
@@ -143,7 +165,8 @@ impl Play {
         act: &str,
         lease_ms: Option<u64>,
     ) -> Result<Side, Error> {
-        self.side_that_waits(LONG, points, letter, instance, act, lease_ms).await
+        self.side_that_waits(LONG, points, letter, instance, act, lease_ms)
+            .await
     }
 
     /// As [`side`](Self::side), but one that waits no longer than this.
@@ -158,8 +181,19 @@ impl Play {
     ) -> Result<Side, Error> {
         let stops = points.iter().map(|point| (*point).to_owned()).collect();
         let wait_ms = wait.as_millis() as u64;
-        let linger_ms = if self.pace == Pace::Slow { LINGER_MS } else { 0 };
-        let part = Part { act: act.to_owned(), stock_id: self.stock_id, lease_ms, wait_ms, linger_ms, stops };
+        let linger_ms = if self.pace == Pace::Slow {
+            LINGER_MS
+        } else {
+            0
+        };
+        let part = Part {
+            act: act.to_owned(),
+            stock_id: self.stock_id,
+            lease_ms,
+            wait_ms,
+            linger_ms,
+            stops,
+        };
         let place = &self.places[instance % self.places.len()];
         let sells = acts::find(act).is_some_and(|act| act.store.is_some() || goods::is_order(&act));
         let mut actor = place.start(part).await?;
@@ -179,45 +213,84 @@ impl Play {
                         }
                         came_by.send_modify(|passed| passed.push(point));
                     }
-                    end @ (Line::Done { .. } | Line::Failed { .. }) => drop(ended.send_replace(Some(end))),
+                    end @ (Line::Done { .. } | Line::Failed { .. }) => {
+                        drop(ended.send_replace(Some(end)))
+                    }
                     _ => {}
                 }
             }
         });
-        Ok(Side { letter, stops, standing, passed, outcome, _follow: AbortOnDropHandle::new(follow) })
+        Ok(Side {
+            letter,
+            stops,
+            standing,
+            passed,
+            outcome,
+            _follow: AbortOnDropHandle::new(follow),
+        })
     }
 
     /// How often the lock is held by its owner, as its server counts; 0: nobody has it.
     pub(super) async fn holds(&self) -> Result<i64, Error> {
         self.stage.look(&self.sights).await?;
-        Ok(self.sights.read().await?.locks.first().map_or(0, |held| held.count.unwrap_or(1)))
+        Ok(self
+            .sights
+            .read()
+            .await?
+            .locks
+            .first()
+            .map_or(0, |held| held.count.unwrap_or(1)))
     }
 
     /// What is left of the lock's lease, in milliseconds; none where nobody has it.
     pub(super) async fn lease_left(&self) -> Result<Option<i64>, Error> {
         self.stage.look(&self.sights).await?;
-        Ok(self.sights.read().await?.locks.first().and_then(|held| held.pttl))
+        Ok(self
+            .sights
+            .read()
+            .await?
+            .locks
+            .first()
+            .and_then(|held| held.pttl))
     }
 
     /// Waits until so many are in the lock's queue besides its holder, as its server has it.
     pub(super) async fn queued(&self, waiting: usize) -> Result<(), Error> {
         let there = async {
-            while self.sights.read().await?.locks.first().map_or(0, |held| held.queue.len()) <= waiting {
+            while self
+                .sights
+                .read()
+                .await?
+                .locks
+                .first()
+                .map_or(0, |held| held.queue.len())
+                <= waiting
+            {
                 sleep(Duration::from_millis(5)).await;
             }
             self.stage.look(&self.sights).await
         };
-        timeout(LONG, there).await.map_err(|_| gone_wrong(format!("no {waiting} are in the queue")))?
+        timeout(LONG, there)
+            .await
+            .map_err(|_| gone_wrong(format!("no {waiting} are in the queue")))?
     }
 
     /// It is dead from now on: it stands where it is, and nobody hears of it again.
     pub(super) fn dies(&self, side: &Side, act: &str) {
-        let dead = Line::Failed { kind: "dead".to_owned(), detail: "dead".to_owned() };
+        let dead = Line::Failed {
+            kind: "dead".to_owned(),
+            detail: "dead".to_owned(),
+        };
         self.stage.saw(side.letter, act, false, &dead);
     }
 
     /// A side that waits for what another has: it has begun to.
-    pub(super) async fn waiting(&self, letter: char, instance: usize, act: &str) -> Result<Side, Error> {
+    pub(super) async fn waiting(
+        &self,
+        letter: char,
+        instance: usize,
+        act: &str,
+    ) -> Result<Side, Error> {
         let mut side = self.side_at("waits", letter, instance, act, None).await?;
         side.heads_for_any(&[]);
         Ok(side)
@@ -237,7 +310,9 @@ impl Play {
                 sleep(Duration::from_millis(5)).await;
             }
         };
-        timeout(LONG, ended).await.map_err(|_| gone_wrong("the lease does not end"))?
+        timeout(LONG, ended)
+            .await
+            .map_err(|_| gone_wrong("the lease does not end"))?
     }
 }
 
@@ -255,7 +330,8 @@ impl Side {
 
     /// Lets it run; it will stand at each of these points.
     pub(super) fn heads_for_any(&mut self, points: &[&str]) {
-        self.stops.send_replace(points.iter().map(|point| (*point).to_owned()).collect());
+        self.stops
+            .send_replace(points.iter().map(|point| (*point).to_owned()).collect());
     }
 
     /// Waits until it stands at `point`.
@@ -265,8 +341,18 @@ impl Side {
 
     /// Waits until it stands at one of these points: the one to which it came first.
     pub(super) async fn at_one_of(&mut self, points: &[&str]) -> Result<String, Error> {
-        let Self { letter, standing, outcome, .. } = self;
-        let first = |standing: &Vec<String>| standing.iter().find(|at| points.contains(&at.as_str())).cloned();
+        let Self {
+            letter,
+            standing,
+            outcome,
+            ..
+        } = self;
+        let first = |standing: &Vec<String>| {
+            standing
+                .iter()
+                .find(|at| points.contains(&at.as_str()))
+                .cloned()
+        };
         let there = async {
             tokio::select! {
                 biased;
@@ -279,14 +365,20 @@ impl Side {
                 }
             }
         };
-        timeout(LONG, there).await.map_err(|_| gone_wrong(format!("{letter} does not come to {points:?}")))?
+        timeout(LONG, there)
+            .await
+            .map_err(|_| gone_wrong(format!("{letter} does not come to {points:?}")))?
     }
 
     /// Waits until it has come by `point` so often, whether it stood there or not.
     pub(super) async fn passes(&mut self, point: &str, times: usize) -> Result<(), Error> {
-        let passed = self.passed.wait_for(|passed| passed.iter().filter(|by| *by == point).count() >= times);
+        let passed = self
+            .passed
+            .wait_for(|passed| passed.iter().filter(|by| *by == point).count() >= times);
         let passed = timeout(LONG, passed).await;
-        passed.map_err(|_| gone_wrong(format!("{} does not come by {point}", self.letter)))?.map_err(gone_wrong)?;
+        passed
+            .map_err(|_| gone_wrong(format!("{} does not come by {point}", self.letter)))?
+            .map_err(gone_wrong)?;
         Ok(())
     }
 
@@ -295,7 +387,9 @@ impl Side {
         let mut leaving = stage::LEAVING.to_vec();
         loop {
             self.heads_for_any(&leaving);
-            let Self { standing, outcome, .. } = self;
+            let Self {
+                standing, outcome, ..
+            } = self;
             let left = async {
                 tokio::select! {
                     biased;
@@ -312,7 +406,8 @@ impl Side {
         }
         self.heads_for_any(&[]);
         let ended = timeout(LONG, self.outcome.wait_for(Option::is_some)).await;
-        let ended = ended.map_err(|_| gone_wrong(format!("{} does not come to its end", self.letter)))?;
+        let ended =
+            ended.map_err(|_| gone_wrong(format!("{} does not come to its end", self.letter)))?;
         let ended = ended.map_err(gone_wrong)?.clone();
         ended.ok_or_else(|| gone_wrong(format!("{} is gone", self.letter)))
     }
@@ -320,7 +415,11 @@ impl Side {
 
 /// How often a side was tried anew.
 pub(super) fn retries(end: &Line) -> u32 {
-    if let Line::Done { retries, .. } = end { *retries } else { 0 }
+    if let Line::Done { retries, .. } = end {
+        *retries
+    } else {
+        0
+    }
 }
 
 /// The replay did not go as it must.

@@ -40,8 +40,15 @@ pub(super) struct Held {
 impl Held {
     /// On one of several nodes, whose name stands before the key: `redis-2 redLock:7`.
     fn on_node(self, n: usize) -> Self {
-        let node = if n == 0 { "redis".to_owned() } else { format!("redis-{}", n + 1) };
-        Self { key: format!("{node} {}", self.key), ..self }
+        let node = if n == 0 {
+            "redis".to_owned()
+        } else {
+            format!("redis-{}", n + 1)
+        };
+        Self {
+            key: format!("{node} {}", self.key),
+            ..self
+        }
     }
 
     /// Whether this is the other's hold, at another time.
@@ -70,7 +77,11 @@ pub(super) struct Sights {
 
 impl Sights {
     pub(super) fn of(ctx: &Ctx, act: Act, stock_id: i64) -> Self {
-        Self { ctx: ctx.clone(), act, stock_id }
+        Self {
+            ctx: ctx.clone(),
+            act,
+            stock_id,
+        }
     }
 
     /// Reads all of it.
@@ -85,7 +96,8 @@ impl Sights {
                         if several {
                             // Some of them may be down: that is what they are several for.
                             let held = timeout(AT_ONCE, read).await.ok().and_then(Result::ok);
-                            seen.locks.extend(held.into_iter().flatten().map(|held| held.on_node(n)));
+                            seen.locks
+                                .extend(held.into_iter().flatten().map(|held| held.on_node(n)));
                         } else {
                             seen.locks.extend(read.await?);
                         }
@@ -93,11 +105,14 @@ impl Sights {
                 }
                 Name::RedisCount(_) => {
                     for (key, mut node) in self.keys(name) {
-                        let count: Option<i64> = redis::cmd("GET").arg(&key).query_async(&mut node).await?;
+                        let count: Option<i64> =
+                            redis::cmd("GET").arg(&key).query_async(&mut node).await?;
                         seen.counts.extend(count.map(|count| (key, count)));
                     }
                 }
-                Name::ZooKeeper(path) => seen.locks.extend(self.in_zookeeper(&zk_path(path, self.stock_id)).await?),
+                Name::ZooKeeper(path) => seen
+                    .locks
+                    .extend(self.in_zookeeper(&zk_path(path, self.stock_id)).await?),
                 Name::TableLock(name) => {
                     let name = redis_key::for_stock(name, self.stock_id);
                     seen.locks.extend(self.in_table(name).await?);
@@ -112,7 +127,11 @@ impl Sights {
     /// Ends the lease of each lock in Redis and in `tb_lock` at once, as if its time were over.
     pub(super) async fn end_leases(&self) -> Result<(), Error> {
         for (key, mut node) in self.act.names.iter().flat_map(|name| self.keys(name)) {
-            redis::cmd("PEXPIRE").arg(&key).arg(1).exec_async(&mut node).await?;
+            redis::cmd("PEXPIRE")
+                .arg(&key)
+                .arg(1)
+                .exec_async(&mut node)
+                .await?;
         }
         for name in self.act.names {
             if let Name::TableLock(name) = name {
@@ -125,25 +144,43 @@ impl Sights {
     async fn end_row(&self, name: &str) -> Result<(), Error> {
         let mut conn = self.ctx.desk.conn(self.ctx.config.wait()).await?;
         let end = sqlx::query("UPDATE tb_lock SET expires_at = NOW(3) WHERE lock_name = ?");
-        end.bind(redis_key::for_stock(name, self.stock_id)).execute(&mut *conn).await?;
+        end.bind(redis_key::for_stock(name, self.stock_id))
+            .execute(&mut *conn)
+            .await?;
         conn.done();
         Ok(())
     }
 
     /// The same on the node of this number only.
     pub(super) async fn end_lease_on(&self, node: usize) -> Result<(), Error> {
-        let keys = self.act.names.iter().flat_map(|name| self.keys(name).into_iter().nth(node));
+        let keys = self
+            .act
+            .names
+            .iter()
+            .flat_map(|name| self.keys(name).into_iter().nth(node));
         for (key, mut node) in keys {
-            redis::cmd("PEXPIRE").arg(&key).arg(1).exec_async(&mut node).await?;
+            redis::cmd("PEXPIRE")
+                .arg(&key)
+                .arg(1)
+                .exec_async(&mut node)
+                .await?;
         }
         Ok(())
     }
 
     /// Whether the main Redis knows no lock: it may have been replaced, and not answer for a moment.
     pub(super) async fn main_has_none(&self) -> Result<bool, Error> {
-        let keys = self.act.names.iter().flat_map(|name| self.keys(name).into_iter().next());
+        let keys = self
+            .act
+            .names
+            .iter()
+            .flat_map(|name| self.keys(name).into_iter().next());
         for (key, mut main) in keys {
-            if redis::cmd("EXISTS").arg(&key).query_async(&mut main).await? {
+            if redis::cmd("EXISTS")
+                .arg(&key)
+                .query_async(&mut main)
+                .await?
+            {
                 return Ok(false);
             }
         }
@@ -152,12 +189,20 @@ impl Sights {
 
     /// The keys of a name, each with the node on which it is.
     fn keys(&self, name: &Name) -> Vec<(String, Connection)> {
-        let key = |name| self.ctx.redis_key(&redis_key::for_stock(name, self.stock_id));
+        let key = |name| {
+            self.ctx
+                .redis_key(&redis_key::for_stock(name, self.stock_id))
+        };
         match name {
             Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisCount(name) => {
                 vec![(key(name), self.ctx.redis.connection())]
             }
-            Name::RedisNodes(name) => self.ctx.nodes.iter().map(|node| (key(name), node.connection())).collect(),
+            Name::RedisNodes(name) => self
+                .ctx
+                .nodes
+                .iter()
+                .map(|node| (key(name), node.connection()))
+                .collect(),
             _ => Vec::new(),
         }
     }
@@ -171,7 +216,12 @@ impl Sights {
             Err(zookeeper_client::Error::NoNode) => return Ok(None),
             Err(error) => return Err(down(error)),
         };
-        let number = |name: &String| name.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default().to_owned();
+        let number = |name: &String| {
+            name.rsplit(|c: char| !c.is_ascii_digit())
+                .next()
+                .unwrap_or_default()
+                .to_owned()
+        };
         below.sort_by_key(number);
         let paths = match below.is_empty() {
             true => vec![path.to_owned()],
@@ -183,32 +233,51 @@ impl Sights {
                 // A directory has no data: nobody is in it.
                 Ok((data, stat)) if !data.is_empty() || stat.ephemeral_owner != 0 => {
                     // A shared count has its four bytes there, and is no lock.
-                    let owner = String::from_utf8(data).ok().filter(|owner| !owner.contains('\0'));
+                    let owner = String::from_utf8(data)
+                        .ok()
+                        .filter(|owner| !owner.contains('\0'));
                     queue.extend(owner);
                 }
                 Ok(_) | Err(zookeeper_client::Error::NoNode) => {}
                 Err(error) => return Err(down(error)),
             }
         }
-        let Some(owner) = queue.first().cloned() else { return Ok(None) };
-        Ok(Some(Held { key: path.to_owned(), owner, pttl: None, count: None, queue }))
+        let Some(owner) = queue.first().cloned() else {
+            return Ok(None);
+        };
+        Ok(Some(Held {
+            key: path.to_owned(),
+            owner,
+            pttl: None,
+            count: None,
+            queue,
+        }))
     }
 
     async fn in_table(&self, name: String) -> Result<Option<Held>, Error> {
         let mut conn = self.ctx.desk.conn(self.ctx.config.wait()).await?;
-        let row: Option<(String, Option<i64>, Option<i64>)> =
-            sqlx::query_as(IN_TABLE).bind(&name).fetch_optional(&mut *conn).await?;
+        let row: Option<(String, Option<i64>, Option<i64>)> = sqlx::query_as(IN_TABLE)
+            .bind(&name)
+            .fetch_optional(&mut *conn)
+            .await?;
         conn.done();
         Ok(row.map(|(owner, holds, left)| {
             // A row without an end has no lease; one whose end is over is there until somebody sweeps it away.
             let pttl = Some(left.map_or(-1, |left| left.max(0)));
-            Held { key: name, owner, pttl, count: holds, queue: Vec::new() }
+            Held {
+                key: name,
+                owner,
+                pttl,
+                count: holds,
+                queue: Vec::new(),
+            }
         }))
     }
 
     async fn fence(&self) -> Result<u64, Error> {
         let mut conn = self.ctx.desk.conn(self.ctx.config.wait()).await?;
-        let fence = sqlx::query_scalar("SELECT fence FROM db_stock WHERE id = ?").bind(self.stock_id);
+        let fence =
+            sqlx::query_scalar("SELECT fence FROM db_stock WHERE id = ?").bind(self.stock_id);
         let fence = fence.fetch_one(&mut *conn).await?;
         conn.done();
         Ok(fence)
@@ -220,7 +289,14 @@ impl Sights {
 async fn in_redis(key: String, node: &mut Connection) -> Result<Vec<Held>, Error> {
     let mut read = redis::pipe();
     let queue = format!("redisson_lock_queue:{{{key}}}");
-    read.cmd("TYPE").arg(&key).cmd("PTTL").arg(&key).cmd("LRANGE").arg(queue).arg(0).arg(-1);
+    read.cmd("TYPE")
+        .arg(&key)
+        .cmd("PTTL")
+        .arg(&key)
+        .cmd("LRANGE")
+        .arg(queue)
+        .arg(0)
+        .arg(-1);
     let (kind, pttl, waiting): (String, i64, Vec<String>) = read.query_async(node).await?;
     let owners: Vec<(String, Option<i64>)> = match kind.as_str() {
         "string" => {
@@ -228,9 +304,12 @@ async fn in_redis(key: String, node: &mut Connection) -> Result<Vec<Held>, Error
             owner.map(|owner| (owner, None)).into_iter().collect()
         }
         "hash" => {
-            let fields: Vec<(String, String)> = redis::cmd("HGETALL").arg(&key).query_async(node).await?;
+            let fields: Vec<(String, String)> =
+                redis::cmd("HGETALL").arg(&key).query_async(node).await?;
             let owners = fields.into_iter().filter(|(field, _)| field != "mode");
-            owners.map(|(owner, count)| (owner, count.parse().ok())).collect()
+            owners
+                .map(|(owner, count)| (owner, count.parse().ok()))
+                .collect()
         }
         _ => Vec::new(),
     };
@@ -239,7 +318,13 @@ async fn in_redis(key: String, node: &mut Connection) -> Result<Vec<Held>, Error
             true => Vec::new(),
             false => [&owner].into_iter().chain(&waiting).cloned().collect(),
         };
-        Held { key: key.clone(), owner, pttl: Some(pttl), count, queue }
+        Held {
+            key: key.clone(),
+            owner,
+            pttl: Some(pttl),
+            count,
+            queue,
+        }
     });
     Ok(held.collect())
 }

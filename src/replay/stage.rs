@@ -16,7 +16,14 @@ use std::{
 use tokio::sync::Notify;
 
 /// The points at which an actor is inside no more.
-pub(super) const LEAVING: [&str; 6] = ["written", "released", "committed", "conflict", "leaves", "left"];
+pub(super) const LEAVING: [&str; 6] = [
+    "written",
+    "released",
+    "committed",
+    "conflict",
+    "leaves",
+    "left",
+];
 
 /// The servers are read so often.
 const LOOK: Duration = Duration::from_millis(20);
@@ -56,7 +63,10 @@ struct KnownActor {
 
 impl Stage {
     pub(super) fn new(log: Arc<Log>) -> Self {
-        Self { log, ..Self::default() }
+        Self {
+            log,
+            ..Self::default()
+        }
     }
 
     /// Who took the lock last.
@@ -72,12 +82,21 @@ impl Stage {
 
     /// On which instance an actor runs.
     pub(super) fn instance_of(&self, letter: char) -> Option<String> {
-        self.known.lock().actor(letter).map(|actor| actor.instance.clone())
+        self.known
+            .lock()
+            .actor(letter)
+            .map(|actor| actor.instance.clone())
     }
 
     /// Who got in, in this order: `A C B`.
     pub(super) fn order(&self) -> String {
-        let entered: Vec<_> = self.known.lock().entered.iter().map(char::to_string).collect();
+        let entered: Vec<_> = self
+            .known
+            .lock()
+            .entered
+            .iter()
+            .map(char::to_string)
+            .collect();
         entered.join(" ")
     }
 
@@ -97,14 +116,21 @@ impl Stage {
         known.inside.remove(&letter);
         let instance = known.actor(letter).map(|actor| actor.instance.clone());
         let (actor, event) = (letter.to_string(), "stopped".to_owned());
-        self.log.add(ReplayEvent { actor, instance, event, ..ReplayEvent::default() });
+        self.log.add(ReplayEvent {
+            actor,
+            instance,
+            event,
+            ..ReplayEvent::default()
+        });
     }
 
     /// Reads the servers until it is dropped.
     pub(super) async fn watch(&self, sights: &Sights) {
         loop {
             // What cannot be read now is read the next time: a server may be stopped by the replay itself.
-            self.look(sights).await.unwrap_or_else(|error| tracing::debug!(%error, "not seen"));
+            self.look(sights)
+                .await
+                .unwrap_or_else(|error| tracing::debug!(%error, "not seen"));
             drop(tokio::time::timeout(LOOK, self.changed.notified()).await);
         }
     }
@@ -134,13 +160,26 @@ impl Known {
             Line::Start { instance, owner } => {
                 let instance = instance.clone();
                 let value = Some(act.into());
-                events.push(ReplayEvent { instance: Some(instance.clone()), value, ..event("start") });
+                events.push(ReplayEvent {
+                    instance: Some(instance.clone()),
+                    value,
+                    ..event("start")
+                });
                 self.actors.retain(|actor| actor.letter != letter);
                 let (owner, has_unlocked, token) = (owner.clone(), false, None);
-                self.actors.push(KnownActor { letter, instance, owner, has_unlocked, token });
+                self.actors.push(KnownActor {
+                    letter,
+                    instance,
+                    owner,
+                    has_unlocked,
+                    token,
+                });
             }
             Line::Point { point, value } => {
-                let mut seen = ReplayEvent { value: value.as_deref().map(Into::into), ..event(point) };
+                let mut seen = ReplayEvent {
+                    value: value.as_deref().map(Into::into),
+                    ..event(point)
+                };
                 match point.as_str() {
                     "taken" => {
                         seen.owner = Some(letter.to_string());
@@ -150,7 +189,9 @@ impl Known {
                         // What it has there is its fencing token.
                         seen.token = value.as_ref().and_then(|token| token.parse().ok());
                         seen.value = None;
-                        if let Some(actor) = self.actors.iter_mut().find(|actor| actor.letter == letter) {
+                        if let Some(actor) =
+                            self.actors.iter_mut().find(|actor| actor.letter == letter)
+                        {
                             actor.token = seen.token;
                         }
                         self.holder = Some(letter);
@@ -172,7 +213,9 @@ impl Known {
                         seen.owner = Some(foreign.unwrap_or(letter).to_string());
                         seen.value = foreign.map(|_| "foreign".into());
                         self.inside.remove(&letter);
-                        if let Some(actor) = self.actors.iter_mut().find(|actor| actor.letter == letter) {
+                        if let Some(actor) =
+                            self.actors.iter_mut().find(|actor| actor.letter == letter)
+                        {
                             actor.has_unlocked = true;
                         }
                     }
@@ -180,7 +223,12 @@ impl Known {
                 }
                 events.push(seen);
             }
-            Line::Done { remaining, fence, retries, lost } => {
+            Line::Done {
+                remaining,
+                fence,
+                retries,
+                lost,
+            } => {
                 self.inside.remove(&letter);
                 let has_unlocked = self.actor(letter).is_some_and(|actor| actor.has_unlocked);
                 match lost {
@@ -191,19 +239,41 @@ impl Known {
                 self.sold += i64::from(sells);
                 let value = remaining.map(|left| left.to_string().into());
                 let done = if sells { "sold" } else { "done" };
-                events.push(ReplayEvent { value, token: *fence, ..event(done) });
+                events.push(ReplayEvent {
+                    value,
+                    token: *fence,
+                    ..event(done)
+                });
                 if *retries > 0 {
                     let retried = retries.to_string();
-                    events.push(ReplayEvent { value: Some(retried.into()), ..event("retries") });
+                    events.push(ReplayEvent {
+                        value: Some(retried.into()),
+                        ..event("retries")
+                    });
                 }
             }
             Line::Failed { kind, detail } => {
                 self.inside.remove(&letter);
-                let what = if kind == "fenced" { "refused-by-row" } else { "failed" };
+                let what = if kind == "fenced" {
+                    "refused-by-row"
+                } else {
+                    "failed"
+                };
                 let is_fenced = kind == "fenced";
-                let value = Some(if is_fenced { self.servers.fence.into() } else { detail.clone().into() });
-                let token = self.actor(letter).filter(|_| is_fenced).and_then(|actor| actor.token);
-                events.push(ReplayEvent { value, token, ..event(what) });
+                let value = Some(if is_fenced {
+                    self.servers.fence.into()
+                } else {
+                    detail.clone().into()
+                });
+                let token = self
+                    .actor(letter)
+                    .filter(|_| is_fenced)
+                    .and_then(|actor| actor.token);
+                events.push(ReplayEvent {
+                    value,
+                    token,
+                    ..event(what)
+                });
             }
         }
         events
@@ -212,7 +282,9 @@ impl Known {
     /// What has changed in the servers.
     fn changes(&mut self, seen: Seen) -> Vec<ReplayEvent> {
         let now = Instant::now();
-        let since = self.read_at.map_or(0, |at| i64::try_from((now - at).as_millis()).unwrap_or(i64::MAX));
+        let since = self.read_at.map_or(0, |at| {
+            i64::try_from((now - at).as_millis()).unwrap_or(i64::MAX)
+        });
         let event = |actor: &str, event: &str| ReplayEvent {
             actor: actor.to_owned(),
             event: event.to_owned(),
@@ -220,39 +292,79 @@ impl Known {
         };
         let mut events = Vec::new();
         let before = std::mem::take(&mut self.servers);
-        for gone in before.locks.iter().filter(|old| !seen.locks.iter().any(|new| new.is_of(old))) {
-            let early = gone.pttl.is_none_or(|left| left < 0 || left - since > EARLY_MS);
+        for gone in before
+            .locks
+            .iter()
+            .filter(|old| !seen.locks.iter().any(|new| new.is_of(old)))
+        {
+            let early = gone
+                .pttl
+                .is_none_or(|left| left < 0 || left - since > EARLY_MS);
             let what = if early { "free" } else { "expired" };
             let owner = Some(self.letter_of(&gone.owner));
-            events.push(ReplayEvent { key: Some(gone.key.clone()), owner, ..event("lock", what) });
+            events.push(ReplayEvent {
+                key: Some(gone.key.clone()),
+                owner,
+                ..event("lock", what)
+            });
         }
         for held in &seen.locks {
             let old = before.locks.iter().find(|old| old.is_of(held));
             let is_new = old.is_none_or(|old| old.count != held.count);
-            let lease_grew = old.is_some_and(|old| held.pttl > old.pttl.map(|left| left - since + EARLY_MS));
+            let lease_grew =
+                old.is_some_and(|old| held.pttl > old.pttl.map(|left| left - since + EARLY_MS));
             if is_new || lease_grew {
                 let what = if is_new { "held" } else { "renewed" };
                 events.push(self.held(held, event("lock", what)));
             }
             if !held.queue.is_empty() && old.is_none_or(|old| old.queue != held.queue) {
-                let queue: Vec<_> = held.queue.iter().map(|owner| self.letter_of(owner)).collect();
+                let queue: Vec<_> = held
+                    .queue
+                    .iter()
+                    .map(|owner| self.letter_of(owner))
+                    .collect();
                 let value = Some(queue.join(" ").into());
-                events.push(ReplayEvent { key: Some(held.key.clone()), value, ..event("lock", "queue") });
+                events.push(ReplayEvent {
+                    key: Some(held.key.clone()),
+                    value,
+                    ..event("lock", "queue")
+                });
             }
         }
-        for (key, _) in before.counts.iter().filter(|(old, _)| !seen.counts.iter().any(|(new, _)| new == old)) {
-            events.push(ReplayEvent { key: Some(key.clone()), ..event("lock", "free") });
+        for (key, _) in before
+            .counts
+            .iter()
+            .filter(|(old, _)| !seen.counts.iter().any(|(new, _)| new == old))
+        {
+            events.push(ReplayEvent {
+                key: Some(key.clone()),
+                ..event("lock", "free")
+            });
         }
-        for count in seen.counts.iter().filter(|count| !before.counts.contains(count)) {
+        for count in seen
+            .counts
+            .iter()
+            .filter(|count| !before.counts.contains(count))
+        {
             let (key, value) = (Some(count.0.clone()), Some(count.1.to_string().into()));
-            events.push(ReplayEvent { key, value, ..event("lock", "count") });
+            events.push(ReplayEvent {
+                key,
+                value,
+                ..event("lock", "count")
+            });
         }
         if seen.stock.is_some() && seen.stock != before.stock {
             let value = seen.stock.map(|count| count.to_string().into());
-            events.push(ReplayEvent { value, ..event("stock", "stock") });
+            events.push(ReplayEvent {
+                value,
+                ..event("stock", "stock")
+            });
         }
         if seen.fence.is_some_and(|fence| fence > 0) && seen.fence != before.fence {
-            events.push(ReplayEvent { token: seen.fence, ..event("row", "fence") });
+            events.push(ReplayEvent {
+                token: seen.fence,
+                ..event("row", "fence")
+            });
         }
         (self.servers, self.read_at) = (seen, Some(now));
         events
@@ -275,11 +387,19 @@ impl Known {
     /// Whose text this is: the actor's own owner stands in it; or it begins with the name of an instance on which one actor
     /// runs; or it says nothing of an owner, and belongs to who took the lock last.
     fn letter_of(&self, owner: &str) -> String {
-        let by_owner = self.actors.iter().find(|actor| owner.contains(&actor.owner));
-        let mut by_instance = self.actors.iter().filter(|actor| owner.starts_with(&actor.instance));
+        let by_owner = self
+            .actors
+            .iter()
+            .find(|actor| owner.contains(&actor.owner));
+        let mut by_instance = self
+            .actors
+            .iter()
+            .filter(|actor| owner.starts_with(&actor.instance));
         let by_instance = by_instance.next().filter(|_| by_instance.next().is_none());
         let letter = by_owner.or(by_instance).map(|actor| actor.letter);
         let nameless = || self.holder.filter(|_| !owner.contains(':'));
-        letter.or_else(nameless).map_or_else(|| owner.to_owned(), String::from)
+        letter
+            .or_else(nameless)
+            .map_or_else(|| owner.to_owned(), String::from)
     }
 }

@@ -23,8 +23,17 @@ impl Play {
     pub(super) fn other(&self, n: usize) -> usize {
         let directs = format!(":{}", self.ctx.config.server.port);
         let is_other = |(_, place): &(usize, &Place)| !matches!(place, Place::There(url) if url.ends_with(&directs));
-        let others: Vec<_> = self.places.iter().enumerate().filter(is_other).map(|(n, _)| n).collect();
-        others.get(n % others.len().max(1)).copied().unwrap_or_default()
+        let others: Vec<_> = self
+            .places
+            .iter()
+            .enumerate()
+            .filter(is_other)
+            .map(|(n, _)| n)
+            .collect();
+        others
+            .get(n % others.len().max(1))
+            .copied()
+            .unwrap_or_default()
     }
 
     /// What the instance of this number is called: in a lab, as its port.
@@ -40,7 +49,9 @@ impl Play {
     /// still is the request alone, at its point; whether the process does.
     pub(super) async fn pause(&self, side: &Side) -> Result<bool, Error> {
         if self.faults.are_there() {
-            self.faults.order(Action::Pause, &self.instance_of(side)?).await?;
+            self.faults
+                .order(Action::Pause, &self.instance_of(side)?)
+                .await?;
         }
         self.happens(side, "stopped");
         Ok(self.faults.are_there())
@@ -49,7 +60,9 @@ impl Play {
     /// Lets the process go on.
     pub(super) async fn resume(&self, side: &Side) -> Result<(), Error> {
         if self.faults.are_there() {
-            self.faults.order(Action::Resume, &self.instance_of(side)?).await?;
+            self.faults
+                .order(Action::Resume, &self.instance_of(side)?)
+                .await?;
         }
         self.happens(side, "continued");
         Ok(())
@@ -57,8 +70,13 @@ impl Play {
 
     /// `kill -9` of the process in which this side plays. It is started again at the end.
     pub(super) async fn kill(&self, side: &Side) -> Result<(), Error> {
-        self.faults.order(Action::Kill, &self.instance_of(side)?).await?;
-        let killed = Line::Failed { kind: "killed".to_owned(), detail: "kill -9".to_owned() };
+        self.faults
+            .order(Action::Kill, &self.instance_of(side)?)
+            .await?;
+        let killed = Line::Failed {
+            kind: "killed".to_owned(),
+            detail: "kill -9".to_owned(),
+        };
         self.stage.saw(side.letter, "", false, &killed);
         Ok(())
     }
@@ -75,7 +93,9 @@ impl Play {
     /// Ends the session of this side's process, or waits until ZooKeeper does: nobody has the lock then.
     pub(super) async fn session_ends(&self, side: &Side) -> Result<(), Error> {
         if self.pace != Pace::Slow && self.faults.has_ways() {
-            self.faults.order(Action::Expire, &self.instance_of(side)?).await?;
+            self.faults
+                .order(Action::Expire, &self.instance_of(side)?)
+                .await?;
         }
         self.nobody_has_it(SESSION).await
     }
@@ -87,13 +107,22 @@ impl Play {
                 sleep(Duration::from_millis(10)).await;
             }
         };
-        timeout(limit, forgotten).await.map_err(|_| gone_wrong("the main Redis was not replaced"))
+        timeout(limit, forgotten)
+            .await
+            .map_err(|_| gone_wrong("the main Redis was not replaced"))
     }
 
     /// A side that asks for the lock for a second, and does not get it.
-    pub(super) async fn is_refused(&mut self, letter: char, instance: usize, act: &str) -> Result<(), Error> {
+    pub(super) async fn is_refused(
+        &mut self,
+        letter: char,
+        instance: usize,
+        act: &str,
+    ) -> Result<(), Error> {
         let wait = Duration::from_secs(1);
-        let mut side = self.side_that_waits(wait, &[], letter, instance, act, self.lease(30_000)).await?;
+        let mut side = self
+            .side_that_waits(wait, &[], letter, instance, act, self.lease(30_000))
+            .await?;
         if let Line::Failed { .. } = side.ends().await? {
             self.saw = format!("{letter} refused");
         }
@@ -104,11 +133,18 @@ impl Play {
     pub(super) async fn nobody_has_it(&self, limit: Duration) -> Result<(), Error> {
         let gone = async {
             // A server that is about to be replaced does not answer.
-            while !self.sights.read().await.is_ok_and(|seen| seen.locks.is_empty()) {
+            while !self
+                .sights
+                .read()
+                .await
+                .is_ok_and(|seen| seen.locks.is_empty())
+            {
                 sleep(Duration::from_millis(10)).await;
             }
         };
-        timeout(limit, gone).await.map_err(|_| gone_wrong("the lock is not free"))
+        timeout(limit, gone)
+            .await
+            .map_err(|_| gone_wrong("the lock is not free"))
     }
 
     /// Waits until the servers can be read again, and Redis takes writes.
@@ -118,12 +154,17 @@ impl Play {
                 sleep(Duration::from_millis(50)).await;
             }
         };
-        timeout(SESSION, seen).await.unwrap_or_else(|_| tracing::error!("the servers are not back"));
+        timeout(SESSION, seen)
+            .await
+            .unwrap_or_else(|_| tracing::error!("the servers are not back"));
     }
 
     /// Whether what the ways lead to is the main Redis: one that was the main one until just now only lets itself be read.
     async fn takes_writes(&self) -> bool {
-        let role = redis::cmd("INFO").arg("replication").query_async(&mut self.ctx.redis.connection()).await;
+        let role = redis::cmd("INFO")
+            .arg("replication")
+            .query_async(&mut self.ctx.redis.connection())
+            .await;
         role.is_ok_and(|role: String| role.contains("role:master"))
     }
 

@@ -49,7 +49,9 @@ pub struct Answers {
 }
 
 /// What is wrong, the worst first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// All rules hold.
@@ -72,7 +74,10 @@ impl Verdict {
     /// The word in tables and files.
     #[must_use]
     pub fn word(self) -> String {
-        serde_json::to_value(self).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
+        serde_json::to_value(self)
+            .ok()
+            .and_then(|word| word.as_str().map(str::to_owned))
+            .unwrap_or_default()
     }
 }
 
@@ -117,8 +122,14 @@ pub fn check(books: &Books, answers: Option<&Answers>) -> Report {
     let there: HashSet<_> = books.orders.iter().collect();
     let told: HashSet<_> = answered.iter().collect();
     let users: HashSet<_> = books.orders.iter().map(|order| order.user_id).collect();
-    let repeated =
-        |orders: &[Entry]| orders.len() - orders.iter().map(|order| order.order_id).collect::<HashSet<_>>().len();
+    let repeated = |orders: &[Entry]| {
+        orders.len()
+            - orders
+                .iter()
+                .map(|order| order.order_id)
+                .collect::<HashSet<_>>()
+                .len()
+    };
     let count = |orders: usize| i64::try_from(orders).unwrap_or(i64::MAX);
     let orders = count(books.orders.len());
     let untold = there.difference(&told).count() as u64;
@@ -142,7 +153,11 @@ pub fn check(books: &Books, answers: Option<&Answers>) -> Report {
         (Verdict::UnaskedOrders, report.unasked_orders > 0),
         (Verdict::StockDiffers, books.pieces - books.stock != orders),
     ];
-    report.faults = rules.into_iter().filter(|(_, broken)| *broken).map(|(fault, _)| fault).collect();
+    report.faults = rules
+        .into_iter()
+        .filter(|(_, broken)| *broken)
+        .map(|(fault, _)| fault)
+        .collect();
     report.verdict = report.faults.first().copied().unwrap_or(Verdict::Exact);
     report
 }
@@ -157,7 +172,9 @@ mod as_text {
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(D::Error::custom)
     }
 }
 
@@ -167,12 +184,26 @@ mod tests {
     use proptest::prelude::*;
 
     fn entries(orders: &[(i64, i64)]) -> Vec<Entry> {
-        orders.iter().map(|&(order_id, user_id)| Entry { order_id, user_id }).collect()
+        orders
+            .iter()
+            .map(|&(order_id, user_id)| Entry { order_id, user_id })
+            .collect()
     }
 
     fn verdict(stock: i64, books: &[(i64, i64)], answered: &[(i64, i64)], unknown: u64) -> Verdict {
-        let books = Books { pieces: 2, stock, orders: entries(books) };
-        check(&books, Some(&Answers { orders: entries(answered), unknown })).verdict
+        let books = Books {
+            pieces: 2,
+            stock,
+            orders: entries(books),
+        };
+        check(
+            &books,
+            Some(&Answers {
+                orders: entries(answered),
+                unknown,
+            }),
+        )
+        .verdict
     }
 
     #[test]
@@ -195,19 +226,30 @@ mod tests {
             (0, &[a], &[a], 0, StockDiffers),
             (1, &[], &[], 1, StockDiffers),
         ] {
-            assert_eq!(verdict(stock, books, answered, unknown), wanted, "{stock} {books:?} {answered:?} {unknown}");
+            assert_eq!(
+                verdict(stock, books, answered, unknown),
+                wanted,
+                "{stock} {books:?} {answered:?} {unknown}"
+            );
         }
     }
 
     #[test]
     fn without_answers_only_the_database_is_judged() {
-        let books = Books { pieces: 1, stock: 0, orders: entries(&[(11, 1)]) };
+        let books = Books {
+            pieces: 1,
+            stock: 0,
+            orders: entries(&[(11, 1)]),
+        };
         assert_eq!(check(&books, None).verdict, Verdict::Exact);
     }
 
     #[test]
     fn a_number_beyond_what_a_browser_counts_to_keeps_its_last_digits() {
-        let order = Entry { order_id: (1 << 53) + 1, user_id: 1 };
+        let order = Entry {
+            order_id: (1 << 53) + 1,
+            user_id: 1,
+        };
         let json = serde_json::to_string(&order).expect("JSON");
         assert_eq!(json, r#"{"order_id":"9007199254740993","user_id":1}"#);
         assert_eq!(serde_json::from_str::<Entry>(&json).expect("JSON"), order);

@@ -10,10 +10,11 @@
 //! Next: `conditional_update.rs`, where the update itself looks.
 
 use super::{Order, Ordered, Step, id_worker, rows};
+use crate::bilingual::Bilingual;
 use crate::{
     ctx::Ctx,
     error::Error,
-    stock::{Promise, Title, row},
+    stock::{Promise, row},
 };
 
 pub(super) const STEP: Step = Step {
@@ -21,8 +22,14 @@ pub(super) const STEP: Step = Step {
     course: "实现秒杀下单",
     promise: Promise::Unsafe,
     beyond: false,
-    title: Title { zh: "先查库存，再扣减", en: "Look at the stock, then deduct" },
-    breaks: Title { zh: "查询与扣减之间：超卖", en: "between the look and the deduction: it oversells" },
+    title: Bilingual {
+        zh: "先查库存，再扣减",
+        en: "Look at the stock, then deduct",
+    },
+    breaks: Bilingual {
+        zh: "查询与扣减之间：超卖",
+        en: "between the look and the deduction: it oversells",
+    },
     source: include_str!("check_then_deduct.rs"),
     order: |ctx, order| Box::pin(place(ctx, order)),
 };
@@ -35,5 +42,8 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
     row::execute(ctx, &order.job, sqlx::query(DEDUCT).bind(order.voucher_id)).await?;
     let order_id = id_worker::next(ctx, "order").await?;
     row::execute(ctx, &order.job, rows::insert(order, order_id)).await?;
-    Ok(Ordered { order_id, lock: None })
+    Ok(Ordered {
+        order_id,
+        lock: None,
+    })
 }

@@ -10,10 +10,11 @@
 //! Next: `global_mutex.rs`, which asks, under a lock.
 
 use super::{Order, Ordered, Step, id_worker, rows};
+use crate::bilingual::Bilingual;
 use crate::{
     ctx::Ctx,
     error::Error,
-    stock::{Promise, Title, row},
+    stock::{Promise, row},
 };
 
 pub(super) const STEP: Step = Step {
@@ -21,8 +22,14 @@ pub(super) const STEP: Step = Step {
     course: "库存超卖问题分析",
     promise: Promise::Unsafe,
     beyond: false,
-    title: Title { zh: "扣减时判断 stock > 0", en: "Deduct only where stock > 0" },
-    breaks: Title { zh: "同一个人可以买两次", en: "one person orders twice" },
+    title: Bilingual {
+        zh: "扣减时判断 stock > 0",
+        en: "Deduct only where stock > 0",
+    },
+    breaks: Bilingual {
+        zh: "同一个人可以买两次",
+        en: "one person orders twice",
+    },
     source: include_str!("conditional_update.rs"),
     order: |ctx, order| Box::pin(place(ctx, order)),
 };
@@ -35,5 +42,8 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
     }
     let order_id = id_worker::next(ctx, "order").await?;
     row::execute(ctx, &order.job, rows::insert(order, order_id)).await?;
-    Ok(Ordered { order_id, lock: None })
+    Ok(Ordered {
+        order_id,
+        lock: None,
+    })
 }

@@ -65,13 +65,22 @@ impl Consumer {
     /// The consumer of this instance, called as it is.
     #[must_use]
     pub fn new(ctx: Ctx) -> Self {
-        Self { name: ctx.instance.clone(), idle: IDLE, points: Points::default(), ctx }
+        Self {
+            name: ctx.instance.clone(),
+            idle: IDLE,
+            points: Points::default(),
+            ctx,
+        }
     }
 
     /// Under another name, claiming after another time: for a replay.
     #[must_use]
     pub fn named(self, name: &str, idle: Duration) -> Self {
-        Self { name: name.to_owned(), idle, ..self }
+        Self {
+            name: name.to_owned(),
+            idle,
+            ..self
+        }
     }
 
     /// Stops it at a point, for a replay: `delivered` (entries are there, nothing is written) or `written` (nothing is settled).
@@ -96,9 +105,15 @@ impl Consumer {
     /// Reads and writes until the instance closes or Redis fails.
     async fn consume(&self, pause: &mut Duration) -> Result<(), Error> {
         let mut redis = self.connection().await?;
-        let client: i64 = redis::cmd("CLIENT").arg("ID").query_async(&mut redis).await?;
+        let client: i64 = redis::cmd("CLIENT")
+            .arg("ID")
+            .query_async(&mut redis)
+            .await?;
         let (orders, mut last_look) = (self.ctx.redis_key(stream::ORDERS), None::<Instant>);
-        match redis.xgroup_create_mkstream(&orders, stream::GROUP, "0").await {
+        match redis
+            .xgroup_create_mkstream(&orders, stream::GROUP, "0")
+            .await
+        {
             Ok(()) => {}
             Err(error) if error.code() == Some("BUSYGROUP") => {}
             Err(error) => return Err(error.into()),
@@ -135,14 +150,32 @@ impl Consumer {
 
     /// A connection that nobody else uses.
     async fn connection(&self) -> Result<MultiplexedConnection, Error> {
-        let unavailable = |reason| Error::Unavailable { server: Server::Redis.name(), reason };
-        self.ctx.watch.get().await.map(Connection::take).map_err(|e| unavailable(e.to_string()))
+        let unavailable = |reason| Error::Unavailable {
+            server: Server::Redis.name(),
+            reason,
+        };
+        self.ctx
+            .watch
+            .get()
+            .await
+            .map(Connection::take)
+            .map_err(|e| unavailable(e.to_string()))
     }
 
-    async fn abandoned(&self, redis: &mut MultiplexedConnection, orders: &str) -> Result<Vec<Entry>, Error> {
+    async fn abandoned(
+        &self,
+        redis: &mut MultiplexedConnection,
+        orders: &str,
+    ) -> Result<Vec<Entry>, Error> {
         let mut claim = redis::cmd("XAUTOCLAIM");
-        claim.arg(orders).arg(stream::GROUP).arg(&self.name).arg(self.idle.as_millis() as u64).arg("0-0");
-        let claimed: StreamAutoClaimReply = claim.arg("COUNT").arg(BATCH).query_async(redis).await?;
+        claim
+            .arg(orders)
+            .arg(stream::GROUP)
+            .arg(&self.name)
+            .arg(self.idle.as_millis() as u64)
+            .arg("0-0");
+        let claimed: StreamAutoClaimReply =
+            claim.arg("COUNT").arg(BATCH).query_async(redis).await?;
         Ok(claimed.claimed.into_iter().map(Entry::from).collect())
     }
 
@@ -153,11 +186,16 @@ impl Consumer {
         client: i64,
     ) -> Result<Vec<Entry>, Error> {
         let mut read = redis::cmd("XREADGROUP");
-        read.arg("GROUP").arg(stream::GROUP).arg(&self.name).arg("COUNT").arg(BATCH);
+        read.arg("GROUP")
+            .arg(stream::GROUP)
+            .arg(&self.name)
+            .arg("COUNT")
+            .arg(BATCH);
         let closing = &self.ctx.closing;
         if !closing.is_cancelled() {
             let timeout = Duration::from_millis(self.ctx.config.redis.timeout_ms);
-            read.arg("BLOCK").arg(BLOCK.min(timeout / 2).as_millis() as u64);
+            read.arg("BLOCK")
+                .arg(BLOCK.min(timeout / 2).as_millis() as u64);
         }
         let mut read = pin!(read.arg("STREAMS").arg(orders).arg(">").query_async(redis));
         // Who gave up here would leave what is delivered meanwhile pending: so Redis is asked to end the wait.
@@ -170,12 +208,23 @@ impl Consumer {
             }
         };
         let keys = read.map(|reply| reply.keys).unwrap_or_default();
-        Ok(keys.into_iter().flat_map(|key| key.ids).map(Entry::from).collect())
+        Ok(keys
+            .into_iter()
+            .flat_map(|key| key.ids)
+            .map(Entry::from)
+            .collect())
     }
 
     /// Writes and settles what can be written.
-    async fn write(&self, redis: &mut MultiplexedConnection, entries: Vec<Entry>) -> Result<(), Error> {
-        let orders: Vec<_> = entries.iter().filter_map(|entry| entry.order.as_ref().ok().copied()).collect();
+    async fn write(
+        &self,
+        redis: &mut MultiplexedConnection,
+        entries: Vec<Entry>,
+    ) -> Result<(), Error> {
+        let orders: Vec<_> = entries
+            .iter()
+            .filter_map(|entry| entry.order.as_ref().ok().copied())
+            .collect();
         if orders.len() == entries.len() && self.insist(&orders).await?.is_ok() {
             self.points.at("written").await;
             return stream::settle(&self.ctx, redis, &entries).await;
@@ -190,17 +239,25 @@ impl Consumer {
         Ok(())
     }
 
-    async fn write_one(&self, redis: &mut MultiplexedConnection, entry: &Entry) -> Result<Fate, Error> {
+    async fn write_one(
+        &self,
+        redis: &mut MultiplexedConnection,
+        entry: &Entry,
+    ) -> Result<Fate, Error> {
         let order = match &entry.order {
             Ok(order) => order,
             Err(reason) => return Ok(Fate::Dead(reason.clone())),
         };
         Ok(match self.insist(std::slice::from_ref(order)).await? {
             Ok(()) => Fate::Written,
-            Err(Refusal::Duplicate) if write_behind::is_there(&self.ctx, order).await? => Fate::Written,
+            Err(Refusal::Duplicate) if write_behind::is_there(&self.ctx, order).await? => {
+                Fate::Written
+            }
             Err(Refusal::Duplicate) => Fate::Dead("用户已经购买过一次!".into()),
             Err(Refusal::SoldOut) => Fate::Dead("库存不足！".into()),
-            Err(Refusal::Refused(reason)) if self.deliveries(redis, entry).await? >= DELIVERIES => Fate::Dead(reason),
+            Err(Refusal::Refused(reason)) if self.deliveries(redis, entry).await? >= DELIVERIES => {
+                Fate::Dead(reason)
+            }
             Err(Refusal::Refused(_) | Refusal::Down(_)) => Fate::Again,
         })
     }
@@ -223,10 +280,15 @@ impl Consumer {
     }
 
     /// How often an entry has been delivered, this time included.
-    async fn deliveries(&self, redis: &mut MultiplexedConnection, entry: &Entry) -> Result<usize, Error> {
+    async fn deliveries(
+        &self,
+        redis: &mut MultiplexedConnection,
+        entry: &Entry,
+    ) -> Result<usize, Error> {
         let orders = self.ctx.redis_key(stream::ORDERS);
-        let pending: StreamPendingCountReply =
-            redis.xpending_count(orders, stream::GROUP, &entry.at, &entry.at, 1).await?;
+        let pending: StreamPendingCountReply = redis
+            .xpending_count(orders, stream::GROUP, &entry.at, &entry.at, 1)
+            .await?;
         Ok(pending.ids.first().map_or(0, |entry| entry.times_delivered))
     }
 

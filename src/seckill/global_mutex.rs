@@ -12,11 +12,8 @@
 //! Next: `user_mutex_new.rs`, a lock per user that is none.
 
 use super::{Order, Ordered, Step, rows};
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    stock::{Promise, Title},
-};
+use crate::bilingual::Bilingual;
+use crate::{ctx::Ctx, error::Error, stock::Promise};
 use oversell_lock::local::Mutexes;
 
 pub(super) const STEP: Step = Step {
@@ -24,8 +21,11 @@ pub(super) const STEP: Step = Step {
     course: "一人一单",
     promise: Promise::OneProcess,
     beyond: false,
-    title: Title { zh: "一把锁锁住所有人", en: "One process lock for all users" },
-    breaks: Title {
+    title: Bilingual {
+        zh: "一把锁锁住所有人",
+        en: "One process lock for all users",
+    },
+    breaks: Bilingual {
         zh: "锁的粒度太粗；第二个实例有它自己的锁",
         en: "too coarse; and a second instance has a lock of its own",
     },
@@ -39,7 +39,11 @@ struct All;
 
 async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
     rows::open(ctx, order).await?;
-    let held = ctx.local.of::<Mutexes<All>>().lock(&All, order.job.wait_left()).await;
+    let held = ctx
+        .local
+        .of::<Mutexes<All>>()
+        .lock(&All, order.job.wait_left())
+        .await;
     let _held = held.ok_or_else(|| order.job.not_had("in-process mutex of all users"))?;
     rows::create(ctx, order).await
 }

@@ -67,7 +67,9 @@ pub async fn next(ctx: &Ctx, prefix: &str) -> Result<i64, Error> {
 ///
 /// As [`next`].
 pub async fn batch(ctx: &Ctx, prefix: &str, count: u32) -> Result<RangeInclusive<i64>, Error> {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     batch_at(ctx, prefix, count, since.as_secs().cast_signed()).await
 }
 
@@ -76,12 +78,23 @@ pub async fn batch(ctx: &Ctx, prefix: &str, count: u32) -> Result<RangeInclusive
 /// # Errors
 ///
 /// As [`next`].
-pub async fn batch_at(ctx: &Ctx, prefix: &str, count: u32, now: i64) -> Result<RangeInclusive<i64>, Error> {
+pub async fn batch_at(
+    ctx: &Ctx,
+    prefix: &str,
+    count: u32,
+    now: i64,
+) -> Result<RangeInclusive<i64>, Error> {
     let seconds = now - BEGIN_TIMESTAMP;
     if !(0..=MOST_SECONDS).contains(&seconds) {
-        return Err(Error::NoId("the clock is not within the 31 bits of seconds from 2022-01-01 to 2090-01-19".into()));
+        return Err(Error::NoId(
+            "the clock is not within the 31 bits of seconds from 2022-01-01 to 2090-01-19".into(),
+        ));
     }
-    let last = ctx.local.of::<LastSecond>().0.fetch_max(seconds, Ordering::Relaxed);
+    let last = ctx
+        .local
+        .of::<LastSecond>()
+        .0
+        .fetch_max(seconds, Ordering::Relaxed);
     if last - seconds > HELD_SECONDS {
         let back = last - seconds;
         return Err(Error::NoId(format!(
@@ -91,13 +104,23 @@ pub async fn batch_at(ctx: &Ctx, prefix: &str, count: u32, now: i64) -> Result<R
     let seconds = seconds.max(last);
     let key = ctx.redis_key(&format!("icr:{prefix}:{}", date(seconds)));
     let mut redis = ctx.redis.connection();
-    let counted: i64 = redis::cmd("INCRBY").arg(&key).arg(count).query_async(&mut redis).await?;
+    let counted: i64 = redis::cmd("INCRBY")
+        .arg(&key)
+        .arg(count)
+        .query_async(&mut redis)
+        .await?;
     if counted > MOST_COUNT {
-        return Err(Error::NoId(format!("{key} has counted 2^32 ids today; there are more after midnight UTC")));
+        return Err(Error::NoId(format!(
+            "{key} has counted 2^32 ids today; there are more after midnight UTC"
+        )));
     }
     // Who dies in between leaves a key of some bytes.
     if counted == i64::from(count) {
-        redis::cmd("EXPIRE").arg(&key).arg(KEPT_SECONDS).exec_async(&mut redis).await?;
+        redis::cmd("EXPIRE")
+            .arg(&key)
+            .arg(KEPT_SECONDS)
+            .exec_async(&mut redis)
+            .await?;
     }
     let id = |count| seconds << COUNT_BITS | count;
     Ok(id(counted - i64::from(count) + 1)..=id(counted))
@@ -107,11 +130,18 @@ pub async fn batch_at(ctx: &Ctx, prefix: &str, count: u32, now: i64) -> Result<R
 #[must_use]
 pub fn parts(id: i64) -> Parts {
     let seconds = id >> COUNT_BITS;
-    Parts { seconds, count: id & MOST_COUNT, date: date(seconds) }
+    Parts {
+        seconds,
+        count: id & MOST_COUNT,
+        date: date(seconds),
+    }
 }
 
 fn date(seconds: i64) -> String {
-    DateTime::from_timestamp(BEGIN_TIMESTAMP + seconds, 0).unwrap_or_default().format("%Y:%m:%d").to_string()
+    DateTime::from_timestamp(BEGIN_TIMESTAMP + seconds, 0)
+        .unwrap_or_default()
+        .format("%Y:%m:%d")
+        .to_string()
 }
 
 #[cfg(test)]
@@ -120,8 +150,22 @@ mod tests {
 
     #[test]
     fn an_id_is_its_seconds_and_its_count() {
-        assert_eq!(parts(1), Parts { seconds: 0, count: 1, date: "2022:01:01".into() });
-        assert_eq!(parts(i64::MAX), Parts { seconds: MOST_SECONDS, count: MOST_COUNT, date: "2090:01:19".into() });
+        assert_eq!(
+            parts(1),
+            Parts {
+                seconds: 0,
+                count: 1,
+                date: "2022:01:01".into()
+            }
+        );
+        assert_eq!(
+            parts(i64::MAX),
+            Parts {
+                seconds: MOST_SECONDS,
+                count: MOST_COUNT,
+                date: "2090:01:19".into()
+            }
+        );
         assert_eq!(parts(86_399 << 32 | 7).date, "2022:01:01");
         assert_eq!(parts(86_400 << 32 | 7).date, "2022:01:02");
     }

@@ -14,10 +14,11 @@ use super::{
     Order, Ordered, Step,
     simple_redis_lock::{self as lock, place_under},
 };
+use crate::bilingual::Bilingual;
 use crate::{
     ctx::Ctx,
     error::Error,
-    stock::{Promise, Title, points::Points, redis_stage::Stage},
+    stock::{Promise, points::Points, redis_stage::Stage},
 };
 use oversell_lock::redis::Connection;
 use redis::RedisResult;
@@ -27,14 +28,28 @@ pub(super) const STEP: Step = Step {
     course: "分布式锁版本一",
     promise: Promise::Lease,
     beyond: false,
-    title: Title { zh: "Redis 锁版本一：直接 DEL", en: "A lock in Redis, deleted unseen" },
-    breaks: Title { zh: "锁超时后误删别人的锁", en: "a late DEL deletes another's lock" },
+    title: Bilingual {
+        zh: "Redis 锁版本一：直接 DEL",
+        en: "A lock in Redis, deleted unseen",
+    },
+    breaks: Bilingual {
+        zh: "锁超时后误删别人的锁",
+        en: "a late DEL deletes another's lock",
+    },
     source: include_str!("redis_lock_fixed_id.rs"),
     order: |ctx, order| Box::pin(place(ctx, order)),
 };
 
 async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
-    place_under(ctx, order, FixedId { key: lock::key(ctx, order), lease: lock::lease(order) }).await
+    place_under(
+        ctx,
+        order,
+        FixedId {
+            key: lock::key(ctx, order),
+            lease: lock::lease(order),
+        },
+    )
+    .await
 }
 
 struct FixedId {
@@ -51,7 +66,11 @@ impl Stage for FixedId {
 
     async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
         let mut set = redis::cmd("SET");
-        set.arg(&self.key).arg(1).arg("NX").arg("PX").arg(self.lease);
+        set.arg(&self.key)
+            .arg(1)
+            .arg("NX")
+            .arg("PX")
+            .arg(self.lease);
         set.query_async(redis).await
     }
 

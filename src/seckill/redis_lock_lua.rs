@@ -14,31 +14,48 @@ use super::{
     Order, Ordered, Step,
     simple_redis_lock::{self as lock, place_under},
 };
+use crate::bilingual::Bilingual;
 use crate::{
     ctx::Ctx,
     error::Error,
-    stock::{Promise, Title, points::Points, redis_stage::Stage},
+    stock::{Promise, points::Points, redis_stage::Stage},
 };
 use oversell_lock::redis::Connection;
 use redis::{RedisResult, Script};
 use std::sync::LazyLock;
 
-static UNLOCK: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../stock/lua/delete_if_mine.lua")));
+static UNLOCK: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("../stock/lua/delete_if_mine.lua")));
 
 pub(super) const STEP: Step = Step {
     slug: "redis-lock-lua",
     course: "Lua脚本解决多条命令原子性问题",
     promise: Promise::Lease,
     beyond: false,
-    title: Title { zh: "Lua 脚本：判断并删除，一步完成", en: "Compare and delete as one script" },
-    breaks: Title { zh: "业务超过租约：锁不住", en: "an order longer than its lease is not alone" },
+    title: Bilingual {
+        zh: "Lua 脚本：判断并删除，一步完成",
+        en: "Compare and delete as one script",
+    },
+    breaks: Bilingual {
+        zh: "业务超过租约：锁不住",
+        en: "an order longer than its lease is not alone",
+    },
     source: include_str!("redis_lock_lua.rs"),
     order: |ctx, order| Box::pin(place(ctx, order)),
 };
 
 async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
     let (key, owner) = (lock::key(ctx, order), order.job.owner(ctx).to_string());
-    place_under(ctx, order, Scripted { key, owner, lease: lock::lease(order) }).await
+    place_under(
+        ctx,
+        order,
+        Scripted {
+            key,
+            owner,
+            lease: lock::lease(order),
+        },
+    )
+    .await
 }
 
 struct Scripted {
@@ -56,12 +73,20 @@ impl Stage for Scripted {
 
     async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
         let mut set = redis::cmd("SET");
-        set.arg(&self.key).arg(&self.owner).arg("NX").arg("PX").arg(self.lease);
+        set.arg(&self.key)
+            .arg(&self.owner)
+            .arg("NX")
+            .arg("PX")
+            .arg(self.lease);
         set.query_async(redis).await
     }
 
     async fn unlock(&self, redis: &mut Connection, points: &Points) -> RedisResult<bool> {
         points.at("compared").await;
-        UNLOCK.key(&self.key).arg(&self.owner).invoke_async(redis).await
+        UNLOCK
+            .key(&self.key)
+            .arg(&self.owner)
+            .invoke_async(redis)
+            .await
     }
 }

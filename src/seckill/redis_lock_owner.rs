@@ -15,10 +15,11 @@ use super::{
     Order, Ordered, Step,
     simple_redis_lock::{self as lock, place_under},
 };
+use crate::bilingual::Bilingual;
 use crate::{
     ctx::Ctx,
     error::Error,
-    stock::{Promise, Title, points::Points, redis_stage::Stage},
+    stock::{Promise, points::Points, redis_stage::Stage},
 };
 use oversell_lock::redis::Connection;
 use redis::RedisResult;
@@ -28,15 +29,30 @@ pub(super) const STEP: Step = Step {
     course: "解决Redis分布式锁误删问题",
     promise: Promise::Lease,
     beyond: false,
-    title: Title { zh: "释放前先看锁是谁的", en: "The unlock looks whose lock it is" },
-    breaks: Title { zh: "判断与删除之间，锁可能已换人", en: "the lease that ends between GET and DEL" },
+    title: Bilingual {
+        zh: "释放前先看锁是谁的",
+        en: "The unlock looks whose lock it is",
+    },
+    breaks: Bilingual {
+        zh: "判断与删除之间，锁可能已换人",
+        en: "the lease that ends between GET and DEL",
+    },
     source: include_str!("redis_lock_owner.rs"),
     order: |ctx, order| Box::pin(place(ctx, order)),
 };
 
 async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
     let (key, owner) = (lock::key(ctx, order), order.job.owner(ctx).to_string());
-    place_under(ctx, order, Owned { key, owner, lease: lock::lease(order) }).await
+    place_under(
+        ctx,
+        order,
+        Owned {
+            key,
+            owner,
+            lease: lock::lease(order),
+        },
+    )
+    .await
 }
 
 struct Owned {
@@ -54,7 +70,11 @@ impl Stage for Owned {
 
     async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
         let mut set = redis::cmd("SET");
-        set.arg(&self.key).arg(&self.owner).arg("NX").arg("PX").arg(self.lease);
+        set.arg(&self.key)
+            .arg(&self.owner)
+            .arg("NX")
+            .arg("PX")
+            .arg(self.lease);
         set.query_async(redis).await
     }
 

@@ -12,10 +12,11 @@
 //! Next: `unique_key.rs`, where the database does.
 
 use super::{Order, Ordered, Step, rows, simple_redis_lock};
+use crate::bilingual::Bilingual;
 use crate::{
     ctx::Ctx,
     error::Error,
-    stock::{LockState, Promise, Title},
+    stock::{LockState, Promise},
 };
 use oversell_lock::{Lock, LockError};
 
@@ -24,15 +25,24 @@ pub(super) const STEP: Step = Step {
     course: "分布式锁-redission",
     promise: Promise::Lease,
     beyond: false,
-    title: Title { zh: "Redisson 的锁：tryLock，自动续期", en: "Redisson's lock: one try, renewed" },
-    breaks: Title { zh: "持有者停顿超过租约", en: "a holder that is paused beyond its lease" },
+    title: Bilingual {
+        zh: "Redisson 的锁：tryLock，自动续期",
+        en: "Redisson's lock: one try, renewed",
+    },
+    breaks: Bilingual {
+        zh: "持有者停顿超过租约",
+        en: "a holder that is paused beyond its lease",
+    },
     source: include_str!("redis_rlock.rs"),
     order: |ctx, order| Box::pin(place(ctx, order)),
 };
 
 async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
     rows::open(ctx, order).await?;
-    let lock = ctx.redis.lock(&simple_redis_lock::name(order)).lease(order.job.watchdog(ctx));
+    let lock = ctx
+        .redis
+        .lock(&simple_redis_lock::name(order))
+        .lease(order.job.watchdog(ctx));
     let guard = lock.try_acquire().await.map_err(|error| match error {
         LockError::Taken { .. } => Error::OrderUnderWay,
         error => error.into(),

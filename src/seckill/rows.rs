@@ -57,7 +57,9 @@ pub(super) async fn create(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
 
 /// One order per user, as far as a plain read can tell.
 pub(super) async fn unordered(conn: &mut Conn, order: &Order) -> Result<(), Error> {
-    let count = sqlx::query_scalar(COUNT).bind(order.user_id).bind(order.voucher_id);
+    let count = sqlx::query_scalar(COUNT)
+        .bind(order.user_id)
+        .bind(order.voucher_id);
     let count: i64 = count.fetch_one(&mut **conn).await?;
     if count > 0 {
         return Err(Error::AlreadyOrdered);
@@ -73,17 +75,26 @@ pub(super) async fn write(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<O
     }
     let order_id = id_worker::next(ctx, "order").await?;
     row::execute_on(conn, &order.job, insert(order, order_id)).await?;
-    Ok(Ordered { order_id, lock: None })
+    Ok(Ordered {
+        order_id,
+        lock: None,
+    })
 }
 
 /// One piece less, if there is one.
 pub(super) fn deduct(order: &Order) -> Write<'static> {
-    sqlx::query("UPDATE tb_seckill_voucher SET stock = stock - 1 WHERE voucher_id = ? AND stock > 0")
-        .bind(order.voucher_id)
+    sqlx::query(
+        "UPDATE tb_seckill_voucher SET stock = stock - 1 WHERE voucher_id = ? AND stock > 0",
+    )
+    .bind(order.voucher_id)
 }
 
 /// The order.
 pub(super) fn insert(order: &Order, order_id: i64) -> Write<'static> {
-    let insert = sqlx::query("INSERT INTO tb_voucher_order (id, user_id, voucher_id) VALUES (?, ?, ?)");
-    insert.bind(order_id).bind(order.user_id).bind(order.voucher_id)
+    let insert =
+        sqlx::query("INSERT INTO tb_voucher_order (id, user_id, voucher_id) VALUES (?, ?, ?)");
+    insert
+        .bind(order_id)
+        .bind(order.user_id)
+        .bind(order.voucher_id)
 }

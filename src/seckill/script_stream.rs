@@ -14,10 +14,11 @@
 //! Next: `voucher_in_redis.rs`, how the stock gets there; then `consumer.rs`.
 
 use super::{Order, Ordered, Step, id_worker, stream, voucher_in_redis};
+use crate::bilingual::Bilingual;
 use crate::{
     ctx::Ctx,
     error::Error,
-    stock::{Promise, Title, redis_key},
+    stock::{Promise, redis_key},
 };
 use redis::Script;
 use std::sync::LazyLock;
@@ -27,11 +28,11 @@ pub(super) const STEP: Step = Step {
     course: "一人一单",
     promise: Promise::Safe,
     beyond: true,
-    title: Title {
+    title: Bilingual {
         zh: "Lua 脚本判断并占用，订单经 Stream 异步落库",
         en: "One script checks and claims, the order is written behind by a stream",
     },
-    breaks: Title {
+    breaks: Bilingual {
         zh: "Redis 丢掉已回答的写入，订单就丢了",
         en: "a Redis that loses what it has answered loses orders",
     },
@@ -57,7 +58,10 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
         code = claim(ctx, order, order_id).await?;
     }
     match code {
-        CLAIMED => Ok(Ordered { order_id, lock: None }),
+        CLAIMED => Ok(Ordered {
+            order_id,
+            lock: None,
+        }),
         NOT_THERE => Err(Error::NoVoucherStock(order.voucher_id)),
         NOT_BEGUN => Err(Error::NotStarted),
         OVER => Err(Error::Over),
@@ -68,10 +72,18 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
 }
 
 async fn claim(ctx: &Ctx, order: &Order, order_id: i64) -> Result<u8, Error> {
-    let (voucher, users) =
-        (voucher_in_redis::stock(ctx, order.voucher_id), voucher_in_redis::users(ctx, order.voucher_id));
+    let (voucher, users) = (
+        voucher_in_redis::stock(ctx, order.voucher_id),
+        voucher_in_redis::users(ctx, order.voucher_id),
+    );
     let mut script = CLAIM.key(voucher);
-    script.key(users).key(ctx.redis_key(stream::ORDERS)).key(ctx.redis_key(stream::QUEUED));
-    script.arg(order.user_id).arg(order.voucher_id).arg(order_id);
+    script
+        .key(users)
+        .key(ctx.redis_key(stream::ORDERS))
+        .key(ctx.redis_key(stream::QUEUED));
+    script
+        .arg(order.user_id)
+        .arg(order.voucher_id)
+        .arg(order_id);
     redis_key::answered(script.invoke_async(&mut ctx.redis.connection()).await)
 }

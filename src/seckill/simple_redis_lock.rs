@@ -36,12 +36,21 @@ pub(super) fn lease(order: &Order) -> u64 {
 }
 
 /// Places the order under this lock.
-pub(super) async fn place_under<S: Stage>(ctx: &Ctx, order: &Order, lock: S) -> Result<Ordered, Error> {
+pub(super) async fn place_under<S: Stage>(
+    ctx: &Ctx,
+    order: &Order,
+    lock: S,
+) -> Result<Ordered, Error> {
     rows::open(ctx, order).await?;
-    let held = redis_stage::try_once(ctx, &order.job, &Arc::new(lock)).await?.ok_or(Error::OrderUnderWay)?;
+    let held = redis_stage::try_once(ctx, &order.job, &Arc::new(lock))
+        .await?
+        .ok_or(Error::OrderUnderWay)?;
     order.job.at("locked").await;
     let placed = rows::create(ctx, order).await;
     order.job.at("unlock").await;
     let found = held.unlock().await;
-    Ok(Ordered { lock: found, ..placed? })
+    Ok(Ordered {
+        lock: found,
+        ..placed?
+    })
 }

@@ -1,11 +1,8 @@
 //! What a step is: a value that says what it promises, and the function that places an order.
 
 use super::{Order, Ordered};
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    stock::{Promise, Title},
-};
+use crate::bilingual::Bilingual;
+use crate::{ctx::Ctx, error::Error, stock::Promise};
 use futures::future::BoxFuture;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -27,10 +24,10 @@ pub struct Step {
     pub beyond: bool,
     /// What it is, in one line.
     #[schema(inline)]
-    pub title: Title,
+    pub title: Bilingual,
     /// Where it breaks, in one line.
     #[schema(inline)]
-    pub breaks: Title,
+    pub breaks: Bilingual,
     /// Its source file.
     #[serde(skip)]
     pub source: &'static str,
@@ -41,6 +38,8 @@ pub struct Step {
 
 impl std::fmt::Debug for Step {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Step").field("slug", &self.slug).finish_non_exhaustive()
+        f.debug_struct("Step")
+            .field("slug", &self.slug)
+            .finish_non_exhaustive()
     }
 }

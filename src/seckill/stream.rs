@@ -74,9 +74,22 @@ pub(super) struct Entry {
 
 impl From<StreamId> for Entry {
     fn from(entry: StreamId) -> Self {
-        let field = |name| entry.get(name).ok_or_else(|| format!("the entry has no number {name}"));
-        let read = || Ok(Queued { order_id: field("id")?, user_id: field("userId")?, voucher_id: field("voucherId")? });
-        Self { order: read(), at: entry.id }
+        let field = |name| {
+            entry
+                .get(name)
+                .ok_or_else(|| format!("the entry has no number {name}"))
+        };
+        let read = || {
+            Ok(Queued {
+                order_id: field("id")?,
+                user_id: field("userId")?,
+                voucher_id: field("voucherId")?,
+            })
+        };
+        Self {
+            order: read(),
+            at: entry.id,
+        }
     }
 }
 
@@ -88,10 +101,15 @@ impl From<StreamId> for Entry {
 pub async fn state(ctx: &Ctx, order_id: i64) -> Result<State, Error> {
     // Redis first: what is not queued any more was written before.
     let mut ask = redis::pipe();
-    ask.hexists(ctx.redis_key(QUEUED), order_id).hget(ctx.redis_key(FAILED), order_id);
-    let (queued, failed): (bool, Option<String>) = ask.query_async(&mut ctx.redis.connection()).await?;
+    ask.hexists(ctx.redis_key(QUEUED), order_id)
+        .hget(ctx.redis_key(FAILED), order_id);
+    let (queued, failed): (bool, Option<String>) =
+        ask.query_async(&mut ctx.redis.connection()).await?;
     let mut conn = ctx.mysql(PATIENCE).await?;
-    let stored: Option<i64> = sqlx::query_scalar(STORED).bind(order_id).fetch_optional(&mut *conn).await?;
+    let stored: Option<i64> = sqlx::query_scalar(STORED)
+        .bind(order_id)
+        .fetch_optional(&mut *conn)
+        .await?;
     conn.done();
     match (stored, failed, queued) {
         (Some(_), ..) => Ok(State::Stored),
@@ -109,42 +127,81 @@ pub async fn state(ctx: &Ctx, order_id: i64) -> Result<State, Error> {
 pub async fn backlog(ctx: &Ctx) -> Result<Backlog, Error> {
     let (orders, mut redis) = (ctx.redis_key(ORDERS), ctx.redis.connection());
     let mut ask = redis::pipe();
-    let (all, dead): (u64, u64) = ask.xlen(&orders).xlen(ctx.redis_key(DEAD)).query_async(&mut redis).await?;
+    let (all, dead): (u64, u64) = ask
+        .xlen(&orders)
+        .xlen(ctx.redis_key(DEAD))
+        .query_async(&mut redis)
+        .await?;
     let pending = match redis.xpending(&orders, GROUP).await {
         Ok::<StreamPendingReply, _>(pending) => pending.count() as u64,
         // No consumer has run yet.
         Err(error) if error.code() == Some("NOGROUP") => 0,
         Err(error) => return Err(error.into()),
     };
-    Ok(Backlog { lag: all.saturating_sub(pending), pending, dead })
+    Ok(Backlog {
+        lag: all.saturating_sub(pending),
+        pending,
+        dead,
+    })
 }
 
 /// These orders are written: nothing is left of their entries.
-pub(super) async fn settle(ctx: &Ctx, redis: &mut impl ConnectionLike, written: &[Entry]) -> Result<(), Error> {
+pub(super) async fn settle(
+    ctx: &Ctx,
+    redis: &mut impl ConnectionLike,
+    written: &[Entry],
+) -> Result<(), Error> {
     let mut pipe = redis::pipe();
     remove(ctx, pipe.atomic(), written);
     Ok(pipe.exec_async(redis).await?)
 }
 
 /// This entry cannot be written: it goes to the dead letters, and its order is said to have failed.
-pub(super) async fn bury(ctx: &Ctx, redis: &mut impl ConnectionLike, entry: &Entry, reason: &str) -> Result<(), Error> {
+pub(super) async fn bury(
+    ctx: &Ctx,
+    redis: &mut impl ConnectionLike,
+    entry: &Entry,
+    reason: &str,
+) -> Result<(), Error> {
     tracing::error!(entry = entry.at, order = ?entry.order, reason, "an order cannot be written");
     let mut pipe = redis::pipe();
     let mut letter = redis::cmd("XADD");
-    letter.arg(ctx.redis_key(DEAD)).arg("*").arg("entry").arg(&entry.at).arg("reason").arg(reason);
+    letter
+        .arg(ctx.redis_key(DEAD))
+        .arg("*")
+        .arg("entry")
+        .arg(&entry.at)
+        .arg("reason")
+        .arg(reason);
     if let Ok(order) = &entry.order {
-        letter.arg("id").arg(order.order_id).arg("userId").arg(order.user_id).arg("voucherId").arg(order.voucher_id);
-        pipe.hset(ctx.redis_key(FAILED), order.order_id, reason).ignore();
+        letter
+            .arg("id")
+            .arg(order.order_id)
+            .arg("userId")
+            .arg(order.user_id)
+            .arg("voucherId")
+            .arg(order.voucher_id);
+        pipe.hset(ctx.redis_key(FAILED), order.order_id, reason)
+            .ignore();
     }
-    remove(ctx, pipe.atomic().add_command(letter), std::slice::from_ref(entry));
+    remove(
+        ctx,
+        pipe.atomic().add_command(letter),
+        std::slice::from_ref(entry),
+    );
     Ok(pipe.exec_async(redis).await?)
 }
 
 /// Acknowledges the entries before it deletes them, so that nobody has one pending that is not there.
 fn remove(ctx: &Ctx, pipe: &mut Pipeline, entries: &[Entry]) {
     let at: Vec<_> = entries.iter().map(|entry| &entry.at).collect();
-    pipe.xack(ctx.redis_key(ORDERS), GROUP, &at).xdel(ctx.redis_key(ORDERS), &at);
-    let orders: Vec<_> = entries.iter().filter_map(|entry| entry.order.as_ref().ok()).map(|o| o.order_id).collect();
+    pipe.xack(ctx.redis_key(ORDERS), GROUP, &at)
+        .xdel(ctx.redis_key(ORDERS), &at);
+    let orders: Vec<_> = entries
+        .iter()
+        .filter_map(|entry| entry.order.as_ref().ok())
+        .map(|o| o.order_id)
+        .collect();
     if !orders.is_empty() {
         pipe.hdel(ctx.redis_key(QUEUED), &orders);
     }

@@ -12,10 +12,11 @@
 //! Next: `script_stream.rs`, which takes the voucher's row out of the way.
 
 use super::{Order, Ordered, Step, id_worker, rows};
+use crate::bilingual::Bilingual;
 use crate::{
     ctx::Ctx,
     error::Error,
-    stock::{Promise, Title, row},
+    stock::{Promise, row},
 };
 use oversell_lock::mysql::Conn;
 
@@ -24,15 +25,20 @@ pub(super) const STEP: Step = Step {
     course: "一人一单",
     promise: Promise::Safe,
     beyond: true,
-    title: Title {
-        zh: "唯一索引：数据库拒绝第二单", en: "A unique key: the database refuses the second order"
+    title: Bilingual {
+        zh: "唯一索引：数据库拒绝第二单",
+        en: "A unique key: the database refuses the second order",
     },
-    breaks: Title { zh: "所有订单都等同一行", en: "every order waits for one row" },
+    breaks: Bilingual {
+        zh: "所有订单都等同一行",
+        en: "every order waits for one row",
+    },
     source: include_str!("unique_key.rs"),
     order: |ctx, order| Box::pin(place(ctx, order)),
 };
 
-const INSERT: &str = "INSERT INTO tb_voucher_order (id, user_id, voucher_id, claimed_by) VALUES (?, ?, ?, ?)";
+const INSERT: &str =
+    "INSERT INTO tb_voucher_order (id, user_id, voucher_id, claimed_by) VALUES (?, ?, ?, ?)";
 
 async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
     rows::open(ctx, order).await?;
@@ -49,12 +55,19 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<Ord
         return Err(Error::SoldOut);
     }
     let order_id = id_worker::next(ctx, "order").await?;
-    let insert = sqlx::query(INSERT).bind(order_id).bind(order.user_id).bind(order.voucher_id).bind(order.user_id);
+    let insert = sqlx::query(INSERT)
+        .bind(order_id)
+        .bind(order.user_id)
+        .bind(order.voucher_id)
+        .bind(order.user_id);
     if !row::execute_or_duplicate(conn, &order.job, insert).await? {
         return Err(Error::AlreadyOrdered);
     }
     order.job.at("commit").await;
     row::commit(conn, &order.job).await?;
     order.job.at("committed").await;
-    Ok(Ordered { order_id, lock: None })
+    Ok(Ordered {
+        order_id,
+        lock: None,
+    })
 }

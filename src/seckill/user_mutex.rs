@@ -11,11 +11,8 @@
 //! Next: `user_mutex_in_tx.rs`, the same lock given back a moment too early; then `redis_lock_fixed_id.rs`.
 
 use super::{Order, Ordered, Step, rows};
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    stock::{Promise, Title},
-};
+use crate::bilingual::Bilingual;
+use crate::{ctx::Ctx, error::Error, stock::Promise};
 use oversell_lock::local::{MutexGuard, Mutexes};
 
 pub(super) const STEP: Step = Step {
@@ -23,10 +20,14 @@ pub(super) const STEP: Step = Step {
     course: "一人一单",
     promise: Promise::OneProcess,
     beyond: false,
-    title: Title {
-        zh: "每个用户一把锁，包住整个事务", en: "One process lock per user, round the transaction"
+    title: Bilingual {
+        zh: "每个用户一把锁，包住整个事务",
+        en: "One process lock per user, round the transaction",
     },
-    breaks: Title { zh: "第二个实例有它自己的锁", en: "a second instance has locks of its own" },
+    breaks: Bilingual {
+        zh: "第二个实例有它自己的锁",
+        en: "a second instance has locks of its own",
+    },
     source: include_str!("user_mutex.rs"),
     order: |ctx, order| Box::pin(place(ctx, order)),
 };
@@ -44,6 +45,10 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
 
 /// This process's mutex for the user, waiting for it as long as the order may.
 pub(super) async fn lock(ctx: &Ctx, order: &Order) -> Result<MutexGuard, Error> {
-    let held = ctx.local.of::<Mutexes<User>>().lock(&User(order.user_id), order.job.wait_left()).await;
+    let held = ctx
+        .local
+        .of::<Mutexes<User>>()
+        .lock(&User(order.user_id), order.job.wait_left())
+        .await;
     held.ok_or_else(|| order.job.not_had("in-process mutex of the user"))
 }

@@ -12,10 +12,11 @@
 //! the proxy (`AopContext.currentProxy()`), or `this.` begins no transaction at all; here a transaction is a plain call.
 
 use super::{Order, Ordered, Step, rows, user_mutex};
+use crate::bilingual::Bilingual;
 use crate::{
     ctx::Ctx,
     error::Error,
-    stock::{Promise, Title, row},
+    stock::{Promise, row},
 };
 use oversell_lock::mysql::Conn;
 
@@ -24,10 +25,14 @@ pub(super) const STEP: Step = Step {
     course: "一人一单",
     promise: Promise::Unsafe,
     beyond: false,
-    title: Title {
-        zh: "锁在事务里面：先解锁后提交", en: "The lock inside the transaction: unlock, then commit"
+    title: Bilingual {
+        zh: "锁在事务里面：先解锁后提交",
+        en: "The lock inside the transaction: unlock, then commit",
     },
-    breaks: Title { zh: "解锁与提交之间", en: "between the unlock and the commit" },
+    breaks: Bilingual {
+        zh: "解锁与提交之间",
+        en: "between the unlock and the commit",
+    },
     source: include_str!("user_mutex_in_tx.rs"),
     order: |ctx, order| Box::pin(place(ctx, order)),
 };

@@ -11,11 +11,8 @@
 //! Next: `user_mutex.rs`, where the same user finds the same lock (`intern()`).
 
 use super::{Order, Ordered, Step, rows};
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    stock::{Promise, Title},
-};
+use crate::bilingual::Bilingual;
+use crate::{ctx::Ctx, error::Error, stock::Promise};
 use oversell_lock::local::Mutexes;
 
 pub(super) const STEP: Step = Step {
@@ -23,8 +20,14 @@ pub(super) const STEP: Step = Step {
     course: "一人一单",
     promise: Promise::Unsafe,
     beyond: false,
-    title: Title { zh: "每次都 new 一把锁：userId.toString()", en: "A new lock object for each call" },
-    breaks: Title { zh: "不是同一把锁，等于没锁", en: "not the same lock: it locks nothing" },
+    title: Bilingual {
+        zh: "每次都 new 一把锁：userId.toString()",
+        en: "A new lock object for each call",
+    },
+    breaks: Bilingual {
+        zh: "不是同一把锁，等于没锁",
+        en: "not the same lock: it locks nothing",
+    },
     source: include_str!("user_mutex_new.rs"),
     order: |ctx, order| Box::pin(place(ctx, order)),
 };

@@ -15,11 +15,12 @@ use utoipa::ToSchema;
 /// How long MySQL may take for what an operator asks.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-const READ: &str =
-    "SELECT voucher_id, title, pieces, stock, begin_time, end_time FROM tb_seckill_voucher WHERE voucher_id = ?";
+const READ: &str = "SELECT voucher_id, title, pieces, stock, begin_time, end_time FROM tb_seckill_voucher WHERE voucher_id = ?";
 const ADD: &str = "INSERT INTO tb_seckill_voucher (title, pieces, stock, begin_time, end_time) VALUES (?, ?, ?, ?, ?)";
-const REMOVE: [&str; 2] =
-    ["DELETE FROM tb_seckill_voucher WHERE voucher_id = ?", "DELETE FROM tb_voucher_order WHERE voucher_id = ?"];
+const REMOVE: [&str; 2] = [
+    "DELETE FROM tb_seckill_voucher WHERE voucher_id = ?",
+    "DELETE FROM tb_voucher_order WHERE voucher_id = ?",
+];
 const ORDERS: &str = "SELECT id, user_id FROM tb_voucher_order WHERE voucher_id = ? ORDER BY id";
 
 /// A voucher.
@@ -68,12 +69,27 @@ pub(super) async fn read_on(conn: &mut MySqlConnection, id: i64) -> Result<Optio
 /// # Errors
 ///
 /// [`Error::Unavailable`] where MySQL is down, [`Error::Unknown`] where it did not answer.
-pub async fn add(ctx: &Ctx, title: &str, pieces: i64, begin: DateTime<Utc>, end: DateTime<Utc>) -> Result<i64, Error> {
+pub async fn add(
+    ctx: &Ctx,
+    title: &str,
+    pieces: i64,
+    begin: DateTime<Utc>,
+    end: DateTime<Utc>,
+) -> Result<i64, Error> {
     let mut conn = ctx.desk.conn(PATIENCE).await?;
     // A `DateTime<Utc>` would be sent as a TIMESTAMP, which ends in 2038.
     let (begin, end) = (begin.naive_utc(), end.naive_utc());
-    let add = sqlx::query(ADD).bind(title).bind(pieces).bind(pieces).bind(begin).bind(end);
-    let added = conn.session().bounded(PATIENCE, add.execute(&mut *conn)).await.map_err(unanswered)?;
+    let add = sqlx::query(ADD)
+        .bind(title)
+        .bind(pieces)
+        .bind(pieces)
+        .bind(begin)
+        .bind(end);
+    let added = conn
+        .session()
+        .bounded(PATIENCE, add.execute(&mut *conn))
+        .await
+        .map_err(unanswered)?;
     conn.done();
     Ok(added.last_insert_id().cast_signed())
 }
@@ -90,11 +106,21 @@ pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
     let mut conn = ctx.desk.conn(PATIENCE).await?;
     let mut removed = 0;
     for statement in REMOVE {
-        let done = conn.session().bounded(PATIENCE, sqlx::query(statement).bind(id).execute(&mut *conn)).await;
+        let done = conn
+            .session()
+            .bounded(
+                PATIENCE,
+                sqlx::query(statement).bind(id).execute(&mut *conn),
+            )
+            .await;
         removed += done.map_err(unanswered)?.rows_affected();
     }
     conn.done();
-    if removed == 0 { Err(Error::NoVoucher(id)) } else { Ok(()) }
+    if removed == 0 {
+        Err(Error::NoVoucher(id))
+    } else {
+        Ok(())
+    }
 }
 
 /// The voucher's stock and its orders, both as of one moment, for [`check`](super::check) to judge.
@@ -104,7 +130,8 @@ pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
 /// As [`read`].
 pub async fn books(ctx: &Ctx, id: i64) -> Result<Books, Error> {
     let mut conn = ctx.desk.conn(PATIENCE).await?;
-    conn.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY").await?;
+    conn.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        .await?;
     let books = books_on(&mut conn, id).await?;
     conn.execute("COMMIT").await?;
     conn.done();
@@ -112,16 +139,31 @@ pub async fn books(ctx: &Ctx, id: i64) -> Result<Books, Error> {
 }
 
 async fn books_on(conn: &mut Conn, id: i64) -> Result<Option<Books>, Error> {
-    let Some(voucher) = read_on(conn, id).await? else { return Ok(None) };
-    let orders: Vec<(i64, i64)> = sqlx::query_as(ORDERS).bind(id).fetch_all(&mut **conn).await?;
-    let orders = orders.into_iter().map(|(order_id, user_id)| Entry { order_id, user_id }).collect();
-    Ok(Some(Books { pieces: voucher.pieces, stock: voucher.stock, orders }))
+    let Some(voucher) = read_on(conn, id).await? else {
+        return Ok(None);
+    };
+    let orders: Vec<(i64, i64)> = sqlx::query_as(ORDERS)
+        .bind(id)
+        .fetch_all(&mut **conn)
+        .await?;
+    let orders = orders
+        .into_iter()
+        .map(|(order_id, user_id)| Entry { order_id, user_id })
+        .collect();
+    Ok(Some(Books {
+        pieces: voucher.pieces,
+        stock: voucher.stock,
+        orders,
+    }))
 }
 
 /// What an error of a write means: the server refused it, or did not answer and it may have been done.
 fn unanswered(error: sqlx::Error) -> Error {
     match error {
         sqlx::Error::Database(_) => error.into(),
-        _ => Error::Unknown { server: Server::MySql.name(), reason: error.to_string() },
+        _ => Error::Unknown {
+            server: Server::MySql.name(),
+            reason: error.to_string(),
+        },
     }
 }

@@ -19,7 +19,8 @@ use crate::{
 };
 use oversell_lock::mysql::Conn;
 
-const MARK: &str = "UPDATE tb_seckill_voucher SET in_redis = TRUE WHERE voucher_id = ? AND NOT in_redis";
+const MARK: &str =
+    "UPDATE tb_seckill_voucher SET in_redis = TRUE WHERE voucher_id = ? AND NOT in_redis";
 
 /// The key of the voucher: a hash of `stock`, `begin` and `end`.
 pub(super) fn stock(ctx: &Ctx, voucher_id: i64) -> String {
@@ -34,7 +35,10 @@ pub(super) fn users(ctx: &Ctx, voucher_id: i64) -> String {
 /// Puts the voucher into Redis where nobody has yet.
 pub(super) async fn publish(ctx: &Ctx, order: &Order) -> Result<(), Error> {
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
-    if voucher::read_on(&mut conn, order.voucher_id).await?.is_none() {
+    if voucher::read_on(&mut conn, order.voucher_id)
+        .await?
+        .is_none()
+    {
         conn.done();
         return Err(Error::NoVoucher(order.voucher_id));
     }
@@ -44,12 +48,18 @@ pub(super) async fn publish(ctx: &Ctx, order: &Order) -> Result<(), Error> {
 
 async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<(), Error> {
     row::begin(conn).await?;
-    let marked = row::execute_on(conn, &order.job, sqlx::query(MARK).bind(order.voucher_id)).await? == 1;
-    if let Some(voucher) = voucher::read_on(conn, order.voucher_id).await?.filter(|_| marked) {
+    let marked =
+        row::execute_on(conn, &order.job, sqlx::query(MARK).bind(order.voucher_id)).await? == 1;
+    if let Some(voucher) = voucher::read_on(conn, order.voucher_id)
+        .await?
+        .filter(|_| marked)
+    {
         let key = stock(ctx, order.voucher_id);
         let mut set = redis::pipe();
-        set.atomic().hset_nx(&key, "begin", voucher.begin.timestamp_millis());
-        set.hset_nx(&key, "end", voucher.end.timestamp_millis()).hset_nx(&key, "stock", voucher.stock);
+        set.atomic()
+            .hset_nx(&key, "begin", voucher.begin.timestamp_millis());
+        set.hset_nx(&key, "end", voucher.end.timestamp_millis())
+            .hset_nx(&key, "stock", voucher.stock);
         redis_key::answered(set.exec_async(&mut ctx.redis.connection()).await)?;
     }
     row::commit(conn, &order.job).await
@@ -62,5 +72,9 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<(),
 /// [`Error::Unavailable`] where Redis is down.
 pub(super) async fn forget(ctx: &Ctx, voucher_id: i64) -> Result<(), Error> {
     let mut redis = ctx.redis.connection();
-    Ok(redis::cmd("DEL").arg(stock(ctx, voucher_id)).arg(users(ctx, voucher_id)).exec_async(&mut redis).await?)
+    Ok(redis::cmd("DEL")
+        .arg(stock(ctx, voucher_id))
+        .arg(users(ctx, voucher_id))
+        .exec_async(&mut redis)
+        .await?)
 }

@@ -21,8 +21,10 @@ use std::{collections::BTreeMap, time::Duration};
 const PATIENCE: Duration = Duration::from_secs(3);
 
 const INSERT: &str = "INSERT INTO tb_voucher_order (id, user_id, voucher_id, claimed_by) ";
-const DEDUCT: &str = "UPDATE tb_seckill_voucher SET stock = stock - ? WHERE voucher_id = ? AND stock >= ?";
-const FIND: &str = "SELECT id FROM tb_voucher_order WHERE id = ? AND user_id = ? AND voucher_id = ?";
+const DEDUCT: &str =
+    "UPDATE tb_seckill_voucher SET stock = stock - ? WHERE voucher_id = ? AND stock >= ?";
+const FIND: &str =
+    "SELECT id FROM tb_voucher_order WHERE id = ? AND user_id = ? AND voucher_id = ?";
 
 /// Why orders were not written. None of them was.
 #[derive(Debug)]
@@ -56,7 +58,10 @@ pub(super) async fn write(ctx: &Ctx, orders: &[Queued]) -> Result<(), Refusal> {
 async fn in_transaction(conn: &mut Conn, orders: &[Queued]) -> Result<(), Refusal> {
     let mut insert = QueryBuilder::<MySql>::new(INSERT);
     insert.push_values(orders, |mut row, order| {
-        row.push_bind(order.order_id).push_bind(order.user_id).push_bind(order.voucher_id).push_bind(order.user_id);
+        row.push_bind(order.order_id)
+            .push_bind(order.user_id)
+            .push_bind(order.voucher_id)
+            .push_bind(order.user_id);
     });
     // In one order of vouchers for all, so that two consumers do not wait for each other.
     let mut pieces = BTreeMap::<_, i64>::new();
@@ -65,10 +70,20 @@ async fn in_transaction(conn: &mut Conn, orders: &[Queued]) -> Result<(), Refusa
     }
     let session = conn.session();
     conn.execute("START TRANSACTION").await?;
-    session.bounded(PATIENCE, insert.build().persistent(false).execute(&mut **conn)).await?;
+    session
+        .bounded(
+            PATIENCE,
+            insert.build().persistent(false).execute(&mut **conn),
+        )
+        .await?;
     for (voucher, count) in pieces {
         let deduct = sqlx::query(DEDUCT).bind(count).bind(voucher).bind(count);
-        if session.bounded(PATIENCE, deduct.execute(&mut **conn)).await?.rows_affected() == 0 {
+        if session
+            .bounded(PATIENCE, deduct.execute(&mut **conn))
+            .await?
+            .rows_affected()
+            == 0
+        {
             return Err(Refusal::SoldOut);
         }
     }
@@ -79,7 +94,10 @@ async fn in_transaction(conn: &mut Conn, orders: &[Queued]) -> Result<(), Refusa
 /// Whether this very order is there.
 pub(super) async fn is_there(ctx: &Ctx, order: &Queued) -> Result<bool, Error> {
     let mut conn = ctx.mysql(PATIENCE).await?;
-    let find = sqlx::query_scalar::<_, i64>(FIND).bind(order.order_id).bind(order.user_id).bind(order.voucher_id);
+    let find = sqlx::query_scalar::<_, i64>(FIND)
+        .bind(order.order_id)
+        .bind(order.user_id)
+        .bind(order.voucher_id);
     let found = find.fetch_optional(&mut *conn).await?;
     conn.done();
     Ok(found.is_some())
@@ -91,12 +109,19 @@ impl From<sqlx::Error> for Refusal {
             // By the class of SQLSTATE: 22 and 23 are of the data, 45 of a trigger's SIGNAL. All else is the server's.
             match refusal.code() {
                 _ if refusal.is_unique_violation() => return Self::Duplicate,
-                Some(code) if ["22", "23", "45"].iter().any(|class| code.starts_with(class)) => {
+                Some(code)
+                    if ["22", "23", "45"]
+                        .iter()
+                        .any(|class| code.starts_with(class)) =>
+                {
                     return Self::Refused(refusal.to_string());
                 }
                 _ => {}
             }
         }
-        Self::Down(Error::Unavailable { server: Server::MySql.name(), reason: error.to_string() })
+        Self::Down(Error::Unavailable {
+            server: Server::MySql.name(),
+            reason: error.to_string(),
+        })
     }
 }

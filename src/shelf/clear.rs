@@ -23,7 +23,12 @@ impl Names {
     pub(super) fn of(strategy: Option<&Strategy>, stock_id: i64) -> Self {
         let names = match strategy {
             Some(strategy) => strategy.names.to_vec(),
-            None => stock::ALL.iter().flat_map(|strategy| strategy.names).chain(classroom::names()).copied().collect(),
+            None => stock::ALL
+                .iter()
+                .flat_map(|strategy| strategy.names)
+                .chain(classroom::names())
+                .copied()
+                .collect(),
         };
         Self { names, stock_id }
     }
@@ -54,7 +59,9 @@ impl Names {
     /// The keys on each node of Redlock.
     pub(super) fn node_keys(&self, ctx: &Ctx) -> Vec<String> {
         self.each(|name| match name {
-            Name::RedisNodes(name) => Some(ctx.redis_key(&redis_key::for_stock(name, self.stock_id))),
+            Name::RedisNodes(name) => {
+                Some(ctx.redis_key(&redis_key::for_stock(name, self.stock_id)))
+            }
             _ => None,
         })
     }
@@ -90,9 +97,18 @@ pub(super) async fn unlock(node: &mut Connection, keys: &[String]) -> RedisResul
             format!("{braced}:came"),
             format!("{braced}:entered"),
         ]);
-        commands.cmd("PUBLISH").arg(format!("redisson_lock__channel:{braced}")).arg(0);
-        commands.cmd("PUBLISH").arg(format!("redisson_rwlock:{braced}")).arg(1);
-        commands.cmd("PUBLISH").arg(format!("redisson_countdownlatch__channel__{{{name}}}")).arg(0);
+        commands
+            .cmd("PUBLISH")
+            .arg(format!("redisson_lock__channel:{braced}"))
+            .arg(0);
+        commands
+            .cmd("PUBLISH")
+            .arg(format!("redisson_rwlock:{braced}"))
+            .arg(1);
+        commands
+            .cmd("PUBLISH")
+            .arg(format!("redisson_countdownlatch__channel__{{{name}}}"))
+            .arg(0);
     }
     for key in holds {
         commands.cmd("DEL").arg(key);
@@ -101,7 +117,11 @@ pub(super) async fn unlock(node: &mut Connection, keys: &[String]) -> RedisResul
 }
 
 fn braced(name: &str) -> String {
-    if name.contains('{') { name.to_owned() } else { format!("{{{name}}}") }
+    if name.contains('{') {
+        name.to_owned()
+    } else {
+        format!("{{{name}}}")
+    }
 }
 
 /// The keys of the holds that read-write locks count.
@@ -137,7 +157,9 @@ fn counted(braced: &str, hash: &[(String, String)]) -> Vec<String> {
 
 /// Deletes these nodes with all that is below them.
 pub(super) async fn zookeeper(client: &Client, paths: Vec<String>) -> Result<(), Error> {
-    try_join_all(paths.into_iter().map(|path| delete(client, path))).await.map_err(no_zookeeper)?;
+    try_join_all(paths.into_iter().map(|path| delete(client, path)))
+        .await
+        .map_err(no_zookeeper)?;
     Ok(())
 }
 
@@ -164,9 +186,14 @@ mod tests {
 
     #[test]
     fn every_hold_of_a_read_write_lock_has_a_key_to_clear() {
-        let hash = [("mode", "read"), ("u:1", "2"), ("u:2:write", "1")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+        let hash = [("mode", "read"), ("u:1", "2"), ("u:2:write", "1")]
+            .map(|(k, v)| (k.to_owned(), v.to_owned()));
         let keys = counted("{rwLock}", &hash);
-        let expected = ["u:1:rwlock_timeout:1", "u:1:rwlock_timeout:2", "u:2:write:rwlock_timeout:1"];
+        let expected = [
+            "u:1:rwlock_timeout:1",
+            "u:1:rwlock_timeout:2",
+            "u:2:write:rwlock_timeout:1",
+        ];
         assert_eq!(keys, expected.map(|key| format!("{{rwLock}}:{key}")));
     }
 }

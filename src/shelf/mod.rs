@@ -39,8 +39,9 @@ const UNLOCK: &str = "DELETE FROM tb_lock WHERE lock_name = ?";
 const SEEDED: &str = "INSERT IGNORE INTO seeded (store) VALUES ('redis')";
 
 /// The nodes of Redlock in the order of `redis.nodes`, as the lab and the containers call them.
-const NODES: [&str; 9] =
-    ["redis", "redis-2", "redis-3", "redis-4", "redis-5", "redis-6", "redis-7", "redis-8", "redis-9"];
+const NODES: [&str; 9] = [
+    "redis", "redis-2", "redis-3", "redis-4", "redis-5", "redis-6", "redis-7", "redis-8", "redis-9",
+];
 
 /// One product in both stores. What is missing stands under `missing` and is null.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -98,9 +99,16 @@ pub async fn read(ctx: &Ctx, stock_id: i64) -> Result<Shelf, Error> {
         (Ok(None), Ok(Key { count: None, .. })) => return Err(Error::NoProduct(stock_id)),
         both => both,
     };
-    let down = [(Server::MySql, mysql.is_err()), (Server::Redis, redis.is_err())];
+    let down = [
+        (Server::MySql, mysql.is_err()),
+        (Server::Redis, redis.is_err()),
+    ];
     Ok(Shelf {
-        missing: down.into_iter().filter(|(_, down)| *down).map(|(server, _)| server.name()).collect(),
+        missing: down
+            .into_iter()
+            .filter(|(_, down)| *down)
+            .map(|(server, _)| server.name())
+            .collect(),
         mysql: mysql.ok().flatten(),
         redis: redis.ok(),
     })
@@ -147,7 +155,11 @@ pub async fn reset(
 /// # Errors
 ///
 /// As [`reset`].
-pub async fn remove(ctx: &Ctx, stock_id: i64, strategy: Option<&Strategy>) -> Result<Vec<&'static str>, Error> {
+pub async fn remove(
+    ctx: &Ctx,
+    stock_id: i64,
+    strategy: Option<&Strategy>,
+) -> Result<Vec<&'static str>, Error> {
     set(ctx, stock_id, None, strategy).await
 }
 
@@ -160,7 +172,12 @@ async fn set(
 ) -> Result<Vec<&'static str>, Error> {
     let sets = |store| strategy.is_none_or(|strategy| strategy.store == store);
     let names = Names::of(strategy, stock_id);
-    let (rows, keys, node_keys, paths) = (names.rows(), names.keys(ctx), names.node_keys(ctx), names.paths());
+    let (rows, keys, node_keys, paths) = (
+        names.rows(),
+        names.keys(ctx),
+        names.node_keys(ctx),
+        names.paths(),
+    );
 
     // All are asked whether they are there before the first is changed.
     let mut missing = Vec::new();
@@ -178,7 +195,11 @@ async fn set(
     if !node_keys.is_empty() {
         let asked = join_all(ctx.nodes.iter().map(ping)).await;
         for ((node, asked), name) in ctx.nodes.iter().zip(asked).zip(NODES) {
-            if asked.is_ok() { nodes.push(node) } else { missing.push(name) }
+            if asked.is_ok() {
+                nodes.push(node)
+            } else {
+                missing.push(name)
+            }
         }
     }
     let mut zk = None;
@@ -191,13 +212,23 @@ async fn set(
     }
 
     if let Some(conn) = conn {
-        set_rows(conn, stock_id, sets(Store::MySql).then_some(count), names.fence(), &rows).await?;
+        set_rows(
+            conn,
+            stock_id,
+            sets(Store::MySql).then_some(count),
+            names.fence(),
+            &rows,
+        )
+        .await?;
     }
     // The pieces come before the locks: who gets one of these must not read what was there before.
     let stock = sets(Store::Redis).then(|| (redis_key::of(ctx, stock_id), count));
     let cleared = async {
         for node in nodes {
-            clear::unlock(&mut node.connection(), &node_keys).await?.exec_async(&mut node.connection()).await?;
+            clear::unlock(&mut node.connection(), &node_keys)
+                .await?
+                .exec_async(&mut node.connection())
+                .await?;
         }
         if main {
             let mut commands = clear::unlock(&mut ctx.redis.connection(), &keys).await?;
@@ -210,7 +241,10 @@ async fn set(
         }
         Ok(())
     };
-    in_time(Server::Redis, cleared).await.and_then(redis_key::answered).map_err(unknown)?;
+    in_time(Server::Redis, cleared)
+        .await
+        .and_then(redis_key::answered)
+        .map_err(unknown)?;
     if let Some(zk) = zk {
         let cleared = in_time(Server::ZooKeeper, clear::zookeeper(&zk, paths)).await;
         cleared.and_then(|done| done).map_err(unknown)?;
@@ -230,7 +264,14 @@ async fn set_rows(
     match count {
         Some(Some(count)) => {
             let code = 1000_i64.saturating_add(stock_id).to_string();
-            unless_held(sqlx::query(PUT).bind(stock_id).bind(code).bind(count).execute(&mut *conn)).await?;
+            unless_held(
+                sqlx::query(PUT)
+                    .bind(stock_id)
+                    .bind(code)
+                    .bind(count)
+                    .execute(&mut *conn),
+            )
+            .await?;
             unless_held(sqlx::query(EMPTY).bind(stock_id).execute(&mut *conn)).await?;
         }
         Some(None) => {
@@ -245,25 +286,37 @@ async fn set_rows(
     for lock in locks {
         unless_held(sqlx::query(UNLOCK).bind(lock).execute(&mut *conn)).await?;
     }
-    in_time(Server::MySql, conn.execute("COMMIT")).await.map_err(unknown)?.map_err(|e| unknown(e.into()))?;
+    in_time(Server::MySql, conn.execute("COMMIT"))
+        .await
+        .map_err(unknown)?
+        .map_err(|e| unknown(e.into()))?;
     conn.done();
     Ok(())
 }
 
 async fn ping(redis: &RedisClient) -> Result<(), Error> {
-    in_time(Server::Redis, redis::cmd("PING").exec_async(&mut redis.connection())).await??;
+    in_time(
+        Server::Redis,
+        redis::cmd("PING").exec_async(&mut redis.connection()),
+    )
+    .await??;
     Ok(())
 }
 
 async fn zookeeper(ctx: &Ctx) -> Result<Client, Error> {
     let zk = ctx.zk.session()?;
-    in_time(Server::ZooKeeper, zk.check_stat("/")).await?.map_err(no_zookeeper)?;
+    in_time(Server::ZooKeeper, zk.check_stat("/"))
+        .await?
+        .map_err(no_zookeeper)?;
     Ok(zk)
 }
 
 /// What a ZooKeeper error means for a reset.
 pub(crate) fn no_zookeeper(error: zookeeper_client::Error) -> Error {
-    Error::Unavailable { server: Server::ZooKeeper.name(), reason: error.to_string() }
+    Error::Unavailable {
+        server: Server::ZooKeeper.name(),
+        reason: error.to_string(),
+    }
 }
 
 /// A write to a row that a strategy may hold.
@@ -271,7 +324,10 @@ async fn unless_held<T>(write: impl Future<Output = Result<T, sqlx::Error>>) -> 
     match tokio::time::timeout(PATIENCE, write).await {
         Ok(Err(error)) if !is_contended(&error) => Err(error.into()),
         Ok(Ok(done)) => Ok(done),
-        _ => Err(Error::NotHad { what: "row in db_stock".into(), waited: PATIENCE }),
+        _ => Err(Error::NotHad {
+            what: "row in db_stock".into(),
+            waited: PATIENCE,
+        }),
     }
 }
 
@@ -293,7 +349,11 @@ pub async fn seed(ctx: &Ctx) -> Result<(), Error> {
     let mut conn = ctx.desk.conn(PATIENCE).await?;
     in_time(Server::MySql, conn.execute("START TRANSACTION")).await??;
     // Another instance that is about to do so is waited for.
-    if in_time(Server::MySql, conn.execute(SEEDED)).await??.rows_affected() == 1 {
+    if in_time(Server::MySql, conn.execute(SEEDED))
+        .await??
+        .rows_affected()
+        == 1
+    {
         let mut set = redis::cmd("SET");
         set.arg(redis_key::of(ctx, 1)).arg(SEED).arg("NX");
         in_time(Server::Redis, set.exec_async(&mut ctx.redis.connection())).await??;
@@ -305,7 +365,9 @@ pub async fn seed(ctx: &Ctx) -> Result<(), Error> {
 
 async fn read_row(ctx: &Ctx, stock_id: i64) -> Result<Option<Row>, Error> {
     let mut conn = ctx.desk.conn(PATIENCE).await?;
-    let read = sqlx::query_as(READ).bind(stock_id).fetch_optional(&mut *conn);
+    let read = sqlx::query_as(READ)
+        .bind(stock_id)
+        .fetch_optional(&mut *conn);
     let row = in_time(Server::MySql, read).await??;
     conn.done();
     Ok(row)
@@ -314,7 +376,11 @@ async fn read_row(ctx: &Ctx, stock_id: i64) -> Result<Option<Row>, Error> {
 async fn read_key(ctx: &Ctx, stock_id: i64) -> Result<Key, Error> {
     let key = redis_key::of(ctx, stock_id);
     let mut redis = ctx.redis.connection();
-    let count = in_time(Server::Redis, redis::cmd("GET").arg(&key).query_async(&mut redis)).await??;
+    let count = in_time(
+        Server::Redis,
+        redis::cmd("GET").arg(&key).query_async(&mut redis),
+    )
+    .await??;
     Ok(Key { key, count })
 }
 
@@ -322,5 +388,8 @@ async fn read_key(ctx: &Ctx, stock_id: i64) -> Result<Key, Error> {
 async fn in_time<T>(server: Server, step: impl Future<Output = T>) -> Result<T, Error> {
     tokio::time::timeout(PATIENCE, step)
         .await
-        .map_err(|_| Error::Unavailable { server: server.name(), reason: "no answer in time".into() })
+        .map_err(|_| Error::Unavailable {
+            server: server.name(),
+            reason: "no answer in time".into(),
+        })
 }

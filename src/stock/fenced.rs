@@ -18,7 +18,8 @@ use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Fence, LockError};
 
 const SHOW: &str = "UPDATE db_stock SET fence = ? WHERE id = ? AND fence < ?";
-const WRITE: &str = "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND fence = ?";
+const WRITE: &str =
+    "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND fence = ?";
 
 /// Takes a piece under the lock `name`. Where the row has seen as high a token as this one, `outrun` is told which.
 pub(super) async fn read_then_write(
@@ -30,8 +31,15 @@ pub(super) async fn read_then_write(
 ) -> Result<Deducted, Error> {
     let fence = fence.ok_or_else(|| Error::Internal("a fenced lock without a token".into()))?;
     row::locked(job, Some(fence)).await;
-    let fenced = |seen: Fence| Error::Fenced { name: name.to_owned(), fence: fence.0, seen: seen.0 };
-    let show = sqlx::query(SHOW).bind(fence.0).bind(job.stock_id).bind(fence.0);
+    let fenced = |seen: Fence| Error::Fenced {
+        name: name.to_owned(),
+        fence: fence.0,
+        seen: seen.0,
+    };
+    let show = sqlx::query(SHOW)
+        .bind(fence.0)
+        .bind(job.stock_id)
+        .bind(fence.0);
     if row::execute(ctx, job, show).await? == 0 {
         let seen = row::read(ctx, job).await?.fence();
         outrun(seen).await?;
@@ -43,11 +51,19 @@ pub(super) async fn read_then_write(
     }
     job.inside().await;
     job.tell("read", count).await;
-    let write = sqlx::query(WRITE).bind(count - 1).bind(job.stock_id).bind(fence.0);
+    let write = sqlx::query(WRITE)
+        .bind(count - 1)
+        .bind(job.stock_id)
+        .bind(fence.0);
     if row::execute(ctx, job, write).await? == 0 {
         return Err(fenced(row::read(ctx, job).await?.fence()));
     }
     job.tell("written", count - 1).await;
     job.leave();
-    Ok(Deducted { remaining: Some(count - 1), fence: Some(fence), retries: 0, lock: None })
+    Ok(Deducted {
+        remaining: Some(count - 1),
+        fence: Some(fence),
+        retries: 0,
+        lock: None,
+    })
 }

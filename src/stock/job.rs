@@ -75,7 +75,11 @@ pub enum LockState {
 impl Deducted {
     /// With what an unlock found. Where there were several, one that found its lock lost is what counts.
     pub(super) fn unlocked(self, found: Option<LockState>) -> Self {
-        let lock = if self.lock == Some(LockState::Lost) { self.lock } else { found };
+        let lock = if self.lock == Some(LockState::Lost) {
+            self.lock
+        } else {
+            found
+        };
         Self { lock, ..self }
     }
 }
@@ -157,19 +161,27 @@ impl Job {
 
     /// The lease that was asked for, else the configured one.
     pub(crate) fn leased(&self, ctx: &Ctx) -> Duration {
-        self.lease.unwrap_or_else(|| Duration::from_millis(ctx.config.lock.lease_ms))
+        self.lease
+            .unwrap_or_else(|| Duration::from_millis(ctx.config.lock.lease_ms))
     }
 
     /// What is left of the wait. The stay that was asked for is no part of it.
     #[must_use]
     pub fn wait_left(&self) -> Duration {
-        let stay = if self.has_entered() { self.hold } else { Duration::ZERO };
+        let stay = if self.has_entered() {
+            self.hold
+        } else {
+            Duration::ZERO
+        };
         (self.wait + stay).saturating_sub(self.started.elapsed())
     }
 
     /// The job has waited for `what` as long as it may, or somebody else has ended its wait.
     pub(crate) fn not_had(&self, what: &str) -> Error {
-        Error::NotHad { what: what.to_owned(), waited: self.wait.min(self.started.elapsed()) }
+        Error::NotHad {
+            what: what.to_owned(),
+            waited: self.wait.min(self.started.elapsed()),
+        }
     }
 
     /// Inside the critical section: [enters](Self::enter), then stays as long as was asked. Since when.
@@ -187,7 +199,8 @@ impl Job {
     /// The same job for a function that takes it whole: its points, its lease and its owner are the same.
     pub(crate) fn same(&self) -> Self {
         let mut same = Self::new(self.stock_id, self.hold, self.wait);
-        (same.lease, same.points, same.owner) = (self.lease, self.points.clone(), self.owner.clone());
+        (same.lease, same.points, same.owner) =
+            (self.lease, self.points.clone(), self.owner.clone());
         same
     }
 
@@ -237,7 +250,11 @@ impl Job {
     #[must_use]
     pub fn tries_us(&self) -> Vec<(u64, u64)> {
         let unix = unix_us();
-        self.tries.lock().iter().map(|(from, to)| (unix(*from), unix(*to))).collect()
+        self.tries
+            .lock()
+            .iter()
+            .map(|(from, to)| (unix(*from), unix(*to)))
+            .collect()
     }
 
     /// Who this job is where it takes a lock: one owner, however often it takes it.
@@ -315,13 +332,22 @@ impl Job {
 
 /// From a moment to its microseconds of Unix time, by this machine's clock as it stands now.
 fn unix_us() -> impl Fn(Instant) -> u64 {
-    let (now, unix) = (Instant::now(), SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
+    let (now, unix) = (
+        Instant::now(),
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default(),
+    );
     move |then| u64::try_from(unix.saturating_sub(now - then).as_micros()).unwrap_or(u64::MAX)
 }
 
 /// A ZooKeeper path of ARCHITECTURE.md ("Names") for this product.
 pub(crate) fn zk_path(path: &str, stock_id: i64) -> String {
-    if stock_id == 1 { path.to_owned() } else { format!("{path}-{stock_id}") }
+    if stock_id == 1 {
+        path.to_owned()
+    } else {
+        format!("{path}-{stock_id}")
+    }
 }
 
 impl Drop for Job {

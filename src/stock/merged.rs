@@ -35,8 +35,12 @@ pub(super) trait Merged: Send + Sync + 'static {
     const WHAT: &'static str;
 
     /// Takes `wanted` pieces, or as many as there are. [`Error::NotHad`] where it would have to wait longer than `wait`.
-    fn take(ctx: &Ctx, stock_id: i64, wanted: i64, wait: Duration)
-    -> impl Future<Output = Result<Taken, Error>> + Send;
+    fn take(
+        ctx: &Ctx,
+        stock_id: i64,
+        wanted: i64,
+        wait: Duration,
+    ) -> impl Future<Output = Result<Taken, Error>> + Send;
 }
 
 /// What one go came to.
@@ -103,19 +107,40 @@ pub(super) async fn deduct<M: Merged>(ctx: &Ctx, job: &Job) -> Result<Deducted, 
 }
 
 /// Serves all of `requests`, while it holds the line's turn.
-async fn serve<M: Merged>(ctx: Ctx, stock_id: i64, mut requests: Vec<Request>, _turn: OwnedMutexGuard<()>) {
+async fn serve<M: Merged>(
+    ctx: Ctx,
+    stock_id: i64,
+    mut requests: Vec<Request>,
+    _turn: OwnedMutexGuard<()>,
+) {
     let mut retries = 0;
     loop {
         requests.retain(|request| !request.answer.is_closed());
-        let Some(until) = requests.iter().map(|request| request.until).min() else { return };
-        let (wanted, wait) = (requests.len(), until.saturating_duration_since(Instant::now()));
+        let Some(until) = requests.iter().map(|request| request.until).min() else {
+            return;
+        };
+        let (wanted, wait) = (
+            requests.len(),
+            until.saturating_duration_since(Instant::now()),
+        );
         match M::take(&ctx, stock_id, wanted as i64, wait).await {
             Ok(Taken::Pieces(pieces, left)) => {
                 let rest = requests.split_off(wanted.min(pieces as usize));
-                for (request, after) in mem::replace(&mut requests, rest).into_iter().zip((0..pieces).rev()) {
+                for (request, after) in mem::replace(&mut requests, rest)
+                    .into_iter()
+                    .zip((0..pieces).rev())
+                {
                     let remaining = left.map(|left| left + after);
                     let retries = mem::take(&mut retries);
-                    request.answer.send(Ok(Deducted { remaining, fence: None, retries, lock: None })).ok();
+                    request
+                        .answer
+                        .send(Ok(Deducted {
+                            remaining,
+                            fence: None,
+                            retries,
+                            lock: None,
+                        }))
+                        .ok();
                 }
             }
             Ok(Taken::SoldOut) => return refuse(requests, &Error::SoldOut),
@@ -133,7 +158,12 @@ async fn serve<M: Merged>(ctx: Ctx, stock_id: i64, mut requests: Vec<Request>, _
 fn expire<M: Merged>(requests: &mut Vec<Request>) {
     let now = Instant::now();
     for late in requests.extract_if(.., |request| request.until <= now) {
-        late.answer.send(Err(Error::NotHad { what: M::WHAT.into(), waited: late.wait })).ok();
+        late.answer
+            .send(Err(Error::NotHad {
+                what: M::WHAT.into(),
+                waited: late.wait,
+            }))
+            .ok();
     }
 }
 
@@ -163,11 +193,21 @@ impl<M> Lines<M> {
 }
 
 impl Line {
-    fn enter(&self, wait: Duration, until: Instant, answer: oneshot::Sender<Result<Deducted, Error>>) -> u64 {
+    fn enter(
+        &self,
+        wait: Duration,
+        until: Instant,
+        answer: oneshot::Sender<Result<Deducted, Error>>,
+    ) -> u64 {
         let mut waiting = self.waiting.lock();
         let number = waiting.next;
         waiting.next += 1;
-        waiting.requests.push(Request { number, wait, until, answer });
+        waiting.requests.push(Request {
+            number,
+            wait,
+            until,
+            answer,
+        });
         number
     }
 
@@ -186,8 +226,14 @@ fn same(error: &Error) -> Error {
         Error::NoProduct(id) => Error::NoProduct(*id),
         Error::NoStock(id) => Error::NoStock(*id),
         Error::WrongType => Error::WrongType,
-        Error::Unavailable { server, reason } => Error::Unavailable { server, reason: reason.clone() },
-        Error::Unknown { server, reason } => Error::Unknown { server, reason: reason.clone() },
+        Error::Unavailable { server, reason } => Error::Unavailable {
+            server,
+            reason: reason.clone(),
+        },
+        Error::Unknown { server, reason } => Error::Unknown {
+            server,
+            reason: reason.clone(),
+        },
         other => Error::Internal(other.to_string()),
     }
 }

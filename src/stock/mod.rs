@@ -66,7 +66,7 @@ pub(crate) use redis_multi::PARTS;
 pub(crate) use redis_reentrant::Reentrant;
 pub(crate) use redis_setnx_lua::Scripted;
 pub(crate) use row::is_contended;
-pub use strategy::{Deduct, Name, Promise, Store, Strategy, Title, Unrenewed};
+pub use strategy::{Deduct, Name, Promise, Store, Strategy, Unrenewed};
 pub(crate) use zk_multi::PARTS as ZK_PARTS;
 pub(crate) use zk_stage::insist;
 

@@ -11,7 +11,8 @@
 //!
 //! Next: `mutex_commit_late.rs`, the same lock given back a moment too early.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, row};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::local::{MutexGuard, Mutexes};
 
@@ -24,10 +25,14 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 3_200,
     names: &[],
-    title: Title {
-        zh: "进程内互斥锁：一台机器上不超卖", en: "An in-process mutex: exact on one instance"
+    title: Bilingual {
+        zh: "进程内互斥锁：一台机器上不超卖",
+        en: "An in-process mutex: exact on one instance",
     },
-    breaks: Title { zh: "第二个实例有它自己的锁", en: "a second instance has a mutex of its own" },
+    breaks: Bilingual {
+        zh: "第二个实例有它自己的锁",
+        en: "a second instance has a mutex of its own",
+    },
     source: include_str!("mutex.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
@@ -40,6 +45,10 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 /// This process's mutex for the job's product, waiting for it as long as the job may.
 pub(super) async fn lock(ctx: &Ctx, job: &Job) -> Result<MutexGuard, Error> {
     job.at("waits").await;
-    let held = ctx.local.of::<Mutexes<i64>>().lock(&job.stock_id, job.wait_left()).await;
+    let held = ctx
+        .local
+        .of::<Mutexes<i64>>()
+        .lock(&job.stock_id, job.wait_left())
+        .await;
     held.ok_or_else(|| job.not_had("in-process mutex"))
 }

@@ -11,7 +11,8 @@
 //!
 //! Next: `single_update.rs`, where the database itself does both steps at once.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, mutex, row};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, mutex, row};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::mysql::Conn;
 
@@ -24,11 +25,14 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 2_300,
     names: &[],
-    title: Title {
+    title: Bilingual {
         zh: "先解锁后提交：一台机器上就已超卖",
         en: "Unlock, then commit: oversells on one instance already",
     },
-    breaks: Title { zh: "解锁与提交之间", en: "between the unlock and the commit" },
+    breaks: Bilingual {
+        zh: "解锁与提交之间",
+        en: "between the unlock and the commit",
+    },
     source: include_str!("mutex_commit_late.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
@@ -57,5 +61,10 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, job: &Job) -> Result<Deducte
     row::commit(conn, job).await?;
     job.at("committed").await;
     job.leave();
-    Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
+    Ok(Deducted {
+        remaining: Some(count - 1),
+        fence: None,
+        retries: 0,
+        lock: None,
+    })
 }

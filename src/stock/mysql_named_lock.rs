@@ -13,7 +13,8 @@
 //!
 //! Next: `oversell_lock::mysql::TableLeaseLock`, where a row and a clock take the connection's place.
 
-use super::{Deducted, Job, LockState, Promise, Server, Store, Strategy, Title, row};
+use super::{Deducted, Job, LockState, Promise, Server, Store, Strategy, row};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::mysql::Conn;
 
@@ -26,8 +27,14 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: true,
     pace: 1_100,
     names: &[],
-    title: Title { zh: "数据库自带的命名锁：GET_LOCK", en: "The database's own named lock: GET_LOCK" },
-    breaks: Title { zh: "连接断了，锁就没了", en: "a connection that is lost takes the lock along" },
+    title: Bilingual {
+        zh: "数据库自带的命名锁：GET_LOCK",
+        en: "The database's own named lock: GET_LOCK",
+    },
+    breaks: Bilingual {
+        zh: "连接断了，锁就没了",
+        en: "a connection that is lost takes the lock along",
+    },
     source: include_str!("mysql_named_lock.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
@@ -43,18 +50,30 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let mut sold = under_lock(&mut conn, job, &name).await;
     // A connection that is not given back is closed, and its lock goes with it. Who has none releases none.
     if row::is_answered(&sold)
-        && let Ok(released) = sqlx::query_scalar::<_, Option<i64>>(UNLOCK).bind(&name).fetch_one(&mut *conn).await
+        && let Ok(released) = sqlx::query_scalar::<_, Option<i64>>(UNLOCK)
+            .bind(&name)
+            .fetch_one(&mut *conn)
+            .await
     {
         conn.done();
-        let lock = if released == Some(1) { LockState::Kept } else { LockState::Lost };
+        let lock = if released == Some(1) {
+            LockState::Kept
+        } else {
+            LockState::Lost
+        };
         sold = sold.map(|sold| sold.unlocked(Some(lock)));
     }
     sold
 }
 
 async fn under_lock(conn: &mut Conn, job: &Job, name: &str) -> Result<Deducted, Error> {
-    let seconds = if job.wait_left().is_zero() { 0 } else { job.wait_left().as_secs() + 1 };
-    let had: Option<Option<i64>> = row::scalar(conn, job, sqlx::query_scalar(LOCK).bind(name).bind(seconds)).await?;
+    let seconds = if job.wait_left().is_zero() {
+        0
+    } else {
+        job.wait_left().as_secs() + 1
+    };
+    let had: Option<Option<i64>> =
+        row::scalar(conn, job, sqlx::query_scalar(LOCK).bind(name).bind(seconds)).await?;
     if had != Some(Some(1)) {
         return Err(job.not_had(&format!("named lock {name}")));
     }
@@ -66,5 +85,10 @@ async fn under_lock(conn: &mut Conn, job: &Job, name: &str) -> Result<Deducted, 
     job.tell("read", count).await;
     row::execute_on(conn, job, row::set(job, count - 1)).await?;
     job.leave();
-    Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
+    Ok(Deducted {
+        remaining: Some(count - 1),
+        fence: None,
+        retries: 0,
+        lock: None,
+    })
 }

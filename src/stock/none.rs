@@ -8,7 +8,8 @@
 //!
 //! Next: `mutex.rs`, the cure inside one process.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, row};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 
 pub(super) const STRATEGY: Strategy = Strategy {
@@ -20,11 +21,14 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 4_700,
     names: &[],
-    title: Title {
+    title: Bilingual {
         zh: "查了再改：两个人同时看到 5000，都写回 4999",
         en: "Check, then write: two read 5000, both write 4999",
     },
-    breaks: Title { zh: "读与写之间", en: "between the read and the write" },
+    breaks: Bilingual {
+        zh: "读与写之间",
+        en: "between the read and the write",
+    },
     source: include_str!("none.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };

@@ -58,7 +58,11 @@ impl Points {
     /// Stops the first who comes by `point`.
     pub(crate) fn pause_at(&mut self, point: &'static str) -> Pause {
         let (reached, open) = (CancellationToken::new(), CancellationToken::new());
-        self.gates.push(Gate { point, reached: reached.clone(), open: open.clone() });
+        self.gates.push(Gate {
+            point,
+            reached: reached.clone(),
+            open: open.clone(),
+        });
         Pause { reached, open }
     }
 
@@ -70,7 +74,11 @@ impl Points {
         stops: watch::Receiver<Vec<String>>,
         linger: Duration,
     ) {
-        self.follower = Some(Follower { seen, stops, linger });
+        self.follower = Some(Follower {
+            seen,
+            stops,
+            linger,
+        });
     }
 
     /// Comes by `point`.
@@ -85,15 +93,28 @@ impl Points {
     }
 
     async fn pass(&self, point: &'static str, value: Option<String>) {
-        for gate in self.gates.iter().filter(|gate| gate.point == point && !gate.reached.is_cancelled()) {
+        for gate in self
+            .gates
+            .iter()
+            .filter(|gate| gate.point == point && !gate.reached.is_cancelled())
+        {
             gate.reached.cancel();
             gate.open.cancelled().await;
         }
-        if let Some(Follower { seen, stops, linger }) = &self.follower {
+        if let Some(Follower {
+            seen,
+            stops,
+            linger,
+        }) = &self.follower
+        {
             let mut stops = stops.clone();
             // Who does not listen any more stops it no more either.
             if seen.send(Sight { point, value }).is_ok() {
-                drop(stops.wait_for(|stops| !stops.iter().any(|stop| stop == point)).await);
+                drop(
+                    stops
+                        .wait_for(|stops| !stops.iter().any(|stop| stop == point))
+                        .await,
+                );
                 if LINGERED.contains(&point) {
                     tokio::time::sleep(*linger).await;
                 }

@@ -9,10 +9,17 @@ use std::time::Duration;
 
 /// Pauses before the next try, for `around` ±50 % and no longer than the job may wait. Says [`Error::NotHad`] of `what`
 /// where that was over before.
-pub(super) async fn pause(job: &Job, around: Duration, what: impl FnOnce() -> String) -> Result<(), Error> {
+pub(super) async fn pause(
+    job: &Job,
+    around: Duration,
+    what: impl FnOnce() -> String,
+) -> Result<(), Error> {
     let left = job.wait_left();
     if left.is_zero() {
-        return Err(Error::NotHad { what: what(), waited: job.wait });
+        return Err(Error::NotHad {
+            what: what(),
+            waited: job.wait,
+        });
     }
     tokio::time::sleep(drawn(around).min(left)).await;
     Ok(())
@@ -30,11 +37,20 @@ mod tests {
     fn pauses_are_spread_from_a_half_to_one_and_a_half() {
         const AROUND: Duration = Duration::from_millis(200);
         let drawn: Vec<_> = (0..1000).map(|_| drawn(AROUND)).collect();
-        assert!(drawn.iter().all(|pause| (AROUND / 2..=AROUND * 3 / 2).contains(pause)));
+        assert!(
+            drawn
+                .iter()
+                .all(|pause| (AROUND / 2..=AROUND * 3 / 2).contains(pause))
+        );
         // Each tenth of the range has some: they are not the same few.
         for tenth in 0..10 {
             let from = AROUND / 2 + AROUND * tenth / 10;
-            assert!(drawn.iter().any(|pause| (from..from + AROUND / 10).contains(pause)), "none from {from:?}");
+            assert!(
+                drawn
+                    .iter()
+                    .any(|pause| (from..from + AROUND / 10).contains(pause)),
+                "none from {from:?}"
+            );
         }
     }
 }

@@ -10,7 +10,8 @@
 //!
 //! Next: `oversell_lock::redis::RedisFairLock`, the lock itself; then `redis_multi.rs`.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, row, under};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
 
@@ -23,14 +24,23 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 450,
     names: &[Name::Redis("fairLock")],
-    title: Title { zh: "公平锁：先来先得", en: "The fair lock: first come, first served" },
-    breaks: Title { zh: "持有者停顿超过租约", en: "a holder that is paused beyond its lease" },
+    title: Bilingual {
+        zh: "公平锁：先来先得",
+        en: "The fair lock: first come, first served",
+    },
+    breaks: Bilingual {
+        zh: "持有者停顿超过租约",
+        en: "a holder that is paused beyond its lease",
+    },
     source: include_str!("redis_fair.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let lock = ctx.redis.fair_lock(&job.redis_name("fairLock")).lease(job.watchdog(ctx));
+    let lock = ctx
+        .redis
+        .fair_lock(&job.redis_name("fairLock"))
+        .lease(job.watchdog(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
     under(guard, |fence| row::read_then_write(ctx, job, fence)).await
 }

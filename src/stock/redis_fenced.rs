@@ -10,7 +10,8 @@
 //!
 //! Next: `oversell_lock::redis::RedisFencedLock`, the lock itself; then `zk_fenced.rs`.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, fenced, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, fenced, under};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
 
@@ -23,19 +24,27 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 670,
     names: &[Name::Redis("fencedLock"), Name::Fence],
-    title: Title {
-        zh: "带栅栏令牌的锁：旧令牌的写入被行拒绝", en: "The fenced lock: the row refuses an old token"
+    title: Bilingual {
+        zh: "带栅栏令牌的锁：旧令牌的写入被行拒绝",
+        en: "The fenced lock: the row refuses an old token",
     },
-    breaks: Title {
-        zh: "没有；只要每个写入者都出示令牌", en: "nothing, as long as every writer shows its token"
+    breaks: Bilingual {
+        zh: "没有；只要每个写入者都出示令牌",
+        en: "nothing, as long as every writer shows its token",
     },
     source: include_str!("redis_fenced.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let lock = ctx.redis.fenced_lock(&job.redis_name("fencedLock")).lease(job.watchdog(ctx));
+    let lock = ctx
+        .redis
+        .fenced_lock(&job.redis_name("fencedLock"))
+        .lease(job.watchdog(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
     let lift = async |seen| lock.lift(seen).await;
-    under(guard, |fence| fenced::read_then_write(ctx, job, lock.name(), fence, lift)).await
+    under(guard, |fence| {
+        fenced::read_then_write(ctx, job, lock.name(), fence, lift)
+    })
+    .await
 }

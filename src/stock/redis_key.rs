@@ -19,25 +19,40 @@ pub(crate) fn of(ctx: &Ctx, stock_id: i64) -> String {
 
 /// A name of ARCHITECTURE.md ("Names") for this product: `lock`, or `lock:7` for product 7.
 pub(crate) fn for_stock(name: &str, stock_id: i64) -> String {
-    if stock_id == 1 { name.to_owned() } else { format!("{name}:{stock_id}") }
+    if stock_id == 1 {
+        name.to_owned()
+    } else {
+        format!("{name}:{stock_id}")
+    }
 }
 
 /// A connection that nobody else uses meanwhile, waiting for it at most `wait`. It comes without a watch: the pool sends
 /// UNWATCH first.
 pub(super) async fn watch_connection(ctx: &Ctx, wait: Duration) -> Result<Connection, Error> {
-    let timeouts = Timeouts { wait: Some(wait), create: None, recycle: None };
+    let timeouts = Timeouts {
+        wait: Some(wait),
+        create: None,
+        recycle: None,
+    };
     ctx.watch.timeout_get(&timeouts).await.map_err(|e| match e {
-        PoolError::Timeout(_) => Error::NotHad { what: "redis connection pool".into(), waited: wait },
-        e => Error::Unavailable { server: Server::Redis.name(), reason: e.to_string() },
+        PoolError::Timeout(_) => Error::NotHad {
+            what: "redis connection pool".into(),
+            waited: wait,
+        },
+        e => Error::Unavailable {
+            server: Server::Redis.name(),
+            reason: e.to_string(),
+        },
     })
 }
 
 /// What a write came to: done, refused by the server (nothing changed), or without an answer that can be read.
 pub(crate) fn answered<T>(result: Result<T, RedisError>) -> Result<T, Error> {
     result.map_err(|e| match e.kind() {
-        ErrorKind::Io | ErrorKind::Parse | ErrorKind::UnexpectedReturnType => {
-            Error::Unknown { server: Server::Redis.name(), reason: e.to_string() }
-        }
+        ErrorKind::Io | ErrorKind::Parse | ErrorKind::UnexpectedReturnType => Error::Unknown {
+            server: Server::Redis.name(),
+            reason: e.to_string(),
+        },
         _ => e.into(),
     })
 }
@@ -50,7 +65,10 @@ pub(crate) async fn missing(ctx: &Ctx, stock_id: i64) -> Error {
     }
     let made = async {
         let mut conn = ctx.mysql(PATIENCE).await?;
-        let made = sqlx::query_scalar::<_, i64>(MADE).bind(stock_id).fetch_optional(&mut *conn).await?;
+        let made = sqlx::query_scalar::<_, i64>(MADE)
+            .bind(stock_id)
+            .fetch_optional(&mut *conn)
+            .await?;
         conn.done();
         Ok(made.is_some())
     };
@@ -67,11 +85,19 @@ mod tests {
 
     #[test]
     fn a_write_whose_answer_cannot_be_read_is_as_unknown_as_one_without() {
-        for kind in [ErrorKind::Io, ErrorKind::Parse, ErrorKind::UnexpectedReturnType] {
+        for kind in [
+            ErrorKind::Io,
+            ErrorKind::Parse,
+            ErrorKind::UnexpectedReturnType,
+        ] {
             let came: Result<(), _> = answered(Err(RedisError::from((kind, "?"))));
             assert!(matches!(came, Err(Error::Unknown { .. })), "{kind:?}");
         }
-        let refused: Result<(), _> = answered(Err(RedisError::from((ErrorKind::Extension, "no", "READONLY".into()))));
+        let refused: Result<(), _> = answered(Err(RedisError::from((
+            ErrorKind::Extension,
+            "no",
+            "READONLY".into(),
+        ))));
         assert!(matches!(refused, Err(Error::Unavailable { .. })));
     }
 

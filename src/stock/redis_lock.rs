@@ -10,7 +10,8 @@
 //!
 //! Next: `oversell_lock::redis`, the lock itself; then `zk_lock.rs`.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, row, under};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
 
@@ -23,14 +24,23 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 1_200,
     names: &[Name::Redis("lock")],
-    title: Title { zh: "Redisson 的锁：自动续期，释放时通知", en: "Redisson's lock: renewed, notified" },
-    breaks: Title { zh: "持有者停顿超过租约", en: "a holder that is paused beyond its lease" },
+    title: Bilingual {
+        zh: "Redisson 的锁：自动续期，释放时通知",
+        en: "Redisson's lock: renewed, notified",
+    },
+    breaks: Bilingual {
+        zh: "持有者停顿超过租约",
+        en: "a holder that is paused beyond its lease",
+    },
     source: include_str!("redis_lock.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let lock = ctx.redis.lock(&job.redis_name("lock")).lease(job.watchdog(ctx));
+    let lock = ctx
+        .redis
+        .lock(&job.redis_name("lock"))
+        .lease(job.watchdog(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
     under(guard, |fence| row::read_then_write(ctx, job, fence)).await
 }

@@ -10,7 +10,8 @@
 //!
 //! Next: `oversell_lock::MultiLock`, the lock itself; then `redis_redlock.rs`.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, row, under};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Lock, MultiLock};
 
@@ -25,17 +26,31 @@ pub(super) const STRATEGY: Strategy = Strategy {
     needs: &[Server::MySql, Server::Redis],
     beyond: false,
     pace: 500,
-    names: &[Name::Redis(PARTS[0]), Name::Redis(PARTS[1]), Name::Redis(PARTS[2])],
-    title: Title {
-        zh: "联锁：几把锁要么都拿到，要么都不拿", en: "The multi lock: all of several, or none"
+    names: &[
+        Name::Redis(PARTS[0]),
+        Name::Redis(PARTS[1]),
+        Name::Redis(PARTS[2]),
+    ],
+    title: Bilingual {
+        zh: "联锁：几把锁要么都拿到，要么都不拿",
+        en: "The multi lock: all of several, or none",
     },
-    breaks: Title { zh: "持有者停顿超过租约", en: "a holder that is paused beyond its lease" },
+    breaks: Bilingual {
+        zh: "持有者停顿超过租约",
+        en: "a holder that is paused beyond its lease",
+    },
     source: include_str!("redis_multi.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let parts = PARTS.map(|name| ctx.redis.lock(&job.redis_name(name)).lease(job.watchdog(ctx)));
-    let guard = MultiLock::new(parts.into()).acquire(job.wait_left()).await?;
+    let parts = PARTS.map(|name| {
+        ctx.redis
+            .lock(&job.redis_name(name))
+            .lease(job.watchdog(ctx))
+    });
+    let guard = MultiLock::new(parts.into())
+        .acquire(job.wait_left())
+        .await?;
     under(guard, |fence| row::read_then_write(ctx, job, fence)).await
 }

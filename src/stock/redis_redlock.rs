@@ -10,7 +10,8 @@
 //!
 //! Next: `oversell_lock::redis::Redlock`, the lock itself; then `redis_write.rs`.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, row, under};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Lock, redis::Redlock};
 
@@ -23,8 +24,11 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 580,
     names: &[Name::RedisNodes("redLock")],
-    title: Title { zh: "红锁：五个节点里多数同意", en: "Redlock: most of five nodes agree" },
-    breaks: Title {
+    title: Bilingual {
+        zh: "红锁：五个节点里多数同意",
+        en: "Redlock: most of five nodes agree",
+    },
+    breaks: Bilingual {
         zh: "停顿超过租约；节点丢了数据重启；时钟跳变",
         en: "a pause beyond the lease; a node that restarts without its data; a clock that jumps",
     },

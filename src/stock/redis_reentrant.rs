@@ -13,10 +13,11 @@
 //! Next: `redis_watchdog.rs`, which renews the lease.
 
 use super::{
-    Deducted, Job, Name, Promise, Server, Store, Strategy, Title, Unrenewed,
+    Deducted, Job, Name, Promise, Server, Store, Strategy, Unrenewed,
     points::Points,
     redis_stage::{self as stage, Stage},
 };
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::redis::Connection;
 use redis::{RedisResult, Script};
@@ -33,9 +34,18 @@ pub(super) const STRATEGY: Strategy = Strategy {
     needs: &[Server::Redis],
     beyond: false,
     pace: 890,
-    names: &[Name::RedisFor("lock:redis-reentrant", Unrenewed::Configured)],
-    title: Title { zh: "可重入锁：Hash 记下重入次数", en: "Re-entrant: a hash counts its owner's holds" },
-    breaks: Title { zh: "业务比租约长，锁就中途丢了", en: "a job longer than its lease" },
+    names: &[Name::RedisFor(
+        "lock:redis-reentrant",
+        Unrenewed::Configured,
+    )],
+    title: Bilingual {
+        zh: "可重入锁：Hash 记下重入次数",
+        en: "Re-entrant: a hash counts its owner's holds",
+    },
+    breaks: Bilingual {
+        zh: "业务比租约长，锁就中途丢了",
+        en: "a job longer than its lease",
+    },
     source: include_str!("redis_reentrant.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
@@ -59,7 +69,11 @@ pub(crate) struct Reentrant {
 impl Reentrant {
     pub(crate) fn new(ctx: &Ctx, job: &Job, name: &str) -> Self {
         let lease = stage::millis(job.leased(ctx));
-        Self { key: stage::key(ctx, job, name), owner: job.owner(ctx).to_string(), lease }
+        Self {
+            key: stage::key(ctx, job, name),
+            owner: job.owner(ctx).to_string(),
+            lease,
+        }
     }
 }
 
@@ -71,10 +85,19 @@ impl Stage for Reentrant {
     }
 
     async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
-        ENTER.key(&self.key).arg(&self.owner).arg(self.lease).invoke_async(redis).await
+        ENTER
+            .key(&self.key)
+            .arg(&self.owner)
+            .arg(self.lease)
+            .invoke_async(redis)
+            .await
     }
 
     async fn unlock(&self, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
-        LEAVE.key(&self.key).arg(&self.owner).invoke_async(redis).await
+        LEAVE
+            .key(&self.key)
+            .arg(&self.owner)
+            .invoke_async(redis)
+            .await
     }
 }

@@ -9,7 +9,8 @@
 //!
 //! Next: `redis_setnx_lua.rs`: the section runs outside of Redis and needs a lock, whose two commands become a script.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, redis_key};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, redis_key};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use redis::Script;
 use std::sync::LazyLock;
@@ -23,11 +24,13 @@ pub(super) const STRATEGY: Strategy = Strategy {
     pace: 20_000,
     names: &[],
     needs: &[Server::Redis],
-    title: Title {
-        zh: "一个 Lua 脚本：判断和扣减一步完成", en: "One script: checks and takes in one step"
+    title: Bilingual {
+        zh: "一个 Lua 脚本：判断和扣减一步完成",
+        en: "One script: checks and takes in one step",
     },
-    breaks: Title {
-        zh: "不会断；但判断必须写得进脚本", en: "nothing; but the decision must fit into a script"
+    breaks: Bilingual {
+        zh: "不会断；但判断必须写得进脚本",
+        en: "nothing; but the decision must fit into a script",
     },
     source: include_str!("redis_script.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
@@ -40,10 +43,19 @@ static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/t
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let since = job.inside().await;
     let key = redis_key::of(ctx, job.stock_id);
-    let left: Option<i64> = redis_key::answered(TAKE.key(key).invoke_async(&mut ctx.redis.connection()).await)?;
+    let left: Option<i64> = redis_key::answered(
+        TAKE.key(key)
+            .invoke_async(&mut ctx.redis.connection())
+            .await,
+    )?;
     match job.tried(since, left) {
         None => Err(redis_key::missing(ctx, job.stock_id).await),
         Some(SOLD_OUT) => Err(Error::SoldOut),
-        Some(left) => Ok(Deducted { remaining: Some(left), fence: None, retries: 0, lock: None }),
+        Some(left) => Ok(Deducted {
+            remaining: Some(left),
+            fence: None,
+            retries: 0,
+            lock: None,
+        }),
     }
 }

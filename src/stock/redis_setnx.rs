@@ -10,10 +10,11 @@
 //! Next: `redis_setnx_ttl.rs`, whose key ends by itself.
 
 use super::{
-    Deducted, Job, Name, Promise, Server, Store, Strategy, Title,
+    Deducted, Job, Name, Promise, Server, Store, Strategy,
     points::Points,
     redis_stage::{self as stage, Stage},
 };
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::redis::Connection;
 use redis::RedisResult;
@@ -27,14 +28,22 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 1_700,
     names: &[Name::Redis("lock:redis-setnx")],
-    title: Title { zh: "SETNX：键不存在才写得进去", en: "SETNX: who writes the key first has the lock" },
-    breaks: Title { zh: "持有者死了，键永远在", en: "a holder that dies leaves its key for ever" },
+    title: Bilingual {
+        zh: "SETNX：键不存在才写得进去",
+        en: "SETNX: who writes the key first has the lock",
+    },
+    breaks: Bilingual {
+        zh: "持有者死了，键永远在",
+        en: "a holder that dies leaves its key for ever",
+    },
     source: include_str!("redis_setnx.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let lock = Setnx { key: stage::key(ctx, job, "lock:redis-setnx") };
+    let lock = Setnx {
+        key: stage::key(ctx, job, "lock:redis-setnx"),
+    };
     let held = stage::lock(ctx, job, lock).await?;
     stage::under(held, stage::read_then_write(ctx, job)).await
 }
@@ -51,7 +60,11 @@ impl Stage for Setnx {
     }
 
     async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
-        redis::cmd("SETNX").arg(&self.key).arg("111").query_async(redis).await
+        redis::cmd("SETNX")
+            .arg(&self.key)
+            .arg("111")
+            .query_async(redis)
+            .await
     }
 
     async fn unlock(&self, redis: &mut Connection, _: &Points) -> RedisResult<bool> {

@@ -10,16 +10,18 @@
 //! Next: `redis_reentrant.rs`, which counts its owner's holds.
 
 use super::{
-    Deducted, Job, Name, Promise, Server, Store, Strategy, Title, Unrenewed,
+    Deducted, Job, Name, Promise, Server, Store, Strategy, Unrenewed,
     points::Points,
     redis_stage::{self as stage, Stage},
 };
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::redis::Connection;
 use redis::{RedisResult, Script};
 use std::sync::LazyLock;
 
-static DELETE_IF_MINE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/delete_if_mine.lua")));
+static DELETE_IF_MINE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("lua/delete_if_mine.lua")));
 
 pub(super) const STRATEGY: Strategy = Strategy {
     slug: "redis-setnx-lua",
@@ -30,8 +32,14 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 1_600,
     names: &[Name::RedisFor("lock:redis-setnx-lua", Unrenewed::Course)],
-    title: Title { zh: "用 Lua 脚本判断并删除，一步完成", en: "Check and delete as one script" },
-    breaks: Title { zh: "不可重入：自己等自己", en: "not re-entrant: an owner waits for itself" },
+    title: Bilingual {
+        zh: "用 Lua 脚本判断并删除，一步完成",
+        en: "Check and delete as one script",
+    },
+    breaks: Bilingual {
+        zh: "不可重入：自己等自己",
+        en: "not re-entrant: an owner waits for itself",
+    },
     source: include_str!("redis_setnx_lua.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
@@ -49,8 +57,15 @@ pub(crate) struct Scripted {
 
 impl Scripted {
     pub(crate) fn new(ctx: &Ctx, job: &Job) -> Self {
-        let (key, owner) = (stage::key(ctx, job, "lock:redis-setnx-lua"), job.owner(ctx).to_string());
-        Self { key, owner, lease: stage::lease(job) }
+        let (key, owner) = (
+            stage::key(ctx, job, "lock:redis-setnx-lua"),
+            job.owner(ctx).to_string(),
+        );
+        Self {
+            key,
+            owner,
+            lease: stage::lease(job),
+        }
     }
 }
 
@@ -63,11 +78,19 @@ impl Stage for Scripted {
 
     async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
         let mut set = redis::cmd("SET");
-        set.arg(&self.key).arg(&self.owner).arg("NX").arg("PX").arg(self.lease);
+        set.arg(&self.key)
+            .arg(&self.owner)
+            .arg("NX")
+            .arg("PX")
+            .arg(self.lease);
         set.query_async(redis).await
     }
 
     async fn unlock(&self, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
-        DELETE_IF_MINE.key(&self.key).arg(&self.owner).invoke_async(redis).await
+        DELETE_IF_MINE
+            .key(&self.key)
+            .arg(&self.owner)
+            .invoke_async(redis)
+            .await
     }
 }

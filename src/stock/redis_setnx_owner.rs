@@ -10,10 +10,11 @@
 //! Next: `redis_script.rs`, what a script is; then `redis_setnx_lua.rs`, which makes one of the two.
 
 use super::{
-    Deducted, Job, Name, Promise, Server, Store, Strategy, Title, Unrenewed,
+    Deducted, Job, Name, Promise, Server, Store, Strategy, Unrenewed,
     points::Points,
     redis_stage::{self as stage, Stage},
 };
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::redis::Connection;
 use redis::RedisResult;
@@ -27,17 +28,33 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 1_200,
     names: &[Name::RedisFor("lock:redis-setnx-owner", Unrenewed::Course)],
-    title: Title {
-        zh: "锁里写上是谁的，删之前先看", en: "The key names its owner, who looks before deleting"
+    title: Bilingual {
+        zh: "锁里写上是谁的，删之前先看",
+        en: "The key names its owner, who looks before deleting",
     },
-    breaks: Title { zh: "看和删之间，锁可能已换人", en: "the lease that ends between GET and DEL" },
+    breaks: Bilingual {
+        zh: "看和删之间，锁可能已换人",
+        en: "the lease that ends between GET and DEL",
+    },
     source: include_str!("redis_setnx_owner.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let (key, owner) = (stage::key(ctx, job, "lock:redis-setnx-owner"), job.owner(ctx).to_string());
-    let held = stage::lock(ctx, job, Owned { key, owner, lease: stage::lease(job) }).await?;
+    let (key, owner) = (
+        stage::key(ctx, job, "lock:redis-setnx-owner"),
+        job.owner(ctx).to_string(),
+    );
+    let held = stage::lock(
+        ctx,
+        job,
+        Owned {
+            key,
+            owner,
+            lease: stage::lease(job),
+        },
+    )
+    .await?;
     stage::under(held, stage::read_then_write(ctx, job)).await
 }
 
@@ -56,7 +73,11 @@ impl Stage for Owned {
 
     async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
         let mut set = redis::cmd("SET");
-        set.arg(&self.key).arg(&self.owner).arg("NX").arg("PX").arg(self.lease);
+        set.arg(&self.key)
+            .arg(&self.owner)
+            .arg("NX")
+            .arg("PX")
+            .arg(self.lease);
         set.query_async(redis).await
     }
 

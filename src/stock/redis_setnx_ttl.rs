@@ -12,10 +12,11 @@
 //! Next: `redis_setnx_owner.rs`, which looks whose key it is.
 
 use super::{
-    Deducted, Job, Name, Promise, Server, Store, Strategy, Title, Unrenewed,
+    Deducted, Job, Name, Promise, Server, Store, Strategy, Unrenewed,
     points::Points,
     redis_stage::{self as stage, Stage},
 };
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::redis::Connection;
 use redis::RedisResult;
@@ -29,14 +30,23 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 1_700,
     names: &[Name::RedisFor("lock:redis-setnx-ttl", Unrenewed::Course)],
-    title: Title { zh: "SET NX PX：锁会自己过期", en: "SET NX PX: a lock that ends by itself" },
-    breaks: Title { zh: "迟到的删除会删掉别人的锁", en: "a late DEL deletes another's lock" },
+    title: Bilingual {
+        zh: "SET NX PX：锁会自己过期",
+        en: "SET NX PX: a lock that ends by itself",
+    },
+    breaks: Bilingual {
+        zh: "迟到的删除会删掉别人的锁",
+        en: "a late DEL deletes another's lock",
+    },
     source: include_str!("redis_setnx_ttl.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let lock = Ttl { key: stage::key(ctx, job, "lock:redis-setnx-ttl"), lease: stage::lease(job) };
+    let lock = Ttl {
+        key: stage::key(ctx, job, "lock:redis-setnx-ttl"),
+        lease: stage::lease(job),
+    };
     let held = stage::lock(ctx, job, lock).await?;
     stage::under(held, stage::read_then_write(ctx, job)).await
 }
@@ -55,7 +65,11 @@ impl Stage for Ttl {
 
     async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
         let mut set = redis::cmd("SET");
-        set.arg(&self.key).arg("111").arg("NX").arg("PX").arg(self.lease);
+        set.arg(&self.key)
+            .arg("111")
+            .arg("NX")
+            .arg("PX")
+            .arg(self.lease);
         set.query_async(redis).await
     }
 

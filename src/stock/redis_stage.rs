@@ -39,7 +39,11 @@ pub(crate) trait Stage: Send + Sync + 'static {
     fn try_lock(&self, redis: &mut Connection) -> impl Future<Output = RedisResult<bool>> + Send;
 
     /// Gives it back: whether there was anything to give back.
-    fn unlock(&self, redis: &mut Connection, at: &Points) -> impl Future<Output = RedisResult<bool>> + Send;
+    fn unlock(
+        &self,
+        redis: &mut Connection,
+        at: &Points,
+    ) -> impl Future<Output = RedisResult<bool>> + Send;
 }
 
 /// A lock that is held. Dropped, it is unlocked in the background.
@@ -76,14 +80,30 @@ pub(crate) async fn lock<S: Stage>(ctx: &Ctx, job: &Job, stage: S) -> Result<Hel
 }
 
 /// Tries to take the lock once.
-pub(crate) async fn try_once<S: Stage>(ctx: &Ctx, job: &Job, stage: &Arc<S>) -> Result<Option<Held<S>>, Error> {
-    let tried = ctx.tasks.spawn(attempt(ctx.clone(), job.points().clone(), Arc::clone(stage)));
+pub(crate) async fn try_once<S: Stage>(
+    ctx: &Ctx,
+    job: &Job,
+    stage: &Arc<S>,
+) -> Result<Option<Held<S>>, Error> {
+    let tried = ctx.tasks.spawn(attempt(
+        ctx.clone(),
+        job.points().clone(),
+        Arc::clone(stage),
+    ));
     tried.await.map_err(|e| Error::Internal(e.to_string()))?
 }
 
-async fn attempt<S: Stage>(ctx: Ctx, points: Points, stage: Arc<S>) -> Result<Option<Held<S>>, Error> {
+async fn attempt<S: Stage>(
+    ctx: Ctx,
+    points: Points,
+    stage: Arc<S>,
+) -> Result<Option<Held<S>>, Error> {
     let mut redis = ctx.redis.connection();
-    let mut held = Held { ctx, points, stage: Some(Arc::clone(&stage)) };
+    let mut held = Held {
+        ctx,
+        points,
+        stage: Some(Arc::clone(&stage)),
+    };
     let tried = stage.try_lock(&mut redis).await;
     // A try without an answer may have taken it. Without an owner nobody can tell, and the key may be another's.
     if matches!(tried, Ok(false)) || (tried.is_err() && !S::OWNED) {
@@ -113,16 +133,29 @@ pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Er
     let key = redis_key::of(ctx, job.stock_id);
     let mut redis = ctx.redis.connection();
     let count: Option<i64> = redis::cmd("GET").arg(&key).query_async(&mut redis).await?;
-    let Some(count) = count else { return Err(redis_key::missing(ctx, job.stock_id).await) };
+    let Some(count) = count else {
+        return Err(redis_key::missing(ctx, job.stock_id).await);
+    };
     if count <= 0 {
         return Err(Error::SoldOut);
     }
     job.inside().await;
     job.tell("read", count).await;
-    redis_key::answered(redis::cmd("SET").arg(&key).arg(count - 1).exec_async(&mut redis).await)?;
+    redis_key::answered(
+        redis::cmd("SET")
+            .arg(&key)
+            .arg(count - 1)
+            .exec_async(&mut redis)
+            .await,
+    )?;
     job.tell("written", count - 1).await;
     job.leave();
-    Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
+    Ok(Deducted {
+        remaining: Some(count - 1),
+        fence: None,
+        retries: 0,
+        lock: None,
+    })
 }
 
 impl<S: Stage> Held<S> {
@@ -136,7 +169,10 @@ impl<S: Stage> Held<S> {
 
     fn unlock_in_background(&mut self) -> Option<JoinHandle<Option<LockState>>> {
         let stage = self.stage.take()?;
-        let (mut redis, points) = (self.ctx.redis.connection(), std::mem::take(&mut self.points));
+        let (mut redis, points) = (
+            self.ctx.redis.connection(),
+            std::mem::take(&mut self.points),
+        );
         let unlock = async move {
             match stage.unlock(&mut redis, &points).await {
                 Ok(true) => {
@@ -153,7 +189,11 @@ impl<S: Stage> Held<S> {
                 }
             }
         };
-        Some(self.ctx.tasks.spawn_on(unlock, &Handle::try_current().ok()?))
+        Some(
+            self.ctx
+                .tasks
+                .spawn_on(unlock, &Handle::try_current().ok()?),
+        )
     }
 }
 

@@ -15,7 +15,8 @@
 //!
 //! Next: `redis_watch_merged.rs`, where the instances contend and not the requests; then `redis_setnx.rs`.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, poll, redis_key};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, poll, redis_key};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use deadpool_redis::Connection;
 use redis::AsyncCommands;
@@ -33,9 +34,13 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 2_200,
     names: &[],
-    title: Title { zh: "Redis 乐观锁：WATCH + MULTI", en: "The optimistic lock of Redis: WATCH and MULTI" },
-    breaks: Title {
-        zh: "不会断；但并发越大，重试越多", en: "nothing; but the more contention, the more is retried"
+    title: Bilingual {
+        zh: "Redis 乐观锁：WATCH + MULTI",
+        en: "The optimistic lock of Redis: WATCH and MULTI",
+    },
+    breaks: Bilingual {
+        zh: "不会断；但并发越大，重试越多",
+        en: "nothing; but the more contention, the more is retried",
     },
     source: include_str!("redis_watch.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
@@ -55,7 +60,12 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         job.tell("read", count).await;
         if job.tried(since, exec(&mut conn, &key, count - 1).await?) {
             job.tell("written", count - 1).await;
-            return Ok(Deducted { remaining: Some(count - 1), fence: None, retries, lock: None });
+            return Ok(Deducted {
+                remaining: Some(count - 1),
+                fence: None,
+                retries,
+                lock: None,
+            });
         }
         job.at("conflict").await;
         poll::pause(job, PAUSE, || format!("key {key} (WATCH)")).await?;
@@ -64,7 +74,12 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 }
 
 /// The count, which is watched from now on.
-pub(super) async fn watched(ctx: &Ctx, conn: &mut Connection, key: &str, stock_id: i64) -> Result<i64, Error> {
+pub(super) async fn watched(
+    ctx: &Ctx,
+    conn: &mut Connection,
+    key: &str,
+    stock_id: i64,
+) -> Result<i64, Error> {
     redis::cmd("WATCH").arg(key).exec_async(conn).await?;
     let count: Option<i64> = conn.get(key).await?;
     match count {
@@ -75,6 +90,10 @@ pub(super) async fn watched(ctx: &Ctx, conn: &mut Connection, key: &str, stock_i
 
 /// Writes the count, unless another did since it was watched.
 pub(super) async fn exec(conn: &mut Connection, key: &str, count: i64) -> Result<bool, Error> {
-    let exec = redis::pipe().atomic().set(key, count).query_async(conn).await;
+    let exec = redis::pipe()
+        .atomic()
+        .set(key, count)
+        .query_async(conn)
+        .await;
     Ok(redis_key::answered::<Option<()>>(exec)?.is_some())
 }

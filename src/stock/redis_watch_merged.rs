@@ -13,11 +13,12 @@
 //! Next: `merged.rs`, who goes with whom; then `redis_setnx.rs`.
 
 use super::{
-    Deducted, Job, Promise, Server, Store, Strategy, Title,
+    Deducted, Job, Promise, Server, Store, Strategy,
     merged::{self, Merged, Taken},
     redis_key,
     redis_watch::{exec, watched},
 };
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use std::time::Duration;
 
@@ -30,11 +31,11 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: true,
     pace: 12_000,
     names: &[],
-    title: Title {
+    title: Bilingual {
         zh: "合并的 WATCH：一个实例里等着的请求合成一个事务",
         en: "WATCH, merged: one transaction for all who wait in an instance",
     },
-    breaks: Title {
+    breaks: Bilingual {
         zh: "不会断；但一次没有回答，整批都不知结果",
         en: "nothing; but an answer that is lost is lost for all who went together",
     },
@@ -60,6 +61,10 @@ impl Merged for Watched {
             return Ok(Taken::SoldOut);
         }
         let left = before - pieces;
-        Ok(if exec(&mut conn, &key, left).await? { Taken::Pieces(pieces, Some(left)) } else { Taken::Beaten })
+        Ok(if exec(&mut conn, &key, left).await? {
+            Taken::Pieces(pieces, Some(left))
+        } else {
+            Taken::Beaten
+        })
     }
 }

@@ -12,9 +12,10 @@
 //! Next: `redis_lock.rs`, where who waits is told.
 
 use super::{
-    Deducted, Job, Name, Promise, Server, Store, Strategy, Title, points::Points, redis_reentrant::Reentrant,
-    redis_stage as stage,
+    Deducted, Job, Name, Promise, Server, Store, Strategy, points::Points,
+    redis_reentrant::Reentrant, redis_stage as stage,
 };
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use redis::{RedisResult, Script};
 use std::{sync::LazyLock, time::Duration};
@@ -31,8 +32,14 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 590,
     names: &[Name::Redis("lock:redis-watchdog")],
-    title: Title { zh: "看门狗：定时给锁续期", en: "A watchdog renews the lease by a timer" },
-    breaks: Title { zh: "进程停顿超过租约", en: "a process that is stopped beyond its lease" },
+    title: Bilingual {
+        zh: "看门狗：定时给锁续期",
+        en: "A watchdog renews the lease by a timer",
+    },
+    breaks: Bilingual {
+        zh: "进程停顿超过租约",
+        en: "a process that is stopped beyond its lease",
+    },
     source: include_str!("redis_watchdog.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
@@ -40,7 +47,11 @@ pub(super) const STRATEGY: Strategy = Strategy {
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let lock = || Reentrant::new(ctx, job, "lock:redis-watchdog");
     let held = stage::lock(ctx, job, lock()).await?;
-    let watchdog = AbortOnDropHandle::new(tokio::spawn(renew(ctx.clone(), lock(), job.points().clone())));
+    let watchdog = AbortOnDropHandle::new(tokio::spawn(renew(
+        ctx.clone(),
+        lock(),
+        job.points().clone(),
+    )));
     let section = async {
         let outcome = stage::read_then_write(ctx, job).await;
         // Before the unlock, so that no renewal outlives the lock.
@@ -55,8 +66,12 @@ async fn renew(ctx: Ctx, lock: Reentrant, points: Points) {
     loop {
         tokio::time::sleep(Duration::from_millis(lock.lease / 3)).await;
         points.at("renew").await;
-        let renewed: RedisResult<bool> =
-            RENEW.key(&lock.key).arg(&lock.owner).arg(lock.lease).invoke_async(&mut redis).await;
+        let renewed: RedisResult<bool> = RENEW
+            .key(&lock.key)
+            .arg(&lock.owner)
+            .arg(lock.lease)
+            .invoke_async(&mut redis)
+            .await;
         points.at("renewed").await;
         match renewed {
             Ok(true) => {}

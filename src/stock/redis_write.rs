@@ -9,7 +9,8 @@
 //!
 //! Next: `oversell_lock::redis::RedisRwLock`, the lock itself; then `redis_fenced.rs`.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, row, under};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
 
@@ -22,14 +23,24 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 730,
     names: &[Name::Redis("rwLock")],
-    title: Title { zh: "读写锁的写锁", en: "The write half of a read-write lock" },
-    breaks: Title { zh: "持有者停顿超过租约", en: "a holder that is paused beyond its lease" },
+    title: Bilingual {
+        zh: "读写锁的写锁",
+        en: "The write half of a read-write lock",
+    },
+    breaks: Bilingual {
+        zh: "持有者停顿超过租约",
+        en: "a holder that is paused beyond its lease",
+    },
     source: include_str!("redis_write.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let lock = ctx.redis.rw_lock(&job.redis_name("rwLock")).write().lease(job.watchdog(ctx));
+    let lock = ctx
+        .redis
+        .rw_lock(&job.redis_name("rwLock"))
+        .write()
+        .lease(job.watchdog(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
     under(guard, |fence| row::read_then_write(ctx, job, fence)).await
 }

@@ -51,20 +51,28 @@ pub(super) async fn read(ctx: &Ctx, job: &Job) -> Result<Row, Error> {
 
 /// [`read`], on this connection.
 pub(super) async fn read_on(conn: &mut MySqlConnection, job: &Job) -> Result<Row, Error> {
-    let row = sqlx::query_as("SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?")
-        .bind(job.stock_id)
-        .fetch_optional(conn)
-        .await?;
+    let row = sqlx::query_as(
+        "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?",
+    )
+    .bind(job.stock_id)
+    .fetch_optional(conn)
+    .await?;
     row.ok_or(Error::NoProduct(job.stock_id))
 }
 
 /// §1.7.2: the count, under an exclusive lock of the row.
-pub(super) const FOR_UPDATE: &str = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
+pub(super) const FOR_UPDATE: &str =
+    "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
 /// §1.7.2: the count, under a shared lock of the row.
-pub(super) const SHARED: &str = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? LOCK IN SHARE MODE";
+pub(super) const SHARED: &str =
+    "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? LOCK IN SHARE MODE";
 
 /// Reads the count with one of the two statements above, waiting for the row lock as long as the job may.
-pub(super) async fn read_locked(conn: &mut Conn, job: &Job, select: &'static str) -> Result<i64, Error> {
+pub(super) async fn read_locked(
+    conn: &mut Conn,
+    job: &Job,
+    select: &'static str,
+) -> Result<i64, Error> {
     let count = scalar(conn, job, sqlx::query_scalar(select).bind(job.stock_id)).await?;
     count.ok_or(Error::NoProduct(job.stock_id))
 }
@@ -80,12 +88,17 @@ where
     (T,): for<'r> FromRow<'r, MySqlRow> + Send + Unpin,
 {
     let session = conn.session();
-    session.bounded(limit(job), select.fetch_optional(&mut **conn)).await.map_err(|e| refused(e, job))
+    session
+        .bounded(limit(job), select.fetch_optional(&mut **conn))
+        .await
+        .map_err(|e| refused(e, job))
 }
 
 /// §1.3: the write of what was worked out from an earlier read, whatever the row holds by now.
 pub(super) fn set<'q>(job: &Job, count: i64) -> Write<'q> {
-    sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?").bind(count).bind(job.stock_id)
+    sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
+        .bind(count)
+        .bind(job.stock_id)
 }
 
 /// Carries out a write, and says how many rows it has changed.
@@ -101,7 +114,11 @@ pub(crate) async fn execute_on(conn: &mut Conn, job: &Job, write: Write<'_>) -> 
 }
 
 /// As [`execute_on`], but `false` where the server rolled the transaction back to end a deadlock.
-pub(crate) async fn execute_or_deadlock(conn: &mut Conn, job: &Job, write: Write<'_>) -> Result<bool, Error> {
+pub(crate) async fn execute_or_deadlock(
+    conn: &mut Conn,
+    job: &Job,
+    write: Write<'_>,
+) -> Result<bool, Error> {
     match bounded(conn, job, write).await {
         Err(e) if has_number(&e, &[DEADLOCK]) => Ok(false),
         result => answered(result, job).map(|_| true),
@@ -110,7 +127,11 @@ pub(crate) async fn execute_or_deadlock(conn: &mut Conn, job: &Job, write: Write
 
 /// The critical section of most strategies: read, stay as long as was asked, write back one less. It is only as
 /// safe as what surrounds it.
-pub(super) async fn read_then_write(ctx: &Ctx, job: &Job, fence: Option<Fence>) -> Result<Deducted, Error> {
+pub(super) async fn read_then_write(
+    ctx: &Ctx,
+    job: &Job,
+    fence: Option<Fence>,
+) -> Result<Deducted, Error> {
     locked(job, fence).await;
     let count = read(ctx, job).await?.count;
     if count <= 0 {
@@ -121,7 +142,12 @@ pub(super) async fn read_then_write(ctx: &Ctx, job: &Job, fence: Option<Fence>) 
     execute(ctx, job, set(job, count - 1)).await?;
     job.tell("written", count - 1).await;
     job.leave();
-    Ok(Deducted { remaining: Some(count - 1), fence, retries: 0, lock: None })
+    Ok(Deducted {
+        remaining: Some(count - 1),
+        fence,
+        retries: 0,
+        lock: None,
+    })
 }
 
 /// Comes by the point `locked`, with the fencing token of the lock, where it has one.
@@ -168,7 +194,10 @@ pub(super) fn is_answered<T>(outcome: &Result<T, Error>) -> bool {
 /// Whether this is a refusal, by the server or by us, after which nothing is under way.
 fn is_refusal(error: &Error) -> bool {
     use Error::{AlreadyOrdered, NoProduct, NotHad, SoldOut};
-    matches!(error, SoldOut | NoProduct(_) | NotHad { .. } | AlreadyOrdered)
+    matches!(
+        error,
+        SoldOut | NoProduct(_) | NotHad { .. } | AlreadyOrdered
+    )
 }
 
 /// How long a statement of this job may wait.
@@ -177,15 +206,25 @@ fn limit(job: &Job) -> Duration {
 }
 
 /// As [`execute_on`], but `false` where a unique key refuses the row.
-pub(crate) async fn execute_or_duplicate(conn: &mut Conn, job: &Job, write: Write<'_>) -> Result<bool, Error> {
+pub(crate) async fn execute_or_duplicate(
+    conn: &mut Conn,
+    job: &Job,
+    write: Write<'_>,
+) -> Result<bool, Error> {
     match bounded(conn, job, write).await {
         Err(sqlx::Error::Database(e)) if e.is_unique_violation() => Ok(false),
         result => answered(result, job).map(|_| true),
     }
 }
 
-async fn bounded(conn: &mut Conn, job: &Job, write: Write<'_>) -> Result<MySqlQueryResult, sqlx::Error> {
-    conn.session().bounded(limit(job), write.execute(&mut **conn)).await
+async fn bounded(
+    conn: &mut Conn,
+    job: &Job,
+    write: Write<'_>,
+) -> Result<MySqlQueryResult, sqlx::Error> {
+    conn.session()
+        .bounded(limit(job), write.execute(&mut **conn))
+        .await
 }
 
 /// What a write came to: done, refused by the server (nothing changed), or without an answer.
@@ -193,13 +232,20 @@ fn answered(result: Result<MySqlQueryResult, sqlx::Error>, job: &Job) -> Result<
     match result {
         Ok(done) => Ok(done.rows_affected()),
         Err(e @ sqlx::Error::Database(_)) => Err(refused(e, job)),
-        Err(e) => Err(Error::Unknown { server: Server::MySql.name(), reason: e.to_string() }),
+        Err(e) => Err(Error::Unknown {
+            server: Server::MySql.name(),
+            reason: e.to_string(),
+        }),
     }
 }
 
 /// What an error of the server means for a statement that changed nothing: others had the row.
 fn refused(error: sqlx::Error, job: &Job) -> Error {
-    if is_contended(&error) { job.not_had("row in MySQL") } else { error.into() }
+    if is_contended(&error) {
+        job.not_had("row in MySQL")
+    } else {
+        error.into()
+    }
 }
 
 /// Whether the server gave up because somebody else holds the row.

@@ -12,7 +12,8 @@
 //!
 //! Next: `select_share.rs`, the same with the weaker lock.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, row};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::mysql::Conn;
 
@@ -25,9 +26,13 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 2_200,
     names: &[],
-    title: Title { zh: "悲观锁：SELECT … FOR UPDATE", en: "The pessimistic lock: SELECT … FOR UPDATE" },
-    breaks: Title {
-        zh: "不会断；但每个等待者占一个连接", en: "nothing; but each waiter holds a connection"
+    title: Bilingual {
+        zh: "悲观锁：SELECT … FOR UPDATE",
+        en: "The pessimistic lock: SELECT … FOR UPDATE",
+    },
+    breaks: Bilingual {
+        zh: "不会断；但每个等待者占一个连接",
+        en: "nothing; but each waiter holds a connection",
     },
     source: include_str!("select_for_update.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
@@ -54,5 +59,10 @@ async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Deducted, Error> {
     job.leave();
     row::commit(conn, job).await?;
     job.at("committed").await;
-    Ok(Deducted { remaining: Some(count - 1), fence: None, retries: 0, lock: None })
+    Ok(Deducted {
+        remaining: Some(count - 1),
+        fence: None,
+        retries: 0,
+        lock: None,
+    })
 }

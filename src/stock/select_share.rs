@@ -12,7 +12,8 @@
 //!
 //! Next: `version_cas.rs`, which locks nothing at all.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, row};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::mysql::Conn;
 
@@ -25,10 +26,14 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 270,
     names: &[],
-    title: Title {
-        zh: "共享锁升级：互相等待，死锁后重试", en: "A shared lock upgraded: deadlocks, retried"
+    title: Bilingual {
+        zh: "共享锁升级：互相等待，死锁后重试",
+        en: "A shared lock upgraded: deadlocks, retried",
     },
-    breaks: Title { zh: "不会超卖；但死锁不断", en: "never oversells, but deadlocks all the time" },
+    breaks: Bilingual {
+        zh: "不会超卖；但死锁不断",
+        en: "never oversells, but deadlocks all the time",
+    },
     source: include_str!("select_share.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
@@ -39,7 +44,12 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         let mut conn = ctx.mysql(job.wait_left()).await?;
         let tried = in_transaction(&mut conn, job).await;
         if let Some(count) = row::rolled_back(conn, tried).await? {
-            return Ok(Deducted { remaining: Some(count), fence: None, retries, lock: None });
+            return Ok(Deducted {
+                remaining: Some(count),
+                fence: None,
+                retries,
+                lock: None,
+            });
         }
         if job.wait_left().is_zero() {
             return Err(job.not_had("row in db_stock (deadlocks)"));

@@ -8,7 +8,8 @@
 //!
 //! Next: `single_update_buckets.rs`, where the row itself is no bottleneck; or `select_for_update.rs`, where the decision is taken in the program.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, row};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 
 pub(super) const STRATEGY: Strategy = Strategy {
@@ -20,19 +21,35 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 5_500,
     names: &[],
-    title: Title { zh: "一条 SQL：更新时判断库存", en: "One UPDATE that checks as it writes" },
-    breaks: Title { zh: "不会断；但看不到前后的数", en: "nothing; but it sees no number before or after" },
+    title: Bilingual {
+        zh: "一条 SQL：更新时判断库存",
+        en: "One UPDATE that checks as it writes",
+    },
+    breaks: Bilingual {
+        zh: "不会断；但看不到前后的数",
+        en: "nothing; but it sees no number before or after",
+    },
     source: include_str!("single_update.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-const TAKE_ONE: &str = "UPDATE db_stock SET count = count - 1, version = version + 1 WHERE id = ? AND count > 0";
+const TAKE_ONE: &str =
+    "UPDATE db_stock SET count = count - 1, version = version + 1 WHERE id = ? AND count > 0";
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let since = job.inside().await;
-    if job.tried(since, row::execute(ctx, job, sqlx::query(TAKE_ONE).bind(job.stock_id)).await?) == 0 {
+    if job.tried(
+        since,
+        row::execute(ctx, job, sqlx::query(TAKE_ONE).bind(job.stock_id)).await?,
+    ) == 0
+    {
         row::read(ctx, job).await?;
         return Err(Error::SoldOut);
     }
-    Ok(Deducted { remaining: None, fence: None, retries: 0, lock: None })
+    Ok(Deducted {
+        remaining: None,
+        fence: None,
+        retries: 0,
+        lock: None,
+    })
 }

@@ -13,7 +13,8 @@
 //!
 //! Next: `select_for_update.rs`, where the decision is taken in the program.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, row};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::mysql::Conn;
 
@@ -26,9 +27,13 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: true,
     pace: 3_900,
     names: &[],
-    title: Title { zh: "库存分成 16 个桶，随机取一个", en: "The stock in 16 buckets, one taken at random" },
-    breaks: Title {
-        zh: "不会断；但别的策略看不到桶里的库存", en: "nothing; but other strategies see no bucket"
+    title: Bilingual {
+        zh: "库存分成 16 个桶，随机取一个",
+        en: "The stock in 16 buckets, one taken at random",
+    },
+    breaks: Bilingual {
+        zh: "不会断；但别的策略看不到桶里的库存",
+        en: "nothing; but other strategies see no bucket",
     },
     source: include_str!("single_update_buckets.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
@@ -38,9 +43,9 @@ const BUCKETS: u32 = 16;
 /// How many pieces move at once: a bucket is refilled that much more seldom than it sells.
 const LOT: i64 = 50;
 
-const TAKE_ONE: &str = "UPDATE db_stock_bucket SET count = count - 1 WHERE stock_id = ? AND bucket = ? AND count > 0";
-const TAKE_ANY: &str =
-    "UPDATE db_stock_bucket SET count = count - 1 WHERE stock_id = ? AND count > 0 ORDER BY bucket LIMIT 1";
+const TAKE_ONE: &str =
+    "UPDATE db_stock_bucket SET count = count - 1 WHERE stock_id = ? AND bucket = ? AND count > 0";
+const TAKE_ANY: &str = "UPDATE db_stock_bucket SET count = count - 1 WHERE stock_id = ? AND count > 0 ORDER BY bucket LIMIT 1";
 const FILL: &str = "INSERT INTO db_stock_bucket (stock_id, bucket, count) VALUES (?, ?, ?) \
                     ON DUPLICATE KEY UPDATE count = count + VALUES(count)";
 
@@ -50,16 +55,32 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 }
 
 async fn take(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let sold = Deducted { remaining: None, fence: None, retries: 0, lock: None };
+    let sold = Deducted {
+        remaining: None,
+        fence: None,
+        retries: 0,
+        lock: None,
+    };
     let bucket = fastrand::u32(..BUCKETS);
-    if row::execute(ctx, job, sqlx::query(TAKE_ONE).bind(job.stock_id).bind(bucket)).await? == 1 {
+    if row::execute(
+        ctx,
+        job,
+        sqlx::query(TAKE_ONE).bind(job.stock_id).bind(bucket),
+    )
+    .await?
+        == 1
+    {
         return Ok(sold);
     }
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let moved = refill(&mut conn, job, bucket).await;
     match row::rolled_back(conn, moved).await {
         // The last pieces lie in other buckets.
-        Err(Error::SoldOut) if row::execute(ctx, job, sqlx::query(TAKE_ANY).bind(job.stock_id)).await? == 1 => Ok(sold),
+        Err(Error::SoldOut)
+            if row::execute(ctx, job, sqlx::query(TAKE_ANY).bind(job.stock_id)).await? == 1 =>
+        {
+            Ok(sold)
+        }
         moved => moved.map(|()| sold),
     }
 }
@@ -73,6 +94,14 @@ async fn refill(conn: &mut Conn, job: &Job, bucket: u32) -> Result<(), Error> {
     }
     let lot = count.min(LOT);
     row::execute_on(conn, job, row::set(job, count - lot)).await?;
-    row::execute_on(conn, job, sqlx::query(FILL).bind(job.stock_id).bind(bucket).bind(lot - 1)).await?;
+    row::execute_on(
+        conn,
+        job,
+        sqlx::query(FILL)
+            .bind(job.stock_id)
+            .bind(bucket)
+            .bind(lot - 1),
+    )
+    .await?;
     row::commit(conn, job).await
 }

@@ -14,10 +14,11 @@
 //! Next: `merged.rs`, who goes with whom; then `select_for_update.rs`.
 
 use super::{
-    Deducted, Job, Promise, Server, Store, Strategy, Title,
+    Deducted, Job, Promise, Server, Store, Strategy,
     merged::{self, Merged, Taken},
     row,
 };
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use std::time::Duration;
 
@@ -30,11 +31,11 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: true,
     pace: 13_000,
     names: &[],
-    title: Title {
+    title: Bilingual {
         zh: "合并的一条 SQL：一个实例里等着的请求一起扣减",
         en: "One UPDATE, merged: one for all who wait in an instance",
     },
-    breaks: Title {
+    breaks: Bilingual {
         zh: "不会断；但一次没有回答，整批都不知结果",
         en: "nothing; but an answer that is lost is lost for all who went together",
     },
@@ -42,7 +43,8 @@ pub(super) const STRATEGY: Strategy = Strategy {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-const TAKE: &str = "UPDATE db_stock SET count = count - ?, version = version + 1 WHERE id = ? AND count >= ?";
+const TAKE: &str =
+    "UPDATE db_stock SET count = count - ?, version = version + 1 WHERE id = ? AND count >= ?";
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     merged::deduct::<Update>(ctx, job).await
@@ -53,7 +55,12 @@ struct Update;
 impl Merged for Update {
     const WHAT: &'static str = "row in db_stock";
 
-    async fn take(ctx: &Ctx, stock_id: i64, mut wanted: i64, wait: Duration) -> Result<Taken, Error> {
+    async fn take(
+        ctx: &Ctx,
+        stock_id: i64,
+        mut wanted: i64,
+        wait: Duration,
+    ) -> Result<Taken, Error> {
         let job = Job::new(stock_id, Duration::ZERO, wait);
         loop {
             let take = sqlx::query(TAKE).bind(wanted).bind(stock_id).bind(wanted);

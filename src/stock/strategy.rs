@@ -1,6 +1,7 @@
 //! What a strategy is: a value that says what it promises, and the function that takes a piece.
 
 use super::{Deducted, Job, redis_stage};
+use crate::bilingual::Bilingual;
 use crate::{config::Config, ctx::Ctx, error::Error, server::Server};
 use futures::future::BoxFuture;
 use serde::Serialize;
@@ -33,24 +34,15 @@ pub struct Strategy {
     #[serde(skip)]
     pub names: &'static [Name],
     /// What it is, in one line.
-    pub title: Title,
+    pub title: Bilingual,
     /// Where it breaks, in one line.
-    pub breaks: Title,
+    pub breaks: Bilingual,
     /// Its source file, for the page to show.
     #[serde(skip)]
     pub source: &'static str,
     /// Takes one piece.
     #[serde(skip)]
     pub deduct: Deduct,
-}
-
-/// A line in both languages of the page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Title {
-    /// Chinese.
-    pub zh: &'static str,
-    /// English.
-    pub en: &'static str,
 }
 
 /// What a strategy promises.
@@ -112,7 +104,9 @@ impl Strategy {
     pub fn unrenewed(&self, config: &Config) -> Option<Duration> {
         self.names.iter().find_map(|name| match name {
             Name::RedisFor(_, Unrenewed::Course) => Some(redis_stage::LEASE),
-            Name::RedisFor(_, Unrenewed::Configured) => Some(Duration::from_millis(config.lock.lease_ms)),
+            Name::RedisFor(_, Unrenewed::Configured) => {
+                Some(Duration::from_millis(config.lock.lease_ms))
+            }
             _ => None,
         })
     }
@@ -134,7 +128,10 @@ impl Strategy {
         let outcome = (self.deduct)(ctx, job).await;
         if followed {
             match &outcome {
-                Ok(Deducted { remaining: Some(left), .. }) => job.say(format_args!("买到了，还剩 {left} 件")),
+                Ok(Deducted {
+                    remaining: Some(left),
+                    ..
+                }) => job.say(format_args!("买到了，还剩 {left} 件")),
                 Ok(_) => job.say("买到了"),
                 Err(error) => job.say(format_args!("没买到：{error}")),
             }
@@ -145,7 +142,9 @@ impl Strategy {
 
 impl std::fmt::Debug for Strategy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Strategy").field("slug", &self.slug).finish_non_exhaustive()
+        f.debug_struct("Strategy")
+            .field("slug", &self.slug)
+            .finish_non_exhaustive()
     }
 }
 
@@ -175,14 +174,22 @@ mod tests {
         let ctx = Ctx::new(Config::load(&[]).expect("the defaults")).expect("good addresses");
         let console = Console::default();
         let writer = console.clone();
-        let subscriber =
-            tracing_subscriber::fmt().without_time().with_ansi(false).with_writer(move || writer.clone()).finish();
+        let subscriber = tracing_subscriber::fmt()
+            .without_time()
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
         let _printed = tracing::subscriber::set_default(subscriber);
         let strategy = Strategy {
             deduct: |_, job| {
                 Box::pin(async {
                     job.inside().await;
-                    Ok(Deducted { remaining: Some(7), fence: None, retries: 0, lock: None })
+                    Ok(Deducted {
+                        remaining: Some(7),
+                        fence: None,
+                        retries: 0,
+                        lock: None,
+                    })
                 })
             },
             ..stock::ALL[0]
@@ -190,10 +197,20 @@ mod tests {
         let job = || Job::new(1, Duration::ZERO, Duration::ZERO);
         strategy.take(&ctx, &job()).await.expect("a piece");
         assert_eq!(*console.0.lock(), b"");
-        strategy.take(&ctx, &job().asked(None, Some("小明".into()))).await.expect("a piece");
+        strategy
+            .take(&ctx, &job().asked(None, Some("小明".into())))
+            .await
+            .expect("a piece");
         let printed = String::from_utf8(console.0.lock().clone()).expect("text");
-        let words: Vec<_> =
-            printed.lines().filter_map(|line| line.split_once("小明 ")).map(|(_, words)| words).collect();
-        assert_eq!(words, ["来了：none", "进来了", "买到了，还剩 7 件"], "{printed}");
+        let words: Vec<_> = printed
+            .lines()
+            .filter_map(|line| line.split_once("小明 "))
+            .map(|(_, words)| words)
+            .collect();
+        assert_eq!(
+            words,
+            ["来了：none", "进来了", "买到了，还剩 7 件"],
+            "{printed}"
+        );
     }
 }

@@ -10,7 +10,8 @@
 //!
 //! Next: `table_lock_lease.rs`, the cure of §4.3; or `oversell_lock::mysql`, the lock itself.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, row, under};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Lock, mysql::Caller};
 
@@ -25,16 +26,23 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 140,
     names: &[Name::TableLock(NAME)],
-    title: Title {
-        zh: "表锁：唯一键只让一个人插入", en: "A row as a lock: the unique key lets one insert"
+    title: Bilingual {
+        zh: "表锁：唯一键只让一个人插入",
+        en: "A row as a lock: the unique key lets one insert",
     },
-    breaks: Title { zh: "持有者死了，锁就永远在", en: "a holder that dies leaves its row for ever" },
+    breaks: Bilingual {
+        zh: "持有者死了，锁就永远在",
+        en: "a holder that dies leaves its row for ever",
+    },
     source: include_str!("table_lock.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let lock = ctx.db.table_lock(&job.redis_name(NAME)).caller(caller(ctx, job, module_path!()));
+    let lock = ctx
+        .db
+        .table_lock(&job.redis_name(NAME))
+        .caller(caller(ctx, job, module_path!()));
     let guard = lock.acquire(job.wait_left()).await?;
     under(guard, |fence| row::read_then_write(ctx, job, fence)).await
 }
@@ -45,6 +53,12 @@ pub(super) fn caller(ctx: &Ctx, job: &Job, class: &str) -> Caller {
         class: class.to_owned(),
         method: "deduct".to_owned(),
         server: ctx.instance.clone(),
-        desc: format!("商品 {} 减库存 {}", job.stock_id, job.who.as_deref().unwrap_or_default()).trim_end().to_owned(),
+        desc: format!(
+            "商品 {} 减库存 {}",
+            job.stock_id,
+            job.who.as_deref().unwrap_or_default()
+        )
+        .trim_end()
+        .to_owned(),
     }
 }

@@ -13,7 +13,8 @@
 //!
 //! Next: `mysql_named_lock.rs`, where the connection is the lease.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, table_lock, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, row, table_lock, under};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Lease, Lock, mysql::TableLeaseLock};
 use std::time::Duration;
@@ -29,16 +30,22 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 110,
     names: &[Name::TableLock(NAME)],
-    title: Title {
-        zh: "带租约的表锁：过期清理，可重入", en: "The row as a lock with a lease: swept, re-entrant"
+    title: Bilingual {
+        zh: "带租约的表锁：过期清理，可重入",
+        en: "The row as a lock with a lease: swept, re-entrant",
     },
-    breaks: Title { zh: "持有者停顿超过租约", en: "a holder that is paused beyond its lease" },
+    breaks: Bilingual {
+        zh: "持有者停顿超过租约",
+        en: "a holder that is paused beyond its lease",
+    },
     source: include_str!("table_lock_lease.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let lease = job.lease.unwrap_or(Duration::from_millis(ctx.config.lock.lease_ms));
+    let lease = job
+        .lease
+        .unwrap_or(Duration::from_millis(ctx.config.lock.lease_ms));
     let lock = ctx
         .db
         .table_lease_lock(&job.redis_name(NAME))

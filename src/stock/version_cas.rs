@@ -15,7 +15,8 @@
 //!
 //! Next: `version_cas_paced.rs`, which lets only a few try at once; or `redis_watch.rs`, the same idea in Redis.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, row};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 
 pub(super) const STRATEGY: Strategy = Strategy {
@@ -27,17 +28,20 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 460,
     names: &[],
-    title: Title {
-        zh: "乐观锁：版本号没变才写", en: "The optimistic lock: write if the version still stands"
+    title: Bilingual {
+        zh: "乐观锁：版本号没变才写",
+        en: "The optimistic lock: write if the version still stands",
     },
-    breaks: Title {
-        zh: "不会断；但并发越大，重试越多", en: "nothing; but the more contention, the more is retried"
+    breaks: Bilingual {
+        zh: "不会断；但并发越大，重试越多",
+        en: "nothing; but the more contention, the more is retried",
     },
     source: include_str!("version_cas.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-const TAKE_ONE: &str = "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND version = ?";
+const TAKE_ONE: &str =
+    "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND version = ?";
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let mut retries = 0;
@@ -48,10 +52,18 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         }
         let since = job.inside().await;
         job.tell("read", row.count).await;
-        let write = sqlx::query(TAKE_ONE).bind(row.count - 1).bind(job.stock_id).bind(row.version);
+        let write = sqlx::query(TAKE_ONE)
+            .bind(row.count - 1)
+            .bind(job.stock_id)
+            .bind(row.version);
         if job.tried(since, row::execute(ctx, job, write).await?) == 1 {
             job.tell("written", row.count - 1).await;
-            return Ok(Deducted { remaining: Some(row.count - 1), fence: None, retries, lock: None });
+            return Ok(Deducted {
+                remaining: Some(row.count - 1),
+                fence: None,
+                retries,
+                lock: None,
+            });
         }
         job.at("conflict").await;
         if job.wait_left().is_zero() {

@@ -10,7 +10,8 @@
 //!
 //! Next: `redis_watch.rs`, the same idea in Redis.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, Title, row};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, row};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use std::time::Duration;
 use tokio::{
@@ -27,12 +28,13 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: true,
     pace: 1_800,
     names: &[],
-    title: Title {
+    title: Bilingual {
         zh: "乐观锁，但只让几个人同时试，失败后随机等待",
         en: "The optimistic lock, a few at once, with a random back-off",
     },
-    breaks: Title {
-        zh: "不会断；但实例很多时又会拥挤", en: "nothing; but very many instances are a crowd again"
+    breaks: Bilingual {
+        zh: "不会断；但实例很多时又会拥挤",
+        en: "nothing; but very many instances are a crowd again",
     },
     source: include_str!("version_cas_paced.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
@@ -44,7 +46,8 @@ const AT_ONCE: usize = 2;
 const FIRST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(32);
 
-const TAKE_ONE: &str = "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND version = ?";
+const TAKE_ONE: &str =
+    "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND version = ?";
 
 /// The places of this process.
 struct Places(Semaphore);
@@ -57,7 +60,9 @@ impl Default for Places {
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let places = ctx.local.of::<Places>();
-    let _place = timeout(job.wait_left(), places.0.acquire()).await.map_err(|_| job.not_had("turn to try"))?;
+    let _place = timeout(job.wait_left(), places.0.acquire())
+        .await
+        .map_err(|_| job.not_had("turn to try"))?;
     let (mut bound, mut retries) = (FIRST, 0);
     loop {
         let row = row::read(ctx, job).await?;
@@ -66,9 +71,17 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         }
         let since = job.inside().await;
         job.tell("read", row.count).await;
-        let write = sqlx::query(TAKE_ONE).bind(row.count - 1).bind(job.stock_id).bind(row.version);
+        let write = sqlx::query(TAKE_ONE)
+            .bind(row.count - 1)
+            .bind(job.stock_id)
+            .bind(row.version);
         if job.tried(since, row::execute(ctx, job, write).await?) == 1 {
-            return Ok(Deducted { remaining: Some(row.count - 1), fence: None, retries, lock: None });
+            return Ok(Deducted {
+                remaining: Some(row.count - 1),
+                fence: None,
+                retries,
+                lock: None,
+            });
         }
         let pause = bound.mul_f64(fastrand::f64());
         if pause >= job.wait_left() {

@@ -11,7 +11,8 @@
 //!
 //! Next: `zk_sequential.rs`, where they queue.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, poll, zk_stage as stage};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, poll, zk_stage as stage};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use std::time::Duration;
 use zookeeper_client::CreateMode;
@@ -28,10 +29,14 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 340,
     names: &[Name::ZooKeeper("/distributed/zk-ephemeral")],
-    title: Title {
-        zh: "临时节点：谁建成谁拿到，别人反复重试", en: "An ephemeral node: who makes it has the lock"
+    title: Bilingual {
+        zh: "临时节点：谁建成谁拿到，别人反复重试",
+        en: "An ephemeral node: who makes it has the lock",
     },
-    breaks: Title { zh: "持有者停顿超过会话", en: "a holder that is paused beyond its session" },
+    breaks: Bilingual {
+        zh: "持有者停顿超过会话",
+        en: "a holder that is paused beyond its session",
+    },
     source: include_str!("zk_ephemeral.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };

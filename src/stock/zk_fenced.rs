@@ -13,7 +13,8 @@
 //!
 //! Next: `table_lock.rs`.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, fenced, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, fenced, under};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
 
@@ -26,11 +27,11 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 380,
     names: &[Name::ZooKeeper("/distributed/zk-fenced"), Name::Fence],
-    title: Title {
+    title: Bilingual {
         zh: "带栅栏令牌的 ZooKeeper 锁：令牌是节点的 czxid",
         en: "ZooKeeper's lock, fenced: the token is the node's czxid",
     },
-    breaks: Title {
+    breaks: Bilingual {
         zh: "没有；只要每个写入者都出示同一个 ZooKeeper 的令牌",
         en: "nothing, as long as every writer shows a token of the same ZooKeeper",
     },
@@ -41,5 +42,8 @@ pub(super) const STRATEGY: Strategy = Strategy {
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let lock = ctx.zk.lock(&job.zk_path("/distributed/zk-fenced"));
     let guard = lock.acquire(job.wait_left()).await?;
-    under(guard, |fence| fenced::read_then_write(ctx, job, lock.name(), fence, async |_| Ok(()))).await
+    under(guard, |fence| {
+        fenced::read_then_write(ctx, job, lock.name(), fence, async |_| Ok(()))
+    })
+    .await
 }

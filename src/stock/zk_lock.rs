@@ -9,7 +9,8 @@
 //!
 //! Next: `oversell_lock::zk`, the lock itself; then `zk_reentrant.rs`.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, row, under};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
 
@@ -22,15 +23,23 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 460,
     names: &[Name::ZooKeeper("/distributed/zk-lock")],
-    title: Title {
-        zh: "ZooKeeper 锁：排队，只盯前一个", en: "ZooKeeper's lock: a queue, each watches the one before"
+    title: Bilingual {
+        zh: "ZooKeeper 锁：排队，只盯前一个",
+        en: "ZooKeeper's lock: a queue, each watches the one before",
     },
-    breaks: Title { zh: "持有者停顿超过会话", en: "a holder that is paused beyond its session" },
+    breaks: Bilingual {
+        zh: "持有者停顿超过会话",
+        en: "a holder that is paused beyond its session",
+    },
     source: include_str!("zk_lock.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let guard = ctx.zk.lock(&job.zk_path("/distributed/zk-lock")).acquire(job.wait_left()).await?;
+    let guard = ctx
+        .zk
+        .lock(&job.zk_path("/distributed/zk-lock"))
+        .acquire(job.wait_left())
+        .await?;
     under(guard, |fence| row::read_then_write(ctx, job, fence)).await
 }

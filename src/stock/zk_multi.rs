@@ -9,7 +9,8 @@
 //!
 //! Next: `oversell_lock::MultiLock`, the lock itself; then `zk_fenced.rs`.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, row, under};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Lock, MultiLock};
 
@@ -24,17 +25,27 @@ pub(super) const STRATEGY: Strategy = Strategy {
     needs: &[Server::MySql, Server::ZooKeeper],
     beyond: false,
     pace: 170,
-    names: &[Name::ZooKeeper(PARTS[0]), Name::ZooKeeper(PARTS[1]), Name::ZooKeeper(PARTS[2])],
-    title: Title {
-        zh: "联锁：三把锁要么都拿到，要么都不拿", en: "The multi lock: all of three, or none"
+    names: &[
+        Name::ZooKeeper(PARTS[0]),
+        Name::ZooKeeper(PARTS[1]),
+        Name::ZooKeeper(PARTS[2]),
+    ],
+    title: Bilingual {
+        zh: "联锁：三把锁要么都拿到，要么都不拿",
+        en: "The multi lock: all of three, or none",
     },
-    breaks: Title { zh: "持有者停顿超过会话", en: "a holder that is paused beyond its session" },
+    breaks: Bilingual {
+        zh: "持有者停顿超过会话",
+        en: "a holder that is paused beyond its session",
+    },
     source: include_str!("zk_multi.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let parts = PARTS.map(|path| ctx.zk.lock(&job.zk_path(path)));
-    let guard = MultiLock::new(parts.into()).acquire(job.wait_left()).await?;
+    let guard = MultiLock::new(parts.into())
+        .acquire(job.wait_left())
+        .await?;
     under(guard, |fence| row::read_then_write(ctx, job, fence)).await
 }

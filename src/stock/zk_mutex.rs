@@ -10,7 +10,8 @@
 //!
 //! Next: `oversell_lock::zk::ZkLock`, the lock itself; then `zk_semaphore_mutex.rs`.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, row, under};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
 
@@ -23,13 +24,23 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 420,
     names: &[Name::ZooKeeper("/curator/lock")],
-    title: Title { zh: "Curator 的可重入互斥锁", en: "Curator's mutex, re-entrant" },
-    breaks: Title { zh: "持有者停顿超过会话", en: "a holder that is paused beyond its session" },
+    title: Bilingual {
+        zh: "Curator 的可重入互斥锁",
+        en: "Curator's mutex, re-entrant",
+    },
+    breaks: Bilingual {
+        zh: "持有者停顿超过会话",
+        en: "a holder that is paused beyond its session",
+    },
     source: include_str!("zk_mutex.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let guard = ctx.zk.lock(&job.zk_path("/curator/lock")).acquire(job.wait_left()).await?;
+    let guard = ctx
+        .zk
+        .lock(&job.zk_path("/curator/lock"))
+        .acquire(job.wait_left())
+        .await?;
     under(guard, |fence| row::read_then_write(ctx, job, fence)).await
 }

@@ -11,7 +11,8 @@
 //!
 //! Next: `zk_mutex.rs`, the same from Curator's shelf.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, row, under};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Lock, zk::ZkLock};
 
@@ -24,11 +25,14 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 340,
     names: &[Name::ZooKeeper("/distributed/zk-reentrant")],
-    title: Title {
+    title: Bilingual {
         zh: "可重入：同一个持有者再次进入，节点只有一个",
         en: "Re-entrant: its owner comes in again, with the same node",
     },
-    breaks: Title { zh: "持有者停顿超过会话", en: "a holder that is paused beyond its session" },
+    breaks: Bilingual {
+        zh: "持有者停顿超过会话",
+        en: "a holder that is paused beyond its session",
+    },
     source: include_str!("zk_reentrant.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
@@ -44,5 +48,7 @@ async fn again(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 }
 
 fn lock(ctx: &Ctx, job: &Job) -> ZkLock {
-    ctx.zk.lock(&job.zk_path("/distributed/zk-reentrant")).owner(job.owner(ctx))
+    ctx.zk
+        .lock(&job.zk_path("/distributed/zk-reentrant"))
+        .owner(job.owner(ctx))
 }

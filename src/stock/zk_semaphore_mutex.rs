@@ -12,7 +12,8 @@
 //!
 //! Next: `oversell_lock::zk::ZkSemaphoreMutex`, the lock itself; then `zk_write.rs`.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, row, under};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
 
@@ -25,17 +26,22 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 270,
     names: &[Name::ZooKeeper("/curator/semaphore-mutex")],
-    title: Title {
+    title: Bilingual {
         zh: "Curator 的不可重入锁：只有一个租约的信号量",
         en: "Curator's lock that is not re-entrant: a semaphore of one",
     },
-    breaks: Title { zh: "持有者停顿超过会话", en: "a holder that is paused beyond its session" },
+    breaks: Bilingual {
+        zh: "持有者停顿超过会话",
+        en: "a holder that is paused beyond its session",
+    },
     source: include_str!("zk_semaphore_mutex.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let lock = ctx.zk.semaphore_mutex(&job.zk_path("/curator/semaphore-mutex"));
+    let lock = ctx
+        .zk
+        .semaphore_mutex(&job.zk_path("/curator/semaphore-mutex"));
     let guard = lock.acquire(job.wait_left()).await?;
     under(guard, |fence| row::read_then_write(ctx, job, fence)).await
 }

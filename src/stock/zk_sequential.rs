@@ -10,7 +10,8 @@
 //!
 //! Next: `zk_lock.rs`, where each is told when its predecessor goes.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, poll, zk_stage as stage};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, poll, zk_stage as stage};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use std::time::Duration;
 use zookeeper_client::CreateMode;
@@ -27,11 +28,14 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 72,
     names: &[Name::ZooKeeper("/distributed/zk-sequential")],
-    title: Title {
+    title: Bilingual {
         zh: "顺序节点：排队，人人反复看整个队列",
         en: "Numbered nodes: all keep looking at the whole queue",
     },
-    breaks: Title { zh: "持有者停顿超过会话", en: "a holder that is paused beyond its session" },
+    breaks: Bilingual {
+        zh: "持有者停顿超过会话",
+        en: "a holder that is paused beyond its session",
+    },
     source: include_str!("zk_sequential.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
@@ -40,7 +44,10 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let path = job.zk_path("/distributed/zk-sequential") + "/lock-";
     loop {
         // None: somebody has cleared the queue meanwhile.
-        let Some(node) = stage::create(ctx, job, &path, CreateMode::EphemeralSequential).await? else { continue };
+        let Some(node) = stage::create(ctx, job, &path, CreateMode::EphemeralSequential).await?
+        else {
+            continue;
+        };
         loop {
             let queue = node.siblings().await?;
             if !queue.iter().any(|name| name == node.name()) {

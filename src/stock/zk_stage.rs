@@ -28,26 +28,51 @@ pub(super) struct Node {
 }
 
 /// Makes a node at `path`, to which a sequential one has its number added: `None` where there is one already.
-pub(super) async fn create(ctx: &Ctx, job: &Job, path: &str, mode: CreateMode) -> Result<Option<Node>, Error> {
+pub(super) async fn create(
+    ctx: &Ctx,
+    job: &Job,
+    path: &str,
+    mode: CreateMode,
+) -> Result<Option<Node>, Error> {
     let (owner, ctx) = (job.owner(ctx).to_string(), ctx.clone());
-    let creation = ctx.tasks.spawn(make(ctx.clone(), path.to_owned(), owner, mode));
+    let creation = ctx
+        .tasks
+        .spawn(make(ctx.clone(), path.to_owned(), owner, mode));
     creation.await.map_err(|e| Error::Internal(e.to_string()))?
 }
 
-async fn make(ctx: Ctx, path: String, owner: String, mode: CreateMode) -> Result<Option<Node>, Error> {
+async fn make(
+    ctx: Ctx,
+    path: String,
+    owner: String,
+    mode: CreateMode,
+) -> Result<Option<Node>, Error> {
     let client = ctx.zk.session()?;
     let options = mode.with_acls(Acls::anyone_all());
     loop {
         match client.create(&path, owner.as_bytes(), &options).await {
             Ok((stat, number)) => {
-                let path = if mode == CreateMode::EphemeralSequential { format!("{path}{number}") } else { path };
+                let path = if mode == CreateMode::EphemeralSequential {
+                    format!("{path}{number}")
+                } else {
+                    path
+                };
                 let fence = Fence(stat.czxid.cast_unsigned());
-                return Ok(Some(Node { ctx, client, path, gone: false, fence }));
+                return Ok(Some(Node {
+                    ctx,
+                    client,
+                    path,
+                    gone: false,
+                    fence,
+                }));
             }
             Err(Zk::NodeExists) => return Ok(None),
             Err(Zk::NoNode) => {
                 let parent = CreateMode::Container.with_acls(Acls::anyone_all());
-                client.mkdir(parent_of(&path), &parent).await.map_err(down)?;
+                client
+                    .mkdir(parent_of(&path), &parent)
+                    .await
+                    .map_err(down)?;
             }
             Err(lost) => {
                 ctx.tasks.spawn(async move {
@@ -67,7 +92,9 @@ async fn forget(client: &Client, path: &str, owner: &str) -> Result<(), Zk> {
     let parent = parent_of(path);
     for child in insist(|| client.list_children(parent)).await? {
         let child = format!("{parent}/{child}");
-        if child.starts_with(path) && insist(|| client.get_data(&child)).await?.0 == owner.as_bytes() {
+        if child.starts_with(path)
+            && insist(|| client.get_data(&child)).await?.0 == owner.as_bytes()
+        {
             insist(|| client.delete(&child, None)).await?;
         }
     }
@@ -95,7 +122,9 @@ impl Node {
 
     /// The names of all nodes beside it, and its own.
     pub(super) async fn siblings(&self) -> Result<Vec<String>, Error> {
-        insist(|| self.client.list_children(parent_of(&self.path))).await.map_err(down)
+        insist(|| self.client.list_children(parent_of(&self.path)))
+            .await
+            .map_err(down)
     }
 
     fn delete(&mut self) -> Option<JoinHandle<Option<LockState>>> {
@@ -123,7 +152,11 @@ impl Node {
                 }
             }
         };
-        Some(self.ctx.tasks.spawn_on(deletion, &Handle::try_current().ok()?))
+        Some(
+            self.ctx
+                .tasks
+                .spawn_on(deletion, &Handle::try_current().ok()?),
+        )
     }
 }
 
@@ -152,5 +185,8 @@ fn parent_of(path: &str) -> &str {
 }
 
 fn down(error: Zk) -> Error {
-    Error::Unavailable { server: Server::ZooKeeper.name(), reason: error.to_string() }
+    Error::Unavailable {
+        server: Server::ZooKeeper.name(),
+        reason: error.to_string(),
+    }
 }

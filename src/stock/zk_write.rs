@@ -11,7 +11,8 @@
 //!
 //! Next: `oversell_lock::zk::ZkRwLock`, the lock itself; then `zk_multi.rs`.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, Title, row, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, row, under};
+use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
 
@@ -24,13 +25,24 @@ pub(super) const STRATEGY: Strategy = Strategy {
     beyond: false,
     pace: 330,
     names: &[Name::ZooKeeper("/curator/rwlock")],
-    title: Title { zh: "Curator 读写锁的写锁", en: "The write half of Curator's read-write lock" },
-    breaks: Title { zh: "持有者停顿超过会话", en: "a holder that is paused beyond its session" },
+    title: Bilingual {
+        zh: "Curator 读写锁的写锁",
+        en: "The write half of Curator's read-write lock",
+    },
+    breaks: Bilingual {
+        zh: "持有者停顿超过会话",
+        en: "a holder that is paused beyond its session",
+    },
     source: include_str!("zk_write.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let guard = ctx.zk.rw_lock(&job.zk_path("/curator/rwlock")).write().acquire(job.wait_left()).await?;
+    let guard = ctx
+        .zk
+        .rw_lock(&job.zk_path("/curator/rwlock"))
+        .write()
+        .acquire(job.wait_left())
+        .await?;
     under(guard, |fence| row::read_then_write(ctx, job, fence)).await
 }

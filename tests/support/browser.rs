@@ -5,7 +5,8 @@ use chromiumoxide::{
     Browser as Chromium, BrowserConfig, Page,
     cdp::browser_protocol::{
         network::{
-            EventRequestServedFromCache, EventRequestWillBeSent, EventResponseReceived, EventResponseReceivedExtraInfo,
+            EventRequestServedFromCache, EventRequestWillBeSent, EventResponseReceived,
+            EventResponseReceivedExtraInfo,
         },
         target::{CreateBrowserContextParams, CreateTargetParams},
     },
@@ -37,8 +38,8 @@ impl Browser {
     pub(crate) async fn start() -> Result<Self, String> {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let profile =
-            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("browser-{}-{number}", std::process::id()));
+        let profile = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("browser-{}-{number}", std::process::id()));
         let mut config = BrowserConfig::builder();
         if Path::new(SHELL).exists() {
             config = config.chrome_executable(SHELL);
@@ -56,7 +57,11 @@ impl Browser {
             .map_err(|e| format!("{e}: `scripts/install test` installs Chromium"))?;
         let (chromium, mut handler) = Chromium::launch(config).await.map_err(text)?;
         let events = tokio::spawn(async move { while handler.next().await.is_some() {} });
-        Ok(Self { chromium, events, profile })
+        Ok(Self {
+            chromium,
+            events,
+            profile,
+        })
     }
 
     /// A new tab, empty.
@@ -66,8 +71,15 @@ impl Browser {
 
     /// A new tab that knows nothing of the others: as a private window.
     pub(crate) async fn private_page(&self) -> Result<Page, String> {
-        let alone = self.chromium.create_browser_context(CreateBrowserContextParams::default()).await.map_err(text)?;
-        let tab = CreateTargetParams::builder().url("about:blank").browser_context_id(alone).build()?;
+        let alone = self
+            .chromium
+            .create_browser_context(CreateBrowserContextParams::default())
+            .await
+            .map_err(text)?;
+        let tab = CreateTargetParams::builder()
+            .url("about:blank")
+            .browser_context_id(alone)
+            .build()?;
         self.chromium.new_page(tab).await.map_err(text)
     }
 
@@ -77,7 +89,10 @@ impl Browser {
         self.chromium.wait().await.map_err(text)?;
         self.events.await.map_err(text)?;
         // Its helpers may still write for a moment.
-        until("its profile can be removed", || async { Ok(std::fs::remove_dir_all(&self.profile).is_ok()) }).await
+        until("its profile can be removed", || async {
+            Ok(std::fs::remove_dir_all(&self.profile).is_ok())
+        })
+        .await
     }
 }
 
@@ -103,10 +118,22 @@ impl NetworkLog {
     /// Records from now on.
     pub(crate) async fn of(page: &Page) -> Result<Self, String> {
         let log = Self::default();
-        let mut asked = page.event_listener::<EventRequestWillBeSent>().await.map_err(text)?;
-        let mut answered = page.event_listener::<EventResponseReceived>().await.map_err(text)?;
-        let mut kept = page.event_listener::<EventRequestServedFromCache>().await.map_err(text)?;
-        let mut sent = page.event_listener::<EventResponseReceivedExtraInfo>().await.map_err(text)?;
+        let mut asked = page
+            .event_listener::<EventRequestWillBeSent>()
+            .await
+            .map_err(text)?;
+        let mut answered = page
+            .event_listener::<EventResponseReceived>()
+            .await
+            .map_err(text)?;
+        let mut kept = page
+            .event_listener::<EventRequestServedFromCache>()
+            .await
+            .map_err(text)?;
+        let mut sent = page
+            .event_listener::<EventResponseReceivedExtraInfo>()
+            .await
+            .map_err(text)?;
         let requests = Arc::clone(&log.0);
         tokio::spawn(async move {
             // An answer may be told before the request that it is for.
@@ -139,16 +166,31 @@ impl NetworkLog {
 
     /// What came over the wire for each request of an address with this in it, in the order of the requests; `None` where
     /// the browser had it already. Waits until there are so many, and each is answered.
-    pub(crate) async fn on_the_wire(&self, part: &str, requests: usize) -> Result<Vec<Option<i64>>, String> {
+    pub(crate) async fn on_the_wire(
+        &self,
+        part: &str,
+        requests: usize,
+    ) -> Result<Vec<Option<i64>>, String> {
         let answers = || -> Vec<_> {
-            self.0.lock().iter().filter(|request| request.url.contains(part)).map(|request| request.answer).collect()
+            self.0
+                .lock()
+                .iter()
+                .filter(|request| request.url.contains(part))
+                .map(|request| request.answer)
+                .collect()
         };
         until(&format!("{requests} answers for {part}"), || async {
             let answers = answers();
             Ok(answers.len() >= requests && !answers.contains(&Answer::Awaited))
         })
         .await?;
-        let sent = |answer: Answer| if let Answer::Sent(status) = answer { Some(status) } else { None };
+        let sent = |answer: Answer| {
+            if let Answer::Sent(status) = answer {
+                Some(status)
+            } else {
+                None
+            }
+        };
         Ok(answers().into_iter().map(sent).collect())
     }
 }

@@ -35,16 +35,26 @@ pub(crate) struct Site {
 
 impl Servers {
     pub(crate) async fn connect(addresses: &Addresses) -> Self {
-        let ctxs: Vec<_> = (0..3).map(|_| Arc::new(Ctx::new(config(addresses)).expect("good addresses"))).collect();
+        let ctxs: Vec<_> = (0..3)
+            .map(|_| Arc::new(Ctx::new(config(addresses)).expect("good addresses")))
+            .collect();
         migrate(&ctxs[0]).await;
         // One instance writes the orders of the stream, until it closes.
-        ctxs[0].tasks.spawn(Consumer::new(Ctx::clone(&ctxs[0])).run());
-        Self { ctxs, next: AtomicI64::new(1000) }
+        ctxs[0]
+            .tasks
+            .spawn(Consumer::new(Ctx::clone(&ctxs[0])).run());
+        Self {
+            ctxs,
+            next: AtomicI64::new(1000),
+        }
     }
 
     pub(crate) async fn site(&self) -> Site {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        Site { ctxs: self.ctxs.clone(), id }
+        Site {
+            ctxs: self.ctxs.clone(),
+            id,
+        }
     }
 
     /// One more instance's clients, with a configuration that differs.
@@ -69,7 +79,11 @@ impl Servers {
 impl Site {
     /// Makes the product with so many pieces in both stores.
     pub(crate) async fn put_stock(&self, count: i64) {
-        let mut conn = self.ctxs[0].db.conn(Duration::from_secs(10)).await.expect("MySQL");
+        let mut conn = self.ctxs[0]
+            .db
+            .conn(Duration::from_secs(10))
+            .await
+            .expect("MySQL");
         sqlx::query("REPLACE INTO db_stock (id, product_code, stock_code, count) VALUES (?, 'test', '001', ?)")
             .bind(self.id)
             .bind(count)
@@ -80,16 +94,27 @@ impl Site {
         empty.execute(&mut *conn).await.expect("no bucket");
         conn.done();
         let mut redis = self.ctxs[0].redis.connection();
-        redis::cmd("SET").arg(self.redis_key()).arg(count).exec_async(&mut redis).await.expect("Redis");
+        redis::cmd("SET")
+            .arg(self.redis_key())
+            .arg(count)
+            .exec_async(&mut redis)
+            .await
+            .expect("Redis");
     }
 
     /// What is on the shelf.
     pub(crate) async fn stock(&self, store: Store) -> i64 {
         match store {
-            Store::MySql => shelf::count(&self.ctxs[0], store, self.id).await.expect("the product"),
+            Store::MySql => shelf::count(&self.ctxs[0], store, self.id)
+                .await
+                .expect("the product"),
             Store::Redis => {
                 let mut redis = self.ctxs[0].redis.connection();
-                redis::cmd("GET").arg(self.redis_key()).query_async(&mut redis).await.expect("Redis")
+                redis::cmd("GET")
+                    .arg(self.redis_key())
+                    .query_async(&mut redis)
+                    .await
+                    .expect("Redis")
             }
         }
     }
@@ -102,12 +127,18 @@ impl Site {
 /// One product of the servers that `ctx` uses, in a new database.
 pub(crate) async fn shelf(ctx: &Arc<Ctx>) -> Site {
     migrate(ctx).await;
-    Site { ctxs: vec![Arc::clone(ctx)], id: 1 }
+    Site {
+        ctxs: vec![Arc::clone(ctx)],
+        id: 1,
+    }
 }
 
 pub(crate) async fn migrate(ctx: &Ctx) {
     let mut conn = ctx.db.conn(Duration::from_secs(10)).await.expect("MySQL");
-    sqlx::migrate!().run(&mut *conn).await.expect("the migrations run");
+    sqlx::migrate!()
+        .run(&mut *conn)
+        .await
+        .expect("the migrations run");
     conn.done();
 }
 

@@ -51,8 +51,15 @@ pub(crate) fn recorded() -> Result<Vec<(String, Recorded)>, String> {
     files
         .into_iter()
         .map(|file| {
-            let recorded = serde_json::from_str(&std::fs::read_to_string(&file).map_err(text)?).map_err(text)?;
-            Ok((file.file_stem().unwrap_or_default().to_string_lossy().into_owned(), recorded))
+            let recorded = serde_json::from_str(&std::fs::read_to_string(&file).map_err(text)?)
+                .map_err(text)?;
+            Ok((
+                file.file_stem()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned(),
+                recorded,
+            ))
         })
         .collect()
 }
@@ -88,7 +95,13 @@ impl Stage {
         let races = Arc::new(recorded()?);
         let lessons = races.iter().map(|(lesson, _)| lesson.clone()).collect();
         let instance = lab.addresses().instances[0].url.clone();
-        let served = Served { races, may: allowed, instance, client: reqwest::Client::new(), sold: Arc::default() };
+        let served = Served {
+            races,
+            may: allowed,
+            instance,
+            client: reqwest::Client::new(),
+            sold: Arc::default(),
+        };
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(text)?;
         let url = format!("http://{}", listener.local_addr().map_err(text)?);
         let app = Router::new()
@@ -100,7 +113,13 @@ impl Stage {
             .fallback(forward)
             .with_state(served);
         let served = tokio::spawn(async move { drop(axum::serve(listener, app).await) });
-        Ok(Self { url, lessons, may, served, lab })
+        Ok(Self {
+            url,
+            lessons,
+            may,
+            served,
+            lab,
+        })
     }
 
     /// From now on a replay tells so many events, and waits.
@@ -122,8 +141,16 @@ impl Stage {
 /// How many events this race has up to and with the first for which `is` holds.
 pub(crate) fn up_to(lesson: &str, is: impl Fn(&Value) -> bool) -> Result<usize, String> {
     let races = recorded()?;
-    let (_, race) = races.iter().find(|(name, _)| name == lesson).ok_or("no such race")?;
-    race.flaw.events.iter().position(is).map(|n| n + 1).ok_or("no such event".into())
+    let (_, race) = races
+        .iter()
+        .find(|(name, _)| name == lesson)
+        .ok_or("no such race")?;
+    race.flaw
+        .events
+        .iter()
+        .position(is)
+        .map(|n| n + 1)
+        .ok_or("no such event".into())
 }
 
 async fn list(State(served): State<Served>) -> Json<Value> {
@@ -131,19 +158,40 @@ async fn list(State(served): State<Served>) -> Json<Value> {
     Json(json!({ "enabled": true, "replays": replays }))
 }
 
-async fn play(Path(lesson): Path<String>, Query(query): Query<HashMap<String, String>>) -> Response {
-    let course = if query.get("cured").is_some_and(|cured| cured == "true") { "cure" } else { "flaw" };
+async fn play(
+    Path(lesson): Path<String>,
+    Query(query): Query<HashMap<String, String>>,
+) -> Response {
+    let course = if query.get("cured").is_some_and(|cured| cured == "true") {
+        "cure"
+    } else {
+        "flaw"
+    };
     let id = format!("{lesson}/{course}");
-    (StatusCode::ACCEPTED, Json(json!({ "id": id, "state": "running", "events": format!("/replays/{id}/events") })))
+    (
+        StatusCode::ACCEPTED,
+        Json(json!({ "id": id, "state": "running", "events": format!("/replays/{id}/events") })),
+    )
         .into_response()
 }
 
-async fn events(State(served): State<Served>, Path((lesson, course)): Path<(String, String)>) -> Response {
+async fn events(
+    State(served): State<Served>,
+    Path((lesson, course)): Path<(String, String)>,
+) -> Response {
     let Some((_, race)) = served.races.iter().find(|(name, _)| *name == lesson) else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    let course = if course == "cure" { &race.cure } else { &race.flaw };
-    let mut told: Vec<String> = course.events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    let course = if course == "cure" {
+        &race.cure
+    } else {
+        &race.flaw
+    };
+    let mut told: Vec<String> = course
+        .events
+        .iter()
+        .map(|event| format!("data: {event}\n\n"))
+        .collect();
     told.push(format!("event: done\ndata: {}\n\n", course.done));
     let may = served.may.clone();
     let told = stream::iter(told.into_iter().enumerate()).then(move |(n, event)| {
@@ -154,18 +202,30 @@ async fn events(State(served): State<Served>, Path((lesson, course)): Path<(Stri
             Ok::<_, Infallible>(event)
         }
     });
-    ([("content-type", "text/event-stream")], Body::from_stream(told)).into_response()
+    (
+        [("content-type", "text/event-stream")],
+        Body::from_stream(told),
+    )
+        .into_response()
 }
 
 /// The one who comes second to a lock waits for the first; without one, both are told of the same piece.
-async fn sell(State(served): State<Served>, Path(of): Path<HashMap<String, String>>) -> Json<Value> {
+async fn sell(
+    State(served): State<Served>,
+    Path(of): Path<HashMap<String, String>>,
+) -> Json<Value> {
     let before = served.sold.fetch_add(1, Ordering::Relaxed) % 2;
-    let (waited_ms, remaining) = if of.get("strategy").is_some_and(|strategy| strategy == "none") {
+    let (waited_ms, remaining) = if of
+        .get("strategy")
+        .is_some_and(|strategy| strategy == "none")
+    {
         (0, 4999)
     } else {
         (200 * before, 4999 - before)
     };
-    Json(json!({ "outcome": "sold", "remaining": remaining, "waited_ms": waited_ms, "held_ms": 200 }))
+    Json(
+        json!({ "outcome": "sold", "remaining": remaining, "waited_ms": waited_ms, "held_ms": 200 }),
+    )
 }
 
 /// Everything else is the instance's.
@@ -175,7 +235,12 @@ async fn forward(
     method: axum::http::Method,
     body: Bytes,
 ) -> Response {
-    let sent = served.client.request(method, format!("{}{uri}", served.instance)).body(body).send().await;
+    let sent = served
+        .client
+        .request(method, format!("{}{uri}", served.instance))
+        .body(body)
+        .send()
+        .await;
     match sent {
         Ok(answer) => {
             let (status, headers) = (answer.status(), answer.headers().clone());

@@ -41,7 +41,10 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> Mutexes<K> {
     /// Safe: the place in the queue is given up.
     pub async fn lock(&self, key: &K, wait: Duration) -> Option<MutexGuard> {
         let mutex = self.0.of(key, Mutex::new);
-        tokio::time::timeout(wait, mutex.lock_owned()).await.ok().map(MutexGuard)
+        tokio::time::timeout(wait, mutex.lock_owned())
+            .await
+            .ok()
+            .map(MutexGuard)
     }
 }
 

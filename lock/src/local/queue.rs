@@ -61,7 +61,11 @@ pub(crate) struct Head<T, A = ()> {
 
 impl<T, A> Default for Queue<T, A> {
     fn default() -> Self {
-        Self(Mutex::new(Line { occupied: false, waiting: VecDeque::new(), sweep_at: FIRST_SWEEP }))
+        Self(Mutex::new(Line {
+            occupied: false,
+            waiting: VecDeque::new(),
+            sweep_at: FIRST_SWEEP,
+        }))
     }
 }
 
@@ -124,7 +128,10 @@ impl<T, A> Line<T, A> {
 
 impl<T, A> Head<T, A> {
     fn new(queue: &Arc<Queue<T, A>>) -> Arc<Self> {
-        Arc::new(Self { queue: Arc::clone(queue), armed: true })
+        Arc::new(Self {
+            queue: Arc::clone(queue),
+            armed: true,
+        })
     }
 
     /// Takes the next waiter out of the line, to hand it the lock. Whoever does must give it a turn.
@@ -143,7 +150,12 @@ impl<T, A> Head<T, A> {
     /// Whether anybody waits behind the head.
     #[must_use]
     pub(crate) fn has_waiters(&self) -> bool {
-        self.queue.0.lock().waiting.iter().any(|w| !w.turn.is_closed())
+        self.queue
+            .0
+            .lock()
+            .waiting
+            .iter()
+            .any(|w| !w.turn.is_closed())
     }
 }
 
@@ -152,7 +164,8 @@ impl<T, A> Drop for Head<T, A> {
         // A turn that comes back holds a head, whose drop would recurse: it is disarmed, and this loop goes on.
         while self.armed
             && let Some(waiter) = self.queue.next_or_free()
-            && let Err(Turn::Contend(mut head)) = waiter.turn.send(Turn::Contend(Head::new(&self.queue)))
+            && let Err(Turn::Contend(mut head)) =
+                waiter.turn.send(Turn::Contend(Head::new(&self.queue)))
             && let Some(head) = Arc::get_mut(&mut head)
         {
             head.armed = false;
@@ -227,10 +240,16 @@ mod tests {
         for waiter in &mut waiters {
             assert!(futures::poll!(waiter.as_mut()).is_pending());
         }
-        first.fail(&LockError::Unavailable { server: "redis", reason: "gone".into() });
+        first.fail(&LockError::Unavailable {
+            server: "redis",
+            reason: "gone".into(),
+        });
         drop(first);
         for waiter in waiters {
-            assert!(matches!(waiter.await, Some(Turn::Failed(LockError::Unavailable { .. }))));
+            assert!(matches!(
+                waiter.await,
+                Some(Turn::Failed(LockError::Unavailable { .. }))
+            ));
         }
         assert!(!queue.0.lock().occupied);
     }

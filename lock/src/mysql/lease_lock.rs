@@ -81,7 +81,11 @@ impl MySqlPool {
     /// A contender for the lock `name`, of 1 to 50 characters, with a lease of 30 s that is renewed.
     #[must_use]
     pub fn table_lease_lock(&self, name: &str) -> TableLeaseLock {
-        TableLeaseLock { contender: Contender::new(self, name), lease: LEASE, owner: None }
+        TableLeaseLock {
+            contender: Contender::new(self, name),
+            lease: LEASE,
+            owner: None,
+        }
     }
 }
 
@@ -122,23 +126,50 @@ impl TableLeaseLock {
         self
     }
 
-    async fn first(&self, wait: Duration, slot: Option<Arc<OwnerSlot<Hold>>>) -> Result<Share, LockError> {
+    async fn first(
+        &self,
+        wait: Duration,
+        slot: Option<Arc<OwnerSlot<Hold>>>,
+    ) -> Result<Share, LockError> {
         let (row, leased) = self.contender.row(Some(self.lease), wait).await?;
-        let hold = Hold { row, guards: AtomicU32::new(1), lost: CancellationToken::new(), _slot: slot };
-        Ok(Share { hold: Arc::new(hold), lease: self.lease, leased, given_back: false })
+        let hold = Hold {
+            row,
+            guards: AtomicU32::new(1),
+            lost: CancellationToken::new(),
+            _slot: slot,
+        };
+        Ok(Share {
+            hold: Arc::new(hold),
+            lease: self.lease,
+            leased,
+            given_back: false,
+        })
     }
 
     /// As the owner's other holds, or as its first one.
     async fn as_owner(&self, owner: Owner, wait: Duration) -> Result<Share, LockError> {
         let (contender, end) = (&self.contender, deadline(wait));
-        let slot = contender.pool.shared().of::<Reentry<Hold>>().enter(&contender.name, owner, end).await;
+        let slot = contender
+            .pool
+            .shared()
+            .of::<Reentry<Hold>>()
+            .enter(&contender.name, owner, end)
+            .await;
         let mut slot = slot.ok_or_else(|| contender.taken(wait))?;
-        if let Some(share) = slot.exclusive.upgrade().and_then(|hold| Share::join(hold, self.lease))
+        if let Some(share) = slot
+            .exclusive
+            .upgrade()
+            .and_then(|hold| Share::join(hold, self.lease))
             && share.write(Some(share.lease)).await?
         {
             return Ok(share);
         }
-        let share = self.first(end.saturating_duration_since(Instant::now()), Some(slot_of(&slot))).await?;
+        let share = self
+            .first(
+                end.saturating_duration_since(Instant::now()),
+                Some(slot_of(&slot)),
+            )
+            .await?;
         slot.exclusive = Arc::downgrade(&share.hold);
         Ok(share)
     }
@@ -157,7 +188,10 @@ impl Lock for TableLeaseLock {
         };
         let sure_until = SureUntil::new(self.lease.sure(share.leased));
         let (guard, keeper) = Guard::until(Arc::clone(&sure_until), &self.contender.name, None);
-        self.contender.pool.tasks().spawn(keep(share, sure_until, keeper));
+        self.contender
+            .pool
+            .tasks()
+            .spawn(keep(share, sure_until, keeper));
         Ok(guard)
     }
 }
@@ -166,14 +200,25 @@ impl Share {
     /// One more of `hold`; `None` where the last has given it back, or it was lost.
     fn join(hold: Arc<Hold>, lease: Lease) -> Option<Self> {
         let one_more = |guards: u32| (guards > 0).then_some(guards + 1);
-        hold.guards.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
-        let share = Self { hold, lease, leased: Instant::now(), given_back: false };
+        hold.guards
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)
+            .ok()?;
+        let share = Self {
+            hold,
+            lease,
+            leased: Instant::now(),
+            given_back: false,
+        };
         (!share.hold.lost.is_cancelled()).then_some(share)
     }
 
     /// Writes how many guards there are, and puts the end off; all of them are told where the row is not ours any more.
     async fn write(&self, lease: Option<Lease>) -> Result<bool, LockError> {
-        let still = self.hold.row.renew(self.hold.guards.load(Ordering::Relaxed), lease).await?;
+        let still = self
+            .hold
+            .row
+            .renew(self.hold.guards.load(Ordering::Relaxed), lease)
+            .await?;
         if !still {
             self.hold.lost.cancel();
         }
@@ -208,7 +253,13 @@ impl Held for Share {
         }
         // The last may have come after us, and have deleted the row before this is written.
         let still = self.write(None).await? || self.hold.guards.load(Ordering::Relaxed) == 0;
-        if still { Ok(()) } else { Err(LockError::Lost { name: self.name().to_owned() }) }
+        if still {
+            Ok(())
+        } else {
+            Err(LockError::Lost {
+                name: self.name().to_owned(),
+            })
+        }
     }
 }
 

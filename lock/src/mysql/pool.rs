@@ -58,13 +58,20 @@ impl MySqlOptions {
     /// feature `tls`); 10 connections, a process of its own.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), connections: 10, process: Process::new() }
+        Self {
+            url: url.into(),
+            connections: 10,
+            process: Process::new(),
+        }
     }
 
     /// At most so many connections, 1 or more. Who waits for a lock has none; who takes or gives back needs one.
     #[must_use]
     pub fn connections(self, connections: usize) -> Self {
-        Self { connections, ..self }
+        Self {
+            connections,
+            ..self
+        }
     }
 
     /// This process: owners are named after it.
@@ -77,7 +84,9 @@ impl MySqlOptions {
 /// The address may hold a password, and is not shown.
 impl fmt::Debug for MySqlOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MySqlOptions").field("connections", &self.connections).finish_non_exhaustive()
+        f.debug_struct("MySqlOptions")
+            .field("connections", &self.connections)
+            .finish_non_exhaustive()
     }
 }
 
@@ -97,11 +106,14 @@ impl managed::Manager for Connections {
     type Error = sqlx::Error;
 
     async fn create(&self) -> Result<Link, sqlx::Error> {
-        const SELF: &str =
-            "SELECT CAST(ID AS SIGNED), HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
+        const SELF: &str = "SELECT CAST(ID AS SIGNED), HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
         let mut connection = MySqlConnection::connect_with(&self.0).await?;
         let (id, host): (i64, String) = sqlx::query_as(SELF).fetch_one(&mut connection).await?;
-        Ok(Link { connection, id, host: host.into() })
+        Ok(Link {
+            connection,
+            id,
+            host: host.into(),
+        })
     }
 
     async fn recycle(&self, _: &mut Link, _: &Metrics) -> RecycleResult<sqlx::Error> {
@@ -161,10 +173,20 @@ impl MySqlPool {
     ///
     /// [`LockError::Invalid`] where the address is not one, or there are to be no connections.
     pub fn new(options: MySqlOptions) -> Result<Self, LockError> {
-        let invalid = |name: &str, rule| LockError::Invalid { name: name.to_owned(), rule };
+        let invalid = |name: &str, rule| LockError::Invalid {
+            name: name.to_owned(),
+            rule,
+        };
         // The address may hold a password, and is not repeated.
-        let url = MySqlConnectOptions::from_str(&options.url).ok().filter(|_| options.url.starts_with("mysql://"));
-        let url = url.ok_or_else(|| invalid("url", "must be mysql://user[:password]@host[:port]/database"))?;
+        let url = MySqlConnectOptions::from_str(&options.url)
+            .ok()
+            .filter(|_| options.url.starts_with("mysql://"));
+        let url = url.ok_or_else(|| {
+            invalid(
+                "url",
+                "must be mysql://user[:password]@host[:port]/database",
+            )
+        })?;
         if options.connections == 0 {
             return Err(invalid("connections", "must be 1 or more"));
         }
@@ -172,9 +194,17 @@ impl MySqlPool {
             .max_size(options.connections)
             .runtime(deadpool::Runtime::Tokio1)
             .build()
-            .map_err(|e| LockError::Unavailable { server: SERVER, reason: e.into() })?;
+            .map_err(|e| LockError::Unavailable {
+                server: SERVER,
+                reason: e.into(),
+            })?;
         let (shared, tasks) = (ByType::default(), TaskTracker::new());
-        Ok(Self(Arc::new(Inner { connections, shared, process: options.process, tasks })))
+        Ok(Self(Arc::new(Inner {
+            connections,
+            shared,
+            process: options.process,
+            tasks,
+        })))
     }
 
     /// An owner that nobody had before, to take a re-entrant lock with.
@@ -194,14 +224,22 @@ impl MySqlPool {
     ///
     /// Safe: nothing is taken before it completes.
     pub async fn conn(&self, wait: Duration) -> Result<Conn, LockError> {
-        let timeouts = Timeouts { wait: Some(wait), create: Some(CONNECT), recycle: None };
+        let timeouts = Timeouts {
+            wait: Some(wait),
+            create: Some(CONNECT),
+            recycle: None,
+        };
         match self.0.connections.timeout_get(&timeouts).await {
             Ok(object) => Ok(Conn(Some(object), self.clone())),
             Err(PoolError::Backend(e)) => Err(failed(e)),
-            Err(PoolError::Timeout(managed::TimeoutType::Wait)) => {
-                Err(LockError::Taken { name: "mysql connection pool".into(), waited: wait })
-            }
-            Err(e) => Err(LockError::Unavailable { server: SERVER, reason: e.into() }),
+            Err(PoolError::Timeout(managed::TimeoutType::Wait)) => Err(LockError::Taken {
+                name: "mysql connection pool".into(),
+                waited: wait,
+            }),
+            Err(e) => Err(LockError::Unavailable {
+                server: SERVER,
+                reason: e.into(),
+            }),
         }
     }
 
@@ -222,7 +260,10 @@ impl MySqlPool {
     pub async fn close(&self) {
         self.0.tasks.close();
         if timeout(LAST_STATEMENTS, self.0.tasks.wait()).await.is_err() {
-            tracing::warn!(left = self.0.tasks.len(), "closing the mysql pool before all locks in tb_lock are deleted");
+            tracing::warn!(
+                left = self.0.tasks.len(),
+                "closing the mysql pool before all locks in tb_lock are deleted"
+            );
         }
         self.0.connections.close();
     }
@@ -270,7 +311,11 @@ impl Conn {
     }
 
     fn close(&mut self) -> Option<Session> {
-        let Link { connection, id, host } = Object::take(self.0.take()?);
+        let Link {
+            connection,
+            id,
+            host,
+        } = Object::take(self.0.take()?);
         drop(connection);
         Some(Session::new(self.1.server(), id, host))
     }
@@ -312,14 +357,22 @@ impl DerefMut for Conn {
 /// What a statement that failed means for a lock.
 pub(super) fn failed(error: sqlx::Error) -> LockError {
     let refused = match &error {
-        sqlx::Error::Database(answer) => !number(&**answer).is_some_and(|number| NOT_NOW.contains(&number)),
+        sqlx::Error::Database(answer) => {
+            !number(&**answer).is_some_and(|number| NOT_NOW.contains(&number))
+        }
         _ => false,
     };
     let (server, reason) = (SERVER, error.into());
-    if refused { LockError::Refused { server, reason } } else { LockError::Unavailable { server, reason } }
+    if refused {
+        LockError::Refused { server, reason }
+    } else {
+        LockError::Unavailable { server, reason }
+    }
 }
 
 /// The server's number of an error.
 pub(super) fn number(error: &dyn DatabaseError) -> Option<u16> {
-    error.try_downcast_ref::<MySqlDatabaseError>().map(MySqlDatabaseError::number)
+    error
+        .try_downcast_ref::<MySqlDatabaseError>()
+        .map(MySqlDatabaseError::number)
 }

@@ -56,8 +56,7 @@ const SWEEP: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND expires_at <= N
 const RENEW: &str = "UPDATE tb_lock SET holds = ?, expires_at = GREATEST(expires_at, NOW(3) + INTERVAL ? MICROSECOND) \
                      WHERE lock_name = ? AND owner = ? AND expires_at > NOW(3)";
 /// How long the lease still runs, in microseconds; less than 0 where it has ended and nobody has swept it away.
-const HOLDER: &str =
-    "SELECT COALESCE(owner, ''), TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) FROM tb_lock WHERE lock_name = ?";
+const HOLDER: &str = "SELECT COALESCE(owner, ''), TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) FROM tb_lock WHERE lock_name = ?";
 const DELETE: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND owner = ?";
 
 /// Who takes a lock, as its row tells people (course §4). Nothing is decided by it; what is longer than its column is cut
@@ -110,7 +109,10 @@ impl MySqlPool {
     /// It may be made or not; it may be called again.
     pub async fn create_table(&self) -> Result<(), LockError> {
         let mut conn = self.conn(ANSWER).await?;
-        sqlx::query(TABLE).execute(&mut *conn).await.map_err(failed)?;
+        sqlx::query(TABLE)
+            .execute(&mut *conn)
+            .await
+            .map_err(failed)?;
         conn.done();
         Ok(())
     }
@@ -118,11 +120,18 @@ impl MySqlPool {
 
 impl Contender {
     pub(super) fn new(pool: &MySqlPool, name: &str) -> Self {
-        Self { pool: pool.clone(), name: name.to_owned(), caller: Caller::default() }
+        Self {
+            pool: pool.clone(),
+            name: name.to_owned(),
+            caller: Caller::default(),
+        }
     }
 
     pub(super) fn taken(&self, waited: Duration) -> LockError {
-        LockError::Taken { name: self.name.clone(), waited }
+        LockError::Taken {
+            name: self.name.clone(),
+            waited,
+        }
     }
 
     /// Whose row is there.
@@ -131,18 +140,31 @@ impl Contender {
             Err(LockError::Taken { .. }) => return Err(no_connection()),
             conn => conn?,
         };
-        let row = sqlx::query_as::<_, (String, Option<i64>)>(HOLDER).bind(&self.name).fetch_optional(&mut *conn).await;
+        let row = sqlx::query_as::<_, (String, Option<i64>)>(HOLDER)
+            .bind(&self.name)
+            .fetch_optional(&mut *conn)
+            .await;
         let row = row.map_err(failed)?;
         conn.done();
         let left = |micros| Duration::from_micros(u64::try_from(micros).unwrap_or_default());
-        let holder = row.map(|(id, micros)| Holder { id, remaining: micros.map(left) });
+        let holder = row.map(|(id, micros)| Holder {
+            id,
+            remaining: micros.map(left),
+        });
         Ok(holder.filter(|holder| holder.remaining != Some(Duration::ZERO)))
     }
 
     /// Inserts the row, waiting at most `wait`; gives it and when its lease began.
-    pub(super) async fn row(&self, lease: Option<Lease>, wait: Duration) -> Result<(Row, Instant), LockError> {
+    pub(super) async fn row(
+        &self,
+        lease: Option<Lease>,
+        wait: Duration,
+    ) -> Result<(Row, Instant), LockError> {
         if !(1..=LONGEST_NAME).contains(&self.name.chars().count()) {
-            return Err(LockError::Invalid { name: self.name.clone(), rule: "a name has 1 to 50 characters" });
+            return Err(LockError::Invalid {
+                name: self.name.clone(),
+                rule: "a name has 1 to 50 characters",
+            });
         }
         let start = Instant::now();
         let left = || wait.saturating_sub(start.elapsed());
@@ -175,9 +197,16 @@ impl Contender {
     /// with it the row.
     async fn insert(&self, conn: Conn, lease: Option<Lease>) -> Result<Option<Row>, LockError> {
         let owner = self.pool.owner();
-        let row = Row { pool: self.pool.clone(), name: self.name.clone(), owner, gone: AtomicBool::new(true) };
+        let row = Row {
+            pool: self.pool.clone(),
+            name: self.name.clone(),
+            owner,
+            gone: AtomicBool::new(true),
+        };
         let (reply, answer) = oneshot::channel();
-        self.pool.tasks().spawn(row.insert(conn, self.caller.clone(), lease, reply));
+        self.pool
+            .tasks()
+            .spawn(row.insert(conn, self.caller.clone(), lease, reply));
         answer.await.unwrap_or_else(|_| Err(unanswered()))
     }
 
@@ -197,12 +226,18 @@ impl Contender {
     }
 
     async fn sweep_on(&self, conn: &mut Conn) -> Result<bool, sqlx::Error> {
-        let expired: i64 = sqlx::query_scalar(EXPIRED).bind(&self.name).fetch_one(&mut **conn).await?;
+        let expired: i64 = sqlx::query_scalar(EXPIRED)
+            .bind(&self.name)
+            .fetch_one(&mut **conn)
+            .await?;
         if expired == 0 {
             return Ok(false);
         }
         let sweep = sqlx::query(SWEEP).bind(&self.name);
-        let swept = conn.session().bounded(ANSWER, sweep.execute(&mut **conn)).await?;
+        let swept = conn
+            .session()
+            .bounded(ANSWER, sweep.execute(&mut **conn))
+            .await?;
         Ok(swept.rows_affected() > 0)
     }
 }
@@ -234,7 +269,11 @@ impl Row {
             Ok(Err(sqlx::Error::Database(error))) => {
                 conn.done();
                 let taken = error.is_unique_violation() || is_contention(&*error);
-                let answer = if taken { Ok(None) } else { Err(failed(sqlx::Error::Database(error))) };
+                let answer = if taken {
+                    Ok(None)
+                } else {
+                    Err(failed(sqlx::Error::Database(error)))
+                };
                 reply.send(answer).ok();
             }
             Ok(Err(error)) => {
@@ -268,7 +307,13 @@ impl Row {
     pub(super) async fn renew(&self, holds: u32, lease: Option<Lease>) -> Result<bool, LockError> {
         let mut conn = self.pool.conn(ANSWER).await?;
         let (lease, owner) = (lease.map_or(0, micros), self.owner.to_string());
-        let renew = || sqlx::query(RENEW).bind(holds).bind(lease).bind(&self.name).bind(&owner);
+        let renew = || {
+            sqlx::query(RENEW)
+                .bind(holds)
+                .bind(lease)
+                .bind(&self.name)
+                .bind(&owner)
+        };
         let renewed = execute(&mut conn, renew).await;
         self.finish(conn, &renewed);
         Ok(renewed.map_err(failed)?.rows_affected() > 0)
@@ -286,7 +331,9 @@ impl Row {
     pub(super) async fn release(&self) -> Result<(), LockError> {
         match timeout(ANSWER, self.delete()).await {
             Ok(true) => Ok(()),
-            Ok(false) => Err(LockError::Lost { name: self.name.clone() }),
+            Ok(false) => Err(LockError::Lost {
+                name: self.name.clone(),
+            }),
             Err(_) => Err(unanswered()),
         }
     }
@@ -301,7 +348,9 @@ impl Row {
                     self.gone.store(true, Ordering::Relaxed);
                     return deleted;
                 }
-                Err(error) => tracing::debug!(%error, name = self.name, "deleting from tb_lock again"),
+                Err(error) => {
+                    tracing::debug!(%error, name = self.name, "deleting from tb_lock again")
+                }
             }
             sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -311,7 +360,10 @@ impl Row {
     async fn delete_once(&self, asked_before: &mut bool) -> Result<bool, LockError> {
         let mut conn = self.pool.conn(ANSWER).await?;
         let owner = self.owner.to_string();
-        let deleted = execute(&mut conn, || sqlx::query(DELETE).bind(&self.name).bind(&owner)).await;
+        let deleted = execute(&mut conn, || {
+            sqlx::query(DELETE).bind(&self.name).bind(&owner)
+        })
+        .await;
         self.finish(conn, &deleted);
         match deleted {
             Ok(deleted) => Ok(deleted.rows_affected() > 0 || *asked_before),
@@ -331,7 +383,12 @@ impl Drop for Row {
             return;
         }
         let gone = AtomicBool::new(true);
-        let row = Self { pool: self.pool.clone(), name: self.name.clone(), owner: self.owner, gone };
+        let row = Self {
+            pool: self.pool.clone(),
+            name: self.name.clone(),
+            owner: self.owner,
+            gone,
+        };
         self.pool.tasks().spawn(async move { row.delete().await });
     }
 }
@@ -360,7 +417,10 @@ where
 
 /// Whether the server ended the statement because of others, so that it can be repeated at once.
 fn is_contention(error: &dyn DatabaseError) -> bool {
-    matches!(number(error), Some(DEADLOCK | LOCK_WAIT_TIMEOUT | INTERRUPTED))
+    matches!(
+        number(error),
+        Some(DEADLOCK | LOCK_WAIT_TIMEOUT | INTERRUPTED)
+    )
 }
 
 fn no_connection() -> LockError {

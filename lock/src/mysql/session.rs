@@ -46,7 +46,8 @@ impl Session {
             return answer;
         }
         // Both, so that the connection is not used on while the order to end its statement is still on its way.
-        let (answer, ended) = in_time(async { Ok(tokio::join!(statement, self.end_statement())) }).await?;
+        let (answer, ended) =
+            in_time(async { Ok(tokio::join!(statement, self.end_statement())) }).await?;
         ended.and(answer)
     }
 
@@ -79,15 +80,24 @@ impl Session {
     }
 
     async fn is_there(&self, connection: &mut MySqlConnection) -> Result<bool, sqlx::Error> {
-        const THERE: &str = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = ? AND HOST = ?";
-        let there: i64 = sqlx::query_scalar(THERE).bind(self.id).bind(&*self.host).fetch_one(connection).await?;
+        const THERE: &str =
+            "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = ? AND HOST = ?";
+        let there: i64 = sqlx::query_scalar(THERE)
+            .bind(self.id)
+            .bind(&*self.host)
+            .fetch_one(connection)
+            .await?;
         Ok(there > 0)
     }
 }
 
 /// A server that does not answer is not waited for.
-async fn in_time<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
-    timeout(ANSWER, answer).await.unwrap_or_else(|_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())))
+async fn in_time<T>(
+    answer: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    timeout(ANSWER, answer)
+        .await
+        .unwrap_or_else(|_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())))
 }
 
 /// One that has gone meanwhile is no error.

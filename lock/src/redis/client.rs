@@ -28,7 +28,14 @@ const LAST_RELEASES: Duration = Duration::from_secs(3);
 /// A connection on which so many commands in a row had no answer is replaced.
 const SILENT_COMMANDS: u32 = 2;
 /// What a server answers that will be able to do it after a while, or another one in its place.
-const NOT_NOW: [&str; 6] = ["LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "READONLY"];
+const NOT_NOW: [&str; 6] = [
+    "LOADING",
+    "BUSY",
+    "MASTERDOWN",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+    "READONLY",
+];
 
 /// One process's client for all locks in one Redis. Cloning it is cheap.
 ///
@@ -67,7 +74,9 @@ struct Commands {
 
 impl std::fmt::Debug for Commands {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Commands").field("generation", &self.generation).finish_non_exhaustive()
+        f.debug_struct("Commands")
+            .field("generation", &self.generation)
+            .finish_non_exhaustive()
     }
 }
 
@@ -112,7 +121,10 @@ impl RedisClient {
     /// Safe: nothing is left.
     pub async fn connect(url: impl Into<String>) -> Result<Self, LockError> {
         let redis = Self::new(RedisOptions::new(url))?;
-        redis::cmd("PING").exec_async(&mut redis.connection()).await.map_err(failed)?;
+        redis::cmd("PING")
+            .exec_async(&mut redis.connection())
+            .await
+            .map_err(failed)?;
         Ok(redis)
     }
 
@@ -122,14 +134,20 @@ impl RedisClient {
     ///
     /// [`LockError::Invalid`] where an option breaks its rule, or there is no runtime.
     pub fn new(options: RedisOptions) -> Result<Self, LockError> {
-        let runtime = Handle::try_current().map_err(|_| invalid("runtime", "must be made in a tokio runtime"))?;
+        let runtime = Handle::try_current()
+            .map_err(|_| invalid("runtime", "must be made in a tokio runtime"))?;
         let client = options.client()?;
         let connection = Connection::new(&client, options.timeout).map_err(bad_address)?;
-        let wakeups = Wakeups::new(client.clone(), options.timeout, runtime.clone()).map_err(bad_address)?;
+        let wakeups =
+            Wakeups::new(client.clone(), options.timeout, runtime.clone()).map_err(bad_address)?;
         Ok(Self(Arc::new(Inner {
             options,
             client,
-            commands: Mutex::new(Commands { connection, generation: 0, silent: 0 }),
+            commands: Mutex::new(Commands {
+                connection,
+                generation: 0,
+                silent: 0,
+            }),
             wakeups: Arc::new(wakeups),
             shared: ByType::default(),
             runtime,
@@ -159,7 +177,10 @@ impl RedisClient {
     pub async fn close(&self) {
         self.0.tasks.close();
         if timeout(LAST_RELEASES, self.0.tasks.wait()).await.is_err() {
-            tracing::warn!(left = self.0.tasks.len(), "closing the redis client under its holders");
+            tracing::warn!(
+                left = self.0.tasks.len(),
+                "closing the redis client under its holders"
+            );
         }
     }
 
@@ -168,7 +189,11 @@ impl RedisClient {
     }
 
     /// What all handles of the object `name` share, made where nobody uses it.
-    pub(super) fn shared<T: Any + Send + Sync>(&self, name: &str, make: impl FnOnce(Place) -> T) -> Arc<T> {
+    pub(super) fn shared<T: Any + Send + Sync>(
+        &self,
+        name: &str,
+        make: impl FnOnce(Place) -> T,
+    ) -> Arc<T> {
         self.0.shared.of::<Registry<String, T>>().of(name, make)
     }
 
@@ -202,7 +227,10 @@ impl RedisClient {
     }
 
     /// Runs one script.
-    pub(super) async fn run<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> Result<T, Failure> {
+    pub(super) async fn run<T: FromRedisValue>(
+        &self,
+        script: &ScriptInvocation<'_>,
+    ) -> Result<T, Failure> {
         let (mut connection, generation) = {
             let commands = self.0.commands.lock();
             (commands.connection.clone(), commands.generation)
@@ -214,8 +242,13 @@ impl RedisClient {
 
     /// `holders.lua`.
     pub(super) async fn holders(&self, key: &str) -> Result<Vec<Holder>, LockError> {
-        let shown: Vec<(String, i64)> = self.run(scripts::HOLDERS.key(key).arg(scripts::in_braces(key))).await?;
-        let holder = |(id, millis)| Holder { id, remaining: u64::try_from(millis).ok().map(Duration::from_millis) };
+        let shown: Vec<(String, i64)> = self
+            .run(scripts::HOLDERS.key(key).arg(scripts::in_braces(key)))
+            .await?;
+        let holder = |(id, millis)| Holder {
+            id,
+            remaining: u64::try_from(millis).ok().map(Duration::from_millis),
+        };
         Ok(shown.into_iter().map(holder).collect())
     }
 
@@ -225,12 +258,20 @@ impl RedisClient {
         if commands.generation != generation {
             return;
         }
-        commands.silent = if error.is_some_and(RedisError::is_timeout) { commands.silent + 1 } else { 0 };
+        commands.silent = if error.is_some_and(RedisError::is_timeout) {
+            commands.silent + 1
+        } else {
+            0
+        };
         let demoted = error.and_then(RedisError::code) == Some("READONLY");
         if (demoted || commands.silent >= SILENT_COMMANDS)
             && let Ok(connection) = Connection::new(&self.0.client, self.0.options.timeout)
         {
-            *commands = Commands { connection, generation: generation + 1, silent: 0 };
+            *commands = Commands {
+                connection,
+                generation: generation + 1,
+                silent: 0,
+            };
         }
     }
 }
@@ -246,8 +287,11 @@ impl From<RedisError> for Failure {
             () => Fate::Unknown,
         };
         let (server, reason) = (SERVER, error.into());
-        let error =
-            if refused { LockError::Refused { server, reason } } else { LockError::Unavailable { server, reason } };
+        let error = if refused {
+            LockError::Refused { server, reason }
+        } else {
+            LockError::Unavailable { server, reason }
+        };
         Self { error, fate }
     }
 }

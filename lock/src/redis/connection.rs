@@ -86,7 +86,10 @@ impl ConnectionLike for Connection {
     ) -> RedisFuture<'a, Vec<Value>> {
         let answers = async move {
             let was_lost = self.made_again().await;
-            let answers = self.manager.send_packed_commands(commands, offset, count).await;
+            let answers = self
+                .manager
+                .send_packed_commands(commands, offset, count)
+                .await;
             self.judge(was_lost, answers)
         };
         answers.boxed()

@@ -58,7 +58,11 @@ pub(super) enum Tried<T> {
 impl<T, A> Line<T, A> {
     /// The line of what tells its news on `channel`.
     pub(super) fn new(client: &RedisClient, channel: String, place: Place) -> Self {
-        Self { queue: Arc::default(), news: Subscription::new(channel, &client.inner().wakeups), _place: place }
+        Self {
+            queue: Arc::default(),
+            news: Subscription::new(channel, &client.inner().wakeups),
+            _place: place,
+        }
     }
 }
 
@@ -69,11 +73,19 @@ impl Line {
 
     /// Waits for the turn to ask, until `until`; `None` where it did not come. Who does not wait asks at once: that
     /// another of this process is asking just now says nothing about what is free.
-    pub(super) async fn turn(&self, wait: Duration, until: Instant) -> Result<Option<HeadOfLine>, LockError> {
+    pub(super) async fn turn(
+        &self,
+        wait: Duration,
+        until: Instant,
+    ) -> Result<Option<HeadOfLine>, LockError> {
         if wait.is_zero() {
             return Ok(Some(None));
         }
-        match self.queue.join((), until.saturating_duration_since(Instant::now())).await {
+        match self
+            .queue
+            .join((), until.saturating_duration_since(Instant::now()))
+            .await
+        {
             Some(Turn::Contend(head)) => Ok(Some(Some(head))),
             Some(Turn::Failed(error)) => Err(error),
             Some(Turn::Handed(())) | None => Ok(None),
@@ -113,7 +125,10 @@ where
         if left.is_zero() {
             return Ok(None);
         }
-        let pause = hint.unwrap_or(RECHECK).clamp(SHORTEST_PAUSE, RECHECK).min(left);
+        let pause = hint
+            .unwrap_or(RECHECK)
+            .clamp(SHORTEST_PAUSE, RECHECK)
+            .min(left);
         match news {
             // Woken or not: look again.
             Some(news) => drop(timeout(pause, news.news()).await),
@@ -124,7 +139,9 @@ where
 
 /// A lease that still runs for so many milliseconds is over when they are; a negative number: nobody knows.
 pub(super) fn hint(millis: i64) -> Option<Duration> {
-    u64::try_from(millis).ok().map(|millis| Duration::from_millis(millis) + Duration::from_millis(1))
+    u64::try_from(millis)
+        .ok()
+        .map(|millis| Duration::from_millis(millis) + Duration::from_millis(1))
 }
 
 /// Runs to its end even if the caller goes away.
@@ -135,7 +152,10 @@ where
 {
     match client.spawn(task).await {
         Ok(outcome) => outcome,
-        Err(stopped) => Err(LockError::Unavailable { server: "redis", reason: stopped.into() }),
+        Err(stopped) => Err(LockError::Unavailable {
+            server: "redis",
+            reason: stopped.into(),
+        }),
     }
 }
 

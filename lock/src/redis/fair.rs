@@ -87,7 +87,12 @@ impl RedisClient {
     /// A handle on the fair lock `name`, which is had in order of arrival.
     #[must_use]
     pub fn fair_lock(&self, name: &str) -> RedisFairLock {
-        RedisFairLock { client: self.clone(), name: self.key(name), owner: None, lease: self.lease() }
+        RedisFairLock {
+            client: self.clone(),
+            name: self.key(name),
+            owner: None,
+            lease: self.lease(),
+        }
     }
 }
 
@@ -96,7 +101,10 @@ impl RedisFairLock {
     /// Tasks of one owner come in one after the other.
     #[must_use]
     pub fn owner(self, owner: Owner) -> Self {
-        Self { owner: Some(owner), ..self }
+        Self {
+            owner: Some(owner),
+            ..self
+        }
     }
 
     /// The same handle with a lease of its own. A guard never shortens the lease of another guard of its owner.
@@ -118,7 +126,11 @@ impl RedisFairLock {
         Ok(self.client.holders(&self.name).await?.pop())
     }
 
-    async fn first(&self, wait: Duration, until: Instant) -> Result<Option<Hold<FairClaim>>, LockError> {
+    async fn first(
+        &self,
+        wait: Duration,
+        until: Instant,
+    ) -> Result<Option<Hold<FairClaim>>, LockError> {
         let claim = Arc::new(FairClaim {
             client: self.client.clone(),
             name: self.name.clone(),
@@ -126,10 +138,18 @@ impl RedisFairLock {
             limit: wait.min(LONGEST_LIMIT),
             lease: self.lease,
         });
-        let news =
-            Subscription::new(format!("{}:{}", lock_channel(&self.name), claim.id), &self.client.inner().wakeups);
-        let waiter = Arc::new(Waiter { done: AtomicBool::new(claim.limit.is_zero()), claim });
-        let had = wait_for(&self.client, Some(&news), until, || Arc::clone(&waiter).attempt(until)).await?;
+        let news = Subscription::new(
+            format!("{}:{}", lock_channel(&self.name), claim.id),
+            &self.client.inner().wakeups,
+        );
+        let waiter = Arc::new(Waiter {
+            done: AtomicBool::new(claim.limit.is_zero()),
+            claim,
+        });
+        let had = wait_for(&self.client, Some(&news), until, || {
+            Arc::clone(&waiter).attempt(until)
+        })
+        .await?;
         if had.is_none() {
             waiter.leave().await;
         }
@@ -144,7 +164,13 @@ impl Lock for RedisFairLock {
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let asked = Asked::new(&self.name, self.owner, self.lease, wait)?;
-        asked.guard(&self.name, &self.client.owned(), self.first(wait, asked.until)).await
+        asked
+            .guard(
+                &self.name,
+                &self.client.owned(),
+                self.first(wait, asked.until),
+            )
+            .await
     }
 }
 
@@ -164,12 +190,21 @@ impl Waiter {
             }
             Ok((true, _)) => {
                 self.done.store(true, Ordering::Release);
-                Ok(Tried::Had(Hold::new(Arc::clone(claim), None, claim.lease, leased, ())))
+                Ok(Tried::Had(Hold::new(
+                    Arc::clone(claim),
+                    None,
+                    claim.lease,
+                    leased,
+                    (),
+                )))
             }
             Ok((false, millis)) => Ok(Tried::Wait(hint(millis))),
             Err(failure) => {
                 // It may be in the queue, or have the lock, whether it waits or not.
-                self.done.store(failure.fate == Fate::NotSent && claim.limit.is_zero(), Ordering::Release);
+                self.done.store(
+                    failure.fate == Fate::NotSent && claim.limit.is_zero(),
+                    Ordering::Release,
+                );
                 Err(failure.error)
             }
         }
@@ -199,8 +234,12 @@ impl Drop for Waiter {
 impl FairClaim {
     fn script<'a>(&self, script: &'a Script) -> ScriptInvocation<'a> {
         let mut script = script.key(&self.name);
-        script.key(prefixed("redisson_lock_queue", &self.name)).key(prefixed("redisson_lock_timeout", &self.name));
-        script.key(lock_channel(&self.name)).key(suffixed(&self.name, "seen"));
+        script
+            .key(prefixed("redisson_lock_queue", &self.name))
+            .key(prefixed("redisson_lock_timeout", &self.name));
+        script
+            .key(lock_channel(&self.name))
+            .key(suffixed(&self.name, "seen"));
         script
     }
 }
@@ -218,13 +257,17 @@ impl Claim for FairClaim {
 
     async fn renew(&self, lease: Lease) -> Result<bool, Failure> {
         let mut script = scripts::RENEW.key(&self.name);
-        self.client.run(script.arg(lease.millis()).arg(self.id.to_string())).await
+        self.client
+            .run(script.arg(lease.millis()).arg(self.id.to_string()))
+            .await
     }
 
     /// `fair_release.lua`, which leaves the queue as well.
     async fn release(&self) -> Result<bool, Failure> {
         let mut script = self.script(&scripts::FAIR_RELEASE);
-        self.client.run(script.arg(self.id.to_string()).arg(millis(self.limit))).await
+        self.client
+            .run(script.arg(self.id.to_string()).arg(millis(self.limit)))
+            .await
     }
 }
 

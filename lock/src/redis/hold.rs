@@ -45,7 +45,10 @@ pub(super) trait Claim: Send + Sync + Sized + 'static {
     fn release(&self) -> impl Future<Output = Result<bool, Failure>> + Send;
 
     /// As [`release`](Self::release), by a holder; and the turn goes on.
-    fn give_back(&self, turn: Option<Self::Turn>) -> impl Future<Output = Result<bool, Failure>> + Send {
+    fn give_back(
+        &self,
+        turn: Option<Self::Turn>,
+    ) -> impl Future<Output = Result<bool, Failure>> + Send {
         async move {
             let released = self.release().await;
             drop(turn);
@@ -78,9 +81,27 @@ struct State<T> {
 }
 
 impl<C: Claim> Hold<C> {
-    pub(super) fn new(claim: Arc<C>, fence: Option<Fence>, lease: Lease, leased: Instant, turn: C::Turn) -> Self {
-        let state = Mutex::new(State { live: 1, turn: Some(turn), given_back: false });
-        Self { claim, fence, lease, leased, slot: None, state, revoked: CancellationToken::new() }
+    pub(super) fn new(
+        claim: Arc<C>,
+        fence: Option<Fence>,
+        lease: Lease,
+        leased: Instant,
+        turn: C::Turn,
+    ) -> Self {
+        let state = Mutex::new(State {
+            live: 1,
+            turn: Some(turn),
+            given_back: false,
+        });
+        Self {
+            claim,
+            fence,
+            lease,
+            leased,
+            slot: None,
+            state,
+            revoked: CancellationToken::new(),
+        }
     }
 
     /// `None` where its lease is over before anybody has it: the answer came late, and it is given back.
@@ -140,7 +161,15 @@ impl<C: Claim> Hold<C> {
         let sure_until = SureUntil::new(lease.sure(leased));
         let (guard, keeper) = Guard::until(Arc::clone(&sure_until), self.claim.name(), self.fence);
         let client = self.claim.client().clone();
-        client.spawn(keep(Share { hold: self, lease, leased }, sure_until, keeper));
+        client.spawn(keep(
+            Share {
+                hold: self,
+                lease,
+                leased,
+            },
+            sure_until,
+            keeper,
+        ));
         guard
     }
 
@@ -149,7 +178,11 @@ impl<C: Claim> Hold<C> {
         let turn = {
             let mut state = self.state.lock();
             state.live -= 1;
-            if state.live == 0 { state.turn.take() } else { None }
+            if state.live == 0 {
+                state.turn.take()
+            } else {
+                None
+            }
         };
         drop(turn);
     }
@@ -168,7 +201,11 @@ impl<C: Claim> Hold<C> {
             state.turn.take()
         };
         let given_back = self.claim.give_back(turn).await;
-        if let Err(Failure { fate: Fate::NotSent | Fate::Unknown, .. }) = &given_back {
+        if let Err(Failure {
+            fate: Fate::NotSent | Fate::Unknown,
+            ..
+        }) = &given_back
+        {
             undo_claim(&self.claim, self.lease, ());
         }
         given_back
@@ -217,7 +254,9 @@ impl<C: Claim> Held for Share<C> {
         if lost || !self.hold.leave() || self.hold.give_back().await? {
             return Ok(());
         }
-        Err(LockError::Lost { name: self.name().to_owned() })
+        Err(LockError::Lost {
+            name: self.name().to_owned(),
+        })
     }
 }
 
@@ -232,7 +271,9 @@ pub(super) fn undo_claim<C: Claim>(claim: &Arc<C>, lease: Lease, then: impl Send
 
 impl<C: Claim> fmt::Debug for Hold<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hold").field("name", &self.claim.name()).finish_non_exhaustive()
+        f.debug_struct("Hold")
+            .field("name", &self.claim.name())
+            .finish_non_exhaustive()
     }
 }
 
@@ -257,13 +298,26 @@ pub(super) struct Asked {
 
 impl Asked {
     /// An acquire that begins now.
-    pub(super) fn new(name: &str, owner: Option<Owner>, lease: Lease, wait: Duration) -> Result<Self, LockError> {
+    pub(super) fn new(
+        name: &str,
+        owner: Option<Owner>,
+        lease: Lease,
+        wait: Duration,
+    ) -> Result<Self, LockError> {
         lease.check(name)?;
-        Ok(Self { owner, lease, wait, until: deadline(wait) })
+        Ok(Self {
+            owner,
+            lease,
+            wait,
+            until: deadline(wait),
+        })
     }
 
     pub(super) fn taken(&self, name: &str) -> LockError {
-        LockError::Taken { name: name.to_owned(), waited: self.wait }
+        LockError::Taken {
+            name: name.to_owned(),
+            waited: self.wait,
+        }
     }
 
     /// A guard: of what the owner holds already, or of what `first` takes.
@@ -276,13 +330,19 @@ impl Asked {
         let Some(owner) = self.owner else {
             return Ok(Arc::new(first.await?.ok_or_else(|| self.taken(name))?).guard());
         };
-        let mut slot = held.enter(name, owner, self.until).await.ok_or_else(|| self.taken(name))?;
+        let mut slot = held
+            .enter(name, owner, self.until)
+            .await
+            .ok_or_else(|| self.taken(name))?;
         if let Some(hold) = slot.exclusive.upgrade()
             && let Some(guard) = hold.again(self.lease).await?
         {
             return Ok(guard);
         }
-        let hold = first.await?.ok_or_else(|| self.taken(name))?.named(slot_of(&slot));
+        let hold = first
+            .await?
+            .ok_or_else(|| self.taken(name))?
+            .named(slot_of(&slot));
         slot.exclusive = Arc::downgrade(&hold);
         Ok(hold.guard())
     }

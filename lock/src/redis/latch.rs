@@ -85,11 +85,25 @@ impl RedisClient {
         let name = self.key(name);
         let line = self.shared(&name, |place| LatchLine {
             // Braces always, even where the name has some.
-            line: Line::new(self, format!("redisson_countdownlatch__channel__{{{name}}}"), place),
+            line: Line::new(
+                self,
+                format!("redisson_countdownlatch__channel__{{{name}}}"),
+                place,
+            ),
             looks: AtomicU64::new(0),
-            seen: watch::Sender::new((0, Ok(Look { closed: true, opened: 0 }))),
+            seen: watch::Sender::new((
+                0,
+                Ok(Look {
+                    closed: true,
+                    opened: 0,
+                }),
+            )),
         });
-        RedisLatch { client: self.clone(), name, line }
+        RedisLatch {
+            client: self.clone(),
+            name,
+            line,
+        }
     }
 }
 
@@ -111,7 +125,10 @@ impl RedisLatch {
     /// Dropping it, it may be set or not.
     pub async fn try_set_count(&self, count: NonZeroU32) -> Result<bool, LockError> {
         let mut script = scripts::LATCH_SET.key(&self.name);
-        Ok(self.client.run(script.key(self.line.line.channel()).arg(count.get())).await?)
+        Ok(self
+            .client
+            .run(script.key(self.line.line.channel()).arg(count.get()))
+            .await?)
     }
 
     /// Counts down by one: how many are left, 0 for who opens it, or `None` where it is open already.
@@ -125,7 +142,14 @@ impl RedisLatch {
     /// Dropping it, it may have counted or not.
     pub async fn count_down(&self) -> Result<Option<u64>, LockError> {
         let mut script = scripts::LATCH_COUNT_DOWN.key(&self.name);
-        Ok(self.client.run(script.key(suffixed(&self.name, "opened")).key(self.line.line.channel())).await?)
+        Ok(self
+            .client
+            .run(
+                script
+                    .key(suffixed(&self.name, "opened"))
+                    .key(self.line.line.channel()),
+            )
+            .await?)
     }
 
     /// How many must still count down; 0 where it is open.
@@ -138,7 +162,12 @@ impl RedisLatch {
     ///
     /// Safe.
     pub async fn get_count(&self) -> Result<u64, LockError> {
-        let count: Option<u64> = self.client.connection().get(&self.name).await.map_err(failed)?;
+        let count: Option<u64> = self
+            .client
+            .connection()
+            .get(&self.name)
+            .await
+            .map_err(failed)?;
         Ok(count.unwrap_or(0))
     }
 
@@ -165,7 +194,8 @@ impl RedisLatch {
             if self.line.seen.receiver_count() == 1 {
                 self.client.spawn(self.clone().look_for_all());
             }
-            let told = seen.wait_for(|(number, look)| *number > since && look.as_ref().map_or(true, is_open));
+            let told = seen
+                .wait_for(|(number, look)| *number > since && look.as_ref().map_or(true, is_open));
             if let Ok(Ok(look)) = timeout_at(until, told).await {
                 return look.1.clone().map(drop);
             }
@@ -173,7 +203,10 @@ impl RedisLatch {
         if is_open(&self.look().await.1?) {
             return Ok(());
         }
-        Err(LockError::Taken { name: self.name.clone(), waited: limit })
+        Err(LockError::Taken {
+            name: self.name.clone(),
+            waited: limit,
+        })
     }
 
     /// Looks as long as somebody waits.
@@ -193,9 +226,15 @@ impl RedisLatch {
     async fn look(&self) -> (u64, Result<Look, LockError>) {
         let number = self.line.looks.fetch_add(1, Ordering::AcqRel) + 1;
         let keys = [self.name.clone(), suffixed(&self.name, "opened")];
-        let look = self.client.connection().mget::<_, (Option<i64>, Option<u64>)>(&keys).await;
-        let look = look
-            .map(|(count, opened)| Look { closed: count.is_some_and(|left| left > 0), opened: opened.unwrap_or(0) });
+        let look = self
+            .client
+            .connection()
+            .mget::<_, (Option<i64>, Option<u64>)>(&keys)
+            .await;
+        let look = look.map(|(count, opened)| Look {
+            closed: count.is_some_and(|left| left > 0),
+            opened: opened.unwrap_or(0),
+        });
         (number, look.map_err(failed))
     }
 }

@@ -210,7 +210,11 @@ impl RedisFencedLock {
     ///
     /// It may have been lifted or not; it may be called again.
     pub async fn lift(&self, seen: Fence) -> Result<(), LockError> {
-        let lifted = self.0.client.run::<i64>(scripts::LIFT_TOKEN.key(&self.0.lock.token).arg(seen.0)).await;
+        let lifted = self
+            .0
+            .client
+            .run::<i64>(scripts::LIFT_TOKEN.key(&self.0.lock.token).arg(seen.0))
+            .await;
         Ok(lifted.map(drop)?)
     }
 }
@@ -224,13 +228,23 @@ impl Handle {
             yields: AtomicI64::new(0),
             name: name.clone(),
         });
-        Self { client: client.clone(), lock, owner: None, terms: Terms { lease: client.lease(), fenced } }
+        Self {
+            client: client.clone(),
+            lock,
+            owner: None,
+            terms: Terms {
+                lease: client.lease(),
+                fenced,
+            },
+        }
     }
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let name = self.lock.name.as_str();
         let asked = Asked::new(name, self.owner, self.terms.lease, wait)?;
-        asked.guard(name, &self.client.owned(), self.first(asked.until)).await
+        asked
+            .guard(name, &self.client.owned(), self.first(asked.until))
+            .await
     }
 
     /// Waits in this process's line, and contends in Redis at its head.
@@ -257,10 +271,21 @@ impl Handle {
     /// `acquire.lua`.
     async fn attempt(self, head: LockHead) -> Result<Tried<Hold<LockClaim>>, LockError> {
         let (yields, news) = (&self.lock.yields, &self.lock.line.news);
-        while yields.fetch_sub(1, Ordering::Relaxed) > 0 && timeout(YIELD, news.news()).await.is_ok() {}
-        let (id, leased, Terms { lease, fenced }) = (self.client.owner(), Instant::now(), self.terms);
-        let batch = Batch { since: leased, length: 0 };
-        let claim = Arc::new(LockClaim { client: self.client, lock: self.lock, id, batch });
+        while yields.fetch_sub(1, Ordering::Relaxed) > 0
+            && timeout(YIELD, news.news()).await.is_ok()
+        {}
+        let (id, leased, Terms { lease, fenced }) =
+            (self.client.owner(), Instant::now(), self.terms);
+        let batch = Batch {
+            since: leased,
+            length: 0,
+        };
+        let claim = Arc::new(LockClaim {
+            client: self.client,
+            lock: self.lock,
+            id,
+            batch,
+        });
         let mut script = scripts::ACQUIRE.key(&claim.lock.name);
         if fenced {
             script.key(&claim.lock.token);
@@ -296,7 +321,9 @@ impl Claim for LockClaim {
 
     async fn renew(&self, lease: Lease) -> Result<bool, Failure> {
         let mut script = scripts::RENEW.key(&self.lock.name);
-        self.client.run(script.arg(lease.millis()).arg(self.id.to_string())).await
+        self.client
+            .run(script.arg(lease.millis()).arg(self.id.to_string()))
+            .await
     }
 
     async fn release(&self) -> Result<bool, Failure> {
@@ -306,13 +333,17 @@ impl Claim for LockClaim {
     async fn give_back(&self, turn: Option<LockHead>) -> Result<bool, Failure> {
         let in_row = self.batch.length < BATCH && self.batch.since.elapsed() < BATCH_TIME;
         match turn {
-            Some(head) if in_row && let Some(next) = head.next() => self.hand_over(head, next).await,
+            Some(head) if in_row && let Some(next) = head.next() => {
+                self.hand_over(head, next).await
+            }
             turn => {
                 let told = self.free().await?;
                 let others = told.unwrap_or(0) - i64::from(self.lock.line.news.has_begun());
                 let yields = others > 0 && turn.as_ref().is_some_and(|head| head.has_waiters());
                 // The first message that comes is our own, or says that the subscription has begun.
-                self.lock.yields.store(if yields { others + 1 } else { 0 }, Ordering::Relaxed);
+                self.lock
+                    .yields
+                    .store(if yields { others + 1 } else { 0 }, Ordering::Relaxed);
                 Ok(told.is_some())
             }
         }
@@ -323,19 +354,41 @@ impl LockClaim {
     /// `release.lua`: how many subscribers were told, or `None` where it was not ours.
     async fn free(&self) -> Result<Option<i64>, Failure> {
         let mut script = scripts::RELEASE.key(&self.lock.name);
-        self.client.run(script.key(self.lock.line.news.channel()).arg(self.id.to_string())).await
+        self.client
+            .run(
+                script
+                    .key(self.lock.line.news.channel())
+                    .arg(self.id.to_string()),
+            )
+            .await
     }
 
     /// `hand_over.lua`: the lock is the next waiter's. One that has gone meanwhile drops the hold, which frees it.
-    async fn hand_over(&self, head: LockHead, next: Waiter<Hold<Self>, Terms>) -> Result<bool, Failure> {
-        let (leased, id, Terms { lease, fenced }) = (Instant::now(), self.client.owner(), *next.asks());
-        let batch = Batch { length: self.batch.length + 1, ..self.batch };
-        let claim = Arc::new(Self { client: self.client.clone(), lock: Arc::clone(&self.lock), id, batch });
+    async fn hand_over(
+        &self,
+        head: LockHead,
+        next: Waiter<Hold<Self>, Terms>,
+    ) -> Result<bool, Failure> {
+        let (leased, id, Terms { lease, fenced }) =
+            (Instant::now(), self.client.owner(), *next.asks());
+        let batch = Batch {
+            length: self.batch.length + 1,
+            ..self.batch
+        };
+        let claim = Arc::new(Self {
+            client: self.client.clone(),
+            lock: Arc::clone(&self.lock),
+            id,
+            batch,
+        });
         let mut script = scripts::HAND_OVER.key(&self.lock.name);
         if fenced {
             script.key(&self.lock.token);
         }
-        script.arg(lease.millis()).arg(self.id.to_string()).arg(id.to_string());
+        script
+            .arg(lease.millis())
+            .arg(self.id.to_string())
+            .arg(id.to_string());
         match self.client.run::<i64>(&script).await {
             Ok(token) if token >= 0 => {
                 let hold = Hold::new(claim, fence(token), lease, leased, head);

@@ -50,7 +50,10 @@ impl RedisOptions {
     /// What stands before every key and channel, as `shop:`; empty for none.
     #[must_use]
     pub fn prefix(self, prefix: impl Into<String>) -> Self {
-        Self { prefix: prefix.into(), ..self }
+        Self {
+            prefix: prefix.into(),
+            ..self
+        }
     }
 
     /// The lease of a lock, renewed every third while its holder lives: 100 ms to ten years. A dead holder blocks the
@@ -76,7 +79,10 @@ impl RedisOptions {
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn authorities(self, pem: impl Into<Vec<u8>>) -> Self {
-        Self { authorities: Some(pem.into()), ..self }
+        Self {
+            authorities: Some(pem.into()),
+            ..self
+        }
     }
 
     /// What all connections are made with, once the options have been checked.
@@ -87,15 +93,27 @@ impl RedisOptions {
         if self.timeout < Duration::from_millis(1) || self.timeout > Duration::from_secs(3600) {
             return Err(invalid("timeout", "must be 1 ms to an hour"));
         }
-        let info = self.url.as_str().into_connection_info().map_err(bad_address)?;
+        let info = self
+            .url
+            .as_str()
+            .into_connection_info()
+            .map_err(bad_address)?;
         // RESP3 tells of a lost connection at once, and carries the wake-ups.
-        let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
-        let info = info.set_redis_settings(settings).set_tcp_settings(tcp_settings(self.timeout));
+        let settings = info
+            .redis_settings()
+            .clone()
+            .set_protocol(ProtocolVersion::RESP3);
+        let info = info
+            .set_redis_settings(settings)
+            .set_tcp_settings(tcp_settings(self.timeout));
         #[cfg(feature = "tls")]
         if let redis::ConnectionAddr::TcpTls { .. } = info.addr() {
             // Where the program has chosen none: if it has two built in, there would be no default.
             drop(rustls::crypto::ring::default_provider().install_default());
-            let certificates = redis::TlsCertificates { client_tls: None, root_cert: self.authorities.clone() };
+            let certificates = redis::TlsCertificates {
+                client_tls: None,
+                root_cert: self.authorities.clone(),
+            };
             return Client::build_with_tls(info, certificates)
                 .map_err(|_| invalid("authorities", "must be certificates in PEM"));
         }
@@ -116,20 +134,29 @@ impl fmt::Debug for RedisOptions {
 }
 
 pub(super) fn invalid(name: &str, rule: &'static str) -> LockError {
-    LockError::Invalid { name: name.to_owned(), rule }
+    LockError::Invalid {
+        name: name.to_owned(),
+        rule,
+    }
 }
 
 /// The address may hold a password, and is not repeated.
 pub(super) fn bad_address(_: RedisError) -> LockError {
-    invalid("url", "must be redis://[user:password@]host:port[/database], or rediss:// with the feature tls")
+    invalid(
+        "url",
+        "must be redis://[user:password@]host:port[/database], or rediss:// with the feature tls",
+    )
 }
 
 /// Small commands go out at once, and a peer that has vanished is found, also while nothing is sent.
 fn tcp_settings(timeout: Duration) -> TcpSettings {
     let probe = timeout.max(Duration::from_secs(1));
-    let settings = TcpSettings::default()
-        .set_nodelay(true)
-        .set_keepalive(TcpKeepalive::new().with_time(probe).with_interval(probe).with_retries(2));
+    let settings = TcpSettings::default().set_nodelay(true).set_keepalive(
+        TcpKeepalive::new()
+            .with_time(probe)
+            .with_interval(probe)
+            .with_retries(2),
+    );
     #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
     let settings = settings.set_user_timeout(2 * timeout);
     settings

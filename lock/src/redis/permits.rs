@@ -62,7 +62,12 @@ impl RedisClient {
     #[must_use]
     pub fn permits(&self, name: &str) -> Permits {
         let name = self.key(name);
-        Permits { client: self.clone(), line: semaphore_line(self, &name), name, lease: self.lease() }
+        Permits {
+            client: self.clone(),
+            line: semaphore_line(self, &name),
+            name,
+            lease: self.lease(),
+        }
     }
 }
 
@@ -144,7 +149,10 @@ impl Permits {
     /// One try.
     async fn attempt(self, place: HeadOfLine) -> Result<Tried<Hold<PermitClaim>>, LockError> {
         let (leased, lease) = (Instant::now(), self.lease);
-        let claim = Arc::new(PermitClaim { permits: self, id: Uuid::new_v4() });
+        let claim = Arc::new(PermitClaim {
+            permits: self,
+            id: Uuid::new_v4(),
+        });
         let permits = &claim.permits;
         let mut script = scripts::PERMITS_ACQUIRE.key(&permits.name);
         script.key(permits.leases()).key(permits.line.channel());
@@ -177,12 +185,20 @@ impl Claim for PermitClaim {
 
     async fn renew(&self, lease: Lease) -> Result<bool, Failure> {
         let mut script = scripts::PERMITS_RENEW.key(self.permits.leases());
-        self.permits.client.run(script.arg(self.id.as_bytes()).arg(lease.millis())).await
+        self.permits
+            .client
+            .run(script.arg(self.id.as_bytes()).arg(lease.millis()))
+            .await
     }
 
     async fn release(&self) -> Result<bool, Failure> {
         let mut script = scripts::PERMITS_RELEASE.key(&self.permits.name);
-        script.key(self.permits.leases()).key(self.permits.line.channel());
-        self.permits.client.run(script.arg(self.id.as_bytes())).await
+        script
+            .key(self.permits.leases())
+            .key(self.permits.line.channel());
+        self.permits
+            .client
+            .run(script.arg(self.id.as_bytes()))
+            .await
     }
 }

@@ -59,24 +59,46 @@ mod tests {
     fn a_quorum_agrees_without_the_others() {
         assert_eq!(outcome(&[Yes, Yes], 5), None);
         assert_eq!(outcome(&[Yes, Yes, Yes], 5), Some(Outcome::Agreed));
-        assert_eq!(outcome(&[Silence, No, Yes, Yes, Yes], 5), Some(Outcome::Agreed));
+        assert_eq!(
+            outcome(&[Silence, No, Yes, Yes, Yes], 5),
+            Some(Outcome::Agreed)
+        );
         assert_eq!(outcome(&[Yes, Yes], 4), None);
         assert_eq!(outcome(&[Yes], 1), Some(Outcome::Agreed));
     }
 
     #[test]
     fn silence_is_no_yes_and_no_no() {
-        assert_eq!(outcome(&[Yes, Yes, Silence, Silence, Silence], 5), Some(Outcome::Silent(2)));
-        assert_eq!(outcome(&[No, No, Silence, Silence, Silence], 5), Some(Outcome::Silent(2)));
-        assert_eq!(outcome(&[Silence, Silence, Silence], 5), None, "the number of answers does not stand yet");
-        assert_eq!(outcome(&[Silence, Silence, Silence, Yes, Yes], 5), Some(Outcome::Silent(2)));
-        assert_eq!(outcome(&[Silence, Silence, No, Yes, Yes], 5), Some(Outcome::Refused));
+        assert_eq!(
+            outcome(&[Yes, Yes, Silence, Silence, Silence], 5),
+            Some(Outcome::Silent(2))
+        );
+        assert_eq!(
+            outcome(&[No, No, Silence, Silence, Silence], 5),
+            Some(Outcome::Silent(2))
+        );
+        assert_eq!(
+            outcome(&[Silence, Silence, Silence], 5),
+            None,
+            "the number of answers does not stand yet"
+        );
+        assert_eq!(
+            outcome(&[Silence, Silence, Silence, Yes, Yes], 5),
+            Some(Outcome::Silent(2))
+        );
+        assert_eq!(
+            outcome(&[Silence, Silence, No, Yes, Yes], 5),
+            Some(Outcome::Refused)
+        );
     }
 
     #[test]
     fn who_cannot_win_any_more_is_refused_at_once() {
         assert_eq!(outcome(&[No, No], 5), None);
         assert_eq!(outcome(&[No, No, No], 5), Some(Outcome::Refused));
-        assert_eq!(outcome(&[Yes, Yes, No, No, Silence], 5), Some(Outcome::Refused));
+        assert_eq!(
+            outcome(&[Yes, Yes, No, No, Silence], 5),
+            Some(Outcome::Refused)
+        );
     }
 }

@@ -79,7 +79,12 @@ impl RedisClient {
         let key = prefixed("oversell_rate", &name);
         // Nothing is told on it: it is the name of the line.
         let line = self.shared(&key, |place| Line::new(self, key.clone(), place));
-        RateLimiter { client: self.clone(), name, key, line }
+        RateLimiter {
+            client: self.clone(),
+            name,
+            key,
+            line,
+        }
     }
 }
 
@@ -100,13 +105,26 @@ impl RateLimiter {
     /// # Cancel safety
     ///
     /// Dropping it, it may be set or not.
-    pub async fn try_set_rate(&self, mode: RateMode, rate: NonZeroU32, interval: Duration) -> Result<bool, LockError> {
+    pub async fn try_set_rate(
+        &self,
+        mode: RateMode,
+        rate: NonZeroU32,
+        interval: Duration,
+    ) -> Result<bool, LockError> {
         if !(Duration::from_millis(1)..=FOR_EVER).contains(&interval) {
             return Err(self.invalid("its interval must be 1 ms to ten years"));
         }
         let ms = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
         let mut script = scripts::RATE_SET.key(&self.key);
-        Ok(self.client.run(script.arg(rate.get()).arg(ms).arg(i32::from(mode == RateMode::PerClient))).await?)
+        Ok(self
+            .client
+            .run(
+                script
+                    .arg(rate.get())
+                    .arg(ms)
+                    .arg(i32::from(mode == RateMode::PerClient)),
+            )
+            .await?)
     }
 
     /// Admits `n` at once (1 to the rate), waiting for it at most `wait`.
@@ -123,13 +141,21 @@ impl RateLimiter {
     pub async fn acquire(&self, n: NonZeroU32, wait: Duration) -> Result<(), LockError> {
         let (started, until) = (Instant::now(), deadline(wait));
         let admitted = match self.line.turn(wait, until).await? {
-            Some(place) => wait_for(&self.client, None, until, || self.clone().take(n, place.clone(), until)).await?,
+            Some(place) => {
+                wait_for(&self.client, None, until, || {
+                    self.clone().take(n, place.clone(), until)
+                })
+                .await?
+            }
             None => None,
         };
         if admitted == Some(true) {
             return Ok(());
         }
-        Err(LockError::Taken { name: self.name.clone(), waited: started.elapsed() })
+        Err(LockError::Taken {
+            name: self.name.clone(),
+            waited: started.elapsed(),
+        })
     }
 
     /// Admits `n` if they may pass now, whoever waits; whether it did.
@@ -150,20 +176,44 @@ impl RateLimiter {
     }
 
     /// `rate_take.lua`: `false` where it cannot be admitted within the wait.
-    async fn take(self, n: NonZeroU32, place: HeadOfLine, until: Instant) -> Result<Tried<bool>, LockError> {
-        let (all, process) = (format!("{}:window", self.key), self.client.inner().options.process.id());
+    async fn take(
+        self,
+        n: NonZeroU32,
+        place: HeadOfLine,
+        until: Instant,
+    ) -> Result<Tried<bool>, LockError> {
+        let (all, process) = (
+            format!("{}:window", self.key),
+            self.client.inner().options.process.id(),
+        );
         let mut script = scripts::RATE_TAKE.key(&self.key);
-        script.key(&all).key(format!("{all}:{process}")).arg(n.get()).arg(self.client.owner().to_string());
-        let after = match self.client.run(&script).await.map_err(|failure| fail(&place, failure))? {
+        script
+            .key(&all)
+            .key(format!("{all}:{process}"))
+            .arg(n.get())
+            .arg(self.client.owner().to_string());
+        let after = match self
+            .client
+            .run(&script)
+            .await
+            .map_err(|failure| fail(&place, failure))?
+        {
             ADMITTED => return Ok(Tried::Had(true)),
             NOT_SET => return Err(self.invalid("no rate is set")),
             MORE_THAN_THE_RATE => return Err(self.invalid("at most the rate at once")),
             micros => Duration::from_micros(i64::unsigned_abs(micros)),
         };
-        Ok(if Instant::now() + after > until { Tried::Had(false) } else { Tried::Wait(Some(after)) })
+        Ok(if Instant::now() + after > until {
+            Tried::Had(false)
+        } else {
+            Tried::Wait(Some(after))
+        })
     }
 
     fn invalid(&self, rule: &'static str) -> LockError {
-        LockError::Invalid { name: self.name.clone(), rule }
+        LockError::Invalid {
+            name: self.name.clone(),
+            rule,
+        }
     }
 }

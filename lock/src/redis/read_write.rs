@@ -116,7 +116,11 @@ impl RedisClient {
         let name = self.key(name);
         let channel = prefixed("redisson_rwlock", &name);
         let line = self.shared(&channel, |place| Line::new(self, channel.clone(), place));
-        RedisRwLock { client: self.clone(), name, line }
+        RedisRwLock {
+            client: self.clone(),
+            name,
+            line,
+        }
     }
 }
 
@@ -140,7 +144,12 @@ impl RedisRwLock {
     }
 
     fn half(&self, side: Side) -> Half {
-        Half { lock: self.clone(), side, owner: None, lease: self.client.lease() }
+        Half {
+            lock: self.clone(),
+            side,
+            owner: None,
+            lease: self.client.lease(),
+        }
     }
 }
 
@@ -210,12 +219,24 @@ impl RedisWriteLock {
 
 impl Half {
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let (name, held) = (self.lock.name.as_str(), self.lock.client.owned::<Reentry<Hold<RwClaim>>>());
+        let (name, held) = (
+            self.lock.name.as_str(),
+            self.lock.client.owned::<Reentry<Hold<RwClaim>>>(),
+        );
         let asked = Asked::new(name, self.owner, self.lease, wait)?;
-        let Some(owner) = self.owner else { return asked.guard(name, &held, self.first(&asked, None)).await };
-        let mut slot = held.enter(name, owner, asked.until).await.ok_or_else(|| asked.taken(name))?;
+        let Some(owner) = self.owner else {
+            return asked.guard(name, &held, self.first(&asked, None)).await;
+        };
+        let mut slot = held
+            .enter(name, owner, asked.until)
+            .await
+            .ok_or_else(|| asked.taken(name))?;
         let (writes, reads) = (slot.exclusive.upgrade(), slot.shared.upgrade());
-        let (same, other) = if self.side == Side::Write { (writes, reads) } else { (reads, writes) };
+        let (same, other) = if self.side == Side::Write {
+            (writes, reads)
+        } else {
+            (reads, writes)
+        };
         if let Some(hold) = same
             && let Some(guard) = hold.again(self.lease).await?
         {
@@ -224,11 +245,22 @@ impl Half {
         let other = other.filter(|hold| hold.is_live());
         if self.side == Side::Write && other.is_some() {
             let rule = "its owner reads, and cannot write before it has given the read lock back";
-            return Err(LockError::Invalid { name: name.to_owned(), rule });
+            return Err(LockError::Invalid {
+                name: name.to_owned(),
+                rule,
+            });
         }
         let under = other.map(|hold| hold.claim().id);
-        let hold = self.first(&asked, under).await?.ok_or_else(|| asked.taken(name))?.named(slot_of(&slot));
-        let noted = if self.side == Side::Write { &mut slot.exclusive } else { &mut slot.shared };
+        let hold = self
+            .first(&asked, under)
+            .await?
+            .ok_or_else(|| asked.taken(name))?
+            .named(slot_of(&slot));
+        let noted = if self.side == Side::Write {
+            &mut slot.exclusive
+        } else {
+            &mut slot.shared
+        };
         *noted = Arc::downgrade(&hold);
         Ok(hold.guard())
     }
@@ -240,32 +272,58 @@ impl Half {
     }
 
     /// A first hold; `under`: it reads under its owner's write hold, and so beside the line.
-    async fn first(&self, asked: &Asked, under: Option<Owner>) -> Result<Option<Hold<RwClaim>>, LockError> {
+    async fn first(
+        &self,
+        asked: &Asked,
+        under: Option<Owner>,
+    ) -> Result<Option<Hold<RwClaim>>, LockError> {
         let line = &self.lock.line;
-        if (asked.wait.is_zero() || under.is_some() || (self.side == Side::Read && line.queue.is_empty()))
-            && let Tried::Had(hold) = to_the_end(&self.lock.client, self.clone().attempt(under, None)).await?
+        if (asked.wait.is_zero()
+            || under.is_some()
+            || (self.side == Side::Read && line.queue.is_empty()))
+            && let Tried::Had(hold) =
+                to_the_end(&self.lock.client, self.clone().attempt(under, None)).await?
         {
             return Ok(Some(hold));
         }
         if asked.wait.is_zero() {
             return Ok(None);
         }
-        let Some(place) = line.turn(asked.wait, asked.until).await? else { return Ok(None) };
+        let Some(place) = line.turn(asked.wait, asked.until).await? else {
+            return Ok(None);
+        };
         let attempt = || self.clone().attempt(under, place.clone());
         wait_for(&self.lock.client, Some(&line.news), asked.until, attempt).await
     }
 
     /// `rw_read.lua`, `rw_write.lua`.
-    async fn attempt(self, under: Option<Owner>, place: HeadOfLine) -> Result<Tried<Hold<RwClaim>>, LockError> {
+    async fn attempt(
+        self,
+        under: Option<Owner>,
+        place: HeadOfLine,
+    ) -> Result<Tried<Hold<RwClaim>>, LockError> {
         let (side, id, leased) = (self.side, self.lock.client.owner(), Instant::now());
-        let claim = Arc::new(RwClaim { lock: self.lock, side, id });
-        let mut script = if side == Side::Read { &scripts::RW_READ } else { &scripts::RW_WRITE }.key(&claim.lock.name);
+        let claim = Arc::new(RwClaim {
+            lock: self.lock,
+            side,
+            id,
+        });
+        let mut script = if side == Side::Read {
+            &scripts::RW_READ
+        } else {
+            &scripts::RW_WRITE
+        }
+        .key(&claim.lock.name);
         if side == Side::Read {
             script.key(claim.string());
         }
         script.arg(self.lease.millis()).arg(claim.field());
         if side == Side::Read {
-            script.arg(under.map(|writer| field(Side::Write, writer)).unwrap_or_default());
+            script.arg(
+                under
+                    .map(|writer| field(Side::Write, writer))
+                    .unwrap_or_default(),
+            );
         }
         match claim.lock.client.run::<Option<i64>>(&script).await {
             Ok(None) => Ok(Hold::new(claim, None, self.lease, leased, ()).tried()),
@@ -282,7 +340,11 @@ impl Half {
 const WRITE: &str = ":write";
 
 fn field(side: Side, id: Owner) -> String {
-    if side == Side::Read { id.to_string() } else { format!("{id}{WRITE}") }
+    if side == Side::Read {
+        id.to_string()
+    } else {
+        format!("{id}{WRITE}")
+    }
 }
 
 impl RwClaim {
@@ -312,7 +374,10 @@ impl Claim for RwClaim {
         if self.side == Side::Read {
             script.key(self.string());
         }
-        self.lock.client.run(script.arg(lease.millis()).arg(self.field())).await
+        self.lock
+            .client
+            .run(script.arg(lease.millis()).arg(self.field()))
+            .await
     }
 
     async fn release(&self) -> Result<bool, Failure> {
@@ -321,6 +386,9 @@ impl Claim for RwClaim {
         if self.side == Side::Read {
             script.key(self.string());
         }
-        self.lock.client.run(script.arg(self.field()).arg(in_braces(&self.lock.name))).await
+        self.lock
+            .client
+            .run(script.arg(self.field()).arg(in_braces(&self.lock.name)))
+            .await
     }
 }

@@ -98,16 +98,27 @@ impl Redlock {
             let channel = prefixed("redlock", &client.key(name));
             client.shared(&channel, |place| Line::new(client, channel.clone(), place))
         });
-        let lease = nodes.first().map_or(Lease::Fixed(Duration::ZERO), RedisClient::lease);
+        let lease = nodes
+            .first()
+            .map_or(Lease::Fixed(Duration::ZERO), RedisClient::lease);
         let nodes: Arc<[Node]> = nodes.iter().map(|client| Node::new(client, name)).collect();
         let name = nodes.first().map_or(name, |node| &node.key).to_owned();
-        Self { name, nodes, line, owner: None, lease }
+        Self {
+            name,
+            nodes,
+            line,
+            owner: None,
+            lease,
+        }
     }
 
     /// Takes it as `owner`, who may hold it more than once. Without this each acquire is an owner of its own.
     #[must_use]
     pub fn owner(self, owner: Owner) -> Self {
-        Self { owner: Some(owner), ..self }
+        Self {
+            owner: Some(owner),
+            ..self
+        }
     }
 
     /// Its lease, where it is not to be the client's.
@@ -127,40 +138,80 @@ impl Redlock {
     ///
     /// Safe.
     pub async fn holder(&self) -> Result<Option<Holder>, LockError> {
-        let asked = self.nodes.iter().map(|node| timeout(patience(self.lease), node.client.holders(&node.key)));
-        let shown: Vec<_> = join_all(asked).await.into_iter().filter_map(|shown| shown.ok()?.ok()).collect();
+        let asked = self
+            .nodes
+            .iter()
+            .map(|node| timeout(patience(self.lease), node.client.holders(&node.key)));
+        let shown: Vec<_> = join_all(asked)
+            .await
+            .into_iter()
+            .filter_map(|shown| shown.ok()?.ok())
+            .collect();
         let (answered, quorum) = (shown.len(), quorum(self.nodes.len()));
         if answered < quorum {
             return Err(too_few(answered, self.nodes.len()).error);
         }
         let mut by_owner = HashMap::<_, Vec<_>>::new();
         for holder in shown.into_iter().flatten() {
-            by_owner.entry(holder.id).or_default().push(holder.remaining);
+            by_owner
+                .entry(holder.id)
+                .or_default()
+                .push(holder.remaining);
         }
-        let held = by_owner.into_iter().find(|(_, remaining)| remaining.len() >= quorum);
-        Ok(held.map(|(id, remaining)| Holder { id, remaining: remaining.into_iter().flatten().min() }))
+        let held = by_owner
+            .into_iter()
+            .find(|(_, remaining)| remaining.len() >= quorum);
+        Ok(held.map(|(id, remaining)| Holder {
+            id,
+            remaining: remaining.into_iter().flatten().min(),
+        }))
     }
 
-    async fn first(&self, line: &Line, asked: &Asked) -> Result<Option<Hold<NodesClaim>>, LockError> {
-        let Some(place) = line.turn(asked.wait, asked.until).await? else { return Ok(None) };
+    async fn first(
+        &self,
+        line: &Line,
+        asked: &Asked,
+    ) -> Result<Option<Hold<NodesClaim>>, LockError> {
+        let Some(place) = line.turn(asked.wait, asked.until).await? else {
+            return Ok(None);
+        };
         let home = &self.nodes[0].client;
-        wait_for(home, None, asked.until, || self.clone().attempt(place.clone())).await
+        wait_for(home, None, asked.until, || {
+            self.clone().attempt(place.clone())
+        })
+        .await
     }
 
     /// Asks every node, and waits for the answers.
     async fn attempt(self, place: HeadOfLine) -> Result<Tried<Hold<NodesClaim>>, LockError> {
         let (leased, id) = (Instant::now(), self.nodes[0].client.owner());
-        let asked: Vec<_> = self.nodes.iter().map(|node| node.ask(id, self.lease)).collect();
+        let asked: Vec<_> = self
+            .nodes
+            .iter()
+            .map(|node| node.ask(id, self.lease))
+            .collect();
         let outcome = tally(asked.iter().cloned()).await;
-        let claim = Arc::new(NodesClaim { name: self.name, id, lease: self.lease, nodes: self.nodes, asked });
-        let is_valid = !self.lease.is_over(leased.checked_sub(EXPIRY).unwrap_or(leased));
+        let claim = Arc::new(NodesClaim {
+            name: self.name,
+            id,
+            lease: self.lease,
+            nodes: self.nodes,
+            asked,
+        });
+        let is_valid = !self
+            .lease
+            .is_over(leased.checked_sub(EXPIRY).unwrap_or(leased));
         if outcome == Outcome::Agreed && is_valid {
-            return Ok(Tried::Had(Hold::new(claim, None, self.lease, leased, place)));
+            return Ok(Tried::Had(Hold::new(
+                claim, None, self.lease, leased, place,
+            )));
         }
         claim.retract().await;
         match outcome {
             Outcome::Silent(answered) => Err(fail(&place, too_few(answered, claim.nodes.len()))),
-            Outcome::Agreed | Outcome::Refused => Ok(Tried::Wait(Some(BACK_OFF.mul_f64(fastrand::f64())))),
+            Outcome::Agreed | Outcome::Refused => {
+                Ok(Tried::Wait(Some(BACK_OFF.mul_f64(fastrand::f64()))))
+            }
         }
     }
 }
@@ -172,17 +223,26 @@ impl Lock for Redlock {
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let (Some(home), Some(line)) = (self.nodes.first(), &self.line) else {
-            return Err(LockError::Invalid { name: self.name.clone(), rule: "nodes: must have at least one Redis" });
+            return Err(LockError::Invalid {
+                name: self.name.clone(),
+                rule: "nodes: must have at least one Redis",
+            });
         };
         let asked = Asked::new(&self.name, self.owner, self.lease, wait)?;
-        asked.guard(&self.name, &home.client.owned(), self.first(line, &asked)).await
+        asked
+            .guard(&self.name, &home.client.owned(), self.first(line, &asked))
+            .await
     }
 }
 
 impl Node {
     fn new(client: &RedisClient, name: &str) -> Self {
         let key = client.key(name);
-        Self { client: client.clone(), channel: lock_channel(&key), key }
+        Self {
+            client: client.clone(),
+            channel: lock_channel(&key),
+            key,
+        }
     }
 
     /// `acquire.lua`, as an answer: in a task of its own, and known to all who want to know.
@@ -190,7 +250,10 @@ impl Node {
         let node = self.clone();
         let asked = self.answer(lease, async move {
             let mut script = scripts::ACQUIRE.key(&node.key);
-            let taken = node.client.run::<(bool, i64)>(script.arg(lease.millis()).arg(id.to_string())).await;
+            let taken = node
+                .client
+                .run::<(bool, i64)>(script.arg(lease.millis()).arg(id.to_string()))
+                .await;
             taken.map(|(taken, _)| taken)
         });
         asked.boxed().shared()
@@ -201,14 +264,19 @@ impl Node {
         let node = self.clone();
         self.answer(lease, async move {
             let mut script = scripts::RENEW.key(&node.key);
-            node.client.run(script.arg(lease.millis()).arg(id.to_string())).await
+            node.client
+                .run(script.arg(lease.millis()).arg(id.to_string()))
+                .await
         })
     }
 
     /// `release.lua`: whether it was there.
     async fn release(&self, id: Owner) -> Result<bool, Failure> {
         let mut script = scripts::RELEASE.key(&self.key);
-        let told = self.client.run::<Option<i64>>(script.key(&self.channel).arg(id.to_string())).await?;
+        let told = self
+            .client
+            .run::<Option<i64>>(script.key(&self.channel).arg(id.to_string()))
+            .await?;
         Ok(told.is_some())
     }
 
@@ -257,14 +325,26 @@ impl Node {
 impl NodesClaim {
     /// Gives every node back, in the background from now on.
     fn free(&self) -> Vec<impl Future<Output = Answer> + Send + use<>> {
-        self.nodes.iter().zip(&self.asked).map(|(node, asked)| node.free(asked, self.id, self.lease)).collect()
+        self.nodes
+            .iter()
+            .zip(&self.asked)
+            .map(|(node, asked)| node.free(asked, self.id, self.lease))
+            .collect()
     }
 
     /// Gives every node back; waits for those that have answered when they were asked.
     async fn retract(&self) {
-        let answered = |asked: &Shared<_>| matches!(asked.clone().now_or_never(), Some(Answer::Yes | Answer::No));
+        let answered = |asked: &Shared<_>| {
+            matches!(asked.clone().now_or_never(), Some(Answer::Yes | Answer::No))
+        };
         let answered: Vec<_> = self.asked.iter().map(answered).collect();
-        join_all(self.free().into_iter().zip(answered).filter_map(|(freed, answered)| answered.then_some(freed))).await;
+        join_all(
+            self.free()
+                .into_iter()
+                .zip(answered)
+                .filter_map(|(freed, answered)| answered.then_some(freed)),
+        )
+        .await;
     }
 
     async fn agreed(
@@ -281,9 +361,18 @@ impl NodesClaim {
 
 /// Too few answers, of so many nodes.
 fn too_few(answered: usize, nodes: usize) -> Failure {
-    let reason = format!("{answered} of {nodes} nodes answered, {} needed", quorum(nodes));
+    let reason = format!(
+        "{answered} of {nodes} nodes answered, {} needed",
+        quorum(nodes)
+    );
     // What a node may have done is undone there, node by node.
-    Failure { error: LockError::Unavailable { server: "redis", reason: reason.into() }, fate: Fate::Answered }
+    Failure {
+        error: LockError::Unavailable {
+            server: "redis",
+            reason: reason.into(),
+        },
+        fate: Fate::Answered,
+    }
 }
 
 impl Claim for NodesClaim {
@@ -298,7 +387,8 @@ impl Claim for NodesClaim {
     }
 
     async fn renew(&self, lease: Lease) -> Result<bool, Failure> {
-        self.agreed(self.nodes.iter().map(|node| node.renew(self.id, lease))).await
+        self.agreed(self.nodes.iter().map(|node| node.renew(self.id, lease)))
+            .await
     }
 
     /// The nodes that are silent are told again, each by itself.

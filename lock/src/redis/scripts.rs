@@ -74,7 +74,11 @@ pub(super) fn suffixed(name: &str, suffix: &str) -> String {
 
 /// What all keys of the lock `name` have in common.
 pub(super) fn in_braces(name: &str) -> String {
-    if name.contains('{') { name.to_owned() } else { format!("{{{name}}}") }
+    if name.contains('{') {
+        name.to_owned()
+    } else {
+        format!("{{{name}}}")
+    }
 }
 
 /// The channel on which a release is told.

@@ -72,7 +72,12 @@ impl RedisClient {
     #[must_use]
     pub fn semaphore(&self, name: &str) -> RedisSemaphore {
         let name = self.key(name);
-        RedisSemaphore { client: self.clone(), line: semaphore_line(self, &name), name, initial: 0 }
+        RedisSemaphore {
+            client: self.clone(),
+            line: semaphore_line(self, &name),
+            name,
+            initial: 0,
+        }
     }
 }
 
@@ -87,7 +92,10 @@ impl RedisSemaphore {
     /// somebody has deleted it.
     #[must_use]
     pub fn initially(self, permits: u32) -> Self {
-        Self { initial: permits, ..self }
+        Self {
+            initial: permits,
+            ..self
+        }
     }
 
     /// Makes the semaphore with so many permits; `false` where it is there already, even with none free.
@@ -130,7 +138,10 @@ impl RedisSemaphore {
     /// background.
     pub async fn acquire(&self, permits: u32, wait: Duration) -> Result<Permit, LockError> {
         if permits == 0 {
-            return Err(LockError::Invalid { name: self.name.clone(), rule: "at least 1 permit" });
+            return Err(LockError::Invalid {
+                name: self.name.clone(),
+                rule: "at least 1 permit",
+            });
         }
         let until = deadline(wait);
         let had = match self.line.turn(wait, until).await? {
@@ -140,7 +151,10 @@ impl RedisSemaphore {
             }
             None => None,
         };
-        had.ok_or_else(|| LockError::Taken { name: self.name.clone(), waited: wait })
+        had.ok_or_else(|| LockError::Taken {
+            name: self.name.clone(),
+            waited: wait,
+        })
     }
 
     /// Takes `permits` if they are free now, whoever waits for some.
@@ -160,10 +174,18 @@ impl RedisSemaphore {
     async fn attempt(self, permits: u32, place: HeadOfLine) -> Result<Tried<Permit>, LockError> {
         let owner = self.client.owner();
         let mut script = scripts::SEMAPHORE_ACQUIRE.key(&self.name);
-        script.key(self.claims()).key(self.given_up(owner)).key(self.line.channel());
+        script
+            .key(self.claims())
+            .key(self.given_up(owner))
+            .key(self.line.channel());
         script.arg(permits).arg(owner.to_string()).arg(self.initial);
         match self.client.run(&script).await {
-            Ok(true) => Ok(Tried::Had(Permit { semaphore: self, owner, permits, held: true })),
+            Ok(true) => Ok(Tried::Had(Permit {
+                semaphore: self,
+                owner,
+                permits,
+                held: true,
+            })),
             Ok(false) => Ok(Tried::Wait(None)),
             Err(failure) => {
                 if failure.fate == Fate::Unknown {
@@ -186,8 +208,13 @@ impl RedisSemaphore {
     /// `semaphore_release.lua`: whether it was the owner's to give back.
     async fn give_back(&self, owner: Owner, mark: Duration) -> Result<bool, Failure> {
         let mut script = scripts::SEMAPHORE_RELEASE.key(&self.name);
-        script.key(self.claims()).key(self.given_up(owner)).key(self.line.channel());
-        script.arg(owner.to_string()).arg(u64::try_from(mark.as_millis()).unwrap_or(u64::MAX));
+        script
+            .key(self.claims())
+            .key(self.given_up(owner))
+            .key(self.line.channel());
+        script
+            .arg(owner.to_string())
+            .arg(u64::try_from(mark.as_millis()).unwrap_or(u64::MAX));
         self.client.run(&script).await
     }
 
@@ -223,7 +250,9 @@ impl Permit {
         let release = async move {
             match semaphore.give_back(owner, Duration::ZERO).await {
                 Ok(true) => Ok(()),
-                Ok(false) => Err(LockError::Lost { name: semaphore.name }),
+                Ok(false) => Err(LockError::Lost {
+                    name: semaphore.name,
+                }),
                 Err(failure) => {
                     if failure.fate != Fate::Answered {
                         semaphore.undo(owner, Duration::ZERO);
@@ -246,7 +275,10 @@ impl Drop for Permit {
 
 impl fmt::Debug for Permit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Permit").field("name", &self.semaphore.name).field("permits", &self.permits).finish()
+        f.debug_struct("Permit")
+            .field("name", &self.semaphore.name)
+            .field("permits", &self.permits)
+            .finish()
     }
 }
 
@@ -265,7 +297,9 @@ pub(super) async fn set_permits(
     permits: u32,
 ) -> Result<bool, LockError> {
     let mut script = scripts::PERMITS_SET.key(name);
-    Ok(client.run(script.key(held).key(line.channel()).arg(permits)).await?)
+    Ok(client
+        .run(script.key(held).key(line.channel()).arg(permits))
+        .await?)
 }
 
 /// How many permits are free; none where the semaphore is not set.

@@ -82,7 +82,13 @@ impl Wakeups {
             })
             .set_automatic_resubscription();
         let connection = ConnectionManager::new_lazy_with_config(client, config)?;
-        Ok(Self { connection, listeners, cuts, in_order: Registry::default(), runtime })
+        Ok(Self {
+            connection,
+            listeners,
+            cuts,
+            in_order: Registry::default(),
+            runtime,
+        })
     }
 
     /// Tells of each connection that was lost: with it a server may have gone, and what it knew.
@@ -93,7 +99,9 @@ impl Wakeups {
     /// Begins the subscription to `channel` in the background. In a task of its own: a SUBSCRIBE that is given up
     /// half-way might stay on the server for ever.
     fn subscribe(self: &Arc<Self>, channel: &str, news: &Arc<Notify>, state: &Arc<AtomicU8>) {
-        self.listeners.lock().insert(channel.to_owned(), Arc::downgrade(news));
+        self.listeners
+            .lock()
+            .insert(channel.to_owned(), Arc::downgrade(news));
         let (wakeups, channel, state) = (Arc::clone(self), channel.to_owned(), Arc::clone(state));
         self.runtime.spawn(async move {
             let order = wakeups.in_order.of(channel.as_str(), AsyncMutex::new);
@@ -105,7 +113,10 @@ impl Wakeups {
             if let Err(error) = &begun {
                 tracing::debug!(%error, channel, "no wake-ups");
             }
-            state.store(if begun.is_ok() { HAS_BEGUN } else { IN_DOUBT }, Ordering::Release);
+            state.store(
+                if begun.is_ok() { HAS_BEGUN } else { IN_DOUBT },
+                Ordering::Release,
+            );
         });
     }
 
@@ -124,7 +135,10 @@ impl Wakeups {
     }
 
     fn is_heard(&self, channel: &str) -> bool {
-        self.listeners.lock().get(channel).is_some_and(|l| l.strong_count() > 0)
+        self.listeners
+            .lock()
+            .get(channel)
+            .is_some_and(|l| l.strong_count() > 0)
     }
 
     /// Removes the listener of `channel`; `false` where it is still there.
@@ -151,7 +165,10 @@ fn wake(listeners: &Listeners, push: &PushInfo) {
             }
         }
         PushKind::Disconnection => {
-            listeners.values().filter_map(Weak::upgrade).for_each(|l| l.notify_one());
+            listeners
+                .values()
+                .filter_map(Weak::upgrade)
+                .for_each(|l| l.notify_one());
         }
         _ => {}
     }
@@ -161,7 +178,12 @@ impl Subscription {
     /// Not yet begun.
     pub(super) fn new(channel: String, wakeups: &Arc<Wakeups>) -> Self {
         let state = Arc::new(AtomicU8::new(NOT_BEGUN));
-        Self { channel, news: Arc::default(), state, wakeups: Arc::clone(wakeups) }
+        Self {
+            channel,
+            news: Arc::default(),
+            state,
+            wakeups: Arc::clone(wakeups),
+        }
     }
 
     pub(super) fn channel(&self) -> &str {
@@ -174,9 +196,14 @@ impl Subscription {
     ///
     /// Safe: a message that came meanwhile is kept for the next call.
     pub(super) async fn news(&self) {
-        let begins = |from: u8| self.state.compare_exchange(from, BEGINS, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        let begins = |from: u8| {
+            self.state
+                .compare_exchange(from, BEGINS, Ordering::AcqRel, Ordering::Acquire)
+                .is_ok()
+        };
         if begins(NOT_BEGUN) || begins(IN_DOUBT) {
-            self.wakeups.subscribe(&self.channel, &self.news, &self.state);
+            self.wakeups
+                .subscribe(&self.channel, &self.news, &self.state);
         }
         self.news.notified().await;
     }

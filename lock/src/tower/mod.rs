@@ -112,13 +112,23 @@ impl LockLayer<()> {
     /// A layer whose requests take the lock of their route: method and pattern, `POST /stock/{warehouse}` say, whatever the
     /// path's parts are.
     pub fn by_route(route: impl Into<String>) -> LockKey {
-        LockKey::new(None, Fields { route: Some(route.into()), query: None })
+        LockKey::new(
+            None,
+            Fields {
+                route: Some(route.into()),
+                query: None,
+            },
+        )
     }
 }
 
 impl LockKey {
     fn new(template: Option<String>, fields: Fields) -> Self {
-        Self { template, fields, wait: Box::new(|_| WAIT) }
+        Self {
+            template,
+            fields,
+            wait: Box::new(|_| WAIT),
+        }
     }
 
     /// The pattern of the paths that the layer will see, as axum writes it: `/stock/{warehouse}`. Inside a router that is
@@ -147,7 +157,10 @@ impl LockKey {
 
     /// Waits as long as the request says. What an outer layer has found out stands in its extensions.
     pub fn wait_by(self, wait: impl Fn(&Parts) -> Duration + Send + Sync + 'static) -> Self {
-        Self { wait: Box::new(wait), ..self }
+        Self {
+            wait: Box::new(wait),
+            ..self
+        }
     }
 
     /// The layer, whose locks these are: `|name| redis.lock(name)`, or of any other kind. The lease is the lock's own.
@@ -155,7 +168,10 @@ impl LockKey {
     /// # Errors
     ///
     /// [`TemplateError`] where the template or the route breaks a rule, or the template names what a request cannot have.
-    pub fn locks<L, B>(self, locks: impl Fn(&str) -> L + Send + Sync + 'static) -> Result<LockLayer<B>, TemplateError>
+    pub fn locks<L, B>(
+        self,
+        locks: impl Fn(&str) -> L + Send + Sync + 'static,
+    ) -> Result<LockLayer<B>, TemplateError>
     where
         L: Lock + 'static,
         B: From<String>,
@@ -182,8 +198,15 @@ impl LockKey {
             None => Template::of_route(&self.fields)?,
         };
         let locks = Box::new(move |name: &str, head: &Parts| locks(name, head).boxed());
-        let terms = Arc::new(Terms { template, locks, wait: self.wait });
-        Ok(LockLayer { terms, answer: Arc::new(|refusal| refusal.answer()) })
+        let terms = Arc::new(Terms {
+            template,
+            locks,
+            wait: self.wait,
+        });
+        Ok(LockLayer {
+            terms,
+            answer: Arc::new(|refusal| refusal.answer()),
+        })
     }
 }
 
@@ -191,7 +214,10 @@ impl<B> LockLayer<B> {
     /// Answers in these words where the lock is not had or is lost, instead of [`Refusal::answer`].
     #[must_use]
     pub fn answer(self, answer: impl Fn(Refusal) -> Response<B> + Send + Sync + 'static) -> Self {
-        Self { answer: Arc::new(answer), ..self }
+        Self {
+            answer: Arc::new(answer),
+            ..self
+        }
     }
 }
 
@@ -199,24 +225,35 @@ impl<S, B> tower_layer::Layer<S> for LockLayer<B> {
     type Service = LockService<S, B>;
 
     fn layer(&self, inner: S) -> LockService<S, B> {
-        LockService { inner, layer: self.clone() }
+        LockService {
+            inner,
+            layer: self.clone(),
+        }
     }
 }
 
 impl<B> Clone for LockLayer<B> {
     fn clone(&self) -> Self {
-        Self { terms: Arc::clone(&self.terms), answer: Arc::clone(&self.answer) }
+        Self {
+            terms: Arc::clone(&self.terms),
+            answer: Arc::clone(&self.answer),
+        }
     }
 }
 
 impl<B> fmt::Debug for LockLayer<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockLayer").field("key", &self.terms.template).finish_non_exhaustive()
+        f.debug_struct("LockLayer")
+            .field("key", &self.terms.template)
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for LockKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockKey").field("key", &self.template).field("fields", &self.fields).finish_non_exhaustive()
+        f.debug_struct("LockKey")
+            .field("key", &self.template)
+            .field("fields", &self.fields)
+            .finish_non_exhaustive()
     }
 }

@@ -33,9 +33,9 @@ impl Refusal {
             Self::Field { .. } => StatusCode::BAD_REQUEST,
             Self::Lock(LockError::Taken { waited, .. }) if waited.is_zero() => StatusCode::CONFLICT,
             Self::Lock(LockError::Lost { .. }) => StatusCode::CONFLICT,
-            Self::Lock(LockError::Taken { .. } | LockError::Unavailable { .. } | LockError::Refused { .. }) => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Self::Lock(
+                LockError::Taken { .. } | LockError::Unavailable { .. } | LockError::Refused { .. },
+            ) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Lock(LockError::Invalid { .. }) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -44,7 +44,9 @@ impl Refusal {
     pub fn answer<B: From<String>>(self) -> Response<B> {
         let status = self.status();
         let text = match &self {
-            Self::Lock(LockError::Unavailable { server, .. } | LockError::Refused { server, .. }) => {
+            Self::Lock(
+                LockError::Unavailable { server, .. } | LockError::Refused { server, .. },
+            ) => {
                 tracing::warn!(error = %self, "no lock");
                 format!("{server} is not available")
             }
@@ -59,7 +61,9 @@ impl Refusal {
         let text = HeaderValue::from_static("text/plain; charset=utf-8");
         response.headers_mut().insert(header::CONTENT_TYPE, text);
         if status == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, RETRY_AFTER);
         }
         response
     }
@@ -75,25 +79,74 @@ mod tests {
         let name = || "demo4#1_a".to_owned();
         let secret = || "redis://:hunter2@10.0.0.1".into();
         for (refusal, status, text) in [
-            (Refusal::Field { field: "sku".into(), rule: "is missing" }, 400, "sku: is missing"),
             (
-                LockError::Taken { name: name(), waited: Duration::ZERO }.into(),
+                Refusal::Field {
+                    field: "sku".into(),
+                    rule: "is missing",
+                },
+                400,
+                "sku: is missing",
+            ),
+            (
+                LockError::Taken {
+                    name: name(),
+                    waited: Duration::ZERO,
+                }
+                .into(),
                 409,
                 "lock demo4#1_a not had within 0 ms",
             ),
             (
-                LockError::Taken { name: name(), waited: Duration::from_secs(1) }.into(),
+                LockError::Taken {
+                    name: name(),
+                    waited: Duration::from_secs(1),
+                }
+                .into(),
                 503,
                 "lock demo4#1_a not had within 1000 ms",
             ),
-            (LockError::Lost { name: name() }.into(), 409, "lock demo4#1_a was lost before it was released"),
-            (LockError::Unavailable { server: "redis", reason: secret() }.into(), 503, "redis is not available"),
-            (LockError::Refused { server: "redis", reason: secret() }.into(), 503, "redis is not available"),
-            (LockError::Invalid { name: name(), rule: "is too long" }.into(), 500, "an internal error"),
+            (
+                LockError::Lost { name: name() }.into(),
+                409,
+                "lock demo4#1_a was lost before it was released",
+            ),
+            (
+                LockError::Unavailable {
+                    server: "redis",
+                    reason: secret(),
+                }
+                .into(),
+                503,
+                "redis is not available",
+            ),
+            (
+                LockError::Refused {
+                    server: "redis",
+                    reason: secret(),
+                }
+                .into(),
+                503,
+                "redis is not available",
+            ),
+            (
+                LockError::Invalid {
+                    name: name(),
+                    rule: "is too long",
+                }
+                .into(),
+                500,
+                "an internal error",
+            ),
         ] {
             let answer: Response<String> = refusal.answer();
-            assert_eq!((answer.status().as_u16(), answer.body().as_str()), (status, text));
-            assert_eq!(answer.headers().contains_key(header::RETRY_AFTER), status == 503);
+            assert_eq!(
+                (answer.status().as_u16(), answer.body().as_str()),
+                (status, text)
+            );
+            assert_eq!(
+                answer.headers().contains_key(header::RETRY_AFTER),
+                status == 503
+            );
         }
     }
 }

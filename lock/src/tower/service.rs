@@ -54,7 +54,10 @@ where
                 Ok(guard) => guard,
                 Err(refusal) => return Ok((layer.answer)(refusal)),
             };
-            head.extensions.insert(Held { name: guard.name().to_owned(), fence: guard.fence() });
+            head.extensions.insert(Held {
+                name: guard.name().to_owned(),
+                fence: guard.fence(),
+            });
             match guard.run(ready.call(Request::from_parts(head, body))).await {
                 Ok(done) => {
                     if let Err(error) = guard.release().await {
@@ -79,7 +82,10 @@ impl<B> LockLayer<B> {
 
 impl<S: Clone, B> Clone for LockService<S, B> {
     fn clone(&self) -> Self {
-        Self { inner: self.inner.clone(), layer: self.layer.clone() }
+        Self {
+            inner: self.inner.clone(),
+            layer: self.layer.clone(),
+        }
     }
 }
 
@@ -115,7 +121,10 @@ mod tests {
 
         fn call(&mut self, request: Request<()>) -> Self::Future {
             assert!(std::mem::take(&mut self.0), "called without being ready");
-            let held = request.extensions().get::<Held>().map(|held| held.name.clone());
+            let held = request
+                .extensions()
+                .get::<Held>()
+                .map(|held| held.name.clone());
             ready(Ok(Response::new(held.unwrap_or_default())))
         }
     }
@@ -130,7 +139,10 @@ mod tests {
 
         async fn acquire(&self, _: Duration) -> Result<Guard, LockError> {
             if self.0.ends_with("down") {
-                return Err(LockError::Unavailable { server: "redis", reason: "gone".into() });
+                return Err(LockError::Unavailable {
+                    server: "redis",
+                    reason: "gone".into(),
+                });
             }
             let (guard, mut keeper) = Guard::new(self.name(), None);
             tokio::spawn(async move { keeper.asked_to_release().await.done(Ok(())) });
@@ -144,20 +156,38 @@ mod tests {
 
     #[tokio::test]
     async fn the_service_that_is_called_is_the_one_that_was_ready() {
-        let layer = LockLayer::by_key("goods:{sku}").locks(|name| Free(name.to_owned())).unwrap();
+        let layer = LockLayer::by_key("goods:{sku}")
+            .locks(|name| Free(name.to_owned()))
+            .unwrap();
         let mut service = layer.layer(Strict(false));
         for _ in 0..2 {
-            let done = service.ready().await.unwrap().call(ask("/?sku=a")).await.unwrap();
+            let done = service
+                .ready()
+                .await
+                .unwrap()
+                .call(ask("/?sku=a"))
+                .await
+                .unwrap();
             assert_eq!(done.body(), "goods:a");
         }
     }
 
     #[tokio::test]
     async fn the_words_of_a_refusal_may_be_others() {
-        let layer = LockLayer::by_key("goods:{sku}").locks(|name| Free(name.to_owned())).unwrap();
-        let service = layer.answer(|refusal| Response::new(format!("no: {}", refusal.status()))).layer(Strict(false));
-        for (uri, body) in [("/?sku=down", "no: 503 Service Unavailable"), ("/", "no: 400 Bad Request")] {
-            assert_eq!(service.clone().oneshot(ask(uri)).await.unwrap().body(), body);
+        let layer = LockLayer::by_key("goods:{sku}")
+            .locks(|name| Free(name.to_owned()))
+            .unwrap();
+        let service = layer
+            .answer(|refusal| Response::new(format!("no: {}", refusal.status())))
+            .layer(Strict(false));
+        for (uri, body) in [
+            ("/?sku=down", "no: 503 Service Unavailable"),
+            ("/", "no: 400 Bad Request"),
+        ] {
+            assert_eq!(
+                service.clone().oneshot(ask(uri)).await.unwrap().body(),
+                body
+            );
         }
     }
 }

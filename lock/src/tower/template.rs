@@ -57,17 +57,32 @@ impl Template {
     pub(super) fn of_route(fields: &Fields) -> Result<Self, TemplateError> {
         let text = fields.route.clone().unwrap_or_default();
         let (route, _) = matcher(&text)?;
-        Ok(Self { parts: vec![Part::Method, Part::Text(format!(" {text}"))], route, text })
+        Ok(Self {
+            parts: vec![Part::Method, Part::Text(format!(" {text}"))],
+            route,
+            text,
+        })
     }
 
     pub(super) fn parse(text: &str, fields: &Fields) -> Result<Self, TemplateError> {
-        let (route, named) = fields.route.as_deref().map(matcher).transpose()?.unwrap_or_default();
+        let (route, named) = fields
+            .route
+            .as_deref()
+            .map(matcher)
+            .transpose()?
+            .unwrap_or_default();
         let parts = pieces(text)?.into_iter().map(|piece| match piece {
             Piece::Text(text) => Ok(Part::Text(text)),
-            Piece::Field(position, field) => source(field, fields, &named).map_err(|rule| error(text, position, rule)),
+            Piece::Field(position, field) => {
+                source(field, fields, &named).map_err(|rule| error(text, position, rule))
+            }
         });
         let parts = parts.collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { text: text.to_owned(), parts, route })
+        Ok(Self {
+            text: text.to_owned(),
+            parts,
+            route,
+        })
     }
 
     /// The name of this request's lock.
@@ -78,17 +93,26 @@ impl Template {
                 Part::Text(text) => name.push_str(text),
                 Part::Method => name.push_str(head.method.as_str()),
                 Part::Path(field) => {
-                    let found = self.route.at(head.uri.path()).ok().and_then(|route| route.params.get(field));
+                    let found = self
+                        .route
+                        .at(head.uri.path())
+                        .ok()
+                        .and_then(|route| route.params.get(field));
                     let value = found.map(|raw| percent_decode(raw.as_bytes()).into());
                     name.extend(escaped(field, value, false)?);
                 }
                 Part::Query(field) => {
-                    let mut values = query(head).filter(|(key, _)| key.as_ref() == field.as_bytes());
+                    let mut values =
+                        query(head).filter(|(key, _)| key.as_ref() == field.as_bytes());
                     let value = values.next().map(|(_, value)| value);
                     name.extend(escaped(field, value, values.next().is_some())?);
                 }
                 Part::Header(field) => {
-                    let mut values = head.headers.get_all(field).iter().map(|value| Cow::Borrowed(value.as_bytes()));
+                    let mut values = head
+                        .headers
+                        .get_all(field)
+                        .iter()
+                        .map(|value| Cow::Borrowed(value.as_bytes()));
                     let value = values.next();
                     name.extend(escaped(field.as_str(), value, values.next().is_some())?);
                 }
@@ -102,9 +126,9 @@ impl Template {
 fn source(field: &str, fields: &Fields, in_path: &[String]) -> Result<Part, String> {
     let has = |name: &str| in_path.iter().any(|known| known == name);
     let query = |name: &str| match &fields.query {
-        Some(known) if !known.iter().any(|known| known == name) => {
-            Err(format!("there is no {name}, neither in the path nor in the query"))
-        }
+        Some(known) if !known.iter().any(|known| known == name) => Err(format!(
+            "there is no {name}, neither in the path nor in the query"
+        )),
         _ => Ok(Part::Query(name.to_owned())),
     };
     match field.split_once(':') {
@@ -117,10 +141,13 @@ fn source(field: &str, fields: &Fields, in_path: &[String]) -> Result<Part, Stri
             None => format!("which part of the path {name} is must be said by the route"),
         }),
         Some(("query", name)) => query(name),
-        Some(("header", name)) => {
-            name.parse().map(Part::Header).map_err(|_| format!("{name:?} is no name of a header"))
-        }
-        Some((from, _)) => Err(format!("a field comes from path, query or header, and not from {from}")),
+        Some(("header", name)) => name
+            .parse()
+            .map(Part::Header)
+            .map_err(|_| format!("{name:?} is no name of a header")),
+        Some((from, _)) => Err(format!(
+            "a field comes from path, query or header, and not from {from}"
+        )),
     }
 }
 
@@ -142,10 +169,16 @@ fn pieces(template: &str) -> Result<Vec<Piece<'_>>, TemplateError> {
             text.push(next);
             (apart, rest) = (true, &rest[2..]);
         } else if next == '}' {
-            return refused(position, "a } that closes nothing; a brace itself is written }}");
+            return refused(
+                position,
+                "a } that closes nothing; a brace itself is written }}",
+            );
         } else if next == '{' {
             let Some((field, after)) = rest[1..].split_once('}') else {
-                return refused(position, "a { that is not closed; a brace itself is written {{");
+                return refused(
+                    position,
+                    "a { that is not closed; a brace itself is written {{",
+                );
             };
             match field {
                 "" => return refused(position, "a field must have a name"),
@@ -169,7 +202,11 @@ fn pieces(template: &str) -> Result<Vec<Piece<'_>>, TemplateError> {
         }
     }
     pieces.push(Piece::Text(text));
-    if template.is_empty() { refused(0, "a key must not be empty") } else { Ok(pieces) }
+    if template.is_empty() {
+        refused(0, "a key must not be empty")
+    } else {
+        Ok(pieces)
+    }
 }
 
 /// What matches the paths of a route, and how it calls their parts.
@@ -178,19 +215,31 @@ fn matcher(route: &str) -> Result<(Router<()>, Vec<String>), TemplateError> {
         return Err(error(route, 0, "a route begins with /".into()));
     }
     let mut matcher = Router::new();
-    matcher.insert(route, ()).map_err(|e| error(route, 0, e.to_string()))?;
+    matcher
+        .insert(route, ())
+        .map_err(|e| error(route, 0, e.to_string()))?;
     // The pattern, as a path, matches itself.
     let Ok(itself) = matcher.at(route) else {
-        return Err(error(route, 0, "a brace in a route is not known here".into()));
+        return Err(error(
+            route,
+            0,
+            "a brace in a route is not known here".into(),
+        ));
     };
-    let named = itself.params.iter().map(|(name, _)| name.to_owned()).collect();
+    let named = itself
+        .params
+        .iter()
+        .map(|(name, _)| name.to_owned())
+        .collect();
     Ok((matcher, named))
 }
 
 /// The fields of the query, byte for byte: what is no UTF-8 stays different.
 fn query(head: &Parts) -> impl Iterator<Item = (Cow<'_, [u8]>, Cow<'_, [u8]>)> {
     let pairs = head.uri.query().unwrap_or_default().split('&');
-    pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).map(|(name, value)| (form(name), form(value)))
+    pairs
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+        .map(|(name, value)| (form(name), form(value)))
 }
 
 fn form(text: &str) -> Cow<'_, [u8]> {
@@ -202,7 +251,11 @@ fn form(text: &str) -> Cow<'_, [u8]> {
 }
 
 /// A value as it stands in a name.
-fn escaped(field: &str, value: Option<Cow<'_, [u8]>>, again: bool) -> Result<Option<String>, Refusal> {
+fn escaped(
+    field: &str,
+    value: Option<Cow<'_, [u8]>>,
+    again: bool,
+) -> Result<Option<String>, Refusal> {
     let rule = match &value {
         None => "is missing",
         Some(_) if again => "is given twice",
@@ -210,11 +263,18 @@ fn escaped(field: &str, value: Option<Cow<'_, [u8]>>, again: bool) -> Result<Opt
         Some(value) if value.len() > LONGEST_VALUE => "must have at most 128 bytes",
         Some(value) => return Ok(Some(percent_encode(value, ESCAPED).to_string())),
     };
-    Err(Refusal::Field { field: field.to_owned(), rule })
+    Err(Refusal::Field {
+        field: field.to_owned(),
+        rule,
+    })
 }
 
 fn error(template: &str, position: usize, rule: String) -> TemplateError {
-    TemplateError { template: template.to_owned(), position, rule }
+    TemplateError {
+        template: template.to_owned(),
+        position,
+        rule,
+    }
 }
 
 impl fmt::Debug for Template {
@@ -230,40 +290,79 @@ mod tests {
 
     fn fields(route: &str, query: Option<&[&str]>) -> Fields {
         let route = (!route.is_empty()).then(|| route.to_owned());
-        Fields { route, query: query.map(|names| names.iter().map(ToString::to_string).collect()) }
+        Fields {
+            route,
+            query: query.map(|names| names.iter().map(ToString::to_string).collect()),
+        }
     }
 
     fn head(uri: &str) -> Parts {
-        let request = Request::post(uri).header("x-user-id", "张三").header("x-two", "1").header("x-two", "2");
+        let request = Request::post(uri)
+            .header("x-user-id", "张三")
+            .header("x-two", "1")
+            .header("x-two", "2");
         request.body(()).unwrap().into_parts().0
     }
 
     fn filled(template: &str, route: &str, uri: &str) -> Result<String, String> {
         let template = Template::parse(template, &fields(route, None)).unwrap();
-        template.fill(&head(uri)).map_err(|refusal| refusal.to_string())
+        template
+            .fill(&head(uri))
+            .map_err(|refusal| refusal.to_string())
     }
 
     #[test]
     fn a_field_comes_from_path_query_or_header() {
         for (template, route, uri, name) in [
-            ("demo4#{whId}_{sku}", "/demo4", "/demo4?whId=1&sku=a", "demo4#1_a"),
-            ("demo4#{whId}_{sku}", "/demo4/{whId}", "/demo4/1?whId=2&sku=a", "demo4#1_a"),
-            ("demo4#{query:whId}_{sku}", "/demo4/{whId}", "/demo4/1?whId=2&sku=a", "demo4#2_a"),
+            (
+                "demo4#{whId}_{sku}",
+                "/demo4",
+                "/demo4?whId=1&sku=a",
+                "demo4#1_a",
+            ),
+            (
+                "demo4#{whId}_{sku}",
+                "/demo4/{whId}",
+                "/demo4/1?whId=2&sku=a",
+                "demo4#1_a",
+            ),
+            (
+                "demo4#{query:whId}_{sku}",
+                "/demo4/{whId}",
+                "/demo4/1?whId=2&sku=a",
+                "demo4#2_a",
+            ),
             ("{path:rest}", "/files/{*rest}", "/files/a/b", "a%2Fb"),
-            ("order:{header:X-User-Id}", "", "/", "order:%E5%BC%A0%E4%B8%89"),
+            (
+                "order:{header:X-User-Id}",
+                "",
+                "/",
+                "order:%E5%BC%A0%E4%B8%89",
+            ),
             ("{{{sku}}}", "", "/?sku=a", "{a}"),
             ("a lock for all", "", "/", "a lock for all"),
         ] {
-            assert_eq!(filled(template, route, uri).as_deref(), Ok(name), "{template}");
+            assert_eq!(
+                filled(template, route, uri).as_deref(),
+                Ok(name),
+                "{template}"
+            );
         }
         let by_route = Template::of_route(&fields("/demo3/{id}", None)).unwrap();
-        assert_eq!(by_route.fill(&head("/demo3/7")).unwrap(), "POST /demo3/{id}");
+        assert_eq!(
+            by_route.fill(&head("/demo3/7")).unwrap(),
+            "POST /demo3/{id}"
+        );
     }
 
     #[test]
     fn a_value_is_the_same_however_it_is_written() {
         for uri in ["/x%20y?b=c_d", "/x%20y?b=c%5Fd&more=1", "/x%20y?%62=c%5fd"] {
-            assert_eq!(filled("{a}/{b}", "/{a}", uri).as_deref(), Ok("x%20y/c%5Fd"), "{uri}");
+            assert_eq!(
+                filled("{a}/{b}", "/{a}", uri).as_deref(),
+                Ok("x%20y/c%5Fd"),
+                "{uri}"
+            );
         }
         assert_eq!(filled("{b}", "", "/?b=x+y"), filled("{b}", "", "/?b=x%20y"));
     }
@@ -271,8 +370,10 @@ mod tests {
     /// The text's own template: `1_2` and `3` against `1` and `2_3`; and whatever else could be confused.
     #[test]
     fn requests_that_differ_never_fill_to_one_name() {
-        let bytes =
-            ["1", "_", "%", "-", "#", ":", "1_2", "2_3", "%5F", "%255F", "a", "A", "é", " ", "\u{fffd}", "%FF", "%FE"];
+        let bytes = [
+            "1", "_", "%", "-", "#", ":", "1_2", "2_3", "%5F", "%255F", "a", "A", "é", " ",
+            "\u{fffd}", "%FF", "%FE",
+        ];
         let raw = |value: &str| match value {
             "%FF" | "%FE" => value.to_owned(),
             value => percent_encode(value.as_bytes(), NON_ALPHANUMERIC).to_string(),
@@ -280,7 +381,8 @@ mod tests {
         let mut names = std::collections::HashMap::new();
         for a in bytes {
             for b in bytes {
-                let name = filled("demo4#{a}_{b}", "", &format!("/?a={}&b={}", raw(a), raw(b))).unwrap();
+                let name =
+                    filled("demo4#{a}_{b}", "", &format!("/?a={}&b={}", raw(a), raw(b))).unwrap();
                 assert_eq!(names.insert(name, (a, b)), None, "{a} {b}");
             }
         }
@@ -298,14 +400,27 @@ mod tests {
             ("/?a=1&b=", "b: must not be empty"),
             ("/?a=1&b", "b: must not be empty"),
             ("/?a=1&b=2&b=2", "b: is given twice"),
-            (&format!("/?b=1&a={long}x"), "a: must have at most 128 bytes"),
+            (
+                &format!("/?b=1&a={long}x"),
+                "a: must have at most 128 bytes",
+            ),
         ] {
             assert_eq!(filled("{a}_{b}", "", uri), Err(wrong.to_owned()), "{uri}");
         }
         assert_eq!(filled("{a}", "", &format!("/?a={long}")), Ok(long));
-        assert_eq!(filled("{header:x-none}", "", "/"), Err("x-none: is missing".into()));
-        assert_eq!(filled("{header:x-two}", "", "/"), Err("x-two: is given twice".into()));
-        assert_eq!(filled("{id}", "/a/{id}", "/b/7"), Err("id: is missing".into()), "another route's path");
+        assert_eq!(
+            filled("{header:x-none}", "", "/"),
+            Err("x-none: is missing".into())
+        );
+        assert_eq!(
+            filled("{header:x-two}", "", "/"),
+            Err("x-two: is given twice".into())
+        );
+        assert_eq!(
+            filled("{id}", "/a/{id}", "/b/7"),
+            Err("id: is missing".into()),
+            "another route's path"
+        );
     }
 
     #[test]
@@ -327,13 +442,19 @@ mod tests {
             ("{header:x y}", 0, "no name of a header"),
         ] {
             let error = Template::parse(template, &known).expect_err(template);
-            assert!(error.position == position && error.rule.contains(rule), "{template}: {error}");
+            assert!(
+                error.position == position && error.rule.contains(rule),
+                "{template}: {error}"
+            );
         }
         for route in ["", "no-slash", "/a{b", "/{{a}}", "/{a}x"] {
             assert!(Template::of_route(&fields(route, None)).is_err(), "{route}");
         }
         let unknown = Template::parse("{path:a}", &Fields::default()).expect_err("no route");
-        assert!(unknown.to_string().contains("said by the route"), "{unknown}");
+        assert!(
+            unknown.to_string().contains("said by the route"),
+            "{unknown}"
+        );
         assert!(Template::parse("{sku}_{whId}#{header:x-user-id}", &known).is_ok());
     }
 }

@@ -93,7 +93,12 @@ impl ZkClient {
     #[must_use]
     pub fn atomic_long(&self, path: &str) -> ZkAtomicLong {
         let mutex = self.lock(&format!("{path}-lock"));
-        ZkAtomicLong { client: self.clone(), path: path.to_owned(), mutex, tries: TRIES }
+        ZkAtomicLong {
+            client: self.clone(),
+            path: path.to_owned(),
+            mutex,
+            tries: TRIES,
+        }
     }
 }
 
@@ -206,7 +211,8 @@ impl ZkAtomicLong {
     ///
     /// Dropping the future leaves open whether it is added; the mutex is given back in the background.
     pub async fn add(&self, operand: i64) -> Result<Outcome, LockError> {
-        self.change(move |before| before.wrapping_add(operand)).await
+        self.change(move |before| before.wrapping_add(operand))
+            .await
     }
 
     /// Takes `operand` away; as [`add`](Self::add).
@@ -227,7 +233,8 @@ impl ZkAtomicLong {
     ///
     /// As [`add`](Self::add).
     pub async fn subtract(&self, operand: i64) -> Result<Outcome, LockError> {
-        self.change(move |before| before.wrapping_sub(operand)).await
+        self.change(move |before| before.wrapping_sub(operand))
+            .await
     }
 
     /// Sets it to `value`, and says what it replaced; as [`add`](Self::add).
@@ -271,7 +278,10 @@ impl ZkAtomicLong {
     pub async fn force_set(&self, value: i64) -> Result<(), LockError> {
         let bytes = &value.to_be_bytes();
         let set = once(&self.client, &self.path, &[], |client| async move {
-            planted(&client, &self.path, bytes, || client.set_data(&self.path, bytes, None)).await
+            planted(&client, &self.path, bytes, || {
+                client.set_data(&self.path, bytes, None)
+            })
+            .await
         });
         set.await.map(drop)
     }
@@ -294,7 +304,14 @@ impl ZkAtomicLong {
     ///
     /// As [`add`](Self::add), without the mutex.
     pub async fn initialize(&self, value: i64) -> Result<bool, LockError> {
-        self.write(Seen { value: 0, version: None }, value).await
+        self.write(
+            Seen {
+                value: 0,
+                version: None,
+            },
+            value,
+        )
+        .await
     }
 
     /// Sets it to `new` where it is `expected`. As in Curator it does not succeed where nobody has set it yet, and
@@ -317,11 +334,15 @@ impl ZkAtomicLong {
     /// As [`add`](Self::add), without the mutex.
     pub async fn compare_and_set(&self, expected: i64, new: i64) -> Result<Outcome, LockError> {
         let seen = self.look().await?;
-        let succeeded = seen.version.is_some() && seen.value == expected && self.write(seen, new).await?;
+        let succeeded =
+            seen.version.is_some() && seen.value == expected && self.write(seen, new).await?;
         Ok(Outcome::of(seen.value, new, succeeded))
     }
 
-    async fn change(&self, change: impl Fn(i64) -> i64 + Send + Sync) -> Result<Outcome, LockError> {
+    async fn change(
+        &self,
+        change: impl Fn(i64) -> i64 + Send + Sync,
+    ) -> Result<Outcome, LockError> {
         let mut pause = FIRST_PAUSE;
         for _ in 0..self.tries {
             let outcome = self.attempt(&change).await?;
@@ -334,7 +355,10 @@ impl ZkAtomicLong {
         let guard = match self.mutex.acquire(PATIENCE).await {
             Err(LockError::Taken { .. }) => {
                 let before = self.get().await?;
-                return Ok(Outcome { promoted: true, ..Outcome::of(before, before, false) });
+                return Ok(Outcome {
+                    promoted: true,
+                    ..Outcome::of(before, before, false)
+                });
             }
             guard => guard?,
         };
@@ -349,10 +373,16 @@ impl ZkAtomicLong {
         if let Err(error) = guard.release().await {
             tracing::debug!(%error, path = self.path, "the mutex was not released cleanly");
         }
-        Ok(Outcome { promoted: true, ..outcome })
+        Ok(Outcome {
+            promoted: true,
+            ..outcome
+        })
     }
 
-    async fn attempt(&self, change: &(impl Fn(i64) -> i64 + Send + Sync)) -> Result<Outcome, LockError> {
+    async fn attempt(
+        &self,
+        change: &(impl Fn(i64) -> i64 + Send + Sync),
+    ) -> Result<Outcome, LockError> {
         let seen = self.look().await?;
         let after = change(seen.value);
         let succeeded = self.write(seen, after).await?;
@@ -363,16 +393,27 @@ impl ZkAtomicLong {
         let found = ask(&self.client, &self.path, |client| async move {
             unless(&[Error::NoNode], client.get_data(&self.path).await)
         });
-        let Some((bytes, stat)) = found.await? else { return Ok(Seen { value: 0, version: None }) };
+        let Some((bytes, stat)) = found.await? else {
+            return Ok(Seen {
+                value: 0,
+                version: None,
+            });
+        };
         let value = match bytes.as_slice().try_into() {
             Ok(bytes) => i64::from_be_bytes(bytes),
             Err(_) if bytes.is_empty() => 0,
             Err(_) => {
                 let rule = "an atomic long's node holds 8 bytes";
-                return Err(LockError::Invalid { name: self.path.clone(), rule });
+                return Err(LockError::Invalid {
+                    name: self.path.clone(),
+                    rule,
+                });
             }
         };
-        Ok(Seen { value, version: Some(stat.version) })
+        Ok(Seen {
+            value,
+            version: Some(stat.version),
+        })
     }
 
     /// Whether the number is now `value`; not where another was faster.
@@ -391,6 +432,11 @@ impl ZkAtomicLong {
 
 impl Outcome {
     fn of(before: i64, after: i64, succeeded: bool) -> Self {
-        Self { succeeded, before, after: if succeeded { after } else { before }, promoted: false }
+        Self {
+            succeeded,
+            before,
+            after: if succeeded { after } else { before },
+            promoted: false,
+        }
     }
 }

@@ -60,7 +60,10 @@ impl ZkClient {
     /// ```
     #[must_use]
     pub fn barrier(&self, path: &str) -> ZkBarrier {
-        ZkBarrier { client: self.clone(), path: path.to_owned() }
+        ZkBarrier {
+            client: self.clone(),
+            path: path.to_owned(),
+        }
     }
 }
 
@@ -91,7 +94,9 @@ impl ZkBarrier {
     /// Dropping the future leaves open whether it is closed.
     pub async fn set(&self) -> Result<bool, LockError> {
         let set = |client: Arc<Session>| async move { create(&client, &self.path, &[]).await };
-        Ok(once(&self.client, &self.path, &[Error::NodeExists], set).await?.is_some())
+        Ok(once(&self.client, &self.path, &[Error::NodeExists], set)
+            .await?
+            .is_some())
     }
 
     /// Opens it for all who wait; `false` where it was open already.
@@ -114,7 +119,9 @@ impl ZkBarrier {
     /// Dropping the future leaves open whether it is open.
     pub async fn remove(&self) -> Result<bool, LockError> {
         let remove = |client: Arc<Session>| async move { client.delete(&self.path, None).await };
-        Ok(once(&self.client, &self.path, &[Error::NoNode], remove).await?.is_some())
+        Ok(once(&self.client, &self.path, &[Error::NoNode], remove)
+            .await?
+            .is_some())
     }
 
     /// Waits until it is open, or has been since this was called, at most `wait`.
@@ -143,7 +150,10 @@ impl ZkBarrier {
             if *first.get_or_insert(czxid) != czxid {
                 return Ok(());
             }
-            let event = self.client.answered(wait, timeout_at(wait.end, watch.changed())).await?;
+            let event = self
+                .client
+                .answered(wait, timeout_at(wait.end, watch.changed()))
+                .await?;
             let event = event.map_err(|_| wait.taken(&self.path))?;
             if event.event_type == EventType::NodeDeleted {
                 return Ok(());
@@ -155,8 +165,14 @@ impl ZkBarrier {
     async fn look(&self) -> Result<Option<Closed>, LockError> {
         // Not `exists`: that leaves a watch behind where the barrier is open.
         ask(&self.client, &self.path, |client| async move {
-            let node = unless(&[Error::NoNode], client.get_and_watch_data(&self.path).await)?;
-            Ok(node.map(|(_, stat, watch)| Closed { czxid: stat.czxid, watch }))
+            let node = unless(
+                &[Error::NoNode],
+                client.get_and_watch_data(&self.path).await,
+            )?;
+            Ok(node.map(|(_, stat, watch)| Closed {
+                czxid: stat.czxid,
+                watch,
+            }))
         })
         .await
     }

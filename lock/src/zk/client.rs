@@ -78,8 +78,20 @@ impl ZkClient {
     pub fn new(options: ZkOptions) -> Result<Self, LockError> {
         options.check()?;
         let (sender, link) = watch::channel(Link::new());
-        let (end, tasks, supervisor) = (CancellationToken::new(), TaskTracker::new(), TaskTracker::new());
-        supervisor.spawn(Supervisor { options, link: sender, tasks: tasks.clone(), end: end.clone() }.run());
+        let (end, tasks, supervisor) = (
+            CancellationToken::new(),
+            TaskTracker::new(),
+            TaskTracker::new(),
+        );
+        supervisor.spawn(
+            Supervisor {
+                options,
+                link: sender,
+                tasks: tasks.clone(),
+                end: end.clone(),
+            }
+            .run(),
+        );
         Ok(Self(Arc::new(Inner {
             link,
             process: Process::new(),
@@ -150,7 +162,10 @@ impl ZkClient {
         self.0.closing.cancel();
         self.0.tasks.close();
         if timeout(LAST_RELEASES, self.0.tasks.wait()).await.is_err() {
-            tracing::warn!(held = self.0.tasks.len(), "closing the zookeeper session under its holders");
+            tracing::warn!(
+                held = self.0.tasks.len(),
+                "closing the zookeeper session under its holders"
+            );
         }
         self.0.end.cancel();
         self.0.supervisor.close();
@@ -183,7 +198,11 @@ impl ZkClient {
 
     /// What `future` comes to, as long as there is reason to wait for it: a connection, and not longer than [`ANSWER`]
     /// after the wait.
-    pub(super) async fn answered<T>(&self, wait: Wait, future: impl Future<Output = T>) -> Result<T, LockError> {
+    pub(super) async fn answered<T>(
+        &self,
+        wait: Wait,
+        future: impl Future<Output = T>,
+    ) -> Result<T, LockError> {
         tokio::select! {
             biased;
             done = future => Ok(done),
@@ -205,10 +224,12 @@ impl ZkClient {
                 let cut = link.borrow_and_update().cut_off();
                 let changed = match cut {
                     None => link.changed().await,
-                    Some((since, reason)) => match timeout_at(since + GRACE, link.changed()).await {
-                        Ok(changed) => changed,
-                        Err(_) => return unavailable(reason),
-                    },
+                    Some((since, reason)) => {
+                        match timeout_at(since + GRACE, link.changed()).await {
+                            Ok(changed) => changed,
+                            Err(_) => return unavailable(reason),
+                        }
+                    }
                 };
                 if changed.is_err() {
                     return closed();
@@ -239,6 +260,8 @@ fn closed() -> LockError {
 
 impl fmt::Debug for ZkClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ZkClient").field(&self.0.link.borrow()).finish()
+        f.debug_tuple("ZkClient")
+            .field(&self.0.link.borrow())
+            .finish()
     }
 }

@@ -26,7 +26,9 @@
 
 use super::ZkClient;
 use super::engine::request::ask;
-use super::engine::{ANSWER, Wait, failed, insist, node::Node, over, session::Session, unanswered, unless, valid};
+use super::engine::{
+    ANSWER, Wait, failed, insist, node::Node, over, session::Session, unanswered, unless, valid,
+};
 use crate::LockError;
 use futures::future::try_join_all;
 use std::num::NonZeroU32;
@@ -75,7 +77,11 @@ impl ZkClient {
     #[must_use]
     pub fn double_barrier(&self, path: &str, members: NonZeroU32) -> ZkDoubleBarrier {
         let members = usize::try_from(members.get()).unwrap_or(usize::MAX);
-        ZkDoubleBarrier { client: self.clone(), path: path.to_owned(), members }
+        ZkDoubleBarrier {
+            client: self.clone(),
+            path: path.to_owned(),
+            members,
+        }
     }
 }
 
@@ -126,12 +132,21 @@ impl ZkDoubleBarrier {
         valid(&self.path)?;
         let wait = Wait::new(wait);
         loop {
-            let session = self.client.connected(wait.end.max(Instant::now() + ANSWER)).await?;
+            let session = self
+                .client
+                .connected(wait.end.max(Instant::now() + ANSWER))
+                .await?;
             let mut member = Node::member(session, &self.path);
-            match self.client.answered(wait, self.gather(&mut member, wait.end)).await? {
+            match self
+                .client
+                .answered(wait, self.gather(&mut member, wait.end))
+                .await?
+            {
                 Ok(true) => return Ok(member.leave()),
                 Ok(false) => return Err(wait.taken(&self.path)),
-                Err(error) if over(&error) => tracing::debug!(%error, path = self.path, "entering anew"),
+                Err(error) if over(&error) => {
+                    tracing::debug!(%error, path = self.path, "entering anew")
+                }
                 Err(error) => return Err(failed(error)),
             }
         }
@@ -163,34 +178,59 @@ impl ZkDoubleBarrier {
     pub async fn leave(&self, member: &str, wait: Duration) -> Result<(), LockError> {
         valid(&self.path)?;
         if member.is_empty() || member == READY || member.contains('/') {
-            return Err(LockError::Invalid { name: member.into(), rule: "a member's name is what enter gave" });
+            return Err(LockError::Invalid {
+                name: member.into(),
+                rule: "a member's name is what enter gave",
+            });
         }
         let wait = Wait::new(wait);
         let session = self.client.connected(Instant::now() + ANSWER).await?;
         let mut own = Node::existing(session, &self.path, member);
         // Another client entered: our server may not have heard of it yet.
-        ask(&self.client, &self.path, |session| async move { session.sync(&self.path).await }).await?;
+        ask(&self.client, &self.path, |session| async move {
+            session.sync(&self.path).await
+        })
+        .await?;
         loop {
             let inside = self.inside(member).await?;
             let place = inside.iter().position(|name| name == member);
             if place.is_none() && own.is_there() {
                 own.gone();
-                return Err(LockError::Lost { name: self.node(member) });
+                return Err(LockError::Lost {
+                    name: self.node(member),
+                });
             }
             let other = match inside.as_slice() {
                 [] => return Ok(()),
                 [_] if place.is_some() => {
-                    return self.client.answered(wait, self.leave_last(own)).await?.map_err(failed);
+                    return self
+                        .client
+                        .answered(wait, self.leave_last(own))
+                        .await?
+                        .map_err(failed);
                 }
                 [.., last] if place == Some(0) => last,
                 [first, ..] => first,
             };
-            let Some(watch) = self.watch(other).await? else { continue };
+            let Some(watch) = self.watch(other).await? else {
+                continue;
+            };
             if place != Some(0) {
-                self.client.answered(wait, own.delete(None)).await?.map_err(failed)?;
+                self.client
+                    .answered(wait, own.delete(None))
+                    .await?
+                    .map_err(failed)?;
             }
-            if self.client.answered(wait, timeout_at(wait.end, watch.changed())).await?.is_err() {
-                self.client.answered(wait, own.delete(None)).await?.map_err(failed)?;
+            if self
+                .client
+                .answered(wait, timeout_at(wait.end, watch.changed()))
+                .await?
+                .is_err()
+            {
+                self.client
+                    .answered(wait, own.delete(None))
+                    .await?
+                    .map_err(failed)?;
                 return Err(wait.taken(&self.path));
             }
         }
@@ -236,7 +276,9 @@ impl ZkDoubleBarrier {
             }
             match ready {
                 Some(_) => marks.add_set_data(&ready_path, &[], None)?,
-                None => marks.add_create(&ready_path, &[], &session.options(CreateMode::Persistent))?,
+                None => {
+                    marks.add_create(&ready_path, &[], &session.options(CreateMode::Persistent))?
+                }
             }
         } else {
             return Ok(Look::Closed(watch));
@@ -257,9 +299,15 @@ impl ZkDoubleBarrier {
         names.sort_unstable();
         let members = names.into_iter().map(async |name| {
             let path = self.node(&name);
-            let Some(stat) = insist(|| session.check_stat(&path)).await? else { return Ok(None) };
+            let Some(stat) = insist(|| session.check_stat(&path)).await? else {
+                return Ok(None);
+            };
             let is_in = stat.version > 0 || ready.is_some_and(|ready| ready.czxid > stat.czxid);
-            Ok::<_, Error>(Some(Member { name, version: stat.version, is_in }))
+            Ok::<_, Error>(Some(Member {
+                name,
+                version: stat.version,
+                is_in,
+            }))
         });
         Ok(try_join_all(members).await?.into_iter().flatten().collect())
     }
@@ -270,7 +318,10 @@ impl ZkDoubleBarrier {
             let ready = session.check_stat(&self.node(READY)).await?;
             self.census(&session, ready).await
         });
-        let inside = members.await?.into_iter().filter(|member| member.is_in || member.name == own);
+        let inside = members
+            .await?
+            .into_iter()
+            .filter(|member| member.is_in || member.name == own);
         Ok(inside.map(|member| member.name).collect())
     }
 
@@ -278,7 +329,10 @@ impl ZkDoubleBarrier {
     async fn watch(&self, member: &str) -> Result<Option<OneshotWatcher>, LockError> {
         let path = &self.node(member);
         ask(&self.client, &self.path, |session| async move {
-            Ok(unless(&[Error::NoNode], session.get_and_watch_data(path).await)?.map(|(_, _, watch)| watch))
+            Ok(
+                unless(&[Error::NoNode], session.get_and_watch_data(path).await)?
+                    .map(|(_, _, watch)| watch),
+            )
         })
         .await
     }

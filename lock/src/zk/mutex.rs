@@ -20,8 +20,13 @@ use std::time::Duration;
 use zookeeper_client::Error;
 
 /// The first holds the lock; each of the others waits for the one before it.
-pub(super) const MUTEX: Recipe =
-    Recipe { marker: "lock-", markers: &["lock-"], waits_for: |_| true, lists_again: false, shared: false };
+pub(super) const MUTEX: Recipe = Recipe {
+    marker: "lock-",
+    markers: &["lock-"],
+    waits_for: |_| true,
+    lists_again: false,
+    shared: false,
+};
 
 impl ZkClient {
     /// A contender for the lock at `path`, as `/curator/lock`. Its parents are made where they are missing.
@@ -89,7 +94,10 @@ impl ZkLock {
     /// # Cancel safety
     ///
     /// As [`acquire`](crate::Lock::acquire).
-    pub async fn acquire_revocable(&self, wait: Duration) -> Result<(Guard, Revocation), LockError> {
+    pub async fn acquire_revocable(
+        &self,
+        wait: Duration,
+    ) -> Result<(Guard, Revocation), LockError> {
         let hold = self.0.take(wait).await?;
         let revocation = Revocation::of(hold.node.session().clone(), hold.node.path());
         Ok((hold.guard(&self.0.client, &self.0.path), revocation))
@@ -118,7 +126,9 @@ impl ZkLock {
     pub async fn revoke(&self) -> Result<bool, LockError> {
         let path = &self.0.path;
         ask(&self.0.client, path, |session| async move {
-            let Some(holder) = first(&session, path, MUTEX.markers).await? else { return Ok(false) };
+            let Some(holder) = first(&session, path, MUTEX.markers).await? else {
+                return Ok(false);
+            };
             let holder = format!("{path}/{holder}");
             match insist(|| session.set_data(&holder, REVOKE, None)).await {
                 Err(Error::NoNode) => Ok(false),

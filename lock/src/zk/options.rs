@@ -56,13 +56,23 @@ impl ZkOptions {
     pub fn new(connect: impl Into<String>) -> Self {
         let session = Duration::from_secs(10);
         let (chroot, data) = (String::new(), String::new());
-        Self { connect: connect.into(), chroot, session, auth: None, only_for_ourselves: false, data }
+        Self {
+            connect: connect.into(),
+            chroot,
+            session,
+            auth: None,
+            only_for_ourselves: false,
+            data,
+        }
     }
 
     /// What stands before every path, as `/oversell`; empty for none. It is made where it is missing.
     #[must_use]
     pub fn chroot(self, chroot: impl Into<String>) -> Self {
-        Self { chroot: chroot.into(), ..self }
+        Self {
+            chroot: chroot.into(),
+            ..self
+        }
     }
 
     /// The session time-out that is asked for, at least 100 ms; the server sets bounds to it (2 to 20 ticks unless it is
@@ -76,14 +86,23 @@ impl ZkOptions {
     /// Who this is, in a scheme of the server: `digest` and `user:password`, say.
     #[must_use]
     pub fn auth(self, scheme: impl Into<String>, id: impl Into<String>) -> Self {
-        Self { auth: Some(Auth { scheme: scheme.into(), id: id.into() }), ..self }
+        Self {
+            auth: Some(Auth {
+                scheme: scheme.into(),
+                id: id.into(),
+            }),
+            ..self
+        }
     }
 
     /// The nodes that are made are only for those who say that they are the same ([`auth`](Self::auth)), and not for
     /// anybody: a stranger could delete a holder's node, and would let the next one in beside it.
     #[must_use]
     pub fn only_for_ourselves(self) -> Self {
-        Self { only_for_ourselves: true, ..self }
+        Self {
+            only_for_ourselves: true,
+            ..self
+        }
     }
 
     /// What stands in the nodes of locks, for whoever asks for the [holder](super::ZkLock::holder): the name of a host or
@@ -91,11 +110,18 @@ impl ZkOptions {
     /// every waiter's node has them.
     #[must_use]
     pub fn data(self, data: impl Into<String>) -> Self {
-        Self { data: data.into(), ..self }
+        Self {
+            data: data.into(),
+            ..self
+        }
     }
 
     pub(super) fn acls(&self) -> Acls<'static> {
-        if self.only_for_ourselves { Acls::creator_all() } else { Acls::anyone_all() }
+        if self.only_for_ourselves {
+            Acls::creator_all()
+        } else {
+            Acls::anyone_all()
+        }
     }
 
     /// A connection that is silent for a fifth of the session is given up.
@@ -113,16 +139,28 @@ impl ZkOptions {
     /// What no server needs to be asked about.
     pub(super) fn check(&self) -> Result<(), LockError> {
         let rules = [
-            (!self.connect.is_empty() && !self.connect.contains('/'), "connect: host:port[,host:port…], no chroot"),
-            (self.chroot.is_empty() || valid(&self.chroot).is_ok(), "chroot: empty, or an absolute path"),
-            (self.session >= Duration::from_millis(100), "session: at least 100 ms"),
+            (
+                !self.connect.is_empty() && !self.connect.contains('/'),
+                "connect: host:port[,host:port…], no chroot",
+            ),
+            (
+                self.chroot.is_empty() || valid(&self.chroot).is_ok(),
+                "chroot: empty, or an absolute path",
+            ),
+            (
+                self.session >= Duration::from_millis(100),
+                "session: at least 100 ms",
+            ),
             (
                 !self.only_for_ourselves || self.auth.is_some(),
                 "only_for_ourselves: needs auth, or there is no telling who that is",
             ),
         ];
         match rules.into_iter().find(|(kept, _)| !kept) {
-            Some((_, rule)) => Err(LockError::Invalid { name: self.connect.clone(), rule }),
+            Some((_, rule)) => Err(LockError::Invalid {
+                name: self.connect.clone(),
+                rule,
+            }),
             None => Ok(()),
         }
     }

@@ -15,9 +15,20 @@ use super::ZkClient;
 use super::engine::hold::{Handle, handle};
 use super::engine::queue::Recipe;
 
-const READ: Recipe = Recipe { marker: MARKERS[0], waits_for: writes, shared: true, lists_again: false, ..WRITE };
-const WRITE: Recipe =
-    Recipe { marker: MARKERS[1], markers: MARKERS, waits_for: |_| true, lists_again: true, shared: false };
+const READ: Recipe = Recipe {
+    marker: MARKERS[0],
+    waits_for: writes,
+    shared: true,
+    lists_again: false,
+    ..WRITE
+};
+const WRITE: Recipe = Recipe {
+    marker: MARKERS[1],
+    markers: MARKERS,
+    waits_for: |_| true,
+    lists_again: true,
+    shared: false,
+};
 const MARKERS: &[&str] = &["__READ__", "__WRIT__"];
 
 fn writes(name: &str) -> bool {
@@ -98,7 +109,10 @@ impl ZkClient {
     /// ```
     #[must_use]
     pub fn rw_lock(&self, path: &str) -> ZkRwLock {
-        ZkRwLock { client: self.clone(), path: path.to_owned() }
+        ZkRwLock {
+            client: self.clone(),
+            path: path.to_owned(),
+        }
     }
 }
 

@@ -15,7 +15,9 @@
 
 use super::engine::hold::Hold;
 use super::engine::queue::{self, Turn};
-use super::engine::{ANSWER, Wait, failed, insist, node::Node, over, session::Session, unless, valid};
+use super::engine::{
+    ANSWER, Wait, failed, insist, node::Node, over, session::Session, unless, valid,
+};
 use super::{ZkClient, mutex::MUTEX};
 use crate::{Guard, Holder, Lock, LockError};
 use futures::future::join_all;
@@ -81,7 +83,13 @@ impl ZkClient {
     #[must_use]
     pub fn semaphore(&self, path: &str, max: u32) -> ZkSemaphore {
         let (locks, leases) = (format!("{path}/locks"), format!("{path}/leases"));
-        ZkSemaphore { client: self.clone(), path: path.to_owned(), locks, leases, max }
+        ZkSemaphore {
+            client: self.clone(),
+            path: path.to_owned(),
+            locks,
+            leases,
+            max,
+        }
     }
 
     /// The semaphore at `path` with one lease, as a lock that is not re-entrant.
@@ -128,7 +136,10 @@ impl ZkSemaphore {
     /// Dropping the future leaves nothing behind: its nodes are deleted in the background.
     pub async fn acquire(&self, leases: u32, wait: Duration) -> Result<Vec<Guard>, LockError> {
         if leases == 0 || leases > self.max {
-            return Err(LockError::Invalid { name: self.path.clone(), rule: LEASES });
+            return Err(LockError::Invalid {
+                name: self.path.clone(),
+                rule: LEASES,
+            });
         }
         valid(&self.path)?;
         let wait = Wait::new(wait);
@@ -174,7 +185,12 @@ impl ZkSemaphore {
     }
 
     /// One try, in the session that holds the mutex; nothing where the wait was over first, and the nodes are deleted.
-    async fn attempt(&self, session: &Arc<Session>, wanted: u32, end: Instant) -> Result<Option<Vec<Turn>>, Error> {
+    async fn attempt(
+        &self,
+        session: &Arc<Session>,
+        wanted: u32,
+        end: Instant,
+    ) -> Result<Option<Vec<Turn>>, Error> {
         let mut leases = Vec::new();
         loop {
             while leases.len() < wanted as usize {
@@ -196,7 +212,12 @@ impl ZkSemaphore {
                 return Ok(Some(leases));
             }
             if timeout_at(end, watch.changed()).await.is_err() {
-                timeout(ANSWER, join_all(leases.iter_mut().map(|lease| lease.node.delete(None)))).await.ok();
+                timeout(
+                    ANSWER,
+                    join_all(leases.iter_mut().map(|lease| lease.node.delete(None))),
+                )
+                .await
+                .ok();
                 return Ok(None);
             }
         }
@@ -234,6 +255,8 @@ impl Lock for ZkSemaphoreMutex {
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let lease = self.0.acquire(1, wait).await?.pop();
-        lease.ok_or_else(|| LockError::Lost { name: self.0.path.clone() })
+        lease.ok_or_else(|| LockError::Lost {
+            name: self.0.path.clone(),
+        })
     }
 }

@@ -74,7 +74,11 @@ impl ZkClient {
     /// ```
     #[must_use]
     pub fn shared_count(&self, path: &str, seed: i32) -> ZkSharedCount {
-        ZkSharedCount { client: self.clone(), path: path.to_owned(), seed }
+        ZkSharedCount {
+            client: self.clone(),
+            path: path.to_owned(),
+            seed,
+        }
     }
 }
 
@@ -104,7 +108,10 @@ impl ZkSharedCount {
     /// Safe.
     pub async fn get(&self) -> Result<Versioned, LockError> {
         let found = ask(&self.client, &self.path, |client| async move {
-            planted(&client, &self.path, &self.seed.to_be_bytes(), || client.get_data(&self.path)).await
+            planted(&client, &self.path, &self.seed.to_be_bytes(), || {
+                client.get_data(&self.path)
+            })
+            .await
         });
         let (bytes, stat) = found.await?;
         self.read(&bytes, stat.version)
@@ -129,7 +136,9 @@ impl ZkSharedCount {
     ///
     /// Dropping the future leaves open whether it is set.
     pub async fn set(&self, value: i32) -> Result<Versioned, LockError> {
-        self.write(value, None).await?.ok_or_else(|| failed(Error::BadVersion))
+        self.write(value, None)
+            .await?
+            .ok_or_else(|| failed(Error::BadVersion))
     }
 
     /// Sets it where it has not been set since `seen` was read. The inner result is what it is now: `Ok` where that
@@ -152,7 +161,11 @@ impl ZkSharedCount {
     /// # Cancel safety
     ///
     /// Dropping the future leaves open whether it is set.
-    pub async fn try_set(&self, seen: Versioned, value: i32) -> Result<Result<Versioned, Versioned>, LockError> {
+    pub async fn try_set(
+        &self,
+        seen: Versioned,
+        value: i32,
+    ) -> Result<Result<Versioned, Versioned>, LockError> {
         match self.write(value, Some(seen.version)).await? {
             Some(set) => Ok(Ok(set)),
             None => self.get().await.map(Err),
@@ -217,18 +230,36 @@ impl ZkSharedCount {
     }
 
     /// What it is then; nothing where this version is an old one.
-    async fn write(&self, value: i32, version: Option<i32>) -> Result<Option<Versioned>, LockError> {
-        let set = once(&self.client, &self.path, &[Error::BadVersion], |client| async move {
-            let set = || client.set_data(&self.path, &value.to_be_bytes(), version);
-            planted(&client, &self.path, &self.seed.to_be_bytes(), set).await
-        });
-        Ok(set.await?.map(|stat| Versioned { value, version: stat.version }))
+    async fn write(
+        &self,
+        value: i32,
+        version: Option<i32>,
+    ) -> Result<Option<Versioned>, LockError> {
+        let set = once(
+            &self.client,
+            &self.path,
+            &[Error::BadVersion],
+            |client| async move {
+                let set = || client.set_data(&self.path, &value.to_be_bytes(), version);
+                planted(&client, &self.path, &self.seed.to_be_bytes(), set).await
+            },
+        );
+        Ok(set.await?.map(|stat| Versioned {
+            value,
+            version: stat.version,
+        }))
     }
 
     fn read(&self, bytes: &[u8], version: i32) -> Result<Versioned, LockError> {
         match bytes.try_into() {
-            Ok(bytes) => Ok(Versioned { value: i32::from_be_bytes(bytes), version }),
-            Err(_) => Err(LockError::Invalid { name: self.path.clone(), rule: "a shared count's node holds 4 bytes" }),
+            Ok(bytes) => Ok(Versioned {
+                value: i32::from_be_bytes(bytes),
+                version,
+            }),
+            Err(_) => Err(LockError::Invalid {
+                name: self.path.clone(),
+                rule: "a shared count's node holds 4 bytes",
+            }),
         }
     }
 }

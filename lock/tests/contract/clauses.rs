@@ -59,11 +59,16 @@ pub(crate) fn says<T>(what: &str, result: Result<T, LockError>) -> Result<T, Str
 
 /// The lock, which must be free or become so.
 async fn take<F: Family>(process: &F::Process, name: &str) -> Result<Guard, String> {
-    says("the lock must be had", process.lock(name).acquire(SOON).await)
+    says(
+        "the lock must be had",
+        process.lock(name).acquire(SOON).await,
+    )
 }
 
 pub(crate) async fn nothing_left<F: Family>(family: &F, name: &str) -> Verdict {
-    let gone = until("nothing is left on the server", || async { family.left(name).await.is_empty() });
+    let gone = until("nothing is left on the server", || async {
+        family.left(name).await.is_empty()
+    });
     match gone.await {
         Ok(()) => Ok(()),
         Err(error) => Err(format!("{error}; there is {:?}", family.left(name).await)),
@@ -74,7 +79,10 @@ pub(crate) async fn two_processes_exclude_each_other<F: Family>(family: Arc<F>) 
     const TASKS: u64 = 8;
     const ROUNDS: u64 = 5;
     let (name, room) = (name(), Arc::new(Room::default()));
-    let processes = [Arc::new(family.process().await), Arc::new(family.process().await)];
+    let processes = [
+        Arc::new(family.process().await),
+        Arc::new(family.process().await),
+    ];
     let mut tasks = JoinSet::new();
     for process in &processes {
         for _ in 0..TASKS {
@@ -94,7 +102,9 @@ pub(crate) async fn two_processes_exclude_each_other<F: Family>(family: Arc<F>) 
     }
     let (overlaps, count) = (room.overlaps.load(SeqCst), room.count.load(SeqCst));
     let planned = TASKS * ROUNDS * 2;
-    ensure(overlaps == 0 && count == planned, || format!("{overlaps} overlaps, {count} of {planned} counted"))?;
+    ensure(overlaps == 0 && count == planned, || {
+        format!("{overlaps} overlaps, {count} of {planned} counted")
+    })?;
     nothing_left(&*family, &name).await
 }
 
@@ -102,20 +112,27 @@ pub(crate) async fn a_wait_ends_in_taken_and_leaves_nothing<F: Family>(family: A
     let name = name();
     let (holder, other) = (family.process().await, family.process().await);
     let guard = take::<F>(&holder, &name).await?;
-    until("every server shows the holder", || family.is_everywhere(&name)).await?;
+    until("every server shows the holder", || {
+        family.is_everywhere(&name)
+    })
+    .await?;
     let before = family.left(&name).await;
     let start = Instant::now();
     match other.lock(&name).acquire(SHORT).await {
         Err(LockError::Taken { .. }) => {}
         other => return Err(format!("after the wait: {other:?}")),
     }
-    ensure(start.elapsed() >= SHORT, || format!("gave up after {:?} of {SHORT:?}", start.elapsed()))?;
+    ensure(start.elapsed() >= SHORT, || {
+        format!("gave up after {:?} of {SHORT:?}", start.elapsed())
+    })?;
     match other.lock(&name).try_acquire().await {
         Err(LockError::Taken { .. }) => {}
         other => return Err(format!("without a wait: {other:?}")),
     }
     let after = family.left(&name).await;
-    ensure(before == after, || format!("the server had {before:?} and has {after:?}"))?;
+    ensure(before == after, || {
+        format!("the server had {before:?} and has {after:?}")
+    })?;
     says("release", guard.release().await)?;
     nothing_left(&*family, &name).await
 }
@@ -123,12 +140,18 @@ pub(crate) async fn a_wait_ends_in_taken_and_leaves_nothing<F: Family>(family: A
 /// The first holder lost its lock and does not know; it must not release the second one's.
 pub(crate) async fn a_foreign_release_is_refused<F: Family>(family: Arc<F>) -> Verdict {
     let name = name();
-    let [first, second, third] = [family.process().await, family.process().await, family.process().await];
+    let [first, second, third] = [
+        family.process().await,
+        family.process().await,
+        family.process().await,
+    ];
     let lost = take::<F>(&first, &name).await?;
     family.take_away(&first, &name).await;
     let held = take::<F>(&second, &name).await?;
     let refused = lost.release().await;
-    ensure(matches!(refused, Err(LockError::Lost { .. })), || format!("a lost lock was released: {refused:?}"))?;
+    ensure(matches!(refused, Err(LockError::Lost { .. })), || {
+        format!("a lost lock was released: {refused:?}")
+    })?;
     match third.lock(&name).try_acquire().await {
         Err(LockError::Taken { .. }) => {}
         other => return Err(format!("while the second holds it: {other:?}")),
@@ -176,7 +199,9 @@ const TIMES: u32 = 25;
 
 /// Not by the end of a lease.
 async fn in_time(rounds: impl Future<Output = Verdict>) -> Verdict {
-    timeout(SOON * 3, rounds).await.unwrap_or_else(|_| Err("only the end of a lease brought it back".into()))
+    timeout(SOON * 3, rounds)
+        .await
+        .unwrap_or_else(|_| Err("only the end of a lease brought it back".into()))
 }
 
 pub(crate) async fn a_dropped_guard_releases<F: Family>(family: Arc<F>) -> Verdict {
@@ -213,13 +238,21 @@ pub(crate) async fn a_panicking_holder_releases<F: Family>(family: Arc<F>) -> Ve
 }
 
 /// One holds, the next waits, a third waits behind it; when the next gives up it is still not the third's turn.
-pub(crate) async fn who_gives_up_does_not_let_the_next_one_in<F: Family>(family: Arc<F>) -> Verdict {
+pub(crate) async fn who_gives_up_does_not_let_the_next_one_in<F: Family>(
+    family: Arc<F>,
+) -> Verdict {
     let name = name();
-    let [first, second, third] = [family.process().await, family.process().await, family.process().await];
+    let [first, second, third] = [
+        family.process().await,
+        family.process().await,
+        family.process().await,
+    ];
     let guard = take::<F>(&first, &name).await?;
     let queued = |n: usize| {
         let (family, name) = (&family, &name);
-        until("the waiter is queued", move || async move { !F::QUEUES || family.left(name).await.len() >= n })
+        until("the waiter is queued", move || async move {
+            !F::QUEUES || family.left(name).await.len() >= n
+        })
     };
     let (next, last) = (second.lock(&name), third.lock(&name));
     let next = tokio::spawn(async move { next.acquire(SOON).await });
@@ -229,13 +262,19 @@ pub(crate) async fn who_gives_up_does_not_let_the_next_one_in<F: Family>(family:
     next.abort();
     match last.await {
         Ok(Err(LockError::Taken { .. })) => {}
-        other => return Err(format!("while the first still holds it, the third has {other:?}")),
+        other => {
+            return Err(format!(
+                "while the first still holds it, the third has {other:?}"
+            ));
+        }
     }
     says("release", guard.release().await)?;
     nothing_left(&*family, &name).await
 }
 
-pub(crate) async fn a_server_that_is_down_is_not_a_lock_that_is_taken<F: Family>(family: Arc<F>) -> Verdict {
+pub(crate) async fn a_server_that_is_down_is_not_a_lock_that_is_taken<F: Family>(
+    family: Arc<F>,
+) -> Verdict {
     let name = name();
     let proxy = Proxy::to(family.server());
     let process = family.process_at(&proxy.address()).await;
@@ -247,7 +286,9 @@ pub(crate) async fn a_server_that_is_down_is_not_a_lock_that_is_taken<F: Family>
             Err(LockError::Unavailable { .. }) => {}
             other => return Err(format!("with the server down: {other:?}")),
         }
-        ensure(wait.is_zero() || start.elapsed() < wait, || "waited for a server that is down".into())?;
+        ensure(wait.is_zero() || start.elapsed() < wait, || {
+            "waited for a server that is down".into()
+        })?;
     }
     proxy.mend();
     until("the lock is had again", || async {
@@ -260,22 +301,37 @@ pub(crate) async fn a_server_that_is_down_is_not_a_lock_that_is_taken<F: Family>
     nothing_left(&*family, &name).await
 }
 
-pub(crate) async fn a_waiter_is_told_that_the_server_went_down<F: Family>(family: Arc<F>) -> Verdict {
+pub(crate) async fn a_waiter_is_told_that_the_server_went_down<F: Family>(
+    family: Arc<F>,
+) -> Verdict {
     let name = name();
     let proxy = Proxy::to(family.server());
-    let (holder, waiter) = (family.process().await, family.process_at(&proxy.address()).await);
+    let (holder, waiter) = (
+        family.process().await,
+        family.process_at(&proxy.address()).await,
+    );
     let guard = take::<F>(&holder, &name).await?;
     let before = family.left(&name).await;
     let lock = waiter.lock(&name);
     let waiting = tokio::spawn(async move { lock.acquire(SOON).await });
-    until("the waiter is queued", || async { !F::QUEUES || family.left(&name).await.len() == 2 }).await?;
+    until("the waiter is queued", || async {
+        !F::QUEUES || family.left(&name).await.len() == 2
+    })
+    .await?;
     proxy.cut().await;
     match waiting.await {
         Ok(Err(LockError::Unavailable { .. })) => {}
-        other => return Err(format!("the server went down, and the waiter has {other:?}")),
+        other => {
+            return Err(format!(
+                "the server went down, and the waiter has {other:?}"
+            ));
+        }
     }
     proxy.mend();
-    until("the waiter has left the queue", || async { family.left(&name).await == before }).await?;
+    until("the waiter has left the queue", || async {
+        family.left(&name).await == before
+    })
+    .await?;
     says("release", guard.release().await)?;
     nothing_left(&*family, &name).await
 }
@@ -287,9 +343,13 @@ pub(crate) async fn a_holder_is_told_that_its_lock_is_lost<F: Family>(family: Ar
     let guard = take::<F>(&process, &name).await?;
     ensure(!guard.is_lost(), || "lost as soon as it was had".into())?;
     family.take_away(&process, &name).await;
-    timeout(SOON, guard.lost()).await.map_err(|_| "the holder was never told")?;
+    timeout(SOON, guard.lost())
+        .await
+        .map_err(|_| "the holder was never told")?;
     let released = guard.release().await;
-    ensure(matches!(released, Err(LockError::Lost { .. })), || format!("a lost lock was released: {released:?}"))
+    ensure(matches!(released, Err(LockError::Lost { .. })), || {
+        format!("a lost lock was released: {released:?}")
+    })
 }
 
 /// For locks with a fencing token.
@@ -315,8 +375,12 @@ pub(crate) async fn a_lost_hold_lets_its_own_process_try<F: Family>(family: Arc<
     family.take_away(&process, &name).await;
     let held = take::<F>(&process, &name).await?;
     let refused = lost.release().await;
-    ensure(matches!(refused, Err(LockError::Lost { .. })), || format!("a lost lock was released: {refused:?}"))?;
-    ensure(!held.is_lost(), || "the second hold went with the first".into())?;
+    ensure(matches!(refused, Err(LockError::Lost { .. })), || {
+        format!("a lost lock was released: {refused:?}")
+    })?;
+    ensure(!held.is_lost(), || {
+        "the second hold went with the first".into()
+    })?;
     says("release", held.release().await)?;
     nothing_left(&*family, &name).await
 }

@@ -24,18 +24,35 @@ pub(crate) fn all(runtime: &Handle, servers: Option<&Servers>) -> Vec<Trial> {
     let trial = |(name, addresses): (&'static str, &[_])| {
         let arguments: Vec<String> = given(addresses).unwrap_or_default();
         let runtime = runtime.clone();
-        Trial::test(format!("examples::{name}_runs"), move || Ok(runtime.block_on(runs(name, &arguments))?))
+        Trial::test(format!("examples::{name}_runs"), move || {
+            Ok(runtime.block_on(runs(name, &arguments))?)
+        })
     };
     EXAMPLES.into_iter().map(trial).collect()
 }
 
 async fn runs(name: &str, arguments: &[String]) -> Result<(), String> {
     let tests = std::env::current_exe().map_err(|e| e.to_string())?;
-    let program: PathBuf = tests.ancestors().nth(2).ok_or("no folder")?.join("examples").join(name);
-    let run = Command::new(&program).args(arguments).stdin(Stdio::null()).kill_on_drop(true).output();
-    let run = timeout(HANGS, run).await.map_err(|_| format!("not ended after {HANGS:?}"))?;
-    let run =
-        run.map_err(|e| format!("{}: {e}; `cargo build -p oversell-lock --examples` builds it", program.display()))?;
+    let program: PathBuf = tests
+        .ancestors()
+        .nth(2)
+        .ok_or("no folder")?
+        .join("examples")
+        .join(name);
+    let run = Command::new(&program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let run = timeout(HANGS, run)
+        .await
+        .map_err(|_| format!("not ended after {HANGS:?}"))?;
+    let run = run.map_err(|e| {
+        format!(
+            "{}: {e}; `cargo build -p oversell-lock --examples` builds it",
+            program.display()
+        )
+    })?;
     let said = String::from_utf8_lossy(&run.stdout);
     match run.status.success() && !said.is_empty() {
         true => Ok(()),

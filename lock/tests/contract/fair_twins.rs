@@ -73,7 +73,11 @@ impl Family for Twin {
     }
 
     async fn process_at(&self, _: &str) -> TwinProcess {
-        TwinProcess(self.0.0.outsider().await, oversell_lock::Process::new(), self.1)
+        TwinProcess(
+            self.0.0.outsider().await,
+            oversell_lock::Process::new(),
+            self.1,
+        )
     }
 
     async fn left(&self, name: &str) -> Vec<String> {
@@ -99,7 +103,10 @@ impl TwinLock {
     async fn run(&self, script: &str, arguments: &[u64]) -> i64 {
         let script = Script::new(script);
         let mut call = script.key(&self.1);
-        call.key(queue_key(&self.1)).key(scores_key(&self.1)).arg(self.2.to_string()).arg(arguments);
+        call.key(queue_key(&self.1))
+            .key(scores_key(&self.1))
+            .arg(self.2.to_string())
+            .arg(arguments);
         // Those whose test has ended may still be there when the server stops.
         call.invoke_async(&mut self.0.clone()).await.unwrap_or(0)
     }
@@ -122,7 +129,10 @@ impl Lock for TwinLock {
         // Here the honest lock takes it only as the head.
         while self.run(TRY, &[limit, self.has(Fault::PushesIn)]).await == 0 {
             if started.elapsed() > wait {
-                return Err(LockError::Taken { name: self.1.clone(), waited: wait });
+                return Err(LockError::Taken {
+                    name: self.1.clone(),
+                    waited: wait,
+                });
             }
             tokio::time::sleep(Duration::from_millis(3)).await;
         }
@@ -131,7 +141,11 @@ impl Lock for TwinLock {
         let (mut redis, name) = (self.0.clone(), self.1.clone());
         tokio::spawn(async move {
             let release = keeper.asked_to_release().await;
-            redis::cmd("DEL").arg(&name).exec_async(&mut redis).await.ok();
+            redis::cmd("DEL")
+                .arg(&name)
+                .exec_async(&mut redis)
+                .await
+                .ok();
             release.done(Ok(()));
         });
         Ok(guard)
@@ -141,10 +155,17 @@ impl Lock for TwinLock {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         let TwinLock(redis, name, owner, fault) = self.0;
-        let (lock, limit) = (TwinLock(redis.clone(), name.clone(), *owner, *fault), self.1);
+        let (lock, limit) = (
+            TwinLock(redis.clone(), name.clone(), *owner, *fault),
+            self.1,
+        );
         tokio::spawn(async move {
             // Here the honest lock takes its score away, and its wait off the scores of the others.
-            let faults = [limit, lock.has(Fault::LeavesItsScore), lock.has(Fault::LeavesTheOthersScores)];
+            let faults = [
+                limit,
+                lock.has(Fault::LeavesItsScore),
+                lock.has(Fault::LeavesTheOthersScores),
+            ];
             lock.run(LEAVE, &faults).await
         });
     }
@@ -159,13 +180,22 @@ pub(crate) async fn the_lock_of_the_twins_passes_without_a_fault(fair: Arc<Fair>
 }
 
 pub(crate) async fn one_that_pushes_in_is_caught(fair: Arc<Fair>) -> Verdict {
-    caught(order(&fair.0, &Twin::of(&fair, Fault::PushesIn)).await, "the turns were")
+    caught(
+        order(&fair.0, &Twin::of(&fair, Fault::PushesIn)).await,
+        "the turns were",
+    )
 }
 
 pub(crate) async fn one_that_leaves_its_score_is_caught(fair: Arc<Fair>) -> Verdict {
-    caught(goes(&fair.0, &Twin::of(&fair, Fault::LeavesItsScore)).await, "scores have")
+    caught(
+        goes(&fair.0, &Twin::of(&fair, Fault::LeavesItsScore)).await,
+        "scores have",
+    )
 }
 
 pub(crate) async fn one_that_leaves_the_scores_of_the_others_is_caught(fair: Arc<Fair>) -> Verdict {
-    caught(drift(&fair.0, &Twin::of(&fair, Fault::LeavesTheOthersScores)).await, "too high")
+    caught(
+        drift(&fair.0, &Twin::of(&fair, Fault::LeavesTheOthersScores)).await,
+        "too high",
+    )
 }

@@ -79,15 +79,24 @@ impl<A: Lock, B: Lock> Lock for Then<A, B> {
 /// A name that no other test uses, and that does not begin another's.
 pub(crate) fn name() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    format!("/contract/{}-{:06}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+    format!(
+        "/contract/{}-{:06}",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    )
 }
 
 /// Waits until `condition` holds.
-pub(crate) async fn until<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) -> Result<(), String> {
+pub(crate) async fn until<F: Future<Output = bool>>(
+    what: &str,
+    condition: impl Fn() -> F,
+) -> Result<(), String> {
     let held = async {
         while !condition().await {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(super::clauses::SOON, held).await.map_err(|_| format!("never came: {what}"))
+    tokio::time::timeout(super::clauses::SOON, held)
+        .await
+        .map_err(|_| format!("never came: {what}"))
 }

@@ -41,9 +41,15 @@ pub(crate) const ALL: [(Flaw, &str); 8] = [
     (Flaw::Apart, "a_lock_for_each_process_is_caught"),
     (Flaw::Impatient, "one_that_does_not_wait_is_caught"),
     (Flaw::Littering, "one_that_leaves_something_is_caught"),
-    (Flaw::Detached, "one_that_keeps_what_nobody_waits_for_is_caught"),
+    (
+        Flaw::Detached,
+        "one_that_keeps_what_nobody_waits_for_is_caught",
+    ),
     (Flaw::Keeping, "one_that_keeps_what_is_given_back_is_caught"),
-    (Flaw::Confusing, "one_that_takes_silence_for_taken_is_caught"),
+    (
+        Flaw::Confusing,
+        "one_that_takes_silence_for_taken_is_caught",
+    ),
     (Flaw::Deaf, "one_that_does_not_hear_of_its_loss_is_caught"),
     (Flaw::Stale, "one_with_an_old_token_is_caught"),
 ];
@@ -52,16 +58,27 @@ pub(crate) const ALL: [(Flaw, &str); 8] = [
 pub(crate) async fn is_caught(twin: Arc<Flawed>) -> Verdict {
     let again = || Arc::clone(&twin);
     match twin.flaw {
-        Flaw::Apart => caught(in_some_try(|| clauses::two_processes_exclude_each_other(again())).await, " overlaps"),
+        Flaw::Apart => caught(
+            in_some_try(|| clauses::two_processes_exclude_each_other(again())).await,
+            " overlaps",
+        ),
         Flaw::Impatient => {
-            let ends = in_some_try(|| clauses::a_wait_ends_in_taken_and_leaves_nothing(again())).await;
+            let ends =
+                in_some_try(|| clauses::a_wait_ends_in_taken_and_leaves_nothing(again())).await;
             caught(ends, "gave up after")
         }
-        Flaw::Littering => caught(clauses::a_wait_ends_in_taken_and_leaves_nothing(again()).await, "the server had"),
-        Flaw::Detached => caught(clauses::a_dropped_acquire_leaves_nothing(again()).await, "must be had"),
+        Flaw::Littering => caught(
+            clauses::a_wait_ends_in_taken_and_leaves_nothing(again()).await,
+            "the server had",
+        ),
+        Flaw::Detached => caught(
+            clauses::a_dropped_acquire_leaves_nothing(again()).await,
+            "must be had",
+        ),
         Flaw::Keeping => {
             let dropped = clauses::a_dropped_guard_releases(again());
-            let (dropped, panicked) = tokio::join!(dropped, clauses::a_panicking_holder_releases(again()));
+            let (dropped, panicked) =
+                tokio::join!(dropped, clauses::a_panicking_holder_releases(again()));
             caught(dropped, "must be had").and(caught(panicked, "must be had"))
         }
         Flaw::Confusing => {
@@ -74,10 +91,14 @@ pub(crate) async fn is_caught(twin: Arc<Flawed>) -> Verdict {
         }
         Flaw::Deaf => {
             let told = clauses::a_holder_is_told_that_its_lock_is_lost(again());
-            let (told, tried) = tokio::join!(told, clauses::a_lost_hold_lets_its_own_process_try(again()));
+            let (told, tried) =
+                tokio::join!(told, clauses::a_lost_hold_lets_its_own_process_try(again()));
             caught(told, "the holder was never told").and(caught(tried, "must be had"))
         }
-        Flaw::Stale => caught(clauses::fencing_tokens_grow(again()).await, "after Some(Fence(1))"),
+        Flaw::Stale => caught(
+            clauses::fencing_tokens_grow(again()).await,
+            "after Some(Fence(1))",
+        ),
     }
 }
 
@@ -120,7 +141,10 @@ pub(crate) struct FlawedLock {
 
 impl Flawed {
     pub(crate) fn at(url: String, flaw: Flaw) -> Self {
-        Self { honest: Arc::new(Redis::at(url)), flaw }
+        Self {
+            honest: Arc::new(Redis::at(url)),
+            flaw,
+        }
     }
 }
 
@@ -135,7 +159,13 @@ impl Family for Flawed {
 
     async fn process_at(&self, address: &str) -> FlawedProcess {
         let client = self.honest.process_at(address).await;
-        FlawedProcess { client, server: self.honest.clone(), flaw: self.flaw, held: Arc::default(), own: name() }
+        FlawedProcess {
+            client,
+            server: self.honest.clone(),
+            flaw: self.flaw,
+            held: Arc::default(),
+            own: name(),
+        }
     }
 
     async fn left(&self, name: &str) -> Vec<String> {
@@ -155,7 +185,12 @@ impl Process for FlawedProcess {
             Flaw::Apart => self.client.lock(&format!("{name}{}", self.own)),
             _ => self.client.lock(name),
         };
-        FlawedLock { honest, server: self.server.clone(), flaw: self.flaw, held: self.held.clone() }
+        FlawedLock {
+            honest,
+            server: self.server.clone(),
+            flaw: self.flaw,
+            held: self.held.clone(),
+        }
     }
 
     async fn close(&self) {
@@ -169,43 +204,67 @@ impl Lock for FlawedLock {
     }
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let taken = || LockError::Taken { name: self.name().into(), waited: wait };
+        let taken = || LockError::Taken {
+            name: self.name().into(),
+            waited: wait,
+        };
         match self.flaw {
             Flaw::Apart => self.honest.acquire(wait).await,
             Flaw::Impatient => self.honest.try_acquire().await,
             Flaw::Littering => {
                 let had = self.honest.acquire(wait).await;
                 if had.is_err() {
-                    self.server.outsider().await.set(format!("{}-waiter", self.name()), "").await.expect("an answer");
+                    self.server
+                        .outsider()
+                        .await
+                        .set(format!("{}-waiter", self.name()), "")
+                        .await
+                        .expect("an answer");
                 }
                 had
             }
             Flaw::Detached => {
                 let (reply, answer) = oneshot::channel();
                 let honest = self.honest.clone();
-                tokio::spawn(async move { reply.send(honest.acquire(wait).await).map_err(mem::forget) });
+                tokio::spawn(
+                    async move { reply.send(honest.acquire(wait).await).map_err(mem::forget) },
+                );
                 answer.await.expect("an answer")
             }
-            Flaw::Keeping => Ok(kept(self.honest.acquire(wait).await?, None, |guard| async {
-                mem::forget(guard);
-                Ok(())
-            })),
+            Flaw::Keeping => Ok(kept(
+                self.honest.acquire(wait).await?,
+                None,
+                |guard| async {
+                    mem::forget(guard);
+                    Ok(())
+                },
+            )),
             Flaw::Confusing => self.honest.acquire(wait).await.map_err(|_| taken()),
             Flaw::Deaf => {
-                let held = tokio::time::timeout(wait, self.held.clone().lock_owned()).await.map_err(|_| taken())?;
+                let held = tokio::time::timeout(wait, self.held.clone().lock_owned())
+                    .await
+                    .map_err(|_| taken())?;
                 let guard = self.honest.acquire(wait).await?;
                 Ok(kept(guard, None, |guard| async {
                     drop(held);
                     guard.release().await
                 }))
             }
-            Flaw::Stale => Ok(kept(self.honest.acquire(wait).await?, Some(Fence(1)), Guard::release)),
+            Flaw::Stale => Ok(kept(
+                self.honest.acquire(wait).await?,
+                Some(Fence(1)),
+                Guard::release,
+            )),
         }
     }
 }
 
 /// A guard that tells nothing, and does this in the end.
-fn kept<F>(honest: Guard, fence: Option<Fence>, end: impl FnOnce(Guard) -> F + Send + 'static) -> Guard
+fn kept<F>(
+    honest: Guard,
+    fence: Option<Fence>,
+    end: impl FnOnce(Guard) -> F + Send + 'static,
+) -> Guard
 where
     F: Future<Output = Result<(), LockError>> + Send + 'static,
 {

@@ -6,7 +6,9 @@ use super::{
 };
 use oversell_lock::{
     Lock,
-    redis::{RedisClient, RedisFairLock, RedisFencedLock, RedisLock, RedisReadLock, RedisWriteLock},
+    redis::{
+        RedisClient, RedisFairLock, RedisFencedLock, RedisLock, RedisReadLock, RedisWriteLock,
+    },
 };
 use std::marker::PhantomData;
 
@@ -97,13 +99,19 @@ pub(crate) struct Holder<K> {
 
 impl<K> Holder<K> {
     pub(crate) fn of(client: RedisClient) -> Self {
-        Self { client, kind: PhantomData }
+        Self {
+            client,
+            kind: PhantomData,
+        }
     }
 }
 
 impl<K> Handles<K> {
     pub(crate) fn at(url: String) -> Self {
-        Self { redis: Redis::at(url), kind: PhantomData }
+        Self {
+            redis: Redis::at(url),
+            kind: PhantomData,
+        }
     }
 }
 

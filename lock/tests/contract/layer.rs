@@ -54,7 +54,10 @@ impl Inside {
     }
 
     async fn are(&self, so_many: usize) -> Verdict {
-        until(&format!("{so_many} are inside"), async || self.now.load(SeqCst) == so_many).await
+        until(&format!("{so_many} are inside"), async || {
+            self.now.load(SeqCst) == so_many
+        })
+        .await
     }
 }
 
@@ -74,19 +77,34 @@ struct Service {
 }
 
 impl Service {
-    fn new<L: Lock + 'static>(name: &str, locks: impl Fn(&str) -> L + Clone + Send + Sync + 'static) -> Self {
-        let inside = Arc::new(Inside { now: AtomicUsize::new(0), go_on: Semaphore::new(0) });
+    fn new<L: Lock + 'static>(
+        name: &str,
+        locks: impl Fn(&str) -> L + Clone + Send + Sync + 'static,
+    ) -> Self {
+        let inside = Arc::new(Inside {
+            now: AtomicUsize::new(0),
+            go_on: Semaphore::new(0),
+        });
         let layer = |wait| -> LockLayer<Body> {
             let key = LockLayer::by_key(format!("{name}:{{sku}}")).route("/{how}/{sku}");
-            key.wait(wait).locks(locks.clone()).expect("a good template")
+            key.wait(wait)
+                .locks(locks.clone())
+                .expect("a good template")
         };
         let routes = Router::new()
             .route("/stay/{sku}", get(stay))
-            .route("/pass/{sku}", get(async |Extension(held): Extension<Held>| format!("{:?}", held.fence)))
+            .route(
+                "/pass/{sku}",
+                get(async |Extension(held): Extension<Held>| format!("{:?}", held.fence)),
+            )
             .route("/panic/{sku}", get(panic))
             .layer(Extension(Arc::clone(&inside)));
         let waiting = routes.clone().layer(layer(SOON));
-        Self { inside, waiting, at_once: routes.layer(layer(Duration::ZERO)) }
+        Self {
+            inside,
+            waiting,
+            at_once: routes.layer(layer(Duration::ZERO)),
+        }
     }
 
     /// A request that waits for its lock, on its way.
@@ -111,7 +129,9 @@ async fn panic(Path(_): Path<String>) {
 }
 
 fn ask(router: &Router, path: &str) -> impl Future<Output = Response> + Send + use<> {
-    let request = axum::http::Request::get(path).body(Body::empty()).expect("a request");
+    let request = axum::http::Request::get(path)
+        .body(Body::empty())
+        .expect("a request");
     let answer = router.clone().oneshot(request);
     async { answer.await.expect("infallible") }
 }
@@ -121,11 +141,17 @@ async fn answered(request: JoinHandle<u16>) -> Result<u16, String> {
 }
 
 fn is<T: PartialEq + std::fmt::Debug>(what: &str, seen: T, wanted: T) -> Verdict {
-    if seen == wanted { Ok(()) } else { Err(format!("{what}: {seen:?} and not {wanted:?}")) }
+    if seen == wanted {
+        Ok(())
+    } else {
+        Err(format!("{what}: {seen:?} and not {wanted:?}"))
+    }
 }
 
 /// One key lets one in; another key is another lock; who does not wait is told at once, and who waits comes next.
-pub(crate) async fn a_key_lets_one_in_at_a_time_and_keys_do_not_wait_for_each_other<F: Family>(f: Arc<F>) -> Verdict {
+pub(crate) async fn a_key_lets_one_in_at_a_time_and_keys_do_not_wait_for_each_other<F: Family>(
+    f: Arc<F>,
+) -> Verdict {
     let process = Arc::new(f.process().await);
     one_at_a_time(&Service::new(&name(), move |name: &str| process.lock(name))).await
 }
@@ -133,16 +159,32 @@ pub(crate) async fn a_key_lets_one_in_at_a_time_and_keys_do_not_wait_for_each_ot
 async fn one_at_a_time(service: &Service) -> Verdict {
     let first = service.send("/stay/1");
     service.inside.are(1).await?;
-    is("who finds the key taken and does not wait", service.now("/pass/1").await, 409)?;
-    is("who asks for another key", service.now("/pass/2").await, 200)?;
+    is(
+        "who finds the key taken and does not wait",
+        service.now("/pass/1").await,
+        409,
+    )?;
+    is(
+        "who asks for another key",
+        service.now("/pass/2").await,
+        200,
+    )?;
     let second = service.send("/stay/1");
     let other = service.send("/stay/2");
     service.inside.are(2).await?;
     service.inside.go_on.add_permits(3);
-    for (who, request) in [("the first", first), ("who has waited", second), ("the other key's", other)] {
+    for (who, request) in [
+        ("the first", first),
+        ("who has waited", second),
+        ("the other key's", other),
+    ] {
         is(who, answered(request).await?, 200)?;
     }
-    is("who comes after the answer", service.now("/pass/1").await, 200)
+    is(
+        "who comes after the answer",
+        service.now("/pass/1").await,
+        200,
+    )
 }
 
 /// The twin: a name of its own for each request locks nothing.
@@ -156,20 +198,39 @@ pub(crate) async fn a_new_name_for_each_request_is_caught<F: Family>(f: Arc<F>) 
 }
 
 /// Who waits in vain is told when to come again, and the service was not called.
-pub(crate) async fn a_wait_that_is_over_is_told_with_a_time_to_come_again<F: Family>(f: Arc<F>) -> Verdict {
+pub(crate) async fn a_wait_that_is_over_is_told_with_a_time_to_come_again<F: Family>(
+    f: Arc<F>,
+) -> Verdict {
     let (process, name) = (f.process().await, name());
-    let held = process.lock(&format!("{name}:1")).acquire(SOON).await.map_err(|e| e.to_string())?;
+    let held = process
+        .lock(&format!("{name}:1"))
+        .acquire(SOON)
+        .await
+        .map_err(|e| e.to_string())?;
     let layer: LockLayer<Body> = LockLayer::by_key(format!("{name}:{{query:sku}}"))
         .wait(Duration::from_millis(50))
         .locks(move |name| process.lock(name))
         .map_err(|e| e.to_string())?;
-    let router = Router::new().route("/", get(async || "inside")).layer(layer);
+    let router = Router::new()
+        .route("/", get(async || "inside"))
+        .layer(layer);
     let answer = ask(&router, "/?sku=1").await;
-    let again = answer.headers().get("retry-after").is_some_and(|seconds| seconds == "1");
-    is("status, and whether it says when", (answer.status().as_u16(), again), (503, true))?;
+    let again = answer
+        .headers()
+        .get("retry-after")
+        .is_some_and(|seconds| seconds == "1");
+    is(
+        "status, and whether it says when",
+        (answer.status().as_u16(), again),
+        (503, true),
+    )?;
     is("the body", text(answer).await.starts_with("lock "), true)?;
     held.release().await.map_err(|e| e.to_string())?;
-    is("once it is free", text(ask(&router, "/?sku=1").await).await.as_str(), "inside")
+    is(
+        "once it is free",
+        text(ask(&router, "/?sku=1").await).await.as_str(),
+        "inside",
+    )
 }
 
 async fn text(answer: Response) -> String {
@@ -180,8 +241,16 @@ async fn text(answer: Response) -> String {
 pub(crate) async fn who_panics_or_hangs_up_leaves_no_lock<F: Family>(f: Arc<F>) -> Verdict {
     let process = Arc::new(f.process().await);
     let service = Service::new(&name(), move |name: &str| process.lock(name));
-    is("it panicked", answered(service.send("/panic/1")).await.is_err(), true)?;
-    is("after the panic", answered(service.send("/pass/1")).await?, 200)?;
+    is(
+        "it panicked",
+        answered(service.send("/panic/1")).await.is_err(),
+        true,
+    )?;
+    is(
+        "after the panic",
+        answered(service.send("/pass/1")).await?,
+        200,
+    )?;
     let inside = service.send("/stay/1");
     service.inside.are(1).await?;
     let waits = service.send("/stay/1");
@@ -211,7 +280,11 @@ pub(crate) async fn the_work_has_its_fence<F: Family>(f: Arc<F>) -> Verdict {
     for _ in 0..2 {
         seen.push(text(ask(&service.waiting, "/pass/1").await).await);
     }
-    is("two fences", seen, vec!["Some(Fence(1))".into(), "Some(Fence(2))".into()])
+    is(
+        "two fences",
+        seen,
+        vec!["Some(Fence(1))".into(), "Some(Fence(2))".into()],
+    )
 }
 
 /// A server that is not there is told as such, and the service is not called.
@@ -240,7 +313,11 @@ pub(crate) async fn keys_that_nobody_uses_are_dropped(plain: Arc<Handles<Plain>>
     is("keys while they are held", client.locks_in_use(), KEYS)?;
     service.inside.go_on.add_permits(KEYS);
     while let Some(answer) = requests.join_next().await {
-        is("a request", answer.map_err(|e| e.to_string())?.status().as_u16(), 200)?;
+        is(
+            "a request",
+            answer.map_err(|e| e.to_string())?.status().as_u16(),
+            200,
+        )?;
     }
     until("no key is kept", async || client.locks_in_use() == 0).await
 }
@@ -252,7 +329,9 @@ pub(crate) async fn a_map_of_locks_by_key_is_caught(redis: Arc<Handles<Plain>>) 
     let map = Arc::new(map);
     let locks = move |name: &str| {
         let mut map = map.lock().expect("not poisoned");
-        map.entry(name.to_owned()).or_insert_with(|| client.lock(name)).clone()
+        map.entry(name.to_owned())
+            .or_insert_with(|| client.lock(name))
+            .clone()
     };
     let service = Service::new(&name(), locks);
     for key in 0..100 {
@@ -306,7 +385,10 @@ impl Lock for LocalLock {
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let held = self.0.0.lock(&self.1, wait).await;
-        let held = held.ok_or_else(|| LockError::Taken { name: self.1.clone(), waited: wait })?;
+        let held = held.ok_or_else(|| LockError::Taken {
+            name: self.1.clone(),
+            waited: wait,
+        })?;
         let (guard, mut keeper) = Guard::new(self.name(), None);
         tokio::spawn(async move {
             let release = keeper.asked_to_release().await;

@@ -19,7 +19,10 @@ pub(crate) fn all(handle: &Handle, servers: Option<&Servers>) -> Vec<Trial> {
     let table = Arc::new(Table::<Leased>::at(at(Servers::mysql)));
     let mut all = on(handle, &redis);
     all.extend(on(handle, &table));
-    all.extend(on(handle, &Arc::new(zookeeper::ZooKeeper::at(at(Servers::zookeeper)))));
+    all.extend(on(
+        handle,
+        &Arc::new(zookeeper::ZooKeeper::at(at(Servers::zookeeper))),
+    ));
     all.extend(on(handle, &Arc::new(layer::Local)));
     all.extend(trials![
         handle,

@@ -75,7 +75,9 @@ mod zookeeper;
 use family::Family;
 use libtest_mimic::{Arguments, Trial};
 use servers::Servers;
-use std::{num::NonZero, process::ExitCode, sync::Arc, thread::available_parallelism, time::Duration};
+use std::{
+    num::NonZero, process::ExitCode, sync::Arc, thread::available_parallelism, time::Duration,
+};
 use tokio::runtime::{Handle, Runtime};
 
 /// What a clause comes to: kept, or how it was broken.
@@ -132,9 +134,15 @@ fn leased<F: Family>(runtime: &Handle, family: &Arc<F>) -> Vec<Trial> {
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // Most of the time a trial waits for a server.
-    arguments.test_threads.get_or_insert(2 * available_parallelism().map_or(1, NonZero::get));
+    arguments
+        .test_threads
+        .get_or_insert(2 * available_parallelism().map_or(1, NonZero::get));
     let runtime = Runtime::new().expect("a runtime");
-    let started = if arguments.list { Ok(None) } else { runtime.block_on(Servers::start()).map(Some) };
+    let started = if arguments.list {
+        Ok(None)
+    } else {
+        runtime.block_on(Servers::start()).map(Some)
+    };
     let servers = match started {
         Ok(servers) => servers,
         Err(error) => {
@@ -144,7 +152,10 @@ fn main() -> ExitCode {
     };
     let at = |server: fn(&Servers) -> String| servers.as_ref().map(server).unwrap_or_default();
     let handle = runtime.handle();
-    let nodes = servers.as_ref().map(Servers::redis_nodes).unwrap_or_default();
+    let nodes = servers
+        .as_ref()
+        .map(Servers::redis_nodes)
+        .unwrap_or_default();
     let mut all = zk_trials::all(handle, at(Servers::zookeeper));
     all.extend(redis_trials::all(handle, at(Servers::redis), nodes));
     all.extend(examples::all(handle, servers.as_ref()));
@@ -187,7 +198,9 @@ fn main() -> ExitCode {
     ]);
     let only_told = Arc::new(stood_still::OnlyTold::at(at(Servers::redis)));
     all.extend(trials![handle, &only_told, stood_still::is_caught]);
-    let sweeps_all = Arc::new(table::Table::<table_lease::SweepsAll>::at(at(Servers::mysql)));
+    let sweeps_all = Arc::new(table::Table::<table_lease::SweepsAll>::at(at(
+        Servers::mysql,
+    )));
     all.extend(trials![handle, &sweeps_all, table_lease::is_caught]);
 
     let conclusion = libtest_mimic::run(&arguments, all);

@@ -44,7 +44,12 @@ pub(crate) trait Modelled: Family {
 
     fn owner(process: &Self::Process) -> Owner;
 
-    fn handle(process: &Self::Process, name: &str, owner: Option<Owner>, lease: Lease) -> Self::Handle;
+    fn handle(
+        process: &Self::Process,
+        name: &str,
+        owner: Option<Owner>,
+        lease: Lease,
+    ) -> Self::Handle;
 
     /// Which hold the server shows.
     fn shown(&self, name: &str) -> impl Future<Output = Option<String>> + Send;
@@ -188,22 +193,49 @@ impl<'a, F: Modelled> Run<'a, F> {
             let ways = join_all(family.servers().into_iter().map(Mute::to)).await;
             let addresses: Vec<_> = ways.iter().map(Mute::address).collect();
             let process = family.process_over(&addresses).await;
-            Party { owners: [F::owner(&process), F::owner(&process)], process, ways }
+            Party {
+                owners: [F::owner(&process), F::owner(&process)],
+                process,
+                ways,
+            }
         };
         let parties = [party().await, party().await];
         let (asking, held, releasing) = (Vec::new(), Vec::new(), Vec::new());
-        Self { family, fault, name: name(), parties, asking, held, releasing, asked: 0, seen: Seen::default() }
+        Self {
+            family,
+            fault,
+            name: name(),
+            parties,
+            asking,
+            held,
+            releasing,
+            asked: 0,
+            seen: Seen::default(),
+        }
     }
 
     async fn step(&mut self, step: Step) -> Verdict {
         match step {
             Step::Ask { who, lease, wait } => {
                 self.asked += 1;
-                let Party { process, owners, .. } = &self.parties[who.process];
-                let owner = if self.fault == Fault::OneOwner { Some(0) } else { who.owner };
+                let Party {
+                    process, owners, ..
+                } = &self.parties[who.process];
+                let owner = if self.fault == Fault::OneOwner {
+                    Some(0)
+                } else {
+                    who.owner
+                };
                 let lock = F::handle(process, &self.name, owner.map(|owner| owners[owner]), lease);
-                let task = tokio::spawn(async move { lock.acquire(Duration::from_millis(wait)).await });
-                self.asking.push(Asking(Asker { who, number: self.asked }, task));
+                let task =
+                    tokio::spawn(async move { lock.acquire(Duration::from_millis(wait)).await });
+                self.asking.push(Asking(
+                    Asker {
+                        who,
+                        number: self.asked,
+                    },
+                    task,
+                ));
             }
             Step::GoAway(n) => drop(take(&mut self.asking, n).map(|Asking(_, task)| task.abort())),
             Step::Release(n) => {
@@ -213,10 +245,17 @@ impl<'a, F: Modelled> Run<'a, F> {
             }
             Step::Drop(n) => drop(take(&mut self.held, n)),
             Step::Late { process, by } => {
-                self.parties[process].ways.iter().for_each(|way| way.delay(Duration::from_millis(by)));
+                self.parties[process]
+                    .ways
+                    .iter()
+                    .for_each(|way| way.delay(Duration::from_millis(by)));
             }
             Step::Silence { process, servers } => {
-                self.parties[process].ways.iter().take(servers).for_each(Mute::mute);
+                self.parties[process]
+                    .ways
+                    .iter()
+                    .take(servers)
+                    .for_each(Mute::mute);
             }
             Step::Heal { process } => heal(&self.parties[process].ways).await,
             Step::Expire { process } => {
@@ -232,7 +271,11 @@ impl<'a, F: Modelled> Run<'a, F> {
     async fn pass(&mut self, time: Duration) -> Verdict {
         let end = Instant::now() + time;
         while Instant::now() < end {
-            sleep(end.saturating_duration_since(Instant::now()).min(Duration::from_millis(30))).await;
+            sleep(
+                end.saturating_duration_since(Instant::now())
+                    .min(Duration::from_millis(30)),
+            )
+            .await;
             self.look().await?;
         }
         Ok(())
@@ -245,23 +288,45 @@ impl<'a, F: Modelled> Run<'a, F> {
         let was_lost = guard.is_lost();
         self.seen.lost += u32::from(was_lost);
         let is_told = self.fault != Fault::LossUntold;
-        let task =
-            tokio::spawn(async move { guard.release().await.or_else(|e| if is_told { Err(e) } else { Ok(()) }) });
-        self.releasing.push(Releasing { asker, was_lost, task });
+        let task = tokio::spawn(async move {
+            guard
+                .release()
+                .await
+                .or_else(|e| if is_told { Err(e) } else { Ok(()) })
+        });
+        self.releasing.push(Releasing {
+            asker,
+            was_lost,
+            task,
+        });
     }
 
     /// The rules.
     async fn look(&mut self) -> Verdict {
         self.collect().await?;
         // Lost is lost for good: those that are live here were so at one moment, and all of them when it is asked.
-        let mut live: Vec<_> = self.held.iter_mut().filter(|held| !held.guard.is_lost()).collect();
+        let mut live: Vec<_> = self
+            .held
+            .iter_mut()
+            .filter(|held| !held.guard.is_lost())
+            .collect();
         if let Some((first, others)) = live.split_first()
-            && let Some(other) = others.iter().find(|other| !other.asker.is_one_with(first.asker))
+            && let Some(other) = others
+                .iter()
+                .find(|other| !other.asker.is_one_with(first.asker))
         {
-            return Err(format!("both hold it: {:?} and {:?}", first.asker, other.asker));
+            return Err(format!(
+                "both hold it: {:?} and {:?}",
+                first.asker, other.asker
+            ));
         }
         let shown = self.family.shown(&self.name).await;
-        for Held { asker, guard, shown: own } in &mut live {
+        for Held {
+            asker,
+            guard,
+            shown: own,
+        } in &mut live
+        {
             let process = &self.parties[asker.who.process].process;
             let is_there = match (&own, &shown) {
                 (Some(own), Some(shown)) => own == shown,
@@ -280,7 +345,11 @@ impl<'a, F: Modelled> Run<'a, F> {
 
     /// What has come to an end.
     async fn collect(&mut self) -> Verdict {
-        for Asking(asker, task) in self.asking.extract_if(.., |asking| asking.1.is_finished()).collect::<Vec<_>>() {
+        for Asking(asker, task) in self
+            .asking
+            .extract_if(.., |asking| asking.1.is_finished())
+            .collect::<Vec<_>>()
+        {
             let guard = match task.await.map_err(|e| e.to_string())? {
                 Ok(guard) => guard,
                 Err(LockError::Taken { .. }) => {
@@ -301,15 +370,34 @@ impl<'a, F: Modelled> Run<'a, F> {
             self.seen.holds += 1;
             let is_again = |held: &Held| held.asker.is_one_with(asker) && !held.guard.is_lost();
             self.seen.again += u32::from(self.held.iter().any(is_again));
-            self.held.push(Held { asker, guard, shown: None });
+            self.held.push(Held {
+                asker,
+                guard,
+                shown: None,
+            });
         }
-        let released: Vec<_> = self.releasing.extract_if(.., |releasing| releasing.task.is_finished()).collect();
-        for Releasing { asker, was_lost, task } in released {
+        let released: Vec<_> = self
+            .releasing
+            .extract_if(.., |releasing| releasing.task.is_finished())
+            .collect();
+        for Releasing {
+            asker,
+            was_lost,
+            task,
+        } in released
+        {
             let told = task.await.map_err(|e| e.to_string())?;
             let lost = matches!(told, Err(LockError::Lost { .. }));
-            ensure(lost || !was_lost, || format!("{asker:?} released what it had lost: {told:?}"))?;
-            if lost && self.fault == Fault::LateRelease && self.held.iter().any(|held| held.asker.is_one_with(asker)) {
-                self.family.take_away(&self.parties[asker.who.process].process, &self.name).await;
+            ensure(lost || !was_lost, || {
+                format!("{asker:?} released what it had lost: {told:?}")
+            })?;
+            if lost
+                && self.fault == Fault::LateRelease
+                && self.held.iter().any(|held| held.asker.is_one_with(asker))
+            {
+                self.family
+                    .take_away(&self.parties[asker.who.process].process, &self.name)
+                    .await;
             }
         }
         Ok(())
@@ -320,8 +408,11 @@ impl<'a, F: Modelled> Run<'a, F> {
         for party in &self.parties {
             heal(&party.ways).await;
         }
-        self.asking.drain(..).for_each(|Asking(_, task)| task.abort());
-        for (n, Held { asker, guard, .. }) in std::mem::take(&mut self.held).into_iter().enumerate() {
+        self.asking
+            .drain(..)
+            .for_each(|Asking(_, task)| task.abort());
+        for (n, Held { asker, guard, .. }) in std::mem::take(&mut self.held).into_iter().enumerate()
+        {
             if n % 2 == 0 {
                 self.release(asker, guard);
             }
@@ -345,7 +436,11 @@ async fn heal(ways: &[Mute]) {
     }
 }
 
-pub(super) async fn run<F: Modelled>(family: &F, fault: Fault, steps: &[Step]) -> Result<Seen, String> {
+pub(super) async fn run<F: Modelled>(
+    family: &F,
+    fault: Fault,
+    steps: &[Step],
+) -> Result<Seen, String> {
     let mut run = Run::new(family, fault).await;
     for step in steps {
         run.step(*step).await?;

@@ -51,7 +51,12 @@ impl Kind for Fair {
 }
 
 impl Asked for Fair {
-    fn asked(client: &RedisClient, name: &str, owner: Option<Owner>, lease: Lease) -> RedisFairLock {
+    fn asked(
+        client: &RedisClient,
+        name: &str,
+        owner: Option<Owner>,
+        lease: Lease,
+    ) -> RedisFairLock {
         let lock = client.fair_lock(name).lease(lease);
         match owner {
             Some(owner) => lock.owner(owner),
@@ -70,7 +75,12 @@ impl Kind for Write {
 }
 
 impl Asked for Write {
-    fn asked(client: &RedisClient, name: &str, owner: Option<Owner>, lease: Lease) -> RedisWriteLock {
+    fn asked(
+        client: &RedisClient,
+        name: &str,
+        owner: Option<Owner>,
+        lease: Lease,
+    ) -> RedisWriteLock {
         let lock = client.rw_lock(name).write().lease(lease);
         match owner {
             Some(owner) => lock.owner(owner),
@@ -100,7 +110,12 @@ impl<K: Asked> Modelled for Handles<K> {
     }
 
     async fn process_over(&self, addresses: &[String]) -> Holder<K> {
-        Holder::of(redis::client(&oversell_lock::Process::new(), &addresses[0], SOON, TIMEOUT))
+        Holder::of(redis::client(
+            &oversell_lock::Process::new(),
+            &addresses[0],
+            SOON,
+            TIMEOUT,
+        ))
     }
 
     fn owner(process: &Holder<K>) -> Owner {
@@ -148,7 +163,13 @@ impl Modelled for Five {
     /// What most of them have.
     async fn shown(&self, name: &str) -> Option<String> {
         let fields = join_all(self.nodes().iter().map(|node| field(node, name))).await;
-        let most = |field: &&String| fields.iter().filter(|other| other.as_ref() == Some(field)).count() > 2;
+        let most = |field: &&String| {
+            fields
+                .iter()
+                .filter(|other| other.as_ref() == Some(field))
+                .count()
+                > 2
+        };
         fields.iter().flatten().find(most).cloned()
     }
 
@@ -188,10 +209,20 @@ impl Modelled for ZooKeeper {
         let mut nodes = self.left(name).await;
         nodes.sort_unstable_by_key(|node| node.rsplit('-').next().map(str::to_owned));
         let first = format!("{name}/{}", nodes.first()?);
-        Some(self.outsider().await.check_stat(&first).await.expect("an answer")?.czxid.to_string())
+        Some(
+            self.outsider()
+                .await
+                .check_stat(&first)
+                .await
+                .expect("an answer")?
+                .czxid
+                .to_string(),
+        )
     }
 
     fn is_of(_: &Member, guard: &Guard, shown: &str) -> bool {
-        guard.fence().is_some_and(|fence| fence.0.to_string() == shown)
+        guard
+            .fence()
+            .is_some_and(|fence| fence.0.to_string() == shown)
     }
 }

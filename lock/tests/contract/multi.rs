@@ -103,9 +103,15 @@ where
     let process = family.process().await;
     for wait in [Duration::ZERO, SHORT] {
         let missed = process.lock(&name).acquire(wait).await;
-        ensure(matches!(missed, Err(LockError::Taken { .. })), || format!("without its last part: {missed:?}"))?;
+        ensure(matches!(missed, Err(LockError::Taken { .. })), || {
+            format!("without its last part: {missed:?}")
+        })?;
         for part in [&first, &second] {
-            let free = other.lock(part).try_acquire().await.map_err(|error| format!("a part was kept: {error}"))?;
+            let free = other
+                .lock(part)
+                .try_acquire()
+                .await
+                .map_err(|error| format!("a part was kept: {error}"))?;
             says("release", free.release().await)?;
         }
     }
@@ -123,7 +129,9 @@ pub(crate) async fn the_loss_of_one_part_is_told_and_named(family: Arc<Multi>) -
     let guard = says("all parts", process.lock(&name).acquire(SOON).await)?;
     let [_, second, _] = parts(&name);
     family.0.take_away(&process.0, &second).await;
-    tokio::time::timeout(SOON, guard.lost()).await.map_err(|_| "the holder was never told")?;
+    tokio::time::timeout(SOON, guard.lost())
+        .await
+        .map_err(|_| "the holder was never told")?;
     match guard.release().await {
         Err(LockError::Lost { name }) if name == second => {}
         other => return Err(format!("{second} was lost: {other:?}")),
@@ -215,5 +223,8 @@ impl Lock for GreedyLock {
 }
 
 pub(crate) async fn is_caught(twin: Arc<Greedy>) -> Verdict {
-    super::twins::caught(who_misses_one_part_keeps_none(twin).await, "a part was kept")
+    super::twins::caught(
+        who_misses_one_part_keeps_none(twin).await,
+        "a part was kept",
+    )
 }

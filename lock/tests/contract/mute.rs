@@ -43,7 +43,11 @@ impl Mute {
         let address = listener.local_addr().expect("an address");
         let state = Arc::<State>::default();
         let serving = tokio::spawn(serve(listener, server, state.clone()));
-        Self { front: Proxy::to(address.to_string()), state, serving }
+        Self {
+            front: Proxy::to(address.to_string()),
+            state,
+            serving,
+        }
     }
 
     /// Its own `host:port`.
@@ -81,12 +85,16 @@ impl Mute {
     /// New connections are answered; those that are there stay as they are, as where a server vanished and another has
     /// its address.
     pub(crate) fn answer_new_connections(&self) {
-        self.state.muted_below.store(self.state.connections.load(SeqCst), SeqCst);
+        self.state
+            .muted_below
+            .store(self.state.connections.load(SeqCst), SeqCst);
     }
 
     /// From now on each answer comes so much later.
     pub(crate) fn delay(&self, by: Duration) {
-        self.state.delay.store(by.as_millis().try_into().expect("a short time"), SeqCst);
+        self.state
+            .delay
+            .store(by.as_millis().try_into().expect("a short time"), SeqCst);
     }
 
     /// How often something was sent to the server.
@@ -98,7 +106,11 @@ impl Mute {
 impl State {
     fn mute_if_last(&self, request: &[u8]) {
         let mut last = self.last.lock();
-        if last.is_some_and(|words| request.windows(words.len()).any(|part| part == words.as_bytes())) {
+        if last.is_some_and(|words| {
+            request
+                .windows(words.len())
+                .any(|part| part == words.as_bytes())
+        }) {
             *last = None;
             self.muted_below.store(u64::MAX, SeqCst);
         }
@@ -119,7 +131,8 @@ async fn serve(listener: TcpListener, server: String, state: Arc<State>) {
             let server = TcpStream::connect(server).await?;
             client.set_nodelay(true)?;
             server.set_nodelay(true)?;
-            let ((mut requests, mut client), (mut answers, mut server)) = (client.into_split(), server.into_split());
+            let ((mut requests, mut client), (mut answers, mut server)) =
+                (client.into_split(), server.into_split());
             let asked = async {
                 let mut buffer = [0; 4096];
                 loop {

@@ -34,7 +34,8 @@ pub(crate) struct Hall {
 
 impl Hall {
     pub(crate) async fn visit(&self) {
-        self.most.fetch_max(self.inside.fetch_add(1, SeqCst) + 1, SeqCst);
+        self.most
+            .fetch_max(self.inside.fetch_add(1, SeqCst) + 1, SeqCst);
         for _ in 0..20 {
             yield_now().await;
         }
@@ -69,7 +70,9 @@ where
         result?;
     }
     let most = hall.most.load(SeqCst);
-    ensure(most <= PERMITS, || format!("{most} were inside with {PERMITS} permits"))
+    ensure(most <= PERMITS, || {
+        format!("{most} were inside with {PERMITS} permits")
+    })
 }
 
 async fn three(redis: &Redis, name: &str) -> Result<Vec<Arc<RedisClient>>, String> {
@@ -85,7 +88,10 @@ pub(crate) async fn no_more_are_inside_than_there_are_permits(redis: Arc<Redis>)
     let name = name();
     let processes = three(&redis, &name).await?;
     crowd(processes.clone(), &name, |process, name, hall| async move {
-        let permit = says("a turn", process.semaphore(&name).acquire(1, SOON * 3).await)?;
+        let permit = says(
+            "a turn",
+            process.semaphore(&name).acquire(1, SOON * 3).await,
+        )?;
         hall.visit().await;
         says("release", permit.release().await)
     })
@@ -115,31 +121,53 @@ pub(crate) async fn a_semaphore_that_looks_before_it_takes_is_caught(redis: Arc<
 }
 
 async fn all_are_back(redis: &Redis, semaphore: &RedisSemaphore) -> Verdict {
-    until("all permits are back", || async { matches!(semaphore.available_permits().await, Ok(PERMITS)) }).await?;
+    until("all permits are back", || async {
+        matches!(semaphore.available_permits().await, Ok(PERMITS))
+    })
+    .await?;
     let name = semaphore.name();
-    until("the count alone is left", || async { redis.left(name).await == [name] }).await
+    until("the count alone is left", || async {
+        redis.left(name).await == [name]
+    })
+    .await
 }
 
 pub(crate) async fn permits_are_set_once(redis: Arc<Redis>) -> Verdict {
     let (name, process) = (name(), redis.process().await);
     let semaphore = process.semaphore(&name);
     let before = says("try", semaphore.try_acquire(1).await.map(|_| ()));
-    ensure(before.is_err(), || "a semaphore that is not set has permits".into())?;
-    ensure(says("set", semaphore.try_set_permits(3).await)?, || "not set".into())?;
+    ensure(before.is_err(), || {
+        "a semaphore that is not set has permits".into()
+    })?;
+    ensure(says("set", semaphore.try_set_permits(3).await)?, || {
+        "not set".into()
+    })?;
     let all = says("three", semaphore.acquire(3, SOON).await)?;
-    ensure(!says("set", semaphore.try_set_permits(3).await)?, || "set anew though none is free".into())?;
+    ensure(!says("set", semaphore.try_set_permits(3).await)?, || {
+        "set anew though none is free".into()
+    })?;
     says("release", all.release().await)?;
     all_are_back(&redis, &semaphore).await
 }
 
 /// What was taken before a reset is not given back to the new semaphore.
-pub(crate) async fn permits_of_a_deleted_semaphore_are_not_given_to_the_next(redis: Arc<Redis>) -> Verdict {
+pub(crate) async fn permits_of_a_deleted_semaphore_are_not_given_to_the_next(
+    redis: Arc<Redis>,
+) -> Verdict {
     let (name, process) = (name(), redis.process().await);
     let semaphore = process.semaphore(&name);
     says("set", semaphore.try_set_permits(3).await)?;
-    let (early, late) = (semaphore.acquire(1, SOON).await, semaphore.acquire(2, SOON).await);
+    let (early, late) = (
+        semaphore.acquire(1, SOON).await,
+        semaphore.acquire(2, SOON).await,
+    );
     let (early, late) = (says("one", early)?, says("two", late)?);
-    let _: () = redis.outsider().await.del(&name).await.map_err(|e| e.to_string())?;
+    let _: () = redis
+        .outsider()
+        .await
+        .del(&name)
+        .await
+        .map_err(|e| e.to_string())?;
     for (permit, when) in [(early, "before"), (late, "after")] {
         match permit.release().await {
             Err(LockError::Lost { .. }) => {}
@@ -151,11 +179,15 @@ pub(crate) async fn permits_of_a_deleted_semaphore_are_not_given_to_the_next(red
 }
 
 /// Tries at the same moment do not refuse each other what is free.
-pub(crate) async fn tries_at_once_of_one_process_all_have_their_permit(redis: Arc<Redis>) -> Verdict {
+pub(crate) async fn tries_at_once_of_one_process_all_have_their_permit(
+    redis: Arc<Redis>,
+) -> Verdict {
     let (name, process) = (name(), redis.process().await);
     let semaphore = process.semaphore(&name).initially(3);
     let tries = (0..3).map(|_| semaphore.try_acquire(1));
-    let all = futures::future::try_join_all(tries).await.map_err(|e| format!("three of three: {e}"))?;
+    let all = futures::future::try_join_all(tries)
+        .await
+        .map_err(|e| format!("three of three: {e}"))?;
     drop(all);
     all_are_back(&redis, &semaphore).await
 }
@@ -169,7 +201,12 @@ pub(crate) async fn a_waiter_goes_on_after_a_reset(redis: Arc<Redis>) -> Verdict
         let semaphore = semaphore.clone();
         async move { semaphore.acquire(3, SOON).await?.release().await }
     });
-    let _: () = redis.outsider().await.del(&name).await.map_err(|e| e.to_string())?;
+    let _: () = redis
+        .outsider()
+        .await
+        .del(&name)
+        .await
+        .map_err(|e| e.to_string())?;
     says("a turn", waiter.await.map_err(|e| e.to_string())?)?;
     drop(old);
     all_are_back(&redis, &semaphore).await
@@ -185,7 +222,9 @@ pub(crate) async fn a_wait_for_a_permit_ends_and_leaves_nothing(redis: Arc<Redis
         other => return Err(format!("after the wait: {other:?}")),
     }
     let after = redis.left(&name).await;
-    ensure(before == after, || format!("there was {before:?} and is {after:?}"))?;
+    ensure(before == after, || {
+        format!("there was {before:?} and is {after:?}")
+    })?;
     drop(permit);
     all_are_back(&redis, &holder.semaphore(&name)).await
 }
@@ -223,8 +262,12 @@ pub(crate) async fn a_thousand_waiters_are_one_contender(redis: Arc<Redis>) -> V
     let mut outsider = redis.outsider().await;
     let mut told = 0_i64;
     for _ in 0..400 {
-        told =
-            redis::cmd("PUBLISH").arg(&channel).arg(0).query_async(&mut outsider).await.map_err(|e| e.to_string())?;
+        told = redis::cmd("PUBLISH")
+            .arg(&channel)
+            .arg(0)
+            .query_async(&mut outsider)
+            .await
+            .map_err(|e| e.to_string())?;
         if told > 0 {
             break;
         }
@@ -257,8 +300,10 @@ async fn unanswered<T>(
 
 pub(crate) async fn an_unanswered_acquire_gives_its_permits_back(redis: Arc<Redis>) -> Verdict {
     let name = name();
-    let (taken, mute) =
-        unanswered(&redis, &name, async |process| process.semaphore(&name).acquire(2, SOON).await).await?;
+    let (taken, mute) = unanswered(&redis, &name, async |process| {
+        process.semaphore(&name).acquire(2, SOON).await
+    })
+    .await?;
     match taken {
         Err(LockError::Unavailable { .. }) => {}
         other => return Err(format!("without an answer: {other:?}")),
@@ -269,7 +314,9 @@ pub(crate) async fn an_unanswered_acquire_gives_its_permits_back(redis: Arc<Redi
 }
 
 /// The twin leaves it at that.
-pub(crate) async fn an_unanswered_acquire_that_is_forgotten_is_caught(redis: Arc<Redis>) -> Verdict {
+pub(crate) async fn an_unanswered_acquire_that_is_forgotten_is_caught(
+    redis: Arc<Redis>,
+) -> Verdict {
     let name = name();
     let (_, mute) = unanswered(&redis, &name, async |process| {
         let taken: redis::RedisResult<i64> = process.connection().decr(&name, 2).await;
@@ -277,12 +324,22 @@ pub(crate) async fn an_unanswered_acquire_that_is_forgotten_is_caught(redis: Arc
     })
     .await?;
     mute.heal().await;
-    let free: i64 = redis.outsider().await.get(&name).await.map_err(|e| e.to_string())?;
-    ensure(free == 1, || format!("{free} are free: the command did not run, and the test shows nothing"))
+    let free: i64 = redis
+        .outsider()
+        .await
+        .get(&name)
+        .await
+        .map_err(|e| e.to_string())?;
+    ensure(free == 1, || {
+        format!("{free} are free: the command did not run, and the test shows nothing")
+    })
 }
 
 async fn all_are_back_or_marked(redis: &Redis, semaphore: &RedisSemaphore) -> Verdict {
-    until("all permits are back", || async { matches!(semaphore.available_permits().await, Ok(PERMITS)) }).await?;
+    until("all permits are back", || async {
+        matches!(semaphore.available_permits().await, Ok(PERMITS))
+    })
+    .await?;
     let claims = format!("{{{}}}:claims", semaphore.name());
     let left = redis.left(semaphore.name()).await;
     ensure(!left.contains(&claims), || format!("left: {left:?}"))

@@ -23,13 +23,17 @@ impl Port {
 
     /// Takes connections on it; not while another listener does.
     pub(crate) fn listen(&self) -> TcpListener {
-        bound(self.address()).listen(1024).expect("nobody else listens")
+        bound(self.address())
+            .listen(1024)
+            .expect("nobody else listens")
     }
 }
 
 fn bound(address: SocketAddr) -> TcpSocket {
     let socket = TcpSocket::new_v4().expect("a socket");
-    socket.set_reuseaddr(true).expect("a socket that reuses addresses");
+    socket
+        .set_reuseaddr(true)
+        .expect("a socket that reuses addresses");
     socket.bind(address).expect("a free port");
     socket
 }

@@ -15,7 +15,11 @@ pub(crate) struct Proxy {
 impl Proxy {
     /// A proxy before `server`, open.
     pub(crate) fn to(server: String) -> Self {
-        let proxy = Self { port: Port::free(), server, open: Mutex::default() };
+        let proxy = Self {
+            port: Port::free(),
+            server,
+            open: Mutex::default(),
+        };
         proxy.mend();
         proxy
     }

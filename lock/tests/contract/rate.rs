@@ -35,13 +35,20 @@ fn most_in_a_window(mut admitted: Vec<Admitted>) -> usize {
     admitted.sort_by_key(|a| a.1);
     let within = |last: usize| {
         let end = admitted[last].1;
-        admitted[..=last].iter().filter(|a| end.duration_since(a.0) < INTERVAL).count()
+        admitted[..=last]
+            .iter()
+            .filter(|a| end.duration_since(a.0) < INTERVAL)
+            .count()
     };
     (0..admitted.len()).map(within).max().unwrap_or(0)
 }
 
 /// Six processes of five clients ask for a while as fast as they can, and until three times the rate were admitted.
-async fn storm<F>(redis: &Redis, name: &str, ask: fn(Arc<RedisClient>, String) -> F) -> Result<Vec<Admitted>, String>
+async fn storm<F>(
+    redis: &Redis,
+    name: &str,
+    ask: fn(Arc<RedisClient>, String) -> F,
+) -> Result<Vec<Admitted>, String>
 where
     F: Future<Output = Result<bool, String>> + Send + 'static,
 {
@@ -64,24 +71,40 @@ where
             });
         }
     }
-    clients.join_all().await.into_iter().collect::<Result<Vec<_>, _>>().map(|all| all.concat())
+    clients
+        .join_all()
+        .await
+        .into_iter()
+        .collect::<Result<Vec<_>, _>>()
+        .map(|all| all.concat())
 }
 
 pub(crate) async fn no_window_admits_more_than_the_rate(redis: Arc<Redis>) -> Verdict {
     let name = name();
     let limiter = redis.process().await.rate_limiter(&name);
-    ensure(says("set", limiter.try_set_rate(RateMode::Overall, TEN, INTERVAL).await)?, || "not set".into())?;
-    ensure(!says("set", limiter.try_set_rate(RateMode::Overall, ONE, INTERVAL).await)?, || "set twice".into())?;
-    let admitted =
-        storm(
-            &redis,
-            &name,
-            |process, name| async move { says("ask", process.rate_limiter(&name).try_acquire(ONE).await) },
-        )
-        .await?;
+    ensure(
+        says(
+            "set",
+            limiter.try_set_rate(RateMode::Overall, TEN, INTERVAL).await,
+        )?,
+        || "not set".into(),
+    )?;
+    ensure(
+        !says(
+            "set",
+            limiter.try_set_rate(RateMode::Overall, ONE, INTERVAL).await,
+        )?,
+        || "set twice".into(),
+    )?;
+    let admitted = storm(&redis, &name, |process, name| async move {
+        says("ask", process.rate_limiter(&name).try_acquire(ONE).await)
+    })
+    .await?;
     let (all, most) = (admitted.len(), most_in_a_window(admitted));
     ensure(most <= RATE, || format!("{most} within one interval"))?;
-    ensure(all > 2 * RATE, || format!("only {all} were admitted at all"))
+    ensure(all > 2 * RATE, || {
+        format!("only {all} were admitted at all")
+    })
 }
 
 /// The twin counts from the last change of a window that stands still.
@@ -95,8 +118,10 @@ pub(crate) async fn a_fixed_window_is_caught(redis: Arc<Redis>) -> Verdict {
             redis.call('pexpire', key, 800)
             if redis.call('incr', key) <= 10 then return 1 end
             return 0";
-        let answer: redis::RedisResult<bool> =
-            redis::Script::new(script).key(name).invoke_async(&mut process.connection()).await;
+        let answer: redis::RedisResult<bool> = redis::Script::new(script)
+            .key(name)
+            .invoke_async(&mut process.connection())
+            .await;
         answer.map_err(|e| e.to_string())
     };
     // A window of the twin is filled at its beginning, so one more is needed at an end: the storm begins anywhere.
@@ -110,14 +135,25 @@ pub(crate) async fn a_fixed_window_is_caught(redis: Arc<Redis>) -> Verdict {
 
 pub(crate) async fn each_client_has_a_rate_of_its_own(redis: Arc<Redis>) -> Verdict {
     let (name, one, two) = (name(), redis.process().await, redis.process().await);
-    says("set", one.rate_limiter(&name).try_set_rate(RateMode::PerClient, ONE, SOON).await)?;
+    says(
+        "set",
+        one.rate_limiter(&name)
+            .try_set_rate(RateMode::PerClient, ONE, SOON)
+            .await,
+    )?;
     for process in [&one, &two] {
         let first = says("ask", process.rate_limiter(&name).try_acquire(ONE).await)?;
         let second = says("ask", process.rate_limiter(&name).try_acquire(ONE).await)?;
-        ensure(first && !second, || format!("admitted: {first}, then {second}"))?;
+        ensure(first && !second, || {
+            format!("admitted: {first}, then {second}")
+        })?;
     }
-    let key: i64 =
-        redis.outsider().await.zcard(format!("oversell_rate:{{{name}}}:window")).await.map_err(|e| e.to_string())?;
+    let key: i64 = redis
+        .outsider()
+        .await
+        .zcard(format!("oversell_rate:{{{name}}}:window"))
+        .await
+        .map_err(|e| e.to_string())?;
     ensure(key == 0, || "counted overall as well".into())
 }
 
@@ -130,7 +166,10 @@ pub(crate) async fn who_cannot_be_admitted_in_time_hears_it_at_once(redis: Arc<R
         Err(LockError::Invalid { .. }) => {}
         other => return Err(format!("without a rate: {other:?}")),
     }
-    says("set", limiter.try_set_rate(RateMode::Overall, ONE, interval).await)?;
+    says(
+        "set",
+        limiter.try_set_rate(RateMode::Overall, ONE, interval).await,
+    )?;
     match limiter.acquire(TEN, SOON).await {
         Err(LockError::Invalid { .. }) => {}
         other => return Err(format!("ten at once: {other:?}")),

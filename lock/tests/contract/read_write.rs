@@ -81,7 +81,10 @@ pub(crate) async fn had(what: &str, lock: &impl Lock) -> Result<Guard, String> {
 }
 
 pub(crate) async fn nothing_left(family: &ReadWrite, name: &str) -> Verdict {
-    until("nothing is left on the server", || async { family.left(name).await.is_empty() }).await
+    until("nothing is left on the server", || async {
+        family.left(name).await.is_empty()
+    })
+    .await
 }
 
 /// Waits until one process of ours waits for the lock's messages.
@@ -89,7 +92,11 @@ pub(crate) async fn listens(family: &ReadWrite, name: &str) -> Verdict {
     let channel = format!("redisson_rwlock:{{{name}}}");
     until("a process listens", || async {
         let mut command = redis::cmd("PUBSUB");
-        let answer = command.arg("NUMSUB").arg(&channel).query_async(&mut family.0.outsider().await).await;
+        let answer = command
+            .arg("NUMSUB")
+            .arg(&channel)
+            .query_async(&mut family.0.outsider().await)
+            .await;
         answer == Ok((channel.clone(), 1))
     })
     .await
@@ -108,7 +115,12 @@ async fn excluded(one: [&dyn Halves; 2]) -> Verdict {
     refused("a reader beside a writer", there.read().await)?;
     refused("a writer beside a writer", there.write().await)?;
     says("release", writer.release().await)?;
-    says("release", says("a reader after the writer", there.read().await)?.release().await)
+    says(
+        "release",
+        says("a reader after the writer", there.read().await)?
+            .release()
+            .await,
+    )
 }
 
 fn refused(what: &str, result: Result<Guard, LockError>) -> Verdict {
@@ -180,10 +192,16 @@ impl Halves for Sweeping {
     }
 }
 
-pub(crate) async fn a_reader_that_frees_the_lock_under_another_is_caught(family: Arc<ReadWrite>) -> Verdict {
+pub(crate) async fn a_reader_that_frees_the_lock_under_another_is_caught(
+    family: Arc<ReadWrite>,
+) -> Verdict {
     let (name, process) = (name(), family.process().await);
-    let twins = [1, 2].map(|_| async { Sweeping(Honest::of(&process, &name), family.0.outsider().await) });
-    let [here, there] = futures::future::join_all(twins).await.try_into().map_err(|_| "two")?;
+    let twins =
+        [1, 2].map(|_| async { Sweeping(Honest::of(&process, &name), family.0.outsider().await) });
+    let [here, there] = futures::future::join_all(twins)
+        .await
+        .try_into()
+        .map_err(|_| "two")?;
     match excluded([&here, &there]).await {
         Err(broken) if broken == "a writer beside the second reader: got in" => Ok(()),
         other => Err(format!("the twin came to {other:?}")),
@@ -205,9 +223,15 @@ impl Halves for Blind {
             // Here the honest lock asks for the mode, whatever it is.
             let mode: Option<String> = redis.hget(name, "mode").await.expect("an answer");
             if mode.as_deref() == Some("write") {
-                return Err(LockError::Taken { name: name.into(), waited: SHORT });
+                return Err(LockError::Taken {
+                    name: name.into(),
+                    waited: SHORT,
+                });
             }
-            let _: () = redis.hset_multiple(name, &[("mode", "write"), ("twin:write", "1")]).await.expect("an answer");
+            let _: () = redis
+                .hset_multiple(name, &[("mode", "write"), ("twin:write", "1")])
+                .await
+                .expect("an answer");
             Ok(Guard::new(name, None).0)
         })
     }
@@ -217,9 +241,13 @@ pub(crate) async fn a_writer_that_ignores_readers_is_caught(family: Arc<ReadWrit
     let (name, process) = (name(), family.process().await);
     let twin = Blind(Honest::of(&process, &name), family.0.outsider().await);
     match excluded([&twin, &twin]).await {
-        Err(broken) if broken == "a writer beside two readers: got in" => {
-            family.0.outsider().await.del(&name).await.map_err(|e| e.to_string())
-        }
+        Err(broken) if broken == "a writer beside two readers: got in" => family
+            .0
+            .outsider()
+            .await
+            .del(&name)
+            .await
+            .map_err(|e| e.to_string()),
         other => Err(format!("the twin came to {other:?}")),
     }
 }
@@ -227,7 +255,11 @@ pub(crate) async fn a_writer_that_ignores_readers_is_caught(family: Arc<ReadWrit
 /// Three processes of six, four times each, every third a writer: a writer meets nobody.
 pub(crate) async fn under_load_no_writer_meets_anybody(family: Arc<ReadWrite>) -> Verdict {
     const WRITES: i64 = 1000;
-    let (name, inside, meetings) = (name(), Arc::new(AtomicI64::new(0)), Arc::new(AtomicI64::new(0)));
+    let (name, inside, meetings) = (
+        name(),
+        Arc::new(AtomicI64::new(0)),
+        Arc::new(AtomicI64::new(0)),
+    );
     let mut tasks = JoinSet::new();
     for _ in 0..3 {
         let process = Arc::new(family.process().await);
@@ -238,7 +270,11 @@ pub(crate) async fn under_load_no_writer_meets_anybody(family: Arc<ReadWrite>) -
                 for round in 0..4 {
                     let writes = (contender + round) % 3 == 0;
                     let (read, write) = (process.read(&name), process.lock(&name));
-                    let guard = if writes { write.acquire(SOON * 3).await? } else { read.acquire(SOON * 3).await? };
+                    let guard = if writes {
+                        write.acquire(SOON * 3).await?
+                    } else {
+                        read.acquire(SOON * 3).await?
+                    };
                     let weight = if writes { WRITES } else { 1 };
                     let before = inside.fetch_add(weight, SeqCst);
                     if before >= WRITES || (writes && before > 0) {

@@ -17,7 +17,10 @@ pub(crate) struct Redis {
 
 impl Redis {
     pub(crate) fn at(url: String) -> Self {
-        Self { url, outsider: OnceCell::new() }
+        Self {
+            url,
+            outsider: OnceCell::new(),
+        }
     }
 
     /// The connection that looks at the server from outside, thousands of times, and waits on a busy machine.
@@ -27,7 +30,10 @@ impl Redis {
     }
 
     pub(crate) fn host(&self) -> String {
-        self.url.trim_start_matches("redis://").trim_end_matches('/').to_owned()
+        self.url
+            .trim_start_matches("redis://")
+            .trim_end_matches('/')
+            .to_owned()
     }
 }
 
@@ -72,7 +78,12 @@ impl Family for Redis {
 
     /// In one order: Redis lists keys in another one whenever it likes.
     async fn left(&self, name: &str) -> Vec<String> {
-        let mut left = self.outsider().await.keys(format!("*{name}*")).await.expect("a list");
+        let mut left = self
+            .outsider()
+            .await
+            .keys(format!("*{name}*"))
+            .await
+            .expect("a list");
         left.sort_unstable();
         left
     }

@@ -1,9 +1,10 @@
 //! Every trial on Redis, file by file.
 
 use super::{
-    clauses, contract, fair, fair_holds, fair_twins, fences, flaws, handles, latch, late, leased, leases, model_locks,
-    model_programs, multi, permits, rate, read_write, redis, redis_access, redis_faults, redis_holders, redlock,
-    redlock::OnNodes, redlock_faults, reentry, rw_holds, rw_line, trial, twins,
+    clauses, contract, fair, fair_holds, fair_twins, fences, flaws, handles, latch, late, leased,
+    leases, model_locks, model_programs, multi, permits, rate, read_write, redis, redis_access,
+    redis_faults, redis_holders, redlock, redlock::OnNodes, redlock_faults, reentry, rw_holds,
+    rw_line, trial, twins,
 };
 use libtest_mimic::Trial;
 use std::sync::Arc;
@@ -49,9 +50,17 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
         model_programs::a_loss_that_is_not_told_breaks_the_model,
     ]);
     let fair = Arc::new(handles::Handles::<model_locks::Fair>::at(at.clone()));
-    all.extend(trials![handle, &fair, model_programs::random_programs_keep_to_the_model]);
+    all.extend(trials![
+        handle,
+        &fair,
+        model_programs::random_programs_keep_to_the_model
+    ]);
     let write = Arc::new(handles::Handles::<model_locks::Write>::at(at.clone()));
-    all.extend(trials![handle, &write, model_programs::random_programs_keep_to_the_model]);
+    all.extend(trials![
+        handle,
+        &write,
+        model_programs::random_programs_keep_to_the_model
+    ]);
     all.extend(leased(handle, &owned));
     let owned_fair = Arc::new(handles::Handles::<handles::OwnedFair>::at(at.clone()));
     let owned_write = Arc::new(handles::Handles::<handles::OwnedWrite>::at(at.clone()));
@@ -186,11 +195,19 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
         multi::who_misses_one_part_keeps_none,
         multi::the_loss_of_one_part_is_told_and_named,
     ]);
-    all.extend(trials![handle, &redis, multi::two_of_opposite_orders_both_go_on]);
+    all.extend(trials![
+        handle,
+        &redis,
+        multi::two_of_opposite_orders_both_go_on
+    ]);
     let greedy = Arc::new(multi::Greedy::at(at.clone()));
     all.extend(trials![handle, &greedy, multi::is_caught]);
     let careless = Arc::new(twins::Careless::at(at.clone()));
-    all.extend(trials![handle, &careless, twins::is_caught_at_a_foreign_release]);
+    all.extend(trials![
+        handle,
+        &careless,
+        twins::is_caught_at_a_foreign_release
+    ]);
     for (flaw, name) in flaws::ALL {
         let flawed = Arc::new(flaws::Flawed::at(at.clone(), flaw));
         all.push(trial(handle, &flawed, name, flaws::is_caught));
@@ -232,8 +249,16 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
         redlock_faults::a_crowd_without_a_line_is_caught,
     ]);
     let one_too_few = Arc::new(redlock::OneTooFew::on(nodes.clone()));
-    all.extend(trials![handle, &one_too_few, redlock::one_too_few_is_caught]);
+    all.extend(trials![
+        handle,
+        &one_too_few,
+        redlock::one_too_few_is_caught
+    ]);
     let silence = Arc::new(redlock::SilenceIsYes::on(nodes));
-    all.extend(trials![handle, &silence, redlock_faults::silence_that_counts_as_yes_is_caught]);
+    all.extend(trials![
+        handle,
+        &silence,
+        redlock_faults::silence_that_counts_as_yes_is_caught
+    ]);
     all
 }

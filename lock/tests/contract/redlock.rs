@@ -45,7 +45,12 @@ impl Voters {
     /// A process that gives each command so long.
     pub(crate) fn with(addresses: &[String], timeout: Duration) -> Self {
         let process = oversell_lock::Process::new();
-        Self(addresses.iter().map(|address| client(&process, address, LEASE, timeout)).collect())
+        Self(
+            addresses
+                .iter()
+                .map(|address| client(&process, address, LEASE, timeout))
+                .collect(),
+        )
     }
 }
 
@@ -76,7 +81,9 @@ impl Family for Five {
     }
 
     async fn left(&self, name: &str) -> Vec<String> {
-        join_all(self.0.iter().map(|node| node.left(name))).await.concat()
+        join_all(self.0.iter().map(|node| node.left(name)))
+            .await
+            .concat()
     }
 
     async fn is_everywhere(&self, name: &str) -> bool {
@@ -105,7 +112,11 @@ impl Process for Voters {
 /// Another's lock on these nodes.
 pub(crate) async fn occupy(nodes: &[Redis], name: &str) {
     for node in nodes {
-        node.outsider().await.hset(name, "another:1", 1).await.expect("set");
+        node.outsider()
+            .await
+            .hset(name, "another:1", 1)
+            .await
+            .expect("set");
     }
 }
 
@@ -117,7 +128,10 @@ pub(crate) async fn two_of_five_are_not_enough<F: OnNodes>(family: Arc<F>) -> Ve
         other => return Err(format!("with two nodes of five: {other:?}")),
     }
     // What a node has given is given back in the background.
-    until("another's three alone are left", || async { family.left(&name).await.len() == 3 }).await
+    until("another's three alone are left", || async {
+        family.left(&name).await.len() == 3
+    })
+    .await
 }
 
 pub(crate) async fn three_of_five_are_enough<F: OnNodes>(family: Arc<F>) -> Verdict {
@@ -126,18 +140,30 @@ pub(crate) async fn three_of_five_are_enough<F: OnNodes>(family: Arc<F>) -> Verd
     let guard = says("three nodes", process.lock(&name).acquire(SOON).await)?;
     says("release", guard.release().await)?;
     // Three answers are a release; the other nodes may still be about to.
-    until("another's two alone are left", || async { family.left(&name).await.len() == 2 }).await
+    until("another's two alone are left", || async {
+        family.left(&name).await.len() == 2
+    })
+    .await
 }
 
 pub(crate) async fn a_watchdog_keeps_it_on_three_nodes(family: Arc<Five>) -> Verdict {
     // With two nodes gone it takes one silent node to lose it, and each has a tenth of this to answer.
     let lease = Lease::Watchdog(SOON);
     let (name, process, other) = (name(), family.process().await, family.process().await);
-    let guard = says("the lock", process.lock(&name).lease(lease).acquire(SOON).await)?;
+    let guard = says(
+        "the lock",
+        process.lock(&name).lease(lease).acquire(SOON).await,
+    )?;
     // It is had as soon as three have said yes; the other two may still be about to.
     until("all five have said yes", || async {
         for node in &family.0 {
-            if !node.outsider().await.exists(&name).await.expect("an answer") {
+            if !node
+                .outsider()
+                .await
+                .exists(&name)
+                .await
+                .expect("an answer")
+            {
                 return false;
             }
         }
@@ -147,41 +173,81 @@ pub(crate) async fn a_watchdog_keeps_it_on_three_nodes(family: Arc<Five>) -> Ver
     for node in &family.0[..2] {
         node.outsider().await.del(&name).await.expect("deleted");
     }
-    let tried = other.lock(&name).lease(LONG).acquire(lease.duration() * 5 / 4).await;
-    ensure(matches!(tried, Err(LockError::Taken { .. })), || format!("beyond the lease: {tried:?}"))?;
+    let tried = other
+        .lock(&name)
+        .lease(LONG)
+        .acquire(lease.duration() * 5 / 4)
+        .await;
+    ensure(matches!(tried, Err(LockError::Taken { .. })), || {
+        format!("beyond the lease: {tried:?}")
+    })?;
     ensure(!guard.is_lost(), || "lost, with three nodes of five".into())?;
-    family.0[2].outsider().await.del(&name).await.expect("deleted");
-    tokio::time::timeout(SOON, guard.lost()).await.map_err(|_| "never told, with two nodes of five")?;
+    family.0[2]
+        .outsider()
+        .await
+        .del(&name)
+        .await
+        .expect("deleted");
+    tokio::time::timeout(SOON, guard.lost())
+        .await
+        .map_err(|_| "never told, with two nodes of five")?;
     let released = guard.release().await;
-    ensure(matches!(released, Err(LockError::Lost { .. })), || format!("a lost lock was released: {released:?}"))
+    ensure(matches!(released, Err(LockError::Lost { .. })), || {
+        format!("a lost lock was released: {released:?}")
+    })
 }
 
-pub(crate) async fn a_fixed_lease_ends_and_its_holder_hears_of_it_first(family: Arc<Five>) -> Verdict {
+pub(crate) async fn a_fixed_lease_ends_and_its_holder_hears_of_it_first(
+    family: Arc<Five>,
+) -> Verdict {
     let (name, process, other) = (name(), family.process().await, family.process().await);
     let lease = Lease::Fixed(SOON / 2);
-    let first = says("the lock", process.lock(&name).lease(lease).acquire(SOON).await)?;
-    let second = says("the lock, after the lease", other.lock(&name).lease(LONG).acquire(SOON).await)?;
-    ensure(first.is_lost(), || "another has it, and the first was not told".into())?;
+    let first = says(
+        "the lock",
+        process.lock(&name).lease(lease).acquire(SOON).await,
+    )?;
+    let second = says(
+        "the lock, after the lease",
+        other.lock(&name).lease(LONG).acquire(SOON).await,
+    )?;
+    ensure(first.is_lost(), || {
+        "another has it, and the first was not told".into()
+    })?;
     let released = first.release().await;
-    ensure(matches!(released, Err(LockError::Lost { .. })), || format!("a lost lock was released: {released:?}"))?;
+    ensure(matches!(released, Err(LockError::Lost { .. })), || {
+        format!("a lost lock was released: {released:?}")
+    })?;
     says("release", second.release().await)
 }
 
 pub(crate) async fn one_owner_may_hold_it_twice(family: Arc<Five>) -> Verdict {
     let (name, process) = (name(), family.process().await);
     let owner = oversell_lock::Process::new().owner();
-    let outer = says("the lock", process.lock(&name).owner(owner).acquire(SOON).await)?;
-    let inner = says("the same again", process.lock(&name).owner(owner).acquire(SOON).await)?;
+    let outer = says(
+        "the lock",
+        process.lock(&name).owner(owner).acquire(SOON).await,
+    )?;
+    let inner = says(
+        "the same again",
+        process.lock(&name).owner(owner).acquire(SOON).await,
+    )?;
     says("release of the inner hold", inner.release().await)?;
     let tried = process.lock(&name).try_acquire().await;
-    ensure(matches!(tried, Err(LockError::Taken { .. })), || format!("the outer hold is left: {tried:?}"))?;
+    ensure(matches!(tried, Err(LockError::Taken { .. })), || {
+        format!("the outer hold is left: {tried:?}")
+    })?;
     says("release of the outer hold", outer.release().await)?;
-    until("nothing is left", || async { family.left(&name).await.is_empty() }).await
+    until("nothing is left", || async {
+        family.left(&name).await.is_empty()
+    })
+    .await
 }
 
 pub(crate) async fn no_nodes_are_refused(_: Arc<Five>) -> Verdict {
     let refused = Redlock::new(&[], "lock").try_acquire().await;
-    ensure(matches!(refused, Err(LockError::Invalid { .. })), || format!("without nodes: {refused:?}"))
+    ensure(matches!(refused, Err(LockError::Invalid { .. })), || {
+        format!("without nodes: {refused:?}")
+    })
 }
 
 // --- those that count wrongly -------------------------------------------------------------------------------------
@@ -209,7 +275,11 @@ impl<const NEEDED: usize, const SILENCE: bool> OnNodes for Flawed<NEEDED, SILENC
 }
 
 impl<const NEEDED: usize, const SILENCE: bool> Family for Flawed<NEEDED, SILENCE> {
-    const NAME: &'static str = if SILENCE { "twin_redlock_silence_is_yes" } else { "twin_redlock_one_too_few" };
+    const NAME: &'static str = if SILENCE {
+        "twin_redlock_silence_is_yes"
+    } else {
+        "twin_redlock_one_too_few"
+    };
     const QUEUES: bool = false;
     type Process = FlawedLock<NEEDED, SILENCE>;
 
@@ -218,7 +288,14 @@ impl<const NEEDED: usize, const SILENCE: bool> Family for Flawed<NEEDED, SILENCE
     }
 
     async fn process_at(&self, _: &str) -> Self::Process {
-        FlawedLock(self.0.0.iter().map(|node| format!("redis://{}", node.host())).collect(), String::new())
+        FlawedLock(
+            self.0
+                .0
+                .iter()
+                .map(|node| format!("redis://{}", node.host()))
+                .collect(),
+            String::new(),
+        )
     }
 
     async fn left(&self, name: &str) -> Vec<String> {
@@ -246,21 +323,37 @@ impl<const NEEDED: usize, const SILENCE: bool> Lock for FlawedLock<NEEDED, SILEN
     }
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let options = SetOptions::default().conditional_set(ExistenceCheck::NX).with_expiration(SetExpiry::PX(1_000));
+        let options = SetOptions::default()
+            .conditional_set(ExistenceCheck::NX)
+            .with_expiration(SetExpiry::PX(1_000));
         let answers = join_all(self.0.iter().map(async |url| {
-            let asked = async { redis_at(url).await?.set_options(&self.1, "mine", options.clone()).await };
+            let asked = async {
+                redis_at(url)
+                    .await?
+                    .set_options(&self.1, "mine", options.clone())
+                    .await
+            };
             // Only a node that hangs says nothing for so long.
-            let answer = tokio::time::timeout(SOON / 2, asked).await.ok().and_then(Result::ok);
+            let answer = tokio::time::timeout(SOON / 2, asked)
+                .await
+                .ok()
+                .and_then(Result::ok);
             answer.map_or(SILENCE, |set| set.is_some())
         }));
         let yes = answers.await.into_iter().filter(|yes| *yes).count();
         if yes < NEEDED {
-            return Err(LockError::Taken { name: self.1.clone(), waited: wait });
+            return Err(LockError::Taken {
+                name: self.1.clone(),
+                waited: wait,
+            });
         }
         Ok(Guard::new(self.1.as_str(), None).0)
     }
 }
 
 pub(crate) async fn one_too_few_is_caught(twin: Arc<OneTooFew>) -> Verdict {
-    super::twins::caught(two_of_five_are_not_enough(twin).await, "with two nodes of five: Ok")
+    super::twins::caught(
+        two_of_five_are_not_enough(twin).await,
+        "with two nodes of five: Ok",
+    )
 }

@@ -20,13 +20,23 @@ const BRIEF: Duration = Duration::from_millis(300);
 
 /// What Redis counts for all owners of the lock together.
 async fn holds(redis: &Redis, name: &str) -> Result<u64, String> {
-    let counts = redis.outsider().await.hvals(name).await.map_err(|e| e.to_string())?;
+    let counts = redis
+        .outsider()
+        .await
+        .hvals(name)
+        .await
+        .map_err(|e| e.to_string())?;
     Ok(counts.iter().filter_map(|n| n.parse::<u64>().ok()).sum())
 }
 
 /// Three holds of one owner, taken past waiters of the same process and of another, given back in no order: only the
 /// last one lets the others in.
-async fn frees_with_the_last_hold<L: Lock>(redis: &Redis, name: &str, others: [&RedisClient; 2], lock: L) -> Verdict {
+async fn frees_with_the_last_hold<L: Lock>(
+    redis: &Redis,
+    name: &str,
+    others: [&RedisClient; 2],
+    lock: L,
+) -> Verdict {
     let first = says("the first hold", lock.acquire(SOON).await)?;
     let waiting: Vec<_> = others
         .into_iter()
@@ -51,8 +61,12 @@ async fn frees_with_the_last_hold<L: Lock>(redis: &Redis, name: &str, others: [&
         says("one guard's release", guard.release().await)?;
         // However often it was taken: the server sees one hold.
         let counted = holds(redis, name).await?;
-        ensure(counted == 1, || format!("{counted} holds where 1 must be left"))?;
-        ensure(waiting.iter().all(|w| !w.is_finished()), || "somebody got in beside the owner".into())?;
+        ensure(counted == 1, || {
+            format!("{counted} holds where 1 must be left")
+        })?;
+        ensure(waiting.iter().all(|w| !w.is_finished()), || {
+            "somebody got in beside the owner".into()
+        })?;
     }
     ensure(!second.is_lost(), || "the last hold was lost".into())?;
     says("the last release", second.release().await)?;
@@ -62,7 +76,10 @@ async fn frees_with_the_last_hold<L: Lock>(redis: &Redis, name: &str, others: [&
         let guard = says("a turn", guard.map_err(|e| e.to_string())?)?;
         says("release", guard.release().await)?;
     }
-    until("nothing is left", || async { redis.left(name).await.is_empty() }).await
+    until("nothing is left", || async {
+        redis.left(name).await.is_empty()
+    })
+    .await
 }
 
 pub(crate) async fn an_owner_takes_its_lock_again_past_who_waits(redis: Arc<Redis>) -> Verdict {
@@ -100,7 +117,9 @@ pub(crate) async fn a_release_that_does_not_count_is_caught(redis: Arc<Redis>) -
     let twin = FreesWithTheFirst(lock, Redis::at(format!("redis://{}", redis.server())));
     match frees_with_the_last_hold(&redis, &name, [&own, &other], twin).await {
         // Whom it lets in may be inside before it is looked at.
-        Err(broken) if broken.contains("holds where") || broken.contains("somebody got in") => Ok(()),
+        Err(broken) if broken.contains("holds where") || broken.contains("somebody got in") => {
+            Ok(())
+        }
         other => Err(format!("not caught: {other:?}")),
     }
 }
@@ -109,34 +128,64 @@ pub(crate) async fn a_release_that_does_not_count_is_caught(redis: Arc<Redis>) -
 pub(crate) async fn ownership_goes_by_owner_and_not_by_handle(redis: Arc<Redis>) -> Verdict {
     let (name, process) = (name(), redis.process().await);
     let owner = process.owner();
-    let outer = says("outer", process.lock(&name).owner(owner).acquire(SOON).await)?;
-    let inner = says("another handle", process.lock(&name).owner(owner).try_acquire().await)?;
-    let stranger = process.lock(&name).owner(process.owner()).try_acquire().await;
-    ensure(matches!(stranger, Err(LockError::Taken { .. })), || format!("another owner: {stranger:?}"))?;
+    let outer = says(
+        "outer",
+        process.lock(&name).owner(owner).acquire(SOON).await,
+    )?;
+    let inner = says(
+        "another handle",
+        process.lock(&name).owner(owner).try_acquire().await,
+    )?;
+    let stranger = process
+        .lock(&name)
+        .owner(process.owner())
+        .try_acquire()
+        .await;
+    ensure(matches!(stranger, Err(LockError::Taken { .. })), || {
+        format!("another owner: {stranger:?}")
+    })?;
     says("outer", outer.release().await)?;
     let stranger = process.lock(&name).try_acquire().await;
-    ensure(matches!(stranger, Err(LockError::Taken { .. })), || format!("beside the inner hold: {stranger:?}"))?;
+    ensure(matches!(stranger, Err(LockError::Taken { .. })), || {
+        format!("beside the inner hold: {stranger:?}")
+    })?;
     says("inner", inner.release().await)?;
     ensure(holds(&redis, &name).await? == 0, || "a hold is left".into())
 }
 
 /// The re-entry's answer is lost: the first guard keeps the lock, and its release frees it.
-pub(crate) async fn an_unanswered_re_entry_leaves_the_outer_hold_and_no_other(redis: Arc<Redis>) -> Verdict {
+pub(crate) async fn an_unanswered_re_entry_leaves_the_outer_hold_and_no_other(
+    redis: Arc<Redis>,
+) -> Verdict {
     let (name, other) = (name(), redis.process().await);
     let mute = Mute::to(redis.host()).await;
     let process = redis.process_at(&mute.address()).await;
-    let lock = process.lock(&name).owner(process.owner()).lease(Lease::Watchdog(SOON));
+    let lock = process
+        .lock(&name)
+        .owner(process.owner())
+        .lease(Lease::Watchdog(SOON));
     let outer = says("outer", lock.acquire(SOON).await)?;
     mute.mute();
     let inner = lock.acquire(SOON).await;
-    ensure(matches!(inner, Err(LockError::Unavailable { .. })), || format!("without an answer: {inner:?}"))?;
-    ensure(holds(&redis, &name).await? == 1, || "the outer hold has gone".into())?;
+    ensure(matches!(inner, Err(LockError::Unavailable { .. })), || {
+        format!("without an answer: {inner:?}")
+    })?;
+    ensure(holds(&redis, &name).await? == 1, || {
+        "the outer hold has gone".into()
+    })?;
     mute.heal().await;
     ensure(!outer.is_lost(), || "the outer hold was lost".into())?;
     let refused = other.lock(&name).try_acquire().await;
-    ensure(matches!(refused, Err(LockError::Taken { .. })), || format!("beside the outer hold: {refused:?}"))?;
-    until("the way is open again", || async { redis::cmd("PING").exec_async(&mut process.connection()).await.is_ok() })
-        .await?;
+    ensure(matches!(refused, Err(LockError::Taken { .. })), || {
+        format!("beside the outer hold: {refused:?}")
+    })?;
+    until("the way is open again", || async {
+        redis::cmd("PING")
+            .exec_async(&mut process.connection())
+            .await
+            .is_ok()
+    })
+    .await?;
     says("release", outer.release().await)?;
     ensure(holds(&redis, &name).await? == 0, || "a hold is left".into())
 }
@@ -146,30 +195,59 @@ pub(crate) async fn a_short_lease_inside_does_not_end_the_long_one(redis: Arc<Re
     let (name, process, other) = (name(), redis.process().await, redis.process().await);
     let lock = process.lock(&name).owner(process.owner());
     let outer = says("outer", lock.acquire(SOON).await)?;
-    let inner = says("inner", lock.clone().lease(Lease::Fixed(BRIEF)).acquire(SOON).await)?;
-    tokio::time::timeout(SOON, inner.lost()).await.map_err(|_| "the fixed lease never ended")?;
-    let left: i64 =
-        redis::cmd("PTTL").arg(&name).query_async(&mut redis.outsider().await).await.map_err(|e| e.to_string())?;
-    ensure(left > BRIEF.as_millis() as i64 && !outer.is_lost(), || format!("the outer hold has {left} ms left"))?;
+    let inner = says(
+        "inner",
+        lock.clone().lease(Lease::Fixed(BRIEF)).acquire(SOON).await,
+    )?;
+    tokio::time::timeout(SOON, inner.lost())
+        .await
+        .map_err(|_| "the fixed lease never ended")?;
+    let left: i64 = redis::cmd("PTTL")
+        .arg(&name)
+        .query_async(&mut redis.outsider().await)
+        .await
+        .map_err(|e| e.to_string())?;
+    ensure(left > BRIEF.as_millis() as i64 && !outer.is_lost(), || {
+        format!("the outer hold has {left} ms left")
+    })?;
     let ended = inner.release().await;
-    ensure(matches!(ended, Err(LockError::Lost { .. })), || format!("the ended hold was released: {ended:?}"))?;
+    ensure(matches!(ended, Err(LockError::Lost { .. })), || {
+        format!("the ended hold was released: {ended:?}")
+    })?;
     let refused = other.lock(&name).try_acquire().await;
-    ensure(matches!(refused, Err(LockError::Taken { .. })), || format!("beside the outer hold: {refused:?}"))?;
+    ensure(matches!(refused, Err(LockError::Taken { .. })), || {
+        format!("beside the outer hold: {refused:?}")
+    })?;
     says("outer", outer.release().await)?;
     ensure(holds(&redis, &name).await? == 0, || "a hold is left".into())
 }
 
 /// A fixed lease is not renewed: it ends while its holder lives, the holder is told before another can have the lock, and
 /// its late release frees nothing of the other.
-pub(crate) async fn a_fixed_lease_ends_and_its_late_release_frees_nothing(redis: Arc<Redis>) -> Verdict {
+pub(crate) async fn a_fixed_lease_ends_and_its_late_release_frees_nothing(
+    redis: Arc<Redis>,
+) -> Verdict {
     let (name, process, other) = (name(), redis.process().await, redis.process().await);
-    let first = process.lock(&name).lease(Lease::Fixed(BRIEF)).acquire(SOON).await;
+    let first = process
+        .lock(&name)
+        .lease(Lease::Fixed(BRIEF))
+        .acquire(SOON)
+        .await;
     let first = says("the first", first)?;
-    let second = says("the second, once the lease has ended", other.lock(&name).acquire(SOON).await)?;
-    ensure(first.is_lost(), || "another has the lock, and its holder was not told".into())?;
+    let second = says(
+        "the second, once the lease has ended",
+        other.lock(&name).acquire(SOON).await,
+    )?;
+    ensure(first.is_lost(), || {
+        "another has the lock, and its holder was not told".into()
+    })?;
     let late = first.release().await;
-    ensure(matches!(late, Err(LockError::Lost { .. })), || format!("the late release: {late:?}"))?;
-    ensure(holds(&redis, &name).await? == 1, || "the late release has freed another's lock".into())?;
+    ensure(matches!(late, Err(LockError::Lost { .. })), || {
+        format!("the late release: {late:?}")
+    })?;
+    ensure(holds(&redis, &name).await? == 1, || {
+        "the late release has freed another's lock".into()
+    })?;
     says("release", second.release().await)
 }
 
@@ -179,7 +257,9 @@ pub(crate) async fn a_renewed_lease_outlives_its_length(redis: Arc<Redis>) -> Ve
     let lease = Lease::Watchdog(Duration::from_secs(6));
     let held = says("held", process.lock(&name).lease(lease).acquire(SOON).await)?;
     let refused = other.lock(&name).acquire(lease.duration() * 4 / 3).await;
-    ensure(matches!(refused, Err(LockError::Taken { .. })), || format!("beyond the lease: {refused:?}"))?;
+    ensure(matches!(refused, Err(LockError::Taken { .. })), || {
+        format!("beyond the lease: {refused:?}")
+    })?;
     says("release", held.release().await)
 }
 
@@ -196,11 +276,18 @@ pub(crate) async fn a_thousand_waiters_for_a_lock_are_one_contender(redis: Arc<R
     let channel = format!("redisson_lock__channel:{{{name}}}");
     let told = || async {
         let mut outsider = redis.outsider().await;
-        redis::cmd("PUBLISH").arg(&channel).arg("0").query_async::<i64>(&mut outsider).await.unwrap_or(0)
+        redis::cmd("PUBLISH")
+            .arg(&channel)
+            .arg("0")
+            .query_async::<i64>(&mut outsider)
+            .await
+            .unwrap_or(0)
     };
     until("the crowd waits", || async { told().await > 0 }).await?;
     let subscriptions = told().await;
-    ensure(subscriptions == 1, || format!("{subscriptions} subscriptions"))?;
+    ensure(subscriptions == 1, || {
+        format!("{subscriptions} subscriptions")
+    })?;
     says("release", held.release().await)?;
     for waiter in waiters {
         says("a turn", waiter.await.map_err(|e| e.to_string())?)?;
@@ -216,14 +303,25 @@ pub(crate) async fn a_re_entry_does_not_hide_a_loss(redis: Arc<Redis>) -> Verdic
     let lock = process.lock(&name).owner(process.owner());
     let before = says("before", lock.acquire(SOON).await)?;
     // Taken away, had by another, and free again, all between two renewals.
-    redis.outsider().await.del(&name).await.map_err(|e| e.to_string())?;
+    redis
+        .outsider()
+        .await
+        .del(&name)
+        .await
+        .map_err(|e| e.to_string())?;
     let between = says("between", other.lock(&name).acquire(Duration::ZERO).await)?;
     says("between", between.release().await)?;
     let after = says("after", lock.acquire(SOON).await)?;
-    ensure(before.is_lost(), || "the hold from before was not told".into())?;
+    ensure(before.is_lost(), || {
+        "the hold from before was not told".into()
+    })?;
     let late = before.release().await;
-    ensure(matches!(late, Err(LockError::Lost { .. })), || format!("the hold from before: {late:?}"))?;
-    ensure(holds(&redis, &name).await? == 1 && !after.is_lost(), || "the new hold went with the old one".into())?;
+    ensure(matches!(late, Err(LockError::Lost { .. })), || {
+        format!("the hold from before: {late:?}")
+    })?;
+    ensure(holds(&redis, &name).await? == 1 && !after.is_lost(), || {
+        "the new hold went with the old one".into()
+    })?;
     says("release", after.release().await)
 }
 

@@ -13,9 +13,21 @@ impl Servers {
     /// Starts them, and makes the tables.
     pub(crate) async fn start() -> Result<Self, Failure> {
         let without = vec![Part::Instances, Part::Nginx];
-        let servers = Self(Lab::start(Options { without, redis_ports: vec![0; 5], ..Options::default() }).await?);
-        let mut mysql = MySqlConnection::connect(&servers.mysql()).await.expect("mysql is there");
-        sqlx::migrate!("../migrations").run_direct(&mut mysql).await.expect("the tables are made");
+        let servers = Self(
+            Lab::start(Options {
+                without,
+                redis_ports: vec![0; 5],
+                ..Options::default()
+            })
+            .await?,
+        );
+        let mut mysql = MySqlConnection::connect(&servers.mysql())
+            .await
+            .expect("mysql is there");
+        sqlx::migrate!("../migrations")
+            .run_direct(&mut mysql)
+            .await
+            .expect("the tables are made");
         Ok(servers)
     }
 
@@ -36,7 +48,12 @@ impl Servers {
 
     /// `redis://host:port` of five independent nodes; the first is [`redis`](Self::redis)'s.
     pub(crate) fn redis_nodes(&self) -> Vec<String> {
-        self.0.addresses().redis.iter().map(|node| node.url.clone()).collect()
+        self.0
+            .addresses()
+            .redis
+            .iter()
+            .map(|node| node.url.clone())
+            .collect()
     }
 
     /// `mysql://user@host:port/database`.

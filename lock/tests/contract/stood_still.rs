@@ -23,29 +23,45 @@ pub(crate) async fn a_process_that_stood_still_knows_at_once<F: Family>(family: 
     let still = std::thread::spawn({
         let (family, name) = (Arc::clone(&family), name.clone());
         move || {
-            let runtime = Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
+            let runtime = Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .map_err(|e| e.to_string())?;
             runtime.block_on(async move {
                 let process = family.process().await;
                 let guard = says("the first", process.lock(&name).acquire(SOON).await)?;
                 ensure(!guard.is_lost(), || "lost as soon as it was had".into())?;
                 has.send(()).map_err(|()| "the test has ended")?;
                 stands.recv().map_err(|e| e.to_string())?;
-                ensure(guard.is_lost(), || "it went on and did not know that its lock is lost".into())?;
+                ensure(guard.is_lost(), || {
+                    "it went on and did not know that its lock is lost".into()
+                })?;
                 let work = guard.run(async { "done" }).await;
-                ensure(matches!(work, Err(LockError::Lost { .. })), || format!("its work was done: {work:?}"))?;
+                ensure(matches!(work, Err(LockError::Lost { .. })), || {
+                    format!("its work was done: {work:?}")
+                })?;
                 let late = guard.release().await;
-                ensure(matches!(late, Err(LockError::Lost { .. })), || format!("its release: {late:?}"))?;
+                ensure(matches!(late, Err(LockError::Lost { .. })), || {
+                    format!("its release: {late:?}")
+                })?;
                 process.close().await;
                 Ok::<(), String>(())
             })
         }
     });
     held.await.map_err(|_| "it never had the lock")?;
-    let guard = says("the next, once its lease has ended", next.lock(&name).acquire(SOON).await)?;
+    let guard = says(
+        "the next, once its lease has ended",
+        next.lock(&name).acquire(SOON).await,
+    )?;
     go_on.send(()).map_err(|e| e.to_string())?;
-    let verdict = tokio::task::spawn_blocking(|| still.join()).await.map_err(|e| e.to_string())?;
+    let verdict = tokio::task::spawn_blocking(|| still.join())
+        .await
+        .map_err(|e| e.to_string())?;
     verdict.map_err(|_| "it panicked")??;
-    ensure(!guard.is_lost(), || "the next holder's lock went with it".into())?;
+    ensure(!guard.is_lost(), || {
+        "the next holder's lock went with it".into()
+    })?;
     says("release", guard.release().await)
 }
 
@@ -122,5 +138,8 @@ impl Lock for ToldLock {
 }
 
 pub(crate) async fn is_caught(twin: Arc<OnlyTold>) -> Verdict {
-    caught(a_process_that_stood_still_knows_at_once(twin).await, "did not know that its lock is lost")
+    caught(
+        a_process_that_stood_still_knows_at_once(twin).await,
+        "did not know that its lock is lost",
+    )
 }

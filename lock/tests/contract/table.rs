@@ -58,25 +58,35 @@ impl<K> std::ops::Deref for Holder<K> {
 
 impl<K: Kind> Table<K> {
     pub(crate) fn at(url: String) -> Self {
-        Self { url, kind: PhantomData }
+        Self {
+            url,
+            kind: PhantomData,
+        }
     }
 
     /// A process with so many connections, which reaches the server at `address`.
     pub(crate) async fn process_with(&self, address: &str, connections: usize) -> Holder<K> {
         let url = self.url.replace(&self.server(), address);
-        let pool = MySqlPool::new(MySqlOptions::new(&url).connections(connections)).expect("an address");
+        let pool =
+            MySqlPool::new(MySqlOptions::new(&url).connections(connections)).expect("an address");
         Holder(Contender { pool }, PhantomData)
     }
 
     /// Deletes the row, whoever's it is.
     pub(crate) async fn delete(&self, name: &str) {
         let delete = "DELETE FROM tb_lock WHERE lock_name = ?";
-        sqlx::query(delete).bind(name).execute(&mut self.outsider().await).await.expect("deleted");
+        sqlx::query(delete)
+            .bind(name)
+            .execute(&mut self.outsider().await)
+            .await
+            .expect("deleted");
     }
 
     /// A connection that looks at the server from outside.
     pub(crate) async fn outsider(&self) -> MySqlConnection {
-        MySqlConnection::connect(&self.url).await.expect("mysql is there")
+        MySqlConnection::connect(&self.url)
+            .await
+            .expect("mysql is there")
     }
 }
 
@@ -86,7 +96,11 @@ impl<K: Kind> Family for Table<K> {
     type Process = Holder<K>;
 
     fn server(&self) -> String {
-        let after_user = self.url.rsplit_once('@').expect("mysql://user@host:port/database").1;
+        let after_user = self
+            .url
+            .rsplit_once('@')
+            .expect("mysql://user@host:port/database")
+            .1;
         after_user.split('/').next().expect("a host").to_owned()
     }
 
@@ -96,7 +110,11 @@ impl<K: Kind> Family for Table<K> {
 
     async fn left(&self, name: &str) -> Vec<String> {
         let owners = "SELECT owner FROM tb_lock WHERE lock_name = ?";
-        sqlx::query_scalar(owners).bind(name).fetch_all(&mut self.outsider().await).await.expect("a list")
+        sqlx::query_scalar(owners)
+            .bind(name)
+            .fetch_all(&mut self.outsider().await)
+            .await
+            .expect("a list")
     }
 
     async fn take_away(&self, _: &Holder<K>, name: &str) {
@@ -116,7 +134,9 @@ impl<K: Kind> Process for Holder<K> {
     }
 }
 
-pub(crate) async fn a_name_that_is_too_long_is_refused_and_not_cut_off(table: Arc<Table>) -> Verdict {
+pub(crate) async fn a_name_that_is_too_long_is_refused_and_not_cut_off(
+    table: Arc<Table>,
+) -> Verdict {
     let process = table.process().await;
     match process.lock(&"锁".repeat(51)).acquire(SOON).await {
         Err(LockError::Invalid { .. }) => {}
@@ -139,7 +159,11 @@ pub(crate) async fn an_insert_that_is_not_answered_leaves_no_row(table: Arc<Tabl
     let mut human = table.outsider().await;
     let mut transaction = human.begin().await.map_err(|e| e.to_string())?;
     let insert = "INSERT INTO tb_lock (lock_name) VALUES (?)";
-    sqlx::query(insert).bind(&name).execute(&mut *transaction).await.map_err(|e| e.to_string())?;
+    sqlx::query(insert)
+        .bind(&name)
+        .execute(&mut *transaction)
+        .await
+        .map_err(|e| e.to_string())?;
     match process.lock(&name).acquire(SOON).await {
         Err(LockError::Unavailable { .. }) => {}
         other => return Err(format!("while a transaction is open: {other:?}")),
@@ -147,5 +171,8 @@ pub(crate) async fn an_insert_that_is_not_answered_leaves_no_row(table: Arc<Tabl
     table_pool::gone(&table, inserts_on).await?;
     transaction.rollback().await.map_err(|e| e.to_string())?;
     process.close().await;
-    until("no row is left", || async { table.left(&name).await.is_empty() }).await
+    until("no row is left", || async {
+        table.left(&name).await.is_empty()
+    })
+    .await
 }

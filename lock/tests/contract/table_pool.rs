@@ -22,7 +22,10 @@ fn text(error: impl ToString) -> String {
 
 /// What the server calls this connection.
 pub(crate) async fn id(connection: &mut MySqlConnection) -> Result<i64, String> {
-    query_scalar("SELECT CAST(CONNECTION_ID() AS SIGNED)").fetch_one(connection).await.map_err(text)
+    query_scalar("SELECT CAST(CONNECTION_ID() AS SIGNED)")
+        .fetch_one(connection)
+        .await
+        .map_err(text)
 }
 
 /// Waits until what the server does on a connection is `doing`; `None`: until there is no such connection.
@@ -31,8 +34,11 @@ async fn until_it_is(table: &Table, id: i64, doing: Option<&str>) -> Verdict {
     let it_is = async {
         let seen = "SELECT INFO FROM information_schema.PROCESSLIST WHERE ID = ?";
         loop {
-            let info: Option<Option<String>> =
-                query_scalar(seen).bind(id).fetch_optional(&mut outsider).await.map_err(text)?;
+            let info: Option<Option<String>> = query_scalar(seen)
+                .bind(id)
+                .fetch_optional(&mut outsider)
+                .await
+                .map_err(text)?;
             match (doing, info) {
                 (None, None) => return Ok(()),
                 (Some(doing), Some(Some(info))) if info.starts_with(doing) => return Ok(()),
@@ -40,7 +46,9 @@ async fn until_it_is(table: &Table, id: i64, doing: Option<&str>) -> Verdict {
             }
         }
     };
-    timeout(SOON, it_is).await.map_err(|_| format!("never came: connection {id} with {doing:?}"))?
+    timeout(SOON, it_is)
+        .await
+        .map_err(|_| format!("never came: connection {id} with {doing:?}"))?
 }
 
 /// Waits until the connection is gone.
@@ -54,7 +62,13 @@ where
     C: DerefMut<Target = MySqlConnection> + Send + 'static,
 {
     let (id, row) = (id(&mut connection).await?, name.to_owned());
-    let waiting = tokio::spawn(async move { sqlx::query(INSERT).bind(row).execute(&mut *connection).await.map(drop) });
+    let waiting = tokio::spawn(async move {
+        sqlx::query(INSERT)
+            .bind(row)
+            .execute(&mut *connection)
+            .await
+            .map(drop)
+    });
     until_it_is(table, id, Some("INSERT")).await?;
     waiting.abort();
     Ok(id)
@@ -63,7 +77,11 @@ where
 pub(crate) async fn a_dropped_connection_ends_its_waiting_statement(table: Arc<Table>) -> Verdict {
     let (name, process, mut human) = (name(), table.process().await, table.outsider().await);
     let mut transaction = human.begin().await.map_err(text)?;
-    sqlx::query(INSERT).bind(&name).execute(&mut *transaction).await.map_err(text)?;
+    sqlx::query(INSERT)
+        .bind(&name)
+        .execute(&mut *transaction)
+        .await
+        .map_err(text)?;
     let connection = says("a connection", process.pool.conn(SOON).await)?;
     let id = left_waiting(&table, &name, connection).await?;
     gone(&table, id).await?;
@@ -74,11 +92,20 @@ pub(crate) async fn a_dropped_connection_ends_its_waiting_statement(table: Arc<T
 pub(crate) async fn a_connection_that_is_only_closed_is_caught(table: Arc<Table>) -> Verdict {
     let (name, mut human) = (name(), table.outsider().await);
     let mut transaction = human.begin().await.map_err(text)?;
-    sqlx::query(INSERT).bind(&name).execute(&mut *transaction).await.map_err(text)?;
+    sqlx::query(INSERT)
+        .bind(&name)
+        .execute(&mut *transaction)
+        .await
+        .map_err(text)?;
     let id = left_waiting(&table, &name, Box::new(table.outsider().await)).await?;
-    ensure(timeout(SHORT, gone(&table, id)).await.is_err(), || "its statement has ended".into())?;
+    ensure(timeout(SHORT, gone(&table, id)).await.is_err(), || {
+        "its statement has ended".into()
+    })?;
     transaction.rollback().await.map_err(text)?;
-    until("there is a row", || async { table.left(&name).await.len() == 1 }).await?;
+    until("there is a row", || async {
+        table.left(&name).await.len() == 1
+    })
+    .await?;
     table.delete(&name).await;
     Ok(())
 }
@@ -93,10 +120,15 @@ async fn another_after(
     let (name, process) = (name(), table.process().await);
     let mut connection = says("a connection", process.pool.conn(SOON).await)?;
     connection.execute("BEGIN").await.map_err(text)?;
-    sqlx::query(INSERT).bind(&name).execute(&mut *connection).await.map_err(text)?;
+    sqlx::query(INSERT)
+        .bind(&name)
+        .execute(&mut *connection)
+        .await
+        .map_err(text)?;
     end(connection);
     let mut outsider = table.outsider().await;
-    let Ok(inserted) = timeout(wait, sqlx::query(INSERT).bind(&name).execute(&mut outsider)).await else {
+    let Ok(inserted) = timeout(wait, sqlx::query(INSERT).bind(&name).execute(&mut outsider)).await
+    else {
         return Ok(false);
     };
     inserted.map_err(text)?;
@@ -105,11 +137,16 @@ async fn another_after(
 }
 
 pub(crate) async fn a_dropped_connection_ends_its_transaction(table: Arc<Table>) -> Verdict {
-    ensure(another_after(&table, drop, SOON).await?, || "its row is still locked".into())
+    ensure(another_after(&table, drop, SOON).await?, || {
+        "its row is still locked".into()
+    })
 }
 
 pub(crate) async fn a_transaction_that_goes_back_open_is_caught(table: Arc<Table>) -> Verdict {
-    ensure(!another_after(&table, oversell_lock::mysql::Conn::done, SHORT * 4).await?, || "nothing was locked".into())
+    ensure(
+        !another_after(&table, oversell_lock::mysql::Conn::done, SHORT * 4).await?,
+        || "nothing was locked".into(),
+    )
 }
 
 /// And one that was dropped makes room for another.
@@ -122,11 +159,26 @@ pub(crate) async fn a_connection_that_is_done_is_used_again(table: Arc<Table>) -
         let counts = process.pool.counts();
         ensure(counts == (1, 0), || format!("in use: {counts:?}"))?;
         let busy = process.pool.conn(Duration::ZERO).await;
-        ensure(matches!(busy, Err(LockError::Taken { .. } | LockError::Unavailable { .. })), || "a second one".into())?;
-        if round < 2 { connection.done() } else { drop(connection) }
+        ensure(
+            matches!(
+                busy,
+                Err(LockError::Taken { .. } | LockError::Unavailable { .. })
+            ),
+            || "a second one".into(),
+        )?;
+        if round < 2 {
+            connection.done()
+        } else {
+            drop(connection)
+        }
     }
-    let [first, second, third, fourth] = ids[..] else { return Err(format!("{ids:?}")) };
-    ensure(first == second && second == third && third != fourth, || format!("{ids:?}"))?;
+    let [first, second, third, fourth] = ids[..] else {
+        return Err(format!("{ids:?}"));
+    };
+    ensure(
+        first == second && second == third && third != fourth,
+        || format!("{ids:?}"),
+    )?;
     let counts = process.pool.counts();
     ensure(counts == (0, 0), || format!("all were dropped: {counts:?}"))
 }

@@ -7,7 +7,9 @@ use super::{
     zookeeper::{Member, ZooKeeper},
 };
 use oversell_lock::{Guard, Lock, LockError, zk::ZkClient};
-use redis::{AsyncTypedCommands, ExistenceCheck, SetExpiry, SetOptions, aio::MultiplexedConnection};
+use redis::{
+    AsyncTypedCommands, ExistenceCheck, SetExpiry, SetOptions, aio::MultiplexedConnection,
+};
 use std::{sync::Arc, time::Duration};
 use zookeeper_client::{Acls, Client, CreateMode, Error};
 
@@ -35,7 +37,10 @@ pub(crate) async fn is_caught_when_somebody_gives_up(twin: Arc<QueueJumper>) -> 
 }
 
 pub(crate) async fn is_caught_at_a_foreign_release(twin: Arc<Careless>) -> Verdict {
-    caught(clauses::a_foreign_release_is_refused(twin).await, "a lost lock was released: Ok")
+    caught(
+        clauses::a_foreign_release_is_refused(twin).await,
+        "a lost lock was released: Ok",
+    )
 }
 
 // --- zk-lock that does not look again -----------------------------------------------------------------------------
@@ -66,7 +71,9 @@ impl Family for QueueJumper {
 
     async fn process_at(&self, address: &str) -> Jumper {
         let member = self.0.process_at(address).await;
-        until("connected", || async { member.client.session().is_ok() }).await.expect("zookeeper is there");
+        until("connected", || async { member.client.session().is_ok() })
+            .await
+            .expect("zookeeper is there");
         Jumper(member)
     }
 
@@ -97,19 +104,27 @@ impl Lock for JumpingLock {
     }
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let wrong =
-            |error: zookeeper_client::Error| LockError::Unavailable { server: "zookeeper", reason: error.into() };
+        let wrong = |error: zookeeper_client::Error| LockError::Unavailable {
+            server: "zookeeper",
+            reason: error.into(),
+        };
         let client = self.0.session()?;
         let directory = CreateMode::Container.with_acls(Acls::anyone_all());
         client.mkdir(self.name(), &directory).await.map_err(wrong)?;
         let node = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
         let prefix = format!("_c_{}-lock-", uuid::Uuid::new_v4());
-        let (_, sequence) = client.create(&format!("{}/{prefix}", self.name()), &[], &node).await.map_err(wrong)?;
+        let (_, sequence) = client
+            .create(&format!("{}/{prefix}", self.name()), &[], &node)
+            .await
+            .map_err(wrong)?;
         let own = format!("{}/{prefix}{sequence}", self.name());
         let deleted = Deleted(client.clone(), own.clone());
         let mut sequences: Vec<_> = client.list_children(self.name()).await.map_err(wrong)?;
         sequences.sort_by_key(|name| name.rsplit('-').next().map(str::to_owned));
-        let at = sequences.iter().position(|name| own.ends_with(name)).expect("our node");
+        let at = sequences
+            .iter()
+            .position(|name| own.ends_with(name))
+            .expect("our node");
         if let Some(before) = at.checked_sub(1) {
             let path = format!("{}/{}", self.name(), sequences[before]);
             let fired = async {
@@ -122,7 +137,10 @@ impl Lock for JumpingLock {
             };
             tokio::time::timeout(wait, fired)
                 .await
-                .map_err(|_| LockError::Taken { name: self.1.clone(), waited: wait })??;
+                .map_err(|_| LockError::Taken {
+                    name: self.1.clone(),
+                    waited: wait,
+                })??;
             // Here the honest lock goes back to the list.
         }
         let (guard, mut keeper) = Guard::new(self.name(), None);
@@ -200,17 +218,29 @@ impl Lock for CarelessLock {
     }
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let taken = || LockError::Taken { name: self.1.clone(), waited: wait };
+        let taken = || LockError::Taken {
+            name: self.1.clone(),
+            waited: wait,
+        };
         let (mut redis, name) = (self.0.clone(), self.1.clone());
-        let options = SetOptions::default().conditional_set(ExistenceCheck::NX).with_expiration(SetExpiry::PX(30_000));
-        let set = redis.set_options(&name, "locked", options).await.expect("an answer");
+        let options = SetOptions::default()
+            .conditional_set(ExistenceCheck::NX)
+            .with_expiration(SetExpiry::PX(30_000));
+        let set = redis
+            .set_options(&name, "locked", options)
+            .await
+            .expect("an answer");
         set.ok_or_else(taken)?;
         let (guard, mut keeper) = Guard::new(&name, None);
         tokio::spawn(async move {
             let release = keeper.asked_to_release().await;
             // Here the honest lock compares the owner, in the same script.
             let deleted = redis.del(&name).await.expect("an answer");
-            release.done(if deleted > 0 { Ok(()) } else { Err(LockError::Lost { name }) });
+            release.done(if deleted > 0 {
+                Ok(())
+            } else {
+                Err(LockError::Lost { name })
+            });
         });
         Ok(guard)
     }

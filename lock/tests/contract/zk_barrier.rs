@@ -28,23 +28,47 @@ async fn open_and_close(zookeeper: &ZooKeeper, name: &str) -> Verdict {
     let outsider = zookeeper.outsider().await;
     let mut both = outsider.new_multi_writer();
     both.add_delete(name, None).map_err(text)?;
-    both.add_create(name, &[], &CreateMode::Persistent.with_acls(Acls::anyone_all())).map_err(text)?;
+    both.add_create(
+        name,
+        &[],
+        &CreateMode::Persistent.with_acls(Acls::anyone_all()),
+    )
+    .map_err(text)?;
     both.commit().await.map(|_| ()).map_err(text)
 }
 
 pub(crate) async fn a_closed_barrier_is_a_persistent_node(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let (name, process, outsider) = (name(), zookeeper.process().await, zookeeper.outsider().await);
+    let (name, process, outsider) = (
+        name(),
+        zookeeper.process().await,
+        zookeeper.outsider().await,
+    );
     let barrier = process.client.barrier(&name);
-    ensure(says("set", barrier.set().await)?, || "it was closed before".into())?;
+    ensure(says("set", barrier.set().await)?, || {
+        "it was closed before".into()
+    })?;
     ensure(!says("set", barrier.set().await)?, || "closed twice".into())?;
     process.close().await;
-    let stat = outsider.check_stat(&name).await.map_err(text)?.ok_or("nothing is left of it")?;
-    ensure(stat.ephemeral_owner == 0, || "it goes with its session".into())?;
+    let stat = outsider
+        .check_stat(&name)
+        .await
+        .map_err(text)?
+        .ok_or("nothing is left of it")?;
+    ensure(stat.ephemeral_owner == 0, || {
+        "it goes with its session".into()
+    })?;
     let other = zookeeper.process().await;
     let barrier = other.client.barrier(&name);
-    ensure(says("remove", barrier.remove().await)?, || "it was open before".into())?;
-    ensure(!says("remove", barrier.remove().await)?, || "opened twice".into())?;
-    ensure(outsider.check_stat(&name).await.map_err(text)?.is_none(), || "the node is left".into())
+    ensure(says("remove", barrier.remove().await)?, || {
+        "it was open before".into()
+    })?;
+    ensure(!says("remove", barrier.remove().await)?, || {
+        "opened twice".into()
+    })?;
+    ensure(
+        outsider.check_stat(&name).await.map_err(text)?.is_none(),
+        || "the node is left".into(),
+    )
 }
 
 pub(crate) async fn fifty_wait_and_go_together(zookeeper: Arc<ZooKeeper>) -> Verdict {
@@ -59,14 +83,18 @@ pub(crate) async fn fifty_wait_and_go_together(zookeeper: Arc<ZooKeeper>) -> Ver
             let (barrier, opened) = (process.client.barrier(&name), opened.clone());
             let mut waiter = async move { (barrier.wait(SOON).await, opened.load(SeqCst)) }.boxed();
             // It asks for its watch when it is polled.
-            ensure(futures::poll!(&mut waiter).is_pending(), || "it did not ask".into())?;
+            ensure(futures::poll!(&mut waiter).is_pending(), || {
+                "it did not ask".into()
+            })?;
             waiters.push(waiter);
         }
         // The server answers a session in order, so it has set the watches before this.
         session.check_stat(&name).await.map_err(text)?;
     }
     for waiter in &mut waiters {
-        ensure(futures::poll!(waiter).is_pending(), || "one did not wait".into())?;
+        ensure(futures::poll!(waiter).is_pending(), || {
+            "one did not wait".into()
+        })?;
     }
     let waiters = waiters.into_iter().map(tokio::spawn).collect::<Vec<_>>();
     opened.store(true, SeqCst);
@@ -79,8 +107,14 @@ pub(crate) async fn fifty_wait_and_go_together(zookeeper: Arc<ZooKeeper>) -> Ver
     Ok(())
 }
 
-pub(crate) async fn a_wait_at_a_barrier_ends_and_leaves_nothing(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let (name, process, outsider) = (name(), zookeeper.process().await, zookeeper.outsider().await);
+pub(crate) async fn a_wait_at_a_barrier_ends_and_leaves_nothing(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
+    let (name, process, outsider) = (
+        name(),
+        zookeeper.process().await,
+        zookeeper.outsider().await,
+    );
     let barrier = process.client.barrier(&name);
     says("an open one", barrier.wait(SHORT).await)?;
     says("set", barrier.set().await)?;
@@ -92,12 +126,18 @@ pub(crate) async fn a_wait_at_a_barrier_ends_and_leaves_nothing(zookeeper: Arc<Z
         }
     }
     let (session, mut waiter) = (connected(&process).await?, barrier.wait(SOON).boxed());
-    ensure(futures::poll!(&mut waiter).is_pending(), || "it did not ask".into())?;
+    ensure(futures::poll!(&mut waiter).is_pending(), || {
+        "it did not ask".into()
+    })?;
     session.check_stat(&name).await.map_err(text)?;
-    ensure(futures::poll!(&mut waiter).is_pending(), || "it is open".into())?;
+    ensure(futures::poll!(&mut waiter).is_pending(), || {
+        "it is open".into()
+    })?;
     drop(waiter);
     let after = outsider.check_stat(&name).await.map_err(text)?;
-    ensure(before == after, || format!("there was {before:?} and is {after:?}"))
+    ensure(before == after, || {
+        format!("there was {before:?} and is {after:?}")
+    })
 }
 
 type Wait = fn(ZkClient, String) -> BoxFuture<'static, Result<(), LockError>>;
@@ -108,7 +148,10 @@ fn honest(client: ZkClient, name: String) -> BoxFuture<'static, Result<(), LockE
 
 /// The twin, which is Curator's way, looks whether there is a node whenever it hears of one.
 fn looks_for_a_node(client: ZkClient, name: String) -> BoxFuture<'static, Result<(), LockError>> {
-    let broken = |e: Error| LockError::Unavailable { server: "zookeeper", reason: e.into() };
+    let broken = |e: Error| LockError::Unavailable {
+        server: "zookeeper",
+        reason: e.into(),
+    };
     let looks = async move {
         let client = client.session()?;
         // Here the honest one remembers which node it saw, and goes when that was deleted.
@@ -118,19 +161,30 @@ fn looks_for_a_node(client: ZkClient, name: String) -> BoxFuture<'static, Result
         Ok(())
     };
     async move {
-        let taken = || LockError::Taken { name: "the twin".into(), waited: LOOKS };
+        let taken = || LockError::Taken {
+            name: "the twin".into(),
+            waited: LOOKS,
+        };
         timeout(LOOKS, looks).await.unwrap_or_else(|_| Err(taken()))
     }
     .boxed()
 }
 
 /// A waiter that the server knows of.
-async fn waits(process: &Member, name: &str, wait: Wait) -> Result<JoinHandle<Result<(), LockError>>, String> {
+async fn waits(
+    process: &Member,
+    name: &str,
+    wait: Wait,
+) -> Result<JoinHandle<Result<(), LockError>>, String> {
     let session = connected(process).await?;
     let mut waiter = wait(process.client.clone(), name.to_owned());
-    ensure(futures::poll!(&mut waiter).is_pending(), || "it did not ask".into())?;
+    ensure(futures::poll!(&mut waiter).is_pending(), || {
+        "it did not ask".into()
+    })?;
     session.check_stat(name).await.map_err(text)?;
-    ensure(futures::poll!(&mut waiter).is_pending(), || "it did not wait".into())?;
+    ensure(futures::poll!(&mut waiter).is_pending(), || {
+        "it did not wait".into()
+    })?;
     Ok(tokio::spawn(waiter))
 }
 
@@ -142,23 +196,31 @@ async fn goes_through_a_moment(zookeeper: &ZooKeeper, wait: Wait) -> Verdict {
     says("it was open", waiter.await.map_err(text)?)
 }
 
-pub(crate) async fn a_barrier_that_is_closed_again_at_once_lets_its_waiters_go(zookeeper: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn a_barrier_that_is_closed_again_at_once_lets_its_waiters_go(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
     goes_through_a_moment(&zookeeper, honest).await
 }
 
-pub(crate) async fn a_waiter_that_only_looks_for_a_node_is_caught(zookeeper: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn a_waiter_that_only_looks_for_a_node_is_caught(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
     match goes_through_a_moment(&zookeeper, looks_for_a_node).await {
         Err(broken) if broken.contains("it was open: lock the twin not had") => Ok(()),
         other => Err(format!("the twin came to {other:?}")),
     }
 }
 
-pub(crate) async fn a_barrier_that_was_opened_during_a_cut_lets_its_waiters_go(zookeeper: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn a_barrier_that_was_opened_during_a_cut_lets_its_waiters_go(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
     let (name, way) = (name(), Proxy::to(zookeeper.server()));
     let process = zookeeper.process_with(&way.address(), LONG).await;
     connected(&process).await?;
     says("set", process.client.barrier(&name).set().await)?;
-    let waiter = waits(&process, &name, |client, name| async move { client.barrier(&name).wait(SOON).await }.boxed());
+    let waiter = waits(&process, &name, |client, name| {
+        async move { client.barrier(&name).wait(SOON).await }.boxed()
+    });
     let waiter = waiter.await?;
     way.cut().await;
     open_and_close(&zookeeper, &name).await?;

@@ -25,7 +25,10 @@ pub(crate) const THREE: NonZeroU32 = NonZeroU32::new(3).expect("three");
 const FIVE: NonZeroU32 = NonZeroU32::new(5).expect("five");
 
 pub(crate) async fn make(client: &Client, path: &str, mode: CreateMode) -> Result<(), Error> {
-    client.create(path, &[], &mode.with_acls(Acls::anyone_all())).await.map(|_| ())
+    client
+        .create(path, &[], &mode.with_acls(Acls::anyone_all()))
+        .await
+        .map(|_| ())
 }
 
 type Enter = fn(ZkDoubleBarrier, ZkClient) -> BoxFuture<'static, Result<String, LockError>>;
@@ -35,7 +38,11 @@ fn enter(barrier: ZkDoubleBarrier, _: ZkClient) -> BoxFuture<'static, Result<Str
     async move { barrier.enter(SOON).await }.boxed()
 }
 
-fn leave(barrier: ZkDoubleBarrier, _: ZkClient, member: String) -> BoxFuture<'static, Result<(), LockError>> {
+fn leave(
+    barrier: ZkDoubleBarrier,
+    _: ZkClient,
+    member: String,
+) -> BoxFuture<'static, Result<(), LockError>> {
     async move { barrier.leave(&member, SOON).await }.boxed()
 }
 
@@ -46,14 +53,23 @@ pub(crate) async fn members(zookeeper: &ZooKeeper, name: &str) -> Vec<String> {
 }
 
 async fn ready(zookeeper: &ZooKeeper, name: &str) -> bool {
-    zookeeper.left(name).await.iter().any(|member| member == "ready")
+    zookeeper
+        .left(name)
+        .await
+        .iter()
+        .any(|member| member == "ready")
 }
 
 /// Says what went before what: `log` has the first of it when the last comes.
 fn none_before(log: &Mutex<Vec<&'static str>>, first: &str, then: &str) -> Verdict {
     let log = log.lock();
-    let (before, after) = (log.iter().rposition(|e| *e == first), log.iter().position(|e| *e == then));
-    ensure(before < after || after.is_none(), || format!("{then} too early: {log:?}"))
+    let (before, after) = (
+        log.iter().rposition(|e| *e == first),
+        log.iter().position(|e| *e == then),
+    );
+    ensure(before < after || after.is_none(), || {
+        format!("{then} too early: {log:?}")
+    })
 }
 
 /// Five in two processes enter and leave one barrier, twice; the fifth comes, and goes, when the others are seen to
@@ -65,7 +81,8 @@ async fn five(zookeeper: &ZooKeeper, enter: Enter, leave: Leave) -> Verdict {
     for _ in 0..2 {
         let log = Arc::new(Mutex::new(Vec::new()));
         let come = |n: usize| {
-            let (log, client, barrier) = (log.clone(), client(n), client(n).double_barrier(name, FIVE));
+            let (log, client, barrier) =
+                (log.clone(), client(n), client(n).double_barrier(name, FIVE));
             tokio::spawn(async move {
                 log.lock().push("comes");
                 let entered = enter(barrier, client).await;
@@ -74,10 +91,17 @@ async fn five(zookeeper: &ZooKeeper, enter: Enter, leave: Leave) -> Verdict {
             })
         };
         let mut coming: Vec<_> = (0..4).map(come).collect();
-        until("four are there", || async { members(zookeeper, name).await.len() == 4 }).await?;
+        until("four are there", || async {
+            members(zookeeper, name).await.len() == 4
+        })
+        .await?;
         for process in &processes {
             // The server answers a session in order: whatever they heard of by then they have heard.
-            connected(process).await?.check_stat(name).await.map_err(text)?;
+            connected(process)
+                .await?
+                .check_stat(name)
+                .await
+                .map_err(text)?;
         }
         ensure(!log.lock().contains(&"enters"), || "one entered".into())?;
         ensure(!ready(zookeeper, name).await, || "ready with four".into())?;
@@ -91,7 +115,11 @@ async fn five(zookeeper: &ZooKeeper, enter: Enter, leave: Leave) -> Verdict {
 
         let go = |n: usize, member: String| {
             // On another client than the one that entered.
-            let (log, client, barrier) = (log.clone(), client(n + 1), client(n + 1).double_barrier(name, FIVE));
+            let (log, client, barrier) = (
+                log.clone(),
+                client(n + 1),
+                client(n + 1).double_barrier(name, FIVE),
+            );
             tokio::spawn(async move {
                 log.lock().push("goes");
                 let left = leave(barrier, client, member).await;
@@ -101,10 +129,15 @@ async fn five(zookeeper: &ZooKeeper, enter: Enter, leave: Leave) -> Verdict {
         };
         let last = inside.pop().ok_or("five are in")?;
         let first = inside.iter().min().cloned().ok_or("five are in")?;
-        let mut going: Vec<_> = inside.into_iter().enumerate().map(|(n, member)| go(n, member)).collect();
+        let mut going: Vec<_> = inside
+            .into_iter()
+            .enumerate()
+            .map(|(n, member)| go(n, member))
+            .collect();
         let waiting = || async {
             let here = members(zookeeper, name).await;
-            here.iter().all(|member| *member == last || *member == first)
+            here.iter()
+                .all(|member| *member == last || *member == first)
         };
         until("four wait to leave", waiting).await?;
         going.push(go(4, last.clone()));
@@ -125,32 +158,62 @@ async fn layout(zookeeper: &ZooKeeper, name: &str, inside: &[String]) -> Verdict
     told.push("ready".into());
     there.sort();
     told.sort();
-    ensure(there == told, || format!("told {told:?}, there are {there:?}"))?;
+    ensure(there == told, || {
+        format!("told {told:?}, there are {there:?}")
+    })?;
     for node in there {
-        let stat = outsider.check_stat(&format!("{name}/{node}")).await.map_err(text)?.ok_or("it has gone")?;
-        let (uuid, ephemeral) = (uuid::Uuid::try_parse(&node).is_ok(), stat.ephemeral_owner != 0);
-        ensure(uuid == ephemeral && uuid == (node != "ready"), || format!("{node}: {stat:?}"))?;
+        let stat = outsider
+            .check_stat(&format!("{name}/{node}"))
+            .await
+            .map_err(text)?
+            .ok_or("it has gone")?;
+        let (uuid, ephemeral) = (
+            uuid::Uuid::try_parse(&node).is_ok(),
+            stat.ephemeral_owner != 0,
+        );
+        ensure(uuid == ephemeral && uuid == (node != "ready"), || {
+            format!("{node}: {stat:?}")
+        })?;
     }
     Ok(())
 }
 
-pub(crate) async fn none_of_five_enters_early_and_none_leaves_early(zookeeper: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn none_of_five_enters_early_and_none_leaves_early(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
     five(&zookeeper, enter, leave).await
 }
 
 /// The twin, as Curator with a wait limit (its issue 1290), takes any notification for the opening.
-pub(crate) async fn a_member_that_does_not_count_again_is_caught(zookeeper: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn a_member_that_does_not_count_again_is_caught(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
     let twin: Enter = |barrier, client| {
         async move {
             while client.session().is_err() {
                 yield_now().await;
             }
             let (client, own) = (client.session()?, uuid::Uuid::new_v4().to_string());
-            let broken = |e: Error| LockError::Unavailable { server: "zookeeper", reason: e.into() };
+            let broken = |e: Error| LockError::Unavailable {
+                server: "zookeeper",
+                reason: e.into(),
+            };
             let directory = CreateMode::Container.with_acls(Acls::anyone_all());
-            client.mkdir(barrier.name(), &directory).await.map_err(broken)?;
-            let (_, watch) = client.list_and_watch_children(barrier.name()).await.map_err(broken)?;
-            make(&client, &format!("{}/{own}", barrier.name()), CreateMode::Ephemeral).await.map_err(broken)?;
+            client
+                .mkdir(barrier.name(), &directory)
+                .await
+                .map_err(broken)?;
+            let (_, watch) = client
+                .list_and_watch_children(barrier.name())
+                .await
+                .map_err(broken)?;
+            make(
+                &client,
+                &format!("{}/{own}", barrier.name()),
+                CreateMode::Ephemeral,
+            )
+            .await
+            .map_err(broken)?;
             // Here the honest one counts. What this one hears of may be itself.
             watch.changed().await;
             Ok(own)
@@ -168,7 +231,10 @@ pub(crate) async fn a_member_that_leaves_at_once_is_caught(zookeeper: Arc<ZooKee
     let twin: Leave = |barrier, client, member| {
         async move {
             let path = format!("{}/{member}", barrier.name());
-            let broken = |e: Error| LockError::Unavailable { server: "zookeeper", reason: e.into() };
+            let broken = |e: Error| LockError::Unavailable {
+                server: "zookeeper",
+                reason: e.into(),
+            };
             client.session()?.delete(&path, None).await.map_err(broken)
         }
         .boxed()
@@ -179,7 +245,11 @@ pub(crate) async fn a_member_that_leaves_at_once_is_caught(zookeeper: Arc<ZooKee
     }
 }
 
-async fn leaves_no_member(zookeeper: &ZooKeeper, name: &str, entered: Result<String, LockError>) -> Verdict {
+async fn leaves_no_member(
+    zookeeper: &ZooKeeper,
+    name: &str,
+    entered: Result<String, LockError>,
+) -> Verdict {
     match entered {
         Err(LockError::Taken { .. }) => {}
         other => return Err(format!("alone: {other:?}")),
@@ -198,11 +268,22 @@ pub(crate) async fn an_enter_that_times_out_leaves_no_member(zookeeper: Arc<ZooK
 }
 
 /// The twin, as Curator, leaves it there: the next one is let in on its account.
-pub(crate) async fn a_member_that_stays_after_its_wait_is_caught(zookeeper: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn a_member_that_stays_after_its_wait_is_caught(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
     let (name, process) = (name(), zookeeper.process().await);
     let client = connected(&process).await?;
-    client.mkdir(&name, &CreateMode::Container.with_acls(Acls::anyone_all())).await.map_err(text)?;
-    make(&client, &format!("{name}/{}", uuid::Uuid::new_v4()), CreateMode::Ephemeral).await.map_err(text)?;
+    client
+        .mkdir(&name, &CreateMode::Container.with_acls(Acls::anyone_all()))
+        .await
+        .map_err(text)?;
+    make(
+        &client,
+        &format!("{name}/{}", uuid::Uuid::new_v4()),
+        CreateMode::Ephemeral,
+    )
+    .await
+    .map_err(text)?;
     let entered = process.client.double_barrier(&name, TWO).enter(SHORT).await;
     match leaves_no_member(&zookeeper, &name, entered).await {
         Err(broken) if broken.contains("alone: Ok") => Ok(()),
@@ -228,12 +309,21 @@ pub(crate) async fn a_dropped_enter_leaves_no_member(zookeeper: Arc<ZooKeeper>) 
         timeout(SHORT, dropped).await.ok();
         drop(enter);
         // Where the next one finds it, they are two.
-        until("no member is left", || async { members(&zookeeper, &name).await.is_empty() }).await?;
+        until("no member is left", || async {
+            members(&zookeeper, &name).await.is_empty()
+        })
+        .await?;
     }
     let waiter = tokio::spawn(async move { barrier.enter(SOON).await });
-    until("one waits", || async { members(&zookeeper, &name).await.len() == 1 }).await?;
+    until("one waits", || async {
+        members(&zookeeper, &name).await.len() == 1
+    })
+    .await?;
     waiter.abort();
-    until("nobody is left", || async { zookeeper.left(&name).await.is_empty() }).await
+    until("nobody is left", || async {
+        zookeeper.left(&name).await.is_empty()
+    })
+    .await
 }
 
 pub(crate) async fn a_dropped_leave_leaves(zookeeper: Arc<ZooKeeper>) -> Verdict {
@@ -252,18 +342,36 @@ pub(crate) async fn a_dropped_leave_leaves(zookeeper: Arc<ZooKeeper>) -> Verdict
         other => return Err(format!("a second time: {other:?}")),
     }
     let mut leave = barrier.leave(&last, SOON).boxed();
-    ensure(futures::poll!(&mut leave).is_pending(), || "it has left".into())?;
+    ensure(futures::poll!(&mut leave).is_pending(), || {
+        "it has left".into()
+    })?;
     drop(leave);
     // Nobody asks for it a second time: what was dropped does it.
-    until("nobody is left", || async { members(&zookeeper, &name).await.is_empty() }).await
+    until("nobody is left", || async {
+        members(&zookeeper, &name).await.is_empty()
+    })
+    .await
 }
 
-pub(crate) async fn a_member_that_dies_inside_does_not_keep_the_others(zookeeper: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn a_member_that_dies_inside_does_not_keep_the_others(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
     let (name, way) = (name(), Proxy::to(zookeeper.server()));
-    let (doomed, process) = (zookeeper.process_at(&way.address()).await, zookeeper.process().await);
-    let (theirs, barrier) = (doomed.client.double_barrier(&name, THREE), process.client.double_barrier(&name, THREE));
-    let (dies, one, two) = tokio::join!(theirs.enter(SOON), barrier.enter(SOON), barrier.enter(SOON));
-    let (dies, one, two) = (says("the doomed", dies)?, says("one", one)?, says("two", two)?);
+    let (doomed, process) = (
+        zookeeper.process_at(&way.address()).await,
+        zookeeper.process().await,
+    );
+    let (theirs, barrier) = (
+        doomed.client.double_barrier(&name, THREE),
+        process.client.double_barrier(&name, THREE),
+    );
+    let (dies, one, two) =
+        tokio::join!(theirs.enter(SOON), barrier.enter(SOON), barrier.enter(SOON));
+    let (dies, one, two) = (
+        says("the doomed", dies)?,
+        says("one", one)?,
+        says("two", two)?,
+    );
     way.cut().await;
     let (one, two) = tokio::join!(barrier.leave(&one, SOON), barrier.leave(&two, SOON));
     says("one leaves", one)?;
@@ -290,12 +398,19 @@ enum GivesUp {
 async fn both_or_none(zookeeper: &ZooKeeper, enter: EnterIn) -> Verdict {
     for gives_up in [GivesUp::BeforeTheOtherOpens, GivesUp::Late, GivesUp::Never] {
         let name = name();
-        let [early_way, wire] = [Wire::to(zookeeper.server()).await, Wire::to(zookeeper.server()).await];
+        let [early_way, wire] = [
+            Wire::to(zookeeper.server()).await,
+            Wire::to(zookeeper.server()).await,
+        ];
         let processes = [
             zookeeper.process_with(&early_way.address(), LONG).await,
             zookeeper.process_with(&wire.address(), LONG).await,
         ];
-        let wait = if gives_up == GivesUp::Never { SOON } else { Duration::from_secs(2) };
+        let wait = if gives_up == GivesUp::Never {
+            SOON
+        } else {
+            Duration::from_secs(2)
+        };
         let [early, late] = processes.each_ref().map(|process| {
             let client = process.client.clone();
             (client.double_barrier(&name, TWO), client)
@@ -303,15 +418,22 @@ async fn both_or_none(zookeeper: &ZooKeeper, enter: EnterIn) -> Verdict {
         let session = connected(&processes[0]).await?;
         connected(&processes[1]).await?;
         let first = tokio::spawn(enter(early.0.clone(), early.1, wait));
-        until("the first has looked", || async { early_way.asked(LIST) > 0 }).await?;
+        until("the first has looked", || async {
+            early_way.asked(LIST) > 0
+        })
+        .await?;
         // Answers come in order: it has seen itself alone.
         session.check_stat(&name).await.map_err(text)?;
         wire.close_to(MULTI);
         early_way.close_to(DELETE);
         let second = tokio::spawn(enter(late.0, late.1, wait * 2));
-        timeout(SOON, wire.holds()).await.map_err(|_| "the second never opened")?;
+        timeout(SOON, wire.holds())
+            .await
+            .map_err(|_| "the second never opened")?;
         if gives_up != GivesUp::Never {
-            timeout(SOON, early_way.holds()).await.map_err(|_| "the first never gave up")?;
+            timeout(SOON, early_way.holds())
+                .await
+                .map_err(|_| "the first never gave up")?;
         }
         let (first, second) = if gives_up == GivesUp::BeforeTheOtherOpens {
             early_way.open();
@@ -330,30 +452,48 @@ async fn both_or_none(zookeeper: &ZooKeeper, enter: EnterIn) -> Verdict {
                 says("one leaves", one)?;
                 says("two leaves", two)?;
             }
-            (GivesUp::BeforeTheOtherOpens, Err(LockError::Taken { .. }), Err(LockError::Taken { .. })) => {}
+            (
+                GivesUp::BeforeTheOtherOpens,
+                Err(LockError::Taken { .. }),
+                Err(LockError::Taken { .. }),
+            ) => {}
             other => return Err(format!("not the same for both: {other:?}")),
         }
     }
     Ok(())
 }
 
-type EnterIn = fn(ZkDoubleBarrier, ZkClient, Duration) -> BoxFuture<'static, Result<String, LockError>>;
+type EnterIn =
+    fn(ZkDoubleBarrier, ZkClient, Duration) -> BoxFuture<'static, Result<String, LockError>>;
 
 pub(crate) async fn who_gives_up_was_not_counted(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    both_or_none(&zookeeper, |barrier, _, wait| async move { barrier.enter(wait).await }.boxed()).await
+    both_or_none(&zookeeper, |barrier, _, wait| {
+        async move { barrier.enter(wait).await }.boxed()
+    })
+    .await
 }
 
 /// The twin opens without a look at those whom it counted.
-pub(crate) async fn a_member_that_counts_and_then_opens_is_caught(zookeeper: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn a_member_that_counts_and_then_opens_is_caught(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
     let verdict = both_or_none(&zookeeper, |barrier, client, wait| {
         async move {
-            let broken = |e: Error| LockError::Unavailable { server: "zookeeper", reason: e.into() };
+            let broken = |e: Error| LockError::Unavailable {
+                server: "zookeeper",
+                reason: e.into(),
+            };
             let (client, name) = (client.session()?, barrier.name());
             let (uuid, ready) = (uuid::Uuid::new_v4().to_string(), format!("{name}/ready"));
             let own = format!("{name}/{uuid}");
-            client.mkdir(name, &CreateMode::Container.with_acls(Acls::anyone_all())).await.map_err(broken)?;
+            client
+                .mkdir(name, &CreateMode::Container.with_acls(Acls::anyone_all()))
+                .await
+                .map_err(broken)?;
             let (_, watch) = client.check_and_watch_stat(&ready).await.map_err(broken)?;
-            make(&client, &own, CreateMode::Ephemeral).await.map_err(broken)?;
+            make(&client, &own, CreateMode::Ephemeral)
+                .await
+                .map_err(broken)?;
             if client.list_children(name).await.map_err(broken)?.len() >= 2 {
                 // Here the honest one marks all whom it counts, in the same transaction.
                 let mut open = client.new_multi_writer();
@@ -366,7 +506,10 @@ pub(crate) async fn a_member_that_counts_and_then_opens_is_caught(zookeeper: Arc
                 return Ok(uuid);
             }
             client.delete(&own, None).await.map_err(broken)?;
-            Err(LockError::Taken { name: name.to_owned(), waited: wait })
+            Err(LockError::Taken {
+                name: name.to_owned(),
+                waited: wait,
+            })
         }
         .boxed()
     });
@@ -385,11 +528,17 @@ pub(crate) async fn an_unanswered_enter_leaves_no_member(zookeeper: Arc<ZooKeepe
     leaves_no_member(&zookeeper, &name, barrier.enter(Duration::ZERO).await).await?;
     mute.mute();
     let entered = tokio::spawn(async move { barrier.enter(SOON).await });
-    until("the member is there", || async { members(&zookeeper, &name).await.len() == 1 }).await?;
+    until("the member is there", || async {
+        members(&zookeeper, &name).await.len() == 1
+    })
+    .await?;
     match entered.await.map_err(text)? {
         Err(LockError::Unavailable { .. }) => {}
         other => return Err(format!("without an answer: {other:?}")),
     }
     mute.heal().await;
-    until("no member is left", || async { members(&zookeeper, &name).await.is_empty() }).await
+    until("no member is left", || async {
+        members(&zookeeper, &name).await.is_empty()
+    })
+    .await
 }

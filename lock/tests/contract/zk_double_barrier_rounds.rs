@@ -15,7 +15,9 @@ use std::sync::Arc;
 use tokio::time::timeout;
 use zookeeper_client::{Acls, CreateMode};
 
-pub(crate) async fn more_members_than_were_asked_for_are_let_in(zookeeper: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn more_members_than_were_asked_for_are_let_in(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
     let (name, process) = (name(), zookeeper.process().await);
     let barrier = process.client.double_barrier(&name, TWO);
     let (one, two) = tokio::join!(barrier.enter(SOON), barrier.enter(SOON));
@@ -36,8 +38,13 @@ pub(crate) async fn more_members_than_were_asked_for_are_let_in(zookeeper: Arc<Z
 pub(crate) async fn an_old_ready_lets_nobody_in(zookeeper: Arc<ZooKeeper>) -> Verdict {
     let (name, process) = (name(), zookeeper.process().await);
     let client = connected(&process).await?;
-    client.mkdir(&name, &CreateMode::Container.with_acls(Acls::anyone_all())).await.map_err(text)?;
-    make(&client, &format!("{name}/ready"), CreateMode::Persistent).await.map_err(text)?;
+    client
+        .mkdir(&name, &CreateMode::Container.with_acls(Acls::anyone_all()))
+        .await
+        .map_err(text)?;
+    make(&client, &format!("{name}/ready"), CreateMode::Persistent)
+        .await
+        .map_err(text)?;
     let barrier = process.client.double_barrier(&name, TWO);
     match barrier.enter(SHORT).await {
         Err(LockError::Taken { .. }) => {}
@@ -52,20 +59,34 @@ pub(crate) async fn an_old_ready_lets_nobody_in(zookeeper: Arc<ZooKeeper>) -> Ve
 
 /// Two are in, and somebody took `ready` away, as a Java member does that leaves: who comes is let in beside them, and
 /// asks a few questions for that, not thousands.
-pub(crate) async fn who_comes_while_others_are_in_is_let_in_without_a_ready(zookeeper: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn who_comes_while_others_are_in_is_let_in_without_a_ready(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
     let (name, wire) = (name(), Wire::to(zookeeper.server()).await);
-    let (process, late) = (zookeeper.process().await, zookeeper.process_with(&wire.address(), LONG).await);
+    let (process, late) = (
+        zookeeper.process().await,
+        zookeeper.process_with(&wire.address(), LONG).await,
+    );
     connected(&late).await?;
     let barrier = process.client.double_barrier(&name, TWO);
     let (one, two) = tokio::join!(barrier.enter(SOON), barrier.enter(SOON));
     let (one, two) = (says("one", one)?, says("two", two)?);
-    zookeeper.outsider().await.delete(&format!("{name}/ready"), None).await.map_err(text)?;
+    zookeeper
+        .outsider()
+        .await
+        .delete(&format!("{name}/ready"), None)
+        .await
+        .map_err(text)?;
     let before = wire.requests();
     let entered = timeout(SOON * 2, late.client.double_barrier(&name, TWO).enter(SOON)).await;
     let three = says("three", entered.map_err(|_| "an enter had no end")?)?;
     let asked = wire.requests() - before;
     ensure(asked < 30, || format!("asked {asked} times"))?;
-    let all = tokio::join!(barrier.leave(&one, SOON), barrier.leave(&two, SOON), barrier.leave(&three, SOON));
+    let all = tokio::join!(
+        barrier.leave(&one, SOON),
+        barrier.leave(&two, SOON),
+        barrier.leave(&three, SOON)
+    );
     says("one leaves", all.0)?;
     says("two leaves", all.1)?;
     says("three leaves", all.2)
@@ -93,11 +114,19 @@ pub(crate) async fn a_late_member_is_in_like_the_first_ones(zookeeper: Arc<ZooKe
             .collect();
         let mut left = vec![late.clone()];
         if shows {
-            until("the three have gone", || async { members(&zookeeper, &name).await == [late.clone()] }).await?;
+            until("the three have gone", || async {
+                members(&zookeeper, &name).await == [late.clone()]
+            })
+            .await?;
             left.push(says("beside the late one", barrier.enter(SOON).await)?);
-            ensure(leaving.iter().all(|left| !left.is_finished()), || "left before the late one".into())?;
+            ensure(leaving.iter().all(|left| !left.is_finished()), || {
+                "left before the late one".into()
+            })?;
         }
-        says("the late ones leave", try_join_all(left.iter().map(|member| barrier.leave(member, SOON))).await)?;
+        says(
+            "the late ones leave",
+            try_join_all(left.iter().map(|member| barrier.leave(member, SOON))).await,
+        )?;
         for left in leaving {
             says("leaves", left.await.map_err(text)?)?;
         }
@@ -105,11 +134,15 @@ pub(crate) async fn a_late_member_is_in_like_the_first_ones(zookeeper: Arc<ZooKe
             return Ok(());
         }
     }
-    Err(format!("the late one was never the first by name in {TRIES} tries"))
+    Err(format!(
+        "the late one was never the first by name in {TRIES} tries"
+    ))
 }
 
 /// Who waits for the next round is not inside: the last of this round leaves without it.
-pub(crate) async fn who_waits_for_the_next_round_holds_up_nobody(zookeeper: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn who_waits_for_the_next_round_holds_up_nobody(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
     let (name, process) = (name(), zookeeper.process().await);
     let client = connected(&process).await?;
     let barrier = process.client.double_barrier(&name, TWO);
@@ -117,7 +150,9 @@ pub(crate) async fn who_waits_for_the_next_round_holds_up_nobody(zookeeper: Arc<
     let (one, two) = (says("one", one)?, says("two", two)?);
     // A member that has come and has not looked yet.
     let newcomer = format!("{name}/{}", uuid::Uuid::new_v4());
-    make(&client, &newcomer, CreateMode::Ephemeral).await.map_err(text)?;
+    make(&client, &newcomer, CreateMode::Ephemeral)
+        .await
+        .map_err(text)?;
     let (one, two) = tokio::join!(barrier.leave(&one, SOON), barrier.leave(&two, SOON));
     says("one leaves", one)?;
     says("two leaves", two)?;

@@ -14,23 +14,46 @@ use zookeeper_client::{Client, SessionState};
 
 /// The leader stands still. A follower does not know that for as long as `syncLimit * tickTime`, which is longer than the
 /// session here, and goes on to answer what it can answer alone. The holder that it serves is told before it finds out.
-pub(crate) async fn who_is_served_by_a_follower_without_a_leader_is_told(_: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn who_is_served_by_a_follower_without_a_leader_is_told(
+    _: Arc<ZooKeeper>,
+) -> Verdict {
     let without = vec![Part::MySql, Part::Redis, Part::Instances, Part::Nginx];
-    let options = Options { without, redis_ports: vec![0], zookeeper_ports: vec![0; 3], ..Options::default() };
+    let options = Options {
+        without,
+        redis_ports: vec![0],
+        zookeeper_ports: vec![0; 3],
+        ..Options::default()
+    };
     let lab = Lab::start(options).await.map_err(text)?;
-    let leader = lab.zookeeper_leader().await.ok_or("an ensemble without a leader")?;
+    let leader = lab
+        .zookeeper_leader()
+        .await
+        .ok_or("an ensemble without a leader")?;
     let connect = lab.addresses().zookeeper.connect.clone();
-    let servers = connect.split(',').zip(["zookeeper", "zookeeper-2", "zookeeper-3"]);
-    let (follower, _) = servers.into_iter().find(|(_, name)| *name != leader).ok_or("no follower")?;
-    let client = says("options", ZkClient::new(ZkOptions::new(follower).session(SESSION)))?;
+    let servers = connect
+        .split(',')
+        .zip(["zookeeper", "zookeeper-2", "zookeeper-3"]);
+    let (follower, _) = servers
+        .into_iter()
+        .find(|(_, name)| *name != leader)
+        .ok_or("no follower")?;
+    let client = says(
+        "options",
+        ZkClient::new(ZkOptions::new(follower).session(SESSION)),
+    )?;
     until("connected", || async { client.session().is_ok() }).await?;
     let guard = take(&client.lock("/contract/follower")).await?;
-    let outsider = Client::connector().with_session_timeout(SOON).connect(follower).await.map_err(text)?;
+    let outsider = Client::connector()
+        .with_session_timeout(SOON)
+        .connect(follower)
+        .await
+        .map_err(text)?;
     lab.pause(&leader).map_err(text)?;
     // First the follower, then the guard, which knows by the clock: whatever stood still, the holder of a follower that has
     // found out must know.
     let either = || async {
-        let serves = outsider.check_stat("/").await.is_ok() && outsider.state() == SessionState::SyncConnected;
+        let serves = outsider.check_stat("/").await.is_ok()
+            && outsider.state() == SessionState::SyncConnected;
         !serves || guard.is_lost()
     };
     let came = until("the holder is told, or the follower finds out", either).await;

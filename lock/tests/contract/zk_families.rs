@@ -73,7 +73,12 @@ impl Kind for Multi {
     type Lock = MultiLock<ZkLock>;
 
     fn of(client: &ZkClient, name: &str) -> Self::Lock {
-        MultiLock::new(Self::directories(name).iter().map(|part| client.lock(part)).collect())
+        MultiLock::new(
+            Self::directories(name)
+                .iter()
+                .map(|part| client.lock(part))
+                .collect(),
+        )
     }
 
     fn directories(name: &str) -> Vec<String> {
@@ -116,9 +121,11 @@ impl<K: Kind> Family for Handles<K> {
 
     async fn take_away(&self, holder: &Holder<K>, name: &str) {
         holder.0.end_session(&self.0).await;
-        until("the nodes are gone", || async { self.left(name).await.is_empty() })
-            .await
-            .expect("the session is closed");
+        until("the nodes are gone", || async {
+            self.left(name).await.is_empty()
+        })
+        .await
+        .expect("the session is closed");
     }
 }
 

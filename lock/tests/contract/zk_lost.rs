@@ -22,15 +22,22 @@ async fn made_without_an_answer<L: Lock + 'static>(
 ) -> Verdict {
     mute.mute();
     let taking = tokio::spawn(async move { lock.acquire(SOON).await });
-    until("the node is made", || async { zookeeper.left(name).await.len() == nodes }).await?;
+    until("the node is made", || async {
+        zookeeper.left(name).await.len() == nodes
+    })
+    .await?;
     mute.heal().await;
     let guard = says("the lock", taking.await.map_err(|e| e.to_string())?)?;
     let left = zookeeper.left(name).await;
-    ensure(left.len() == nodes, || format!("an orphan is left: {left:?}"))?;
+    ensure(left.len() == nodes, || {
+        format!("an orphan is left: {left:?}")
+    })?;
     says("release", guard.release().await)
 }
 
-pub(crate) async fn a_creation_that_is_not_answered_leaves_no_orphan(zookeeper: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn a_creation_that_is_not_answered_leaves_no_orphan(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
     let mute = Mute::to(zookeeper.server()).await;
     let client = patient(mute.address()).await?;
     let name = name();
@@ -58,14 +65,19 @@ impl Lock for Forgetful {
     async fn acquire(&self, _: Duration) -> Result<Guard, LockError> {
         let client = self.0.session()?;
         // Here the honest lock looks for its uuid.
-        while node(&client, &format!("{}/{JAVA}lock-", self.1)).await.is_err() {
+        while node(&client, &format!("{}/{JAVA}lock-", self.1))
+            .await
+            .is_err()
+        {
             tokio::task::yield_now().await;
         }
         Ok(Guard::new(self.name(), None).0)
     }
 }
 
-pub(crate) async fn a_creation_that_is_blindly_repeated_is_caught(zookeeper: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn a_creation_that_is_blindly_repeated_is_caught(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
     let (name, mute) = (name(), Mute::to(zookeeper.server()).await);
     let process = zookeeper.process_with(&mute.address(), LONG).await;
     says("warm", take(&process.lock(&name)).await?.release().await)?;
@@ -77,12 +89,16 @@ pub(crate) async fn a_creation_that_is_blindly_repeated_is_caught(zookeeper: Arc
 }
 
 /// The holder of a read lock is told before the server lets a writer in.
-pub(crate) async fn a_reader_learns_of_a_long_cut_before_its_node_goes(zookeeper: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn a_reader_learns_of_a_long_cut_before_its_node_goes(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
     let name = name();
     let process = zookeeper.brief().await;
     let guard = take(&process.client.rw_lock(&name).read()).await?;
     process.cut().await;
-    zookeeper.is_told_before_its_node_goes(&name, &guard).await?;
+    zookeeper
+        .is_told_before_its_node_goes(&name, &guard)
+        .await?;
     gone(&zookeeper, &name).await
 }
 
@@ -92,8 +108,14 @@ pub(crate) async fn a_reader_that_goes_away_leaves_no_node(zookeeper: Arc<ZooKee
     let writing = take(&lock.write()).await?;
     let reader = lock.read();
     let waiting = tokio::spawn(async move { reader.acquire(SOON).await });
-    until("the reader is queued", || async { zookeeper.left(&name).await.len() == 2 }).await?;
+    until("the reader is queued", || async {
+        zookeeper.left(&name).await.len() == 2
+    })
+    .await?;
     waiting.abort();
-    until("the reader has gone", || async { zookeeper.left(&name).await.len() == 1 }).await?;
+    until("the reader has gone", || async {
+        zookeeper.left(&name).await.len() == 1
+    })
+    .await?;
     says("release", writing.release().await)
 }

@@ -35,7 +35,10 @@ pub(crate) fn refused<T>(what: &str, result: &Result<T, LockError>) -> Verdict {
 }
 
 pub(crate) async fn gone(zookeeper: &ZooKeeper, name: &str) -> Verdict {
-    until("nothing is left", || async { zookeeper.left(name).await.is_empty() }).await
+    until("nothing is left", || async {
+        zookeeper.left(name).await.is_empty()
+    })
+    .await
 }
 
 /// A node of another implementation.
@@ -45,7 +48,10 @@ pub(crate) async fn node(outsider: &Client, path: &str) -> Result<String, String
     let mut made = outsider.create(path, &[], &ephemeral).await;
     if let Err(Error::NoNode) = made {
         let (directory, _) = path.rsplit_once('/').ok_or("no directory")?;
-        outsider.mkdir(directory, &container).await.map_err(|e| e.to_string())?;
+        outsider
+            .mkdir(directory, &container)
+            .await
+            .map_err(|e| e.to_string())?;
         made = outsider.create(path, &[], &ephemeral).await;
     }
     let (_, sequence) = made.map_err(|e| e.to_string())?;
@@ -55,8 +61,12 @@ pub(crate) async fn node(outsider: &Client, path: &str) -> Result<String, String
 /// The name without its uuid, which must be one.
 pub(crate) fn shape(node: &str) -> Result<String, String> {
     let (directory, node) = node.rsplit_once('/').unwrap_or(("", node));
-    let rest = node.strip_prefix("_c_").ok_or_else(|| format!("not protected: {node}"))?;
-    let (uuid, rest) = rest.split_at_checked(36).ok_or_else(|| format!("no uuid: {node}"))?;
+    let rest = node
+        .strip_prefix("_c_")
+        .ok_or_else(|| format!("not protected: {node}"))?;
+    let (uuid, rest) = rest
+        .split_at_checked(36)
+        .ok_or_else(|| format!("no uuid: {node}"))?;
     uuid::Uuid::parse_str(uuid).map_err(|e| format!("{node}: {e}"))?;
     Ok(format!("{directory}|{rest}"))
 }
@@ -64,14 +74,20 @@ pub(crate) fn shape(node: &str) -> Result<String, String> {
 // --- re-entry -----------------------------------------------------------------------------------------------------
 
 /// Two holds of one owner, the first given back: another owner must still be kept out.
-async fn the_node_stays(first: &impl Lock, second: &impl Lock, other: &impl Lock) -> Result<Guard, String> {
+async fn the_node_stays(
+    first: &impl Lock,
+    second: &impl Lock,
+    other: &impl Lock,
+) -> Result<Guard, String> {
     let (outer, inner) = (take(first).await?, take(second).await?);
     says("release", outer.release().await)?;
     refused("under the second hold", &other.try_acquire().await)?;
     Ok(inner)
 }
 
-pub(crate) async fn the_node_goes_with_the_last_hold_of_its_owner(zookeeper: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn the_node_goes_with_the_last_hold_of_its_owner(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
     let (process, other) = (zookeeper.process().await, zookeeper.process().await);
     for write in [false, true] {
         let (name, owner) = (name(), process.client.owner());
@@ -117,7 +133,9 @@ impl<L: Lock> Lock for FreedWithTheFirst<L> {
     }
 }
 
-pub(crate) async fn a_release_that_frees_with_the_first_hold_is_caught(zookeeper: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn a_release_that_frees_with_the_first_hold_is_caught(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
     let name = name();
     let (process, other) = (zookeeper.process().await, zookeeper.process().await);
     let twin = FreedWithTheFirst(process.lock(&name), Arc::default());
@@ -127,7 +145,9 @@ pub(crate) async fn a_release_that_frees_with_the_first_hold_is_caught(zookeeper
     }
 }
 
-pub(crate) async fn tasks_of_one_owner_do_not_queue_behind_each_other(zookeeper: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn tasks_of_one_owner_do_not_queue_behind_each_other(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
     let (name, process) = (name(), zookeeper.process().await);
     let lock = process.lock(&name).owner(process.client.owner());
     let (one, other) = tokio::join!(lock.acquire(SOON), lock.acquire(SOON));
@@ -140,12 +160,17 @@ pub(crate) async fn tasks_of_one_owner_do_not_queue_behind_each_other(zookeeper:
 }
 
 /// What Curator answers with true: its re-entry does not ask the server.
-pub(crate) async fn an_owner_that_lost_the_lock_does_not_come_in_again(zookeeper: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn an_owner_that_lost_the_lock_does_not_come_in_again(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
     let (name, process) = (name(), zookeeper.process().await);
     let lock = process.lock(&name).owner(process.client.owner());
     let guard = take(&lock).await?;
     zookeeper.take_away(&process, &name).await;
-    until("connected again", || async { process.client.session().is_ok() }).await?;
+    until("connected again", || async {
+        process.client.session().is_ok()
+    })
+    .await?;
     match lock.acquire(SOON).await {
         Err(LockError::Lost { .. }) => {}
         other => return Err(format!("after the session: {other:?}")),
@@ -163,14 +188,20 @@ pub(crate) async fn a_holder_hears_that_it_is_asked_to_leave(zookeeper: Arc<ZooK
     let name = name();
     let (holder, other) = (zookeeper.process().await, zookeeper.process().await);
     until("connected", || async { other.client.session().is_ok() }).await?;
-    ensure(!says("revoke", other.lock(&name).revoke().await)?, || "asked where nobody is".into())?;
+    ensure(!says("revoke", other.lock(&name).revoke().await)?, || {
+        "asked where nobody is".into()
+    })?;
     let (guard, revocation) = says("the lock", holder.lock(&name).acquire_revocable(SOON).await)?;
     let mut listening = Box::pin(revocation.asked());
-    ensure(futures::poll!(&mut listening).is_pending(), || "it did not ask".into())?;
+    ensure(futures::poll!(&mut listening).is_pending(), || {
+        "it did not ask".into()
+    })?;
     // Answers come in order: what it asked for is there.
     let session = says("a session", holder.client.session())?;
     session.check_stat(&name).await.map_err(|e| e.to_string())?;
-    ensure(futures::poll!(&mut listening).is_pending(), || "asked by nobody".into())?;
+    ensure(futures::poll!(&mut listening).is_pending(), || {
+        "asked by nobody".into()
+    })?;
     drop(listening);
     let asked = tokio::spawn(async move {
         revocation.asked().await;
@@ -178,8 +209,13 @@ pub(crate) async fn a_holder_hears_that_it_is_asked_to_leave(zookeeper: Arc<ZooK
     });
     let next = other.lock(&name);
     let next = tokio::spawn(async move { next.acquire(SOON).await });
-    until("the next is queued", || async { zookeeper.left(&name).await.len() == 2 }).await?;
-    ensure(says("revoke", other.lock(&name).revoke().await)?, || "nobody was asked".into())?;
+    until("the next is queued", || async {
+        zookeeper.left(&name).await.len() == 2
+    })
+    .await?;
+    ensure(says("revoke", other.lock(&name).revoke().await)?, || {
+        "nobody was asked".into()
+    })?;
     says("release", asked.await.map_err(|e| e.to_string())?)?;
     let next = says("the next", next.await.map_err(|e| e.to_string())?)?;
     ensure(!next.is_lost(), || "revocation is advice".into())?;
@@ -187,14 +223,36 @@ pub(crate) async fn a_holder_hears_that_it_is_asked_to_leave(zookeeper: Arc<ZooK
 }
 
 pub(crate) async fn revocation_is_written_as_curator_does(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let (name, process, outsider) = (name(), zookeeper.process().await, zookeeper.outsider().await);
-    let (guard, revocation) = says("the lock", process.lock(&name).acquire_revocable(SOON).await)?;
+    let (name, process, outsider) = (
+        name(),
+        zookeeper.process().await,
+        zookeeper.outsider().await,
+    );
+    let (guard, revocation) = says(
+        "the lock",
+        process.lock(&name).acquire_revocable(SOON).await,
+    )?;
     let path = format!("{name}/{}", zookeeper.left(&name).await[0]);
-    outsider.set_data(&path, b"something", None).await.map_err(|e| e.to_string())?;
-    outsider.set_data(&path, b"__REVOKE__", None).await.map_err(|e| e.to_string())?;
-    tokio::time::timeout(SOON, revocation.asked()).await.map_err(|_| "Curator's revocation is not heard")?;
-    outsider.set_data(&path, &[], None).await.map_err(|e| e.to_string())?;
-    process.lock(&name).revoke().await.map_err(|e| e.to_string())?;
+    outsider
+        .set_data(&path, b"something", None)
+        .await
+        .map_err(|e| e.to_string())?;
+    outsider
+        .set_data(&path, b"__REVOKE__", None)
+        .await
+        .map_err(|e| e.to_string())?;
+    tokio::time::timeout(SOON, revocation.asked())
+        .await
+        .map_err(|_| "Curator's revocation is not heard")?;
+    outsider
+        .set_data(&path, &[], None)
+        .await
+        .map_err(|e| e.to_string())?;
+    process
+        .lock(&name)
+        .revoke()
+        .await
+        .map_err(|e| e.to_string())?;
     let (data, _) = outsider.get_data(&path).await.map_err(|e| e.to_string())?;
     ensure(data == b"__REVOKE__", || format!("written: {data:?}"))?;
     says("release", guard.release().await)
@@ -210,7 +268,9 @@ async fn a_writer_keeps_out(holder: &Member, reader: &impl Lock) -> Verdict {
     refusal
 }
 
-pub(crate) async fn readers_are_together_and_a_writer_is_alone(zookeeper: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn readers_are_together_and_a_writer_is_alone(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
     let name = name();
     let (process, other) = (zookeeper.process().await, zookeeper.process().await);
     let lock = process.client.rw_lock(&name);
@@ -219,7 +279,10 @@ pub(crate) async fn readers_are_together_and_a_writer_is_alone(zookeeper: Arc<Zo
         readers.push(take(&lock.read()).await?);
     }
     readers.push(take(&other.client.rw_lock(&name).read()).await?);
-    refused("a writer beside readers", &other.client.rw_lock(&name).write().acquire(SHORT).await)?;
+    refused(
+        "a writer beside readers",
+        &other.client.rw_lock(&name).write().acquire(SHORT).await,
+    )?;
     let left = zookeeper.left(&name).await;
     ensure(left.len() == 6, || format!("six readers have {left:?}"))?;
     for reader in readers {
@@ -229,7 +292,9 @@ pub(crate) async fn readers_are_together_and_a_writer_is_alone(zookeeper: Arc<Zo
     gone(&zookeeper, &name).await
 }
 
-pub(crate) async fn a_reader_stands_behind_a_writer_that_waits(zookeeper: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn a_reader_stands_behind_a_writer_that_waits(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
     let name = name();
     let (process, other) = (zookeeper.process().await, zookeeper.process().await);
     let (lock, there) = (process.client.rw_lock(&name), other.client.rw_lock(&name));
@@ -238,8 +303,14 @@ pub(crate) async fn a_reader_stands_behind_a_writer_that_waits(zookeeper: Arc<Zo
         let writer = there.write();
         async move { writer.acquire(SOON).await }
     });
-    until("the writer is queued", || async { zookeeper.left(&name).await.len() == 2 }).await?;
-    refused("a reader behind a waiting writer", &lock.read().acquire(SHORT).await)?;
+    until("the writer is queued", || async {
+        zookeeper.left(&name).await.len() == 2
+    })
+    .await?;
+    refused(
+        "a reader behind a waiting writer",
+        &lock.read().acquire(SHORT).await,
+    )?;
     says("release", reader.release().await)?;
     let writer = says("the writer", writer.await.map_err(|e| e.to_string())?)?;
     says("release", writer.release().await)?;
@@ -258,7 +329,10 @@ impl Lock for Blind {
         let client = self.0.session()?;
         // Here the honest lock lists the directory.
         let made = node(&client, &format!("{}/{JAVA}__READ__", self.1)).await;
-        let path = made.map_err(|reason| LockError::Unavailable { server: "zookeeper", reason: reason.into() })?;
+        let path = made.map_err(|reason| LockError::Unavailable {
+            server: "zookeeper",
+            reason: reason.into(),
+        })?;
         let (guard, mut keeper) = Guard::new(self.name(), None);
         tokio::spawn(async move {
             let release = keeper.asked_to_release().await;
@@ -278,7 +352,9 @@ pub(crate) async fn a_reader_that_ignores_writers_is_caught(zookeeper: Arc<ZooKe
     }
 }
 
-pub(crate) async fn a_writer_may_read_and_a_reader_may_not_write(zookeeper: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn a_writer_may_read_and_a_reader_may_not_write(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
     let name = name();
     let (process, other) = (zookeeper.process().await, zookeeper.process().await);
     let owner = process.client.owner();
@@ -292,22 +368,40 @@ pub(crate) async fn a_writer_may_read_and_a_reader_may_not_write(zookeeper: Arc<
             tokio::spawn(async move { waiter.acquire(SOON).await?.release().await })
         })
         .collect();
-    until("the waiters are queued", || async { zookeeper.left(&name).await.len() == 4 }).await?;
+    until("the waiters are queued", || async {
+        zookeeper.left(&name).await.len() == 4
+    })
+    .await?;
     let (reading, again) = (take(&read).await?, take(&read).await?);
     says("writing once more", take(&write).await?.release().await)?;
-    let mut shapes = zookeeper.left(&name).await.iter().map(|n| shape(n)).collect::<Result<Vec<_>, _>>()?;
+    let mut shapes = zookeeper
+        .left(&name)
+        .await
+        .iter()
+        .map(|n| shape(n))
+        .collect::<Result<Vec<_>, _>>()?;
     shapes.sort();
     let writers = (0..4).map(|n| format!("|-__WRIT__{n:010}"));
-    let expected: Vec<_> = std::iter::once("|-__READ__0000000000".to_owned()).chain(writers).collect();
-    ensure(shapes == expected, || format!("Curator's names would be {expected:?}: {shapes:?}"))?;
+    let expected: Vec<_> = std::iter::once("|-__READ__0000000000".to_owned())
+        .chain(writers)
+        .collect();
+    ensure(shapes == expected, || {
+        format!("Curator's names would be {expected:?}: {shapes:?}")
+    })?;
     says("release", writing.release().await)?;
-    refused("a writer beside the downgraded one", &there.write().acquire(SHORT).await)?;
+    refused(
+        "a writer beside the downgraded one",
+        &there.write().acquire(SHORT).await,
+    )?;
     match write.acquire(SOON).await {
         Err(LockError::Invalid { .. }) => {}
         other => return Err(format!("an upgrade: {other:?}")),
     }
     says("release", reading.release().await)?;
-    refused("a writer beside the last hold", &there.write().acquire(SHORT).await)?;
+    refused(
+        "a writer beside the last hold",
+        &there.write().acquire(SHORT).await,
+    )?;
     says("release", again.release().await)?;
     for waiter in waiters {
         says("a waiter", waiter.await.map_err(|e| e.to_string())?)?;
@@ -317,37 +411,69 @@ pub(crate) async fn a_writer_may_read_and_a_reader_may_not_write(zookeeper: Arc<
 }
 
 /// Another implementation's downgraded writer: two nodes of one sequence.
-pub(crate) async fn nodes_of_other_implementations_are_respected(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let (name, process, outsider) = (name(), zookeeper.process().await, zookeeper.outsider().await);
+pub(crate) async fn nodes_of_other_implementations_are_respected(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
+    let (name, process, outsider) = (
+        name(),
+        zookeeper.process().await,
+        zookeeper.outsider().await,
+    );
     let lock = process.client.rw_lock(&name);
     let writer = node(&outsider, &format!("{name}/{JAVA}__WRIT__")).await?;
     let reader = writer.replace("__WRIT__", "__READ__");
     let ephemeral = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
-    outsider.create(&reader, &[], &ephemeral).await.map_err(|e| e.to_string())?;
-    refused("a reader behind a writer", &lock.read().acquire(SHORT).await)?;
-    outsider.delete(&writer, None).await.map_err(|e| e.to_string())?;
+    outsider
+        .create(&reader, &[], &ephemeral)
+        .await
+        .map_err(|e| e.to_string())?;
+    refused(
+        "a reader behind a writer",
+        &lock.read().acquire(SHORT).await,
+    )?;
+    outsider
+        .delete(&writer, None)
+        .await
+        .map_err(|e| e.to_string())?;
     let guard = take(&lock.read()).await?;
-    refused("a writer behind a reader", &lock.write().acquire(SHORT).await)?;
-    outsider.delete(&reader, None).await.map_err(|e| e.to_string())?;
+    refused(
+        "a writer behind a reader",
+        &lock.write().acquire(SHORT).await,
+    )?;
+    outsider
+        .delete(&reader, None)
+        .await
+        .map_err(|e| e.to_string())?;
     says("release", guard.release().await)?;
     says("release", take(&lock.write()).await?.release().await)?;
     gone(&zookeeper, &name).await
 }
 
 /// Three processes, each with readers and writers: who writes is alone, also against those who read.
-pub(crate) async fn a_crowd_of_readers_and_writers_keeps_apart(zookeeper: Arc<ZooKeeper>) -> Verdict {
+pub(crate) async fn a_crowd_of_readers_and_writers_keeps_apart(
+    zookeeper: Arc<ZooKeeper>,
+) -> Verdict {
     const WRITER: i64 = 1000;
-    let (name, inside, wrong) = (name(), Arc::new(AtomicI64::new(0)), Arc::new(AtomicI64::new(0)));
+    let (name, inside, wrong) = (
+        name(),
+        Arc::new(AtomicI64::new(0)),
+        Arc::new(AtomicI64::new(0)),
+    );
     let mut tasks = JoinSet::new();
     for _ in 0..3 {
         let process = Arc::new(zookeeper.process().await);
         for n in 0..6 {
-            let (process, name, inside, wrong) = (process.clone(), name.clone(), inside.clone(), wrong.clone());
+            let (process, name, inside, wrong) =
+                (process.clone(), name.clone(), inside.clone(), wrong.clone());
             tasks.spawn(async move {
                 let lock = process.client.rw_lock(&name);
                 for _ in 0..5 {
                     let writes = n % 3 == 0;
-                    let guard = if writes { take(&lock.write()).await? } else { take(&lock.read()).await? };
+                    let guard = if writes {
+                        take(&lock.write()).await?
+                    } else {
+                        take(&lock.read()).await?
+                    };
                     let mine = if writes { WRITER } else { 1 };
                     let before = inside.fetch_add(mine, SeqCst);
                     if before >= WRITER || (writes && before > 0) {

@@ -1,9 +1,9 @@
 //! Every trial on ZooKeeper, file by file.
 
 use super::{
-    clauses, contract, leased, model_programs, multi, trial, twins, zk_barrier, zk_counts, zk_double_barrier,
-    zk_double_barrier_rounds, zk_ensemble, zk_families, zk_holders, zk_leases, zk_losses, zk_lost, zk_queue,
-    zk_recipes, zookeeper,
+    clauses, contract, leased, model_programs, multi, trial, twins, zk_barrier, zk_counts,
+    zk_double_barrier, zk_double_barrier_rounds, zk_ensemble, zk_families, zk_holders, zk_leases,
+    zk_losses, zk_lost, zk_queue, zk_recipes, zookeeper,
 };
 use libtest_mimic::Trial;
 use std::sync::Arc;
@@ -133,9 +133,17 @@ pub(crate) fn all(handle: &Handle, at: String) -> Vec<Trial> {
         zk_counts::an_increment_without_an_answer_is_unknown_and_counted_once,
         zk_counts::an_increment_that_is_repeated_is_caught,
     ]);
-    all.extend(trials![handle, &zookeeper, multi::two_of_opposite_orders_both_go_on]);
+    all.extend(trials![
+        handle,
+        &zookeeper,
+        multi::two_of_opposite_orders_both_go_on
+    ]);
     let jumper = Arc::new(twins::QueueJumper::at(at.clone()));
-    all.extend(trials![handle, &jumper, twins::is_caught_when_somebody_gives_up]);
+    all.extend(trials![
+        handle,
+        &jumper,
+        twins::is_caught_when_somebody_gives_up
+    ]);
     all
 }
 

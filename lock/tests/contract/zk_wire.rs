@@ -55,9 +55,21 @@ impl Wire {
     pub(crate) async fn to(server: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
-        let gate = Arc::new(Gate { closed_to: watch::Sender::new(None), held: watch::Sender::new(0) });
-        let wire = Self { address, seen: Arc::default(), gate };
-        tokio::spawn(serve(listener, server, wire.seen.clone(), wire.gate.clone()));
+        let gate = Arc::new(Gate {
+            closed_to: watch::Sender::new(None),
+            held: watch::Sender::new(0),
+        });
+        let wire = Self {
+            address,
+            seen: Arc::default(),
+            gate,
+        };
+        tokio::spawn(serve(
+            listener,
+            server,
+            wire.seen.clone(),
+            wire.gate.clone(),
+        ));
         wire
     }
 
@@ -68,12 +80,23 @@ impl Wire {
 
     /// How many requests of this kind went over it.
     pub(crate) fn asked(&self, kind: i32) -> u64 {
-        self.seen.requests.lock().get(&kind).copied().unwrap_or_default()
+        self.seen
+            .requests
+            .lock()
+            .get(&kind)
+            .copied()
+            .unwrap_or_default()
     }
 
     /// How many requests of any kind went over it, without the heartbeats.
     pub(crate) fn requests(&self) -> u64 {
-        self.seen.requests.lock().iter().filter(|(kind, _)| ![PING, SYNC].contains(kind)).map(|(_, n)| n).sum()
+        self.seen
+            .requests
+            .lock()
+            .iter()
+            .filter(|(kind, _)| ![PING, SYNC].contains(kind))
+            .map(|(_, n)| n)
+            .sum()
     }
 
     /// How many notifications came over it.
@@ -89,7 +112,12 @@ impl Wire {
 
     /// Waits until a request is held back.
     pub(crate) async fn holds(&self) {
-        self.gate.held.subscribe().wait_for(|held| *held > 0).await.expect("the way is there");
+        self.gate
+            .held
+            .subscribe()
+            .wait_for(|held| *held > 0)
+            .await
+            .expect("the way is there");
     }
 
     /// Lets everything through again.
@@ -114,7 +142,12 @@ async fn serve(listener: TcpListener, server: String, seen: Arc<Seen>, gate: Arc
     }
 }
 
-async fn requests(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, seen: &Seen, gate: &Gate) -> Result<()> {
+async fn requests(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    seen: &Seen,
+    gate: &Gate,
+) -> Result<()> {
     // The first frame asks for the session.
     to.write_all(&frame(&mut from).await?).await?;
     loop {
@@ -130,7 +163,8 @@ async fn answers(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, seen: &Seen) -
     to.write_all(&frame(&mut from).await?).await?;
     loop {
         let answer = frame(&mut from).await?;
-        seen.notifications.fetch_add(u64::from(number(&answer, 4) == -1), SeqCst);
+        seen.notifications
+            .fetch_add(u64::from(number(&answer, 4) == -1), SeqCst);
         to.write_all(&answer).await?;
     }
 }
@@ -145,7 +179,10 @@ async fn frame(from: &mut OwnedReadHalf) -> Result<Vec<u8>> {
 }
 
 fn number(frame: &[u8], at: usize) -> i32 {
-    frame.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, i32::from_be_bytes)
+    frame
+        .get(at..at + 4)
+        .and_then(|bytes| bytes.try_into().ok())
+        .map_or(0, i32::from_be_bytes)
 }
 
 impl Gate {

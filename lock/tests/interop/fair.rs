@@ -43,7 +43,9 @@ async fn standing(sides: &Sides, name: &str) -> Result<Vec<String>, String> {
     let mut sorted = list.clone();
     sorted.sort();
     scored.sort();
-    ensure(sorted == scored, || format!("in the queue {sorted:?}, with a score {scored:?}"))?;
+    ensure(sorted == scored, || {
+        format!("in the queue {sorted:?}, with a score {scored:?}")
+    })?;
     Ok(list)
 }
 
@@ -58,16 +60,28 @@ async fn until_standing(sides: &Sides, name: &str, number: usize) -> Verdict {
 async fn stand(sides: &Sides, name: &str, alive: u64) -> Verdict {
     const GONE: &str = "00000000-0000-4000-8000-000000000000:1";
     let mut outside = sides.outside().await;
-    let (seconds, _): (u64, u64) = redis::cmd("TIME").query_async(&mut outside).await.map_err(|e| e.to_string())?;
+    let (seconds, _): (u64, u64) = redis::cmd("TIME")
+        .query_async(&mut outside)
+        .await
+        .map_err(|e| e.to_string())?;
     let mut stands = redis::pipe();
-    stands.atomic().rpush(queue(name), GONE).zadd(scores(name), GONE, seconds * 1000 + alive);
-    stands.exec_async(&mut outside).await.map_err(|e| e.to_string())
+    stands
+        .atomic()
+        .rpush(queue(name), GONE)
+        .zadd(scores(name), GONE, seconds * 1000 + alive);
+    stands
+        .exec_async(&mut outside)
+        .await
+        .map_err(|e| e.to_string())
 }
 
 /// Ours, Java, ours, Java come one after the other, and have it in this order: whoever has it, nobody behind it goes.
 pub(crate) async fn who_comes_first_has_it_first(sides: Arc<Sides>) -> Verdict {
     let (name, java, ours) = (sides.name(), &sides.java, [sides.ours(), sides.ours()]);
-    let java_owners = [java.ask("second", "owner").await?, java.ask("fourth", "owner").await?];
+    let java_owners = [
+        java.ask("second", "owner").await?,
+        java.ask("fourth", "owner").await?,
+    ];
     java.ask("holder", format!("lock fair {name}")).await?;
     let first = waiting(ours[0].fair_lock(&name));
     until_standing(&sides, &name, 1).await?;
@@ -80,21 +94,28 @@ pub(crate) async fn who_comes_first_has_it_first(sides: Arc<Sides>) -> Verdict {
     let queue = standing(&sides, &name).await?;
     for (place, who) in [(1, "second"), (3, "fourth")] {
         let owner = java_owners[place / 2].as_str();
-        ensure(queue[place] == owner, || format!("java's {who} is {owner}, and the queue {queue:?}"))?;
+        ensure(queue[place] == owner, || {
+            format!("java's {who} is {owner}, and the queue {queue:?}")
+        })?;
     }
 
     java.ask("holder", format!("unlock fair {name}")).await?;
     let (guard, _) = says("first", first.await.map_err(|e| e.to_string())?)?;
     // Who comes now, and does not wait, does not get past those who do.
     is_taken(sides.ours().fair_lock(&name).try_acquire().await)?;
-    java.must("late", format!("try fair {name} 0"), "false").await?;
+    java.must("late", format!("try fair {name} 0"), "false")
+        .await?;
     sides.sleeps_on(&mut second).await?;
     let queue = standing(&sides, &name).await?;
-    ensure(queue.len() == 3 && !third.is_finished(), || format!("after the first: {queue:?}"))?;
+    ensure(queue.len() == 3 && !third.is_finished(), || {
+        format!("after the first: {queue:?}")
+    })?;
     says("release", guard.release().await)?;
     second.answer().await?;
     sides.sleeps_on(&mut fourth).await?;
-    ensure(!third.is_finished(), || "the third has it beside the second".into())?;
+    ensure(!third.is_finished(), || {
+        "the third has it beside the second".into()
+    })?;
     java.ask("second", format!("unlock fair {name}")).await?;
     let (guard, _) = says("third", third.await.map_err(|e| e.to_string())?)?;
     sides.sleeps_on(&mut fourth).await?;
@@ -109,10 +130,15 @@ pub(crate) async fn nobody_gets_past_a_living_waiter(sides: Arc<Sides>) -> Verdi
     let (name, java, mut outside) = (sides.name(), &sides.java, sides.outside().await);
     stand(&sides, &name, 60_000).await?;
     is_taken(sides.ours().fair_lock(&name).try_acquire().await)?;
-    java.must("late", format!("try fair {name} 0"), "false").await?;
+    java.must("late", format!("try fair {name} 0"), "false")
+        .await?;
     until_standing(&sides, &name, 1).await?;
-    outside.del(&[queue(&name), scores(&name)]).await.map_err(|e| e.to_string())?;
-    java.must("late", format!("try fair {name} 0"), "true").await?;
+    outside
+        .del(&[queue(&name), scores(&name)])
+        .await
+        .map_err(|e| e.to_string())?;
+    java.must("late", format!("try fair {name} 0"), "true")
+        .await?;
     java.ask("late", format!("unlock fair {name}")).await?;
     sides.until_left(&name, &[]).await
 }
@@ -139,7 +165,9 @@ pub(crate) async fn who_gives_up_leaves_no_place(sides: Arc<Sides>) -> Verdict {
     let patient = waiting(ours.fair_lock(&name));
     until_standing(&sides, &name, 2).await?;
     let answer = impatient.answer().await?;
-    ensure(answer == "false", || format!("java's short wait came to {answer}"))?;
+    ensure(answer == "false", || {
+        format!("java's short wait came to {answer}")
+    })?;
     until_standing(&sides, &name, 1).await?;
     standing(&sides, &name).await?;
     java.ask("waiter", format!("unlock fair {name}")).await?;

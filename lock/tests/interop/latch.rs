@@ -25,10 +25,14 @@ pub(crate) async fn both_count_one_latch_down(sides: Arc<Sides>) -> Verdict {
         if set_by_java {
             java.must("a", format!("count {name} 2"), "true").await?;
         } else {
-            ensure(says("set", latch.try_set_count(TWO).await)?, || "not set".into())?;
+            ensure(says("set", latch.try_set_count(TWO).await)?, || {
+                "not set".into()
+            })?;
         }
         java.must("a", format!("count {name} 9"), "false").await?;
-        ensure(!says("set", latch.try_set_count(TWO).await)?, || "ours set it twice".into())?;
+        ensure(!says("set", latch.try_set_count(TWO).await)?, || {
+            "ours set it twice".into()
+        })?;
         java.must("a", format!("left {name}"), "2").await?;
 
         let our_waiter = waiting(&latch);
@@ -43,7 +47,9 @@ pub(crate) async fn both_count_one_latch_down(sides: Arc<Sides>) -> Verdict {
         };
         half(!opened_by_java).await?;
         let count = says("count", latch.get_count().await)?;
-        ensure(count == 1, || format!("one of two counted down, and {count} are left"))?;
+        ensure(count == 1, || {
+            format!("one of two counted down, and {count} are left")
+        })?;
         java.must("a", format!("left {name}"), "1").await?;
         sides.sleeps_on(&mut java_waiter).await?;
         ensure(!our_waiter.is_finished(), || "ours went on at 1".into())?;
@@ -59,11 +65,19 @@ pub(crate) async fn both_count_one_latch_down(sides: Arc<Sides>) -> Verdict {
 /// The twin opens the latch and tells nobody.
 pub(crate) async fn an_opening_without_a_message_leaves_java_asleep(sides: Arc<Sides>) -> Verdict {
     let (name, mut outside) = (sides.name(), sides.outside().await);
-    sides.java.must("a", format!("count {name} 1"), "true").await?;
-    let mut waiter = sides.java.tell("waiter", format!("await {name} {}", LONG.as_millis()));
+    sides
+        .java
+        .must("a", format!("count {name} 1"), "true")
+        .await?;
+    let mut waiter = sides
+        .java
+        .tell("waiter", format!("await {name} {}", LONG.as_millis()));
     sides.until_listening(&name, 1).await?;
     sides.sleeps_on(&mut waiter).await?;
-    outside.del::<_, ()>(&name).await.map_err(|e| e.to_string())?;
+    outside
+        .del::<_, ()>(&name)
+        .await
+        .map_err(|e| e.to_string())?;
     sides.sleeps_on(&mut waiter).await?;
     sides.publish(&name, 0).await;
     waiter.answer().await.map(|_| ())
@@ -72,7 +86,10 @@ pub(crate) async fn an_opening_without_a_message_leaves_java_asleep(sides: Arc<S
 pub(crate) async fn ours_is_woken_by_javas_message(sides: Arc<Sides>) -> Verdict {
     woken_by_the_message(async |_, told| {
         let (name, ours) = (sides.name(), sides.ours());
-        sides.java.must("a", format!("count {name} 1"), "true").await?;
+        sides
+            .java
+            .must("a", format!("count {name} 1"), "true")
+            .await?;
         let waiter = waiting(&ours.latch(&name));
         sides.until_listening(&name, 1).await?;
         let mut outside = sides.outside().await;
@@ -80,7 +97,10 @@ pub(crate) async fn ours_is_woken_by_javas_message(sides: Arc<Sides>) -> Verdict
         if told {
             sides.java.ask("a", format!("down {name}")).await?;
         } else {
-            outside.del::<_, ()>(&name).await.map_err(|e| e.to_string())?;
+            outside
+                .del::<_, ()>(&name)
+                .await
+                .map_err(|e| e.to_string())?;
         }
         Ok(says("our wait", waiter.await.map_err(|e| e.to_string())?)? - opened)
     })
@@ -91,7 +111,10 @@ pub(crate) async fn a_wait_that_ends_says_so(sides: Arc<Sides>) -> Verdict {
     let (name, latch) = (sides.name(), sides.ours());
     let latch = latch.latch(&name);
     says("set", latch.try_set_count(TWO).await)?;
-    sides.java.must("a", format!("await {name} 100"), "false").await?;
+    sides
+        .java
+        .must("a", format!("await {name} 100"), "false")
+        .await?;
     match latch.wait(Duration::from_millis(100)).await {
         Err(LockError::Taken { .. }) => Ok(()),
         other => Err(format!("our wait came to {other:?}")),

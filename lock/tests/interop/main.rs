@@ -51,7 +51,9 @@ fn trial<S: Told, T: Future<Output = Verdict>>(
 ) -> Trial {
     let (runtime, sides) = (runtime.clone(), sides.cloned());
     Trial::test(format!("{group}::{name}"), move || {
-        let Some(sides) = sides else { return Err("nobody to play against".into()) };
+        let Some(sides) = sides else {
+            return Err("nobody to play against".into());
+        };
         sides.peers().for_each(Peer::begin);
         match runtime.block_on(async { tokio::time::timeout(HANGS, test(sides)).await }) {
             Ok(verdict) => Ok(verdict?),
@@ -179,15 +181,21 @@ struct Stage {
 impl Stage {
     async fn start() -> Result<Self, String> {
         let without = vec![Part::MySql, Part::Instances, Part::Nginx];
-        let options = Options { without, redis_ports: vec![0], ..Options::default() };
+        let options = Options {
+            without,
+            redis_ports: vec![0],
+            ..Options::default()
+        };
         let lab = Lab::start(options).await.map_err(|e| e.to_string())?;
         let redis = lab.addresses().redis[0].url.clone();
         let starting = REDISSON.map(|version| Sides::start(version, redis.clone()));
         let zookeeper = ZkSides::start(lab.addresses().zookeeper.connect.clone());
         match futures::future::try_join(futures::future::try_join_all(starting), zookeeper).await {
-            Ok((redis, zookeeper)) => {
-                Ok(Self { lab, redis: redis.into_iter().map(Arc::new).collect(), zookeeper: Arc::new(zookeeper) })
-            }
+            Ok((redis, zookeeper)) => Ok(Self {
+                lab,
+                redis: redis.into_iter().map(Arc::new).collect(),
+                zookeeper: Arc::new(zookeeper),
+            }),
             Err(error) => {
                 lab.stop().await;
                 Err(error)
@@ -212,17 +220,29 @@ fn main() -> ExitCode {
     // One after the other: some compare how long things take.
     arguments.test_threads = Some(1);
     let runtime = Runtime::new().expect("a runtime");
-    let started = if arguments.list { Ok(None) } else { runtime.block_on(Stage::start()).map(Some) };
+    let started = if arguments.list {
+        Ok(None)
+    } else {
+        runtime.block_on(Stage::start()).map(Some)
+    };
     let stage = match started {
         Ok(stage) => stage,
         Err(error) => {
-            eprintln!("the servers and the other processes must run, for no test is skipped: {error}");
+            eprintln!(
+                "the servers and the other processes must run, for no test is skipped: {error}"
+            );
             return ExitCode::FAILURE;
         }
     };
     let redis = |n| stage.as_ref().and_then(|stage: &Stage| stage.redis.get(n));
-    let all = REDISSON.iter().enumerate().flat_map(|(n, version)| of_redis(runtime.handle(), version, redis(n)));
-    let all = all.chain(of_zookeeper(runtime.handle(), stage.as_ref().map(|stage| &stage.zookeeper)));
+    let all = REDISSON
+        .iter()
+        .enumerate()
+        .flat_map(|(n, version)| of_redis(runtime.handle(), version, redis(n)));
+    let all = all.chain(of_zookeeper(
+        runtime.handle(),
+        stage.as_ref().map(|stage| &stage.zookeeper),
+    ));
     let conclusion = libtest_mimic::run(&arguments, all.collect());
     if let Some(stage) = stage {
         runtime.block_on(stage.stop());

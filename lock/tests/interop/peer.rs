@@ -53,7 +53,12 @@ pub(crate) struct Pending {
 
 impl Peer {
     /// Starts Java with that version of the library for which `interop` has a folder; it answers once it has connected.
-    pub(crate) async fn java(name: &'static str, library: &str, version: &str, server: &str) -> Result<Self, String> {
+    pub(crate) async fn java(
+        name: &'static str,
+        library: &str,
+        version: &str,
+        server: &str,
+    ) -> Result<Self, String> {
         let built = interop().join(library).join("target").join(version);
         let mut java = Command::new("java");
         java.args(["-Xmx256m", "-cp"])
@@ -71,11 +76,20 @@ impl Peer {
     }
 
     /// Starts `program`, whose `folder` is ready once `made` is there.
-    async fn start(name: &'static str, mut program: Command, folder: &Path, made: &str) -> Result<Self, String> {
+    async fn start(
+        name: &'static str,
+        mut program: Command,
+        folder: &Path,
+        made: &str,
+    ) -> Result<Self, String> {
         if !folder.join(made).exists() {
-            return Err(format!("{} is not built: run `make interop`", folder.display()));
+            return Err(format!(
+                "{} is not built: run `make interop`",
+                folder.display()
+            ));
         }
-        let log = File::create(folder.join(format!("{name}.log"))).map_err(|e| format!("{name}'s log: {e}"))?;
+        let log = File::create(folder.join(format!("{name}.log")))
+            .map_err(|e| format!("{name}'s log: {e}"))?;
         let mut child = program
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -83,12 +97,23 @@ impl Peer {
             .kill_on_drop(true)
             .spawn()
             .map_err(|e| format!("{name}: {e}"))?;
-        let (stdin, stdout) = child.stdin.take().zip(child.stdout.take()).ok_or("no pipes")?;
+        let (stdin, stdout) = child
+            .stdin
+            .take()
+            .zip(child.stdout.take())
+            .ok_or("no pipes")?;
         let (lines, to_write) = mpsc::unbounded_channel();
         let asked = Asked::default();
         tokio::spawn(write(stdin, to_write));
         tokio::spawn(read(BufReader::new(stdout).lines(), Arc::clone(&asked)));
-        let peer = Self { name, child, lines, asked, next: AtomicU64::default(), test: AtomicU64::default() };
+        let peer = Self {
+            name,
+            child,
+            lines,
+            asked,
+            next: AtomicU64::default(),
+            test: AtomicU64::default(),
+        };
         peer.ask("main", "owner").await?;
         Ok(peer)
     }
@@ -100,13 +125,23 @@ impl Peer {
 
     /// Tells the thread `who` what to do, and does not wait for it.
     pub(crate) fn tell(&self, who: &str, command: impl Into<String>) -> Pending {
-        let (id, command) = (self.next.fetch_add(1, Ordering::Relaxed).to_string(), command.into());
+        let (id, command) = (
+            self.next.fetch_add(1, Ordering::Relaxed).to_string(),
+            command.into(),
+        );
         let (reply, answer) = oneshot::channel();
-        let line = format!("{id} {who}.{} {command}\n", self.test.load(Ordering::Relaxed));
+        let line = format!(
+            "{id} {who}.{} {command}\n",
+            self.test.load(Ordering::Relaxed)
+        );
         self.asked.lock().insert(id, reply);
         // Where the process has ended, nobody answers, and that is what the test then says.
         self.lines.send(line).ok();
-        Pending { peer: self.name, command, answer }
+        Pending {
+            peer: self.name,
+            command,
+            answer,
+        }
     }
 
     /// Tells the thread `who` what to do, and waits for the answer.
@@ -116,16 +151,31 @@ impl Peer {
 
     /// [`ask`](Self::ask), however long it takes.
     pub(crate) async fn ask_long(&self, who: &str, command: impl Into<String>) -> Answer {
-        let Pending { peer, command, answer } = self.tell(who, command);
-        answer.await.unwrap_or_else(|_| Err(ENDED.into())).map_err(|failed| format!("{peer}'s `{command}`: {failed}"))
+        let Pending {
+            peer,
+            command,
+            answer,
+        } = self.tell(who, command);
+        answer
+            .await
+            .unwrap_or_else(|_| Err(ENDED.into()))
+            .map_err(|failed| format!("{peer}'s `{command}`: {failed}"))
     }
 
     /// [`ask`](Self::ask), where only one answer will do.
-    pub(crate) async fn must(&self, who: &str, command: impl Into<String>, answer: &str) -> Verdict {
+    pub(crate) async fn must(
+        &self,
+        who: &str,
+        command: impl Into<String>,
+        answer: &str,
+    ) -> Verdict {
         let command = command.into();
         match self.ask(who, command.clone()).await? {
             got if got == answer => Ok(()),
-            got => Err(format!("{}'s `{command}` came to {got}, not to {answer}", self.name)),
+            got => Err(format!(
+                "{}'s `{command}` came to {got}, not to {answer}",
+                self.name
+            )),
         }
     }
 
@@ -149,7 +199,11 @@ impl Pending {
     }
 
     pub(crate) async fn answer(self) -> Answer {
-        let Self { peer, command, answer } = self;
+        let Self {
+            peer,
+            command,
+            answer,
+        } = self;
         match timeout(SOON, answer).await {
             Ok(Ok(answer)) => answer.map_err(|failed| format!("{peer}'s `{command}`: {failed}")),
             Ok(Err(_)) => Err(format!("{peer}'s `{command}`: {ENDED}")),
@@ -175,7 +229,11 @@ async fn read(mut lines: Lines<BufReader<ChildStdout>>, asked: Asked) {
         let mut words = line.splitn(3, ' ');
         let (id, outcome, rest) = (words.next(), words.next(), words.next().unwrap_or_default());
         if let Some(reply) = id.and_then(|id| asked.lock().remove(id)) {
-            let answer = if outcome == Some("ok") { Ok(rest.to_owned()) } else { Err(rest.to_owned()) };
+            let answer = if outcome == Some("ok") {
+                Ok(rest.to_owned())
+            } else {
+                Err(rest.to_owned())
+            };
             reply.send(answer).ok();
         }
     }

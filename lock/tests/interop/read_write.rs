@@ -39,15 +39,24 @@ pub(crate) async fn readers_of_both_are_together(sides: Arc<Sides>) -> Verdict {
         let lock = ours.rw_lock(&name);
         java.ask("reader", format!("lock read {name}")).await?;
         let reader = says("beside java", lock.read().try_acquire().await)?;
-        java.must("second", format!("try read {name} 0"), "true").await?;
+        java.must("second", format!("try read {name} 0"), "true")
+            .await?;
         java.ask("second", format!("unlock read {name}")).await?;
         is_taken(lock.write().try_acquire().await)?;
-        java.must("other", format!("try write {name} 0"), "false").await?;
-        java.must("other", format!("locked read {name}"), "true").await?;
-        java.must("other", format!("locked write {name}"), "false").await?;
-        let (holders, field) = (sides.holders(&name).await, java.ask("reader", "owner").await?);
+        java.must("other", format!("try write {name} 0"), "false")
+            .await?;
+        java.must("other", format!("locked read {name}"), "true")
+            .await?;
+        java.must("other", format!("locked write {name}"), "false")
+            .await?;
+        let (holders, field) = (
+            sides.holders(&name).await,
+            java.ask("reader", "owner").await?,
+        );
         ensure(
-            holders.len() == 3 && holders.contains_key(&field) && mode(&sides, &name).await.as_deref() == Some("read"),
+            holders.len() == 3
+                && holders.contains_key(&field)
+                && mode(&sides, &name).await.as_deref() == Some("read"),
             || format!("java is {field}, and the holders are {holders:?}"),
         )?;
 
@@ -55,8 +64,11 @@ pub(crate) async fn readers_of_both_are_together(sides: Arc<Sides>) -> Verdict {
             let writer = waiting(lock.write());
             sides.until_listening(&name, 1).await?;
             says("release", reader.release().await)?;
-            java.must("reader", format!("held read {name}"), "true").await?;
-            ensure(!writer.is_finished(), || "ours writes while java reads".into())?;
+            java.must("reader", format!("held read {name}"), "true")
+                .await?;
+            ensure(!writer.is_finished(), || {
+                "ours writes while java reads".into()
+            })?;
             java.ask("reader", format!("unlock read {name}")).await?;
             let (guard, _) = says("ours", writer.await.map_err(|e| e.to_string())?)?;
             says("release", guard.release().await)?;
@@ -86,12 +98,14 @@ pub(crate) async fn a_writer_keeps_the_readers_of_the_other_out(sides: Arc<Sides
     java.ask("writer", format!("unlock write {name}")).await?;
     for reader in readers {
         let (guard, _) = says("a reader of ours", reader.await.map_err(|e| e.to_string())?)?;
-        java.must("other", format!("try write {name} 0"), "false").await?;
+        java.must("other", format!("try write {name} 0"), "false")
+            .await?;
         says("release", guard.release().await)?;
     }
 
     let writer = says("free", lock.write().try_acquire().await)?;
-    java.must("other", format!("try read {name} 0"), "false").await?;
+    java.must("other", format!("try read {name} 0"), "false")
+        .await?;
     let mut readers = ["reader1", "reader2"].map(|who| java.tell(who, format!("lock read {name}")));
     // The client subscribes once for all its threads.
     sides.until_listening(&name, 2).await?;
@@ -117,7 +131,9 @@ pub(crate) async fn who_steps_down_lets_readers_of_the_other_in(sides: Arc<Sides
     java.ask("both", format!("lock read {name}")).await?;
     is_taken(lock.read().try_acquire().await)?;
     java.ask("both", format!("unlock write {name}")).await?;
-    ensure(mode(&sides, &name).await.as_deref() == Some("read"), || "java has not stepped down".into())?;
+    ensure(mode(&sides, &name).await.as_deref() == Some("read"), || {
+        "java has not stepped down".into()
+    })?;
     let reader = says("beside java", lock.read().try_acquire().await)?;
     is_taken(lock.write().try_acquire().await)?;
     java.ask("both", format!("unlock read {name}")).await?;
@@ -126,18 +142,30 @@ pub(crate) async fn who_steps_down_lets_readers_of_the_other_in(sides: Arc<Sides
 
     let owner = Process::new().owner();
     let writer = says("free", lock.write().owner(owner).try_acquire().await)?;
-    let reader = says("under its own write", lock.read().owner(owner).try_acquire().await)?;
+    let reader = says(
+        "under its own write",
+        lock.read().owner(owner).try_acquire().await,
+    )?;
     let mut waiter = java.tell("reader", format!("lock read {name}"));
     sides.until_listening(&name, 1).await?;
     sides.sleeps_on(&mut waiter).await?;
     let (mut outside, copy) = (sides.outside().await, format!("copy of {name}"));
-    redis::cmd("COPY").arg(&name).arg(&copy).exec_async(&mut outside).await.map_err(|e| e.to_string())?;
+    redis::cmd("COPY")
+        .arg(&name)
+        .arg(&copy)
+        .exec_async(&mut outside)
+        .await
+        .map_err(|e| e.to_string())?;
     says("release", writer.release().await)?;
     waiter.answer().await?;
-    ensure(outside.del(&copy).await == Ok(1), || "java has waited for the end of our lease".into())?;
-    java.must("other", format!("try write {name} 0"), "false").await?;
+    ensure(outside.del(&copy).await == Ok(1), || {
+        "java has waited for the end of our lease".into()
+    })?;
+    java.must("other", format!("try write {name} 0"), "false")
+        .await?;
     says("release", reader.release().await)?;
-    java.must("other", format!("try write {name} 0"), "false").await?;
+    java.must("other", format!("try write {name} 0"), "false")
+        .await?;
     java.ask("reader", format!("unlock read {name}")).await?;
     sides.until_left(&name, &[]).await
 }

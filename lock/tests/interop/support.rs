@@ -34,12 +34,17 @@ pub(crate) struct Sides {
 
 impl Sides {
     pub(crate) async fn start(version: &'static str, url: String) -> Result<Self, String> {
-        Ok(Self { java: Peer::java("java", "redisson", version, &url).await?, version, url })
+        Ok(Self {
+            java: Peer::java("java", "redisson", version, &url).await?,
+            version,
+            url,
+        })
     }
 
     /// A new process of ours.
     pub(crate) fn ours(&self) -> RedisClient {
-        RedisClient::new(RedisOptions::new(&self.url).timeout(Duration::from_secs(5))).expect("an address")
+        RedisClient::new(RedisOptions::new(&self.url).timeout(Duration::from_secs(5)))
+            .expect("an address")
     }
 
     /// A connection that looks at the server from outside.
@@ -50,7 +55,11 @@ impl Sides {
     /// A name that no other test uses.
     pub(crate) fn name(&self) -> String {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        format!("interop:{}:{}", self.version, NEXT.fetch_add(1, Ordering::Relaxed))
+        format!(
+            "interop:{}:{}",
+            self.version,
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        )
     }
 
     /// The hash of a lock.
@@ -70,20 +79,32 @@ impl Sides {
         if channels.is_empty() {
             return 0;
         }
-        let told: HashMap<String, usize> =
-            redis::cmd("PUBSUB").arg("NUMSUB").arg(channels).query_async(&mut outside).await.expect("counts");
+        let told: HashMap<String, usize> = redis::cmd("PUBSUB")
+            .arg("NUMSUB")
+            .arg(channels)
+            .query_async(&mut outside)
+            .await
+            .expect("counts");
         told.values().sum()
     }
 
     /// Waits until so many listen: who waits has then seen that it must.
     pub(crate) async fn until_listening(&self, name: &str, listeners: usize) -> Verdict {
-        until(&format!("{listeners} listen"), || async { self.listeners(name).await == listeners }).await
+        until(&format!("{listeners} listen"), || async {
+            self.listeners(name).await == listeners
+        })
+        .await
     }
 
     /// Waits until nothing is left of the object but these keys.
     pub(crate) async fn until_left(&self, name: &str, keys: &[&str]) -> Verdict {
         until(&format!("{keys:?} are left"), || async {
-            let mut left = self.outside().await.keys(format!("*{name}*")).await.expect("keys");
+            let mut left = self
+                .outside()
+                .await
+                .keys(format!("*{name}*"))
+                .await
+                .expect("keys");
             left.sort();
             left == keys
         })
@@ -125,13 +146,18 @@ impl Told for Sides {
 }
 
 /// Waits until `condition` holds.
-pub(crate) async fn until<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) -> Verdict {
+pub(crate) async fn until<F: Future<Output = bool>>(
+    what: &str,
+    condition: impl Fn() -> F,
+) -> Verdict {
     let held = async {
         while !condition().await {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(SOON, held).await.map_err(|_| format!("never came: {what}"))
+    tokio::time::timeout(SOON, held)
+        .await
+        .map_err(|_| format!("never came: {what}"))
 }
 
 pub(crate) fn ensure(condition: bool, seen: impl FnOnce() -> String) -> Verdict {
@@ -151,7 +177,9 @@ pub(crate) fn is_taken<T: std::fmt::Debug>(result: Result<T, LockError>) -> Verd
 }
 
 /// Waits for a lock in a task of its own.
-pub(crate) fn waiting(lock: impl Lock + 'static) -> JoinHandle<Result<(Guard, Instant), LockError>> {
+pub(crate) fn waiting(
+    lock: impl Lock + 'static,
+) -> JoinHandle<Result<(Guard, Instant), LockError>> {
     tokio::spawn(async move { Ok((lock.acquire(SOON).await?, Instant::now())) })
 }
 
@@ -159,7 +187,9 @@ pub(crate) fn waiting(lock: impl Lock + 'static) -> JoinHandle<Result<(Guard, In
 /// wait, frees what it waits for, and says how long it then took: where `told` as Java frees it, else behind everybody's
 /// back. The rounds without a message are what a waiter that heard nothing would take: the ones with a message must be
 /// several times as fast.
-pub(crate) async fn woken_by_the_message(round: impl AsyncFn(usize, bool) -> Result<Duration, String>) -> Verdict {
+pub(crate) async fn woken_by_the_message(
+    round: impl AsyncFn(usize, bool) -> Result<Duration, String>,
+) -> Verdict {
     const ROUNDS: usize = 7;
     const TIMES: u32 = 4;
     let (mut told, mut untold) = (Vec::new(), Vec::new());
@@ -172,5 +202,7 @@ pub(crate) async fn woken_by_the_message(round: impl AsyncFn(usize, bool) -> Res
         waits[ROUNDS / 2]
     };
     let (told, untold) = (median(told), median(untold));
-    ensure(told * TIMES < untold, || format!("{told:?} with a message, {untold:?} without one"))
+    ensure(told * TIMES < untold, || {
+        format!("{told:?} with a message, {untold:?} without one")
+    })
 }

@@ -16,18 +16,28 @@ pub(crate) async fn a_barrier_of_either_holds_up_both(sides: Arc<ZkSides>) -> Ve
     for closed_by_java in [true, false] {
         let name = sides.name();
         let barrier = ours.barrier(&name);
-        java.must("a", format!("barrier wait {name} {long}"), "true").await?;
+        java.must("a", format!("barrier wait {name} {long}"), "true")
+            .await?;
         says("open", barrier.wait(SHORT).await)?;
         if closed_by_java {
             java.ask("a", format!("barrier set {name}")).await?;
-            ensure(!says("set", barrier.set().await)?, || "ours closed what was closed".into())?;
+            ensure(!says("set", barrier.set().await)?, || {
+                "ours closed what was closed".into()
+            })?;
         } else {
-            ensure(says("set", barrier.set().await)?, || "it was closed before".into())?;
+            ensure(says("set", barrier.set().await)?, || {
+                "it was closed before".into()
+            })?;
             // Curator's takes a barrier that is there for its own.
             java.ask("a", format!("barrier set {name}")).await?;
         }
         is_taken(barrier.wait(SHORT).await)?;
-        java.must("a", format!("barrier wait {name} {}", SHORT.as_millis()), "false").await?;
+        java.must(
+            "a",
+            format!("barrier wait {name} {}", SHORT.as_millis()),
+            "false",
+        )
+        .await?;
         let our_waiter = tokio::spawn({
             let barrier = barrier.clone();
             async move { barrier.wait(SOON).await }
@@ -36,10 +46,14 @@ pub(crate) async fn a_barrier_of_either_holds_up_both(sides: Arc<ZkSides>) -> Ve
         ours_sleeps_on(&ours, &our_waiter).await?;
         they_sleep_on(java, &mut java_waiter).await?;
         if closed_by_java {
-            ensure(says("remove", barrier.remove().await)?, || "ours found no barrier".into())?;
+            ensure(says("remove", barrier.remove().await)?, || {
+                "ours found no barrier".into()
+            })?;
         } else {
             java.ask("a", format!("barrier remove {name}")).await?;
-            ensure(!says("remove", barrier.remove().await)?, || "java left the barrier".into())?;
+            ensure(!says("remove", barrier.remove().await)?, || {
+                "java left the barrier".into()
+            })?;
         }
         let answer = java_waiter.answer().await?;
         ensure(answer == "true", || format!("java's wait came to {answer}"))?;
@@ -50,7 +64,12 @@ pub(crate) async fn a_barrier_of_either_holds_up_both(sides: Arc<ZkSides>) -> Ve
 
 /// Two Java threads and two tasks of ours; `late` is the one whom the others wait for, to come and to go.
 async fn a_round(sides: &ZkSides, late_is_ours: bool) -> Verdict {
-    let (name, java, ours, long) = (sides.name(), &sides.curator, sides.ours().await?, SOON.as_millis());
+    let (name, java, ours, long) = (
+        sides.name(),
+        &sides.curator,
+        sides.ours().await?,
+        SOON.as_millis(),
+    );
     let barrier = ours.double_barrier(&name, FOUR);
     let enter = |barrier: &ZkDoubleBarrier| {
         let barrier = barrier.clone();
@@ -60,7 +79,10 @@ async fn a_round(sides: &ZkSides, late_is_ours: bool) -> Verdict {
         let barrier = barrier.clone();
         tokio::spawn(async move { barrier.leave(&member, SOON).await })
     };
-    let (java_enters, java_leaves) = (format!("enter {name} 4 {long}"), format!("leave {name} 4 {long}"));
+    let (java_enters, java_leaves) = (
+        format!("enter {name} 4 {long}"),
+        format!("leave {name} 4 {long}"),
+    );
 
     let ours_first = enter(&barrier);
     let mut java_first = java.tell("first", &java_enters);
@@ -78,7 +100,9 @@ async fn a_round(sides: &ZkSides, late_is_ours: bool) -> Verdict {
     let java_second = java_second.unwrap_or_else(|| java.tell("second", &java_enters));
     for java in [java_first, java_second] {
         let answer = java.answer().await?;
-        ensure(answer == "true", || format!("java's enter came to {answer}"))?;
+        ensure(answer == "true", || {
+            format!("java's enter came to {answer}")
+        })?;
     }
     let first = says("ours", ours_first.await.map_err(|e| e.to_string())?)?;
     let second = says("ours", ours_second.await.map_err(|e| e.to_string())?)?;
@@ -96,7 +120,10 @@ async fn a_round(sides: &ZkSides, late_is_ours: bool) -> Verdict {
     // The late one; the first by name, where that is another; and `ready`.
     let outside = sides.outside().await;
     until("those who left are gone", || async {
-        outside.list_children(&name).await.is_ok_and(|members| members.len() <= 3)
+        outside
+            .list_children(&name)
+            .await
+            .is_ok_and(|members| members.len() <= 3)
     })
     .await?;
     ours_sleeps_on(&ours, &ours_first).await?;
@@ -105,7 +132,9 @@ async fn a_round(sides: &ZkSides, late_is_ours: bool) -> Verdict {
     let java_second = java_second.unwrap_or_else(|| java.tell("second", &java_leaves));
     for java in [java_first, java_second] {
         let answer = java.answer().await?;
-        ensure(answer == "true", || format!("java's leave came to {answer}"))?;
+        ensure(answer == "true", || {
+            format!("java's leave came to {answer}")
+        })?;
     }
     for ours in [ours_first, ours_second] {
         says("our leave", ours.await.map_err(|e| e.to_string())?)?;
@@ -121,7 +150,9 @@ pub(crate) async fn both_enter_and_leave_a_double_barrier_together(sides: Arc<Zk
 }
 
 /// Ours takes its member away when its wait ends. Curator's would leave it, to be counted.
-pub(crate) async fn a_member_that_gives_up_is_not_counted_by_curator(sides: Arc<ZkSides>) -> Verdict {
+pub(crate) async fn a_member_that_gives_up_is_not_counted_by_curator(
+    sides: Arc<ZkSides>,
+) -> Verdict {
     let (name, java, ours) = (sides.name(), &sides.curator, sides.ours().await?);
     let barrier = ours.double_barrier(&name, FOUR);
     is_taken(barrier.enter(SHORT).await)?;
@@ -137,9 +168,12 @@ pub(crate) async fn a_member_that_gives_up_is_not_counted_by_curator(sides: Arc<
     let member = says("ours", barrier.enter(SOON).await)?;
     for waiter in inside {
         let answer = waiter.answer().await?;
-        ensure(answer == "true", || format!("java's enter came to {answer}"))?;
+        ensure(answer == "true", || {
+            format!("java's enter came to {answer}")
+        })?;
     }
-    let leaving = ["a", "b", "c"].map(|who| java.tell(who, format!("leave {name} 4 {}", SOON.as_millis())));
+    let leaving =
+        ["a", "b", "c"].map(|who| java.tell(who, format!("leave {name} 4 {}", SOON.as_millis())));
     says("our leave", barrier.leave(&member, SOON).await)?;
     for waiter in leaving {
         waiter.answer().await?;

@@ -11,23 +11,35 @@ use tokio::{task::JoinHandle, time::Instant};
 const SHORT: Duration = Duration::from_millis(200);
 
 /// What a task of ours waited for.
-pub(crate) async fn had(waiter: JoinHandle<Result<(Guard, Instant), LockError>>) -> Result<Guard, String> {
+pub(crate) async fn had(
+    waiter: JoinHandle<Result<(Guard, Instant), LockError>>,
+) -> Result<Guard, String> {
     says("ours", waiter.await.map_err(|e| e.to_string())?).map(|(guard, _)| guard)
 }
 
 pub(crate) async fn ours_waits_for_theirs<O: Other>(sides: Arc<ZkSides>) -> Verdict {
     let (name, theirs, ours) = (sides.name(), O::of(&sides), sides.ours().await?);
-    theirs.ask("holder", format!("acquire mutex {name}")).await?;
+    theirs
+        .ask("holder", format!("acquire mutex {name}"))
+        .await?;
     is_taken(ours.lock(&name).try_acquire().await)?;
     let waiter = waiting(ours.lock(&name));
     sides.until_there(&name, 2).await?;
     ours_sleeps_on(&ours, &waiter).await?;
-    theirs.ask("holder", format!("release mutex {name}")).await?;
+    theirs
+        .ask("holder", format!("release mutex {name}"))
+        .await?;
     let guard = had(waiter).await?;
-    theirs.must("other", format!("try mutex {name} 0"), "false").await?;
-    theirs.must("holder", format!("held mutex {name}"), "false").await?;
+    theirs
+        .must("other", format!("try mutex {name} 0"), "false")
+        .await?;
+    theirs
+        .must("holder", format!("held mutex {name}"), "false")
+        .await?;
     says("release", guard.release().await)?;
-    theirs.must("other", format!("try mutex {name} 5000"), "true").await?;
+    theirs
+        .must("other", format!("try mutex {name} 5000"), "true")
+        .await?;
     theirs.ask("other", format!("release mutex {name}")).await?;
     sides.until_there(&name, 0).await
 }
@@ -35,16 +47,25 @@ pub(crate) async fn ours_waits_for_theirs<O: Other>(sides: Arc<ZkSides>) -> Verd
 pub(crate) async fn theirs_waits_for_ours<O: Other>(sides: Arc<ZkSides>) -> Verdict {
     let (name, theirs, ours) = (sides.name(), O::of(&sides), sides.ours().await?);
     let guard = says("free", ours.lock(&name).try_acquire().await)?;
-    theirs.must("waiter", format!("try mutex {name} 0"), "false").await?;
+    theirs
+        .must("waiter", format!("try mutex {name} 0"), "false")
+        .await?;
     let mut waiter = theirs.tell("waiter", format!("acquire mutex {name}"));
     sides.until_there(&name, 2).await?;
     they_sleep_on(theirs, &mut waiter).await?;
     says("release", guard.release().await)?;
     waiter.answer().await?;
-    theirs.must("waiter", format!("held mutex {name}"), "true").await?;
+    theirs
+        .must("waiter", format!("held mutex {name}"), "true")
+        .await?;
     is_taken(ours.lock(&name).try_acquire().await)?;
-    theirs.ask("waiter", format!("release mutex {name}")).await?;
-    says("free again", ours.lock(&name).try_acquire().await)?.release().await.ok();
+    theirs
+        .ask("waiter", format!("release mutex {name}"))
+        .await?;
+    says("free again", ours.lock(&name).try_acquire().await)?
+        .release()
+        .await
+        .ok();
     sides.until_there(&name, 0).await
 }
 
@@ -64,12 +85,16 @@ pub(crate) async fn turns_come_in_the_order_of_arrival<O: Other>(sides: Arc<ZkSi
     second.answer().await?;
     ours_sleeps_on(&other, &third).await?;
     they_sleep_on(theirs, &mut fourth).await?;
-    theirs.ask("second", format!("release mutex {name}")).await?;
+    theirs
+        .ask("second", format!("release mutex {name}"))
+        .await?;
     let third = had(third).await?;
     they_sleep_on(theirs, &mut fourth).await?;
     says("release", third.release().await)?;
     fourth.answer().await?;
-    theirs.ask("fourth", format!("release mutex {name}")).await?;
+    theirs
+        .ask("fourth", format!("release mutex {name}"))
+        .await?;
     sides.until_there(&name, 0).await
 }
 
@@ -77,13 +102,18 @@ pub(crate) async fn turns_come_in_the_order_of_arrival<O: Other>(sides: Arc<ZkSi
 pub(crate) async fn a_wait_that_ends_leaves_nothing<O: Other>(sides: Arc<ZkSides>) -> Verdict {
     let (name, theirs, ours) = (sides.name(), O::of(&sides), sides.ours().await?);
     let guard = says("free", ours.lock(&name).try_acquire().await)?;
-    let impatient = theirs.tell("impatient", format!("try mutex {name} {}", SHORT.as_millis()));
+    let impatient = theirs.tell(
+        "impatient",
+        format!("try mutex {name} {}", SHORT.as_millis()),
+    );
     let answer = impatient.answer().await?;
     ensure(answer == "false", || format!("their wait came to {answer}"))?;
     sides.until_there(&name, 1).await?;
     says("release", guard.release().await)?;
 
-    theirs.ask("holder", format!("acquire mutex {name}")).await?;
+    theirs
+        .ask("holder", format!("acquire mutex {name}"))
+        .await?;
     let other = sides.ours().await?;
     let impatient = tokio::spawn({
         let lock = other.lock(&name);
@@ -95,9 +125,13 @@ pub(crate) async fn a_wait_that_ends_leaves_nothing<O: Other>(sides: Arc<ZkSides
     is_taken(impatient.await.map_err(|e| e.to_string())?)?;
     sides.until_there(&name, 2).await?;
     they_sleep_on(theirs, &mut patient).await?;
-    theirs.ask("holder", format!("release mutex {name}")).await?;
+    theirs
+        .ask("holder", format!("release mutex {name}"))
+        .await?;
     patient.answer().await?;
-    theirs.ask("patient", format!("release mutex {name}")).await?;
+    theirs
+        .ask("patient", format!("release mutex {name}"))
+        .await?;
     sides.until_there(&name, 0).await
 }
 
@@ -133,11 +167,16 @@ pub(crate) async fn curator_sees_one_queue_of_both(sides: Arc<ZkSides>) -> Verdi
     sides.until_there(&name, 2).await?;
     let queue = java.ask("a", format!("participants mutex {name}")).await?;
     let queue: Vec<&str> = queue.split(' ').collect();
-    ensure(queue.len() == 2 && queue[0] == of_ours[0], || format!("ours is {of_ours:?}, and java sees {queue:?}"))?;
+    ensure(queue.len() == 2 && queue[0] == of_ours[0], || {
+        format!("ours is {of_ours:?}, and java sees {queue:?}")
+    })?;
     says("release", guard.release().await)?;
     waiter.answer().await?;
-    java.must("a", format!("participants mutex {name}"), queue[1]).await?;
-    java.ask("waiter", format!("release mutex {name}")).await.map(|_| ())
+    java.must("a", format!("participants mutex {name}"), queue[1])
+        .await?;
+    java.ask("waiter", format!("release mutex {name}"))
+        .await
+        .map(|_| ())
 }
 
 /// Curator's revocation: the holder is asked, and gives it back if it likes.
@@ -145,9 +184,17 @@ pub(crate) async fn each_can_ask_the_other_for_the_lock(sides: Arc<ZkSides>) -> 
     let (name, java, ours) = (sides.name(), &sides.curator, sides.ours().await?);
     java.ask("holder", format!("revocable {name}")).await?;
     java.ask("holder", format!("acquire mutex {name}")).await?;
-    java.must("holder", format!("revoked {name} 0"), "false").await?;
-    ensure(says("revoke", ours.lock(&name).revoke().await)?, || "ours found no holder".into())?;
-    java.must("holder", format!("revoked {name} {}", SOON.as_millis() / 2), "true").await?;
+    java.must("holder", format!("revoked {name} 0"), "false")
+        .await?;
+    ensure(says("revoke", ours.lock(&name).revoke().await)?, || {
+        "ours found no holder".into()
+    })?;
+    java.must(
+        "holder",
+        format!("revoked {name} {}", SOON.as_millis() / 2),
+        "true",
+    )
+    .await?;
     java.ask("holder", format!("release mutex {name}")).await?;
 
     let (guard, revocation) = says("free", ours.lock(&name).acquire_revocable(SOON).await)?;

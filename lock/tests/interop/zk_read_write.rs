@@ -19,10 +19,12 @@ pub(crate) async fn readers_of_both_are_together(sides: Arc<ZkSides>) -> Verdict
         }
         let reader = says("a read", lock.read().try_acquire().await)?;
         if !java_first {
-            java.must("reader", format!("try read {name} 5000"), "true").await?;
+            java.must("reader", format!("try read {name} 5000"), "true")
+                .await?;
         }
         is_taken(lock.write().try_acquire().await)?;
-        java.must("writer", format!("try write {name} 0"), "false").await?;
+        java.must("writer", format!("try write {name} 0"), "false")
+            .await?;
         if java_first {
             let mut writer = java.tell("writer", format!("acquire write {name}"));
             sides.until_there(&name, 3).await?;
@@ -60,11 +62,13 @@ pub(crate) async fn their_writer_keeps_ours_out(sides: Arc<ZkSides>) -> Verdict 
     for reader in readers {
         inside.push(had(reader).await?);
     }
-    java.must("writer", format!("try write {name} 0"), "false").await?;
+    java.must("writer", format!("try write {name} 0"), "false")
+        .await?;
     for reader in inside {
         says("release", reader.release().await)?;
     }
-    java.must("writer", format!("try write {name} 5000"), "true").await?;
+    java.must("writer", format!("try write {name} 5000"), "true")
+        .await?;
     let writer = waiting(lock.write());
     sides.until_there(&name, 2).await?;
     ours_sleeps_on(&ours, &writer).await?;
@@ -76,10 +80,14 @@ pub(crate) async fn our_writer_keeps_theirs_out(sides: Arc<ZkSides>) -> Verdict 
     let (name, java, ours) = (sides.name(), &sides.curator, sides.ours().await?);
     let lock = ours.rw_lock(&name);
     let writer = says("free", lock.write().try_acquire().await)?;
-    java.must("a", format!("try read {name} 0"), "false").await?;
-    java.must("a", format!("try write {name} 0"), "false").await?;
-    let (mut a, mut b) =
-        (java.tell("a", format!("acquire read {name}")), java.tell("b", format!("acquire read {name}")));
+    java.must("a", format!("try read {name} 0"), "false")
+        .await?;
+    java.must("a", format!("try write {name} 0"), "false")
+        .await?;
+    let (mut a, mut b) = (
+        java.tell("a", format!("acquire read {name}")),
+        java.tell("b", format!("acquire read {name}")),
+    );
     sides.until_there(&name, 3).await?;
     they_sleep_on(java, &mut a).await?;
     they_sleep_on(java, &mut b).await?;
@@ -96,7 +104,9 @@ pub(crate) async fn our_writer_keeps_theirs_out(sides: Arc<ZkSides>) -> Verdict 
     they_sleep_on(java, &mut waiter).await?;
     says("release", writer.release().await)?;
     waiter.answer().await?;
-    java.ask("a", format!("release write {name}")).await.map(|_| ())
+    java.ask("a", format!("release write {name}"))
+        .await
+        .map(|_| ())
 }
 
 /// Whoever the readers, the writer and the reader after it belong to.
@@ -153,14 +163,16 @@ pub(crate) async fn who_steps_down_lets_readers_of_the_other_in(sides: Arc<ZkSid
     let owner = ours.owner();
     let writing = says("free", lock.write().owner(owner).try_acquire().await)?;
     let reading = says("beside it", lock.read().owner(owner).try_acquire().await)?;
-    java.must("reader", format!("try read {name} 0"), "false").await?;
+    java.must("reader", format!("try read {name} 0"), "false")
+        .await?;
     let mut reader = java.tell("reader", format!("acquire read {name}"));
     sides.until_there(&name, 3).await?;
     they_sleep_on(java, &mut reader).await?;
     says("release", writing.release().await)?;
     reader.answer().await?;
     java.ask("reader", format!("release read {name}")).await?;
-    java.must("writer", format!("try write {name} 0"), "false").await?;
+    java.must("writer", format!("try write {name} 0"), "false")
+        .await?;
     let writer = java.tell("writer", format!("acquire write {name}"));
     sides.until_there(&name, 2).await?;
     says("release", reading.release().await)?;
@@ -171,11 +183,19 @@ pub(crate) async fn who_steps_down_lets_readers_of_the_other_in(sides: Arc<ZkSid
 
 pub(crate) async fn mixed_writers_do_not_overlap(sides: Arc<ZkSides>) -> Verdict {
     let (name, process) = (sides.name(), sides.ours().await?);
-    with_curator(&sides, "write", &name, 100, |_| process.rw_lock(&name).write()).await?.exact()
+    with_curator(&sides, "write", &name, 100, |_| {
+        process.rw_lock(&name).write()
+    })
+    .await?
+    .exact()
 }
 
 /// The twin changes what it should only read.
 pub(crate) async fn a_side_that_writes_as_a_reader_is_caught(sides: Arc<ZkSides>) -> Verdict {
     let (name, process) = (sides.name(), sides.ours().await?);
-    with_curator(&sides, "write", &name, 100, |_| process.rw_lock(&name).read()).await?.caught()
+    with_curator(&sides, "write", &name, 100, |_| {
+        process.rw_lock(&name).read()
+    })
+    .await?
+    .caught()
 }

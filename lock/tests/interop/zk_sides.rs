@@ -60,19 +60,29 @@ impl ZkSides {
     pub(crate) async fn start(connect: String) -> Result<Self, String> {
         let curator = Peer::java("curator", "curator", CURATOR, &connect);
         let (curator, kazoo) = futures::future::try_join(curator, Peer::kazoo(&connect)).await?;
-        Ok(Self { curator, kazoo, connect })
+        Ok(Self {
+            curator,
+            kazoo,
+            connect,
+        })
     }
 
     /// A new process of ours, connected.
     pub(crate) async fn ours(&self) -> Result<ZkClient, String> {
-        let ours = says("options", ZkClient::new(ZkOptions::new(&self.connect).session(SESSION)))?;
+        let ours = says(
+            "options",
+            ZkClient::new(ZkOptions::new(&self.connect).session(SESSION)),
+        )?;
         until("connected", || async { ours.session().is_ok() }).await?;
         Ok(ours)
     }
 
     /// A client that looks at the server from outside.
     pub(crate) async fn outside(&self) -> Client {
-        let client = Client::connector().with_session_timeout(SESSION).connect(&self.connect).await;
+        let client = Client::connector()
+            .with_session_timeout(SESSION)
+            .connect(&self.connect)
+            .await;
         client.expect("zookeeper is there")
     }
 
@@ -104,10 +114,22 @@ impl ZkSides {
 
     /// Makes what sections are counted in: `{name}-counter` and the directory `{name}-inside`.
     pub(crate) async fn prepare(&self, name: &str) -> Verdict {
-        let (outside, persistent) = (self.outside().await, CreateMode::Persistent.with_acls(Acls::anyone_all()));
-        outside.mkdir("/interop", &persistent).await.map_err(|e| e.to_string())?;
-        outside.create(&format!("{name}-counter"), b"0", &persistent).await.map_err(|e| e.to_string())?;
-        outside.create(&format!("{name}-inside"), &[], &persistent).await.map_err(|e| e.to_string())?;
+        let (outside, persistent) = (
+            self.outside().await,
+            CreateMode::Persistent.with_acls(Acls::anyone_all()),
+        );
+        outside
+            .mkdir("/interop", &persistent)
+            .await
+            .map_err(|e| e.to_string())?;
+        outside
+            .create(&format!("{name}-counter"), b"0", &persistent)
+            .await
+            .map_err(|e| e.to_string())?;
+        outside
+            .create(&format!("{name}-inside"), &[], &persistent)
+            .await
+            .map_err(|e| e.to_string())?;
         Ok(())
     }
 }

@@ -17,24 +17,38 @@ use super::{
     BEGIN, COMMIT, DEADLOCK, DeadlockLesson,
     Step::{A, B},
 };
-use crate::stock::Title;
+use crate::bilingual::Bilingual;
 
 const TAKE_10: &str = "UPDATE goods SET count = count - 1 WHERE id = 10";
 const TAKE_20: &str = "UPDATE goods SET count = count - 1 WHERE id = 20";
 const TAKE_P500: &str = "UPDATE goods SET count = count - 1 WHERE code = 'P500'";
 const TAKE_P700: &str = "UPDATE goods SET count = count - 1 WHERE code = 'P700'";
 
-const STEPS: &[super::Step] =
-    &[A(BEGIN), B(BEGIN), A(TAKE_10), B(TAKE_20), A(TAKE_P500), B(TAKE_P700), A(COMMIT), B(COMMIT)];
+const STEPS: &[super::Step] = &[
+    A(BEGIN),
+    B(BEGIN),
+    A(TAKE_10),
+    B(TAKE_20),
+    A(TAKE_P500),
+    B(TAKE_P700),
+    A(COMMIT),
+    B(COMMIT),
+];
 
 pub(super) const LESSON: DeadlockLesson = DeadlockLesson {
     slug: "full-scan",
-    title: Title { zh: "没有索引的更新：全表扫描", en: "An update without an index: a full scan" },
-    breaks: Title {
+    title: Bilingual {
+        zh: "没有索引的更新：全表扫描",
+        en: "An update without an index: a full scan",
+    },
+    breaks: Bilingual {
         zh: "行级锁上升为表级锁：每一行都被锁住",
         en: "row locks become a table lock: every row is locked",
     },
-    cure: Title { zh: "用执行计划分析，建立相应的索引", en: "look at the plan, and add the index" },
+    cure: Bilingual {
+        zh: "用执行计划分析，建立相应的索引",
+        en: "look at the plan, and add the index",
+    },
     error: DEADLOCK,
     wait_s: 10,
     index: Some("CREATE INDEX idx_code ON goods (code)"),

@@ -17,7 +17,7 @@ use super::{
     BEGIN, COMMIT, DEADLOCK, DeadlockLesson,
     Step::{A, B},
 };
-use crate::stock::Title;
+use crate::bilingual::Bilingual;
 
 const REPEATABLE_READ: &str = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ";
 const READ_COMMITTED: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED";
@@ -29,18 +29,34 @@ const ADD_16: &str = "INSERT INTO goods VALUES (16, 'P16', 1)";
 /// The same statements under either isolation level.
 macro_rules! under {
     ($level:expr) => {
-        &[A($level), B($level), A(BEGIN), B(BEGIN), A(LOOK_15), B(LOOK_16), A(ADD_15), B(ADD_16), A(COMMIT), B(COMMIT)]
+        &[
+            A($level),
+            B($level),
+            A(BEGIN),
+            B(BEGIN),
+            A(LOOK_15),
+            B(LOOK_16),
+            A(ADD_15),
+            B(ADD_16),
+            A(COMMIT),
+            B(COMMIT),
+        ]
     };
 }
 
 pub(super) const LESSON: DeadlockLesson = DeadlockLesson {
     slug: "gap",
-    title: Title { zh: "可重复读下的间隙锁", en: "Gap locks under REPEATABLE READ" },
-    breaks: Title {
-        zh: "两个事务锁住同一个间隙，都插不进去", en: "both lock one gap, and neither can insert into it"
+    title: Bilingual {
+        zh: "可重复读下的间隙锁",
+        en: "Gap locks under REPEATABLE READ",
     },
-    cure: Title {
-        zh: "降低隔离级别：从 RR 调整为 RC", en: "a lower isolation level: READ COMMITTED has no gap locks"
+    breaks: Bilingual {
+        zh: "两个事务锁住同一个间隙，都插不进去",
+        en: "both lock one gap, and neither can insert into it",
+    },
+    cure: Bilingual {
+        zh: "降低隔离级别：从 RR 调整为 RC",
+        en: "a lower isolation level: READ COMMITTED has no gap locks",
     },
     error: DEADLOCK,
     wait_s: 10,

@@ -16,23 +16,46 @@ use super::{
     BEGIN, COMMIT, DeadlockLesson, LOCK_WAIT_TIMEOUT,
     Step::{A, B},
 };
-use crate::stock::Title;
+use crate::bilingual::Bilingual;
 
 const TAKE: &str = "UPDATE goods SET count = count - 1 WHERE id = 10";
 const LONG_WORK: &str = "SELECT COUNT(*) FROM goods";
 
 pub(super) const LESSON: DeadlockLesson = DeadlockLesson {
     slug: "lock-wait",
-    title: Title { zh: "大事务长时间不释放锁", en: "A long transaction does not let go" },
-    breaks: Title {
-        zh: "B 只会堵塞一段时间，然后报错", en: "B waits only so long, and then gets an error"
+    title: Bilingual {
+        zh: "大事务长时间不释放锁",
+        en: "A long transaction does not let go",
     },
-    cure: Title { zh: "大事务拆小", en: "smaller transactions" },
+    breaks: Bilingual {
+        zh: "B 只会堵塞一段时间，然后报错",
+        en: "B waits only so long, and then gets an error",
+    },
+    cure: Bilingual {
+        zh: "大事务拆小",
+        en: "smaller transactions",
+    },
     error: LOCK_WAIT_TIMEOUT,
     wait_s: 1,
     index: None,
     explain: None,
     // B's COMMIT comes before A's: A's long work lasts longer than B may wait.
-    uncured: &[A(BEGIN), B(BEGIN), A(TAKE), B(TAKE), A(LONG_WORK), B(COMMIT), A(COMMIT)],
-    cured: &[A(BEGIN), B(BEGIN), A(TAKE), B(TAKE), A(COMMIT), A(LONG_WORK), B(COMMIT)],
+    uncured: &[
+        A(BEGIN),
+        B(BEGIN),
+        A(TAKE),
+        B(TAKE),
+        A(LONG_WORK),
+        B(COMMIT),
+        A(COMMIT),
+    ],
+    cured: &[
+        A(BEGIN),
+        B(BEGIN),
+        A(TAKE),
+        B(TAKE),
+        A(COMMIT),
+        A(LONG_WORK),
+        B(COMMIT),
+    ],
 };

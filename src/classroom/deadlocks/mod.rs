@@ -26,7 +26,7 @@ pub use followed::DeadlockSight;
 pub use replay::{DeadlockReplay, DeadlockStep, Side, replay, replay_followed};
 pub use shown::DeadlockPlan;
 
-use crate::stock::Title;
+use crate::bilingual::Bilingual;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -36,8 +36,13 @@ pub const DEADLOCK: u16 = 1213;
 pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
 
 /// Every lesson, in the order of the text.
-pub const ALL: &[DeadlockLesson] =
-    &[opposite_order::LESSON, shared_to_exclusive::LESSON, full_scan::LESSON, gap::LESSON, lock_wait::LESSON];
+pub const ALL: &[DeadlockLesson] = &[
+    opposite_order::LESSON,
+    shared_to_exclusive::LESSON,
+    full_scan::LESSON,
+    gap::LESSON,
+    lock_wait::LESSON,
+];
 
 const BEGIN: &str = "START TRANSACTION";
 const COMMIT: &str = "COMMIT";
@@ -49,11 +54,11 @@ pub struct DeadlockLesson {
     #[schema(example = "opposite-order")]
     pub slug: &'static str,
     /// What the transactions do.
-    pub title: Title,
+    pub title: Bilingual,
     /// What breaks.
-    pub breaks: Title,
+    pub breaks: Bilingual,
     /// What mends it.
-    pub cure: Title,
+    pub cure: Bilingual,
     /// The server's error without the cure.
     #[schema(example = 1213)]
     pub error: u16,

@@ -16,24 +16,47 @@ use super::{
     BEGIN, COMMIT, DEADLOCK, DeadlockLesson,
     Step::{A, B},
 };
-use crate::stock::Title;
+use crate::bilingual::Bilingual;
 
 const TAKE_10: &str = "UPDATE goods SET count = count - 1 WHERE id = 10";
 const TAKE_20: &str = "UPDATE goods SET count = count - 1 WHERE id = 20";
 
 pub(super) const LESSON: DeadlockLesson = DeadlockLesson {
     slug: "opposite-order",
-    title: Title {
-        zh: "两个事务以相反的顺序锁两行", en: "Two transactions lock two rows in opposite order"
+    title: Bilingual {
+        zh: "两个事务以相反的顺序锁两行",
+        en: "Two transactions lock two rows in opposite order",
     },
-    breaks: Title {
-        zh: "互相等待，其中一个被回滚", en: "each waits for the other; one of them is rolled back"
+    breaks: Bilingual {
+        zh: "互相等待，其中一个被回滚",
+        en: "each waits for the other; one of them is rolled back",
     },
-    cure: Title { zh: "以固定的顺序访问表和行", en: "access tables and rows in one fixed order" },
+    cure: Bilingual {
+        zh: "以固定的顺序访问表和行",
+        en: "access tables and rows in one fixed order",
+    },
     error: DEADLOCK,
     wait_s: 10,
     index: None,
     explain: None,
-    uncured: &[A(BEGIN), B(BEGIN), A(TAKE_10), B(TAKE_20), A(TAKE_20), B(TAKE_10), A(COMMIT), B(COMMIT)],
-    cured: &[A(BEGIN), B(BEGIN), A(TAKE_10), B(TAKE_10), A(TAKE_20), A(COMMIT), B(TAKE_20), B(COMMIT)],
+    uncured: &[
+        A(BEGIN),
+        B(BEGIN),
+        A(TAKE_10),
+        B(TAKE_20),
+        A(TAKE_20),
+        B(TAKE_10),
+        A(COMMIT),
+        B(COMMIT),
+    ],
+    cured: &[
+        A(BEGIN),
+        B(BEGIN),
+        A(TAKE_10),
+        B(TAKE_10),
+        A(TAKE_20),
+        A(COMMIT),
+        B(TAKE_20),
+        B(COMMIT),
+    ],
 };

@@ -80,7 +80,15 @@ pub struct DeadlockStep {
 impl DeadlockStep {
     /// One that is not answered yet.
     pub(super) fn sent(side: Side, attempt: usize, sql: String) -> Self {
-        Self { side, attempt, sql, waited_until: None, error: None, message: None, row_locks: None }
+        Self {
+            side,
+            attempt,
+            sql,
+            waited_until: None,
+            error: None,
+            message: None,
+            row_locks: None,
+        }
     }
 }
 
@@ -126,7 +134,16 @@ pub async fn replay(
     cured: bool,
     retry: bool,
 ) -> Result<DeadlockReplay, Error> {
-    spawned(ctx, lesson, How { cured, retry, follower: Follower::default() }).await
+    spawned(
+        ctx,
+        lesson,
+        How {
+            cured,
+            retry,
+            follower: Follower::default(),
+        },
+    )
+    .await
 }
 
 /// The same without a retry, followed: each statement waits until `follower` lets it go on.
@@ -144,7 +161,16 @@ pub async fn replay_followed(
     cured: bool,
     follower: mpsc::UnboundedSender<DeadlockSight>,
 ) -> Result<DeadlockReplay, Error> {
-    spawned(ctx, lesson, How { cured, retry: false, follower: Follower(Some(follower)) }).await
+    spawned(
+        ctx,
+        lesson,
+        How {
+            cured,
+            retry: false,
+            follower: Follower(Some(follower)),
+        },
+    )
+    .await
 }
 
 /// How a lesson is played.
@@ -154,10 +180,17 @@ struct How {
     follower: Follower,
 }
 
-async fn spawned(ctx: &Ctx, lesson: &'static DeadlockLesson, how: How) -> Result<DeadlockReplay, Error> {
+async fn spawned(
+    ctx: &Ctx,
+    lesson: &'static DeadlockLesson,
+    how: How,
+) -> Result<DeadlockReplay, Error> {
     let wait = ctx.config.wait();
     let turn = timeout(wait, Arc::clone(&ctx.local.of::<Turn>().0).lock_owned()).await;
-    let turn = turn.map_err(|_| Error::NotHad { what: "turn to play a deadlock".into(), waited: wait })?;
+    let turn = turn.map_err(|_| Error::NotHad {
+        what: "turn to play a deadlock".into(),
+        waited: wait,
+    })?;
     let own = ctx.clone();
     let played = ctx.tasks.spawn(async move {
         let _turn = turn;
@@ -178,7 +211,11 @@ async fn on_table(
     lesson: &'static DeadlockLesson,
     how: How,
 ) -> Result<DeadlockReplay, Error> {
-    let How { cured, retry, follower } = how;
+    let How {
+        cured,
+        retry,
+        follower,
+    } = how;
     let real = |sql: &str| sql.replace("goods", table);
     let mut plans = Vec::new();
     if let Some(sql) = lesson.explain {
@@ -192,10 +229,28 @@ async fn on_table(
     }
     // The end of the wait is what one lesson is about, until it is cured. In the others it would only come before the
     // deadlock.
-    let is_patient = if lesson.error == DEADLOCK { follower.0.is_some() } else { cured };
-    let wait_s = if is_patient { PATIENT_S } else { lesson.wait_s.into() };
-    let sides = [Transaction::open(ctx, wait_s).await?, Transaction::open(ctx, wait_s).await?];
-    let mut play = Play { desk, table, sides, follower, steps: Vec::new(), latest_deadlock: None };
+    let is_patient = if lesson.error == DEADLOCK {
+        follower.0.is_some()
+    } else {
+        cured
+    };
+    let wait_s = if is_patient {
+        PATIENT_S
+    } else {
+        lesson.wait_s.into()
+    };
+    let sides = [
+        Transaction::open(ctx, wait_s).await?,
+        Transaction::open(ctx, wait_s).await?,
+    ];
+    let mut play = Play {
+        desk,
+        table,
+        sides,
+        follower,
+        steps: Vec::new(),
+        latest_deadlock: None,
+    };
     let script = if cured { lesson.cured } else { lesson.uncured };
     for step in script {
         let (side, sql) = step.parts();
@@ -209,7 +264,10 @@ async fn on_table(
         let transaction = &mut play.sides[side as usize];
         let mut ended_well = !transaction.failed;
         if retry && transaction.failed {
-            let own = script.iter().map(|step| step.parts()).filter(|(whose, _)| *whose == side);
+            let own = script
+                .iter()
+                .map(|step| step.parts())
+                .filter(|(whose, _)| *whose == side);
             let sql: Vec<_> = own.map(|(_, sql)| real(sql)).collect();
             let attempts = transaction.begin_anew(side, sql).await?;
             retries += attempts.last().map_or(0, |step| step.attempt - 1);
@@ -290,26 +348,36 @@ impl Play<'_> {
     }
 
     /// Notes what a statement came to; a transaction that failed is rolled back.
-    async fn note(&mut self, step: usize, answered: Result<(Conn, Answer), JoinError>) -> Result<(), Error> {
+    async fn note(
+        &mut self,
+        step: usize,
+        answered: Result<(Conn, Answer), JoinError>,
+    ) -> Result<(), Error> {
         let (mut conn, answer) = answered.map_err(|e| Error::Internal(e.to_string()))?;
         let refused = answer.map_or_else(refused, |()| Ok(None))?;
         let (status, side) = (Status::ask(self.desk).await?, self.steps[step].side);
         let transaction = &mut self.sides[side as usize];
         if let Some((number, message)) = refused {
             if number == DEADLOCK {
-                self.latest_deadlock = Some(status.latest_deadlock(self.table).unwrap_or_else(str::to_owned));
+                self.latest_deadlock = Some(
+                    status
+                        .latest_deadlock(self.table)
+                        .unwrap_or_else(str::to_owned),
+                );
             }
             let failed = &mut self.steps[step];
             (failed.error, failed.message, failed.row_locks) = (Some(number), Some(message), None);
             transaction.failed = true;
             if number == LOCK_WAIT_TIMEOUT {
-                self.steps.push(transaction::roll_back(&mut conn, side, 1).await?);
+                self.steps
+                    .push(transaction::roll_back(&mut conn, side, 1).await?);
             }
         } else {
             self.steps[step].row_locks = status.row_locks(transaction.id);
         }
         transaction.state = State::Idle(conn);
-        self.follower.tell(DeadlockSight::Answered(self.steps[step].clone()));
+        self.follower
+            .tell(DeadlockSight::Answered(self.steps[step].clone()));
         Ok(())
     }
 }

@@ -17,7 +17,7 @@ use super::{
     BEGIN, COMMIT, DEADLOCK, DeadlockLesson,
     Step::{A, B},
 };
-use crate::stock::Title;
+use crate::bilingual::Bilingual;
 
 const SHARED: &str = "SELECT count FROM goods WHERE id = 10 LOCK IN SHARE MODE";
 const EXCLUSIVE: &str = "SELECT count FROM goods WHERE id = 10 FOR UPDATE";
@@ -25,16 +25,40 @@ const TAKE: &str = "UPDATE goods SET count = count - 1 WHERE id = 10";
 
 pub(super) const LESSON: DeadlockLesson = DeadlockLesson {
     slug: "shared-to-exclusive",
-    title: Title { zh: "共享锁上升到排他锁", en: "A shared lock becomes an exclusive one" },
-    breaks: Title {
+    title: Bilingual {
+        zh: "共享锁上升到排他锁",
+        en: "A shared lock becomes an exclusive one",
+    },
+    breaks: Bilingual {
         zh: "没有一次性申请够权限的锁，双方都在等对方释放共享锁",
         en: "neither asked for all it needs at once; each waits for the other's shared lock",
     },
-    cure: Title { zh: "悲观锁：SELECT … FOR UPDATE", en: "the pessimistic lock: SELECT … FOR UPDATE" },
+    cure: Bilingual {
+        zh: "悲观锁：SELECT … FOR UPDATE",
+        en: "the pessimistic lock: SELECT … FOR UPDATE",
+    },
     error: DEADLOCK,
     wait_s: 10,
     index: None,
     explain: None,
-    uncured: &[A(BEGIN), B(BEGIN), A(SHARED), B(SHARED), A(TAKE), B(TAKE), A(COMMIT), B(COMMIT)],
-    cured: &[A(BEGIN), B(BEGIN), A(EXCLUSIVE), B(EXCLUSIVE), A(TAKE), A(COMMIT), B(TAKE), B(COMMIT)],
+    uncured: &[
+        A(BEGIN),
+        B(BEGIN),
+        A(SHARED),
+        B(SHARED),
+        A(TAKE),
+        B(TAKE),
+        A(COMMIT),
+        B(COMMIT),
+    ],
+    cured: &[
+        A(BEGIN),
+        B(BEGIN),
+        A(EXCLUSIVE),
+        B(EXCLUSIVE),
+        A(TAKE),
+        A(COMMIT),
+        B(TAKE),
+        B(COMMIT),
+    ],
 };

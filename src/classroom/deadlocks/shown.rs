@@ -44,7 +44,11 @@ pub(super) struct Status(Option<String>);
 
 impl Status {
     pub(super) async fn ask(conn: &mut MySqlConnection) -> Result<Self, Error> {
-        match conn.fetch_one(STATUS).await.and_then(|row| row.try_get_unchecked("Status")) {
+        match conn
+            .fetch_one(STATUS)
+            .await
+            .and_then(|row| row.try_get_unchecked("Status"))
+        {
             Ok(status) => Ok(Self(Some(status))),
             Err(error) if number(&error) == Some(ACCESS_DENIED) => Ok(Self(None)),
             Err(error) => Err(error.into()),
@@ -54,13 +58,23 @@ impl Status {
     /// What it says of the transaction of this connection.
     fn transaction(&self, connection: u64) -> Option<&str> {
         let thread = format!(" thread id {connection}, ");
-        self.0.as_deref()?.split("---TRANSACTION ").skip(1).find(|block| block.contains(&thread))
+        self.0
+            .as_deref()?
+            .split("---TRANSACTION ")
+            .skip(1)
+            .find(|block| block.contains(&thread))
     }
 
     /// Whether this connection waits for a row lock.
-    pub(super) async fn waits(&self, conn: &mut MySqlConnection, connection: u64) -> Result<bool, Error> {
+    pub(super) async fn waits(
+        &self,
+        conn: &mut MySqlConnection,
+        connection: u64,
+    ) -> Result<bool, Error> {
         if self.0.is_some() {
-            return Ok(self.transaction(connection).is_some_and(|block| block.contains("LOCK WAIT")));
+            return Ok(self
+                .transaction(connection)
+                .is_some_and(|block| block.contains("LOCK WAIT")));
         }
         let waits: String = conn.fetch_one(WAITS).await?.try_get_unchecked(1)?;
         Ok(waits != "0")
@@ -74,29 +88,54 @@ impl Status {
 
     /// The server's own account of its latest deadlock, where it is one in this table; else why there is none.
     pub(super) fn latest_deadlock(&self, table: &str) -> Result<String, &'static str> {
-        let status = self
-            .0
-            .as_deref()
-            .ok_or("SHOW ENGINE INNODB STATUS needs the privilege PROCESS: GRANT PROCESS ON *.* TO …")?;
-        let section = status.split_once("LATEST DETECTED DEADLOCK").and_then(|(_, rest)| {
-            let (section, _) = rest.split_once("\nTRANSACTIONS\n")?;
-            Some(section.trim_matches(|c: char| c == '-' || c.is_whitespace()).to_owned())
-        });
-        section.filter(|section| section.contains(table)).ok_or("the server shows a later deadlock, of somebody else")
+        let status = self.0.as_deref().ok_or(
+            "SHOW ENGINE INNODB STATUS needs the privilege PROCESS: GRANT PROCESS ON *.* TO …",
+        )?;
+        let section = status
+            .split_once("LATEST DETECTED DEADLOCK")
+            .and_then(|(_, rest)| {
+                let (section, _) = rest.split_once("\nTRANSACTIONS\n")?;
+                Some(
+                    section
+                        .trim_matches(|c: char| c == '-' || c.is_whitespace())
+                        .to_owned(),
+                )
+            });
+        section
+            .filter(|section| section.contains(table))
+            .ok_or("the server shows a later deadlock, of somebody else")
     }
 }
 
 /// The plan of a statement.
-pub(super) async fn plan(conn: &mut MySqlConnection, when: &'static str, sql: String) -> Result<DeadlockPlan, Error> {
+pub(super) async fn plan(
+    conn: &mut MySqlConnection,
+    when: &'static str,
+    sql: String,
+) -> Result<DeadlockPlan, Error> {
     let row = conn.fetch_one(format!("EXPLAIN {sql}").as_str()).await?;
     // MariaDB gives texts, MySQL numbers too; sent as text they are the same.
-    let text = |column: &str| row.try_get_unchecked::<Option<String>, _>(column).ok().flatten();
-    Ok(DeadlockPlan { when, sql, r#type: text("type"), key: text("key"), rows: text("rows"), extra: text("Extra") })
+    let text = |column: &str| {
+        row.try_get_unchecked::<Option<String>, _>(column)
+            .ok()
+            .flatten()
+    };
+    Ok(DeadlockPlan {
+        when,
+        sql,
+        r#type: text("type"),
+        key: text("key"),
+        rows: text("rows"),
+        extra: text("Extra"),
+    })
 }
 
 /// The server's number of an error.
 pub(super) fn number(error: &sqlx::Error) -> Option<u16> {
-    error.as_database_error()?.try_downcast_ref::<MySqlDatabaseError>().map(MySqlDatabaseError::number)
+    error
+        .as_database_error()?
+        .try_downcast_ref::<MySqlDatabaseError>()
+        .map(MySqlDatabaseError::number)
 }
 
 #[cfg(test)]
@@ -113,17 +152,45 @@ mod tests {
     #[test]
     fn each_transaction_is_told_from_the_other_by_its_connection() {
         let status = Status(Some(STATUS.into()));
-        assert_eq!((status.row_locks(3), status.row_locks(31), status.row_locks(1)), (Some(2), Some(101), None));
-        assert!(status.transaction(3).is_some_and(|block| block.contains("LOCK WAIT")));
-        assert!(status.transaction(31).is_some_and(|block| !block.contains("LOCK WAIT")));
+        assert_eq!(
+            (
+                status.row_locks(3),
+                status.row_locks(31),
+                status.row_locks(1)
+            ),
+            (Some(2), Some(101), None)
+        );
+        assert!(
+            status
+                .transaction(3)
+                .is_some_and(|block| block.contains("LOCK WAIT"))
+        );
+        assert!(
+            status
+                .transaction(31)
+                .is_some_and(|block| !block.contains("LOCK WAIT"))
+        );
     }
 
     #[test]
     fn a_deadlock_is_shown_only_where_it_is_ours() {
         let status = Status(Some(STATUS.into()));
         let ours = status.latest_deadlock("deadlock_1").expect("ours");
-        assert!(ours.starts_with("*** (1)") && ours.ends_with("WE ROLL BACK TRANSACTION (2)"), "{ours}");
-        assert!(status.latest_deadlock("deadlock_2").expect_err("another's").contains("somebody else"));
-        assert!(Status(None).latest_deadlock("deadlock_1").expect_err("nothing").contains("PROCESS"));
+        assert!(
+            ours.starts_with("*** (1)") && ours.ends_with("WE ROLL BACK TRANSACTION (2)"),
+            "{ours}"
+        );
+        assert!(
+            status
+                .latest_deadlock("deadlock_2")
+                .expect_err("another's")
+                .contains("somebody else")
+        );
+        assert!(
+            Status(None)
+                .latest_deadlock("deadlock_1")
+                .expect_err("nothing")
+                .contains("PROCESS")
+        );
     }
 }

@@ -26,13 +26,19 @@ pub(super) async fn make(conn: &mut MySqlConnection, name: &str) -> Result<(), E
     conn.execute(create.as_str()).await?;
     let mut fill = format!("INSERT INTO {name} VALUES ");
     for id in (10..=1000).step_by(10) {
-        write!(fill, "{}({id}, 'P{id}', 100)", if id == 10 { "" } else { ", " }).ok();
+        write!(
+            fill,
+            "{}({id}, 'P{id}', 100)",
+            if id == 10 { "" } else { ", " }
+        )
+        .ok();
     }
     conn.execute(fill.as_str()).await?;
     Ok(())
 }
 
 pub(super) async fn drop(conn: &mut MySqlConnection, name: &str) -> Result<(), Error> {
-    conn.execute(format!("DROP TABLE IF EXISTS {name}").as_str()).await?;
+    conn.execute(format!("DROP TABLE IF EXISTS {name}").as_str())
+        .await?;
     Ok(())
 }

@@ -51,15 +51,24 @@ pub(super) enum State {
 impl Transaction {
     pub(super) async fn open(ctx: &Ctx, wait_s: u32) -> Result<Self, Error> {
         let mut conn = ctx.mysql(ctx.config.wait()).await?;
-        conn.execute(format!("SET SESSION innodb_lock_wait_timeout = {wait_s}").as_str()).await?;
-        let id = sqlx::query_scalar("SELECT CONNECTION_ID()").fetch_one(&mut *conn).await?;
-        Ok(Self { id, state: State::Idle(conn), failed: false })
+        conn.execute(format!("SET SESSION innodb_lock_wait_timeout = {wait_s}").as_str())
+            .await?;
+        let id = sqlx::query_scalar("SELECT CONNECTION_ID()")
+            .fetch_one(&mut *conn)
+            .await?;
+        Ok(Self {
+            id,
+            state: State::Idle(conn),
+            failed: false,
+        })
     }
 
     fn conn(&mut self) -> Result<Conn, Error> {
         match std::mem::replace(&mut self.state, State::Sent) {
             State::Idle(conn) => Ok(conn),
-            _ => Err(Error::Internal("a script sends before the last answer".into())),
+            _ => Err(Error::Internal(
+                "a script sends before the last answer".into(),
+            )),
         }
     }
 
@@ -72,14 +81,25 @@ impl Transaction {
     }
 
     /// Begins the whole transaction anew until it goes through; every statement of every attempt.
-    pub(super) async fn begin_anew(&mut self, side: Side, sql: Vec<String>) -> Result<Vec<DeadlockStep>, Error> {
-        let pauses = ExponentialBuilder::default().with_min_delay(PAUSE).with_max_times(ATTEMPTS - 2).with_jitter();
+    pub(super) async fn begin_anew(
+        &mut self,
+        side: Side,
+        sql: Vec<String>,
+    ) -> Result<Vec<DeadlockStep>, Error> {
+        let pauses = ExponentialBuilder::default()
+            .with_min_delay(PAUSE)
+            .with_max_times(ATTEMPTS - 2)
+            .with_jitter();
         let whole = |(mut conn, mut steps): (Conn, Vec<DeadlockStep>)| async {
             let outcome = attempt(&mut conn, side, &sql, &mut steps).await;
             ((conn, steps), outcome)
         };
         let begun = (self.conn()?, Vec::new());
-        let ((conn, steps), outcome) = whole.retry(pauses).context(begun).when(Option::is_none).await;
+        let ((conn, steps), outcome) = whole
+            .retry(pauses)
+            .context(begun)
+            .when(Option::is_none)
+            .await;
         self.state = State::Idle(conn);
         match outcome {
             Err(Some(error)) => Err(error),
@@ -90,7 +110,8 @@ impl Transaction {
     /// Puts the connection back as it was.
     pub(super) async fn close(mut self) -> Result<(), Error> {
         let mut conn = self.conn()?;
-        conn.execute("SET SESSION innodb_lock_wait_timeout = DEFAULT").await?;
+        conn.execute("SET SESSION innodb_lock_wait_timeout = DEFAULT")
+            .await?;
         conn.done();
         Ok(())
     }
@@ -108,7 +129,11 @@ async fn attempt(
         let answer = conn.execute(sql.as_str()).await;
         let refused = answer.map_or_else(refused, |_| Ok(None)).map_err(Some)?;
         let (error, message) = refused.clone().unzip();
-        steps.push(DeadlockStep { error, message, ..DeadlockStep::sent(side, attempt, sql.clone()) });
+        steps.push(DeadlockStep {
+            error,
+            message,
+            ..DeadlockStep::sent(side, attempt, sql.clone())
+        });
         if refused.is_some() {
             if error == Some(LOCK_WAIT_TIMEOUT) {
                 steps.push(roll_back(conn, side, attempt).await.map_err(Some)?);
@@ -120,7 +145,11 @@ async fn attempt(
 }
 
 /// Ends a transaction that error 1205 has left open.
-pub(super) async fn roll_back(conn: &mut Conn, side: Side, attempt: usize) -> Result<DeadlockStep, Error> {
+pub(super) async fn roll_back(
+    conn: &mut Conn,
+    side: Side,
+    attempt: usize,
+) -> Result<DeadlockStep, Error> {
     let sql = "ROLLBACK".to_owned();
     conn.execute(sql.as_str()).await?;
     Ok(DeadlockStep::sent(side, attempt, sql))
@@ -128,7 +157,8 @@ pub(super) async fn roll_back(conn: &mut Conn, side: Side, attempt: usize) -> Re
 
 /// Number and words, where the server ended a statement because of another transaction.
 pub(super) fn refused(error: sqlx::Error) -> Result<Option<(u16, String)>, Error> {
-    let number = shown::number(&error).filter(|number| [DEADLOCK, LOCK_WAIT_TIMEOUT].contains(number));
+    let number =
+        shown::number(&error).filter(|number| [DEADLOCK, LOCK_WAIT_TIMEOUT].contains(number));
     match (number, error.as_database_error()) {
         (Some(number), Some(answer)) => Ok(Some((number, answer.message().to_owned()))),
         _ => Err(error.into()),

@@ -25,5 +25,9 @@ use std::num::NonZeroU32;
 pub const PER_SECOND: NonZeroU32 = NonZeroU32::new(10).expect("more than none");
 
 /// The limits of nginx, which no instance alone has.
-pub const AT_NGINX: &[&str] =
-    &["/nginx/leaky/queued", "/nginx/leaky/nodelay", "/nginx/connections/address", "/nginx/connections/server"];
+pub const AT_NGINX: &[&str] = &[
+    "/nginx/leaky/queued",
+    "/nginx/leaky/nodelay",
+    "/nginx/connections/address",
+    "/nginx/connections/server",
+];

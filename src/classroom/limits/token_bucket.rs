@@ -21,11 +21,16 @@ use governor::{
 };
 
 /// The bucket of this process. Its clock is another's only in tests.
-pub(crate) struct Bucket<C: Clock = DefaultClock>(RateLimiter<NotKeyed, InMemoryState, C, NoOpMiddleware<C::Instant>>);
+pub(crate) struct Bucket<C: Clock = DefaultClock>(
+    RateLimiter<NotKeyed, InMemoryState, C, NoOpMiddleware<C::Instant>>,
+);
 
 impl<C: Clock> Bucket<C> {
     fn new(clock: C) -> Self {
-        Self(RateLimiter::direct_with_clock(Quota::per_second(PER_SECOND), clock))
+        Self(RateLimiter::direct_with_clock(
+            Quota::per_second(PER_SECOND),
+            clock,
+        ))
     }
 
     fn take(&self) -> bool {
@@ -42,7 +47,11 @@ impl Default for Bucket {
 impl Bucket {
     /// Takes a token, or is [`Error::Limited`].
     pub(crate) fn pass(&self) -> Result<(), Error> {
-        if self.take() { Ok(()) } else { Err(Error::Limited) }
+        if self.take() {
+            Ok(())
+        } else {
+            Err(Error::Limited)
+        }
     }
 }
 
@@ -77,6 +86,10 @@ mod tests {
             assert_eq!(burst(5, &bucket), 1);
         }
         clock.advance(Duration::from_secs(60));
-        assert_eq!(burst(30, &bucket), 10, "no more than the bucket holds, however long it was quiet");
+        assert_eq!(
+            burst(30, &bucket),
+            10,
+            "no more than the bucket holds, however long it was quiet"
+        );
     }
 }

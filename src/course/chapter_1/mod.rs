@@ -5,11 +5,14 @@ mod oversold;
 mod watch;
 
 use super::Chapter;
-use crate::stock::Title;
+use crate::bilingual::Bilingual;
 
 pub(super) const CHAPTER: Chapter = Chapter {
     id: "1",
-    title: Title { zh: "传统锁回顾", en: "Locks without distribution" },
+    title: Bilingual {
+        zh: "传统锁回顾",
+        en: "Locks without distribution",
+    },
     lessons: &[
         oversold::TWO_AT_ONCE,
         oversold::ONE_BY_ONE,

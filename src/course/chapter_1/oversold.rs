@@ -1,20 +1,16 @@
 //! §1.1 to §1.6: a stock that is read and then written, one process's lock, and three processes.
 
-use crate::{
-    course::{
-        Cluster, Lesson, Line, NoVerdict, Run, Says, Seen, Side, Target, Words,
-        experiments::{compared, exact, oversells},
-        replay::flaw_and_cure,
-    },
-    stock::Title,
-};
+use crate::bilingual::Bilingual;
 
 const LEFT: &str = "mysql {mysql} -Ne 'select count from db_stock where id = 1'";
 
 pub(super) const TWO_AT_ONCE: Lesson = Lesson {
     id: "1.1",
-    title: Title { zh: "两个人同时买", en: "Two buy at once" },
-    claim: Title {
+    title: Bilingual {
+        zh: "两个人同时买",
+        en: "Two buy at once",
+    },
+    claim: Bilingual {
         zh: "余 5 件，A 和 B 同时来买：都读到 5，最后可能剩 4，而应该剩 3",
         en: "Five are left, A and B buy at once: both read 5, and 4 may be left where it should be 3",
     },
@@ -27,10 +23,21 @@ pub(super) const TWO_AT_ONCE: Lesson = Lesson {
             r#"curl -s -X PUT -H 'content-type: application/json' -d '{"count":5}' {http}/stock"#,
             r#"{"mysql":{"id":1,…,"count":5,…"#,
         ),
-        Line::new("curl -s '{8000}/check/lock/none?hold_ms=5000&who=A' &", "验库存并锁库存成功！"),
-        Line::at(2, "curl -s '{8100}/check/lock/none?hold_ms=5000&who=B'", "验库存并锁库存成功！"),
+        Line::new(
+            "curl -s '{8000}/check/lock/none?hold_ms=5000&who=A' &",
+            "验库存并锁库存成功！",
+        ),
+        Line::at(
+            2,
+            "curl -s '{8100}/check/lock/none?hold_ms=5000&who=B'",
+            "验库存并锁库存成功！",
+        ),
         Line::new("wait", ""),
-        Line::at(2, "mysql {mysql} -Ne 'select count from db_stock where id = 1'", "4"),
+        Line::at(
+            2,
+            "mysql {mysql} -Ne 'select count from db_stock where id = 1'",
+            "4",
+        ),
         Line::RESTOCK,
     ],
     run: Run::Experiment(|on| Box::pin(flaw_and_cure(on, "1.3"))),
@@ -39,8 +46,11 @@ pub(super) const TWO_AT_ONCE: Lesson = Lesson {
 
 pub(super) const ONE_BY_ONE: Lesson = Lesson {
     id: "1.3",
-    title: Title { zh: "查了再改", en: "Read, then write" },
-    claim: Title {
+    title: Bilingual {
+        zh: "查了再改",
+        en: "Read, then write",
+    },
+    claim: Bilingual {
         zh: "一个一个地买，每买一次库存少 1，没有任何问题",
         en: "One buyer after the other: each purchase takes one piece, and nothing goes wrong",
     },
@@ -76,8 +86,11 @@ async fn one_by_one(on: &Cluster) -> Result<Seen, NoVerdict> {
 
 pub(super) const UNDER_LOAD: Lesson = Lesson {
     id: "1.4",
-    title: Title { zh: "并发之下超卖", en: "Under load it oversells" },
-    claim: Title {
+    title: Bilingual {
+        zh: "并发之下超卖",
+        en: "Under load it oversells",
+    },
+    claim: Bilingual {
         zh: "100 个线程各买 50 次：5000 次都说成功，库存却远不到 0（文中还剩 4870）",
         en: "100 threads × 50 purchases: all 5000 are told \"sold\", and far from all pieces are gone (4870 left in the text)",
     },
@@ -87,8 +100,14 @@ pub(super) const UNDER_LOAD: Lesson = Lesson {
     quick: true,
     by_hand: &[
         Line::RESTOCK,
-        Line::new("curl -sZ --parallel-max 100 -o /dev/null '{8000}/check/lock/none?hold_ms=20&who=[1-500]'", ""),
-        Line::new("mysql {mysql} -Ne 'select 5000 - count, 5000 - count < 500 from db_stock where id = 1'", "…\t1"),
+        Line::new(
+            "curl -sZ --parallel-max 100 -o /dev/null '{8000}/check/lock/none?hold_ms=20&who=[1-500]'",
+            "",
+        ),
+        Line::new(
+            "mysql {mysql} -Ne 'select 5000 - count, 5000 - count < 500 from db_stock where id = 1'",
+            "…\t1",
+        ),
     ],
     run: Run::Experiment(|on| Box::pin(oversells(on, "none", Target::One))),
     ..Lesson::PLAIN
@@ -96,8 +115,11 @@ pub(super) const UNDER_LOAD: Lesson = Lesson {
 
 pub(super) const MUTEX: Lesson = Lesson {
     id: "1.5",
-    title: Title { zh: "JVM 锁", en: "One process's lock" },
-    claim: Title {
+    title: Bilingual {
+        zh: "JVM 锁",
+        en: "One process's lock",
+    },
+    claim: Bilingual {
         zh: "一台实例时，进程里的一把锁就够了：5000 件一件不多",
         en: "With one instance, a lock inside the process is enough: not one piece too many",
     },
@@ -108,7 +130,10 @@ pub(super) const MUTEX: Lesson = Lesson {
     quick: true,
     by_hand: &[
         Line::RESTOCK,
-        Line::new("curl -sZ --parallel-max 100 -o /dev/null '{8000}/check/lock/mutex?hold_ms=1&who=[1-500]'", ""),
+        Line::new(
+            "curl -sZ --parallel-max 100 -o /dev/null '{8000}/check/lock/mutex?hold_ms=1&who=[1-500]'",
+            "",
+        ),
         Line::new(LEFT, "4500"),
     ],
     run: Run::Experiment(|on| Box::pin(exact(on, "mutex", &[Target::One]))),
@@ -117,8 +142,11 @@ pub(super) const MUTEX: Lesson = Lesson {
 
 pub(super) const THREE_INSTANCES: Lesson = Lesson {
     id: "1.6",
-    title: Title { zh: "三台实例，JVM 锁失效", en: "Three instances: the process's lock is not enough" },
-    claim: Title {
+    title: Bilingual {
+        zh: "三台实例，JVM 锁失效",
+        en: "Three instances: the process's lock is not enough",
+    },
+    claim: Bilingual {
         zh: "nginx 后面三台实例，每台一把自己的锁：又超卖了",
         en: "Three instances behind nginx, each with a lock of its own: it oversells again",
     },
@@ -129,8 +157,14 @@ pub(super) const THREE_INSTANCES: Lesson = Lesson {
     quick: true,
     by_hand: &[
         Line::RESTOCK,
-        Line::new("curl -sZ --parallel-max 100 -o /dev/null '{http}/check/lock/mutex?hold_ms=5&who=[1-500]'", ""),
-        Line::new("mysql {mysql} -Ne 'select 5000 - count, 5000 - count < 500 from db_stock where id = 1'", "…\t1"),
+        Line::new(
+            "curl -sZ --parallel-max 100 -o /dev/null '{http}/check/lock/mutex?hold_ms=5&who=[1-500]'",
+            "",
+        ),
+        Line::new(
+            "mysql {mysql} -Ne 'select 5000 - count, 5000 - count < 500 from db_stock where id = 1'",
+            "…\t1",
+        ),
     ],
     run: Run::Experiment(|on| Box::pin(oversells(on, "mutex", Target::Three))),
     ..Lesson::PLAIN
@@ -138,8 +172,11 @@ pub(super) const THREE_INSTANCES: Lesson = Lesson {
 
 pub(super) const LITTLE_FASTER: Lesson = Lesson {
     id: "1.6.2",
-    title: Title { zh: "三台快多少", en: "How much faster three are" },
-    claim: Title {
+    title: Bilingual {
+        zh: "三台快多少",
+        en: "How much faster three are",
+    },
+    claim: Bilingual {
         zh: "三台比一台性能只是略有提升：它们等的是同一个数据库",
         en: "Three instances are only a little faster than one: they wait for the same database",
     },
@@ -151,7 +188,10 @@ pub(super) const LITTLE_FASTER: Lesson = Lesson {
         "…mutex    one …exact…mutex    three …mutex    one …mutex    three …",
     )],
     run: Run::Experiment(|on| {
-        let [three, one] = [Target::Three, Target::One].map(|target| Side { target, ..Side::of("mutex") });
+        let [three, one] = [Target::Three, Target::One].map(|target| Side {
+            target,
+            ..Side::of("mutex")
+        });
         Box::pin(compared(on, three, one, Says::Between(0.5, 3.0)))
     }),
     ..Lesson::PLAIN

@@ -1,18 +1,14 @@
 //! §1.8: Redis' own optimistic lock.
 
-use crate::{
-    course::{
-        Cluster, Lesson, Line, NoVerdict, Run, Seen, Target,
-        experiments::{exact, retries_grow},
-        replay::flaw_and_cure,
-    },
-    stock::Title,
-};
+use crate::bilingual::Bilingual;
 
 pub(super) const WATCH: Lesson = Lesson {
     id: "1.8",
-    title: Title { zh: "Redis 乐观锁：WATCH", en: "The optimistic lock of Redis: WATCH" },
-    claim: Title {
+    title: Bilingual {
+        zh: "Redis 乐观锁：WATCH",
+        en: "The optimistic lock of Redis: WATCH",
+    },
+    claim: Bilingual {
         zh: "WATCH 以后键被别人改过，EXEC 就返回 nil，什么也没写；重试就不会超卖",
         en: "Where the key was written after WATCH, EXEC answers nil and writes nothing; with a retry nothing is oversold",
     },
@@ -23,7 +19,10 @@ pub(super) const WATCH: Lesson = Lesson {
     quick: true,
     by_hand: &[
         Line::RESTOCK,
-        Line::new(r"printf 'watch stock\nmulti\nset stock 4999\nexec\n' | redis-cli {redis}", "OK\nOK\nQUEUED\nOK"),
+        Line::new(
+            r"printf 'watch stock\nmulti\nset stock 4999\nexec\n' | redis-cli {redis}",
+            "OK\nOK\nQUEUED\nOK",
+        ),
         Line::new("redis-cli {redis} get stock", "4999"),
         Line::new(
             "(echo watch stock; until redis-cli {redis} client list | grep -q cmd=watch; do sleep .1; done; redis-cli {redis} set stock 4000 > /dev/null; echo multi; echo set stock 4998; echo exec) | redis-cli {redis}",
@@ -37,13 +36,18 @@ pub(super) const WATCH: Lesson = Lesson {
 };
 
 async fn watch(on: &Cluster) -> Result<Seen, NoVerdict> {
-    Ok(flaw_and_cure(on, "1.8").await?.and(exact(on, "redis-watch", &[Target::Three]).await?))
+    Ok(flaw_and_cure(on, "1.8")
+        .await?
+        .and(exact(on, "redis-watch", &[Target::Three]).await?))
 }
 
 pub(super) const RETRIES: Lesson = Lesson {
     id: "1.8.retries",
-    title: Title { zh: "竞争越大，白做的越多", en: "The more contention, the more is wasted" },
-    claim: Title {
+    title: Bilingual {
+        zh: "竞争越大，白做的越多",
+        en: "The more contention, the more is wasted",
+    },
+    claim: Bilingual {
         zh: "并发越大，EXEC 得到 nil 的越多：多数尝试白做了",
         en: "The more requests at once, the more of them hear nil: most attempts are wasted",
     },

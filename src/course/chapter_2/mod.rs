@@ -9,13 +9,16 @@ mod setnx;
 mod text_001;
 
 use super::{Chapter, NoVerdict};
-use crate::stock::Title;
+use crate::bilingual::Bilingual;
 use redis::{FromRedisValue, aio::MultiplexedConnection};
 use std::time::Duration;
 
 pub(super) const CHAPTER: Chapter = Chapter {
     id: "2",
-    title: Title { zh: "基于 Redis 的分布式锁", en: "Distributed locks with Redis" },
+    title: Bilingual {
+        zh: "基于 Redis 的分布式锁",
+        en: "Distributed locks with Redis",
+    },
     lessons: &[
         setnx::ONE_OF_MANY,
         setnx::DEAD_HOLDER,
@@ -73,9 +76,16 @@ fn own(name: &str) -> String {
 }
 
 /// One command, as it is typed into `redis-cli`.
-async fn ask<T: FromRedisValue>(redis: &mut MultiplexedConnection, line: &[&str]) -> Result<T, NoVerdict> {
+async fn ask<T: FromRedisValue>(
+    redis: &mut MultiplexedConnection,
+    line: &[&str],
+) -> Result<T, NoVerdict> {
     let mut command = redis::Cmd::new();
-    command.arg(line).query_async(redis).await.map_err(NoVerdict::failed)
+    command
+        .arg(line)
+        .query_async(redis)
+        .await
+        .map_err(NoVerdict::failed)
 }
 
 /// Waits until there is such a key.

@@ -6,7 +6,7 @@ mod locks;
 mod nodes;
 
 use super::{Chapter, Cluster, NoVerdict};
-use crate::stock::Title;
+use crate::bilingual::Bilingual;
 use http::Method;
 use serde_json::Value;
 use std::time::Duration;
@@ -15,7 +15,10 @@ use zookeeper_client::{Client, Error as Zk};
 
 pub(super) const CHAPTER: Chapter = Chapter {
     id: "3",
-    title: Title { zh: "基于 ZooKeeper 的分布式锁", en: "Distributed locks with ZooKeeper" },
+    title: Bilingual {
+        zh: "基于 ZooKeeper 的分布式锁",
+        en: "Distributed locks with ZooKeeper",
+    },
     lessons: &[
         nodes::TYPES,
         nodes::WATCHES,
@@ -48,7 +51,10 @@ pub(super) const CHAPTER: Chapter = Chapter {
 
 /// The answer to a GET as JSON.
 async fn got(on: &Cluster, url: &str) -> Result<Value, NoVerdict> {
-    let answer = on.ask(Method::GET, url, &[("accept", "application/json")], None).await?.success()?;
+    let answer = on
+        .ask(Method::GET, url, &[("accept", "application/json")], None)
+        .await?
+        .success()?;
     Ok(answer.json()?)
 }
 
@@ -69,5 +75,7 @@ async fn until_below(zookeeper: &Client, path: &str, wanted: usize) -> Result<()
         Ok(())
     };
     let late = || NoVerdict::failed(format!("there are never {wanted} nodes below {path}"));
-    timeout(Duration::from_secs(30), there).await.unwrap_or_else(|_| Err(late()))
+    timeout(Duration::from_secs(30), there)
+        .await
+        .unwrap_or_else(|_| Err(late()))
 }

@@ -9,7 +9,7 @@ use super::{
     ALL, Chapter, Lesson, Rated, Ratio, Sale, Verdict, Words, find,
     found::{Found, Tried},
 };
-use crate::{failure::Failure, load::filters, stock::Title};
+use crate::bilingual::Bilingual;
 use askama::Template;
 use lanes::Lanes;
 
@@ -19,7 +19,9 @@ use lanes::Lanes;
 ///
 /// [`Failure::Unusable`] where the template cannot be filled.
 pub(super) fn html(found: &Found) -> Result<String, Failure> {
-    Report::of(found).render().map_err(|e| Failure::Unusable(format!("report: {e}")))
+    Report::of(found)
+        .render()
+        .map_err(|e| Failure::Unusable(format!("report: {e}")))
 }
 
 #[derive(Template)]
@@ -63,15 +65,33 @@ struct Scale<'a> {
 impl<'a> Report<'a> {
     fn of(found: &'a Found) -> Self {
         let part = |chapter: &'static Chapter| {
-            let lessons = found.lessons.iter().filter(|tried| tried.chapter == chapter.id);
-            Part { chapter, lessons: lessons.filter_map(Shown::of).collect() }
+            let lessons = found
+                .lessons
+                .iter()
+                .filter(|tried| tried.chapter == chapter.id);
+            Part {
+                chapter,
+                lessons: lessons.filter_map(Shown::of).collect(),
+            }
         };
-        let chapters = ALL.iter().map(part).filter(|part| !part.lessons.is_empty()).collect();
-        Self { found, chapters, conditions: found.conditions.to_string() }
+        let chapters = ALL
+            .iter()
+            .map(part)
+            .filter(|part| !part.lessons.is_empty())
+            .collect();
+        Self {
+            found,
+            chapters,
+            conditions: found.conditions.to_string(),
+        }
     }
 
     fn count(&self, verdict: Verdict) -> usize {
-        self.found.lessons.iter().filter(|tried| tried.verdict == verdict).count()
+        self.found
+            .lessons
+            .iter()
+            .filter(|tried| tried.verdict == verdict)
+            .count()
     }
 
     fn so(&self) -> usize {
@@ -90,9 +110,19 @@ impl<'a> Report<'a> {
 impl<'a> Shown<'a> {
     fn of(tried: &'a Tried) -> Option<Self> {
         let figures = &tried.figures;
-        let longest = figures.sales.iter().map(|sale| sale.sold.max(sale.gone)).max().unwrap_or(1).max(1) as f64;
+        let longest = figures
+            .sales
+            .iter()
+            .map(|sale| sale.sold.max(sale.gone))
+            .max()
+            .unwrap_or(1)
+            .max(1) as f64;
         let percent = |pieces: i64| 100.0 * pieces.max(0) as f64 / longest;
-        let bar = |sale: &'a Sale| Bar { sale, gone: percent(sale.gone), over: percent(sale.oversold) };
+        let bar = |sale: &'a Sale| Bar {
+            sale,
+            gone: percent(sale.gone),
+            over: percent(sale.oversold),
+        };
         Some(Self {
             lesson: find(tried.id)?,
             tried,
@@ -119,7 +149,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    fn words(&self) -> Title {
+    fn words(&self) -> Bilingual {
         self.tried.verdict.words()
     }
 }
@@ -128,7 +158,12 @@ impl<'a> Scale<'a> {
     /// The axis ends at 16 times, on both sides.
     fn of(ratio: &'a Ratio) -> Self {
         let at = |times: f64| (50.0 + 50.0 * times.log2() / 4.0).clamp(0.0, 100.0);
-        Self { ratio, median: at(ratio.ratio.median), min: at(ratio.ratio.min), max: at(ratio.ratio.max) }
+        Self {
+            ratio,
+            median: at(ratio.ratio.median),
+            min: at(ratio.ratio.min),
+            max: at(ratio.ratio.max),
+        }
     }
 
     /// The two sides, each with its name.
@@ -147,7 +182,7 @@ impl<'a> Scale<'a> {
 }
 
 /// What an event of a race is called; one that is not listed is shown by its own word.
-fn word(event: &str) -> Option<Title> {
+fn word(event: &str) -> Option<Bilingual> {
     let words = [
         ("start", "开始", "begins"),
         ("waits", "等待", "waits"),
@@ -175,5 +210,8 @@ fn word(event: &str) -> Option<Title> {
         ("stock", "库存", "stock"),
         ("fence", "令牌", "token"),
     ];
-    words.iter().find(|(name, _, _)| *name == event).map(|(_, zh, en)| Title { zh, en })
+    words
+        .iter()
+        .find(|(name, _, _)| *name == event)
+        .map(|(_, zh, en)| Bilingual { zh, en })
 }

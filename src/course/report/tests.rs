@@ -36,7 +36,12 @@ fn race() -> Play {
     Play {
         lesson: "2.2".into(),
         cured: false,
-        ends: Ends { sold: 2, gone: 1, inside: 2, ..Ends::default() },
+        ends: Ends {
+            sold: 2,
+            gone: 1,
+            inside: 2,
+            ..Ends::default()
+        },
         as_meant: true,
         said: Default::default(),
         events,
@@ -45,9 +50,28 @@ fn race() -> Play {
 
 fn tried(id: &'static str, verdict: Verdict, figures: Figures) -> Tried {
     let lesson = find(id).unwrap();
-    let Lesson { claim, expected, timing, .. } = *lesson;
-    let seen = Words { zh: "看到了".into(), en: "this was seen".into() };
-    Tried { id, chapter: "1", claim, verdict, expected, timing, seen, figures, took_ms: 1, failed: None }
+    let Lesson {
+        claim,
+        expected,
+        timing,
+        ..
+    } = *lesson;
+    let seen = Words {
+        zh: "看到了".into(),
+        en: "this was seen".into(),
+    };
+    Tried {
+        id,
+        chapter: "1",
+        claim,
+        verdict,
+        expected,
+        timing,
+        seen,
+        figures,
+        took_ms: 1,
+        failed: None,
+    }
 }
 
 fn page() -> String {
@@ -65,33 +89,84 @@ fn page() -> String {
         median_ms: 36.0,
         p99_ms: 98.0,
     };
-    let rated = |target| Rated { side: Side { target, ..Side::of("mutex") }, per_sec: Spread::of([900.0, 1100.0]) };
+    let rated = |target| Rated {
+        side: Side {
+            target,
+            ..Side::of("mutex")
+        },
+        per_sec: Spread::of([900.0, 1100.0]),
+    };
     let (first, second) = (rated(Target::Three), rated(Target::One));
-    let sales = Figures { sales: vec![sale(0), sale(4870)], ..Figures::default() };
-    let ratios = vec![Ratio { first, second, ratio: Spread::of([0.9, 1.2, 1.5]), says: Says::Faster }];
-    let plays = vec![race(), Play { cured: true, ..race() }];
+    let sales = Figures {
+        sales: vec![sale(0), sale(4870)],
+        ..Figures::default()
+    };
+    let ratios = vec![Ratio {
+        first,
+        second,
+        ratio: Spread::of([0.9, 1.2, 1.5]),
+        says: Says::Faster,
+    }];
+    let plays = vec![
+        race(),
+        Play {
+            cured: true,
+            ..race()
+        },
+    ];
     let lessons = vec![
-        tried("1.1", Verdict::Reproduced, Figures { plays, ..Figures::default() }),
+        tried(
+            "1.1",
+            Verdict::Reproduced,
+            Figures {
+                plays,
+                ..Figures::default()
+            },
+        ),
         tried("1.4", Verdict::NotReproduced, sales),
-        tried("1.6.2", Verdict::Reproduced, Figures { ratios, ..Figures::default() }),
+        tried(
+            "1.6.2",
+            Verdict::Reproduced,
+            Figures {
+                ratios,
+                ..Figures::default()
+            },
+        ),
         tried("1.5", Verdict::Unavailable, Figures::default()),
     ];
-    html(&Found { conditions: Conditions::default(), lessons }).unwrap()
+    html(&Found {
+        conditions: Conditions::default(),
+        lessons,
+    })
+    .unwrap()
 }
 
 #[test]
 fn a_report_needs_nothing_else_and_draws_each_form_of_figures() {
     let page = page();
-    for foreign in ["<script", "<link", "src=", "url(http", "@import", "https://"] {
+    for foreign in [
+        "<script", "<link", "src=", "url(http", "@import", "https://",
+    ] {
         assert!(!page.contains(foreign), "{foreign}");
     }
-    for drawn in
-        ["多卖</span>", "4,870", "误差之内", "删掉锁 foreign B", "deletes the lock foreign B", "class=\"over\""]
-    {
+    for drawn in [
+        "多卖</span>",
+        "4,870",
+        "误差之内",
+        "删掉锁 foreign B",
+        "deletes the lock foreign B",
+        "class=\"over\"",
+    ] {
         assert!(page.contains(drawn), "{drawn}");
     }
-    assert!(page.contains("unheard-of &#60;b&#62;"), "an event without a word of its own is shown by its own");
-    assert!(page.contains("与预期不同"), "what came out otherwise says so");
+    assert!(
+        page.contains("unheard-of &#60;b&#62;"),
+        "an event without a word of its own is shown by its own"
+    );
+    assert!(
+        page.contains("与预期不同"),
+        "what came out otherwise says so"
+    );
 }
 
 #[test]

@@ -1,9 +1,6 @@
 //! [003] Limits: the token bucket, one limit for all instances, and those of nginx.
 
-use crate::{
-    course::{Cluster, Lesson, Line, NoVerdict, Run, Seen, Words, replay::flaw_and_cure},
-    stock::Title,
-};
+use crate::bilingual::Bilingual;
 use futures::future::join_all;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -30,7 +27,12 @@ async fn burst(on: &Cluster, url: &str, requests: usize) -> Result<Burst, NoVerd
         let answer = on.get(&format!("{url}{joint}who=b{n}")).await?;
         Ok::<_, NoVerdict>((answer.status.as_u16(), begun.elapsed().as_secs_f64()))
     });
-    let mut burst = Burst { through: 0, refused: 0, slowest: 0.0, took: 0.0 };
+    let mut burst = Burst {
+        through: 0,
+        refused: 0,
+        slowest: 0.0,
+        took: 0.0,
+    };
     for answer in join_all(asked).await {
         match answer? {
             (200, took) => {
@@ -46,22 +48,35 @@ async fn burst(on: &Cluster, url: &str, requests: usize) -> Result<Burst, NoVerd
 }
 
 fn seen(holds: bool, burst: &Burst) -> Seen {
-    let Burst { through, refused, slowest, took } = burst;
+    let Burst {
+        through,
+        refused,
+        slowest,
+        took,
+    } = burst;
     let words = Words::new(
-        format!("同时 {} 个：放过 {through} 个，拒绝 {refused} 个，放过的最慢 {slowest:.1} 秒。", through + refused),
+        format!(
+            "同时 {} 个：放过 {through} 个，拒绝 {refused} 个，放过的最慢 {slowest:.1} 秒。",
+            through + refused
+        ),
         format!(
             "{} at once: {through} let through, {refused} refused; the slowest of the former took {slowest:.1} s.",
             through + refused
         ),
     );
-    Seen::holds(holds, words)
-        .value("burst", json!({"through": through, "refused": refused, "slowest_s": slowest, "took_s": took}))
+    Seen::holds(holds, words).value(
+        "burst",
+        json!({"through": through, "refused": refused, "slowest_s": slowest, "took_s": took}),
+    )
 }
 
 pub(super) const TOKEN_BUCKET: Lesson = Lesson {
     id: "003.limits.token-bucket",
-    title: Title { zh: "令牌桶：每秒十个", en: "The token bucket: ten a second" },
-    claim: Title {
+    title: Bilingual {
+        zh: "令牌桶：每秒十个",
+        en: "The token bucket: ten a second",
+    },
+    claim: Bilingual {
         zh: "每秒只发 10 个令牌，拿不到的马上听到“很遗憾，没抢到”",
         en: "Ten tokens a second; who gets none hears 很遗憾，没抢到 at once",
     },
@@ -86,8 +101,11 @@ async fn token_bucket(on: &Cluster) -> Result<Seen, NoVerdict> {
 
 pub(super) const EACH_INSTANCE: Lesson = Lesson {
     id: "003.limits",
-    title: Title { zh: "每台各限十个", en: "Ten in each instance" },
-    claim: Title {
+    title: Bilingual {
+        zh: "每台各限十个",
+        en: "Ten in each instance",
+    },
+    claim: Bilingual {
         zh: "令牌桶在进程里：三台一共放过三十个；要限制总数，得放到 Redis 里",
         en: "The bucket is the process's: three let thirty through; a limit of all must be in Redis",
     },
@@ -111,8 +129,11 @@ pub(super) const EACH_INSTANCE: Lesson = Lesson {
 
 pub(super) const QUEUED: Lesson = Lesson {
     id: "003.limits.leaky-queued",
-    title: Title { zh: "nginx 漏桶：排队", en: "The leaky bucket of nginx: a queue" },
-    claim: Title {
+    title: Bilingual {
+        zh: "nginx 漏桶：排队",
+        en: "The leaky bucket of nginx: a queue",
+    },
+    claim: Bilingual {
         zh: "rate=1r/s burst=5：超过的先进缓冲区排队，每秒放一个，再多的拒绝",
         en: "rate=1r/s burst=5: what is too much waits, one goes on each second, and more is refused",
     },
@@ -128,8 +149,11 @@ pub(super) const QUEUED: Lesson = Lesson {
 
 pub(super) const NO_DELAY: Lesson = Lesson {
     id: "003.limits.leaky-nodelay",
-    title: Title { zh: "nginx 漏桶：nodelay", en: "The leaky bucket of nginx: nodelay" },
-    claim: Title {
+    title: Bilingual {
+        zh: "nginx 漏桶：nodelay",
+        en: "The leaky bucket of nginx: nodelay",
+    },
+    claim: Bilingual {
         zh: "加上 nodelay，缓冲区里的马上处理，但坑位一秒才空出一个",
         en: "With nodelay what is in the buffer goes on at once, and one place is free again each second",
     },
@@ -147,13 +171,19 @@ pub(super) const NO_DELAY: Lesson = Lesson {
 async fn leaky(on: &Cluster, path: &str, least: f64, most: f64) -> Result<Seen, NoVerdict> {
     sleep(LONG_QUIET).await;
     let burst = burst(on, &format!("{}{path}", on.three()), 9).await?;
-    Ok(seen(burst.through == 6 && (least..=most).contains(&burst.slowest), &burst))
+    Ok(seen(
+        burst.through == 6 && (least..=most).contains(&burst.slowest),
+        &burst,
+    ))
 }
 
 pub(super) const CONNECTIONS: Lesson = Lesson {
     id: "003.limits.connections",
-    title: Title { zh: "nginx 限制并发数", en: "nginx limits what is under way at once" },
-    claim: Title {
+    title: Bilingual {
+        zh: "nginx 限制并发数",
+        en: "nginx limits what is under way at once",
+    },
+    claim: Bilingual {
         zh: "limit_conn addr 20、server 100：同一个 IP 同时只有 20 个，整台只有 100 个",
         en: "limit_conn addr 20, server 100: 20 at once of one address, 100 at once in all",
     },
@@ -174,8 +204,18 @@ pub(super) const CONNECTIONS: Lesson = Lesson {
 };
 
 async fn connections(on: &Cluster) -> Result<Seen, NoVerdict> {
-    let of_one = burst(on, &format!("{}/nginx/connections/address?hold_ms=3000", on.three()), 30).await?;
-    let of_all = burst(on, &format!("{}/nginx/connections/server?hold_ms=3000", on.three()), 120).await?;
+    let of_one = burst(
+        on,
+        &format!("{}/nginx/connections/address?hold_ms=3000", on.three()),
+        30,
+    )
+    .await?;
+    let of_all = burst(
+        on,
+        &format!("{}/nginx/connections/server?hold_ms=3000", on.three()),
+        120,
+    )
+    .await?;
     let one = seen(of_one.through == 20, &of_one);
     let all = seen(of_all.through == 100, &of_all);
     let through = vec![of_one.through, of_all.through];

@@ -1,12 +1,6 @@
 //! [004] Four demos of one lock: in the code, as an object, as a layer of a route, and with a key out of the parameters.
 
-use crate::{
-    course::{
-        Cluster, Lesson, Line, NoVerdict, Run, Seen, Target, Verdict, Words, experiments::oversells,
-        replay::flaw_and_cure,
-    },
-    stock::Title,
-};
+use crate::bilingual::Bilingual;
 use futures::future::{join_all, try_join};
 use http::Method;
 use redis::AsyncCommands;
@@ -23,19 +17,25 @@ const SOLD: &str = "验库存并锁库存成功！";
 
 /// GET as JSON: status and answer.
 async fn get(on: &Cluster, url: &str) -> Result<(u16, Value), NoVerdict> {
-    let answer = on.ask(Method::GET, url, &[("accept", "application/json")], None).await?;
+    let answer = on
+        .ask(Method::GET, url, &[("accept", "application/json")], None)
+        .await?;
     Ok((answer.status.as_u16(), answer.json()?))
 }
 
 /// Two who work under this lock, the second a little later and on another instance: both answers, and whether the second
 /// has waited for the first.
 async fn two(on: &Cluster, [first, second]: [&str; 2]) -> Result<([u16; 2], bool), NoVerdict> {
-    let (one, other) = (on.one(), on.instances().last().map_or(on.one(), String::as_str));
+    let (one, other) = (
+        on.one(),
+        on.instances().last().map_or(on.one(), String::as_str),
+    );
     let later = async {
         sleep(HEAD_START).await;
         get(on, &format!("{other}{second}")).await
     };
-    let (first, second) = try_join(async { get(on, &format!("{one}{first}")).await }, later).await?;
+    let (first, second) =
+        try_join(async { get(on, &format!("{one}{first}")).await }, later).await?;
     let waited = second.1["waited_ms"].as_u64().unwrap_or(0);
     Ok(([first.0, second.0], waited >= WORK_MS / 4))
 }
@@ -44,8 +44,11 @@ async fn two(on: &Cluster, [first, second]: [&str; 2]) -> Result<([u16; 2], bool
 async fn exclusive(on: &Cluster, path: &str) -> Result<Seen, NoVerdict> {
     let path = format!("{path}?hold_ms={WORK_MS}");
     let (statuses, waited) = two(on, [&path, &path]).await?;
-    let (zh, en) =
-        if waited { ("等第一个做完才进去", "waited for the first") } else { ("没有等", "did not wait") };
+    let (zh, en) = if waited {
+        ("等第一个做完才进去", "waited for the first")
+    } else {
+        ("没有等", "did not wait")
+    };
     let words = Words::new(
         format!("两台实例上各一个：都是 {statuses:?}，第二个{zh}。"),
         format!("One on each of two instances: {statuses:?}; the second {en}."),
@@ -55,8 +58,11 @@ async fn exclusive(on: &Cluster, path: &str) -> Result<Seen, NoVerdict> {
 
 pub(super) const SAME_PROCESS: Lesson = Lesson {
     id: "004.jvm",
-    title: Title { zh: "Java 的锁只在一个 JVM 里有效", en: "A lock of Java is of one JVM" },
-    claim: Title {
+    title: Bilingual {
+        zh: "Java 的锁只在一个 JVM 里有效",
+        en: "A lock of Java is of one JVM",
+    },
+    claim: Bilingual {
         zh: "synchronized 和 Lock 只在同一个 JVM 里才生效",
         en: "synchronized and Lock work inside one JVM only",
     },
@@ -67,12 +73,19 @@ pub(super) const SAME_PROCESS: Lesson = Lesson {
         Line::RESTOCK,
         Line::new("curl -s '{8000}/check/lock/mutex?hold_ms=1000' &", SOLD),
         Line::at(2, "curl -s '{8000}/check/lock/mutex?hold_ms=1000' &", SOLD),
-        Line::until(1, "mysql {mysql} -Ne 'select count from db_stock where id = 1'", "4998"),
+        Line::until(
+            1,
+            "mysql {mysql} -Ne 'select count from db_stock where id = 1'",
+            "4998",
+        ),
         Line::RESTOCK,
         Line::new("curl -s '{8000}/check/lock/mutex?hold_ms=6000' &", SOLD),
         Line::at(2, "curl -s '{8100}/check/lock/mutex?hold_ms=6000'", SOLD),
         Line::new("wait", ""),
-        Line::new("mysql {mysql} -Ne 'select count from db_stock where id = 1'", "4999"),
+        Line::new(
+            "mysql {mysql} -Ne 'select count from db_stock where id = 1'",
+            "4999",
+        ),
     ],
     run: Run::Experiment(|on| Box::pin(oversells(on, "mutex", Target::Three))),
     ..Lesson::PLAIN
@@ -80,13 +93,16 @@ pub(super) const SAME_PROCESS: Lesson = Lesson {
 
 pub(super) const REQUIREMENTS: Lesson = Lesson {
     id: "004.requirements",
-    title: Title { zh: "四条要求", en: "Four requirements" },
-    claim: Title {
+    title: Bilingual {
+        zh: "四条要求",
+        en: "Four requirements",
+    },
+    claim: Bilingual {
         zh: "互斥、避免死锁、只释放自己的锁、不侵入业务代码",
         en: "Exclusive, no deadlock, only its own lock is released, and no lock in the work's own code",
     },
     place: "004 分布式锁要求",
-    run: Run::NotRun(Title {
+    run: Run::NotRun(Bilingual {
         zh: "这是要求；每一条在 2.1、2.2、2.3 和 004.demo3 里试",
         en: "these are requirements, tried in 2.1, 2.2, 2.3 and 004.demo3",
     }),
@@ -95,8 +111,11 @@ pub(super) const REQUIREMENTS: Lesson = Lesson {
 
 pub(super) const DEMO1: Lesson = Lesson {
     id: "004.demo1",
-    title: Title { zh: "demo1：锁写在代码里", en: "demo1: the lock in the code" },
-    claim: Title {
+    title: Bilingual {
+        zh: "demo1：锁写在代码里",
+        en: "demo1: the lock in the code",
+    },
+    claim: Bilingual {
         zh: "SETNX 成功就是拿到锁，DEL 就是放锁；没拿到的每 50 毫秒再试",
         en: "SETNX takes the lock, DEL gives it back; who has not got it tries again every 50 ms",
     },
@@ -114,8 +133,11 @@ pub(super) const DEMO1: Lesson = Lesson {
 
 pub(super) const DEMO2: Lesson = Lesson {
     id: "004.demo2",
-    title: Title { zh: "demo2：封装成锁对象", en: "demo2: the lock as an object" },
-    claim: Title {
+    title: Bilingual {
+        zh: "demo2：封装成锁对象",
+        en: "demo2: the lock as an object",
+    },
+    claim: Bilingual {
         zh: "封装以后用法和 ReentrantLock 一样，互斥照样成立",
         en: "As an object it is used like a ReentrantLock, and is as exclusive",
     },
@@ -134,8 +156,11 @@ pub(super) const DEMO2: Lesson = Lesson {
 
 pub(super) const NOW: Lesson = Lesson {
     id: "004.now",
-    title: Title { zh: "lockNow：拿不到就返回", en: "lockNow: not to wait" },
-    claim: Title {
+    title: Bilingual {
+        zh: "lockNow：拿不到就返回",
+        en: "lockNow: not to wait",
+    },
+    claim: Bilingual {
         zh: "lockNow 不等，拿不到马上报“获取锁失败，有并发”",
         en: "lockNow does not wait: who has not got it hears 获取锁失败，有并发 at once",
     },
@@ -159,13 +184,19 @@ async fn now(on: &Cluster) -> Result<Seen, NoVerdict> {
         format!("demo1、demo2、demo3，先来的和不肯等的：{statuses:?}。"),
         format!("demo1, demo2, demo3, who came first and who would not wait: {statuses:?}."),
     );
-    Ok(Seen::holds(statuses.iter().all(|s| *s == [200, 409]), words).value("statuses", json!(statuses)))
+    Ok(
+        Seen::holds(statuses.iter().all(|s| *s == [200, 409]), words)
+            .value("statuses", json!(statuses)),
+    )
 }
 
 pub(super) const THREAD_ID: Lesson = Lesson {
     id: "004.thread-id",
-    title: Title { zh: "线程 ID 会不会一样", en: "Whether thread ids collide" },
-    claim: Title {
+    title: Bilingual {
+        zh: "线程 ID 会不会一样",
+        en: "Whether thread ids collide",
+    },
+    claim: Bilingual {
         zh: "不同客户端的线程 ID 和名字都一样的概率很小，不用考虑",
         en: "That threads of different clients have the same id and name is too rare to be considered",
     },
@@ -188,17 +219,29 @@ async fn thread_id(on: &Cluster) -> Result<Seen, NoVerdict> {
         let url = format!("{instance}/demo2?hold_ms={WORK_MS}&stock_id={stock_id}");
         values.push(key_meanwhile(on, &url, stock_id).await?);
     }
-    let differ = values.iter().collect::<std::collections::HashSet<_>>().len() == values.len();
+    let differ = values
+        .iter()
+        .collect::<std::collections::HashSet<_>>()
+        .len()
+        == values.len();
     let words = Words::new(
         format!(
             "几台实例依次写进键里的：{}：{}。",
             values.join("，"),
-            if differ { "都不同" } else { "有一样的，因为每个进程的线程都从 1 编号" }
+            if differ {
+                "都不同"
+            } else {
+                "有一样的，因为每个进程的线程都从 1 编号"
+            }
         ),
         format!(
             "What the instances wrote into the key: {}: {}.",
             values.join(", "),
-            if differ { "all differ" } else { "some are the same, since each process numbers its threads from 1" }
+            if differ {
+                "all differ"
+            } else {
+                "some are the same, since each process numbers its threads from 1"
+            }
         ),
     );
     Ok(Seen::holds(differ, words).value("values", values))
@@ -206,8 +249,11 @@ async fn thread_id(on: &Cluster) -> Result<Seen, NoVerdict> {
 
 pub(super) const UUID: Lesson = Lesson {
     id: "004.uuid",
-    title: Title { zh: "UUID 不能重入", en: "A UUID cannot be re-entrant" },
-    claim: Title {
+    title: Bilingual {
+        zh: "UUID 不能重入",
+        en: "A UUID cannot be re-entrant",
+    },
+    claim: Bilingual {
         zh: "每次加锁用一个 UUID，就认不出自己，不能重入",
         en: "With a UUID for each call a holder does not know itself again, and cannot re-enter",
     },
@@ -232,7 +278,10 @@ async fn key_meanwhile(on: &Cluster, url: &str, stock_id: i64) -> Result<String,
     let mut redis = on.redis().await?;
     let value = async {
         sleep(HEAD_START).await;
-        let value: Option<String> = redis.get(format!("demo2LockKey:{stock_id}")).await.map_err(NoVerdict::failed)?;
+        let value: Option<String> = redis
+            .get(format!("demo2LockKey:{stock_id}"))
+            .await
+            .map_err(NoVerdict::failed)?;
         Ok(value.unwrap_or_default())
     };
     Ok(try_join(get(on, url), value).await?.1)
@@ -243,20 +292,29 @@ async fn uuid(on: &Cluster) -> Result<Seen, NoVerdict> {
     let stock_id = fastrand::i64(2_000_000_000..3_000_000_000);
     let mut values = Vec::new();
     for _ in 0..2 {
-        let url = format!("{}/demo2?id=uuid&hold_ms={WORK_MS}&stock_id={stock_id}", on.one());
+        let url = format!(
+            "{}/demo2?id=uuid&hold_ms={WORK_MS}&stock_id={stock_id}",
+            on.one()
+        );
         values.push(key_meanwhile(on, &url, stock_id).await?);
     }
     let words = Words::new(
         format!("同一个客户端两次写进键里的：{}。", values.join("，")),
-        format!("What one client wrote into the key, twice: {}.", values.join(", ")),
+        format!(
+            "What one client wrote into the key, twice: {}.",
+            values.join(", ")
+        ),
     );
     Ok(Seen::holds(values[0] != values[1] && !values[0].is_empty(), words).value("values", values))
 }
 
 pub(super) const FORCE: Lesson = Lesson {
     id: "004.force",
-    title: Title { zh: "超过安全时间强制拿锁", en: "By force after the safety time" },
-    claim: Title {
+    title: Bilingual {
+        zh: "超过安全时间强制拿锁",
+        en: "By force after the safety time",
+    },
+    claim: Bilingual {
         zh: "等过五个租约还拿不到，就强行覆盖；可是持有者可能还在干活，两个都在里面",
         en: "After five leases of waiting the key is overwritten; its holder may be at work, and then two are inside",
     },
@@ -274,8 +332,11 @@ pub(super) const FORCE: Lesson = Lesson {
 
 pub(super) const DEMO3: Lesson = Lesson {
     id: "004.demo3",
-    title: Title { zh: "demo3：一行注解", en: "demo3: one line" },
-    claim: Title {
+    title: Bilingual {
+        zh: "demo3：一行注解",
+        en: "demo3: one line",
+    },
+    claim: Bilingual {
         zh: "注解加切面：业务代码里没有锁，互斥照样成立",
         en: "An annotation and an aspect: no lock in the work's own code, and as exclusive",
     },
@@ -293,13 +354,16 @@ pub(super) const DEMO3: Lesson = Lesson {
 
 pub(super) const FACTORY: Lesson = Lesson {
     id: "004.factory",
-    title: Title { zh: "工厂类缓存锁对象", en: "A factory that keeps the objects" },
-    claim: Title {
+    title: Bilingual {
+        zh: "工厂类缓存锁对象",
+        en: "A factory that keeps the objects",
+    },
+    claim: Bilingual {
         zh: "相同的 key 不重复创建锁对象，并发高时对 GC 友好",
         en: "One object for one key: friendly to the garbage collector under load",
     },
     place: "004 工厂类创建锁对象",
-    run: Run::NotRun(Title {
+    run: Run::NotRun(Bilingual {
         zh: "这里没有垃圾回收，锁对象不缓存",
         en: "there is no garbage collector here, and no object is kept",
     }),
@@ -308,8 +372,11 @@ pub(super) const FACTORY: Lesson = Lesson {
 
 pub(super) const DEMO4: Lesson = Lesson {
     id: "004.demo4",
-    title: Title { zh: "demo4：键由参数决定", en: "demo4: a key out of the parameters" },
-    claim: Title {
+    title: Bilingual {
+        zh: "demo4：键由参数决定",
+        en: "demo4: a key out of the parameters",
+    },
+    claim: Bilingual {
         zh: "键里带上仓库和 SKU：同一个 SKU 互斥，不同的互不影响",
         en: "With warehouse and SKU in the key the same SKU is exclusive, and different ones do not wait",
     },
@@ -317,9 +384,20 @@ pub(super) const DEMO4: Lesson = Lesson {
     quick: true,
     tries: &["/demo4?whId=1&sku=a&who={who}"],
     by_hand: &[
-        Line::new("curl -s '{8000}/demo4?whId=1&sku=a&hold_ms=6000' &", "demo4"),
-        Line::until(2, "curl -s '{8100}/demo4?whId=1&sku=a&now=true'", "获取锁失败，有并发"),
-        Line::at(2, "curl -s '{8100}/demo4?whId=1&sku=b&now=true&hold_ms=10'", "demo4"),
+        Line::new(
+            "curl -s '{8000}/demo4?whId=1&sku=a&hold_ms=6000' &",
+            "demo4",
+        ),
+        Line::until(
+            2,
+            "curl -s '{8100}/demo4?whId=1&sku=a&now=true'",
+            "获取锁失败，有并发",
+        ),
+        Line::at(
+            2,
+            "curl -s '{8100}/demo4?whId=1&sku=b&now=true&hold_ms=10'",
+            "demo4",
+        ),
     ],
     run: Run::Experiment(|on| Box::pin(by_parameters(on))),
     ..Lesson::PLAIN
@@ -329,18 +407,38 @@ async fn by_parameters(on: &Cluster) -> Result<Seen, NoVerdict> {
     let of = |sku: &str| format!("/demo4?whId=1&sku={sku}&hold_ms={WORK_MS}");
     let (_, same) = two(on, [&of("a"), &of("a")]).await?;
     let (_, other) = two(on, [&of("a"), &of("b")]).await?;
-    let word = |waited| if waited { ("等", "waits") } else { ("不等", "does not wait") };
+    let word = |waited| {
+        if waited {
+            ("等", "waits")
+        } else {
+            ("不等", "does not wait")
+        }
+    };
     let words = Words::new(
-        format!("第二个：同一个 SKU {}，另一个 SKU {}。", word(same).0, word(other).0),
-        format!("The second one: of the same SKU {}, of another {}.", word(same).1, word(other).1),
+        format!(
+            "第二个：同一个 SKU {}，另一个 SKU {}。",
+            word(same).0,
+            word(other).0
+        ),
+        format!(
+            "The second one: of the same SKU {}, of another {}.",
+            word(same).1,
+            word(other).1
+        ),
     );
     Ok(Seen::holds(same && !other, words).value("waited", vec![same, other]))
 }
 
 pub(super) const UNFAIR: Lesson = Lesson {
     id: "004.unfair",
-    title: Title { zh: "不公平", en: "Not fair" },
-    claim: Title { zh: "先来的不一定先拿到锁", en: "Who came first need not be the first to get it" },
+    title: Bilingual {
+        zh: "不公平",
+        en: "Not fair",
+    },
+    claim: Bilingual {
+        zh: "先来的不一定先拿到锁",
+        en: "Who came first need not be the first to get it",
+    },
     place: "004 需要改进的地方 1",
     timing: true,
     by_hand: &[
@@ -363,16 +461,26 @@ async fn unfair(on: &Cluster) -> Result<Seen, NoVerdict> {
     let visits = (0..11_u32).map(|n| async move {
         sleep(Duration::from_millis(60) * n).await;
         let hold = if n == 0 { 900 } else { 20 };
-        let url = format!("{}/demo1?stock_id={stock_id}&hold_ms={hold}&who=v{n}", on.one());
+        let url = format!(
+            "{}/demo1?stock_id={stock_id}&hold_ms={hold}&who=v{n}",
+            on.one()
+        );
         let (status, _) = get(on, &url).await?;
         if status != 200 {
             return Err(NoVerdict::failed(format!("{url} answers {status}")));
         }
         Ok((begun.elapsed(), n))
     });
-    let mut ended = join_all(visits).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let mut ended = join_all(visits)
+        .await
+        .into_iter()
+        .collect::<Result<Vec<_>, _>>()?;
     ended.sort_unstable();
-    let order: Vec<_> = ended.into_iter().map(|(_, n)| n).filter(|n| *n > 0).collect();
+    let order: Vec<_> = ended
+        .into_iter()
+        .map(|(_, n)| n)
+        .filter(|n| *n > 0)
+        .collect();
     let words = Words::new(
         format!("按到达编号 1 到 10，进去的先后：{order:?}。"),
         format!("Numbered 1 to 10 as they came, they got in in this order: {order:?}."),
@@ -382,14 +490,18 @@ async fn unfair(on: &Cluster) -> Result<Seen, NoVerdict> {
 
 pub(super) const MAP: Lesson = Lesson {
     id: "004.map",
-    title: Title { zh: "工厂里的 map 会变大", en: "The factory's map grows" },
-    claim: Title {
+    title: Bilingual {
+        zh: "工厂里的 map 会变大",
+        en: "The factory's map grows",
+    },
+    claim: Bilingual {
         zh: "键随参数变，工厂里的 map 越来越大，可能内存溢出",
         en: "With keys out of parameters the factory's map grows, and may run out of memory",
     },
     place: "004 需要改进的地方 2",
-    run: Run::NotRun(Title {
-        zh: "这里的层不为键保存任何东西", en: "the layer here keeps nothing of a key"
+    run: Run::NotRun(Bilingual {
+        zh: "这里的层不为键保存任何东西",
+        en: "the layer here keeps nothing of a key",
     }),
     ..Lesson::PLAIN
 };

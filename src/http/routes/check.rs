@@ -101,16 +101,30 @@ pub(in crate::http) async fn by_strategy(
     Query(terms): Query<Terms>,
     format: Format,
 ) -> Result<Response, Error> {
-    let place = stock::ALL.iter().position(|s| s.slug == slug).ok_or(Error::NoStrategy(slug))?;
+    let place = stock::ALL
+        .iter()
+        .position(|s| s.slug == slug)
+        .ok_or(Error::NoStrategy(slug))?;
     take(&app, place, &terms, format).await
 }
 
-async fn take(app: &AppState, place: usize, terms: &Terms, format: Format) -> Result<Response, Error> {
+async fn take(
+    app: &AppState,
+    place: usize,
+    terms: &Terms,
+    format: Format,
+) -> Result<Response, Error> {
     let strategy = &stock::ALL[place];
     let metrics = app.metrics.of(place);
-    let job = terms.job(app.ctx.config.wait(), Duration::ZERO).counted(metrics.waiters.clone());
+    let job = terms
+        .job(app.ctx.config.wait(), Duration::ZERO)
+        .counted(metrics.waiters.clone());
     // A load gives no name, and is not looked at.
-    let job = if job.who.is_some() { app.seen(job, "/check/lock", strategy.slug) } else { job };
+    let job = if job.who.is_some() {
+        app.seen(job, "/check/lock", strategy.slug)
+    } else {
+        job
+    };
     let _under_way = app.under_way.count(job.stock_id);
     let result = strategy.take(&app.ctx, &job).await;
     metrics.count(&job, &result);

@@ -1,19 +1,6 @@
 //! `/course`: every claim of the documents, what a student types to see it, and the verdicts of the last run.
 
-use crate::{
-    course::{
-        self, Lesson,
-        kept::{self, Kept},
-        places::{Places, Typed},
-    },
-    ctx::Ctx,
-    error::Error,
-    http::{
-        app::AppState,
-        extract::{Admin, Json},
-    },
-    stock::Title,
-};
+use crate::bilingual::Bilingual;
 use axum::{
     extract::State,
     response::{IntoResponse, Response},
@@ -37,7 +24,7 @@ pub(in crate::http) struct Course {
 pub(in crate::http) struct CourseChapter {
     #[schema(example = "2")]
     id: &'static str,
-    title: Title,
+    title: Bilingual,
     lessons: Vec<CourseLesson>,
 }
 
@@ -48,9 +35,9 @@ pub(in crate::http) struct CourseLesson {
     #[schema(example = "2.3")]
     id: &'static str,
     #[schema(inline)]
-    title: Title,
+    title: Bilingual,
     #[schema(inline)]
-    claim: Title,
+    claim: Bilingual,
     /// The document and its section.
     #[schema(example = "000 §2.3")]
     place: &'static str,
@@ -71,7 +58,7 @@ pub(in crate::http) struct CourseLesson {
     expected: course::Verdict,
     /// Why it is not run.
     #[schema(inline)]
-    why_not: Option<Title>,
+    why_not: Option<Bilingual>,
     /// What a student types, with the addresses of this cluster.
     by_hand: Vec<Typed>,
 }
@@ -140,7 +127,9 @@ pub(in crate::http) async fn list(State(app): State<AppState>) -> axum::Json<Cou
         title: chapter.title,
         lessons: chapter.lessons.iter().map(shown).collect(),
     });
-    axum::Json(Course { chapters: chapters.collect() })
+    axum::Json(Course {
+        chapters: chapters.collect(),
+    })
 }
 
 /// The verdicts of the last run, the same on each instance.
@@ -151,7 +140,16 @@ pub(in crate::http) async fn list(State(app): State<AppState>) -> axum::Json<Cou
     ))]
 pub(in crate::http) async fn last(State(app): State<AppState>) -> Result<Response, Error> {
     Ok(match kept::last(&app.ctx).await? {
-        Some(Kept { at, conditions, lessons }) => axum::Json(LastVerdicts { at, conditions, lessons }).into_response(),
+        Some(Kept {
+            at,
+            conditions,
+            lessons,
+        }) => axum::Json(LastVerdicts {
+            at,
+            conditions,
+            lessons,
+        })
+        .into_response(),
         None => StatusCode::NO_CONTENT.into_response(),
     })
 }
@@ -165,7 +163,11 @@ pub(in crate::http) async fn keep(
     Json(verdicts): Json<Verdicts>,
 ) -> Result<StatusCode, Error> {
     let text = |lesson: &LessonSeen| serde_json::to_string(lesson).unwrap_or_default();
-    let lessons: Vec<_> = verdicts.lessons.iter().map(|lesson| (lesson.id.as_str(), text(lesson))).collect();
+    let lessons: Vec<_> = verdicts
+        .lessons
+        .iter()
+        .map(|lesson| (lesson.id.as_str(), text(lesson)))
+        .collect();
     kept::keep(&app.ctx, &verdicts.conditions, &lessons).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -187,7 +189,11 @@ impl CourseLesson {
             expected,
             ..
         } = *lesson;
-        let by_hand = lesson.by_hand.iter().map(|line| places.fill(line)).collect();
+        let by_hand = lesson
+            .by_hand
+            .iter()
+            .map(|line| places.fill(line))
+            .collect();
         let (r#try, why_not) = (tries, lesson.why_not());
         Self {
             id,
@@ -216,12 +222,20 @@ fn places(ctx: &Ctx) -> Places {
         nodes => nodes.iter().map(ExposeSecret::expose_secret).collect(),
     };
     let (cluster, mysql) = (&config.cluster, config.mysql.url.expose_secret());
-    Places::new(&cluster.http, &cluster.instances, mysql, &redis, &config.zookeeper.connect)
+    Places::new(
+        &cluster.http,
+        &cluster.instances,
+        mysql,
+        &redis,
+        &config.zookeeper.connect,
+    )
 }
 
 fn a_lesson(id: &str, (): &()) -> garde::Result {
     match course::find(id) {
         Some(_) => Ok(()),
-        None => Err(garde::Error::new(format!("{id} is no lesson of GET /course"))),
+        None => Err(garde::Error::new(format!(
+            "{id} is no lesson of GET /course"
+        ))),
     }
 }

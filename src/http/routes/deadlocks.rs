@@ -73,10 +73,19 @@ pub(in crate::http) async fn play(
     let lesson = deadlocks::find(&lesson).ok_or(Error::NoLesson(lesson))?;
     let replay = deadlocks::replay(&app.ctx, lesson, how.cured, how.retry).await?;
     Ok(match format {
-        Format::Text => ([(header::CONTENT_TYPE, Format::TEXT)], text(lesson, &replay)).into_response(),
+        Format::Text => (
+            [(header::CONTENT_TYPE, Format::TEXT)],
+            text(lesson, &replay),
+        )
+            .into_response(),
         Format::Json => {
             let instance = app.ctx.instance.clone();
-            Json(DeadlockPlayed { outcome: Outcome::Done, instance, replay }).into_response()
+            Json(DeadlockPlayed {
+                outcome: Outcome::Done,
+                instance,
+                replay,
+            })
+            .into_response()
         }
     })
 }
@@ -101,14 +110,34 @@ fn text(lesson: &DeadlockLesson, replay: &DeadlockReplay) -> String {
     }
     for plan in &replay.plans {
         let word = |word: &Option<String>| word.clone().unwrap_or_else(|| "NULL".into());
-        let (kind, key, rows, extra) = (word(&plan.r#type), word(&plan.key), word(&plan.rows), word(&plan.extra));
-        writeln!(text, "EXPLAIN ({}): type {kind}, key {key}, rows {rows}, {extra}", plan.when).ok();
+        let (kind, key, rows, extra) = (
+            word(&plan.r#type),
+            word(&plan.key),
+            word(&plan.rows),
+            word(&plan.extra),
+        );
+        writeln!(
+            text,
+            "EXPLAIN ({}): type {kind}, key {key}, rows {rows}, {extra}",
+            plan.when
+        )
+        .ok();
     }
     match (replay.victim, replay.error) {
-        (Some(victim), Some(error)) => writeln!(text, "牺牲者 {victim:?}，错误 {error}：{}", lesson.breaks.zh).ok(),
+        (Some(victim), Some(error)) => writeln!(
+            text,
+            "牺牲者 {victim:?}，错误 {error}：{}",
+            lesson.breaks.zh
+        )
+        .ok(),
         _ => writeln!(text, "没有错误").ok(),
     };
-    writeln!(text, "提交了 {:?}，整个事务重试 {} 次\n解法：{}", replay.committed, replay.retries, lesson.cure.zh).ok();
+    writeln!(
+        text,
+        "提交了 {:?}，整个事务重试 {} 次\n解法：{}",
+        replay.committed, replay.retries, lesson.cure.zh
+    )
+    .ok();
     if let Some(latest) = &replay.latest_deadlock {
         writeln!(text, "LATEST DETECTED DEADLOCK\n{latest}").ok();
     }

@@ -82,7 +82,10 @@ pub(in crate::http) struct Product {
 #[utoipa::path(get, path = "/health/live", tag = "operating",
     responses((status = 200, description = "It runs", body = Live)))]
 pub(in crate::http) async fn live(State(app): State<AppState>) -> Json<Live> {
-    Json(Live { instance: app.ctx.instance.clone(), status: "live" })
+    Json(Live {
+        instance: app.ctx.instance.clone(),
+        status: "live",
+    })
 }
 
 /// Which servers are there, and which strategies wait for one that is not.
@@ -91,25 +94,60 @@ pub(in crate::http) async fn live(State(app): State<AppState>) -> Json<Live> {
         (status = 200, description = "Every server is there", body = Ready),
         (status = 503, description = "A server that a strategy needs is missing", body = Ready),
     ))]
-pub(in crate::http) async fn ready(State(app): State<AppState>, Query(scope): Query<Scope>) -> Result<Response, Error> {
+pub(in crate::http) async fn ready(
+    State(app): State<AppState>,
+    Query(scope): Query<Scope>,
+) -> Result<Response, Error> {
     let urls = scope.instances.then_some(&app.ctx.config.cluster.instances);
-    let all = async { if let Some(urls) = urls { Some(neighbours::ask(urls).await) } else { None } };
+    let all = async {
+        if let Some(urls) = urls {
+            Some(neighbours::ask(urls).await)
+        } else {
+            None
+        }
+    };
     let (own, instances) = tokio::join!(app.instance.states(), all);
-    let servers = instances.as_ref().map_or_else(|| Arc::clone(&own), |all| Arc::new(neighbours::together(&own, all)));
-    let notes = instances.as_ref().map(|all| neighbours::notes(&servers, all));
+    let servers = instances.as_ref().map_or_else(
+        || Arc::clone(&own),
+        |all| Arc::new(neighbours::together(&own, all)),
+    );
+    let notes = instances
+        .as_ref()
+        .map(|all| neighbours::notes(&servers, all));
     let waiting = servers.waiting();
     let ready = waiting.is_empty();
-    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let status = if ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
     let instance = app.ctx.instance.clone();
-    Ok((status, Json(Ready { instance, ready, servers, waiting, instances, notes })).into_response())
+    Ok((
+        status,
+        Json(Ready {
+            instance,
+            ready,
+            servers,
+            waiting,
+            instances,
+            notes,
+        }),
+    )
+        .into_response())
 }
 
 /// How many requests for a product are under way in this instance: those that wait for its lock, and those inside.
 #[utoipa::path(get, path = "/health/under-way", tag = "operating", params(Product),
     responses((status = 200, description = "How many", body = Answer)))]
-pub(in crate::http) async fn under_way(State(app): State<AppState>, Query(product): Query<Product>) -> Json<Answer> {
+pub(in crate::http) async fn under_way(
+    State(app): State<AppState>,
+    Query(product): Query<Product>,
+) -> Json<Answer> {
     let under_way = app.under_way.of(product.stock_id.map_or(1, Whole::get));
-    Json(Answer { instance: app.ctx.instance.clone(), under_way })
+    Json(Answer {
+        instance: app.ctx.instance.clone(),
+        under_way,
+    })
 }
 
 /// Figures for Prometheus.
@@ -118,5 +156,11 @@ pub(in crate::http) async fn under_way(State(app): State<AppState>, Query(produc
 pub(in crate::http) async fn metrics(State(app): State<AppState>) -> impl IntoResponse {
     let backlog = tokio::time::timeout(PATIENCE, stream::backlog(&app.ctx)).await;
     app.metrics.note(backlog.ok().and_then(Result::ok));
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.metrics.render())
+    (
+        [(
+            header::CONTENT_TYPE,
+            "text/plain; version=0.0.4; charset=utf-8",
+        )],
+        app.metrics.render(),
+    )
 }

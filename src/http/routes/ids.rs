@@ -62,8 +62,17 @@ pub(in crate::http) enum Ids {
 
 impl From<i64> for Id {
     fn from(id: i64) -> Self {
-        let id_worker::Parts { seconds, count, date } = id_worker::parts(id);
-        Self { id: id.to_string(), seconds, count, date }
+        let id_worker::Parts {
+            seconds,
+            count,
+            date,
+        } = id_worker::parts(id);
+        Self {
+            id: id.to_string(),
+            seconds,
+            count,
+            date,
+        }
     }
 }
 
@@ -80,7 +89,10 @@ pub(in crate::http) async fn next(
 ) -> Result<Response, Error> {
     let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     if prefix.is_empty() || prefix.len() > LONGEST || !prefix.chars().all(known) {
-        return Err(bad("prefix", format!("must be 1 to {LONGEST} of a-z, 0-9, - and _")));
+        return Err(bad(
+            "prefix",
+            format!("must be 1 to {LONGEST} of a-z, 0-9, - and _"),
+        ));
     }
     let many = count.and_then(|count| u32::try_from(count.get()).ok());
     let mut ids = id_worker::batch(&app.ctx, &prefix, many.unwrap_or(1)).await?;
@@ -89,7 +101,9 @@ pub(in crate::http) async fn next(
             let lines: Vec<_> = ids.map(|id| id.to_string()).collect();
             ([(header::CONTENT_TYPE, Format::TEXT)], lines.join("\n")).into_response()
         }
-        Format::Json if many.is_some() => Json(Ids::Many(ids.map(Id::from).collect())).into_response(),
+        Format::Json if many.is_some() => {
+            Json(Ids::Many(ids.map(Id::from).collect())).into_response()
+        }
         Format::Json => Json(ids.next().map(|id| Ids::One(id.into()))).into_response(),
     })
 }

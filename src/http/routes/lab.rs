@@ -1,24 +1,13 @@
 //! `/lab`: what there is to break here, and breaking it by hand. It is the lab that does it, by the rules and in the words of
 //! `oversell lab fault`; an instance that no lab has started says so.
 
-use crate::{
-    error::Error,
-    http::{
-        app::AppState,
-        extract::{Admin, Json, Whole, bad},
-        neighbours,
-    },
-    http_client::HttpError,
-    orders::{Action, Breakable, MemberState, Order},
-    replay::{self, Control},
-    stock::Title,
-};
+use crate::bilingual::Bilingual;
 use axum::extract::State;
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-const NOBODYS: Title = Title {
+const NOBODYS: Bilingual = Bilingual {
     zh: "这里的服务器不是 oversell lab 启动的，网页不能弄停它们。在容器里，可以在终端输入 docker compose pause app-8100，再用 unpause 继续。",
     en: "No oversell lab has started the servers here, so the page cannot break them. In containers, type docker compose pause \
          app-8100 in a terminal, and unpause to let it go on.",
@@ -30,7 +19,7 @@ pub(in crate::http) struct View {
     /// Whether a lab has started this instance and takes orders.
     owned: bool,
     /// Why not.
-    why: Option<Title>,
+    why: Option<Bilingual>,
     /// What the lab has besides: `ways`, `replica`.
     #[schema(example = json!(["ways"]))]
     kinds: Vec<String>,
@@ -80,56 +69,101 @@ pub(in crate::http) async fn look(State(app): State<AppState>) -> Result<axum::J
 pub(in crate::http) async fn order(
     _: Admin,
     State(app): State<AppState>,
-    Json(Fault { action, member, by_ms }): Json<Fault>,
+    Json(Fault {
+        action,
+        member,
+        by_ms,
+    }): Json<Fault>,
 ) -> Result<axum::Json<Done>, Error> {
     let lab = Control::of(&app.ctx.config).ok_or(Error::NoLab)?;
     let stops = matches!(action, Action::Pause | Action::Kill);
     if stops && member == app.ctx.instance {
-        let rule =
-            format!("{member} is asked itself, and could not answer: ask another one, as /instances/NAME/lab/faults");
+        let rule = format!(
+            "{member} is asked itself, and could not answer: ask another one, as /instances/NAME/lab/faults"
+        );
         return Err(bad("member", rule));
     }
     let all = lab.look().await.map_err(unreached)?;
     is_there(&all, &member)?;
     let running = those_that_run(&app.ctx.config.cluster.instances, &all);
-    let playing = neighbours::playing(&running).await.or(app.replays.playing());
-    if let Some(replay) = playing.and_then(|lesson| replay::find(&lesson)).filter(|replay| replay.breaks_something()) {
+    let playing = neighbours::playing(&running)
+        .await
+        .or(app.replays.playing());
+    if let Some(replay) = playing
+        .and_then(|lesson| replay::find(&lesson))
+        .filter(|replay| replay.breaks_something())
+    {
         return Err(Error::ReplayInProgress(replay.lesson));
     }
     let by_ms = by_ms.map_or(200, Whole::get).unsigned_abs();
-    let said = lab.order(&Order { action, member, by_ms }).await.map_err(|error| match error {
-        HttpError::Refused { body, .. } => Error::LabRefuses(body),
-        other => unreached(other),
-    })?;
-    Ok(axum::Json(Done { said, lab: view(&app).await? }))
+    let said = lab
+        .order(&Order {
+            action,
+            member,
+            by_ms,
+        })
+        .await
+        .map_err(|error| match error {
+            HttpError::Refused { body, .. } => Error::LabRefuses(body),
+            other => unreached(other),
+        })?;
+    Ok(axum::Json(Done {
+        said,
+        lab: view(&app).await?,
+    }))
 }
 
 async fn view(app: &AppState) -> Result<View, Error> {
     let Some(lab) = Control::of(&app.ctx.config) else {
-        return Ok(View { owned: false, why: Some(NOBODYS), kinds: Vec::new(), breakable: Breakable::default() });
+        return Ok(View {
+            owned: false,
+            why: Some(NOBODYS),
+            kinds: Vec::new(),
+            breakable: Breakable::default(),
+        });
     };
     let breakable = lab.look().await.map_err(unreached)?;
-    Ok(View { owned: true, why: None, kinds: app.ctx.config.replays.lab_kinds.clone(), breakable })
+    Ok(View {
+        owned: true,
+        why: None,
+        kinds: app.ctx.config.replays.lab_kinds.clone(),
+        breakable,
+    })
 }
 
 /// The addresses of the instances that are neither paused nor killed, which could not answer. A lab names each by its port.
 fn those_that_run(urls: &[String], all: &Breakable) -> Vec<String> {
-    let stopped = all.members.iter().filter(|it| it.state != MemberState::Running);
+    let stopped = all
+        .members
+        .iter()
+        .filter(|it| it.state != MemberState::Running);
     let stopped: Vec<_> = stopped.map(|it| format!(":{}", it.name)).collect();
-    let runs = |url: &&String| !stopped.iter().any(|port| url.trim_end_matches('/').ends_with(port.as_str()));
+    let runs = |url: &&String| {
+        !stopped
+            .iter()
+            .any(|port| url.trim_end_matches('/').ends_with(port.as_str()))
+    };
     urls.iter().filter(runs).cloned().collect()
 }
 
 /// Whether there is a member or a way of this name; by its server, all ways to it are meant.
 fn is_there(all: &Breakable, member: &str) -> Result<(), Error> {
     let members = all.members.iter().map(|it| it.name.as_str());
-    let names: Vec<_> = members.chain(all.ways.iter().map(|way| way.name.as_str())).collect();
+    let names: Vec<_> = members
+        .chain(all.ways.iter().map(|way| way.name.as_str()))
+        .collect();
     match names.contains(&member) {
         true => Ok(()),
-        false => Err(bad("member", format!("must be one of {}", names.join(", ")))),
+        false => Err(bad(
+            "member",
+            format!("must be one of {}", names.join(", ")),
+        )),
     }
 }
 
 fn unreached(error: HttpError) -> Error {
-    Error::Unavailable { server: "lab", reason: error.to_string() }
+    Error::Unavailable {
+        server: "lab",
+        reason: error.to_string(),
+    }
 }

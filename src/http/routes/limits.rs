@@ -102,7 +102,12 @@ async fn let_through(app: &AppState, stay: Stay, format: Format) -> Response {
         Format::Text => ([(header::CONTENT_TYPE, Format::TEXT)], LET_THROUGH).into_response(),
         Format::Json => {
             let (instance, who) = (app.ctx.instance.clone(), stay.who.map(Who::into_inner));
-            Json(LetThrough { outcome: Outcome::Done, instance, who }).into_response()
+            Json(LetThrough {
+                outcome: Outcome::Done,
+                instance,
+                who,
+            })
+            .into_response()
         }
     }
 }

@@ -106,7 +106,10 @@ pub(in crate::http) async fn put(
     if stock_id == 1 {
         app.classroom.visits.reset();
     }
-    Ok(axum::Json(Reset { shelf: shelf::read(&app.ctx, stock_id).await?, not_cleared }))
+    Ok(axum::Json(Reset {
+        shelf: shelf::read(&app.ctx, stock_id).await?,
+        not_cleared,
+    }))
 }
 
 /// Takes a product away, with its locks. Product 1 is the course's and stays.
@@ -124,7 +127,10 @@ pub(in crate::http) async fn remove(
 ) -> Result<Response, Error> {
     let stock_id = scope.stock_id();
     if stock_id == 1 {
-        return Err(bad("stock_id", "must be named, and at least 2: product 1 stays".into()));
+        return Err(bad(
+            "stock_id",
+            "must be named, and at least 2: product 1 stays".into(),
+        ));
     }
     let not_cleared = shelf::remove(&app.ctx, stock_id, scope.strategy()?).await?;
     Ok(match not_cleared.is_empty() {

@@ -24,8 +24,17 @@ pub(in crate::http) struct Listed {
 #[utoipa::path(get, path = "/strategies", tag = "course",
     responses((status = 200, description = "The registry", body = [Listed])))]
 pub(in crate::http) async fn list(State(app): State<AppState>) -> Json<Vec<Listed>> {
-    let lease_ms = |strategy: &Strategy| u64::try_from(strategy.unrenewed(&app.ctx.config)?.as_millis()).ok();
-    Json(stock::ALL.iter().map(|strategy| Listed { strategy: *strategy, lease_ms: lease_ms(strategy) }).collect())
+    let lease_ms =
+        |strategy: &Strategy| u64::try_from(strategy.unrenewed(&app.ctx.config)?.as_millis()).ok();
+    Json(
+        stock::ALL
+            .iter()
+            .map(|strategy| Listed {
+                strategy: *strategy,
+                lease_ms: lease_ms(strategy),
+            })
+            .collect(),
+    )
 }
 
 /// A strategy's source file.

@@ -119,7 +119,8 @@ pub(in crate::http) async fn state(
     Path(order_id): Path<String>,
 ) -> Result<Json<OrderState>, Error> {
     let number = order_id.parse().ok().filter(|number| *number > 0);
-    let order_id = number.ok_or_else(|| bad("order_id", "must be a positive whole number".into()))?;
+    let order_id =
+        number.ok_or_else(|| bad("order_id", "must be a positive whole number".into()))?;
     Ok(Json(stream::state(&app.ctx, order_id).await?))
 }
 

@@ -21,7 +21,8 @@ use http::{StatusCode, header};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use utoipa::ToSchema;
 
-const TIME: &str = "must be a time of RFC 3339 from the years 1970 to 9998, such as 2026-11-11T00:00:00+08:00";
+const TIME: &str =
+    "must be a time of RFC 3339 from the years 1970 to 9998, such as 2026-11-11T00:00:00+08:00";
 
 /// A voucher to add.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
@@ -123,16 +124,28 @@ pub(in crate::http) async fn check(
     State(app): State<AppState>,
     Path(id): Path<i64>,
 ) -> Result<axum::Json<Report>, Error> {
-    Ok(axum::Json(check::check(&voucher::books(&app.ctx, id).await?, None)))
+    Ok(axum::Json(check::check(
+        &voucher::books(&app.ctx, id).await?,
+        None,
+    )))
 }
 
 /// To the microsecond, as the database has it.
 fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::Error> {
-    let time = String::deserialize(deserializer).ok().and_then(|text| DateTime::parse_from_rfc3339(&text).ok());
+    let time = String::deserialize(deserializer)
+        .ok()
+        .and_then(|text| DateTime::parse_from_rfc3339(&text).ok());
     let time = time.and_then(|time| DateTime::from_timestamp_micros(time.timestamp_micros()));
-    time.filter(|time| (1970..=9998).contains(&time.year())).ok_or_else(|| D::Error::custom(TIME))
+    time.filter(|time| (1970..=9998).contains(&time.year()))
+        .ok_or_else(|| D::Error::custom(TIME))
 }
 
 fn later_than(begin: &DateTime<Utc>) -> impl FnOnce(&DateTime<Utc>, &()) -> garde::Result + '_ {
-    move |end, ()| if end > begin { Ok(()) } else { Err(garde::Error::new("must be later than begin")) }
+    move |end, ()| {
+        if end > begin {
+            Ok(())
+        } else {
+            Err(garde::Error::new("must be later than begin"))
+        }
+    }
 }

@@ -21,7 +21,11 @@ async fn an_unknown_strategy_is_answered_with_those_that_exist() {
         assert_eq!(listed, Some(stock::ALL.len()));
         let text = read(&service, path, &[]).await;
         assert_eq!(text.header("content-type"), "text/plain; charset=utf-8");
-        assert!(stock::ALL.iter().all(|s| text.body.contains(s.slug)), "{}", text.body);
+        assert!(
+            stock::ALL.iter().all(|s| text.body.contains(s.slug)),
+            "{}",
+            text.body
+        );
     }
 }
 
@@ -29,20 +33,36 @@ async fn an_unknown_strategy_is_answered_with_those_that_exist() {
 async fn an_unknown_step_is_answered_with_those_that_exist() {
     let service = service(&[]);
     let user = ("x-user-id", "1");
-    for (method, path) in
-        [("POST", "/voucher-order/seckill/7?strategy=nope"), ("GET", "/voucher-order/strategies/nope/source")]
-    {
+    for (method, path) in [
+        ("POST", "/voucher-order/seckill/7?strategy=nope"),
+        ("GET", "/voucher-order/strategies/nope/source"),
+    ] {
         let json = send(&service, method, path, &[JSON, user], "").await;
         assert_eq!(json.status, 404);
-        assert_eq!(json.json()["strategies"].as_array().map(Vec::len), Some(seckill::ALL.len()));
+        assert_eq!(
+            json.json()["strategies"].as_array().map(Vec::len),
+            Some(seckill::ALL.len())
+        );
         let text = send(&service, method, path, &[user], "").await;
-        assert!(seckill::ALL.iter().all(|s| text.body.contains(s.slug)), "{}", text.body);
+        assert!(
+            seckill::ALL.iter().all(|s| text.body.contains(s.slug)),
+            "{}",
+            text.body
+        );
     }
-    let listed = read(&service, "/voucher-order/strategies", &[]).await.json();
+    let listed = read(&service, "/voucher-order/strategies", &[])
+        .await
+        .json();
     for (step, listed) in seckill::ALL.iter().zip(listed.as_array().expect("a list")) {
         assert_eq!(listed["slug"], step.slug);
         assert_eq!(
-            read(&service, &format!("/voucher-order/strategies/{}/source", step.slug), &[]).await.body,
+            read(
+                &service,
+                &format!("/voucher-order/strategies/{}/source", step.slug),
+                &[]
+            )
+            .await
+            .body,
             step.source
         );
     }
@@ -59,7 +79,10 @@ fn a_seckill_refuses_in_the_words_of_the_course() {
         (Error::OrderUnderWay, "不允许重复下单"),
     ] {
         let problem = Problem::from(&error);
-        assert_eq!((problem.code(), problem.text().as_str()), (StatusCode::CONFLICT, words));
+        assert_eq!(
+            (problem.code(), problem.text().as_str()),
+            (StatusCode::CONFLICT, words)
+        );
     }
 }
 
@@ -79,7 +102,11 @@ async fn unknown_paths_and_methods_are_answered_in_the_form_that_is_asked_for() 
         assert_eq!(json.json()["status"], status, "{path}");
         assert_eq!(json.header("allow").is_empty(), status == 404, "{path}");
         let text = send(&service, method, path, &[], "").await;
-        assert_eq!(text.header("content-type"), "text/plain; charset=utf-8", "{path}");
+        assert_eq!(
+            text.header("content-type"),
+            "text/plain; charset=utf-8",
+            "{path}"
+        );
     }
 }
 
@@ -102,7 +129,13 @@ async fn every_answer_names_its_instance_and_its_request() {
         assert_eq!(answer.header("x-content-type-options"), "nosniff", "{path}");
     }
     let known = read(&service, "/nope", &[JSON, ("x-request-id", "abc-1")]).await;
-    assert_eq!((known.header("x-request-id"), known.json()["request_id"].as_str()), ("abc-1", Some("abc-1")));
+    assert_eq!(
+        (
+            known.header("x-request-id"),
+            known.json()["request_id"].as_str()
+        ),
+        ("abc-1", Some("abc-1"))
+    );
     let odd = read(&service, "/nope", &[("x-request-id", "a b\"c")]).await;
     assert_eq!(odd.header("x-request-id").len(), 16);
 }
@@ -111,18 +144,36 @@ async fn every_answer_names_its_instance_and_its_request() {
 async fn the_page_comes_with_a_strict_policy_and_is_sent_once() {
     let service = service(&[]);
     let page = read(&service, "/", &[]).await;
-    assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
+    assert_eq!(
+        (page.status, page.header("content-type")),
+        (200, "text/html; charset=utf-8")
+    );
     let policy = page.header("content-security-policy");
-    assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    assert!(
+        policy.starts_with("default-src 'none'") && !policy.contains("unsafe"),
+        "{policy}"
+    );
     let etag = page.header("etag");
     for known in [etag.to_owned(), format!("\"x\", W/{etag}"), "*".to_owned()] {
         let again = read(&service, "/", &[("if-none-match", &known)]).await;
-        assert_eq!((again.status, again.body.as_str(), again.header("etag")), (304, "", etag), "{known}");
+        assert_eq!(
+            (again.status, again.body.as_str(), again.header("etag")),
+            (304, "", etag),
+            "{known}"
+        );
     }
-    assert_eq!(read(&service, "/", &[("if-none-match", "\"other\"")]).await.status, 200);
+    assert_eq!(
+        read(&service, "/", &[("if-none-match", "\"other\"")])
+            .await
+            .status,
+        200
+    );
     let docs = read(&service, "/docs/", &[]).await;
     assert_eq!(docs.status, 200);
-    assert!(docs.header("content-security-policy").contains("script-src 'self';"));
+    assert!(
+        docs.header("content-security-policy")
+            .contains("script-src 'self';")
+    );
 }
 
 #[tokio::test]
@@ -131,9 +182,17 @@ async fn readiness_names_who_waits_for_what() {
     assert_eq!(answer.status, 503);
     let json = answer.json();
     assert_eq!(json["servers"]["mysql"]["up"], false);
-    assert_eq!(json["waiting"].as_array().map(Vec::len), Some(stock::ALL.len()));
+    assert_eq!(
+        json["waiting"].as_array().map(Vec::len),
+        Some(stock::ALL.len())
+    );
     assert!(json.get("instances").is_none());
-    assert_eq!(read(&service(&[]), "/health/ready?instances=maybe", &[]).await.status, 400);
+    assert_eq!(
+        read(&service(&[]), "/health/ready?instances=maybe", &[])
+            .await
+            .status,
+        400
+    );
 }
 
 #[tokio::test]
@@ -143,9 +202,20 @@ async fn every_strategy_is_listed_with_its_source_and_its_figures() {
     let metrics = read(&service, "/metrics", &[]).await.body;
     for (place, strategy) in stock::ALL.iter().enumerate() {
         assert_eq!(listed[place]["slug"], strategy.slug);
-        let source = read(&service, &format!("/strategies/{}/source", strategy.slug), &[]).await;
-        assert_eq!((source.status, source.body.as_str()), (200, strategy.source));
-        assert!(metrics.contains(&format!("oversell_waiters{{strategy=\"{}\"}} 0", strategy.slug)));
+        let source = read(
+            &service,
+            &format!("/strategies/{}/source", strategy.slug),
+            &[],
+        )
+        .await;
+        assert_eq!(
+            (source.status, source.body.as_str()),
+            (200, strategy.source)
+        );
+        assert!(metrics.contains(&format!(
+            "oversell_waiters{{strategy=\"{}\"}} 0",
+            strategy.slug
+        )));
     }
 }
 
@@ -154,16 +224,25 @@ async fn a_failed_request_is_counted_and_waits_no_more() {
     let service = service(&[]);
     assert_eq!(read(&service, "/check/lock/none", &[]).await.status, 503);
     let metrics = read(&service, "/metrics", &[]).await.body;
-    assert!(metrics.contains("oversell_errors_total{strategy=\"none\",kind=\"unavailable\"} 1"), "{metrics}");
+    assert!(
+        metrics.contains("oversell_errors_total{strategy=\"none\",kind=\"unavailable\"} 1"),
+        "{metrics}"
+    );
     assert!(metrics.contains("oversell_waiters{strategy=\"none\"} 0"));
 }
 
 #[tokio::test]
 async fn no_run_yet_is_204_and_an_unknown_one_404() {
     let service = service(&[]);
-    assert_eq!(read(&service, "/runs/current", &[]).await.status, StatusCode::NO_CONTENT);
+    assert_eq!(
+        read(&service, "/runs/current", &[]).await.status,
+        StatusCode::NO_CONTENT
+    );
     assert_eq!(read(&service, "/runs/7/events", &[]).await.status, 404);
-    assert_eq!(send(&service, "DELETE", "/runs/7", &[], "").await.status, 404);
+    assert_eq!(
+        send(&service, "DELETE", "/runs/7", &[], "").await.status,
+        404
+    );
 }
 
 /// What is logged on this thread.
@@ -174,12 +253,18 @@ impl Log {
     fn listen() -> (Self, DefaultGuard) {
         let log = Self::default();
         let writer = log.clone();
-        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
         (log, tracing::subscriber::set_default(subscriber))
     }
 
     fn lines(&self) -> Vec<String> {
-        String::from_utf8_lossy(&self.0.lock()).lines().map(str::to_owned).collect()
+        String::from_utf8_lossy(&self.0.lock())
+            .lines()
+            .map(str::to_owned)
+            .collect()
     }
 }
 
@@ -198,12 +283,20 @@ impl Write for Log {
 async fn what_is_logged_while_a_request_is_handled_names_the_request() {
     let app = super::app(&[]);
     let noisy = axum::routing::get(async || tracing::warn!("the lock was not released cleanly"));
-    let service =
-        crate::http::middleware::surround(&app, axum::Router::new().route("/noisy", noisy), axum::Router::new());
+    let service = crate::http::middleware::surround(
+        &app,
+        axum::Router::new().route("/noisy", noisy),
+        axum::Router::new(),
+    );
     let (log, _listening) = Log::listen();
     read(&service, "/noisy", &[("x-request-id", "abc-1")]).await;
     let lines = log.lines();
-    assert!(lines.iter().any(|line| line.contains("not released cleanly") && line.contains("abc-1")), "{lines:?}");
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.contains("not released cleanly") && line.contains("abc-1")),
+        "{lines:?}"
+    );
 }
 
 #[tokio::test]
@@ -214,19 +307,45 @@ async fn an_overload_logs_one_line_and_not_one_for_each_request() {
     for _ in 0..20 {
         assert_eq!(read(&service, "/check/lock/none", &[]).await.status, 503);
     }
-    let failed = log.lines().iter().filter(|line| line.contains("request failed")).count();
+    let failed = log
+        .lines()
+        .iter()
+        .filter(|line| line.contains("request failed"))
+        .count();
     let seconds = usize::try_from(started.elapsed().as_secs()).unwrap_or(usize::MAX);
-    assert!((1..=1 + seconds).contains(&failed), "{failed} lines in {seconds} s");
+    assert!(
+        (1..=1 + seconds).contains(&failed),
+        "{failed} lines in {seconds} s"
+    );
 }
 
 #[tokio::test]
 async fn a_lease_that_nobody_renews_is_told() {
-    let all = read(&service(&[("lock.lease_ms", "7000")]), "/strategies", &[]).await.json();
+    let all = read(&service(&[("lock.lease_ms", "7000")]), "/strategies", &[])
+        .await
+        .json();
     let lease = |slug| {
-        let of = all.as_array().expect("a list").iter().find(|strategy| strategy["slug"] == slug);
+        let of = all
+            .as_array()
+            .expect("a list")
+            .iter()
+            .find(|strategy| strategy["slug"] == slug);
         of.expect("a strategy")["lease_ms"].as_u64()
     };
-    assert_eq!(["redis-setnx-ttl", "redis-setnx-owner", "redis-setnx-lua"].map(lease), [Some(3000); 3]);
+    assert_eq!(
+        ["redis-setnx-ttl", "redis-setnx-owner", "redis-setnx-lua"].map(lease),
+        [Some(3000); 3]
+    );
     assert_eq!(lease("redis-reentrant"), Some(7000));
-    assert_eq!(["none", "redis-setnx", "redis-watchdog", "redis-lock", "zk-lock"].map(lease), [None; 5]);
+    assert_eq!(
+        [
+            "none",
+            "redis-setnx",
+            "redis-watchdog",
+            "redis-lock",
+            "zk-lock"
+        ]
+        .map(lease),
+        [None; 5]
+    );
 }

@@ -26,26 +26,53 @@ async fn a_bad_query_is_refused_by_field_and_rule() {
         assert_eq!(answer.status, 400, "{query}");
         assert_eq!(answer.json()["field"], field, "{query}");
         assert_eq!(answer.json()["outcome"], "refused");
-        assert!(answer.json()["detail"].as_str().is_some_and(|d| d.len() > field.len() + 10), "{}", answer.body);
+        assert!(
+            answer.json()["detail"]
+                .as_str()
+                .is_some_and(|d| d.len() > field.len() + 10),
+            "{}",
+            answer.body
+        );
     }
     // A good one gets as far as the servers that are not there; a name is counted in characters.
     let who = "%E5%B0%8F".repeat(32);
     let good = format!("stock_id=7&hold_ms=60000&wait_ms=600000&lease_ms=100&who={who}");
-    assert_eq!(read(&service, &format!("/check/lock/none?{good}"), &[JSON]).await.status, 503);
+    assert_eq!(
+        read(&service, &format!("/check/lock/none?{good}"), &[JSON])
+            .await
+            .status,
+        503
+    );
 }
 
 #[tokio::test]
 async fn a_herd_of_none_or_of_too_many_is_refused_by_field_and_rule() {
     let service = service(&[]);
-    for (query, field) in
-        [("waiters=0", "waiters"), ("waiters=101", "waiters"), ("waiters=many", "waiters"), ("hold_ms=1", "hold_ms")]
-    {
+    for (query, field) in [
+        ("waiters=0", "waiters"),
+        ("waiters=101", "waiters"),
+        ("waiters=many", "waiters"),
+        ("hold_ms=1", "hold_ms"),
+    ] {
         let answer = read(&service, &format!("/test/zk/herd?{query}"), &[JSON]).await;
-        assert_eq!((answer.status, answer.json()["field"].as_str()), (400, Some(field)), "{query}");
-        assert!(answer.json()["detail"].as_str().is_some_and(|d| d.contains("100") || field == "hold_ms"));
+        assert_eq!(
+            (answer.status, answer.json()["field"].as_str()),
+            (400, Some(field)),
+            "{query}"
+        );
+        assert!(
+            answer.json()["detail"]
+                .as_str()
+                .is_some_and(|d| d.contains("100") || field == "hold_ms")
+        );
     }
     // A good one gets as far as the server that is not there.
-    assert_eq!(read(&service, "/test/zk/herd?waiters=100", &[JSON]).await.status, 503);
+    assert_eq!(
+        read(&service, "/test/zk/herd?waiters=100", &[JSON])
+            .await
+            .status,
+        503
+    );
 }
 
 #[tokio::test]
@@ -65,20 +92,80 @@ async fn a_bad_body_is_refused_by_field_and_rule() {
         ("DELETE", "/stock", "", "stock_id"),
         ("DELETE", "/stock?stock_id=1", "", "stock_id"),
         ("POST", "/runs", "{}", "strategy"),
-        ("POST", "/runs", r#"{"strategy":"none","target":"two"}"#, "target"),
-        ("POST", "/runs", r#"{"strategy":"none","target":"three"}"#, "target"),
-        ("POST", "/runs", r#"{"strategy":"none","threads":0}"#, "threads"),
-        ("POST", "/runs", r#"{"strategy":"none","threads":1000,"loops":101}"#, "loops"),
-        ("POST", "/runs", r#"{"strategy":"none","hold_ms":60001}"#, "hold_ms"),
-        ("POST", "/runs", r#"{"strategy":"none","count":-1}"#, "count"),
+        (
+            "POST",
+            "/runs",
+            r#"{"strategy":"none","target":"two"}"#,
+            "target",
+        ),
+        (
+            "POST",
+            "/runs",
+            r#"{"strategy":"none","target":"three"}"#,
+            "target",
+        ),
+        (
+            "POST",
+            "/runs",
+            r#"{"strategy":"none","threads":0}"#,
+            "threads",
+        ),
+        (
+            "POST",
+            "/runs",
+            r#"{"strategy":"none","threads":1000,"loops":101}"#,
+            "loops",
+        ),
+        (
+            "POST",
+            "/runs",
+            r#"{"strategy":"none","hold_ms":60001}"#,
+            "hold_ms",
+        ),
+        (
+            "POST",
+            "/runs",
+            r#"{"strategy":"none","count":-1}"#,
+            "count",
+        ),
         ("POST", "/voucher", "{}", "title"),
-        ("POST", "/voucher", &voucher("", "1", TODAY, TOMORROW), "title"),
-        ("POST", "/voucher", &voucher(&"券".repeat(101), "1", TODAY, TOMORROW), "title"),
-        ("POST", "/voucher", &voucher("a", "-1", TODAY, TOMORROW), "stock"),
-        ("POST", "/voucher", &voucher("a", "1", "2026-11-11 00:00:00", TOMORROW), "begin"),
-        ("POST", "/voucher", &voucher("a", "1", TODAY, "9999-01-01T00:00:00Z"), "end"),
+        (
+            "POST",
+            "/voucher",
+            &voucher("", "1", TODAY, TOMORROW),
+            "title",
+        ),
+        (
+            "POST",
+            "/voucher",
+            &voucher(&"券".repeat(101), "1", TODAY, TOMORROW),
+            "title",
+        ),
+        (
+            "POST",
+            "/voucher",
+            &voucher("a", "-1", TODAY, TOMORROW),
+            "stock",
+        ),
+        (
+            "POST",
+            "/voucher",
+            &voucher("a", "1", "2026-11-11 00:00:00", TOMORROW),
+            "begin",
+        ),
+        (
+            "POST",
+            "/voucher",
+            &voucher("a", "1", TODAY, "9999-01-01T00:00:00Z"),
+            "end",
+        ),
         ("POST", "/voucher", &voucher("a", "1", TODAY, TODAY), "end"),
-        ("POST", "/voucher", &voucher("a", "1", TODAY, "2026-11-11T00:00:00+08:00"), "end"),
+        (
+            "POST",
+            "/voucher",
+            &voucher("a", "1", TODAY, "2026-11-11T00:00:00+08:00"),
+            "end",
+        ),
         ("GET", "/voucher/x", "", "path"),
         ("POST", "/voucher-order/seckill/x", "", "path"),
     ] {
@@ -99,10 +186,24 @@ fn voucher(title: &str, stock: &str, begin: &str, end: &str) -> String {
 async fn who_orders_is_a_whole_number_in_a_header() {
     let service = service(&[]);
     for user in ["", "0", "-1", "1.5", "me", "9223372036854775808", "ü"] {
-        let headers = if user.is_empty() { vec![JSON] } else { vec![JSON, ("x-user-id", user)] };
+        let headers = if user.is_empty() {
+            vec![JSON]
+        } else {
+            vec![JSON, ("x-user-id", user)]
+        };
         let answer = send(&service, "POST", "/voucher-order/seckill/7", &headers, "").await;
-        assert_eq!((answer.status, answer.json()["field"].as_str()), (400, Some("x-user-id")), "{user}");
-        assert!(answer.json()["detail"].as_str().is_some_and(|d| d.contains("whole number from 1")), "{}", answer.body);
+        assert_eq!(
+            (answer.status, answer.json()["field"].as_str()),
+            (400, Some("x-user-id")),
+            "{user}"
+        );
+        assert!(
+            answer.json()["detail"]
+                .as_str()
+                .is_some_and(|d| d.contains("whole number from 1")),
+            "{}",
+            answer.body
+        );
     }
     for (query, field) in [
         ("hold_ms=60001", "hold_ms"),
@@ -112,10 +213,22 @@ async fn who_orders_is_a_whole_number_in_a_header() {
     ] {
         let path = format!("/voucher-order/seckill/7?{query}");
         let answer = send(&service, "POST", &path, &[JSON, ("x-user-id", "1")], "").await;
-        assert_eq!((answer.status, answer.json()["field"].as_str()), (400, Some(field)), "{}", answer.body);
+        assert_eq!(
+            (answer.status, answer.json()["field"].as_str()),
+            (400, Some(field)),
+            "{}",
+            answer.body
+        );
     }
     // A good one gets as far as the server that is not there.
-    let good = send(&service, "POST", "/voucher-order/seckill/7", &[("x-user-id", "9223372036854775807")], "").await;
+    let good = send(
+        &service,
+        "POST",
+        "/voucher-order/seckill/7",
+        &[("x-user-id", "9223372036854775807")],
+        "",
+    )
+    .await;
     assert_eq!(good.status, 503);
 }
 
@@ -128,11 +241,33 @@ async fn a_body_that_is_not_declared_as_json_is_415() {
         ("POST", "/voucher", &voucher("a", "1", TODAY, TOMORROW)),
     ] {
         for kind in ["text/plain", "application/x-www-form-urlencoded"] {
-            let answer = send(&service, method, path, &[JSON, ("content-type", kind)], body).await;
-            assert_eq!((answer.status, answer.json()["outcome"].as_str()), (415, Some("refused")), "{path} {kind}");
+            let answer = send(
+                &service,
+                method,
+                path,
+                &[JSON, ("content-type", kind)],
+                body,
+            )
+            .await;
+            assert_eq!(
+                (answer.status, answer.json()["outcome"].as_str()),
+                (415, Some("refused")),
+                "{path} {kind}"
+            );
         }
-        assert_eq!(send(&service, method, path, &[], body).await.status, 415, "{path} without a type");
-        let json = send(&service, method, path, &[("content-type", "application/json; charset=utf-8")], body).await;
+        assert_eq!(
+            send(&service, method, path, &[], body).await.status,
+            415,
+            "{path} without a type"
+        );
+        let json = send(
+            &service,
+            method,
+            path,
+            &[("content-type", "application/json; charset=utf-8")],
+            body,
+        )
+        .await;
         assert_ne!(json.status, 415, "{path}");
     }
 }
@@ -141,7 +276,10 @@ async fn a_body_that_is_not_declared_as_json_is_415() {
 async fn a_member_of_a_barrier_is_a_uuid_and_a_change_is_one_of_those_that_exist() {
     let service = service(&[]);
     for (path, field) in [
-        ("/test/zk/double-barrier/leave?members=2&member=../x", "member"),
+        (
+            "/test/zk/double-barrier/leave?members=2&member=../x",
+            "member",
+        ),
         ("/test/zk/double-barrier/enter", "members"),
         ("/test/zk/double-barrier/enter?members=1001", "members"),
         ("/test/zk/atomic/double", "change"),
@@ -149,7 +287,12 @@ async fn a_member_of_a_barrier_is_a_uuid_and_a_change_is_one_of_those_that_exist
         ("/test/zk/atomic/add?value=x", "value"),
     ] {
         let answer = read(&service, path, &[JSON]).await;
-        assert_eq!((answer.status, answer.json()["field"].as_str()), (400, Some(field)), "{path}: {}", answer.body);
+        assert_eq!(
+            (answer.status, answer.json()["field"].as_str()),
+            (400, Some(field)),
+            "{path}: {}",
+            answer.body
+        );
     }
 }
 
@@ -167,11 +310,21 @@ async fn a_prefix_or_a_count_of_ids_that_is_not_one_is_refused_by_field_and_rule
         ("/id/order?n=1", "n"),
     ] {
         let answer = read(&service, path, &[JSON]).await;
-        assert_eq!((answer.status, answer.json()["field"].as_str()), (400, Some(field)), "{path}: {}", answer.body);
+        assert_eq!(
+            (answer.status, answer.json()["field"].as_str()),
+            (400, Some(field)),
+            "{path}: {}",
+            answer.body
+        );
     }
     // A good one gets as far as the server that is not there, which is named.
     let answer = read(&service, "/id/seckill_order-2?count=1000", &[JSON]).await;
-    assert_eq!((answer.status, answer.json()["title"].as_str()), (503, Some("redis 不可用")), "{}", answer.body);
+    assert_eq!(
+        (answer.status, answer.json()["title"].as_str()),
+        (503, Some("redis 不可用")),
+        "{}",
+        answer.body
+    );
 }
 
 #[tokio::test]
@@ -179,7 +332,16 @@ async fn the_number_of_an_order_is_a_positive_whole_number() {
     let service = service(&[]);
     for number in ["0", "-1", "one", "9223372036854775808"] {
         let answer = read(&service, &format!("/voucher-order/{number}"), &[JSON]).await;
-        assert_eq!((answer.status, answer.json()["field"].as_str()), (400, Some("order_id")), "{number}");
+        assert_eq!(
+            (answer.status, answer.json()["field"].as_str()),
+            (400, Some("order_id")),
+            "{number}"
+        );
     }
-    assert_eq!(read(&service, "/voucher-order/9223372036854775807", &[JSON]).await.status, 503);
+    assert_eq!(
+        read(&service, "/voucher-order/9223372036854775807", &[JSON])
+            .await
+            .status,
+        503
+    );
 }

@@ -18,7 +18,10 @@ async fn a_body_beyond_the_limit_is_refused_whether_or_not_its_length_is_told() 
     let untold = Answer::of(service.clone().oneshot(request).await.expect("infallible")).await;
     assert_eq!(untold.status, 413);
     let small = send_json(&service, "PUT", "/stock", &[], r#"{"count":1}"#).await;
-    assert_eq!(small.status, 503, "a small one gets as far as the servers that are not there");
+    assert_eq!(
+        small.status, 503,
+        "a small one gets as far as the servers that are not there"
+    );
 }
 
 #[tokio::test]
@@ -27,35 +30,63 @@ async fn more_than_the_bucket_holds_are_refused_in_the_words_of_the_course() {
     let (mut through, mut refused) = (0, 0);
     for _ in 0..200 {
         let answer = read(&service, "/seckill/limited", &[]).await;
-        match (answer.status, answer.body.as_str(), answer.header("retry-after")) {
+        match (
+            answer.status,
+            answer.body.as_str(),
+            answer.header("retry-after"),
+        ) {
             (200, "拿到令牌，进入秒杀", "") => through += 1,
             (429, "很遗憾，没抢到", "1") => refused += 1,
             other => panic!("{other:?}"),
         }
     }
-    assert!(through >= 10 && refused > 0, "{through} were let through, {refused} were not");
+    assert!(
+        through >= 10 && refused > 0,
+        "{through} were let through, {refused} were not"
+    );
     let lone = read(&service, "/nginx/leaky/queued", &[JSON]).await;
-    assert_eq!((lone.status, &lone.json()["type"]), (404, &"urn:oversell:only-at-nginx".into()));
-    assert_eq!(read(&service, "/seckill/limited/shared", &[]).await.status, 503, "nobody knows how many were");
+    assert_eq!(
+        (lone.status, &lone.json()["type"]),
+        (404, &"urn:oversell:only-at-nginx".into())
+    );
+    assert_eq!(
+        read(&service, "/seckill/limited/shared", &[]).await.status,
+        503,
+        "nobody knows how many were"
+    );
 }
 
 #[tokio::test]
 async fn a_body_that_does_not_end_is_given_up() {
     let service = service(&[("server.header_timeout_ms", "5")]);
     let request = Request::put("/stock").header("content-type", "application/json");
-    let request = request.body(Body::from_stream(futures::stream::pending::<std::io::Result<String>>()));
-    let answer = Answer::of(service.oneshot(request.expect("a request")).await.expect("infallible")).await;
+    let request = request.body(Body::from_stream(futures::stream::pending::<
+        std::io::Result<String>,
+    >()));
+    let answer = Answer::of(
+        service
+            .oneshot(request.expect("a request"))
+            .await
+            .expect("infallible"),
+    )
+    .await;
     assert_eq!(answer.status, 400, "{}", answer.body);
 }
 
 #[tokio::test]
 async fn a_panic_is_500_without_its_words_and_the_next_request_is_served() {
     let app = app(&[]);
-    let service =
-        surround(&app, Router::new().route("/boom", get(async || -> () { panic!("inner detail") })), Router::new());
+    let service = surround(
+        &app,
+        Router::new().route("/boom", get(async || -> () { panic!("inner detail") })),
+        Router::new(),
+    );
     for _ in 0..2 {
         let answer = read(&service, "/boom", &[JSON]).await;
-        assert_eq!((answer.status, answer.json()["outcome"].as_str()), (500, Some("unknown")));
+        assert_eq!(
+            (answer.status, answer.json()["outcome"].as_str()),
+            (500, Some("unknown"))
+        );
         assert!(!answer.body.contains("inner"), "{}", answer.body);
     }
 }
@@ -63,9 +94,16 @@ async fn a_panic_is_500_without_its_words_and_the_next_request_is_served() {
 #[tokio::test]
 async fn a_request_that_takes_too_long_is_given_up_with_an_unknown_outcome() {
     let app = app(&[("server.request_timeout_ms", "5")]);
-    let service = surround(&app, Router::new().route("/slow", get(pending::<()>)), Router::new());
+    let service = surround(
+        &app,
+        Router::new().route("/slow", get(pending::<()>)),
+        Router::new(),
+    );
     let answer = read(&service, "/slow", &[JSON]).await;
-    assert_eq!((answer.status, answer.json()["outcome"].as_str()), (503, Some("unknown")));
+    assert_eq!(
+        (answer.status, answer.json()["outcome"].as_str()),
+        (503, Some("unknown"))
+    );
 }
 
 #[tokio::test]
@@ -89,5 +127,9 @@ async fn one_request_too_many_is_refused_and_operators_are_let_in() {
 
     first.abort();
     assert!(first.await.is_err(), "it was under way until now");
-    assert_eq!(read(&service, "/fast", &[]).await.status, 200, "the place of one that hung up is free again");
+    assert_eq!(
+        read(&service, "/fast", &[]).await.status,
+        200,
+        "the place of one that hung up is free again"
+    );
 }

@@ -21,14 +21,20 @@ fn operations(api: &Value) -> Vec<(&str, &str, &Value)> {
     let paths = api["paths"].as_object().expect("paths");
     let all = paths.iter().flat_map(|(path, item)| {
         let methods = item.as_object().expect("methods");
-        methods.iter().map(move |(method, operation)| (path.as_str(), method.as_str(), operation))
+        methods
+            .iter()
+            .map(move |(method, operation)| (path.as_str(), method.as_str(), operation))
     });
-    all.filter(|(_, method, _)| METHODS.contains(method)).collect()
+    all.filter(|(_, method, _)| METHODS.contains(method))
+        .collect()
 }
 
 /// The address with something for each open piece.
 fn filled(path: &str) -> String {
-    let path = path.replace("{strategy}", "none").replace("{slug}", "none").replace("{lesson}", "gap");
+    let path = path
+        .replace("{strategy}", "none")
+        .replace("{slug}", "none")
+        .replace("{lesson}", "gap");
     let path = path.replace("{prefix}", "order").replace("{order_id}", "7");
     path.replace("{id}", "7").replace("{change}", "get")
 }
@@ -42,14 +48,24 @@ fn takes(operation: &Value) -> bool {
 async fn every_documented_route_takes_the_documented_methods_and_no_other() {
     let service = service(&[]);
     let api = document(&service).await;
-    let paths: BTreeSet<_> = operations(&api).into_iter().map(|(path, _, _)| path).collect();
+    let paths: BTreeSet<_> = operations(&api)
+        .into_iter()
+        .map(|(path, _, _)| path)
+        .collect();
     assert!(paths.len() >= 30, "{paths:?}");
     for path in paths {
         let refused = send(&service, "PATCH", &filled(path), &[], "").await;
         assert_eq!(refused.status, 405, "{path} is documented but not routed");
-        let allowed: BTreeSet<_> = refused.header("allow").split(',').map(|m| m.trim().to_lowercase()).collect();
+        let allowed: BTreeSet<_> = refused
+            .header("allow")
+            .split(',')
+            .map(|m| m.trim().to_lowercase())
+            .collect();
         let mut wanted = BTreeSet::new();
-        for (_, method, operation) in operations(&api).into_iter().filter(|(other, _, _)| *other == path) {
+        for (_, method, operation) in operations(&api)
+            .into_iter()
+            .filter(|(other, _, _)| *other == path)
+        {
             wanted.insert(method.to_owned());
             if method == "get" && !takes(operation) {
                 wanted.insert("head".to_owned());
@@ -75,7 +91,10 @@ async fn every_route_is_documented() {
         .collect();
     assert_eq!(routed, known);
     let twin = routes.route("/secret", axum::routing::get(()));
-    assert!(format!("{twin:?}").contains("\"/secret\""), "a route that is not documented is seen");
+    assert!(
+        format!("{twin:?}").contains("\"/secret\""),
+        "a route that is not documented is seen"
+    );
 }
 
 #[tokio::test]
@@ -87,14 +106,22 @@ async fn operation_ids_are_unique_and_every_error_has_the_form_of_all() {
         let id = operation["operationId"].as_str().unwrap_or_default();
         assert!(!id.is_empty() && ids.insert(id), "{method} {path}: {id}");
         for (status, response) in operation["responses"].as_object().expect("responses") {
-            let pointer = response["$ref"].as_str().map(|at| at.trim_start_matches('#').to_owned());
-            let response =
-                pointer.map_or(Some(response), |at| api.pointer(&at)).expect("the reference leads somewhere");
-            assert!(response["description"].is_string(), "{method} {path} {status}");
+            let pointer = response["$ref"]
+                .as_str()
+                .map(|at| at.trim_start_matches('#').to_owned());
+            let response = pointer
+                .map_or(Some(response), |at| api.pointer(&at))
+                .expect("the reference leads somewhere");
+            assert!(
+                response["description"].is_string(),
+                "{method} {path} {status}"
+            );
             let own_form = path == "/health/ready";
             let problem = &response["content"]["application/problem+json"]["schema"]["$ref"];
             assert!(
-                !status.starts_with(['4', '5']) || own_form || *problem == "#/components/schemas/Problem",
+                !status.starts_with(['4', '5'])
+                    || own_form
+                    || *problem == "#/components/schemas/Problem",
                 "{path} {status}"
             );
             let example = &response["content"]["application/problem+json"]["example"]["status"];
@@ -113,9 +140,16 @@ async fn a_name_of_a_registry_is_chosen_from_its_names() {
     let api = document(&service(&[])).await;
     let mut chosen = 0;
     for (path, _, operation) in operations(&api) {
-        for parameter in operation["parameters"].as_array().into_iter().flatten().filter(|p| p["in"] == "path") {
+        for parameter in operation["parameters"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|p| p["in"] == "path")
+        {
             let names = parameter["schema"]["enum"].as_array().map_or(0, Vec::len);
-            let says_so = parameter["description"].as_str().is_some_and(|said| said.starts_with("One of `GET"));
+            let says_so = parameter["description"]
+                .as_str()
+                .is_some_and(|said| said.starts_with("One of `GET"));
             assert_eq!(names > 0, says_so, "{path}: {parameter}");
             chosen += usize::from(path == "/check/lock/{strategy}" && names == stock::ALL.len());
         }
@@ -128,29 +162,59 @@ async fn a_documented_limit_is_the_one_that_is_kept() {
     let service = service(&[]);
     let api = document(&service).await;
     let mut tries = Vec::new();
-    for (path, _, operation) in operations(&api).into_iter().filter(|(_, method, _)| *method == "get") {
-        for parameter in operation["parameters"].as_array().into_iter().flatten().filter(|p| p["in"] == "query") {
+    for (path, _, operation) in operations(&api)
+        .into_iter()
+        .filter(|(_, method, _)| *method == "get")
+    {
+        for parameter in operation["parameters"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|p| p["in"] == "query")
+        {
             let schema = &parameter["schema"];
-            let schema =
-                schema["oneOf"].as_array().and_then(|any| any.iter().find(|s| s["maximum"].is_i64())).unwrap_or(schema);
+            let schema = schema["oneOf"]
+                .as_array()
+                .and_then(|any| any.iter().find(|s| s["maximum"].is_i64()))
+                .unwrap_or(schema);
             let name = parameter["name"].as_str().unwrap_or_default();
-            let (Some(least), Some(most)) = (schema["minimum"].as_i64(), schema["maximum"].as_i64()) else { continue };
+            let (Some(least), Some(most)) =
+                (schema["minimum"].as_i64(), schema["maximum"].as_i64())
+            else {
+                continue;
+            };
             let rest = match (path, name) {
-                (path, name) if path.contains("double-barrier") && name != "members" => "&members=2",
+                (path, name) if path.contains("double-barrier") && name != "members" => {
+                    "&members=2"
+                }
                 ("/demo4", "whId") => "&sku=a",
                 ("/demo4", _) => "&whId=1&sku=a",
                 _ => "",
             };
-            for (value, good) in [(least - 1, false), (least, true), (most, true), (most.saturating_add(1), false)] {
+            for (value, good) in [
+                (least - 1, false),
+                (least, true),
+                (most, true),
+                (most.saturating_add(1), false),
+            ] {
                 if !good && value == i64::MAX {
                     continue;
                 }
-                tries.push((name.to_owned(), format!("{}?{name}={value}{rest}", filled(path)), good));
+                tries.push((
+                    name.to_owned(),
+                    format!("{}?{name}={value}{rest}", filled(path)),
+                    good,
+                ));
             }
         }
     }
     assert!(tries.len() > 250, "only {} limits are tried", tries.len());
-    let answers = join_all(tries.iter().map(|(_, path, _)| read(&service, path, &[JSON]))).await;
+    let answers = join_all(
+        tries
+            .iter()
+            .map(|(_, path, _)| read(&service, path, &[JSON])),
+    )
+    .await;
     for ((name, path, good), answer) in tries.iter().zip(answers) {
         let refused = answer.status == 400 && answer.json()["field"] == name.as_str();
         assert_eq!(refused, !good, "{path}: {}", answer.body);
@@ -159,47 +223,198 @@ async fn a_documented_limit_is_the_one_that_is_kept() {
 
 #[tokio::test]
 async fn what_is_answered_is_documented() {
-    let (open, closed) = (service(&[("server.body_limit", "1024")]), service(&[("admin.token", "s3cret")]));
+    let (open, closed) = (
+        service(&[("server.body_limit", "1024")]),
+        service(&[("admin.token", "s3cret")]),
+    );
     let api = document(&open).await;
     let good = r#"{"count":1}"#;
     let large = "x".repeat(1025);
     let evil = [("sec-fetch-site", "cross-site")];
     let provoked = [
-        ("get", "/check/lock/{strategy}", read(&open, "/check/lock/none?x=1", &[]).await, 400),
-        ("get", "/check/lock/{strategy}", read(&open, "/check/lock/nope", &[]).await, 404),
-        ("get", "/check/lock/{strategy}", read(&open, "/check/lock/none", &evil).await, 403),
-        ("post", "/check/lock/{strategy}", send(&open, "POST", "/check/lock/none", &[], &large).await, 413),
-        ("get", "/check/lock/{strategy}", read(&open, "/check/lock/none", &[]).await, 503),
+        (
+            "get",
+            "/check/lock/{strategy}",
+            read(&open, "/check/lock/none?x=1", &[]).await,
+            400,
+        ),
+        (
+            "get",
+            "/check/lock/{strategy}",
+            read(&open, "/check/lock/nope", &[]).await,
+            404,
+        ),
+        (
+            "get",
+            "/check/lock/{strategy}",
+            read(&open, "/check/lock/none", &evil).await,
+            403,
+        ),
+        (
+            "post",
+            "/check/lock/{strategy}",
+            send(&open, "POST", "/check/lock/none", &[], &large).await,
+            413,
+        ),
+        (
+            "get",
+            "/check/lock/{strategy}",
+            read(&open, "/check/lock/none", &[]).await,
+            503,
+        ),
         ("get", "/stock", read(&open, "/stock", &[]).await, 503),
-        ("put", "/stock", send_json(&open, "PUT", "/stock", &[], "{}").await, 400),
-        ("put", "/stock", send_json(&closed, "PUT", "/stock", &[], good).await, 401),
-        ("put", "/stock", send_json(&open, "PUT", "/stock", &evil, good).await, 403),
-        ("put", "/stock", send_json(&open, "PUT", "/stock?strategy=nope", &[], good).await, 404),
-        ("put", "/stock", send_json(&open, "PUT", "/stock", &[], &large).await, 413),
-        ("put", "/stock", send(&open, "PUT", "/stock", &[], good).await, 415),
-        ("put", "/stock", send_json(&open, "PUT", "/stock", &[], good).await, 503),
-        ("delete", "/stock", send(&open, "DELETE", "/stock", &[], "").await, 400),
-        ("delete", "/stock", send(&open, "DELETE", "/stock?stock_id=7", &[], "").await, 503),
-        ("post", "/test/deadlock/{lesson}", send(&open, "POST", "/test/deadlock/nope", &[], "").await, 404),
-        ("post", "/test/deadlock/{lesson}", send(&open, "POST", "/test/deadlock/gap", &evil, "").await, 403),
-        ("post", "/test/deadlock/{lesson}", send(&open, "POST", "/test/deadlock/gap", &[], "").await, 503),
-        ("post", "/runs", send_json(&open, "POST", "/runs", &[], r#"{"strategy":"nope"}"#).await, 404),
-        ("get", "/runs/current", read(&open, "/runs/current", &[]).await, 204),
-        ("get", "/strategies/{slug}/source", read(&open, "/strategies/%ff/source", &[]).await, 400),
-        ("post", "/voucher", send_json(&open, "POST", "/voucher", &[], "{}").await, 400),
-        ("post", "/voucher", send_json(&closed, "POST", "/voucher", &[], "{}").await, 401),
-        ("post", "/voucher", send(&open, "POST", "/voucher", &[], "{}").await, 415),
-        ("get", "/voucher/{id}", read(&open, "/voucher/7", &[]).await, 503),
-        ("delete", "/voucher/{id}", send(&closed, "DELETE", "/voucher/7", &[], "").await, 401),
-        ("get", "/voucher/{id}/check", read(&open, "/voucher/7/check", &[]).await, 503),
-        ("post", "/voucher-order/seckill/{id}", send(&open, "POST", "/voucher-order/seckill/7", &[], "").await, 400),
-        ("get", "/health/ready", read(&open, "/health/ready", &[]).await, 503),
-        ("get", "/health/live", read(&open, "/health/live", &[]).await, 200),
+        (
+            "put",
+            "/stock",
+            send_json(&open, "PUT", "/stock", &[], "{}").await,
+            400,
+        ),
+        (
+            "put",
+            "/stock",
+            send_json(&closed, "PUT", "/stock", &[], good).await,
+            401,
+        ),
+        (
+            "put",
+            "/stock",
+            send_json(&open, "PUT", "/stock", &evil, good).await,
+            403,
+        ),
+        (
+            "put",
+            "/stock",
+            send_json(&open, "PUT", "/stock?strategy=nope", &[], good).await,
+            404,
+        ),
+        (
+            "put",
+            "/stock",
+            send_json(&open, "PUT", "/stock", &[], &large).await,
+            413,
+        ),
+        (
+            "put",
+            "/stock",
+            send(&open, "PUT", "/stock", &[], good).await,
+            415,
+        ),
+        (
+            "put",
+            "/stock",
+            send_json(&open, "PUT", "/stock", &[], good).await,
+            503,
+        ),
+        (
+            "delete",
+            "/stock",
+            send(&open, "DELETE", "/stock", &[], "").await,
+            400,
+        ),
+        (
+            "delete",
+            "/stock",
+            send(&open, "DELETE", "/stock?stock_id=7", &[], "").await,
+            503,
+        ),
+        (
+            "post",
+            "/test/deadlock/{lesson}",
+            send(&open, "POST", "/test/deadlock/nope", &[], "").await,
+            404,
+        ),
+        (
+            "post",
+            "/test/deadlock/{lesson}",
+            send(&open, "POST", "/test/deadlock/gap", &evil, "").await,
+            403,
+        ),
+        (
+            "post",
+            "/test/deadlock/{lesson}",
+            send(&open, "POST", "/test/deadlock/gap", &[], "").await,
+            503,
+        ),
+        (
+            "post",
+            "/runs",
+            send_json(&open, "POST", "/runs", &[], r#"{"strategy":"nope"}"#).await,
+            404,
+        ),
+        (
+            "get",
+            "/runs/current",
+            read(&open, "/runs/current", &[]).await,
+            204,
+        ),
+        (
+            "get",
+            "/strategies/{slug}/source",
+            read(&open, "/strategies/%ff/source", &[]).await,
+            400,
+        ),
+        (
+            "post",
+            "/voucher",
+            send_json(&open, "POST", "/voucher", &[], "{}").await,
+            400,
+        ),
+        (
+            "post",
+            "/voucher",
+            send_json(&closed, "POST", "/voucher", &[], "{}").await,
+            401,
+        ),
+        (
+            "post",
+            "/voucher",
+            send(&open, "POST", "/voucher", &[], "{}").await,
+            415,
+        ),
+        (
+            "get",
+            "/voucher/{id}",
+            read(&open, "/voucher/7", &[]).await,
+            503,
+        ),
+        (
+            "delete",
+            "/voucher/{id}",
+            send(&closed, "DELETE", "/voucher/7", &[], "").await,
+            401,
+        ),
+        (
+            "get",
+            "/voucher/{id}/check",
+            read(&open, "/voucher/7/check", &[]).await,
+            503,
+        ),
+        (
+            "post",
+            "/voucher-order/seckill/{id}",
+            send(&open, "POST", "/voucher-order/seckill/7", &[], "").await,
+            400,
+        ),
+        (
+            "get",
+            "/health/ready",
+            read(&open, "/health/ready", &[]).await,
+            503,
+        ),
+        (
+            "get",
+            "/health/live",
+            read(&open, "/health/live", &[]).await,
+            200,
+        ),
     ];
     for (method, path, answer, status) in provoked {
         assert_eq!(answer.status, status, "{method} {path}: {}", answer.body);
         let responses = &api["paths"][path][method]["responses"];
-        assert!(responses.get(status.to_string()).is_some(), "{method} {path} answers {status}: {responses}");
+        assert!(
+            responses.get(status.to_string()).is_some(),
+            "{method} {path} answers {status}: {responses}"
+        );
     }
 }
 
@@ -209,11 +424,16 @@ async fn head_takes_nothing() {
     let api = document(&service).await;
     let metrics = async || {
         let shown = read(&service, "/metrics", &[]).await.body;
-        let counted = shown.lines().filter(|line| !line.starts_with('#') && !line.ends_with(" 0"));
+        let counted = shown
+            .lines()
+            .filter(|line| !line.starts_with('#') && !line.ends_with(" 0"));
         counted.map(str::to_owned).collect::<BTreeSet<_>>()
     };
     let before = metrics().await;
-    for (path, _, operation) in operations(&api).into_iter().filter(|(_, method, _)| *method == "get") {
+    for (path, _, operation) in operations(&api)
+        .into_iter()
+        .filter(|(_, method, _)| *method == "get")
+    {
         let answer = send(&service, "HEAD", &filled(path), &[], "").await;
         assert_eq!(answer.status == 405, takes(operation), "{path}");
     }

@@ -31,8 +31,13 @@ async fn wire(overrides: &[(&str, &str)], router: Router, drain: Duration) -> Wi
     let address = listener.local_addr().expect("an address");
     let stop = CancellationToken::new();
     let stopping = stop.clone();
-    let served = tokio::spawn(async move { serve(listener, router, &limits, &stopping, drain).await });
-    Wire { address, stop, served }
+    let served =
+        tokio::spawn(async move { serve(listener, router, &limits, &stopping, drain).await });
+    Wire {
+        address,
+        stop,
+        served,
+    }
 }
 
 async fn ask(stream: &mut TcpStream) -> String {
@@ -53,20 +58,34 @@ impl Drop for Dropped {
 
 #[tokio::test]
 async fn one_connection_too_many_is_closed_and_its_place_is_free_again() {
-    let wire = wire(&[("server.connections", "2")], Router::new().route("/slow", get(())), Duration::ZERO).await;
+    let wire = wire(
+        &[("server.connections", "2")],
+        Router::new().route("/slow", get(())),
+        Duration::ZERO,
+    )
+    .await;
     let mut kept = Vec::new();
     for _ in 0..2 {
-        let mut stream = TcpStream::connect(wire.address).await.expect("a connection");
+        let mut stream = TcpStream::connect(wire.address)
+            .await
+            .expect("a connection");
         assert_eq!(ask(&mut stream).await, "HTTP/1.1 200 OK");
         kept.push(stream);
     }
-    let mut third = TcpStream::connect(wire.address).await.expect("the kernel takes it");
+    let mut third = TcpStream::connect(wire.address)
+        .await
+        .expect("the kernel takes it");
     third.write_all(REQUEST).await.ok();
-    assert!(matches!(third.read(&mut [0; 1]).await, Ok(0) | Err(_)), "nobody answers it");
+    assert!(
+        matches!(third.read(&mut [0; 1]).await, Ok(0) | Err(_)),
+        "nobody answers it"
+    );
     kept.pop();
     let mut answered = false;
     for _ in 0..100 {
-        let mut stream = TcpStream::connect(wire.address).await.expect("a connection");
+        let mut stream = TcpStream::connect(wire.address)
+            .await
+            .expect("a connection");
         stream.write_all(REQUEST).await.ok();
         answered = matches!(stream.read(&mut [0; 1]).await, Ok(1));
         if answered {
@@ -88,28 +107,50 @@ async fn a_client_that_does_not_read_is_cut_off_and_one_that_reads_is_not() {
                 Ok::<_, std::io::Error>(vec![0; 64 * 1024])
             }))
         });
-        let wire =
-            wire(&[("server.write_timeout_ms", limit)], Router::new().route("/slow", endless), Duration::ZERO).await;
-        let mut stream = TcpStream::connect(wire.address).await.expect("a connection");
+        let wire = wire(
+            &[("server.write_timeout_ms", limit)],
+            Router::new().route("/slow", endless),
+            Duration::ZERO,
+        )
+        .await;
+        let mut stream = TcpStream::connect(wire.address)
+            .await
+            .expect("a connection");
         assert_eq!(ask(&mut stream).await, "HTTP/1.1 200 OK");
-        let given_up =
-            tokio::time::timeout(Duration::from_millis(if cut { 60_000 } else { 300 }), dropped.notified()).await;
+        let given_up = tokio::time::timeout(
+            Duration::from_millis(if cut { 60_000 } else { 300 }),
+            dropped.notified(),
+        )
+        .await;
         assert_eq!(given_up.is_ok(), cut, "with a limit of {limit} ms");
     }
 }
 
 #[tokio::test]
 async fn an_end_lets_requests_finish_and_cuts_off_those_that_do_not() {
-    for (drain, finishes) in [(Duration::from_secs(60), true), (Duration::from_millis(50), false)] {
-        let (entered, go_on, dropped) = (Arc::new(Notify::new()), Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let (inside, leave, told) = (Arc::clone(&entered), Arc::clone(&go_on), Arc::clone(&dropped));
+    for (drain, finishes) in [
+        (Duration::from_secs(60), true),
+        (Duration::from_millis(50), false),
+    ] {
+        let (entered, go_on, dropped) = (
+            Arc::new(Notify::new()),
+            Arc::new(Notify::new()),
+            Arc::new(Notify::new()),
+        );
+        let (inside, leave, told) = (
+            Arc::clone(&entered),
+            Arc::clone(&go_on),
+            Arc::clone(&dropped),
+        );
         let slow = get(async move || {
             let _guard = Dropped(told);
             inside.notify_one();
             leave.notified().await;
         });
         let wire = wire(&[], Router::new().route("/slow", slow), drain).await;
-        let mut stream = TcpStream::connect(wire.address).await.expect("a connection");
+        let mut stream = TcpStream::connect(wire.address)
+            .await
+            .expect("a connection");
         stream.write_all(REQUEST).await.expect("it is open");
         entered.notified().await;
         wire.stop.cancel();
@@ -117,21 +158,37 @@ async fn an_end_lets_requests_finish_and_cuts_off_those_that_do_not() {
             go_on.notify_one();
         }
         wire.served.await.expect("no panic").expect("no error");
-        assert!(dropped.notified().now_or_never().is_some(), "the handler has ended before the server has");
+        assert!(
+            dropped.notified().now_or_never().is_some(),
+            "the handler has ended before the server has"
+        );
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.ok();
         assert_eq!(answer.starts_with("HTTP/1.1 200 OK"), finishes, "{answer}");
-        assert!(TcpStream::connect(wire.address).await.is_err(), "nobody listens any more");
+        assert!(
+            TcpStream::connect(wire.address).await.is_err(),
+            "nobody listens any more"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_request_head_that_does_not_end_is_cut_off() {
     let limits = [("server.header_timeout_ms", "50")];
-    let wire = wire(&limits, Router::new().route("/slow", get(())), Duration::ZERO).await;
-    let mut stream = TcpStream::connect(wire.address).await.expect("a connection");
+    let wire = wire(
+        &limits,
+        Router::new().route("/slow", get(())),
+        Duration::ZERO,
+    )
+    .await;
+    let mut stream = TcpStream::connect(wire.address)
+        .await
+        .expect("a connection");
     stream.write_all(&REQUEST[..20]).await.expect("it is open");
-    assert!(matches!(stream.read(&mut [0; 1]).await, Ok(0) | Err(_)), "it is closed without an answer");
+    assert!(
+        matches!(stream.read(&mut [0; 1]).await, Ok(0) | Err(_)),
+        "it is closed without an answer"
+    );
 }
 
 #[test]
@@ -145,6 +202,10 @@ fn an_instance_is_open_where_the_network_reaches_it_and_no_token_is_set() {
         ("192.168.1.20", "", true),
         ("0.0.0.0", "s3cret", false),
     ] {
-        assert_eq!(is_open(&config(&[("server.host", host), ("admin.token", token)])), open, "{host} {token}");
+        assert_eq!(
+            is_open(&config(&[("server.host", host), ("admin.token", token)])),
+            open,
+            "{host} {token}"
+        );
     }
 }

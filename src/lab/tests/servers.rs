@@ -5,7 +5,10 @@ use super::*;
 /// Whom a process and all of its threads run as: the real, effective, saved and file-system user.
 fn users_of(pid: u32) -> Vec<String> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let users = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
+    let users = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Uid:"))
+        .unwrap();
     users.split_whitespace().map(str::to_owned).collect()
 }
 
@@ -23,12 +26,23 @@ fn all_processes(lab: &Lab) -> Vec<u32> {
 
 #[tokio::test]
 async fn no_server_runs_as_root() {
-    let lab = Lab::start(Options { redis_ports: vec![0; 2], ..servers() }).await.unwrap();
+    let lab = Lab::start(Options {
+        redis_ports: vec![0; 2],
+        ..servers()
+    })
+    .await
+    .unwrap();
     assert_eq!(lab.warning(), None);
     let processes = all_processes(&lab);
-    assert!(processes.len() >= 4, "two Redis nodes, MariaDB, ZooKeeper: {processes:?}");
+    assert!(
+        processes.len() >= 4,
+        "two Redis nodes, MariaDB, ZooKeeper: {processes:?}"
+    );
     for pid in processes {
-        assert!(!users_of(pid).contains(&"0".to_owned()), "process {pid} runs as root");
+        assert!(
+            !users_of(pid).contains(&"0".to_owned()),
+            "process {pid} runs as root"
+        );
     }
     lab.stop().await;
 }
@@ -40,7 +54,12 @@ async fn where_nobody_can_enter_the_folder_the_servers_are_the_users_own_and_roo
     let closed = std::env::temp_dir().join(format!("oversell-closed-{}", std::process::id()));
     std::fs::create_dir_all(&closed).unwrap();
     std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o700)).unwrap();
-    let lab = Lab::start(Options { dir: Some(closed.join("lab")), ..one_redis() }).await.unwrap();
+    let lab = Lab::start(Options {
+        dir: Some(closed.join("lab")),
+        ..one_redis()
+    })
+    .await
+    .unwrap();
     let us = nix::unistd::geteuid();
     assert_eq!(users_of(lab.pid("redis").unwrap()), vec![us.to_string(); 4]);
     let warning = lab.warning().map(str::to_owned);
@@ -48,7 +67,10 @@ async fn where_nobody_can_enter_the_folder_the_servers_are_the_users_own_and_roo
     std::fs::remove_dir_all(&closed).unwrap();
     match warning {
         Some(text) => {
-            assert!(us.is_root() && text.contains("run as root") && text.contains("oversell-closed"), "{text}")
+            assert!(
+                us.is_root() && text.contains("run as root") && text.contains("oversell-closed"),
+                "{text}"
+            )
         }
         None => assert!(!us.is_root(), "root was not told"),
     }
@@ -61,26 +83,53 @@ async fn sql_reads_no_file_and_writes_none() {
     let mut connection = MySqlConnection::connect(url).await.unwrap();
     let target = std::env::temp_dir().join(format!("oversell-outfile-{}", std::process::id()));
     let query = format!("SELECT 1 INTO OUTFILE '{}'", target.display());
-    let error = sqlx::query(&query).execute(&mut connection).await.unwrap_err().to_string();
+    let error = sqlx::query(&query)
+        .execute(&mut connection)
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("--secure-file-priv"), "{error}");
     assert!(!target.exists());
-    let read: Option<String> =
-        sqlx::query_scalar("SELECT LOAD_FILE('/etc/hostname')").fetch_one(&mut connection).await.unwrap();
+    let read: Option<String> = sqlx::query_scalar("SELECT LOAD_FILE('/etc/hostname')")
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
     assert_eq!(read, None);
-    let read: String =
-        sqlx::query_scalar("SELECT CAST(@@secure_file_priv AS CHAR)").fetch_one(&mut connection).await.unwrap();
-    assert_eq!(std::fs::read_dir(read).unwrap().count(), 0, "the only folder that it may read is empty");
+    let read: String = sqlx::query_scalar("SELECT CAST(@@secure_file_priv AS CHAR)")
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
+    assert_eq!(
+        std::fs::read_dir(read).unwrap().count(),
+        0,
+        "the only folder that it may read is empty"
+    );
     lab.stop().await;
 }
 
 /// The second node is the twin: it has no append-only file, and comes back empty.
 #[tokio::test]
 async fn the_main_redis_keeps_its_data_over_a_restart_and_a_kill_and_the_others_forget() {
-    let mut lab = Lab::start(Options { redis_ports: vec![0; 2], ..only(&[Part::Redis]) }).await.unwrap();
-    let nodes: Vec<String> = lab.addresses().redis.iter().map(|node| node.url.clone()).collect();
+    let mut lab = Lab::start(Options {
+        redis_ports: vec![0; 2],
+        ..only(&[Part::Redis])
+    })
+    .await
+    .unwrap();
+    let nodes: Vec<String> = lab
+        .addresses()
+        .redis
+        .iter()
+        .map(|node| node.url.clone())
+        .collect();
     for (kill, value) in [(false, 5000), (true, 4999)] {
         for (name, url) in ["redis", "redis-2"].iter().zip(&nodes) {
-            ::redis::cmd("SET").arg("stock").arg(value).exec_async(&mut redis_at(url).await.unwrap()).await.unwrap();
+            ::redis::cmd("SET")
+                .arg("stock")
+                .arg(value)
+                .exec_async(&mut redis_at(url).await.unwrap())
+                .await
+                .unwrap();
             if kill {
                 lab.kill(name).await.unwrap();
             }
@@ -88,8 +137,11 @@ async fn the_main_redis_keeps_its_data_over_a_restart_and_a_kill_and_the_others_
         }
         let mut kept = Vec::new();
         for url in &nodes {
-            let stock: Option<i64> =
-                ::redis::cmd("GET").arg("stock").query_async(&mut redis_at(url).await.unwrap()).await.unwrap();
+            let stock: Option<i64> = ::redis::cmd("GET")
+                .arg("stock")
+                .query_async(&mut redis_at(url).await.unwrap())
+                .await
+                .unwrap();
             kept.push(stock);
         }
         assert_eq!(kept, [Some(value), None]);
@@ -104,9 +156,16 @@ async fn what_an_instance_says_comes_out_line_by_line_with_its_name_and_its_log_
     std::fs::create_dir_all(&dir).unwrap();
     // It stands for an instance: it says two lines, logs one, and ends.
     let program = dir.join("talker");
-    std::fs::write(&program, "#!/bin/sh\necho '12:01:02.345 小明 测试读锁。。。。'\necho second\necho logged >&2\n")
-        .unwrap();
-    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::write(
+        &program,
+        "#!/bin/sh\necho '12:01:02.345 小明 测试读锁。。。。'\necho second\necho logged >&2\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(
+        &program,
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
     let options = Options {
         instance_ports: vec![0],
         program: Some(program),
@@ -116,7 +175,10 @@ async fn what_an_instance_says_comes_out_line_by_line_with_its_name_and_its_log_
     };
     let port = Lab::start(options).await.unwrap_err().to_string();
     let name = port.split_whitespace().nth(1).unwrap().to_owned();
-    assert_eq!(lines.recv().await.unwrap(), format!("{name} | 12:01:02.345 小明 测试读锁。。。。"));
+    assert_eq!(
+        lines.recv().await.unwrap(),
+        format!("{name} | 12:01:02.345 小明 测试读锁。。。。")
+    );
     assert_eq!(lines.recv().await.unwrap(), format!("{name} | second"));
     assert_eq!(lines.recv().await, None, "the log is no console");
     let log = std::fs::read_to_string(dir.join(format!("lab/instance-{name}.log"))).unwrap();

@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 const WAIT: Duration = Duration::from_secs(30);
-const UPDATE: &str = "UPDATE db_stock SET count = count - 1, version = version + 1 WHERE id = ? AND count > 0";
+const UPDATE: &str =
+    "UPDATE db_stock SET count = count - 1, version = version + 1 WHERE id = ? AND count > 0";
 const FOR_UPDATE: &str = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
-const READ: &str = "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+const READ: &str =
+    "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 const WRITE: &str = "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?";
 
 /// What each connection does again and again.
@@ -44,7 +46,11 @@ impl Direct {
     ///
     /// [`Failure::Unusable`] where `url` is not a MySQL address.
     pub(super) fn new(url: &str, connections: usize, product: i64) -> Result<Self, Failure> {
-        Ok(Self { pool: MySqlPool::new(MySqlOptions::new(url).connections(connections)).map_err(failed)?, product })
+        Ok(Self {
+            pool: MySqlPool::new(MySqlOptions::new(url).connections(connections))
+                .map_err(failed)?,
+            product,
+        })
     }
 
     /// How often the work is done in a second from so many connections, measured for so long.
@@ -52,7 +58,12 @@ impl Direct {
     /// # Errors
     ///
     /// [`Failure::Unusable`] where MySQL does not do it.
-    pub(super) async fn per_second(&self, work: Work, connections: usize, time: Duration) -> Result<f64, Failure> {
+    pub(super) async fn per_second(
+        &self,
+        work: Work,
+        connections: usize,
+        time: Duration,
+    ) -> Result<f64, Failure> {
         let mut conns = Vec::with_capacity(connections);
         for _ in 0..connections {
             let mut conn = self.pool.conn(WAIT).await.map_err(failed)?;
@@ -73,7 +84,12 @@ impl Direct {
     }
 }
 
-async fn repeat(mut conn: Conn, work: Work, product: i64, end: Instant) -> Result<u32, sqlx::Error> {
+async fn repeat(
+    mut conn: Conn,
+    work: Work,
+    product: i64,
+    end: Instant,
+) -> Result<u32, sqlx::Error> {
     let mut done = 0;
     while Instant::now() < end {
         once(&mut conn, work, product).await?;
@@ -85,11 +101,22 @@ async fn repeat(mut conn: Conn, work: Work, product: i64, end: Instant) -> Resul
 
 async fn once(conn: &mut MySqlConnection, work: Work, product: i64) -> Result<(), sqlx::Error> {
     match work {
-        Work::Update => sqlx::query(UPDATE).bind(product).execute(conn).await.map(drop),
+        Work::Update => sqlx::query(UPDATE)
+            .bind(product)
+            .execute(conn)
+            .await
+            .map(drop),
         Work::ForUpdate => {
             conn.execute("START TRANSACTION").await?;
-            let count: i64 = sqlx::query_scalar(FOR_UPDATE).bind(product).fetch_one(&mut *conn).await?;
-            sqlx::query(WRITE).bind(count - 1).bind(product).execute(&mut *conn).await?;
+            let count: i64 = sqlx::query_scalar(FOR_UPDATE)
+                .bind(product)
+                .fetch_one(&mut *conn)
+                .await?;
+            sqlx::query(WRITE)
+                .bind(count - 1)
+                .bind(product)
+                .execute(&mut *conn)
+                .await?;
             conn.execute("COMMIT").await.map(drop)
         }
     }
@@ -97,8 +124,16 @@ async fn once(conn: &mut MySqlConnection, work: Work, product: i64) -> Result<()
 
 /// The section that the lock strategies guard: read, then write one less.
 pub(super) async fn section(conn: &mut MySqlConnection, product: i64) -> Result<(), sqlx::Error> {
-    let (count, _version, _fence): (i64, i64, u64) = sqlx::query_as(READ).bind(product).fetch_one(&mut *conn).await?;
-    sqlx::query(WRITE).bind(count - 1).bind(product).execute(conn).await.map(drop)
+    let (count, _version, _fence): (i64, i64, u64) = sqlx::query_as(READ)
+        .bind(product)
+        .fetch_one(&mut *conn)
+        .await?;
+    sqlx::query(WRITE)
+        .bind(count - 1)
+        .bind(product)
+        .execute(conn)
+        .await
+        .map(drop)
 }
 
 pub(super) fn failed(error: impl std::fmt::Display) -> Failure {
@@ -112,7 +147,12 @@ mod tests {
 
     #[test]
     fn the_ceilings_use_the_very_sql_of_the_strategies() {
-        assert!(stock::find("single-update").unwrap().source.contains(UPDATE));
+        assert!(
+            stock::find("single-update")
+                .unwrap()
+                .source
+                .contains(UPDATE)
+        );
         let row = include_str!("../../stock/row.rs");
         for sql in [FOR_UPDATE, READ, WRITE] {
             assert!(row.contains(sql), "{sql}");

@@ -55,8 +55,17 @@ pub(super) struct Figure {
 
 impl Figure {
     /// Rates as ratios to a ceiling, round by round, of which at least `wanted` must be reached.
-    pub(super) fn ratio(figure: &str, seen: &[f64], against: &str, ceiling: &[f64], wanted: f64) -> Self {
-        let ratios = seen.iter().zip(ceiling).map(|(seen, ceiling)| if *ceiling > 0.0 { seen / ceiling } else { 0.0 });
+    pub(super) fn ratio(
+        figure: &str,
+        seen: &[f64],
+        against: &str,
+        ceiling: &[f64],
+        wanted: f64,
+    ) -> Self {
+        let ratios = seen
+            .iter()
+            .zip(ceiling)
+            .map(|(seen, ceiling)| if *ceiling > 0.0 { seen / ceiling } else { 0.0 });
         let ratio = Spread::of(ratios);
         Self {
             ceiling: Some(median(ceiling)),
@@ -87,7 +96,11 @@ impl Figure {
 
     /// The same, of which nothing is wanted.
     pub(super) fn for_comparison(self) -> Self {
-        Self { wanted: Wanted::Nothing, reached: self.void.is_none(), ..self }
+        Self {
+            wanted: Wanted::Nothing,
+            reached: self.void.is_none(),
+            ..self
+        }
     }
 
     pub(super) fn bounded_by(self, bounded_by: &'static str) -> Self {
@@ -96,7 +109,11 @@ impl Figure {
 
     /// Not reached where something else was wrong.
     pub(super) fn unless(self, void: Option<String>) -> Self {
-        Self { reached: self.reached && void.is_none(), void, ..self }
+        Self {
+            reached: self.reached && void.is_none(),
+            void,
+            ..self
+        }
     }
 
     fn shown(&self, value: f64) -> String {
@@ -115,12 +132,19 @@ impl Figure {
             Wanted::Nothing => String::new(),
         };
         let ratio = |r: Spread| format!("{:.2} ({:.2}–{:.2})", r.median, r.min, r.max);
-        let reached = if self.reached { Cell::new("yes") } else { Cell::new("NO").fg(Color::Red) };
+        let reached = if self.reached {
+            Cell::new("yes")
+        } else {
+            Cell::new("NO").fg(Color::Red)
+        };
         let because = self.void.as_deref().unwrap_or(self.bounded_by);
         vec![
             Cell::new(&self.figure),
             Cell::new(self.shown(self.seen)),
-            Cell::new(self.ceiling.map_or(String::new(), |ceiling| self.shown(ceiling))),
+            Cell::new(
+                self.ceiling
+                    .map_or(String::new(), |ceiling| self.shown(ceiling)),
+            ),
             Cell::new(&self.against),
             Cell::new(self.ratio.map_or(String::new(), ratio)),
             Cell::new(wanted),
@@ -132,8 +156,22 @@ impl Figure {
 
 /// The figures as a table.
 pub(super) fn shown(figures: &[Figure], markdown: bool) -> Table {
-    let columns = ["figure", "seen", "ceiling", "of", "ratio", "wanted", "reached", "bounded by"];
-    table(&columns, &[0, 3, 5, 6, 7], figures.iter().map(Figure::cells), markdown)
+    let columns = [
+        "figure",
+        "seen",
+        "ceiling",
+        "of",
+        "ratio",
+        "wanted",
+        "reached",
+        "bounded by",
+    ];
+    table(
+        &columns,
+        &[0, 3, 5, 6, 7],
+        figures.iter().map(Figure::cells),
+        markdown,
+    )
 }
 
 fn median(values: &[f64]) -> f64 {
@@ -147,13 +185,18 @@ mod tests {
     #[test]
     fn a_ratio_below_what_is_wanted_is_missed() {
         let figure = |seen| Figure::ratio("x", &[seen], "y", &[100.0], 0.6);
-        assert_eq!((figure(60.0).ratio.unwrap().median, figure(60.0).reached), (0.6, true));
+        assert_eq!(
+            (figure(60.0).ratio.unwrap().median, figure(60.0).reached),
+            (0.6, true)
+        );
         assert!(!figure(59.9).reached);
     }
 
     #[test]
     fn ratios_are_taken_round_by_round_so_that_a_slow_minute_hits_both() {
-        let ratio = Figure::ratio("x", &[50.0, 10.0, 60.0], "y", &[100.0, 20.0, 100.0], 0.5).ratio.unwrap();
+        let ratio = Figure::ratio("x", &[50.0, 10.0, 60.0], "y", &[100.0, 20.0, 100.0], 0.5)
+            .ratio
+            .unwrap();
         assert_eq!((ratio.min, ratio.median, ratio.max), (0.5, 0.5, 0.6));
     }
 

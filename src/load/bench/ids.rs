@@ -13,8 +13,10 @@ const TASKS: usize = 100;
 const BATCH: u32 = 100;
 
 /// How ids are had, and what each way must reach of bare commands.
-const WAYS: [(Way, f64, &str); 2] =
-    [(Way::Single, 0.8, "one command for each"), (Way::Batch, 20.0, "one command for 100")];
+const WAYS: [(Way, f64, &str); 2] = [
+    (Way::Single, 0.8, "one command for each"),
+    (Way::Batch, 20.0, "one command for 100"),
+];
 
 /// What a round measures.
 pub(super) const STEPS: usize = 1 + WAYS.len();
@@ -50,7 +52,10 @@ impl Ids {
     ///
     /// [`Failure::Unusable`] where `url` is not an address.
     pub(super) fn new(url: &str) -> Result<Self, Failure> {
-        let config = Config::load(&[("redis.url", url.to_owned()), ("redis.prefix", PREFIX.to_owned())]);
+        let config = Config::load(&[
+            ("redis.url", url.to_owned()),
+            ("redis.prefix", PREFIX.to_owned()),
+        ]);
         Ok(Self(Ctx::new(config.map_err(failed)?).map_err(failed)?))
     }
 
@@ -74,7 +79,10 @@ impl Ids {
 
     /// Takes away what is not bound to go by itself, and closes the client.
     pub(super) async fn close(self) {
-        let gone = redis::cmd("DEL").arg(self.0.redis_key("incr")).exec_async(&mut self.0.redis.connection()).await;
+        let gone = redis::cmd("DEL")
+            .arg(self.0.redis_key("incr"))
+            .exec_async(&mut self.0.redis.connection())
+            .await;
         if let Err(error) = gone {
             tracing::debug!(%error, "{PREFIX}incr is left");
         }
@@ -85,7 +93,9 @@ impl Ids {
 /// Every way to have numbers, once.
 pub(super) async fn round(bench: &mut Bench<'_>, ids: &Ids) -> Result<(), Failure> {
     for way in [Way::Incr].into_iter().chain(WAYS.map(|(way, ..)| way)) {
-        bench.note(way.name(), ids.per_second(way, CEILING_TIME)).await?;
+        bench
+            .note(way.name(), ids.per_second(way, CEILING_TIME))
+            .await?;
     }
     Ok(())
 }
@@ -94,7 +104,8 @@ pub(super) async fn round(bench: &mut Bench<'_>, ids: &Ids) -> Result<(), Failur
 pub(super) fn figures(bench: &Bench<'_>) -> impl Iterator<Item = Figure> {
     WAYS.into_iter().map(|(way, least, bounded_by)| {
         let (name, incr) = (way.name(), Way::Incr.name());
-        Figure::ratio(name, bench.rates(name), incr, bench.rates(incr), least).bounded_by(bounded_by)
+        Figure::ratio(name, bench.rates(name), incr, bench.rates(incr), least)
+            .bounded_by(bounded_by)
     })
 }
 
@@ -102,9 +113,15 @@ async fn once(ctx: &Ctx, way: Way) -> Result<u32, Failure> {
     let count = if way == Way::Batch { BATCH } else { 1 };
     if way == Way::Incr {
         let mut redis = ctx.redis.connection();
-        redis::cmd("INCR").arg(ctx.redis_key("incr")).exec_async(&mut redis).await.map_err(failed)?;
+        redis::cmd("INCR")
+            .arg(ctx.redis_key("incr"))
+            .exec_async(&mut redis)
+            .await
+            .map_err(failed)?;
     } else {
-        id_worker::batch(ctx, "bench", count).await.map_err(failed)?;
+        id_worker::batch(ctx, "bench", count)
+            .await
+            .map_err(failed)?;
     }
     Ok(count)
 }

@@ -36,7 +36,10 @@ const MINUTES: Duration = Duration::from_secs(600);
 ///
 /// [`Failure::Unusable`] where Redis does not answer.
 pub(super) async fn figures(redis: &str) -> Result<Vec<Figure>, Failure> {
-    let options = RedisOptions::new(redis).prefix(PREFIX).lease(MINUTES).timeout(MINUTES);
+    let options = RedisOptions::new(redis)
+        .prefix(PREFIX)
+        .lease(MINUTES)
+        .timeout(MINUTES);
     let client = RedisClient::new(options).map_err(failed)?;
     hold(&client, "first", FIRST).await?;
     let before = resident(std::process::id())?;
@@ -45,15 +48,20 @@ pub(super) async fn figures(redis: &str) -> Result<Vec<Figure>, Failure> {
     let again = hold(&client, "again", KEYS).await? - before - held;
     let left = client.locks_in_use();
     client.close().await;
-    let shown = |what: &str, seen: f64, most: f64| Figure::at_most(what, &[seen], Unit::Megabytes, most);
+    let shown =
+        |what: &str, seen: f64, most: f64| Figure::at_most(what, &[seen], Unit::Megabytes, most);
     Ok(vec![
         shown("100,000 keys of the layer, held at once", held, 1000.0)
             .bounded_by("a task, a request and a guard for each"),
         shown("the same, after they are gone", after, held)
             .bounded_by("what the allocator keeps of freed pages")
             .unless((left > 0).then(|| format!("{left} are still used"))),
-        shown("100,000 other keys after them: more than the first took", again, 0.25 * held)
-            .bounded_by("nothing is kept for a key that nobody uses"),
+        shown(
+            "100,000 other keys after them: more than the first took",
+            again,
+            0.25 * held,
+        )
+        .bounded_by("nothing is kept for a key that nobody uses"),
     ])
 }
 
@@ -77,7 +85,9 @@ async fn hold(client: &RedisClient, name: &str, keys: usize) -> Result<f64, Fail
     let mut requests = JoinSet::new();
     for step in 0..keys / STEP {
         for sku in step * STEP..(step + 1) * STEP {
-            let request = Request::get(format!("/?sku={sku}")).body(()).map_err(failed)?;
+            let request = Request::get(format!("/?sku={sku}"))
+                .body(())
+                .map_err(failed)?;
             requests.spawn(service.clone().oneshot(request));
         }
         for _ in 0..STEP {

@@ -44,9 +44,17 @@ const WAITERS: [usize; 3] = [10, CONNECTIONS, 1000];
 /// From how many connections the SQL is tried: on one hot row, more of them may sell less.
 const SQL_CONNECTIONS: [usize; 3] = [10, 30, CONNECTIONS];
 /// How long each strategy is measured in each round.
-const TIME: Timed = Timed { warm_up: Duration::from_millis(500), measured: Duration::from_millis(1500), rate: None };
+const TIME: Timed = Timed {
+    warm_up: Duration::from_millis(500),
+    measured: Duration::from_millis(1500),
+    rate: None,
+};
 /// The same of a lock: until 1,000 stand in its queue, and some of them have been served.
-const LOCK_TIME: Timed = Timed { warm_up: Duration::from_secs(3), measured: Duration::from_secs(2), rate: None };
+const LOCK_TIME: Timed = Timed {
+    warm_up: Duration::from_secs(3),
+    measured: Duration::from_secs(2),
+    rate: None,
+};
 /// How long each ceiling is measured in each round.
 const CEILING_TIME: Duration = Duration::from_secs(1);
 /// The slowest of [`WAITERS`] against the fastest.
@@ -101,8 +109,18 @@ const WISHES: [Wish; 5] = [
 
 /// A lock, and what it must reach of one client that has it to itself.
 const LOCKS: [(&str, &str, f64, &str); 2] = [
-    ("redis-lock", "one client, nobody else", 0.9, "one at a time: lock, two statements, unlock"),
-    ("zk-lock", "one client: create, section, delete", 0.8, "one at a time, each with two writes of ZooKeeper"),
+    (
+        "redis-lock",
+        "one client, nobody else",
+        0.9,
+        "one at a time: lock, two statements, unlock",
+    ),
+    (
+        "zk-lock",
+        "one client: create, section, delete",
+        0.8,
+        "one at a time, each with two writes of ZooKeeper",
+    ),
 ];
 
 /// Measures strategies as ratios to ceilings of the same run.
@@ -169,7 +187,15 @@ pub async fn run(
     };
     let rated: Vec<_> = rated().collect();
     let known = |slug: &&str| stock::find(slug);
-    check(&at.http, &rated.iter().chain(&LOCKS.map(|lock| lock.0)).filter_map(known).collect::<Vec<_>>()).await?;
+    check(
+        &at.http,
+        &rated
+            .iter()
+            .chain(&LOCKS.map(|lock| lock.0))
+            .filter_map(known)
+            .collect::<Vec<_>>(),
+    )
+    .await?;
     let conditions = Conditions::of(Some(&at)).await;
     // First, while this process is small.
     let keys = keys::figures(at.redis.first().map_or("", |node| &node.url)).await?;
@@ -177,38 +203,82 @@ pub async fn run(
     let steps = 2 + rated.len() + LOCKS.len() * (1 + WAITERS.len()) + seckill::RUNS + ids::STEPS;
     let steps = args.rounds as usize * steps;
     let (rates, waits, void) = Default::default();
-    let mut bench = Bench { at: &at, bar: Bar::new(steps), stop: &stop, rates, waits, void };
+    let mut bench = Bench {
+        at: &at,
+        bar: Bar::new(steps),
+        stop: &stop,
+        rates,
+        waits,
+        void,
+    };
     bench.measure(args.rounds).await?;
     let mut figures = bench.figures(&starts)?;
     figures.extend(keys);
     drop(bench);
 
     println!("{}", figure::shown(&figures, args.markdown));
-    let missed: Vec<_> = figures.iter().filter(|f| !f.reached).map(|f| f.figure.clone()).collect();
+    let missed: Vec<_> = figures
+        .iter()
+        .filter(|f| !f.reached)
+        .map(|f| f.figure.clone())
+        .collect();
     if let Some(path) = &args.json {
-        write_json(path, &Found { conditions, rounds: args.rounds, figures })?;
+        write_json(
+            path,
+            &Found {
+                conditions,
+                rounds: args.rounds,
+                figures,
+            },
+        )?;
     }
-    if missed.is_empty() { Ok(()) } else { Err(Failure::Promise(format!("missed: {}", missed.join("; ")))) }
+    if missed.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::Promise(format!("missed: {}", missed.join("; "))))
+    }
 }
 
 /// The strategies whose rate is asked for, each next to its ceiling.
 fn rated() -> impl Iterator<Item = &'static str> {
-    WISHES.iter().filter(|wish| stock::find(wish.slug).is_some()).flat_map(|wish| {
-        let other = if let Against::Strategy(other) = wish.against { Some(other) } else { None };
-        std::iter::once(wish.slug).chain(other)
-    })
+    WISHES
+        .iter()
+        .filter(|wish| stock::find(wish.slug).is_some())
+        .flat_map(|wish| {
+            let other = if let Against::Strategy(other) = wish.against {
+                Some(other)
+            } else {
+                None
+            };
+            std::iter::once(wish.slug).chain(other)
+        })
 }
 
 impl Bench<'_> {
     async fn measure(&mut self, rounds: u32) -> Result<(), Failure> {
-        let Addresses { mysql, redis, zookeeper, http, .. } = self.at;
+        let Addresses {
+            mysql,
+            redis,
+            zookeeper,
+            http,
+            ..
+        } = self.at;
         let strategy = stock::find("single-update").expect("it is in the registry");
         let (token, stock_id) = (token(), own_product());
-        let product = StockApi { base: http, stock_id, strategy, token: token.as_ref() };
+        let product = StockApi {
+            base: http,
+            stock_id,
+            strategy,
+            token: token.as_ref(),
+        };
         product.reset(PLENTY).await?;
         let direct = Direct::new(&mysql.url, CONNECTIONS, stock_id)?;
         let alone = [
-            Serial::redis(redis.first().map_or("", |node| &node.url), &mysql.url, stock_id)?,
+            Serial::redis(
+                redis.first().map_or("", |node| &node.url),
+                &mysql.url,
+                stock_id,
+            )?,
             Serial::zookeeper(&zookeeper.connect, &mysql.url, stock_id).await?,
         ];
         let ids = Ids::new(redis.first().map_or("", |node| &node.url))?;
@@ -228,7 +298,12 @@ impl Bench<'_> {
     }
 
     /// Every ceiling, every strategy and every way to have ids once.
-    async fn round(&mut self, direct: &Direct, alone: &[Serial; 2], ids: &Ids) -> Result<(), Failure> {
+    async fn round(
+        &mut self,
+        direct: &Direct,
+        alone: &[Serial; 2],
+        ids: &Ids,
+    ) -> Result<(), Failure> {
         for work in [Work::Update, Work::ForUpdate] {
             let best = async {
                 let mut best = 0.0_f64;
@@ -243,9 +318,12 @@ impl Bench<'_> {
             self.load(slug, CONNECTIONS, slug, TIME).await?;
         }
         for ((slug, name, ..), alone) in LOCKS.iter().zip(alone) {
-            self.note(&format!("{slug}: {name}"), alone.per_second(CEILING_TIME)).await?;
+            self.note(&format!("{slug}: {name}"), alone.per_second(CEILING_TIME))
+                .await?;
             for waiters in WAITERS {
-                let row = self.load(slug, waiters, &format!("{slug} {waiters}"), LOCK_TIME).await?;
+                let row = self
+                    .load(slug, waiters, &format!("{slug} {waiters}"), LOCK_TIME)
+                    .await?;
                 if waiters == CONNECTIONS {
                     let [longest, tail] = self.waits.entry(slug).or_default();
                     longest.push(row.stats.max / row.stats.average);
@@ -257,20 +335,40 @@ impl Bench<'_> {
         ids::round(self, ids).await
     }
 
-    async fn note(&mut self, name: &str, rate: impl Future<Output = Result<f64, Failure>>) -> Result<(), Failure> {
+    async fn note(
+        &mut self,
+        name: &str,
+        rate: impl Future<Output = Result<f64, Failure>>,
+    ) -> Result<(), Failure> {
         if self.stop.is_cancelled() {
             return Err(stopped());
         }
-        let rate = self.bar.during(name, watch::channel(Snapshot::default()).1, rate).await?;
+        let rate = self
+            .bar
+            .during(name, watch::channel(Snapshot::default()).1, rate)
+            .await?;
         self.rates.entry(name.into()).or_default().push(rate);
         Ok(())
     }
 
-    async fn load(&mut self, slug: &str, connections: usize, name: &str, time: Timed) -> Result<Row, Failure> {
+    async fn load(
+        &mut self,
+        slug: &str,
+        connections: usize,
+        name: &str,
+        time: Timed,
+    ) -> Result<Row, Failure> {
         let mut plan = Plan::new(&self.at.http, THREE, slug);
         (plan.threads, plan.token) = (connections, token());
         let (progress, snapshots) = watch::channel(Snapshot::default());
-        let row = self.bar.during(name, snapshots, load(&plan.timed(time), &progress, self.stop)).await?;
+        let row = self
+            .bar
+            .during(
+                name,
+                snapshots,
+                load(&plan.timed(time), &progress, self.stop),
+            )
+            .await?;
         if self.stop.is_cancelled() {
             return Err(stopped());
         }
@@ -278,7 +376,10 @@ impl Bench<'_> {
             let why = row.complaint().unwrap_or_default();
             self.void.insert(slug.into(), why);
         }
-        self.rates.entry(name.into()).or_default().push(row.sold_per_sec);
+        self.rates
+            .entry(name.into())
+            .or_default()
+            .push(row.sold_per_sec);
         Ok(row)
     }
 
@@ -289,24 +390,50 @@ impl Bench<'_> {
     /// All that was measured comes to.
     fn figures(&self, starts: &[Duration]) -> Result<Vec<Figure>, Failure> {
         let mut figures = Vec::new();
-        for Wish { slug, against, least, bounded_by } in WISHES.iter().filter(|wish| stock::find(wish.slug).is_some()) {
+        for Wish {
+            slug,
+            against,
+            least,
+            bounded_by,
+        } in WISHES
+            .iter()
+            .filter(|wish| stock::find(wish.slug).is_some())
+        {
             let (ceiling, of) = match against {
                 Against::Sql(work) => (work.name(), "the same SQL without HTTP"),
                 Against::Strategy(other) => (*other, *other),
             };
             let figure = Figure::ratio(slug, self.rates(slug), of, self.rates(ceiling), *least);
-            figures.push(figure.bounded_by(bounded_by).unless(self.void.get(*slug).cloned()));
+            figures.push(
+                figure
+                    .bounded_by(bounded_by)
+                    .unless(self.void.get(*slug).cloned()),
+            );
         }
         for (slug, name, least, bounded_by) in LOCKS {
             let of = |waiters: usize| self.rates(&format!("{slug} {waiters}"));
             let extreme = |pick: fn(f64, f64) -> f64| -> Vec<f64> {
                 let rounds = 0..of(CONNECTIONS).len();
-                rounds.map(|i| WAITERS.iter().map(|w| of(*w)[i]).reduce(pick).unwrap_or_default()).collect()
+                rounds
+                    .map(|i| {
+                        WAITERS
+                            .iter()
+                            .map(|w| of(*w)[i])
+                            .reduce(pick)
+                            .unwrap_or_default()
+                    })
+                    .collect()
             };
             let (slowest, fastest) = (extreme(f64::min), extreme(f64::max));
             let waits = self.waits.get(slug).cloned().unwrap_or_default();
             for figure in [
-                Figure::ratio(slug, of(CONNECTIONS), name, self.rates(&format!("{slug}: {name}")), least),
+                Figure::ratio(
+                    slug,
+                    of(CONNECTIONS),
+                    name,
+                    self.rates(&format!("{slug}: {name}")),
+                    least,
+                ),
                 Figure::ratio(
                     &format!("{slug}, slowest of 10, 100 and 1,000 waiters"),
                     &slowest,
@@ -314,10 +441,24 @@ impl Bench<'_> {
                     &fastest,
                     FLAT,
                 ),
-                Figure::at_most(&format!("{slug}, longest wait over the mean"), &waits[0], Unit::Times, 20.0),
-                Figure::at_most(&format!("{slug}, p99 over the median"), &waits[1], Unit::Times, 10.0),
+                Figure::at_most(
+                    &format!("{slug}, longest wait over the mean"),
+                    &waits[0],
+                    Unit::Times,
+                    20.0,
+                ),
+                Figure::at_most(
+                    &format!("{slug}, p99 over the median"),
+                    &waits[1],
+                    Unit::Times,
+                    10.0,
+                ),
             ] {
-                figures.push(figure.bounded_by(bounded_by).unless(self.void.get(slug).cloned()));
+                figures.push(
+                    figure
+                        .bounded_by(bounded_by)
+                        .unless(self.void.get(slug).cloned()),
+                );
             }
         }
         figures.extend(seckill::figures(self));
@@ -326,11 +467,24 @@ impl Bench<'_> {
         for instance in &self.at.instances {
             memory = memory.max(peak_memory(instance.pid)?);
         }
-        let largest = Figure::at_most("memory of an instance, its peak", &[memory], Unit::Megabytes, 60.0);
+        let largest = Figure::at_most(
+            "memory of an instance, its peak",
+            &[memory],
+            Unit::Megabytes,
+            60.0,
+        );
         figures.push(largest.bounded_by("1,000 connections at once"));
         if !starts.is_empty() {
-            let starts: Vec<_> = starts.iter().map(|took| took.as_secs_f64() * 1000.0).collect();
-            let start = Figure::at_most("start-up of an instance", &starts, Unit::Milliseconds, 1000.0);
+            let starts: Vec<_> = starts
+                .iter()
+                .map(|took| took.as_secs_f64() * 1000.0)
+                .collect();
+            let start = Figure::at_most(
+                "start-up of an instance",
+                &starts,
+                Unit::Milliseconds,
+                1000.0,
+            );
             figures.push(start.bounded_by("a ZooKeeper session, and how often the lab looks"));
         }
         Ok(figures)
@@ -349,14 +503,18 @@ fn resident(pid: u32) -> Result<f64, Failure> {
 
 fn memory(pid: u32, line: &str) -> Result<f64, Failure> {
     let path = format!("/proc/{pid}/status");
-    let status = std::fs::read_to_string(&path).map_err(|e| Failure::Unusable(format!("{path}: {e}")))?;
+    let status =
+        std::fs::read_to_string(&path).map_err(|e| Failure::Unusable(format!("{path}: {e}")))?;
     kilobytes(&status, line)
         .map(|kb| kb * 1024.0 / 1e6)
         .ok_or_else(|| Failure::Unusable(format!("{path} has no line {line}")))
 }
 
 fn kilobytes(status: &str, wanted: &str) -> Option<f64> {
-    let mut values = status.lines().filter_map(|line| line.split_once(':')).filter(|(name, _)| *name == wanted);
+    let mut values = status
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .filter(|(name, _)| *name == wanted);
     values.find_map(|(_, value)| value.trim().strip_suffix("kB")?.trim().parse().ok())
 }
 
@@ -367,7 +525,10 @@ mod tests {
     #[test]
     fn the_peak_is_read_from_the_line_that_has_it() {
         let status = "Name:\toversell\nVmHWM:\t   39064 kB\nVmRSS:\t   30000 kB\n";
-        assert_eq!((kilobytes(status, "VmHWM"), kilobytes(status, "VmRSS")), (Some(39064.0), Some(30000.0)));
+        assert_eq!(
+            (kilobytes(status, "VmHWM"), kilobytes(status, "VmRSS")),
+            (Some(39064.0), Some(30000.0))
+        );
         assert_eq!(kilobytes("Name:\toversell\n", "VmHWM"), None);
         assert!(peak_memory(std::process::id()).unwrap() > 0.5);
     }

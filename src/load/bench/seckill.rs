@@ -21,7 +21,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// How long each step is measured in each round.
-const TIME: Timed = Timed { warm_up: Duration::from_millis(500), measured: Duration::from_secs(1), rate: None };
+const TIME: Timed = Timed {
+    warm_up: Duration::from_millis(500),
+    measured: Duration::from_secs(1),
+    rate: None,
+};
 
 /// The step that the text ends with, which the others are held against.
 const RLOCK: &str = "redis-rlock";
@@ -40,7 +44,12 @@ pub(super) async fn round(bench: &mut Bench<'_>) -> Result<(), Failure> {
     for step in seckill::ALL {
         measure(bench, &http, THREE, step, 0).await?;
     }
-    let one = bench.at.instances.first().map(|instance| instance.url.clone()).unwrap_or_default();
+    let one = bench
+        .at
+        .instances
+        .first()
+        .map(|instance| instance.url.clone())
+        .unwrap_or_default();
     for step in [FINE.0, FINE.1].into_iter().filter_map(seckill::find) {
         measure(bench, &one, ONE, step, FINE.3).await?;
     }
@@ -66,15 +75,25 @@ async fn measure(
         token: token(),
         timed: Some(TIME),
     };
-    let (name, (progress, snapshots)) = (name(step.slug, hold_ms), watch::channel(Snapshot::default()));
-    let row = bench.bar.during(&name, snapshots, run(&plan, &progress, bench.stop)).await?;
+    let (name, (progress, snapshots)) = (
+        name(step.slug, hold_ms),
+        watch::channel(Snapshot::default()),
+    );
+    let row = bench
+        .bar
+        .during(&name, snapshots, run(&plan, &progress, bench.stop))
+        .await?;
     if bench.stop.is_cancelled() {
         return Err(stopped());
     }
     if let Some(why) = row.complaint() {
         bench.void.insert(name.clone(), why);
     }
-    bench.rates.entry(name).or_default().push(row.orders_per_sec);
+    bench
+        .rates
+        .entry(name)
+        .or_default()
+        .push(row.orders_per_sec);
     Ok(())
 }
 
@@ -82,15 +101,27 @@ async fn measure(
 pub(super) fn figures(bench: &Bench<'_>) -> Vec<Figure> {
     let ratio = |slug: &str, against: &str, hold_ms, wanted| {
         let (name, ceiling) = (name(slug, hold_ms), name(against, hold_ms));
-        let figure = Figure::ratio(&name, bench.rates(&name), against, bench.rates(&ceiling), wanted);
-        figure.bounded_by(bound(slug)).unless(bench.void.get(&name).cloned())
+        let figure = Figure::ratio(
+            &name,
+            bench.rates(&name),
+            against,
+            bench.rates(&ceiling),
+            wanted,
+        );
+        figure
+            .bounded_by(bound(slug))
+            .unless(bench.void.get(&name).cloned())
     };
     let against_rlock = |step: &Step| match step.slug == WANTED.0 {
         true => ratio(step.slug, RLOCK, 0, WANTED.1),
         false => ratio(step.slug, RLOCK, 0, 0.0).for_comparison(),
     };
     let fine = ratio(FINE.0, FINE.1, FINE.3, FINE.2);
-    seckill::ALL.iter().map(against_rlock).chain([fine]).collect()
+    seckill::ALL
+        .iter()
+        .map(against_rlock)
+        .chain([fine])
+        .collect()
 }
 
 fn bound(slug: &str) -> &'static str {
@@ -103,6 +134,10 @@ fn bound(slug: &str) -> &'static str {
 
 /// Its name among the figures.
 fn name(slug: &str, hold_ms: u64) -> String {
-    let stay = if hold_ms == 0 { String::new() } else { format!(", {hold_ms} ms inside, one instance") };
+    let stay = if hold_ms == 0 {
+        String::new()
+    } else {
+        format!(", {hold_ms} ms inside, one instance")
+    };
     format!("orders by {slug}{stay}")
 }

@@ -43,8 +43,15 @@ impl Serial {
     ///
     /// [`Failure::Unusable`] where an address is not one.
     pub(super) fn redis(url: &str, mysql: &str, product: i64) -> Result<Self, Failure> {
-        let options = RedisOptions::new(url).prefix(PREFIX).lease(LEASE).timeout(TIMEOUT);
-        Self::new(Alone::Redis(RedisClient::new(options).map_err(failed)?), mysql, product)
+        let options = RedisOptions::new(url)
+            .prefix(PREFIX)
+            .lease(LEASE)
+            .timeout(TIMEOUT);
+        Self::new(
+            Alone::Redis(RedisClient::new(options).map_err(failed)?),
+            mysql,
+            product,
+        )
     }
 
     /// A client of ZooKeeper, with a session.
@@ -52,8 +59,14 @@ impl Serial {
     /// # Errors
     ///
     /// [`Failure::Unusable`] where ZooKeeper does not answer, or the address of MySQL is not one.
-    pub(super) async fn zookeeper(connect: &str, mysql: &str, product: i64) -> Result<Self, Failure> {
-        let connector = Client::connector().with_session_timeout(LEASE).with_fail_eagerly();
+    pub(super) async fn zookeeper(
+        connect: &str,
+        mysql: &str,
+        product: i64,
+    ) -> Result<Self, Failure> {
+        let connector = Client::connector()
+            .with_session_timeout(LEASE)
+            .with_fail_eagerly();
         let client = connector.connect(connect).await.map_err(failed)?;
         // Not a container: the server deletes one whenever it finds it empty.
         let directory = CreateMode::Persistent.with_acls(Acls::anyone_all());
@@ -62,7 +75,11 @@ impl Serial {
     }
 
     fn new(alone: Alone, mysql: &str, product: i64) -> Result<Self, Failure> {
-        Ok(Self { alone, db: MySqlPool::new(MySqlOptions::new(mysql).connections(1)).map_err(failed)?, product })
+        Ok(Self {
+            alone,
+            db: MySqlPool::new(MySqlOptions::new(mysql).connections(1)).map_err(failed)?,
+            product,
+        })
     }
 
     /// Lock, section, unlock: how often in a second, measured for so long.
@@ -90,9 +107,15 @@ impl Serial {
             Alone::ZooKeeper(client) => {
                 let prefix = format!("{DIRECTORY}/lock-");
                 let numbered = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
-                let (_, number) = client.create(&prefix, &[], &numbered).await.map_err(failed)?;
+                let (_, number) = client
+                    .create(&prefix, &[], &numbered)
+                    .await
+                    .map_err(failed)?;
                 self.section().await?;
-                client.delete(&format!("{prefix}{number}"), None).await.map_err(failed)
+                client
+                    .delete(&format!("{prefix}{number}"), None)
+                    .await
+                    .map_err(failed)
             }
         }
     }

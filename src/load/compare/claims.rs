@@ -1,15 +1,12 @@
 //! The order that the course gives its strategies, beside the one that was measured.
 
-use crate::{
-    load::{Row, rate::Spread, row::ONE, terminal::rate},
-    stock::Title,
-};
+use crate::bilingual::Bilingual;
 use serde::Serialize;
 
 /// What the course says of two strategies' speed.
 struct Claim {
     chapter: &'static str,
-    claim: Title,
+    claim: Bilingual,
     /// From the fastest to the slowest.
     order: &'static [&'static str],
     says: Says,
@@ -26,29 +23,37 @@ enum Says {
 const CLAIMS: [Claim; 4] = [
     Claim {
         chapter: "1.7.4",
-        claim: Title {
-            zh: "一条 SQL > 悲观锁 > JVM 锁 > 乐观锁", en: "one SQL > pessimistic > JVM lock > optimistic"
+        claim: Bilingual {
+            zh: "一条 SQL > 悲观锁 > JVM 锁 > 乐观锁",
+            en: "one SQL > pessimistic > JVM lock > optimistic",
         },
         order: &["single-update", "select-for-update", "mutex", "version-cas"],
         says: Says::Faster,
     },
     Claim {
         chapter: "2.10.1",
-        claim: Title {
-            zh: "Redisson 和手写的差不多", en: "Redisson is about as fast as the lock written by hand"
+        claim: Bilingual {
+            zh: "Redisson 和手写的差不多",
+            en: "Redisson is about as fast as the lock written by hand",
         },
         order: &["redis-lock", "redis-watchdog"],
         says: Says::Alike,
     },
     Claim {
         chapter: "3.3",
-        claim: Title { zh: "比 MySQL 锁略好", en: "a little faster than MySQL's lock" },
+        claim: Bilingual {
+            zh: "比 MySQL 锁略好",
+            en: "a little faster than MySQL's lock",
+        },
         order: &["zk-ephemeral", "table-lock"],
         says: Says::Faster,
     },
     Claim {
         chapter: "3.4.1",
-        claim: Title { zh: "比 3.3 慢", en: "slower than 3.3" },
+        claim: Bilingual {
+            zh: "比 3.3 慢",
+            en: "slower than 3.3",
+        },
         order: &["zk-ephemeral", "zk-sequential"],
         says: Says::Faster,
     },
@@ -70,7 +75,7 @@ pub(super) enum CameOut {
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Compared {
     pub(super) chapter: &'static str,
-    pub(super) claim: Title,
+    pub(super) claim: Bilingual,
     pub(super) faster: &'static str,
     pub(super) slower: &'static str,
     /// Pieces sold per second.
@@ -80,23 +85,56 @@ pub(super) struct Compared {
 
 /// Each claim of which both sides were run, on one instance where that was.
 pub(super) fn of(rows: &[Row]) -> Vec<Compared> {
-    let target = if rows.iter().any(|row| row.target == ONE) { ONE } else { rows.first().map_or(ONE, |r| &r.target) };
+    let target = if rows.iter().any(|row| row.target == ONE) {
+        ONE
+    } else {
+        rows.first().map_or(ONE, |r| &r.target)
+    };
     let spread = |slug: &str| {
-        let row = rows.iter().find(|row| row.strategy == slug && row.target == target)?;
-        Some(row.rate.as_ref().map_or_else(|| Spread::of([row.sold_per_sec]), |rate| rate.sold_per_sec))
+        let row = rows
+            .iter()
+            .find(|row| row.strategy == slug && row.target == target)?;
+        Some(
+            row.rate
+                .as_ref()
+                .map_or_else(|| Spread::of([row.sold_per_sec]), |rate| rate.sold_per_sec),
+        )
     };
     let compared = |claim: &Claim, pair: &[&'static str]| {
         let seen = [spread(pair[0])?, spread(pair[1])?];
-        let Claim { chapter, claim: ref words, says, .. } = *claim;
+        let Claim {
+            chapter,
+            claim: ref words,
+            says,
+            ..
+        } = *claim;
         let came_out = says.came_out(seen);
-        Some(Compared { chapter, claim: *words, faster: pair[0], slower: pair[1], seen, came_out })
+        Some(Compared {
+            chapter,
+            claim: *words,
+            faster: pair[0],
+            slower: pair[1],
+            seen,
+            came_out,
+        })
     };
-    CLAIMS.iter().flat_map(|claim| claim.order.windows(2).filter_map(move |pair| compared(claim, pair))).collect()
+    CLAIMS
+        .iter()
+        .flat_map(|claim| {
+            claim
+                .order
+                .windows(2)
+                .filter_map(move |pair| compared(claim, pair))
+        })
+        .collect()
 }
 
 impl Says {
     fn came_out(self, [first, second]: [Spread; 2]) -> CameOut {
-        let (low, high) = (first.median.min(second.median), first.median.max(second.median));
+        let (low, high) = (
+            first.median.min(second.median),
+            first.median.max(second.median),
+        );
         match self {
             Self::Alike if high <= 2.0 * low => CameOut::So,
             Self::Faster if first.overlaps(&second) => CameOut::WithinNoise,
@@ -107,11 +145,20 @@ impl Says {
 }
 
 impl CameOut {
-    pub(super) const fn words(self) -> Title {
+    pub(super) const fn words(self) -> Bilingual {
         match self {
-            Self::So => Title { zh: "是这样", en: "came out so" },
-            Self::WithinNoise => Title { zh: "差别在误差之内", en: "within noise" },
-            Self::Otherwise => Title { zh: "不是这样", en: "came out otherwise" },
+            Self::So => Bilingual {
+                zh: "是这样",
+                en: "came out so",
+            },
+            Self::WithinNoise => Bilingual {
+                zh: "差别在误差之内",
+                en: "within noise",
+            },
+            Self::Otherwise => Bilingual {
+                zh: "不是这样",
+                en: "came out otherwise",
+            },
         }
     }
 }
@@ -119,9 +166,20 @@ impl CameOut {
 impl Compared {
     /// `§1.7.4 …: single-update 13,100/s, mutex 3,460/s: came out so`.
     pub(super) fn line(&self) -> String {
-        let Self { chapter, claim, faster, slower, seen: [one, other], came_out } = self;
+        let Self {
+            chapter,
+            claim,
+            faster,
+            slower,
+            seen: [one, other],
+            came_out,
+        } = self;
         let (one, other) = (rate(one.median), rate(other.median));
-        format!("§{chapter} {}: {faster} {one}/s, {slower} {other}/s: {}", claim.en, came_out.words().en)
+        format!(
+            "§{chapter} {}: {faster} {one}/s, {slower} {other}/s: {}",
+            claim.en,
+            came_out.words().en
+        )
     }
 }
 
@@ -132,8 +190,14 @@ mod tests {
 
     fn rated(slug: &str, rates: [f64; 3]) -> Row {
         let row = row(slug, ONE, 100, 100);
-        let rate = crate::load::rate::Rate { sold_per_sec: Spread::of(rates), ..super::super::tests::rate() };
-        Row { rate: Some(rate), ..row }
+        let rate = crate::load::rate::Rate {
+            sold_per_sec: Spread::of(rates),
+            ..super::super::tests::rate()
+        };
+        Row {
+            rate: Some(rate),
+            ..row
+        }
     }
 
     #[test]
@@ -152,13 +216,25 @@ mod tests {
             rated("version-cas", [80.0, 81.0, 82.0]),
         ];
         let came_out: Vec<_> = of(&rows).iter().map(|compared| compared.came_out).collect();
-        assert_eq!(came_out, [CameOut::So, CameOut::WithinNoise, CameOut::Otherwise]);
+        assert_eq!(
+            came_out,
+            [CameOut::So, CameOut::WithinNoise, CameOut::Otherwise]
+        );
     }
 
     #[test]
     fn two_that_are_about_as_fast_may_differ_by_less_than_twice() {
-        let came_out = |other| of(&[rated("redis-lock", [99.0; 3]), rated("redis-watchdog", [other; 3])])[0].came_out;
-        assert_eq!([200.0, 190.0, 40.0].map(came_out), [CameOut::Otherwise, CameOut::So, CameOut::Otherwise]);
+        let came_out = |other| {
+            of(&[
+                rated("redis-lock", [99.0; 3]),
+                rated("redis-watchdog", [other; 3]),
+            ])[0]
+                .came_out
+        };
+        assert_eq!(
+            [200.0, 190.0, 40.0].map(came_out),
+            [CameOut::Otherwise, CameOut::So, CameOut::Otherwise]
+        );
     }
 
     #[test]

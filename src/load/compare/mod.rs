@@ -156,12 +156,19 @@ fn known(slug: &str) -> Result<&'static Strategy, String> {
 ///
 /// [`Failure::Promise`] where a strategy broke its promise or an unsafe one did not show its fault,
 /// [`Failure::Unusable`] where no cluster answers, a server is missing or a signal stopped it.
-pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> Result<(), Failure> {
+pub async fn run(
+    args: Args,
+    at: Option<Addresses>,
+    stop: CancellationToken,
+) -> Result<(), Failure> {
     let found = compare(&args, at, &stop).await?;
 
     println!("{}", table::of(&found.rows, args.markdown));
     println!("{}", table::rates(&found.rows, args.markdown));
-    for line in table::promises(&found.rows).into_iter().chain(found.claims.iter().map(Compared::line)) {
+    for line in table::promises(&found.rows)
+        .into_iter()
+        .chain(found.claims.iter().map(Compared::line))
+    {
         println!("{line}");
     }
     if let Some(path) = &args.json {
@@ -177,12 +184,19 @@ pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> 
     let complaints: Vec<_> = found.rows.iter().filter_map(Row::complaint).collect();
     match (complaints.is_empty(), found.not_run.is_empty()) {
         (false, _) => Err(Failure::Promise(complaints.join("; "))),
-        (true, false) => Err(Failure::Unusable(format!("not run: {}", found.not_run.join("; ")))),
+        (true, false) => Err(Failure::Unusable(format!(
+            "not run: {}",
+            found.not_run.join("; ")
+        ))),
         (true, true) => Ok(()),
     }
 }
 
-async fn compare(args: &Args, at: Option<Addresses>, stop: &CancellationToken) -> Result<Comparison, Failure> {
+async fn compare(
+    args: &Args,
+    at: Option<Addresses>,
+    stop: &CancellationToken,
+) -> Result<Comparison, Failure> {
     let cluster = args.place.find(at)?;
     let strategies = args.strategies();
     let mut targets = Vec::new();
@@ -197,13 +211,24 @@ async fn compare(args: &Args, at: Option<Addresses>, stop: &CancellationToken) -
     let mut ceilings = Vec::new();
     for (name, base) in &targets {
         let ceiling = Ceiling::of(name, base, threads, stop).await?;
-        println!("ceiling of {name}: {}/s, {}", rate(ceiling.throughput), ceiling.what());
+        println!(
+            "ceiling of {name}: {}/s, {}",
+            rate(ceiling.throughput),
+            ceiling.what()
+        );
         ceilings.push(ceiling);
     }
 
     let plans = plans(args, &strategies, &targets);
-    plans.first().map_or(Ok(()), Plan::check).map_err(Failure::Unusable)?;
-    let rounds = if args.duration.is_some() { args.rounds as usize } else { 0 };
+    plans
+        .first()
+        .map_or(Ok(()), Plan::check)
+        .map_err(Failure::Unusable)?;
+    let rounds = if args.duration.is_some() {
+        args.rounds as usize
+    } else {
+        0
+    };
     let bar = Bar::new(plans.len() * (1 + rounds));
     let (mut rows, mut not_run) = (Vec::new(), Vec::new());
     let mut rated = Vec::new();
@@ -219,7 +244,11 @@ async fn compare(args: &Args, at: Option<Addresses>, stop: &CancellationToken) -
             Err(why) => not_run.push(format!("{} on {}: {why}", plan.strategy, plan.target)),
         }
     }
-    let timed = |measured| Timed { warm_up: args.warm_up, measured, rate: args.rate.map(f64::from) };
+    let timed = |measured| Timed {
+        warm_up: args.warm_up,
+        measured,
+        rate: args.rate.map(f64::from),
+    };
     for timed in args.duration.map(timed).into_iter().cycle().take(rounds) {
         let mut order: Vec<_> = rated.iter_mut().collect();
         fastrand::shuffle(&mut order);
@@ -232,8 +261,13 @@ async fn compare(args: &Args, at: Option<Addresses>, stop: &CancellationToken) -
     }
     for (row, (_, rounds)) in rows.iter_mut().zip(&rated) {
         row.rate = (!rounds.is_empty()).then(|| Rate::of(rounds));
-        let answers = row.rate.as_ref().map_or(row.stats.throughput, |rate| rate.answers_per_sec);
-        row.bounded_by_generator = ceilings.iter().any(|c| c.target == row.target && c.bounds(answers));
+        let answers = row
+            .rate
+            .as_ref()
+            .map_or(row.stats.throughput, |rate| rate.answers_per_sec);
+        row.bounded_by_generator = ceilings
+            .iter()
+            .any(|c| c.target == row.target && c.bounds(answers));
     }
     let timing = args.duration.map(|duration| Timing {
         warm_up_s: args.warm_up.as_secs_f64(),
@@ -241,15 +275,35 @@ async fn compare(args: &Args, at: Option<Addresses>, stop: &CancellationToken) -
         rounds: args.rounds,
         rate: args.rate,
     });
-    let (loops, kept, claims) =
-        (args.loops as usize, rows.iter().all(|row| row.complaint().is_none()), claims::of(&rows));
+    let (loops, kept, claims) = (
+        args.loops as usize,
+        rows.iter().all(|row| row.complaint().is_none()),
+        claims::of(&rows),
+    );
     let Args { count, hold_ms, .. } = *args;
-    Ok(Comparison { threads, loops, count, hold_ms, timing, conditions, ceilings, rows, claims, kept, not_run })
+    Ok(Comparison {
+        threads,
+        loops,
+        count,
+        hold_ms,
+        timing,
+        conditions,
+        ceilings,
+        rows,
+        claims,
+        kept,
+        not_run,
+    })
 }
 
 async fn one(bar: &Bar, plan: &Plan, stop: &CancellationToken) -> Result<Row, Failure> {
     let (progress, snapshots) = watch::channel(Snapshot::default());
-    bar.during(&format!("{} on {}", plan.strategy, plan.target), snapshots, load(plan, &progress, stop)).await
+    bar.during(
+        &format!("{} on {}", plan.strategy, plan.target),
+        snapshots,
+        load(plan, &progress, stop),
+    )
+    .await
 }
 
 impl Args {
@@ -259,7 +313,11 @@ impl Args {
             Self { course: true, .. } => !s.beyond,
             _ => KNOWN.contains(&s.slug),
         };
-        if self.strategies.is_empty() { stock::ALL.iter().filter(wanted).collect() } else { self.strategies.clone() }
+        if self.strategies.is_empty() {
+            stock::ALL.iter().filter(wanted).collect()
+        } else {
+            self.strategies.clone()
+        }
     }
 }
 
@@ -270,5 +328,12 @@ fn plans(args: &Args, strategies: &[&Strategy], targets: &[(&str, &str)]) -> Vec
         (plan.count, plan.hold_ms, plan.token) = (args.count, args.hold_ms, token());
         plan
     };
-    strategies.iter().flat_map(|s| targets.iter().map(move |(target, base)| of(s, target, base))).collect()
+    strategies
+        .iter()
+        .flat_map(|s| {
+            targets
+                .iter()
+                .map(move |(target, base)| of(s, target, base))
+        })
+        .collect()
 }

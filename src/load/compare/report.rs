@@ -21,7 +21,9 @@ use askama::Template;
 ///
 /// [`Failure::Unusable`] where the template cannot be filled.
 pub(super) fn html(found: &Comparison) -> Result<String, Failure> {
-    Report::of(found).render().map_err(|e| Failure::Unusable(format!("report: {e}")))
+    Report::of(found)
+        .render()
+        .map_err(|e| Failure::Unusable(format!("report: {e}")))
 }
 
 #[derive(Template)]
@@ -75,7 +77,9 @@ struct Decades {
 
 /// What was measured for a time; else what the one run of the verdict comes to.
 fn sold_per_sec(row: &Row) -> Spread {
-    row.rate.as_ref().map_or_else(|| Spread::of([row.sold_per_sec]), |rate| rate.sold_per_sec)
+    row.rate
+        .as_ref()
+        .map_or_else(|| Spread::of([row.sold_per_sec]), |rate| rate.sold_per_sec)
 }
 
 impl<'a> Report<'a> {
@@ -83,30 +87,55 @@ impl<'a> Report<'a> {
         let scale = Scale::of(&found.rows);
         let groups = found.rows.chunk_by(|a, b| a.strategy == b.strategy);
         let groups = groups.filter_map(|rows| Group::of(rows, &scale)).collect();
-        let worst = found.rows.iter().filter(|row| row.verdict == Verdict::Oversold).max_by_key(|row| row.oversold);
+        let worst = found
+            .rows
+            .iter()
+            .filter(|row| row.verdict == Verdict::Oversold)
+            .max_by_key(|row| row.oversold);
         let broken = found.rows.iter().filter_map(Row::complaint).collect();
-        Self { found, groups, worst: worst.map(|row| Lane::of(row, &scale)), broken, ticks: scale.latency.ticks() }
+        Self {
+            found,
+            groups,
+            worst: worst.map(|row| Lane::of(row, &scale)),
+            broken,
+            ticks: scale.latency.ticks(),
+        }
     }
 
     fn exact(&self) -> usize {
-        self.found.rows.iter().filter(|row| row.verdict == Verdict::Exact).count()
+        self.found
+            .rows
+            .iter()
+            .filter(|row| row.verdict == Verdict::Exact)
+            .count()
     }
 
     fn oversold(&self) -> usize {
-        self.found.rows.iter().filter(|row| row.verdict == Verdict::Oversold).count()
+        self.found
+            .rows
+            .iter()
+            .filter(|row| row.verdict == Verdict::Oversold)
+            .count()
     }
 }
 
 impl<'a> Group<'a> {
     fn of(rows: &'a [Row], scale: &Scale) -> Option<Self> {
         let strategy = stock::find(rows.first()?.strategy)?;
-        Some(Self { strategy, lanes: rows.iter().map(|row| Lane::of(row, scale)).collect() })
+        Some(Self {
+            strategy,
+            lanes: rows.iter().map(|row| Lane::of(row, scale)).collect(),
+        })
     }
 
     /// `§1.3`, or `[002]` for a companion text.
     fn chapter(&self) -> String {
         let chapter = self.strategy.chapter;
-        if chapter.starts_with('[') { chapter.to_owned() } else { format!("§{chapter}") }
+        if chapter.starts_with('[') {
+            chapter.to_owned()
+        } else {
+            format!("§{chapter}")
+        }
     }
 }
 
@@ -126,7 +155,8 @@ impl<'a> Lane<'a> {
             over: percent(row.oversold.max(0) as f64 / scale.pieces),
             rate: percent(sold.median / scale.rate),
             spread: [sold.min, sold.max].map(|rate| percent(rate / scale.rate)),
-            dots: [stats.median, stats.p90_line, stats.p95_line, stats.p99_line].map(|line| scale.latency.at(line)),
+            dots: [stats.median, stats.p90_line, stats.p95_line, stats.p99_line]
+                .map(|line| scale.latency.at(line)),
         }
     }
 
@@ -148,7 +178,11 @@ impl<'a> Lane<'a> {
 
     /// The mean and the longest wait for the lock.
     fn waits(&self) -> [String; 2] {
-        [self.row.waited_mean_ms, self.row.waited_max_ms.map(|n| n as f64)].map(|wait| shown(wait, ms))
+        [
+            self.row.waited_mean_ms,
+            self.row.waited_max_ms.map(|n| n as f64),
+        ]
+        .map(|wait| shown(wait, ms))
     }
 
     fn lost(&self) -> String {
@@ -160,7 +194,12 @@ impl<'a> Lane<'a> {
     }
 
     fn instances(&self) -> String {
-        self.row.instances.keys().map(String::as_str).collect::<Vec<_>>().join(" ")
+        self.row
+            .instances
+            .keys()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }
 
@@ -170,7 +209,10 @@ impl Scale {
         Self {
             pieces: most(|row| row.gone().max(row.sold as i64) as f64),
             rate: most(|row| sold_per_sec(row).max),
-            latency: Decades::around(rows.iter().flat_map(|row| [row.stats.median, row.stats.p99_line])),
+            latency: Decades::around(
+                rows.iter()
+                    .flat_map(|row| [row.stats.median, row.stats.p99_line]),
+            ),
         }
     }
 }
@@ -179,12 +221,17 @@ impl Decades {
     fn around(values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = values
             .filter(|v| *v > 0.0)
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (v.min(low), v.max(high)));
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
+                (v.min(low), v.max(high))
+            });
         if low > high {
             return Self { first: 0, last: 1 };
         }
         let first = low.log10().floor() as i32;
-        Self { first, last: (high.log10().ceil() as i32).max(first + 1) }
+        Self {
+            first,
+            last: (high.log10().ceil() as i32).max(first + 1),
+        }
     }
 
     fn at(self, value: f64) -> f64 {
@@ -200,7 +247,12 @@ impl Decades {
             0..3 => format!("{} ms", 10i64.pow(decade.unsigned_abs())),
             _ => format!("{} s", 10i64.pow((decade - 3).unsigned_abs())),
         };
-        (self.first..=self.last).map(|decade| Tick { at: self.at(10f64.powi(decade)), label: label(decade) }).collect()
+        (self.first..=self.last)
+            .map(|decade| Tick {
+                at: self.at(10f64.powi(decade)),
+                label: label(decade),
+            })
+            .collect()
     }
 }
 
@@ -220,32 +272,59 @@ mod tests {
 
     #[test]
     fn the_report_is_one_file_without_script_or_other_hosts() {
-        let page =
-            html(&found(vec![row("none", "three", 5000, 130), row("single-update", "one", 5000, 5000)])).unwrap();
-        for foreign in ["<script", "<link", "<img", "src=", "@import", "http:", "https:"] {
+        let page = html(&found(vec![
+            row("none", "three", 5000, 130),
+            row("single-update", "one", 5000, 5000),
+        ]))
+        .unwrap();
+        for foreign in [
+            "<script", "<link", "<img", "src=", "@import", "http:", "https:",
+        ] {
             assert!(!page.contains(foreign), "{foreign}");
         }
     }
 
     #[test]
     fn what_is_oversold_is_red_and_hatched_and_nothing_else_is() {
-        let rects = |rows| html(&found(rows)).unwrap().matches(r#"<rect class="over" x="#).count();
+        let rects = |rows| {
+            html(&found(rows))
+                .unwrap()
+                .matches(r#"<rect class="over" x="#)
+                .count()
+        };
         assert_eq!(rects(vec![row("single-update", "one", 5000, 5000)]), 0);
         // Once in the two numbers at the top, once in its lane.
-        assert_eq!(rects(vec![row("none", "one", 5000, 130), row("none", "three", 5000, 5000)]), 2);
+        assert_eq!(
+            rects(vec![
+                row("none", "one", 5000, 130),
+                row("none", "three", 5000, 5000)
+            ]),
+            2
+        );
     }
 
     #[test]
     fn a_command_line_cannot_write_into_the_page() {
         let mut found = found(vec![row("none", "one", 5000, 130)]);
         found.conditions.command = "oversell compare --report <b>x</b>".into();
-        assert!(html(&found).unwrap().contains("&#60;b&#62;x"), "{}", html(&found).unwrap());
+        assert!(
+            html(&found).unwrap().contains("&#60;b&#62;x"),
+            "{}",
+            html(&found).unwrap()
+        );
     }
 
     #[test]
     fn a_rate_stands_in_the_report_with_its_spread_and_who_bounds_it() {
-        let rate = Rate { sold_per_sec: Spread::of([900.0, 1000.0, 1200.0]), ..rate() };
-        let rated = Row { rate: Some(rate), bounded_by_generator: true, ..row("redis-lock", "one", 5000, 5000) };
+        let rate = Rate {
+            sold_per_sec: Spread::of([900.0, 1000.0, 1200.0]),
+            ..rate()
+        };
+        let rated = Row {
+            rate: Some(rate),
+            bounded_by_generator: true,
+            ..row("redis-lock", "one", 5000, 5000)
+        };
         let page = html(&found(vec![rated])).unwrap();
         for words in ["1,000/s", "900–1,200", "bounded by the generator", "closed"] {
             assert!(page.contains(words), "{words}");
@@ -254,9 +333,16 @@ mod tests {
 
     #[test]
     fn bars_share_one_scale() {
-        let found = found(vec![row("none", "one", 5000, 1250), row("single-update", "one", 5000, 5000)]);
+        let found = found(vec![
+            row("none", "one", 5000, 1250),
+            row("single-update", "one", 5000, 5000),
+        ]);
         let report = Report::of(&found);
-        let lanes: Vec<_> = report.groups.iter().map(|g| (g.lanes[0].gone, g.lanes[0].over)).collect();
+        let lanes: Vec<_> = report
+            .groups
+            .iter()
+            .map(|g| (g.lanes[0].gone, g.lanes[0].over))
+            .collect();
         assert_eq!(lanes, [(25.0, 75.0), (100.0, 0.0)]);
         assert_eq!(report.worst.unwrap().row.verdict, Verdict::Oversold);
     }
@@ -265,14 +351,23 @@ mod tests {
     fn the_axis_is_whole_decades_round_all_latencies() {
         let axis = Decades::around([0.8, 37.0, 3512.0].into_iter());
         assert_eq!(axis, Decades { first: -1, last: 4 });
-        assert_eq!((axis.at(0.1), axis.at(10_000.0), axis.at(0.0)), (0.0, 100.0, 0.0));
+        assert_eq!(
+            (axis.at(0.1), axis.at(10_000.0), axis.at(0.0)),
+            (0.0, 100.0, 0.0)
+        );
         let labels: Vec<_> = axis.ticks().into_iter().map(|tick| tick.label).collect();
         assert_eq!(labels, ["0.1 ms", "1 ms", "10 ms", "100 ms", "1 s", "10 s"]);
     }
 
     #[test]
     fn an_axis_of_one_value_or_of_none_still_has_a_width() {
-        assert_eq!(Decades::around([10.0].into_iter()), Decades { first: 1, last: 2 });
-        assert_eq!(Decades::around(std::iter::empty()), Decades { first: 0, last: 1 });
+        assert_eq!(
+            Decades::around([10.0].into_iter()),
+            Decades { first: 1, last: 2 }
+        );
+        assert_eq!(
+            Decades::around(std::iter::empty()),
+            Decades { first: 0, last: 1 }
+        );
     }
 }

@@ -13,29 +13,68 @@ use clap::Parser;
 /// A row as a run makes it: so many sold, so many gone.
 pub(super) fn row(strategy: &str, target: &str, sold: u64, gone: i64) -> Row {
     let mut history = History::default();
-    let names = if target == ONE { &["8000"][..] } else { &["8000", "8100", "8200"] };
+    let names = if target == ONE {
+        &["8000"][..]
+    } else {
+        &["8000", "8100", "8200"]
+    };
     for i in 0..sold {
         let name = names[i as usize % names.len()];
-        history.record(Outcome::Sold, Duration::from_micros(800 + i * 7), Some(name), Said::default());
+        history.record(
+            Outcome::Sold,
+            Duration::from_micros(800 + i * 7),
+            Some(name),
+            Said::default(),
+        );
     }
     let elapsed = Duration::from_millis(1000);
-    let stats = Stats::of(&history, Bytes { received: sold * 250, sent: sold * 90 }, elapsed);
+    let stats = Stats::of(
+        &history,
+        Bytes {
+            received: sold * 250,
+            sent: sold * 90,
+        },
+        elapsed,
+    );
     let mut plan = Plan::new("", target, strategy);
     (plan.threads, plan.loops) = (1, sold as usize);
-    let shelf = Shelf { before: 5000, after: 5000 - gone };
-    let ended =
-        Ended { all: history.clone(), counted: history, stats, most_inside: None, lanes: None, elapsed, behind: 0 };
+    let shelf = Shelf {
+        before: 5000,
+        after: 5000 - gone,
+    };
+    let ended = Ended {
+        all: history.clone(),
+        counted: history,
+        stats,
+        most_inside: None,
+        lanes: None,
+        elapsed,
+        behind: 0,
+    };
     Row::new(&plan, stock::find(strategy).unwrap(), shelf, &ended, false)
 }
 
 /// A rate of no round.
 pub(super) fn rate() -> Rate {
-    Rate { verdict: Verdict::Exact, ..Rate::of(&[]) }
+    Rate {
+        verdict: Verdict::Exact,
+        ..Rate::of(&[])
+    }
 }
 
 pub(super) fn comparison(rows: Vec<Row>) -> Comparison {
-    let conditions = Conditions { command: "oversell compare".into(), cores: 2, ..Conditions::default() };
-    let ceiling = Ceiling { target: ONE.into(), path: "/", bytes: 38, threads: 100, throughput: 41_234.0 };
+    let conditions = Conditions {
+        command: "oversell compare".into(),
+        cores: 2,
+        ..Conditions::default()
+    };
+    let ceiling = Ceiling {
+        target: ONE.into(),
+        path: "/",
+        bytes: 38,
+        threads: 100,
+        throughput: 41_234.0,
+    };
     let (kept, claims) = (rows.iter().all(|row| row.kept), claims::of(&rows));
     let (ceilings, timing, not_run) = (vec![ceiling], None, Vec::new());
     Comparison {
@@ -64,7 +103,16 @@ fn args(line: &[&str]) -> Result<Args, clap::Error> {
 }
 
 async fn compare_with(fake: &Fake, line: &[&str]) -> Result<Comparison, Failure> {
-    let place = ["--http", &fake.http, "--instance", &fake.base, "--threads", "4", "--loops", "10"];
+    let place = [
+        "--http",
+        &fake.http,
+        "--instance",
+        &fake.base,
+        "--threads",
+        "4",
+        "--loops",
+        "10",
+    ];
     let args = args(&[&place, line].concat()).unwrap();
     compare(&args, None, &CancellationToken::new()).await
 }
@@ -72,8 +120,17 @@ async fn compare_with(fake: &Fake, line: &[&str]) -> Result<Comparison, Failure>
 #[tokio::test]
 async fn each_strategy_runs_once_against_each_target_and_the_stock_is_reset_before() {
     let fake = Fake::open(None).await;
-    let found = compare_with(&fake, &["--strategies", "single-update,redis-lock", "--count", "60"]).await.unwrap();
-    let rows: Vec<_> = found.rows.iter().map(|r| (r.strategy, r.target.as_str(), r.before, r.after)).collect();
+    let found = compare_with(
+        &fake,
+        &["--strategies", "single-update,redis-lock", "--count", "60"],
+    )
+    .await
+    .unwrap();
+    let rows: Vec<_> = found
+        .rows
+        .iter()
+        .map(|r| (r.strategy, r.target.as_str(), r.before, r.after))
+        .collect();
     assert_eq!(
         rows,
         [
@@ -89,59 +146,123 @@ async fn each_strategy_runs_once_against_each_target_and_the_stock_is_reset_befo
 
 #[test]
 fn the_nine_that_everybody_knows_or_all_of_the_course_or_what_goes_beyond_it_too() {
-    let slugs = |line: &[&str]| args(line).unwrap().strategies().iter().map(|s| s.slug).collect::<Vec<_>>();
+    let slugs = |line: &[&str]| {
+        args(line)
+            .unwrap()
+            .strategies()
+            .iter()
+            .map(|s| s.slug)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(slugs(&[]), KNOWN);
-    let course: Vec<_> = stock::ALL.iter().filter(|s| !s.beyond).map(|s| s.slug).collect();
+    let course: Vec<_> = stock::ALL
+        .iter()
+        .filter(|s| !s.beyond)
+        .map(|s| s.slug)
+        .collect();
     assert_eq!(slugs(&["--course"]), course);
     assert_eq!(slugs(&["--all"]).len(), stock::ALL.len());
     assert_eq!(slugs(&["--strategies", "mutex"]), ["mutex"]);
-    assert!(args(&["--all", "--course"]).is_err() && args(&["--all", "--strategies", "mutex"]).is_err());
+    assert!(
+        args(&["--all", "--course"]).is_err() && args(&["--all", "--strategies", "mutex"]).is_err()
+    );
 }
 
 #[tokio::test]
 async fn rates_come_from_rounds_of_their_own_and_count_what_was_sold() {
     let fake = Fake::open(None).await;
-    let line =
-        ["--strategies", "single-update,redis-lock", "--duration", "400ms", "--warm-up", "20ms", "--rounds", "2"];
+    let line = [
+        "--strategies",
+        "single-update,redis-lock",
+        "--duration",
+        "400ms",
+        "--warm-up",
+        "20ms",
+        "--rounds",
+        "2",
+    ];
     let found = compare_with(&fake, &line).await.unwrap();
     for row in &found.rows {
         let rate = row.rate.as_ref().unwrap();
         assert_eq!(
-            (row.sold, row.verdict, rate.verdict, rate.sold_per_sec.rounds),
+            (
+                row.sold,
+                row.verdict,
+                rate.verdict,
+                rate.sold_per_sec.rounds
+            ),
             (40, Verdict::Exact, Verdict::Exact, 2)
         );
         // A busy machine may leave nothing of one round.
-        assert!(rate.sold_per_sec.median > 0.0 && rate.sold_per_sec.max >= rate.sold_per_sec.median);
+        assert!(
+            rate.sold_per_sec.median > 0.0 && rate.sold_per_sec.max >= rate.sold_per_sec.median
+        );
     }
-    assert!(found.kept && fake.products().is_empty(), "every run has removed its product: {:?}", fake.products());
+    assert!(
+        found.kept && fake.products().is_empty(),
+        "every run has removed its product: {:?}",
+        fake.products()
+    );
 
     let empty = Fake::open(Some((Fault::Refuses, 2))).await;
-    let found =
-        compare_with(&empty, &["--strategies", "redis-lock", "--duration", "400ms", "--warm-up", "0s"]).await.unwrap();
+    let found = compare_with(
+        &empty,
+        &[
+            "--strategies",
+            "redis-lock",
+            "--duration",
+            "400ms",
+            "--warm-up",
+            "0s",
+        ],
+    )
+    .await
+    .unwrap();
     let rate = found.rows[0].rate.as_ref().unwrap();
-    assert!(rate.errors > 0 && rate.sold_per_sec.median < 0.6 * rate.answers_per_sec, "{rate:?}");
+    assert!(
+        rate.errors > 0 && rate.sold_per_sec.median < 0.6 * rate.answers_per_sec,
+        "{rate:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_row_near_the_ceiling_of_its_own_target_is_bounded_by_the_generator() {
     let fake = Fake::open(None).await;
-    let found = compare_with(&fake, &["--strategies", "single-update"]).await.unwrap();
-    let ceilings: Vec<_> = found.ceilings.iter().map(|c| (c.target.as_str(), c.path)).collect();
+    let found = compare_with(&fake, &["--strategies", "single-update"])
+        .await
+        .unwrap();
+    let ceilings: Vec<_> = found
+        .ceilings
+        .iter()
+        .map(|c| (c.target.as_str(), c.path))
+        .collect();
     assert_eq!(ceilings, [(ONE, "/health/live"), (THREE, "/")]);
-    let ceiling = |target: &str, throughput| Ceiling { target: target.into(), throughput, ..found.ceilings[0].clone() };
+    let ceiling = |target: &str, throughput| Ceiling {
+        target: target.into(),
+        throughput,
+        ..found.ceilings[0].clone()
+    };
     assert!(ceiling(ONE, 100.0).bounds(71.0) && !ceiling(ONE, 100.0).bounds(70.0));
 }
 
 #[tokio::test]
 async fn a_broken_promise_and_a_fault_that_does_not_show_are_both_failures() {
     let honest = Fake::open(None).await;
-    let found = compare_with(&honest, &["--strategies", "mutex"]).await.unwrap();
+    let found = compare_with(&honest, &["--strategies", "mutex"])
+        .await
+        .unwrap();
     let kept: Vec<_> = found.rows.iter().map(|row| row.kept).collect();
-    assert_eq!(kept, [true, false], "exact in one process is as promised, on three it is not");
+    assert_eq!(
+        kept,
+        [true, false],
+        "exact in one process is as promised, on three it is not"
+    );
     assert!(!found.kept);
 
     let broken = Fake::open(Some((Fault::LostUpdate, 3))).await;
-    let found = compare_with(&broken, &["--strategies", "mutex,redis-lock"]).await.unwrap();
+    let found = compare_with(&broken, &["--strategies", "mutex,redis-lock"])
+        .await
+        .unwrap();
     let kept: Vec<_> = found.rows.iter().map(|row| row.kept).collect();
     assert_eq!(kept, [false, true, false, false]);
     assert!(!found.kept);
@@ -159,10 +280,15 @@ async fn a_stop_ends_the_comparison_between_two_runs_too() {
 #[tokio::test]
 async fn without_a_lab_one_line_says_how_to_start_one() {
     let args = args(&["--lab-json", "/nowhere/lab.json"]).unwrap();
-    let failure = compare(&args, None, &CancellationToken::new()).await.unwrap_err();
+    let failure = compare(&args, None, &CancellationToken::new())
+        .await
+        .unwrap_err();
     let line = failure.to_string();
     assert!(matches!(failure, Failure::Unusable(_)), "{line}");
-    assert!(line.contains("make lab") && line.contains("--lab") && !line.contains('\n'), "{line}");
+    assert!(
+        line.contains("make lab") && line.contains("--lab") && !line.contains('\n'),
+        "{line}"
+    );
 }
 
 #[test]
@@ -172,7 +298,11 @@ fn an_unknown_strategy_or_target_is_bad_usage_that_lists_what_there_is() {
     assert!(error.to_string().contains("single-update"), "{error}");
     assert_eq!(args(&["--targets", "two"]).unwrap_err().exit_code(), 2);
     assert_eq!(args(&["--threads", "0"]).unwrap_err().exit_code(), 2);
-    assert_eq!(args(&["--rate", "100"]).unwrap_err().exit_code(), 2, "an open loop needs a duration");
+    assert_eq!(
+        args(&["--rate", "100"]).unwrap_err().exit_code(),
+        2,
+        "an open loop needs a duration"
+    );
 }
 
 #[test]
@@ -210,16 +340,31 @@ fn the_json_has_the_aggregate_reports_columns_in_snake_case() {
         assert!(row.contains_key(column), "{column}");
     }
     for absent in ["retries", "lock_lost", "waited_mean_ms", "rate"] {
-        assert!(!row.contains_key(absent), "an answer in text does not say {absent}");
+        assert!(
+            !row.contains_key(absent),
+            "an answer in text does not say {absent}"
+        );
     }
-    assert_eq!((&row["oversold"], &row["verdict"], &row["kept"]), (&4870.into(), &"oversold".into(), &true.into()));
+    assert_eq!(
+        (&row["oversold"], &row["verdict"], &row["kept"]),
+        (&4870.into(), &"oversold".into(), &true.into())
+    );
 }
 
 #[test]
 fn the_table_fits_into_150_columns() {
-    let table = table::of(&[row("select-for-update", "three", 5000, 5000), row("none", "one", 5000, 130)], false);
+    let table = table::of(
+        &[
+            row("select-for-update", "three", 5000, 5000),
+            row("none", "one", 5000, 130),
+        ],
+        false,
+    );
     let table = table.to_string();
-    assert!(table.lines().all(|line| line.chars().count() <= 150), "{table}");
+    assert!(
+        table.lines().all(|line| line.chars().count() <= 150),
+        "{table}"
+    );
     assert!(table.contains("4,870"), "{table}");
 }
 

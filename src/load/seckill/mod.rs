@@ -109,18 +109,30 @@ fn known(slug: &str) -> Result<&'static Step, String> {
 ///
 /// [`Failure::Promise`] where a step broke its promise or an unsafe one did not show its fault, [`Failure::Unusable`] where no
 /// cluster answers, a server is missing or a signal stopped it.
-pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> Result<(), Failure> {
+pub async fn run(
+    args: Args,
+    at: Option<Addresses>,
+    stop: CancellationToken,
+) -> Result<(), Failure> {
     let cluster = args.place.find(at)?;
     let plans = args.plans(&cluster).await?;
     let conditions = Conditions::of(cluster.lab.as_ref()).await;
     println!("{conditions}");
-    let rounds = if args.duration.is_some() { args.rounds as usize } else { 0 };
+    let rounds = if args.duration.is_some() {
+        args.rounds as usize
+    } else {
+        0
+    };
     let bar = Bar::new(plans.len() * (1 + rounds));
     let mut rows = Vec::new();
     for plan in &plans {
         rows.push(one(&bar, plan, &stop).await?);
     }
-    let timed = |measured| Timed { warm_up: args.warm_up, measured, rate: None };
+    let timed = |measured| Timed {
+        warm_up: args.warm_up,
+        measured,
+        rate: None,
+    };
     let mut rates = vec![Vec::new(); plans.len()];
     let mut broken = Vec::new();
     for timed in args.duration.map(timed).into_iter().cycle().take(rounds) {
@@ -128,7 +140,10 @@ pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> 
         fastrand::shuffle(&mut order);
         for (plan, rates) in order {
             let row = one(&bar, &plan.timed(timed), &stop).await?;
-            broken.extend(row.complaint().map(|why| format!("while its rate was measured: {why}")));
+            broken.extend(
+                row.complaint()
+                    .map(|why| format!("while its rate was measured: {why}")),
+            );
             rates.push(row.orders_per_sec);
         }
     }
@@ -138,33 +153,70 @@ pub async fn run(args: Args, at: Option<Addresses>, stop: CancellationToken) -> 
     }
 
     println!("{}", shown(&rows, args.markdown));
-    let complaints: Vec<_> = rows.iter().filter_map(Row::complaint).chain(broken).collect();
+    let complaints: Vec<_> = rows
+        .iter()
+        .filter_map(Row::complaint)
+        .chain(broken)
+        .collect();
     if let Some(path) = &args.json {
         let (threads, kept) = (args.threads as usize, complaints.is_empty());
-        write_json(path, &Found { threads, hold_ms: args.hold_ms, conditions, rows, kept })?;
+        write_json(
+            path,
+            &Found {
+                threads,
+                hold_ms: args.hold_ms,
+                conditions,
+                rows,
+                kept,
+            },
+        )?;
     }
-    if complaints.is_empty() { Ok(()) } else { Err(Failure::Promise(complaints.join("\n"))) }
+    if complaints.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::Promise(complaints.join("\n")))
+    }
 }
 
 async fn one(bar: &Bar, plan: &Plan, stop: &CancellationToken) -> Result<Row, Failure> {
     let (progress, snapshots) = watch::channel(Snapshot::default());
     let what = format!("{} on {}", plan.step.slug, plan.target);
-    let row = bar.during(&what, snapshots, run::run(plan, &progress, stop)).await?;
-    if stop.is_cancelled() { Err(stopped()) } else { Ok(row) }
+    let row = bar
+        .during(&what, snapshots, run::run(plan, &progress, stop))
+        .await?;
+    if stop.is_cancelled() {
+        Err(stopped())
+    } else {
+        Ok(row)
+    }
 }
 
 impl Args {
     /// A plan for each step and target; the targets know the steps.
     async fn plans(&self, cluster: &Cluster) -> Result<Vec<Plan>, Failure> {
-        let steps = if self.strategies.is_empty() { seckill::ALL.iter().collect() } else { self.strategies.clone() };
+        let steps = if self.strategies.is_empty() {
+            seckill::ALL.iter().collect()
+        } else {
+            self.strategies.clone()
+        };
         let mut plans = Vec::new();
         for target in &self.targets {
             let at = cluster.address(target)?;
-            let there = slugs(&format!("{}/voucher-order/strategies", base(at))).await.map_err(|why| {
-                Failure::Unusable(format!("no cluster answers ({why}): start a lab with `make lab`, or pass --lab"))
-            })?;
-            if let Some(missing) = steps.iter().find(|step| !there.iter().any(|slug| slug == step.slug)) {
-                return Err(Failure::Unusable(format!("{at} does not know the step {}", missing.slug)));
+            let there = slugs(&format!("{}/voucher-order/strategies", base(at)))
+                .await
+                .map_err(|why| {
+                    Failure::Unusable(format!(
+                        "no cluster answers ({why}): start a lab with `make lab`, or pass --lab"
+                    ))
+                })?;
+            if let Some(missing) = steps
+                .iter()
+                .find(|step| !there.iter().any(|slug| slug == step.slug))
+            {
+                return Err(Failure::Unusable(format!(
+                    "{at} does not know the step {}",
+                    missing.slug
+                )));
             }
             plans.extend(steps.iter().map(|&step| Plan {
                 base: at.to_owned(),
@@ -213,16 +265,32 @@ fn shown(rows: &[Row], markdown: bool) -> Table {
 fn cells(row: &Row) -> Vec<Cell> {
     let Row { stats, report, .. } = row;
     let unsigned = |n: u64| whole(i64::try_from(n).unwrap_or(i64::MAX));
-    let counts =
-        [stats.samples, row.ordered, row.sold_out, row.already_ordered, row.under_way, row.errors + row.unknown];
-    let spread = |value: fn(&Spread) -> f64| row.rate.as_ref().map_or(String::new(), |spread| rate(value(spread)));
+    let counts = [
+        stats.samples,
+        row.ordered,
+        row.sold_out,
+        row.already_ordered,
+        row.under_way,
+        row.errors + row.unknown,
+    ];
+    let spread = |value: fn(&Spread) -> f64| {
+        row.rate
+            .as_ref()
+            .map_or(String::new(), |spread| rate(value(spread)))
+    };
     let mut cells: Vec<Cell> = vec![row.strategy.into(), row.target.as_str().into()];
     cells.extend(counts.map(|n| Cell::from(unsigned(n))));
     cells.extend([ms(stats.median), ms(stats.p99_line)].map(Cell::from));
     cells.extend([report.stock, report.orders, report.oversold].map(|n| Cell::from(whole(n))));
-    cells.extend([report.duplicate_orders, report.lost_orders].map(|n| Cell::from(unsigned(n as u64))));
+    cells.extend(
+        [report.duplicate_orders, report.lost_orders].map(|n| Cell::from(unsigned(n as u64))),
+    );
     let verdict = Cell::from(report.verdict.word());
-    cells.push(if report.verdict == Verdict::Exact { verdict } else { verdict.fg(Color::Red) });
+    cells.push(if report.verdict == Verdict::Exact {
+        verdict
+    } else {
+        verdict.fg(Color::Red)
+    });
     cells.extend([spread(|s| s.median), spread(|s| s.min), spread(|s| s.max)].map(Cell::from));
     cells
 }
@@ -240,11 +308,27 @@ mod tests {
 
     #[test]
     fn the_command_takes_what_its_examples_say_and_refuses_the_rest() {
-        let parse = |line: &str| Cli::try_parse_from(["seckill"].into_iter().chain(line.split_whitespace()));
-        let args = parse("--strategies user-mutex,redis-rlock --targets three --duration 2s").expect("good").args;
-        assert_eq!(args.strategies.iter().map(|step| step.slug).collect::<Vec<_>>(), ["user-mutex", "redis-rlock"]);
+        let parse = |line: &str| {
+            Cli::try_parse_from(["seckill"].into_iter().chain(line.split_whitespace()))
+        };
+        let args = parse("--strategies user-mutex,redis-rlock --targets three --duration 2s")
+            .expect("good")
+            .args;
+        assert_eq!(
+            args.strategies
+                .iter()
+                .map(|step| step.slug)
+                .collect::<Vec<_>>(),
+            ["user-mutex", "redis-rlock"]
+        );
         assert_eq!((args.users, args.pieces, args.repeats), (1000, 100, 3));
-        for bad in ["--repeats 1", "--users 0", "--strategies nope", "--targets two", "--duration 11m"] {
+        for bad in [
+            "--repeats 1",
+            "--users 0",
+            "--strategies nope",
+            "--targets two",
+            "--duration 11m",
+        ] {
             assert!(parse(bad).is_err(), "{bad}");
         }
     }

@@ -62,7 +62,13 @@ pub(in crate::load) struct Row {
 }
 
 impl Row {
-    pub(super) fn new(plan: &Plan, tally: &Tally, report: Report, ended: &Ended, cancelled: bool) -> Self {
+    pub(super) fn new(
+        plan: &Plan,
+        tally: &Tally,
+        report: Report,
+        ended: &Ended,
+        cancelled: bool,
+    ) -> Self {
         let counts = ended.all.counts();
         let instances = ended.all.instances().clone();
         let mut notes = Vec::new();
@@ -103,17 +109,39 @@ impl Row {
 
     /// Why the promise counts as broken, in one line; `None` where it was kept.
     pub(in crate::load) fn complaint(&self) -> Option<String> {
-        let Self { strategy, target, ordered, errors, unknown, report, .. } = self;
+        let Self {
+            strategy,
+            target,
+            ordered,
+            errors,
+            unknown,
+            report,
+            ..
+        } = self;
         let what = match (self.expects_exact, report.verdict) {
             _ if self.kept => return None,
             (false, Verdict::Exact) => "did not show its fault".to_owned(),
-            (true, Verdict::Exact) | (false, _) => "not every request was answered as it must".to_owned(),
+            (true, Verdict::Exact) | (false, _) => {
+                "not every request was answered as it must".to_owned()
+            }
             (true, verdict) => verdict.word(),
         };
-        let mut line = format!("{strategy} on {target}: {what}: {ordered} ordered, {} written, ", report.orders);
-        line += &format!("{} pieces of {} left, {errors} errors, {unknown} unknown", report.stock, report.pieces);
+        let mut line = format!(
+            "{strategy} on {target}: {what}: {ordered} ordered, {} written, ",
+            report.orders
+        );
+        line += &format!(
+            "{} pieces of {} left, {errors} errors, {unknown} unknown",
+            report.stock, report.pieces
+        );
         let reasons = self.reasons.keys().cloned();
-        Some(self.notes.iter().cloned().chain(reasons).fold(line, |line, note| format!("{line}; {note}")))
+        Some(
+            self.notes
+                .iter()
+                .cloned()
+                .chain(reasons)
+                .fold(line, |line, note| format!("{line}; {note}")),
+        )
     }
 }
 

@@ -91,20 +91,28 @@ impl Buyers {
 impl Asks for Buyers {
     fn request(&self, n: u64) -> Request<Body> {
         let mut request = self.request.clone();
-        request.headers_mut().insert(USER, HeaderValue::from(self.user(n)));
+        request
+            .headers_mut()
+            .insert(USER, HeaderValue::from(self.user(n)));
         request
     }
 
     fn meaning(&self, n: u64, status: u16, body: &[u8]) -> (Outcome, Said) {
         let (outcome, said) = answer::meaning(status, body);
-        let json = serde_json::from_slice(body).unwrap_or(Json { kind: None, order_id: None });
+        let json = serde_json::from_slice(body).unwrap_or(Json {
+            kind: None,
+            order_id: None,
+        });
         let mut tally = self.tally.lock();
         let turned_away = match (&outcome, json.kind) {
             (Outcome::Sold, _) => {
                 let Some(order_id) = json.order_id.and_then(|id| id.parse().ok()) else {
                     return (Outcome::Refused("success without an order".into()), said);
                 };
-                tally.answers.orders.push(Entry { order_id, user_id: self.user(n) });
+                tally.answers.orders.push(Entry {
+                    order_id,
+                    user_id: self.user(n),
+                });
                 return (outcome, said);
             }
             (_, Some("urn:oversell:sold-out")) => &mut tally.sold_out,
@@ -149,12 +157,23 @@ async fn add(plan: &Plan) -> Result<String, Failure> {
     }
     let at = base(&plan.base);
     let now = Utc::now();
-    let stock = if plan.timed.is_some() { PLENTY } else { plan.pieces };
+    let stock = if plan.timed.is_some() {
+        PLENTY
+    } else {
+        plan.pieces
+    };
     let (begin, end) = (now - TimeDelta::hours(1), now + TimeDelta::days(1));
     let voucher = json!({"title": "oversell seckill", "stock": stock, "begin": begin, "end": end});
     let what = format!("POST {at}/voucher");
-    let added = succeeded(&what, client().post(&format!("{at}/voucher"), &voucher, plan.token.as_ref()).await)?;
-    let Added { id } = added.json().map_err(|why| Failure::Unusable(format!("{what}: {why}")))?;
+    let added = succeeded(
+        &what,
+        client()
+            .post(&format!("{at}/voucher"), &voucher, plan.token.as_ref())
+            .await,
+    )?;
+    let Added { id } = added
+        .json()
+        .map_err(|why| Failure::Unusable(format!("{what}: {why}")))?;
     Ok(format!("{at}/voucher/{id}"))
 }
 
@@ -166,19 +185,48 @@ async fn measure(
 ) -> Result<Row, Failure> {
     let origin = Origin::parse(&plan.base)?;
     let id = voucher.rsplit('/').next().unwrap_or_default();
-    let path = format!("/voucher-order/seckill/{id}?strategy={}&hold_ms={}", plan.step.slug, plan.hold_ms);
+    let path = format!(
+        "/voucher-order/seckill/{id}?strategy={}&hold_ms={}",
+        plan.step.slug, plan.hold_ms
+    );
     let mut request = origin.request(Method::POST, &path)?;
-    request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    request
+        .headers_mut()
+        .insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     let tally = Arc::<Mutex<Tally>>::default();
-    let (users, repeats) = if plan.timed.is_some() { (u64::MAX, 1) } else { (plan.users, plan.repeats) };
-    let buyers = Buyers { request, first: own_product(), users, repeats, tally: Arc::clone(&tally) };
-    let load = Load { origin, asks: Box::new(buyers), threads: plan.threads, until: plan.until(), draws: false };
-    let ended = load.send(cancel, |seen| follow(seen, plan.planned(), progress)).await?;
+    let (users, repeats) = if plan.timed.is_some() {
+        (u64::MAX, 1)
+    } else {
+        (plan.users, plan.repeats)
+    };
+    let buyers = Buyers {
+        request,
+        first: own_product(),
+        users,
+        repeats,
+        tally: Arc::clone(&tally),
+    };
+    let load = Load {
+        origin,
+        asks: Box::new(buyers),
+        threads: plan.threads,
+        until: plan.until(),
+        draws: false,
+    };
+    let ended = load
+        .send(cancel, |seen| follow(seen, plan.planned(), progress))
+        .await?;
 
     let mut tally = tally.lock().clone();
     tally.answers.unknown = ended.all.counts().unknown;
     let report = written(voucher, &tally.answers).await?;
-    Ok(Row::new(plan, &tally, report, &ended, cancel.is_cancelled()))
+    Ok(Row::new(
+        plan,
+        &tally,
+        report,
+        &ended,
+        cancel.is_cancelled(),
+    ))
 }
 
 /// What the checker says once all is written that was answered, or nothing more comes.
@@ -200,7 +248,11 @@ async fn written(voucher: &str, answers: &Answers) -> Result<Report, Failure> {
 impl Plan {
     /// The same for a time instead, in which nobody stays inside.
     pub(super) fn timed(&self, timed: Timed) -> Self {
-        Self { timed: Some(timed), hold_ms: 0, ..self.clone() }
+        Self {
+            timed: Some(timed),
+            hold_ms: 0,
+            ..self.clone()
+        }
     }
 
     /// Requests that the run sends: the same number on each connection. Of one that lasts a time, 0.
@@ -213,7 +265,8 @@ impl Plan {
 
     fn until(&self) -> Until {
         let orders = usize::try_from(self.users * self.repeats).unwrap_or(usize::MAX);
-        self.timed.map_or(Until::Loops(orders.div_ceil(self.threads)), Until::Over)
+        self.timed
+            .map_or(Until::Loops(orders.div_ceil(self.threads)), Until::Over)
     }
 }
 
@@ -228,8 +281,17 @@ mod tests {
     use crate::seckill;
 
     fn buyers() -> Buyers {
-        let request = Origin::parse("http://127.0.0.1:1").unwrap().request(Method::POST, "/").unwrap();
-        Buyers { request, first: 100, users: 2, repeats: 3, tally: Arc::default() }
+        let request = Origin::parse("http://127.0.0.1:1")
+            .unwrap()
+            .request(Method::POST, "/")
+            .unwrap();
+        Buyers {
+            request,
+            first: 100,
+            users: 2,
+            repeats: 3,
+            tally: Arc::default(),
+        }
     }
 
     #[test]
@@ -244,18 +306,43 @@ mod tests {
     fn an_order_and_each_way_to_be_turned_away_is_counted_and_the_rest_are_errors() {
         let buyers = buyers();
         let said = |status, body: &str| buyers.meaning(3, status, body.as_bytes()).0;
-        assert_eq!(said(200, r#"{"outcome":"sold","order_id":"9007199254740993"}"#), Outcome::Sold);
+        assert_eq!(
+            said(200, r#"{"outcome":"sold","order_id":"9007199254740993"}"#),
+            Outcome::Sold
+        );
         for kind in ["sold-out", "already-ordered", "order-under-way"] {
-            let outcome = if kind == "sold-out" { "sold_out" } else { "refused" };
+            let outcome = if kind == "sold-out" {
+                "sold_out"
+            } else {
+                "refused"
+            };
             let body = format!(r#"{{"type":"urn:oversell:{kind}","outcome":"{outcome}"}}"#);
             assert_eq!(said(409, &body), Outcome::SoldOut);
         }
-        assert!(matches!(said(200, r#"{"outcome":"sold"}"#), Outcome::Refused(_)));
-        assert!(matches!(said(409, r#"{"type":"urn:oversell:over","outcome":"refused"}"#), Outcome::Refused(_)));
-        assert!(matches!(said(503, r#"{"outcome":"unknown"}"#), Outcome::Unknown(_)));
+        assert!(matches!(
+            said(200, r#"{"outcome":"sold"}"#),
+            Outcome::Refused(_)
+        ));
+        assert!(matches!(
+            said(409, r#"{"type":"urn:oversell:over","outcome":"refused"}"#),
+            Outcome::Refused(_)
+        ));
+        assert!(matches!(
+            said(503, r#"{"outcome":"unknown"}"#),
+            Outcome::Unknown(_)
+        ));
         let tally = buyers.tally.lock();
-        assert_eq!(tally.answers.orders, [Entry { order_id: 9_007_199_254_740_993, user_id: 101 }]);
-        assert_eq!((tally.sold_out, tally.already_ordered, tally.under_way), (1, 1, 1));
+        assert_eq!(
+            tally.answers.orders,
+            [Entry {
+                order_id: 9_007_199_254_740_993,
+                user_id: 101
+            }]
+        );
+        assert_eq!(
+            (tally.sold_out, tally.already_ordered, tally.under_way),
+            (1, 1, 1)
+        );
     }
 
     #[test]

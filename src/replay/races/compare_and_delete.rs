@@ -9,28 +9,45 @@
 //! Next: `reentry.rs`.
 
 use super::look_then_delete::late_unlock;
-use crate::{
-    replay::{Ends, Replay},
-    stock::Title,
-};
+use crate::bilingual::Bilingual;
 
 const FLAWED: &str = "redis-setnx-ttl";
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "2.5",
-    title: Title {
-        zh: "写完以后、删锁以前，租约到期", en: "The lease ends between the write and the delete"
+    title: Bilingual {
+        zh: "写完以后、删锁以前，租约到期",
+        en: "The lease ends between the write and the delete",
     },
-    breaks: Title { zh: "DEL 不看锁是谁的", en: "DEL does not look whose lock it is" },
-    cure: Title { zh: "脚本先比较，是自己的才删", en: "a script compares, and deletes only its own" },
+    breaks: Bilingual {
+        zh: "DEL 不看锁是谁的",
+        en: "DEL does not look whose lock it is",
+    },
+    cure: Bilingual {
+        zh: "脚本先比较，是自己的才删",
+        en: "a script compares, and deletes only its own",
+    },
     runs: [FLAWED, "redis-setnx-lua"],
     ends: [
-        Ends { sold: 3, gone: 2, inside: 2, ..Ends::NOTHING },
-        Ends { sold: 3, gone: 3, inside: 1, ..Ends::NOTHING },
+        Ends {
+            sold: 3,
+            gone: 2,
+            inside: 2,
+            ..Ends::NOTHING
+        },
+        Ends {
+            sold: 3,
+            gone: 3,
+            inside: 1,
+            ..Ends::NOTHING
+        },
     ],
     needs: &[],
     play: |play, act| {
-        let step = ("A 还没删锁，租约到期", "the lease ends before A deletes the lock");
+        let step = (
+            "A 还没删锁，租约到期",
+            "the lease ends before A deletes the lock",
+        );
         Box::pin(late_unlock(play, act, "written", step, act == FLAWED))
     },
 };

@@ -12,49 +12,77 @@
 //!
 //! Next: `unlock_before_commit.rs`.
 
-use crate::{
-    error::Error,
-    replay::{
-        Ends, Line, Replay,
-        play::{Pace, Play},
-    },
-    stock::Title,
-};
+use crate::bilingual::Bilingual;
 use std::time::Duration;
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "4",
-    title: Title { zh: "持有者死了，那一行还在", en: "The holder dies, and its row stays" },
-    breaks: Title {
-        zh: "没人删那一行，谁也插不进去", en: "nobody deletes the row, and nobody can insert it"
+    title: Bilingual {
+        zh: "持有者死了，那一行还在",
+        en: "The holder dies, and its row stays",
     },
-    cure: Title {
+    breaks: Bilingual {
+        zh: "没人删那一行，谁也插不进去",
+        en: "nobody deletes the row, and nobody can insert it",
+    },
+    cure: Bilingual {
         zh: "行里写上租约，到期由后来者清掉（4.3）",
         en: "the row has a lease, and who comes later sweeps it away (4.3)",
     },
     runs: ["table-lock", "table-lock-lease"],
     ends: [
-        Ends { inside: 1, ..Ends::saw("B does not get in", "B 进不去", "B does not get in") },
-        Ends { sold: 1, gone: 1, inside: 1, ..Ends::NOTHING },
+        Ends {
+            inside: 1,
+            ..Ends::saw("B does not get in", "B 进不去", "B does not get in")
+        },
+        Ends {
+            sold: 1,
+            gone: 1,
+            inside: 1,
+            ..Ends::NOTHING
+        },
     ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    play.step("A 插入了那一行：拿到锁", "A has inserted the row: the lock is its own").await?;
+    play.step(
+        "A 插入了那一行：拿到锁",
+        "A has inserted the row: the lock is its own",
+    )
+    .await?;
     let _dead = play.side_at("read", 'A', 2, act, Some(600_000)).await?;
-    play.step("A 死了，行还在", "A dies, and its row stays").await?;
+    play.step("A 死了，行还在", "A dies, and its row stays")
+        .await?;
     play.stage.died('A');
     if play.cured {
-        play.step("没人替 A 续约：租约到期", "nobody renews A's lease: it ends").await?;
+        play.step(
+            "没人替 A 续约：租约到期",
+            "nobody renews A's lease: it ends",
+        )
+        .await?;
         play.sights.end_leases().await?;
-        play.step("B 清掉那一行，进来了", "B sweeps the row away, and gets in").await?;
-        return play.side(&[], 'B', 1, act, None).await?.ends().await.map(drop);
+        play.step("B 清掉那一行，进来了", "B sweeps the row away, and gets in")
+            .await?;
+        return play
+            .side(&[], 'B', 1, act, None)
+            .await?
+            .ends()
+            .await
+            .map(drop);
     }
-    play.step("B 插不进去，一直试", "B cannot insert it, and tries again and again").await?;
+    play.step(
+        "B 插不进去，一直试",
+        "B cannot insert it, and tries again and again",
+    )
+    .await?;
     let patience = Duration::from_millis(if play.pace == Pace::Fast { 300 } else { 3000 });
-    let end = play.side_that_waits(patience, &[], 'B', 1, act, None).await?.ends().await?;
+    let end = play
+        .side_that_waits(patience, &[], 'B', 1, act, None)
+        .await?
+        .ends()
+        .await?;
     if matches!(&end, Line::Failed { kind, .. } if kind == "not-had") {
         play.saw = "B does not get in".to_owned();
     }

@@ -21,8 +21,16 @@ use crate::{
 use std::fmt::Display;
 use tokio::sync::mpsc;
 
-const DEADLOCK: Ends = Ends::saw("error 1213, 1 committed", "错误 1213，1 个提交", "error 1213, 1 committed");
-const TIMED_OUT: Ends = Ends::saw("error 1205, 1 committed", "错误 1205，1 个提交", "error 1205, 1 committed");
+const DEADLOCK: Ends = Ends::saw(
+    "error 1213, 1 committed",
+    "错误 1213，1 个提交",
+    "error 1213, 1 committed",
+);
+const TIMED_OUT: Ends = Ends::saw(
+    "error 1205, 1 committed",
+    "错误 1205，1 个提交",
+    "error 1205, 1 committed",
+);
 const CURED: Ends = Ends::saw("2 committed", "2 个提交", "2 committed");
 
 pub(super) const OPPOSITE_ORDER: Replay = of("003.deadlock.opposite-order", 0, DEADLOCK);
@@ -50,7 +58,10 @@ async fn played(play: &mut Play, slug: &'static str) -> Result<(), Error> {
     let lesson = find(slug).ok_or_else(|| gone_wrong(format!("there is no deadlock {slug}")))?;
     let (follower, mut sights) = mpsc::unbounded_channel();
     let (ctx, cured) = (play.ctx.clone(), play.cured);
-    let mut followed = Followed { play, locked: [0; 2] };
+    let mut followed = Followed {
+        play,
+        locked: [0; 2],
+    };
     for side in [Side::A, Side::B] {
         followed.tell(side, "start", "START TRANSACTION … COMMIT");
     }
@@ -65,7 +76,9 @@ async fn played(play: &mut Play, slug: &'static str) -> Result<(), Error> {
     while let Ok(sight) = sights.try_recv() {
         followed.see(sight).await?;
     }
-    let error = ended.error.map_or_else(String::new, |error| format!("error {error}, "));
+    let error = ended
+        .error
+        .map_or_else(String::new, |error| format!("error {error}, "));
     play.saw = format!("{error}{} committed", ended.committed.len());
     Ok(())
 }
@@ -80,7 +93,9 @@ impl Followed<'_> {
     async fn see(&mut self, sight: DeadlockSight) -> Result<(), Error> {
         match sight {
             DeadlockSight::Next { side, sql, go_on } => {
-                self.play.step(format!("{side:?}：{sql}"), format!("{side:?}: {sql}")).await?;
+                self.play
+                    .step(format!("{side:?}：{sql}"), format!("{side:?}: {sql}"))
+                    .await?;
                 self.tell(side, "statement", sql);
                 // Where nobody waits for it any more, the play has ended.
                 go_on.send(()).ok();
@@ -91,7 +106,10 @@ impl Followed<'_> {
                     self.tell(step.side, "conflict", error);
                 } else if step.sql == "COMMIT" {
                     self.tell(step.side, "committed", "");
-                } else if let Some(rows) = step.row_locks.filter(|rows| *rows > self.locked[step.side as usize]) {
+                } else if let Some(rows) = step
+                    .row_locks
+                    .filter(|rows| *rows > self.locked[step.side as usize])
+                {
                     self.locked[step.side as usize] = rows;
                     self.tell(step.side, "locked", rows);
                 }
@@ -101,8 +119,16 @@ impl Followed<'_> {
     }
 
     fn tell(&self, side: Side, event: &str, value: impl Display) {
-        let value = Some(value.to_string()).filter(|value| !value.is_empty()).map(Into::into);
+        let value = Some(value.to_string())
+            .filter(|value| !value.is_empty())
+            .map(Into::into);
         let (actor, instance) = (format!("{side:?}"), Some(self.play.ctx.instance.clone()));
-        self.play.log().add(ReplayEvent { actor, instance, event: event.to_owned(), value, ..ReplayEvent::default() });
+        self.play.log().add(ReplayEvent {
+            actor,
+            instance,
+            event: event.to_owned(),
+            value,
+            ..ReplayEvent::default()
+        });
     }
 }

@@ -12,24 +12,40 @@
 //! Next: `late_delete.rs`, where one at a time gets in.
 
 use super::version_moved::both_write;
+use crate::bilingual::Bilingual;
 use crate::{
     error::Error,
     replay::{Ends, Replay, acts::Act, play::Play},
-    stock::{Store, Title, redis_stage},
+    stock::{Store, redis_stage},
 };
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "1.8",
-    title: Title { zh: "EXEC 返回 nil", en: "EXEC answers nil" },
-    breaks: Title {
+    title: Bilingual {
+        zh: "EXEC 返回 nil",
+        en: "EXEC answers nil",
+    },
+    breaks: Bilingual {
         zh: "没有 WATCH：SET 不问键变了没有",
         en: "without WATCH, SET does not ask whether the key has changed",
     },
-    cure: Title { zh: "WATCH，EXEC 得到 nil 就重来", en: "WATCH, and begin anew where EXEC answers nil" },
+    cure: Bilingual {
+        zh: "WATCH，EXEC 得到 nil 就重来",
+        en: "WATCH, and begin anew where EXEC answers nil",
+    },
     runs: [WITHOUT_WATCH.name, "redis-watch"],
     ends: [
-        Ends { sold: 2, gone: 1, inside: 2, ..Ends::saw("retries 0", "重试 0 次", "0 retries") },
-        Ends { sold: 2, gone: 2, ..Ends::saw("retries 1", "重试 1 次", "1 retry") },
+        Ends {
+            sold: 2,
+            gone: 1,
+            inside: 2,
+            ..Ends::saw("retries 0", "重试 0 次", "0 retries")
+        },
+        Ends {
+            sold: 2,
+            gone: 2,
+            ..Ends::saw("retries 1", "重试 1 次", "1 retry")
+        },
     ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
@@ -45,8 +61,16 @@ pub(in crate::replay) const WITHOUT_WATCH: Act = Act {
 
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     play.step(
-        if play.cured { "A 先 WATCH，再 GET" } else { "A GET" },
-        if play.cured { "A: WATCH, then GET" } else { "A: GET" },
+        if play.cured {
+            "A 先 WATCH，再 GET"
+        } else {
+            "A GET"
+        },
+        if play.cured {
+            "A: WATCH, then GET"
+        } else {
+            "A: GET"
+        },
     )
     .await?;
     let a = play.side_at("read", 'A', 0, act, None).await?;

@@ -11,6 +11,7 @@
 //!
 //! Next: `oversell_lock::redis`.
 
+use crate::bilingual::Bilingual;
 use crate::{
     classroom::{
         demo_layer,
@@ -23,21 +24,34 @@ use crate::{
         acts::Act,
         play::{Pace, Play},
     },
-    stock::{Deducted, Job, LockState, Name, Title},
+    stock::{Deducted, Job, LockState, Name},
 };
 use oversell_lock::{Lock, LockError};
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "004.force",
-    title: Title { zh: "等久了就强行拿锁", en: "Who has waited long takes the lock by force" },
-    breaks: Title { zh: "被强占的人还在干活", en: "the one whom it is taken from is still at work" },
-    cure: Title {
-        zh: "不强占：持有者死了，租约会到期", en: "no force: where a holder is dead, its lease ends"
+    title: Bilingual {
+        zh: "等久了就强行拿锁",
+        en: "Who has waited long takes the lock by force",
+    },
+    breaks: Bilingual {
+        zh: "被强占的人还在干活",
+        en: "the one whom it is taken from is still at work",
+    },
+    cure: Bilingual {
+        zh: "不强占：持有者死了，租约会到期",
+        en: "no force: where a holder is dead, its lease ends",
     },
     runs: [ACTS[0].name, ACTS[1].name],
     ends: [
-        Ends { inside: 2, ..Ends::saw("A has lost its lock", "A 的锁丢了", "A has lost its lock") },
-        Ends { inside: 1, ..Ends::NOTHING },
+        Ends {
+            inside: 2,
+            ..Ends::saw("A has lost its lock", "A 的锁丢了", "A has lost its lock")
+        },
+        Ends {
+            inside: 1,
+            ..Ends::NOTHING
+        },
     ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
@@ -47,7 +61,12 @@ const LIBRARY: &str = "demo2Library";
 
 /// The lock of demo2, and the library's in its place.
 pub(in crate::replay) const ACTS: &[Act] = &[
-    Act { name: "demo2", names: demo2::NAMES, store: None, run: |ctx, job| Box::pin(forced(ctx, job)) },
+    Act {
+        name: "demo2",
+        names: demo2::NAMES,
+        store: None,
+        run: |ctx, job| Box::pin(forced(ctx, job)),
+    },
     Act {
         name: "library-lock",
         names: &[Name::Redis(LIBRARY)],
@@ -62,7 +81,9 @@ async fn forced(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 
 async fn library(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     job.at("waits").await;
-    let guard = demo_layer::lock(ctx, job, LIBRARY).acquire(job.wait_left()).await?;
+    let guard = demo_layer::lock(ctx, job, LIBRARY)
+        .acquire(job.wait_left())
+        .await?;
     job.at("locked").await;
     job.at("worked").await;
     job.at("leaves").await;
@@ -74,13 +95,22 @@ async fn library(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 }
 
 fn visited(lock: Option<LockState>) -> Deducted {
-    Deducted { remaining: None, fence: None, retries: 0, lock }
+    Deducted {
+        remaining: None,
+        fence: None,
+        retries: 0,
+        lock,
+    }
 }
 
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     // The text's lease is 10 s and its safety time 50 s; B's are shorter, so that a class need not wait so long.
     let shorter = Some(if play.pace == Pace::Fast { 100 } else { 1000 });
-    play.step("A 拿到锁，在干活，租约还早", "A has the lock and works; its lease is far from its end").await?;
+    play.step(
+        "A 拿到锁，在干活，租约还早",
+        "A has the lock and works; its lease is far from its end",
+    )
+    .await?;
     let mut a = play.side_at("worked", 'A', 0, act, Some(600_000)).await?;
     if play.cured {
         play.step("B 等", "B waits").await?;
@@ -93,15 +123,21 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         b.at("worked").await?;
         return b.ends().await.map(drop);
     }
-    play.step("B 等了五个租约，强行写上自己的值", "B has waited for five leases, and writes its own value by force")
-        .await?;
+    play.step(
+        "B 等了五个租约，强行写上自己的值",
+        "B has waited for five leases, and writes its own value by force",
+    )
+    .await?;
     let mut b = play.side_at("worked", 'B', 1, act, shorter).await?;
     play.step(
         "两个都在里面；A 干完，锁已经不是它的了",
         "both are inside; A is done, and its lock is no longer its own",
     )
     .await?;
-    if let Line::Done { lost: Some(true), .. } = a.ends().await? {
+    if let Line::Done {
+        lost: Some(true), ..
+    } = a.ends().await?
+    {
         play.saw = "A has lost its lock".to_owned();
     }
     b.ends().await.map(drop)

@@ -13,6 +13,7 @@
 //! Next: `forced.rs`.
 
 use super::one_order::{FIXED_ID, LOCK, OWNER};
+use crate::bilingual::Bilingual;
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -23,20 +24,37 @@ use crate::{
         play::Play,
     },
     seckill::voucher,
-    stock::{Deducted, Job, Title},
+    stock::{Deducted, Job},
 };
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "002.late-unlock",
-    title: Title { zh: "迟到的释放删掉了别人的锁", en: "A late unlock deletes another's lock" },
-    breaks: Title { zh: "DEL 不看锁是谁的", en: "DEL does not look whose lock it is" },
-    cure: Title {
-        zh: "锁里写上是谁的，释放前先看", en: "the lock says whose it is, and the unlock looks"
+    title: Bilingual {
+        zh: "迟到的释放删掉了别人的锁",
+        en: "A late unlock deletes another's lock",
+    },
+    breaks: Bilingual {
+        zh: "DEL 不看锁是谁的",
+        en: "DEL does not look whose lock it is",
+    },
+    cure: Bilingual {
+        zh: "锁里写上是谁的，释放前先看",
+        en: "the lock says whose it is, and the unlock looks",
     },
     runs: [FIXED_ID.name, OWNER.name],
     ends: [
-        Ends { sold: 2, gone: 2, inside: 2, ..Ends::NOTHING },
-        Ends { sold: 1, gone: 1, inside: 1, ..Ends::NOTHING },
+        Ends {
+            sold: 2,
+            gone: 2,
+            inside: 2,
+            ..Ends::NOTHING
+        },
+        Ends {
+            sold: 1,
+            gone: 1,
+            inside: 1,
+            ..Ends::NOTHING
+        },
     ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
@@ -65,7 +83,11 @@ async fn late(ctx: &Ctx, job: &Job, step: &str) -> Result<Deducted, Error> {
 }
 
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    let late = if play.cured { LATE_OWNER.name } else { LATE_FIXED_ID.name };
+    let late = if play.cured {
+        LATE_OWNER.name
+    } else {
+        LATE_FIXED_ID.name
+    };
     let lease = play.lease(3000);
     play.step(
         "A 买另一张券：拿到这个人的锁，下了单，还没放锁",
@@ -73,22 +95,42 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     )
     .await?;
     let mut a = play.side_at("unlock", 'A', 2, late, lease).await?;
-    play.step("A 的租约到期，锁没了", "A's lease ends: its lock is gone").await?;
+    play.step("A 的租约到期，锁没了", "A's lease ends: its lock is gone")
+        .await?;
     play.lease_ends().await?;
-    play.step("同一个人的 B 拿到锁，查：没有订单", "B, of the same user, takes the lock, and asks: no order").await?;
-    let mut b = play.side_at("checked", 'B', 1, act, play.lease(10_000)).await?;
+    play.step(
+        "同一个人的 B 拿到锁，查：没有订单",
+        "B, of the same user, takes the lock, and asks: no order",
+    )
+    .await?;
+    let mut b = play
+        .side_at("checked", 'B', 1, act, play.lease(10_000))
+        .await?;
     if play.cured {
-        play.step("A 先看：锁是 B 的，不删", "A looks first: the lock is B's, and A leaves it").await?;
+        play.step(
+            "A 先看：锁是 B 的，不删",
+            "A looks first: the lock is B's, and A leaves it",
+        )
+        .await?;
     } else {
-        play.step("A 放锁：删掉的是 B 的", "A unlocks: what it deletes is B's").await?;
+        play.step("A 放锁：删掉的是 B 的", "A unlocks: what it deletes is B's")
+            .await?;
     }
     a.ends().await?;
     if play.cured {
-        play.step("同一个人的 C 被拒绝", "C, of the same user, is refused").await?;
+        play.step("同一个人的 C 被拒绝", "C, of the same user, is refused")
+            .await?;
     } else {
-        play.step("同一个人的 C 也进来了，也下了单", "C, of the same user, gets in too, and has an order").await?;
+        play.step(
+            "同一个人的 C 也进来了，也下了单",
+            "C, of the same user, gets in too, and has an order",
+        )
+        .await?;
     }
-    play.side(&[], 'C', 0, act, play.lease(10_000)).await?.ends().await?;
+    play.side(&[], 'C', 0, act, play.lease(10_000))
+        .await?
+        .ends()
+        .await?;
     play.step("B 写订单", "B writes its order").await?;
     b.ends().await.map(drop)
 }

@@ -13,12 +13,13 @@
 //!
 //! Next: `dead_row.rs`.
 
+use crate::bilingual::Bilingual;
 use crate::{
     classroom::limits::{Bucket, pass_limiter},
     ctx::Ctx,
     error::Error,
     replay::{Ends, Line, Replay, acts::Act, play::Play},
-    stock::{Deducted, Job, Title},
+    stock::{Deducted, Job},
 };
 use std::time::Duration;
 
@@ -29,11 +30,18 @@ const WINDOW: Duration = Duration::from_secs(60);
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "003.limits",
-    title: Title { zh: "每台各限十个，一共放过三十个", en: "Ten in each instance are thirty in all" },
-    breaks: Title {
-        zh: "令牌桶在进程里，每台一个", en: "the token bucket is the process's: each instance has one"
+    title: Bilingual {
+        zh: "每台各限十个，一共放过三十个",
+        en: "Ten in each instance are thirty in all",
     },
-    cure: Title { zh: "限流器放到 Redis 里，大家共用", en: "the limiter is in Redis, which all share" },
+    breaks: Bilingual {
+        zh: "令牌桶在进程里，每台一个",
+        en: "the token bucket is the process's: each instance has one",
+    },
+    cure: Bilingual {
+        zh: "限流器放到 Redis 里，大家共用",
+        en: "the limiter is in Redis, which all share",
+    },
     runs: [ACTS[0].name, ACTS[1].name],
     ends: [
         Ends::saw("30 let through", "放行 30 个", "30 let through"),
@@ -45,8 +53,18 @@ pub(super) const REPLAY: Replay = Replay {
 
 /// Ten requests to one instance, under either limit.
 pub(in crate::replay) const ACTS: &[Act] = &[
-    Act { name: "token-bucket", names: &[], store: None, run: |_, job| Box::pin(in_one(job)) },
-    Act { name: "shared-limiter", names: &[], store: None, run: |ctx, job| Box::pin(in_all(ctx, job)) },
+    Act {
+        name: "token-bucket",
+        names: &[],
+        store: None,
+        run: |_, job| Box::pin(in_one(job)),
+    },
+    Act {
+        name: "shared-limiter",
+        names: &[],
+        store: None,
+        run: |ctx, job| Box::pin(in_all(ctx, job)),
+    },
 ];
 
 async fn in_one(job: &Job) -> Result<Deducted, Error> {
@@ -78,31 +96,56 @@ async fn answered(job: &Job, passed: Result<(), Error>) -> Result<i64, Error> {
         Err(Error::Limited) => false,
         Err(error) => return Err(error),
     };
-    job.at(if is_through { "let-through" } else { "limited" }).await;
+    job.at(if is_through { "let-through" } else { "limited" })
+        .await;
     Ok(i64::from(is_through))
 }
 
 fn counted(let_through: i64) -> Deducted {
-    Deducted { remaining: Some(let_through), fence: None, retries: 0, lock: None }
+    Deducted {
+        remaining: Some(let_through),
+        fence: None,
+        retries: 0,
+        lock: None,
+    }
 }
 
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     let mut let_through = 0;
     for (instance, letter) in ['A', 'B', 'C'].into_iter().enumerate() {
         play.step(
-            format!("向第 {} 台实例连发 {ASKED} 个请求（{letter}）", instance + 1),
+            format!(
+                "向第 {} 台实例连发 {ASKED} 个请求（{letter}）",
+                instance + 1
+            ),
             format!("{letter}: {ASKED} requests to instance {}", instance + 1),
         )
         .await?;
-        if let Line::Done { remaining: Some(n), .. } = play.side(&[], letter, instance, act, None).await?.ends().await?
+        if let Line::Done {
+            remaining: Some(n), ..
+        } = play
+            .side(&[], letter, instance, act, None)
+            .await?
+            .ends()
+            .await?
         {
             let_through += n;
         }
     }
-    play.step(format!("一共放过 {let_through} 个"), format!("{let_through} were let through in all")).await?;
+    play.step(
+        format!("一共放过 {let_through} 个"),
+        format!("{let_through} were let through in all"),
+    )
+    .await?;
     play.saw = format!("{let_through} let through");
     // The window ends by itself, the limiter stays until it is deleted.
-    let key = format!("oversell_rate:{{{}}}", play.ctx.redis_key(&limiter(play.stock_id)));
-    redis::cmd("DEL").arg(key).exec_async(&mut play.ctx.redis.connection()).await?;
+    let key = format!(
+        "oversell_rate:{{{}}}",
+        play.ctx.redis_key(&limiter(play.stock_id))
+    );
+    redis::cmd("DEL")
+        .arg(key)
+        .exec_async(&mut play.ctx.redis.connection())
+        .await?;
     Ok(())
 }

@@ -9,12 +9,13 @@
 //!
 //! Next: `zk_reentry.rs`.
 
+use crate::bilingual::Bilingual;
 use crate::{
     ctx::Ctx,
     error::Error,
     replay::{Ends, Replay, acts::Act, faults::Need, play::Play},
     server::Server,
-    stock::{self, Deducted, Job, Name, Store, Title},
+    stock::{self, Deducted, Job, Name, Store},
 };
 use std::time::Duration;
 use zookeeper_client::{Acls, CreateMode, Error as Zk};
@@ -34,40 +35,79 @@ pub(in crate::replay) const ACTS: &[Act] = &[Act {
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "3.3",
-    title: Title { zh: "持有者死了，节点呢", en: "The holder dies: what becomes of its node" },
-    breaks: Title {
-        zh: "永久节点没有人删：锁永远不放", en: "nobody deletes a permanent node: the lock is never free"
+    title: Bilingual {
+        zh: "持有者死了，节点呢",
+        en: "The holder dies: what becomes of its node",
     },
-    cure: Title { zh: "临时节点随会话一起消失", en: "an ephemeral node goes with its session" },
+    breaks: Bilingual {
+        zh: "永久节点没有人删：锁永远不放",
+        en: "nobody deletes a permanent node: the lock is never free",
+    },
+    cure: Bilingual {
+        zh: "临时节点随会话一起消失",
+        en: "an ephemeral node goes with its session",
+    },
     runs: ["zk-permanent", "zk-ephemeral"],
-    ends: [Ends { inside: 1, ..Ends::NOTHING }, Ends { sold: 1, gone: 1, inside: 1, ..Ends::NOTHING }],
+    ends: [
+        Ends {
+            inside: 1,
+            ..Ends::NOTHING
+        },
+        Ends {
+            sold: 1,
+            gone: 1,
+            inside: 1,
+            ..Ends::NOTHING
+        },
+    ],
     needs: NEEDS,
     play: |play, act| Box::pin(played(play, act)),
 };
 
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    play.step("A 建了节点，拿到锁", "A makes the node, and has the lock").await?;
-    let a = play.side_at("locked", 'A', play.other(1), act, None).await?;
-    play.step("A 的进程被杀（kill -9），没来得及删节点", "A's process is killed before it can delete its node").await?;
+    play.step("A 建了节点，拿到锁", "A makes the node, and has the lock")
+        .await?;
+    let a = play
+        .side_at("locked", 'A', play.other(1), act, None)
+        .await?;
+    play.step(
+        "A 的进程被杀（kill -9），没来得及删节点",
+        "A's process is killed before it can delete its node",
+    )
+    .await?;
     play.kill(&a).await?;
     if act == "zk-permanent" {
-        play.step("B 一直试：永久节点还在，谁也进不来", "B tries on: the permanent node is there, and nobody gets in")
+        play.step(
+            "B 一直试：永久节点还在，谁也进不来",
+            "B tries on: the permanent node is there, and nobody gets in",
+        )
+        .await?;
+        let mut b = play
+            .side_at("refused", 'B', play.other(0), act, None)
             .await?;
-        let mut b = play.side_at("refused", 'B', play.other(0), act, None).await?;
         b.heads_for_any(&[]);
         b.passes("refused", 3).await
     } else {
-        play.step("A 的会话过期，临时节点被删", "A's session ends, and its node goes with it").await?;
+        play.step(
+            "A 的会话过期，临时节点被删",
+            "A's session ends, and its node goes with it",
+        )
+        .await?;
         play.session_ends(&a).await?;
         play.step("B 进来了", "B gets in").await?;
-        play.side(&[], 'B', play.other(0), act, None).await?.ends().await.map(drop)
+        play.side(&[], 'B', play.other(0), act, None)
+            .await?
+            .ends()
+            .await
+            .map(drop)
     }
 }
 
 /// The lock of §3.3, but for the type of its node.
 async fn permanent(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let (client, path) = (ctx.zk.session()?, job.zk_path(NODE));
-    let [parent, node] = [CreateMode::Container, CreateMode::Persistent].map(|mode| mode.with_acls(Acls::anyone_all()));
+    let [parent, node] = [CreateMode::Container, CreateMode::Persistent]
+        .map(|mode| mode.with_acls(Acls::anyone_all()));
     client.mkdir("/distributed", &parent).await.map_err(down)?;
     let owner = job.owner(ctx).to_string();
     loop {
@@ -88,5 +128,8 @@ async fn permanent(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 }
 
 pub(super) fn down(error: Zk) -> Error {
-    Error::Unavailable { server: Server::ZooKeeper.name(), reason: error.to_string() }
+    Error::Unavailable {
+        server: Server::ZooKeeper.name(),
+        reason: error.to_string(),
+    }
 }

@@ -11,6 +11,7 @@
 //!
 //! Next: `late_unlock.rs`.
 
+use crate::bilingual::Bilingual;
 use crate::{
     error::Error,
     replay::{
@@ -18,19 +19,37 @@ use crate::{
         acts::{Act, order},
         play::Play,
     },
-    stock::{Name, Title},
+    stock::Name,
 };
 
 /// Two orders of one user on one instance.
 pub(super) const ONE_ORDER: Replay = Replay {
     lesson: "002.one-order",
-    title: Title { zh: "同一个人的两单同时来", en: "Two orders of one user at once" },
-    breaks: Title {
-        zh: "都查到没有订单：锁不是同一把", en: "both find no order: they lock different objects"
+    title: Bilingual {
+        zh: "同一个人的两单同时来",
+        en: "Two orders of one user at once",
     },
-    cure: Title { zh: "唯一索引：数据库拒绝第二单", en: "a unique key: the database refuses the second" },
+    breaks: Bilingual {
+        zh: "都查到没有订单：锁不是同一把",
+        en: "both find no order: they lock different objects",
+    },
+    cure: Bilingual {
+        zh: "唯一索引：数据库拒绝第二单",
+        en: "a unique key: the database refuses the second",
+    },
     runs: [NEW_MUTEX.name, UNIQUE_KEY.name],
-    ends: [Ends { sold: 2, gone: 2, ..Ends::NOTHING }, Ends { sold: 1, gone: 1, ..Ends::NOTHING }],
+    ends: [
+        Ends {
+            sold: 2,
+            gone: 2,
+            ..Ends::NOTHING
+        },
+        Ends {
+            sold: 1,
+            gone: 1,
+            ..Ends::NOTHING
+        },
+    ],
     needs: &[],
     play: |play, act| Box::pin(one_order(play, act)),
 };
@@ -38,17 +57,32 @@ pub(super) const ONE_ORDER: Replay = Replay {
 /// The same on two instances.
 pub(super) const CLUSTER: Replay = Replay {
     lesson: "002.cluster",
-    title: Title {
-        zh: "集群：每台有自己的用户锁", en: "A cluster: each instance has its own locks of the users"
+    title: Bilingual {
+        zh: "集群：每台有自己的用户锁",
+        en: "A cluster: each instance has its own locks of the users",
     },
-    breaks: Title {
-        zh: "两台实例，两把锁，同一个人下了两单", en: "two instances, two locks: one user has two orders"
+    breaks: Bilingual {
+        zh: "两台实例，两把锁，同一个人下了两单",
+        en: "two instances, two locks: one user has two orders",
     },
-    cure: Title { zh: "锁放到 Redis 里，大家共用", en: "the lock is in Redis, which all share" },
+    cure: Bilingual {
+        zh: "锁放到 Redis 里，大家共用",
+        en: "the lock is in Redis, which all share",
+    },
     runs: [USER_MUTEX.name, FIXED_ID.name],
     ends: [
-        Ends { sold: 2, gone: 2, inside: 2, ..Ends::NOTHING },
-        Ends { sold: 1, gone: 1, inside: 1, ..Ends::NOTHING },
+        Ends {
+            sold: 2,
+            gone: 2,
+            inside: 2,
+            ..Ends::NOTHING
+        },
+        Ends {
+            sold: 1,
+            gone: 1,
+            inside: 1,
+            ..Ends::NOTHING
+        },
     ],
     needs: &[],
     play: |play, act| Box::pin(cluster(play, act)),
@@ -60,7 +94,12 @@ pub(super) const LOCK: &[Name] = &[Name::Redis("lock:order")];
 /// A step as an act.
 macro_rules! step {
     ($slug:literal, $names:expr) => {
-        Act { name: $slug, names: $names, store: None, run: |ctx, job| Box::pin(order(ctx, job, $slug, job.stock_id)) }
+        Act {
+            name: $slug,
+            names: $names,
+            store: None,
+            run: |ctx, job| Box::pin(order(ctx, job, $slug, job.stock_id)),
+        }
     };
 }
 
@@ -82,22 +121,46 @@ pub(in crate::replay) const ORDERS: &[Act] = &[
 ];
 
 async fn one_order(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    play.step("A 查：这个人还没有订单", "A asks: the user has no order yet").await?;
+    play.step(
+        "A 查：这个人还没有订单",
+        "A asks: the user has no order yet",
+    )
+    .await?;
     let mut a = play.side_at("checked", 'A', 0, act, None).await?;
-    play.step("同一个人的 B 也查：没有", "B, of the same user, asks too: no order").await?;
+    play.step(
+        "同一个人的 B 也查：没有",
+        "B, of the same user, asks too: no order",
+    )
+    .await?;
     let mut b = play.side_at("checked", 'B', 0, act, None).await?;
-    play.step("A 扣库存，写订单，提交", "A takes a piece, writes its order, and commits").await?;
+    play.step(
+        "A 扣库存，写订单，提交",
+        "A takes a piece, writes its order, and commits",
+    )
+    .await?;
     a.ends().await?;
     if play.cured {
-        play.step("B 写订单：索引不让，回滚", "B's order: the key refuses it, and it is rolled back").await?;
+        play.step(
+            "B 写订单：索引不让，回滚",
+            "B's order: the key refuses it, and it is rolled back",
+        )
+        .await?;
     } else {
-        play.step("B 也写了：一个人两单", "B writes one too: two orders of one user").await?;
+        play.step(
+            "B 也写了：一个人两单",
+            "B writes one too: two orders of one user",
+        )
+        .await?;
     }
     b.ends().await.map(drop)
 }
 
 async fn cluster(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    play.step("A 拿到这个人的锁，查：没有订单", "A has the lock of the user, and asks: no order").await?;
+    play.step(
+        "A 拿到这个人的锁，查：没有订单",
+        "A has the lock of the user, and asks: no order",
+    )
+    .await?;
     let mut a = play.side_at("checked", 'A', 0, act, None).await?;
     if play.cured {
         play.step(
@@ -106,7 +169,8 @@ async fn cluster(play: &mut Play, act: &'static str) -> Result<(), Error> {
         )
         .await?;
         play.side(&[], 'B', 1, act, None).await?.ends().await?;
-        play.step("A 写订单，放锁", "A writes its order, and unlocks").await?;
+        play.step("A 写订单，放锁", "A writes its order, and unlocks")
+            .await?;
         return a.ends().await.map(drop);
     }
     play.step(

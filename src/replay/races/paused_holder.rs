@@ -12,34 +12,47 @@
 //!
 //! Next: `paused_session.rs`, the same in ZooKeeper.
 
-use crate::{
-    error::Error,
-    replay::{Ends, Replay, play::Play},
-    stock::Title,
-};
+use crate::bilingual::Bilingual;
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "003.pause",
-    title: Title { zh: "持有者停得比租约还久", en: "A holder that is paused beyond its lease" },
-    breaks: Title {
+    title: Bilingual {
+        zh: "持有者停得比租约还久",
+        en: "A holder that is paused beyond its lease",
+    },
+    breaks: Bilingual {
         zh: "醒来以后还以为锁是自己的，照样写",
         en: "it wakes, believes that the lock is its own, and writes",
     },
-    cure: Title {
-        zh: "栅栏令牌：行只认更大的，拒绝旧的", en: "a fencing token: the row refuses the older one"
+    cure: Bilingual {
+        zh: "栅栏令牌：行只认更大的，拒绝旧的",
+        en: "a fencing token: the row refuses the older one",
     },
     runs: ["redis-lock", "redis-fenced"],
     ends: [
-        Ends { sold: 2, gone: 1, inside: 2, ..Ends::NOTHING },
-        Ends { sold: 1, gone: 1, inside: 2, ..Ends::NOTHING },
+        Ends {
+            sold: 2,
+            gone: 1,
+            inside: 2,
+            ..Ends::NOTHING
+        },
+        Ends {
+            sold: 1,
+            gone: 1,
+            inside: 2,
+            ..Ends::NOTHING
+        },
     ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    play.step("A 拿到锁，读库存", "A has the lock, and reads the stock").await?;
-    let mut a = play.side_at("read", 'A', play.other(1), act, play.lease(3000)).await?;
+    play.step("A 拿到锁，读库存", "A has the lock, and reads the stock")
+        .await?;
+    let mut a = play
+        .side_at("read", 'A', play.other(1), act, play.lease(3000))
+        .await?;
     let stands_still = play.pause(&a).await?;
     let step = if stands_still {
         (
@@ -54,11 +67,18 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     };
     play.step(step.0, step.1).await?;
     play.unrenewed_lease_ends(stands_still).await?;
-    play.step("B 拿到锁，读", "B takes the lock, and reads").await?;
-    let mut b = play.side_at("read", 'B', play.other(0), act, play.lease(10_000)).await?;
+    play.step("B 拿到锁，读", "B takes the lock, and reads")
+        .await?;
+    let mut b = play
+        .side_at("read", 'B', play.other(0), act, play.lease(10_000))
+        .await?;
     play.step("B 写完，放锁", "B writes, and releases").await?;
     b.ends().await?;
-    play.step("A 醒了，不知道锁已经没了，接着写", "A wakes, does not know that its lock is gone, and writes").await?;
+    play.step(
+        "A 醒了，不知道锁已经没了，接着写",
+        "A wakes, does not know that its lock is gone, and writes",
+    )
+    .await?;
     play.resume(&a).await?;
     a.ends().await.map(drop)
 }

@@ -11,35 +11,49 @@
 //!
 //! Next: `node_types.rs`.
 
-use crate::{
-    error::Error,
-    replay::{Ends, Replay, faults::Need, play::Play},
-    stock::Title,
-};
+use crate::bilingual::Bilingual;
 
 const NEEDS: &[Need] = &[Need::Orders];
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "003.pause.zk",
-    title: Title { zh: "持有者停得比会话还久", en: "A holder that is paused beyond its session" },
-    breaks: Title {
+    title: Bilingual {
+        zh: "持有者停得比会话还久",
+        en: "A holder that is paused beyond its session",
+    },
+    breaks: Bilingual {
         zh: "会话没了，临时节点没了，它自己不知道",
         en: "the session and its ephemeral node are gone, and it does not know",
     },
-    cure: Title {
-        zh: "czxid 当令牌，行拒绝旧的", en: "the czxid is the token, and the row refuses an old one"
+    cure: Bilingual {
+        zh: "czxid 当令牌，行拒绝旧的",
+        en: "the czxid is the token, and the row refuses an old one",
     },
     runs: ["zk-lock", "zk-fenced"],
     ends: [
-        Ends { sold: 2, gone: 1, inside: 2, ..Ends::NOTHING },
-        Ends { sold: 1, gone: 1, inside: 2, ..Ends::NOTHING },
+        Ends {
+            sold: 2,
+            gone: 1,
+            inside: 2,
+            ..Ends::NOTHING
+        },
+        Ends {
+            sold: 1,
+            gone: 1,
+            inside: 2,
+            ..Ends::NOTHING
+        },
     ],
     needs: NEEDS,
     play: |play, act| Box::pin(played(play, act)),
 };
 
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    play.step("A 建了临时节点，拿到锁，读库存", "A makes its ephemeral node, has the lock, and reads").await?;
+    play.step(
+        "A 建了临时节点，拿到锁，读库存",
+        "A makes its ephemeral node, has the lock, and reads",
+    )
+    .await?;
     let mut a = play.side_at("read", 'A', play.other(1), act, None).await?;
     play.pause(&a).await?;
     play.step(
@@ -48,7 +62,8 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     )
     .await?;
     play.session_ends(&a).await?;
-    play.step("B 拿到锁，读", "B takes the lock, and reads").await?;
+    play.step("B 拿到锁，读", "B takes the lock, and reads")
+        .await?;
     let mut b = play.side_at("read", 'B', play.other(0), act, None).await?;
     play.step("B 写完，放锁", "B writes, and releases").await?;
     b.ends().await?;

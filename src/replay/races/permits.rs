@@ -8,11 +8,12 @@
 //!
 //! Next: `latch.rs`.
 
+use crate::bilingual::Bilingual;
 use crate::{
     ctx::Ctx,
     error::Error,
     replay::{Ends, Replay, acts::Act, play::Play},
-    stock::{Deducted, Job, Name, Title},
+    stock::{Deducted, Job, Name},
 };
 use oversell_lock::LockError;
 
@@ -23,30 +24,64 @@ const NAMES: &[Name] = &[Name::RedisCount(SEMAPHORE)];
 const PERMITS: u32 = 2;
 
 pub(in crate::replay) const ACTS: &[Act] = &[
-    Act { name: FLAWED, names: NAMES, store: None, run: |_, job| Box::pin(come_in(job)) },
-    Act { name: CURED, names: NAMES, store: None, run: |ctx, job| Box::pin(take_a_permit(ctx, job)) },
+    Act {
+        name: FLAWED,
+        names: NAMES,
+        store: None,
+        run: |_, job| Box::pin(come_in(job)),
+    },
+    Act {
+        name: CURED,
+        names: NAMES,
+        store: None,
+        run: |ctx, job| Box::pin(take_a_permit(ctx, job)),
+    },
 ];
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "2.10.6",
-    title: Title { zh: "两个名额，来了三个", en: "Two permits, and three who come" },
-    breaks: Title { zh: "没有信号量：来多少进多少", en: "without a semaphore all who come are inside" },
-    cure: Title {
-        zh: "信号量：先拿许可再进（这里是 2 个）", en: "a semaphore: no entry without a permit (2 here)"
+    title: Bilingual {
+        zh: "两个名额，来了三个",
+        en: "Two permits, and three who come",
+    },
+    breaks: Bilingual {
+        zh: "没有信号量：来多少进多少",
+        en: "without a semaphore all who come are inside",
+    },
+    cure: Bilingual {
+        zh: "信号量：先拿许可再进（这里是 2 个）",
+        en: "a semaphore: no entry without a permit (2 here)",
     },
     runs: [FLAWED, CURED],
-    ends: [Ends { inside: 3, ..Ends::NOTHING }, Ends { inside: 2, ..Ends::saw("C waits", "C 在等", "C waits") }],
+    ends: [
+        Ends {
+            inside: 3,
+            ..Ends::NOTHING
+        },
+        Ends {
+            inside: 2,
+            ..Ends::saw("C waits", "C 在等", "C waits")
+        },
+    ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
 
 async fn come_in(job: &Job) -> Result<Deducted, Error> {
     job.at("locked").await;
-    Ok(Deducted { remaining: None, fence: None, retries: 0, lock: None })
+    Ok(Deducted {
+        remaining: None,
+        fence: None,
+        retries: 0,
+        lock: None,
+    })
 }
 
 async fn take_a_permit(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let semaphore = ctx.redis.semaphore(&job.redis_name(SEMAPHORE)).initially(PERMITS);
+    let semaphore = ctx
+        .redis
+        .semaphore(&job.redis_name(SEMAPHORE))
+        .initially(PERMITS);
     let permit = match semaphore.try_acquire(1).await {
         Err(LockError::Taken { .. }) => {
             job.at("refused").await;
@@ -58,7 +93,12 @@ async fn take_a_permit(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     job.at("left").await;
     permit.release().await?;
     job.at("released").await;
-    Ok(Deducted { remaining: None, fence: None, retries: 0, lock: None })
+    Ok(Deducted {
+        remaining: None,
+        fence: None,
+        retries: 0,
+        lock: None,
+    })
 }
 
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
@@ -70,13 +110,19 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     let mut c = play.side(&["locked", "refused"], 'C', 2, act, None).await?;
     if c.at_one_of(&["locked", "refused"]).await? == "refused" {
         "C waits".clone_into(&mut play.saw);
-        play.step("许可发完了：C 在等", "no permit is left: C waits").await?;
+        play.step("许可发完了：C 在等", "no permit is left: C waits")
+            .await?;
         c.heads_for("locked");
-        play.step("A 走了，还了许可：C 进来", "A leaves and gives its permit back: C comes in").await?;
+        play.step(
+            "A 走了，还了许可：C 进来",
+            "A leaves and gives its permit back: C comes in",
+        )
+        .await?;
         a.ends().await?;
         c.at("locked").await?;
     } else {
-        play.step("三个人同时在里面", "three are inside at once").await?;
+        play.step("三个人同时在里面", "three are inside at once")
+            .await?;
         a.ends().await?;
     }
     b.ends().await?;

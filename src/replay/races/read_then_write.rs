@@ -8,21 +8,36 @@
 //!
 //! Next: `two_mutexes.rs`.
 
-use crate::{
-    error::Error,
-    replay::{Ends, Replay, play::Play},
-    stock::Title,
-};
+use crate::bilingual::Bilingual;
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "1.3",
-    title: Title { zh: "两个人同时看到 5000", en: "Two read 5000 at the same time" },
-    breaks: Title {
-        zh: "读与写之间，另一个人也读了", en: "between the read and the write another one reads"
+    title: Bilingual {
+        zh: "两个人同时看到 5000",
+        en: "Two read 5000 at the same time",
     },
-    cure: Title { zh: "一条 UPDATE 里检查并扣减", en: "one UPDATE that checks and deducts" },
+    breaks: Bilingual {
+        zh: "读与写之间，另一个人也读了",
+        en: "between the read and the write another one reads",
+    },
+    cure: Bilingual {
+        zh: "一条 UPDATE 里检查并扣减",
+        en: "one UPDATE that checks and deducts",
+    },
     runs: ["none", "single-update"],
-    ends: [Ends { sold: 2, gone: 1, inside: 2, ..Ends::NOTHING }, Ends { sold: 2, gone: 2, ..Ends::NOTHING }],
+    ends: [
+        Ends {
+            sold: 2,
+            gone: 1,
+            inside: 2,
+            ..Ends::NOTHING
+        },
+        Ends {
+            sold: 2,
+            gone: 2,
+            ..Ends::NOTHING
+        },
+    ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
@@ -33,17 +48,34 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     }
     play.step("A 读库存", "A reads the stock").await?;
     let mut a = play.side_at("read", 'A', 0, act, None).await?;
-    play.step("A 还没写，B 也读", "A has not written yet, and B reads too").await?;
+    play.step("A 还没写，B 也读", "A has not written yet, and B reads too")
+        .await?;
     let mut b = play.side_at("read", 'B', 0, act, None).await?;
     play.step("A 写回 4999", "A writes 4999").await?;
     a.ends().await?;
-    play.step("B 也写回 4999：卖了两件，只少了一件", "B writes 4999 too: two are sold, one is gone").await?;
+    play.step(
+        "B 也写回 4999：卖了两件，只少了一件",
+        "B writes 4999 too: two are sold, one is gone",
+    )
+    .await?;
     b.ends().await.map(drop)
 }
 
 async fn cured(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    play.step("A 一条语句检查并扣减", "A checks and deducts in one statement").await?;
+    play.step(
+        "A 一条语句检查并扣减",
+        "A checks and deducts in one statement",
+    )
+    .await?;
     play.side(&[], 'A', 0, act, None).await?.ends().await?;
-    play.step("B 也一样：中间插不进任何人", "and so does B: nobody fits in between").await?;
-    play.side(&[], 'B', 0, act, None).await?.ends().await.map(drop)
+    play.step(
+        "B 也一样：中间插不进任何人",
+        "and so does B: nobody fits in between",
+    )
+    .await?;
+    play.side(&[], 'B', 0, act, None)
+        .await?
+        .ends()
+        .await
+        .map(drop)
 }

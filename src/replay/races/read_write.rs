@@ -8,11 +8,12 @@
 //!
 //! Next: `permits.rs`.
 
+use crate::bilingual::Bilingual;
 use crate::{
     ctx::Ctx,
     error::Error,
     replay::{Ends, Replay, acts::Act, play::Play},
-    stock::{Deducted, Job, LockState, Name, Title},
+    stock::{Deducted, Job, LockState, Name},
 };
 use oversell_lock::{Lock, LockError};
 
@@ -22,22 +23,45 @@ const PLAIN_NAMES: &[Name] = &[Name::Redis("lock")];
 const NAMES: &[Name] = &[Name::Redis("rwLock")];
 
 pub(in crate::replay) const ACTS: &[Act] = &[
-    Act { name: PLAIN[0], names: PLAIN_NAMES, store: None, run: |ctx, job| Box::pin(plain(ctx, job)) },
-    Act { name: PLAIN[1], names: PLAIN_NAMES, store: None, run: |ctx, job| Box::pin(plain(ctx, job)) },
-    Act { name: HALVES[0], names: NAMES, store: None, run: |ctx, job| Box::pin(read(ctx, job)) },
-    Act { name: HALVES[1], names: NAMES, store: None, run: |ctx, job| Box::pin(write(ctx, job)) },
+    Act {
+        name: PLAIN[0],
+        names: PLAIN_NAMES,
+        store: None,
+        run: |ctx, job| Box::pin(plain(ctx, job)),
+    },
+    Act {
+        name: PLAIN[1],
+        names: PLAIN_NAMES,
+        store: None,
+        run: |ctx, job| Box::pin(plain(ctx, job)),
+    },
+    Act {
+        name: HALVES[0],
+        names: NAMES,
+        store: None,
+        run: |ctx, job| Box::pin(read(ctx, job)),
+    },
+    Act {
+        name: HALVES[1],
+        names: NAMES,
+        store: None,
+        run: |ctx, job| Box::pin(write(ctx, job)),
+    },
 ];
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "2.10.5",
-    title: Title {
-        zh: "读读、读写、写读、写写", en: "Read and read, read and write, write and read, write and write"
+    title: Bilingual {
+        zh: "读读、读写、写读、写写",
+        en: "Read and read, read and write, write and read, write and write",
     },
-    breaks: Title {
-        zh: "只有一把普通的锁：读的人也要互相等", en: "with one plain lock readers wait for each other"
+    breaks: Bilingual {
+        zh: "只有一把普通的锁：读的人也要互相等",
+        en: "with one plain lock readers wait for each other",
     },
-    cure: Title {
-        zh: "读写锁：读读一起，有写就等", en: "a read-write lock: readers together, writers alone"
+    cure: Bilingual {
+        zh: "读写锁：读读一起，有写就等",
+        en: "a read-write lock: readers together, writers alone",
     },
     runs: [PLAIN[0], HALVES[0]],
     ends: [
@@ -63,15 +87,35 @@ pub(super) const REPLAY: Replay = Replay {
 };
 
 async fn plain(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    visit(job, ctx.redis.lock(&job.redis_name("lock")).lease(job.watchdog(ctx))).await
+    visit(
+        job,
+        ctx.redis
+            .lock(&job.redis_name("lock"))
+            .lease(job.watchdog(ctx)),
+    )
+    .await
 }
 
 async fn read(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    visit(job, ctx.redis.rw_lock(&job.redis_name("rwLock")).read().lease(job.watchdog(ctx))).await
+    visit(
+        job,
+        ctx.redis
+            .rw_lock(&job.redis_name("rwLock"))
+            .read()
+            .lease(job.watchdog(ctx)),
+    )
+    .await
 }
 
 async fn write(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    visit(job, ctx.redis.rw_lock(&job.redis_name("rwLock")).write().lease(job.watchdog(ctx))).await
+    visit(
+        job,
+        ctx.redis
+            .rw_lock(&job.redis_name("rwLock"))
+            .write()
+            .lease(job.watchdog(ctx)),
+    )
+    .await
 }
 
 /// Takes the lock, after it was seen whether that takes a wait, and gives it back.
@@ -86,7 +130,12 @@ async fn visit(job: &Job, lock: impl Lock) -> Result<Deducted, Error> {
     job.at("locked").await;
     job.at("left").await;
     guard.release().await?;
-    Ok(Deducted { remaining: None, fence: None, retries: 0, lock: Some(LockState::Kept) })
+    Ok(Deducted {
+        remaining: None,
+        fence: None,
+        retries: 0,
+        lock: Some(LockState::Kept),
+    })
 }
 
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
@@ -95,12 +144,27 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     let mut saw = Vec::new();
     for (first, second) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         let ((one, zh, en), (other, then_zh, then_en)) = (does(first), does(second));
-        play.step(format!("A 在里面{zh}；B 也来{then_zh}"), format!("A {en}; B comes, and {then_en}")).await?;
-        let mut a = play.side_at("locked", 'A', 0, acts[first], play.lease(10_000)).await?;
-        let mut b = play.side(&["locked", "refused"], 'B', 1, acts[second], play.lease(10_000)).await?;
+        play.step(
+            format!("A 在里面{zh}；B 也来{then_zh}"),
+            format!("A {en}; B comes, and {then_en}"),
+        )
+        .await?;
+        let mut a = play
+            .side_at("locked", 'A', 0, acts[first], play.lease(10_000))
+            .await?;
+        let mut b = play
+            .side(
+                &["locked", "refused"],
+                'B',
+                1,
+                acts[second],
+                play.lease(10_000),
+            )
+            .await?;
         let together = b.at_one_of(&["locked", "refused"]).await? == "locked";
         if together {
-            play.step("两个一起在里面", "both are inside together").await?;
+            play.step("两个一起在里面", "both are inside together")
+                .await?;
         } else {
             play.step("B 等 A 放锁", "B waits until A releases").await?;
             b.heads_for("locked");
@@ -108,7 +172,10 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         a.ends().await?;
         b.at("locked").await?;
         b.ends().await?;
-        saw.push(format!("{one}{other} {}", if together { "together" } else { "waits" }));
+        saw.push(format!(
+            "{one}{other} {}",
+            if together { "together" } else { "waits" }
+        ));
     }
     play.saw = saw.join(", ");
     Ok(())

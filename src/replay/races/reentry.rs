@@ -7,6 +7,7 @@
 //!
 //! Next: `long_job.rs`.
 
+use crate::bilingual::Bilingual;
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -16,7 +17,7 @@ use crate::{
         acts::Act,
         play::{Pace, Play, gone_wrong},
     },
-    stock::{Deducted, Job, Name, Scripted, Store, Title, redis_stage as stage},
+    stock::{Deducted, Job, Name, Scripted, Store, redis_stage as stage},
 };
 use std::time::Duration;
 
@@ -31,16 +32,30 @@ pub(in crate::replay) const ACTS: &[Act] = &[Act {
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "2.6",
-    title: Title { zh: "拿着锁的人还要这把锁", en: "Who has the lock needs it again" },
-    breaks: Title {
+    title: Bilingual {
+        zh: "拿着锁的人还要这把锁",
+        en: "Who has the lock needs it again",
+    },
+    breaks: Bilingual {
         zh: "SETNX 不认得自己的主人：自己等自己",
         en: "SETNX does not know its owner, who waits for itself",
     },
-    cure: Title { zh: "Hash 记下是谁的、进了几次", en: "a hash says whose it is, and how often" },
+    cure: Bilingual {
+        zh: "Hash 记下是谁的、进了几次",
+        en: "a hash says whose it is, and how often",
+    },
     runs: [FLAWED, "redis-reentrant"],
     ends: [
-        Ends { inside: 1, ..Ends::saw("A waits for A", "A 等自己", "A waits for itself") },
-        Ends { sold: 1, gone: 1, inside: 1, ..Ends::saw("1 2 1 0", "重入次数 1 2 1 0", "holds: 1 2 1 0") },
+        Ends {
+            inside: 1,
+            ..Ends::saw("A waits for A", "A 等自己", "A waits for itself")
+        },
+        Ends {
+            sold: 1,
+            gone: 1,
+            inside: 1,
+            ..Ends::saw("1 2 1 0", "重入次数 1 2 1 0", "holds: 1 2 1 0")
+        },
     ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
@@ -61,31 +76,65 @@ async fn b(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     if act == FLAWED {
-        play.step("a()：A 拿到锁，进来了", "a(): A takes the lock, and is inside").await?;
+        play.step(
+            "a()：A 拿到锁，进来了",
+            "a(): A takes the lock, and is inside",
+        )
+        .await?;
         // Shorter than the lease.
         let wait = Duration::from_millis(if play.pace == Pace::Slow { 2000 } else { 200 });
-        let mut a = play.side_that_waits(wait, &["locked"], 'A', 0, act, play.lease(10_000)).await?;
+        let mut a = play
+            .side_that_waits(wait, &["locked"], 'A', 0, act, play.lease(10_000))
+            .await?;
         a.at("locked").await?;
-        play.step("b()：A 再拿同一把锁，键已经在了", "b(): A takes the same lock again, and the key is there").await?;
+        play.step(
+            "b()：A 再拿同一把锁，键已经在了",
+            "b(): A takes the same lock again, and the key is there",
+        )
+        .await?;
         a.to("refused").await?;
         play.step("A 在等 A 自己", "A waits for itself").await?;
         let end = a.ends().await?;
         let waited = matches!(&end, Line::Failed { kind, .. } if kind == "not-had");
-        play.saw = waited.then(|| "A waits for A".to_owned()).ok_or_else(|| gone_wrong(format!("A: {end:?}")))?;
+        play.saw = waited
+            .then(|| "A waits for A".to_owned())
+            .ok_or_else(|| gone_wrong(format!("A: {end:?}")))?;
         return Ok(());
     }
-    play.step("a()：A 拿到锁，计数 1", "a(): A takes the lock, the count is 1").await?;
-    let mut a = play.side_at("taken", 'A', 0, act, play.lease(10_000)).await?;
+    play.step(
+        "a()：A 拿到锁，计数 1",
+        "a(): A takes the lock, the count is 1",
+    )
+    .await?;
+    let mut a = play
+        .side_at("taken", 'A', 0, act, play.lease(10_000))
+        .await?;
     let mut counts = vec![play.holds().await?];
-    play.step("b()：A 再拿一次，计数 2", "b(): A takes it again, the count is 2").await?;
+    play.step(
+        "b()：A 再拿一次，计数 2",
+        "b(): A takes it again, the count is 2",
+    )
+    .await?;
     a.to("locked").await?;
     counts.push(play.holds().await?);
-    play.step("b() 写完，还一次，计数 1", "b() writes and leaves, the count is 1").await?;
+    play.step(
+        "b() 写完，还一次，计数 1",
+        "b() writes and leaves, the count is 1",
+    )
+    .await?;
     a.to("unlocked").await?;
     counts.push(play.holds().await?);
-    play.step("a() 也还：计数到 0，锁才放开", "a() leaves too: at 0 the lock is free").await?;
+    play.step(
+        "a() 也还：计数到 0，锁才放开",
+        "a() leaves too: at 0 the lock is free",
+    )
+    .await?;
     a.ends().await?;
     counts.push(play.holds().await?);
-    play.saw = counts.iter().map(i64::to_string).collect::<Vec<_>>().join(" ");
+    play.saw = counts
+        .iter()
+        .map(i64::to_string)
+        .collect::<Vec<_>>()
+        .join(" ");
     Ok(())
 }

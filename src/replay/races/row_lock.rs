@@ -9,24 +9,36 @@
 //!
 //! Next: `shared_lock.rs`, the weaker lock.
 
-use crate::{
-    error::Error,
-    replay::{Ends, Replay, play::Play},
-    stock::Title,
-};
+use crate::bilingual::Bilingual;
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "1.7.2",
-    title: Title { zh: "读的时候就锁住那一行", en: "The read itself locks the row" },
-    breaks: Title { zh: "普通的 SELECT 不加锁", en: "a plain SELECT locks nothing" },
-    cure: Title {
+    title: Bilingual {
+        zh: "读的时候就锁住那一行",
+        en: "The read itself locks the row",
+    },
+    breaks: Bilingual {
+        zh: "普通的 SELECT 不加锁",
+        en: "a plain SELECT locks nothing",
+    },
+    cure: Bilingual {
         zh: "SELECT … FOR UPDATE：行锁到提交才放",
         en: "SELECT … FOR UPDATE: the row is locked until the commit",
     },
     runs: ["none", "select-for-update"],
     ends: [
-        Ends { sold: 2, gone: 1, inside: 2, ..Ends::NOTHING },
-        Ends { sold: 2, gone: 2, inside: 1, ..Ends::NOTHING },
+        Ends {
+            sold: 2,
+            gone: 1,
+            inside: 2,
+            ..Ends::NOTHING
+        },
+        Ends {
+            sold: 2,
+            gone: 2,
+            inside: 1,
+            ..Ends::NOTHING
+        },
     ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
@@ -36,9 +48,14 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     if play.cured {
         return cured(play, act).await;
     }
-    play.step("A 读库存，没有加锁", "A reads the stock, and locks nothing").await?;
+    play.step("A 读库存，没有加锁", "A reads the stock, and locks nothing")
+        .await?;
     let mut a = play.side_at("read", 'A', 0, act, None).await?;
-    play.step("另一台上的 B 也读到 5000", "B, on another instance, reads 5000 too").await?;
+    play.step(
+        "另一台上的 B 也读到 5000",
+        "B, on another instance, reads 5000 too",
+    )
+    .await?;
     let mut b = play.side_at("read", 'B', 1, act, None).await?;
     play.step("两个都写回 4999", "both write 4999").await?;
     a.ends().await?;
@@ -47,7 +64,11 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
 
 /// A reads under the lock of the row, and B waits for it.
 pub(super) async fn cured(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    play.step("A 用 FOR UPDATE 读：这一行锁住了", "A reads FOR UPDATE: the row is locked").await?;
+    play.step(
+        "A 用 FOR UPDATE 读：这一行锁住了",
+        "A reads FOR UPDATE: the row is locked",
+    )
+    .await?;
     let mut a = play.side_at("read", 'A', 0, act, None).await?;
     play.step(
         "另一台上的 B 也要读：在数据库里等",
@@ -57,7 +78,11 @@ pub(super) async fn cured(play: &mut Play, act: &'static str) -> Result<(), Erro
     let mut b = play.waiting('B', 1, act).await?;
     play.step("A 写 4999", "A writes 4999").await?;
     a.to("written").await?;
-    play.step("A 提交，行锁放开，B 读到 4999", "A commits, the row is free, and B reads 4999").await?;
+    play.step(
+        "A 提交，行锁放开，B 读到 4999",
+        "A commits, the row is free, and B reads 4999",
+    )
+    .await?;
     a.ends().await?;
     b.ends().await.map(drop)
 }

@@ -10,27 +10,36 @@
 //!
 //! Next: `one_order.rs`.
 
-use crate::{
-    error::Error,
-    replay::{Ends, Replay, play::Play},
-    stock::Title,
-};
+use crate::bilingual::Bilingual;
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "002.unlock-before-commit",
-    title: Title { zh: "先解锁，后提交", en: "Unlock first, commit afterwards" },
-    breaks: Title {
+    title: Bilingual {
+        zh: "先解锁，后提交",
+        en: "Unlock first, commit afterwards",
+    },
+    breaks: Bilingual {
         zh: "解锁与提交之间，别人读到的还是旧的",
         en: "between the unlock and the commit another reads what was there before",
     },
-    cure: Title {
+    cure: Bilingual {
         zh: "锁包住整个事务：提交以后才解锁",
         en: "the lock is wider than the transaction: commit, then unlock",
     },
     runs: ["mutex-commit-late", "mutex"],
     ends: [
-        Ends { sold: 2, gone: 1, inside: 1, ..Ends::NOTHING },
-        Ends { sold: 2, gone: 2, inside: 1, ..Ends::NOTHING },
+        Ends {
+            sold: 2,
+            gone: 1,
+            inside: 1,
+            ..Ends::NOTHING
+        },
+        Ends {
+            sold: 2,
+            gone: 2,
+            inside: 1,
+            ..Ends::NOTHING
+        },
     ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
@@ -46,7 +55,8 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         let mut a = play.side_at("written", 'A', 0, act, None).await?;
         play.step("B 等锁", "B waits for the mutex").await?;
         let mut b = play.waiting('B', 0, act).await?;
-        play.step("A 解锁，B 读到 4999", "A unlocks, and B reads 4999").await?;
+        play.step("A 解锁，B 读到 4999", "A unlocks, and B reads 4999")
+            .await?;
         a.ends().await?;
         return b.ends().await.map(drop);
     }
@@ -56,12 +66,19 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     )
     .await?;
     let mut a = play.side_at("released", 'A', 0, act, None).await?;
-    play.step("锁空着，B 拿到，读到的还是 5000", "the mutex is free: B locks it, and still reads 5000").await?;
+    play.step(
+        "锁空着，B 拿到，读到的还是 5000",
+        "the mutex is free: B locks it, and still reads 5000",
+    )
+    .await?;
     let mut b = play.side_at("read", 'B', 0, act, None).await?;
     b.heads_for_any(&[]);
     play.step("A 提交 4999", "A commits 4999").await?;
     a.ends().await?;
-    play.step("B 也写 4999、提交：卖了两件，只少了一件", "B writes 4999 too, and commits: two are sold, one is gone")
-        .await?;
+    play.step(
+        "B 也写 4999、提交：卖了两件，只少了一件",
+        "B writes 4999 too, and commits: two are sold, one is gone",
+    )
+    .await?;
     b.ends().await.map(drop)
 }

@@ -9,11 +9,12 @@
 //!
 //! Next: `zk_counts.rs`.
 
+use crate::bilingual::Bilingual;
 use crate::{
     ctx::Ctx,
     error::Error,
     replay::{Ends, Replay, acts::Act, play::Play},
-    stock::{Deducted, Job, Name, Title},
+    stock::{Deducted, Job, Name},
 };
 use std::num::NonZeroU32;
 
@@ -21,7 +22,12 @@ const ROOM: &str = "/curator/double-barrier";
 const MEMBERS: NonZeroU32 = NonZeroU32::MIN.saturating_add(2);
 
 pub(in crate::replay) const ACTS: &[Act] = &[
-    Act { name: "no-barrier", names: &[], store: None, run: |_, job| Box::pin(work(job)) },
+    Act {
+        name: "no-barrier",
+        names: &[],
+        store: None,
+        run: |_, job| Box::pin(work(job)),
+    },
     Act {
         name: "zk-double-barrier",
         names: &[Name::ZooKeeper(ROOM)],
@@ -32,15 +38,29 @@ pub(in crate::replay) const ACTS: &[Act] = &[
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "3.7.6",
-    title: Title { zh: "三个一起开始", en: "Three begin together" },
-    breaks: Title {
-        zh: "没有栅栏：先来的先做完，谁也不等谁", en: "no barrier: who comes first is through first"
+    title: Bilingual {
+        zh: "三个一起开始",
+        en: "Three begin together",
     },
-    cure: Title {
-        zh: "双栅栏：到齐了才开始，都做完才离开", en: "a double barrier: all begin, and leave, together"
+    breaks: Bilingual {
+        zh: "没有栅栏：先来的先做完，谁也不等谁",
+        en: "no barrier: who comes first is through first",
+    },
+    cure: Bilingual {
+        zh: "双栅栏：到齐了才开始，都做完才离开",
+        en: "a double barrier: all begin, and leave, together",
     },
     runs: ["no-barrier", "zk-double-barrier"],
-    ends: [Ends { inside: 1, ..Ends::NOTHING }, Ends { inside: 3, ..Ends::NOTHING }],
+    ends: [
+        Ends {
+            inside: 1,
+            ..Ends::NOTHING
+        },
+        Ends {
+            inside: 3,
+            ..Ends::NOTHING
+        },
+    ],
     needs: &[],
     play: |play, act| Box::pin(played(play, act)),
 };
@@ -48,21 +68,38 @@ pub(super) const REPLAY: Replay = Replay {
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     if !play.cured {
         for (n, letter) in ['A', 'B', 'C'].into_iter().enumerate() {
-            play.step(format!("{letter} 来了就做，做完就走"), format!("{letter} comes, works, and is through")).await?;
-            play.side(&[], letter, 2 - n, act, None).await?.ends().await?;
+            play.step(
+                format!("{letter} 来了就做，做完就走"),
+                format!("{letter} comes, works, and is through"),
+            )
+            .await?;
+            play.side(&[], letter, 2 - n, act, None)
+                .await?
+                .ends()
+                .await?;
         }
         return Ok(());
     }
-    play.step("A 来了，在栅栏前等", "A comes, and waits at the barrier").await?;
+    play.step("A 来了，在栅栏前等", "A comes, and waits at the barrier")
+        .await?;
     let mut a = play.side(&["locked"], 'A', 2, act, None).await?;
-    play.step("B 也来了，还差一个", "B comes too: one is missing").await?;
+    play.step("B 也来了，还差一个", "B comes too: one is missing")
+        .await?;
     let mut b = play.side(&["locked"], 'B', 1, act, None).await?;
-    play.step("C 来了：到齐了，三个同时开始", "C comes: all are there, and the three begin at once").await?;
+    play.step(
+        "C 来了：到齐了，三个同时开始",
+        "C comes: all are there, and the three begin at once",
+    )
+    .await?;
     let mut c = play.side(&["locked"], 'C', 0, act, None).await?;
     for side in [&mut a, &mut b, &mut c] {
         side.at("locked").await?;
     }
-    play.step("做完的在出口等，都做完才一起离开", "who is through waits at the exit, and all leave together").await?;
+    play.step(
+        "做完的在出口等，都做完才一起离开",
+        "who is through waits at the exit, and all leave together",
+    )
+    .await?;
     let (a, b, c) = tokio::join!(a.ends(), b.ends(), c.ends());
     a.and(b).and(c).map(drop)
 }
@@ -70,7 +107,12 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
 async fn work(job: &Job) -> Result<Deducted, Error> {
     job.at("locked").await;
     job.at("written").await;
-    Ok(Deducted { remaining: None, fence: None, retries: 0, lock: None })
+    Ok(Deducted {
+        remaining: None,
+        fence: None,
+        retries: 0,
+        lock: None,
+    })
 }
 
 async fn together(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {

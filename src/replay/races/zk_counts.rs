@@ -10,26 +10,43 @@
 //!
 //! Next: `promoted_replica.rs`.
 
+use crate::bilingual::Bilingual;
 use crate::{
     ctx::Ctx,
     error::Error,
     replay::{Ends, Replay, acts::Act, play::Play},
-    stock::{Deducted, Job, Name, Title},
+    stock::{Deducted, Job, Name},
 };
 
 const COUNT: &str = "/curator/count";
 const NAMES: &[Name] = &[Name::ZooKeeper(COUNT)];
 
 pub(in crate::replay) const ACTS: &[Act] = &[
-    Act { name: "zk-set-count", names: NAMES, store: None, run: |ctx, job| Box::pin(set(ctx, job)) },
-    Act { name: "zk-try-set-count", names: NAMES, store: None, run: |ctx, job| Box::pin(try_set(ctx, job)) },
+    Act {
+        name: "zk-set-count",
+        names: NAMES,
+        store: None,
+        run: |ctx, job| Box::pin(set(ctx, job)),
+    },
+    Act {
+        name: "zk-try-set-count",
+        names: NAMES,
+        store: None,
+        run: |ctx, job| Box::pin(try_set(ctx, job)),
+    },
 ];
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "3.7.7",
-    title: Title { zh: "两个人给共享计数器各加一", en: "Two add one to a shared count" },
-    breaks: Title { zh: "setCount 不看别人改过没有", en: "setCount does not look whether another has set it" },
-    cure: Title {
+    title: Bilingual {
+        zh: "两个人给共享计数器各加一",
+        en: "Two add one to a shared count",
+    },
+    breaks: Bilingual {
+        zh: "setCount 不看别人改过没有",
+        en: "setCount does not look whether another has set it",
+    },
+    cure: Bilingual {
         zh: "trySetCount：版本没变才写，否则重来",
         en: "trySetCount: only where the version is as it was read",
     },
@@ -45,7 +62,8 @@ pub(super) const REPLAY: Replay = Replay {
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     play.step("A 读到 0", "A reads 0").await?;
     let mut a = play.side_at("read", 'A', 2, act, None).await?;
-    play.step("B 也读到 0，写 1", "B reads 0 too, and sets 1").await?;
+    play.step("B 也读到 0，写 1", "B reads 0 too, and sets 1")
+        .await?;
     play.side(&[], 'B', 1, act, None).await?.ends().await?;
     if play.cured {
         play.step(
@@ -54,11 +72,22 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         )
         .await?;
     } else {
-        play.step("A 也写 1：加了两次，还是 1", "A sets 1 too: two have added, and it is 1").await?;
+        play.step(
+            "A 也写 1：加了两次，还是 1",
+            "A sets 1 too: two have added, and it is 1",
+        )
+        .await?;
     }
     a.ends().await?;
-    let written = play.log().since(0).into_iter().rev().find(|event| event.event == "written");
-    play.saw = written.and_then(|event| Some(event.value?.as_str()?.to_owned())).unwrap_or_default();
+    let written = play
+        .log()
+        .since(0)
+        .into_iter()
+        .rev()
+        .find(|event| event.event == "written");
+    play.saw = written
+        .and_then(|event| Some(event.value?.as_str()?.to_owned()))
+        .unwrap_or_default();
     Ok(())
 }
 
@@ -67,7 +96,12 @@ async fn set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let read = count.get().await?.value;
     job.tell("read", read).await;
     job.tell("written", count.set(read + 1).await?.value).await;
-    Ok(Deducted { remaining: None, fence: None, retries: 0, lock: None })
+    Ok(Deducted {
+        remaining: None,
+        fence: None,
+        retries: 0,
+        lock: None,
+    })
 }
 
 async fn try_set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
@@ -78,7 +112,12 @@ async fn try_set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         job.tell("read", seen.value).await;
         if let Ok(set) = count.try_set(seen, seen.value + 1).await? {
             job.tell("written", set.value).await;
-            return Ok(Deducted { remaining: None, fence: None, retries, lock: None });
+            return Ok(Deducted {
+                remaining: None,
+                fence: None,
+                retries,
+                lock: None,
+            });
         }
         job.at("conflict").await;
         retries += 1;

@@ -10,11 +10,12 @@
 //!
 //! Next: `zk_barriers.rs`.
 
+use crate::bilingual::Bilingual;
 use crate::{
     ctx::Ctx,
     error::Error,
     replay::{Ends, Replay, acts::Act, play::Play},
-    stock::{Deducted, Job, LockState, Name, Title},
+    stock::{Deducted, Job, LockState, Name},
 };
 use oversell_lock::{Guard, Lock};
 use std::time::Duration;
@@ -23,23 +24,50 @@ const LOCK: &str = "/curator/rwlock";
 const NAMES: &[Name] = &[Name::ZooKeeper(LOCK)];
 
 pub(in crate::replay) const ACTS: &[Act] = &[
-    Act { name: "zk-exclusive", names: NAMES, store: None, run: |ctx, job| Box::pin(alone(ctx, job)) },
-    Act { name: "zk-read", names: NAMES, store: None, run: |ctx, job| Box::pin(read(ctx, job)) },
-    Act { name: "zk-write-half", names: NAMES, store: None, run: |ctx, job| Box::pin(write(ctx, job)) },
+    Act {
+        name: "zk-exclusive",
+        names: NAMES,
+        store: None,
+        run: |ctx, job| Box::pin(alone(ctx, job)),
+    },
+    Act {
+        name: "zk-read",
+        names: NAMES,
+        store: None,
+        run: |ctx, job| Box::pin(read(ctx, job)),
+    },
+    Act {
+        name: "zk-write-half",
+        names: NAMES,
+        store: None,
+        run: |ctx, job| Box::pin(write(ctx, job)),
+    },
 ];
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "3.7.3",
-    title: Title { zh: "两个读，一个写", en: "Two read, one writes" },
-    breaks: Title {
-        zh: "只有一把独占锁：读的也要等读的", en: "one exclusive lock: readers wait for readers"
+    title: Bilingual {
+        zh: "两个读，一个写",
+        en: "Two read, one writes",
     },
-    cure: Title {
-        zh: "读写锁：读的一起读，写的独占", en: "a read-write lock: readers together, a writer alone"
+    breaks: Bilingual {
+        zh: "只有一把独占锁：读的也要等读的",
+        en: "one exclusive lock: readers wait for readers",
+    },
+    cure: Bilingual {
+        zh: "读写锁：读的一起读，写的独占",
+        en: "a read-write lock: readers together, a writer alone",
     },
     runs: ["zk-exclusive", "zk-read"],
     ends: [
-        Ends { inside: 1, ..Ends::saw("A B C", "进去的顺序：A B C", "they got in in the order A B C") },
+        Ends {
+            inside: 1,
+            ..Ends::saw(
+                "A B C",
+                "进去的顺序：A B C",
+                "they got in in the order A B C",
+            )
+        },
         Ends {
             inside: 2,
             ..Ends::saw(
@@ -59,13 +87,23 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     let mut a = play.side_at("locked", 'A', 2, act, None).await?;
     let mut b = play.side(&["locked"], 'B', 1, act, None).await?;
     if play.cured {
-        play.step("B 也来读：和 A 一起", "B comes to read too: together with A").await?;
+        play.step(
+            "B 也来读：和 A 一起",
+            "B comes to read too: together with A",
+        )
+        .await?;
         b.at("locked").await?;
-        play.step("C 要写：等所有读的走完", "C wants to write: it waits until all readers have gone").await?;
+        play.step(
+            "C 要写：等所有读的走完",
+            "C wants to write: it waits until all readers have gone",
+        )
+        .await?;
     } else {
-        play.step("B 也来读：等 A", "B comes to read too: it waits for A").await?;
+        play.step("B 也来读：等 A", "B comes to read too: it waits for A")
+            .await?;
         play.queued(1).await?;
-        play.step("C 要写：排在后面", "C wants to write: behind them").await?;
+        play.step("C 要写：排在后面", "C wants to write: behind them")
+            .await?;
     }
     let mut c = play.side(&["locked"], 'C', 0, writes, None).await?;
     play.queued(2).await?;
@@ -81,7 +119,10 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     if play.cured {
         let events = play.log().since(0);
         let was = |what: &str| events.iter().any(|event| event.event == what);
-        for (what, words) in [("upgrade-refused", ", upgrade refused"), ("downgraded", ", downgraded")] {
+        for (what, words) in [
+            ("upgrade-refused", ", upgrade refused"),
+            ("downgraded", ", downgraded"),
+        ] {
             play.saw += if was(what) { words } else { "" };
         }
     }
@@ -89,7 +130,11 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
 }
 
 async fn alone(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let guard = ctx.zk.lock(&job.zk_path(LOCK)).acquire(job.wait_left()).await?;
+    let guard = ctx
+        .zk
+        .lock(&job.zk_path(LOCK))
+        .acquire(job.wait_left())
+        .await?;
     job.at("locked").await;
     given_back(job, guard).await
 }
@@ -98,7 +143,13 @@ async fn read(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let (lock, owner) = (ctx.zk.rw_lock(&job.zk_path(LOCK)), job.owner(ctx));
     let guard = lock.read().owner(owner).acquire(job.wait_left()).await?;
     job.at("locked").await;
-    if lock.write().owner(owner).acquire(Duration::ZERO).await.is_err() {
+    if lock
+        .write()
+        .owner(owner)
+        .acquire(Duration::ZERO)
+        .await
+        .is_err()
+    {
         job.at("upgrade-refused").await;
     }
     given_back(job, guard).await
@@ -117,5 +168,10 @@ async fn write(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 async fn given_back(job: &Job, guard: Guard) -> Result<Deducted, Error> {
     job.at("left").await;
     guard.release().await?;
-    Ok(Deducted { remaining: None, fence: None, retries: 0, lock: Some(LockState::Kept) })
+    Ok(Deducted {
+        remaining: None,
+        fence: None,
+        retries: 0,
+        lock: Some(LockState::Kept),
+    })
 }

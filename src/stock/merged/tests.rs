@@ -48,7 +48,10 @@ impl Merged for Stuck {
             return Full::take(ctx, id, wanted, wait).await;
         }
         sleep(wait).await;
-        Err(Error::NotHad { what: Self::WHAT.into(), waited: wait })
+        Err(Error::NotHad {
+            what: Self::WHAT.into(),
+            waited: wait,
+        })
     }
 }
 
@@ -94,11 +97,19 @@ async fn all_who_wait_go_together_and_each_retry_is_counted_once() {
     for buyer in behind {
         sold.push(buyer.await.expect("no panic").expect("a piece"));
     }
-    assert_eq!(*till.groups.lock(), [1, 5, 5, 5], "one group, which was beaten twice");
+    assert_eq!(
+        *till.groups.lock(),
+        [1, 5, 5, 5],
+        "one group, which was beaten twice"
+    );
     assert_eq!(sold.iter().map(|sold| sold.retries).sum::<u32>(), 2);
     let mut left: Vec<_> = sold.iter().filter_map(|sold| sold.remaining).collect();
     left.sort_unstable();
-    assert_eq!(left, [100, 101, 102, 103, 104], "each has a number of its own");
+    assert_eq!(
+        left,
+        [100, 101, 102, 103, 104],
+        "each has a number of its own"
+    );
 }
 
 #[tokio::test]
@@ -112,7 +123,10 @@ async fn nothing_is_taken_for_who_has_hung_up() {
     let till = ctx.local.of::<Till>();
     till.first.notify_one();
     assert!(first.await.expect("no panic").is_ok());
-    let served = behind.into_iter().skip(1).map(|buyer| async { buyer.await.expect("no panic").is_ok() });
+    let served = behind
+        .into_iter()
+        .skip(1)
+        .map(|buyer| async { buyer.await.expect("no panic").is_ok() });
     assert_eq!(futures::future::join_all(served).await, [true, true]);
     assert_eq!(*till.groups.lock(), [1, 2, 2, 2]);
 }
@@ -125,8 +139,13 @@ async fn who_may_wait_less_than_its_group_waits_less() {
     ctx.local.of::<Till>().first.notify_one();
     assert!(first.await.expect("no panic").is_ok());
     let short = behind.pop().expect("the second");
-    let answered = tokio::time::timeout(LONG, short).await.expect("it does not wait for the patient one");
-    assert!(matches!(answered.expect("no panic"), Err(Error::NotHad { .. })));
+    let answered = tokio::time::timeout(LONG, short)
+        .await
+        .expect("it does not wait for the patient one");
+    assert!(matches!(
+        answered.expect("no panic"),
+        Err(Error::NotHad { .. })
+    ));
     assert!(!behind[0].is_finished(), "the patient one waits on");
     behind[0].abort();
 }

@@ -32,7 +32,12 @@ pub(in crate::zk) struct Handle {
 
 impl Handle {
     pub(in crate::zk) fn new(client: &ZkClient, recipe: &'static Recipe, path: &str) -> Self {
-        Self { client: client.clone(), recipe, path: path.to_owned(), owner: None }
+        Self {
+            client: client.clone(),
+            recipe,
+            path: path.to_owned(),
+            owner: None,
+        }
     }
 
     pub(in crate::zk) async fn holder(&self) -> Result<Option<Holder>, LockError> {
@@ -52,26 +57,43 @@ impl Handle {
         // Locks of two kinds in one directory are two locks.
         let lock = format!("{path}/{}", recipe.markers[0]);
         let owned = zk.0.shared.of::<Reentry<Hold>>();
-        let mut slot = owned.enter(&lock, owner, wait.end).await.ok_or_else(|| wait.taken(path))?;
-        let same = if recipe.shared { &slot.shared } else { &slot.exclusive };
+        let mut slot = owned
+            .enter(&lock, owner, wait.end)
+            .await
+            .ok_or_else(|| wait.taken(path))?;
+        let same = if recipe.shared {
+            &slot.shared
+        } else {
+            &slot.exclusive
+        };
         if let Some(hold) = same.upgrade() {
             hold.again(zk, path, wait).await?;
             return Ok(hold);
         }
         if !recipe.shared && slot.shared.strong_count() > 0 {
-            return Err(LockError::Invalid { name: path.clone(), rule: UPGRADE });
+            return Err(LockError::Invalid {
+                name: path.clone(),
+                rule: UPGRADE,
+            });
         }
         let hold = match slot.exclusive.upgrade() {
             Some(writer) => {
                 let mut node = writer.node.beside(recipe.marker);
-                let fence = zk.answered(wait, node.create()).await?.map_err(|error| ended(error, path))?;
+                let fence = zk
+                    .answered(wait, node.create())
+                    .await?
+                    .map_err(|error| ended(error, path))?;
                 // Only now is it sure that no other writer came in between.
                 writer.again(zk, path, wait).await?;
                 Hold::of(Turn { node, fence }, Some(&slot))
             }
             None => Hold::of(queue::turn(zk, recipe, path, wait).await?, Some(&slot)),
         };
-        *(if recipe.shared { &mut slot.shared } else { &mut slot.exclusive }) = Arc::downgrade(&hold);
+        *(if recipe.shared {
+            &mut slot.shared
+        } else {
+            &mut slot.exclusive
+        }) = Arc::downgrade(&hold);
         Ok(hold)
     }
 }
@@ -151,7 +173,12 @@ type Slot = OwnedMutexGuard<Holds<Hold>>;
 impl Hold {
     pub(in crate::zk) fn of(Turn { node, fence }: Turn, slot: Option<&Slot>) -> Arc<Self> {
         let sure_until = node.session().sure_until();
-        Arc::new(Self { node, fence, sure_until, _slot: slot.map(slot_of) })
+        Arc::new(Self {
+            node,
+            fence,
+            sure_until,
+            _slot: slot.map(slot_of),
+        })
     }
 
     /// Asks the server whether the node is still there, for its owner to come in once more.
@@ -163,17 +190,33 @@ impl Hold {
     async fn again(&self, zk: &ZkClient, name: &str, wait: Wait) -> Result<(), LockError> {
         let path = self.node.path();
         let there = async {
-            if self.sure_until.is_over() { Ok(None) } else { insist(|| self.node.session().check_stat(&path)).await }
+            if self.sure_until.is_over() {
+                Ok(None)
+            } else {
+                insist(|| self.node.session().check_stat(&path)).await
+            }
         };
-        let there = zk.answered(wait, there).await?.map_err(|error| ended(error, name))?;
-        there.map(drop).ok_or_else(|| LockError::Lost { name: name.to_owned() })
+        let there = zk
+            .answered(wait, there)
+            .await?
+            .map_err(|error| ended(error, name))?;
+        there.map(drop).ok_or_else(|| LockError::Lost {
+            name: name.to_owned(),
+        })
     }
 
     /// One more guard of this hold.
     pub(in crate::zk) fn guard(self: Arc<Self>, zk: &ZkClient, name: &str) -> Guard {
         let (guard, keeper) = Guard::until(self.sure_until.clone(), name, Some(self.fence));
         let (client, sure_until) = (zk.clone(), self.sure_until.clone());
-        let kept = keep(Share { hold: self, name: name.to_owned() }, sure_until, keeper);
+        let kept = keep(
+            Share {
+                hold: self,
+                name: name.to_owned(),
+            },
+            sure_until,
+            keeper,
+        );
         // The client may be closed under it.
         zk.tasks().spawn(async move {
             tokio::select! {
@@ -189,14 +232,22 @@ impl Hold {
             Ok(Ok(true)) => Ok(()),
             Ok(Ok(false)) => Err(LockError::Lost { name }),
             Ok(Err(error)) => Err(ended(error, &name)),
-            Err(_) => Err(unavailable("the release was not answered; it goes on in the background")),
+            Err(_) => Err(unavailable(
+                "the release was not answered; it goes on in the background",
+            )),
         }
     }
 }
 
 /// What an error means for what is held.
 fn ended(error: Error, name: &str) -> LockError {
-    if over(&error) { LockError::Lost { name: name.to_owned() } } else { failed(error) }
+    if over(&error) {
+        LockError::Lost {
+            name: name.to_owned(),
+        }
+    } else {
+        failed(error)
+    }
 }
 
 /// One guard's part in a hold.

@@ -24,15 +24,22 @@ const SERVER: &str = "zookeeper";
 pub(super) const ANSWER: Duration = Duration::from_secs(2);
 
 pub(super) fn unavailable(reason: impl Into<Cause>) -> LockError {
-    LockError::Unavailable { server: SERVER, reason: reason.into() }
+    LockError::Unavailable {
+        server: SERVER,
+        reason: reason.into(),
+    }
 }
 
 /// What the server, or its client, said instead of doing what it was asked for.
 pub(super) fn failed(error: Error) -> LockError {
     match error {
-        Error::NoAuth | Error::InvalidAcl | Error::NoChildrenForEphemerals | Error::QuotaExceeded => {
-            LockError::Refused { server: SERVER, reason: error.into() }
-        }
+        Error::NoAuth
+        | Error::InvalidAcl
+        | Error::NoChildrenForEphemerals
+        | Error::QuotaExceeded => LockError::Refused {
+            server: SERVER,
+            reason: error.into(),
+        },
         error => unavailable(error),
     }
 }
@@ -48,12 +55,18 @@ pub(super) fn unless<T>(errors: &[Error], answer: Result<T, Error>) -> Result<Op
 /// Whether the answer was lost with its connection: the request may have been carried out, and the session may
 /// live on. The client holds what is asked next until it is connected again, so repeating does not spin.
 pub(super) fn unanswered(error: &Error) -> bool {
-    matches!(error, Error::ConnectionLoss | Error::SessionMoved | Error::Custom(_))
+    matches!(
+        error,
+        Error::ConnectionLoss | Error::SessionMoved | Error::Custom(_)
+    )
 }
 
 /// Whether the session is over, and its nodes with it.
 pub(super) fn over(error: &Error) -> bool {
-    matches!(error, Error::SessionExpired | Error::ClientClosed | Error::AuthFailed)
+    matches!(
+        error,
+        Error::SessionExpired | Error::ClientClosed | Error::AuthFailed
+    )
 }
 
 /// Repeats a request that does no harm when it is carried out twice, until it is answered or the session is over.
@@ -89,7 +102,10 @@ pub(super) fn valid(path: &str) -> Result<(), LockError> {
         return Ok(());
     }
     let rule = "a path begins with / and has no part that is empty, . or ..";
-    Err(LockError::Invalid { name: path.to_owned(), rule })
+    Err(LockError::Invalid {
+        name: path.to_owned(),
+        rule,
+    })
 }
 
 /// How long a caller waits, and when that ends.
@@ -102,11 +118,17 @@ pub(super) struct Wait {
 impl Wait {
     /// A wait that begins now.
     pub(super) fn new(asked: Duration) -> Self {
-        Self { asked, end: deadline(asked) }
+        Self {
+            asked,
+            end: deadline(asked),
+        }
     }
 
     pub(super) fn taken(self, name: &str) -> LockError {
-        LockError::Taken { name: name.to_owned(), waited: self.asked }
+        LockError::Taken {
+            name: name.to_owned(),
+            waited: self.asked,
+        }
     }
 }
 
@@ -119,8 +141,13 @@ mod tests {
         for path in ["/a", "/curator/lock", "/a b", "/.a", "/a..b"] {
             assert!(valid(path).is_ok(), "{path}");
         }
-        for path in ["", "/", "a", "a/b", "/a/", "//a", "/a//b", "/.", "/a/..", "/a/../b", "/a\0"] {
-            assert!(matches!(valid(path), Err(LockError::Invalid { .. })), "{path}");
+        for path in [
+            "", "/", "a", "a/b", "/a/", "//a", "/a//b", "/.", "/a/..", "/a/../b", "/a\0",
+        ] {
+            assert!(
+                matches!(valid(path), Err(LockError::Invalid { .. })),
+                "{path}"
+            );
         }
     }
 }

@@ -40,14 +40,30 @@ struct Entry {
 impl Node {
     /// A node `_c_<uuid>-<marker><number>`, not yet made.
     pub(in crate::zk) fn sequential(session: Arc<Session>, directory: &str, marker: &str) -> Self {
-        let entry = Entry { session, directory: directory.to_owned(), prefix: protected(marker), name: None };
-        Self { entry, there: false }
+        let entry = Entry {
+            session,
+            directory: directory.to_owned(),
+            prefix: protected(marker),
+            name: None,
+        };
+        Self {
+            entry,
+            there: false,
+        }
     }
 
     /// A node of this name, not yet made.
     fn exact(session: Arc<Session>, directory: &str, name: String) -> Self {
-        let entry = Entry { session, directory: directory.to_owned(), prefix: name.clone(), name: Some(name) };
-        Self { entry, there: false }
+        let entry = Entry {
+            session,
+            directory: directory.to_owned(),
+            prefix: name.clone(),
+            name: Some(name),
+        };
+        Self {
+            entry,
+            there: false,
+        }
     }
 
     /// A node that has a uuid for its name, not yet made.
@@ -64,8 +80,15 @@ impl Node {
 
     /// A node at the place of `self` in the order: with its number, and another marker.
     pub(in crate::zk) fn beside(&self, marker: &str) -> Self {
-        let number = self.name().strip_prefix(&self.entry.prefix).unwrap_or_default();
-        Self::exact(self.session().clone(), &self.entry.directory, protected(&format!("{marker}{number}")))
+        let number = self
+            .name()
+            .strip_prefix(&self.entry.prefix)
+            .unwrap_or_default();
+        Self::exact(
+            self.session().clone(),
+            &self.entry.directory,
+            protected(&format!("{marker}{number}")),
+        )
     }
 
     /// Makes it, once, whatever becomes of the connection.
@@ -76,10 +99,23 @@ impl Node {
     pub(in crate::zk) async fn create(&mut self) -> Result<Fence, Error> {
         self.there = true;
         loop {
-            let Entry { session, directory, prefix, name } = &mut self.entry;
-            let mode = if name.is_some() { CreateMode::Ephemeral } else { CreateMode::EphemeralSequential };
+            let Entry {
+                session,
+                directory,
+                prefix,
+                name,
+            } = &mut self.entry;
+            let mode = if name.is_some() {
+                CreateMode::Ephemeral
+            } else {
+                CreateMode::EphemeralSequential
+            };
             match session
-                .create(&format!("{directory}/{prefix}"), session.data.as_bytes(), &session.options(mode))
+                .create(
+                    &format!("{directory}/{prefix}"),
+                    session.data.as_bytes(),
+                    &session.options(mode),
+                )
                 .await
             {
                 Ok((stat, number)) => {
@@ -167,7 +203,10 @@ impl Entry {
             self.session.list_children(&self.directory).await
         });
         let children = unless(&[Error::NoNode], listed.await)?.unwrap_or_default();
-        let Some(name) = children.into_iter().find(|child| child.starts_with(&self.prefix)) else {
+        let Some(name) = children
+            .into_iter()
+            .find(|child| child.starts_with(&self.prefix))
+        else {
             return Ok(None);
         };
         let stat = insist(|| self.session.check_stat(&self.path(&name))).await?;

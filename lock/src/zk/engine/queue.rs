@@ -24,7 +24,9 @@
 //!
 //! Next to read: `node.rs`.
 
-use super::{ANSWER, Wait, failed, insist, node::Node, over, request::ask, session::Session, unless, valid};
+use super::{
+    ANSWER, Wait, failed, insist, node::Node, over, request::ask, session::Session, unless, valid,
+};
 use crate::{
     Fence, Holder, LockError,
     registry::{self, Registry},
@@ -92,14 +94,23 @@ pub(in crate::zk) async fn turn(
     loop {
         let session = zk.connected(wait.end).await?;
         let queues = session.shared.of::<Registry<String, Queue>>();
-        let queue = queues.of(directory, |place| Queue::new(directory, recipe.markers, place));
-        match zk.answered(wait, attempt(session, &queue, recipe, wait)).await? {
+        let queue = queues.of(directory, |place| {
+            Queue::new(directory, recipe.markers, place)
+        });
+        match zk
+            .answered(wait, attempt(session, &queue, recipe, wait))
+            .await?
+        {
             Ok(Attempt::Turn(turn)) => return Ok(turn),
             Ok(Attempt::Late) => return Err(zk.late(wait, directory)),
             Ok(Attempt::Gone) => tracing::debug!(directory, "our node was deleted: queueing anew"),
             Ok(Attempt::UsedUp) => {
-                let rule = "its directory's numbers are used up: it must be deleted when nobody uses it";
-                return Err(LockError::Invalid { name: directory.to_owned(), rule });
+                let rule =
+                    "its directory's numbers are used up: it must be deleted when nobody uses it";
+                return Err(LockError::Invalid {
+                    name: directory.to_owned(),
+                    rule,
+                });
             }
             Err(error) if over(&error) => tracing::debug!(%error, directory, "queueing anew"),
             Err(error) => return Err(failed(error)),
@@ -108,7 +119,12 @@ pub(in crate::zk) async fn turn(
 }
 
 /// One try, in one session.
-async fn attempt(session: Arc<Session>, queue: &Arc<Queue>, recipe: &Recipe, wait: Wait) -> Result<Attempt, Error> {
+async fn attempt(
+    session: Arc<Session>,
+    queue: &Arc<Queue>,
+    recipe: &Recipe,
+    wait: Wait,
+) -> Result<Attempt, Error> {
     let mut node = Node::sequential(session.clone(), &queue.directory, recipe.marker);
     let fence = node.create().await?;
     let own = Place::of(node.name(), recipe.markers);
@@ -127,7 +143,9 @@ async fn attempt(session: Arc<Session>, queue: &Arc<Queue>, recipe: &Recipe, wai
             continue;
         }
         seen |= queue.list_after(since, &session).await?;
-        let Some(before) = queue.before(&own, recipe) else { return Ok(Attempt::Gone) };
+        let Some(before) = queue.before(&own, recipe) else {
+            return Ok(Attempt::Gone);
+        };
         let Some(nearest) = before.first() else {
             if !seen && insist(|| session.check_stat(&node.path())).await?.is_none() {
                 return Ok(Attempt::Gone);
@@ -142,7 +160,9 @@ async fn attempt(session: Arc<Session>, queue: &Arc<Queue>, recipe: &Recipe, wai
         let path = queue.path(nearest);
         match insist(|| session.get_and_watch_data(&path)).await {
             Ok((_, _, watch)) => {
-                let Ok(event) = timeout_at(wait.end, watch.changed()).await else { break };
+                let Ok(event) = timeout_at(wait.end, watch.changed()).await else {
+                    break;
+                };
                 if event.event_type != EventType::NodeDeleted {
                     continue;
                 }
@@ -172,7 +192,10 @@ pub(in crate::zk) async fn first(
     directory: &str,
     markers: &[&str],
 ) -> Result<Option<String>, Error> {
-    Ok(list(session, directory).await?.into_iter().min_by_key(|name| Place::of(name, markers)))
+    Ok(list(session, directory)
+        .await?
+        .into_iter()
+        .min_by_key(|name| Place::of(name, markers)))
 }
 
 /// The same, with what stands in the node.
@@ -185,8 +208,13 @@ pub(in crate::zk) async fn holder(
         while let Some(name) = first(&session, directory, markers).await? {
             let data = session.get_data(&format!("{directory}/{name}")).await;
             if let Some((data, _)) = unless(&[Error::NoNode], data)? {
-                let id = format!("{name} {}", String::from_utf8_lossy(&data)).trim_end().to_owned();
-                return Ok(Some(Holder { id, remaining: None }));
+                let id = format!("{name} {}", String::from_utf8_lossy(&data))
+                    .trim_end()
+                    .to_owned();
+                return Ok(Some(Holder {
+                    id,
+                    remaining: None,
+                }));
             }
         }
         Ok(None)
@@ -204,8 +232,13 @@ struct Place {
 
 impl Place {
     fn of(name: &str, markers: &[&str]) -> Self {
-        let ends = markers.iter().filter_map(|marker| Some(name.rfind(marker)? + marker.len()));
-        Self { number: name[ends.max().unwrap_or(0)..].to_owned(), name: name.to_owned() }
+        let ends = markers
+            .iter()
+            .filter_map(|marker| Some(name.rfind(marker)? + marker.len()));
+        Self {
+            number: name[ends.max().unwrap_or(0)..].to_owned(),
+            name: name.to_owned(),
+        }
     }
 
     /// After 2^31 - 1 the server goes on with numbers below 0, which sort before all others.
@@ -251,15 +284,23 @@ impl Queue {
     }
 
     fn stand(self: &Arc<Self>, place: &Place) -> Standing {
-        self.view.lock().own.insert(place.clone(), CancellationToken::new());
-        Standing { queue: self.clone(), place: place.clone() }
+        self.view
+            .lock()
+            .own
+            .insert(place.clone(), CancellationToken::new());
+        Standing {
+            queue: self.clone(),
+            place: place.clone(),
+        }
     }
 
     /// The nearest contender of this process that `own` waits for.
     fn own_before(&self, own: &Place, recipe: &Recipe) -> Option<CancellationToken> {
         let view = self.view.lock();
         let mut before = view.own.range(..own).rev();
-        before.find(|(place, _)| (recipe.waits_for)(&place.name)).map(|(_, turn)| turn.clone())
+        before
+            .find(|(place, _)| (recipe.waits_for)(&place.name))
+            .map(|(_, turn)| turn.clone())
     }
 
     /// Makes sure that a listing was answered that was asked for after `since`, so that what was there then is in it;
@@ -271,7 +312,10 @@ impl Queue {
         }
         let asked = Instant::now();
         let children = insist(|| list(session, &self.directory)).await?;
-        self.view.lock().nodes = children.iter().map(|name| Place::of(name, self.markers)).collect();
+        self.view.lock().nodes = children
+            .iter()
+            .map(|name| Place::of(name, self.markers))
+            .collect();
         *listed = Some(asked);
         Ok(true)
     }
@@ -282,7 +326,11 @@ impl Queue {
         if !view.nodes.contains(own) {
             return None;
         }
-        let before = view.nodes.range(..own).rev().filter(|place| (recipe.waits_for)(&place.name));
+        let before = view
+            .nodes
+            .range(..own)
+            .rev()
+            .filter(|place| (recipe.waits_for)(&place.name));
         Some(before.take(LOOKS + 1).cloned().collect())
     }
 
@@ -307,7 +355,14 @@ impl Queue {
     /// All that `own` has waited for have gone.
     fn is_the_turn_of(&self, own: &Place, recipe: &Recipe) {
         let waits = |place: &&Place| (recipe.waits_for)(&place.name);
-        let before: Vec<_> = self.view.lock().nodes.range(..own).filter(waits).cloned().collect();
+        let before: Vec<_> = self
+            .view
+            .lock()
+            .nodes
+            .range(..own)
+            .filter(waits)
+            .cloned()
+            .collect();
         self.gone(&before);
     }
 
@@ -332,13 +387,24 @@ mod tests {
     fn nodes_are_ordered_by_what_follows_the_last_marker_and_not_by_their_uuid() {
         const MUTEX: &[&str] = &["lock-"];
         let orders: [(&[&str], &[&str]); 4] = [
-            (MUTEX, &["_c_z-lock-0000000003", "_c_m-lock-0000000004", "_c_a-lock-0000000012"]),
+            (
+                MUTEX,
+                &[
+                    "_c_z-lock-0000000003",
+                    "_c_m-lock-0000000004",
+                    "_c_a-lock-0000000012",
+                ],
+            ),
             (MUTEX, &["_c_a-lock-0000000000", "lock-9-lock-0000000001"]),
             // One without a marker stands by all of its name.
             (MUTEX, &["0000000004", "_c_a-lock-0000000005", "stranger"]),
             (
                 &["__READ__", "__WRIT__"],
-                &["_c_b-__READ__0000000001", "_c_a-__WRIT__0000000002", "_c_c-__READ__0000000003"],
+                &[
+                    "_c_b-__READ__0000000001",
+                    "_c_a-__WRIT__0000000002",
+                    "_c_c-__READ__0000000003",
+                ],
             ),
         ];
         for (markers, ordered) in orders {
@@ -353,7 +419,10 @@ mod tests {
     fn a_number_that_has_begun_anew_is_no_place() {
         let last = Place::of("_c_a-lock-2147483647", &["lock-"]);
         let next = Place::of("_c_b-lock--2147483648", &["lock-"]);
-        assert!(last.is_sound() && next < last, "it would be first, beside the holder");
+        assert!(
+            last.is_sound() && next < last,
+            "it would be first, beside the holder"
+        );
         assert!(!next.is_sound());
     }
 }

@@ -36,7 +36,9 @@ where
     loop {
         let session = zk.connected(wait.end + ANSWER).await?;
         match zk.answered(wait, request(session)).await? {
-            Err(error) if over(&error) || unanswered(&error) => tracing::debug!(%error, "asking zookeeper again"),
+            Err(error) if over(&error) || unanswered(&error) => {
+                tracing::debug!(%error, "asking zookeeper again")
+            }
             answer => return answer.map_err(failed),
         }
     }
@@ -72,7 +74,10 @@ where
 }
 
 fn unknown(reason: impl ToString) -> LockError {
-    unavailable(format!("{}; whether the change was made is not known", reason.to_string()))
+    unavailable(format!(
+        "{}; whether the change was made is not known",
+        reason.to_string()
+    ))
 }
 
 /// Makes a persistent node, and its parents where they are missing.
@@ -80,9 +85,16 @@ fn unknown(reason: impl ToString) -> LockError {
 /// # Errors
 ///
 /// [`Error::NodeExists`], or whatever else the server or the client said. Without an answer nothing is repeated.
-pub(in crate::zk) async fn create(session: &Session, path: &str, data: &[u8]) -> Result<Stat, Error> {
+pub(in crate::zk) async fn create(
+    session: &Session,
+    path: &str,
+    data: &[u8],
+) -> Result<Stat, Error> {
     loop {
-        match session.create(path, data, &session.options(CreateMode::Persistent)).await {
+        match session
+            .create(path, data, &session.options(CreateMode::Persistent))
+            .await
+        {
             Ok((stat, _)) => return Ok(stat),
             // Right below the chroot it has no parent, and the chroot is not there.
             Err(Error::NoNode)

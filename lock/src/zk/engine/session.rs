@@ -127,13 +127,19 @@ pub(in crate::zk) struct Link {
 
 impl Link {
     pub(in crate::zk) fn new() -> Self {
-        Self { up: None, since: Instant::now(), reason: "not yet connected".into() }
+        Self {
+            up: None,
+            since: Instant::now(),
+            reason: "not yet connected".into(),
+        }
     }
 
     /// The session, where it is connected and, as far as it knows itself, not over.
     pub(in crate::zk) fn up(&self) -> Option<&Arc<Session>> {
         // It knows that it is over a moment before its supervisor does.
-        self.up.as_ref().filter(|session| !session.state().is_terminated())
+        self.up
+            .as_ref()
+            .filter(|session| !session.state().is_terminated())
     }
 
     /// Since when there is no connection, and why.
@@ -164,16 +170,23 @@ impl Supervisor {
     /// Keeps a session until the end, then closes it: its nodes vanish at once.
     pub(in crate::zk) async fn run(self) {
         let mut last = None;
-        self.end.clone().run_until_cancelled(self.keep(&mut last)).await;
+        self.end
+            .clone()
+            .run_until_cancelled(self.keep(&mut last))
+            .await;
         Link::cut(&self.link, "the client was closed");
         let Some(session) = last else { return };
         session.sure_until().end();
         let mut states = session.state_watcher();
         // The client closes its session when nobody has it any more.
         drop(session);
-        let closed = async { while !states.state().is_terminated() && !states.changed().await.is_terminated() {} };
+        let closed = async {
+            while !states.state().is_terminated() && !states.changed().await.is_terminated() {}
+        };
         if timeout(GOODBYE, closed).await.is_err() {
-            tracing::warn!("zookeeper did not confirm the end of the session: what is left there goes with it");
+            tracing::warn!(
+                "zookeeper did not confirm the end of the session: what is left there goes with it"
+            );
         }
     }
 
@@ -206,19 +219,39 @@ impl Supervisor {
 
     async fn connect(&self) -> Result<Arc<Session>, Error> {
         let sent = Instant::now();
-        let client = self.options.connector().connect(&self.options.connect).await?;
+        let client = self
+            .options
+            .connector()
+            .connect(&self.options.connect)
+            .await?;
         let sure_until = SureUntil::new(sent + client.session_timeout() * 2 / 3);
         let (chroot, acls) = (&self.options.chroot, self.options.acls());
         let client = if chroot.is_empty() {
             client
         } else {
             // Persistent, unlike all that is below it: ZooKeeper deletes empty containers, and nothing works without it.
-            client.mkdir(chroot, &CreateMode::Persistent.with_acls(acls)).await?;
-            client.chroot(chroot.clone()).map_err(|_| Error::BadArguments(&"chroot is not an absolute path"))?
+            client
+                .mkdir(chroot, &CreateMode::Persistent.with_acls(acls))
+                .await?;
+            client
+                .chroot(chroot.clone())
+                .map_err(|_| Error::BadArguments(&"chroot is not an absolute path"))?
         };
-        let (data, tasks, end) = (self.options.data.clone(), self.tasks.clone(), self.end.clone());
+        let (data, tasks, end) = (
+            self.options.data.clone(),
+            self.tasks.clone(),
+            self.end.clone(),
+        );
         let (sure_until, shared) = (Mutex::new(sure_until), ByType::default());
-        Ok(Arc::new(Session { client, acls, data, sure_until, shared, tasks, end }))
+        Ok(Arc::new(Session {
+            client,
+            acls,
+            data,
+            sure_until,
+            shared,
+            tasks,
+            end,
+        }))
     }
 
     /// Tells how a session stands, until it is over.
@@ -227,7 +260,9 @@ impl Supervisor {
         let mut state = session.state();
         loop {
             match state {
-                SessionState::SyncConnected => self.link.send_modify(|link| link.up = Some(session.clone())),
+                SessionState::SyncConnected => self
+                    .link
+                    .send_modify(|link| link.up = Some(session.clone())),
                 SessionState::Disconnected | SessionState::ConnectedReadOnly => {
                     Link::cut(&self.link, "the connection was lost");
                 }

@@ -41,14 +41,20 @@ pub(in crate::http) struct Whose {
 /// was told may be told again, where an instance was away.
 #[utoipa::path(get, path = "/classroom/events", tag = "classroom", params(Whose),
     responses((status = 200, description = "Server-sent events", body = VisitEvent, content_type = "text/event-stream")))]
-pub(in crate::http) async fn events(State(app): State<AppState>, Query(whose): Query<Whose>) -> Response {
+pub(in crate::http) async fn events(
+    State(app): State<AppState>,
+    Query(whose): Query<Whose>,
+) -> Response {
     let instances = &app.ctx.config.cluster.instances;
     let seen = match whose.own || instances.is_empty() {
         true => own(&app).boxed(),
         false => stream::select_all(instances.iter().map(|url| of(url).boxed())).boxed(),
     };
     // An event is refused only where its data cannot be written as JSON; these can.
-    sse::response(&app, seen.filter_map(async |event| Event::default().json_data(event).ok().map(Ok)))
+    sse::response(
+        &app,
+        seen.filter_map(async |event| Event::default().json_data(event).ok().map(Ok)),
+    )
 }
 
 fn own(app: &AppState) -> impl Stream<Item = VisitEvent> + Send + use<> {
@@ -69,7 +75,12 @@ struct Other {
 
 fn of(url: &str) -> impl Stream<Item = VisitEvent> + Send + use<> {
     let url = format!("{}/classroom/events?own=true", url.trim_end_matches('/'));
-    let other = Other { url, client: HttpClient::new(PATIENCE), events: None, name: None };
+    let other = Other {
+        url,
+        client: HttpClient::new(PATIENCE),
+        events: None,
+        name: None,
+    };
     stream::unfold(other, async |mut other| {
         let event = other.next().await;
         Some((event, other))

@@ -37,7 +37,11 @@ pub(in crate::http) async fn objects(State(app): State<AppState>) -> Json<Object
         in_time(latch::still_in(ctx)),
         in_time(zk_barriers::is_closed(ctx))
     );
-    Json(Objects { semaphore, latch, barrier })
+    Json(Objects {
+        semaphore,
+        latch,
+        barrier,
+    })
 }
 
 async fn in_time<T>(asked: impl Future<Output = Result<T, Error>>) -> Option<T> {

@@ -28,9 +28,9 @@ pub(in crate::http) struct Address {
 fn address(url: &str, (): &()) -> garde::Result {
     match url.len() <= LONGEST && (url.starts_with("http://") || url.starts_with("https://")) {
         true => Ok(()),
-        false => {
-            Err(garde::Error::new(format!("must begin with http:// or https://, and have at most {LONGEST} bytes")))
-        }
+        false => Err(garde::Error::new(format!(
+            "must begin with http:// or https://, and have at most {LONGEST} bytes"
+        ))),
     }
 }
 

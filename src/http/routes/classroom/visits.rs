@@ -71,13 +71,18 @@ pub(in crate::http) struct Visitors {
 }
 
 fn a_visit(visit: &str, (): &()) -> garde::Result {
-    let tries = course::lessons().flat_map(|lesson| lesson.tries).filter_map(|path| path.split('?').next());
+    let tries = course::lessons()
+        .flat_map(|lesson| lesson.tries)
+        .filter_map(|path| path.split('?').next());
     let known: BTreeSet<_> = tries.filter(|path| path.starts_with("/test/")).collect();
     match known.contains(visit) {
         true => Ok(()),
         false => {
             let known: Vec<_> = known.into_iter().collect();
-            Err(garde::Error::new(format!("must be one of {}", known.join(", "))))
+            Err(garde::Error::new(format!(
+                "must be one of {}",
+                known.join(", ")
+            )))
         }
     }
 }
@@ -90,14 +95,23 @@ pub(in crate::http) async fn send(
     Json(visitors): Json<Visitors>,
 ) -> Result<StatusCode, Error> {
     let wanted = u32::try_from(visitors.names.len()).unwrap_or(u32::MAX);
-    let mut places = Arc::clone(&app.classroom.places).try_acquire_many_owned(wanted).map_err(|_| {
-        Error::ClassFull { under_way: MOST.saturating_sub(app.classroom.places.available_permits()), most: MOST }
-    })?;
+    let mut places = Arc::clone(&app.classroom.places)
+        .try_acquire_many_owned(wanted)
+        .map_err(|_| Error::ClassFull {
+            under_way: MOST.saturating_sub(app.classroom.places.available_permits()),
+            most: MOST,
+        })?;
     let instances = those_that_live(&app).await;
-    let client = HttpClient::new(Duration::from_millis(app.ctx.config.server.request_timeout_ms));
+    let client = HttpClient::new(Duration::from_millis(
+        app.ctx.config.server.request_timeout_ms,
+    ));
     for query in visitors.queries() {
         let turn = app.classroom.turn.fetch_add(1, Ordering::Relaxed) % instances.len();
-        let url = format!("{}{}?{query}", instances[turn].trim_end_matches('/'), visitors.visit);
+        let url = format!(
+            "{}{}?{query}",
+            instances[turn].trim_end_matches('/'),
+            visitors.visit
+        );
         let (client, stopping, place) = (client.clone(), app.stopping.clone(), places.split(1));
         app.ctx.tasks.spawn(async move {
             // What comes of it is seen in the lessons' events.
@@ -114,10 +128,22 @@ async fn those_that_live(app: &AppState) -> Vec<String> {
     let asked = app.ctx.config.cluster.instances.iter().map(|url| {
         let live = format!("{}/health/live", url.trim_end_matches('/'));
         let client = &client;
-        async move { client.get(&live).await.ok()?.success().ok().map(|_| url.clone()) }
+        async move {
+            client
+                .get(&live)
+                .await
+                .ok()?
+                .success()
+                .ok()
+                .map(|_| url.clone())
+        }
     });
     let living: Vec<_> = join_all(asked).await.into_iter().flatten().collect();
-    if living.is_empty() { vec![app.own_address()] } else { living }
+    if living.is_empty() {
+        vec![app.own_address()]
+    } else {
+        living
+    }
 }
 
 impl Visitors {
@@ -135,6 +161,11 @@ impl Visitors {
         .flatten()
         .collect();
         let names = self.names.clone().into_iter().map(Who::into_inner);
-        names.map(move |who| Serializer::new(String::new()).append_pair("who", &who).extend_pairs(&terms).finish())
+        names.map(move |who| {
+            Serializer::new(String::new())
+                .append_pair("who", &who)
+                .extend_pairs(&terms)
+                .finish()
+        })
     }
 }

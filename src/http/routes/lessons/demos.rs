@@ -75,7 +75,11 @@ terms!(
 
 fn goods(sku: &str, (): &()) -> garde::Result {
     let good = (1..=32).contains(&sku.chars().count());
-    if good { Ok(()) } else { Err(garde::Error::new("must have 1 to 32 characters")) }
+    if good {
+        Ok(())
+    } else {
+        Err(garde::Error::new("must have 1 to 32 characters"))
+    }
 }
 
 /// A demo's terms as a job: `now` is not to wait at all.
@@ -159,7 +163,10 @@ pub(in crate::http) async fn demo4(
 }
 
 /// `/demo3` with its lock around it.
-pub(in crate::http) fn by_route(app: &AppState, routes: UtoipaMethodRouter<AppState>) -> UtoipaMethodRouter<AppState> {
+pub(in crate::http) fn by_route(
+    app: &AppState,
+    routes: UtoipaMethodRouter<AppState>,
+) -> UtoipaMethodRouter<AppState> {
     locked::<DemoTerms>(app, LockLayer::by_route("/demo3"), routes)
 }
 
@@ -183,14 +190,22 @@ where
     Query<T>: FromRequestParts<AppState, Rejection = Error>,
 {
     let ctx = app.ctx.clone();
-    let fields = T::into_params(|| Some(ParameterIn::Query)).into_iter().map(|field| field.name);
+    let fields = T::into_params(|| Some(ParameterIn::Query))
+        .into_iter()
+        .map(|field| field.name);
     let layer: LockLayer<Body> = key
         .query(fields)
         .wait_by(|head| job(head).wait_left())
         .locks_by(move |name, head| demo_layer::lock(&ctx, job(head), name))
         .expect("the key names fields of the query");
     let layer = layer.answer(|refusal| refused(refusal).into_response());
-    (schemas, paths, methods.layer(layer).layer(from_fn_with_state(app.clone(), ask::<T>)))
+    (
+        schemas,
+        paths,
+        methods
+            .layer(layer)
+            .layer(from_fn_with_state(app.clone(), ask::<T>)),
+    )
 }
 
 /// Reads what is asked, for the layer and the handler inside.
@@ -200,18 +215,25 @@ async fn ask<T: Asked>(
     mut request: Request,
     next: Next,
 ) -> Response {
-    request.extensions_mut().insert(Arc::new(terms.asked(app.ctx.config.wait())));
+    request
+        .extensions_mut()
+        .insert(Arc::new(terms.asked(app.ctx.config.wait())));
     next.run(request).await
 }
 
 /// What [`ask`] has read.
 fn job(head: &Parts) -> &Job {
-    head.extensions.get::<Arc<Job>>().expect("ask() stands outside of the lock")
+    head.extensions
+        .get::<Arc<Job>>()
+        .expect("ask() stands outside of the lock")
 }
 
 fn refused(refusal: Refusal) -> Error {
     match refusal {
-        Refusal::Field { field, rule } => Error::BadInput { field, rule: rule.into() },
+        Refusal::Field { field, rule } => Error::BadInput {
+            field,
+            rule: rule.into(),
+        },
         Refusal::Lock(error) => at_once(error.into()),
         other => Error::Internal(other.to_string()),
     }
@@ -225,7 +247,13 @@ fn at_once(error: Error) -> Error {
     }
 }
 
-fn answer(app: &AppState, job: &Job, format: Format, demo: &'static str, lock: Option<LockState>) -> Response {
+fn answer(
+    app: &AppState,
+    job: &Job,
+    format: Format,
+    demo: &'static str,
+    lock: Option<LockState>,
+) -> Response {
     match format {
         Format::Text => ([(header::CONTENT_TYPE, Format::TEXT)], demo).into_response(),
         Format::Json => Json(Lesson {

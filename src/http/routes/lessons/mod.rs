@@ -106,7 +106,13 @@ fn lesson_response(
 }
 
 /// A visit to a lock, step by step.
-fn visit_response(app: &AppState, job: &Job, format: Format, lock: &'static str, visit: Visit) -> Response {
+fn visit_response(
+    app: &AppState,
+    job: &Job,
+    format: Format,
+    lock: &'static str,
+    visit: Visit,
+) -> Response {
     let (instance, holder) = (app.ctx.instance.clone(), visit.holder.to_string());
     match format {
         Format::Text => {

@@ -31,9 +31,20 @@ pub(in crate::http) async fn latch(
     Query(terms): Query<Terms>,
     format: Format,
 ) -> Result<Response, Error> {
-    let job = app.seen(terms.job(latch::WAIT, Duration::ZERO), "/test/latch", "latch");
+    let job = app.seen(
+        terms.job(latch::WAIT, Duration::ZERO),
+        "/test/latch",
+        "latch",
+    );
     latch::lock_the_door(&app.ctx, &job).await?;
-    Ok(lesson_response(&app, &job, format, "latch", "班长锁门。。。", Some(0)))
+    Ok(lesson_response(
+        &app,
+        &job,
+        format,
+        "latch",
+        "班长锁门。。。",
+        Some(0),
+    ))
 }
 
 /// One goes out. The first of a class sets the count to six.
@@ -45,9 +56,20 @@ pub(in crate::http) async fn countdown(
     Query(terms): Query<Terms>,
     format: Format,
 ) -> Result<Response, Error> {
-    let job = app.seen(terms.job(app.ctx.config.wait(), Duration::ZERO), "/test/countdown", "latch");
+    let job = app.seen(
+        terms.job(app.ctx.config.wait(), Duration::ZERO),
+        "/test/countdown",
+        "latch",
+    );
     let left = latch::go_out(&app.ctx, &job).await?;
-    Ok(lesson_response(&app, &job, format, "latch", "出来了一位同学", Some(left)))
+    Ok(lesson_response(
+        &app,
+        &job,
+        format,
+        "latch",
+        "出来了一位同学",
+        Some(left),
+    ))
 }
 
 visit!(

@@ -65,7 +65,10 @@ terms!(
 
 impl Meeting {
     fn members(&self) -> NonZeroU32 {
-        u32::try_from(self.members.get()).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+        u32::try_from(self.members.get())
+            .ok()
+            .and_then(NonZeroU32::new)
+            .unwrap_or(NonZeroU32::MIN)
     }
 }
 
@@ -78,8 +81,16 @@ pub(in crate::http) async fn set(
     Query(terms): Query<Terms>,
     format: Format,
 ) -> Result<Response, Error> {
-    let job = app.seen(terms.job(app.ctx.config.wait(), Duration::ZERO), "/test/zk/barrier/set", BARRIER);
-    let text = if zk_barriers::set(&app.ctx, &job).await? { "栅栏已关上" } else { "栅栏本来就关着" };
+    let job = app.seen(
+        terms.job(app.ctx.config.wait(), Duration::ZERO),
+        "/test/zk/barrier/set",
+        BARRIER,
+    );
+    let text = if zk_barriers::set(&app.ctx, &job).await? {
+        "栅栏已关上"
+    } else {
+        "栅栏本来就关着"
+    };
     Ok(lesson_response(&app, &job, format, BARRIER, text, None))
 }
 
@@ -92,9 +103,20 @@ pub(in crate::http) async fn wait(
     Query(terms): Query<Terms>,
     format: Format,
 ) -> Result<Response, Error> {
-    let job = app.seen(terms.job(zk_barriers::WAIT, Duration::ZERO), "/test/zk/barrier/wait", BARRIER);
+    let job = app.seen(
+        terms.job(zk_barriers::WAIT, Duration::ZERO),
+        "/test/zk/barrier/wait",
+        BARRIER,
+    );
     zk_barriers::wait(&app.ctx, &job).await?;
-    Ok(lesson_response(&app, &job, format, BARRIER, "通过栅栏", None))
+    Ok(lesson_response(
+        &app,
+        &job,
+        format,
+        BARRIER,
+        "通过栅栏",
+        None,
+    ))
 }
 
 /// Opens the barrier.
@@ -106,8 +128,16 @@ pub(in crate::http) async fn remove(
     Query(terms): Query<Terms>,
     format: Format,
 ) -> Result<Response, Error> {
-    let job = app.seen(terms.job(app.ctx.config.wait(), Duration::ZERO), "/test/zk/barrier/remove", BARRIER);
-    let text = if zk_barriers::remove(&app.ctx, &job).await? { "栅栏已移除" } else { "栅栏本来就开着" };
+    let job = app.seen(
+        terms.job(app.ctx.config.wait(), Duration::ZERO),
+        "/test/zk/barrier/remove",
+        BARRIER,
+    );
+    let text = if zk_barriers::remove(&app.ctx, &job).await? {
+        "栅栏已移除"
+    } else {
+        "栅栏本来就开着"
+    };
     Ok(lesson_response(&app, &job, format, BARRIER, text, None))
 }
 
@@ -120,7 +150,11 @@ pub(in crate::http) async fn enter(
     Query(meeting): Query<Meeting>,
     format: Format,
 ) -> Result<Response, Error> {
-    let job = app.seen(meeting.job(zk_barriers::WAIT, Duration::ZERO), "/test/zk/double-barrier/enter", ROOM);
+    let job = app.seen(
+        meeting.job(zk_barriers::WAIT, Duration::ZERO),
+        "/test/zk/double-barrier/enter",
+        ROOM,
+    );
     let member = zk_barriers::enter(&app.ctx, &job, meeting.members()).await?;
     Ok(member_response(&app, &job, format, "都到齐了", member))
 }
@@ -134,15 +168,29 @@ pub(in crate::http) async fn leave(
     Query(meeting): Query<Meeting>,
     format: Format,
 ) -> Result<Response, Error> {
-    let job = app.seen(meeting.job(zk_barriers::WAIT, Duration::ZERO), "/test/zk/double-barrier/leave", ROOM);
+    let job = app.seen(
+        meeting.job(zk_barriers::WAIT, Duration::ZERO),
+        "/test/zk/double-barrier/leave",
+        ROOM,
+    );
     let member = meeting.member.map(|member| member.to_string());
     let member = zk_barriers::leave(&app.ctx, &job, meeting.members(), member.as_deref()).await?;
     Ok(member_response(&app, &job, format, "都离开了", member))
 }
 
-fn member_response(app: &AppState, job: &Job, format: Format, text: &str, member: String) -> Response {
+fn member_response(
+    app: &AppState,
+    job: &Job,
+    format: Format,
+    text: &str,
+    member: String,
+) -> Response {
     match format {
-        Format::Text => ([(header::CONTENT_TYPE, Format::TEXT)], format!("{text} {member}")).into_response(),
+        Format::Text => (
+            [(header::CONTENT_TYPE, Format::TEXT)],
+            format!("{text} {member}"),
+        )
+            .into_response(),
         Format::Json => Json(Member {
             outcome: Outcome::Done,
             strategy: ROOM,

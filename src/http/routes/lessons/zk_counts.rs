@@ -21,7 +21,15 @@ use serde::Serialize;
 use std::time::Duration;
 use utoipa::ToSchema;
 
-const CHANGES: [&str; 7] = ["increment", "decrement", "add", "subtract", "get", "try-set", "force-set"];
+const CHANGES: [&str; 7] = [
+    "increment",
+    "decrement",
+    "add",
+    "subtract",
+    "get",
+    "try-set",
+    "force-set",
+];
 
 /// What the shared count was and is.
 #[derive(Debug, Serialize, ToSchema)]
@@ -96,8 +104,17 @@ pub(in crate::http) async fn share(
     Ok(match format {
         Format::Text => ([(header::CONTENT_TYPE, Format::TEXT)], "hello shareData").into_response(),
         Format::Json => {
-            let (outcome, instance, who) = (Outcome::Done, app.ctx.instance.clone(), job.who.clone());
-            Json(Shared { outcome, strategy: "/curator/count", instance, who, before, after }).into_response()
+            let (outcome, instance, who) =
+                (Outcome::Done, app.ctx.instance.clone(), job.who.clone());
+            Json(Shared {
+                outcome,
+                strategy: "/curator/count",
+                instance,
+                who,
+                before,
+                after,
+            })
+            .into_response()
         }
     })
 }
@@ -114,7 +131,11 @@ pub(in crate::http) async fn atomic(
     format: Format,
 ) -> Result<Response, Error> {
     let job = operand.job(app.ctx.config.wait(), Duration::ZERO);
-    let value = || operand.value.ok_or_else(|| bad("value", "is missing".into()));
+    let value = || {
+        operand
+            .value
+            .ok_or_else(|| bad("value", "is missing".into()))
+    };
     let change = match change.as_str() {
         "increment" => Some(Change::Add(1)),
         "decrement" => Some(Change::Subtract(1)),
@@ -123,7 +144,12 @@ pub(in crate::http) async fn atomic(
         "try-set" => Some(Change::TrySet(value()?)),
         "force-set" => Some(Change::ForceSet(value()?)),
         "get" => None,
-        _ => return Err(bad("change", format!("must be one of {}", CHANGES.join(", ")))),
+        _ => {
+            return Err(bad(
+                "change",
+                format!("must be one of {}", CHANGES.join(", ")),
+            ));
+        }
     };
     let (succeeded, pre_value, post_value, promoted) = match change {
         Some(change) => {
@@ -141,10 +167,20 @@ pub(in crate::http) async fn atomic(
             ([(header::CONTENT_TYPE, Format::TEXT)], text).into_response()
         }
         Format::Json => {
-            let (outcome, instance, who) = (Outcome::Done, app.ctx.instance.clone(), job.who.clone());
+            let (outcome, instance, who) =
+                (Outcome::Done, app.ctx.instance.clone(), job.who.clone());
             let strategy = "/curator/atomic";
-            Json(Changed { outcome, strategy, instance, who, succeeded, pre_value, post_value, promoted })
-                .into_response()
+            Json(Changed {
+                outcome,
+                strategy,
+                instance,
+                who,
+                succeeded,
+                pre_value,
+                post_value,
+                promoted,
+            })
+            .into_response()
         }
     })
 }

@@ -78,12 +78,22 @@ pub(in crate::http) async fn herd(
     Query(size): Query<Size>,
     format: Format,
 ) -> Result<Response, Error> {
-    let waiters = size.waiters.map_or(SOME, |waiters| u16::try_from(waiters.get()).unwrap_or(SOME));
+    let waiters = size
+        .waiters
+        .map_or(SOME, |waiters| u16::try_from(waiters.get()).unwrap_or(SOME));
     let herd = zk_herd::drive(&app.ctx, waiters, app.ctx.config.wait()).await?;
     Ok(herd_response(&app, waiters, herd, format))
 }
 
-fn herd_response(app: &AppState, waiters: u16, Herd { parent, predecessor }: Herd, format: Format) -> Response {
+fn herd_response(
+    app: &AppState,
+    waiters: u16,
+    Herd {
+        parent,
+        predecessor,
+    }: Herd,
+    format: Format,
+) -> Response {
     let releases = parent.0.len();
     match format {
         Format::Text => {
@@ -101,12 +111,19 @@ fn herd_response(app: &AppState, waiters: u16, Herd { parent, predecessor }: Her
             releases,
             watch_parent: parent.per_release(),
             watch_predecessor: predecessor.per_release(),
-            each: Each { watch_parent: parent.0, watch_predecessor: predecessor.0 },
+            each: Each {
+                watch_parent: parent.0,
+                watch_predecessor: predecessor.0,
+            },
         })
         .into_response(),
     }
 }
 
 fn line(drain: &Drain) -> String {
-    format!("共通知 {} 次，平均每次放锁 {:.2} 次", drain.notifications(), drain.per_release())
+    format!(
+        "共通知 {} 次，平均每次放锁 {:.2} 次",
+        drain.notifications(),
+        drain.per_release()
+    )
 }

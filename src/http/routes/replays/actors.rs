@@ -39,13 +39,21 @@ pub(in crate::http) async fn play(
     }
     let actor = replay::start(&app.ctx, part)?;
     app.replays.actors.lock().insert(id, actor.stops());
-    let playing = Playing { app: app.clone(), id };
+    let playing = Playing {
+        app: app.clone(),
+        id,
+    };
     let lines = stream::unfold((actor, playing), async |(mut actor, playing)| {
         let line = actor.next().await?;
         Some((line, (actor, playing)))
     });
     // An event is refused only where its data cannot be written as JSON; these can.
-    let events = lines.filter_map(async |line| Event::default().json_data(line).ok().map(Ok::<_, Infallible>));
+    let events = lines.filter_map(async |line| {
+        Event::default()
+            .json_data(line)
+            .ok()
+            .map(Ok::<_, Infallible>)
+    });
     Ok(sse::response(&app, Box::pin(events)))
 }
 
@@ -61,7 +69,13 @@ pub(in crate::http) async fn direct(
     Path(id): Path<Uuid>,
     Json(Stops { stops }): Json<Stops>,
 ) -> Result<StatusCode, Error> {
-    let actor = app.replays.actors.lock().get(&id).cloned().ok_or(Error::NoSuchActor(id))?;
+    let actor = app
+        .replays
+        .actors
+        .lock()
+        .get(&id)
+        .cloned()
+        .ok_or(Error::NoSuchActor(id))?;
     actor.send_replace(stops);
     Ok(StatusCode::NO_CONTENT)
 }

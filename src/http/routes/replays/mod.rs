@@ -7,7 +7,8 @@ mod routes;
 
 pub(in crate::http) use actors::{__path_direct, __path_play, direct, play};
 pub(in crate::http) use routes::{
-    __path_cancel, __path_events, __path_list, __path_start, __path_step, cancel, events, list, start, step,
+    __path_cancel, __path_events, __path_list, __path_start, __path_step, cancel, events, list,
+    start, step,
 };
 
 use crate::{
@@ -42,26 +43,54 @@ struct Going {
 
 impl std::fmt::Debug for Going {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Going").field("lesson", &self.replay.lesson).finish_non_exhaustive()
+        f.debug_struct("Going")
+            .field("lesson", &self.replay.lesson)
+            .finish_non_exhaustive()
     }
 }
 
 impl Replays {
     /// Starts a replay, unless one is going on.
-    fn start(&self, app: &AppState, replay: &'static Replay, cured: bool, pace: Pace) -> Result<Arc<Going>, Error> {
+    fn start(
+        &self,
+        app: &AppState,
+        replay: &'static Replay,
+        cured: bool,
+        pace: Pace,
+    ) -> Result<Arc<Going>, Error> {
         let mut latest = self.latest.lock();
         if let Some(going) = latest.as_ref().filter(|going| going.log.end().is_none()) {
             return Err(Error::ReplayInProgress(going.replay.lesson));
         }
         let (steps, log, cancel) = (Steps::default(), Arc::default(), app.stopping.child_token());
-        let going = Arc::new(Going { id: Uuid::new_v4(), replay, cured, pace, steps, log, cancel });
+        let going = Arc::new(Going {
+            id: Uuid::new_v4(),
+            replay,
+            cured,
+            pace,
+            steps,
+            log,
+            cancel,
+        });
         *latest = Some(Arc::clone(&going));
-        let terms = Terms { places: places(app), cured, pace, steps: going.steps.clone() };
+        let terms = Terms {
+            places: places(app),
+            cured,
+            pace,
+            steps: going.steps.clone(),
+        };
         let (ctx, playing) = (app.ctx.clone(), Arc::clone(&going));
         app.ctx.tasks.spawn(async move {
-            let played = AssertUnwindSafe(playing.replay.run(&ctx, terms, Arc::clone(&playing.log), &playing.cancel));
+            let played = AssertUnwindSafe(playing.replay.run(
+                &ctx,
+                terms,
+                Arc::clone(&playing.log),
+                &playing.cancel,
+            ));
             if played.catch_unwind().await.is_err() {
-                playing.log.close(End::Failed("a bug: the replay panicked".to_owned()));
+                playing
+                    .log
+                    .close(End::Failed("a bug: the replay panicked".to_owned()));
             }
         });
         Ok(going)
@@ -73,12 +102,17 @@ impl Replays {
     }
 
     fn going(&self) -> Option<Arc<Going>> {
-        self.latest.lock().clone().filter(|going| going.log.end().is_none())
+        self.latest
+            .lock()
+            .clone()
+            .filter(|going| going.log.end().is_none())
     }
 
     fn find(&self, id: &str) -> Result<Arc<Going>, Error> {
         let latest = self.latest.lock().clone();
-        latest.filter(|going| going.id.to_string() == id).ok_or_else(|| Error::NoReplay(id.to_owned()))
+        latest
+            .filter(|going| going.id.to_string() == id)
+            .ok_or_else(|| Error::NoReplay(id.to_owned()))
     }
 }
 
@@ -93,5 +127,10 @@ fn places(app: &AppState) -> Vec<Place> {
 
 /// Replays are for labs.
 fn enabled(app: &AppState) -> Result<(), Error> {
-    app.ctx.config.replays.enabled.then_some(()).ok_or(Error::NoReplays)
+    app.ctx
+        .config
+        .replays
+        .enabled
+        .then_some(())
+        .ok_or(Error::NoReplays)
 }

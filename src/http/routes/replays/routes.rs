@@ -1,16 +1,7 @@
 //! `/replays`: which there are, start one, step through it, watch it, cancel it.
 
 use super::{Going, enabled};
-use crate::{
-    error::Error,
-    http::{
-        app::AppState,
-        extract::{Path, Query},
-        sse,
-    },
-    replay::{self, End, Ends, Log, Pace, ReplayEvent},
-    stock::Title,
-};
+use crate::bilingual::Bilingual;
 use axum::{
     extract::State,
     response::{IntoResponse, Response, sse::Event},
@@ -38,11 +29,11 @@ pub(in crate::http) struct List {
 struct Listed {
     #[schema(example = "2.3")]
     lesson: &'static str,
-    title: Title,
+    title: Bilingual,
     /// What breaks.
-    breaks: Title,
+    breaks: Bilingual,
     /// What mends it.
-    cure: Title,
+    cure: Bilingual,
     /// What its actors do.
     #[schema(example = "redis-setnx-owner")]
     runs: &'static str,
@@ -54,7 +45,7 @@ struct Listed {
     /// How it ends on the cure.
     cured_ends: Ends,
     /// Why it cannot be played here.
-    cannot: Option<Title>,
+    cannot: Option<Bilingual>,
 }
 
 /// How a replay is to go.
@@ -129,7 +120,11 @@ pub(in crate::http) async fn list(State(app): State<AppState>) -> axum::Json<Lis
         cannot: replay.cannot(&app.ctx),
     });
     let playing = app.replays.going().map(|going| View::of(&app, &going));
-    axum::Json(List { enabled: app.ctx.config.replays.enabled, playing, replays: listed.collect() })
+    axum::Json(List {
+        enabled: app.ctx.config.replays.enabled,
+        playing,
+        replays: listed.collect(),
+    })
 }
 
 /// Plays the race of a lesson on the real servers, with at most three actors on the real instances.
@@ -162,7 +157,10 @@ pub(in crate::http) async fn start(
         (status = 204, description = "It goes on"),
         (status = 404, description = "There is no such replay"),
     ))]
-pub(in crate::http) async fn step(State(app): State<AppState>, Path(id): Path<String>) -> Result<StatusCode, Error> {
+pub(in crate::http) async fn step(
+    State(app): State<AppState>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Error> {
     app.replays.find(&id)?.steps.next();
     Ok(StatusCode::NO_CONTENT)
 }
@@ -174,7 +172,10 @@ pub(in crate::http) async fn step(State(app): State<AppState>, Path(id): Path<St
         (status = 202, description = "It ends now", body = View),
         (status = 404, description = "There is no such replay"),
     ))]
-pub(in crate::http) async fn cancel(State(app): State<AppState>, Path(id): Path<String>) -> Result<Response, Error> {
+pub(in crate::http) async fn cancel(
+    State(app): State<AppState>,
+    Path(id): Path<String>,
+) -> Result<Response, Error> {
     let going = app.replays.find(&id)?;
     going.cancel.cancel();
     Ok((StatusCode::ACCEPTED, axum::Json(View::of(&app, &going))).into_response())
@@ -188,13 +189,18 @@ pub(in crate::http) async fn cancel(State(app): State<AppState>, Path(id): Path<
         (status = 200, description = "Server-sent events; the last one is an `Ending`", body = ReplayEvent, content_type = "text/event-stream"),
         (status = 404, description = "There is no such replay"),
     ))]
-pub(in crate::http) async fn events(State(app): State<AppState>, Path(id): Path<String>) -> Result<Response, Error> {
+pub(in crate::http) async fn events(
+    State(app): State<AppState>,
+    Path(id): Path<String>,
+) -> Result<Response, Error> {
     let log = Arc::clone(&app.replays.find(&id)?.log);
     Ok(sse::response(&app, from_the_beginning(log)))
 }
 
 /// Everything that was seen and is to be seen, up to and with the end.
-fn from_the_beginning(log: Arc<Log>) -> impl Stream<Item = Result<Event, Infallible>> + Send + Unpin {
+fn from_the_beginning(
+    log: Arc<Log>,
+) -> impl Stream<Item = Result<Event, Infallible>> + Send + Unpin {
     let changes = WatchStream::new(log.watch());
     let told = stream::unfold(Some((log, changes, 0)), async |state| {
         let (log, mut changes, from) = state?;
@@ -207,13 +213,23 @@ fn from_the_beginning(log: Arc<Log>) -> impl Stream<Item = Result<Event, Infalli
         Some(((events, end), more))
     });
     let told = told.flat_map(|(events, end)| {
-        let events = events.into_iter().map(|event| Event::default().json_data(event));
+        let events = events
+            .into_iter()
+            .map(|event| Event::default().json_data(event));
         let end = end.map(|end| match end {
             End::Done(ending) => Event::default().event("done").json_data(ending),
-            End::Failed(detail) => Event::default().event("failed").json_data(serde_json::json!({ "detail": detail })),
+            End::Failed(detail) => Event::default()
+                .event("failed")
+                .json_data(serde_json::json!({ "detail": detail })),
         });
         // An event is refused only where its data cannot be written as JSON; these can.
-        stream::iter(events.chain(end).filter_map(Result::ok).map(Ok).collect::<Vec<_>>())
+        stream::iter(
+            events
+                .chain(end)
+                .filter_map(Result::ok)
+                .map(Ok)
+                .collect::<Vec<_>>(),
+        )
     });
     Box::pin(told)
 }

@@ -33,9 +33,18 @@ const WHOSE: &str = "SELECT COALESCE(class_name, ''), COALESCE(method_name, ''),
 /// # Errors
 ///
 /// [`Error::RunInProgress`] of the run that has it.
-pub(super) async fn alone(ctx: &Ctx, id: &str, strategy: &str, by: &str) -> Result<Option<Guard>, Error> {
-    let caller =
-        Caller { class: id.into(), method: strategy.into(), server: ctx.instance.clone(), desc: by.to_owned() };
+pub(super) async fn alone(
+    ctx: &Ctx,
+    id: &str,
+    strategy: &str,
+    by: &str,
+) -> Result<Option<Guard>, Error> {
+    let caller = Caller {
+        class: id.into(),
+        method: strategy.into(),
+        server: ctx.instance.clone(),
+        desc: by.to_owned(),
+    };
     let lock = ctx.desk.table_lease_lock(NAME).lease(LEASE).caller(caller);
     loop {
         let taken = match whose(ctx).await {
@@ -56,20 +65,40 @@ pub(super) async fn alone(ctx: &Ctx, id: &str, strategy: &str, by: &str) -> Resu
 }
 
 async fn whose(ctx: &Ctx) -> Result<Option<Error>, LockError> {
-    let unavailable = |error: sqlx::Error| LockError::Unavailable { server: "mysql", reason: error.into() };
+    let unavailable = |error: sqlx::Error| LockError::Unavailable {
+        server: "mysql",
+        reason: error.into(),
+    };
     let mut conn: Conn = ctx.desk.conn(PATIENCE).await.map_err(no_connection)?;
     let read = sqlx::query_as(WHOSE).bind(NAME).fetch_optional(&mut *conn);
-    let read = tokio::time::timeout(PATIENCE, read).await.map_err(|_| silent())?;
+    let read = tokio::time::timeout(PATIENCE, read)
+        .await
+        .map_err(|_| silent())?;
     let row: Option<(String, String, String, String)> = read.map_err(unavailable)?;
     conn.done();
-    Ok(row.map(|(id, strategy, instance, by)| Error::RunInProgress { id, instance, by, strategy, left: None }))
+    Ok(
+        row.map(|(id, strategy, instance, by)| Error::RunInProgress {
+            id,
+            instance,
+            by,
+            strategy,
+            left: None,
+        }),
+    )
 }
 
 /// All connections are in use: that says nothing of the lock.
 fn no_connection(error: LockError) -> LockError {
-    if matches!(error, LockError::Taken { .. }) { silent() } else { error }
+    if matches!(error, LockError::Taken { .. }) {
+        silent()
+    } else {
+        error
+    }
 }
 
 fn silent() -> LockError {
-    LockError::Unavailable { server: "mysql", reason: "it did not answer".into() }
+    LockError::Unavailable {
+        server: "mysql",
+        reason: "it did not answer".into(),
+    }
 }

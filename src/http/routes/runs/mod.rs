@@ -43,6 +43,8 @@ impl Runs {
     }
 
     fn find(&self, id: &str) -> Result<Arc<Run>, Error> {
-        self.latest().filter(|run| run.id() == id).ok_or_else(|| Error::NoRun(id.to_owned()))
+        self.latest()
+            .filter(|run| run.id() == id)
+            .ok_or_else(|| Error::NoRun(id.to_owned()))
     }
 }

@@ -83,7 +83,10 @@ pub(in crate::http) async fn start(
     Json(wanted): Json<Wanted>,
 ) -> Result<Response, Error> {
     let peer = peer.map(|Extension(ConnectInfo(peer))| peer);
-    let run = app.runs.start(&app, plan(&app, &wanted)?, origin(&headers, peer)).await?;
+    let run = app
+        .runs
+        .start(&app, plan(&app, &wanted)?, origin(&headers, peer))
+        .await?;
     let view = run.view();
     let location = [(header::LOCATION, view.events().to_owned())];
     Ok((StatusCode::ACCEPTED, location, axum::Json(view)).into_response())
@@ -127,7 +130,10 @@ pub(in crate::http) async fn cancel(
         (status = 200, description = "Server-sent events", body = Progress, content_type = "text/event-stream"),
         (status = 404, description = "There is no such run"),
     ))]
-pub(in crate::http) async fn events(State(app): State<AppState>, Path(id): Path<String>) -> Result<Response, Error> {
+pub(in crate::http) async fn events(
+    State(app): State<AppState>,
+    Path(id): Path<String>,
+) -> Result<Response, Error> {
     let states = WatchStream::new(app.runs.find(&id)?.watch());
     Ok(sse::response(&app, until_the_end(states)))
 }
@@ -146,30 +152,49 @@ fn until_the_end(
         let progress = Event::default().event("progress").json_data(progress);
         let end = end.map(|end| match end {
             End::Done(row) | End::Cancelled(row) => Event::default().event("done").json_data(row),
-            End::Failed(reason) => Event::default().event("failed").json_data(serde_json::json!({ "detail": reason })),
+            End::Failed(reason) => Event::default()
+                .event("failed")
+                .json_data(serde_json::json!({ "detail": reason })),
         });
         // An event is refused only where its data cannot be written as JSON; these can.
-        stream::iter([Some(progress), end].into_iter().flatten().filter_map(Result::ok).map(Ok))
+        stream::iter(
+            [Some(progress), end]
+                .into_iter()
+                .flatten()
+                .filter_map(Result::ok)
+                .map(Ok),
+        )
     })
 }
 
 fn plan(app: &AppState, wanted: &Wanted) -> Result<Plan, Error> {
-    let strategy = stock::find(&wanted.strategy).ok_or_else(|| Error::NoStrategy(wanted.strategy.clone()))?;
+    let strategy =
+        stock::find(&wanted.strategy).ok_or_else(|| Error::NoStrategy(wanted.strategy.clone()))?;
     let (target, base) = match wanted.target {
         Target::One => (ONE, app.own_address()),
         Target::Three if app.ctx.config.cluster.http.is_empty() => {
-            let rule = "cannot be three: this instance does not know its cluster (setting cluster.http)";
+            let rule =
+                "cannot be three: this instance does not know its cluster (setting cluster.http)";
             return Err(bad("target", rule.into()));
         }
         Target::Three => (THREE, app.ctx.config.cluster.http.clone()),
     };
-    let (threads, loops) = (wanted.threads.map_or(100, Whole::get), wanted.loops.map_or(50, Whole::get));
+    let (threads, loops) = (
+        wanted.threads.map_or(100, Whole::get),
+        wanted.loops.map_or(50, Whole::get),
+    );
     if threads * loops > MOST_REQUESTS {
-        return Err(bad("loops", format!("times threads must be at most {MOST_REQUESTS}")));
+        return Err(bad(
+            "loops",
+            format!("times threads must be at most {MOST_REQUESTS}"),
+        ));
     }
     let token = &app.ctx.config.admin.token;
     let mut plan = Plan::new(&base, target, strategy.slug);
-    (plan.threads, plan.loops) = (threads.unsigned_abs() as usize, loops.unsigned_abs() as usize);
+    (plan.threads, plan.loops) = (
+        threads.unsigned_abs() as usize,
+        loops.unsigned_abs() as usize,
+    );
     plan.hold_ms = wanted.hold_ms.map_or(0, Whole::get).unsigned_abs();
     plan.count = wanted.count.map_or(5000, Whole::get);
     plan.draws = true;
@@ -180,9 +205,14 @@ fn plan(app: &AppState, wanted: &Wanted) -> Result<Plan, Error> {
 
 /// Who asks, for others to read: the first address that a proxy names, else the one at the other end. Only a label.
 fn origin(headers: &HeaderMap, peer: Option<SocketAddr>) -> String {
-    let named = headers.get("x-forwarded-for").and_then(|value| value.to_str().ok()).and_then(|v| v.split(',').next());
+    let named = headers
+        .get("x-forwarded-for")
+        .and_then(|value| value.to_str().ok())
+        .and_then(|v| v.split(',').next());
     let named = named.and_then(|address| address.trim().parse().ok());
-    named.or(peer.map(|peer| peer.ip())).map_or_else(|| "somebody".into(), |address| address.to_string())
+    named
+        .or(peer.map(|peer| peer.ip()))
+        .map_or_else(|| "somebody".into(), |address| address.to_string())
 }
 
 #[cfg(test)]
@@ -195,11 +225,20 @@ mod tests {
     fn the_events_end_with_the_run_though_its_state_stays() {
         let state = watch::Sender::new(RunState::default());
         let mut events = Box::pin(until_the_end(WatchStream::new(state.subscribe())));
-        assert!(events.next().now_or_never().flatten().is_some(), "the newest state comes at once");
+        assert!(
+            events.next().now_or_never().flatten().is_some(),
+            "the newest state comes at once"
+        );
         assert!(events.next().now_or_never().is_none(), "it goes on");
         let end = Some(End::Failed("why".into()));
-        state.send_replace(RunState { end, ..RunState::default() });
-        let last = events.collect::<Vec<_>>().now_or_never().expect("it has ended");
+        state.send_replace(RunState {
+            end,
+            ..RunState::default()
+        });
+        let last = events
+            .collect::<Vec<_>>()
+            .now_or_never()
+            .expect("it has ended");
         assert_eq!(last.len(), 2, "progress, and the end");
     }
 }

@@ -154,7 +154,10 @@ impl Run {
             instance: self.instance.clone(),
             by: self.by.clone(),
             strategy: self.plan.strategy.clone(),
-            left: left(&self.state.borrow().progress.snapshot, self.started.elapsed()),
+            left: left(
+                &self.state.borrow().progress.snapshot,
+                self.started.elapsed(),
+            ),
         }
     }
 
@@ -191,7 +194,8 @@ impl Run {
     /// Runs the plan to its end and tells those who watch.
     pub(super) async fn drive(self: Arc<Self>, app: AppState, alone: Option<Guard>) {
         let (sender, mut snapshots) = watch::channel(Snapshot::default());
-        let work = AssertUnwindSafe(load::run::run(&self.plan, &sender, &self.cancel)).catch_unwind();
+        let work =
+            AssertUnwindSafe(load::run::run(&self.plan, &sender, &self.cancel)).catch_unwind();
         let ended = tokio::select! {
             ended = work => ended,
             () = self.follow(&app, snapshots.clone()) => return,
@@ -205,13 +209,18 @@ impl Run {
             Ok(Err(failure)) => End::Failed(failure.to_string()),
             Err(_) => End::Failed("the load generator panicked; the log says where".into()),
         };
-        let progress = self.progress(&app.ctx, &mut snapshots, BTreeMap::new()).await;
+        let progress = self
+            .progress(&app.ctx, &mut snapshots, BTreeMap::new())
+            .await;
         if let Some(alone) = alone
             && let Err(error) = alone.release().await
         {
             tracing::warn!(%error, "the lock of the run was not released cleanly");
         }
-        self.state.send_replace(State { progress, end: Some(end) });
+        self.state.send_replace(State {
+            progress,
+            end: Some(end),
+        });
     }
 
     /// Tells those who watch how it stands, again and again.
@@ -225,7 +234,10 @@ impl Run {
                 ticks.tick().await;
                 let under_way = latest.borrow().clone();
                 let progress = self.progress(&app.ctx, &mut snapshots, under_way).await;
-                self.state.send_replace(State { progress, end: None });
+                self.state.send_replace(State {
+                    progress,
+                    end: None,
+                });
             }
         };
         tokio::join!(ask, tell);
@@ -259,10 +271,16 @@ impl Run {
         under_way: BTreeMap<String, u64>,
     ) -> Progress {
         let shelf = match stock::find(&self.plan.strategy) {
-            Some(strategy) => shelf::count(ctx, strategy.store, self.plan.stock_id).await.ok(),
+            Some(strategy) => shelf::count(ctx, strategy.store, self.plan.stock_id)
+                .await
+                .ok(),
             None => None,
         };
-        Progress { snapshot: snapshots.borrow_and_update().clone(), shelf, under_way }
+        Progress {
+            snapshot: snapshots.borrow_and_update().clone(),
+            shelf,
+            under_way,
+        }
     }
 }
 
@@ -278,9 +296,16 @@ mod tests {
 
     #[test]
     fn what_is_left_is_told_once_there_is_something_to_tell_it_from() {
-        let at = |samples| Snapshot { samples, planned: 100, ..Snapshot::default() };
+        let at = |samples| Snapshot {
+            samples,
+            planned: 100,
+            ..Snapshot::default()
+        };
         assert_eq!(left(&at(0), Duration::from_secs(3)), None);
-        assert_eq!(left(&at(25), Duration::from_secs(1)), Some(Duration::from_secs(3)));
+        assert_eq!(
+            left(&at(25), Duration::from_secs(1)),
+            Some(Duration::from_secs(3))
+        );
         assert_eq!(left(&at(100), Duration::from_secs(4)), Some(Duration::ZERO));
     }
 }
