@@ -1,7 +1,7 @@
 //! The module graph of `src/` stays as ARCHITECTURE.md draws it, and the documents keep up with the registry.
 
-use crate::bilingual::Bilingual;
 use crate::imports;
+use oversell::bilingual::Bilingual;
 use oversell::{
     course, seckill,
     stock::{self},

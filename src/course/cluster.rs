@@ -3,6 +3,19 @@
 
 use super::{NoVerdict, Rated, Ratio, Says};
 use crate::bilingual::Bilingual;
+use crate::{
+    addresses::Addresses,
+    failure::Failure,
+    http_client::{Answer, Events, HttpClient, HttpError},
+    load::{
+        Row,
+        rate::Spread,
+        row::{ONE, THREE},
+        run::{Plan, Snapshot, run as load},
+        target::{self, token},
+    },
+    redis_at::redis_at,
+};
 use http::Method;
 use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;

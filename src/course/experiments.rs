@@ -2,6 +2,7 @@
 
 use super::{Cluster, NoVerdict, Ratio, Says, Seen, Side, Target, Words};
 use crate::bilingual::Bilingual;
+use crate::load::{Row, terminal::rate, verdict::Verdict as Sold};
 
 /// The course's load, 100 × 50: the claim is that it oversells.
 pub(super) async fn oversells(

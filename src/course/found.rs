@@ -2,6 +2,7 @@
 
 use super::{Figures, Verdict, Words};
 use crate::bilingual::Bilingual;
+use crate::{failure::Failure, load::conditions::Conditions};
 use serde::Serialize;
 
 /// All that a run has found.

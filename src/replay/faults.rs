@@ -10,6 +10,13 @@
 
 use super::play::gone_wrong;
 use crate::bilingual::Bilingual;
+use crate::{
+    config::Config,
+    ctx::Ctx,
+    error::Error,
+    http_client::{HttpClient, HttpError},
+    orders::{Action, Breakable, Order},
+};
 use http::Method;
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};

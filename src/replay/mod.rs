@@ -31,6 +31,7 @@ pub use play::{Pace, Steps};
 pub use races::ALL;
 
 use crate::bilingual::Bilingual;
+use crate::{ctx::Ctx, error::Error, server::Server};
 use faults::{Faults, Need};
 use futures::future::BoxFuture;
 use play::{Play, gone_wrong};

@@ -1,6 +1,11 @@
 //! §1.7: three ways to let MySQL keep the count: one statement, a lock of the row, a version.
 
 use crate::bilingual::Bilingual;
+use crate::course::{
+    Cluster, Lesson, Line, NoVerdict, Ratio, Run, Says, Seen, Side, Target, Verdict, Words,
+    experiments::{compared, exact, retries_grow, words},
+    replay::flaw_and_cure,
+};
 use sqlx::{Connection, Executor};
 
 const THREE: &[Target] = &[Target::Three];

@@ -1,6 +1,11 @@
 //! §1.1 to §1.6: a stock that is read and then written, one process's lock, and three processes.
 
 use crate::bilingual::Bilingual;
+use crate::course::{
+    Cluster, Lesson, Line, NoVerdict, Run, Says, Seen, Side, Target, Words,
+    experiments::{compared, exact, oversells},
+    replay::flaw_and_cure,
+};
 
 const LEFT: &str = "mysql {mysql} -Ne 'select count from db_stock where id = 1'";
 

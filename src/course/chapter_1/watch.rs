@@ -1,6 +1,11 @@
 //! §1.8: Redis' own optimistic lock.
 
 use crate::bilingual::Bilingual;
+use crate::course::{
+    Cluster, Lesson, Line, NoVerdict, Run, Seen, Target,
+    experiments::{exact, retries_grow},
+    replay::flaw_and_cure,
+};
 
 pub(super) const WATCH: Lesson = Lesson {
     id: "1.8",

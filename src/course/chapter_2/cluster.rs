@@ -1,6 +1,7 @@
 //! §2.8 and §2.9: what a lock in one Redis does not survive, and the five nodes of Redlock.
 
 use crate::bilingual::Bilingual;
+use crate::course::{Lesson, Line, Run, replay::flaw_and_cure};
 
 pub(super) const FAIL_OVER: Lesson = Lesson {
     id: "2.8",

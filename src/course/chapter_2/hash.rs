@@ -2,6 +2,10 @@
 
 use super::{ask, own};
 use crate::bilingual::Bilingual;
+use crate::course::{
+    Cluster, Lesson, Line, NoVerdict, Run, Seen, Target, Words, experiments::exact,
+    replay::flaw_and_cure,
+};
 use std::time::Duration;
 
 const ENTER_LUA: &str = include_str!("../../stock/lua/enter.lua");

@@ -2,6 +2,10 @@
 
 use super::{ask, until_there};
 use crate::bilingual::Bilingual;
+use crate::{
+    course::{Cluster, Lesson, Line, NoVerdict, Run, Seen, Verdict, Words, replay::flaw_and_cure},
+    redis_at::redis_at,
+};
 use futures::future::{join_all, try_join_all};
 use std::time::{Duration, Instant};
 

@@ -6,6 +6,10 @@ use super::{
     until_there,
 };
 use crate::bilingual::Bilingual;
+use crate::course::{
+    Cluster, Lesson, Line, NoVerdict, Run, Says, Seen, Side, Target, Words,
+    experiments::{compared, exact},
+};
 use std::time::{Duration, Instant};
 
 pub(super) const LOCK: Lesson = Lesson {

@@ -2,6 +2,10 @@
 
 use super::{ask, own};
 use crate::bilingual::Bilingual;
+use crate::course::{
+    Cluster, Lesson, Line, NoVerdict, Run, Seen, Target, Words, experiments::exact,
+    replay::flaw_and_cure,
+};
 use futures::future::try_join_all;
 use redis::{RedisError, Value, aio::MultiplexedConnection};
 use std::collections::BTreeSet;

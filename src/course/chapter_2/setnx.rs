@@ -2,6 +2,14 @@
 
 use super::{ask, own};
 use crate::bilingual::Bilingual;
+use crate::{
+    course::{
+        Cluster, Lesson, Line, NoVerdict, Run, Seen, Target, Words,
+        experiments::{exact, sales},
+        replay::flaw_and_cure,
+    },
+    load::verdict::Verdict as Sold,
+};
 use futures::future::try_join_all;
 
 pub(super) const ONE_OF_MANY: Lesson = Lesson {

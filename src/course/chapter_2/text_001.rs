@@ -2,6 +2,10 @@
 
 use super::{ask, own};
 use crate::bilingual::Bilingual;
+use crate::course::{
+    Cluster, Lesson, Line, NoVerdict, Run, Says, Seen, Side, Verdict, Words, experiments::compared,
+    replay::flaw_and_cure,
+};
 use redis::Value;
 
 pub(super) const SET_NX: Lesson = Lesson {

@@ -2,6 +2,7 @@
 
 use super::got;
 use crate::bilingual::Bilingual;
+use crate::course::{Cluster, Lesson, Line, NoVerdict, Run, Seen, Words, replay::flaw_and_cure};
 use serde_json::json;
 
 pub(super) const SHARED_COUNT: Lesson = Lesson {

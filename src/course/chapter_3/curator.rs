@@ -2,6 +2,10 @@
 
 use super::{below, got, until_below};
 use crate::bilingual::Bilingual;
+use crate::course::{
+    Cluster, Lesson, Line, NoVerdict, Product, Run, Seen, Target, Words, experiments::exact,
+    replay::flaw_and_cure,
+};
 use futures::future::try_join_all;
 use serde_json::{Value, json};
 use std::time::Duration;

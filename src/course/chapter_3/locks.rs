@@ -2,6 +2,11 @@
 
 use super::got;
 use crate::bilingual::Bilingual;
+use crate::course::{
+    Cluster, Lesson, Line, NoVerdict, Run, Says, Seen, Side, Target, Verdict, Words,
+    experiments::{compared, exact},
+    replay::flaw_and_cure,
+};
 use serde_json::json;
 
 pub(super) const EPHEMERAL: Lesson = Lesson {

@@ -2,6 +2,7 @@
 
 use super::until_below;
 use crate::bilingual::Bilingual;
+use crate::course::{Cluster, Lesson, Line, NoVerdict, Run, Seen, Words, replay::flaw_and_cure};
 use zookeeper_client::{Acls, Client, CreateMode, EventType, OneshotWatcher};
 
 pub(super) const TYPES: Lesson = Lesson {

@@ -1,6 +1,9 @@
 //! §5: how the three families compare.
 
 use crate::bilingual::Bilingual;
+use crate::course::{
+    Cluster, Lesson, Line, NoVerdict, Ratio, Run, Says, Seen, Side, Words, experiments::words,
+};
 
 pub(super) const SPEED: Lesson = Lesson {
     id: "5.speed",

@@ -1,6 +1,14 @@
 //! §4: a row under a unique key as a lock, its flaws, and their cures.
 
 use crate::bilingual::Bilingual;
+use crate::{
+    course::{
+        Cluster, Lesson, Line, NoVerdict, Run, Says, Seen, Side, Target, Words,
+        experiments::{compared, sale},
+        replay::flaw_and_cure,
+    },
+    load::verdict::Verdict as Sold,
+};
 use sqlx::{Connection, Executor};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};

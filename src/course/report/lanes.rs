@@ -3,6 +3,10 @@
 
 use super::word;
 use crate::bilingual::Bilingual;
+use crate::{
+    course::{Play, Words},
+    replay::ReplayEvent,
+};
 use serde_json::Value;
 use std::collections::BTreeSet;
 

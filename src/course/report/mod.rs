@@ -10,6 +10,7 @@ use super::{
     found::{Found, Tried},
 };
 use crate::bilingual::Bilingual;
+use crate::{failure::Failure, load::filters};
 use askama::Template;
 use lanes::Lanes;
 

@@ -1,6 +1,7 @@
 //! [002] Global ids: a time stamp and a counter of Redis.
 
 use crate::bilingual::Bilingual;
+use crate::course::{Cluster, Lesson, Line, NoVerdict, Run, Seen, Words};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::Deserialize;
 use std::collections::HashSet;

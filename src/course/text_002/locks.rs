@@ -2,6 +2,9 @@
 
 use super::orders::{HELD, NEW, PLACED, beside, how_many, one_each, order};
 use crate::bilingual::Bilingual;
+use crate::course::{
+    Cluster, Lesson, Line, NoVerdict, Run, Seen, Target, Words, replay::flaw_and_cure,
+};
 
 pub(super) const COMPARED: Lesson = Lesson {
     id: "002.compared",

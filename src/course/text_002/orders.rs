@@ -1,6 +1,14 @@
 //! [002] Orders of a voucher: on sale or not, oversold or not, one per user or two, under the locks of one process.
 
 use crate::bilingual::Bilingual;
+use crate::{
+    course::{
+        Cluster, Lesson, Line, NoVerdict, Run, Seen, Target, Words,
+        replay::flaw_and_cure,
+        voucher::{Ordered, Voucher},
+    },
+    seckill::check::{Report, Verdict as Checked},
+};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 

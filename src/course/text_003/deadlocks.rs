@@ -1,6 +1,10 @@
 //! [003] Locks of the database, and its deadlocks.
 
 use crate::bilingual::Bilingual;
+use crate::{
+    classroom::deadlocks,
+    course::{Cluster, Lesson, Line, NoVerdict, Run, Seen, Words, replay::flaw_and_cure},
+};
 use serde::Deserialize;
 use serde_json::json;
 use sqlx::{Connection, Executor};

@@ -1,6 +1,7 @@
 //! [003] Limits: the token bucket, one limit for all instances, and those of nginx.
 
 use crate::bilingual::Bilingual;
+use crate::course::{Cluster, Lesson, Line, NoVerdict, Run, Seen, Words, replay::flaw_and_cure};
 use futures::future::join_all;
 use serde_json::json;
 use std::time::{Duration, Instant};

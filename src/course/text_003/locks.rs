@@ -1,6 +1,7 @@
 //! Text 003 on locks: the pause beyond the lease, fencing tokens, what Redlock stands on, and ZooKeeper's sessions.
 
 use crate::bilingual::Bilingual;
+use crate::course::{Lesson, Line, Run, replay::flaw_and_cure};
 
 const PAUSED: Line = Line::at(2, "{fault} pause {name-8100}", "{name-8100} is paused");
 const RESUMED: Line = Line::at(2, "{fault} resume {name-8100}", "{name-8100} goes on");

@@ -1,6 +1,7 @@
 //! [003] Throughput, the files that a browser keeps, and several servers behind nginx.
 
 use crate::bilingual::Bilingual;
+use crate::course::{Cluster, Lesson, Line, NoVerdict, Run, Seen, Target, Words};
 use http::{Method, StatusCode, header};
 use std::collections::BTreeSet;
 

@@ -1,6 +1,10 @@
 //! [004] Four demos of one lock: in the code, as an object, as a layer of a route, and with a key out of the parameters.
 
 use crate::bilingual::Bilingual;
+use crate::course::{
+    Cluster, Lesson, Line, NoVerdict, Run, Seen, Target, Verdict, Words, experiments::oversells,
+    replay::flaw_and_cure,
+};
 use futures::future::{join_all, try_join};
 use http::Method;
 use redis::AsyncCommands;

@@ -1,6 +1,19 @@
 //! `/course`: every claim of the documents, what a student types to see it, and the verdicts of the last run.
 
 use crate::bilingual::Bilingual;
+use crate::{
+    course::{
+        self, Lesson,
+        kept::{self, Kept},
+        places::{Places, Typed},
+    },
+    ctx::Ctx,
+    error::Error,
+    http::{
+        app::AppState,
+        extract::{Admin, Json},
+    },
+};
 use axum::{
     extract::State,
     response::{IntoResponse, Response},

@@ -2,6 +2,17 @@
 //! `oversell lab fault`; an instance that no lab has started says so.
 
 use crate::bilingual::Bilingual;
+use crate::{
+    error::Error,
+    http::{
+        app::AppState,
+        extract::{Admin, Json, Whole, bad},
+        neighbours,
+    },
+    http_client::HttpError,
+    orders::{Action, Breakable, MemberState, Order},
+    replay::{self, Control},
+};
 use axum::extract::State;
 use garde::Validate;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,7 @@
 //! The order that the course gives its strategies, beside the one that was measured.
 
 use crate::bilingual::Bilingual;
+use crate::load::{Row, rate::Spread, row::ONE, terminal::rate};
 use serde::Serialize;
 
 /// What the course says of two strategies' speed.

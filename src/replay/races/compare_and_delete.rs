@@ -10,6 +10,7 @@
 
 use super::look_then_delete::late_unlock;
 use crate::bilingual::Bilingual;
+use crate::replay::{Ends, Replay};
 
 const FLAWED: &str = "redis-setnx-ttl";
 

@@ -8,6 +8,14 @@
 //! Next: `late_delete.rs`.
 
 use crate::bilingual::Bilingual;
+use crate::{
+    error::Error,
+    replay::{
+        Ends, Replay,
+        actor::Line,
+        play::{Pace, Play, gone_wrong},
+    },
+};
 use std::time::Duration;
 
 const FLAWED: &str = "redis-setnx";

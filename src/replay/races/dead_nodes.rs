@@ -7,6 +7,11 @@
 //! Next: `node_types.rs`.
 
 use crate::bilingual::Bilingual;
+use crate::{
+    error::Error,
+    orders::Action,
+    replay::{Ends, Replay, faults::Need, play::Play},
+};
 
 const NEEDS: &[Need] = &[Need::Orders, Need::Nodes];
 

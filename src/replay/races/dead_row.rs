@@ -13,6 +13,13 @@
 //! Next: `unlock_before_commit.rs`.
 
 use crate::bilingual::Bilingual;
+use crate::{
+    error::Error,
+    replay::{
+        Ends, Line, Replay,
+        play::{Pace, Play},
+    },
+};
 use std::time::Duration;
 
 pub(super) const REPLAY: Replay = Replay {

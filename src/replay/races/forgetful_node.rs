@@ -9,6 +9,15 @@
 //! Next: `jumping_clock.rs`.
 
 use crate::bilingual::Bilingual;
+use crate::{
+    error::Error,
+    orders::Action,
+    replay::{
+        Ends, Replay,
+        faults::Need,
+        play::{Play, Side},
+    },
+};
 
 const NEEDS: &[Need] = &[Need::Orders, Need::Ways, Need::Nodes];
 

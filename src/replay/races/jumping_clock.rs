@@ -11,6 +11,10 @@
 
 use super::forgetful_node::on_three;
 use crate::bilingual::Bilingual;
+use crate::{
+    error::Error,
+    replay::{Ends, Replay, faults::Need, play::Play},
+};
 
 const NEEDS: &[Need] = &[Need::Orders, Need::Ways, Need::Nodes];
 

@@ -9,6 +9,13 @@
 //! Next: `late_renewal.rs`.
 
 use crate::bilingual::Bilingual;
+use crate::{
+    error::Error,
+    replay::{
+        Ends, Replay,
+        play::{Pace, Play},
+    },
+};
 
 const FLAWED: &str = "redis-reentrant";
 

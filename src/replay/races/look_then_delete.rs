@@ -10,6 +10,10 @@
 //! Next: `count_to_three.rs`.
 
 use crate::bilingual::Bilingual;
+use crate::{
+    error::Error,
+    replay::{Ends, Replay, play::Play},
+};
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "2.3",

@@ -13,6 +13,10 @@
 //! Next: `paused_session.rs`, the same in ZooKeeper.
 
 use crate::bilingual::Bilingual;
+use crate::{
+    error::Error,
+    replay::{Ends, Replay, play::Play},
+};
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "003.pause",

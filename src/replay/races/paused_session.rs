@@ -12,6 +12,10 @@
 //! Next: `node_types.rs`.
 
 use crate::bilingual::Bilingual;
+use crate::{
+    error::Error,
+    replay::{Ends, Replay, faults::Need, play::Play},
+};
 
 const NEEDS: &[Need] = &[Need::Orders];
 

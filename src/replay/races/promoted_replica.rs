@@ -12,6 +12,11 @@
 //! Next: `dead_nodes.rs`.
 
 use crate::bilingual::Bilingual;
+use crate::{
+    error::Error,
+    orders::Action,
+    replay::{Ends, Replay, faults::Need, play::Play},
+};
 use std::time::Duration;
 
 const NEEDS: &[Need] = &[Need::Orders, Need::Replica, Need::Nodes];

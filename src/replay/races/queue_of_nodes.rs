@@ -8,6 +8,10 @@
 //! Next: `zk_read_write.rs`.
 
 use crate::bilingual::Bilingual;
+use crate::{
+    error::Error,
+    replay::{Ends, Replay, play::Play},
+};
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "3.4.2",

@@ -9,6 +9,10 @@
 //! Next: `read_write.rs`.
 
 use crate::bilingual::Bilingual;
+use crate::{
+    error::Error,
+    replay::{Ends, Replay, play::Play},
+};
 
 const FLAWED: &str = "redis-watchdog";
 

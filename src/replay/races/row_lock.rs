@@ -10,6 +10,10 @@
 //! Next: `shared_lock.rs`, the weaker lock.
 
 use crate::bilingual::Bilingual;
+use crate::{
+    error::Error,
+    replay::{Ends, Replay, play::Play},
+};
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "1.7.2",

@@ -12,6 +12,13 @@
 
 use super::row_lock;
 use crate::bilingual::Bilingual;
+use crate::{
+    error::Error,
+    replay::{
+        Ends, Replay,
+        play::{Play, retries},
+    },
+};
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "1.7.2.shared",

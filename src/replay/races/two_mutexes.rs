@@ -11,6 +11,10 @@
 //! Next: `row_lock.rs`.
 
 use crate::bilingual::Bilingual;
+use crate::{
+    error::Error,
+    replay::{Ends, Replay, play::Play},
+};
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "1.5",

@@ -12,6 +12,13 @@
 //! Next: `exec_nil.rs`, the same idea in Redis.
 
 use crate::bilingual::Bilingual;
+use crate::{
+    error::Error,
+    replay::{
+        Ends, Replay,
+        play::{Play, Side, retries},
+    },
+};
 
 pub(super) const REPLAY: Replay = Replay {
     lesson: "1.7.3",

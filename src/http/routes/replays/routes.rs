@@ -2,6 +2,15 @@
 
 use super::{Going, enabled};
 use crate::bilingual::Bilingual;
+use crate::{
+    error::Error,
+    http::{
+        app::AppState,
+        extract::{Path, Query},
+        sse,
+    },
+    replay::{self, End, Ends, Log, Pace, ReplayEvent},
+};
 use axum::{
     extract::State,
     response::{IntoResponse, Response, sse::Event},
