@@ -1,4 +1,4 @@
-//! Everything that a request can come to besides success. `http` turns it into a status in one match.
+//! What the stock, the seckill and the lessons can come to besides success. What only HTTP refuses is `http`'s own.
 
 use crate::server::Server;
 use oversell_lock::LockError;
@@ -7,7 +7,7 @@ use std::time::Duration;
 /// What Redis says of a key that holds another type; a script's error has it in its text.
 const WRONG_TYPE: &str = "WRONGTYPE";
 
-/// Why a request did not do what it was asked.
+/// Why a piece was not sold, or a lesson not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no piece left.
@@ -90,74 +90,15 @@ pub enum Error {
     /// There is no strategy of this name.
     #[error("there is no strategy {0}")]
     NoStrategy(String),
-    /// There is no lesson of this name.
-    #[error("there is no lesson {0}; GET /test/deadlock lists those on deadlocks")]
-    NoLesson(String),
     /// More came than are let through. Nothing was changed.
     #[error("more requests than are let through")]
     Limited,
-    /// An address that only nginx has.
-    #[error("nginx has this limit, and no instance alone; behind it there are {}", .0.join(", "))]
-    OnlyAtNginx(&'static [&'static str]),
-    /// Something that only an administrator may do, without the token that the configuration asks for.
-    #[error("this needs the header Authorization: Bearer with the admin token")]
-    Unauthorized,
-    /// A page of another host asked for something that changes something.
-    #[error(
-        "header {header} names another host; only a page of this service and a client without a browser may do this"
-    )]
-    Forbidden {
-        /// The header that says so.
-        header: &'static str,
-    },
-    /// A body that is not declared to be JSON, where JSON is asked for.
-    #[error("the body must be JSON, with header Content-Type: application/json")]
-    NotJson,
-    /// There is nothing at this address.
-    #[error("there is nothing at this address; /docs lists what there is")]
-    NoRoute,
-    /// The address is right, the method is not.
-    #[error("this address does not take this method; header Allow lists those that it takes")]
-    NoMethod,
-    /// The body is larger than the configuration allows.
-    #[error("the body must be at most {0} bytes")]
-    TooLarge(usize),
-    /// As many requests as the configuration allows are under way.
-    #[error("too many requests are under way")]
-    Overloaded,
     /// The request took longer than the configuration allows, and was given up wherever it was.
     #[error("given up after {} ms", .0.as_millis())]
     TimedOut(Duration),
     /// A bug: the handler panicked, wherever it was.
     #[error("panicked: {0}")]
     Panicked(String),
-    /// A run of load is going on; there is one at a time.
-    #[error("{by} is running {strategy} from instance {instance}; still to run: {}", left.map_or("not known yet".into(), |t| format!("about {} ms", t.as_millis())))]
-    RunInProgress {
-        /// The run.
-        id: String,
-        /// The instance that sends it.
-        instance: String,
-        /// Who started it.
-        by: String,
-        /// What it tries.
-        strategy: String,
-        /// How long it will still take, once that can be told.
-        left: Option<Duration>,
-    },
-    /// As many visits as may be are under way. Nothing was changed.
-    #[error(
-        "{under_way} visits are under way, and {most} may be at once: wait until some are over"
-    )]
-    ClassFull {
-        /// How many were sent and are not over.
-        under_way: usize,
-        /// How many may be.
-        most: usize,
-    },
-    /// There is no run of this number.
-    #[error("there is no run {0}")]
-    NoRun(String),
     /// \[002\]: there is no voucher of this number.
     #[error("there is no voucher {0}; POST /voucher makes one")]
     NoVoucher(i64),
@@ -173,23 +114,6 @@ pub enum Error {
     /// \[002\]: another order of the same user is under way.
     #[error("an order of this user is under way; a user orders once")]
     OrderUnderWay,
-    /// \[002\]: there is no step of this name.
-    #[error("there is no strategy {0} of the voucher order")]
-    NoOrderStrategy(String),
-    /// There is no replay of this lesson.
-    #[error("there is no replay of lesson {0}; GET /replays lists those that there are")]
-    NoReplay(String),
-    /// Replays are not enabled here.
-    #[error(
-        "replays are not enabled here (setting replays.enabled): a lab and the compose file enable them"
-    )]
-    NoReplays,
-    /// A replay is going on; there is one at a time.
-    #[error("the replay of lesson {0} is going on")]
-    ReplayInProgress(&'static str),
-    /// There is no actor of this id.
-    #[error("there is no actor {0}")]
-    NoSuchActor(uuid::Uuid),
     /// Another instance does not play its part. Nothing was changed.
     #[error("the instance at {at} does not play its part: {reason}")]
     NoActor {
@@ -198,14 +122,6 @@ pub enum Error {
         /// What it or the client said.
         reason: String,
     },
-    /// No lab has started this instance.
-    #[error(
-        "no lab has started the servers here, so nobody takes orders to break them: `oversell lab` starts one that does"
-    )]
-    NoLab,
-    /// The lab does not carry out an order: there is no such member, or it is not in a state for this. Nothing was changed.
-    #[error("{0}")]
-    LabRefuses(String),
     /// A replay did not go as it must.
     #[error("the replay did not go as it must: {0}")]
     Replay(String),

@@ -2,7 +2,7 @@
 //! should be is refused by the field and the rule that it breaks.
 
 use super::app::AppState;
-use crate::error::Error;
+use crate::http::error::Error;
 use axum::extract::{FromRequest, FromRequestParts, Request, rejection::PathRejection};
 use garde::Validate;
 use http::{HeaderMap, StatusCode, header, request::Parts};
@@ -58,7 +58,7 @@ impl<T: DeserializeOwned + Validate<Context = ()>> FromRequest<AppState> for Jso
         let axum::Json(fields) = fields.map_err(|rejection| match rejection.status() {
             StatusCode::PAYLOAD_TOO_LARGE => Error::TooLarge(app.ctx.config.server.body_limit),
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Error::NotJson,
-            _ => bad(
+            _ => Error::bad_input(
                 "body",
                 format!("must be a JSON object: {}", rejection.body_text()),
             ),
@@ -96,7 +96,7 @@ impl<S: Sync> FromRequestParts<S> for User {
             .and_then(|text| text.parse().ok());
         let user = given.filter(|user| *user >= 1).map(Self);
         user.ok_or_else(|| {
-            bad(
+            Error::bad_input(
                 USER,
                 format!("must be a whole number from 1 to {}", i64::MAX),
             )
@@ -116,7 +116,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 impl From<PathRejection> for Error {
     fn from(rejection: PathRejection) -> Self {
-        bad("path", rejection.body_text())
+        Error::bad_input("path", rejection.body_text())
     }
 }
 
@@ -184,13 +184,13 @@ fn valid<T: Validate<Context = ()>, E: Display>(
         } else {
             path
         };
-        bad(&field, rule)
+        Error::bad_input(&field, rule)
     })?;
     match value.validate() {
         Ok(()) => Ok(value),
         Err(report) => Err(report.iter().next().map_or_else(
-            || bad(whole, "is refused".into()),
-            |(path, error)| bad(&path.to_string(), error.to_string()),
+            || Error::bad_input(whole, "is refused"),
+            |(path, error)| Error::bad_input(&path.to_string(), error.to_string()),
         )),
     }
 }
@@ -199,12 +199,4 @@ fn valid<T: Validate<Context = ()>, E: Display>(
 fn named(rule: &str) -> Option<&str> {
     let (_, rest) = rule.split_once(" field `")?;
     rest.split_once('`').map(|(field, _)| field)
-}
-
-/// A field that is not as it should be.
-pub(super) fn bad(field: &str, rule: String) -> Error {
-    Error::BadInput {
-        field: field.to_owned(),
-        rule,
-    }
 }

@@ -10,7 +10,7 @@
 //!    type an address is no embedding.
 
 use super::app::AppState;
-use crate::{config::Config, error::Error};
+use crate::{config::Config, http::error::Error};
 use axum::{
     extract::{Request, State},
     middleware::Next,

@@ -7,7 +7,7 @@ use super::{
     guard,
     problem::{Failed, Problem},
 };
-use crate::{error::Error, server::Server};
+use crate::{error::Error as Domain, http::error::Error, server::Server};
 use axum::{
     BoxError, Router,
     error_handling::HandleErrorLayer,
@@ -154,11 +154,10 @@ fn take_error(app: &AppState, response: &mut Response) -> Option<Arc<Error>> {
         StatusCode::NOT_FOUND => Error::NoRoute,
         StatusCode::METHOD_NOT_ALLOWED => Error::NoMethod,
         StatusCode::PAYLOAD_TOO_LARGE => Error::TooLarge(server.body_limit),
-        GIVEN_UP => Error::TimedOut(Duration::from_millis(server.request_timeout_ms)),
-        status if status.is_client_error() => Error::BadInput {
-            field: "request".into(),
-            rule: status.canonical_reason().unwrap_or("is refused").into(),
-        },
+        GIVEN_UP => Error::timed_out(Duration::from_millis(server.request_timeout_ms)),
+        status if status.is_client_error() => {
+            Error::bad_input("request", status.canonical_reason().unwrap_or("is refused"))
+        }
         _ => return None,
     };
     Some(Arc::new(error))
@@ -239,7 +238,7 @@ fn without_odd_id<B>(mut request: http::Request<B>) -> http::Request<B> {
 fn panicked(panic: Box<dyn Any + Send>) -> Response {
     let words = panic.downcast_ref::<&str>().map(ToString::to_string);
     let words = words.or_else(|| panic.downcast_ref::<String>().cloned());
-    Error::Panicked(words.unwrap_or_else(|| "no words".into())).into_response()
+    Error::Domain(Domain::Panicked(words.unwrap_or_else(|| "no words".into()))).into_response()
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! The service: what comes in over HTTP becomes one call of the domain, and what that says becomes an answer.
 //!
 //! `router.rs` is the table of contents. Every request passes through `middleware.rs` once; every error becomes a status in
-//! `problem.rs`, in one match; `routes/check.rs` is the handler that the course is about.
+//! `error.rs`, in one table; `routes/check.rs` is the handler that the course is about.
 
 mod app;
 mod cache;
+mod error;
 mod extract;
 mod format;
 mod guard;

@@ -2,7 +2,7 @@
 //! from `static/` each time.)
 
 use super::{cache, format::Format};
-use crate::{classroom::limits::AT_NGINX, error::Error};
+use crate::{classroom::limits::AT_NGINX, http::error::Error};
 use axum::{
     body::Body,
     response::{AppendHeaders, IntoResponse, Response},

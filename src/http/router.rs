@@ -11,7 +11,7 @@ use super::{
         limits, replays, runs, stock, strategies, voucher_orders, vouchers,
     },
 };
-use crate::error::Error;
+use crate::http::error::Error;
 use axum::{
     Router,
     middleware::{from_fn, map_response},

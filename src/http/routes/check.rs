@@ -1,9 +1,9 @@
 //! `/check/lock`: checks the stock and takes a piece, by the strategy that is asked for.
 
 use crate::{
-    error::Error,
     http::{
         app::AppState,
+        error::Error,
         extract::{Path, Query},
         format::Format,
         problem::Outcome,
@@ -104,7 +104,7 @@ pub(in crate::http) async fn by_strategy(
     let place = stock::ALL
         .iter()
         .position(|s| s.slug == slug)
-        .ok_or(Error::NoStrategy(slug))?;
+        .ok_or(Error::no_strategy(slug))?;
     take(&app, place, &terms, format).await
 }
 

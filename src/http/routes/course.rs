@@ -8,9 +8,9 @@ use crate::{
         places::{Places, Typed},
     },
     ctx::Ctx,
-    error::Error,
     http::{
         app::AppState,
+        error::Error,
         extract::{Admin, Json},
     },
 };

@@ -2,9 +2,9 @@
 
 use crate::{
     classroom::deadlocks::{self, DeadlockLesson, DeadlockReplay},
-    error::Error,
     http::{
         app::AppState,
+        error::Error,
         extract::{Path, Query},
         format::Format,
         problem::Outcome,

@@ -1,9 +1,9 @@
 //! `/health/live`, `/health/ready`, `/metrics`.
 
 use crate::{
-    error::Error,
     http::{
         app::AppState,
+        error::Error,
         extract::{Query, Whole},
         neighbours::{self, Neighbour, Note},
         terms::StockId,

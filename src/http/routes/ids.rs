@@ -1,10 +1,10 @@
 //! `/id/{prefix}`: the next global ids of a prefix.
 
 use crate::{
-    error::Error,
     http::{
         app::AppState,
-        extract::{Path, Query, Whole, bad},
+        error::Error,
+        extract::{Path, Query, Whole},
         format::Format,
     },
     seckill::id_worker,
@@ -89,7 +89,7 @@ pub(in crate::http) async fn next(
 ) -> Result<Response, Error> {
     let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     if prefix.is_empty() || prefix.len() > LONGEST || !prefix.chars().all(known) {
-        return Err(bad(
+        return Err(Error::bad_input(
             "prefix",
             format!("must be 1 to {LONGEST} of a-z, 0-9, - and _"),
         ));

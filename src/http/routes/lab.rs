@@ -3,10 +3,11 @@
 
 use crate::bilingual::Bilingual;
 use crate::{
-    error::Error,
+    error::Error as Domain,
     http::{
         app::AppState,
-        extract::{Admin, Json, Whole, bad},
+        error::Error,
+        extract::{Admin, Json, Whole},
         neighbours,
     },
     http_client::HttpError,
@@ -92,7 +93,7 @@ pub(in crate::http) async fn order(
         let rule = format!(
             "{member} is asked itself, and could not answer: ask another one, as /instances/NAME/lab/faults"
         );
-        return Err(bad("member", rule));
+        return Err(Error::bad_input("member", rule));
     }
     let all = lab.look().await.map_err(unreached)?;
     is_there(&all, &member)?;
@@ -165,7 +166,7 @@ fn is_there(all: &Breakable, member: &str) -> Result<(), Error> {
         .collect();
     match names.contains(&member) {
         true => Ok(()),
-        false => Err(bad(
+        false => Err(Error::bad_input(
             "member",
             format!("must be one of {}", names.join(", ")),
         )),
@@ -173,8 +174,8 @@ fn is_there(all: &Breakable, member: &str) -> Result<(), Error> {
 }
 
 fn unreached(error: HttpError) -> Error {
-    Error::Unavailable {
+    Error::Domain(Domain::Unavailable {
         server: "lab",
         reason: error.to_string(),
-    }
+    })
 }

@@ -2,9 +2,9 @@
 
 use crate::{
     classroom::limits,
-    error::Error,
     http::{
         app::AppState,
+        error::Error,
         extract::{Query, Whole},
         format::Format,
         problem::Outcome,

@@ -1,10 +1,10 @@
 //! `/stock`: what is on the shelf, putting it back there, and taking a product away.
 
 use crate::{
-    error::Error,
     http::{
         app::AppState,
-        extract::{Admin, Json, Query, Whole, bad},
+        error::Error,
+        extract::{Admin, Json, Query, Whole},
         terms::StockId,
     },
     shelf::{self, Shelf},
@@ -127,9 +127,9 @@ pub(in crate::http) async fn remove(
 ) -> Result<Response, Error> {
     let stock_id = scope.stock_id();
     if stock_id == 1 {
-        return Err(bad(
+        return Err(Error::bad_input(
             "stock_id",
-            "must be named, and at least 2: product 1 stays".into(),
+            "must be named, and at least 2: product 1 stays",
         ));
     }
     let not_cleared = shelf::remove(&app.ctx, stock_id, scope.strategy()?).await?;
@@ -145,7 +145,8 @@ impl Scope {
     }
 
     fn strategy(&self) -> Result<Option<&'static Strategy>, Error> {
-        let find = |slug: &String| stock::find(slug).ok_or_else(|| Error::NoStrategy(slug.clone()));
+        let find =
+            |slug: &String| stock::find(slug).ok_or_else(|| Error::no_strategy(slug.clone()));
         self.strategy.as_ref().map(find).transpose()
     }
 }

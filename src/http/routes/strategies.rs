@@ -1,8 +1,7 @@
 //! `/strategies`: the registry, and each strategy's source for the page to show.
 
 use crate::{
-    error::Error,
-    http::{app::AppState, extract::Path, format::Format},
+    http::{app::AppState, error::Error, extract::Path, format::Format},
     stock::{self, Strategy},
 };
 use axum::{Json, extract::State, response::IntoResponse};
@@ -45,6 +44,6 @@ pub(in crate::http) async fn list(State(app): State<AppState>) -> Json<Vec<Liste
         (status = 404, description = "There is no such strategy"),
     ))]
 pub(in crate::http) async fn source(Path(slug): Path<String>) -> Result<impl IntoResponse, Error> {
-    let strategy = stock::find(&slug).ok_or(Error::NoStrategy(slug))?;
+    let strategy = stock::find(&slug).ok_or(Error::no_strategy(slug))?;
     Ok(([(header::CONTENT_TYPE, Format::TEXT)], strategy.source))
 }

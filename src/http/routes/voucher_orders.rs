@@ -1,10 +1,10 @@
 //! `/voucher-order`: orders a voucher, by the step of [002] that is asked for.
 
 use crate::{
-    error::Error,
     http::{
         app::AppState,
-        extract::{Path, Query, User, Whole, bad},
+        error::Error,
+        extract::{Path, Query, User, Whole},
         format::Format,
         problem::Outcome,
         terms::{HoldMs, LeaseMs, WaitMs},
@@ -120,7 +120,7 @@ pub(in crate::http) async fn state(
 ) -> Result<Json<OrderState>, Error> {
     let number = order_id.parse().ok().filter(|number| *number > 0);
     let order_id =
-        number.ok_or_else(|| bad("order_id", "must be a positive whole number".into()))?;
+        number.ok_or_else(|| Error::bad_input("order_id", "must be a positive whole number"))?;
     Ok(Json(stream::state(&app.ctx, order_id).await?))
 }
 

@@ -1,9 +1,9 @@
 //! `/voucher`: a voucher of a seckill, and whether its orders are as they must be.
 
 use crate::{
-    error::Error,
     http::{
         app::AppState,
+        error::Error,
         extract::{Admin, Json, Path, Whole},
     },
     seckill::{

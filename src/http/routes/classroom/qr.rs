@@ -1,9 +1,6 @@
 //! `/classroom/qr.svg`: an address as a QR code, for phones.
 
-use crate::{
-    error::Error,
-    http::extract::{Query, bad},
-};
+use crate::{http::error::Error, http::extract::Query};
 use axum::response::{IntoResponse, Response};
 use garde::Validate;
 use http::header;
@@ -38,7 +35,7 @@ fn address(url: &str, (): &()) -> garde::Result {
 #[utoipa::path(get, path = "/classroom/qr.svg", tag = "classroom", params(Address),
     responses((status = 200, description = "The code", body = String, content_type = "image/svg+xml")))]
 pub(in crate::http) async fn qr(Query(Address { url }): Query<Address>) -> Result<Response, Error> {
-    let code = QrCode::new(&url).map_err(|error| bad("url", error.to_string()))?;
+    let code = QrCode::new(&url).map_err(|error| Error::bad_input("url", error.to_string()))?;
     let picture = code.render::<svg::Color<'_>>().build();
     Ok(([(header::CONTENT_TYPE, "image/svg+xml")], picture).into_response())
 }

@@ -8,9 +8,9 @@
 
 use crate::{
     course,
-    error::Error,
     http::{
         app::AppState,
+        error::Error,
         extract::{Json, Whole},
         terms::{HoldMs, LeaseMs, WaitMs, Who},
     },

@@ -7,9 +7,10 @@ use crate::{
         demo1::{self, STAY},
         demo2::{self, Id},
     },
-    error::Error,
+    error::Error as Domain,
     http::{
         app::AppState,
+        error::Error,
         extract::{Query, Whole},
         format::Format,
         problem::Outcome,
@@ -230,21 +231,19 @@ fn job(head: &Parts) -> &Job {
 
 fn refused(refusal: Refusal) -> Error {
     match refusal {
-        Refusal::Field { field, rule } => Error::BadInput {
-            field,
-            rule: rule.into(),
-        },
+        Refusal::Field { field, rule } => Error::bad_input(&field, rule),
         Refusal::Lock(error) => at_once(error.into()),
-        other => Error::Internal(other.to_string()),
+        other => Domain::Internal(other.to_string()).into(),
     }
 }
 
 /// Who has not waited is told so.
-fn at_once(error: Error) -> Error {
+fn at_once(error: Domain) -> Error {
     match error {
-        Error::NotHad { what, waited } if waited.is_zero() => Error::Taken(what),
+        Domain::NotHad { what, waited } if waited.is_zero() => Domain::Taken(what),
         other => other,
     }
+    .into()
 }
 
 fn answer(

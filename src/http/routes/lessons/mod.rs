@@ -147,7 +147,7 @@ macro_rules! lesson {
             axum::extract::State(app): axum::extract::State<crate::http::app::AppState>,
             crate::http::extract::Query(terms): crate::http::extract::Query<crate::http::terms::Terms>,
             format: crate::http::format::Format,
-        ) -> Result<axum::response::Response, crate::error::Error> {
+        ) -> Result<axum::response::Response, crate::http::error::Error> {
             let job = app.seen(terms.job(app.ctx.config.wait(), $stay), $path, $strategy);
             $visit(&app.ctx, &job).await?;
             Ok(crate::http::routes::lessons::lesson_response(&app, &job, format, $strategy, $text, None))
@@ -169,7 +169,7 @@ macro_rules! visit {
             axum::extract::State(app): axum::extract::State<crate::http::app::AppState>,
             crate::http::extract::Query(terms): crate::http::extract::Query<crate::http::terms::Terms>,
             format: crate::http::format::Format,
-        ) -> Result<axum::response::Response, crate::error::Error> {
+        ) -> Result<axum::response::Response, crate::http::error::Error> {
             let job = app.seen(terms.job(app.ctx.config.wait(), std::time::Duration::ZERO), $path, $lock);
             let visit = $visit(&app.ctx, &job).await?;
             Ok(crate::http::routes::lessons::visit_response(&app, &job, format, $lock, visit))

@@ -3,8 +3,7 @@
 use super::{Lesson, lesson, lesson_response, visit};
 use crate::{
     classroom::{fair, latch, multi, read_write, reentrant, semaphore},
-    error::Error,
-    http::{app::AppState, extract::Query, format::Format, terms::Terms},
+    http::{app::AppState, error::Error, extract::Query, format::Format, terms::Terms},
 };
 use axum::{extract::State, response::Response};
 use std::time::Duration;

@@ -3,9 +3,9 @@
 use super::{Lesson, lesson_response};
 use crate::{
     classroom::zk_barriers,
-    error::Error,
     http::{
         app::AppState,
+        error::Error,
         extract::{Query, Whole},
         format::Format,
         problem::Outcome,

@@ -2,10 +2,10 @@
 
 use crate::{
     classroom::zk_counts::{self, Change},
-    error::Error,
     http::{
         app::AppState,
-        extract::{Path, Query, bad},
+        error::Error,
+        extract::{Path, Query},
         format::Format,
         problem::Outcome,
         terms::{Terms, terms},
@@ -134,7 +134,7 @@ pub(in crate::http) async fn atomic(
     let value = || {
         operand
             .value
-            .ok_or_else(|| bad("value", "is missing".into()))
+            .ok_or_else(|| Error::bad_input("value", "is missing"))
     };
     let change = match change.as_str() {
         "increment" => Some(Change::Add(1)),
@@ -145,7 +145,7 @@ pub(in crate::http) async fn atomic(
         "force-set" => Some(Change::ForceSet(value()?)),
         "get" => None,
         _ => {
-            return Err(bad(
+            return Err(Error::bad_input(
                 "change",
                 format!("must be one of {}", CHANGES.join(", ")),
             ));

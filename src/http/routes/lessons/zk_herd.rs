@@ -2,9 +2,9 @@
 
 use crate::{
     classroom::zk_herd::{self, Drain, Herd, WAITERS},
-    error::Error,
     http::{
         app::AppState,
+        error::Error,
         extract::{Query, Whole},
         format::Format,
         problem::Outcome,

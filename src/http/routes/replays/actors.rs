@@ -2,9 +2,9 @@
 
 use super::enabled;
 use crate::{
-    error::Error,
     http::{
         app::AppState,
+        error::Error,
         extract::{Json, Path},
         sse,
     },
@@ -75,7 +75,7 @@ pub(in crate::http) async fn direct(
         .lock()
         .get(&id)
         .cloned()
-        .ok_or(Error::NoSuchActor(id))?;
+        .ok_or(Error::NoActor(id))?;
     actor.send_replace(stops);
     Ok(StatusCode::NO_CONTENT)
 }

@@ -12,8 +12,8 @@ pub(in crate::http) use routes::{
 };
 
 use crate::{
-    error::Error,
     http::app::AppState,
+    http::error::Error,
     replay::{End, Log, Pace, Place, Replay, Steps, Terms},
 };
 use futures::FutureExt;

@@ -3,9 +3,9 @@
 use super::{Going, enabled};
 use crate::bilingual::Bilingual;
 use crate::{
-    error::Error,
     http::{
         app::AppState,
+        error::Error,
         extract::{Path, Query},
         sse,
     },

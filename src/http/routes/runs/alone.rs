@@ -10,7 +10,10 @@
 //!
 //! Next to read: `run.rs`.
 
-use crate::{ctx::Ctx, error::Error};
+use crate::{
+    ctx::Ctx,
+    http::error::{Error, RunInProgress},
+};
 use oversell_lock::{
     Guard, Lease, Lock, LockError,
     mysql::{Caller, Conn},
@@ -76,15 +79,15 @@ async fn whose(ctx: &Ctx) -> Result<Option<Error>, LockError> {
         .map_err(|_| silent())?;
     let row: Option<(String, String, String, String)> = read.map_err(unavailable)?;
     conn.done();
-    Ok(
-        row.map(|(id, strategy, instance, by)| Error::RunInProgress {
+    Ok(row.map(|(id, strategy, instance, by)| {
+        Error::RunInProgress(RunInProgress {
             id,
             instance,
             by,
             strategy,
-            left: None,
-        }),
-    )
+            left_ms: None,
+        })
+    }))
 }
 
 /// All connections are in use: that says nothing of the lock.

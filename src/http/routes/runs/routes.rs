@@ -2,10 +2,10 @@
 
 use super::run::{End, Progress, State as RunState, View};
 use crate::{
-    error::Error,
     http::{
         app::AppState,
-        extract::{Admin, Json, Path, Whole, bad},
+        error::Error,
+        extract::{Admin, Json, Path, Whole},
         sse,
         terms::HoldMs,
     },
@@ -169,13 +169,13 @@ fn until_the_end(
 
 fn plan(app: &AppState, wanted: &Wanted) -> Result<Plan, Error> {
     let strategy =
-        stock::find(&wanted.strategy).ok_or_else(|| Error::NoStrategy(wanted.strategy.clone()))?;
+        stock::find(&wanted.strategy).ok_or_else(|| Error::no_strategy(wanted.strategy.clone()))?;
     let (target, base) = match wanted.target {
         Target::One => (ONE, app.own_address()),
         Target::Three if app.ctx.config.cluster.http.is_empty() => {
             let rule =
                 "cannot be three: this instance does not know its cluster (setting cluster.http)";
-            return Err(bad("target", rule.into()));
+            return Err(Error::bad_input("target", rule));
         }
         Target::Three => (THREE, app.ctx.config.cluster.http.clone()),
     };
@@ -184,7 +184,7 @@ fn plan(app: &AppState, wanted: &Wanted) -> Result<Plan, Error> {
         wanted.loops.map_or(50, Whole::get),
     );
     if threads * loops > MOST_REQUESTS {
-        return Err(bad(
+        return Err(Error::bad_input(
             "loops",
             format!("times threads must be at most {MOST_REQUESTS}"),
         ));
@@ -199,7 +199,8 @@ fn plan(app: &AppState, wanted: &Wanted) -> Result<Plan, Error> {
     plan.count = wanted.count.map_or(5000, Whole::get);
     plan.draws = true;
     plan.token = (!token.expose_secret().is_empty()).then(|| token.clone());
-    plan.check().map_err(|rule| bad("hold_ms", rule))?;
+    plan.check()
+        .map_err(|rule| Error::bad_input("hold_ms", rule))?;
     Ok(plan)
 }
 

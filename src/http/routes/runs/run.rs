@@ -1,10 +1,13 @@
 //! One run: driven by a task of its own, so that it goes on whoever watches.
 
 use super::alone::alone;
-use crate::http::{app::AppState, under_way::Asked};
 use crate::{
     ctx::Ctx,
-    error::Error,
+    http::{
+        app::AppState,
+        error::{Error, RunInProgress},
+        under_way::Asked,
+    },
     load::{
         self, ONE,
         run::{Plan, Snapshot},
@@ -149,21 +152,21 @@ impl Run {
 
     /// What another who wants to start one is told.
     pub(super) fn in_progress(&self) -> Error {
-        Error::RunInProgress {
+        Error::RunInProgress(RunInProgress {
             id: self.id.clone(),
             instance: self.instance.clone(),
             by: self.by.clone(),
             strategy: self.plan.strategy.clone(),
-            left: left(
+            left_ms: left_ms(
                 &self.state.borrow().progress.snapshot,
                 self.started.elapsed(),
             ),
-        }
+        })
     }
 
     pub(super) fn view(&self) -> View {
         let State { progress, end } = self.state.borrow().clone();
-        let left = left(&progress.snapshot, self.started.elapsed()).filter(|_| end.is_none());
+        let left_ms = left_ms(&progress.snapshot, self.started.elapsed()).filter(|_| end.is_none());
         let (state, row, detail) = match end {
             None => ("running", None, None),
             Some(End::Done(row)) => ("done", Some(row), None),
@@ -176,7 +179,7 @@ impl Run {
             by: self.by.clone(),
             instance: self.instance.clone(),
             plan: self.plan.clone(),
-            left_ms: left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)),
+            left_ms,
             state,
             snapshot: progress.snapshot,
             shelf: progress.shelf,
@@ -284,10 +287,11 @@ impl Run {
     }
 }
 
-/// What is left of a run that goes on as it has so far.
-fn left(snapshot: &Snapshot, elapsed: Duration) -> Option<Duration> {
+/// The milliseconds that are left of a run that goes on as it has so far.
+fn left_ms(snapshot: &Snapshot, elapsed: Duration) -> Option<u64> {
     let each = elapsed.checked_div(u32::try_from(snapshot.samples).ok()?)?;
-    Some(each * u32::try_from(snapshot.planned.saturating_sub(snapshot.samples)).ok()?)
+    let left = each * u32::try_from(snapshot.planned.saturating_sub(snapshot.samples)).ok()?;
+    Some(u64::try_from(left.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -301,11 +305,8 @@ mod tests {
             planned: 100,
             ..Snapshot::default()
         };
-        assert_eq!(left(&at(0), Duration::from_secs(3)), None);
-        assert_eq!(
-            left(&at(25), Duration::from_secs(1)),
-            Some(Duration::from_secs(3))
-        );
-        assert_eq!(left(&at(100), Duration::from_secs(4)), Some(Duration::ZERO));
+        assert_eq!(left_ms(&at(0), Duration::from_secs(3)), None);
+        assert_eq!(left_ms(&at(25), Duration::from_secs(1)), Some(3000));
+        assert_eq!(left_ms(&at(100), Duration::from_secs(4)), Some(0));
     }
 }

@@ -1,0 +1,274 @@
+//! Everything that a request can come to besides success: what the stock and the lessons come to, and what only HTTP refuses.
+//! What a client is told of each stands here, one row for each.
+
+use super::problem::Problem;
+use crate::{error::Error as Domain, seckill, stock};
+use http::StatusCode as S;
+use serde::Serialize;
+use std::time::Duration;
+use utoipa::ToSchema;
+
+/// Why a request did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    /// What the stock, the seckill and the lessons come to.
+    #[error(transparent)]
+    Domain(#[from] Domain),
+    /// There is nothing at this address.
+    #[error("there is nothing at this address; /docs lists what there is")]
+    NoRoute,
+    /// The address is right, the method is not.
+    #[error("this address does not take this method; header Allow lists those that it takes")]
+    NoMethod,
+    /// An address that only nginx has.
+    #[error("nginx has this limit, and no instance alone; behind it there are {}", .0.join(", "))]
+    OnlyAtNginx(&'static [&'static str]),
+    /// Something that only an administrator may do, without the token that the configuration asks for.
+    #[error("this needs the header Authorization: Bearer with the admin token")]
+    Unauthorized,
+    /// A page of another host asked for something that changes something.
+    #[error(
+        "header {header} names another host; only a page of this service and a client without a browser may do this"
+    )]
+    Forbidden {
+        /// The header that says so.
+        header: &'static str,
+    },
+    /// A body that is not declared to be JSON, where JSON is asked for.
+    #[error("the body must be JSON, with header Content-Type: application/json")]
+    NotJson,
+    /// The body is larger than the configuration allows.
+    #[error("the body must be at most {0} bytes")]
+    TooLarge(usize),
+    /// As many requests as the configuration allows are under way.
+    #[error("too many requests are under way")]
+    Overloaded,
+    /// There is no step of this name.
+    #[error("there is no strategy {0} of the voucher order")]
+    NoOrderStrategy(String),
+    /// There is no lesson of this name.
+    #[error("there is no lesson {0}; GET /test/deadlock lists those on deadlocks")]
+    NoLesson(String),
+    /// As many visits as may be are under way. Nothing was changed.
+    #[error(
+        "{under_way} visits are under way, and {most} may be at once: wait until some are over"
+    )]
+    ClassFull {
+        /// How many were sent and are not over.
+        under_way: usize,
+        /// How many may be.
+        most: usize,
+    },
+    /// There is no run of this number.
+    #[error("there is no run {0}")]
+    NoRun(String),
+    /// A run of load is going on; there is one at a time.
+    #[error("{} is running {} from instance {}; still to run: {}", .0.by, .0.strategy, .0.instance, .0.left())]
+    RunInProgress(RunInProgress),
+    /// There is no replay of this lesson.
+    #[error("there is no replay of lesson {0}; GET /replays lists those that there are")]
+    NoReplay(String),
+    /// Replays are not enabled here.
+    #[error(
+        "replays are not enabled here (setting replays.enabled): a lab and the compose file enable them"
+    )]
+    NoReplays,
+    /// A replay is going on; there is one at a time.
+    #[error("the replay of lesson {0} is going on")]
+    ReplayInProgress(&'static str),
+    /// There is no actor of this id.
+    #[error("there is no actor {0}")]
+    NoActor(uuid::Uuid),
+    /// No lab has started this instance.
+    #[error(
+        "no lab has started the servers here, so nobody takes orders to break them: `oversell lab` starts one that does"
+    )]
+    NoLab,
+    /// The lab does not carry out an order: there is no such member, or it is not in a state for this. Nothing was changed.
+    #[error("{0}")]
+    LabRefuses(String),
+}
+
+/// A run of load that is in progress.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct RunInProgress {
+    #[schema(example = "6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b")]
+    pub(super) id: String,
+    /// The instance that sends it, and knows how it stands.
+    #[schema(example = "8000")]
+    pub(super) instance: String,
+    /// Who started it.
+    #[schema(example = "127.0.0.1")]
+    pub(super) by: String,
+    #[schema(example = "none")]
+    pub(super) strategy: String,
+    /// How long it will still take, once that can be told.
+    #[schema(example = 1200)]
+    pub(super) left_ms: Option<u64>,
+}
+
+impl RunInProgress {
+    fn left(&self) -> String {
+        self.left_ms
+            .map_or("not known yet".into(), |ms| format!("about {ms} ms"))
+    }
+}
+
+impl Error {
+    /// A field that is not as it should be.
+    pub(super) fn bad_input(field: &str, rule: impl Into<String>) -> Self {
+        Self::Domain(Domain::BadInput {
+            field: field.to_owned(),
+            rule: rule.into(),
+        })
+    }
+
+    /// There is no strategy of this name.
+    pub(super) fn no_strategy(slug: String) -> Self {
+        Self::Domain(Domain::NoStrategy(slug))
+    }
+
+    /// The request took longer than the configuration allows, and was given up.
+    pub(super) fn timed_out(limit: Duration) -> Self {
+        Self::Domain(Domain::TimedOut(limit))
+    }
+
+    /// The server that did not do its part.
+    pub(super) fn server(&self) -> Option<&'static str> {
+        match self {
+            Self::Domain(error) => error.server(),
+            _ => None,
+        }
+    }
+}
+
+/// What a client is told: status, kind, outcome, the Chinese title, and what else the problem has. The English detail is the
+/// error's own text, unless a row replaces it.
+impl From<&Error> for Problem {
+    fn from(error: &Error) -> Self {
+        use Problem as P;
+        let problem = match error {
+            Error::Domain(error) => return Self::from(error),
+            Error::NoRoute => P::refused(S::NOT_FOUND, "no-route", "没有这个地址"),
+            Error::NoMethod => P::refused(S::METHOD_NOT_ALLOWED, "no-method", "不支持这个方法"),
+            Error::OnlyAtNginx(_) => {
+                P::refused(S::NOT_FOUND, "only-at-nginx", "这个限流只在 nginx 那里")
+            }
+            Error::Unauthorized => P::refused(S::UNAUTHORIZED, "unauthorized", "需要管理令牌"),
+            Error::Forbidden { .. } => {
+                P::refused(S::FORBIDDEN, "forbidden", "不允许来自别的网站的请求")
+            }
+            Error::NotJson => {
+                P::refused(S::UNSUPPORTED_MEDIA_TYPE, "not-json", "请求体必须是 JSON")
+            }
+            Error::TooLarge(_) => P::refused(S::PAYLOAD_TOO_LARGE, "too-large", "请求体太大"),
+            Error::Overloaded => P::unavailable("overloaded", "太忙了，请稍后再试"),
+            Error::NoOrderStrategy(slug) => P::refused(
+                S::NOT_FOUND,
+                "no-order-strategy",
+                format!("没有这个下单策略：{slug}"),
+            )
+            .one_of(seckill::ALL.iter().map(|step| step.slug)),
+            Error::NoLesson(slug) => {
+                P::refused(S::NOT_FOUND, "no-lesson", format!("没有这一课：{slug}"))
+            }
+            Error::ClassFull { .. } => P::unavailable("class-full", "教室满了，请等一些人走了再来"),
+            Error::NoRun(_) => P::refused(S::NOT_FOUND, "no-run", "没有这次压测"),
+            Error::RunInProgress(run) => {
+                P::refused(S::CONFLICT, "run-in-progress", "另一次压测正在进行").run(run)
+            }
+            Error::NoReplay(lesson) => P::refused(
+                S::NOT_FOUND,
+                "no-replay",
+                format!("没有这一课的重演：{lesson}"),
+            ),
+            Error::NoReplays => P::refused(S::FORBIDDEN, "no-replays", "这里没有开启重演"),
+            Error::ReplayInProgress(lesson) => P::refused(
+                S::CONFLICT,
+                "replay-in-progress",
+                format!("第 {lesson} 课正在重演"),
+            ),
+            Error::NoActor(id) => {
+                P::refused(S::NOT_FOUND, "no-actor", format!("没有这个角色：{id}"))
+            }
+            Error::NoLab => P::refused(
+                S::FORBIDDEN,
+                "no-lab",
+                "这里的服务器不是 oversell lab 启动的",
+            ),
+            Error::LabRefuses(_) => P::refused(S::CONFLICT, "lab-refuses", "lab 没有照做"),
+        };
+        problem.detailed(error)
+    }
+}
+
+/// The same of the domain. What a server's client said, and what a bug is, is for the log only.
+impl From<&Domain> for Problem {
+    fn from(error: &Domain) -> Self {
+        use Problem as P;
+        const INTERNAL: &str = "an internal error; the log has it under the request id";
+        let problem = match error {
+            Domain::SoldOut => P::sold_out("sold-out", "库存不足！"),
+            Domain::NotStarted => P::in_the_words("not-started", "秒杀尚未开始!"),
+            Domain::Over => P::in_the_words("over", "秒杀已经结束!"),
+            Domain::AlreadyOrdered => P::in_the_words("already-ordered", "用户已经购买过一次!"),
+            Domain::OrderUnderWay => P::in_the_words("order-under-way", "不允许重复下单"),
+            Domain::Taken(_) => P::in_the_words("lock-taken", "获取锁失败，有并发"),
+            Domain::Lost(_) => P::in_the_words("lock-lost", "锁已失效"),
+            Domain::Limited => {
+                P::in_the_words("limited", "很遗憾，没抢到").status(S::TOO_MANY_REQUESTS)
+            }
+            Domain::Fenced { fence, seen, .. } => {
+                P::refused(S::CONFLICT, "fenced", "锁已失效").fences(*fence, *seen)
+            }
+            Domain::BadInput { field, .. } => {
+                P::refused(S::BAD_REQUEST, "bad-input", format!("参数不对：{field}")).field(field)
+            }
+            Domain::NoStrategy(slug) => {
+                P::refused(S::NOT_FOUND, "no-strategy", format!("没有这个策略：{slug}"))
+                    .one_of(stock::ALL.iter().map(|strategy| strategy.slug))
+            }
+            Domain::NoProduct(id) => {
+                P::refused(S::NOT_FOUND, "no-product", format!("没有这个商品：{id}"))
+            }
+            Domain::NoVoucher(id) => {
+                P::refused(S::NOT_FOUND, "no-voucher", format!("没有这张优惠券：{id}"))
+            }
+            Domain::NoOrder(id) => {
+                P::refused(S::NOT_FOUND, "no-order", format!("没有这个订单：{id}"))
+            }
+            Domain::NoStock(id) => P::unavailable(
+                "no-stock",
+                format!("redis 里没有商品 {id} 的库存，请重置库存"),
+            ),
+            Domain::NoVoucherStock(id) => P::unavailable(
+                "no-voucher-stock",
+                format!("redis 里没有优惠券 {id} 的库存"),
+            ),
+            Domain::WrongType => {
+                P::unavailable("wrong-type", "redis 里锁的键是别的类型，不是这种锁写的")
+            }
+            Domain::NoId(_) => P::unavailable("no-id", "发不出全局 id"),
+            Domain::NotHad { what, .. } => P::unavailable("not-had", format!("没有等到：{what}")),
+            Domain::Unavailable { server, .. } => {
+                P::unavailable("unavailable", format!("{server} 不可用"))
+                    .detailed(format_args!("{server} is not available"))
+            }
+            Domain::NoActor { .. } => P::unavailable("no-actor-there", "另一个实例没有应答"),
+            Domain::Replay(_) => P::unavailable("replay", "重演没有按剧本走"),
+            Domain::Unknown { server, .. } => {
+                let detail =
+                    format!("{server} did not answer a write; whether it was done is unknown");
+                P::unavailable("unknown", format!("结果未知：{server} 没有回答"))
+                    .unknown()
+                    .detailed(detail)
+            }
+            Domain::TimedOut(_) => P::unavailable("timed-out", "超时，结果未知").unknown(),
+            Domain::Panicked(_) => P::internal("内部错误，结果未知")
+                .unknown()
+                .detailed(INTERNAL),
+            Domain::Internal(_) => P::internal("内部错误").detailed(INTERNAL),
+        };
+        problem.detailed(error)
+    }
+}
