@@ -27,8 +27,7 @@
 //! A lease cannot stop a holder that is paused: only the resource can, by refusing an old [`Fence`].
 //!
 //! Not locks, but of the same kind: [`redis::RedisSemaphore`] (permits without a lease: a holder that dies takes its own
-//! along), [`redis::Permits`] (permits that expire), [`zk::ZkSemaphore`] (they come back with the session),
-//! [`redis::RedisLatch`], [`redis::RateLimiter`], [`zk::ZkBarrier`], [`zk::ZkDoubleBarrier`], [`zk::ZkSharedCount`],
+//! along), [`zk::ZkSemaphore`] (they come back with the session), [`redis::RedisLatch`], [`redis::RateLimiter`], [`zk::ZkBarrier`], [`zk::ZkDoubleBarrier`], [`zk::ZkSharedCount`],
 //! [`zk::ZkAtomicLong`].
 //!
 //! # Owners, leases, losses

@@ -1,4 +1,4 @@
-//! A rate limiter: never more than so many admissions in any interval, of all processes or of each.
+//! A rate limiter: never more than so many admissions in any interval, of all processes together.
 //!
 //! 1. Set the rate, once: [`try_set_rate`](RateLimiter::try_set_rate) leaves a limiter that is there alone.
 //! 2. The window slides: each admission is written down with its time, by the server's clock, and counts for one
@@ -11,12 +11,10 @@
 //! admission of the last interval.
 //!
 //! What it survives: a caller that goes away and a command without an answer (an admission may be spent on nobody; it
-//! comes back with the window). **What breaks it**: a Redis whose clock is set forward forgets the window; per client,
-//! a process that starts anew has a window of its own.
+//! comes back with the window). **What breaks it**: a Redis whose clock is set forward forgets the window.
 //!
 //! **Not Redisson's format**: `RRateLimiter` packs its entries differently in 3.13.6 and 4.x, and no two lines mix. This
-//! one uses keys of its own (HASH `oversell_rate:{n}`, ZSET `oversell_rate:{n}:window`, with `:<process uuid>` per
-//! client), so that a Java limiter of the same name is another limiter.
+//! one uses keys of its own (HASH `oversell_rate:{n}`, ZSET `oversell_rate:{n}:window`), so that a Java limiter of the same name is another limiter.
 
 use super::{
     client::RedisClient,
@@ -31,34 +29,19 @@ const ADMITTED: i64 = 0;
 const NOT_SET: i64 = -1;
 const MORE_THAN_THE_RATE: i64 = -2;
 
-/// Whose admissions count together.
-///
-/// ```
-/// use oversell_lock::redis::RateMode;
-///
-/// assert_ne!(RateMode::Overall, RateMode::PerClient);
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RateMode {
-    /// Those of all processes.
-    Overall,
-    /// Those of each process ([`RedisOptions::process`](super::RedisOptions)) for itself.
-    PerClient,
-}
-
 /// A handle on one rate limiter in Redis. Cloning it is cheap.
 ///
 /// Source: Redisson's `RRateLimiter`, whose format it does not share.
 ///
 /// ```no_run
-/// # use oversell_lock::{LockError, redis::{RateMode, RedisClient}};
+/// # use oversell_lock::{LockError, redis::RedisClient};
 /// # use std::time::Duration;
 /// # async fn example(redis: RedisClient) -> Result<(), LockError> {
 /// use std::num::NonZeroU32;
 ///
 /// let (one, ten) = const { (NonZeroU32::MIN, NonZeroU32::new(10).unwrap()) };
 /// let limiter = redis.rate_limiter("limited");
-/// limiter.try_set_rate(RateMode::Overall, ten, Duration::from_secs(1)).await?;
+/// limiter.try_set_rate(ten, Duration::from_secs(1)).await?;
 /// if limiter.try_acquire(one).await? { /* within the rate */ }
 /// # Ok(())
 /// # }
@@ -107,7 +90,6 @@ impl RateLimiter {
     /// Dropping it, it may be set or not.
     pub async fn try_set_rate(
         &self,
-        mode: RateMode,
         rate: NonZeroU32,
         interval: Duration,
     ) -> Result<bool, LockError> {
@@ -116,15 +98,7 @@ impl RateLimiter {
         }
         let ms = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
         let mut script = scripts::RATE_SET.key(&self.key);
-        Ok(self
-            .client
-            .run(
-                script
-                    .arg(rate.get())
-                    .arg(ms)
-                    .arg(i32::from(mode == RateMode::PerClient)),
-            )
-            .await?)
+        Ok(self.client.run(script.arg(rate.get()).arg(ms)).await?)
     }
 
     /// Admits `n` at once (1 to the rate), waiting for it at most `wait`.
@@ -182,14 +156,9 @@ impl RateLimiter {
         place: HeadOfLine,
         until: Instant,
     ) -> Result<Tried<bool>, LockError> {
-        let (all, process) = (
-            format!("{}:window", self.key),
-            self.client.inner().options.process.id(),
-        );
         let mut script = scripts::RATE_TAKE.key(&self.key);
         script
-            .key(&all)
-            .key(format!("{all}:{process}"))
+            .key(format!("{}:window", self.key))
             .arg(n.get())
             .arg(self.client.owner().to_string());
         let after = match self

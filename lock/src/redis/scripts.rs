@@ -39,18 +39,12 @@ scripts! {
     RW_RELEASE = "rw_release.lua";
     /// Renews a read or write hold.
     RW_RENEW = "rw_renew.lua";
-    /// Sets the permits, of every kind of semaphore.
-    PERMITS_SET = "permits_set.lua";
-    /// Takes permits of a plain semaphore.
+    /// Sets the permits of a semaphore.
+    SEMAPHORE_SET = "semaphore_set.lua";
+    /// Takes permits.
     SEMAPHORE_ACQUIRE = "semaphore_acquire.lua";
     /// Gives them back.
     SEMAPHORE_RELEASE = "semaphore_release.lua";
-    /// Takes a permit that expires.
-    PERMITS_ACQUIRE = "permits_acquire.lua";
-    /// Gives it back.
-    PERMITS_RELEASE = "permits_release.lua";
-    /// Renews it.
-    PERMITS_RENEW = "permits_renew.lua";
     /// Closes a latch.
     LATCH_SET = "latch_set.lua";
     /// Counts a latch down.

@@ -10,10 +10,10 @@
 //! What it survives: a message that is lost, a caller that goes away at any point, a command that gets no answer, a
 //! semaphore that is deleted under its holders. **What breaks it: a holder that crashes takes its permits with it, for
 //! ever** (Redisson's issue 2045): a plain semaphore has no lease. Its fields in `{n}:claims` say how many were lost;
-//! nothing gives them back but deleting the semaphore. Where a holder may crash, use [`permits`](super::Permits), which
-//! expire. A Java process writes no claims: what it gives back it gives back blindly.
+//! nothing gives them back but deleting the semaphore. Where a holder may crash, use `zk::ZkSemaphore`, whose permits
+//! come back with the session. A Java process writes no claims: what it gives back it gives back blindly.
 //!
-//! Formats: `RSemaphore` of Redisson 3 and 4 (STRING `n`, channel `redisson_sc:{n}`). Next to read: `permits.rs`.
+//! Formats: `RSemaphore` of Redisson 3 and 4 (STRING `n`, channel `redisson_sc:{n}`). Next to read: `latch.rs`.
 
 use super::{
     client::{Failure, Fate, RedisClient, failed},
@@ -72,9 +72,10 @@ impl RedisClient {
     #[must_use]
     pub fn semaphore(&self, name: &str) -> RedisSemaphore {
         let name = self.key(name);
+        let channel = prefixed("redisson_sc", &name);
         RedisSemaphore {
             client: self.clone(),
-            line: semaphore_line(self, &name),
+            line: self.shared(&channel, |place| Line::new(self, channel.clone(), place)),
             name,
             initial: 0,
         }
@@ -108,7 +109,9 @@ impl RedisSemaphore {
     ///
     /// Dropping it, it may be set or not.
     pub async fn try_set_permits(&self, permits: u32) -> Result<bool, LockError> {
-        set_permits(&self.client, &self.line, &self.name, self.claims(), permits).await
+        let mut script = scripts::SEMAPHORE_SET.key(&self.name);
+        script.key(self.claims()).key(self.line.channel());
+        Ok(self.client.run(script.arg(permits)).await?)
     }
 
     /// How many permits are free now; none where the semaphore is not set.
@@ -121,7 +124,13 @@ impl RedisSemaphore {
     ///
     /// Safe.
     pub async fn available_permits(&self) -> Result<i64, LockError> {
-        free_permits(&self.client, &self.name).await
+        let free: Option<i64> = self
+            .client
+            .connection()
+            .get(&self.name)
+            .await
+            .map_err(failed)?;
+        Ok(free.unwrap_or(0))
     }
 
     /// Takes `permits` (at least 1) at once, waiting for them at most `wait`. A semaphore that is not set has none
@@ -280,30 +289,4 @@ impl fmt::Debug for Permit {
             .field("permits", &self.permits)
             .finish()
     }
-}
-
-/// The line of every kind of semaphore of this name.
-pub(super) fn semaphore_line(client: &RedisClient, name: &str) -> Arc<Line> {
-    let channel = prefixed("redisson_sc", name);
-    client.shared(&channel, |place| Line::new(client, channel.clone(), place))
-}
-
-/// `permits_set.lua`: whether the semaphore was made.
-pub(super) async fn set_permits(
-    client: &RedisClient,
-    line: &Line,
-    name: &str,
-    held: String,
-    permits: u32,
-) -> Result<bool, LockError> {
-    let mut script = scripts::PERMITS_SET.key(name);
-    Ok(client
-        .run(script.key(held).key(line.channel()).arg(permits))
-        .await?)
-}
-
-/// How many permits are free; none where the semaphore is not set.
-pub(super) async fn free_permits(client: &RedisClient, name: &str) -> Result<i64, LockError> {
-    let free: Option<i64> = client.connection().get(name).await.map_err(failed)?;
-    Ok(free.unwrap_or(0))
 }

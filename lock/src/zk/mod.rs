@@ -3,7 +3,6 @@
 //! | Curator | here | file |
 //! |---|---|---|
 //! | `InterProcessMutex` | [`ZkLock`] | `mutex.rs` |
-//! | its `makeRevocable`, `attemptRevoke` | [`ZkLock::acquire_revocable`], [`ZkLock::revoke`] | `revocation.rs` |
 //! | `InterProcessReadWriteLock` | [`ZkRwLock`] | `read_write.rs` |
 //! | `InterProcessSemaphoreV2` | [`ZkSemaphore`] | `semaphore.rs` |
 //! | `InterProcessSemaphoreMutex` | [`ZkSemaphoreMutex`] | `semaphore.rs` |
@@ -27,7 +26,6 @@ mod engine;
 mod mutex;
 mod options;
 mod read_write;
-mod revocation;
 mod semaphore;
 mod shared_count;
 
@@ -39,6 +37,5 @@ pub use double_barrier::ZkDoubleBarrier;
 pub use mutex::ZkLock;
 pub use options::ZkOptions;
 pub use read_write::{ZkReadLock, ZkRwLock, ZkWriteLock};
-pub use revocation::Revocation;
 pub use semaphore::{ZkSemaphore, ZkSemaphoreMutex};
 pub use shared_count::{Versioned, ZkSharedCount};

@@ -12,12 +12,9 @@
 //!
 //! Next to read: `engine/hold.rs`, how it is taken.
 
+use super::ZkClient;
 use super::engine::hold::{Handle, handle};
-use super::engine::{insist, queue::Recipe, queue::first, request::ask};
-use super::{Revocation, ZkClient, revocation::REVOKE};
-use crate::{Guard, LockError};
-use std::time::Duration;
-use zookeeper_client::Error;
+use super::engine::queue::Recipe;
 
 /// The first holds the lock; each of the others waits for the one before it.
 pub(super) const MUTEX: Recipe = Recipe {
@@ -68,73 +65,3 @@ impl ZkClient {
 pub struct ZkLock(Handle);
 
 handle!(ZkLock);
-
-impl ZkLock {
-    /// [`acquire`](crate::Lock::acquire), with an ear for those who [`revoke`](Self::revoke) the lock.
-    /// Source: Curator's `Revocable.makeRevocable`.
-    ///
-    /// ```no_run
-    /// # use oversell_lock::{LockError, zk::ZkClient};
-    /// # use std::time::Duration;
-    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
-    /// let (guard, revocation) = zk.lock("/curator/lock").acquire_revocable(Duration::from_secs(5)).await?;
-    /// tokio::select! {
-    ///     () = revocation.asked() => {}
-    ///     () = async { /* the work */ } => {}
-    /// }
-    /// guard.release().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire`](crate::Lock::acquire).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`acquire`](crate::Lock::acquire).
-    pub async fn acquire_revocable(
-        &self,
-        wait: Duration,
-    ) -> Result<(Guard, Revocation), LockError> {
-        let hold = self.0.take(wait).await?;
-        let revocation = Revocation::of(hold.node.session().clone(), hold.node.path());
-        Ok((hold.guard(&self.0.client, &self.0.path), revocation))
-    }
-
-    /// Asks who holds the lock now, in whatever process, to give it back; `false` where nobody holds it. It is for
-    /// the holder to listen ([`acquire_revocable`](Self::acquire_revocable)) and to do so. Source: Curator's
-    /// `Revoker.attemptRevoke`.
-    ///
-    /// ```no_run
-    /// # use oversell_lock::{LockError, zk::ZkClient};
-    /// # async fn example(zk: ZkClient) -> Result<(), LockError> {
-    /// let asked = zk.lock("/curator/lock").revoke().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`LockError::Unavailable`]: the holder may have been asked or not. [`LockError::Refused`],
-    /// [`LockError::Invalid`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it, the holder may have been asked or not.
-    pub async fn revoke(&self) -> Result<bool, LockError> {
-        let path = &self.0.path;
-        ask(&self.0.client, path, |session| async move {
-            let Some(holder) = first(&session, path, MUTEX.markers).await? else {
-                return Ok(false);
-            };
-            let holder = format!("{path}/{holder}");
-            match insist(|| session.set_data(&holder, REVOKE, None)).await {
-                Err(Error::NoNode) => Ok(false),
-                asked => asked.map(|_| true),
-            }
-        })
-        .await
-    }
-}

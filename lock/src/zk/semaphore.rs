@@ -11,7 +11,7 @@
 //!
 //! Only one watches the directory at a time, so there is no herd. A node there is not yet a held lease.
 //!
-//! Next to read: `revocation.rs`.
+//! Next to read: `engine/request.rs`, for the recipes that do not queue.
 
 use super::engine::hold::Hold;
 use super::engine::queue::{self, Turn};

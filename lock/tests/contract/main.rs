@@ -27,7 +27,6 @@ mod latch;
 mod late;
 mod layer;
 mod layers;
-mod leases;
 mod model;
 mod model_locks;
 mod model_programs;

@@ -6,11 +6,7 @@ use super::{
     family::{Family, name},
     redis::Redis,
 };
-use oversell_lock::{
-    LockError,
-    redis::{RateMode, RedisClient},
-};
-use redis::AsyncCommands;
+use oversell_lock::{LockError, redis::RedisClient};
 use std::{
     future::Future,
     num::NonZeroU32,
@@ -83,17 +79,11 @@ pub(crate) async fn no_window_admits_more_than_the_rate(redis: Arc<Redis>) -> Ve
     let name = name();
     let limiter = redis.process().await.rate_limiter(&name);
     ensure(
-        says(
-            "set",
-            limiter.try_set_rate(RateMode::Overall, TEN, INTERVAL).await,
-        )?,
+        says("set", limiter.try_set_rate(TEN, INTERVAL).await)?,
         || "not set".into(),
     )?;
     ensure(
-        !says(
-            "set",
-            limiter.try_set_rate(RateMode::Overall, ONE, INTERVAL).await,
-        )?,
+        !says("set", limiter.try_set_rate(ONE, INTERVAL).await)?,
         || "set twice".into(),
     )?;
     let admitted = storm(&redis, &name, |process, name| async move {
@@ -133,30 +123,6 @@ pub(crate) async fn a_fixed_window_is_caught(redis: Arc<Redis>) -> Verdict {
     Err("the twin passed".into())
 }
 
-pub(crate) async fn each_client_has_a_rate_of_its_own(redis: Arc<Redis>) -> Verdict {
-    let (name, one, two) = (name(), redis.process().await, redis.process().await);
-    says(
-        "set",
-        one.rate_limiter(&name)
-            .try_set_rate(RateMode::PerClient, ONE, SOON)
-            .await,
-    )?;
-    for process in [&one, &two] {
-        let first = says("ask", process.rate_limiter(&name).try_acquire(ONE).await)?;
-        let second = says("ask", process.rate_limiter(&name).try_acquire(ONE).await)?;
-        ensure(first && !second, || {
-            format!("admitted: {first}, then {second}")
-        })?;
-    }
-    let key: i64 = redis
-        .outsider()
-        .await
-        .zcard(format!("oversell_rate:{{{name}}}:window"))
-        .await
-        .map_err(|e| e.to_string())?;
-    ensure(key == 0, || "counted overall as well".into())
-}
-
 pub(crate) async fn who_cannot_be_admitted_in_time_hears_it_at_once(redis: Arc<Redis>) -> Verdict {
     // So long that it is not over by the time that the second one asks.
     let interval = SOON / 4;
@@ -166,10 +132,7 @@ pub(crate) async fn who_cannot_be_admitted_in_time_hears_it_at_once(redis: Arc<R
         Err(LockError::Invalid { .. }) => {}
         other => return Err(format!("without a rate: {other:?}")),
     }
-    says(
-        "set",
-        limiter.try_set_rate(RateMode::Overall, ONE, interval).await,
-    )?;
+    says("set", limiter.try_set_rate(ONE, interval).await)?;
     match limiter.acquire(TEN, SOON).await {
         Err(LockError::Invalid { .. }) => {}
         other => return Err(format!("ten at once: {other:?}")),

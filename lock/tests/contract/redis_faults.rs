@@ -13,7 +13,7 @@ use super::{
 };
 use oversell_lock::{
     Guard, Lock, LockError, MultiLock,
-    redis::{Lease, RateMode, RedisClient, Redlock},
+    redis::{Lease, RedisClient, Redlock},
 };
 use redis::{AsyncTypedCommands, aio::ConnectionManagerConfig};
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
@@ -80,8 +80,7 @@ pub(crate) async fn an_answer_after_the_lease_brings_no_lock(redis: Arc<Redis>) 
     ensure(ping(&process).await, || "no way".into())?;
     mute.delay(Duration::from_millis(300));
     let name = name();
-    says("set", process.permits(&name).try_set_permits(1).await)?;
-    let had: [(&str, Result<Guard, LockError>); 4] = [
+    let had: [(&str, Result<Guard, LockError>); 3] = [
         (
             "a lock",
             process
@@ -106,10 +105,6 @@ pub(crate) async fn an_answer_after_the_lease_brings_no_lock(redis: Arc<Redis>) 
                 .lease(brief)
                 .acquire(wait)
                 .await,
-        ),
-        (
-            "a permit",
-            process.permits(&name).lease(brief).acquire(wait).await,
         ),
     ];
     for (what, had) in had {
@@ -282,16 +277,10 @@ pub(crate) async fn every_wait_may_be_for_ever(redis: Arc<Redis>) -> Verdict {
         "set",
         process.semaphore(&at("semaphore")).try_set_permits(1).await,
     )?;
-    says(
-        "set",
-        process.permits(&at("permits")).try_set_permits(1).await,
-    )?;
     let limiter = process.rate_limiter(&at("rate"));
     says(
         "set",
-        limiter
-            .try_set_rate(RateMode::Overall, ONE, Duration::from_secs(1))
-            .await,
+        limiter.try_set_rate(ONE, Duration::from_secs(1)).await,
     )?;
     let multi = MultiLock::new(vec![process.lock(&at("one")), process.lock(&at("two"))]);
     let redlock = Redlock::new(std::slice::from_ref(&process), &at("redlock")).lease(LONG);
@@ -334,10 +323,6 @@ pub(crate) async fn every_wait_may_be_for_ever(redis: Arc<Redis>) -> Verdict {
                 .write()
                 .acquire(Duration::MAX)
                 .await,
-        ),
-        (
-            "permit",
-            process.permits(&at("permits")).acquire(Duration::MAX).await,
         ),
         ("redlock", redlock.acquire(Duration::MAX).await),
         ("multi", multi.acquire(Duration::MAX).await),
@@ -389,10 +374,6 @@ pub(crate) async fn a_lease_without_end_or_length_is_refused(redis: Arc<Redis>) 
                         .await,
                 ),
                 (
-                    "permit",
-                    process.permits(&name).lease(lease).acquire(SOON).await,
-                ),
-                (
                     "redlock",
                     Redlock::new(std::slice::from_ref(&process), &name)
                         .lease(lease)
@@ -407,9 +388,7 @@ pub(crate) async fn a_lease_without_end_or_length_is_refused(redis: Arc<Redis>) 
         }
     }
     let limiter = process.rate_limiter(&name);
-    let endless = limiter
-        .try_set_rate(RateMode::Overall, ONE, Duration::MAX)
-        .await;
+    let endless = limiter.try_set_rate(ONE, Duration::MAX).await;
     ensure(matches!(endless, Err(LockError::Invalid { .. })), || {
         format!("an interval without end: {endless:?}")
     })?;

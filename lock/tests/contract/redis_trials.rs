@@ -2,7 +2,7 @@
 
 use super::{
     clauses, contract, fair, fair_holds, fair_twins, fences, flaws, handles, latch, late, leased,
-    leases, model_locks, model_programs, multi, permits, rate, read_write, redis, redis_access,
+    model_locks, model_programs, multi, permits, rate, read_write, redis, redis_access,
     redis_faults, redis_holders, redlock, redlock::OnNodes, redlock_faults, reentry, rw_holds,
     rw_line, trial, twins,
 };
@@ -85,16 +85,8 @@ pub(crate) fn all(handle: &Handle, at: String, nodes: Vec<String>) -> Vec<Trial>
         permits::a_thousand_waiters_are_one_contender,
         permits::an_unanswered_acquire_gives_its_permits_back,
         permits::an_unanswered_acquire_that_is_forgotten_is_caught,
-        leases::expirable_permits_are_never_more_than_were_set,
-        leases::the_permit_of_a_dead_holder_comes_back,
-        leases::an_expired_permit_is_not_given_back_twice,
-        leases::a_release_that_ignores_expiry_is_caught,
-        leases::a_watchdog_keeps_a_permit,
-        leases::ids_are_written_as_redisson_does,
-        leases::an_unanswered_acquire_of_a_lease_comes_back,
         rate::no_window_admits_more_than_the_rate,
         rate::a_fixed_window_is_caught,
-        rate::each_client_has_a_rate_of_its_own,
         rate::who_cannot_be_admitted_in_time_hears_it_at_once,
         latch::a_latch_opens_for_all_who_wait_everywhere,
         latch::a_wait_for_a_latch_ends,

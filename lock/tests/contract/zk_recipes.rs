@@ -1,4 +1,4 @@
-//! What re-entry, revocation, readers and leases in ZooKeeper promise, and the twins that break it.
+//! What re-entry, readers and leases in ZooKeeper promise, and the twins that break it.
 
 use super::{
     Verdict,
@@ -180,82 +180,6 @@ pub(crate) async fn an_owner_that_lost_the_lock_does_not_come_in_again(
         other => return Err(format!("a lost lock was released: {other:?}")),
     }
     says("release", take(&lock).await?.release().await)
-}
-
-// --- revocation ---------------------------------------------------------------------------------------------------
-
-pub(crate) async fn a_holder_hears_that_it_is_asked_to_leave(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let name = name();
-    let (holder, other) = (zookeeper.process().await, zookeeper.process().await);
-    until("connected", || async { other.client.session().is_ok() }).await?;
-    ensure(!says("revoke", other.lock(&name).revoke().await)?, || {
-        "asked where nobody is".into()
-    })?;
-    let (guard, revocation) = says("the lock", holder.lock(&name).acquire_revocable(SOON).await)?;
-    let mut listening = Box::pin(revocation.asked());
-    ensure(futures::poll!(&mut listening).is_pending(), || {
-        "it did not ask".into()
-    })?;
-    // Answers come in order: what it asked for is there.
-    let session = says("a session", holder.client.session())?;
-    session.check_stat(&name).await.map_err(|e| e.to_string())?;
-    ensure(futures::poll!(&mut listening).is_pending(), || {
-        "asked by nobody".into()
-    })?;
-    drop(listening);
-    let asked = tokio::spawn(async move {
-        revocation.asked().await;
-        guard.release().await
-    });
-    let next = other.lock(&name);
-    let next = tokio::spawn(async move { next.acquire(SOON).await });
-    until("the next is queued", || async {
-        zookeeper.left(&name).await.len() == 2
-    })
-    .await?;
-    ensure(says("revoke", other.lock(&name).revoke().await)?, || {
-        "nobody was asked".into()
-    })?;
-    says("release", asked.await.map_err(|e| e.to_string())?)?;
-    let next = says("the next", next.await.map_err(|e| e.to_string())?)?;
-    ensure(!next.is_lost(), || "revocation is advice".into())?;
-    says("release", next.release().await)
-}
-
-pub(crate) async fn revocation_is_written_as_curator_does(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let (name, process, outsider) = (
-        name(),
-        zookeeper.process().await,
-        zookeeper.outsider().await,
-    );
-    let (guard, revocation) = says(
-        "the lock",
-        process.lock(&name).acquire_revocable(SOON).await,
-    )?;
-    let path = format!("{name}/{}", zookeeper.left(&name).await[0]);
-    outsider
-        .set_data(&path, b"something", None)
-        .await
-        .map_err(|e| e.to_string())?;
-    outsider
-        .set_data(&path, b"__REVOKE__", None)
-        .await
-        .map_err(|e| e.to_string())?;
-    tokio::time::timeout(SOON, revocation.asked())
-        .await
-        .map_err(|_| "Curator's revocation is not heard")?;
-    outsider
-        .set_data(&path, &[], None)
-        .await
-        .map_err(|e| e.to_string())?;
-    process
-        .lock(&name)
-        .revoke()
-        .await
-        .map_err(|e| e.to_string())?;
-    let (data, _) = outsider.get_data(&path).await.map_err(|e| e.to_string())?;
-    ensure(data == b"__REVOKE__", || format!("written: {data:?}"))?;
-    says("release", guard.release().await)
 }
 
 // --- readers and writers ------------------------------------------------------------------------------------------

@@ -56,8 +56,6 @@ pub(crate) fn all(handle: &Handle, at: String) -> Vec<Trial> {
         zk_recipes::a_release_that_frees_with_the_first_hold_is_caught,
         zk_recipes::tasks_of_one_owner_do_not_queue_behind_each_other,
         zk_recipes::an_owner_that_lost_the_lock_does_not_come_in_again,
-        zk_recipes::a_holder_hears_that_it_is_asked_to_leave,
-        zk_recipes::revocation_is_written_as_curator_does,
         zk_recipes::readers_are_together_and_a_writer_is_alone,
         zk_recipes::a_reader_stands_behind_a_writer_that_waits,
         zk_recipes::a_crowd_of_readers_and_writers_keeps_apart,

@@ -143,7 +143,6 @@ fn of_zookeeper(runtime: &Handle, sides: Option<&Arc<ZkSides>>) -> Vec<Trial> {
         zk_mutex::a_wait_that_ends_leaves_nothing::<Kazoo>,
         zk_mutex::only_the_last_hold_lets_the_other_in,
         zk_mutex::curator_sees_one_queue_of_both,
-        zk_mutex::each_can_ask_the_other_for_the_lock,
         zk_sections::five_thousand_mixed_sections_do_not_overlap,
         zk_sections::a_side_that_takes_another_lock_is_caught,
         zk_sections::kazoo_with_its_own_names_is_caught,

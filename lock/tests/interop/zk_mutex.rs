@@ -1,7 +1,7 @@
 //! `ZkLock` and its namesakes: Curator's `InterProcessMutex`, and kazoo's `Lock` with Curator's names.
 
 use super::{
-    support::{SEEN, SOON, Verdict, ensure, is_taken, says, until, waiting},
+    support::{SEEN, Verdict, ensure, is_taken, says, waiting},
     zk_sides::{Other, ZkSides, ours_sleeps_on, they_sleep_on},
 };
 use oversell_lock::{Guard, Lock, LockError};
@@ -177,31 +177,4 @@ pub(crate) async fn curator_sees_one_queue_of_both(sides: Arc<ZkSides>) -> Verdi
     java.ask("waiter", format!("release mutex {name}"))
         .await
         .map(|_| ())
-}
-
-/// Curator's revocation: the holder is asked, and gives it back if it likes.
-pub(crate) async fn each_can_ask_the_other_for_the_lock(sides: Arc<ZkSides>) -> Verdict {
-    let (name, java, ours) = (sides.name(), &sides.curator, sides.ours().await?);
-    java.ask("holder", format!("revocable {name}")).await?;
-    java.ask("holder", format!("acquire mutex {name}")).await?;
-    java.must("holder", format!("revoked {name} 0"), "false")
-        .await?;
-    ensure(says("revoke", ours.lock(&name).revoke().await)?, || {
-        "ours found no holder".into()
-    })?;
-    java.must(
-        "holder",
-        format!("revoked {name} {}", SOON.as_millis() / 2),
-        "true",
-    )
-    .await?;
-    java.ask("holder", format!("release mutex {name}")).await?;
-
-    let (guard, revocation) = says("free", ours.lock(&name).acquire_revocable(SOON).await)?;
-    let asked = tokio::spawn(async move { revocation.asked().await });
-    ours_sleeps_on(&ours, &asked).await?;
-    let node = java.ask("a", format!("participants mutex {name}")).await?;
-    java.ask("a", format!("revoke {name}/{node}")).await?;
-    until("ours was asked", || async { asked.is_finished() }).await?;
-    says("release", guard.release().await)
 }

@@ -14,7 +14,7 @@
 
 use super::PER_SECOND;
 use crate::{ctx::Ctx, error::Error};
-use oversell_lock::{LockError, redis::RateMode};
+use oversell_lock::LockError;
 use std::{num::NonZeroU32, time::Duration};
 
 const LIMITER: &str = "seckillLimited";
@@ -39,7 +39,7 @@ pub(crate) async fn pass_limiter(ctx: &Ctx, name: &str, window: Duration) -> Res
         // No rate is set yet.
         Err(LockError::Invalid { .. }) => {
             limiter
-                .try_set_rate(RateMode::Overall, PER_SECOND, window)
+                .try_set_rate(PER_SECOND, window)
                 .await?;
             limiter.try_acquire(NonZeroU32::MIN).await?
         }

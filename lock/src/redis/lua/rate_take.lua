@@ -1,16 +1,12 @@
 -- Admits, if no more than the rate were admitted within the last interval, by the server's clock.
--- KEYS[1] the limiter, a hash   KEYS[2] admissions of all, a sorted set: id -> time in us
--- KEYS[3] admissions of this process alone
+-- KEYS[1] the limiter, a hash   KEYS[2] the admissions, a sorted set: id -> time in us
 -- ARGV[1] how many at once   ARGV[2] an id
 -- returns 0: admitted    n > 0: not before n us from now    -1: there is no limiter    -2: more than the rate at once
-local limiter = redis.call('hmget', KEYS[1], 'rate', 'interval', 'type')
+local limiter = redis.call('hmget', KEYS[1], 'rate', 'interval')
 if not limiter[1] then
   return -1
 end
 local rate, interval, window = tonumber(limiter[1]), tonumber(limiter[2]) * 1000, KEYS[2]
-if limiter[3] == '1' then
-  window = KEYS[3]
-end
 local wanted = tonumber(ARGV[1])
 if wanted > rate then
   return -2

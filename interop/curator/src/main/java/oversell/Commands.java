@@ -4,13 +4,11 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.Semaphore;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.recipes.barriers.DistributedBarrier;
 import org.apache.curator.framework.recipes.barriers.DistributedDoubleBarrier;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
-import org.apache.curator.framework.recipes.locks.Revoker;
 
 /**
  * What a thread of the peer can be told, on the recipes of one Curator client. A lock's KIND is {@code mutex},
@@ -24,9 +22,6 @@ import org.apache.curator.framework.recipes.locks.Revoker;
  * release KIND PATH
  * held KIND PATH                 isOwnedByCurrentThread
  * participants KIND PATH         the nodes in their order, without their directory
- * revocable PATH                 from the next acquire on, whoever wants the mutex is heard
- * revoked PATH WAIT              whether somebody has asked for it: true, false
- * revoke NODE                    asks the holder whose node that is
  * barrier set|remove PATH
  * barrier wait PATH WAIT         true, false
  * enter PATH MEMBERS WAIT        a double barrier: true, false
@@ -42,7 +37,6 @@ final class Commands {
     private final Sections sections;
     private final Map<String, InterProcessMutex> mutexes = new ConcurrentHashMap<>();
     private final Map<String, InterProcessReadWriteLock> readWriteLocks = new ConcurrentHashMap<>();
-    private final Map<String, Semaphore> revocations = new ConcurrentHashMap<>();
     /** By thread: a member leaves by the object by which it entered. */
     private final Map<String, DistributedDoubleBarrier> members = new ConcurrentHashMap<>();
 
@@ -59,15 +53,6 @@ final class Commands {
                 return Long.toHexString(curator.getZookeeperClient().getZooKeeper().getSessionId());
             case "ping":
                 return curator.checkExists().forPath("/") != null;
-            case "revocable":
-                Semaphore asked = revocations.computeIfAbsent(words[1], path -> new Semaphore(0));
-                lock("mutex", words[1]).makeRevocable(mutex -> asked.release());
-                return "listening";
-            case "revoked":
-                return revocations.get(words[1]).tryAcquire(Long.parseLong(words[2]), MILLISECONDS);
-            case "revoke":
-                Revoker.attemptRevoke(curator, words[1]);
-                return "asked";
             case "barrier":
                 return barrier(words[1], new DistributedBarrier(curator, words[2]), words);
             case "enter":
