@@ -38,5 +38,6 @@ pub mod orders;
 pub mod redis_at;
 pub mod server;
 pub mod shutdown;
+mod static_files;
 pub mod telemetry;
 pub mod visits;

@@ -8,8 +8,8 @@ use futures::future::{join, join_all};
 use oversell::{
     lab::{Lab, Part},
     load::{
-        Row,
-        run::{Plan, Snapshot, run},
+        Plan, Row,
+        run::{Snapshot, run},
         verdict::Verdict,
     },
     stock::{self, Promise},

@@ -8,11 +8,13 @@ use crate::{
     failure::Failure,
     http_client::{Answer, Events, HttpClient, HttpError},
     load::{
-        Row,
-        rate::Spread,
-        row::{ONE, THREE},
-        run::{Plan, Snapshot, run as load},
+        ONE, Plan, Row, THREE,
+        measure::interleaved,
+        plan::Timed,
+        run::{Snapshot, run as load},
+        spread::Spread,
         target::{self, token},
+        terminal::Bar,
     },
     redis_at::redis_at,
 };
@@ -279,15 +281,11 @@ impl Cluster {
             plan.threads = side.threads;
             plan
         });
-        let mut rates = [Vec::new(), Vec::new()];
-        for round in 0..rounds {
-            for side in [round % 2, 1 - round % 2] {
-                let plan = sides[side].lasting(WARM_UP, Duration::from_millis(measured));
-                rates[side].push(self.send(plan).await?.sold_per_sec);
-            }
-        }
-        let [ones, others] = &rates;
-        if ones.iter().chain(others).any(|rate| *rate <= 0.0) {
+        let timed = Timed::closed(WARM_UP, Duration::from_millis(measured));
+        let rows = interleaved(&sides, timed, rounds, &Bar::hidden(), &self.stop).await?;
+        let rates = |side: usize| rows[side].iter().map(|row| row.sold_per_sec).collect();
+        let (ones, others): (Vec<_>, Vec<_>) = (rates(0), rates(1));
+        if ones.iter().chain(&others).any(|rate| *rate <= 0.0) {
             return Err(Failure::Unusable(format!(
                 "{} or {} sold nothing in a round",
                 first.strategy, second.strategy
@@ -298,9 +296,9 @@ impl Cluster {
             per_sec: Spread::of(rates.iter().copied()),
         };
         Ok(Ratio {
-            first: rated(first, ones),
-            second: rated(second, others),
-            ratio: Spread::of(ones.iter().zip(others).map(|(one, other)| one / other)),
+            first: rated(first, &ones),
+            second: rated(second, &others),
+            ratio: Spread::of_ratios(&ones, &others),
             says,
         })
     }

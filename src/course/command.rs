@@ -11,7 +11,7 @@ use crate::{
     failure::Failure,
     load::{
         conditions::Conditions,
-        target::{Where, check},
+        target::{Registry, Where, check},
         terminal::{stopped, write, write_json},
     },
 };
@@ -83,7 +83,7 @@ pub async fn run(
     let cluster = args.place.find(at)?;
     let conditions = Conditions::of(cluster.lab.as_ref()).await;
     let on = Cluster::new(cluster, args.quick, stop.clone())?;
-    check(on.one(), &[]).await?;
+    check(on.one(), Registry::Strategies, &[]).await?;
     println!("{conditions}");
     let chosen: Vec<_> = ALL
         .iter()

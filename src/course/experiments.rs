@@ -136,7 +136,7 @@ pub(super) fn words(ratio: &Ratio) -> Words {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{course::Rated, load::rate::Spread};
+    use crate::{course::Rated, load::spread::Spread};
 
     fn ratio(rounds: [f64; 3], says: Says) -> Ratio {
         let rated = |strategy, rate| Rated {

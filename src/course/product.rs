@@ -1,7 +1,7 @@
 //! A product of an experiment's own, so that nobody else in the room changes what is seen.
 
 use super::{Cluster, NoVerdict};
-use crate::{http_client::HttpError, load::run::own_product};
+use crate::{http_client::HttpError, load::plan::own_product};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

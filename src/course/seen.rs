@@ -3,7 +3,7 @@
 use super::{Side, Verdict, replay::Play};
 use crate::{
     failure::Failure,
-    load::{Row, rate::Spread},
+    load::{Row, spread::Spread},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

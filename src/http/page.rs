@@ -1,14 +1,13 @@
-//! The page and its files, embedded, so that a lone instance serves them without nginx. (A debug build reads them
-//! from `static/` each time.)
+//! The page and its files, so that a lone instance serves them without nginx.
 
 use super::{cache, format::Format};
-use crate::{classroom::limits::AT_NGINX, http::error::Error};
+use crate::{classroom::limits::AT_NGINX, http::error::Error, static_files::StaticFiles};
 use axum::{
     body::Body,
     response::{AppendHeaders, IntoResponse, Response},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
-use rust_embed::{Embed, EmbeddedFile};
+use rust_embed::EmbeddedFile;
 
 /// Nothing from another host, nothing inline.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
@@ -18,10 +17,6 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 const DOCS_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
                            img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; \
                            form-action 'none'; frame-ancestors 'none'";
-
-#[derive(Embed)]
-#[folder = "static/"]
-struct Files;
 
 /// `/` and every file in `static/`.
 pub(super) async fn file(method: Method, uri: Uri, headers: HeaderMap) -> Result<Response, Error> {
@@ -42,7 +37,7 @@ pub(super) async fn file(method: Method, uri: Uri, headers: HeaderMap) -> Result
     if path.starts_with("nginx/") {
         return Err(Error::OnlyAtNginx(AT_NGINX));
     }
-    let file = Files::get(path).ok_or(Error::NoRoute)?;
+    let file = StaticFiles::get(path).ok_or(Error::NoRoute)?;
     if method != Method::GET && method != Method::HEAD {
         let allow = [(header::ALLOW, "GET, HEAD")];
         return Ok((StatusCode::METHOD_NOT_ALLOWED, allow).into_response());

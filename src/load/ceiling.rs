@@ -1,13 +1,13 @@
-//! What generator and target can do together at most: an answer that asks for no stock, which no strategy can beat.
+//! The ceiling of generator and target together: an answer that asks for no stock, which no strategy can beat.
 //!
 //! Each target has its own: an instance is asked directly whether it lives, nginx for a static file.
 
 use super::{
     asks::Same,
-    engine::{Load, Timed, Until},
+    engine::{Load, Until},
     history::{Outcome, Said},
     link::Origin,
-    row::ONE,
+    plan::{ONE, Timed},
     stock_api,
 };
 use crate::failure::Failure;
@@ -19,11 +19,7 @@ use tokio_util::sync::CancellationToken;
 const FILES: [&str; 2] = ["/favicon.svg", "/"];
 /// What every instance answers without asking a server.
 const LIVE: [&str; 1] = ["/health/live"];
-const TIME: Timed = Timed {
-    warm_up: Duration::from_millis(300),
-    measured: Duration::from_secs(1),
-    rate: None,
-};
+const TIME: Timed = Timed::closed(Duration::from_millis(300), Duration::from_secs(1));
 /// Above this share of the ceiling it is the generator that is measured.
 const BOUNDED: f64 = 0.7;
 

@@ -1,6 +1,6 @@
 //! Many connections, each of which sends one request after the other, and what they see.
 //!
-//! All connections are open before the clock starts. One that dies is opened anew; a request that may have been sent
+//! All connections are open before the clock starts. One that dies is opened again; a request that may have been sent
 //! is not sent again (see `link.rs`).
 //!
 //! **The loop is closed**, as in JMeter: a connection sends its next request once it has its last answer, so that a
@@ -13,6 +13,7 @@ use super::{
     inside::{Stay, most_at_once},
     lanes::{self, Lane, Lanes},
     link::{Answer, Cut, Link, Meter, Origin},
+    plan::Timed,
     stats::{Bytes, Stats},
 };
 use crate::failure::Failure;
@@ -66,17 +67,6 @@ pub(super) enum Until {
     Over(Timed),
 }
 
-/// A load that lasts a time.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Timed {
-    /// What is answered before does not count.
-    pub(crate) warm_up: Duration,
-    /// What is answered in this time counts.
-    pub(crate) measured: Duration,
-    /// Requests that are due each second, over all connections; without it each connection sends when it can.
-    pub(crate) rate: Option<f64>,
-}
-
 /// Histories that the connections share: more than there are cores, so that hardly two wait for each other to write,
 /// and few enough to be added up while they are written.
 const RECORDERS: usize = 16;
@@ -89,11 +79,11 @@ struct Recorder {
     besides: History,
     /// When each was inside, as far as the answers say; beside the histories, which are added up again and again.
     stays: Vec<Stay>,
-    /// Whose stay each was, where that is to be drawn.
+    /// The same as lanes, where they are to be drawn.
     lanes: Vec<Lane>,
 }
 
-/// What a load has seen, for its connections and for whoever watches.
+/// What a load has seen, for its connections and its watchers.
 pub(super) struct Seen {
     recorders: Vec<Mutex<Recorder>>,
     meter: Arc<Meter>,
@@ -109,11 +99,11 @@ pub(super) struct Ended {
     /// All requests, which the stock has felt.
     pub(super) all: History,
     pub(super) stats: Stats,
-    /// The most who were inside at once.
+    /// The most requests that were inside at once.
     pub(super) most_inside: Option<u64>,
-    /// Those who are drawn.
+    /// The requests that are drawn.
     pub(super) lanes: Option<Lanes>,
-    /// How long that lasted which counts.
+    /// How long the part lasted that counts.
     pub(super) elapsed: Duration,
     /// Requests that were due at a rate, and not sent: no connection was free.
     pub(super) behind: u64,
@@ -141,7 +131,7 @@ impl Seen {
         self.begun.load(Ordering::Relaxed)
     }
 
-    /// Those who were inside so far, to be drawn.
+    /// The requests that were inside so far, to be drawn.
     pub(super) fn lanes(&self) -> Option<Lanes> {
         lanes::drawn(
             self.recorders
@@ -162,16 +152,14 @@ impl Seen {
         all.abandon(under_way, why);
         let (elapsed, behind) = match until {
             Until::Loops(_) => (elapsed, 0),
-            Until::Over(timed @ Timed { rate: None, .. }) => (timed.measured, 0),
-            // What was due in the time may have been answered after it.
-            Until::Over(
-                timed @ Timed {
-                    rate: Some(rate), ..
-                },
-            ) => (
-                timed.measured.max(elapsed.saturating_sub(timed.warm_up)),
-                timed.due(rate).saturating_sub(begun),
-            ),
+            Until::Over(timed) => match timed.rate {
+                None => (timed.measured, 0),
+                // What was due in the time may have been answered after it.
+                Some(rate) => (
+                    timed.measured.max(elapsed.saturating_sub(timed.warm_up)),
+                    timed.due(rate).saturating_sub(begun),
+                ),
+            },
         };
         // The bytes of the warm-up are in the meter too.
         let share = counted.counts().samples() as f64 / all.counts().samples().max(1) as f64;
@@ -197,16 +185,6 @@ impl Seen {
             elapsed,
             behind,
         }
-    }
-}
-
-impl Timed {
-    fn whole(self) -> Duration {
-        self.warm_up + self.measured
-    }
-
-    fn due(self, rate: f64) -> u64 {
-        (self.whole().as_secs_f64() * rate).ceil() as u64
     }
 }
 
@@ -323,32 +301,21 @@ impl Load {
         seen: &Seen,
         stop: &CancellationToken,
     ) -> Option<(u64, Instant)> {
-        let mut due = Instant::now();
-        match self.until {
-            Until::Loops(most) if *loops == most => return None,
-            Until::Loops(_) => *loops += 1,
-            Until::Over(timed) if due - seen.clock >= timed.whole() => return None,
-            Until::Over(Timed { rate: None, .. }) => {}
-            Until::Over(
-                timed @ Timed {
-                    rate: Some(rate), ..
-                },
-            ) => {
-                let turn = seen.begun.fetch_add(1, Ordering::Relaxed);
-                due = seen.clock + Duration::from_secs_f64(turn as f64 / rate);
-                let never = due - seen.clock >= timed.whole();
-                let stopped = !never && timeout_at(due, stop).await;
-                if never || stopped {
-                    seen.begun.fetch_sub(1, Ordering::Relaxed);
-                    return None;
-                }
-                return Some((turn, due));
-            }
-        }
+        let now = Instant::now();
         if stop.is_cancelled() {
             return None;
         }
-        Some((seen.begun.fetch_add(1, Ordering::Relaxed), due))
+        match self.until {
+            Until::Loops(most) if *loops == most => return None,
+            Until::Loops(_) => *loops += 1,
+            Until::Over(timed) if now - seen.clock >= timed.whole() => return None,
+            Until::Over(timed) => {
+                if let Some(rate) = timed.rate {
+                    return next_due(timed, rate, seen, stop).await;
+                }
+            }
+        }
+        Some((seen.begun.fetch_add(1, Ordering::Relaxed), now))
     }
 
     /// Sends one request, once.
@@ -415,6 +382,23 @@ impl Until {
             Self::Over(timed) => timed.whole() + LONGEST_END,
         }
     }
+}
+
+/// The same at a rate: waits until the next request is due; `None` where that is beyond the end, or it was stopped.
+async fn next_due(
+    timed: Timed,
+    rate: f64,
+    seen: &Seen,
+    stop: &CancellationToken,
+) -> Option<(u64, Instant)> {
+    let turn = seen.begun.fetch_add(1, Ordering::Relaxed);
+    let after = Duration::from_secs_f64(turn as f64 / rate);
+    let due = seen.clock + after;
+    if after < timed.whole() && !timeout_at(due, stop).await {
+        return Some((turn, due));
+    }
+    seen.begun.fetch_sub(1, Ordering::Relaxed);
+    None
 }
 
 /// Waits until `due`; true where it was stopped before.

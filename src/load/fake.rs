@@ -2,8 +2,9 @@
 
 use super::{
     answer,
-    row::{ONE, Row, THREE},
-    run::{Plan, Snapshot, run},
+    plan::{ONE, Plan, THREE},
+    row::Row,
+    run::{Snapshot, run},
 };
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};

@@ -1,9 +1,12 @@
 //! Load and verdicts: sends requests to a running cluster, counts what was sold against what left the shelf, and says
 //! whether the two agree.
 //!
-//! The core is pure: [`history`] is what was seen, [`stats`] sums it up, [`verdict`] judges it. The edge is thin:
-//! `link` is one keep-alive connection, `engine` drives many of them, [`run`] is one measured run. Three
-//! commands stand on it: [`compare`], [`mod@seckill`] and [`bench`](mod@bench).
+//! There is one measure: a [`plan`] says what is sent, and where (target and workload); [`run`](mod@run) makes a [`row`] of
+//! it, with a [`verdict`]; `measure` takes many of them, in interleaved rounds. Three commands are rows of it:
+//! [`compare`], [`mod@seckill`] and [`bench`](mod@bench), which holds its rows against ceilings.
+//!
+//! The core is pure: [`history`] is what was seen, [`stats`] sums it up, [`verdict`] judges it. The edge is thin: `link` is
+//! one keep-alive connection, `engine` drives many of them.
 
 pub mod history;
 pub mod stats;
@@ -15,10 +18,12 @@ mod engine;
 mod inside;
 pub mod lanes;
 mod link;
-pub mod rate;
+pub mod plan;
 pub mod row;
 pub mod run;
+pub mod spread;
 mod stock_api;
+mod voucher;
 
 pub mod bench;
 mod ceiling;
@@ -26,7 +31,9 @@ pub mod compare;
 pub(crate) mod conditions;
 #[allow(unreachable_pub)]
 pub(crate) mod filters;
+pub(crate) mod measure;
 pub mod seckill;
+mod table;
 pub(crate) mod target;
 pub(crate) mod terminal;
 
@@ -35,4 +42,5 @@ mod fake;
 #[cfg(test)]
 mod tests;
 
-pub use row::{ONE, Row, THREE};
+pub use plan::{ONE, Plan, THREE};
+pub use row::Row;

@@ -2,27 +2,24 @@
 
 use super::{
     engine::Ended,
+    history::Counts,
     lanes::Lanes,
-    rate::Rate,
-    run::Plan,
+    plan::{INSTANCES, ONE, Orders, Plan},
+    spread::Spread,
     stats::Stats,
-    verdict::{Shelf, Verdict, expected, judge, oversold},
+    verdict::{Shelf, Verdict, expected, judge, judge_orders, oversold},
 };
-use crate::stock::{Promise, Store, Strategy};
+use crate::{
+    seckill::{Step, check},
+    stock::{Promise, Store, Strategy},
+};
 use serde::Serialize;
 use std::collections::BTreeMap;
-
-/// The target that is one instance; every other name stands for several.
-pub const ONE: &str = "one";
-/// The target that is nginx in front of three instances.
-pub const THREE: &str = "three";
-/// How many that are.
-pub(super) const INSTANCES: u64 = 3;
 
 /// What one run came to. In JSON the columns of the Aggregate Report ([`Stats`]) stand beside the others.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// The strategy's slug.
+    /// The slug of the strategy or of the step.
     pub strategy: &'static str,
     /// `one` instance or `three` behind nginx.
     pub target: String,
@@ -35,8 +32,9 @@ pub struct Row {
     /// The columns of JMeter's Aggregate Report.
     #[serde(flatten)]
     pub stats: Stats,
-    /// Where the pieces are counted.
-    pub store: Store,
+    /// Where the pieces of a product are counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store: Option<Store>,
     /// Pieces before.
     pub before: i64,
     /// Pieces after.
@@ -49,11 +47,11 @@ pub struct Row {
     pub errors: u64,
     /// Requests whose effect cannot be known.
     pub unknown: u64,
-    /// `sold − (before − after)`.
+    /// `sold − (before − after)`; of a voucher, orders beyond its pieces.
     pub oversold: i64,
     /// Pieces sold per second.
     pub sold_per_sec: f64,
-    /// How often the strategy tried anew; absent where the answers do not say.
+    /// How often the strategy tried again; absent where the answers do not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<u64>,
     /// The same for each piece sold.
@@ -84,7 +82,7 @@ pub struct Row {
     /// Requests that were due at the rate asked for and were not sent.
     #[serde(skip_serializing_if = "is_zero")]
     pub behind: u64,
-    /// What became of the stock.
+    /// What became of the stock, or of the orders.
     pub verdict: Verdict,
     /// What the strategy promises.
     pub promise: Promise,
@@ -103,16 +101,179 @@ pub struct Row {
     pub instances: BTreeMap<String, u64>,
     /// Why requests failed, and how many for each reason.
     pub reasons: BTreeMap<String, u64>,
+    /// What there is besides where a voucher was ordered.
+    #[serde(flatten)]
+    pub orders: Option<Ordered>,
+}
+
+/// What is told of orders of a voucher besides.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Ordered {
+    /// Users.
+    pub users: u64,
+    /// Orders of each user.
+    pub repeats: u64,
+    /// Answers that said success.
+    pub ordered: u64,
+    /// 用户已经购买过一次!
+    pub already_ordered: u64,
+    /// 不允许重复下单
+    pub under_way: u64,
+    /// Orders answered with success, per second.
+    pub orders_per_sec: f64,
+    /// Whether the promise is that all is exact on this target; else a fault must show.
+    pub expects_exact: bool,
+    /// All that is wrong with the orders.
+    pub faults: Vec<check::Verdict>,
+    /// What the stock was at first.
+    pub pieces: i64,
+    /// What it is now.
+    pub stock: i64,
+    /// How many orders there are.
+    pub orders: i64,
+    /// Orders beyond the first of each user.
+    pub duplicate_orders: usize,
+    /// Orders that were answered and are not there.
+    pub lost_orders: usize,
+    /// Numbers beyond the first of each.
+    pub repeated_ids: usize,
+    /// Orders that are there beyond those that were answered or may have been.
+    pub unasked_orders: u64,
+}
+
+/// What the rounds of one plan came to that lasted a time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Rate {
+    /// Pieces sold per second; refusals and errors are none.
+    #[serde(flatten)]
+    pub sold_per_sec: Spread,
+    /// Answers per second, whatever they said: what the generator had to do.
+    pub answers_per_sec: f64,
+    /// The median latency, ms: the median of the rounds.
+    pub median_ms: f64,
+    /// The 99 % line, ms: the median of the rounds.
+    pub p99_ms: f64,
+    /// How often a piece was tried again; absent where the answers do not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries_per_sold: Option<f64>,
+    /// Requests of all rounds that failed, or whose effect is unknown.
+    pub errors: u64,
+    /// Requests of all rounds that were due and not sent, where the loop is open.
+    pub behind: u64,
+    /// The worst verdict of the rounds.
+    pub verdict: Verdict,
+    /// What was wrong in a round that breaks the promise.
+    #[serde(skip)]
+    pub broken: Option<String>,
+}
+
+/// What was sold, who sold it, and what was left of it.
+pub(super) enum Sold {
+    /// Pieces of a product, by a strategy.
+    Product(&'static Strategy, Shelf),
+    /// A voucher, by a step of the seckill.
+    Voucher {
+        step: &'static Step,
+        to: Orders,
+        tally: Tally,
+        report: check::Report,
+    },
+}
+
+/// What a run came to, whatever was sold.
+struct Judged {
+    strategy: &'static str,
+    promise: Promise,
+    store: Option<Store>,
+    shelf: Shelf,
+    oversold: i64,
+    verdict: Verdict,
+}
+
+impl Sold {
+    fn judged(&self, counts: Counts) -> Judged {
+        match self {
+            Self::Product(strategy, shelf) => Judged {
+                strategy: strategy.slug,
+                promise: strategy.promise,
+                store: Some(strategy.store),
+                shelf: *shelf,
+                oversold: oversold(*shelf, counts),
+                verdict: judge(*shelf, counts),
+            },
+            Self::Voucher { step, report, .. } => Judged {
+                strategy: step.slug,
+                promise: step.promise,
+                store: None,
+                shelf: Shelf {
+                    before: report.pieces,
+                    after: report.stock,
+                },
+                oversold: report.oversold,
+                verdict: judge_orders(report, counts),
+            },
+        }
+    }
+
+    fn ordered(&self, ordered: u64, per_sec: f64, expects_exact: bool) -> Option<Ordered> {
+        let Self::Voucher {
+            to, tally, report, ..
+        } = self
+        else {
+            return None;
+        };
+        Some(Ordered {
+            users: to.users,
+            repeats: to.repeats,
+            ordered,
+            already_ordered: tally.already_ordered,
+            under_way: tally.under_way,
+            orders_per_sec: per_sec,
+            expects_exact,
+            faults: report.faults.clone(),
+            pieces: report.pieces,
+            stock: report.stock,
+            orders: report.orders,
+            duplicate_orders: report.duplicate_orders,
+            lost_orders: report.lost_orders,
+            repeated_ids: report.repeated_ids,
+            unasked_orders: report.unasked_orders,
+        })
+    }
+}
+
+/// How many of those who wanted a voucher were told that they have one, or are about to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) already_ordered: u64,
+    pub(super) under_way: u64,
+}
+
+impl Rate {
+    /// Of the rows of all rounds.
+    pub(super) fn of(rounds: &[Row]) -> Self {
+        let median = |value: fn(&Row) -> f64| Spread::of(rounds.iter().map(value)).median;
+        let retries: Option<Vec<_>> = rounds.iter().map(|row| row.retries_per_sold).collect();
+        Self {
+            sold_per_sec: Spread::of(rounds.iter().map(|row| row.sold_per_sec)),
+            answers_per_sec: median(|row| row.stats.throughput),
+            median_ms: median(|row| row.stats.median),
+            p99_ms: median(|row| row.stats.p99_line),
+            retries_per_sold: retries.map(|each| Spread::of(each).median),
+            errors: rounds.iter().map(|row| row.errors + row.unknown).sum(),
+            behind: rounds.iter().map(|row| row.behind).sum(),
+            verdict: rounds
+                .iter()
+                .map(|row| row.verdict)
+                .max()
+                .unwrap_or(Verdict::Errors),
+            broken: rounds.iter().find_map(Row::broken_in_a_round),
+        }
+    }
 }
 
 impl Row {
-    pub(super) fn new(
-        plan: &Plan,
-        strategy: &Strategy,
-        shelf: Shelf,
-        ended: &Ended,
-        cancelled: bool,
-    ) -> Self {
+    pub(super) fn new(plan: &Plan, sold: &Sold, ended: &Ended, cancelled: bool) -> Self {
         let (counts, told) = (ended.all.counts(), ended.counted.told());
         let instances = ended.all.instances().clone();
         let mut notes: Vec<_> = absent(plan, &instances).into_iter().collect();
@@ -128,8 +289,31 @@ impl Row {
         } else {
             Verdict::Errors
         };
-        let verdict = judge(shelf, counts).max(whole);
-        let expected = expected(strategy.promise, plan.target == ONE);
+        let sold_per_sec =
+            (ended.counted.counts().sold as f64 / ended.elapsed.as_secs_f64().max(1e-9)).round();
+        let Judged {
+            strategy,
+            promise,
+            store,
+            shelf,
+            oversold,
+            verdict,
+        } = sold.judged(counts);
+        let expected = match sold {
+            // Everybody orders once and nobody stays inside: no fault has room to show.
+            Sold::Voucher { .. } if plan.timed.is_some() => Verdict::Exact,
+            _ => expected(promise, plan.target == ONE),
+        };
+        let orders = sold.ordered(counts.sold, sold_per_sec, expected == Verdict::Exact);
+        let verdict = verdict.max(whole);
+        // Of an unsafe step each fault will do.
+        let as_expected = match expected {
+            Verdict::Exact => verdict == Verdict::Exact,
+            _ => verdict.is_refuted(),
+        };
+        let away = orders
+            .as_ref()
+            .map_or(0, |o| o.already_ordered + o.under_way);
         let waits = ended.counted.waits();
         // The histogram gives the end of its bucket, which lies beyond the longest.
         let waited = |quantile| {
@@ -137,23 +321,21 @@ impl Row {
         };
         let said = |value: f64| (told.answers > 0).then_some((value * 1000.0).round() / 1000.0);
         Self {
-            strategy: strategy.slug,
+            strategy,
             target: plan.target.clone(),
             threads: plan.threads,
             loops: plan.loops,
             elapsed_ms: u64::try_from(ended.elapsed.as_millis()).unwrap_or(u64::MAX),
             stats: ended.stats.clone(),
-            store: strategy.store,
+            store,
             before: shelf.before,
             after: shelf.after,
             sold: counts.sold,
-            sold_out: counts.sold_out,
+            sold_out: counts.sold_out.saturating_sub(away),
             errors: counts.refused,
             unknown: counts.unknown,
-            oversold: oversold(shelf, counts),
-            sold_per_sec: (ended.counted.counts().sold as f64
-                / ended.elapsed.as_secs_f64().max(1e-9))
-            .round(),
+            oversold,
+            sold_per_sec,
             retries: (told.answers > 0).then_some(told.retries),
             retries_per_sold: said(told.retries as f64 / ended.counted.counts().sold.max(1) as f64),
             waited_mean_ms: said(told.waited_ms as f64 / told.answers as f64),
@@ -165,14 +347,15 @@ impl Row {
             lock_lost: (told.answers > 0).then_some(told.lost),
             behind: ended.behind,
             verdict,
-            promise: strategy.promise,
+            promise,
             expected,
-            kept: verdict == expected && counts.failed() == 0 && notes.is_empty(),
+            kept: as_expected && counts.failed() == 0 && notes.is_empty(),
             notes,
             rate: None,
             bounded_by_generator: false,
             instances,
             reasons: ended.all.reasons().clone(),
+            orders,
         }
     }
 
@@ -216,39 +399,46 @@ impl Row {
     #[must_use]
     pub fn complaint(&self) -> Option<String> {
         if self.kept {
-            let oversold =
-                |rate: &&Rate| rate.verdict == Verdict::Oversold && self.expected == Verdict::Exact;
-            let (strategy, target) = (self.strategy, &self.target);
-            return self
-                .rate
-                .as_ref()
-                .filter(oversold)
-                .map(|_| format!("{strategy} on {target} oversold while its rate was measured"));
+            let broken = self.rate.as_ref()?.broken.as_ref()?;
+            return Some(format!("while its rate was measured: {broken}"));
         }
         let Self {
             strategy,
             target,
             sold,
+            before,
+            after,
             oversold,
             errors,
             unknown,
             ..
         } = self;
-        let gone = self.gone();
+        let seen = match &self.orders {
+            None => format!("sold {sold}, {} gone", self.gone()),
+            Some(Ordered { orders, .. }) => {
+                format!("{sold} ordered, {orders} written, {after} pieces of {before} left")
+            }
+        };
         let what = match (self.expected, self.verdict) {
-            (Verdict::Oversold, Verdict::Exact) => {
-                format!("did not show its fault: sold {sold}, {gone} gone")
-            }
-            (Verdict::Exact, Verdict::Oversold) => {
-                format!("oversold {oversold}: sold {sold}, {gone} gone")
-            }
+            (Verdict::Exact, Verdict::Oversold) => format!("oversold {oversold}: {seen}"),
+            (Verdict::Exact, fault @ Verdict::Wrong(_)) => format!("{}: {seen}", fault.word()),
+            (Verdict::Oversold, Verdict::Exact) => format!("did not show its fault: {seen}"),
             _ => format!(
-                "{errors} errors, {unknown} unknown, {} sold out; sold {sold}, {gone} gone",
+                "{errors} errors, {unknown} unknown, {} sold out; {seen}",
                 self.sold_out
             ),
         };
-        let notes: String = self.notes.iter().map(|note| format!("; {note}")).collect();
+        let notes = self.notes.iter().chain(self.reasons.keys());
+        let notes: String = notes.map(|note| format!("; {note}")).collect();
         Some(format!("{strategy} on {target}: {what}{notes}"))
+    }
+
+    /// Why a round in which a rate was measured breaks the promise: of a product, that it was oversold; that a fault does
+    /// not show counts in the run of the verdict only. Orders must be exact.
+    fn broken_in_a_round(&self) -> Option<String> {
+        let oversold = self.expected == Verdict::Exact && self.verdict.is_refuted();
+        self.complaint()
+            .filter(|_| oversold || self.orders.is_some())
     }
 }
 

@@ -1,22 +1,21 @@
-//! One run of load against one strategy, on a product of its own: made before, removed after, so that nobody else in
-//! the room changes what is counted, and the run changes nothing of theirs.
+//! One run of load: what is sold is made before and removed after, so that nobody else in the room changes what is
+//! counted, and the run changes nothing of theirs.
 
 use super::{
-    Row, answer,
-    asks::Same,
-    engine::{Load, Seen, Timed, Until},
+    answer,
+    asks::{Asks, Same},
+    engine::{Ended, Load, Seen, Until},
     history::History,
     lanes::{self, Lanes},
-    link::Origin,
+    link::{Body, Origin},
+    plan::{Orders, Plan},
+    row::{Row, Sold},
     stock_api::StockApi,
     verdict::Shelf,
+    voucher::{Buyers, Voucher},
 };
-use crate::{
-    failure::Failure,
-    stock::{self, Strategy},
-};
-use http::{HeaderValue, header};
-use secrecy::SecretString;
+use crate::{failure::Failure, seckill, stock};
+use http::{HeaderValue, Request, header};
 use serde::Serialize;
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -28,47 +27,6 @@ use tokio_util::sync::CancellationToken;
 
 /// A snapshot is taken this often.
 const SNAPSHOTS: Duration = Duration::from_millis(200);
-/// Requests of a run at most, and what they may ask for together: all held one after the other, ms.
-const MOST_REQUESTS: u64 = 1_000_000;
-const MOST_HELD_MS: u64 = 600_000;
-/// The stock where a rate is measured: nobody sells so much.
-pub(super) const PLENTY: i64 = 1_000_000_000;
-
-/// What to send, and where.
-#[derive(Debug, Clone, Serialize)]
-pub struct Plan {
-    /// The address to load: an instance or nginx, as `http://127.0.0.1:8080`.
-    pub base: String,
-    /// `one` instance or `three` behind nginx: the label of the row.
-    pub target: String,
-    /// The strategy's slug.
-    pub strategy: String,
-    /// Connections, each of which sends one request after the other.
-    pub threads: usize,
-    /// Requests of each connection.
-    pub loops: usize,
-    /// How long each stays inside the critical section, in milliseconds.
-    pub hold_ms: u64,
-    /// Which product.
-    pub stock_id: i64,
-    /// The stock at the start.
-    pub count: i64,
-    /// What `PUT /stock` asks for where the cluster has an admin token.
-    #[serde(skip)]
-    pub token: Option<SecretString>,
-    /// Keep who was inside when, to be drawn.
-    #[serde(skip)]
-    pub draws: bool,
-    /// Send for a time, instead of `loops`.
-    #[serde(skip)]
-    pub(super) timed: Option<Timed>,
-}
-
-/// A product of a run's own.
-pub(crate) fn own_product() -> i64 {
-    fastrand::i64(1 << 40..1 << 52)
-}
-
 /// How a run stands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, utoipa::ToSchema)]
 #[allow(missing_docs)]
@@ -82,7 +40,7 @@ pub struct Snapshot {
     pub errors: u64,
     /// Requests whose effect cannot be known.
     pub unknown: u64,
-    /// How often the strategies tried anew, as far as the answers say.
+    /// How often the strategies tried again, as far as the answers say.
     pub retries: u64,
     pub elapsed_ms: u64,
     /// Answers per second, over the whole run so far.
@@ -100,8 +58,8 @@ pub struct Snapshot {
     pub lanes: Option<Lanes>,
 }
 
-/// Runs a plan to its end, or until it is cancelled: makes the product, sends the load, reads the stock, removes the
-/// product, whatever came of the load.
+/// Runs a plan to its end, or until it is cancelled: makes what is sold, sends the load, reads what is left, removes
+/// it, whatever came of the load.
 ///
 /// Once cancelled, no further request is sent; those under way have one second to be answered and count as unknown
 /// otherwise. A request is never sent twice, whatever becomes of its connection. A run ends within 15 minutes.
@@ -113,25 +71,19 @@ pub struct Snapshot {
 ///
 /// # Cancel safety
 ///
-/// Dropping the future closes every connection, and leaves the product. Cancel instead.
+/// Dropping the future closes every connection, and leaves what is sold. Cancel instead.
 pub async fn run(
     plan: &Plan,
     progress: &watch::Sender<Snapshot>,
     cancel: &CancellationToken,
 ) -> Result<Row, Failure> {
-    let strategy = stock::find(&plan.strategy)
-        .ok_or_else(|| Failure::Unusable(format!("there is no strategy {}", plan.strategy)))?;
     plan.check().map_err(Failure::Unusable)?;
     let origin = Origin::parse(&plan.base)?;
-    let stock = StockApi {
-        base: &plan.base,
-        stock_id: plan.stock_id,
-        strategy,
-        token: plan.token.as_ref(),
+    let (measured, removed) = match plan.orders {
+        None => product(plan, origin, progress, cancel).await?,
+        Some(orders) => voucher(plan, orders, origin, progress, cancel).await?,
     };
-    stock.reset(plan.count).await?;
-    let measured = measure(plan, strategy, origin, &stock, progress, cancel).await;
-    match (measured, stock.remove().await) {
+    match (measured, removed) {
         (Ok(mut row), Err(why)) => {
             row.notes.push(why.to_string());
             Ok(row)
@@ -140,29 +92,91 @@ pub async fn run(
     }
 }
 
-async fn measure(
+/// A row, and whether what was sold is gone again.
+type Ran = (Result<Row, Failure>, Result<(), Failure>);
+
+async fn product(
     plan: &Plan,
-    strategy: &Strategy,
     origin: Origin,
-    stock: &StockApi<'_>,
     progress: &watch::Sender<Snapshot>,
     cancel: &CancellationToken,
-) -> Result<Row, Failure> {
-    let path = format!(
-        "/check/lock/{}?stock_id={}&hold_ms={}",
-        strategy.slug, plan.stock_id, plan.hold_ms
-    );
-    let mut request = origin.request(http::Method::POST, &path)?;
+) -> Result<Ran, Failure> {
+    let strategy = stock::find(&plan.strategy)
+        .ok_or_else(|| Failure::Unusable(format!("there is no strategy {}", plan.strategy)))?;
+    let stock = StockApi {
+        base: &plan.base,
+        stock_id: plan.stock_id,
+        strategy,
+        token: plan.token.as_ref(),
+    };
+    stock.reset(plan.count).await?;
+    let measured = async {
+        let path = format!(
+            "/check/lock/{}?stock_id={}&hold_ms={}",
+            strategy.slug, plan.stock_id, plan.hold_ms
+        );
+        let asks = Same::boxed(in_json(&origin, &path)?, answer::meaning);
+        let before = stock.count().await?;
+        let ended = send(plan, origin, asks, progress, cancel).await?;
+        let after = stock.count().await?;
+        let sold = Sold::Product(strategy, Shelf { before, after });
+        Ok(Row::new(plan, &sold, &ended, cancel.is_cancelled()))
+    };
+    Ok((measured.await, stock.remove().await))
+}
+
+async fn voucher(
+    plan: &Plan,
+    to: Orders,
+    origin: Origin,
+    progress: &watch::Sender<Snapshot>,
+    cancel: &CancellationToken,
+) -> Result<Ran, Failure> {
+    let step = seckill::find(&plan.strategy)
+        .ok_or_else(|| Failure::Unusable(format!("there is no step {}", plan.strategy)))?;
+    let voucher = Voucher::add(&plan.base, plan.count, plan.token.as_ref()).await?;
+    let measured = async {
+        let path = format!(
+            "/voucher-order/seckill/{}?strategy={}&hold_ms={}",
+            voucher.id, step.slug, plan.hold_ms
+        );
+        let buyers = Buyers::new(in_json(&origin, &path)?, plan.stock_id, to);
+        let told = buyers.told();
+        let ended = send(plan, origin, Box::new(buyers), progress, cancel).await?;
+        let (mut answers, tally) = told.lock().clone();
+        answers.unknown = ended.all.counts().unknown;
+        let report = voucher.checked(&answers).await?;
+        let sold = Sold::Voucher {
+            step,
+            to,
+            tally,
+            report,
+        };
+        Ok(Row::new(plan, &sold, &ended, cancel.is_cancelled()))
+    };
+    Ok((measured.await, voucher.remove(plan.token.as_ref()).await))
+}
+
+fn in_json(origin: &Origin, path: &str) -> Result<Request<Body>, Failure> {
+    let mut request = origin.request(http::Method::POST, path)?;
     request
         .headers_mut()
         .insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-    let before = stock.count().await?;
-    let until = plan.timed.map_or(Until::Loops(plan.loops), Until::Over);
+    Ok(request)
+}
+
+async fn send(
+    plan: &Plan,
+    origin: Origin,
+    asks: Box<dyn Asks>,
+    progress: &watch::Sender<Snapshot>,
+    cancel: &CancellationToken,
+) -> Result<Ended, Failure> {
     let load = Load {
         origin,
-        asks: Same::boxed(request, answer::meaning),
+        asks,
         threads: plan.threads,
-        until,
+        until: plan.timed.map_or(Until::Loops(plan.loops), Until::Over),
         draws: plan.draws,
     };
     progress.send_replace(Snapshot {
@@ -172,97 +186,17 @@ async fn measure(
     let ended = load
         .send(cancel, |seen| follow(seen, plan.planned(), progress))
         .await?;
-    let after = stock.count().await?;
-
     let Snapshot { pace, lanes, .. } = progress.borrow().clone();
     progress.send_replace(Snapshot {
         pace,
         lanes,
         ..Snapshot::of(&ended.counted, plan.planned(), ended.elapsed)
     });
-    Ok(Row::new(
-        plan,
-        strategy,
-        Shelf { before, after },
-        &ended,
-        cancel.is_cancelled(),
-    ))
-}
-
-impl Plan {
-    /// The course's load of 100 × 50 requests against a strategy at `base`, on a product that nobody else uses: its id
-    /// is beyond those that a person types, and exact in JavaScript too.
-    #[must_use]
-    pub fn new(base: &str, target: &str, strategy: &str) -> Self {
-        Self {
-            base: base.into(),
-            target: target.into(),
-            strategy: strategy.into(),
-            threads: 100,
-            loops: 50,
-            hold_ms: 0,
-            stock_id: own_product(),
-            count: 5000,
-            token: None,
-            draws: false,
-            timed: None,
-        }
-    }
-
-    /// The same for a time instead, with more stock than anybody sells, on a product of its own again.
-    pub(super) fn timed(&self, timed: Timed) -> Self {
-        Self {
-            timed: Some(timed),
-            count: PLENTY,
-            hold_ms: 0,
-            stock_id: own_product(),
-            ..self.clone()
-        }
-    }
-
-    /// The same for a time instead: so long before it counts, and so long that it does.
-    #[must_use]
-    pub fn lasting(&self, warm_up: Duration, measured: Duration) -> Self {
-        self.timed(Timed {
-            warm_up,
-            measured,
-            rate: None,
-        })
-    }
-
-    /// Requests that the run will send; of one that lasts a time, 0: that cannot be known.
-    #[must_use]
-    pub fn planned(&self) -> u64 {
-        if self.timed.is_some() {
-            0
-        } else {
-            (self.threads as u64).saturating_mul(self.loops as u64)
-        }
-    }
-
-    /// Whether the run has an end within reach.
-    ///
-    /// # Errors
-    ///
-    /// The rule that it breaks.
-    pub fn check(&self) -> Result<(), String> {
-        let held = self.planned().saturating_mul(self.hold_ms);
-        if self.threads == 0 || self.loops == 0 {
-            Err("threads and loops are 1 or more".into())
-        } else if self.planned() > MOST_REQUESTS {
-            Err(format!("threads × loops is at most {MOST_REQUESTS}"))
-        } else if held > MOST_HELD_MS {
-            Err(format!(
-                "threads × loops × hold_ms is at most {MOST_HELD_MS}, which is 10 minutes one after the other"
-            ))
-        } else {
-            Ok(())
-        }
-    }
+    Ok(ended)
 }
 
 /// Sends snapshots for as long as it is let.
-pub(super) async fn follow(seen: Arc<Seen>, planned: u64, progress: &watch::Sender<Snapshot>) {
+async fn follow(seen: Arc<Seen>, planned: u64, progress: &watch::Sender<Snapshot>) {
     let mut ticks = tokio::time::interval(SNAPSHOTS);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut pace = Pace::default();
@@ -304,7 +238,7 @@ impl Pace {
 }
 
 impl Snapshot {
-    pub(super) fn of(history: &History, planned: u64, elapsed: Duration) -> Self {
+    fn of(history: &History, planned: u64, elapsed: Duration) -> Self {
         let counts = history.counts();
         let ms = |quantile| history.latencies().value_at_quantile(quantile) as f64 / 1000.0;
         let seconds = elapsed.as_secs_f64();

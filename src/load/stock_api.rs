@@ -96,15 +96,6 @@ impl StockApi<'_> {
     }
 }
 
-/// The slugs of the strategies that the cluster at `at` knows.
-///
-/// # Errors
-///
-/// [`Failure::Unusable`] where it does not say.
-pub(super) async fn strategies(at: &str) -> Result<Vec<String>, Failure> {
-    slugs(&format!("{}/strategies", base(at))).await
-}
-
 /// The slugs of a registry at this address.
 ///
 /// # Errors

@@ -1,10 +1,12 @@
 //! Which cluster a command loads: a lab, or any other that runs somewhere.
 
-use super::{row::ONE, stock_api};
+use super::{
+    plan::ONE,
+    stock_api::{base, slugs},
+};
 use crate::{
     addresses::{Addresses, LAB_JSON},
     failure::Failure,
-    stock::Strategy,
 };
 use secrecy::SecretString;
 use std::path::PathBuf;
@@ -84,24 +86,34 @@ impl Cluster {
     }
 }
 
-/// Checks that somebody answers at `base`, and knows the strategies.
+/// What a cluster lists at an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Registry {
+    /// The strategies.
+    Strategies,
+    /// The steps of the seckill.
+    Steps,
+}
+
+/// Checks that somebody answers at `at`, and knows these.
 ///
 /// # Errors
 ///
 /// [`Failure::Unusable`] where that is not so.
-pub(crate) async fn check(base: &str, strategies: &[&Strategy]) -> Result<(), Failure> {
-    let known = stock_api::strategies(base).await.map_err(|why| {
+pub(crate) async fn check(at: &str, registry: Registry, wanted: &[&str]) -> Result<(), Failure> {
+    let (path, what) = match registry {
+        Registry::Strategies => ("strategies", "strategy"),
+        Registry::Steps => ("voucher-order/strategies", "step"),
+    };
+    let url = format!("{}/{path}", base(at));
+    let known = slugs(&url).await.map_err(|why| {
         Failure::Unusable(format!(
             "no cluster answers ({why}): start a lab with `make lab`, or pass --lab"
         ))
     })?;
-    match strategies
-        .iter()
-        .find(|s| !known.iter().any(|k| k == s.slug))
-    {
+    match wanted.iter().find(|slug| !known.iter().any(|k| k == *slug)) {
         Some(missing) => Err(Failure::Unusable(format!(
-            "{base} does not know the strategy {}",
-            missing.slug
+            "{at} does not know the {what} {missing}"
         ))),
         None => Ok(()),
     }

@@ -29,6 +29,11 @@ impl Bar {
         Self(ProgressBar::new(steps as u64).with_style(style))
     }
 
+    /// A bar that is not shown.
+    pub(crate) fn hidden() -> Self {
+        Self(ProgressBar::hidden())
+    }
+
     /// Runs one step, and shows its snapshots meanwhile.
     pub(crate) async fn during<R>(
         &self,

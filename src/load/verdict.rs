@@ -6,11 +6,12 @@
 //! "exact".
 
 use super::history::Counts;
-use crate::stock::Promise;
+use crate::{seckill::check, stock::Promise};
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
-/// What became of the stock. Ordered: the greater outweighs the lesser.
+/// What became of the stock, or of the orders of a voucher. Ordered: the greater outweighs the lesser, so that what is
+/// refuted outweighs what is unknown, and that what holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -21,17 +22,27 @@ pub enum Verdict {
     Errors,
     /// More was sold than left the shelf, or than was there.
     Oversold,
+    /// The orders of a voucher are wrong in another way.
+    #[serde(untagged)]
+    Wrong(check::Verdict),
 }
 
 impl Verdict {
     /// The word in tables and files.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub fn word(self) -> String {
         match self {
-            Self::Exact => "exact",
-            Self::Errors => "errors",
-            Self::Oversold => "oversold",
+            Self::Exact => "exact".into(),
+            Self::Errors => "errors".into(),
+            Self::Oversold => "oversold".into(),
+            Self::Wrong(fault) => fault.word(),
         }
+    }
+
+    /// Whether it is sure that something is wrong.
+    #[must_use]
+    pub const fn is_refuted(self) -> bool {
+        matches!(self, Self::Oversold | Self::Wrong(_))
     }
 }
 
@@ -58,7 +69,7 @@ pub fn oversold(shelf: Shelf, counts: Counts) -> i64 {
     signed(counts.sold) - (shelf.before - shelf.after)
 }
 
-/// Judges a run.
+/// Judges a run that has sold pieces of a product.
 #[must_use]
 pub fn judge(shelf: Shelf, counts: Counts) -> Verdict {
     [
@@ -69,6 +80,17 @@ pub fn judge(shelf: Shelf, counts: Counts) -> Verdict {
     .into_iter()
     .max()
     .unwrap_or(Verdict::Exact)
+}
+
+/// Judges a run that has sold a voucher.
+#[must_use]
+pub fn judge_orders(report: &check::Report, counts: Counts) -> Verdict {
+    let orders = match report.verdict {
+        check::Verdict::Exact => Verdict::Exact,
+        check::Verdict::Oversold => Verdict::Oversold,
+        fault => Verdict::Wrong(fault),
+    };
+    orders.max(answer_check(counts))
 }
 
 /// The final stock lies where it must. Too high: sold, but still there. Below zero: sold without being there.
@@ -131,107 +153,52 @@ mod tests {
     #[test]
     fn the_table_of_verdicts() {
         use Verdict::{Errors, Exact, Oversold};
-        for (what, before, after, seen, wanted) in [
-            ("all sold, all gone", 10, 0, counts(10, 0, 0, 0), Exact),
-            ("some sold, as many gone", 10, 4, counts(6, 0, 0, 0), Exact),
-            ("sold out, and it is", 10, 0, counts(10, 5, 0, 0), Exact),
-            ("nothing happened", 10, 10, counts(0, 0, 0, 0), Exact),
-            ("nothing to sell", 0, 0, counts(0, 7, 0, 0), Exact),
-            (
-                "one sold that is still there",
-                10,
-                1,
-                counts(10, 0, 0, 0),
-                Oversold,
-            ),
-            (
-                "sold more than there was",
-                10,
-                0,
-                counts(11, 0, 0, 0),
-                Oversold,
-            ),
-            (
-                "more sold than there was, all unknown beside",
-                10,
-                0,
-                counts(11, 0, 0, 9),
-                Oversold,
-            ),
-            ("below zero", 10, -1, counts(11, 0, 0, 0), Oversold),
-            (
-                "below zero by an unknown one",
-                10,
-                -1,
-                counts(10, 0, 0, 1),
-                Oversold,
-            ),
-            ("the stock has grown", 10, 11, counts(0, 0, 0, 0), Oversold),
-            (
-                "refused, nothing changed",
-                10,
-                4,
-                counts(6, 0, 2, 0),
-                Errors,
-            ),
-            (
-                "unknown, and it was not done",
-                10,
-                4,
-                counts(6, 0, 0, 2),
-                Errors,
-            ),
-            (
-                "unknown, and one of two was done",
-                10,
-                3,
-                counts(6, 0, 0, 2),
-                Errors,
-            ),
-            (
-                "unknown, and both were done",
-                10,
-                2,
-                counts(6, 0, 0, 2),
-                Errors,
-            ),
-            (
-                "more gone than even the unknown explain",
-                10,
-                1,
-                counts(6, 0, 0, 2),
-                Errors,
-            ),
-            (
-                "gone, and nobody was told",
-                10,
-                3,
-                counts(6, 0, 0, 0),
-                Errors,
-            ),
-            (
-                "an unknown one does not excuse an oversell",
-                10,
-                5,
-                counts(6, 0, 0, 2),
-                Oversold,
-            ),
-            (
-                "an error does not excuse an oversell",
-                10,
-                5,
-                counts(6, 0, 3, 0),
-                Oversold,
-            ),
-            (
-                "sent away though pieces were left",
-                10,
-                4,
-                counts(6, 1, 0, 0),
-                Errors,
-            ),
+        // Before and after; sold, sold out, refused, unknown.
+        for (what, before, after, [sold, out, refused, unknown], wanted) in [
+            ("all sold, all gone", 10, 0, [10, 0, 0, 0], Exact),
+            ("some sold, as many gone", 10, 4, [6, 0, 0, 0], Exact),
+            ("sold out, and it is", 10, 0, [10, 5, 0, 0], Exact),
+            ("nothing happened", 10, 10, [0, 0, 0, 0], Exact),
+            ("nothing to sell", 0, 0, [0, 7, 0, 0], Exact),
+            ("one sold, still there", 10, 1, [10, 0, 0, 0], Oversold),
+            ("more sold than there was", 10, 0, [11, 0, 0, 0], Oversold),
+            ("the same beside unknowns", 10, 0, [11, 0, 0, 9], Oversold),
+            ("below zero", 10, -1, [11, 0, 0, 0], Oversold),
+            ("below zero by an unknown", 10, -1, [10, 0, 0, 1], Oversold),
+            ("the stock has grown", 10, 11, [0, 0, 0, 0], Oversold),
+            ("refused, nothing changed", 10, 4, [6, 0, 2, 0], Errors),
+            ("unknown, and not done", 10, 4, [6, 0, 0, 2], Errors),
+            ("unknown, one of two done", 10, 3, [6, 0, 0, 2], Errors),
+            ("unknown, and both done", 10, 2, [6, 0, 0, 2], Errors),
+            ("more gone than unknown", 10, 1, [6, 0, 0, 2], Errors),
+            ("gone, nobody was told", 10, 3, [6, 0, 0, 0], Errors),
+            ("an unknown is no excuse", 10, 5, [6, 0, 0, 2], Oversold),
+            ("an error is no excuse", 10, 5, [6, 0, 3, 0], Oversold),
+            ("sent away, pieces left", 10, 4, [6, 1, 0, 0], Errors),
         ] {
+            let seen = counts(sold, out, refused, unknown);
             assert_eq!(judge(Shelf { before, after }, seen), wanted, "{what}");
+        }
+    }
+
+    #[test]
+    fn of_orders_what_is_refuted_outweighs_what_is_unknown() {
+        use check::Verdict as Fault;
+        let judged = |faulty: Fault, unknown| {
+            let mut report = check::check(&check::Books::default(), None);
+            report.verdict = faulty;
+            judge_orders(&report, counts(1, 0, 0, unknown))
+        };
+        for (fault, unknown, wanted) in [
+            (Fault::Exact, 0, "exact"),
+            (Fault::Exact, 1, "errors"),
+            (Fault::Oversold, 1, "oversold"),
+            (Fault::DuplicateOrders, 1, "duplicate-orders"),
+        ] {
+            let verdict = judged(fault, unknown);
+            assert_eq!(verdict.word(), wanted);
+            assert_eq!(serde_json::to_value(verdict).unwrap(), wanted);
+            assert_eq!(verdict.is_refuted(), fault != Fault::Exact);
         }
     }
 

@@ -1,18 +1,19 @@
-//! The report: one HTML page that needs no script and no other host. Here are its words and the lengths of its bars; how it
-//! looks stands in `templates/course.html`.
+//! The report: one HTML page that needs no service and no other host. Here are its words and the lengths of its bars; how it
+//! looks stands in `templates/course.html`. The page's own modules draw its races.
 
-mod lanes;
+mod modules;
 #[cfg(test)]
 mod tests;
 
 use super::{
-    ALL, Chapter, Lesson, Rated, Ratio, Sale, Verdict, Words, find,
+    ALL, Chapter, Lesson, Play, Rated, Ratio, Sale, Verdict, Words, find,
     found::{Found, Tried},
 };
 use crate::bilingual::Bilingual;
 use crate::{failure::Failure, load::filters};
 use askama::Template;
-use lanes::Lanes;
+use modules::{import_map, timeline_style};
+use serde_json::json;
 
 /// Fills the template.
 ///
@@ -31,6 +32,10 @@ struct Report<'a> {
     found: &'a Found,
     chapters: Vec<Part<'a>>,
     conditions: String,
+    /// What happened in the races, as the script of the page reads it.
+    races: String,
+    import_map: String,
+    timeline_style: String,
 }
 
 /// A chapter, and what came of its lessons.
@@ -45,7 +50,14 @@ struct Shown<'a> {
     tried: &'a Tried,
     sales: Vec<Bar<'a>>,
     ratios: Vec<Scale<'a>>,
-    races: Vec<Lanes<'a>>,
+    races: Vec<Race<'a>>,
+}
+
+/// A race that is drawn.
+struct Race<'a> {
+    /// Which of all that the page has.
+    number: usize,
+    play: &'a Play,
 }
 
 /// A load as a bar, in percent of the longest of its lesson.
@@ -65,6 +77,7 @@ struct Scale<'a> {
 
 impl<'a> Report<'a> {
     fn of(found: &'a Found) -> Self {
+        let mut plays = Vec::new();
         let part = |chapter: &'static Chapter| {
             let lessons = found
                 .lessons
@@ -72,7 +85,9 @@ impl<'a> Report<'a> {
                 .filter(|tried| tried.chapter == chapter.id);
             Part {
                 chapter,
-                lessons: lessons.filter_map(Shown::of).collect(),
+                lessons: lessons
+                    .filter_map(|tried| Shown::of(tried, &mut plays))
+                    .collect(),
             }
         };
         let chapters = ALL
@@ -80,11 +95,20 @@ impl<'a> Report<'a> {
             .map(part)
             .filter(|part| !part.lessons.is_empty())
             .collect();
+        // No event can end the script element that it stands in.
+        let races = json!(plays).to_string().replace('<', r"\u003c");
         Self {
             found,
             chapters,
             conditions: found.conditions.to_string(),
+            races,
+            import_map: import_map("js/course-report.js"),
+            timeline_style: timeline_style(),
         }
+    }
+
+    const fn command(&self) -> &'static str {
+        "course"
     }
 
     fn count(&self, verdict: Verdict) -> usize {
@@ -109,7 +133,7 @@ impl<'a> Report<'a> {
 }
 
 impl<'a> Shown<'a> {
-    fn of(tried: &'a Tried) -> Option<Self> {
+    fn of(tried: &'a Tried, plays: &mut Vec<&'a Play>) -> Option<Self> {
         let figures = &tried.figures;
         let longest = figures
             .sales
@@ -124,12 +148,21 @@ impl<'a> Shown<'a> {
             gone: percent(sale.gone),
             over: percent(sale.oversold),
         };
+        let happened = figures.plays.iter().filter(|play| !play.events.is_empty());
+        let race = |play: &'a Play| {
+            plays.push(play);
+            Race {
+                number: plays.len() - 1,
+                play,
+            }
+        };
+        let races = happened.map(race).collect();
         Some(Self {
             lesson: find(tried.id)?,
             tried,
             sales: figures.sales.iter().map(bar).collect(),
             ratios: figures.ratios.iter().map(Scale::of).collect(),
-            races: figures.plays.iter().filter_map(Lanes::of).collect(),
+            races,
         })
     }
 
@@ -180,39 +213,4 @@ impl<'a> Scale<'a> {
     fn width(&self) -> f64 {
         (self.median - 50.0).abs()
     }
-}
-
-/// What an event of a race is called; one that is not listed is shown by its own word.
-fn word(event: &str) -> Option<Bilingual> {
-    let words = [
-        ("start", "开始", "begins"),
-        ("waits", "等待", "waits"),
-        ("refused", "没抢到", "is refused"),
-        ("taken", "拿到锁", "has the lock"),
-        ("locked", "进去", "is inside"),
-        ("read", "读到", "reads"),
-        ("written", "写回", "writes"),
-        ("checked", "看锁是谁的", "looks whose the lock is"),
-        ("deleted", "删掉锁", "deletes the lock"),
-        ("released", "还锁", "releases"),
-        ("lost", "发现锁已不是自己的", "finds its lock lost"),
-        ("renewed", "续期", "renews"),
-        ("conflict", "冲突，重来", "conflict, tries anew"),
-        ("refused-by-row", "被行拒绝", "is refused by the row"),
-        ("stopped", "停住", "stands still"),
-        ("continued", "继续", "goes on"),
-        ("committed", "提交", "commits"),
-        ("sold", "卖出", "sells a piece"),
-        ("failed", "失败", "fails"),
-        ("held", "属于", "is held by"),
-        ("free", "空了", "is free"),
-        ("expired", "过期", "expires"),
-        ("queue", "队列", "queue"),
-        ("stock", "库存", "stock"),
-        ("fence", "令牌", "token"),
-    ];
-    words
-        .iter()
-        .find(|(name, _, _)| *name == event)
-        .map(|(_, zh, en)| Bilingual { zh, en })
 }

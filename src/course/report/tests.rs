@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     course::{Ends, Figures, Play, Rated, Says, Side, Target, Words},
-    load::{conditions::Conditions, rate::Spread},
+    load::{conditions::Conditions, spread::Spread},
 };
 use serde_json::{Value, json};
 
@@ -145,28 +145,78 @@ fn page() -> String {
 fn a_report_needs_nothing_else_and_draws_each_form_of_figures() {
     let page = page();
     for foreign in [
-        "<script", "<link", "src=", "url(http", "@import", "https://",
+        "<script src",
+        "<link",
+        " src=",
+        "url(http",
+        "@import",
+        "https://",
     ] {
         assert!(!page.contains(foreign), "{foreign}");
     }
-    for drawn in [
-        "多卖</span>",
-        "4,870",
-        "误差之内",
-        "删掉锁 foreign B",
-        "deletes the lock foreign B",
-        "class=\"over\"",
-    ] {
+    for drawn in ["多卖</span>", "4,870", "误差之内", "class=\"over\""] {
         assert!(page.contains(drawn), "{drawn}");
     }
-    assert!(
-        page.contains("unheard-of &#60;b&#62;"),
-        "an event without a word of its own is shown by its own"
-    );
     assert!(
         page.contains("与预期不同"),
         "what came out otherwise says so"
     );
+    assert!(
+        !page.contains("<b>\"}"),
+        "an event cannot write into the page"
+    );
+}
+
+/// What a browser makes of the page, from a file and without a service.
+#[test]
+fn the_pages_own_timeline_draws_the_races_in_both_languages() {
+    let folder = std::env::temp_dir().join(format!("oversell-report-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for (checked, words) in [
+        ("zh", ["删掉了 B 的锁", "unheard-of &lt;b&gt;"]),
+        ("en", ["deletes the lock of B", "unheard-of &lt;b&gt;"]),
+    ] {
+        let page = page().replace(" checked>", ">").replace(
+            &format!("id=\"{checked}\""),
+            &format!("id=\"{checked}\" checked"),
+        );
+        let file = folder.join(format!("{checked}.html"));
+        std::fs::write(&file, page).unwrap();
+        let drawn = dom(&file, &folder);
+        for words in words {
+            assert!(drawn.contains(words), "{checked}: {words}");
+        }
+        for (class, times) in [("class=\"timeline\"", 2), ("class=\"wedge\"", 4)] {
+            assert_eq!(drawn.matches(class).count(), times, "{checked}: {class}");
+        }
+        for kind in ["overlap", "stopped", "waits", "inside", "arrow"] {
+            assert!(
+                drawn.contains(&format!("data-kind=\"{kind}\"")),
+                "{checked}: {kind}"
+            );
+        }
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// The page once its scripts have run.
+fn dom(file: &std::path::Path, folder: &std::path::Path) -> String {
+    let shell = "/usr/bin/chromium-headless-shell";
+    let browser = if std::path::Path::new(shell).exists() {
+        shell
+    } else {
+        "chromium"
+    };
+    let shown = std::process::Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+        .arg(format!(
+            "--user-data-dir={}",
+            folder.join("profile").display()
+        ))
+        .arg(format!("file://{}", file.display()))
+        .output()
+        .expect("Chromium: `scripts/install test` installs it");
+    String::from_utf8(shown.stdout).unwrap()
 }
 
 #[test]

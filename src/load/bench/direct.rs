@@ -1,10 +1,10 @@
 //! The ceiling of the MySQL strategies: the very same statements on a product of its own, without HTTP.
 
+use super::repeat::{Repeated, failed, per_second};
 use crate::failure::Failure;
 use oversell_lock::mysql::{Conn, MySqlOptions, MySqlPool};
 use sqlx::{Executor, MySqlConnection};
-use std::time::{Duration, Instant};
-use tokio::task::JoinSet;
+use std::time::Duration;
 
 const WAIT: Duration = Duration::from_secs(30);
 const UPDATE: &str =
@@ -14,7 +14,7 @@ const READ: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 const WRITE: &str = "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?";
 
-/// What each connection does again and again.
+/// What each connection repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
     /// §1.7.1: one statement.
@@ -64,39 +64,38 @@ impl Direct {
         connections: usize,
         time: Duration,
     ) -> Result<f64, Failure> {
-        let mut conns = Vec::with_capacity(connections);
+        let mut workers = Vec::with_capacity(connections);
         for _ in 0..connections {
-            let mut conn = self.pool.conn(WAIT).await.map_err(failed)?;
+            let conn = self.pool.conn(WAIT).await.map_err(failed)?;
+            let mut worker = Worker {
+                conn,
+                work,
+                product: self.product,
+            };
             // It has its statements prepared then.
-            once(&mut conn, work, self.product).await.map_err(failed)?;
-            conns.push(conn);
+            worker.once().await?;
+            workers.push(worker);
         }
-        let begun = Instant::now();
-        let mut workers = JoinSet::new();
-        for conn in conns {
-            workers.spawn(repeat(conn, work, self.product, begun + time));
-        }
-        let mut done = 0;
-        while let Some(worker) = workers.join_next().await {
-            done += worker.map_err(failed)?.map_err(failed)?;
-        }
-        Ok(f64::from(done) / begun.elapsed().as_secs_f64())
+        per_second(workers, time).await
     }
 }
 
-async fn repeat(
-    mut conn: Conn,
+/// A connection that does the work.
+struct Worker {
+    conn: Conn,
     work: Work,
     product: i64,
-    end: Instant,
-) -> Result<u32, sqlx::Error> {
-    let mut done = 0;
-    while Instant::now() < end {
-        once(&mut conn, work, product).await?;
-        done += 1;
+}
+
+impl Repeated for Worker {
+    async fn once(&mut self) -> Result<u32, Failure> {
+        let done = once(&mut self.conn, self.work, self.product).await;
+        done.map(|()| 1).map_err(failed)
     }
-    conn.done();
-    Ok(done)
+
+    fn end(self) {
+        self.conn.done();
+    }
 }
 
 async fn once(conn: &mut MySqlConnection, work: Work, product: i64) -> Result<(), sqlx::Error> {
@@ -134,10 +133,6 @@ pub(super) async fn section(conn: &mut MySqlConnection, product: i64) -> Result<
         .execute(conn)
         .await
         .map(drop)
-}
-
-pub(super) fn failed(error: impl std::fmt::Display) -> Failure {
-    Failure::Unusable(format!("the ceiling cannot be measured: {error}"))
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! The global ids, one by one and in batches, against bare `INCR` commands: from as many tasks, on the same connection.
 
-use super::{Bench, CEILING_TIME, direct::failed, figure::Figure};
+use super::repeat::{Repeated, failed, per_second};
 use crate::{config::Config, ctx::Ctx, failure::Failure, seckill::id_worker};
-use futures::future::try_join_all;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Keeps the keys apart from those of the instances.
 const PREFIX: &str = "oversell-bench:";
@@ -12,18 +11,9 @@ const TASKS: usize = 100;
 /// Ids of a batch.
 const BATCH: u32 = 100;
 
-/// How ids are had, and what each way must reach of bare commands.
-const WAYS: [(Way, f64, &str); 2] = [
-    (Way::Single, 0.8, "one command for each"),
-    (Way::Batch, 20.0, "one command for 100"),
-];
-
-/// What a round measures.
-pub(super) const STEPS: usize = 1 + WAYS.len();
-
-/// How numbers are had.
+/// How numbers are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub(super) enum Way {
     /// `INCR` alone.
     Incr,
     /// An id for each command.
@@ -33,7 +23,7 @@ enum Way {
 }
 
 impl Way {
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Incr => "INCR alone",
             Self::Single => "ids, one by one",
@@ -60,25 +50,16 @@ impl Ids {
     }
 
     /// Numbers in a second, measured for so long.
-    async fn per_second(&self, way: Way, time: Duration) -> Result<f64, Failure> {
-        let begun = Instant::now();
-        let tasks = (0..TASKS).map(|_| {
-            let ctx = self.0.clone();
-            tokio::spawn(async move {
-                let mut numbers = 0;
-                while begun.elapsed() < time {
-                    numbers += once(&ctx, way).await?;
-                }
-                Ok::<_, Failure>(numbers)
-            })
-        });
-        let numbers = try_join_all(tasks).await.map_err(failed)?;
-        let numbers: u32 = numbers.into_iter().sum::<Result<_, _>>()?;
-        Ok(f64::from(numbers) / begun.elapsed().as_secs_f64())
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where Redis does not answer.
+    pub(super) async fn per_second(&self, way: Way, time: Duration) -> Result<f64, Failure> {
+        per_second((0..TASKS).map(|_| Asker(self.0.clone(), way)), time).await
     }
 
-    /// Takes away what is not bound to go by itself, and closes the client.
-    pub(super) async fn close(self) {
+    /// Removes the key that does not expire, and closes the client.
+    pub(super) async fn close(&self) {
         let gone = redis::cmd("DEL")
             .arg(self.0.redis_key("incr"))
             .exec_async(&mut self.0.redis.connection())
@@ -90,38 +71,24 @@ impl Ids {
     }
 }
 
-/// Every way to have numbers, once.
-pub(super) async fn round(bench: &mut Bench<'_>, ids: &Ids) -> Result<(), Failure> {
-    for way in [Way::Incr].into_iter().chain(WAYS.map(|(way, ..)| way)) {
-        bench
-            .note(way.name(), ids.per_second(way, CEILING_TIME))
-            .await?;
-    }
-    Ok(())
-}
+struct Asker(Ctx, Way);
 
-/// What was measured comes to.
-pub(super) fn figures(bench: &Bench<'_>) -> impl Iterator<Item = Figure> {
-    WAYS.into_iter().map(|(way, least, bounded_by)| {
-        let (name, incr) = (way.name(), Way::Incr.name());
-        Figure::ratio(name, bench.rates(name), incr, bench.rates(incr), least)
-            .bounded_by(bounded_by)
-    })
-}
-
-async fn once(ctx: &Ctx, way: Way) -> Result<u32, Failure> {
-    let count = if way == Way::Batch { BATCH } else { 1 };
-    if way == Way::Incr {
-        let mut redis = ctx.redis.connection();
-        redis::cmd("INCR")
-            .arg(ctx.redis_key("incr"))
-            .exec_async(&mut redis)
-            .await
-            .map_err(failed)?;
-    } else {
-        id_worker::batch(ctx, "bench", count)
-            .await
-            .map_err(failed)?;
+impl Repeated for Asker {
+    async fn once(&mut self) -> Result<u32, Failure> {
+        let Self(ctx, way) = self;
+        let count = if *way == Way::Batch { BATCH } else { 1 };
+        if *way == Way::Incr {
+            let mut redis = ctx.redis.connection();
+            redis::cmd("INCR")
+                .arg(ctx.redis_key("incr"))
+                .exec_async(&mut redis)
+                .await
+                .map_err(failed)?;
+        } else {
+            id_worker::batch(ctx, "bench", count)
+                .await
+                .map_err(failed)?;
+        }
+        Ok(count)
     }
-    Ok(count)
 }

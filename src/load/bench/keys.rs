@@ -1,12 +1,12 @@
-//! What keys of the lock library's layer cost in memory: 100,000 of them held at once, and after they are gone.
+//! Memory that keys of the lock library's layer cost: 100,000 of them held at once, and after they are gone.
 //!
 //! In this process, where nothing else has happened yet. An allocator keeps pages that it has freed; so the keys are held
 //! twice, by other names the second time: what was kept of the first would be on top of the second.
 
 use super::{
-    direct::failed,
     figure::{Figure, Unit},
-    resident,
+    memory::resident,
+    repeat::failed,
 };
 use crate::failure::Failure;
 use http::{Request, Response};

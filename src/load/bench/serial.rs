@@ -1,4 +1,4 @@
-//! What a lock is held against: one client that takes it, runs the section and gives it back, with nobody else about.
+//! A lock's ceiling: one uncontended client, which takes it, runs the section and releases it.
 //!
 //! Of `redis-lock` it is the lock itself. Of `zk-lock` it is the least that any lock in ZooKeeper must do: make a numbered
 //! node, delete it. (To list the others, which the lock does besides, is not in it.)
@@ -7,14 +7,17 @@
 //! their nodes while one is inside, and the server writes these with the deletion of the last: what the one client does
 //! one after the other overlaps. So there the ratio may be above 1.
 
-use super::direct::{failed, section};
+use super::{
+    direct::section,
+    repeat::{Repeated, failed, per_second},
+};
 use crate::failure::Failure;
 use oversell_lock::{
     Lock,
     mysql::{MySqlOptions, MySqlPool},
     redis::{RedisClient, RedisOptions},
 };
-use std::time::{Duration, Instant};
+use std::{sync::Arc, time::Duration};
 use zookeeper_client::{Acls, Client, CreateMode};
 
 /// Keeps the keys apart from those of the instances.
@@ -42,7 +45,7 @@ impl Serial {
     /// # Errors
     ///
     /// [`Failure::Unusable`] where an address is not one.
-    pub(super) fn redis(url: &str, mysql: &str, product: i64) -> Result<Self, Failure> {
+    pub(super) fn redis(url: &str, mysql: &str, product: i64) -> Result<Arc<Self>, Failure> {
         let options = RedisOptions::new(url)
             .prefix(PREFIX)
             .lease(LEASE)
@@ -63,7 +66,7 @@ impl Serial {
         connect: &str,
         mysql: &str,
         product: i64,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Arc<Self>, Failure> {
         let connector = Client::connector()
             .with_session_timeout(LEASE)
             .with_fail_eagerly();
@@ -74,12 +77,12 @@ impl Serial {
         Self::new(Alone::ZooKeeper(client), mysql, product)
     }
 
-    fn new(alone: Alone, mysql: &str, product: i64) -> Result<Self, Failure> {
-        Ok(Self {
+    fn new(alone: Alone, mysql: &str, product: i64) -> Result<Arc<Self>, Failure> {
+        Ok(Arc::new(Self {
             alone,
             db: MySqlPool::new(MySqlOptions::new(mysql).connections(1)).map_err(failed)?,
             product,
-        })
+        }))
     }
 
     /// Lock, section, unlock: how often in a second, measured for so long.
@@ -87,17 +90,12 @@ impl Serial {
     /// # Errors
     ///
     /// [`Failure::Unusable`] where a server does not answer.
-    pub(super) async fn per_second(&self, time: Duration) -> Result<f64, Failure> {
-        self.once().await?;
-        let (begun, mut done) = (Instant::now(), 0);
-        while begun.elapsed() < time {
-            self.once().await?;
-            done += 1;
-        }
-        Ok(f64::from(done) / begun.elapsed().as_secs_f64())
+    pub(super) async fn per_second(self: &Arc<Self>, time: Duration) -> Result<f64, Failure> {
+        self.turn().await?;
+        per_second([Arc::clone(self)], time).await
     }
 
-    async fn once(&self) -> Result<(), Failure> {
+    async fn turn(&self) -> Result<(), Failure> {
         match &self.alone {
             Alone::Redis(client) => {
                 let guard = client.lock("lock").acquire(TIMEOUT).await.map_err(failed)?;
@@ -128,8 +126,8 @@ impl Serial {
     }
 
     /// Takes away what it has made, and closes the client.
-    pub(super) async fn close(self) {
-        match self.alone {
+    pub(super) async fn close(&self) {
+        match &self.alone {
             Alone::Redis(client) => client.close().await,
             Alone::ZooKeeper(client) => {
                 if let Err(error) = client.delete(DIRECTORY, None).await {
@@ -137,5 +135,11 @@ impl Serial {
                 }
             }
         }
+    }
+}
+
+impl Repeated for Arc<Serial> {
+    async fn once(&mut self) -> Result<u32, Failure> {
+        self.turn().await.map(|()| 1)
     }
 }

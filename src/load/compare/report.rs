@@ -1,13 +1,15 @@
 //! The report: one HTML page that needs no script and no other host. Here are its numbers and the lengths of its bars;
 //! how it looks stands in `templates/report.html`.
 
-use super::Comparison;
 use crate::{
     failure::Failure,
     load::{
-        Row, filters,
-        rate::{Rate, Spread},
-        row::ONE,
+        filters,
+        measure::Found,
+        plan::ONE,
+        row::{Rate, Row},
+        spread::Spread,
+        table::instances,
         terminal::ms,
         verdict::Verdict,
     },
@@ -20,7 +22,7 @@ use askama::Template;
 /// # Errors
 ///
 /// [`Failure::Unusable`] where the template cannot be filled.
-pub(super) fn html(found: &Comparison) -> Result<String, Failure> {
+pub(super) fn html(found: &Found) -> Result<String, Failure> {
     Report::of(found)
         .render()
         .map_err(|e| Failure::Unusable(format!("report: {e}")))
@@ -29,7 +31,7 @@ pub(super) fn html(found: &Comparison) -> Result<String, Failure> {
 #[derive(Template)]
 #[template(path = "report.html")]
 struct Report<'a> {
-    found: &'a Comparison,
+    found: &'a Found,
     groups: Vec<Group<'a>>,
     /// The row that oversold most.
     worst: Option<Lane<'a>>,
@@ -83,7 +85,7 @@ fn sold_per_sec(row: &Row) -> Spread {
 }
 
 impl<'a> Report<'a> {
-    fn of(found: &'a Comparison) -> Self {
+    fn of(found: &'a Found) -> Self {
         let scale = Scale::of(&found.rows);
         let groups = found.rows.chunk_by(|a, b| a.strategy == b.strategy);
         let groups = groups.filter_map(|rows| Group::of(rows, &scale)).collect();
@@ -100,6 +102,10 @@ impl<'a> Report<'a> {
             broken,
             ticks: scale.latency.ticks(),
         }
+    }
+
+    const fn command(&self) -> &'static str {
+        "compare"
     }
 
     fn exact(&self) -> usize {
@@ -194,12 +200,7 @@ impl<'a> Lane<'a> {
     }
 
     fn instances(&self) -> String {
-        self.row
-            .instances
-            .keys()
-            .map(String::as_str)
-            .collect::<Vec<_>>()
-            .join(" ")
+        instances(self.row)
     }
 }
 
@@ -264,11 +265,7 @@ fn percent(share: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::compare::tests::{rate, row};
-
-    fn found(rows: Vec<Row>) -> Comparison {
-        crate::load::compare::tests::comparison(rows)
-    }
+    use crate::load::compare::tests::{found, rate, row};
 
     #[test]
     fn the_report_is_one_file_without_script_or_other_hosts() {

@@ -5,10 +5,13 @@ use crate::load::{
     engine::Ended,
     fake::{Fake, Fault},
     history::{History, Outcome, Said},
+    plan::{ONE, THREE},
+    row::{Rate, Row, Sold},
     stats::{Bytes, Stats},
     verdict::{Shelf, Verdict},
 };
 use clap::Parser;
+use std::time::Duration;
 
 /// A row as a run makes it: so many sold, so many gone.
 pub(super) fn row(strategy: &str, target: &str, sold: u64, gone: i64) -> Row {
@@ -51,7 +54,8 @@ pub(super) fn row(strategy: &str, target: &str, sold: u64, gone: i64) -> Row {
         elapsed,
         behind: 0,
     };
-    Row::new(&plan, stock::find(strategy).unwrap(), shelf, &ended, false)
+    let sold = Sold::Product(stock::find(strategy).unwrap(), shelf);
+    Row::new(&plan, &sold, &ended, false)
 }
 
 /// A rate of no round.
@@ -62,7 +66,7 @@ pub(super) fn rate() -> Rate {
     }
 }
 
-pub(super) fn comparison(rows: Vec<Row>) -> Comparison {
+pub(super) fn found(rows: Vec<Row>) -> Found {
     let conditions = Conditions {
         command: "oversell compare".into(),
         cores: 2,
@@ -75,20 +79,17 @@ pub(super) fn comparison(rows: Vec<Row>) -> Comparison {
         threads: 100,
         throughput: 41_234.0,
     };
-    let (kept, claims) = (rows.iter().all(|row| row.kept), claims::of(&rows));
-    let (ceilings, timing, not_run) = (vec![ceiling], None, Vec::new());
-    Comparison {
+    Found {
         threads: 100,
         loops: 50,
         count: 5000,
         hold_ms: 0,
-        timing,
+        timing: None,
         conditions,
-        ceilings,
+        ceilings: vec![ceiling],
+        kept: rows.iter().all(|row| row.kept),
         rows,
-        claims,
-        kept,
-        not_run,
+        not_run: Vec::new(),
     }
 }
 
@@ -102,7 +103,7 @@ fn args(line: &[&str]) -> Result<Args, clap::Error> {
     Cli::try_parse_from(["compare"].iter().chain(line)).map(|cli| cli.args)
 }
 
-async fn compare_with(fake: &Fake, line: &[&str]) -> Result<Comparison, Failure> {
+async fn compare_with(fake: &Fake, line: &[&str]) -> Result<Found, Failure> {
     let place = [
         "--http",
         &fake.http,
@@ -307,7 +308,7 @@ fn an_unknown_strategy_or_target_is_bad_usage_that_lists_what_there_is() {
 
 #[test]
 fn the_json_has_the_aggregate_reports_columns_in_snake_case() {
-    let json = serde_json::to_value(comparison(vec![row("none", "three", 5000, 130)])).unwrap();
+    let json = serde_json::to_value(found(vec![row("none", "three", 5000, 130)])).unwrap();
     let row = json["rows"][0].as_object().unwrap();
     for column in [
         "strategy",
@@ -353,7 +354,7 @@ fn the_json_has_the_aggregate_reports_columns_in_snake_case() {
 
 #[test]
 fn the_table_fits_into_150_columns() {
-    let table = table::of(
+    let table = table::aggregate(
         &[
             row("select-for-update", "three", 5000, 5000),
             row("none", "one", 5000, 130),

@@ -11,7 +11,7 @@ pub(in crate::http) use routes::{
 };
 
 use crate::http::app::AppState;
-use crate::{http::error::Error, load::run::Plan};
+use crate::{http::error::Error, load::Plan};
 use parking_lot::Mutex;
 use run::Run;
 use std::sync::Arc;

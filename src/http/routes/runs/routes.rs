@@ -9,7 +9,7 @@ use crate::{
         sse,
         terms::HoldMs,
     },
-    load::{ONE, THREE, run::Plan},
+    load::{ONE, Plan, THREE},
     stock,
 };
 use axum::{

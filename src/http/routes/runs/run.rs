@@ -8,10 +8,7 @@ use crate::{
         error::{Error, RunInProgress},
         under_way::Asked,
     },
-    load::{
-        self, ONE,
-        run::{Plan, Snapshot},
-    },
+    load::{self, ONE, Plan, run::Snapshot},
     shelf, stock,
 };
 use futures::FutureExt;

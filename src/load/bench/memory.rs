@@ -1,0 +1,46 @@
+//! The memory of a process, as the kernel tells it.
+
+use crate::failure::Failure;
+
+/// The most memory that a process has had resident since it started (`VmHWM`), in MB of 10⁶ bytes.
+pub(super) fn peak(pid: u32) -> Result<f64, Failure> {
+    memory(pid, "VmHWM")
+}
+
+/// The memory that a process has resident now (`VmRSS`), in the same unit.
+pub(super) fn resident(pid: u32) -> Result<f64, Failure> {
+    memory(pid, "VmRSS")
+}
+
+fn memory(pid: u32, line: &str) -> Result<f64, Failure> {
+    let path = format!("/proc/{pid}/status");
+    let status =
+        std::fs::read_to_string(&path).map_err(|e| Failure::Unusable(format!("{path}: {e}")))?;
+    kilobytes(&status, line)
+        .map(|kb| kb * 1024.0 / 1e6)
+        .ok_or_else(|| Failure::Unusable(format!("{path} has no line {line}")))
+}
+
+fn kilobytes(status: &str, wanted: &str) -> Option<f64> {
+    let mut values = status
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .filter(|(name, _)| *name == wanted);
+    values.find_map(|(_, value)| value.trim().strip_suffix("kB")?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peak_is_read_from_the_line_that_has_it() {
+        let status = "Name:\toversell\nVmHWM:\t   39064 kB\nVmRSS:\t   30000 kB\n";
+        assert_eq!(
+            (kilobytes(status, "VmHWM"), kilobytes(status, "VmRSS")),
+            (Some(39064.0), Some(30000.0))
+        );
+        assert_eq!(kilobytes("Name:\toversell\n", "VmHWM"), None);
+        assert!(peak(std::process::id()).unwrap() > 0.5);
+    }
+}

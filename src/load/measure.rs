@@ -1,0 +1,237 @@
+//! The one measure: plans against targets, each once for its verdict, and then in rounds for its rate.
+//!
+//! Where an unsafe strategy happens not to show its fault in the run of the verdict, that is said, and not tried again until
+//! it does. A rate comes from runs of its own, for which stock is plenty. The rounds are interleaved: each goes through all
+//! plans, in another order, so that a slow minute hits all.
+
+use super::{
+    ceiling::Ceiling,
+    conditions::Conditions,
+    plan::{ONE, Plan, THREE, Timed},
+    row::{Rate, Row},
+    run::{Snapshot, run},
+    target::{Cluster, Where},
+    terminal::{Bar, stopped},
+};
+use crate::failure::Failure;
+use serde::Serialize;
+use std::{path::PathBuf, time::Duration};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// The longest that one round may take, warm-up or measurement.
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// What the commands that measure rows are told in the same words.
+#[derive(Debug, clap::Args)]
+pub(super) struct How {
+    /// One instance, three behind nginx, or both
+    #[arg(long, value_delimiter = ',', default_values = [ONE, THREE], value_parser = [ONE, THREE])]
+    pub(super) targets: Vec<String>,
+    /// Measure rates too: so long for each strategy, target and round, as 3s
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(super) duration: Option<Duration>,
+    /// How long each measurement runs before it counts
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
+    pub(super) warm_up: Duration,
+    /// How often each rate is measured
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=50))]
+    pub(super) rounds: u32,
+    /// Writes every figure to this file
+    #[arg(long, value_name = "FILE")]
+    pub(super) json: Option<PathBuf>,
+    /// Prints the tables in Markdown
+    #[arg(long)]
+    pub(super) markdown: bool,
+    #[command(flatten)]
+    pub(super) place: Where,
+}
+
+/// How rates were measured.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct Timing {
+    pub(super) warm_up_s: f64,
+    pub(super) duration_s: f64,
+    pub(super) rounds: u32,
+    /// Requests due each second, where the loop is open.
+    pub(super) rate: Option<u32>,
+}
+
+/// Everything that was found.
+#[derive(Debug, Serialize)]
+pub(super) struct Found {
+    pub(super) threads: usize,
+    pub(super) loops: usize,
+    pub(super) count: i64,
+    pub(super) hold_ms: u64,
+    /// How rates were measured; absent where they were not.
+    pub(super) timing: Option<Timing>,
+    pub(super) conditions: Conditions,
+    /// Of each target, where it was measured.
+    pub(super) ceilings: Vec<Ceiling>,
+    pub(super) rows: Vec<Row>,
+    /// Whether every row is as its strategy promises.
+    pub(super) kept: bool,
+    /// Runs that could not be made, and why.
+    pub(super) not_run: Vec<String>,
+}
+
+/// How long a round is to take, as a command line says it.
+fn time(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text).map_err(|e| e.to_string())?;
+    if time > LONGEST {
+        Err("at most 10m".into())
+    } else {
+        Ok(time)
+    }
+}
+
+/// Runs one plan, and shows on the bar how it stands.
+///
+/// # Errors
+///
+/// As [`run`].
+pub(super) async fn one(bar: &Bar, plan: &Plan, stop: &CancellationToken) -> Result<Row, Failure> {
+    let (progress, snapshots) = watch::channel(Snapshot::default());
+    let what = format!("{} on {}", plan.strategy, plan.target);
+    bar.during(&what, snapshots, run(plan, &progress, stop))
+        .await
+}
+
+/// Measures each plan for a time in so many rounds, or until it is stopped: the rows of each. The order is another one in
+/// each round; two take turns at being the first.
+///
+/// # Errors
+///
+/// As [`run`].
+pub(crate) async fn interleaved(
+    plans: &[Plan],
+    timed: Timed,
+    rounds: usize,
+    bar: &Bar,
+    stop: &CancellationToken,
+) -> Result<Vec<Vec<Row>>, Failure> {
+    let mut rows = vec![Vec::new(); plans.len()];
+    for round in 0..rounds {
+        let mut order: Vec<_> = (0..plans.len()).collect();
+        match order[..] {
+            [_, _] => order.rotate_left(round % 2),
+            _ => fastrand::shuffle(&mut order),
+        }
+        for n in order {
+            if stop.is_cancelled() {
+                return Ok(rows);
+            }
+            rows[n].push(one(bar, &plans[n].timed(timed), stop).await?);
+        }
+    }
+    Ok(rows)
+}
+
+impl How {
+    /// The targets, each with its address.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where the address of one is not known.
+    pub(super) fn targets<'a>(
+        &'a self,
+        cluster: &'a Cluster,
+    ) -> Result<Vec<(&'a str, &'a str)>, Failure> {
+        let targets = self.targets.iter();
+        targets
+            .map(|name| Ok((name.as_str(), cluster.address(name)?)))
+            .collect()
+    }
+
+    /// Measures the plans, of which each differs from the others in its strategy and its target only; `rate` is how many
+    /// requests are due each second, where the loop is open.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where the plans ask for more than a run may, or a rate cannot be measured.
+    pub(super) async fn measure(
+        &self,
+        plans: Vec<Plan>,
+        rate: Option<u32>,
+        conditions: Conditions,
+        ceilings: Vec<Ceiling>,
+        stop: &CancellationToken,
+    ) -> Result<Found, Failure> {
+        let first = plans.first().cloned();
+        let first = first.ok_or_else(|| Failure::Unusable("there is nothing to measure".into()))?;
+        first.check().map_err(Failure::Unusable)?;
+        let timed = self.duration.map(|measured| Timed {
+            rate: rate.map(f64::from),
+            ..Timed::closed(self.warm_up, measured)
+        });
+        let rounds = timed.map_or(0, |_| self.rounds as usize);
+        let bar = Bar::new(plans.len() * (1 + rounds));
+        let (mut rows, mut run, mut not_run) = (Vec::new(), Vec::new(), Vec::new());
+        for plan in plans {
+            if stop.is_cancelled() {
+                break;
+            }
+            match one(&bar, &plan, stop).await {
+                Ok(row) => {
+                    rows.push(row);
+                    run.push(plan);
+                }
+                Err(why) => not_run.push(format!("{} on {}: {why}", plan.strategy, plan.target)),
+            }
+        }
+        let rated = match timed {
+            Some(timed) => interleaved(&run, timed, rounds, &bar, stop).await?,
+            None => vec![Vec::new(); run.len()],
+        };
+        for (row, rounds) in rows.iter_mut().zip(&rated) {
+            row.rate = (!rounds.is_empty()).then(|| Rate::of(rounds));
+            let answers = row
+                .rate
+                .as_ref()
+                .map_or(row.stats.throughput, |rate| rate.answers_per_sec);
+            row.bounded_by_generator = ceilings
+                .iter()
+                .any(|c| c.target == row.target && c.bounds(answers));
+        }
+        Ok(Found {
+            threads: first.threads,
+            loops: first.loops,
+            count: first.count,
+            hold_ms: first.hold_ms,
+            timing: self.duration.map(|duration| Timing {
+                warm_up_s: self.warm_up.as_secs_f64(),
+                duration_s: duration.as_secs_f64(),
+                rounds: self.rounds,
+                rate,
+            }),
+            conditions,
+            ceilings,
+            kept: rows.iter().all(|row| row.complaint().is_none()),
+            rows,
+            not_run,
+        })
+    }
+}
+
+impl Found {
+    /// What the command ends with.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Promise`] where a promise was broken or an unsafe strategy did not show its fault,
+    /// [`Failure::Unusable`] where a run could not be made or a signal stopped it.
+    pub(super) fn verdict(&self, stop: &CancellationToken) -> Result<(), Failure> {
+        let complaints: Vec<_> = self.rows.iter().filter_map(Row::complaint).collect();
+        if stop.is_cancelled() {
+            Err(stopped())
+        } else if !complaints.is_empty() {
+            Err(Failure::Promise(complaints.join("; ")))
+        } else if !self.not_run.is_empty() {
+            let not_run = self.not_run.join("; ");
+            Err(Failure::Unusable(format!("not run: {not_run}")))
+        } else {
+            Ok(())
+        }
+    }
+}

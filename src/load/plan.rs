@@ -1,0 +1,196 @@
+//! What to send, and where: the target and the workload of one row.
+
+use secrecy::SecretString;
+use serde::Serialize;
+use std::time::Duration;
+
+/// The target that is one instance; every other name stands for several.
+pub const ONE: &str = "one";
+/// The target that is nginx in front of three instances.
+pub const THREE: &str = "three";
+/// How many that are.
+pub(super) const INSTANCES: u64 = 3;
+/// The stock where a rate is measured: nobody sells so much.
+pub(super) const PLENTY: i64 = 1_000_000_000;
+/// Requests of a run at most, and what they may ask for together: all held one after the other, ms.
+const MOST_REQUESTS: u64 = 1_000_000;
+const MOST_HELD_MS: u64 = 600_000;
+
+/// What to send, and where.
+#[derive(Debug, Clone, Serialize)]
+pub struct Plan {
+    /// The address to load: an instance or nginx, as `http://127.0.0.1:8080`.
+    pub base: String,
+    /// `one` instance or `three` behind nginx: the label of the row.
+    pub target: String,
+    /// The slug of the strategy, or of the step of the seckill.
+    pub strategy: String,
+    /// Connections, each of which sends one request after the other.
+    pub threads: usize,
+    /// Requests of each connection.
+    pub loops: usize,
+    /// How long each stays inside the critical section, in milliseconds.
+    pub hold_ms: u64,
+    /// Which product; where a voucher is ordered, the first of the users.
+    pub stock_id: i64,
+    /// The stock at the start.
+    pub count: i64,
+    /// What `PUT /stock` asks for where the cluster has an admin token.
+    #[serde(skip)]
+    pub token: Option<SecretString>,
+    /// Keep who was inside when, to be drawn.
+    #[serde(skip)]
+    pub draws: bool,
+    /// Send for a time, instead of `loops`.
+    #[serde(skip)]
+    pub(super) timed: Option<Timed>,
+    /// Orders of a voucher by a step of the seckill, instead of sales of a product by a strategy.
+    #[serde(skip)]
+    pub(super) orders: Option<Orders>,
+}
+
+/// A load that lasts a time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Timed {
+    /// What is answered before does not count.
+    pub(crate) warm_up: Duration,
+    /// What is answered in this time counts.
+    pub(crate) measured: Duration,
+    /// Requests that are due each second, over all connections; without it each connection sends when it can.
+    pub(crate) rate: Option<f64>,
+}
+
+/// Users who order a voucher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Orders {
+    pub(super) users: u64,
+    /// Orders of each user, which follow each other.
+    pub(super) repeats: u64,
+}
+
+/// A product, or the first of the users, of a run's own: its id is beyond those that a person types, and exact in
+/// JavaScript too.
+pub(crate) fn own_product() -> i64 {
+    fastrand::i64(1 << 40..1 << 52)
+}
+
+impl Timed {
+    /// Without a rate: each connection sends when it can.
+    pub(crate) const fn closed(warm_up: Duration, measured: Duration) -> Self {
+        Self {
+            warm_up,
+            measured,
+            rate: None,
+        }
+    }
+
+    pub(super) fn whole(self) -> Duration {
+        self.warm_up + self.measured
+    }
+
+    pub(super) fn due(self, rate: f64) -> u64 {
+        (self.whole().as_secs_f64() * rate).ceil() as u64
+    }
+}
+
+impl Plan {
+    /// The course's load of 100 × 50 requests against a strategy at `base`, on a product that nobody else uses.
+    #[must_use]
+    pub fn new(base: &str, target: &str, strategy: &str) -> Self {
+        Self {
+            base: base.into(),
+            target: target.into(),
+            strategy: strategy.into(),
+            threads: 100,
+            loops: 50,
+            hold_ms: 0,
+            stock_id: own_product(),
+            count: 5000,
+            token: None,
+            draws: false,
+            timed: None,
+            orders: None,
+        }
+    }
+
+    /// Orders of a voucher, each from another connection; at least so many as are asked for, since each connection
+    /// sends as many as the others.
+    pub(super) fn ordering(self, users: u64, repeats: u64) -> Self {
+        let orders = usize::try_from(users.saturating_mul(repeats)).unwrap_or(usize::MAX);
+        Self {
+            loops: orders.div_ceil(self.threads),
+            orders: Some(Orders { users, repeats }),
+            ..self
+        }
+    }
+
+    /// The same for a time instead, with more stock than anybody sells, on a product of its own again: nobody stays
+    /// inside, and each order is of another user.
+    pub(super) fn timed(&self, timed: Timed) -> Self {
+        let another = Orders {
+            users: u64::MAX,
+            repeats: 1,
+        };
+        Self {
+            timed: Some(timed),
+            count: PLENTY,
+            hold_ms: 0,
+            stock_id: own_product(),
+            orders: self.orders.map(|_| another),
+            ..self.clone()
+        }
+    }
+
+    /// Requests that the run will send; of one that lasts a time, 0: that cannot be known.
+    #[must_use]
+    pub fn planned(&self) -> u64 {
+        if self.timed.is_some() {
+            0
+        } else {
+            (self.threads as u64).saturating_mul(self.loops as u64)
+        }
+    }
+
+    /// Whether the run has an end within reach.
+    ///
+    /// # Errors
+    ///
+    /// The rule that it breaks.
+    pub fn check(&self) -> Result<(), String> {
+        let held = self.planned().saturating_mul(self.hold_ms);
+        if self.threads == 0 || self.loops == 0 {
+            Err("threads and loops are 1 or more".into())
+        } else if self.orders.is_some() {
+            // Whoever orders twice is turned away and stays nowhere; the command bounds users and repeats.
+            Ok(())
+        } else if self.planned() > MOST_REQUESTS {
+            Err(format!("threads × loops is at most {MOST_REQUESTS}"))
+        } else if held > MOST_HELD_MS {
+            Err(format!(
+                "threads × loops × hold_ms is at most {MOST_HELD_MS}, which is 10 minutes one after the other"
+            ))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_in_json_has_no_token() {
+        let mut plan = Plan::new("", ONE, "none");
+        plan.token = Some("secret".into());
+        assert!(!serde_json::to_string(&plan).unwrap().contains("secret"));
+        assert!(!format!("{plan:?}").contains("secret"));
+    }
+
+    #[test]
+    fn a_plan_sends_at_least_the_orders_that_it_is_asked_for() {
+        let mut plan = Plan::new("", ONE, "user-mutex");
+        plan.threads = 7;
+        assert_eq!(plan.ordering(10, 3).planned(), 35);
+    }
+}

@@ -1,0 +1,63 @@
+//! Several measurements of one thing: their median, and how far they lie apart.
+
+use serde::Serialize;
+
+/// Several measurements of one thing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Spread {
+    /// The middle one; of an even number, the mean of the middle two.
+    pub median: f64,
+    /// The least.
+    pub min: f64,
+    /// The greatest.
+    pub max: f64,
+    /// How many there are.
+    pub rounds: usize,
+}
+
+impl Spread {
+    /// Of these measurements; zeros of none.
+    #[must_use]
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
+        let mut sorted: Vec<_> = values.into_iter().collect();
+        sorted.sort_by(f64::total_cmp);
+        let at = |i: usize| sorted.get(i).copied().unwrap_or_default();
+        let last = sorted.len().saturating_sub(1);
+        Self {
+            median: f64::midpoint(at(last / 2), at(sorted.len() / 2)),
+            min: at(0),
+            max: at(last),
+            rounds: sorted.len(),
+        }
+    }
+
+    /// What the first measured by what the second did, round by round: what slows the machine down slows both.
+    #[must_use]
+    pub fn of_ratios(ones: &[f64], others: &[f64]) -> Self {
+        let pairs = ones.iter().zip(others);
+        Self::of(pairs.map(|(one, other)| if *other > 0.0 { one / other } else { 0.0 }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle_and_no_outlier_moves_it() {
+        let spread = |values: &[f64]| {
+            let spread = Spread::of(values.iter().copied());
+            (spread.median, spread.min, spread.max, spread.rounds)
+        };
+        assert_eq!(spread(&[]), (0.0, 0.0, 0.0, 0));
+        assert_eq!(spread(&[3.0]), (3.0, 3.0, 3.0, 1));
+        assert_eq!(spread(&[1.0, 900.0, 2.0]), (2.0, 1.0, 900.0, 3));
+        assert_eq!(spread(&[4.0, 1.0, 2.0, 3.0]), (2.5, 1.0, 4.0, 4));
+    }
+
+    #[test]
+    fn ratios_are_taken_round_by_round_so_that_a_slow_minute_hits_both() {
+        let ratio = Spread::of_ratios(&[50.0, 10.0, 60.0], &[100.0, 20.0, 100.0]);
+        assert_eq!((ratio.min, ratio.median, ratio.max), (0.5, 0.5, 0.6));
+    }
+}

@@ -1,0 +1,192 @@
+//! The rows as tables for the terminal, and a line for each strategy's promise.
+
+use super::{
+    plan::ONE,
+    row::{Ordered, Rate, Row},
+    terminal::{ms, rate, table, whole},
+    verdict::Verdict,
+};
+use comfy_table::{Cell, Color, Table};
+
+/// A column's head, and what stands in it.
+type Column = (&'static str, fn(&Row) -> Cell);
+
+/// The Aggregate Report, and the stock. Latencies are in ms, `recv` and `sent` in KB/s.
+const AGGREGATE: [Column; 19] = [
+    ("strategy", |row| row.strategy.into()),
+    ("target", |row| row.target.as_str().into()),
+    ("samples", |row| count(row.stats.samples)),
+    ("average", |row| ms(row.stats.average).into()),
+    ("median", |row| ms(row.stats.median).into()),
+    ("90%", |row| ms(row.stats.p90_line).into()),
+    ("95%", |row| ms(row.stats.p95_line).into()),
+    ("99%", |row| ms(row.stats.p99_line).into()),
+    ("min", |row| ms(row.stats.min).into()),
+    ("max", |row| ms(row.stats.max).into()),
+    ("error%", |row| {
+        format!("{:.2}", row.stats.error_percent).into()
+    }),
+    ("per s", |row| rate(row.stats.throughput).into()),
+    ("recv", |row| rate(row.stats.received_kb_per_sec).into()),
+    ("sent", |row| rate(row.stats.sent_kb_per_sec).into()),
+    ("before", |row| whole(row.before).into()),
+    ("after", |row| whole(row.after).into()),
+    ("sold", |row| count(row.sold)),
+    ("oversold", |row| red(row, whole(row.oversold).into())),
+    ("verdict", |row| red(row, row.verdict.word().into())),
+];
+
+/// How the strategies contend, and what they sell in a second where that was measured. Times are in ms.
+const CONTENTION: [Column; 12] = [
+    ("strategy", |row| row.strategy.into()),
+    ("target", |row| row.target.as_str().into()),
+    ("sold/s", |row| {
+        let measured = row.rate.as_ref().map(|rate| rate.sold_per_sec.median);
+        rate(measured.unwrap_or(row.sold_per_sec)).into()
+    }),
+    ("from", |row| rated(row, |r| rate(r.sold_per_sec.min))),
+    ("to", |row| rated(row, |r| rate(r.sold_per_sec.max))),
+    ("99%", |row| rated(row, |r| ms(r.p99_ms))),
+    ("retries/sold", |row| {
+        told(row.retries_per_sold, |n| format!("{n:.2}"))
+    }),
+    ("mean wait", |row| told(row.waited_mean_ms, ms)),
+    ("longest", |row| told(row.waited_max_ms, |n| ms(n as f64))),
+    ("locks lost", |row| told(row.lock_lost, |n| n.to_string())),
+    ("instances", |row| instances(row).into()),
+    ("", |row| remarks(row).into()),
+];
+
+/// Orders of a voucher. Latencies are in ms.
+const ORDERS: [Column; 19] = [
+    ("strategy", |row| row.strategy.into()),
+    ("target", |row| row.target.as_str().into()),
+    ("samples", |row| count(row.stats.samples)),
+    ("ordered", |row| count(row.sold)),
+    ("sold out", |row| count(row.sold_out)),
+    ("already", |row| {
+        of_orders(row, |o| count(o.already_ordered))
+    }),
+    ("under way", |row| of_orders(row, |o| count(o.under_way))),
+    ("errors", |row| count(row.errors + row.unknown)),
+    ("median", |row| ms(row.stats.median).into()),
+    ("99%", |row| ms(row.stats.p99_line).into()),
+    ("left", |row| whole(row.after).into()),
+    ("written", |row| of_orders(row, |o| whole(o.orders).into())),
+    ("oversold", |row| whole(row.oversold).into()),
+    ("twice", |row| {
+        of_orders(row, |o| count(o.duplicate_orders as u64))
+    }),
+    ("lost", |row| {
+        of_orders(row, |o| count(o.lost_orders as u64))
+    }),
+    ("verdict", |row| red(row, row.verdict.word().into())),
+    ("orders/s", |row| {
+        rated(row, |r| rate(r.sold_per_sec.median))
+    }),
+    ("from", |row| rated(row, |r| rate(r.sold_per_sec.min))),
+    ("to", |row| rated(row, |r| rate(r.sold_per_sec.max))),
+];
+
+/// The Aggregate Report of these rows.
+pub(super) fn aggregate(rows: &[Row], markdown: bool) -> Table {
+    shown(&AGGREGATE, &[0, 1, 18], rows, markdown)
+}
+
+/// How their strategies contend.
+pub(super) fn contention(rows: &[Row], markdown: bool) -> Table {
+    shown(&CONTENTION, &[0, 1, 10, 11], rows, markdown)
+}
+
+/// The orders of a voucher.
+pub(super) fn orders(rows: &[Row], markdown: bool) -> Table {
+    shown(&ORDERS, &[0, 1, 15], rows, markdown)
+}
+
+fn shown(columns: &[Column], words: &[usize], rows: &[Row], markdown: bool) -> Table {
+    let heads: Vec<_> = columns.iter().map(|(head, _)| *head).collect();
+    let cells = |row| columns.iter().map(|(_, cell)| cell(row)).collect();
+    table(&heads, words, rows.iter().map(cells), markdown)
+}
+
+fn count(n: u64) -> Cell {
+    whole(i64::try_from(n).unwrap_or(i64::MAX)).into()
+}
+
+/// Red where something is surely wrong.
+fn red(row: &Row, cell: Cell) -> Cell {
+    if row.verdict.is_refuted() {
+        cell.fg(Color::Red)
+    } else {
+        cell
+    }
+}
+
+fn rated(row: &Row, show: fn(&Rate) -> String) -> Cell {
+    told(row.rate.as_ref(), show)
+}
+
+fn of_orders(row: &Row, show: fn(&Ordered) -> Cell) -> Cell {
+    row.orders.as_ref().map_or_else(|| "".into(), show)
+}
+
+fn told<T>(value: Option<T>, show: impl Fn(T) -> String) -> Cell {
+    value.map(show).unwrap_or_default().into()
+}
+
+/// The names of the instances that answered.
+pub(super) fn instances(row: &Row) -> String {
+    let names: Vec<_> = row.instances.keys().map(String::as_str).collect();
+    names.join(" ")
+}
+
+fn remarks(row: &Row) -> String {
+    let (errors, behind) = row.rate.as_ref().map_or((0, 0), |r| (r.errors, r.behind));
+    let remarks = [
+        (row.bounded_by_generator).then(|| "bounded by the generator".to_owned()),
+        (errors > 0).then(|| format!("{errors} errors in the rounds")),
+        (behind > 0).then(|| format!("{behind} due, not sent: 99% is a lower bound")),
+    ];
+    remarks.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+/// One line for each strategy: what it promises, and whether it was so.
+pub(super) fn promises(rows: &[Row]) -> Vec<String> {
+    rows.chunk_by(|a, b| a.strategy == b.strategy)
+        .map(promise)
+        .collect()
+}
+
+fn promise(rows: &[Row]) -> String {
+    let on: Vec<_> = rows.iter().map(seen).collect();
+    let (strategy, promise) = rows
+        .first()
+        .map_or(("", ""), |row| (row.strategy, row.promise_word()));
+    let verb = if rows.iter().all(|row| row.complaint().is_none()) {
+        "✓ as promised"
+    } else {
+        "✗ NOT as promised"
+    };
+    let notes = rows
+        .iter()
+        .flat_map(|row| row.notes.iter().cloned().chain(row.reasons_line()));
+    let notes: Vec<_> = notes.collect();
+    let notes = if notes.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", notes.join("; "))
+    };
+    format!("{verb}  {strategy} [{promise}]: {}{notes}", on.join(", "))
+}
+
+fn seen(row: &Row) -> String {
+    let place = if row.target == ONE {
+        "one instance"
+    } else {
+        "three instances"
+    };
+    match row.verdict {
+        Verdict::Oversold => format!("oversold {} on {place}", whole(row.oversold)),
+        verdict => format!("{} on {place}", verdict.word()),
+    }
+}

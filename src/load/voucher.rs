@@ -1,0 +1,247 @@
+//! A voucher of a run's own: added before, judged after, and removed with its orders; and the users who order it.
+//!
+//! The users are of this run alone, since the text's lock is a user's and not a voucher's. Their repeats follow each other,
+//! on different connections, so that they come at the same time.
+
+use super::{
+    answer,
+    asks::Asks,
+    history::{Outcome, Said},
+    link::Body,
+    plan::Orders,
+    row::Tally,
+    stock_api::{base, client, get, succeeded},
+};
+use crate::{
+    failure::Failure,
+    seckill::check::{Answers, Books, Entry, Report, check},
+};
+use chrono::{TimeDelta, Utc};
+use http::{HeaderName, HeaderValue, Request};
+use parking_lot::Mutex;
+use secrecy::SecretString;
+use serde::Deserialize;
+use serde_json::json;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+const USER: HeaderName = HeaderName::from_static("x-user-id");
+
+/// An order that was answered and is written behind is waited for as long as orders come.
+const STILL: Duration = Duration::from_secs(10);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// A voucher that is on sale.
+pub(super) struct Voucher {
+    url: String,
+    pub(super) id: i64,
+}
+
+/// Users, and what they were told.
+pub(super) struct Buyers {
+    request: Request<Body>,
+    first: i64,
+    orders: Orders,
+    told: Told,
+}
+
+/// The orders that were answered, and how many were turned away.
+type Told = Arc<Mutex<(Answers, Tally)>>;
+
+/// The fields of an answer that are looked at.
+#[derive(Deserialize)]
+struct Json<'a> {
+    #[serde(rename = "type")]
+    kind: Option<&'a str>,
+    order_id: Option<&'a str>,
+}
+
+impl Buyers {
+    /// Users from this one on, each of whom sends this request.
+    pub(super) fn new(request: Request<Body>, first: i64, orders: Orders) -> Self {
+        Self {
+            request,
+            first,
+            orders,
+            told: Arc::default(),
+        }
+    }
+
+    /// What they were told, as it comes in.
+    pub(super) fn told(&self) -> Told {
+        Arc::clone(&self.told)
+    }
+
+    fn user(&self, n: u64) -> i64 {
+        self.first + (n / self.orders.repeats % self.orders.users).cast_signed()
+    }
+}
+
+impl Asks for Buyers {
+    fn request(&self, n: u64) -> Request<Body> {
+        let mut request = self.request.clone();
+        request
+            .headers_mut()
+            .insert(USER, HeaderValue::from(self.user(n)));
+        request
+    }
+
+    fn meaning(&self, n: u64, status: u16, body: &[u8]) -> (Outcome, Said) {
+        let (outcome, said) = answer::meaning(status, body);
+        let json = serde_json::from_slice(body).unwrap_or(Json {
+            kind: None,
+            order_id: None,
+        });
+        let mut told = self.told.lock();
+        let (answers, tally) = &mut *told;
+        match (&outcome, json.kind) {
+            (Outcome::Sold, _) => {
+                let Some(order_id) = json.order_id.and_then(|id| id.parse().ok()) else {
+                    return (Outcome::Refused("success without an order".into()), said);
+                };
+                answers.orders.push(Entry {
+                    order_id,
+                    user_id: self.user(n),
+                });
+                return (outcome, said);
+            }
+            (_, Some("urn:oversell:sold-out")) => {}
+            (_, Some("urn:oversell:already-ordered")) => tally.already_ordered += 1,
+            (_, Some("urn:oversell:order-under-way")) => tally.under_way += 1,
+            _ => return (outcome, said),
+        }
+        (Outcome::SoldOut, said)
+    }
+}
+
+impl Voucher {
+    /// Adds a voucher of so many pieces, on sale since an hour: clocks may differ by less.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where the service does not do so.
+    pub(super) async fn add(
+        at: &str,
+        pieces: i64,
+        token: Option<&SecretString>,
+    ) -> Result<Self, Failure> {
+        #[derive(Deserialize)]
+        struct Added {
+            id: i64,
+        }
+        let url = format!("{}/voucher", base(at));
+        let now = Utc::now();
+        let (begin, end) = (now - TimeDelta::hours(1), now + TimeDelta::days(1));
+        let voucher =
+            json!({"title": "oversell seckill", "stock": pieces, "begin": begin, "end": end});
+        let what = format!("POST {url}");
+        let added = succeeded(&what, client().post(&url, &voucher, token).await)?;
+        let Added { id } = added
+            .json()
+            .map_err(|why| Failure::Unusable(format!("{what}: {why}")))?;
+        Ok(Self {
+            url: format!("{url}/{id}"),
+            id,
+        })
+    }
+
+    /// What the checker says once all is written that was answered, or nothing more comes.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where the service does not list the orders.
+    pub(super) async fn checked(&self, answers: &Answers) -> Result<Report, Failure> {
+        let (mut most, mut since) = (0, Instant::now());
+        loop {
+            let books: Books = get(&format!("{}/orders", self.url)).await?;
+            if books.orders.len() > most {
+                (most, since) = (books.orders.len(), Instant::now());
+            }
+            let report = check(&books, Some(answers));
+            if report.lost_orders == 0 || since.elapsed() > STILL {
+                return Ok(report);
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Removes it and its orders.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where the service does not do so.
+    pub(super) async fn remove(&self, token: Option<&SecretString>) -> Result<(), Failure> {
+        let removed = client().delete(&self.url, token).await;
+        succeeded(&format!("DELETE {}", self.url), removed).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::link::Origin;
+    use http::Method;
+
+    fn buyers() -> Buyers {
+        let request = Origin::parse("http://127.0.0.1:1")
+            .unwrap()
+            .request(Method::POST, "/")
+            .unwrap();
+        let orders = Orders {
+            users: 2,
+            repeats: 3,
+        };
+        Buyers::new(request, 100, orders)
+    }
+
+    #[test]
+    fn the_repeats_of_a_user_follow_each_other() {
+        let buyers = buyers();
+        let users: Vec<_> = (0..8).map(|n| buyers.user(n)).collect();
+        assert_eq!(users, [100, 100, 100, 101, 101, 101, 100, 100]);
+        assert_eq!(buyers.request(3).headers()[USER], "101");
+    }
+
+    #[test]
+    fn an_order_and_each_way_to_be_turned_away_is_counted_and_the_rest_are_errors() {
+        let buyers = buyers();
+        let said = |status, body: &str| buyers.meaning(3, status, body.as_bytes()).0;
+        assert_eq!(
+            said(200, r#"{"outcome":"sold","order_id":"9007199254740993"}"#),
+            Outcome::Sold
+        );
+        for kind in ["sold-out", "already-ordered", "order-under-way"] {
+            let outcome = if kind == "sold-out" {
+                "sold_out"
+            } else {
+                "refused"
+            };
+            let body = format!(r#"{{"type":"urn:oversell:{kind}","outcome":"{outcome}"}}"#);
+            assert_eq!(said(409, &body), Outcome::SoldOut);
+        }
+        assert!(matches!(
+            said(200, r#"{"outcome":"sold"}"#),
+            Outcome::Refused(_)
+        ));
+        assert!(matches!(
+            said(409, r#"{"type":"urn:oversell:over","outcome":"refused"}"#),
+            Outcome::Refused(_)
+        ));
+        assert!(matches!(
+            said(503, r#"{"outcome":"unknown"}"#),
+            Outcome::Unknown(_)
+        ));
+        let told = buyers.told();
+        let (answers, tally) = &*told.lock();
+        assert_eq!(
+            answers.orders,
+            [Entry {
+                order_id: 9_007_199_254_740_993,
+                user_id: 101
+            }]
+        );
+        assert_eq!((tally.already_ordered, tally.under_way), (1, 1));
+    }
+}

@@ -1,0 +1,8 @@
+//! The files of the page, embedded in the program. (A debug build reads them from `static/` each time.)
+
+use rust_embed::Embed;
+
+/// Every file in `static/`.
+#[derive(Embed)]
+#[folder = "static/"]
+pub(crate) struct StaticFiles;
