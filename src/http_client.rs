@@ -1,18 +1,14 @@
-//! A small HTTP client for what commands and instances ask of each other: a GET, a PUT, a POST or a DELETE with JSON, each
-//! with a time limit, and events that come one after the other.
+//! What commands and instances ask of each other over HTTP: reqwest, with a time limit for each request and the errors told
+//! apart that callers act on. The load generator does not use it: it must know what was sent.
 //!
 //! Every request has a connection of its own, so that none is sent into a connection that is just being closed, and the
-//! one who answers is the one who listens now. The load generator does not use it: it must know what was sent.
+//! one who answers is the one who listens now.
 
+use axum::body::Bytes;
 use eventsource_stream::{Event, Eventsource};
 use futures::{StreamExt, stream::BoxStream};
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
-use http_body_util::{BodyExt, Full};
-use hyper::body::{Bytes, Incoming};
-use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector},
-    rt::TokioExecutor,
-};
+use http::{HeaderMap, Method, StatusCode};
+use reqwest::{Client, RequestBuilder, Response, redirect::Policy};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{error::Error, time::Duration};
@@ -63,11 +59,14 @@ impl Answer {
         if self.status.is_success() {
             return Ok(self);
         }
-        let body = String::from_utf8_lossy(&self.body).trim().to_owned();
-        Err(HttpError::Refused {
+        Err(self.refused())
+    }
+
+    fn refused(self) -> HttpError {
+        HttpError::Refused {
             status: self.status,
-            body,
-        })
+            body: String::from_utf8_lossy(&self.body).trim().to_owned(),
+        }
     }
 
     /// What the body says.
@@ -92,17 +91,24 @@ pub type Events = BoxStream<'static, Result<Event, HttpError>>;
 /// The client. Cloning it is cheap.
 #[derive(Debug, Clone)]
 pub struct HttpClient {
-    client: Client<HttpConnector, Full<Bytes>>,
+    client: Client,
     limit: Duration,
 }
 
 impl HttpClient {
     /// A client that gives up each request after `limit`.
+    ///
+    /// # Panics
+    ///
+    /// Never: without TLS there is nothing in a client that could fail.
     #[must_use]
     pub fn new(limit: Duration) -> Self {
-        let client = Client::builder(TokioExecutor::new())
+        let client = Client::builder()
             .pool_max_idle_per_host(0)
-            .build_http();
+            .redirect(Policy::none())
+            .no_proxy()
+            .build()
+            .expect("a client without TLS");
         Self { client, limit }
     }
 
@@ -114,14 +120,9 @@ impl HttpClient {
     ///
     /// # Cancel safety
     ///
-    /// A request that is given up may have been carried out.
+    /// A request that is given up may have been carried out. So it is with all methods.
     pub async fn get(&self, url: &str) -> Result<Answer, HttpError> {
-        self.send(
-            Request::builder().method(Method::GET).uri(url),
-            Full::default(),
-            None,
-        )
-        .await
+        self.whole(self.client.get(url)).await
     }
 
     /// PUT with a JSON body; `token` goes into `Authorization: Bearer …`.
@@ -129,17 +130,14 @@ impl HttpClient {
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    ///
-    /// # Cancel safety
-    ///
-    /// A request that is given up may have been carried out.
     pub async fn put(
         &self,
         url: &str,
         json: &impl Serialize,
         token: Option<&SecretString>,
     ) -> Result<Answer, HttpError> {
-        self.send_json(Method::PUT, url, json, token).await
+        self.whole(authorized(self.client.put(url).json(json), token))
+            .await
     }
 
     /// POST with a JSON body; `token` goes into `Authorization: Bearer …`.
@@ -147,17 +145,14 @@ impl HttpClient {
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    ///
-    /// # Cancel safety
-    ///
-    /// A request that is given up may have been carried out.
     pub async fn post(
         &self,
         url: &str,
         json: &impl Serialize,
         token: Option<&SecretString>,
     ) -> Result<Answer, HttpError> {
-        self.send_json(Method::POST, url, json, token).await
+        self.whole(authorized(self.client.post(url).json(json), token))
+            .await
     }
 
     /// DELETE; `token` goes into `Authorization: Bearer …`.
@@ -165,21 +160,35 @@ impl HttpClient {
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    ///
-    /// # Cancel safety
-    ///
-    /// A request that is given up may have been carried out.
     pub async fn delete(
         &self,
         url: &str,
         token: Option<&SecretString>,
     ) -> Result<Answer, HttpError> {
-        self.send(
-            Request::builder().method(Method::DELETE).uri(url),
-            Full::default(),
-            token,
-        )
-        .await
+        self.whole(authorized(self.client.delete(url), token)).await
+    }
+
+    /// A request with headers of its own, such as who asks, or in which form the answer is read; without a body where
+    /// `json` is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub async fn ask(
+        &self,
+        method: Method,
+        url: &str,
+        headers: &[(&'static str, &str)],
+        json: Option<&serde_json::Value>,
+    ) -> Result<Answer, HttpError> {
+        let mut request = self.client.request(method, url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        if let Some(json) = json {
+            request = request.json(json);
+        }
+        self.whole(request).await
     }
 
     /// GET of server-sent events (`text/event-stream`): each as it comes, to the end. The limit holds for the first answer
@@ -194,11 +203,7 @@ impl HttpClient {
     ///
     /// Dropping the stream closes the connection.
     pub async fn events(&self, url: &str) -> Result<Events, HttpError> {
-        self.stream(
-            Request::builder().method(Method::GET).uri(url),
-            Full::default(),
-        )
-        .await
+        self.stream(self.client.get(url)).await
     }
 
     /// POST with a JSON body, whose answer are server-sent events.
@@ -211,132 +216,65 @@ impl HttpClient {
     ///
     /// As [`events`](Self::events); what was asked for may be under way.
     pub async fn events_of(&self, url: &str, json: &impl Serialize) -> Result<Events, HttpError> {
-        let (request, body) = json_request(Method::POST, url, json)?;
-        self.stream(request, body).await
+        self.stream(self.client.post(url).json(json)).await
     }
 
-    async fn stream(
-        &self,
-        request: http::request::Builder,
-        body: Full<Bytes>,
-    ) -> Result<Events, HttpError> {
-        let request = request
-            .body(body)
-            .map_err(|e| HttpError::Unfit(e.to_string()))?;
-        let asked = async {
-            self.client
-                .request(request)
-                .await
-                .map_err(|e| HttpError::Broken(innermost(&e)))
-        };
-        let answer = tokio::time::timeout(self.limit, asked)
+    async fn whole(&self, request: RequestBuilder) -> Result<Answer, HttpError> {
+        self.in_time(async { whole(request.send().await?).await })
             .await
-            .map_err(|_| HttpError::TimedOut(self.limit))??;
-        if answer.status().is_success() {
-            let events = answer.into_body().into_data_stream().eventsource();
-            return Ok(events
-                .map(|event| event.map_err(|e| HttpError::Broken(e.to_string())))
-                .boxed());
-        }
-        Err(match whole(answer).await?.success() {
-            Err(refused) => refused,
-            Ok(_) => HttpError::Broken("no events".to_owned()),
-        })
     }
 
-    /// A request with headers of its own, such as who asks, or in which form the answer is read; without a body where
-    /// `json` is none.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
-    ///
-    /// # Cancel safety
-    ///
-    /// A request that is given up may have been carried out.
-    pub async fn ask(
-        &self,
-        method: Method,
-        url: &str,
-        headers: &[(&'static str, &str)],
-        json: Option<&serde_json::Value>,
-    ) -> Result<Answer, HttpError> {
-        let mut request = Request::builder().method(method).uri(url);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
+    async fn stream(&self, request: RequestBuilder) -> Result<Events, HttpError> {
+        let begun = self.in_time(async {
+            let answer = request.send().await?;
+            Ok(match answer.status().is_success() {
+                true => Ok(answer),
+                false => Err(whole(answer).await?),
+            })
+        });
+        match begun.await? {
+            Ok(answer) => Ok(answer
+                .bytes_stream()
+                .eventsource()
+                .map(|event| event.map_err(|e| HttpError::Broken(innermost(&e))))
+                .boxed()),
+            Err(refused) => Err(refused.refused()),
         }
-        let body = json.map(|json| Full::from(json.to_string()));
-        if body.is_some() {
-            request = request.header(header::CONTENT_TYPE, "application/json");
-        }
-        self.send(request, body.unwrap_or_default(), None).await
     }
 
-    async fn send_json(
+    async fn in_time<T>(
         &self,
-        method: Method,
-        url: &str,
-        json: &impl Serialize,
-        token: Option<&SecretString>,
-    ) -> Result<Answer, HttpError> {
-        let (request, body) = json_request(method, url, json)?;
-        self.send(request, body, token).await
-    }
-
-    async fn send(
-        &self,
-        request: http::request::Builder,
-        body: Full<Bytes>,
-        token: Option<&SecretString>,
-    ) -> Result<Answer, HttpError> {
-        let mut request = request
-            .body(body)
-            .map_err(|e| HttpError::Unfit(e.to_string()))?;
-        if let Some(token) = token {
-            let mut bearer = HeaderValue::try_from(format!("Bearer {}", token.expose_secret()))
-                .map_err(|_| HttpError::Unfit("the token is not plain text".to_owned()))?;
-            bearer.set_sensitive(true);
-            request.headers_mut().insert(header::AUTHORIZATION, bearer);
+        asked: impl Future<Output = reqwest::Result<T>>,
+    ) -> Result<T, HttpError> {
+        match tokio::time::timeout(self.limit, asked).await {
+            Ok(answer) => Ok(answer?),
+            Err(_) => Err(HttpError::TimedOut(self.limit)),
         }
-        let answered = async {
-            let answer = self
-                .client
-                .request(request)
-                .await
-                .map_err(|e| HttpError::Broken(innermost(&e)))?;
-            whole(answer).await
-        };
-        tokio::time::timeout(self.limit, answered)
-            .await
-            .unwrap_or(Err(HttpError::TimedOut(self.limit)))
     }
 }
 
-fn json_request(
-    method: Method,
-    url: &str,
-    json: &impl Serialize,
-) -> Result<(http::request::Builder, Full<Bytes>), HttpError> {
-    let body = serde_json::to_vec(json).map_err(|e| HttpError::Unfit(e.to_string()))?;
-    let request = Request::builder()
-        .method(method)
-        .uri(url)
-        .header(header::CONTENT_TYPE, "application/json");
-    Ok((request, Full::from(body)))
+fn authorized(request: RequestBuilder, token: Option<&SecretString>) -> RequestBuilder {
+    match token {
+        Some(token) => request.bearer_auth(token.expose_secret()),
+        None => request,
+    }
 }
 
-async fn whole(answer: http::Response<Incoming>) -> Result<Answer, HttpError> {
-    let (head, body) = answer.into_parts();
-    let body = body
-        .collect()
-        .await
-        .map_err(|e| HttpError::Broken(innermost(&e)))?
-        .to_bytes();
+async fn whole(answer: Response) -> reqwest::Result<Answer> {
     Ok(Answer {
-        status: head.status,
-        headers: head.headers,
-        body,
+        status: answer.status(),
+        headers: answer.headers().clone(),
+        body: answer.bytes().await?,
     })
+}
+
+impl From<reqwest::Error> for HttpError {
+    fn from(error: reqwest::Error) -> Self {
+        match error.is_builder() {
+            true => Self::Unfit(innermost(&error)),
+            false => Self::Broken(innermost(&error)),
+        }
+    }
 }
 
 /// The error that the others were made of: "Connection refused" rather than "client error (Connect)".
@@ -355,6 +293,7 @@ mod tests {
         Json, Router,
         routing::{delete, get, put},
     };
+    use http::header;
     use std::net::Ipv4Addr;
     use tokio::net::TcpListener;
 
