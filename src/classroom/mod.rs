@@ -2,7 +2,10 @@
 //! numbers.
 //!
 //! Each is one function for one request, on the names of ARCHITECTURE.md ("Names"); those that begin with `zk_` are ZooKeeper's,
-//! the others Redis'. Each prints a line for every step on its instance's console.
+//! the others Redis'. Each prints a line for every step on its instance's console. A file in `windows/` registers itself: it
+//! says at which addresses it is visited, and `http` serves them. The others are asked for more than all lessons are.
+
+include!(concat!(env!("OUT_DIR"), "/windows.rs"));
 
 mod stay;
 
@@ -10,38 +13,33 @@ pub mod deadlocks;
 pub mod demo1;
 pub mod demo2;
 pub mod demo_layer;
-pub mod fair;
-pub mod latch;
 pub mod limits;
-pub mod multi;
-pub mod read_write;
-pub mod reentrant;
-pub mod semaphore;
-pub mod visit;
-pub mod zk_barriers;
-pub mod zk_counts;
+pub mod window;
+pub mod zk_atomic;
+pub mod zk_double_barrier;
 pub mod zk_herd;
-pub mod zk_locks;
-pub mod zk_semaphore;
+
+pub use latch::still_in;
+pub use semaphore::free;
+pub use zk_barrier::is_closed;
 
 use crate::stock::Name;
+use window::{Lesson, Window};
+
+/// The addresses of all lessons in `windows/`.
+pub fn windows() -> impl Iterator<Item = &'static Window> {
+    FILES.iter().flat_map(|lesson| lesson.windows)
+}
 
 /// What the lessons write in the servers, for a reset to clear.
 pub(crate) fn names() -> impl Iterator<Item = &'static Name> {
-    let all = [
+    let others = [
         demo1::NAMES,
         demo2::NAMES,
         demo_layer::NAMES,
-        fair::NAMES,
-        latch::NAMES,
-        multi::NAMES,
-        read_write::NAMES,
-        reentrant::NAMES,
-        semaphore::NAMES,
-        zk_barriers::NAMES,
-        zk_counts::NAMES,
-        zk_locks::NAMES,
-        zk_semaphore::NAMES,
+        zk_atomic::NAMES,
+        zk_double_barrier::NAMES,
     ];
-    all.into_iter().flatten()
+    let windows = FILES.iter().map(|lesson| lesson.names);
+    windows.chain(others).flatten()
 }

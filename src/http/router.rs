@@ -7,7 +7,7 @@ use super::{
     page,
     routes::{
         check, classroom, course, deadlocks, health, ids, lab,
-        lessons::{demos, redis, zk_barriers, zk_counts, zk_herd, zk_locks},
+        lessons::{demos, windows, zk_atomic, zk_double_barrier, zk_herd},
         limits, replays, runs, stock, strategies, voucher_orders, vouchers,
     },
 };
@@ -39,41 +39,27 @@ pub(super) fn router(app: &AppState) -> Router {
 
 /// The routes, those for operators apart, and the document that describes both.
 pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>, Document) {
-    let (routes, mut api) = OpenApiRouter::with_openapi(Api::openapi())
+    // the lessons for several windows, each as it says of itself
+    let lessons = windows::all().map(taking).fold(
+        OpenApiRouter::with_openapi(Api::openapi()),
+        OpenApiRouter::routes,
+    );
+    let (routes, mut api) = lessons
         // the course
         .routes(taking(routes!(check::by_default)))
         .routes(taking(routes!(check::by_strategy)))
         .routes(routes!(strategies::list))
         .routes(routes!(strategies::source))
         .routes(routes!(stock::read, stock::put, stock::remove))
-        // the lessons with Redis
-        .routes(taking(routes!(redis::semaphore)))
-        .routes(taking(routes!(redis::latch)))
-        .routes(taking(routes!(redis::countdown)))
-        .routes(taking(routes!(redis::read)))
-        .routes(taking(routes!(redis::write)))
-        .routes(taking(routes!(redis::fair)))
-        .routes(taking(routes!(redis::multi)))
-        .routes(taking(routes!(redis::red)))
-        .routes(taking(routes!(redis::reentrant)))
         // a lock in the code, as an object, as a layer
         .routes(taking(routes!(demos::demo1)))
         .routes(taking(routes!(demos::demo2)))
         .routes(taking(demos::by_route(app, routes!(demos::demo3))))
         .routes(taking(demos::by_parameters(app, routes!(demos::demo4))))
-        // the lessons with ZooKeeper
-        .routes(taking(routes!(zk_locks::read)))
-        .routes(taking(routes!(zk_locks::write)))
-        .routes(taking(routes!(zk_locks::semaphore)))
-        .routes(taking(routes!(zk_locks::multi)))
-        .routes(taking(routes!(zk_locks::reentrant)))
-        .routes(taking(routes!(zk_counts::share)))
-        .routes(taking(routes!(zk_counts::atomic)))
-        .routes(taking(routes!(zk_barriers::set)))
-        .routes(taking(routes!(zk_barriers::wait)))
-        .routes(taking(routes!(zk_barriers::remove)))
-        .routes(taking(routes!(zk_barriers::enter)))
-        .routes(taking(routes!(zk_barriers::leave)))
+        // the lessons that are asked for more than their like
+        .routes(taking(routes!(zk_atomic::atomic)))
+        .routes(taking(routes!(zk_double_barrier::enter)))
+        .routes(taking(routes!(zk_double_barrier::leave)))
         .routes(taking(routes!(zk_herd::herd)))
         // deadlocks, limits
         .routes(routes!(deadlocks::list))

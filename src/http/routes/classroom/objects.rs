@@ -1,10 +1,6 @@
 //! `/classroom/objects`: what the servers themselves say of the objects of the lessons: what is drawn is only what was seen.
 
-use crate::{
-    classroom::{latch, semaphore, zk_barriers},
-    error::Error,
-    http::app::AppState,
-};
+use crate::{classroom, error::Error, http::app::AppState};
 use axum::{Json, extract::State};
 use serde::Serialize;
 use std::time::Duration;
@@ -33,9 +29,9 @@ pub(in crate::http) struct Objects {
 pub(in crate::http) async fn objects(State(app): State<AppState>) -> Json<Objects> {
     let ctx = &app.ctx;
     let (semaphore, latch, barrier) = tokio::join!(
-        in_time(semaphore::free(ctx)),
-        in_time(latch::still_in(ctx)),
-        in_time(zk_barriers::is_closed(ctx))
+        in_time(classroom::free(ctx)),
+        in_time(classroom::still_in(ctx)),
+        in_time(classroom::is_closed(ctx))
     );
     Json(Objects {
         semaphore,

@@ -1,11 +1,12 @@
 //! `/demo1` to `/demo4`: a lock in the work's own code, as an object, and as a layer around the route.
 
-use super::{Lesson, LockState};
+use super::answer::{self, Lesson};
 use crate::{
     classroom::{
         demo_layer,
         demo1::{self, STAY},
         demo2::{self, Id},
+        window::Answer,
     },
     error::Error as Domain,
     http::{
@@ -13,19 +14,18 @@ use crate::{
         error::Error,
         extract::{Query, Whole},
         format::Format,
-        problem::Outcome,
         terms::terms,
     },
-    stock::Job,
+    stock::{Job, LockState},
 };
 use axum::{
-    Extension, Json,
+    Extension,
     body::Body,
     extract::{FromRequestParts, Request, State},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse, Response},
 };
-use http::{header, request::Parts};
+use http::request::Parts;
 use oversell_lock::tower::{LockKey, LockLayer, Refusal};
 use std::{sync::Arc, time::Duration};
 use utoipa::{IntoParams, openapi::path::ParameterIn};
@@ -253,19 +253,5 @@ fn answer(
     demo: &'static str,
     lock: Option<LockState>,
 ) -> Response {
-    match format {
-        Format::Text => ([(header::CONTENT_TYPE, Format::TEXT)], demo).into_response(),
-        Format::Json => Json(Lesson {
-            outcome: Outcome::Done,
-            remaining: None,
-            strategy: demo,
-            instance: app.ctx.instance.clone(),
-            who: job.who.clone(),
-            waited_ms: job.waited().as_millis(),
-            held_ms: job.held().as_millis(),
-            fence: None,
-            lock,
-        })
-        .into_response(),
-    }
+    answer::response(app, job, format, demo, Answer::unlocked(demo, lock))
 }

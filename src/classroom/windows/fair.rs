@@ -10,8 +10,8 @@
 //!
 //! Next: `oversell_lock::redis::RedisFairLock`, then `multi.rs`.
 
-use super::visit::{Did, Visit, next};
 use crate::{
+    classroom::window::{Answer, Did, Lesson, Visit, Window, next},
     ctx::Ctx,
     error::Error,
     stock::{Job, Name},
@@ -20,18 +20,25 @@ use oversell_lock::Lock;
 
 const LOCK: &str = "fairLock";
 
-pub(super) const NAMES: &[Name] = &[Name::Redis(LOCK)];
+pub(super) const LESSON: Lesson = Lesson {
+    names: &[Name::Redis(LOCK)],
+    windows: &[Window {
+        path: "/test/fair",
+        object: LOCK,
+        summary: "Queues at the fair lock, and says as which number it came and got in.",
+        done: "It was inside, and has left",
+        example: "来到 fairLock #2\n拿到 fairLock #2\n放掉 fairLock #2\n",
+        may_be_lost: true,
+        wait: None,
+        stay: None,
+        visit: |ctx, job| Box::pin(visit(ctx, job)),
+    }],
+};
 
 /// Waits in the queue, stays inside as long as the job says, and leaves.
 ///
-/// # Errors
-///
-/// [`Error::NotHad`] where the turn did not come within the job's wait, [`Error::Unavailable`] where Redis is down.
-///
-/// # Cancel safety
-///
-/// Dropping it leaves nothing in the queue.
-pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
+/// Cancel safety: Dropping it leaves nothing in the queue.
+async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let (mut visit, name) = (Visit::of(ctx), job.redis_name(LOCK));
     visit.step(job, Did::Came, &name, next(ctx, &name, "came").await?);
     let guard = ctx
@@ -47,5 +54,5 @@ pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
     job.leave();
     guard.release().await?;
     visit.step(job, Did::Left, &name, entered);
-    Ok(visit)
+    Ok(visit.answer(ctx))
 }

@@ -10,6 +10,7 @@
 //! Next: `oversell_lock::redis::RedisSemaphore`, then `latch.rs`.
 
 use crate::{
+    classroom::window::{Answer, Lesson, Window},
     ctx::Ctx,
     error::Error,
     stock::{Job, Name},
@@ -19,24 +20,31 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const SEMAPHORE: &str = "semaphore";
 
-pub(super) const NAMES: &[Name] = &[Name::RedisCount(SEMAPHORE)];
+pub(super) const LESSON: Lesson = Lesson {
+    names: &[Name::RedisCount(SEMAPHORE)],
+    windows: &[Window {
+        path: "/test/semaphore",
+        object: SEMAPHORE,
+        summary: "Three are inside at once, each for five seconds.",
+        done: "It was inside, and has left",
+        example: "测试信号量",
+        may_be_lost: false,
+        wait: None,
+        stay: Some(|| STAY),
+        visit: |ctx, job| Box::pin(visit(ctx, job)),
+    }],
+};
 
 /// How many may be inside at once.
-pub const PERMITS: u32 = 3;
+const PERMITS: u32 = 3;
 
 /// How long one stays, where the request does not say.
-pub const STAY: Duration = Duration::from_secs(5);
+const STAY: Duration = Duration::from_secs(5);
 
 /// Comes in, stays as long as the job says, and leaves.
 ///
-/// # Errors
-///
-/// [`Error::NotHad`] where nobody has left within the job's wait, [`Error::Unavailable`] where Redis is down.
-///
-/// # Cancel safety
-///
-/// Dropping it gives the permit back in the background.
-pub async fn visit(ctx: &Ctx, job: &Job) -> Result<(), Error> {
+/// Cancel safety: Dropping it gives the permit back in the background.
+async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let semaphore = ctx
         .redis
         .semaphore(&job.redis_name(SEMAPHORE))
@@ -55,18 +63,12 @@ pub async fn visit(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     if let Err(error) = permit.release().await {
         tracing::warn!(%error, "the permit was not given back cleanly");
     }
-    Ok(())
+    Ok(Answer::text("测试信号量"))
 }
 
 /// How many permits Redis has left: all of them, where nobody has come yet.
 ///
-/// # Errors
-///
-/// [`Error::Unavailable`] where Redis is down.
-///
-/// # Cancel safety
-///
-/// Safe.
+/// Cancel safety: Safe.
 pub async fn free(ctx: &Ctx) -> Result<i64, Error> {
     let free: Option<i64> = ctx.redis.connection().get(ctx.redis_key(SEMAPHORE)).await?;
     Ok(free.unwrap_or(i64::from(PERMITS)))

@@ -1,14 +1,14 @@
-//! §3.7.7 Numbers that all instances see: Curator's `SharedCount` and its atomic long.
+//! §3.7.7 A number that all instances change: Curator's atomic long.
 //!
-//! 1. [`share`]: read `/curator/count` (0 at first) and set it to a number at random, whatever it is by then.
-//! 2. [`change`]: add to `/curator/atomic`, or set it, on condition that nobody was faster; tried again, and after some
-//!    tries under a mutex. It says what it was before and what it is after.
+//! Add to `/curator/atomic`, or set it, on condition that nobody was faster; tried again, and after some tries under a mutex.
+//! The answer says what it was before and what it is after.
 //!
 //! What it survives: every instance dying; the number stays. A write whose answer is lost is neither repeated nor called
 //! failed: it may have been made, and the answer says so.
 //!
-//! Next: `oversell_lock::zk::ZkAtomicLong`, then `zk_barriers.rs`.
+//! Next: `oversell_lock::zk::ZkAtomicLong`, then `windows/zk_barrier.rs`.
 
+use super::window::{Answer, Facts};
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -17,13 +17,10 @@ use crate::{
 };
 use oversell_lock::{LockError, zk::Outcome};
 
-const COUNT: &str = "/curator/count";
-const ATOMIC: &str = "/curator/atomic";
+/// The node.
+pub const ATOMIC: &str = "/curator/atomic";
 
-pub(super) const NAMES: &[Name] = &[Name::ZooKeeper(COUNT), Name::ZooKeeper(ATOMIC)];
-
-/// The numbers that [`share`] draws from are below this.
-const BELOW: i32 = 1000;
+pub(super) const NAMES: &[Name] = &[Name::ZooKeeper(ATOMIC)];
 
 /// What is done to the atomic long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,27 +35,6 @@ pub enum Change {
     ForceSet(i64),
 }
 
-/// Reads the shared count and sets it to a number at random: what it was, and what it is.
-///
-/// # Errors
-///
-/// [`Error::Unavailable`] where ZooKeeper is down; [`Error::Unknown`] where it did not answer the write.
-///
-/// # Cancel safety
-///
-/// Dropped, it may have been set or not.
-pub async fn share(ctx: &Ctx, job: &Job) -> Result<(i32, i32), Error> {
-    let count = ctx.zk.shared_count(&job.zk_path(COUNT), 0);
-    job.enter();
-    let before = count.get().await?.value;
-    ctx.zk.session()?;
-    let after = written(count.set(fastrand::i32(0..BELOW)).await)?.value;
-    job.say(format_args!(
-        "我获取了共享计数的初始值：{before}，并把计数器的值改为：{after}"
-    ));
-    Ok((before, after))
-}
-
 /// What the atomic long is.
 ///
 /// # Errors
@@ -68,9 +44,10 @@ pub async fn share(ctx: &Ctx, job: &Job) -> Result<(i32, i32), Error> {
 /// # Cancel safety
 ///
 /// Safe.
-pub async fn get(ctx: &Ctx, job: &Job) -> Result<i64, Error> {
+pub async fn get(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     job.enter();
-    Ok(ctx.zk.atomic_long(&job.zk_path(ATOMIC)).get().await?)
+    let value = ctx.zk.atomic_long(&job.zk_path(ATOMIC)).get().await?;
+    Ok(answer(true, value, value, false))
 }
 
 /// Changes the atomic long. [`Change::ForceSet`] does not look: its `before` is what was read a moment earlier.
@@ -82,7 +59,7 @@ pub async fn get(ctx: &Ctx, job: &Job) -> Result<i64, Error> {
 /// # Cancel safety
 ///
 /// Dropped, it may have been changed or not, once.
-pub async fn change(ctx: &Ctx, job: &Job, change: Change) -> Result<Outcome, Error> {
+pub async fn change(ctx: &Ctx, job: &Job, change: Change) -> Result<Answer, Error> {
     let number = ctx.zk.atomic_long(&job.zk_path(ATOMIC));
     job.enter();
     // Where there is no connection, nothing is sent.
@@ -102,15 +79,30 @@ pub async fn change(ctx: &Ctx, job: &Job, change: Change) -> Result<Outcome, Err
             })
         }
     })?;
-    job.say(format_args!(
-        "{change:?}: {} → {}, {}",
-        outcome.before, outcome.after, outcome.succeeded
-    ));
-    Ok(outcome)
+    let Outcome {
+        succeeded,
+        before,
+        after,
+        promoted,
+    } = outcome;
+    job.say(format_args!("{change:?}: {before} → {after}, {succeeded}"));
+    Ok(answer(succeeded, before, after, promoted))
+}
+
+fn answer(succeeded: bool, pre_value: i64, post_value: i64, promoted: bool) -> Answer {
+    Answer::new(
+        format!("{succeeded} {pre_value} -> {post_value}"),
+        Facts::Changed {
+            succeeded,
+            pre_value,
+            post_value,
+            promoted,
+        },
+    )
 }
 
 /// A write that has no answer may have been made.
-fn written<T>(result: Result<T, LockError>) -> Result<T, Error> {
+pub(super) fn written<T>(result: Result<T, LockError>) -> Result<T, Error> {
     result.map_err(|error| match error {
         LockError::Unavailable { reason, .. } => Error::Unknown {
             server: Server::ZooKeeper.name(),

@@ -12,6 +12,7 @@
 //! Next: `oversell_lock::redis::RedisLatch`.
 
 use crate::{
+    classroom::window::{Answer, Lesson, Window},
     ctx::Ctx,
     error::Error,
     stock::{Job, Name},
@@ -22,46 +23,60 @@ use std::{num::NonZeroU32, time::Duration};
 
 const LATCH: &str = "latch";
 
-pub(super) const NAMES: &[Name] = &[Name::RedisCount(LATCH)];
+pub(super) const LESSON: Lesson = Lesson {
+    names: &[Name::RedisCount(LATCH)],
+    windows: &[
+        Window {
+            path: "/test/latch",
+            object: LATCH,
+            summary: "Waits until six have gone out, and locks the door.",
+            done: "All six are out",
+            example: "班长锁门。。。",
+            may_be_lost: false,
+            wait: Some(WAIT),
+            stay: None,
+            visit: |ctx, job| Box::pin(lock_the_door(ctx, job)),
+        },
+        Window {
+            path: "/test/countdown",
+            object: LATCH,
+            summary: "One goes out. The first of a class sets the count to six.",
+            done: "One less is in",
+            example: "出来了一位同学",
+            may_be_lost: false,
+            wait: None,
+            stay: None,
+            visit: |ctx, job| Box::pin(go_out(ctx, job)),
+        },
+    ],
+};
 
 /// How long the monitor waits, where the request does not say: people walk out one by one.
-pub const WAIT: Duration = Duration::from_secs(600);
+const WAIT: Duration = Duration::from_secs(600);
 
 /// How many are in a class.
-pub const CLASS: NonZeroU32 = NonZeroU32::new(6).expect("not zero");
+const CLASS: NonZeroU32 = NonZeroU32::new(6).expect("not zero");
 
 /// A latch that others open just now is set anew so often, before that is called a fault.
 const TRIES: usize = 100;
 
 /// Waits until all of the class are out.
 ///
-/// # Errors
-///
-/// [`Error::NotHad`] where some stay in for all of the job's wait, [`Error::Unavailable`] where Redis is down.
-///
-/// # Cancel safety
-///
-/// Safe: the count stays as it is.
-pub async fn lock_the_door(ctx: &Ctx, job: &Job) -> Result<(), Error> {
+/// Cancel safety: Safe: the count stays as it is.
+async fn lock_the_door(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let latch = latch(ctx, job);
     latch.try_set_count(CLASS).await?;
     job.say("班长等同学们出来");
     latch.wait(job.wait_left()).await?;
     job.say("班长锁门。。。");
     job.inside().await;
-    Ok(())
+    Ok(Answer::counted("班长锁门。。。", 0))
 }
 
-/// Goes out: how many are still in.
+/// Goes out, and says how many are still in.
 ///
-/// # Errors
-///
-/// [`Error::Unavailable`] where Redis is down, [`Error::Unknown`] where it did not answer the count-down.
-///
-/// # Cancel safety
-///
-/// Dropping it, it may have counted or not.
-pub async fn go_out(ctx: &Ctx, job: &Job) -> Result<u64, Error> {
+/// Cancel safety: Dropping it, it may have counted or not.
+async fn go_out(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let latch = latch(ctx, job);
     for _ in 0..TRIES {
         latch.try_set_count(CLASS).await?;
@@ -70,7 +85,7 @@ pub async fn go_out(ctx: &Ctx, job: &Job) -> Result<u64, Error> {
                 job.say(format_args!("出来了一位同学，还有 {left} 位"));
                 job.note(Happened::Count, left);
                 job.inside().await;
-                return Ok(left);
+                return Ok(Answer::counted("出来了一位同学", left));
             }
             // Others have opened it between the two commands.
             Ok(None) => {}
@@ -91,13 +106,7 @@ pub async fn go_out(ctx: &Ctx, job: &Job) -> Result<u64, Error> {
 
 /// How many are still in; none where no class has begun, or all are out.
 ///
-/// # Errors
-///
-/// [`Error::Unavailable`] where Redis is down.
-///
-/// # Cancel safety
-///
-/// Safe.
+/// Cancel safety: Safe.
 pub async fn still_in(ctx: &Ctx) -> Result<u64, Error> {
     Ok(ctx.redis.latch(LATCH).get_count().await?)
 }

@@ -11,6 +11,7 @@
 //! Next: `oversell_lock::zk::ZkSemaphore`, then `zk_counts.rs`.
 
 use crate::{
+    classroom::window::{Answer, Lesson, Window},
     ctx::Ctx,
     error::Error,
     stock::{Job, Name},
@@ -18,33 +19,39 @@ use crate::{
 use std::time::Duration;
 
 /// How many may be inside at once.
-pub const LEASES: u32 = 5;
+const LEASES: u32 = 5;
 
 const SEMAPHORE: &str = "/locks/semaphore";
 const LOG: &str = "log";
 
-pub(super) const NAMES: &[Name] = &[Name::ZooKeeper(SEMAPHORE), Name::Redis(LOG)];
+pub(super) const LESSON: Lesson = Lesson {
+    names: &[Name::ZooKeeper(SEMAPHORE), Name::Redis(LOG)],
+    windows: &[Window {
+        path: "/test/zk/semaphore",
+        object: SEMAPHORE,
+        summary: "Five are inside at once, each for ten to twenty seconds; both ends are written to the Redis list `log`.",
+        done: "It was inside, and has left",
+        example: "hello Semaphore",
+        may_be_lost: false,
+        wait: None,
+        stay: Some(stay),
+        visit: |ctx, job| Box::pin(visit(ctx, job)),
+    }],
+};
 
 const LINES: isize = 1000;
 const SHORTEST: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// How long one stays, where the request does not say: at random.
-#[must_use]
-pub fn stay() -> Duration {
+fn stay() -> Duration {
     SHORTEST + (LONGEST - SHORTEST).mul_f64(fastrand::f64())
 }
 
 /// Comes in, stays as long as the job says, and leaves; writes both into the log.
 ///
-/// # Errors
-///
-/// [`Error::NotHad`] where nobody has left within the job's wait, [`Error::Unavailable`] where ZooKeeper or Redis is down.
-///
-/// # Cancel safety
-///
-/// Dropping it gives the lease back in the background; the second line is then missing.
-pub async fn visit(ctx: &Ctx, job: &Job) -> Result<(), Error> {
+/// Cancel safety: Dropping it gives the lease back in the background; the second line is then missing.
+async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let semaphore = ctx.zk.semaphore(&job.zk_path(SEMAPHORE), LEASES);
     let leases = semaphore.acquire(1, job.wait_left()).await?;
     job.enter();
@@ -70,7 +77,7 @@ pub async fn visit(ctx: &Ctx, job: &Job) -> Result<(), Error> {
             tracing::warn!(%error, "the lease was not given back cleanly");
         }
     }
-    Ok(())
+    Ok(Answer::text("hello Semaphore"))
 }
 
 /// Writes a line to the console, and into the list of all instances.

@@ -6,8 +6,8 @@
 //!
 //! Next: `oversell_lock::MultiLock` and `oversell_lock::redis::Redlock`, then `reentrant.rs`.
 
-use super::visit::{Did, Visit};
 use crate::{
+    classroom::window::{Answer, Did, Lesson, Visit, Window},
     ctx::Ctx,
     error::Error,
     stock::{Job, Name, PARTS},
@@ -18,24 +18,43 @@ use redis::AsyncCommands;
 
 const RED: &str = "redLock";
 
-pub(super) const NAMES: &[Name] = &[
-    Name::Redis(PARTS[0]),
-    Name::Redis(PARTS[1]),
-    Name::Redis(PARTS[2]),
-    Name::RedisNodes(RED),
-];
+pub(super) const LESSON: Lesson = Lesson {
+    names: &[
+        Name::Redis(PARTS[0]),
+        Name::Redis(PARTS[1]),
+        Name::Redis(PARTS[2]),
+        Name::RedisNodes(RED),
+    ],
+    windows: &[
+        Window {
+            path: "/test/multi",
+            object: "lock1,lock2,lock3",
+            summary: "Takes three locks as one.",
+            done: "It was inside, and has left",
+            example: "拿到 lock1 #1\n拿到 lock2 #2\n拿到 lock3 #3\n放掉 lock3 #3\n…",
+            may_be_lost: true,
+            wait: None,
+            stay: None,
+            visit: |ctx, job| Box::pin(all(ctx, job)),
+        },
+        Window {
+            path: "/test/red",
+            object: RED,
+            summary: "Takes a lock on most of five nodes, and says on which.",
+            done: "It was inside, and has left",
+            example: "拿到 redLock #1\n拿到 redLock #2\n拿到 redLock #4\n…",
+            may_be_lost: true,
+            wait: None,
+            stay: None,
+            visit: |ctx, job| Box::pin(most(ctx, job)),
+        },
+    ],
+};
 
 /// Takes all three locks in their order, stays as long as the job says, and gives them back in the reverse order.
 ///
-/// # Errors
-///
-/// [`Error::NotHad`] where one was not had within the job's wait: then none is held. [`Error::Unavailable`] where Redis is
-/// down.
-///
-/// # Cancel safety
-///
-/// Dropping it leaves nothing behind.
-pub async fn all(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
+/// Cancel safety: Dropping it leaves nothing behind.
+async fn all(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let mut visit = Visit::of(ctx);
     let names = PARTS.map(|name| job.redis_name(name));
     let parts = names
@@ -58,21 +77,14 @@ pub async fn all(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
     for (name, order) in ordered().rev() {
         visit.step(job, Did::Left, name, order);
     }
-    Ok(visit)
+    Ok(visit.answer(ctx))
 }
 
 /// Takes `redLock` on most nodes, stays as long as the job says, and gives it back. The steps name the nodes, counted
 /// from 1 as the configuration has them, that say that this process has it.
 ///
-/// # Errors
-///
-/// [`Error::NotHad`] where most nodes said that another has it for all of the job's wait, [`Error::Unavailable`] where
-/// fewer than most nodes answered.
-///
-/// # Cancel safety
-///
-/// Dropping it leaves nothing behind.
-pub async fn most(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
+/// Cancel safety: Dropping it leaves nothing behind.
+async fn most(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let (mut visit, name) = (Visit::of(ctx), job.redis_name(RED));
     let lock = Redlock::new(&ctx.nodes, &name)
         .owner(visit.holder)
@@ -97,5 +109,5 @@ pub async fn most(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
     job.leave();
     guard.release().await?;
     visit.step(job, Did::Left, &name, 0);
-    Ok(visit)
+    Ok(visit.answer(ctx))
 }

@@ -1,14 +1,14 @@
-//! §3.7.6 Barriers: a gate that one closes and opens for all, and a room that nobody begins in or leaves alone.
+//! §3.7.6 A double barrier: a room that nobody begins in or leaves alone.
 //!
-//! 1. [`set`] closes `/curator/barrier`; who [`wait`]s goes on once somebody has [`remove`]d it.
-//! 2. [`enter`] answers once so many are inside `/curator/double-barrier`; [`leave`], on any instance, once all have left.
-//!    A member is a node of the instance's session: an instance that dies leaves the room with all of its members.
+//! 1. [`enter`] answers once so many are inside `/curator/double-barrier`; [`leave`], on any instance, once all have left.
+//! 2. A member is a node of the instance's session: an instance that dies leaves the room with all of its members.
 //!
 //! What it survives: instances that die, members that wait in vain (they are taken away). **What breaks it**: callers that
 //! do not agree on how many there are.
 //!
-//! Next: `oversell_lock::zk::ZkBarrier` and `ZkDoubleBarrier`, then `zk_herd.rs`.
+//! Next: `oversell_lock::zk::ZkDoubleBarrier`, then `zk_herd.rs`.
 
+use super::window::{Answer, Facts};
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -19,10 +19,10 @@ use oversell_lock::LockError;
 use parking_lot::Mutex;
 use std::{collections::VecDeque, num::NonZeroU32, time::Duration};
 
-const BARRIER: &str = "/curator/barrier";
-const ROOM: &str = "/curator/double-barrier";
+/// The room.
+pub const ROOM: &str = "/curator/double-barrier";
 
-pub(super) const NAMES: &[Name] = &[Name::ZooKeeper(BARRIER), Name::ZooKeeper(ROOM)];
+pub(super) const NAMES: &[Name] = &[Name::ZooKeeper(ROOM)];
 
 /// How long one waits for the others, where the request does not say: people walk through.
 pub const WAIT: Duration = Duration::from_secs(600);
@@ -58,83 +58,6 @@ impl Members {
     }
 }
 
-/// Closes the barrier; `false` where it was closed.
-///
-/// # Errors
-///
-/// [`Error::Unavailable`] where ZooKeeper is down.
-///
-/// # Cancel safety
-///
-/// Dropped, it may be closed or not.
-pub async fn set(ctx: &Ctx, job: &Job) -> Result<bool, Error> {
-    job.enter();
-    let set = ctx.zk.barrier(&job.zk_path(BARRIER)).set().await?;
-    job.say(if set {
-        "栅栏已关上"
-    } else {
-        "栅栏本来就关着"
-    });
-    Ok(set)
-}
-
-/// Opens the barrier; `false` where it was open.
-///
-/// # Errors
-///
-/// [`Error::Unavailable`] where ZooKeeper is down.
-///
-/// # Cancel safety
-///
-/// Dropped, it may be open or not.
-pub async fn remove(ctx: &Ctx, job: &Job) -> Result<bool, Error> {
-    job.enter();
-    let removed = ctx.zk.barrier(&job.zk_path(BARRIER)).remove().await?;
-    job.say(if removed {
-        "栅栏已移除"
-    } else {
-        "栅栏本来就开着"
-    });
-    Ok(removed)
-}
-
-/// Whether the barrier is closed.
-///
-/// # Errors
-///
-/// [`Error::Unavailable`] where ZooKeeper is down.
-///
-/// # Cancel safety
-///
-/// Safe.
-pub async fn is_closed(ctx: &Ctx) -> Result<bool, Error> {
-    match ctx.zk.barrier(BARRIER).wait(Duration::ZERO).await {
-        Ok(()) => Ok(false),
-        Err(LockError::Taken { .. }) => Ok(true),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Waits until the barrier is open.
-///
-/// # Errors
-///
-/// [`Error::NotHad`] where nobody opened it within the job's wait, [`Error::Unavailable`] where ZooKeeper is down.
-///
-/// # Cancel safety
-///
-/// Safe: it only waits.
-pub async fn wait(ctx: &Ctx, job: &Job) -> Result<(), Error> {
-    job.say("在栅栏前等着");
-    ctx.zk
-        .barrier(&job.zk_path(BARRIER))
-        .wait(job.wait_left())
-        .await?;
-    job.enter();
-    job.say("通过栅栏");
-    Ok(())
-}
-
 /// Comes in once `members` have come, and says as which member.
 ///
 /// # Errors
@@ -145,7 +68,7 @@ pub async fn wait(ctx: &Ctx, job: &Job) -> Result<(), Error> {
 /// # Cancel safety
 ///
 /// Dropping it takes the member away.
-pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<String, Error> {
+pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<Answer, Error> {
     let path = job.zk_path(ROOM);
     job.say(format_args!("来了一位，等够 {members} 位"));
     let member = ctx
@@ -158,7 +81,7 @@ pub async fn enter(ctx: &Ctx, job: &Job, members: NonZeroU32) -> Result<String, 
     job.enter();
     job.say(format_args!("都到齐了 {member}"));
     ctx.local.of::<Members>().add(&path, &member);
-    Ok(member)
+    Ok(answer("都到齐了", member))
 }
 
 /// Leaves, and waits until all have left; without `member`, the last one that this instance has let in.
@@ -176,7 +99,7 @@ pub async fn leave(
     job: &Job,
     members: NonZeroU32,
     member: Option<&str>,
-) -> Result<String, Error> {
+) -> Result<Answer, Error> {
     let path = job.zk_path(ROOM);
     let none = |rule: &str| Error::BadInput {
         field: "member".into(),
@@ -192,21 +115,20 @@ pub async fn leave(
     };
     ctx.local.of::<Members>().remove(&member);
     job.say(format_args!("要离开 {member}"));
-    match ctx
-        .zk
-        .double_barrier(&path, members)
-        .leave(&member, job.wait_left())
-        .await
-    {
+    let room = ctx.zk.double_barrier(&path, members);
+    match room.leave(&member, job.wait_left()).await {
         Err(LockError::Lost { .. }) => {
-            Err(none("is not inside: it has left, or its session has ended"))
+            return Err(none("is not inside: it has left, or its session has ended"));
         }
-        left => left.map(|()| member).map_err(Error::from),
+        left => left?,
     }
-    .inspect(|member| {
-        job.enter();
-        job.say(format_args!("都离开了 {member}"));
-    })
+    job.enter();
+    job.say(format_args!("都离开了 {member}"));
+    Ok(answer("都离开了", member))
+}
+
+fn answer(text: &str, member: String) -> Answer {
+    Answer::new(format!("{text} {member}"), Facts::Member { member })
 }
 
 #[cfg(test)]

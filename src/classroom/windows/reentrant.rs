@@ -9,8 +9,8 @@
 //!
 //! Next: `oversell_lock::redis::RedisLock::owner`.
 
-use super::visit::{Did, Visit};
 use crate::{
+    classroom::window::{Answer, Did, Lesson, Visit, Window},
     ctx::Ctx,
     error::Error,
     stock::{Job, Name},
@@ -19,18 +19,25 @@ use oversell_lock::Lock;
 
 const LOCK: &str = "reentrantLock";
 
-pub(super) const NAMES: &[Name] = &[Name::Redis(LOCK)];
+pub(super) const LESSON: Lesson = Lesson {
+    names: &[Name::Redis(LOCK)],
+    windows: &[Window {
+        path: "/test/reentrant",
+        object: LOCK,
+        summary: "Takes a lock twice as one owner, and says what Redis counts.",
+        done: "It was inside, and has left",
+        example: "拿到 reentrantLock #1\n拿到 reentrantLock #2\n放掉 reentrantLock #1\n放掉 reentrantLock #0\n",
+        may_be_lost: true,
+        wait: None,
+        stay: None,
+        visit: |ctx, job| Box::pin(visit(ctx, job)),
+    }],
+};
 
 /// Takes the lock twice, stays as long as the job says, and gives it back twice.
 ///
-/// # Errors
-///
-/// [`Error::NotHad`] where another has it for all of the job's wait, [`Error::Unavailable`] where Redis is down.
-///
-/// # Cancel safety
-///
-/// Dropping it leaves nothing behind.
-pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
+/// Cancel safety: Dropping it leaves nothing behind.
+async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let (mut visit, name) = (Visit::of(ctx), job.redis_name(LOCK));
     let lock = ctx
         .redis
@@ -49,5 +56,5 @@ pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Visit, Error> {
         guard.release().await?;
         visit.step(job, Did::Left, &name, guards.len() as u64);
     }
-    Ok(visit)
+    Ok(visit.answer(ctx))
 }

@@ -9,8 +9,11 @@
 //!
 //! Next: `oversell_lock::redis::RedisRwLock`, then `fair.rs`.
 
-use super::stay::leave;
 use crate::{
+    classroom::{
+        stay::leave,
+        window::{Answer, Lesson, Window},
+    },
     ctx::Ctx,
     error::Error,
     stock::{Job, Name},
@@ -24,21 +27,41 @@ use std::time::{Duration, SystemTime};
 
 const LOCK: &str = "rwLock";
 
-pub(super) const NAMES: &[Name] = &[Name::Redis(LOCK)];
+pub(super) const LESSON: Lesson = Lesson {
+    names: &[Name::Redis(LOCK)],
+    windows: &[
+        Window {
+            path: "/test/read",
+            object: LOCK,
+            summary: "Takes the read half of the read-write lock and leaves it to its lease of ten seconds.",
+            done: "It has the read half, together with other readers",
+            example: "测试读",
+            may_be_lost: false,
+            wait: None,
+            stay: Some(|| LEASE),
+            visit: |ctx, job| Box::pin(read(ctx, job)),
+        },
+        Window {
+            path: "/test/write",
+            object: LOCK,
+            summary: "Takes the write half of the read-write lock and leaves it to its lease of ten seconds.",
+            done: "It has the write half, alone",
+            example: "测试写",
+            may_be_lost: false,
+            wait: None,
+            stay: Some(|| LEASE),
+            visit: |ctx, job| Box::pin(write(ctx, job)),
+        },
+    ],
+};
 
 /// The lease, where the request does not say.
-pub const LEASE: Duration = Duration::from_secs(10);
+const LEASE: Duration = Duration::from_secs(10);
 
 /// Takes the read half and leaves it to its lease: the one that was asked for, else the job's stay.
 ///
-/// # Errors
-///
-/// [`Error::NotHad`] where a writer has it for all of the job's wait, [`Error::Unavailable`] where Redis is down.
-///
-/// # Cancel safety
-///
-/// Dropping it while it waits leaves nothing behind.
-pub async fn read(ctx: &Ctx, job: &Job) -> Result<(), Error> {
+/// Cancel safety: Dropping it while it waits leaves nothing behind.
+async fn read(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let lease = lease(job);
     let guard = lock(ctx, job)
         .read()
@@ -48,19 +71,13 @@ pub async fn read(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     let end = end(ctx, job).await?;
     job.say("测试读锁。。。。");
     leave(ctx, job, guard, lease, Some(end));
-    Ok(())
+    Ok(Answer::text("测试读"))
 }
 
 /// Takes the write half and leaves it to its lease: the one that was asked for, else the job's stay.
 ///
-/// # Errors
-///
-/// [`Error::NotHad`] where others have it for all of the job's wait, [`Error::Unavailable`] where Redis is down.
-///
-/// # Cancel safety
-///
-/// Dropping it while it waits leaves nothing behind.
-pub async fn write(ctx: &Ctx, job: &Job) -> Result<(), Error> {
+/// Cancel safety: Dropping it while it waits leaves nothing behind.
+async fn write(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let lease = lease(job);
     let guard = lock(ctx, job)
         .write()
@@ -70,7 +87,7 @@ pub async fn write(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     let end = end(ctx, job).await?;
     job.say("测试写锁。。。。");
     leave(ctx, job, guard, lease, Some(end));
-    Ok(())
+    Ok(Answer::text("测试写"))
 }
 
 /// The one that was asked for, else the job's stay.

@@ -1,0 +1,233 @@
+//! What a lesson for several browser windows is: a value that says at which address it is visited and what is done there, and
+//! what it answers. `http` serves them all by one handler.
+
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    stock::{Job, LockState, Name},
+};
+use futures::future::BoxFuture;
+use oversell_lock::Owner;
+use redis::AsyncCommands;
+use serde::Serialize;
+use std::{
+    fmt::{self, Write},
+    time::Duration,
+};
+use utoipa::ToSchema;
+
+/// A lesson: its windows, and what it writes in the servers, for a reset to clear.
+pub(crate) struct Lesson {
+    pub(crate) names: &'static [Name],
+    pub(crate) windows: &'static [Window],
+}
+
+/// An address at which a lesson is visited.
+pub struct Window {
+    /// The address.
+    pub path: &'static str,
+    /// The object that is visited, as answers and events name it.
+    pub object: &'static str,
+    /// What it is for, in one sentence.
+    pub summary: &'static str,
+    /// What an answer means.
+    pub done: &'static str,
+    /// The text of an answer.
+    pub example: &'static str,
+    /// Whether the lock may be lost inside, which is refused.
+    pub may_be_lost: bool,
+    /// How long to wait, where the request does not say; without it as long as the configuration says.
+    pub wait: Option<Duration>,
+    /// How long to stay, where the request does not say; without it not at all.
+    pub stay: Option<fn() -> Duration>,
+    /// Visits it.
+    pub visit: for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Answer, Error>>,
+}
+
+/// What a lesson answers: the text of the course, and the facts behind it.
+#[derive(Debug)]
+pub struct Answer {
+    /// The text.
+    pub text: String,
+    /// The facts.
+    pub facts: Facts,
+}
+
+/// What an answer in JSON says besides what all of them say.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum Facts {
+    /// Of something that was taken, opened or closed.
+    Taken {
+        /// How many must still go out, where the lesson counts.
+        #[schema(example = 5)]
+        remaining: Option<u64>,
+        /// None of these has a fencing token.
+        fence: Option<u64>,
+        /// What the unlock found, where the lesson unlocks by itself.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        lock: Option<LockState>,
+    },
+    /// Of a visit to a lock, step by step.
+    Visit {
+        /// Who held it: the field in the lock's hash.
+        #[schema(example = "6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b:7")]
+        holder: String,
+        /// What the holder did, in order.
+        steps: Vec<Step>,
+    },
+    /// Of the shared count.
+    Shared {
+        /// What it was.
+        #[schema(example = 0)]
+        before: i32,
+        /// What it is.
+        #[schema(example = 617)]
+        after: i32,
+    },
+    /// Of the atomic long.
+    #[serde(rename_all = "camelCase")]
+    Changed {
+        /// Whether it was changed. If not, others were faster all the time, and nothing was changed.
+        succeeded: bool,
+        /// What it was.
+        #[schema(example = 41)]
+        pre_value: i64,
+        /// What it is.
+        #[schema(example = 42)]
+        post_value: i64,
+        /// Whether it took the mutex, because others were faster at first.
+        promoted: bool,
+    },
+    /// Of a double barrier.
+    Member {
+        /// The node that was made, or is gone.
+        #[schema(example = "6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b")]
+        member: String,
+    },
+}
+
+impl Answer {
+    /// A text alone.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new(
+            text,
+            Facts::Taken {
+                remaining: None,
+                fence: None,
+                lock: None,
+            },
+        )
+    }
+
+    /// A text, and how many must still go out.
+    pub(super) fn counted(text: &str, remaining: u64) -> Self {
+        Self::new(
+            text,
+            Facts::Taken {
+                remaining: Some(remaining),
+                fence: None,
+                lock: None,
+            },
+        )
+    }
+
+    /// A text, and what the unlock found.
+    pub fn unlocked(text: &str, lock: Option<LockState>) -> Self {
+        Self::new(
+            text,
+            Facts::Taken {
+                remaining: None,
+                fence: None,
+                lock,
+            },
+        )
+    }
+
+    pub(super) fn new(text: impl Into<String>, facts: Facts) -> Self {
+        Self {
+            text: text.into(),
+            facts,
+        }
+    }
+}
+
+/// One visit to a lock, as it is told its visitor.
+pub(super) struct Visit {
+    /// Who holds it.
+    pub(super) holder: Owner,
+    steps: Vec<Step>,
+}
+
+/// One step of a visit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Step {
+    /// What was done.
+    pub did: Did,
+    /// The lock.
+    #[schema(example = "fairLock")]
+    pub lock: String,
+    /// Its number: of the arrival, of the hold, of the part, as the lesson counts.
+    #[schema(example = 1)]
+    pub order: u64,
+}
+
+/// What a step did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Did {
+    /// Entered the queue.
+    Came,
+    /// Had the lock.
+    Took,
+    /// Gave it back.
+    Left,
+}
+
+impl Visit {
+    pub(super) fn of(ctx: &Ctx) -> Self {
+        Self {
+            holder: ctx.redis.owner(),
+            steps: Vec::new(),
+        }
+    }
+
+    /// One more step, which the console shows.
+    pub(super) fn step(&mut self, job: &Job, did: Did, lock: &str, order: u64) {
+        let step = Step {
+            did,
+            lock: lock.to_owned(),
+            order,
+        };
+        job.say(&step);
+        self.steps.push(step);
+    }
+
+    /// A line for each step.
+    pub(super) fn answer(self, ctx: &Ctx) -> Answer {
+        let holder = self.holder.to_string();
+        let mut text = format!("持有者 {holder}，实例 {}\n", ctx.instance);
+        for step in &self.steps {
+            writeln!(text, "{step}").ok();
+        }
+        let steps = self.steps;
+        Answer::new(text, Facts::Visit { holder, steps })
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let did = match self.did {
+            Did::Came => "来到",
+            Did::Took => "拿到",
+            Did::Left => "放掉",
+        };
+        write!(f, "{did} {} #{}", self.lock, self.order)
+    }
+}
+
+/// The next number of what is counted beside a lock.
+pub(super) async fn next(ctx: &Ctx, lock: &str, counted: &str) -> Result<u64, Error> {
+    let key = format!("{{{}}}:{counted}", ctx.redis_key(lock));
+    Ok(ctx.redis.connection().incr(key, 1).await?)
+}

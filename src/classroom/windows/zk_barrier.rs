@@ -1,0 +1,116 @@
+//! §3.7.6 A barrier: a gate that one closes and opens for all.
+//!
+//! 1. `set` closes `/curator/barrier`.
+//! 2. `wait` goes on once somebody has opened it again with `remove`.
+//!
+//! What it survives: instances that die: the node stays. **What breaks it**: nobody opens it, and all wait in vain.
+//!
+//! Next: `oversell_lock::zk::ZkBarrier`, then `zk_double_barrier.rs`.
+
+use crate::{
+    classroom::window::{Answer, Lesson, Window},
+    ctx::Ctx,
+    error::Error,
+    stock::{Job, Name},
+};
+use oversell_lock::LockError;
+use std::time::Duration;
+
+const BARRIER: &str = "/curator/barrier";
+
+pub(super) const LESSON: Lesson = Lesson {
+    names: &[Name::ZooKeeper(BARRIER)],
+    windows: &[
+        Window {
+            path: "/test/zk/barrier/set",
+            object: BARRIER,
+            summary: "Closes the barrier.",
+            done: "It is closed",
+            example: "栅栏已关上",
+            may_be_lost: false,
+            wait: None,
+            stay: None,
+            visit: |ctx, job| Box::pin(set(ctx, job)),
+        },
+        Window {
+            path: "/test/zk/barrier/wait",
+            object: BARRIER,
+            summary: "Waits until the barrier is open.",
+            done: "It is open",
+            example: "通过栅栏",
+            may_be_lost: false,
+            wait: Some(WAIT),
+            stay: None,
+            visit: |ctx, job| Box::pin(wait(ctx, job)),
+        },
+        Window {
+            path: "/test/zk/barrier/remove",
+            object: BARRIER,
+            summary: "Opens the barrier.",
+            done: "It is open",
+            example: "栅栏已移除",
+            may_be_lost: false,
+            wait: None,
+            stay: None,
+            visit: |ctx, job| Box::pin(remove(ctx, job)),
+        },
+    ],
+};
+
+/// How long one waits for somebody to open it, where the request does not say: people walk through.
+const WAIT: Duration = Duration::from_secs(600);
+
+/// Cancel safety: dropped, it may be closed or not.
+async fn set(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
+    job.enter();
+    let set = ctx.zk.barrier(&job.zk_path(BARRIER)).set().await?;
+    let text = if set {
+        "栅栏已关上"
+    } else {
+        "栅栏本来就关着"
+    };
+    job.say(text);
+    Ok(Answer::text(text))
+}
+
+/// Cancel safety: dropped, it may be open or not.
+async fn remove(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
+    job.enter();
+    let removed = ctx.zk.barrier(&job.zk_path(BARRIER)).remove().await?;
+    let text = if removed {
+        "栅栏已移除"
+    } else {
+        "栅栏本来就开着"
+    };
+    job.say(text);
+    Ok(Answer::text(text))
+}
+
+/// Cancel safety: safe, it only waits.
+async fn wait(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
+    job.say("在栅栏前等着");
+    ctx.zk
+        .barrier(&job.zk_path(BARRIER))
+        .wait(job.wait_left())
+        .await?;
+    job.enter();
+    job.say("通过栅栏");
+    Ok(Answer::text("通过栅栏"))
+}
+
+/// Whether the barrier is closed.
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] where ZooKeeper is down.
+///
+/// # Cancel safety
+///
+/// Safe.
+pub async fn is_closed(ctx: &Ctx) -> Result<bool, Error> {
+    match ctx.zk.barrier(BARRIER).wait(Duration::ZERO).await {
+        Ok(()) => Ok(false),
+        Err(LockError::Taken { .. }) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,153 @@
+//! §3.5, 3.7.3, 3.7.4 Curator's locks to try from several browser windows: readers and writers, several locks as one, one
+//! lock twice.
+//!
+//! 1. `read` and `write`: take a half of `/curator/rwlock`, answer, and keep it for ten seconds more. ZooKeeper knows
+//!    no lease, so the instance gives it back itself.
+//! 2. `multi`: take `/curator/multi/1`, `/2`, `/3` as one; stay; give them back in the reverse order.
+//! 3. `reentrant`: take `/curator/reentrant` twice as one owner. The numbers are the owner's holds; the server sees one
+//!    node all the time.
+//!
+//! What it survives: an instance that dies (its session ends, and its nodes with it); one that is told to end gives back
+//! what it keeps.
+//!
+//! Next: `oversell_lock::zk::ZkRwLock`, then `zk_semaphore.rs`.
+
+use crate::{
+    classroom::{
+        stay::leave,
+        window::{Answer, Did, Lesson, Visit, Window},
+    },
+    ctx::Ctx,
+    error::Error,
+    stock::{Job, Name, ZK_PARTS},
+};
+use oversell_lock::{Lock, MultiLock};
+use std::time::Duration;
+
+const READ_WRITE: &str = "/curator/rwlock";
+const REENTRANT: &str = "/curator/reentrant";
+
+pub(super) const LESSON: Lesson = Lesson {
+    names: &[
+        Name::ZooKeeper(READ_WRITE),
+        Name::ZooKeeper(REENTRANT),
+        Name::ZooKeeper(ZK_PARTS[0]),
+        Name::ZooKeeper(ZK_PARTS[1]),
+        Name::ZooKeeper(ZK_PARTS[2]),
+    ],
+    windows: &[
+        Window {
+            path: "/test/zk/read",
+            object: READ_WRITE,
+            summary: "Takes the read half of Curator's read-write lock and keeps it for ten seconds after the answer.",
+            done: "It has the read half, together with other readers",
+            example: "测试读",
+            may_be_lost: false,
+            wait: None,
+            stay: Some(|| KEPT),
+            visit: |ctx, job| Box::pin(read(ctx, job)),
+        },
+        Window {
+            path: "/test/zk/write",
+            object: READ_WRITE,
+            summary: "Takes the write half of Curator's read-write lock and keeps it for ten seconds after the answer.",
+            done: "It has the write half, alone",
+            example: "测试写",
+            may_be_lost: false,
+            wait: None,
+            stay: Some(|| KEPT),
+            visit: |ctx, job| Box::pin(write(ctx, job)),
+        },
+        Window {
+            path: "/test/zk/multi",
+            object: "/curator/multi",
+            summary: "Takes three of Curator's locks as one.",
+            done: "It was inside, and has left",
+            example: "拿到 /curator/multi/1 #1\n拿到 /curator/multi/2 #2\n拿到 /curator/multi/3 #3\n放掉 /curator/multi/3 #3\n…",
+            may_be_lost: true,
+            wait: None,
+            stay: None,
+            visit: |ctx, job| Box::pin(multi(ctx, job)),
+        },
+        Window {
+            path: "/test/zk/reentrant",
+            object: REENTRANT,
+            summary: "Takes one of Curator's locks twice as one owner.",
+            done: "It was inside, and has left",
+            example: "拿到 /curator/reentrant #1\n拿到 /curator/reentrant #2\n放掉 /curator/reentrant #1\n…",
+            may_be_lost: true,
+            wait: None,
+            stay: None,
+            visit: |ctx, job| Box::pin(reentrant(ctx, job)),
+        },
+    ],
+};
+
+/// How long a half of the read-write lock is kept after the answer, where the request does not say.
+const KEPT: Duration = Duration::from_secs(10);
+
+/// Takes the read half and keeps it for the job's stay after the answer.
+///
+/// Cancel safety: Dropping it while it waits leaves nothing behind.
+async fn read(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
+    let lock = ctx.zk.rw_lock(&job.zk_path(READ_WRITE));
+    let guard = lock.read().acquire(job.wait_left()).await?;
+    job.say("测试读锁。。。。");
+    leave(ctx, job, guard, job.hold, None);
+    Ok(Answer::text("测试读"))
+}
+
+/// Takes the write half and keeps it for the job's stay after the answer.
+///
+/// Cancel safety: Dropping it while it waits leaves nothing behind.
+async fn write(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
+    let lock = ctx.zk.rw_lock(&job.zk_path(READ_WRITE));
+    let guard = lock.write().acquire(job.wait_left()).await?;
+    job.say("测试写锁。。。。");
+    leave(ctx, job, guard, job.hold, None);
+    Ok(Answer::text("测试写"))
+}
+
+/// Takes all three locks in their order, stays as long as the job says, and gives them back in the reverse order.
+///
+/// Cancel safety: Dropping it leaves nothing behind.
+async fn multi(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
+    let mut visit = Visit::of(ctx);
+    let paths = ZK_PARTS.map(|path| job.zk_path(path));
+    let parts = paths
+        .iter()
+        .map(|path| ctx.zk.lock(path).owner(visit.holder))
+        .collect();
+    let guard = MultiLock::new(parts).acquire(job.wait_left()).await?;
+    let ordered = || paths.iter().zip([1, 2, 3]);
+    for (path, order) in ordered() {
+        visit.step(job, Did::Took, path, order);
+    }
+    job.inside().await;
+    job.leave();
+    guard.release().await?;
+    for (path, order) in ordered().rev() {
+        visit.step(job, Did::Left, path, order);
+    }
+    Ok(visit.answer(ctx))
+}
+
+/// Takes the lock twice, stays as long as the job says, and gives it back twice.
+///
+/// Cancel safety: Dropping it leaves nothing behind.
+async fn reentrant(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
+    let (mut visit, path) = (Visit::of(ctx), job.zk_path(REENTRANT));
+    let lock = ctx.zk.lock(&path).owner(visit.holder);
+    let outer = lock.acquire(job.wait_left()).await?;
+    visit.step(job, Did::Took, &path, 1);
+    let inner = lock.acquire(job.wait_left()).await?;
+    visit.step(job, Did::Took, &path, 2);
+    job.say("测试可重入锁。。。。");
+    job.inside().await;
+    job.leave();
+    for (guard, left) in [(inner, 1), (outer, 0)] {
+        guard.release().await?;
+        visit.step(job, Did::Left, &path, left);
+    }
+    Ok(visit.answer(ctx))
+}

@@ -1,0 +1,71 @@
+//! `/test/zk/double-barrier/*`: a room that nobody begins in or leaves alone.
+
+use super::answer::{self, Lesson};
+use crate::{
+    classroom::zk_double_barrier::{self, ROOM, WAIT},
+    http::{
+        app::AppState,
+        error::Error,
+        extract::{Query, Whole},
+        format::Format,
+        terms::terms,
+    },
+};
+use axum::{extract::State, response::Response};
+use std::{num::NonZeroU32, time::Duration};
+use uuid::Uuid;
+
+terms!(
+    /// Who meets, and what may be asked of every lesson.
+    Meeting {
+        /// How many meet; every one of them says the same number.
+        #[garde(dive)]
+        #[param(inline, example = 3)]
+        members: Whole<1, 1000>,
+        /// Who leaves, as `enter` has answered; without it the last one that this instance has let in.
+        // A name is a node's; nothing else may be reached by it.
+        #[garde(skip)]
+        member: Option<Uuid>,
+    }
+);
+
+impl Meeting {
+    fn members(&self) -> NonZeroU32 {
+        u32::try_from(self.members.get())
+            .ok()
+            .and_then(NonZeroU32::new)
+            .unwrap_or(NonZeroU32::MIN)
+    }
+}
+
+/// Comes in once enough have come.
+#[utoipa::path(get, path = "/test/zk/double-barrier/enter", tag = "course", params(Meeting),
+    responses((status = 200, description = "All are inside",
+        content((String = "text/plain", example = "都到齐了 6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b"), (Lesson = "application/json")))))]
+pub(in crate::http) async fn enter(
+    State(app): State<AppState>,
+    Query(meeting): Query<Meeting>,
+    format: Format,
+) -> Result<Response, Error> {
+    let job = meeting.job(WAIT, Duration::ZERO);
+    let job = app.seen(job, "/test/zk/double-barrier/enter", ROOM);
+    let answer = zk_double_barrier::enter(&app.ctx, &job, meeting.members()).await?;
+    Ok(answer::response(&app, &job, format, ROOM, answer))
+}
+
+/// Leaves, and waits until all have left.
+#[utoipa::path(get, path = "/test/zk/double-barrier/leave", tag = "course", params(Meeting),
+    responses((status = 200, description = "All have left",
+        content((String = "text/plain", example = "都离开了 6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b"), (Lesson = "application/json")))))]
+pub(in crate::http) async fn leave(
+    State(app): State<AppState>,
+    Query(meeting): Query<Meeting>,
+    format: Format,
+) -> Result<Response, Error> {
+    let job = meeting.job(WAIT, Duration::ZERO);
+    let job = app.seen(job, "/test/zk/double-barrier/leave", ROOM);
+    let member = meeting.member.map(|member| member.to_string());
+    let (members, member) = (meeting.members(), member.as_deref());
+    let answer = zk_double_barrier::leave(&app.ctx, &job, members, member).await?;
+    Ok(answer::response(&app, &job, format, ROOM, answer))
+}
