@@ -1,61 +1,58 @@
 //! The programs in `lock/examples`, as a reader runs them: each ends well, and soon. `cargo test` builds them; with
 //! `--test contract` it does not, and they are those of the last build.
 
-use super::{HANGS, servers::Servers};
-use libtest_mimic::Trial;
-use std::{path::PathBuf, process::Stdio};
-use tokio::{process::Command, runtime::Handle, time::timeout};
+use super::{family::Server, register::Engines, support::*};
+use std::process::Stdio;
+use tokio::process::Command;
 
-type Address = fn(&Servers) -> String;
-
-/// What each program is given.
-const EXAMPLES: [(&str, &[Address]); 7] = [
-    ("fenced", &[Servers::redis]),
-    ("layer", &[Servers::redis]),
-    ("lock", &[Servers::redis]),
-    ("semaphore", &[Servers::redis]),
-    ("several", &[Servers::zookeeper, Servers::mysql]),
-    ("table", &[Servers::mysql]),
-    ("zookeeper", &[Servers::zookeeper]),
-];
-
-pub(crate) fn all(runtime: &Handle, servers: Option<&Servers>) -> Vec<Trial> {
-    let given = |addresses: &[Address]| servers.map(|s| addresses.iter().map(|a| a(s)).collect());
-    let trial = |(name, addresses): (&'static str, &[_])| {
-        let arguments: Vec<String> = given(addresses).unwrap_or_default();
-        let runtime = runtime.clone();
-        Trial::test(format!("examples::{name}_runs"), move || {
-            Ok(runtime.block_on(runs(name, &arguments))?)
-        })
-    };
-    EXAMPLES.into_iter().map(trial).collect()
+/// Each program, and the servers whose addresses it is given.
+macro_rules! examples {
+    ($($test:ident: $program:literal, [$($address:ident),*];)*) => {$(
+        test! {
+            async fn $test(all: &Engines) -> Result<()> {
+                runs($program, &[$($address(all)),*]).await
+            }
+        }
+    )*};
 }
 
-async fn runs(name: &str, arguments: &[String]) -> Result<(), String> {
-    let tests = std::env::current_exe().map_err(|e| e.to_string())?;
-    let program: PathBuf = tests
-        .ancestors()
-        .nth(2)
-        .ok_or("no folder")?
-        .join("examples")
-        .join(name);
-    let run = Command::new(&program)
+examples! {
+    fenced_runs: "fenced", [redis];
+    layer_runs: "layer", [redis];
+    lock_runs: "lock", [redis];
+    semaphore_runs: "semaphore", [redis];
+    several_runs: "several", [zookeeper, mysql];
+    table_runs: "table", [mysql];
+    zookeeper_runs: "zookeeper", [zookeeper];
+}
+
+fn redis(all: &Engines) -> String {
+    format!("redis://{}", all.redis.host())
+}
+
+fn zookeeper(all: &Engines) -> String {
+    all.zookeeper.address()
+}
+
+fn mysql(all: &Engines) -> String {
+    all.table.url.clone()
+}
+
+async fn runs(name: &str, arguments: &[String]) -> Result<()> {
+    let tests = std::env::current_exe()?;
+    let folder = tests.ancestors().nth(2).context("no folder")?;
+    let run = Command::new(folder.join("examples").join(name))
         .args(arguments)
         .stdin(Stdio::null())
         .kill_on_drop(true)
-        .output();
-    let run = timeout(HANGS, run)
+        .output()
         .await
-        .map_err(|_| format!("not ended after {HANGS:?}"))?;
-    let run = run.map_err(|e| {
-        format!(
-            "{}: {e}; `cargo build -p oversell-lock --examples` builds it",
-            program.display()
-        )
-    })?;
+        .context("`cargo build -p oversell-lock --examples` builds it")?;
     let said = String::from_utf8_lossy(&run.stdout);
-    match run.status.success() && !said.is_empty() {
-        true => Ok(()),
-        false => Err(format!("{said}{}", String::from_utf8_lossy(&run.stderr))),
-    }
+    ensure!(
+        run.status.success() && !said.is_empty(),
+        "{said}{}",
+        String::from_utf8_lossy(&run.stderr)
+    );
+    Ok(())
 }

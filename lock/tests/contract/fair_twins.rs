@@ -2,17 +2,14 @@
 //! a fault passes, so that it is the fault that is caught.
 
 use super::{
-    Verdict,
-    fair::{Fair, drift, goes, order, queue_key, scores_key, storm},
-    family::{Family, Process},
-    twins::caught,
+    fair::{drift, goes, order, queue_key, scores_key, storm},
+    family::{Family, Kind},
+    redis::Redis,
+    support::*,
 };
-use oversell_lock::{Guard, Lock, LockError, Owner};
-use redis::{Script, aio::MultiplexedConnection};
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use oversell_lock::{Guard, Lock, LockError, Owner, redis::RedisClient};
+use redis::Script;
+use std::time::{Duration, Instant};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fault {
@@ -22,17 +19,17 @@ enum Fault {
     LeavesTheOthersScores,
 }
 
-/// The family of one twin.
-struct Twin(Fair, Fault);
-
-/// Its process.
-struct TwinProcess(MultiplexedConnection, oversell_lock::Process, Fault);
-
-/// Its contender.
-struct TwinLock(MultiplexedConnection, String, Owner, Fault);
+/// A contender.
+#[derive(Clone)]
+struct Twin {
+    client: RedisClient,
+    name: String,
+    owner: Owner,
+    fault: Fault,
+}
 
 /// In the queue, until it is dropped.
-struct Place<'a>(&'a TwinLock, u64);
+struct Place<'a>(&'a Twin, u64);
 
 const JOIN: &str = "
     local last = redis.call('lindex', KEYS[2], -1)
@@ -58,67 +55,26 @@ const LEAVE: &str = "
     return redis.call('lrem', KEYS[2], 1, ARGV[1])";
 
 impl Twin {
-    fn of(fair: &Fair, fault: Fault) -> Self {
-        Self(Fair::at(format!("redis://{}", fair.server())), fault)
-    }
-}
-
-impl Family for Twin {
-    const NAME: &'static str = "twin_fair";
-    const QUEUES: bool = true;
-    type Process = TwinProcess;
-
-    fn server(&self) -> String {
-        self.0.server()
-    }
-
-    async fn process_at(&self, _: &str) -> TwinProcess {
-        TwinProcess(
-            self.0.0.outsider().await,
-            oversell_lock::Process::new(),
-            self.1,
-        )
-    }
-
-    async fn left(&self, name: &str) -> Vec<String> {
-        self.0.left(name).await
-    }
-
-    async fn take_away(&self, _: &TwinProcess, name: &str) {
-        self.0.take_away(&self.0.process().await, name).await;
-    }
-}
-
-impl Process for TwinProcess {
-    type Lock = TwinLock;
-
-    fn lock(&self, name: &str) -> TwinLock {
-        TwinLock(self.0.clone(), name.to_owned(), self.1.owner(), self.2)
-    }
-
-    async fn close(&self) {}
-}
-
-impl TwinLock {
     async fn run(&self, script: &str, arguments: &[u64]) -> i64 {
         let script = Script::new(script);
-        let mut call = script.key(&self.1);
-        call.key(queue_key(&self.1))
-            .key(scores_key(&self.1))
-            .arg(self.2.to_string())
+        let mut call = script.key(&self.name);
+        call.key(queue_key(&self.name))
+            .key(scores_key(&self.name))
+            .arg(self.owner.to_string())
             .arg(arguments);
         // Those whose test has ended may still be there when the server stops.
-        call.invoke_async(&mut self.0.clone()).await.unwrap_or(0)
+        let answer = call.invoke_async(&mut self.client.connection()).await;
+        answer.unwrap_or(0)
     }
 
     fn has(&self, fault: Fault) -> u64 {
-        u64::from(self.3 == fault)
+        u64::from(self.fault == fault)
     }
 }
 
-impl Lock for TwinLock {
+impl Lock for Twin {
     fn name(&self) -> &str {
-        &self.1
+        &self.name
     }
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
@@ -129,23 +85,18 @@ impl Lock for TwinLock {
         // Here the honest lock takes it only as the head.
         while self.run(TRY, &[limit, self.has(Fault::PushesIn)]).await == 0 {
             if started.elapsed() > wait {
-                return Err(LockError::Taken {
-                    name: self.1.clone(),
-                    waited: wait,
-                });
+                let name = self.name.clone();
+                return Err(LockError::Taken { name, waited: wait });
             }
             tokio::time::sleep(Duration::from_millis(3)).await;
         }
         std::mem::forget(place);
         let (guard, mut keeper) = Guard::new(self.name(), None);
-        let (mut redis, name) = (self.0.clone(), self.1.clone());
+        let (mut redis, name) = (self.client.connection(), self.name.clone());
         tokio::spawn(async move {
             let release = keeper.asked_to_release().await;
-            redis::cmd("DEL")
-                .arg(&name)
-                .exec_async(&mut redis)
-                .await
-                .ok();
+            let freed = redis::cmd("DEL").arg(&name).exec_async(&mut redis).await;
+            freed.ok();
             release.done(Ok(()));
         });
         Ok(guard)
@@ -154,48 +105,57 @@ impl Lock for TwinLock {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let TwinLock(redis, name, owner, fault) = self.0;
-        let (lock, limit) = (
-            TwinLock(redis.clone(), name.clone(), *owner, *fault),
-            self.1,
-        );
+        let (lock, limit) = (self.0.clone(), self.1);
         tokio::spawn(async move {
             // Here the honest lock takes its score away, and its wait off the scores of the others.
-            let faults = [
-                limit,
-                lock.has(Fault::LeavesItsScore),
-                lock.has(Fault::LeavesTheOthersScores),
-            ];
-            lock.run(LEAVE, &faults).await
+            let own = lock.has(Fault::LeavesItsScore);
+            let others = lock.has(Fault::LeavesTheOthersScores);
+            lock.run(LEAVE, &[limit, own, others]).await
         });
     }
 }
 
-pub(crate) async fn the_lock_of_the_twins_passes_without_a_fault(fair: Arc<Fair>) -> Verdict {
-    let twin = Arc::new(Twin::of(&fair, Fault::None));
-    order(&fair.0, &*twin).await?;
-    drift(&fair.0, &*twin).await?;
-    goes(&fair.0, &*twin).await?;
-    storm(&fair.0, twin).await
+/// The family of a twin.
+macro_rules! twin {
+    ($redis:ident, $fault:ident) => {{
+        static KIND: Kind<Redis> = Kind::new("twin", &[], |client: &RedisClient, name, _| {
+            let (client, name, owner) = (client.clone(), name.to_owned(), client.owner());
+            Twin {
+                client,
+                name,
+                owner,
+                fault: Fault::$fault,
+            }
+            .boxed()
+        })
+        .queues();
+        Family {
+            server: $redis,
+            kind: &KIND,
+        }
+    }};
 }
 
-pub(crate) async fn one_that_pushes_in_is_caught(fair: Arc<Fair>) -> Verdict {
-    caught(
-        order(&fair.0, &Twin::of(&fair, Fault::PushesIn)).await,
-        "the turns were",
-    )
+#[apply(test!)]
+async fn the_lock_of_the_twins_passes_without_a_fault(redis: &'static Redis) -> Result<()> {
+    let twin = twin!(redis, None);
+    order(twin).await?;
+    drift(twin).await?;
+    goes(twin).await?;
+    storm(twin).await
 }
 
-pub(crate) async fn one_that_leaves_its_score_is_caught(fair: Arc<Fair>) -> Verdict {
-    caught(
-        goes(&fair.0, &Twin::of(&fair, Fault::LeavesItsScore)).await,
-        "scores have",
-    )
+#[apply(test!)]
+async fn one_that_pushes_in_is_caught(redis: &'static Redis) -> Result<()> {
+    caught(order(twin!(redis, PushesIn)).await, "the turns were")
 }
 
-pub(crate) async fn one_that_leaves_the_scores_of_the_others_is_caught(fair: Arc<Fair>) -> Verdict {
-    caught(
-        drift(&fair.0, &Twin::of(&fair, Fault::LeavesTheOthersScores)).await,
-        "too high",
-    )
+#[apply(test!)]
+async fn one_that_leaves_its_score_is_caught(redis: &'static Redis) -> Result<()> {
+    caught(goes(twin!(redis, LeavesItsScore)).await, "scores have")
+}
+
+#[apply(test!)]
+async fn one_that_leaves_the_scores_of_the_others_is_caught(redis: &'static Redis) -> Result<()> {
+    caught(drift(twin!(redis, LeavesTheOthersScores)).await, "too high")
 }

@@ -1,66 +1,281 @@
-//! What the contract needs to know of a lock.
+//! What the contract needs to know of a lock: the server that it is on, how it is made, and what it can do.
 
-use oversell_lock::{Guard, Lock, LockError};
-use std::{
-    future::Future,
-    sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
-};
+use super::support::{Result, until};
+use oversell_lock::{DynLock, Guard, Lease, Lock, LockError, Owner, Process};
+use std::time::Duration;
 
-/// Locks of one kind, on one server.
-pub(crate) trait Family: Send + Sync + 'static {
-    /// The name of the lock, as tests are named after it.
-    const NAME: &'static str;
-    /// Whether each waiting process can be seen on the server.
-    const QUEUES: bool;
-    /// An independent client: what another process would be.
-    type Process: Process;
+/// What a kind of lock can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Capability {
+    /// It keeps what every lock keeps.
+    Contract,
+    /// It is on one server: where that is down nobody has it.
+    OneServer,
+    /// It can be lost: it has a lease or a session.
+    Losable,
+    /// It has a fencing token.
+    Fenced,
+    /// It is given a lease.
+    Leased,
+    /// It is given an owner, who may take it again.
+    Reentrant,
+    /// The tests of the layer use it.
+    Layered,
+}
 
-    /// `host:port` of the server.
-    fn server(&self) -> String;
+/// What a contender is given.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Ask {
+    pub(crate) owner: Option<Owner>,
+    pub(crate) lease: Option<Lease>,
+}
 
-    /// A new process that reaches the server at `address`.
-    fn process_at(&self, address: &str) -> impl Future<Output = Self::Process> + Send;
+/// One contender's handle.
+pub(crate) type AnyLock = Box<dyn DynLock>;
 
-    /// What is on the server under this name: nodes, keys, rows.
+/// A lock that is given the owner and the lease of an [`Ask`].
+macro_rules! asked {
+    ($lock:expr, $ask:expr) => {{
+        let mut lock = $lock;
+        if let Some(owner) = $ask.owner {
+            lock = lock.owner(owner);
+        }
+        if let Some(lease) = $ask.lease {
+            lock = lock.lease(lease);
+        }
+        lock
+    }};
+}
+pub(crate) use asked;
+
+/// A server, or several, as a test looks at it.
+pub(crate) trait Server: Sized + Send + Sync + 'static {
+    /// A process's way to it.
+    type Client: Send + Sync + 'static;
+    /// A lease that ends within a test, and not before its holder has heard that it has it.
+    const BRIEF: Duration = Duration::from_millis(300);
+    /// A lease that a busy machine renews in time, and that a test can see through to its end.
+    const RENEWED: Duration = Duration::from_secs(6);
+    /// How often a lock that is held is on the servers.
+    const COPIES: usize = 1;
+
+    /// The kinds of locks on it.
+    fn kinds() -> &'static [Kind<Self>];
+
+    /// `host:port`.
+    fn address(&self) -> String;
+
+    /// A new process, which reaches the server at `address`.
+    fn client_at(&self, address: &str) -> impl Future<Output = Self::Client> + Send;
+
+    /// A new process with a straight way to the server.
+    fn client(&self) -> impl Future<Output = Self::Client> + Send {
+        async { self.client_at(&self.address()).await }
+    }
+
+    /// A new process whose locks end within a test when it stands still.
+    fn brief_client(&self) -> impl Future<Output = Self::Client> + Send {
+        self.client()
+    }
+
+    /// A new owner in this process.
+    fn owner(_: &Self::Client) -> Owner {
+        Process::new().owner()
+    }
+
+    /// What is on the server under this name: nodes, keys, rows, waiters.
     fn left(&self, name: &str) -> impl Future<Output = Vec<String>> + Send;
 
-    /// Whether every server shows this lock: a majority of several is had before the last of them has heard of it.
-    fn is_everywhere(&self, name: &str) -> impl Future<Output = bool> + Send {
-        async { !self.left(name).await.is_empty() }
+    /// Ends the session of `client`, or deletes what it has under this name, behind its back.
+    fn take_away(&self, client: &Self::Client, name: &str) -> impl Future<Output = ()> + Send;
+
+    /// Whether another process can be seen to wait; where none ever can, true.
+    fn is_waited_for(&self, _: &str) -> impl Future<Output = bool> + Send {
+        async { true }
+    }
+
+    /// When the lock ends on the server, where that can be seen.
+    fn ends_in(&self, _: &str) -> impl Future<Output = Option<Duration>> + Send {
+        async { None }
+    }
+
+    /// Every kind of lock on it.
+    fn families(&'static self) -> impl Iterator<Item = Family<Self>> {
+        Self::kinds()
+            .iter()
+            .map(|kind| Family { server: self, kind })
+    }
+
+    /// The kind with this name.
+    fn family(&'static self, name: &str) -> Family<Self> {
+        self.families()
+            .find(|family| family.kind.name == name)
+            .expect("a kind of this name")
+    }
+}
+
+/// A kind of lock.
+pub(crate) struct Kind<S: Server> {
+    /// Its name, as tests are named after it.
+    pub(crate) name: &'static str,
+    pub(crate) can: &'static [Capability],
+    /// Whether it is another kind in another form, as one that is taken twice.
+    pub(crate) once_more: bool,
+    /// Whether each waiting process can be seen on the server.
+    pub(crate) queues: bool,
+    /// The names on the server that one lock has.
+    pub(crate) parts: fn(&str) -> Vec<String>,
+    pub(crate) make: fn(&S::Client, &str, Ask) -> AnyLock,
+}
+
+impl<S: Server> Kind<S> {
+    pub(crate) const fn new(
+        name: &'static str,
+        can: &'static [Capability],
+        make: fn(&S::Client, &str, Ask) -> AnyLock,
+    ) -> Self {
+        Self {
+            name,
+            can,
+            once_more: false,
+            queues: false,
+            parts: |name| vec![name.to_owned()],
+            make,
+        }
+    }
+
+    /// A kind that is another in another form.
+    pub(crate) const fn once_more(
+        name: &'static str,
+        can: &'static [Capability],
+        make: fn(&S::Client, &str, Ask) -> AnyLock,
+    ) -> Self {
+        let mut kind = Self::new(name, can, make);
+        kind.once_more = true;
+        kind
+    }
+
+    pub(crate) const fn queues(mut self) -> Self {
+        self.queues = true;
+        self
+    }
+
+    pub(crate) const fn parts(mut self, parts: fn(&str) -> Vec<String>) -> Self {
+        self.parts = parts;
+        self
+    }
+}
+
+/// One kind of lock on its server.
+pub(crate) struct Family<S: Server> {
+    pub(crate) server: &'static S,
+    pub(crate) kind: &'static Kind<S>,
+}
+
+impl<S: Server> Clone for Family<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S: Server> Copy for Family<S> {}
+
+impl<S: Server> Family<S> {
+    /// A new process with a straight way to the server.
+    pub(crate) async fn process(&self) -> Contender<S> {
+        self.of(self.server.client().await)
+    }
+
+    /// A new process, which reaches the server at `address`.
+    pub(crate) async fn process_at(&self, address: &str) -> Contender<S> {
+        self.of(self.server.client_at(address).await)
+    }
+
+    /// The process with this client.
+    pub(crate) fn of(&self, client: S::Client) -> Contender<S> {
+        Contender {
+            make: self.kind.make,
+            client,
+        }
+    }
+
+    /// What is on the server of a lock with this name.
+    pub(crate) async fn left(&self, name: &str) -> Vec<String> {
+        let mut left = Vec::new();
+        for part in (self.kind.parts)(name) {
+            left.extend(self.server.left(&part).await);
+        }
+        left.sort_unstable();
+        left
+    }
+
+    /// Waits until nothing is left on the server of a lock with this name.
+    pub(crate) async fn nothing_left(&self, name: &str) -> Result<()> {
+        let gone = until("nothing is left on the server", || async {
+            self.left(name).await.is_empty()
+        });
+        match gone.await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(error.context(format!("left: {:?}", self.left(name).await))),
+        }
     }
 
     /// Ends the lease or session of the process that holds the lock, or deletes its row, behind its back.
-    fn take_away(&self, holder: &Self::Process, name: &str) -> impl Future<Output = ()> + Send;
+    pub(crate) async fn take_away(&self, holder: &Contender<S>, name: &str) {
+        for part in (self.kind.parts)(name) {
+            self.server.take_away(&holder.client, &part).await;
+        }
+    }
 
-    /// A new process with a straight way to the server.
-    fn process(&self) -> impl Future<Output = Self::Process> + Send {
-        async { self.process_at(&self.server()).await }
+    /// Waits until so many are on the server, where waiters can be seen.
+    pub(crate) async fn until_queued(&self, name: &str, n: usize) -> Result<()> {
+        until("the waiter is queued", || async {
+            !self.kind.queues || self.left(name).await.len() >= n
+        })
+        .await
     }
 }
 
-/// A client of its own.
-pub(crate) trait Process: Send + Sync + 'static {
-    /// Its lock.
-    type Lock: Lock + 'static;
-
-    /// A new contender.
-    fn lock(&self, name: &str) -> Self::Lock;
-
-    /// An orderly end.
-    fn close(&self) -> impl Future<Output = ()> + Send;
+/// A process that contends for locks of one kind.
+pub(crate) struct Contender<S: Server> {
+    pub(crate) client: S::Client,
+    make: fn(&S::Client, &str, Ask) -> AnyLock,
 }
 
-/// Two handles of one owner as one lock: who has the first takes the second, and gives the first back at once.
+impl<S: Server> Contender<S> {
+    /// A new contender.
+    pub(crate) fn lock(&self, name: &str) -> AnyLock {
+        self.asked(name, Ask::default())
+    }
+
+    /// One with an owner.
+    pub(crate) fn owned(&self, name: &str, owner: Owner) -> AnyLock {
+        let owner = Some(owner);
+        self.asked(name, Ask { owner, lease: None })
+    }
+
+    /// One with a lease.
+    pub(crate) fn leased(&self, name: &str, lease: Lease) -> AnyLock {
+        let lease = Some(lease);
+        self.asked(name, Ask { owner: None, lease })
+    }
+
+    pub(crate) fn asked(&self, name: &str, ask: Ask) -> AnyLock {
+        (self.make)(&self.client, name, ask)
+    }
+
+    /// A new owner of its own.
+    pub(crate) fn owner(&self) -> Owner {
+        S::owner(&self.client)
+    }
+}
+
+/// Two handles of one owner as one lock: its holder has taken the first, then the second, and given the first back.
 pub(crate) struct Then<A, B>(pub(crate) A, pub(crate) B);
 
 /// A re-entrant handle that takes its lock twice.
-pub(crate) type Twice<L> = Then<L, L>;
-
-impl<L: Clone> Twice<L> {
-    pub(crate) fn of(lock: L) -> Self {
-        Self(lock.clone(), lock)
-    }
+pub(crate) fn twice<L: Lock + Clone + 'static>(lock: L) -> AnyLock {
+    Then(lock.clone(), lock).boxed()
 }
 
 impl<A: Lock, B: Lock> Lock for Then<A, B> {
@@ -74,29 +289,4 @@ impl<A: Lock, B: Lock> Lock for Then<A, B> {
         outer.release().await?;
         Ok(inner)
     }
-}
-
-/// A name that no other test uses, and that does not begin another's.
-pub(crate) fn name() -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    format!(
-        "/contract/{}-{:06}",
-        std::process::id(),
-        NEXT.fetch_add(1, Ordering::Relaxed)
-    )
-}
-
-/// Waits until `condition` holds.
-pub(crate) async fn until<F: Future<Output = bool>>(
-    what: &str,
-    condition: impl Fn() -> F,
-) -> Result<(), String> {
-    let held = async {
-        while !condition().await {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(super::clauses::SOON, held)
-        .await
-        .map_err(|_| format!("never came: {what}"))
 }

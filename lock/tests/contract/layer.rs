@@ -3,11 +3,10 @@
 //! The routes: `/stay/{sku}` is inside until it is let go, `/pass/{sku}` comes and goes, `/panic/{sku}` panics inside.
 
 use super::{
-    Verdict,
-    clauses::SOON,
-    family::{Family, Process, name, until},
-    handles::{Handles, Plain},
-    redis,
+    family::{Capability::*, Family, Kind, Server},
+    redis::{Redis, client},
+    register::{layered, layered_and_losable},
+    support::*,
 };
 use axum::{
     Extension, Router,
@@ -38,7 +37,7 @@ use tower::ServiceExt;
 /// How many keys are held at once; `make bench` does it with 100,000.
 const KEYS: usize = 20_000;
 
-/// Who is inside.
+/// The requests that are inside.
 struct Inside {
     now: AtomicUsize,
     /// Each permit lets one go.
@@ -53,7 +52,7 @@ impl Inside {
         Visit(self)
     }
 
-    async fn are(&self, so_many: usize) -> Verdict {
+    async fn are(&self, so_many: usize) -> Result<()> {
         until(&format!("{so_many} are inside"), async || {
             self.now.load(SeqCst) == so_many
         })
@@ -136,36 +135,37 @@ fn ask(router: &Router, path: &str) -> impl Future<Output = Response> + Send + u
     async { answer.await.expect("infallible") }
 }
 
-async fn answered(request: JoinHandle<u16>) -> Result<u16, String> {
-    request.await.map_err(|e| e.to_string())
+async fn answered(request: JoinHandle<u16>) -> Result<u16> {
+    Ok(request.await?)
 }
 
-fn is<T: PartialEq + std::fmt::Debug>(what: &str, seen: T, wanted: T) -> Verdict {
+fn is<T: PartialEq + std::fmt::Debug>(what: &str, seen: T, wanted: T) -> Result<()> {
     if seen == wanted {
         Ok(())
     } else {
-        Err(format!("{what}: {seen:?} and not {wanted:?}"))
+        bail!("{what}: {seen:?} and not {wanted:?}")
     }
 }
 
-/// One key lets one in; another key is another lock; who does not wait is told at once, and who waits comes next.
-pub(crate) async fn a_key_lets_one_in_at_a_time_and_keys_do_not_wait_for_each_other<F: Family>(
-    f: Arc<F>,
-) -> Verdict {
-    let process = Arc::new(f.process().await);
+/// One key lets one in; another key is another lock; a request that does not wait is told at once, and one that waits comes next.
+#[apply(layered!)]
+async fn a_key_lets_one_in_at_a_time_and_keys_do_not_wait_for_each_other<S: Server>(
+    family: Family<S>,
+) -> Result<()> {
+    let process = Arc::new(family.process().await);
     one_at_a_time(&Service::new(&name(), move |name: &str| process.lock(name))).await
 }
 
-async fn one_at_a_time(service: &Service) -> Verdict {
+async fn one_at_a_time(service: &Service) -> Result<()> {
     let first = service.send("/stay/1");
     service.inside.are(1).await?;
     is(
-        "who finds the key taken and does not wait",
+        "a request that finds the key taken and does not wait",
         service.now("/pass/1").await,
         409,
     )?;
     is(
-        "who asks for another key",
+        "a request for another key",
         service.now("/pass/2").await,
         200,
     )?;
@@ -175,42 +175,39 @@ async fn one_at_a_time(service: &Service) -> Verdict {
     service.inside.go_on.add_permits(3);
     for (who, request) in [
         ("the first", first),
-        ("who has waited", second),
+        ("the one that has waited", second),
         ("the other key's", other),
     ] {
         is(who, answered(request).await?, 200)?;
     }
     is(
-        "who comes after the answer",
+        "a request after the answer",
         service.now("/pass/1").await,
         200,
     )
 }
 
 /// The twin: a name of its own for each request locks nothing.
-pub(crate) async fn a_new_name_for_each_request_is_caught<F: Family>(f: Arc<F>) -> Verdict {
-    let process = Arc::new(f.process().await);
+#[apply(test!)]
+async fn a_new_name_for_each_request_is_caught(redis: &Redis) -> Result<()> {
+    let process = Arc::new(redis.client().await);
     let locks = move |_: &str| process.lock(&name());
     match one_at_a_time(&Service::new(&name(), locks)).await {
         Err(_) => Ok(()),
-        Ok(()) => Err("nobody saw that two were inside".into()),
+        Ok(()) => bail!("nobody saw that two were inside"),
     }
 }
 
-/// Who waits in vain is told when to come again, and the service was not called.
-pub(crate) async fn a_wait_that_is_over_is_told_with_a_time_to_come_again<F: Family>(
-    f: Arc<F>,
-) -> Verdict {
-    let (process, name) = (f.process().await, name());
-    let held = process
-        .lock(&format!("{name}:1"))
-        .acquire(SOON)
-        .await
-        .map_err(|e| e.to_string())?;
+/// A request that waits in vain is told when to come again, and the service was not called.
+#[apply(layered!)]
+async fn a_wait_that_is_over_is_told_with_a_time_to_come_again<S: Server>(
+    family: Family<S>,
+) -> Result<()> {
+    let (process, name) = (family.process().await, name());
+    let held = take(&process.lock(&format!("{name}:1"))).await?;
     let layer: LockLayer<Body> = LockLayer::by_key(format!("{name}:{{query:sku}}"))
         .wait(Duration::from_millis(50))
-        .locks(move |name| process.lock(name))
-        .map_err(|e| e.to_string())?;
+        .locks(move |name| process.lock(name))?;
     let router = Router::new()
         .route("/", get(async || "inside"))
         .layer(layer);
@@ -225,7 +222,7 @@ pub(crate) async fn a_wait_that_is_over_is_told_with_a_time_to_come_again<F: Fam
         (503, true),
     )?;
     is("the body", text(answer).await.starts_with("lock "), true)?;
-    held.release().await.map_err(|e| e.to_string())?;
+    held.release().await?;
     is(
         "once it is free",
         text(ask(&router, "/?sku=1").await).await.as_str(),
@@ -238,8 +235,11 @@ async fn text(answer: Response) -> String {
 }
 
 /// Nobody is left with a lock: not after a panic, not after a client that has gone inside, not after one that waited.
-pub(crate) async fn who_panics_or_hangs_up_leaves_no_lock<F: Family>(f: Arc<F>) -> Verdict {
-    let process = Arc::new(f.process().await);
+#[apply(layered!)]
+async fn a_request_that_panics_or_hangs_up_leaves_no_lock<S: Server>(
+    family: Family<S>,
+) -> Result<()> {
+    let process = Arc::new(family.process().await);
     let service = Service::new(&name(), move |name: &str| process.lock(name));
     is(
         "it panicked",
@@ -261,21 +261,23 @@ pub(crate) async fn who_panics_or_hangs_up_leaves_no_lock<F: Family>(f: Arc<F>) 
 }
 
 /// The work ends where its lock is lost, and the client is told.
-pub(crate) async fn a_lost_lock_ends_the_work<F: Family>(f: Arc<F>) -> Verdict {
-    let (process, name) = (Arc::new(f.process().await), name());
+#[apply(layered_and_losable!)]
+async fn a_lost_lock_ends_the_work<S: Server>(family: Family<S>) -> Result<()> {
+    let (process, name) = (Arc::new(family.process().await), name());
     let locks = Arc::clone(&process);
     let service = Service::new(&name, move |name: &str| locks.lock(name));
     let held = service.send("/stay/1");
     service.inside.are(1).await?;
-    f.take_away(&process, &format!("{name}:1")).await;
-    is("who has lost its lock", answered(held).await?, 409)?;
+    family.take_away(&process, &format!("{name}:1")).await;
+    is("the request that has lost its lock", answered(held).await?, 409)?;
     service.inside.are(0).await
 }
 
 /// A handler finds its fence in the request.
-pub(crate) async fn the_work_has_its_fence<F: Family>(f: Arc<F>) -> Verdict {
-    let process = Arc::new(f.process().await);
-    let service = Service::new(&name(), move |name: &str| process.lock(name));
+#[apply(test!)]
+async fn the_work_has_its_fence(redis: &Redis) -> Result<()> {
+    let process = Arc::new(redis.client().await);
+    let service = Service::new(&name(), move |name: &str| process.fenced_lock(name));
     let mut seen = Vec::new();
     for _ in 0..2 {
         seen.push(text(ask(&service.waiting, "/pass/1").await).await);
@@ -288,17 +290,19 @@ pub(crate) async fn the_work_has_its_fence<F: Family>(f: Arc<F>) -> Verdict {
 }
 
 /// A server that is not there is told as such, and the service is not called.
-pub(crate) async fn a_server_that_is_down_lets_nobody_in<F: Family>(f: Arc<F>) -> Verdict {
-    let process = Arc::new(f.process_at("127.0.0.1:1").await);
+#[apply(test!)]
+async fn a_server_that_is_down_lets_nobody_in(redis: &Redis) -> Result<()> {
+    let process = Arc::new(redis.client_at("127.0.0.1:1").await);
     let service = Service::new(&name(), move |name: &str| process.lock(name));
-    is("who asks", service.now("/stay/1").await, 503)
+    is("a request", service.now("/stay/1").await, 503)
 }
 
 /// [004]'s open point: many keys are held at once, and when they are gone nothing of them is left.
-pub(crate) async fn keys_that_nobody_uses_are_dropped(plain: Arc<Handles<Plain>>) -> Verdict {
+#[apply(test!)]
+async fn keys_that_nobody_uses_are_dropped(redis: &Redis) -> Result<()> {
     // So many at once take a command's time-out and a lease together, and this is about neither.
     let (minutes, process) = (Duration::from_secs(600), oversell_lock::Process::new());
-    let client = redis::client(&process, &plain.server(), minutes, minutes);
+    let client = client(&process, &redis.host(), minutes, minutes);
     let locks = client.clone();
     let service = Service::new(&name(), move |name: &str| locks.lock(name));
     let mut requests = JoinSet::new();
@@ -313,19 +317,16 @@ pub(crate) async fn keys_that_nobody_uses_are_dropped(plain: Arc<Handles<Plain>>
     is("keys while they are held", client.locks_in_use(), KEYS)?;
     service.inside.go_on.add_permits(KEYS);
     while let Some(answer) = requests.join_next().await {
-        is(
-            "a request",
-            answer.map_err(|e| e.to_string())?.status().as_u16(),
-            200,
-        )?;
+        is("a request", answer?.status().as_u16(), 200)?;
     }
     until("no key is kept", async || client.locks_in_use() == 0).await
 }
 
 /// The twin: the text's factory, a map that keeps the lock of each key so as not to make it again.
-pub(crate) async fn a_map_of_locks_by_key_is_caught(redis: Arc<Handles<Plain>>) -> Verdict {
-    let process = redis.process().await;
-    let (client, map) = (process.client.clone(), Mutex::new(HashMap::new()));
+#[apply(test!)]
+async fn a_map_of_locks_by_key_is_caught(redis: &Redis) -> Result<()> {
+    let process = redis.client().await;
+    let (client, map) = (process.clone(), Mutex::new(HashMap::new()));
     let map = Arc::new(map);
     let locks = move |name: &str| {
         let mut map = map.lock().expect("not poisoned");
@@ -337,45 +338,40 @@ pub(crate) async fn a_map_of_locks_by_key_is_caught(redis: Arc<Handles<Plain>>) 
     for key in 0..100 {
         is("a request", service.now(&format!("/pass/{key}")).await, 200)?;
     }
-    is("what the map keeps", process.client.locks_in_use(), 100)
+    is("what the map keeps", process.locks_in_use(), 100)
 }
 
 /// A lock of this process alone, which passes for any other.
 pub(crate) struct Local;
 
-#[derive(Clone, Default)]
-pub(crate) struct LocalLocks(Arc<Mutexes<String>>);
+struct LocalLock(Arc<Mutexes<String>>, String);
 
-pub(crate) struct LocalLock(LocalLocks, String);
+static KINDS: [Kind<Local>; 1] = [Kind::new(
+    "local",
+    &[Layered],
+    |locks: &Arc<Mutexes<String>>, name, _| LocalLock(Arc::clone(locks), name.to_owned()).boxed(),
+)];
 
-impl Family for Local {
-    const NAME: &'static str = "local";
-    const QUEUES: bool = false;
-    type Process = LocalLocks;
+impl Server for Local {
+    type Client = Arc<Mutexes<String>>;
 
-    fn server(&self) -> String {
+    fn kinds() -> &'static [Kind<Self>] {
+        &KINDS
+    }
+
+    fn address(&self) -> String {
         String::new()
     }
 
-    async fn process_at(&self, _: &str) -> LocalLocks {
-        LocalLocks::default()
+    async fn client_at(&self, _: &str) -> Self::Client {
+        Arc::default()
     }
 
     async fn left(&self, _: &str) -> Vec<String> {
         Vec::new()
     }
 
-    async fn take_away(&self, _: &LocalLocks, _: &str) {}
-}
-
-impl Process for LocalLocks {
-    type Lock = LocalLock;
-
-    fn lock(&self, name: &str) -> LocalLock {
-        LocalLock(self.clone(), name.to_owned())
-    }
-
-    async fn close(&self) {}
+    async fn take_away(&self, _: &Self::Client, _: &str) {}
 }
 
 impl Lock for LocalLock {
@@ -384,11 +380,9 @@ impl Lock for LocalLock {
     }
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let held = self.0.0.lock(&self.1, wait).await;
-        let held = held.ok_or_else(|| LockError::Taken {
-            name: self.1.clone(),
-            waited: wait,
-        })?;
+        let held = self.0.lock(&self.1, wait).await;
+        let name = self.1.clone();
+        let held = held.ok_or(LockError::Taken { name, waited: wait })?;
         let (guard, mut keeper) = Guard::new(self.name(), None);
         tokio::spawn(async move {
             let release = keeper.asked_to_release().await;

@@ -1,10 +1,10 @@
 //! A model of a lock, and random programs that must keep to it: two processes with two named owners each, and unnamed
 //! ones, who acquire, enter again, release, drop and go away at any time, while answers come late or never and leases end.
 //!
-//! The model knows who surely holds the lock: whoever has a guard that is not lost. So, at any moment:
+//! The model knows which contender surely holds the lock: one with a guard that is not lost. So, at any moment:
 //!
 //! 1. Two guards that are not lost are of one owner.
-//! 2. What such a guard stands for is on the server, and it is what was there when the guard was had.
+//! 2. What such a guard stands for is on the server, and it is what was there when the guard was taken.
 //! 3. A guard that was lost is not released: that is said.
 //!
 //! And when all is given back, each process can have the lock, and nothing is left on the server.
@@ -14,23 +14,20 @@
 //! Next to read: `model_programs.rs`.
 
 use super::{
-    Verdict,
-    clauses::{SOON, ensure, nothing_left},
-    family::{Family, name, until},
+    family::{Ask, Contender, Family, Server},
     mute::Mute,
+    support::*,
 };
 use futures::future::join_all;
-use oversell_lock::{Guard, Lock, LockError, Owner, redis::Lease};
+use oversell_lock::{Guard, Lease, Lock, LockError, Owner};
 use std::{ops::AddAssign, time::Duration};
 use tokio::{
     task::JoinHandle,
     time::{Instant, sleep},
 };
 
-/// What the model needs to know of a lock.
-pub(crate) trait Modelled: Family {
-    /// A contender that may be told its owner and its lease.
-    type Handle: Lock + 'static;
+/// What the model needs to know of an engine.
+pub(crate) trait Modelled: Server {
     /// After this time what was not renewed is over.
     const EXPIRY: Duration;
     /// The length of a program.
@@ -40,33 +37,24 @@ pub(crate) trait Modelled: Family {
     fn servers(&self) -> Vec<String>;
 
     /// A process that reaches the servers at these addresses.
-    fn process_over(&self, addresses: &[String]) -> impl Future<Output = Self::Process> + Send;
-
-    fn owner(process: &Self::Process) -> Owner;
-
-    fn handle(
-        process: &Self::Process,
-        name: &str,
-        owner: Option<Owner>,
-        lease: Lease,
-    ) -> Self::Handle;
+    fn client_over(&self, addresses: &[String]) -> impl Future<Output = Self::Client> + Send;
 
     /// Which hold the server shows.
     fn shown(&self, name: &str) -> impl Future<Output = Option<String>> + Send;
 
-    /// Whether that can be the one for which `process` has `guard`.
-    fn is_of(process: &Self::Process, guard: &Guard, shown: &str) -> bool;
+    /// Whether that can be the one for which `client` has `guard`.
+    fn is_of(client: &Self::Client, guard: &Guard, shown: &str) -> bool;
 }
 
 /// What a lock can do wrong.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Fault {
     None,
-    /// All who ask in one process are one owner.
+    /// All contenders of one process are one owner.
     OneOwner,
     /// A late release frees what its owner has by now.
     LateRelease,
-    /// Whoever is not answered believes that it holds the lock.
+    /// A contender that is not answered believes that it holds the lock.
     SilenceIsYes,
     /// What a guard holds is never given back.
     Leak,
@@ -135,13 +123,13 @@ impl AddAssign for Seen {
 }
 
 /// A process of a program, and its ways to the servers.
-struct Party<P> {
-    process: P,
+struct Party<F: Modelled> {
+    process: Contender<F>,
     ways: Vec<Mute>,
     owners: [Owner; 2],
 }
 
-/// Who asked, as the how manieth of all.
+/// The contender that asked, and its number among all.
 #[derive(Debug, Clone, Copy)]
 struct Asker {
     who: Who,
@@ -160,7 +148,7 @@ struct Asking(Asker, JoinHandle<Result<Guard, LockError>>);
 struct Held {
     asker: Asker,
     guard: Guard,
-    /// What the server showed when the guard was had.
+    /// What the server showed when the guard was taken.
     shown: Option<String>,
 }
 
@@ -171,11 +159,11 @@ struct Releasing {
 }
 
 /// A program that runs.
-struct Run<'a, F: Modelled> {
-    family: &'a F,
+struct Run<F: Modelled> {
+    family: Family<F>,
     fault: Fault,
     name: String,
-    parties: [Party<F::Process>; 2],
+    parties: [Party<F>; 2],
     asking: Vec<Asking>,
     held: Vec<Held>,
     releasing: Vec<Releasing>,
@@ -187,14 +175,14 @@ fn take<T>(all: &mut Vec<T>, n: usize) -> Option<T> {
     (!all.is_empty()).then(|| all.swap_remove(n % all.len()))
 }
 
-impl<'a, F: Modelled> Run<'a, F> {
-    async fn new(family: &'a F, fault: Fault) -> Self {
+impl<F: Modelled> Run<F> {
+    async fn new(family: Family<F>, fault: Fault) -> Self {
         let party = async || {
-            let ways = join_all(family.servers().into_iter().map(Mute::to)).await;
+            let ways = join_all(family.server.servers().into_iter().map(Mute::to)).await;
             let addresses: Vec<_> = ways.iter().map(Mute::address).collect();
-            let process = family.process_over(&addresses).await;
+            let process = family.of(family.server.client_over(&addresses).await);
             Party {
-                owners: [F::owner(&process), F::owner(&process)],
+                owners: [process.owner(), process.owner()],
                 process,
                 ways,
             }
@@ -214,7 +202,7 @@ impl<'a, F: Modelled> Run<'a, F> {
         }
     }
 
-    async fn step(&mut self, step: Step) -> Verdict {
+    async fn step(&mut self, step: Step) -> Result<()> {
         match step {
             Step::Ask { who, lease, wait } => {
                 self.asked += 1;
@@ -226,7 +214,11 @@ impl<'a, F: Modelled> Run<'a, F> {
                 } else {
                     who.owner
                 };
-                let lock = F::handle(process, &self.name, owner.map(|owner| owners[owner]), lease);
+                let ask = Ask {
+                    owner: owner.map(|owner| owners[owner]),
+                    lease: Some(lease),
+                };
+                let lock = process.asked(&self.name, ask);
                 let task =
                     tokio::spawn(async move { lock.acquire(Duration::from_millis(wait)).await });
                 self.asking.push(Asking(
@@ -268,7 +260,7 @@ impl<'a, F: Modelled> Run<'a, F> {
         self.look().await
     }
 
-    async fn pass(&mut self, time: Duration) -> Verdict {
+    async fn pass(&mut self, time: Duration) -> Result<()> {
         let end = Instant::now() + time;
         while Instant::now() < end {
             sleep(
@@ -302,7 +294,7 @@ impl<'a, F: Modelled> Run<'a, F> {
     }
 
     /// The rules.
-    async fn look(&mut self) -> Verdict {
+    async fn look(&mut self) -> Result<()> {
         self.collect().await?;
         // Lost is lost for good: those that are live here were so at one moment, and all of them when it is asked.
         let mut live: Vec<_> = self
@@ -315,12 +307,9 @@ impl<'a, F: Modelled> Run<'a, F> {
                 .iter()
                 .find(|other| !other.asker.is_one_with(first.asker))
         {
-            return Err(format!(
-                "both hold it: {:?} and {:?}",
-                first.asker, other.asker
-            ));
+            bail!("both hold it: {:?} and {:?}", first.asker, other.asker);
         }
-        let shown = self.family.shown(&self.name).await;
+        let shown = self.family.server.shown(&self.name).await;
         for Held {
             asker,
             guard,
@@ -330,27 +319,28 @@ impl<'a, F: Modelled> Run<'a, F> {
             let process = &self.parties[asker.who.process].process;
             let is_there = match (&own, &shown) {
                 (Some(own), Some(shown)) => own == shown,
-                (None, Some(shown)) => F::is_of(process, guard, shown),
+                (None, Some(shown)) => F::is_of(&process.client, guard, shown),
                 (_, None) => false,
             };
             if is_there {
                 own.clone_from(&shown);
             }
-            ensure(is_there || guard.is_lost(), || {
-                format!("{asker:?} holds {own:?}, and the server shows {shown:?}: it is not there")
-            })?;
+            ensure!(
+                is_there || guard.is_lost(),
+                "{asker:?} holds {own:?}, and the server shows {shown:?}: it is not there"
+            );
         }
         Ok(())
     }
 
     /// What has come to an end.
-    async fn collect(&mut self) -> Verdict {
+    async fn collect(&mut self) -> Result<()> {
         for Asking(asker, task) in self
             .asking
             .extract_if(.., |asking| asking.1.is_finished())
             .collect::<Vec<_>>()
         {
-            let guard = match task.await.map_err(|e| e.to_string())? {
+            let guard = match task.await? {
                 Ok(guard) => guard,
                 Err(LockError::Taken { .. }) => {
                     self.seen.taken += 1;
@@ -365,7 +355,7 @@ impl<'a, F: Modelled> Run<'a, F> {
                     std::mem::forget(keeper);
                     guard
                 }
-                Err(error) => return Err(format!("{asker:?} is refused: {error}")),
+                Err(error) => bail!("{asker:?} is refused: {error}"),
             };
             self.seen.holds += 1;
             let is_again = |held: &Held| held.asker.is_one_with(asker) && !held.guard.is_lost();
@@ -386,11 +376,12 @@ impl<'a, F: Modelled> Run<'a, F> {
             task,
         } in released
         {
-            let told = task.await.map_err(|e| e.to_string())?;
+            let told = task.await?;
             let lost = matches!(told, Err(LockError::Lost { .. }));
-            ensure(lost || !was_lost, || {
-                format!("{asker:?} released what it had lost: {told:?}")
-            })?;
+            ensure!(
+                lost || !was_lost,
+                "{asker:?} released what it had lost: {told:?}"
+            );
             if lost
                 && self.fault == Fault::LateRelease
                 && self.held.iter().any(|held| held.asker.is_one_with(asker))
@@ -404,7 +395,7 @@ impl<'a, F: Modelled> Run<'a, F> {
     }
 
     /// All is given back, and every undo has come through.
-    async fn end(&mut self) -> Verdict {
+    async fn end(&mut self) -> Result<()> {
         for party in &self.parties {
             heal(&party.ways).await;
         }
@@ -419,13 +410,13 @@ impl<'a, F: Modelled> Run<'a, F> {
         }
         // A waiter of the fair lock that died goes when the next one asks.
         for Party { process, .. } in &self.parties {
-            until("the lock is had when all is over", || async {
-                let lock = F::handle(process, &self.name, None, Lease::Watchdog(SOON));
+            until("the lock is free when all is over", || async {
+                let lock = process.leased(&self.name, Lease::Watchdog(SOON));
                 lock.acquire(SOON).await.is_ok()
             })
             .await?;
         }
-        nothing_left(self.family, &self.name).await
+        self.family.nothing_left(&self.name).await
     }
 }
 
@@ -437,10 +428,10 @@ async fn heal(ways: &[Mute]) {
 }
 
 pub(super) async fn run<F: Modelled>(
-    family: &F,
+    family: Family<F>,
     fault: Fault,
     steps: &[Step],
-) -> Result<Seen, String> {
+) -> Result<Seen> {
     let mut run = Run::new(family, fault).await;
     for step in steps {
         run.step(*step).await?;

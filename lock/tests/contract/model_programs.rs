@@ -1,18 +1,21 @@
 //! The programs that the model is run with. Each comes from a seed; one that fails is cut down to fewer steps that fail as
-//! well, and the verdict names both. `OVERSELL_MODEL_SEED=n` plays that
-//! seed alone.
+//! well, and the verdict names both. `OVERSELL_MODEL_SEED=n` plays that seed
+//! alone.
 //!
 //! Next to read: `model_locks.rs`.
 
 use super::{
-    Verdict,
-    clauses::{SOON, ensure},
+    family::{Family, Server},
     model::{Fault, Modelled, Seen, Step, Who, run},
+    redis::Redis,
+    redlock::Five,
+    support::*,
+    zookeeper::ZooKeeper,
 };
 use fastrand::Rng;
 use futures::future::join_all;
-use oversell_lock::redis::Lease;
-use std::{sync::Arc, time::Duration};
+use oversell_lock::Lease;
+use std::time::Duration;
 use tokio::time::Instant;
 
 impl Step {
@@ -91,12 +94,9 @@ fn through_everything() -> Vec<Step> {
 }
 
 /// Without halves, quarters, … of the steps, as long as it still fails.
-async fn fewer<F: Modelled>(
-    family: &F,
-    mut steps: Vec<Step>,
-    mut broken: String,
-) -> (Vec<Step>, String) {
+async fn fewer<F: Modelled>(family: Family<F>, mut steps: Vec<Step>) -> (Vec<Step>, String) {
     let (end, mut part) = (Instant::now() + SOON * 3, steps.len() / 2);
+    let mut broken = "no shorter one fails".to_owned();
     while part > 0 {
         let mut at = 0;
         while at < steps.len() && Instant::now() < end {
@@ -104,7 +104,7 @@ async fn fewer<F: Modelled>(
             rest.drain(at..(at + part).min(rest.len()));
             match run(family, Fault::None, &rest).await {
                 Ok(_) => at += part,
-                Err(still) => (steps, broken) = (rest, still),
+                Err(still) => (steps, broken) = (rest, still.to_string()),
             }
         }
         part /= 2;
@@ -115,30 +115,27 @@ async fn fewer<F: Modelled>(
 /// So many programs run at the same time, beside each other.
 const PROGRAMS: u64 = 16;
 
-pub(crate) async fn random_programs_keep_to_the_model<F: Modelled>(family: Arc<F>) -> Verdict {
-    let given = std::env::var("OVERSELL_MODEL_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
+async fn programs_keep_to_the_model<F: Modelled>(family: Family<F>) -> Result<()> {
+    let given = std::env::var("OVERSELL_MODEL_SEED");
+    let given = given.ok().and_then(|seed| seed.parse().ok());
     let chosen = given.unwrap_or_else(|| fastrand::u64(..));
-    eprintln!("the model of {}: OVERSELL_MODEL_SEED={chosen}", F::NAME);
+    eprintln!(
+        "the model of {}: OVERSELL_MODEL_SEED={chosen}",
+        family.kind.name
+    );
     let fixed = if given.is_some() { 0 } else { PROGRAMS };
     let seeds: Vec<_> = (0..fixed).chain([chosen]).collect();
-    let runs = join_all(
-        seeds
-            .iter()
-            .map(async |seed| run(&*family, Fault::None, &program::<F>(*seed)).await),
-    );
+    let play = async |seed: &u64| run(family, Fault::None, &program::<F>(*seed)).await;
+    let runs = join_all(seeds.iter().map(play));
     let through = through_everything();
-    let (runs, through) = tokio::join!(runs, run(&*family, Fault::None, &through));
+    let (runs, through) = tokio::join!(runs, run(family, Fault::None, &through));
     let mut all = through?;
     for (seed, result) in seeds.iter().zip(runs) {
         match result {
             Ok(seen) => all += seen,
             Err(broken) => {
-                let (steps, still) = fewer(&*family, program::<F>(*seed), broken.clone()).await;
-                return Err(format!(
-                    "seed {seed}: {broken}; in short: {still}, after {steps:?}"
-                ));
+                let (steps, still) = fewer(family, program::<F>(*seed)).await;
+                bail!("seed {seed}: {broken}; in short: {still}, after {steps:?}");
             }
         }
     }
@@ -149,42 +146,53 @@ pub(crate) async fn random_programs_keep_to_the_model<F: Modelled>(family: Arc<F
         unanswered,
         lost,
     } = all;
-    let all_kinds = [holds, again, taken, unanswered, lost]
-        .iter()
-        .all(|times| *times > 0);
-    ensure(all_kinds, || {
-        format!("the programs have not come through everything: {all:?}")
-    })
+    let mut kinds = [holds, again, taken, unanswered, lost].into_iter();
+    ensure!(
+        kinds.all(|times| times > 0),
+        "the programs have not come through everything: {all:?}"
+    );
+    Ok(())
+}
+
+macro_rules! modelled {
+    ($($name:ident: $kind:literal on $engine:ty;)*) => {$(
+        test! {
+            async fn $name(engine: &'static $engine) -> Result<()> {
+                programs_keep_to_the_model(engine.family($kind)).await
+            }
+        }
+    )*};
+}
+
+modelled! {
+    random_programs_with_a_redis_lock_keep_to_the_model: "redis" on Redis;
+    random_programs_with_a_fair_lock_keep_to_the_model: "redis_fair" on Redis;
+    random_programs_with_a_write_lock_keep_to_the_model: "redis_write" on Redis;
+    random_programs_with_a_redlock_keep_to_the_model: "redlock" on Five;
+    random_programs_with_a_zookeeper_lock_keep_to_the_model: "zookeeper" on ZooKeeper;
 }
 
 /// A lock with this fault must break this rule of the model.
-async fn breaks<F: Modelled>(family: &F, fault: Fault, rule: &str) -> Verdict {
+async fn breaks<F: Modelled>(family: Family<F>, fault: Fault, rule: &str) -> Result<()> {
     let mut passed = Vec::new();
     for first in [0, PROGRAMS, 2 * PROGRAMS] {
         let seeds = first..first + PROGRAMS;
         let results =
             join_all(seeds.map(async |seed| run(family, fault, &program::<F>(seed)).await)).await;
-        if results
-            .iter()
-            .any(|result| result.as_ref().is_err_and(|broken| broken.contains(rule)))
-        {
+        if results.iter().any(|result| {
+            result
+                .as_ref()
+                .is_err_and(|broken| broken.to_string().contains(rule))
+        }) {
             return Ok(());
         }
         passed.extend(results);
     }
-    Err(format!("{fault:?} passed: {passed:?}"))
-}
-
-pub(crate) async fn owners_that_are_mixed_up_break_the_model<F: Modelled>(
-    family: Arc<F>,
-) -> Verdict {
-    breaks(&*family, Fault::OneOwner, "both hold it").await
+    bail!("{fault:?} passed: {passed:?}")
 }
 
 /// An owner loses what it has, takes it again, and then gives the old one back.
-pub(crate) async fn a_late_release_by_owner_breaks_the_model<F: Modelled>(
-    family: Arc<F>,
-) -> Verdict {
+async fn a_late_release_by_owner_breaks<F: Modelled>(family: Family<F>) -> Result<()> {
     let who = Who {
         process: 0,
         owner: Some(0),
@@ -202,30 +210,49 @@ pub(crate) async fn a_late_release_by_owner_breaks_the_model<F: Modelled>(
     let (first, second) = (ask(Lease::Fixed(lease)), ask(Lease::Watchdog(SOON * 3)));
     let steps = [first, pause, second, pause, Step::Release(0), pause];
     let mut passed = Vec::new();
-    // On a busy machine the first may be had too late to be lost.
+    // On a busy machine the first may come too late to be lost.
     for _ in 0..PROGRAMS {
-        match run(&*family, Fault::LateRelease, &steps).await {
-            Err(broken) if broken.contains("it is not there") => {
-                return run(&*family, Fault::None, &steps).await.map(|_| ());
+        match run(family, Fault::LateRelease, &steps).await {
+            Err(broken) if broken.to_string().contains("it is not there") => {
+                return run(family, Fault::None, &steps).await.map(|_| ());
             }
             other => passed.push(other),
         }
     }
-    Err(format!("it passed: {passed:?}"))
+    bail!("it passed: {passed:?}")
 }
 
-pub(crate) async fn silence_that_is_taken_for_a_yes_breaks_the_model<F: Modelled>(
-    family: Arc<F>,
-) -> Verdict {
-    breaks(&*family, Fault::SilenceIsYes, "it is not there").await
+macro_rules! broken {
+    ($($name:ident: $fault:ident of $kind:literal on $engine:ty, $rule:literal;)*) => {$(
+        test! {
+            async fn $name(engine: &'static $engine) -> Result<()> {
+                breaks(engine.family($kind), Fault::$fault, $rule).await
+            }
+        }
+    )*};
 }
 
-pub(crate) async fn a_hold_that_is_kept_breaks_the_model<F: Modelled>(family: Arc<F>) -> Verdict {
-    breaks(&*family, Fault::Leak, "the lock is had when all is over").await
+broken! {
+    owners_that_are_mixed_up_break_the_model:
+        OneOwner of "redis" on Redis, "both hold it";
+    owners_of_a_redlock_that_are_mixed_up_break_the_model:
+        OneOwner of "redlock" on Five, "both hold it";
+    owners_in_zookeeper_that_are_mixed_up_break_the_model:
+        OneOwner of "zookeeper" on ZooKeeper, "both hold it";
+    silence_that_is_taken_for_a_yes_breaks_the_model:
+        SilenceIsYes of "redis" on Redis, "it is not there";
+    a_hold_that_is_kept_breaks_the_model:
+        Leak of "redis" on Redis, "the lock is free when all is over";
+    a_loss_that_is_not_told_breaks_the_model:
+        LossUntold of "redis" on Redis, "released what it had lost";
 }
 
-pub(crate) async fn a_loss_that_is_not_told_breaks_the_model<F: Modelled>(
-    family: Arc<F>,
-) -> Verdict {
-    breaks(&*family, Fault::LossUntold, "released what it had lost").await
+#[apply(test!)]
+async fn a_late_release_by_owner_breaks_the_model(redis: &'static Redis) -> Result<()> {
+    a_late_release_by_owner_breaks(redis.family("redis")).await
+}
+
+#[apply(test!)]
+async fn a_late_release_of_a_redlock_by_owner_breaks_the_model(five: &'static Five) -> Result<()> {
+    a_late_release_by_owner_breaks(five.family("redlock")).await
 }

@@ -1,77 +1,28 @@
-//! `MultiLock` under the contract, what it promises beyond it, and the twin that keeps what it has.
+//! What `MultiLock` promises beyond the contract, and the twin that keeps the parts that it has.
 
 use super::{
-    Verdict,
-    clauses::{SOON, ensure, says},
-    family::{Family, Process, name},
+    family::{Family, Server},
     redis::Redis,
+    support::*,
+    zookeeper::ZooKeeper,
 };
 use oversell_lock::{
     Guard, Lock, LockError, MultiLock,
     redis::{RedisClient, RedisLock},
 };
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-const SHORT: Duration = Duration::from_millis(300);
-
-fn parts(name: &str) -> [String; 3] {
+/// The names of its three parts.
+pub(crate) fn parts(name: &str) -> [String; 3] {
     [1, 2, 3].map(|n| format!("{name}-{n}"))
 }
 
-/// `MultiLock`s of three locks in one Redis.
-pub(crate) struct Multi(Redis);
-
-/// Its process.
-pub(crate) struct MultiProcess(RedisClient);
-
-impl Multi {
-    pub(crate) fn at(url: String) -> Self {
-        Self(Redis::at(url))
-    }
+fn locks(client: &RedisClient, name: &str) -> Vec<RedisLock> {
+    parts(name).map(|part| client.lock(&part)).into()
 }
 
-impl Family for Multi {
-    const NAME: &'static str = "multi";
-    const QUEUES: bool = false;
-    type Process = MultiProcess;
-
-    fn server(&self) -> String {
-        self.0.server()
-    }
-
-    async fn process_at(&self, address: &str) -> MultiProcess {
-        MultiProcess(self.0.process_at(address).await)
-    }
-
-    /// In one order, however Redis lists them.
-    async fn left(&self, name: &str) -> Vec<String> {
-        let mut left = self.0.left(name).await;
-        left.sort_unstable();
-        left
-    }
-
-    async fn take_away(&self, holder: &MultiProcess, name: &str) {
-        for part in parts(name) {
-            self.0.take_away(&holder.0, &part).await;
-        }
-    }
-}
-
-impl Process for MultiProcess {
-    type Lock = MultiLock<RedisLock>;
-
-    fn lock(&self, name: &str) -> Self::Lock {
-        MultiLock::new(parts(name).map(|part| self.0.lock(&part)).into())
-    }
-
-    async fn close(&self) {
-        self.0.close().await;
-    }
-}
-
-/// Over any kind of lock: each process takes the same two, the other one first.
-pub(crate) async fn two_of_opposite_orders_both_go_on<F: Family>(family: Arc<F>) -> Verdict {
-    const ROUNDS: usize = 5;
+/// Each of two processes takes the same two, the second one in the other order.
+async fn both_go_on<S: Server>(family: Family<S>) -> Result<()> {
     let name = name();
     let names = [format!("{name}-1"), format!("{name}-2")];
     let rounds = [false, true].map(async |turned| {
@@ -81,150 +32,91 @@ pub(crate) async fn two_of_opposite_orders_both_go_on<F: Family>(family: Arc<F>)
             parts.reverse();
         }
         let multi = MultiLock::new(parts);
-        for _ in 0..ROUNDS {
-            let guard = says("a turn", multi.acquire(SOON * 3).await)?;
+        for _ in 0..5 {
+            let guard = multi.acquire(SOON * 3).await?;
             tokio::task::yield_now().await;
-            says("release", guard.release().await)?;
+            guard.release().await?;
         }
-        process.close().await;
-        Ok::<_, String>(())
+        anyhow::Ok(())
     });
-    futures::future::try_join_all(rounds).await.map(|_| ())
+    futures::future::try_join_all(rounds).await?;
+    Ok(())
+}
+
+#[apply(test!)]
+async fn two_of_opposite_orders_both_go_on_in_redis(redis: &'static Redis) -> Result<()> {
+    both_go_on(redis.family("redis")).await
+}
+
+#[apply(test!)]
+async fn two_of_opposite_orders_both_go_on_in_zookeeper(
+    zookeeper: &'static ZooKeeper,
+) -> Result<()> {
+    both_go_on(zookeeper.family("zookeeper")).await
 }
 
 /// Another has the last part only.
-pub(crate) async fn who_misses_one_part_keeps_none<F>(family: Arc<F>) -> Verdict
-where
-    F: Family + AsRef<Redis>,
-{
-    let name = name();
-    let ([first, second, last], other) = (parts(&name), family.as_ref().as_ref().process().await);
-    let held = says("the last part", other.lock(&last).acquire(SOON).await)?;
-    let process = family.process().await;
+async fn none_is_kept(redis: &Redis, name: &str, lock: impl Lock) -> Result<()> {
+    let ([first, second, last], other) = (parts(name), redis.client().await);
+    let held = take(&other.lock(&last)).await?;
     for wait in [Duration::ZERO, SHORT] {
-        let missed = process.lock(&name).acquire(wait).await;
-        ensure(matches!(missed, Err(LockError::Taken { .. })), || {
-            format!("without its last part: {missed:?}")
-        })?;
+        taken("without its last part", lock.acquire(wait).await)?;
         for part in [&first, &second] {
-            let free = other
-                .lock(part)
-                .try_acquire()
-                .await
-                .map_err(|error| format!("a part was kept: {error}"))?;
-            says("release", free.release().await)?;
+            let free = other.lock(part).try_acquire().await;
+            free.context("a part was kept")?.release().await?;
         }
     }
-    says("release", held.release().await)
+    Ok(held.release().await?)
 }
 
-impl AsRef<Redis> for Multi {
-    fn as_ref(&self) -> &Redis {
-        &self.0
-    }
+#[apply(test!)]
+async fn without_one_part_it_keeps_none(redis: &Redis) -> Result<()> {
+    let (name, client) = (name(), redis.client().await);
+    none_is_kept(redis, &name, MultiLock::new(locks(&client, &name))).await
 }
 
-pub(crate) async fn the_loss_of_one_part_is_told_and_named(family: Arc<Multi>) -> Verdict {
-    let (name, process) = (name(), family.process().await);
-    let guard = says("all parts", process.lock(&name).acquire(SOON).await)?;
-    let [_, second, _] = parts(&name);
-    family.0.take_away(&process.0, &second).await;
-    tokio::time::timeout(SOON, guard.lost())
-        .await
-        .map_err(|_| "the holder was never told")?;
-    match guard.release().await {
-        Err(LockError::Lost { name }) if name == second => {}
-        other => return Err(format!("{second} was lost: {other:?}")),
-    }
-    let left = family.left(&name).await;
-    ensure(left.is_empty(), || format!("left: {left:?}"))
-}
+/// Wrong on purpose: where it misses a part it keeps the others.
+struct Greedy(Vec<RedisLock>);
 
-/// Wrong on purpose: what it has when it misses one it keeps.
-pub(crate) struct Greedy(Redis);
-
-/// Its process.
-pub(crate) struct GreedyProcess(RedisClient);
-
-/// Its contender.
-pub(crate) struct GreedyLock(Vec<RedisLock>);
-
-impl Greedy {
-    pub(crate) fn at(url: String) -> Self {
-        Self(Redis::at(url))
-    }
-}
-
-impl AsRef<Redis> for Greedy {
-    fn as_ref(&self) -> &Redis {
-        &self.0
-    }
-}
-
-impl Family for Greedy {
-    const NAME: &'static str = "twin_multi_that_keeps_parts";
-    const QUEUES: bool = false;
-    type Process = GreedyProcess;
-
-    fn server(&self) -> String {
-        self.0.server()
-    }
-
-    async fn process_at(&self, address: &str) -> GreedyProcess {
-        GreedyProcess(self.0.process_at(address).await)
-    }
-
-    async fn left(&self, name: &str) -> Vec<String> {
-        self.0.left(name).await
-    }
-
-    async fn take_away(&self, holder: &GreedyProcess, name: &str) {
-        self.0.take_away(&holder.0, name).await;
-    }
-}
-
-impl Process for GreedyProcess {
-    type Lock = GreedyLock;
-
-    fn lock(&self, name: &str) -> GreedyLock {
-        GreedyLock(parts(name).map(|part| self.0.lock(&part)).into())
-    }
-
-    async fn close(&self) {
-        self.0.close().await;
-    }
-}
-
-impl Lock for GreedyLock {
+impl Lock for Greedy {
     fn name(&self) -> &str {
         "greedy"
     }
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let mut had = Vec::new();
+        let mut held = Vec::new();
         for part in &self.0 {
             match part.acquire(wait).await {
-                Ok(guard) => had.push(guard),
+                Ok(guard) => held.push(guard),
                 Err(error) => {
                     // Here the honest lock gives back.
-                    std::mem::forget(had);
+                    std::mem::forget(held);
                     return Err(error);
                 }
             }
         }
-        let (guard, mut keeper) = Guard::new(self.name(), None);
-        tokio::spawn(async move {
-            let asked = keeper.asked_to_release().await;
-            drop(had);
-            asked.done(Ok(()));
-        });
-        Ok(guard)
+        Ok(Guard::new(self.name(), None).0)
     }
 }
 
-pub(crate) async fn is_caught(twin: Arc<Greedy>) -> Verdict {
-    super::twins::caught(
-        who_misses_one_part_keeps_none(twin).await,
-        "a part was kept",
-    )
+#[apply(test!)]
+async fn one_that_keeps_parts_is_caught(redis: &Redis) -> Result<()> {
+    let (name, client) = (name(), redis.client().await);
+    let verdict = none_is_kept(redis, &name, Greedy(locks(&client, &name))).await;
+    caught(verdict, "a part was kept")
+}
+
+#[apply(test!)]
+async fn the_loss_of_one_part_is_told_and_named(redis: &Redis) -> Result<()> {
+    let (name, client) = (name(), redis.client().await);
+    let guard = take(&MultiLock::new(locks(&client, &name))).await?;
+    let [_, second, _] = parts(&name);
+    redis.delete(&second).await;
+    told(&guard).await?;
+    let released = guard.release().await;
+    ensure!(
+        matches!(&released, Err(LockError::Lost { name }) if *name == second),
+        "{second} was lost: {released:?}"
+    );
+    redis.no_key_left(&name).await
 }

@@ -1,12 +1,7 @@
 //! What the rate limiter promises, and the twin whose window does not slide.
 
-use super::{
-    Verdict,
-    clauses::{SOON, ensure, says},
-    family::{Family, name},
-    redis::Redis,
-};
-use oversell_lock::{LockError, redis::RedisClient};
+use super::{family::Server, redis::Redis, support::*};
+use oversell_lock::redis::RedisClient;
 use std::{
     future::Future,
     num::NonZeroU32,
@@ -44,14 +39,14 @@ async fn storm<F>(
     redis: &Redis,
     name: &str,
     ask: fn(Arc<RedisClient>, String) -> F,
-) -> Result<Vec<Admitted>, String>
+) -> Result<Vec<Admitted>>
 where
-    F: Future<Output = Result<bool, String>> + Send + 'static,
+    F: Future<Output = Result<bool>> + Send + 'static,
 {
     let (mut clients, ends) = (JoinSet::new(), Instant::now() + 6 * INTERVAL);
     let so_far = Arc::new(AtomicUsize::new(0));
     for _ in 0..6 {
-        let process = Arc::new(redis.process().await);
+        let process = Arc::new(redis.client().await);
         for _ in 0..5 {
             let (process, name, so_far) = (process.clone(), name.to_owned(), so_far.clone());
             clients.spawn(async move {
@@ -63,7 +58,7 @@ where
                         so_far.fetch_add(1, SeqCst);
                     }
                 }
-                Ok::<_, String>(admitted)
+                anyhow::Ok(admitted)
             });
         }
     }
@@ -75,30 +70,25 @@ where
         .map(|all| all.concat())
 }
 
-pub(crate) async fn no_window_admits_more_than_the_rate(redis: Arc<Redis>) -> Verdict {
+#[apply(test!)]
+async fn no_window_admits_more_than_the_rate(redis: &Redis) -> Result<()> {
     let name = name();
-    let limiter = redis.process().await.rate_limiter(&name);
-    ensure(
-        says("set", limiter.try_set_rate(TEN, INTERVAL).await)?,
-        || "not set".into(),
-    )?;
-    ensure(
-        !says("set", limiter.try_set_rate(ONE, INTERVAL).await)?,
-        || "set twice".into(),
-    )?;
-    let admitted = storm(&redis, &name, |process, name| async move {
-        says("ask", process.rate_limiter(&name).try_acquire(ONE).await)
+    let limiter = redis.client().await.rate_limiter(&name);
+    ensure!(limiter.try_set_rate(TEN, INTERVAL).await?, "not set");
+    ensure!(!limiter.try_set_rate(ONE, INTERVAL).await?, "set twice");
+    let admitted = storm(redis, &name, |process, name| async move {
+        Ok(process.rate_limiter(&name).try_acquire(ONE).await?)
     })
     .await?;
     let (all, most) = (admitted.len(), most_in_a_window(admitted));
-    ensure(most <= RATE, || format!("{most} within one interval"))?;
-    ensure(all > 2 * RATE, || {
-        format!("only {all} were admitted at all")
-    })
+    ensure!(most <= RATE, "{most} within one interval");
+    ensure!(all > 2 * RATE, "only {all} were admitted at all");
+    Ok(())
 }
 
 /// The twin counts from the last change of a window that stands still.
-pub(crate) async fn a_fixed_window_is_caught(redis: Arc<Redis>) -> Verdict {
+#[apply(test!)]
+async fn a_fixed_window_is_caught(redis: &Redis) -> Result<()> {
     let name = name();
     // Ten at the end of one window and ten at the beginning of the next, as a crowd that waits for the border comes.
     let ask = |process: Arc<RedisClient>, name: String| async move {
@@ -112,35 +102,30 @@ pub(crate) async fn a_fixed_window_is_caught(redis: Arc<Redis>) -> Verdict {
             .key(name)
             .invoke_async(&mut process.connection())
             .await;
-        answer.map_err(|e| e.to_string())
+        Ok(answer?)
     };
     // A window of the twin is filled at its beginning, so one more is needed at an end: the storm begins anywhere.
     for _ in 0..10 {
-        if most_in_a_window(storm(&redis, &name, ask).await?) > RATE {
+        if most_in_a_window(storm(redis, &name, ask).await?) > RATE {
             return Ok(());
         }
     }
-    Err("the twin passed".into())
+    bail!("the twin passed")
 }
 
-pub(crate) async fn who_cannot_be_admitted_in_time_hears_it_at_once(redis: Arc<Redis>) -> Verdict {
+#[apply(test!)]
+async fn a_request_that_cannot_be_admitted_in_time_hears_it_at_once(redis: &Redis) -> Result<()> {
     // So long that it is not over by the time that the second one asks.
     let interval = SOON / 4;
-    let (name, process) = (name(), redis.process().await);
+    let (name, process) = (name(), redis.client().await);
     let limiter = process.rate_limiter(&name);
-    match limiter.try_acquire(ONE).await {
-        Err(LockError::Invalid { .. }) => {}
-        other => return Err(format!("without a rate: {other:?}")),
-    }
-    says("set", limiter.try_set_rate(ONE, interval).await)?;
-    match limiter.acquire(TEN, SOON).await {
-        Err(LockError::Invalid { .. }) => {}
-        other => return Err(format!("ten at once: {other:?}")),
-    }
-    says("first", limiter.acquire(ONE, SOON).await)?;
-    match limiter.acquire(ONE, interval / 4).await {
-        Err(LockError::Taken { .. }) => {}
-        other => return Err(format!("within a quarter: {other:?}")),
-    }
-    says("after the interval", limiter.acquire(ONE, SOON).await)
+    invalid("without a rate", limiter.try_acquire(ONE).await)?;
+    limiter.try_set_rate(ONE, interval).await?;
+    invalid("ten at once", limiter.acquire(TEN, SOON).await)?;
+    limiter.acquire(ONE, SOON).await?;
+    taken("within a quarter", limiter.acquire(ONE, interval / 4).await)?;
+    Ok(limiter
+        .acquire(ONE, SOON)
+        .await
+        .context("after the interval")?)
 }

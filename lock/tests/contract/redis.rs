@@ -1,14 +1,94 @@
-//! `RedisLock` under the contract.
+//! One Redis, and the kinds of locks on it.
 
 use super::{
-    clauses::SOON,
-    family::{Family, Process},
+    family::{AnyLock, Ask, Capability, Capability::*, Family, Kind, Server, Then, asked, twice},
+    multi::parts,
+    support::*,
 };
 use oversell::redis_at::redis_at;
-use oversell_lock::redis::{RedisClient, RedisLock, RedisOptions};
+use oversell_lock::{
+    Lock, MultiLock, Owner, Process,
+    redis::{RedisClient, RedisOptions},
+};
 use redis::{AsyncTypedCommands, aio::MultiplexedConnection};
 use std::time::Duration;
 use tokio::sync::OnceCell;
+
+const PLAIN: &[Capability] = &[Contract, OneServer, Losable];
+const WITH_OWNER_AND_LEASE: &[Capability] = &[Contract, OneServer, Losable, Leased, Reentrant];
+
+static KINDS: [Kind<Redis>; 9] = [
+    Kind::new(
+        "redis",
+        &[Contract, OneServer, Losable, Leased, Reentrant, Layered],
+        |client: &RedisClient, name, ask| asked!(client.lock(name), ask).boxed(),
+    ),
+    Kind::new(
+        "redis_fenced",
+        &[Contract, OneServer, Losable, Leased, Reentrant, Fenced],
+        |client: &RedisClient, name, ask| asked!(client.fenced_lock(name), ask).boxed(),
+    ),
+    Kind::new("redis_fair", WITH_OWNER_AND_LEASE, fair).queues(),
+    Kind::new("redis_write", WITH_OWNER_AND_LEASE, write),
+    Kind::once_more(
+        "redis_taken_twice",
+        PLAIN,
+        |client: &RedisClient, name, _| twice(client.lock(name).owner(client.owner())),
+    ),
+    Kind::once_more(
+        "redis_fair_taken_twice",
+        PLAIN,
+        |client: &RedisClient, name, _| twice(client.fair_lock(name).owner(client.owner())),
+    ),
+    Kind::once_more(
+        "redis_write_taken_twice",
+        PLAIN,
+        |client: &RedisClient, name, _| twice(client.rw_lock(name).write().owner(client.owner())),
+    ),
+    // A reader that was the writer before, and so came in alone.
+    Kind::once_more(
+        "redis_read_after_write",
+        PLAIN,
+        |client: &RedisClient, name, _| {
+            let (lock, owner) = (client.rw_lock(name), client.owner());
+            Then(lock.write().owner(owner), lock.read().owner(owner)).boxed()
+        },
+    ),
+    Kind::new("redis_multi", PLAIN, |client: &RedisClient, name, _| {
+        MultiLock::new(parts(name).map(|part| client.lock(&part)).into()).boxed()
+    })
+    .parts(|name| parts(name).into()),
+];
+
+/// It is not for one alone.
+static READ: Kind<Redis> = Kind::new("redis_read", &[], |client: &RedisClient, name, ask| {
+    asked!(client.rw_lock(name).read(), ask).boxed()
+});
+
+/// Every kind that is given a lease, the read lock among them.
+pub(crate) fn with_lease(redis: &'static Redis) -> impl Iterator<Item = Family<Redis>> {
+    let read = Family {
+        server: redis,
+        kind: &READ,
+    };
+    let leased = |family: &Family<Redis>| family.kind.can.contains(&Leased);
+    redis.families().filter(leased).chain([read])
+}
+
+fn fair(client: &RedisClient, name: &str, ask: Ask) -> AnyLock {
+    asked!(client.fair_lock(name), ask).boxed()
+}
+
+fn write(client: &RedisClient, name: &str, ask: Ask) -> AnyLock {
+    asked!(client.rw_lock(name).write(), ask).boxed()
+}
+
+/// It is renewed every third: a machine that stands still for a while loses no lock, and a test that waits for its end
+/// does so soon.
+const LEASE: Duration = Duration::from_secs(9);
+
+/// So long a command is given on a way that may fall silent.
+pub(crate) const LIMIT: Duration = Duration::from_secs(3);
 
 pub(crate) struct Redis {
     url: String,
@@ -16,11 +96,9 @@ pub(crate) struct Redis {
 }
 
 impl Redis {
-    pub(crate) fn at(url: String) -> Self {
-        Self {
-            url,
-            outsider: OnceCell::new(),
-        }
+    pub(crate) const fn at(url: String) -> Self {
+        let outsider = OnceCell::const_new();
+        Self { url, outsider }
     }
 
     /// The connection that looks at the server from outside, thousands of times, and waits on a busy machine.
@@ -29,28 +107,100 @@ impl Redis {
         self.outsider.get_or_init(connect).await.clone()
     }
 
+    /// What the server answers.
+    pub(crate) async fn ask<T: redis::FromRedisValue>(&self, words: &[&str]) -> Result<T> {
+        let (word, arguments) = words.split_first().context("a command")?;
+        let mut command = redis::cmd(word);
+        Ok(command
+            .arg(arguments)
+            .query_async(&mut self.outsider().await)
+            .await?)
+    }
+
+    /// Runs these commands as one transaction.
+    pub(crate) async fn run(&self, commands: &[&[&str]]) -> Result<()> {
+        let mut all = redis::pipe();
+        all.atomic();
+        for words in commands {
+            all.cmd(words[0]).arg(&words[1..]);
+        }
+        Ok(all.exec_async(&mut self.outsider().await).await?)
+    }
+
+    /// A connection of its own, which hears all that is said on channels like this one.
+    pub(crate) async fn listener(&self, channels: &str) -> Result<redis::aio::PubSub> {
+        let client = redis::Client::open(self.url.as_str())?;
+        let mut listener = client.get_async_pubsub().await?;
+        listener.psubscribe(channels).await?;
+        Ok(listener)
+    }
+
+    /// Every command that the server is given from now on.
+    pub(crate) async fn monitor(&self) -> Result<redis::aio::Monitor> {
+        let client = redis::Client::open(self.url.as_str())?;
+        Ok(client.get_async_monitor().await?)
+    }
+
+    /// How many connections hear what is said on this channel.
+    pub(crate) async fn listeners(&self, channel: &str) -> Result<i64> {
+        let (_, listeners): (String, i64) = self.ask(&["PUBSUB", "NUMSUB", channel]).await?;
+        Ok(listeners)
+    }
+
     pub(crate) fn host(&self) -> String {
-        self.url
-            .trim_start_matches("redis://")
-            .trim_end_matches('/')
-            .to_owned()
+        let host = self.url.trim_start_matches("redis://");
+        host.trim_end_matches('/').to_owned()
+    }
+
+    /// Every key that has this name in its own, in one order: Redis lists them in another one whenever it likes.
+    pub(crate) async fn keys(&self, name: &str) -> Vec<String> {
+        let mut outsider = self.outsider().await;
+        let mut keys = outsider.keys(format!("*{name}*")).await.expect("a list");
+        keys.sort_unstable();
+        keys
+    }
+
+    /// Waits until no key is left.
+    pub(crate) async fn no_key_left(&self, name: &str) -> Result<()> {
+        until("no key is left", || async {
+            self.keys(name).await.is_empty()
+        })
+        .await
+    }
+
+    pub(crate) async fn delete(&self, key: &str) {
+        self.outsider().await.del(key).await.expect("deleted");
+    }
+
+    /// The owners in a fair lock's queue, and those with a score.
+    async fn queued(&self, name: &str) -> Vec<String> {
+        let mut outsider = self.outsider().await;
+        let mut both = redis::pipe();
+        both.atomic()
+            .cmd("LRANGE")
+            .arg(format!("redisson_lock_queue:{{{name}}}"))
+            .arg((0, -1))
+            .cmd("ZRANGE")
+            .arg(format!("redisson_lock_timeout:{{{name}}}"))
+            .arg((0, -1));
+        let both: redis::RedisResult<(Vec<String>, Vec<String>)> =
+            both.query_async(&mut outsider).await;
+        let (mut queued, scored) = both.expect("an answer");
+        queued.extend(scored);
+        queued.sort_unstable();
+        queued.dedup();
+        queued
     }
 }
 
-/// It is renewed every third: a machine that stands still for a while loses no lock, and who waits for its end has it soon.
-const LEASE: Duration = Duration::from_secs(9);
-
-/// So long a command is given on a way that may fall silent.
-pub(crate) const LIMIT: Duration = Duration::from_secs(3);
-
 /// A process on a way that is never silent: only a machine that stands still keeps its commands waiting.
 pub(crate) fn patient(address: &str) -> RedisClient {
-    client(&oversell_lock::Process::new(), address, LEASE, SOON)
+    client(&Process::new(), address, LEASE, SOON)
 }
 
 /// A client of `process` whose locks have this lease, and which gives a command so long.
 pub(crate) fn client(
-    process: &oversell_lock::Process,
+    process: &Process,
     address: &str,
     lease: Duration,
     timeout: Duration,
@@ -59,48 +209,58 @@ pub(crate) fn client(
     RedisClient::new(options.lease(lease).timeout(timeout)).expect("an address")
 }
 
-impl Family for Redis {
-    const NAME: &'static str = "redis";
-    const QUEUES: bool = false;
-    type Process = RedisClient;
+impl Server for Redis {
+    type Client = RedisClient;
 
-    fn server(&self) -> String {
+    fn kinds() -> &'static [Kind<Self>] {
+        &KINDS
+    }
+
+    fn address(&self) -> String {
         self.host()
     }
 
     /// On a way of the test's own, which it may mute, silence is to be found out soon.
-    async fn process_at(&self, address: &str) -> RedisClient {
-        if address == self.server() {
+    async fn client_at(&self, address: &str) -> RedisClient {
+        if address == self.host() {
             return patient(address);
         }
-        client(&oversell_lock::Process::new(), address, LEASE, LIMIT)
+        client(&Process::new(), address, LEASE, LIMIT)
     }
 
-    /// In one order: Redis lists keys in another one whenever it likes.
+    fn owner(client: &RedisClient) -> Owner {
+        client.owner()
+    }
+
+    /// The lock, and each waiter of a fair one. The counter of tokens stays, as it must, and for a few seconds what says
+    /// which waiters were seen.
     async fn left(&self, name: &str) -> Vec<String> {
-        let mut left = self
-            .outsider()
-            .await
-            .keys(format!("*{name}*"))
-            .await
-            .expect("a list");
-        left.sort_unstable();
+        let mut left = self.keys(name).await;
+        let also = [
+            "redisson_lock_token:",
+            "redisson_lock_queue:",
+            "redisson_lock_timeout:",
+        ];
+        left.retain(|key| {
+            !key.ends_with(":seen") && !also.iter().any(|prefix| key.starts_with(prefix))
+        });
+        left.extend(self.queued(name).await);
         left
     }
 
     async fn take_away(&self, _: &RedisClient, name: &str) {
-        self.outsider().await.del(name).await.expect("deleted");
-    }
-}
-
-impl Process for RedisClient {
-    type Lock = RedisLock;
-
-    fn lock(&self, name: &str) -> RedisLock {
-        self.lock(name)
+        self.delete(name).await;
     }
 
-    async fn close(&self) {
-        self.close().await;
+    async fn is_waited_for(&self, name: &str) -> bool {
+        let channels = format!("*{name}*");
+        self.ask::<Vec<String>>(&["PUBSUB", "CHANNELS", &channels])
+            .await
+            .is_ok_and(|channels| !channels.is_empty())
+    }
+
+    async fn ends_in(&self, name: &str) -> Option<Duration> {
+        let millis: i64 = self.ask(&["PTTL", name]).await.expect("an answer");
+        Some(Duration::from_millis(millis.try_into().unwrap_or(0)))
     }
 }

@@ -1,19 +1,18 @@
-//! `Redlock` on five nodes under the contract, what it promises beyond it, and the twins that count wrongly.
+//! `Redlock` on five nodes, and what it promises beyond the contract. The clauses of a server that is down have their own
+//! form here: three nodes of five (`redlock_faults.rs`).
 
 use super::{
-    Verdict,
-    clauses::{SOON, ensure, says},
-    family::{Family, Process, name, until},
+    family::{Capability::*, Kind, Server, asked},
     redis::{Redis, client},
+    support::*,
 };
-use ::redis::{AsyncTypedCommands, ExistenceCheck, SetExpiry, SetOptions};
+use ::redis::AsyncTypedCommands;
 use futures::future::join_all;
-use oversell::redis_at::redis_at;
 use oversell_lock::{
-    Guard, Lock, LockError,
-    redis::{Lease, RedisClient, Redlock},
+    Guard, Lease, Lock, LockError, Owner, Process,
+    redis::{RedisClient, Redlock},
 };
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 /// A node has a tenth of it to answer, which is for longer than a busy machine usually stands still.
 const LEASE: Duration = Duration::from_secs(15);
@@ -21,339 +20,184 @@ const LEASE: Duration = Duration::from_secs(15);
 /// So long that a node has as much time to answer as one can have, and that none under it ends while a test looks.
 pub(crate) const LONG: Lease = Lease::Fixed(Duration::from_secs(600));
 
-/// A family of locks on several nodes.
-pub(crate) trait OnNodes: Family {
-    /// On these nodes.
-    fn on(urls: Vec<String>) -> Self;
-
-    /// The nodes.
-    fn nodes(&self) -> &[Redis];
-}
+static KINDS: [Kind<Five>; 1] = [Kind::new(
+    "redlock",
+    &[Contract, Losable, Leased, Reentrant],
+    |clients: &Vec<RedisClient>, name, ask| asked!(Redlock::new(clients, name), ask).boxed(),
+)];
 
 /// Five independent nodes.
-pub(crate) struct Five(Vec<Redis>);
+pub(crate) struct Five(pub(crate) Vec<Redis>);
 
-/// A process with a client for each node.
-pub(crate) struct Voters(pub(crate) Vec<RedisClient>);
-
-impl Voters {
-    /// A process that reaches the nodes at these addresses, and leaves it to the lock how long it waits for one.
-    pub(crate) fn at(addresses: &[String]) -> Self {
-        Self::with(addresses, SOON)
-    }
-
-    /// A process that gives each command so long.
-    pub(crate) fn with(addresses: &[String], timeout: Duration) -> Self {
-        let process = oversell_lock::Process::new();
-        Self(
-            addresses
-                .iter()
-                .map(|address| client(&process, address, LEASE, timeout))
-                .collect(),
-        )
-    }
+/// A process that reaches the nodes at these addresses, and leaves it to the lock how long it waits for one.
+pub(crate) fn clients(addresses: &[String]) -> Vec<RedisClient> {
+    clients_with(addresses, SOON)
 }
 
-impl OnNodes for Five {
-    fn on(urls: Vec<String>) -> Self {
+/// A process that gives each command so long.
+pub(crate) fn clients_with(addresses: &[String], timeout: Duration) -> Vec<RedisClient> {
+    let process = Process::new();
+    let at = |address: &String| client(&process, address, LEASE, timeout);
+    addresses.iter().map(at).collect()
+}
+
+impl Five {
+    pub(crate) fn on(urls: Vec<String>) -> Self {
         Self(urls.into_iter().map(Redis::at).collect())
     }
 
-    fn nodes(&self) -> &[Redis] {
-        &self.0
+    pub(crate) fn hosts(&self) -> Vec<String> {
+        self.0.iter().map(Redis::host).collect()
     }
 }
 
-impl Family for Five {
-    const NAME: &'static str = "redlock";
-    const QUEUES: bool = false;
-    type Process = Voters;
+impl Server for Five {
+    type Client = Vec<RedisClient>;
+    // A node has a tenth of it to answer.
+    const BRIEF: Duration = Duration::from_secs(10);
+    const RENEWED: Duration = SOON;
+    const COPIES: usize = 5;
 
-    fn server(&self) -> String {
+    fn kinds() -> &'static [Kind<Self>] {
+        &KINDS
+    }
+
+    fn address(&self) -> String {
         self.0[0].host()
     }
 
     /// The first node is at `address`.
-    async fn process_at(&self, address: &str) -> Voters {
-        let mut addresses: Vec<_> = self.0.iter().map(Redis::host).collect();
+    async fn client_at(&self, address: &str) -> Vec<RedisClient> {
+        let mut addresses = self.hosts();
         addresses[0] = address.to_owned();
-        Voters::at(&addresses)
+        clients(&addresses)
+    }
+
+    fn owner(clients: &Vec<RedisClient>) -> Owner {
+        clients[0].owner()
     }
 
     async fn left(&self, name: &str) -> Vec<String> {
-        join_all(self.0.iter().map(|node| node.left(name)))
+        join_all(self.0.iter().map(|node| node.keys(name)))
             .await
             .concat()
     }
 
-    async fn is_everywhere(&self, name: &str) -> bool {
-        self.left(name).await.len() == self.0.len()
-    }
-
-    async fn take_away(&self, _: &Voters, name: &str) {
+    async fn take_away(&self, _: &Vec<RedisClient>, name: &str) {
         for node in &self.0 {
-            node.outsider().await.del(name).await.expect("deleted");
+            node.delete(name).await;
         }
-    }
-}
-
-impl Process for Voters {
-    type Lock = Redlock;
-
-    fn lock(&self, name: &str) -> Redlock {
-        Redlock::new(&self.0, name)
-    }
-
-    async fn close(&self) {
-        join_all(self.0.iter().map(RedisClient::close)).await;
     }
 }
 
 /// Another's lock on these nodes.
 pub(crate) async fn occupy(nodes: &[Redis], name: &str) {
     for node in nodes {
-        node.outsider()
-            .await
-            .hset(name, "another:1", 1)
-            .await
-            .expect("set");
+        let mut outsider = node.outsider().await;
+        outsider.hset(name, "another:1", 1).await.expect("set");
     }
 }
 
-pub(crate) async fn two_of_five_are_not_enough<F: OnNodes>(family: Arc<F>) -> Verdict {
-    let (name, process) = (name(), family.process().await);
-    occupy(&family.nodes()[2..], &name).await;
-    match process.lock(&name).acquire(LEASE / 4).await {
-        Err(LockError::Taken { .. }) => {}
-        other => return Err(format!("with two nodes of five: {other:?}")),
-    }
+/// Waits until so many nodes have something with this name.
+pub(crate) async fn until_on(five: &Five, name: &str, nodes: usize) -> Result<()> {
+    until(&format!("it is on {nodes} nodes"), || async {
+        five.left(name).await.len() == nodes
+    })
+    .await
+}
+
+/// Another has three of five nodes.
+pub(crate) async fn two_are_not_enough<L: Lock>(
+    five: &Five,
+    lock: impl Fn(&str) -> L,
+) -> Result<()> {
+    let name = name();
+    occupy(&five.0[2..], &name).await;
+    let tried = lock(&name).acquire(LEASE / 4).await;
+    taken("with two nodes of five", tried)?;
     // What a node has given is given back in the background.
-    until("another's three alone are left", || async {
-        family.left(&name).await.len() == 3
-    })
-    .await
+    until_on(five, &name, 3).await
 }
 
-pub(crate) async fn three_of_five_are_enough<F: OnNodes>(family: Arc<F>) -> Verdict {
-    let (name, process) = (name(), family.process().await);
-    occupy(&family.nodes()[3..], &name).await;
-    let guard = says("three nodes", process.lock(&name).acquire(SOON).await)?;
-    says("release", guard.release().await)?;
-    // Three answers are a release; the other nodes may still be about to.
-    until("another's two alone are left", || async {
-        family.left(&name).await.len() == 2
-    })
-    .await
+#[apply(test!)]
+async fn two_of_five_are_not_enough(five: &Five) -> Result<()> {
+    let clients = five.client().await;
+    two_are_not_enough(five, |name| Redlock::new(&clients, name)).await
 }
 
-pub(crate) async fn a_watchdog_keeps_it_on_three_nodes(family: Arc<Five>) -> Verdict {
-    // With two nodes gone it takes one silent node to lose it, and each has a tenth of this to answer.
-    let lease = Lease::Watchdog(SOON);
-    let (name, process, other) = (name(), family.process().await, family.process().await);
-    let guard = says(
-        "the lock",
-        process.lock(&name).lease(lease).acquire(SOON).await,
-    )?;
-    // It is had as soon as three have said yes; the other two may still be about to.
-    until("all five have said yes", || async {
-        for node in &family.0 {
-            if !node
-                .outsider()
-                .await
-                .exists(&name)
-                .await
-                .expect("an answer")
-            {
-                return false;
-            }
-        }
-        true
-    })
-    .await?;
-    for node in &family.0[..2] {
-        node.outsider().await.del(&name).await.expect("deleted");
-    }
-    let tried = other
-        .lock(&name)
-        .lease(LONG)
-        .acquire(lease.duration() * 5 / 4)
-        .await;
-    ensure(matches!(tried, Err(LockError::Taken { .. })), || {
-        format!("beyond the lease: {tried:?}")
-    })?;
-    ensure(!guard.is_lost(), || "lost, with three nodes of five".into())?;
-    family.0[2]
-        .outsider()
-        .await
-        .del(&name)
-        .await
-        .expect("deleted");
-    tokio::time::timeout(SOON, guard.lost())
-        .await
-        .map_err(|_| "never told, with two nodes of five")?;
-    let released = guard.release().await;
-    ensure(matches!(released, Err(LockError::Lost { .. })), || {
-        format!("a lost lock was released: {released:?}")
-    })
+/// Wrong on purpose: so many nodes are enough, and where silence counts a node that does not answer has said yes.
+pub(crate) struct CountsWrongly {
+    pub(crate) clients: Vec<RedisClient>,
+    pub(crate) name: String,
+    pub(crate) enough: usize,
+    pub(crate) silence: bool,
 }
 
-pub(crate) async fn a_fixed_lease_ends_and_its_holder_hears_of_it_first(
-    family: Arc<Five>,
-) -> Verdict {
-    let (name, process, other) = (name(), family.process().await, family.process().await);
-    let lease = Lease::Fixed(SOON / 2);
-    let first = says(
-        "the lock",
-        process.lock(&name).lease(lease).acquire(SOON).await,
-    )?;
-    let second = says(
-        "the lock, after the lease",
-        other.lock(&name).lease(LONG).acquire(SOON).await,
-    )?;
-    ensure(first.is_lost(), || {
-        "another has it, and the first was not told".into()
-    })?;
-    let released = first.release().await;
-    ensure(matches!(released, Err(LockError::Lost { .. })), || {
-        format!("a lost lock was released: {released:?}")
-    })?;
-    says("release", second.release().await)
-}
-
-pub(crate) async fn one_owner_may_hold_it_twice(family: Arc<Five>) -> Verdict {
-    let (name, process) = (name(), family.process().await);
-    let owner = oversell_lock::Process::new().owner();
-    let outer = says(
-        "the lock",
-        process.lock(&name).owner(owner).acquire(SOON).await,
-    )?;
-    let inner = says(
-        "the same again",
-        process.lock(&name).owner(owner).acquire(SOON).await,
-    )?;
-    says("release of the inner hold", inner.release().await)?;
-    let tried = process.lock(&name).try_acquire().await;
-    ensure(matches!(tried, Err(LockError::Taken { .. })), || {
-        format!("the outer hold is left: {tried:?}")
-    })?;
-    says("release of the outer hold", outer.release().await)?;
-    until("nothing is left", || async {
-        family.left(&name).await.is_empty()
-    })
-    .await
-}
-
-pub(crate) async fn no_nodes_are_refused(_: Arc<Five>) -> Verdict {
-    let refused = Redlock::new(&[], "lock").try_acquire().await;
-    ensure(matches!(refused, Err(LockError::Invalid { .. })), || {
-        format!("without nodes: {refused:?}")
-    })
-}
-
-// --- those that count wrongly -------------------------------------------------------------------------------------
-
-/// Wrong on purpose: `NEEDED` nodes are enough, and where `SILENCE` counts a node that did not answer has said yes.
-pub(crate) struct Flawed<const NEEDED: usize, const SILENCE: bool>(Five);
-
-/// Two of five are enough.
-pub(crate) type OneTooFew = Flawed<2, false>;
-/// No answer is a yes.
-pub(crate) type SilenceIsYes = Flawed<3, true>;
-
-/// Its process, and its contender.
-#[derive(Clone)]
-pub(crate) struct FlawedLock<const NEEDED: usize, const SILENCE: bool>(Vec<String>, String);
-
-impl<const NEEDED: usize, const SILENCE: bool> OnNodes for Flawed<NEEDED, SILENCE> {
-    fn on(urls: Vec<String>) -> Self {
-        Self(Five::on(urls))
-    }
-
-    fn nodes(&self) -> &[Redis] {
-        &self.0.0
-    }
-}
-
-impl<const NEEDED: usize, const SILENCE: bool> Family for Flawed<NEEDED, SILENCE> {
-    const NAME: &'static str = if SILENCE {
-        "twin_redlock_silence_is_yes"
-    } else {
-        "twin_redlock_one_too_few"
-    };
-    const QUEUES: bool = false;
-    type Process = FlawedLock<NEEDED, SILENCE>;
-
-    fn server(&self) -> String {
-        self.0.server()
-    }
-
-    async fn process_at(&self, _: &str) -> Self::Process {
-        FlawedLock(
-            self.0
-                .0
-                .iter()
-                .map(|node| format!("redis://{}", node.host()))
-                .collect(),
-            String::new(),
-        )
-    }
-
-    async fn left(&self, name: &str) -> Vec<String> {
-        self.0.left(name).await
-    }
-
-    async fn take_away(&self, _: &Self::Process, name: &str) {
-        self.0.take_away(&Voters(Vec::new()), name).await;
-    }
-}
-
-impl<const NEEDED: usize, const SILENCE: bool> Process for FlawedLock<NEEDED, SILENCE> {
-    type Lock = Self;
-
-    fn lock(&self, name: &str) -> Self {
-        Self(self.0.clone(), name.to_owned())
-    }
-
-    async fn close(&self) {}
-}
-
-impl<const NEEDED: usize, const SILENCE: bool> Lock for FlawedLock<NEEDED, SILENCE> {
+impl Lock for CountsWrongly {
     fn name(&self) -> &str {
-        &self.1
+        &self.name
     }
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let options = SetOptions::default()
-            .conditional_set(ExistenceCheck::NX)
-            .with_expiration(SetExpiry::PX(1_000));
-        let answers = join_all(self.0.iter().map(async |url| {
-            let asked = async {
-                redis_at(url)
-                    .await?
-                    .set_options(&self.1, "mine", options.clone())
-                    .await
-            };
+        let answers = self.clients.iter().map(async |client| {
+            let mut node = client.connection();
+            let asked = node.hset_nx(&self.name, "mine", "1");
             // Only a node that hangs says nothing for so long.
-            let answer = tokio::time::timeout(SOON / 2, asked)
-                .await
-                .ok()
-                .and_then(Result::ok);
-            answer.map_or(SILENCE, |set| set.is_some())
-        }));
-        let yes = answers.await.into_iter().filter(|yes| *yes).count();
-        if yes < NEEDED {
-            return Err(LockError::Taken {
-                name: self.1.clone(),
-                waited: wait,
-            });
+            let answer = tokio::time::timeout(SOON / 2, asked).await;
+            answer.ok().and_then(Result::ok).unwrap_or(self.silence)
+        });
+        let answers = join_all(answers).await;
+        if answers.into_iter().filter(|yes| *yes).count() >= self.enough {
+            return Ok(Guard::new(self.name.as_str(), None).0);
         }
-        Ok(Guard::new(self.1.as_str(), None).0)
+        let name = self.name.clone();
+        Err(LockError::Taken { name, waited: wait })
     }
 }
 
-pub(crate) async fn one_too_few_is_caught(twin: Arc<OneTooFew>) -> Verdict {
-    super::twins::caught(
-        two_of_five_are_not_enough(twin).await,
-        "with two nodes of five: Ok",
-    )
+#[apply(test!)]
+async fn one_node_too_few_is_caught(five: &Five) -> Result<()> {
+    let clients = five.client().await;
+    let twin = |name: &str| CountsWrongly {
+        clients: clients.clone(),
+        name: name.to_owned(),
+        enough: 2,
+        silence: false,
+    };
+    let verdict = two_are_not_enough(five, twin).await;
+    caught(verdict, "with two nodes of five: Ok")
+}
+
+#[apply(test!)]
+async fn three_of_five_are_enough(five: &Five) -> Result<()> {
+    let (name, clients) = (name(), five.client().await);
+    occupy(&five.0[3..], &name).await;
+    pass(&Redlock::new(&clients, &name)).await?;
+    // Three answers are a release; the other nodes may still be about to.
+    until_on(five, &name, 2).await
+}
+
+#[apply(test!)]
+async fn a_watchdog_keeps_it_on_three_nodes(five: &Five) -> Result<()> {
+    // With two nodes gone it takes one silent node to lose it, and each has a tenth of this to answer.
+    let lease = Lease::Watchdog(SOON);
+    let (name, clients, other) = (name(), five.client().await, five.client().await);
+    let guard = take(&Redlock::new(&clients, &name).lease(lease)).await?;
+    // It is acquired as soon as three have said yes; the other two may still be about to.
+    until_on(five, &name, 5).await?;
+    for node in &five.0[..2] {
+        node.delete(&name).await;
+    }
+    let other = Redlock::new(&other, &name).lease(LONG);
+    taken("beyond the lease", other.acquire(SOON * 5 / 4).await)?;
+    ensure!(!guard.is_lost(), "lost, with three nodes of five");
+    five.0[2].delete(&name).await;
+    told(&guard).await?;
+    lost("a lost lock was released", guard.release().await)
+}
+
+#[apply(test!)]
+async fn no_nodes_are_refused(_: &Five) -> Result<()> {
+    let refused = Redlock::new(&[], "lock").try_acquire().await;
+    invalid("without nodes", refused)
 }

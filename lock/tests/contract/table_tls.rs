@@ -1,21 +1,15 @@
 //! MySQL by TLS: a server of this test's own, which takes nobody in without it.
 
-use super::{
-    Verdict, certificates,
-    clauses::{SOON, ensure, says},
-    family::name,
-    port::Port,
-    table::{Plain, Table},
-};
-use oversell_lock::{Lock, LockError, mysql::MySqlPool};
-use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
+use super::{certificates, port::Port, support::*, table::Table};
+use oversell_lock::mysql::MySqlPool;
+use std::{path::Path, process::Stdio, time::Duration};
 use tokio::{
     process::{Child, Command},
     time::{sleep, timeout},
 };
 
 /// A MariaDB with a database `test`, until it is dropped.
-async fn server(folder: &Path, port: u16) -> Result<Child, String> {
+async fn server(folder: &Path, port: u16) -> Result<Child> {
     let program = |name: &str| {
         let mut program = Command::new(name);
         program
@@ -31,9 +25,8 @@ async fn server(folder: &Path, port: u16) -> Result<Child, String> {
     let installed = install
         .arg("--auth-root-authentication-method=normal")
         .status()
-        .await
-        .map_err(|e| e.to_string())?;
-    ensure(installed.success(), || "mariadb-install-db failed".into())?;
+        .await?;
+    ensure!(installed.success(), "mariadb-install-db failed");
     let mut server = program("mariadbd");
     server.args([
         "--bind-address=127.0.0.1",
@@ -52,16 +45,12 @@ async fn server(folder: &Path, port: u16) -> Result<Child, String> {
             format!("{option}={}", folder.join(file).display())
         }),
     );
-    server
-        .arg(format!("--port={port}"))
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|e| e.to_string())
+    server.arg(format!("--port={port}")).kill_on_drop(true);
+    Ok(server.spawn()?)
 }
 
-pub(crate) async fn a_server_is_reached_by_tls_and_only_one_that_is_vouched_for(
-    _: Arc<Table<Plain>>,
-) -> Verdict {
+#[apply(test!)]
+async fn a_server_is_reached_by_tls_and_only_one_that_is_vouched_for(_: &Table) -> Result<()> {
     let (name, folder, port) = (
         name(),
         certificates::folder("mysql-tls").await?,
@@ -81,24 +70,16 @@ pub(crate) async fn a_server_is_reached_by_tls_and_only_one_that_is_vouched_for(
     };
     timeout(SOON * 3, answers)
         .await
-        .map_err(|_| "it never answers")?;
+        .context("it never answers")?;
 
-    let pool = says("connect", MySqlPool::connect(&vouched).await)?;
-    says("the table", pool.create_table().await)?;
-    says(
-        "release",
-        says("a lock", pool.table_lease_lock(&name).acquire(SOON).await)?
-            .release()
-            .await,
-    )?;
+    let pool = MySqlPool::connect(&vouched).await?;
+    pool.create_table().await.context("the table")?;
+    pass(&pool.table_lease_lock(&name)).await?;
 
     let stranger = MySqlPool::connect(&address("ssl-mode=VERIFY_CA")).await;
-    ensure(
-        matches!(stranger, Err(LockError::Unavailable { .. })),
-        || format!("by nobody's word: {stranger:?}"),
-    )?;
+    unavailable("by nobody's word", stranger)?;
     let plain = MySqlPool::connect(&address("ssl-mode=DISABLED")).await;
-    ensure(plain.is_err(), || "without TLS".into())?;
-    server.kill().await.map_err(|e| e.to_string())?;
-    std::fs::remove_dir_all(folder).map_err(|e| e.to_string())
+    ensure!(plain.is_err(), "without TLS");
+    server.kill().await?;
+    Ok(std::fs::remove_dir_all(folder)?)
 }

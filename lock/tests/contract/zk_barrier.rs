@@ -1,11 +1,10 @@
 //! What the barrier in ZooKeeper promises, and the twin that sleeps through its opening.
 
 use super::{
-    Verdict,
-    clauses::{SOON, ensure, says},
-    family::{Family, Process, name},
+    family::Server,
     proxy::Proxy,
-    zookeeper::{LONG, Member, ZooKeeper, connected, text},
+    support::*,
+    zookeeper::{LONG, Member, ZooKeeper, connected},
 };
 use futures::{FutureExt, future::BoxFuture};
 use oversell_lock::{LockError, zk::ZkClient};
@@ -24,58 +23,47 @@ const SHORT: Duration = Duration::from_millis(200);
 const LOOKS: Duration = Duration::from_secs(5);
 
 /// Opens the barrier and closes it again in one transaction: nobody can look in between.
-async fn open_and_close(zookeeper: &ZooKeeper, name: &str) -> Verdict {
+async fn open_and_close(zookeeper: &ZooKeeper, name: &str) -> Result<()> {
     let outsider = zookeeper.outsider().await;
     let mut both = outsider.new_multi_writer();
-    both.add_delete(name, None).map_err(text)?;
+    both.add_delete(name, None)?;
     both.add_create(
         name,
         &[],
         &CreateMode::Persistent.with_acls(Acls::anyone_all()),
-    )
-    .map_err(text)?;
-    both.commit().await.map(|_| ()).map_err(text)
+    )?;
+    Ok(both.commit().await.map(|_| ())?)
 }
 
-pub(crate) async fn a_closed_barrier_is_a_persistent_node(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let (name, process, outsider) = (
-        name(),
-        zookeeper.process().await,
-        zookeeper.outsider().await,
-    );
+#[apply(test!)]
+async fn a_closed_barrier_is_a_persistent_node(zookeeper: &ZooKeeper) -> Result<()> {
+    let (name, process, outsider) = (name(), zookeeper.client().await, zookeeper.outsider().await);
     let barrier = process.client.barrier(&name);
-    ensure(says("set", barrier.set().await)?, || {
-        "it was closed before".into()
-    })?;
-    ensure(!says("set", barrier.set().await)?, || "closed twice".into())?;
-    process.close().await;
+    ensure!(barrier.set().await?, "it was closed before");
+    ensure!(!barrier.set().await?, "closed twice");
+    process.client.close().await;
     let stat = outsider
         .check_stat(&name)
-        .await
-        .map_err(text)?
-        .ok_or("nothing is left of it")?;
-    ensure(stat.ephemeral_owner == 0, || {
-        "it goes with its session".into()
-    })?;
-    let other = zookeeper.process().await;
+        .await?
+        .context("nothing is left of it")?;
+    ensure!(stat.ephemeral_owner == 0, "it goes with its session");
+    let other = zookeeper.client().await;
     let barrier = other.client.barrier(&name);
-    ensure(says("remove", barrier.remove().await)?, || {
-        "it was open before".into()
-    })?;
-    ensure(!says("remove", barrier.remove().await)?, || {
-        "opened twice".into()
-    })?;
-    ensure(
-        outsider.check_stat(&name).await.map_err(text)?.is_none(),
-        || "the node is left".into(),
-    )
+    ensure!(barrier.remove().await?, "it was open before");
+    ensure!(!barrier.remove().await?, "opened twice");
+    ensure!(
+        outsider.check_stat(&name).await?.is_none(),
+        "the node is left"
+    );
+    Ok(())
 }
 
-pub(crate) async fn fifty_wait_and_go_together(zookeeper: Arc<ZooKeeper>) -> Verdict {
+#[apply(test!)]
+async fn fifty_wait_and_go_together(zookeeper: &ZooKeeper) -> Result<()> {
     let (name, opened) = (name(), Arc::new(AtomicBool::new(false)));
-    let processes = [zookeeper.process().await, zookeeper.process().await];
+    let processes = [zookeeper.client().await, zookeeper.client().await];
     let barrier = processes[0].client.barrier(&name);
-    says("set", barrier.set().await)?;
+    barrier.set().await?;
     let mut waiters = Vec::new();
     for process in &processes {
         let session = connected(process).await?;
@@ -83,61 +71,44 @@ pub(crate) async fn fifty_wait_and_go_together(zookeeper: Arc<ZooKeeper>) -> Ver
             let (barrier, opened) = (process.client.barrier(&name), opened.clone());
             let mut waiter = async move { (barrier.wait(SOON).await, opened.load(SeqCst)) }.boxed();
             // It asks for its watch when it is polled.
-            ensure(futures::poll!(&mut waiter).is_pending(), || {
-                "it did not ask".into()
-            })?;
+            ensure!(futures::poll!(&mut waiter).is_pending(), "it did not ask");
             waiters.push(waiter);
         }
         // The server answers a session in order, so it has set the watches before this.
-        session.check_stat(&name).await.map_err(text)?;
+        session.check_stat(&name).await?;
     }
     for waiter in &mut waiters {
-        ensure(futures::poll!(waiter).is_pending(), || {
-            "one did not wait".into()
-        })?;
+        ensure!(futures::poll!(waiter).is_pending(), "one did not wait");
     }
     let waiters = waiters.into_iter().map(tokio::spawn).collect::<Vec<_>>();
     opened.store(true, SeqCst);
-    says("remove", barrier.remove().await)?;
+    barrier.remove().await?;
     for waiter in waiters {
-        let (waited, after) = waiter.await.map_err(text)?;
-        says("the barrier is open", waited)?;
-        ensure(after, || "one went before it was opened".into())?;
+        let (waited, after) = waiter.await?;
+        waited.context("the barrier is open")?;
+        ensure!(after, "one went before it was opened");
     }
     Ok(())
 }
 
-pub(crate) async fn a_wait_at_a_barrier_ends_and_leaves_nothing(
-    zookeeper: Arc<ZooKeeper>,
-) -> Verdict {
-    let (name, process, outsider) = (
-        name(),
-        zookeeper.process().await,
-        zookeeper.outsider().await,
-    );
+#[apply(test!)]
+async fn a_wait_at_a_barrier_ends_and_leaves_nothing(zookeeper: &ZooKeeper) -> Result<()> {
+    let (name, process, outsider) = (name(), zookeeper.client().await, zookeeper.outsider().await);
     let barrier = process.client.barrier(&name);
-    says("an open one", barrier.wait(SHORT).await)?;
-    says("set", barrier.set().await)?;
-    let before = outsider.check_stat(&name).await.map_err(text)?;
+    barrier.wait(SHORT).await.context("an open one")?;
+    barrier.set().await?;
+    let before = outsider.check_stat(&name).await?;
     for wait in [Duration::ZERO, SHORT] {
-        match barrier.wait(wait).await {
-            Err(LockError::Taken { .. }) => {}
-            other => return Err(format!("after {wait:?}: {other:?}")),
-        }
+        taken(&format!("after {wait:?}"), barrier.wait(wait).await)?;
     }
     let (session, mut waiter) = (connected(&process).await?, barrier.wait(SOON).boxed());
-    ensure(futures::poll!(&mut waiter).is_pending(), || {
-        "it did not ask".into()
-    })?;
-    session.check_stat(&name).await.map_err(text)?;
-    ensure(futures::poll!(&mut waiter).is_pending(), || {
-        "it is open".into()
-    })?;
+    ensure!(futures::poll!(&mut waiter).is_pending(), "it did not ask");
+    session.check_stat(&name).await?;
+    ensure!(futures::poll!(&mut waiter).is_pending(), "it is open");
     drop(waiter);
-    let after = outsider.check_stat(&name).await.map_err(text)?;
-    ensure(before == after, || {
-        format!("there was {before:?} and is {after:?}")
-    })
+    let after = outsider.check_stat(&name).await?;
+    ensure!(before == after, "there was {before:?} and is {after:?}");
+    Ok(())
 }
 
 type Wait = fn(ZkClient, String) -> BoxFuture<'static, Result<(), LockError>>;
@@ -175,55 +146,52 @@ async fn waits(
     process: &Member,
     name: &str,
     wait: Wait,
-) -> Result<JoinHandle<Result<(), LockError>>, String> {
+) -> Result<JoinHandle<Result<(), LockError>>> {
     let session = connected(process).await?;
     let mut waiter = wait(process.client.clone(), name.to_owned());
-    ensure(futures::poll!(&mut waiter).is_pending(), || {
-        "it did not ask".into()
-    })?;
-    session.check_stat(name).await.map_err(text)?;
-    ensure(futures::poll!(&mut waiter).is_pending(), || {
-        "it did not wait".into()
-    })?;
+    ensure!(futures::poll!(&mut waiter).is_pending(), "it did not ask");
+    session.check_stat(name).await?;
+    ensure!(futures::poll!(&mut waiter).is_pending(), "it did not wait");
     Ok(tokio::spawn(waiter))
 }
 
-async fn goes_through_a_moment(zookeeper: &ZooKeeper, wait: Wait) -> Verdict {
-    let (name, process) = (name(), zookeeper.process().await);
-    says("set", process.client.barrier(&name).set().await)?;
+async fn goes_through_a_moment(zookeeper: &ZooKeeper, wait: Wait) -> Result<()> {
+    let (name, process) = (name(), zookeeper.client().await);
+    process.client.barrier(&name).set().await?;
     let waiter = waits(&process, &name, wait).await?;
     open_and_close(zookeeper, &name).await?;
-    says("it was open", waiter.await.map_err(text)?)
+    Ok(waiter.await?.context("it was open")?)
 }
 
-pub(crate) async fn a_barrier_that_is_closed_again_at_once_lets_its_waiters_go(
-    zookeeper: Arc<ZooKeeper>,
-) -> Verdict {
-    goes_through_a_moment(&zookeeper, honest).await
+#[apply(test!)]
+async fn a_barrier_that_is_closed_again_at_once_lets_its_waiters_go(
+    zookeeper: &ZooKeeper,
+) -> Result<()> {
+    goes_through_a_moment(zookeeper, honest).await
 }
 
-pub(crate) async fn a_waiter_that_only_looks_for_a_node_is_caught(
-    zookeeper: Arc<ZooKeeper>,
-) -> Verdict {
-    match goes_through_a_moment(&zookeeper, looks_for_a_node).await {
-        Err(broken) if broken.contains("it was open: lock the twin not had") => Ok(()),
-        other => Err(format!("the twin came to {other:?}")),
-    }
+#[apply(test!)]
+async fn a_waiter_that_only_looks_for_a_node_is_caught(zookeeper: &ZooKeeper) -> Result<()> {
+    caught(
+        goes_through_a_moment(zookeeper, looks_for_a_node).await,
+        "it was open: lock the twin not had",
+    )
 }
 
-pub(crate) async fn a_barrier_that_was_opened_during_a_cut_lets_its_waiters_go(
-    zookeeper: Arc<ZooKeeper>,
-) -> Verdict {
-    let (name, way) = (name(), Proxy::to(zookeeper.server()));
+#[apply(test!)]
+async fn a_barrier_that_was_opened_during_a_cut_lets_its_waiters_go(
+    zookeeper: &ZooKeeper,
+) -> Result<()> {
+    let (name, way) = (name(), Proxy::to(zookeeper.address()));
     let process = zookeeper.process_with(&way.address(), LONG).await;
     connected(&process).await?;
-    says("set", process.client.barrier(&name).set().await)?;
+    process.client.barrier(&name).set().await?;
     let waiter = waits(&process, &name, |client, name| {
         async move { client.barrier(&name).wait(SOON).await }.boxed()
     });
     let waiter = waiter.await?;
     way.cut().await;
-    open_and_close(&zookeeper, &name).await?;
+    open_and_close(zookeeper, &name).await?;
     way.mend();
-    says("it was open", waiter.await.map_err(text)?)
+    Ok(waiter.await?.context("it was open")?)
 }

@@ -1,22 +1,17 @@
 //! What three servers do to a lock that one does not.
 
 use super::{
-    Verdict,
-    clauses::{SOON, ensure, says},
-    family::until,
-    zk_recipes::take,
-    zookeeper::{SESSION, ZooKeeper, text},
+    support::*,
+    zookeeper::{SESSION, ZooKeeper},
 };
 use oversell::lab::{Lab, Options, Part};
 use oversell_lock::zk::{ZkClient, ZkOptions};
-use std::sync::Arc;
 use zookeeper_client::{Client, SessionState};
 
 /// The leader stands still. A follower does not know that for as long as `syncLimit * tickTime`, which is longer than the
 /// session here, and goes on to answer what it can answer alone. The holder that it serves is told before it finds out.
-pub(crate) async fn who_is_served_by_a_follower_without_a_leader_is_told(
-    _: Arc<ZooKeeper>,
-) -> Verdict {
+#[apply(soak_test!)]
+async fn a_holder_served_by_a_follower_without_a_leader_is_told(_: &ZooKeeper) -> Result<()> {
     let without = vec![Part::MySql, Part::Redis, Part::Instances, Part::Nginx];
     let options = Options {
         without,
@@ -24,11 +19,9 @@ pub(crate) async fn who_is_served_by_a_follower_without_a_leader_is_told(
         zookeeper_ports: vec![0; 3],
         ..Options::default()
     };
-    let lab = Lab::start(options).await.map_err(text)?;
-    let leader = lab
-        .zookeeper_leader()
-        .await
-        .ok_or("an ensemble without a leader")?;
+    let lab = Lab::start(options).await?;
+    let leader = lab.zookeeper_leader().await;
+    let leader = leader.context("an ensemble without a leader")?;
     let connect = lab.addresses().zookeeper.connect.clone();
     let servers = connect
         .split(',')
@@ -36,19 +29,15 @@ pub(crate) async fn who_is_served_by_a_follower_without_a_leader_is_told(
     let (follower, _) = servers
         .into_iter()
         .find(|(_, name)| *name != leader)
-        .ok_or("no follower")?;
-    let client = says(
-        "options",
-        ZkClient::new(ZkOptions::new(follower).session(SESSION)),
-    )?;
+        .context("no follower")?;
+    let client = ZkClient::new(ZkOptions::new(follower).session(SESSION))?;
     until("connected", || async { client.session().is_ok() }).await?;
     let guard = take(&client.lock("/contract/follower")).await?;
     let outsider = Client::connector()
         .with_session_timeout(SOON)
         .connect(follower)
-        .await
-        .map_err(text)?;
-    lab.pause(&leader).map_err(text)?;
+        .await?;
+    lab.pause(&leader)?;
     // First the follower, then the guard, which knows by the clock: whatever stood still, the holder of a follower that has
     // found out must know.
     let either = || async {
@@ -59,10 +48,10 @@ pub(crate) async fn who_is_served_by_a_follower_without_a_leader_is_told(
     let came = until("the holder is told, or the follower finds out", either).await;
     let known = guard.is_lost();
     let told = tokio::time::timeout(SOON, guard.lost()).await;
-    lab.resume(&leader).map_err(text)?;
+    lab.resume(&leader)?;
     drop(guard);
     lab.stop().await;
     came?;
-    ensure(known, || "told after the follower had found out".into())?;
-    told.map_err(|_| "who waits for the loss was never told".into())
+    ensure!(known, "told after the follower had found out");
+    told.context("the waiter for the loss was never told")
 }

@@ -1,17 +1,15 @@
-//! Who holds a lock in ZooKeeper, as anybody may ask.
+//! The holder of a lock in ZooKeeper, as anybody may ask for it.
 
 use super::{
-    Verdict,
-    clauses::{SOON, ensure, says},
-    family::{Family, Process, name, until},
-    zk_recipes::{JAVA, gone, node, take},
-    zookeeper::{CHROOT, ZooKeeper, connected, text},
+    family::Server,
+    support::*,
+    zookeeper::{CHROOT, JAVA, ZooKeeper, connected},
 };
+use futures::future::join_all;
 use oversell_lock::{
     Holder, Lock, LockError,
     zk::{ZkClient, ZkOptions},
 };
-use std::sync::Arc;
 
 /// One holds it, another waits, and `ask` is somebody else's question: it names the first in `directory`, then the next.
 async fn is_told<L: Lock + 'static, F>(
@@ -19,105 +17,81 @@ async fn is_told<L: Lock + 'static, F>(
     directory: &str,
     [one, other]: [L; 2],
     ask: impl Fn() -> F,
-) -> Verdict
+) -> Result<()>
 where
     F: Future<Output = Result<Option<Holder>, LockError>>,
 {
-    let nobody = says("nobody", ask().await)?;
-    ensure(nobody.is_none(), || format!("nobody holds it: {nobody:?}"))?;
+    let nobody = ask().await?;
+    ensure!(nobody.is_none(), "nobody holds it: {nobody:?}");
     let first = take(&one).await?;
     let held = zookeeper.left(directory).await;
-    let waiting = tokio::spawn(async move { other.acquire(SOON).await });
+    let waiting = acquiring(other);
     // Where it waits behind a semaphore's mutex it has a node here too: that of the lease that it wants.
-    until("the other waits", || async {
-        zookeeper.left(directory).await.len() == 2
-    })
-    .await?;
-    let told = says("the holder", ask().await)?;
+    zookeeper.until_nodes(directory, 2).await?;
+    let told = ask().await?;
     let expected = held.first().map(|id| Holder {
         id: id.clone(),
         remaining: None,
     });
-    ensure(told.is_some() && told == expected, || {
-        format!("{expected:?} holds it, and not {told:?}")
-    })?;
-    says("release", first.release().await)?;
-    let next = says("the next", waiting.await.map_err(text)?)?;
+    ensure!(
+        told.is_some() && told == expected,
+        "{expected:?} holds it, and not {told:?}"
+    );
+    first.release().await?;
+    let next = waiting.await??;
     let left = zookeeper.left(directory).await;
-    let told = says("the next holder", ask().await)?.map(|holder| holder.id);
-    ensure(told.as_ref() == left.first() && left.len() == 1, || {
-        format!("{left:?} holds it, and not {told:?}")
-    })?;
-    says("release", next.release().await)?;
-    gone(zookeeper, directory).await
+    let told = ask().await?.map(|holder| holder.id);
+    ensure!(
+        told.as_ref() == left.first() && left.len() == 1,
+        "{left:?} holds it, and not {told:?}"
+    );
+    next.release().await?;
+    zookeeper.gone(directory).await
 }
 
-pub(crate) async fn anybody_may_ask_who_holds_a_lock(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let [one, other, third] = [
-        zookeeper.process().await,
-        zookeeper.process().await,
-        zookeeper.process().await,
-    ];
-    let [one, other, third] = [one.client, other.client, third.client];
+#[apply(test!)]
+async fn anybody_may_ask_who_holds_a_lock(zookeeper: &ZooKeeper) -> Result<()> {
+    let members = [(); 3].map(|()| zookeeper.client());
+    let members = join_all(members).await;
+    let [one, other, third] = [0, 1, 2].map(|n| &members[n].client);
     let path = name();
     let asked = &third.lock(&path);
-    is_told(
-        &zookeeper,
-        &path,
-        [one.lock(&path), other.lock(&path)],
-        || asked.holder(),
-    )
-    .await?;
+    let locks = [one.lock(&path), other.lock(&path)];
+    is_told(zookeeper, &path, locks, || asked.holder()).await?;
     let path = name();
     let asked = &third.rw_lock(&path).read();
     let writers = [one.rw_lock(&path).write(), other.rw_lock(&path).write()];
-    is_told(&zookeeper, &path, writers, || asked.holder()).await?;
+    is_told(zookeeper, &path, writers, || asked.holder()).await?;
     let path = name();
     let asked = &third.semaphore_mutex(&path);
     let mutexes = [one.semaphore_mutex(&path), other.semaphore_mutex(&path)];
-    is_told(&zookeeper, &format!("{path}/leases"), mutexes, || {
-        asked.holder()
-    })
-    .await
+    let leases = format!("{path}/leases");
+    is_told(zookeeper, &leases, mutexes, || asked.holder()).await
 }
 
 /// Curator writes its host's address into the node, and ours what it is told to.
-pub(crate) async fn a_holder_that_says_where_it_is_is_shown_with_that(
-    zookeeper: Arc<ZooKeeper>,
-) -> Verdict {
-    let (name, process, outsider) = (
-        name(),
-        zookeeper.process().await,
-        zookeeper.outsider().await,
-    );
+#[apply(test!)]
+async fn a_holder_that_says_where_it_is_is_shown_with_that(zookeeper: &ZooKeeper) -> Result<()> {
+    let (name, process) = (name(), zookeeper.client().await);
     connected(&process).await?;
-    let java = node(&outsider, &format!("{name}/{JAVA}lock-")).await?;
-    outsider
-        .set_data(&java, b"10.0.0.7", None)
-        .await
-        .map_err(text)?;
-    let told = says("the holder", process.lock(&name).holder().await)?.map(|holder| holder.id);
-    let expected = java
-        .rsplit_once('/')
-        .map(|(_, node)| format!("{node} 10.0.0.7"));
-    ensure(told == expected, || {
-        format!("{expected:?} holds it, and not {told:?}")
-    })?;
-    outsider.delete(&java, None).await.map_err(text)?;
-    let options = ZkOptions::new(zookeeper.server())
+    let java = zookeeper.node(&format!("{name}/{JAVA}lock-")).await?;
+    zookeeper.set_data(&java, b"10.0.0.7").await?;
+    let told = process.lock(&name).holder().await?;
+    let told = told.map(|holder| holder.id);
+    let node = java.rsplit_once('/').map(|(_, node)| node);
+    let expected = node.map(|node| format!("{node} 10.0.0.7"));
+    ensure!(told == expected, "{expected:?} holds it, and not {told:?}");
+    zookeeper.delete(&java).await?;
+    let options = ZkOptions::new(zookeeper.address())
         .chroot(CHROOT)
         .data("8100");
-    let named = says("options", ZkClient::new(options))?;
+    let named = ZkClient::new(options)?;
     until("connected", || async { named.session().is_ok() }).await?;
     let guard = take(&named.lock(&name)).await?;
-    let told = says("the holder", process.lock(&name).holder().await)?.map(|holder| holder.id);
-    let expected = zookeeper
-        .left(&name)
-        .await
-        .first()
-        .map(|node| format!("{node} 8100"));
-    ensure(told == expected, || {
-        format!("{expected:?} holds it, and not {told:?}")
-    })?;
-    says("release", guard.release().await)
+    let told = process.lock(&name).holder().await?;
+    let told = told.map(|holder| holder.id);
+    let left = zookeeper.left(&name).await;
+    let expected = left.first().map(|node| format!("{node} 8100"));
+    ensure!(told == expected, "{expected:?} holds it, and not {told:?}");
+    Ok(guard.release().await?)
 }

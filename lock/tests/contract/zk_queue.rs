@@ -2,15 +2,12 @@
 //! a few requests however many wait.
 
 use super::{
-    Verdict,
-    clauses::{SOON, ensure, says},
-    family::{Family, Process, name, until},
-    zk_losses::patient,
-    zk_recipes::{JAVA, gone, node, refused, take},
+    family::Server,
+    support::*,
     zk_wire::{GET_DATA, LIST, Wire},
-    zookeeper::{LONG, ZooKeeper, connected, text},
+    zookeeper::{JAVA, LONG, ZooKeeper, connected, make, patient},
 };
-use futures::future::BoxFuture;
+use futures::future::join_all;
 use oversell_lock::{
     Fence, Guard, Lock, LockError,
     zk::{ZkClient, ZkLock},
@@ -21,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::task::JoinSet;
-use zookeeper_client::{Acls, CreateMode};
+use zookeeper_client::CreateMode;
 
 /// A wait that ends, and not before a busy machine has seen how far the waiter has come.
 const SEEN: Duration = Duration::from_secs(5);
@@ -31,48 +28,40 @@ const SEEN: Duration = Duration::from_secs(5);
 async fn thirty_wait<L: Lock + 'static>(
     zookeeper: &ZooKeeper,
     contender: impl Fn(usize, ZkLock) -> L,
-) -> Verdict {
+) -> Result<()> {
     let name = name();
-    let processes = [
-        zookeeper.process().await,
-        zookeeper.process().await,
-        zookeeper.process().await,
-    ];
+    let processes = join_all([(); 3].map(|()| zookeeper.client())).await;
     let holder = take(&processes[0].lock(&name)).await?;
     let served = Arc::new(Mutex::new(Vec::<Option<Fence>>::new()));
     let mut waiters = JoinSet::new();
     for n in 0..30 {
-        let (lock, served) = (
-            contender(n % 3, processes[n % 3].lock(&name)),
-            served.clone(),
-        );
+        let lock = contender(n % 3, processes[n % 3].lock(&name));
+        let served = served.clone();
         waiters.spawn(async move {
-            let guard = says("a turn", lock.acquire(SOON * 3).await)?;
+            let guard = lock.acquire(SOON * 3).await?;
             served.lock().push(guard.fence());
-            says("release", guard.release().await)
+            guard.release().await
         });
     }
-    let queued = until("each of thirty waiters is a node", || async {
-        zookeeper.left(&name).await.len() == 31
-    })
-    .await;
-    says("release", holder.release().await)?;
+    let queued = zookeeper.until_nodes(&name, 31).await;
+    holder.release().await?;
     for waiter in waiters.join_all().await {
         waiter?;
     }
     queued?;
     let served = std::mem::take(&mut *served.lock());
-    ensure(
+    ensure!(
         served.is_sorted() && served.iter().all(Option::is_some),
-        || format!("not in order: {served:?}"),
-    )?;
-    gone(zookeeper, &name).await
+        "not in order: {served:?}"
+    );
+    zookeeper.gone(&name).await
 }
 
-pub(crate) async fn waiters_of_three_processes_are_served_in_the_order_of_their_nodes(
-    zookeeper: Arc<ZooKeeper>,
-) -> Verdict {
-    thirty_wait(&zookeeper, |_, lock| lock).await
+#[apply(test!)]
+async fn waiters_of_three_processes_are_served_in_the_order_of_their_nodes(
+    zookeeper: &ZooKeeper,
+) -> Result<()> {
+    thirty_wait(zookeeper, |_, lock| lock).await
 }
 
 /// A process that lets its own contenders in one by one, before they have a node.
@@ -92,72 +81,48 @@ impl Lock for OneNode {
     }
 }
 
-pub(crate) async fn a_process_with_a_queue_of_its_own_is_caught(
-    zookeeper: Arc<ZooKeeper>,
-) -> Verdict {
+#[apply(test!)]
+async fn a_process_with_a_queue_of_its_own_is_caught(zookeeper: &ZooKeeper) -> Result<()> {
     let queues: [Arc<tokio::sync::Mutex<()>>; 3] = Default::default();
-    match thirty_wait(&zookeeper, |process, lock| {
-        OneNode(lock, queues[process].clone())
-    })
-    .await
-    {
-        Err(broken) if broken.contains("each of thirty waiters is a node") => Ok(()),
-        other => Err(format!("the twin came to {other:?}")),
-    }
+    let twin = |process: usize, lock| OneNode(lock, queues[process].clone());
+    caught(thirty_wait(zookeeper, twin).await, "31 nodes are there")
 }
 
 /// What a section costs all processes together: requests, listings, notifications.
 struct Cost(f64, f64, f64);
 
 /// So many contenders in three processes wait behind a holder, and come in `rounds` times each.
-async fn cost(zookeeper: &ZooKeeper, contenders: usize, rounds: usize) -> Result<Cost, String> {
+async fn cost(zookeeper: &ZooKeeper, contenders: usize, rounds: usize) -> Result<Cost> {
     let name = name();
-    let outsider = zookeeper.process().await;
+    let outsider = zookeeper.client().await;
     let holder = take(&outsider.lock(&name)).await?;
     let mut sides: Vec<(Wire, ZkClient)> = Vec::new();
     for _ in 0..3 {
-        let wire = Wire::to(zookeeper.server()).await;
+        let wire = Wire::to(zookeeper.address()).await;
         let client = patient(wire.address()).await?;
         sides.push((wire, client));
     }
-    let before = [
-        sum(&sides, Wire::requests),
-        sum(&sides, |wire| wire.asked(LIST)),
-        sum(&sides, Wire::notifications),
-    ];
-    let mut tasks: Vec<BoxFuture<'static, Verdict>> = Vec::new();
+    let before = costs(&sides);
+    let mut tasks = JoinSet::new();
     for n in 0..contenders {
         let lock = sides[n % 3].1.lock(&name);
-        tasks.push(Box::pin(async move {
+        tasks.spawn(async move {
             for _ in 0..rounds {
-                says(
-                    "release",
-                    says("a turn", lock.acquire(SOON * 5).await)?
-                        .release()
-                        .await,
-                )?;
+                lock.acquire(SOON * 5).await?.release().await?;
             }
-            Ok(())
-        }));
+            Ok::<_, LockError>(())
+        });
     }
-    let tasks: Vec<_> = tasks.into_iter().map(tokio::spawn).collect();
-    until("all wait", || async {
-        zookeeper.left(&name).await.len() == contenders + 1
-    })
-    .await?;
-    says("release", holder.release().await)?;
+    zookeeper.until_nodes(&name, contenders + 1).await?;
+    holder.release().await?;
     let start = Instant::now();
-    for task in tasks {
-        task.await.map_err(text)??;
+    for task in tasks.join_all().await {
+        task?;
     }
     let sections = (contenders * rounds) as f64;
     let rate = sections / start.elapsed().as_secs_f64();
-    let after = [
-        sum(&sides, Wire::requests),
-        sum(&sides, |wire| wire.asked(LIST)),
-        sum(&sides, Wire::notifications),
-    ];
-    gone(zookeeper, &name).await?;
+    let after = costs(&sides);
+    zookeeper.gone(&name).await?;
     let [requests, lists, told] = [0, 1, 2].map(|n| (after[n] - before[n]) as f64 / sections);
     eprintln!(
         "{contenders} waiters: {requests:.2} requests, {lists:.3} listings, {told:.2} notifications a section; {rate:.0}/s"
@@ -165,95 +130,84 @@ async fn cost(zookeeper: &ZooKeeper, contenders: usize, rounds: usize) -> Result
     Ok(Cost(requests, lists, told))
 }
 
-fn sum(sides: &[(Wire, ZkClient)], what: impl Fn(&Wire) -> u64) -> u64 {
-    sides.iter().map(|(wire, _)| what(wire)).sum()
+fn costs(sides: &[(Wire, ZkClient)]) -> [u64; 3] {
+    let sum = |what: fn(&Wire) -> u64| sides.iter().map(|(wire, _)| what(wire)).sum();
+    [
+        sum(Wire::requests),
+        sum(|wire| wire.asked(LIST)),
+        sum(Wire::notifications),
+    ]
 }
 
 /// Create, watch the one before, look at the one or two of other processes in between, look whether the own node is
 /// there, delete; and one listing for many.
-pub(crate) async fn a_section_costs_as_much_among_a_thousand_as_among_ten(
-    zookeeper: Arc<ZooKeeper>,
-) -> Verdict {
+#[apply(test!)]
+async fn a_section_costs_as_much_among_a_thousand_as_among_ten(
+    zookeeper: &ZooKeeper,
+) -> Result<()> {
     for (contenders, rounds) in [(10, 30), (100, 5), (1000, 2)] {
-        let Cost(requests, lists, told) = cost(&zookeeper, contenders, rounds).await?;
-        ensure(requests <= 8.0, || {
-            format!("{requests} requests a section with {contenders} waiters")
-        })?;
-        ensure(told <= 1.5, || {
-            format!("{told} notifications a section with {contenders} waiters")
-        })?;
-        ensure(contenders < 100 || lists <= 0.2, || {
-            format!("{lists} listings a section with {contenders} waiters")
-        })?;
+        let Cost(requests, lists, told) = cost(zookeeper, contenders, rounds).await?;
+        let few_lists = contenders < 100 || lists <= 0.2;
+        ensure!(
+            requests <= 8.0 && told <= 1.5 && few_lists,
+            "{requests} requests, {lists} listings, {told} notifications a section with {contenders}"
+        );
     }
     Ok(())
 }
 
 /// The waiter's node is deleted, and then the one before it, after the waiter has listed them and before it watches: it queues
-/// anew, behind who came meanwhile.
-pub(crate) async fn a_waiter_whose_node_is_deleted_before_it_watches_queues_anew(
-    zookeeper: Arc<ZooKeeper>,
-) -> Verdict {
-    let (name, wire, outsider) = (
-        name(),
-        Wire::to(zookeeper.server()).await,
-        zookeeper.outsider().await,
-    );
+/// again, behind one that came meanwhile.
+#[apply(test!)]
+async fn a_waiter_whose_node_is_deleted_before_it_watches_queues_again(
+    zookeeper: &ZooKeeper,
+) -> Result<()> {
+    let (name, wire) = (name(), Wire::to(zookeeper.address()).await);
     let process = zookeeper.process_with(&wire.address(), LONG).await;
     connected(&process).await?;
-    let before = node(&outsider, &format!("{name}/{JAVA}lock-")).await?;
+    let before = zookeeper.node(&format!("{name}/{JAVA}lock-")).await?;
     let lock = process.lock(&name);
     wire.close_to(GET_DATA);
     let waiting = tokio::spawn(async move { lock.acquire(SEEN).await });
     tokio::time::timeout(SOON, wire.holds())
         .await
-        .map_err(|_| "it did not want to watch")?;
+        .context("it did not want to watch")?;
     let nodes = zookeeper.left(&name).await;
     let its = nodes
         .iter()
         .find(|node| !before.ends_with(*node))
-        .ok_or("it has no node")?;
-    let meanwhile = node(&outsider, &format!("{name}/{JAVA}lock-")).await?;
+        .context("it has no node")?;
+    let meanwhile = zookeeper.node(&format!("{name}/{JAVA}lock-")).await?;
     for gone in [&format!("{name}/{its}"), &before] {
-        outsider.delete(gone, None).await.map_err(text)?;
+        zookeeper.delete(gone).await?;
     }
     wire.open();
-    refused("beside another", &waiting.await.map_err(text)?)?;
-    outsider.delete(&meanwhile, None).await.map_err(text)?;
-    gone(&zookeeper, &name).await
+    taken("beside another", waiting.await?)?;
+    zookeeper.delete(&meanwhile).await?;
+    zookeeper.gone(&name).await
 }
 
 /// A writer that reads on leaves its reader at its own number, where nobody stood when the next writer listed the queue:
 /// the next writer sees it, though it comes and the writer goes between its listing and its watch.
-pub(crate) async fn a_reader_that_takes_a_writers_place_keeps_the_next_writer_out(
-    zookeeper: Arc<ZooKeeper>,
-) -> Verdict {
-    let (name, wire, outsider) = (
-        name(),
-        Wire::to(zookeeper.server()).await,
-        zookeeper.outsider().await,
-    );
+#[apply(test!)]
+async fn a_reader_that_takes_a_writers_place_keeps_the_next_writer_out(
+    zookeeper: &ZooKeeper,
+) -> Result<()> {
+    let (name, wire) = (name(), Wire::to(zookeeper.address()).await);
     let process = zookeeper.process_with(&wire.address(), LONG).await;
     connected(&process).await?;
-    let writer = node(&outsider, &format!("{name}/{JAVA}__WRIT__")).await?;
+    let writer = zookeeper.node(&format!("{name}/{JAVA}__WRIT__")).await?;
     let lock = process.client.rw_lock(&name).write();
     wire.close_to(GET_DATA);
     let waiting = tokio::spawn(async move { lock.acquire(SEEN).await });
     tokio::time::timeout(SOON, wire.holds())
         .await
-        .map_err(|_| "it did not want to watch")?;
+        .context("it did not want to watch")?;
     let reader = writer.replace("__WRIT__", "__READ__");
-    outsider
-        .create(
-            &reader,
-            &[],
-            &CreateMode::Ephemeral.with_acls(Acls::anyone_all()),
-        )
-        .await
-        .map_err(text)?;
-    outsider.delete(&writer, None).await.map_err(text)?;
+    make(&zookeeper.outsider().await, &reader, CreateMode::Ephemeral).await?;
+    zookeeper.delete(&writer).await?;
     wire.open();
-    refused("beside a reader", &waiting.await.map_err(text)?)?;
-    outsider.delete(&reader, None).await.map_err(text)?;
-    gone(&zookeeper, &name).await
+    taken("beside a reader", waiting.await?)?;
+    zookeeper.delete(&reader).await?;
+    zookeeper.gone(&name).await
 }

@@ -1,26 +1,92 @@
-//! `ZkLock` under the contract, and what only it promises.
+//! One ZooKeeper, the kinds of locks on it, and what its sessions mean for them.
 
 use super::{
-    Verdict,
-    clauses::{SOON, ensure},
-    family::{Family, Process, name, until},
+    family::{Capability, Capability::*, Kind, Server, Then, twice},
     proxy::Proxy,
+    support::*,
 };
 use oversell_lock::{
-    Guard, Lock, LockError,
+    Guard, Lock, MultiLock, Owner,
     zk::{ZkClient, ZkLock, ZkOptions},
 };
 use parking_lot::Mutex;
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 use tokio::sync::OnceCell;
-use zookeeper_client::{Client, Error};
+use zookeeper_client::{Acls, Client, CreateMode, Error};
 
 /// Short, so that a test that waits for its end need not wait long, and only for such a test: a busy machine is silent for
 /// the 0.8 s after which its connection is given up, and what is then under way may come to "not known".
 pub(crate) const SESSION: Duration = Duration::from_secs(4);
 /// So long that a busy machine ends neither it nor its connection, which is given up after 8 s of silence.
 pub(crate) const LONG: Duration = Duration::from_secs(40);
+/// It ends within a test in which a process stands still, and a busy machine does not end it.
+const STANDS_STILL: Duration = Duration::from_secs(10);
 pub(crate) const CHROOT: &str = "/tests";
+
+/// A uuid, as a Java process would have one.
+pub(crate) const JAVA: &str = "_c_3f0c9a52-6f0e-4d0b-9a43-0d0c8f6a7b11-";
+
+const FENCED: &[Capability] = &[Contract, OneServer, Losable, Fenced];
+
+static KINDS: [Kind<ZooKeeper>; 6] = [
+    Kind::new(
+        "zookeeper",
+        &[Contract, OneServer, Losable, Fenced, Reentrant, Layered],
+        |member: &Member, name, ask| {
+            let lock = member.client.lock(name);
+            match ask.owner {
+                Some(owner) => lock.owner(owner).boxed(),
+                None => lock.boxed(),
+            }
+        },
+    )
+    .queues(),
+    Kind::once_more(
+        "zookeeper_taken_twice",
+        FENCED,
+        |member: &Member, name, _| twice(member.client.lock(name).owner(member.client.owner())),
+    )
+    .queues(),
+    // With an owner of its own, so that the suite also runs what re-entry needs.
+    Kind::new(
+        "zookeeper_write",
+        &[Contract, OneServer, Losable, Fenced, Reentrant],
+        |member: &Member, name, ask| {
+            let owner = ask.owner.unwrap_or_else(|| member.client.owner());
+            member.client.rw_lock(name).write().owner(owner).boxed()
+        },
+    )
+    .queues(),
+    // A reader that was the writer before, and so came in alone: while it comes in it has two nodes.
+    Kind::once_more(
+        "zookeeper_read_after_write",
+        FENCED,
+        |member: &Member, name, _| {
+            let (lock, owner) = (member.client.rw_lock(name), member.client.owner());
+            Then(lock.write().owner(owner), lock.read().owner(owner)).boxed()
+        },
+    ),
+    Kind::once_more(
+        "zookeeper_multi",
+        &[Contract, OneServer, Losable],
+        |member: &Member, name, _| {
+            let parts = [1, 2].map(|part| member.client.lock(&format!("{name}-{part}")));
+            MultiLock::new(parts.into()).boxed()
+        },
+    )
+    .parts(|name| [1, 2].map(|part| format!("{name}-{part}")).into()),
+    // A waiter has two nodes, and those behind it one each: their number does not tell which are there.
+    Kind::new(
+        "zookeeper_semaphore_mutex",
+        FENCED,
+        |member: &Member, name, _| member.client.semaphore_mutex(name).boxed(),
+    )
+    .parts(|name| {
+        ["leases", "locks"]
+            .map(|part| format!("{name}/{part}"))
+            .into()
+    }),
+];
 
 pub(crate) struct ZooKeeper {
     connect: String,
@@ -28,25 +94,19 @@ pub(crate) struct ZooKeeper {
 }
 
 impl ZooKeeper {
-    pub(crate) fn at(connect: String) -> Self {
-        Self {
-            connect,
-            outsider: OnceCell::new(),
-        }
+    pub(crate) const fn at(connect: String) -> Self {
+        let outsider = OnceCell::const_new();
+        Self { connect, outsider }
     }
 
     /// A client that looks at the server from outside, in the clients' chroot. There is one: each more would cost the
     /// server under test two transactions.
     pub(crate) async fn outsider(&self) -> Client {
         let connect = || async {
-            let client = Client::connector()
-                .with_session_timeout(LONG)
-                .connect(&self.connect)
-                .await;
-            client
-                .expect("zookeeper is there")
-                .chroot(CHROOT)
-                .expect("an absolute path")
+            let connector = Client::connector().with_session_timeout(LONG);
+            let client = connector.connect(&self.connect).await;
+            let client = client.expect("zookeeper is there");
+            client.chroot(CHROOT).expect("an absolute path")
         };
         self.outsider.get_or_init(connect).await.clone()
     }
@@ -54,17 +114,11 @@ impl ZooKeeper {
     /// A process that reaches the server at `address`, and has a session of this length.
     pub(crate) async fn process_with(&self, address: &str, session: Duration) -> Member {
         let way = Proxy::to(address.into());
-        let client = ZkClient::new(
-            ZkOptions::new(way.address())
-                .chroot(CHROOT)
-                .session(session),
-        )
-        .expect("options");
-        // A client waits for its first connection no longer than for a lost one; a busy machine may need more.
-        until("connected", || async { client.session().is_ok() })
-            .await
-            .expect("zookeeper is there");
-        Member { client, way }
+        let client = client_at(way.address(), session).await;
+        Member {
+            client: client.expect("zookeeper is there"),
+            way,
+        }
     }
 
     /// A process whose session ends soon after its way was cut.
@@ -74,43 +128,122 @@ impl ZooKeeper {
 
     /// Its holder's way was cut: it knows that its lock is lost by the time that its node has gone. It knows that by the
     /// clock, and so whatever stood still meanwhile, the test or the server.
-    pub(crate) async fn is_told_before_its_node_goes(&self, name: &str, guard: &Guard) -> Verdict {
+    pub(crate) async fn is_told_before_its_node_goes(
+        &self,
+        name: &str,
+        guard: &Guard,
+    ) -> Result<()> {
         // First the node, then the guard: what has gone at the look had gone before the guard is asked.
         let either = || async { self.left(name).await.is_empty() || guard.is_lost() };
         until("the holder is told, or its node goes", either).await?;
-        ensure(guard.is_lost(), || {
-            "the node had gone before the holder was told".into()
-        })?;
-        tokio::time::timeout(SOON, guard.lost())
-            .await
-            .map_err(|_| "who waits for the loss was never told".into())
+        ensure!(
+            guard.is_lost(),
+            "the node had gone before the holder was told"
+        );
+        told(guard).await
+    }
+
+    /// Waits until so many nodes are below `name`.
+    pub(crate) async fn until_nodes(&self, name: &str, nodes: usize) -> Result<()> {
+        let there = format!("{nodes} nodes are there");
+        until(&there, || async { self.left(name).await.len() == nodes }).await
+    }
+
+    /// Waits until no node is below `name`.
+    pub(crate) async fn gone(&self, name: &str) -> Result<()> {
+        self.until_nodes(name, 0).await
+    }
+
+    /// A node of another implementation.
+    pub(crate) async fn node(&self, path: &str) -> Result<String> {
+        node(&self.outsider().await, path).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Result<()> {
+        Ok(self.outsider().await.delete(path, None).await?)
+    }
+
+    pub(crate) async fn set_data(&self, path: &str, data: &[u8]) -> Result<()> {
+        self.outsider().await.set_data(path, data, None).await?;
+        Ok(())
+    }
+}
+
+/// A client with a session of this length that is connected: one that is asked before its first connection is there waits
+/// no longer for it than for a lost one, and a busy machine may need more.
+pub(crate) async fn client_at(address: String, session: Duration) -> Result<ZkClient> {
+    let options = ZkOptions::new(address).chroot(CHROOT).session(session);
+    let client = ZkClient::new(options)?;
+    until("connected", || async { client.session().is_ok() }).await?;
+    Ok(client)
+}
+
+/// A client that does not give a silent connection up while a test runs.
+pub(crate) async fn patient(address: String) -> Result<ZkClient> {
+    client_at(address, Duration::from_secs(120)).await
+}
+
+/// A container, which goes when its last node has gone.
+pub(crate) async fn directory(client: &Client, path: &str) -> Result<(), Error> {
+    let container = CreateMode::Container.with_acls(Acls::anyone_all());
+    client.mkdir(path, &container).await
+}
+
+/// A node.
+pub(crate) async fn make(client: &Client, path: &str, mode: CreateMode) -> Result<(), Error> {
+    let options = mode.with_acls(Acls::anyone_all());
+    client.create(path, &[], &options).await.map(drop)
+}
+
+/// A node as another implementation makes it: ephemeral, with a number.
+pub(crate) async fn node(client: &Client, path: &str) -> Result<String> {
+    let ephemeral = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
+    let mut made = client.create(path, &[], &ephemeral).await;
+    if let Err(Error::NoNode) = made {
+        let (parent, _) = path.rsplit_once('/').context("no directory")?;
+        directory(client, parent).await?;
+        made = client.create(path, &[], &ephemeral).await;
+    }
+    let (_, sequence) = made?;
+    Ok(format!("{path}{sequence}"))
+}
+
+/// The name without its uuid, which must be one.
+pub(crate) fn shape(node: &str) -> Result<String> {
+    let (directory, node) = node.rsplit_once('/').unwrap_or(("", node));
+    let rest = node.strip_prefix("_c_").context("not protected")?;
+    let (uuid, rest) = rest.split_at_checked(36).context("no uuid")?;
+    uuid::Uuid::parse_str(uuid).with_context(|| node.to_owned())?;
+    Ok(format!("{directory}|{rest}"))
+}
+
+/// A twin's own way to say that the server did not do what it asked.
+pub(crate) fn broken(error: Error) -> oversell_lock::LockError {
+    oversell_lock::LockError::Unavailable {
+        server: "zookeeper",
+        reason: error.into(),
     }
 }
 
 /// A client with a way to the server of its own, which can be cut.
 pub(crate) struct Member {
     pub(crate) client: ZkClient,
-    way: Proxy,
+    pub(crate) way: Proxy,
 }
 
 impl Member {
-    /// Cuts its way to the server, for good.
-    pub(crate) async fn cut(&self) {
-        self.way.cut().await;
+    pub(crate) fn lock(&self, name: &str) -> ZkLock {
+        self.client.lock(name)
     }
 
     /// Ends its session: another connection to the same session may close it, as long as the first does not take it
     /// back.
     pub(crate) async fn end_session(&self, zookeeper: &ZooKeeper) {
-        let session = connected(self)
-            .await
-            .expect("it has a session")
-            .into_session();
+        let session = connected(self).await.expect("it has a session");
+        let session = session.into_session();
         self.way.cut().await;
-        let usurper = Client::connector()
-            .with_session(session)
-            .connect(&zookeeper.connect)
-            .await;
+        let connector = Client::connector().with_session(session);
+        let usurper = connector.connect(&zookeeper.connect).await;
         let usurper = usurper.expect("the same session");
         let mut states = usurper.state_watcher();
         drop(usurper);
@@ -119,40 +252,41 @@ impl Member {
     }
 }
 
-pub(crate) fn text(error: impl ToString) -> String {
-    error.to_string()
-}
-
 /// The session of a process that is connected, or soon will be.
-pub(crate) async fn connected(process: &Member) -> Result<Client, String> {
+pub(crate) async fn connected(process: &Member) -> Result<Client> {
     let session = Mutex::new(None);
     let connects = || async {
-        process
-            .client
-            .session()
-            .is_ok_and(|now| session.lock().replace(now).is_none())
+        let now = process.client.session();
+        now.is_ok_and(|now| session.lock().replace(now).is_none())
     };
     until("connected", connects).await?;
-    session.into_inner().ok_or_else(|| "no session".to_owned())
+    session.into_inner().context("no session")
 }
 
-impl Family for ZooKeeper {
-    const NAME: &'static str = "zookeeper";
-    const QUEUES: bool = true;
-    type Process = Member;
+impl Server for ZooKeeper {
+    type Client = Member;
 
-    fn server(&self) -> String {
+    fn kinds() -> &'static [Kind<Self>] {
+        &KINDS
+    }
+
+    fn address(&self) -> String {
         self.connect.clone()
     }
 
     /// On a way of the test's own, which it may cut or mute for good, a session that ends within the test.
-    async fn process_at(&self, address: &str) -> Member {
-        let session = if address == self.connect {
-            LONG
-        } else {
-            SESSION
-        };
+    async fn client_at(&self, address: &str) -> Member {
+        let straight = address == self.connect;
+        let session = if straight { LONG } else { SESSION };
         self.process_with(address, session).await
+    }
+
+    async fn brief_client(&self) -> Member {
+        self.process_with(&self.connect, STANDS_STILL).await
+    }
+
+    fn owner(member: &Member) -> Owner {
+        member.client.owner()
     }
 
     async fn left(&self, name: &str) -> Vec<String> {
@@ -164,120 +298,64 @@ impl Family for ZooKeeper {
 
     async fn take_away(&self, holder: &Member, name: &str) {
         holder.end_session(self).await;
-        until("the node is gone", || async {
-            self.left(name).await.is_empty()
-        })
-        .await
-        .expect("the session is closed");
+        self.gone(name).await.expect("the session is closed");
     }
 }
 
-impl Process for Member {
-    type Lock = ZkLock;
-
-    fn lock(&self, name: &str) -> ZkLock {
-        self.client.lock(name)
-    }
-
-    async fn close(&self) {
-        self.client.close().await;
-    }
-}
-
-pub(crate) async fn a_short_cut_is_survived(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let name = name();
-    let process = zookeeper.process().await;
-    let guard = process
-        .lock(&name)
-        .acquire(SOON)
-        .await
-        .map_err(|e| e.to_string())?;
-    let session = process
-        .client
-        .session()
-        .map_err(|e| e.to_string())?
-        .session_id();
+#[apply(test!)]
+async fn a_short_cut_is_survived(zookeeper: &ZooKeeper) -> Result<()> {
+    let (name, process) = (name(), zookeeper.client().await);
+    let guard = take(&process.client.lock(&name)).await?;
+    let session = process.client.session()?.session_id();
     process.way.cut().await;
     process.way.mend();
-    guard
-        .release()
-        .await
-        .map_err(|e| format!("the release goes through after the cut: {e}"))?;
+    guard.release().await.context("after the cut")?;
     // The release may be answered before the client is said to be connected again.
     let after = connected(&process).await?.session_id();
-    if session == after {
-        Ok(())
-    } else {
-        Err("the session did not survive".into())
-    }
+    ensure!(session == after, "the session did not survive");
+    Ok(())
 }
 
-pub(crate) async fn a_holder_learns_of_a_long_cut_before_its_node_goes(
-    zookeeper: Arc<ZooKeeper>,
-) -> Verdict {
-    let name = name();
-    let process = zookeeper.brief().await;
-    let guard = process
-        .lock(&name)
-        .acquire(SOON)
-        .await
-        .map_err(|e| e.to_string())?;
-    process.way.cut().await;
-    zookeeper
-        .is_told_before_its_node_goes(&name, &guard)
-        .await?;
-    match guard.release().await {
-        Err(LockError::Lost { .. }) => {}
-        other => return Err(format!("a release after the loss was told: {other:?}")),
+#[apply(test!)]
+async fn a_holder_learns_of_a_long_cut_before_its_node_goes(zookeeper: &ZooKeeper) -> Result<()> {
+    for reads in [false, true] {
+        let (name, process) = (name(), zookeeper.brief().await);
+        let guard = if reads {
+            take(&process.client.rw_lock(&name).read()).await?
+        } else {
+            take(&process.client.lock(&name)).await?
+        };
+        process.way.cut().await;
+        zookeeper
+            .is_told_before_its_node_goes(&name, &guard)
+            .await?;
+        lost("a release after the loss was told", guard.release().await)?;
+        zookeeper.gone(&name).await?;
     }
-    until("the session ends, and the node with it", || async {
-        zookeeper.left(&name).await.is_empty()
-    })
-    .await
+    Ok(())
 }
 
-pub(crate) async fn close_leaves_no_node_even_under_a_holder(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let name = name();
-    let process = zookeeper.process().await;
-    let guard = process
-        .lock(&name)
-        .acquire(SOON)
-        .await
-        .map_err(|e| e.to_string())?;
-    let waiter = process.lock(&name);
-    let waiter = tokio::spawn(async move { waiter.acquire(SOON).await });
-    until("the waiter is queued", || async {
-        zookeeper.left(&name).await.len() == 2
-    })
-    .await?;
-    process.close().await;
+#[apply(test!)]
+async fn close_leaves_no_node_even_under_a_holder(zookeeper: &ZooKeeper) -> Result<()> {
+    let (name, process) = (name(), zookeeper.client().await);
+    let guard = take(&process.client.lock(&name)).await?;
+    let waiter = acquiring(process.client.lock(&name));
+    zookeeper.until_nodes(&name, 2).await?;
+    process.client.close().await;
     let left = zookeeper.left(&name).await;
-    if !left.is_empty() || !guard.is_lost() {
-        return Err(format!(
-            "left: {left:?}; the holder was told: {}",
-            guard.is_lost()
-        ));
-    }
-    match (waiter.await, process.lock(&name).try_acquire().await) {
-        (Ok(Err(LockError::Unavailable { .. })), Err(LockError::Unavailable { .. })) => Ok(()),
-        other => Err(format!("a closed client: {other:?}")),
-    }
+    ensure!(left.is_empty(), "left: {left:?}");
+    ensure!(guard.is_lost(), "the holder was not told");
+    unavailable("a waiter of a closed client", waiter.await?)?;
+    let tried = process.client.lock(&name).try_acquire().await;
+    unavailable("a closed client", tried)
 }
 
-pub(crate) async fn a_deleted_directory_is_made_again(zookeeper: Arc<ZooKeeper>) -> Verdict {
-    let name = name();
-    let (process, outsider) = (zookeeper.process().await, zookeeper.outsider().await);
+#[apply(test!)]
+async fn a_deleted_directory_is_made_again(zookeeper: &ZooKeeper) -> Result<()> {
+    let (name, process) = (name(), zookeeper.client().await);
     for _ in 0..3 {
-        let guard = process
-            .lock(&name)
-            .acquire(SOON)
-            .await
-            .map_err(|e| e.to_string())?;
-        guard.release().await.map_err(|e| e.to_string())?;
-        outsider
-            .delete(&name, None)
-            .await
-            .map_err(|e| e.to_string())?;
+        pass(&process.client.lock(&name)).await?;
+        zookeeper.delete(&name).await?;
     }
     Ok(())
 }

@@ -1,0 +1,240 @@
+//! What a lock keeps whose owner may take it again, and one that is given a lease. Whatever is repeated or late, a guard
+//! that is not lost is a lock that nobody else can have.
+
+use super::{
+    family::{Ask, Contender, Family, Server},
+    register::{leased, leased_by_owner, reentrant},
+    support::*,
+};
+use futures::{StreamExt, stream::FuturesUnordered};
+use oversell_lock::{Guard, Lease, Lock, LockError};
+use std::{sync::Arc, time::Duration};
+use tokio::{sync::Barrier, time::timeout};
+
+/// Another cannot have what is held. Silence says nothing of the lock.
+pub(crate) async fn is_held(what: &str, held: &Guard, other: &impl Lock) -> Result<()> {
+    loop {
+        match other.try_acquire().await {
+            Err(LockError::Taken { .. }) => return Ok(()),
+            Err(LockError::Unavailable { .. }) => {}
+            _ if held.is_lost() => return Ok(()),
+            other => bail!("{what}: held, not lost, and another has {other:?}"),
+        }
+    }
+}
+
+/// Three holds of one owner, by two handles, taken past waiters of the same process and of another, given back in no
+/// order: the server sees one hold, and only the last release lets the others in.
+pub(crate) async fn only_the_last_release_frees<S: Server>(
+    family: Family<S>,
+    process: &Contender<S>,
+    lock: [impl Lock; 2],
+) -> Result<()> {
+    let name = lock[0].name().to_owned();
+    let other = family.process().await;
+    let first = take(&lock[0]).await?;
+    until("every server shows the hold", || async {
+        family.left(&name).await.len() >= S::COPIES
+    })
+    .await?;
+    let hold = family.left(&name).await;
+    let waiters = [process, &other].map(|other| acquiring(other.lock(&name)));
+    family.until_queued(&name, 3).await?;
+    until("both processes wait", || family.server.is_waited_for(&name)).await?;
+    let at_once = "past the waiters";
+    let second = lock[1].try_acquire().await.context(at_once)?;
+    let third = lock[0].try_acquire().await.context(at_once)?;
+    let seen = hold.len() + if family.kind.queues { 2 } else { 0 };
+    let left = family.left(&name).await;
+    ensure!(
+        left.len() == seen,
+        "three holds beside two waiters are {left:?}"
+    );
+    for guard in [first, third] {
+        guard.release().await?;
+        let tried = process.owned(&name, process.owner()).try_acquire().await;
+        taken("another owner beside the hold", tried)?;
+        let left = family.left(&name).await;
+        let there = hold.iter().all(|part| left.contains(part));
+        ensure!(
+            there,
+            "the hold {hold:?} has gone beside the last guard: {left:?}"
+        );
+        let early = waiters.iter().any(|waiter| waiter.is_finished());
+        ensure!(!early, "somebody got in beside the owner");
+    }
+    ensure!(!second.is_lost(), "the last hold was lost");
+    second.release().await?;
+    // Which of the two processes is first is not said.
+    let mut waiters = FuturesUnordered::from_iter(waiters);
+    while let Some(guard) = waiters.next().await {
+        guard??.release().await?;
+    }
+    family.nothing_left(&name).await
+}
+
+#[apply(reentrant!)]
+async fn an_owner_takes_its_lock_again_past_the_waiters<S: Server>(
+    family: Family<S>,
+) -> Result<()> {
+    let (name, process) = (name(), family.process().await);
+    let owner = process.owner();
+    let handles = [process.owned(&name, owner), process.owned(&name, owner)];
+    only_the_last_release_frees(family, &process, handles).await
+}
+
+/// Two tasks of one owner wait for another's lock, and each goes on only when both are inside.
+#[apply(reentrant!)]
+async fn tasks_of_one_owner_come_in_together<S: Server>(family: Family<S>) -> Result<()> {
+    let (name, process) = (name(), family.process().await);
+    let held = take(&process.lock(&name)).await?;
+    let (owner, both) = (process.owner(), Arc::new(Barrier::new(2)));
+    let tasks = [(), ()].map(|()| {
+        let (lock, both) = (process.owned(&name, owner), Arc::clone(&both));
+        tokio::spawn(async move {
+            let guard = lock.acquire(SOON).await?;
+            both.wait().await;
+            guard.release().await
+        })
+    });
+    let stranger = passing(process.lock(&name));
+    held.release().await?;
+    for task in tasks {
+        let inside = timeout(SOON * 2, task).await.context("both inside")?;
+        inside?.context("both inside")?;
+    }
+    stranger.await??;
+    family.nothing_left(&name).await
+}
+
+/// The lock was lost and nobody has told its owner yet, who takes it again: that finds the loss out. The hold from before
+/// is lost, and the new one is not.
+#[apply(leased_by_owner!)]
+async fn a_re_entry_does_not_hide_a_loss<S: Server>(family: Family<S>) -> Result<()> {
+    let (name, process, other) = (name(), family.process().await, family.process().await);
+    let lock = process.owned(&name, process.owner());
+    let before = take(&lock).await?;
+    // Taken away, held by another, and free again, all between two renewals.
+    family.take_away(&process, &name).await;
+    pass(&other.lock(&name)).await?;
+    let after = take(&lock).await?;
+    told(&before).await?;
+    lost("the hold from before", before.release().await)?;
+    is_held("after the loss", &after, &other.lock(&name)).await?;
+    ensure!(!after.is_lost(), "the new hold went with the old one");
+    after.release().await?;
+    family.nothing_left(&name).await
+}
+
+/// A fixed lease is not renewed: it ends while its holder lives, the holder is told before another can have the lock, and
+/// its late release frees nothing of the other.
+#[apply(leased!)]
+async fn a_fixed_lease_ends_and_its_late_release_frees_nothing<S: Server>(
+    family: Family<S>,
+) -> Result<()> {
+    let (name, process, other) = (name(), family.process().await, family.process().await);
+    let brief = process.leased(&name, Lease::Fixed(S::BRIEF));
+    let first = take(&brief).await?;
+    let second = take(&other.leased(&name, Lease::Watchdog(SOON))).await?;
+    ensure!(
+        first.is_lost(),
+        "another has it, and its holder was not told"
+    );
+    lost("the late release", first.release().await)?;
+    is_held("after the late release", &second, &process.lock(&name)).await?;
+    ensure!(!second.is_lost(), "the second was lost with the first");
+    second.release().await?;
+    family.nothing_left(&name).await
+}
+
+/// The opposite of the clause above: a lease that is renewed does not end.
+#[apply(leased!)]
+async fn a_renewed_lease_outlives_its_length<S: Server>(family: Family<S>) -> Result<()> {
+    let (name, process, other) = (name(), family.process().await, family.process().await);
+    let renewed = process.leased(&name, Lease::Watchdog(S::RENEWED));
+    let held = take(&renewed).await?;
+    let tried = other.lock(&name).acquire(S::RENEWED * 3 / 2).await;
+    taken("beyond the lease", tried)?;
+    ensure!(!held.is_lost(), "the holder was told that it is lost");
+    held.release().await?;
+    family.nothing_left(&name).await
+}
+
+/// Leases that no server can keep are refused before anything is written.
+#[apply(leased!)]
+async fn a_lease_without_end_or_length_is_refused<S: Server>(family: Family<S>) -> Result<()> {
+    let (name, process) = (name(), family.process().await);
+    for length in [Duration::MAX, Duration::ZERO, Duration::from_micros(10)] {
+        for lease in [Lease::Fixed(length), Lease::Watchdog(length)] {
+            let tried = process.leased(&name, lease).acquire(SOON).await;
+            let named =
+                matches!(&tried, Err(LockError::Invalid { rule, .. }) if rule.contains("lease"));
+            ensure!(named, "for {length:?}: {tried:?}");
+        }
+    }
+    let left = family.left(&name).await;
+    ensure!(left.is_empty(), "left: {left:?}");
+    Ok(())
+}
+
+/// The late release of a hold that was lost leaves the owner's newer one alone. That has a long lease: if it renewed what
+/// is lost and has not ended yet, it would keep itself out for as long.
+#[apply(leased_by_owner!)]
+async fn the_late_release_of_a_lost_hold_leaves_its_owners_newer_one<S: Server>(
+    family: Family<S>,
+) -> Result<()> {
+    let (name, process, other) = (name(), family.process().await, family.process().await);
+    let owner = Some(process.owner());
+    let ask = |lease| {
+        process.asked(
+            &name,
+            Ask {
+                owner,
+                lease: Some(lease),
+            },
+        )
+    };
+    let old = take(&ask(Lease::Fixed(S::BRIEF))).await?;
+    told(&old).await?;
+    let new = take(&ask(Lease::Fixed(SOON * 30))).await?;
+    lost("the late release", old.release().await)?;
+    is_held("after the late release", &new, &other.lock(&name)).await?;
+    ensure!(!new.is_lost(), "the newer hold went with the lost one");
+    new.release().await?;
+    family.nothing_left(&name).await
+}
+
+/// A hold of a fixed lease inside a longer one does not make the lock end earlier, and ends for its own holder alone.
+#[apply(leased_by_owner!)]
+async fn a_short_lease_inside_does_not_end_the_long_one<S: Server>(
+    family: Family<S>,
+) -> Result<()> {
+    let (name, process, other) = (name(), family.process().await, family.process().await);
+    let owner = Some(process.owner());
+    let ask = |lease| {
+        process.asked(
+            &name,
+            Ask {
+                owner,
+                lease: Some(lease),
+            },
+        )
+    };
+    let outer = take(&ask(Lease::Fixed(SOON * 3))).await?;
+    let inner = take(&ask(Lease::Fixed(S::BRIEF))).await?;
+    told(&inner).await?;
+    for released in [None, Some(inner)] {
+        if let Some(inner) = released {
+            lost("the hold that had ended", inner.release().await)?;
+        }
+        ensure!(!outer.is_lost(), "the outer hold was lost");
+        let ends = family.server.ends_in(&name).await;
+        ensure!(
+            ends.is_none_or(|ends| ends > S::BRIEF * 2),
+            "the outer hold ends in {ends:?}"
+        );
+        is_held("beside the outer hold", &outer, &other.lock(&name)).await?;
+    }
+    outer.release().await?;
+    family.nothing_left(&name).await
+}

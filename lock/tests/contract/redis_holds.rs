@@ -1,0 +1,237 @@
+//! Holds in Redis that are taken again, asked for without an answer, or given back late: of every kind of lock there that is
+//! given an owner and a lease.
+
+use super::{
+    family::{Ask, Capability::Reentrant, Family, Server},
+    holds::is_held,
+    mute::Mute,
+    redis::{LIMIT, Redis},
+    support::*,
+};
+use oversell_lock::{Lease, Lock, LockError};
+use redis::AsyncTypedCommands;
+use std::time::Duration;
+use tokio::time::timeout;
+
+const BRIEF: Lease = Lease::Fixed(Duration::from_millis(300));
+/// So long that only an undo can help.
+const LONG: Lease = Lease::Fixed(Duration::from_secs(200));
+
+/// The kinds that are given an owner and a lease.
+fn kinds(redis: &'static Redis) -> impl Iterator<Item = Family<Redis>> {
+    redis
+        .families()
+        .filter(|family| family.kind.can.contains(&Reentrant))
+}
+
+/// What Redis counts for all owners of the lock together.
+async fn holds(redis: &Redis, name: &str) -> Result<u64> {
+    let counts = redis.outsider().await.hvals(name).await?;
+    Ok(counts.iter().filter_map(|n| n.parse::<u64>().ok()).sum())
+}
+
+/// However often an owner has taken it, the server sees one hold.
+#[apply(test!)]
+async fn a_lock_that_is_taken_again_is_one_hold_on_the_server(redis: &'static Redis) -> Result<()> {
+    for family in kinds(redis) {
+        let (name, process) = (name(), family.process().await);
+        let lock = process.owned(&name, process.owner());
+        let (outer, inner) = (take(&lock).await?, take(&lock).await?);
+        for guard in [outer, inner] {
+            let counted = holds(redis, &name).await?;
+            ensure!(counted == 1, "{}: {counted} holds", family.kind.name);
+            guard.release().await?;
+        }
+        ensure!(holds(redis, &name).await? == 0, "a hold is left");
+    }
+    Ok(())
+}
+
+/// It leaves neither a hold nor a place in a queue, whether the lock was free or held.
+#[apply(test!)]
+async fn an_unanswered_acquire_leaves_nothing(redis: &'static Redis) -> Result<()> {
+    let tests = kinds(redis).map(async |family| {
+        let (name, mute) = (name(), Mute::to(redis.host()).await);
+        let process = family.process_at(&mute.address()).await;
+        let lock = process.leased(&name, LONG);
+        pass(&lock).await?;
+        for held in [false, true] {
+            let other = family.process().await;
+            let holder = match held {
+                true => Some(take(&other.lock(&name)).await?),
+                false => None,
+            };
+            let before = family.left(&name).await;
+            mute.mute();
+            unavailable("without an answer", lock.acquire(SOON * 5).await)?;
+            mute.heal().await;
+            until("what it took is given back", || async {
+                family.left(&name).await == before
+            })
+            .await?;
+            if let Some(holder) = holder {
+                holder.release().await?;
+            }
+        }
+        family.nothing_left(&name).await.context(family.kind.name)
+    });
+    futures::future::try_join_all(tests).await?;
+    Ok(())
+}
+
+/// The first guard keeps the lock, and its release frees it.
+#[apply(test!)]
+async fn an_unanswered_re_entry_leaves_the_outer_hold_and_no_other(
+    redis: &'static Redis,
+) -> Result<()> {
+    let tests = kinds(redis).map(async |family| {
+        let (name, mute) = (name(), Mute::to(redis.host()).await);
+        let (process, other) = (
+            family.process_at(&mute.address()).await,
+            family.process().await,
+        );
+        let (owner, lease) = (Some(process.owner()), Some(LONG));
+        let lock = process.asked(&name, Ask { owner, lease });
+        let outer = take(&lock).await?;
+        mute.mute();
+        unavailable("without an answer", lock.acquire(SOON).await)?;
+        ensure!(holds(redis, &name).await? == 1, "the outer hold has gone");
+        mute.heal().await;
+        until("one hold is left", || async {
+            matches!(holds(redis, &name).await, Ok(1))
+        })
+        .await?;
+        ensure!(!outer.is_lost(), "the outer hold was lost");
+        is_held("beside the outer hold", &outer, &other.lock(&name)).await?;
+        until("the lock works again", || async {
+            pass(&lock).await.is_ok()
+        })
+        .await?;
+        outer.release().await?;
+        family.nothing_left(&name).await.context(family.kind.name)
+    });
+    futures::future::try_join_all(tests).await?;
+    Ok(())
+}
+
+#[apply(test!)]
+async fn an_unanswered_release_frees_it_and_wakes_the_next(redis: &'static Redis) -> Result<()> {
+    let tests = kinds(redis).map(async |family| {
+        let (name, mute) = (name(), Mute::to(redis.host()).await);
+        let process = family.process_at(&mute.address()).await;
+        let holder = take(&process.leased(&name, LONG)).await?;
+        mute.mute();
+        unavailable("without an answer", holder.release().await)?;
+        mute.heal().await;
+        pass(&family.process().await.lock(&name)).await?;
+        family.nothing_left(&name).await.context(family.kind.name)
+    });
+    futures::future::try_join_all(tests).await?;
+    Ok(())
+}
+
+/// The answer to the release is late and not waited for; the owner takes the lock again meanwhile. What is then sent again
+/// frees nothing of it.
+#[apply(test!)]
+async fn an_undo_that_is_late_leaves_its_owners_newer_hold(redis: &Redis) -> Result<()> {
+    let other = redis.client().await;
+    for _ in 0..5 {
+        let (name, mute) = (name(), Mute::to(redis.host()).await);
+        let process = redis.client_at(&mute.address()).await;
+        let lock = process.lock(&name).owner(process.owner());
+        let lock = lock.lease(Lease::Watchdog(SOON * 3));
+        let first = take(&lock).await?;
+        // Longer than one command may take, shorter than two.
+        mute.delay(LIMIT * 4 / 3);
+        drop(first);
+        until("the release has come", || async {
+            redis.keys(&name).await.is_empty()
+        })
+        .await?;
+        mute.delay(Duration::ZERO);
+        let again = async {
+            loop {
+                // Its own answer may come behind the late one.
+                match lock.acquire(SOON).await {
+                    Err(LockError::Unavailable { .. }) => {}
+                    acquired => return acquired,
+                }
+            }
+        };
+        let again = timeout(SOON, again)
+            .await
+            .context("never acquired again")??;
+        for _ in 0..20 {
+            is_held("after the undo", &again, &other.lock(&name)).await?;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        ensure!(!again.is_lost(), "it was lost: the test shows nothing");
+    }
+    Ok(())
+}
+
+/// Guards of one owner end by their leases, by release and by drop, while it comes again.
+#[apply(test!)]
+async fn an_owner_that_comes_again_as_its_last_guard_ends_has_the_lock(
+    redis: &Redis,
+) -> Result<()> {
+    let (name, process, other) = (name(), redis.client().await, redis.client().await);
+    for round in 0..40 {
+        let lock = process.lock(&name).owner(process.owner());
+        let first = take(&lock).await?;
+        if round % 2 == 0 {
+            let brief = lock.clone().lease(Lease::Fixed(Duration::from_millis(30)));
+            told(&take(&brief).await?).await?;
+        }
+        let ends = tokio::spawn(async move {
+            if round % 3 > 0 {
+                first.release().await.ok();
+            }
+        });
+        let again = acquiring(lock.clone());
+        ends.await?;
+        let again = again.await??;
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        is_held("taken again", &again, &other.lock(&name)).await?;
+        again.release().await?;
+    }
+    Ok(())
+}
+
+/// When the last guard ends nothing is left, though it is the one that was lost.
+#[apply(test!)]
+async fn a_lost_guard_that_ends_last_leaves_nothing(redis: &Redis) -> Result<()> {
+    let (name, process) = (name(), redis.client().await);
+    let lock = process.lock(&name).owner(process.owner());
+    let lock = lock.lease(Lease::Watchdog(SOON * 10));
+    let long = take(&lock).await?;
+    let brief = take(&lock.clone().lease(BRIEF)).await?;
+    long.release().await?;
+    told(&brief).await?;
+    lost("the late release", brief.release().await)?;
+    redis.no_key_left(&name).await
+}
+
+/// A thousand waiters of one process are one subscription and one contender.
+#[apply(test!)]
+async fn a_thousand_waiters_of_one_process_are_one_contender(redis: &Redis) -> Result<()> {
+    let (name, holder, crowded) = (name(), redis.client().await, redis.client().await);
+    let held = take(&holder.lock(&name)).await?;
+    let waiters: Vec<_> = (0..1000).map(|_| passing(crowded.lock(&name))).collect();
+    let channel = format!("redisson_lock__channel:{{{name}}}");
+    until("the crowd waits", || async {
+        redis.listeners(&channel).await.is_ok_and(|n| n > 0)
+    })
+    .await?;
+    let listeners = redis.listeners(&channel).await?;
+    ensure!(listeners == 1, "{listeners} subscriptions");
+    held.release().await?;
+    for waiter in waiters {
+        waiter.await??;
+    }
+    drop((holder, crowded));
+    until("the subscription has ended", || async {
+        matches!(redis.listeners(&channel).await, Ok(0))
+    })
+    .await
+}

@@ -1,0 +1,211 @@
+//! Tests and clauses register themselves: `#[apply(test!)]` on a test of one engine, `#[apply(clause!)]` or a macro with
+//! what it needs (`losable!`, `leased!` …) on a clause of the contract, which runs over every kind of lock that can do that.
+
+use super::{
+    family::{Capability, Family, Server},
+    layer::Local,
+    redis::Redis,
+    redlock::Five,
+    servers::Servers,
+    support::{Result, soak},
+    table::Table,
+    zookeeper::ZooKeeper,
+};
+use futures::future::LocalBoxFuture;
+use libtest_mimic::{Failed, Trial};
+use std::{sync::OnceLock, time::Duration};
+use tokio::{runtime::Handle, time::timeout};
+
+/// A test that has not ended by then hangs.
+pub(crate) const HANGS: Duration = Duration::from_secs(120);
+
+type Ends = LocalBoxFuture<'static, Result<()>>;
+
+/// A test of one engine.
+pub(crate) struct Test {
+    pub(crate) module: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) run: fn(&'static Engines) -> Ends,
+    /// It takes long: without `OVERSELL_SOAK=1` it is listed as ignored.
+    pub(crate) soak: bool,
+}
+inventory::collect!(Test);
+
+/// A clause of the contract, over the locks of each engine that can do what it needs.
+pub(crate) struct Clause {
+    pub(crate) name: &'static str,
+    pub(crate) needs: &'static [Capability],
+    pub(crate) redis: fn(Family<Redis>) -> Ends,
+    pub(crate) five: fn(Family<Five>) -> Ends,
+    pub(crate) zookeeper: fn(Family<ZooKeeper>) -> Ends,
+    pub(crate) table: fn(Family<Table>) -> Ends,
+    pub(crate) local: fn(Family<Local>) -> Ends,
+}
+inventory::collect!(Clause);
+
+/// The engines, as tests look at them.
+pub(crate) struct Engines {
+    pub(crate) redis: Redis,
+    pub(crate) five: Five,
+    pub(crate) zookeeper: ZooKeeper,
+    pub(crate) table: Table,
+    pub(crate) local: Local,
+}
+
+/// The engine that a test is of.
+pub(crate) trait Engine {
+    fn of(all: &'static Engines) -> &'static Self;
+}
+
+macro_rules! engines {
+    ($($field:ident: $engine:ty),*) => {$(
+        impl Engine for $engine {
+            fn of(all: &'static Engines) -> &'static Self {
+                &all.$field
+            }
+        }
+    )*};
+}
+engines!(redis: Redis, five: Five, zookeeper: ZooKeeper, table: Table, local: Local);
+
+impl Engine for Engines {
+    fn of(all: &'static Engines) -> &'static Self {
+        all
+    }
+}
+
+impl Engines {
+    /// The engines of these servers; without servers, for the list of tests alone.
+    fn at(servers: Option<&Servers>) -> &'static Self {
+        static ENGINES: OnceLock<Engines> = OnceLock::new();
+        ENGINES.get_or_init(|| {
+            let at = |server: fn(&Servers) -> String| servers.map(server).unwrap_or_default();
+            Self {
+                redis: Redis::at(at(Servers::redis)),
+                five: Five::on(servers.map(Servers::redis_nodes).unwrap_or_default()),
+                zookeeper: ZooKeeper::at(at(Servers::zookeeper)),
+                table: Table::at(at(Servers::mysql)),
+                local: Local,
+            }
+        })
+    }
+}
+
+/// `#[apply(test!)]`: the function is a test of the engine that it takes.
+macro_rules! test {
+    ($(#[$meta:meta])* async $($test:tt)*) => {
+        $crate::register::test! { [false] $(#[$meta])* async $($test)* }
+    };
+    ([$soak:literal] $(#[$meta:meta])* async fn $name:ident($engine:tt: $kind:ty $(,)?) -> Result<()> $body:block) => {
+        $(#[$meta])*
+        async fn $name($engine: $kind) -> Result<()> $body
+
+        inventory::submit!(Test {
+            module: module_path!(),
+            name: stringify!($name),
+            run: |all| Box::pin($name($crate::register::Engine::of(all))),
+            soak: $soak,
+        });
+    };
+}
+pub(crate) use test;
+
+/// `#[apply(soak_test!)]`: the same, of a test that takes long.
+macro_rules! soak_test {
+    ($($test:tt)*) => {
+        $crate::register::test! { [true] $($test)* }
+    };
+}
+pub(crate) use soak_test;
+
+/// `#[apply(clause!)]`: the function is a clause that every lock keeps; with words in brackets before it, those that can do
+/// that.
+macro_rules! clause {
+    ([$($needs:ident),*] $(#[$meta:meta])* async fn $name:ident<S: Server>($family:ident: Family<S> $(,)?) -> Result<()> $body:block) => {
+        $(#[$meta])*
+        pub(crate) async fn $name<S: Server>($family: Family<S>) -> Result<()> $body
+
+        inventory::submit!($crate::register::Clause {
+            name: stringify!($name),
+            needs: &[$($crate::family::Capability::$needs),*],
+            redis: |family| Box::pin($name(family)),
+            five: |family| Box::pin($name(family)),
+            zookeeper: |family| Box::pin($name(family)),
+            table: |family| Box::pin($name(family)),
+            local: |family| Box::pin($name(family)),
+        });
+    };
+    ($(#[$meta:meta])* async $($clause:tt)*) => {
+        $crate::register::clause! { [Contract] $(#[$meta])* async $($clause)* }
+    };
+}
+pub(crate) use clause;
+
+/// A macro for the clauses that need these.
+macro_rules! needing {
+    ($dollar:tt $($name:ident: [$($needs:ident),*]),*) => {$(
+        macro_rules! $name {
+            ($dollar($clause:tt)*) => {
+                $crate::register::clause! { [$($needs),*] $dollar($clause)* }
+            };
+        }
+        pub(crate) use $name;
+    )*};
+}
+needing! { $
+    one_server: [Contract, OneServer],
+    losable: [Losable],
+    fenced: [Fenced],
+    leased: [Leased],
+    reentrant: [Reentrant],
+    leased_by_owner: [Reentrant, Leased],
+    layered: [Layered],
+    layered_and_losable: [Layered, Losable]
+}
+
+/// Every test, of these servers.
+pub(crate) fn all(runtime: &Handle, servers: Option<&Servers>) -> Vec<Trial> {
+    let engines = Engines::at(servers);
+    let trial = |name: String, run: Box<dyn FnOnce() -> Ends + Send>| {
+        let runtime = runtime.clone();
+        Trial::test(name, move || {
+            runtime
+                .block_on(async { timeout(HANGS, run()).await })
+                .map_err(|_| Failed::from(format!("not ended after {HANGS:?}")))?
+                .map_err(|broken| Failed::from(format!("{broken:?}")))
+        })
+    };
+    let mut all = Vec::new();
+    for test in inventory::iter::<Test> {
+        let module = test.module.rsplit("::").next().unwrap_or_default();
+        let run = test.run;
+        let trial = trial(
+            format!("{module}::{}", test.name),
+            Box::new(move || run(engines)),
+        );
+        all.push(trial.with_ignored_flag(test.soak && !soak()));
+    }
+    for clause in inventory::iter::<Clause> {
+        let short = ALWAYS.contains(&clause.name) || soak();
+        macro_rules! over {
+            ($($engine:ident),*) => {$(
+                for family in engines.$engine.families() {
+                    let (kind, run) = (family.kind, clause.$engine);
+                    if clause.needs.iter().all(|need| kind.can.contains(need)) {
+                        let name = format!("{}::{}", kind.name, clause.name);
+                        let trial = trial(name, Box::new(move || run(family)));
+                        all.push(trial.with_ignored_flag(kind.once_more && !short));
+                    }
+                }
+            )*};
+        }
+        over!(redis, five, zookeeper, table, local);
+    }
+    all
+}
+
+/// What runs over every kind; the rest runs over a kind that is one of the others once more with `OVERSELL_SOAK=1` alone.
+const ALWAYS: [&str; 2] = [
+    "two_processes_exclude_each_other",
+    "a_foreign_release_is_refused",
+];
