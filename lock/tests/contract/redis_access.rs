@@ -117,7 +117,7 @@ impl Tls {
         } else {
             options
         };
-        Ok(RedisClient::new(options).context("a client")?)
+        RedisClient::new(options).context("a client")
     }
 }
 

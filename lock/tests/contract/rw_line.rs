@@ -51,9 +51,9 @@ async fn relay(
     writer: impl Future<Output = Result<()>>,
 ) -> Result<()> {
     let reader = async {
-        let mut guard = take(&reading(&process, name)).await?;
+        let mut guard = take(&reading(process, name)).await?;
         loop {
-            let next = reading(&process, name);
+            let next = reading(process, name);
             let next = next.acquire(SOON);
             tokio::pin!(next);
             let early = tokio::time::timeout(patience, &mut next).await;

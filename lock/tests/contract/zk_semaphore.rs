@@ -222,7 +222,7 @@ async fn the_leases_of_a_dead_holder_come_back(zookeeper: &ZooKeeper) -> Result<
             lease.is_lost(),
             "the next had a lease before its holder was told"
         );
-        told(&lease).await?;
+        told(lease).await?;
     }
     release(next).await?;
     none_left(zookeeper, &name).await
