@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt, ops::Deref, sync::Arc, time::Duration};
 
-/// Why a lock was not had, or was not given back.
+/// Why a lock was not acquired, or was not released.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
@@ -11,10 +11,10 @@ pub enum LockError {
     Taken {
         /// The lock's name.
         name: String,
-        /// How long was waited.
+        /// How long the caller waited.
         waited: Duration,
     },
-    /// The holder no longer had it when it came to give it back: its lease or session had ended.
+    /// The hold had ended, with its lease or session, before its guard was released.
     #[error("lock {name} was lost before it was released")]
     Lost {
         /// The lock's name.
@@ -40,7 +40,7 @@ pub enum LockError {
         #[source]
         reason: Cause,
     },
-    /// What was asked for cannot be: a name, a lease, an address, a number out of its range.
+    /// An argument breaks a rule: a name, a lease, an address, a number out of its range.
     #[error("lock {name}: {rule}")]
     Invalid {
         /// The lock's name, or what else was given.

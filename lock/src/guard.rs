@@ -140,7 +140,7 @@ impl Guard {
     /// It may be dropped and called again at any time.
     pub async fn lost(&self) {
         let mut told = pin!(self.lost.cancelled());
-        // Whoever is polled for another reason looks at the clock too.
+        // A future that is polled for another reason looks at the clock too.
         poll_fn(|cx| {
             if self.is_lost() {
                 Poll::Ready(())

@@ -2,7 +2,7 @@
 //!
 //! 1. It waits for the holder's release, for the end until which the hold is sure ([`SureUntil`]), or for the news that
 //!    it is another's already.
-//! 2. A loss is told to the holder at once. What is lost stays until its holder gives it back: it may still be at work.
+//! 2. The holder learns of a loss at once. A lost hold stays until its holder gives it back: it may still be at work.
 //! 3. Because one task does all three, no renewal outlives its lock, and a holder that is dropped, at any `await`, gives
 //!    it back all the same.
 //!
@@ -59,23 +59,23 @@ pub struct Keeper {
 #[derive(Debug)]
 pub struct Release(Option<oneshot::Sender<Result<(), LockError>>>);
 
-/// One guard's part in what is held. A value that is dropped gives itself back in the background.
-pub(crate) trait Held: Send + 'static {
+/// One guard's share of a hold. Dropping it gives it back in the background.
+pub(crate) trait Share: Send + 'static {
     /// The lock's name, for errors.
     fn name(&self) -> &str;
 
-    /// Completes where it is found out that it is another's; renews it meanwhile, where it has a lease.
+    /// Completes when the hold turns out to be lost; renews it until then, where it has a lease.
     fn lost(&self, sure_until: &SureUntil) -> impl Future<Output = ()> + Send;
 
-    /// Its holder was told that it is lost: who waits behind it in this process may try.
+    /// Its holder was told that it is lost: the next waiter of this process may try.
     fn on_loss(&mut self) {}
 
     /// Gives it back, in time or `lost`.
     fn give_back(self, lost: bool) -> impl Future<Output = Result<(), LockError>> + Send;
 }
 
-/// Keeps what is held until its holder gives it back.
-pub(crate) async fn keep(mut held: impl Held, sure_until: Arc<SureUntil>, mut keeper: Keeper) {
+/// Keeps a hold until its holder gives it back.
+pub(crate) async fn keep(mut held: impl Share, sure_until: Arc<SureUntil>, mut keeper: Keeper) {
     let asked = tokio::select! {
         biased;
         asked = keeper.asked_to_release() => Some(asked),

@@ -5,6 +5,33 @@
 //! ([`Guard::release`]). Every lock of this crate passes one contract suite (`lock/tests`), and real Java clients
 //! (Redisson 3.13.6 and 4.7.0, Curator 5.9.0) obey it and are obeyed (`make interop`).
 //!
+//! # Words
+//!
+//! The crate uses these words, and no others for the same things.
+//!
+//! | word | meaning |
+//! |---|---|
+//! | process | one program, by a uuid; its clients share it ([`Process`]) |
+//! | owner | a contender's identity; with the same one a lock can be taken again ([`Owner`]) |
+//! | contender | a handle that may take a lock |
+//! | waiter | a contender whose `acquire` is under way |
+//! | line | the waiters of one name in this process; its head alone asks the server |
+//! | queue | the waiters of all processes, as the server orders them |
+//! | hand-off | a release that passes the lock to the next waiter of this process |
+//! | holder | the owner that has the lock now, as the server shows it ([`Holder`]) |
+//! | hold | one identity that the server has as the holder; the guards of its owner share it |
+//! | hold count | how many guards share a hold |
+//! | guard | the value that the caller keeps while it has the lock ([`Guard`]) |
+//! | keeper | the task behind a guard, which renews, watches and releases ([`Keeper`]) |
+//! | lease | the time after which the server ends a hold that is not renewed (`Lease`) |
+//! | watchdog | a keeper that renews a lease while its guard lives |
+//! | session | ZooKeeper's and MySQL's lease for a whole connection |
+//! | node | a ZooKeeper node, or a server of Redlock |
+//! | permit | one of the places of a semaphore |
+//! | fencing token | a number that grows with each hold, for the resource to check ([`Fence`]) |
+//! | lost | the hold ended, or may have ended, before its guard was released |
+//! | undo | a repeated release of what an unanswered command may have taken |
+//!
 //! # Choosing a lock
 //!
 //! Ask first whether you need one. A decision that fits into one statement of the database, or into one script of Redis,
@@ -35,9 +62,9 @@
 //! - **An owner is a value.** Without one each acquire is an owner of its own and a second one waits for the first. Give a
 //!   handle an [`Owner`] (`client.owner()`), and it is re-entrant for that owner, whichever thread runs it.
 //! - **A lease is renewed** every third while the guard lives. [`Lease::Fixed`] is not: it ends when it ends.
-//! - **The end of a lease is told in time.** [`Guard::lost`] completes a twentieth before the server's end of the lease,
+//! - **The holder learns in time that its lease ends.** [`Guard::lost`] completes a twentieth before the server's end of the lease,
 //!   or when the session is in doubt; select on it, and stop. A release after that says [`LockError::Lost`] and frees
-//!   nothing of anybody else's. What takes a lock away in the middle of its lease is told at the next renewal: a key that
+//!   nothing of anybody else's. What takes a lock away in the middle of its lease is noticed at the next renewal: a key that
 //!   is deleted or evicted, a failover, a clock that jumps, a machine that was suspended. Against that there is the fence.
 //! - **Nothing is left behind.** Drop any future at any point. A command whose answer never came is undone by
 //!   the identity that was made for it alone, so that a late undo hits nothing else.
@@ -104,7 +131,7 @@ pub use owner::{Owner, Process};
 use std::{future::Future, time::Duration};
 use tokio::time::Instant;
 
-/// Who holds a lock, as its server showed it a moment ago.
+/// The holder of a lock, as its server showed it a moment ago.
 ///
 /// ```
 /// use oversell_lock::Holder;

@@ -1,8 +1,8 @@
 //! Several locks as one: all of them or none.
 //!
-//! 1. Take the parts in the given order. For the first one wait as long as the caller allows: who holds nothing stands
+//! 1. Take the parts in the given order. For the first one wait as long as the caller allows: a contender that holds nothing stands
 //!    in nobody's way.
-//! 2. Who holds some waits for the next one [`SHARE`] at most. Not had: give all back, the last one first, pause for a
+//! 2. A contender that holds some waits for the next one [`SHARE`] at most. If that fails: give all back, the last one first, pause for a
 //!    random time up to [`PAUSE`], and begin again, until the wait is over. So two that take the same parts in opposite
 //!    orders block each other for a moment, and never for good.
 //! 3. Had: a task watches all parts. The loss of one is the loss of the whole; the others stay until the holder gives
@@ -10,23 +10,23 @@
 //! 4. Give back all, the last one first, whatever becomes of each.
 //!
 //! What it survives: opposite orders, a part that is lost, a part whose server goes down (the others are given back), a
-//! caller that goes away at any point. **What breaks it**: what breaks any of its parts. It is not fair: who gives back
+//! caller that goes away at any point. **What breaks it**: what breaks any of its parts. It is not fair: a contender that gives back
 //! goes to the end of each line. The same lock twice blocks itself unless its owner may hold it twice.
 //!
 //! Next to read: `redis/redlock.rs`, where most of the parts are enough.
 
 use crate::{
     FOR_EVER, Guard, Lock, LockError, deadline,
-    keeper::{Held, keep},
+    keeper::{Share, keep},
     sure_until::SureUntil,
 };
 use futures::future::select_all;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Who holds some parts waits so long for the next one.
+/// How long a contender that holds some parts waits for the next one.
 const SHARE: Duration = Duration::from_millis(100);
-/// Who has given its parts back begins again after so long, at most.
+/// The longest pause before a contender that has given its parts back begins again.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Several locks that are held together or not at all: of one kind, or of several ([`Lock::boxed`]). Each part has its own
@@ -62,7 +62,7 @@ impl<L: Lock> MultiLock<L> {
         }
     }
 
-    /// One pass over the parts; `None` where one of them was not had in time. What was had is given back by then.
+    /// One pass over the parts; `None` where one of them was not free in time. The others are given back by then.
     async fn attempt(&self, until: Instant) -> Result<Option<Vec<Guard>>, LockError> {
         let mut had = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
@@ -138,7 +138,7 @@ struct Parts {
     had: Vec<Guard>,
 }
 
-impl Held for Parts {
+impl Share for Parts {
     fn name(&self) -> &str {
         &self.name
     }

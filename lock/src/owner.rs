@@ -1,4 +1,4 @@
-//! Who holds a lock: a process and a number, never a thread.
+//! The holder of a lock: a process and a number, never a thread.
 //!
 //! Redisson writes `<client uuid>:<thread id>`; async code has no thread of its own, so the second part is
 //! a fresh number for each logical owner (a request, say). Java reads it as a signed 64-bit integer.
@@ -55,7 +55,7 @@ impl Process {
         Self::with(ArrayString::new())
     }
 
-    /// The same, which is written `<label>-<uuid>`, so that whoever looks at a server sees whose a lock is.
+    /// The same, which is written `<label>-<uuid>`, so that a look at the server shows whose lock it is.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl Process {
         }))
     }
 
-    /// An owner that nobody had before.
+    /// A new owner.
     #[must_use]
     pub fn owner(&self) -> Owner {
         Owner {

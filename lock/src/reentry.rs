@@ -1,17 +1,17 @@
-//! Re-entry: what an owner of this process holds, so that it can take it again.
+//! Re-entry: the holds of each owner in this process, so that it can take a lock again.
 //!
 //! 1. The server sees a fresh identity for each first hold of an owner; that the owner holds it, and how often, is known
 //!    here alone. An undo at the server, however late or repeated, can so only hit the hold that it means.
-//! 2. Who takes a lock as an owner locks the owner's [`OwnerSlot`] meanwhile, one task after the other. What the
+//! 2. A task that takes a lock as an owner locks the owner's [`OwnerSlot`] meanwhile, one task after the other. What the
 //!    first one took is noted there, and the next one shares it.
-//! 3. A hold ends with the last of those who share it: the slot has no share of its own.
+//! 3. A hold ends with the last of the guards that share it: the slot has no share of its own.
 //!
 //! What it survives: tasks of one owner that take and release at the same time. **What breaks it**: an owner that is
 //! shared by tasks which should exclude each other: they are all let in.
 
 use crate::{
     Owner,
-    registry::{Place, Registry},
+    registry::{Registration, Registry},
 };
 use std::sync::{Arc, Weak};
 use tokio::{
@@ -23,19 +23,19 @@ use tokio::{
 #[derive(Debug)]
 pub(crate) struct Reentry<H>(Registry<(String, Owner), OwnerSlot<H>>);
 
-/// What one owner has of one lock. Whoever takes the lock as this owner locks it meanwhile; a hold keeps it in being.
-pub(crate) type OwnerSlot<H> = Mutex<Holds<H>>;
+/// What one owner has of one lock. A task that takes the lock as this owner locks it meanwhile; a hold keeps it alive.
+pub(crate) type OwnerSlot<H> = Mutex<OwnerHolds<H>>;
 
 /// What the owner holds, as long as it lasts.
 #[derive(Debug)]
-pub(crate) struct Holds<H> {
+pub(crate) struct OwnerHolds<H> {
     pub(crate) exclusive: Weak<H>,
     #[cfg_attr(
         not(any(feature = "redis", feature = "zookeeper")),
         expect(dead_code, reason = "only readers share")
     )]
     pub(crate) shared: Weak<H>,
-    _place: Place,
+    _place: Registration,
 }
 
 impl<H> Default for Reentry<H> {
@@ -44,8 +44,8 @@ impl<H> Default for Reentry<H> {
     }
 }
 
-impl<H> Holds<H> {
-    fn none(place: Place) -> Self {
+impl<H> OwnerHolds<H> {
+    fn none(place: Registration) -> Self {
         Self {
             exclusive: Weak::new(),
             shared: Weak::new(),
@@ -66,15 +66,15 @@ impl<H: Send + Sync + 'static> Reentry<H> {
         name: &str,
         owner: Owner,
         until: Instant,
-    ) -> Option<OwnedMutexGuard<Holds<H>>> {
+    ) -> Option<OwnedMutexGuard<OwnerHolds<H>>> {
         let slot = self.0.of(&(name.to_owned(), owner), |place| {
-            Mutex::new(Holds::none(place))
+            Mutex::new(OwnerHolds::none(place))
         });
         timeout_at(until, slot.lock_owned()).await.ok()
     }
 }
 
 /// The slot itself, for the hold to keep.
-pub(crate) fn slot_of<H>(slot: &OwnedMutexGuard<Holds<H>>) -> Arc<OwnerSlot<H>> {
+pub(crate) fn slot_of<H>(slot: &OwnedMutexGuard<OwnerHolds<H>>) -> Arc<OwnerSlot<H>> {
     Arc::clone(OwnedMutexGuard::mutex(slot))
 }

@@ -1,10 +1,10 @@
-//! What the handles of one name share in this process, as long as somebody uses it.
+//! What the handles of one name share in this process, as long as it is used.
 //!
-//! 1. Whoever asks for a name first makes its value; whoever asks later, and while it is used, has the same one.
-//! 2. The value keeps its [`Place`]. When the last who uses it is gone, the place takes the name out of the map.
+//! 1. The first caller that asks for a name makes its value; later callers, while it is used, share it.
+//! 2. The value keeps its [`Registration`]. When its last user is gone, the registration takes the name out of the map.
 //!
-//! What it survives: a name that is asked for anew while its old value is on its way out: the old place leaves the new
-//! value alone. **What breaks it**: a value that does not keep its place, which is forgotten at once.
+//! What it survives: a name that is asked for again while its old value is being dropped: the old registration leaves the new
+//! value alone. **What breaks it**: a value that does not keep its registration, which is forgotten at once.
 
 use parking_lot::Mutex;
 use std::{
@@ -15,17 +15,17 @@ use std::{
     sync::{Arc, Weak},
 };
 
-/// A map that is nearly empty keeps room for so many names.
+/// The capacity, in names, that a nearly empty map keeps.
 const ROOM: usize = 64;
 
-/// Values by name. A value that nobody uses is not there: neither it nor its name takes memory.
+/// Values by name. An unused value is not in the map: neither it nor its name takes memory.
 #[derive(Debug)]
 pub(crate) struct Registry<K, V>(Arc<Entries<K, V>>);
 
 type Entries<K, V> = Mutex<HashMap<K, Weak<V>>>;
 
-/// A value's place in its registry, which is given up when the value is dropped.
-pub(crate) struct Place(Option<Box<dyn FnOnce() + Send + Sync>>);
+/// A value's entry in its registry, which is removed when the value is dropped.
+pub(crate) struct Registration(Option<Box<dyn FnOnce() + Send + Sync>>);
 
 impl<K, V> Default for Registry<K, V> {
     fn default() -> Self {
@@ -38,8 +38,8 @@ where
     K: Eq + Hash + Clone + Send + Sync + 'static,
     V: Send + Sync + 'static,
 {
-    /// The value of `key`, made where nobody uses one. What is made must keep its place.
-    pub(crate) fn of<Q>(&self, key: &Q, make: impl FnOnce(Place) -> V) -> Arc<V>
+    /// The value of `key`, made where there is none. The new value must keep its registration.
+    pub(crate) fn of<Q>(&self, key: &Q, make: impl FnOnce(Registration) -> V) -> Arc<V>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
@@ -62,9 +62,9 @@ where
         self.0.lock().len()
     }
 
-    fn place(&self, key: K) -> Place {
+    fn place(&self, key: K) -> Registration {
         let entries = Arc::downgrade(&self.0);
-        Place(Some(Box::new(move || {
+        Registration(Some(Box::new(move || {
             if let Some(entries) = entries.upgrade() {
                 forget(&mut entries.lock(), &key);
             }
@@ -85,7 +85,7 @@ fn forget<K: Eq + Hash, V>(entries: &mut HashMap<K, Weak<V>>, key: &K) {
     }
 }
 
-impl Drop for Place {
+impl Drop for Registration {
     fn drop(&mut self) {
         if let Some(give_up) = self.0.take() {
             give_up();
@@ -93,9 +93,9 @@ impl Drop for Place {
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for Registration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Place")
+        f.write_str("Registration")
     }
 }
 
@@ -104,9 +104,9 @@ mod tests {
     use super::*;
 
     #[derive(Debug)]
-    struct Value(u32, Place);
+    struct Value(u32, Registration);
 
-    fn value(n: u32) -> impl FnOnce(Place) -> Value {
+    fn value(n: u32) -> impl FnOnce(Registration) -> Value {
         move |place| Value(n, place)
     }
 
@@ -131,7 +131,7 @@ mod tests {
     fn an_old_value_that_goes_leaves_the_new_one_alone() {
         let registry = Registry::<u32, Value>::default();
         let old = registry.of(&7, value(1));
-        // The old value is nobody's any more, and its place is given up only after the next has asked.
+        // The old value has no user any more, and its registration goes only after the next has asked.
         let Value(_, place) = Arc::into_inner(old).unwrap();
         let new = registry.of(&7, value(2));
         drop(place);

@@ -1,8 +1,8 @@
 //! Until when a lease or a session surely lasts.
 //!
-//! Who keeps it moves the end whenever the server has answered: to the time at which the request was *sent*, and as long
+//! Its keeper moves the end whenever the server has answered: to the time at which the request was *sent*, and as long
 //! after it as the server is bound to keep what is ours. So a process that stood still knows at once when it goes on: the
-//! end has passed by the clock, and nobody needs to tell it.
+//! end has passed by the clock, and no message is needed.
 //!
 //! An end that has passed never moves again. What was told lost stays lost, though the session may come back.
 //!
@@ -14,7 +14,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// The end, for all who rely on it.
+/// The end, shared by all that rely on it.
 #[derive(Debug)]
 pub(crate) struct SureUntil(watch::Sender<Instant>);
 
@@ -27,7 +27,7 @@ impl SureUntil {
     #[cfg(any(feature = "mysql", feature = "redis", feature = "zookeeper"))]
     pub(crate) fn extend(&self, later: Instant) -> bool {
         let mut lasts = false;
-        // Nobody is woken: who sleeps until the old end looks again then.
+        // No task is woken: those that sleep until the old end look again then.
         self.0.send_if_modified(|end| {
             lasts = Instant::now() < *end;
             if lasts {

@@ -2,7 +2,7 @@
 //!
 //! What it survives: a holder that panics or is dropped. **What breaks it**: a second instance.
 
-use crate::registry::{Place, Registry};
+use crate::registry::{Registration, Registry};
 use std::{hash::Hash, time::Duration};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
@@ -20,12 +20,14 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct Mutexes<K>(Registry<K, Mutex<Place>>);
+pub struct Mutexes<K>(Registry<K, Mutex<Registration>>);
 
 /// A key that is held. Dropping it unlocks the key.
 #[derive(Debug)]
 #[must_use = "the key is unlocked as soon as this is dropped"]
-pub struct MutexGuard(#[expect(dead_code, reason = "kept for its drop")] OwnedMutexGuard<Place>);
+pub struct MutexGuard(
+    #[expect(dead_code, reason = "kept for its drop")] OwnedMutexGuard<Registration>,
+);
 
 impl<K> Default for Mutexes<K> {
     fn default() -> Self {

@@ -2,8 +2,8 @@
 //!
 //! The server then sees processes, not requests: a thousand waiters here are one contender there.
 //!
-//! 1. Who comes first is at the [`Head`]: it contends at the server, and stays at the head while it holds the lock.
-//! 2. Who comes later waits here, in order of arrival.
+//! 1. The first waiter is the [`Head`]: it contends at the server, and stays at the head while it holds the lock.
+//! 2. Later waiters wait here, in order of arrival.
 //! 3. The head passes on when its value is dropped, wherever that happens: to the next who still waits. Or the lock
 //!    itself is handed to [`Head::next`], where the server can rename its owner in one step.
 //!
@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::sync::oneshot;
 
-/// The waiting line for one lock. `T` is what a holder hands over to the next, `A` what the next has asked for.
+/// The waiting line for one lock. `T` is what a holder hands off to the next, `A` what the next has asked for.
 #[derive(Debug)]
 pub(crate) struct Queue<T, A = ()>(Mutex<Line<T, A>>);
 
@@ -33,7 +33,7 @@ struct Line<T, A> {
 /// So many stand in the line before it is swept for the first time.
 const FIRST_SWEEP: usize = 64;
 
-/// One who waits, as the head sees it.
+/// A waiter, as the head sees it.
 #[derive(Debug)]
 pub(crate) struct Waiter<T, A = ()> {
     asks: A,
@@ -45,7 +45,7 @@ pub(crate) struct Waiter<T, A = ()> {
 pub(crate) enum Turn<T, A = ()> {
     /// The head: contend at the server.
     Contend(Arc<Head<T, A>>),
-    /// The lock itself, handed over by the last holder.
+    /// The lock itself, handed off by the last holder.
     Handed(T),
     /// The server is not there: the head has found out for all who wait.
     Failed(LockError),
@@ -134,7 +134,7 @@ impl<T, A> Head<T, A> {
         })
     }
 
-    /// Takes the next waiter out of the line, to hand it the lock. Whoever does must give it a turn.
+    /// Takes the next waiter out of the line, to hand it the lock. The caller must give it a turn.
     #[must_use]
     pub(crate) fn next(&self) -> Option<Waiter<T, A>> {
         self.queue.0.lock().pop()

@@ -7,7 +7,7 @@
 //! 3. An owner that has it takes it again: it looks whether its row is still there, and writes how often it holds it.
 //! 4. Release: the last hold deletes the row, by name **and** owner.
 //!
-//! What it survives: a holder that dies (whoever waits sweeps its row away), a caller that goes away at any point, a
+//! What it survives: a holder that dies (a waiter sweeps its row away), a caller that goes away at any point, a
 //! command that gets no answer (the holds are counted here; the row only shows them). **What breaks it**: a holder that is
 //! paused beyond its lease and then writes; a clock of the database that jumps; an owner that is shared by tasks which
 //! should exclude each other.
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     Guard, Holder, Lease, Lock, LockError, Owner, deadline,
-    keeper::{Held, keep},
+    keeper::{Share, keep},
     reentry::{OwnerSlot, Reentry, slot_of},
     sure_until::SureUntil,
 };
@@ -34,7 +34,7 @@ use std::{
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// What a lock lasts where nobody says otherwise, renewed every third: Redisson's.
+/// The default lease, renewed every third: Redisson's.
 const LEASE: Lease = Lease::Watchdog(Duration::from_secs(30));
 
 /// A contender for a row of `tb_lock` with an end. Each acquire is an owner of its own; a handle that is given an
@@ -68,9 +68,9 @@ struct Hold {
     _slot: Option<Arc<OwnerSlot<Self>>>,
 }
 
-/// One guard's part in a hold. Dropping it gives it back in the background.
+/// One guard's share of a hold. Dropping it gives it back in the background.
 #[derive(Debug)]
-struct Share {
+struct RowShare {
     hold: Arc<Hold>,
     lease: Lease,
     leased: Instant,
@@ -105,7 +105,7 @@ impl TableLeaseLock {
         self
     }
 
-    /// Who has it now; `None` where nobody does.
+    /// The holder; `None` where the lock is free.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl TableLeaseLock {
         &self,
         wait: Duration,
         slot: Option<Arc<OwnerSlot<Hold>>>,
-    ) -> Result<Share, LockError> {
+    ) -> Result<RowShare, LockError> {
         let (row, leased) = self.contender.row(Some(self.lease), wait).await?;
         let hold = Hold {
             row,
@@ -138,7 +138,7 @@ impl TableLeaseLock {
             lost: CancellationToken::new(),
             _slot: slot,
         };
-        Ok(Share {
+        Ok(RowShare {
             hold: Arc::new(hold),
             lease: self.lease,
             leased,
@@ -147,7 +147,7 @@ impl TableLeaseLock {
     }
 
     /// As the owner's other holds, or as its first one.
-    async fn as_owner(&self, owner: Owner, wait: Duration) -> Result<Share, LockError> {
+    async fn as_owner(&self, owner: Owner, wait: Duration) -> Result<RowShare, LockError> {
         let (contender, end) = (&self.contender, deadline(wait));
         let slot = contender
             .pool
@@ -159,7 +159,7 @@ impl TableLeaseLock {
         if let Some(share) = slot
             .exclusive
             .upgrade()
-            .and_then(|hold| Share::join(hold, self.lease))
+            .and_then(|hold| RowShare::join(hold, self.lease))
             && share.write(Some(share.lease)).await?
         {
             return Ok(share);
@@ -196,7 +196,7 @@ impl Lock for TableLeaseLock {
     }
 }
 
-impl Share {
+impl RowShare {
     /// One more of `hold`; `None` where the last has given it back, or it was lost.
     fn join(hold: Arc<Hold>, lease: Lease) -> Option<Self> {
         let one_more = |guards: u32| (guards > 0).then_some(guards + 1);
@@ -212,7 +212,7 @@ impl Share {
         (!share.hold.lost.is_cancelled()).then_some(share)
     }
 
-    /// Writes how many guards there are, and puts the end off; all of them are told where the row is not ours any more.
+    /// Writes the hold count and extends the lease. Where the row is no longer ours, all guards become lost.
     async fn write(&self, lease: Option<Lease>) -> Result<bool, LockError> {
         let still = self
             .hold
@@ -225,14 +225,14 @@ impl Share {
         Ok(still)
     }
 
-    /// Takes it out of the count; whether it was the last.
+    /// Takes it out of the hold count; returns whether it was the last.
     fn leave(&mut self) -> bool {
         self.given_back = true;
         self.hold.guards.fetch_sub(1, Ordering::Relaxed) == 1
     }
 }
 
-impl Held for Share {
+impl Share for RowShare {
     fn name(&self) -> &str {
         &self.hold.row.name
     }
@@ -263,7 +263,7 @@ impl Held for Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for RowShare {
     fn drop(&mut self) {
         if !self.given_back {
             self.leave();

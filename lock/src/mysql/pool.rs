@@ -1,4 +1,4 @@
-//! A pool whose connections go back only when they are said to be clean.
+//! A pool that takes a connection back only when it is marked as clean.
 //!
 //! A future can be dropped at any `await`: between `BEGIN` and `COMMIT`, or while an answer is on its way. A
 //! connection that went back to the pool then would hand an open transaction, and its row locks, to the
@@ -65,7 +65,7 @@ impl MySqlOptions {
         }
     }
 
-    /// At most so many connections, 1 or more. Who waits for a lock has none; who takes or gives back needs one.
+    /// The most connections, 1 or more. A waiter has none; acquiring and releasing need one.
     #[must_use]
     pub fn connections(self, connections: usize) -> Self {
         Self {
@@ -207,7 +207,7 @@ impl MySqlPool {
         })))
     }
 
-    /// An owner that nobody had before, to take a re-entrant lock with.
+    /// A new owner, to take a re-entrant lock with.
     #[must_use]
     pub fn owner(&self) -> Owner {
         self.0.process.owner()

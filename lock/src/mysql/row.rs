@@ -1,7 +1,7 @@
 //! A row of `tb_lock`: how it is inserted, kept and deleted. Both locks that are such a row stand on this.
 //!
 //! 1. Insert it. Where the name is there already another holds the lock: try again about every 50 ms, with no connection
-//!    in between. Who takes it for a lease first deletes the row of the name whose lease has ended (the sweep of §4.3).
+//!    in between. A contender that takes a lease first deletes the row of the name whose lease has ended (the sweep of §4.3).
 //! 2. Renew: put its end off, by name **and** owner, where it has not come yet. The clock is the database's.
 //! 3. Delete it, by name **and** owner, until the server has answered.
 //!
@@ -55,11 +55,11 @@ const EXPIRED: &str = "SELECT COUNT(*) FROM tb_lock WHERE lock_name = ? AND expi
 const SWEEP: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND expires_at <= NOW(3)";
 const RENEW: &str = "UPDATE tb_lock SET holds = ?, expires_at = GREATEST(expires_at, NOW(3) + INTERVAL ? MICROSECOND) \
                      WHERE lock_name = ? AND owner = ? AND expires_at > NOW(3)";
-/// How long the lease still runs, in microseconds; less than 0 where it has ended and nobody has swept it away.
+/// How long the lease still runs, in microseconds; less than 0 where it has ended and has not been swept away.
 const HOLDER: &str = "SELECT COALESCE(owner, ''), TIMESTAMPDIFF(MICROSECOND, NOW(3), expires_at) FROM tb_lock WHERE lock_name = ?";
 const DELETE: &str = "DELETE FROM tb_lock WHERE lock_name = ? AND owner = ?";
 
-/// Who takes a lock, as its row tells people (course §4). Nothing is decided by it; what is longer than its column is cut
+/// The contender, as its row shows it to people (course §4). Nothing is decided by it; what is longer than its column is cut
 /// off. `thread_name` is the thread that inserts.
 ///
 /// ```
@@ -172,7 +172,7 @@ impl Contender {
         loop {
             let conn = match self.pool.conn(left()).await {
                 Err(LockError::Taken { .. }) if was_taken => return Err(self.taken(wait)),
-                // Nobody knows whether the lock is free.
+                // Whether the lock is free is unknown.
                 Err(LockError::Taken { .. }) => return Err(no_connection()),
                 conn => conn?,
             };

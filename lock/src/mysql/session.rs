@@ -1,6 +1,6 @@
 //! A connection as the server knows it, so that what it is doing can be ended from another one.
 //!
-//! A client that gives up waiting for an answer does not know whether the statement was carried out. So who is out of
+//! A client that gives up waiting for an answer does not know whether the statement was carried out. So a client that is out of
 //! time has the server end the statement (`KILL QUERY`) and then reads the answer: it says which.
 //!
 //! Next to read: `table_lock.rs`.
@@ -100,7 +100,7 @@ async fn in_time<T>(
         .unwrap_or_else(|_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())))
 }
 
-/// One that has gone meanwhile is no error.
+/// A connection that has ended by then is no error.
 async fn kill(connection: &mut MySqlConnection, order: String) -> Result<(), sqlx::Error> {
     match connection.execute(order.as_str()).await {
         Ok(_) | Err(sqlx::Error::Database(_)) => Ok(()),

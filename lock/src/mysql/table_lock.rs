@@ -5,7 +5,7 @@
 //! 2. Release: delete the row, by name **and** owner, until the server has answered.
 //!
 //! What it survives: any number of processes, a holder that panics or is dropped, a lost answer. **What breaks it**: a
-//! holder that dies: there is no lease, its row stays, and nobody gets in until somebody deletes it (§4.3). And each
+//! holder that dies: there is no lease, its row stays and blocks everybody until it is deleted by hand (§4.3). And each
 //! waiter asks the server twenty times a second: a thousand of them leave it, and the pool, little time for the one that
 //! holds the lock.
 //!
@@ -42,7 +42,7 @@ impl MySqlPool {
 }
 
 impl TableLock {
-    /// Who has it now; `None` where nobody does.
+    /// The holder; `None` where the lock is free.
     ///
     /// # Errors
     ///

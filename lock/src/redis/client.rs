@@ -14,7 +14,7 @@ use super::{
 use crate::{
     Holder, Lease, LockError, Owner,
     local::ByType,
-    registry::{Place, Registry},
+    registry::{Registration, Registry},
 };
 use parking_lot::Mutex;
 use redis::{Client, ErrorKind, FromRedisValue, RedisError, ScriptInvocation};
@@ -25,7 +25,7 @@ use tokio_util::task::TaskTracker;
 const SERVER: &str = "redis";
 /// How long [`RedisClient::close`] waits for what is held to be given back.
 const LAST_RELEASES: Duration = Duration::from_secs(3);
-/// A connection on which so many commands in a row had no answer is replaced.
+/// A connection is replaced after this many commands in a row without an answer.
 const SILENT_COMMANDS: u32 = 2;
 /// What a server answers that will be able to do it after a while, or another one in its place.
 const NOT_NOW: [&str; 6] = [
@@ -114,7 +114,7 @@ impl RedisClient {
     /// # Errors
     ///
     /// [`LockError::Invalid`] as for [`new`](Self::new), [`LockError::Refused`] where user or password are wrong,
-    /// [`LockError::Unavailable`] where nobody answers.
+    /// [`LockError::Unavailable`] where no server answers.
     ///
     /// # Cancel safety
     ///
@@ -156,13 +156,13 @@ impl RedisClient {
     }
 
     /// The connection for plain commands and scripts. Never send it a blocking command or WATCH: all share it. Ask for
-    /// it anew each time: it is replaced where it is dead.
+    /// it each time: it is replaced where it is dead.
     #[must_use]
     pub fn connection(&self) -> Connection {
         self.0.commands.lock().connection.clone()
     }
 
-    /// An owner that nobody had before, to take a re-entrant lock with.
+    /// A new owner, to take a re-entrant lock with.
     #[must_use]
     pub fn owner(&self) -> Owner {
         self.0.options.process.owner()
@@ -188,11 +188,11 @@ impl RedisClient {
         &self.0
     }
 
-    /// What all handles of the object `name` share, made where nobody uses it.
+    /// What all handles of the object `name` share, made where it is unused.
     pub(super) fn shared<T: Any + Send + Sync>(
         &self,
         name: &str,
-        make: impl FnOnce(Place) -> T,
+        make: impl FnOnce(Registration) -> T,
     ) -> Arc<T> {
         self.0.shared.of::<Registry<String, T>>().of(name, make)
     }

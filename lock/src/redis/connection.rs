@@ -1,8 +1,8 @@
 //! The connection that commands and scripts share, made again whenever it is lost.
 //!
-//! 1. A connection that is lost is made again at once, used or not; where nobody answers, that is given up after a while.
+//! 1. A connection that is lost is made again at once, used or not; where no server answers, the attempt is given up after a while.
 //! 2. The next command would be told how that attempt ended, however long ago it was, and not be sent. So where the
-//!    connection was lost, a PING is told that instead, and the command waits for an attempt of its own time.
+//!    connection was lost, a PING learns of it instead, and the command waits for an attempt of its own time.
 //!
 //! What it does not do: send a command twice. Next to read: `engine.rs`.
 

@@ -21,12 +21,12 @@ use super::{
 use crate::{
     LockError,
     local::queue::{Head, Queue, Turn},
-    registry::Place,
+    registry::Registration,
 };
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
 
-/// Who waits looks again after this, though nobody has said that anything is free.
+/// Waiters look again after this time even if no message has come.
 pub const RECHECK: Duration = Duration::from_millis(500);
 
 /// What has no lease is undone for as long as this, and later no more.
@@ -42,22 +42,22 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 pub(super) struct Line<T = (), A = ()> {
     pub(super) queue: Arc<Queue<T, A>>,
     pub(super) news: Subscription,
-    _place: Place,
+    _place: Registration,
 }
 
-/// The head of the line, or nothing for one who does not wait, and asks beside it.
+/// The head of the line; `None` for a caller that does not wait and asks past the line.
 pub(super) type HeadOfLine = Option<Arc<Head<()>>>;
 
 /// What one try came to.
 pub(super) enum Tried<T> {
     Had(T),
-    /// It is not free, and does not become so by itself before this is over; `None`: nobody knows.
+    /// It is not free, and does not become free by itself before this time is over; `None`: unknown.
     Wait(Option<Duration>),
 }
 
 impl<T, A> Line<T, A> {
     /// The line of what tells its news on `channel`.
-    pub(super) fn new(client: &RedisClient, channel: String, place: Place) -> Self {
+    pub(super) fn new(client: &RedisClient, channel: String, place: Registration) -> Self {
         Self {
             queue: Arc::default(),
             news: Subscription::new(channel, &client.inner().wakeups),
@@ -71,7 +71,7 @@ impl Line {
         self.news.channel()
     }
 
-    /// Waits for the turn to ask, until `until`; `None` where it did not come. Who does not wait asks at once: that
+    /// Waits for the turn to ask, until `until`; `None` where it did not come. A caller that does not wait asks at once: that
     /// another of this process is asking just now says nothing about what is free.
     pub(super) async fn turn(
         &self,
@@ -93,7 +93,7 @@ impl Line {
     }
 }
 
-/// Tells all who wait behind that the server is not there.
+/// Tells all waiters behind the head that the server is unavailable.
 pub(super) fn fail(place: &HeadOfLine, failure: Failure) -> LockError {
     if let Some(head) = place {
         head.fail(&failure.error);
@@ -101,7 +101,7 @@ pub(super) fn fail(place: &HeadOfLine, failure: Failure) -> LockError {
     failure.error
 }
 
-/// Tries until it is had or the time is up. Without `news` it only asks again when the hint is over.
+/// Tries until it succeeds or the time is up. Without `news` it only asks again when the hint is over.
 ///
 /// # Cancel safety
 ///
@@ -137,7 +137,7 @@ where
     }
 }
 
-/// A lease that still runs for so many milliseconds is over when they are; a negative number: nobody knows.
+/// How long until a lease of `millis` milliseconds has surely ended; `None` for a negative number, which means unknown.
 pub(super) fn hint(millis: i64) -> Option<Duration> {
     u64::try_from(millis)
         .ok()
@@ -160,7 +160,7 @@ where
 }
 
 /// Runs a command that may run twice, in the background, until Redis has answered it, for at most `limit`. After the
-/// first try `then` is dropped: who waits behind it may find out for itself.
+/// first try `then` is dropped: the waiters behind it find out for themselves.
 pub(super) fn undo<F>(
     client: &RedisClient,
     limit: Duration,

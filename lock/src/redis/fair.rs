@@ -1,11 +1,11 @@
-//! The fair lock of Redisson: who comes first has it first, over all processes.
+//! The fair lock of Redisson: first come, first served, over all processes.
 //!
-//! 1. Try: one script takes the lock if it is free and nobody is before us, or puts us at the end of the queue, with a
+//! 1. Try: one script takes the lock if it is free and no waiter is before us, or puts us at the end of the queue, with a
 //!    score that says until when we count as alive.
 //! 2. Not had: wait for our own channel, the end of the lease, or half a second, whichever comes first; try again. Each
 //!    try says that we live.
-//! 3. Who frees the lock tells the head of the queue, and nobody else.
-//! 4. Who gives up leaves the queue at once; if it was the head and the lock is free, the next one is told.
+//! 3. A release tells the head of the queue alone.
+//! 4. A waiter that gives up leaves the queue at once; if it was the head and the lock is free, the next one is told.
 //!
 //! The score is the last waiter's, or now and what is left of the lease, plus our own wait limit. Who has its turn, or
 //! leaves, takes its limit off the scores of those behind it: so the queue does not remember those who are gone. Each
@@ -41,7 +41,7 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// The wait limit of one who waits longer than this, as in Redisson; trying again keeps it alive beyond that.
+/// The longest wait limit that is written, as in Redisson; trying again keeps a waiter alive beyond that.
 const LONGEST_LIMIT: Duration = Duration::from_secs(5 * 60);
 
 /// A handle on one fair lock in Redis. Each acquire is an owner of its own, unless the handle is given one.
@@ -76,7 +76,7 @@ pub(super) struct FairClaim {
     lease: Lease,
 }
 
-/// One who waits. It leaves the queue when the caller and the last try have gone.
+/// A waiter. It leaves the queue when the caller and the last try have gone.
 struct Waiter {
     claim: Arc<FairClaim>,
     /// It has left, or has the lock.
@@ -84,7 +84,7 @@ struct Waiter {
 }
 
 impl RedisClient {
-    /// A handle on the fair lock `name`, which is had in order of arrival.
+    /// A handle on the fair lock `name`, which is acquired in order of arrival.
     #[must_use]
     pub fn fair_lock(&self, name: &str) -> RedisFairLock {
         RedisFairLock {
@@ -113,7 +113,7 @@ impl RedisFairLock {
         Self { lease, ..self }
     }
 
-    /// Who holds it now, and what is left of its lease; `None` where it is free.
+    /// The holder and the rest of its lease; `None` where the lock is free.
     ///
     /// # Errors
     ///

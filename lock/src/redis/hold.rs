@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     Fence, Guard, Lease, LockError, Owner, deadline,
-    keeper::{Held, keep},
+    keeper::{Share, keep},
     reentry::{OwnerSlot, Reentry, slot_of},
     sure_until::SureUntil,
 };
@@ -104,7 +104,7 @@ impl<C: Claim> Hold<C> {
         }
     }
 
-    /// `None` where its lease is over before anybody has it: the answer came late, and it is given back.
+    /// `None` where its lease has ended already: the answer came late, and the hold is given back.
     pub(super) fn in_time(self) -> Option<Self> {
         (!self.lease.is_over(self.leased)).then_some(self)
     }
@@ -134,7 +134,7 @@ impl<C: Claim> Hold<C> {
         self.guard_for(lease, leased)
     }
 
-    /// One more guard; `None` where it is lost: what nobody is sure of any more is not renewed, for it would keep everybody
+    /// One more guard; `None` where it is lost: a hold that may have ended is not renewed, for that would keep everybody
     /// out, its owner too.
     pub(super) async fn again(self: Arc<Self>, lease: Lease) -> Result<Option<Guard>, LockError> {
         if !self.join() {
@@ -162,7 +162,7 @@ impl<C: Claim> Hold<C> {
         let (guard, keeper) = Guard::until(Arc::clone(&sure_until), self.claim.name(), self.fence);
         let client = self.claim.client().clone();
         client.spawn(keep(
-            Share {
+            LeaseShare {
                 hold: self,
                 lease,
                 leased,
@@ -212,7 +212,7 @@ impl<C: Claim> Hold<C> {
     }
 }
 
-/// Who enters again counts as a guard until Redis has answered, so that the hold is not lost meanwhile.
+/// A re-entry counts as a guard until Redis has answered, so that the hold is not lost meanwhile.
 struct Entering<C: Claim>(Option<Arc<Hold<C>>>);
 
 impl<C: Claim> Drop for Entering<C> {
@@ -223,14 +223,14 @@ impl<C: Claim> Drop for Entering<C> {
     }
 }
 
-/// One guard's part in a hold. Where all are lost, the identity goes when the last of them is dropped.
-struct Share<C: Claim> {
+/// One guard's share of a hold. Where all are lost, the identity goes when the last of them is dropped.
+struct LeaseShare<C: Claim> {
     hold: Arc<Hold<C>>,
     lease: Lease,
     leased: Instant,
 }
 
-impl<C: Claim> Held for Share<C> {
+impl<C: Claim> Share for LeaseShare<C> {
     fn name(&self) -> &str {
         self.hold.claim.name()
     }

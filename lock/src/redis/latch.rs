@@ -2,16 +2,16 @@
 //!
 //! 1. Set the count, once: [`try_set_count`](RedisLatch::try_set_count) leaves one that is there alone.
 //! 2. Each [`count_down`](RedisLatch::count_down) takes one off; the last deletes the key, and so opens the latch.
-//! 3. Who waits looks at the count. As long as anybody in this process waits, one task looks for all of them, whenever the
+//! 3. Waiters look at the count. As long as this process has waiters, one task looks for all of them, whenever the
 //!    channel has news and every half second, and tells them what it saw. Each looks once more at the end of its limit.
-//! 4. The latch may be set anew at once, before those who waited have looked: so each opening is counted beside it
-//!    (`{n}:opened`, kept for a day), and who finds that number changed goes on.
+//! 4. The latch may be set again at once, before its waiters have looked: so each opening is counted beside it
+//!    (`{n}:opened`, kept for a day), and a waiter that finds that number changed goes on.
 //!
-//! What it survives: a message that is lost, a waiter that goes away, a latch that is set anew under its waiters.
-//! **What breaks it**: one who crashes before it counts down: all wait for ever, unless they set a limit. A count-down
+//! What it survives: a message that is lost, a waiter that goes away, a latch that is set again under its waiters.
+//! **What breaks it**: a process that crashes before it counts down: all wait for ever, unless they set a limit. A count-down
 //! that gets no answer may have counted, and must not be repeated blindly. A latch that is deleted is open, to those
 //! who wait as well. Where a Java process counts the last one down, no opening is counted: waiters that miss its message
-//! and find the latch set anew wait for the next one, as Redisson's do.
+//! and find the latch set again wait for the next one, as Redisson's do.
 //!
 //! Formats: `RCountDownLatch` of Redisson 3 and 4 (STRING `n`, channel `redisson_countdownlatch__channel__{n}`). Next to
 //! read: `rate_limiter.rs`.
@@ -131,7 +131,7 @@ impl RedisLatch {
             .await?)
     }
 
-    /// Counts down by one: how many are left, 0 for who opens it, or `None` where it is open already.
+    /// Counts down by one. Returns how many are left, 0 if this call opened it, or `None` where it was open already.
     ///
     /// # Errors
     ///
@@ -190,7 +190,7 @@ impl RedisLatch {
         let is_open = |look: &Look| !look.closed || look.opened != first.opened;
         if !limit.is_zero() {
             let mut seen = self.line.seen.subscribe();
-            // Who is alone so far has nobody who looks for it.
+            // The first waiter starts the task that looks for all.
             if self.line.seen.receiver_count() == 1 {
                 self.client.spawn(self.clone().look_for_all());
             }
@@ -209,7 +209,7 @@ impl RedisLatch {
         })
     }
 
-    /// Looks as long as somebody waits.
+    /// Looks as long as there are waiters.
     async fn look_for_all(self) {
         let LatchLine { line, seen, .. } = &*self.line;
         while seen.receiver_count() > 0 {

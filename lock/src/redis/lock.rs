@@ -2,14 +2,14 @@
 //!
 //! 1. Wait in this process's line; its head takes the lock by one script, which looks and writes the identity.
 //! 2. A task renews the lease every third, and tells the holder if it is lost ([`hold`](super::hold)).
-//! 3. Give it back: one script looks at the identity, deletes, and wakes who waits. Where the next holder waits in the
-//!    same process, one script hands it over instead. Processes take turns: after [`BATCH`] hand-overs, or
+//! 3. Give it back: one script looks at the identity, deletes, and wakes the waiters. Where the next holder waits in the
+//!    same process, one script hands it off instead. Processes take turns: after [`BATCH`] hand-offs, or
 //!    [`BATCH_TIME`], the lock is freed, and this process asks again when as many have freed it as there are others that
 //!    listen, or when nobody has for [`YIELD`]: so a slow one, a Java process say, has its turn too. A process that
 //!    listens and wants nothing costs the others that pause, once a turn.
 //! 4. With a token ([`RedisFencedLock`]) the same script draws a number that is higher than all before it. Who holds the
 //!    lock shows it with every write ([`Guard::fence`]), and the resource refuses one that is lower than what it has
-//!    seen. The counter stays for ever: one that ended would begin anew below.
+//!    seen. The counter stays for ever: one that expired would start again from a lower number.
 //!
 //! What it survives: a holder that dies (the lease ends), a message that is lost (the timed re-check), a caller that
 //! goes away at any point, a command that gets no answer; with tokens, and a resource that checks them, a holder that
@@ -17,7 +17,7 @@
 //! before its replica has the key; a key that is evicted (every `maxmemory-policy` but `noeviction` may do so, and
 //! `volatile-*` prefers keys with a lease) or deleted; a Redis whose clock jumps ahead; a machine that was suspended.
 //!
-//! Formats: `RLock` of Redisson 3 and 4, `RFencedLock` of 3.20 and later. Next to read: `lua/hand_over.lua`.
+//! Formats: `RLock` of Redisson 3 and 4, `RFencedLock` of 3.20 and later. Next to read: `lua/hand_off.lua`.
 
 use super::{
     client::{Failure, RedisClient},
@@ -38,11 +38,11 @@ use std::{
 };
 use tokio::time::{Instant, timeout};
 
-/// After so many hand-overs in a row another process gets its turn.
+/// The longest row of hand-offs inside one process before another gets its turn.
 pub const BATCH: u32 = 128;
-/// After so long a row of hand-overs another process gets its turn.
+/// The longest time that a row of hand-offs may take before another process gets its turn.
 pub const BATCH_TIME: Duration = Duration::from_millis(20);
-/// A process that has had its turn leaves a lock that came free to the others for so long.
+/// How long a process that has had its turn leaves a free lock to the others.
 pub const YIELD: Duration = Duration::from_millis(2);
 
 /// A handle on one lock in Redis. Each acquire is an owner of its own, and a second one waits for the first to end; one
@@ -121,7 +121,7 @@ pub(super) struct LockClaim {
     batch: Batch,
 }
 
-/// A row of hand-overs inside one process.
+/// A row of hand-offs inside one process.
 #[derive(Debug, Clone, Copy)]
 struct Batch {
     since: Instant,
@@ -142,7 +142,7 @@ impl RedisClient {
     }
 
     /// How many names of these two kinds of lock this process uses: those that are held, waited for, or have a handle.
-    /// A name that nobody uses takes no memory.
+    /// An unused name takes no memory.
     #[must_use]
     pub fn locks_in_use(&self) -> usize {
         self.used::<LockLine>()
@@ -152,7 +152,7 @@ impl RedisClient {
 macro_rules! handle {
     ($handle:ident) => {
         impl $handle {
-            /// Takes it as `owner`, which may take it again while it has it: past everybody who waits, and as often as
+            /// Takes it as `owner`, which may take it again while it has it: ahead of all waiters, and as often as
             /// it gives it back, in any order. Tasks of one owner come in one after the other. An owner belongs to one
             /// client ([`RedisClient::owner`]).
             #[must_use]
@@ -169,7 +169,7 @@ macro_rules! handle {
                 self
             }
 
-            /// Who holds it now, and what is left of its lease; `None` where it is free.
+            /// The holder and the rest of its lease; `None` where the lock is free.
             ///
             /// # Errors
             ///
@@ -333,9 +333,7 @@ impl Claim for LockClaim {
     async fn give_back(&self, turn: Option<LockHead>) -> Result<bool, Failure> {
         let in_row = self.batch.length < BATCH && self.batch.since.elapsed() < BATCH_TIME;
         match turn {
-            Some(head) if in_row && let Some(next) = head.next() => {
-                self.hand_over(head, next).await
-            }
+            Some(head) if in_row && let Some(next) = head.next() => self.hand_off(head, next).await,
             turn => {
                 let told = self.free().await?;
                 let others = told.unwrap_or(0) - i64::from(self.lock.line.news.has_begun());
@@ -363,8 +361,8 @@ impl LockClaim {
             .await
     }
 
-    /// `hand_over.lua`: the lock is the next waiter's. One that has gone meanwhile drops the hold, which frees it.
-    async fn hand_over(
+    /// `hand_off.lua`: the lock is the next waiter's. A waiter that has gone by then drops the hold, which frees it.
+    async fn hand_off(
         &self,
         head: LockHead,
         next: Waiter<Hold<Self>, Terms>,
@@ -381,7 +379,7 @@ impl LockClaim {
             id,
             batch,
         });
-        let mut script = scripts::HAND_OVER.key(&self.lock.name);
+        let mut script = scripts::HAND_OFF.key(&self.lock.name);
         if fenced {
             script.key(&self.lock.token);
         }

@@ -1,4 +1,4 @@
-//! How a Redis is reached, and what is checked before anybody asks it.
+//! How a Redis is reached, and what is checked before any command is sent.
 //!
 //! Next to read: `client.rs`.
 
@@ -63,7 +63,7 @@ impl RedisOptions {
         Self { lease, ..self }
     }
 
-    /// A command that has no answer by then is given up; it may have run. From 1 ms to an hour.
+    /// A command without an answer by then is given up; it may have run. From 1 ms to an hour.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }

@@ -1,7 +1,7 @@
 //! Counting the answers of independent nodes, as they come in: no more than that, so that it can be tested alone.
 //!
 //! More than half of all nodes must say yes; a node that does not answer has said nothing. The result stands as soon as
-//! no answer that is still out can change it, so that one slow node holds up nobody.
+//! no answer that is still out can change it, so that one slow node does not hold up the others.
 //!
 //! Next to read: `redlock.rs`.
 
@@ -21,7 +21,7 @@ pub(super) enum Outcome {
     Agreed,
     /// A quorum answered, and too many said no.
     Refused,
-    /// Fewer than a quorum answered: so many.
+    /// Fewer than a quorum answered; this many.
     Silent(usize),
 }
 

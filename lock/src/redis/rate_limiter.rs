@@ -1,16 +1,16 @@
-//! A rate limiter: never more than so many admissions in any interval, of all processes together.
+//! A rate limiter: at most a given number of admissions in any interval, for all processes together.
 //!
 //! 1. Set the rate, once: [`try_set_rate`](RateLimiter::try_set_rate) leaves a limiter that is there alone.
 //! 2. The window slides: each admission is written down with its time, by the server's clock, and counts for one
 //!    interval. One script forgets those that are older, counts the rest, and admits or says when the next may be.
-//! 3. Who waits does so in this process's line; its head sleeps until then and asks again. Who cannot be admitted within
+//! 3. Waiters stand in this process's line; its head sleeps until then and asks again. A caller that cannot be admitted within
 //!    its wait hears it at once.
 //!
 //! A token bucket would admit up to twice its rate within one interval (a full bucket, and what flows in meanwhile), a
 //! fixed window as many around its border; a sliding window admits the rate and no more, and costs one entry for each
 //! admission of the last interval.
 //!
-//! What it survives: a caller that goes away and a command without an answer (an admission may be spent on nobody; it
+//! What it survives: a caller that goes away and a command without an answer (an admission may be wasted; it
 //! comes back with the window). **What breaks it**: a Redis whose clock is set forward forgets the window.
 //!
 //! **Not Redisson's format**: `RRateLimiter` packs its entries differently in 3.13.6 and 4.x, and no two lines mix. This
@@ -60,7 +60,7 @@ impl RedisClient {
     pub fn rate_limiter(&self, name: &str) -> RateLimiter {
         let name = self.key(name);
         let key = prefixed("oversell_rate", &name);
-        // Nothing is told on it: it is the name of the line.
+        // No message is sent on it: it is only the name of the line.
         let line = self.shared(&key, |place| Line::new(self, key.clone(), place));
         RateLimiter {
             client: self.clone(),
@@ -78,7 +78,7 @@ impl RateLimiter {
         &self.name
     }
 
-    /// Sets the rate: so many in any `interval` (1 ms to ten years, in whole ms); `false` where one is set already.
+    /// Sets the rate: at most `rate` in any `interval` (1 ms to ten years, in whole ms); `false` where one is set already.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// [`LockError::Taken`] where they cannot be admitted within `wait`, which is told as soon as it is certain.
+    /// [`LockError::Taken`] where they cannot be admitted within `wait`; returned as soon as that is certain.
     /// [`LockError::Invalid`] where no rate is set, or `n` is more than it. [`LockError::Unavailable`] where Redis is
     /// down or did not answer: they may be spent.
     ///
@@ -132,7 +132,7 @@ impl RateLimiter {
         })
     }
 
-    /// Admits `n` if they may pass now, whoever waits; whether it did.
+    /// Admits `n` if they may pass now, ahead of any waiter; returns whether it did.
     ///
     /// # Errors
     ///

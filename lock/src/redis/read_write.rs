@@ -2,7 +2,7 @@
 //!
 //! 1. Readers and writers wait in one line of this process, in order of arrival; only its head asks Redis. It stays at
 //!    the head until it has the lock, and not longer: readers that follow each other go in one after the other and are
-//!    inside together. A reader that finds nobody in the line asks at once.
+//!    inside together. A reader that finds the line empty asks at once.
 //! 2. One script takes a hold, or says how long the others' lease runs.
 //! 3. Each hold has a lease of its own ([`hold`](super::hold)), and the lock lasts as long as the longest.
 //! 4. An owner that is named ([`RedisReadLock::owner`]) enters again what it has: read in read, write in write, read in
@@ -56,7 +56,7 @@ pub struct RedisRwLock {
     line: Arc<Line>,
 }
 
-/// The half that any number may hold together, as long as nobody writes.
+/// The half that any number of readers hold together, as long as there is no writer.
 ///
 /// ```no_run
 /// # use oversell_lock::{Lock, LockError, redis::RedisClient};
@@ -188,7 +188,7 @@ half!(RedisReadLock);
 half!(RedisWriteLock);
 
 impl RedisReadLock {
-    /// Who reads now, each with what is left of its lease.
+    /// The readers, each with the rest of its lease.
     ///
     /// # Errors
     ///
@@ -203,7 +203,7 @@ impl RedisReadLock {
 }
 
 impl RedisWriteLock {
-    /// Who writes now, and what is left of its lease; `None` where nobody does.
+    /// The writer and the rest of its lease; `None` where there is none.
     ///
     /// # Errors
     ///

@@ -8,7 +8,7 @@
 //!    the clocks: a twentieth of the lease and 2 ms): it is ours for as long.
 //! 4. If not: give it back on every node, also on those that did not answer, for they may have done it all the same: on
 //!    one node the giving back begins when the asking has ended, and is repeated until the node answers. Pause for a
-//!    random time, so that contenders who have split the nodes between them do not meet again; ask anew.
+//!    random time, so that contenders who have split the nodes between them do not meet again; ask again.
 //! 5. Had: a task keeps it ([`hold`](super::hold)). Every third of the lease it is renewed on all nodes; the holder is
 //!    told of the loss when fewer than a quorum renewed it while it was valid.
 //! 6. Give it back on every node, by its identity, which is this hold's alone.
@@ -127,8 +127,8 @@ impl Redlock {
         Self { lease, ..self }
     }
 
-    /// Who holds it now on more than half of the nodes, and when its lease ends on the first of those; `None` where
-    /// nobody does.
+    /// The holder on more than half of the nodes, and when its lease ends on the first of those; `None` where
+    /// it is free.
     ///
     /// # Errors
     ///
@@ -280,7 +280,7 @@ impl Node {
         Ok(told.is_some())
     }
 
-    /// Gives the node back as soon as it has been asked; one that is silent is told again in the background.
+    /// Gives the node back as soon as it has been asked; a silent one is asked again in the background.
     fn free(
         &self,
         asked: &Shared<BoxFuture<'static, Answer>>,
@@ -359,7 +359,7 @@ impl NodesClaim {
     }
 }
 
-/// Too few answers, of so many nodes.
+/// Too few answers; `nodes` is how many there are.
 fn too_few(answered: usize, nodes: usize) -> Failure {
     let reason = format!(
         "{answered} of {nodes} nodes answered, {} needed",
@@ -391,7 +391,7 @@ impl Claim for NodesClaim {
             .await
     }
 
-    /// The nodes that are silent are told again, each by itself.
+    /// Silent nodes are asked again, each by itself.
     async fn release(&self) -> Result<bool, Failure> {
         self.agreed(self.free().into_iter()).await
     }

@@ -21,10 +21,10 @@ scripts! {
     RELEASE = "release.lua";
     /// Renews the lease of a hold, of a fair lock's too.
     RENEW = "renew.lua";
-    /// Says who holds it: plain, fair, read or write.
+    /// Returns the holders: plain, fair, read or write.
     HOLDERS = "holders.lua";
-    /// Hands the lock to another hold of this process.
-    HAND_OVER = "hand_over.lua";
+    /// Hands the lock off to another hold of this process.
+    HAND_OFF = "hand_off.lua";
     /// Lifts the counter of tokens.
     LIFT_TOKEN = "lift_token.lua";
     /// Takes the fair lock, or queues.
@@ -75,7 +75,7 @@ pub(super) fn in_braces(name: &str) -> String {
     }
 }
 
-/// The channel on which a release is told.
+/// The channel on which a release is published.
 pub(super) fn lock_channel(name: &str) -> String {
     prefixed("redisson_lock__channel", name)
 }

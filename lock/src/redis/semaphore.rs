@@ -5,7 +5,7 @@
 //!    ([`engine`](super::engine)).
 //! 3. The same script writes a claim beside them (`{n}:claims`: owner → permits), and giving back removes it: so what is
 //!    given back twice, or by one whose command got no answer, counts once, and what was taken before the semaphore was
-//!    deleted and set anew does not count at all.
+//!    deleted and set again does not count at all.
 //!
 //! What it survives: a message that is lost, a caller that goes away at any point, a command that gets no answer, a
 //! semaphore that is deleted under its holders. **What breaks it: a holder that crashes takes its permits with it, for
@@ -89,7 +89,7 @@ impl RedisSemaphore {
         &self.name
     }
 
-    /// The same handle, each of whose tries sets `permits` first where the semaphore is not there: who waits goes on after
+    /// The same handle, each of whose tries sets `permits` first where the semaphore is not there: waiters go on after
     /// somebody has deleted it.
     #[must_use]
     pub fn initially(self, permits: u32) -> Self {
@@ -99,7 +99,7 @@ impl RedisSemaphore {
         }
     }
 
-    /// Makes the semaphore with so many permits; `false` where it is there already, even with none free.
+    /// Creates the semaphore with `permits` permits; `false` where it exists, even with none free.
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ impl RedisSemaphore {
         })
     }
 
-    /// Takes `permits` if they are free now, whoever waits for some.
+    /// Takes `permits` if they are free now, ahead of any waiter.
     ///
     /// # Errors
     ///
@@ -247,7 +247,7 @@ impl Permit {
     ///
     /// # Errors
     ///
-    /// [`LockError::Lost`] where the semaphore was deleted meanwhile: they belong to none any more.
+    /// [`LockError::Lost`] where the semaphore was deleted in the meantime: the permits are void.
     /// [`LockError::Unavailable`] where Redis did not answer: it is tried on in the background.
     ///
     /// # Cancel safety

@@ -1,16 +1,16 @@
-//! One subscription connection per process, and who is woken by which channel.
+//! One subscription connection per process, and the waiters that each channel wakes.
 //!
 //! 1. The first waiter for a lock subscribes to its channel ([`Subscription`]), and the subscription stays as long as
-//!    anybody in this process uses that lock.
+//!    this process uses that lock.
 //! 2. A message wakes the one who contends for it. So does a subscription that has begun or is back, and a connection
-//!    that was lost: what was said meanwhile is gone, and everybody looks again.
+//!    that was lost: messages sent in between are gone, and every waiter looks again.
 //!
-//! A wake-up is a hint. Nobody waits for a subscription, and who waits looks again after a while all the same: so a lost
+//! A wake-up is a hint. No caller waits for a subscription, and waiters look again after a while anyway: so a lost
 //! message, a connection that cannot be made or a server that does not answer costs time and nothing else.
 //!
 //! Next to read: `engine.rs`.
 
-use crate::registry::{Place, Registry};
+use crate::registry::{Registration, Registry};
 use parking_lot::Mutex;
 use redis::{
     Client, PushInfo, PushKind, RedisResult, Value,
@@ -42,11 +42,11 @@ pub(super) struct Wakeups {
     /// Told of each connection that was lost.
     cuts: watch::Sender<()>,
     /// For each channel, what keeps its SUBSCRIBE and UNSUBSCRIBE in order.
-    in_order: Registry<String, AsyncMutex<Place>>,
+    in_order: Registry<String, AsyncMutex<Registration>>,
     runtime: Handle,
 }
 
-/// A subscription to one channel, which begins when somebody first waits for its news and ends with the value.
+/// A subscription to one channel, which begins with the first wait for its news and ends with the value.
 #[derive(Debug)]
 pub(super) struct Subscription {
     channel: String,
@@ -120,7 +120,7 @@ impl Wakeups {
         });
     }
 
-    /// Ends the subscription to `channel` in the background, unless somebody listens again.
+    /// Ends the subscription to `channel` in the background, unless there is a listener again.
     fn unsubscribe(self: &Arc<Self>, channel: String) {
         let wakeups = Arc::clone(self);
         self.runtime.spawn(async move {
@@ -216,7 +216,7 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         if self.state.load(Ordering::Acquire) != NOT_BEGUN {
-            // Before the task runs: it ends the subscription only where nobody listens.
+            // Before the task runs: it ends the subscription only where there is no listener.
             drop(std::mem::take(&mut self.news));
             self.wakeups.unsubscribe(std::mem::take(&mut self.channel));
         }

@@ -6,7 +6,7 @@
 //! 3. It is given back when the service has answered, and then the answer goes out. It covers what the service does until
 //!    its answer has a head. A body that is streamed after that is outside of it.
 //!
-//! Where the lock is not had, or is lost, the layer answers in the service's place ([`Refusal`]). At the loss the service's
+//! Where the lock is not acquired, or is lost, the layer answers in the service's place ([`Refusal`]). At the loss the service's
 //! future is dropped, at whichever `await` it is; what it has handed to others goes on, so a resource that matters checks
 //! the fence ([`Held`]). A client that hangs up drops the layer's future, and a handler that panics unwinds through it:
 //! both give the lock back. What is done when the loss is found out is answered as done; the loss is logged.
@@ -145,12 +145,12 @@ impl LockKey {
         self
     }
 
-    /// Waits for the lock at most so long, [`WAIT`] where nothing is said.
+    /// Waits for the lock at most `wait`; [`WAIT`] by default.
     pub fn wait(self, wait: Duration) -> Self {
         self.wait_by(move |_| wait)
     }
 
-    /// Does not wait: who finds the lock taken is refused at once.
+    /// Does not wait: a request that finds the lock taken is refused at once.
     pub fn no_wait(self) -> Self {
         self.wait(Duration::ZERO)
     }
@@ -211,7 +211,7 @@ impl LockKey {
 }
 
 impl<B> LockLayer<B> {
-    /// Answers in these words where the lock is not had or is lost, instead of [`Refusal::answer`].
+    /// Answers in these words where the lock is not acquired or is lost, instead of [`Refusal::answer`].
     #[must_use]
     pub fn answer(self, answer: impl Fn(Refusal) -> Response<B> + Send + Sync + 'static) -> Self {
         Self {

@@ -3,7 +3,7 @@
 use crate::LockError;
 use http::{HeaderValue, Response, StatusCode, header};
 
-/// Who was refused because of what may pass may ask again after so many seconds.
+/// The seconds of `Retry-After`, for a refusal for a reason that may pass.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
 /// Why the layer answers in its service's place.
@@ -18,7 +18,7 @@ pub enum Refusal {
         /// The rule that it breaks.
         rule: &'static str,
     },
-    /// The lock was not had, and the service was not called; or it was lost, [`LockError::Lost`], while the service was at
+    /// The lock was not acquired, and the service was not called; or it was lost, [`LockError::Lost`], while the service was at
     /// work, which was ended wherever it was.
     #[error(transparent)]
     Lock(#[from] LockError),

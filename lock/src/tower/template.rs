@@ -9,7 +9,7 @@ use matchit::Router;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode};
 use std::{borrow::Cow, fmt};
 
-/// A value of a field has at most so many bytes, before it is escaped.
+/// The most bytes of a field's value, before it is escaped.
 pub const LONGEST_VALUE: usize = 128;
 
 /// What is written `%XX` in a value.
@@ -21,7 +21,7 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-');
 pub struct TemplateError {
     /// The template, or the route.
     pub template: String,
-    /// Where it breaks the rule: so many bytes stand before it.
+    /// Where it breaks the rule, as a byte offset.
     pub position: usize,
     /// The rule.
     pub rule: String,

@@ -7,7 +7,7 @@
 //!    that those who lost do not go on disturbing each other. The version is still asked for: others are optimistic.
 //!
 //! What it survives: a process that dies at any point, also under the mutex, a lost connection before or between the
-//! requests, a server restart. A change whose answer is lost is not tried again: the caller hears that it is not known,
+//! requests, a server restart. A change whose answer is lost is not tried again: the caller learns that the result is unknown,
 //! and nothing is counted twice. **What breaks it**: a node that is deleted and made again begins at version 0, and so
 //! a change that was read before may fit once more; a caller that repeats what is not known.
 //!
@@ -129,7 +129,7 @@ impl ZkAtomicLong {
         Self { tries, ..self }
     }
 
-    /// The number; 0 where nobody has set it.
+    /// The number; 0 where it was never set.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -286,7 +286,7 @@ impl ZkAtomicLong {
         set.await.map(drop)
     }
 
-    /// Sets it to `value` where nobody has set it yet; whether that was done.
+    /// Sets it to `value` where it was never set; returns whether it did.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -314,7 +314,7 @@ impl ZkAtomicLong {
         .await
     }
 
-    /// Sets it to `new` where it is `expected`. As in Curator it does not succeed where nobody has set it yet, and
+    /// Sets it to `new` where it is `expected`. As in Curator it does not succeed where it was never set, and
     /// is not tried again: with another change at the same moment it may fail though the number is `expected`.
     ///
     /// ```no_run

@@ -56,7 +56,7 @@ pub(super) struct Inner {
 }
 
 impl ZkClient {
-    /// Starts to connect, in the background, and goes on as long as it takes. Who asks for something before it is
+    /// Starts to connect, in the background, and goes on as long as it takes. A call before it is
     /// connected waits for at most a second, and is then told [`LockError::Unavailable`].
     ///
     /// ```no_run
@@ -211,7 +211,7 @@ impl ZkClient {
         }
     }
 
-    /// Why it was not had in all of the wait.
+    /// Why it was not acquired in all of the wait.
     pub(super) fn late(&self, wait: Wait, name: &str) -> LockError {
         self.session().err().unwrap_or_else(|| wait.taken(name))
     }

@@ -3,14 +3,14 @@
 //!
 //! A member is in once its node is marked: written to, so that its version is no longer 0.
 //!
-//! 1. Enter: make an ephemeral `<path>/<uuid>`. Whoever makes the directory full opens the barrier: one transaction
+//! 1. Enter: make an ephemeral `<path>/<uuid>`. The member that completes the directory opens the barrier: one transaction
 //!    marks every member, and makes a persistent `<path>/ready` or writes to it. The others watch `ready`.
-//! 2. One who comes while another is in marks itself, on condition that the other is still in: more than were asked for
+//! 2. A member that comes while another is in marks itself, on condition that the other is still in: more than were asked for
 //!    are fine.
 //! 3. A member that has waited for long enough deletes its node on condition that it is unmarked. So either it was
 //!    counted and is in, or nobody was let in on its account.
 //! 4. Leave: the first of those who are in, by name, stays until it is alone, and watches the last. Each other deletes its
-//!    node and watches the first. Who is alone, or sees nobody, is done; who was alone takes `ready` along.
+//!    node and watches the first. A member that is alone, or sees none, is done; one that was alone deletes `ready`.
 //!
 //! `ready` only wakes people, and is what Curator's members go by. For those, who mark nobody, a member that is older
 //! than `ready` is in.
@@ -145,7 +145,7 @@ impl ZkDoubleBarrier {
                 Ok(true) => return Ok(member.leave()),
                 Ok(false) => return Err(wait.taken(&self.path)),
                 Err(error) if over(&error) => {
-                    tracing::debug!(%error, path = self.path, "entering anew")
+                    tracing::debug!(%error, path = self.path, "entering again")
                 }
                 Err(error) => return Err(failed(error)),
             }

@@ -105,7 +105,7 @@ impl ZkOptions {
         }
     }
 
-    /// What stands in the nodes of locks, for whoever asks for the [holder](super::ZkLock::holder): the name of a host or
+    /// What stands in the nodes of locks, for those that ask for the [holder](super::ZkLock::holder): the name of a host or
     /// an instance, say (Curator writes its host's address). Nothing unless it is given; at most a few hundred bytes, as
     /// every waiter's node has them.
     #[must_use]

@@ -7,7 +7,7 @@
 //!
 //! What it survives: a holder that dies (its leases go with its session), a lost connection, a server restart, a caller
 //! that goes away at any point. **What breaks it**: processes that do not agree on the number; a holder that is paused
-//! beyond its session. Who waits for several leases holds up those who want one, as they stand behind it.
+//! beyond its session. A waiter for several leases holds up the waiters for one behind it.
 //!
 //! Only one watches the directory at a time, so there is no herd. A node there is not yet a held lease.
 //!
@@ -52,7 +52,7 @@ pub struct ZkSemaphore {
     max: u32,
 }
 
-/// A contender for a semaphore with one lease, and so a lock, for which nobody is re-entrant; see
+/// A contender for a semaphore with one lease, and so a lock that is never re-entrant; see
 /// [`ZkClient::semaphore_mutex`]. It does not exclude a [`ZkLock`](super::ZkLock) at the same path.
 ///
 /// Its fencing token is the zxid of the lease's creation. Source: Curator's `InterProcessSemaphoreMutex`.
@@ -70,7 +70,7 @@ pub struct ZkSemaphore {
 pub struct ZkSemaphoreMutex(ZkSemaphore);
 
 impl ZkClient {
-    /// The semaphore at `path`, with `max` leases (at least 1, or nothing can be had). Every process must say the same
+    /// The semaphore at `path`, with `max` leases (at least 1, or no acquire can succeed). Every process must say the same
     /// number: it is nowhere on the server.
     ///
     /// ```no_run
@@ -157,13 +157,13 @@ impl ZkSemaphore {
                     return Ok(leases.into_iter().map(guard).collect());
                 }
                 Ok(None) => return Err(self.client.late(wait, &self.path)),
-                Err(error) if over(&error) => tracing::debug!(%error, self.path, "queueing anew"),
+                Err(error) if over(&error) => tracing::debug!(%error, self.path, "queueing again"),
                 Err(error) => return Err(failed(error)),
             }
         }
     }
 
-    /// Takes `leases` if they are free now and nobody is before us.
+    /// Takes `leases` if they are free now and no waiter is before us.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -203,7 +203,7 @@ impl ZkSemaphore {
                 leases.clear();
                 continue;
             };
-            // Somebody may have deleted a node of ours: it is made anew.
+            // Somebody may have deleted a node of ours: it is made again.
             leases.retain(|lease| children.iter().any(|child| child == lease.node.name()));
             if leases.len() < wanted as usize {
                 continue;
@@ -225,7 +225,7 @@ impl ZkSemaphore {
 }
 
 impl ZkSemaphoreMutex {
-    /// Who holds it, in whatever process, as the server showed it a moment ago: the name of the first lease and, behind
+    /// The holder, in whatever process, as the server showed it a moment ago: the name of the first lease and, behind
     /// a space, what stands in it (Curator writes its host's address).
     ///
     /// ```no_run

@@ -62,7 +62,7 @@ pub struct Versioned {
 }
 
 impl ZkClient {
-    /// The number at `path`, as `/curator/count`, which is `seed` before anybody has set it. Its parents are made
+    /// The number at `path`, as `/curator/count`, which is `seed` before it is first set. Its parents are made
     /// where they are missing.
     ///
     /// ```no_run
@@ -219,7 +219,7 @@ impl ZkSharedCount {
                     watch.changed().await;
                 }
                 Err(error) if over(&error) || unanswered(&error) => {
-                    tracing::debug!(%error, path = self.path, "listening anew");
+                    tracing::debug!(%error, path = self.path, "listening again");
                 }
                 Err(error) => {
                     tracing::warn!(%error, path = self.path, "not heard of for a while");

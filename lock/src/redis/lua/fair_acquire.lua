@@ -1,4 +1,4 @@
--- Takes the lock in order of arrival; who cannot have it yet gets, or keeps, its place in the queue.
+-- Takes the lock in order of arrival; a waiter gets, or keeps, its place in the queue.
 -- KEYS as in fair_queue.lua
 -- ARGV[1] lease in ms   ARGV[2] owner   ARGV[3] its wait limit in ms; 0: it does not queue   ARGV[4] ms that it surely
 -- goes on waiting
@@ -17,7 +17,7 @@ if lease == -2 and (not head or head == owner) then
   redis.call('pexpire', KEYS[1], ARGV[1])
   return {1, 0}
 end
--- A text, say, is no lock: the same error as from who finds it free.
+-- A string, say, is no lock: the same error as where the lock is free.
 redis.call('hlen', KEYS[1])
 if dropped then
   wake(head)

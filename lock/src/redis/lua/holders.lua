@@ -1,4 +1,4 @@
--- Says who holds the lock: plain, fair, read or write.
+-- Returns the holders of a lock: plain, fair, read or write.
 -- KEYS[1] the lock, a hash: owner -> holds, and of a read-write lock mode -> read or write, owner:write -> write holds
 -- ARGV[1] what the strings of read holds begin with
 -- returns {owner, n} for each field: ms until its lease ends, -1: it has none

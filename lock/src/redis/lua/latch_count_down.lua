@@ -1,4 +1,4 @@
--- Counts down by one; the last one opens the latch and tells who waits.
+-- Counts down by one; the last one opens the latch and tells the waiters.
 -- KEYS[1] the count, a string   KEYS[2] how often it was opened   KEYS[3] the channel
 -- returns nil: there is no count    n >= 0: so many are left
 if redis.call('exists', KEYS[1]) == 0 then

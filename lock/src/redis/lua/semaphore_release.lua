@@ -1,4 +1,4 @@
--- Gives back what the owner has claimed, once, and tells who waits.
+-- Gives back what the owner has claimed, once, and tells the waiters.
 -- KEYS[1] the free permits   KEYS[2] the claims   KEYS[3] a mark that the owner has given up   KEYS[4] the channel
 -- ARGV[1] owner   ARGV[2] how long the mark is kept in ms where there is no claim (its command may still arrive); 0: no mark
 -- returns 1: given back    0: the owner has no claim, or the semaphore was deleted

@@ -1,5 +1,5 @@
 -- Sets the number of permits, once: a semaphore that is there, even with none free, is left alone.
--- KEYS[1] the free permits, a string   KEYS[2] who holds some, of an earlier semaphore of this name
+-- KEYS[1] the free permits, a string   KEYS[2] the holders of an earlier semaphore of this name
 -- KEYS[3] the channel
 -- ARGV[1] permits
 -- returns 1: set    0: it was there

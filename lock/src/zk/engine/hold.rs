@@ -12,8 +12,8 @@
 
 use super::queue::{self, Recipe, Turn};
 use super::{ANSWER, Wait, failed, insist, node::Node, over, unavailable};
-use crate::keeper::{Held, keep};
-use crate::reentry::{Holds, OwnerSlot, Reentry, slot_of};
+use crate::keeper::{Share, keep};
+use crate::reentry::{OwnerHolds, OwnerSlot, Reentry, slot_of};
 use crate::{Fence, Guard, Holder, LockError, Owner, sure_until::SureUntil, zk::ZkClient};
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::OwnedMutexGuard, time::timeout};
@@ -117,7 +117,7 @@ macro_rules! handle {
                 Self(Handle { owner: Some(owner), ..self.0 })
             }
 
-            /// Who holds it, in whatever process, as the server showed it a moment ago: the name of the first node in
+            /// The holder, in whatever process, as the server showed it a moment ago: the name of the first node in
             /// its queue and, behind a space, what stands in it (Curator writes its host's address). Of several readers
             /// it is the one who came first.
             ///
@@ -167,8 +167,8 @@ pub(in crate::zk) struct Hold {
     _slot: Option<Arc<OwnerSlot<Hold>>>,
 }
 
-/// What one owner has of a lock, which another of its tasks may have while it waits.
-type Slot = OwnedMutexGuard<Holds<Hold>>;
+/// What one owner has of a lock; another of its tasks may have it locked.
+type Slot = OwnedMutexGuard<OwnerHolds<Hold>>;
 
 impl Hold {
     pub(in crate::zk) fn of(Turn { node, fence }: Turn, slot: Option<&Slot>) -> Arc<Self> {
@@ -210,7 +210,7 @@ impl Hold {
         let (guard, keeper) = Guard::until(self.sure_until.clone(), name, Some(self.fence));
         let (client, sure_until) = (zk.clone(), self.sure_until.clone());
         let kept = keep(
-            Share {
+            SessionShare {
                 hold: self,
                 name: name.to_owned(),
             },
@@ -239,7 +239,7 @@ impl Hold {
     }
 }
 
-/// What an error means for what is held.
+/// What an error means for a hold.
 fn ended(error: Error, name: &str) -> LockError {
     if over(&error) {
         LockError::Lost {
@@ -250,13 +250,13 @@ fn ended(error: Error, name: &str) -> LockError {
     }
 }
 
-/// One guard's part in a hold.
-struct Share {
+/// One guard's share of a hold.
+struct SessionShare {
     hold: Arc<Hold>,
     name: String,
 }
 
-impl Held for Share {
+impl Share for SessionShare {
     fn name(&self) -> &str {
         &self.name
     }
@@ -267,7 +267,7 @@ impl Held for Share {
     }
 
     async fn give_back(self, lost: bool) -> Result<(), LockError> {
-        // Where it is lost the node goes in the background: who was to be told was told that it counts for nothing.
+        // The caller has `Lost`; the node is deleted in the background.
         match Arc::into_inner(self.hold) {
             Some(last) if !lost => last.end(self.name).await,
             _ => Ok(()),

@@ -71,7 +71,7 @@ impl Node {
         Self::exact(session, directory, Uuid::new_v4().to_string())
     }
 
-    /// A node of this name that may be there, whoever made it.
+    /// A node of this name that may be there, made by any contender.
     pub(in crate::zk) fn existing(session: Arc<Session>, directory: &str, name: &str) -> Self {
         let mut node = Self::exact(session, directory, name.to_owned());
         node.there = true;
@@ -257,7 +257,7 @@ fn protected(marker: &str) -> String {
 }
 
 /// The zxid of the creation grows with every change on the server: also when the directory, and with it the
-/// sequence, begins anew.
+/// sequence, begins again.
 fn fence(czxid: i64) -> Fence {
     Fence(czxid.cast_unsigned())
 }

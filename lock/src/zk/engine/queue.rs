@@ -2,10 +2,10 @@
 //!
 //! 1. Make an ephemeral sequential node.
 //! 2. Where another contender of this process stands before us, wait until its turn has come: ours is not before that,
-//!    and nothing is asked of the server meanwhile.
-//! 3. Know who is before us: list the directory, unless that was done since our node was made. One listing serves all
+//!    and the server is not asked in between.
+//! 3. Find the nodes before ours: list the directory, unless that was done since our node was made. One listing serves all
 //!    of this process who came before it.
-//! 4. Where the rule says that nobody is before us, and our own node is there, it is our turn.
+//! 4. Where the rule finds no node before ours, and our own node is there, it is our turn.
 //! 5. Otherwise watch the nearest one that we wait for, and no other: with a watch on the directory every hand-off
 //!    would wake every waiter (the herd effect).
 //! 6. When the watch fires, go back to 4, with a look at the few that may have gone meanwhile. That it fired does not
@@ -20,7 +20,7 @@
 //!
 //! What it survives: a contender that dies (its session ends, and its node with it), a lost connection, a server
 //! restart, the directory or nodes in it being deleted. **What breaks it**: a holder that is paused beyond its session;
-//! 2^31 nodes in one directory, where the server's numbers begin anew below all others: who gets such a number is refused.
+//! 2^31 nodes in one directory, where the server's numbers wrap around to below all others: a request that gets such a number is refused.
 //!
 //! Next to read: `node.rs`.
 
@@ -71,7 +71,7 @@ enum Attempt {
     Late,
     /// Somebody deleted our node.
     Gone,
-    /// The server's numbers have begun anew.
+    /// The server's numbers have wrapped around.
     UsedUp,
 }
 
@@ -103,7 +103,7 @@ pub(in crate::zk) async fn turn(
         {
             Ok(Attempt::Turn(turn)) => return Ok(turn),
             Ok(Attempt::Late) => return Err(zk.late(wait, directory)),
-            Ok(Attempt::Gone) => tracing::debug!(directory, "our node was deleted: queueing anew"),
+            Ok(Attempt::Gone) => tracing::debug!(directory, "our node was deleted: queueing again"),
             Ok(Attempt::UsedUp) => {
                 let rule =
                     "its directory's numbers are used up: it must be deleted when nobody uses it";
@@ -112,7 +112,7 @@ pub(in crate::zk) async fn turn(
                     rule,
                 });
             }
-            Err(error) if over(&error) => tracing::debug!(%error, directory, "queueing anew"),
+            Err(error) if over(&error) => tracing::debug!(%error, directory, "queueing again"),
             Err(error) => return Err(failed(error)),
         }
     }
@@ -255,7 +255,7 @@ pub(super) struct Queue {
     /// When the last listing was asked for. They are made one after the other, so that none is older than the one before.
     listed: tokio::sync::Mutex<Option<Instant>>,
     view: Mutex<View>,
-    _place: registry::Place,
+    _place: registry::Registration,
 }
 
 #[derive(Debug, Default)]
@@ -273,7 +273,11 @@ struct Standing {
 }
 
 impl Queue {
-    fn new(directory: &str, markers: &'static [&'static str], place: registry::Place) -> Self {
+    fn new(
+        directory: &str,
+        markers: &'static [&'static str],
+        place: registry::Registration,
+    ) -> Self {
         Self {
             directory: directory.to_owned(),
             markers,

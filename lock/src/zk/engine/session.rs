@@ -10,7 +10,7 @@
 //! The heartbeat is a `sync`, which a follower passes on to its leader. The client's own pings are answered by the
 //! follower alone, which may have been cut off from its leader for as long as `syncLimit * tickTime` and not know it.
 //!
-//! What it survives: a process that stands still for any time: who asks afterwards is told at once, by the clock. **What
+//! What it survives: a process that stands still for any time: its next question is answered at once, by the clock. **What
 //! breaks it**: see `sure_until.rs`; and a leader that has been cut off from the others answers for a moment longer,
 //! against which a session of at least four ticks leaves room.
 //!
@@ -66,7 +66,7 @@ impl Deref for Session {
 }
 
 impl Session {
-    /// Until when it surely lasts, for who takes something in it now.
+    /// Until when it surely lasts, for a lock that is taken in it now.
     pub(in crate::zk) fn sure_until(&self) -> Arc<SureUntil> {
         self.sure_until.lock().clone()
     }
