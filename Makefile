@@ -12,7 +12,7 @@ CURATOR := 5.9.0
 PEERS := $(REDISSON:%=interop/redisson/target/%/peer.jar) $(CURATOR:%=interop/curator/target/%/peer.jar)
 KAZOO := interop/kazoo/venv/installed
 
-.PHONY: help demo lab test check bench jmeter interop install build
+.PHONY: help demo lab test check docs bench jmeter interop install build
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.* ## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ $(OXLINT): scripts/lint/package-lock.json | linters
 .PHONY: linters
 linters:
 	@scripts/install check
+
+docs: rust ## the pages of docs/ that are made from data
+	OVERSELL_WRITE_DOCS=1 cargo test --quiet --locked --test main -- no_generated_page_is_stale
 
 bench: install build ## strategies as ratios to ceilings of the same run; wanted and seen
 	$(OVERSELL) bench --lab

@@ -1,6 +1,6 @@
 //! Text for people, in both languages of the project.
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 /// The same text in Chinese and in English.
@@ -10,4 +10,26 @@ pub struct Bilingual {
     pub zh: &'static str,
     /// English.
     pub en: &'static str,
+}
+
+/// From data that is parsed once: its text is kept for as long as the program runs.
+impl<'de> Deserialize<'de> for Bilingual {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Both {
+            zh: String,
+            en: String,
+        }
+        let Both { zh, en } = Both::deserialize(from)?;
+        Ok(Self {
+            zh: leak(zh),
+            en: leak(en),
+        })
+    }
+}
+
+/// Keeps a text for as long as the program runs: for data that is parsed once.
+pub(crate) fn leak(text: String) -> &'static str {
+    Box::leak(text.into_boxed_str())
 }

@@ -3,10 +3,7 @@
 use crate::{Outcome, lab::comes, program};
 use oversell::{
     addresses::Addresses,
-    course::{
-        self, Chapter, Lesson, Line,
-        places::{Places, Typed},
-    },
+    course::{self, Chapter, Lesson, Line, places::Places},
     lab::{Lab, Options},
     replay,
 };
@@ -107,15 +104,15 @@ pub(crate) fn every_lesson_that_is_tried_has_lines_to_type() -> Outcome {
 }
 
 fn typed(lesson: &Lesson, places: &Places) -> Outcome {
-    follow(lesson.by_hand, places).map_err(|why| format!("{}: {why}", lesson.id))
+    follow(&lesson.by_hand, places).map_err(|why| format!("{}: {why}", lesson.id))
 }
 
 /// Types the lines in their order, and one that says so again and again. One that ends in ` &` goes on beside the next
 /// ones; what it prints is read when its terminal waits for it, or at the end.
 fn follow(lines: &[Line], places: &Places) -> Outcome {
-    let mut beside: Vec<(Typed, Child)> = Vec::new();
+    let mut beside: Vec<(Line, Child)> = Vec::new();
     let mut wrong = Vec::new();
-    for line in lines.iter().map(|line| places.fill(line)) {
+    for line in lines.iter().map(|line| places.typed(line)) {
         if line.run == "wait" {
             let ending = beside.extract_if(.., |(other, _)| other.terminal == line.terminal);
             wrong.extend(ending.filter_map(|(line, child)| ended(&line, child).err()));
@@ -166,7 +163,7 @@ fn bash(line: &str) -> Result<Child, String> {
     bash.spawn().map_err(|e| e.to_string())
 }
 
-fn ended(line: &Typed, child: Child) -> Outcome {
+fn ended(line: &Line, child: Child) -> Outcome {
     let output = child.wait_with_output().map_err(|e| e.to_string())?;
     let [printed, complained] =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());

@@ -130,8 +130,8 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
             boundary::what_one_strategy_does_stands_in_its_own_file,
         ),
         (
-            "both_readmes_say_what_each_claim_comes_to",
-            boundary::both_readmes_say_what_each_claim_comes_to,
+            "no_generated_page_is_stale",
+            boundary::no_generated_page_is_stale,
         ),
         (
             "both_readmes_list_every_strategy_and_step_as_the_registries_do",

@@ -1,7 +1,7 @@
 //! What an experiment may do: send requests, load, break a member of the lab, and talk to the servers as a student does in a
 //! terminal. Nothing of it is private to the course.
 
-use super::{NoVerdict, Rated, Ratio, Says};
+use super::{NoVerdict, Rated, Ratio, Says, lesson::text};
 use crate::bilingual::Bilingual;
 use crate::{
     addresses::Addresses,
@@ -22,7 +22,7 @@ use http::Method;
 use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
 use secrecy::SecretString;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sqlx::{Connection, MySqlConnection};
 use std::time::Duration;
@@ -35,24 +35,33 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const WARM_UP: Duration = Duration::from_millis(300);
 
 /// Where a load goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Target {
     /// One instance.
+    #[default]
     One,
     /// Three behind nginx.
     Three,
 }
 
 /// One side of a comparison of rates: `Side::of("mutex")`, or `Side { threads: 8, ..Side::of("mutex") }`.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Side {
     /// The strategy.
+    #[serde(deserialize_with = "text")]
     pub strategy: &'static str,
     /// Where.
+    #[serde(default)]
     pub target: Target,
     /// From how many connections.
+    #[serde(default = "hundred")]
     pub threads: usize,
+}
+
+const fn hundred() -> usize {
+    100
 }
 
 /// A running cluster, and what anybody outside can do with it.

@@ -1,7 +1,7 @@
 //! `oversell course`: every lesson in turn, a row for each claim, and what the instances keep of it for the page.
 
 use super::{
-    ALL, Chapter, Cluster, Lesson, NoVerdict, Run, Seen, Words, find,
+    ALL, Chapter, Cluster, Lesson, NoVerdict, Seen, Words, experiments, find,
     found::{Found, Tried},
     lessons, report,
     table::{self, Lang},
@@ -158,18 +158,13 @@ async fn keep(on: &Cluster, found: &Found) -> Result<(), Failure> {
 /// Tries one lesson; what it has left broken is mended.
 async fn tried(on: &Cluster, chapter: &Chapter, lesson: &'static Lesson) -> Tried {
     let begun = Instant::now();
-    let seen = match lesson.run {
-        Run::NotRun(why) => Err(NoVerdict::Unavailable(Words::new(why.zh, why.en))),
-        Run::Experiment(experiment) => {
-            let mut running = experiment(on);
-            tokio::select! {
-                seen = timeout(LONGEST, &mut running) => {
-                    seen.unwrap_or_else(|_| Err(NoVerdict::failed(format!("not at its end after {LONGEST:?}"))))
-                }
-                // A load that hears it too removes its product.
-                () = on.stop.cancelled() => timeout(LAST_WORDS, running).await.unwrap_or_else(|_| Err(stopped().into())),
-            }
+    let mut running = Box::pin(experiments::run(on, lesson));
+    let seen = tokio::select! {
+        seen = timeout(LONGEST, &mut running) => {
+            seen.unwrap_or_else(|_| Err(NoVerdict::failed(format!("not at its end after {LONGEST:?}"))))
         }
+        // A load that hears it too removes its product.
+        () = on.stop.cancelled() => timeout(LAST_WORDS, running).await.unwrap_or_else(|_| Err(stopped().into())),
     };
     on.mend().await;
     let (

@@ -1,102 +1,216 @@
-//! What a lesson is: a claim of the documents, where it stands, and the experiment that tries it.
+//! What a lesson is: a claim of the documents, where it stands, and the experiment that tries it. Lessons are data: one file per
+//! chapter in `lessons/`, read once.
+//!
+//! A lesson's experiment is one of the kinds of [`Run`]; what fits none of them is a function of `experiments/`.
 
-use super::{Cluster, NoVerdict, Seen};
-use crate::bilingual::Bilingual;
-use futures::future::BoxFuture;
-use serde::{Deserialize, Serialize};
+use super::{Says, Side, Target};
+use crate::{
+    bilingual::{Bilingual, leak},
+    seckill::check::Verdict as Orders,
+};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::sync::LazyLock;
 use utoipa::ToSchema;
 
-/// A chapter of the main text, or a text beside it.
-#[derive(Debug)]
+/// The files, in the documents' order.
+const FILES: [(&str, &str); 7] = [
+    ("chapter_1.toml", include_str!("lessons/chapter_1.toml")),
+    ("chapter_2.toml", include_str!("lessons/chapter_2.toml")),
+    ("chapter_3.toml", include_str!("lessons/chapter_3.toml")),
+    ("chapter_4.toml", include_str!("lessons/chapter_4.toml")),
+    ("text_002.toml", include_str!("lessons/text_002.toml")),
+    ("text_003.toml", include_str!("lessons/text_003.toml")),
+    ("text_004.toml", include_str!("lessons/text_004.toml")),
+];
+
+/// Every chapter, in the documents' order.
+///
+/// # Panics
+///
+/// Where a file is not as it must be, which a unit test sees.
+pub static ALL: LazyLock<Vec<Chapter>> = LazyLock::new(|| {
+    FILES
+        .iter()
+        .map(|(file, text)| toml::from_str(text).unwrap_or_else(|e| panic!("{file}: {e}")))
+        .collect()
+});
+
+/// A chapter of the main text, or a companion text.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = CourseChapter)]
 pub struct Chapter {
-    /// `2` of the main text, `003` of a text beside it.
+    /// `2` of the main text, `003` of a companion text.
+    #[serde(deserialize_with = "text")]
+    #[schema(example = "2")]
     pub id: &'static str,
     /// What it is about.
     pub title: Bilingual,
     /// In the order of the text.
-    pub lessons: &'static [Lesson],
+    pub lessons: Vec<Lesson>,
 }
 
 /// One claim, and what is done to try it.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = CourseLesson)]
 pub struct Lesson {
-    /// The section: `2.3`, `003.redlock.clock`.
+    /// The section.
+    #[serde(deserialize_with = "text")]
+    #[schema(example = "2.3")]
     pub id: &'static str,
     /// What it is about, in a few words.
+    #[schema(inline)]
     pub title: Bilingual,
     /// What is claimed, in our own words.
+    #[schema(inline)]
     pub claim: Bilingual,
-    /// Where it stands: `000 §2.3`.
+    /// The document and its section.
+    #[serde(deserialize_with = "text")]
+    #[schema(example = "000 §2.3")]
     pub place: &'static str,
-    /// The strategies that it is about, of [`stock::ALL`](crate::stock::ALL).
-    pub strategies: &'static [&'static str],
-    /// The steps of the seckill that it is about, of [`seckill::ALL`](crate::seckill::ALL).
-    pub steps: &'static [&'static str],
-    /// The deadlocks that it is about, of [`deadlocks::ALL`](crate::classroom::deadlocks::ALL).
-    pub deadlocks: &'static [&'static str],
-    /// The replay that shows it: the `lesson` of `POST /replays/{lesson}`.
+    /// Of `GET /strategies`.
+    #[serde(default, deserialize_with = "texts")]
+    pub strategies: Vec<&'static str>,
+    /// Of `GET /voucher-order/strategies`.
+    #[serde(default, deserialize_with = "texts")]
+    pub steps: Vec<&'static str>,
+    /// Of `GET /test/deadlock`.
+    #[serde(default, deserialize_with = "texts")]
+    pub deadlocks: Vec<&'static str>,
+    /// Of `GET /replays`: the replay that shows it.
+    #[serde(default, deserialize_with = "optional_text")]
     pub replay: Option<&'static str>,
-    /// Routes for a browser, by their paths; `{who}` is the name of a person.
-    pub tries: &'static [&'static str],
+    /// Paths for a browser; `{who}` is a person's name.
+    #[serde(default, deserialize_with = "texts")]
+    pub r#try: Vec<&'static str>,
     /// Whether the verdict rests on timing, so that two runs may differ in it.
+    #[serde(default)]
     pub timing: bool,
-    /// Whether it belongs to the quick form.
+    /// Whether the quick form of `oversell course` has it.
+    #[serde(default)]
     pub quick: bool,
     /// What it comes to here. Where that is not [`Verdict::Reproduced`], the experiment's words say why.
+    #[serde(default)]
     pub expected: Verdict,
-    /// What a student types, in this order.
-    pub by_hand: &'static [Line],
-    /// The experiment.
+    /// The experiment; a client is told why it is not run, where it is not.
+    #[serde(rename(serialize = "why_not"), serialize_with = "why_not")]
+    #[schema(rename = "why_not", inline, value_type = Option<Bilingual>)]
     pub run: Run,
+    /// What a student types, in this order.
+    #[serde(default)]
+    pub by_hand: Vec<Line>,
+}
+
+fn why_not<S: Serializer>(run: &Run, to: S) -> Result<S::Ok, S::Error> {
+    run.why_not().serialize(to)
 }
 
 impl Lesson {
-    /// What most lessons have in common: `Lesson { id: "1.3", …, ..Lesson::PLAIN }`.
-    pub(super) const PLAIN: Self = Self {
-        id: "",
-        title: Bilingual { zh: "", en: "" },
-        claim: Bilingual { zh: "", en: "" },
-        place: "",
-        strategies: &[],
-        steps: &[],
-        deadlocks: &[],
-        replay: None,
-        tries: &[],
-        timing: false,
-        quick: false,
-        expected: Verdict::Reproduced,
-        by_hand: &[],
-        run: Run::NotRun(Bilingual { zh: "", en: "" }),
-    };
-
     /// Why it is not run, where it is not.
     #[must_use]
-    pub fn why_not(&self) -> Option<Bilingual> {
-        match self.run {
-            Run::Experiment(_) => None,
-            Run::NotRun(why) => Some(why),
+    pub const fn why_not(&self) -> Option<Bilingual> {
+        self.run.why_not()
+    }
+}
+
+impl Run {
+    const fn why_not(&self) -> Option<Bilingual> {
+        match self {
+            Self::NotRun(why) => Some(*why),
+            _ => None,
         }
     }
 }
 
-/// An experiment: it does what anybody outside can do, and says what it has seen.
-pub type Experiment = for<'a> fn(&'a Cluster) -> BoxFuture<'a, Result<Seen, NoVerdict>>;
-
 /// How a claim is tried.
-#[derive(Debug)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Run {
-    /// By this: `Run::Experiment(|on| Box::pin(experiment(on)))`.
-    Experiment(Experiment),
+    /// All of these, one after the other: the claim holds where each does.
+    All(Vec<Run>),
+    /// The race of this lesson ends as the registry of replays says, and so does its cure.
+    #[serde(deserialize_with = "text")]
+    Replay(&'static str),
+    /// A load sells not one piece too many on any of these targets.
+    #[serde(rename_all = "kebab-case")]
+    Exact {
+        /// The strategy.
+        #[serde(deserialize_with = "text")]
+        strategy: &'static str,
+        /// Where.
+        on: Vec<Target>,
+        /// Connections; 100 where it is not said.
+        threads: Option<usize>,
+        /// Requests of each; 50 where it is not said.
+        loops: Option<usize>,
+    },
+    /// The course's load, 100 × 50, oversells.
+    Oversells {
+        /// The strategy.
+        #[serde(deserialize_with = "text")]
+        strategy: &'static str,
+        /// Where.
+        on: Target,
+    },
+    /// Two rates, measured in pairs.
+    Compared {
+        /// The strategy that the claim is about.
+        first: Side,
+        /// The one beside it.
+        second: Side,
+        /// What is said of their ratio.
+        says: Says,
+        /// Why it does not hold here, where it does not.
+        otherwise: Option<Bilingual>,
+    },
+    /// From 100 connections this strategy retries more often for each piece than from 10.
+    #[serde(deserialize_with = "text")]
+    RetriesGrow(&'static str),
+    /// A crowd orders a voucher: the checker's verdict is this one.
+    #[serde(rename_all = "kebab-case")]
+    Crowd {
+        /// The step of the seckill.
+        #[serde(deserialize_with = "text")]
+        step: &'static str,
+        /// Where.
+        on: Target,
+        /// How often each user orders.
+        orders_each: i64,
+        /// The checker's verdict.
+        comes_to: Orders,
+    },
+    /// Each user has one order, and an order beside it is refused: by this step of the seckill.
+    #[serde(deserialize_with = "text")]
+    RefusedBeside(&'static str),
+    /// This deadlock ends with its error, and its cure without one.
+    #[serde(deserialize_with = "text")]
+    Deadlock(&'static str),
+    /// Of a burst of 9 requests nginx lets 6 through.
+    #[serde(rename_all = "kebab-case")]
+    LeakyBucket {
+        /// The route at nginx.
+        #[serde(deserialize_with = "text")]
+        route: &'static str,
+        /// The least and the most that the slowest may take, in seconds.
+        slowest_s: [f64; 2],
+    },
+    /// Two requests to this route, on two instances, are served one after the other.
+    #[serde(deserialize_with = "text")]
+    ExclusiveRoute(&'static str),
+    /// By the function that `experiments` has for this lesson.
+    Custom,
     /// It is not, and why.
     NotRun(Bilingual),
 }
 
 /// What a claim came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schema(as = LessonVerdict)]
 pub enum Verdict {
     /// It is so here.
+    #[default]
     Reproduced,
     /// It is not so here.
     NotReproduced,
@@ -141,54 +255,103 @@ impl Verdict {
 /// `{redis}`, `{redis-2}` … and `{zookeeper}` are the options that lead `mysql`, `redis-cli` and `zkCli.sh` there, `{zk}`
 /// is ZooKeeper's address; `{fault}` is `oversell lab fault`. In `expect`, `…` stands for anything.
 /// Lines are typed one after the other; one that ends in ` &` runs while the next ones do, until `wait` is typed in its
-/// terminal. One that needs what another does first is [`until`]'s; a `sleep` stands only where nothing but time is to
+/// terminal. One that needs what another does first is typed until it prints that; a `sleep` stands only where nothing but time is to
 /// pass, or where nothing shows from outside that another has begun.
-///
-/// [`until`]: Line::until
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(from = "Written")]
+#[schema(as = Typed)]
 pub struct Line {
     /// Which terminal: each student's second window is 2.
+    #[schema(example = 1)]
     pub terminal: u8,
     /// What is typed.
-    pub run: &'static str,
-    /// What it prints.
-    pub expect: &'static str,
+    #[schema(example = "curl -s http://127.0.0.1:8080/check/lock/none")]
+    pub run: String,
+    /// What it prints; `…` stands for anything.
+    #[schema(example = "验库存并锁库存成功！")]
+    pub expect: String,
     /// Whether it is typed again and again until it prints this.
     pub again: bool,
 }
 
-impl Line {
+/// A line as a file has it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Shared(Shared),
+    Own(Own),
+}
+
+/// Lines that many lessons share.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Shared {
     /// 5000 pieces again, as before each run of the course.
-    pub(super) const RESTOCK: Self = Self::new(
-        r#"curl -s -X PUT -H 'content-type: application/json' -d '{"count":5000}' {http}/stock"#,
-        r#"{"mysql":{"id":1,…,"count":5000,…"#,
-    );
+    Restock,
+    /// A voucher that is on sale.
+    NewVoucher,
+}
 
-    /// A line in the first terminal.
-    #[must_use]
-    pub const fn new(run: &'static str, expect: &'static str) -> Self {
-        Self::at(1, run, expect)
-    }
+/// A line of one lesson.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Own {
+    terminal: Option<u8>,
+    run: String,
+    /// What it prints.
+    prints: Option<String>,
+    /// What it prints at last, typed again and again until then.
+    until: Option<String>,
+}
 
-    /// A line in another terminal.
+impl Line {
+    /// A line in the first terminal, typed once.
     #[must_use]
-    pub const fn at(terminal: u8, run: &'static str, expect: &'static str) -> Self {
+    pub fn new(run: &str, expect: &str) -> Self {
         Self {
-            terminal,
-            run,
-            expect,
+            terminal: 1,
+            run: run.to_owned(),
+            expect: expect.to_owned(),
             again: false,
         }
     }
+}
 
-    /// A line that is typed again and again until it prints this.
-    #[must_use]
-    pub const fn until(terminal: u8, run: &'static str, expect: &'static str) -> Self {
-        Self {
-            terminal,
-            run,
-            expect,
-            again: true,
+impl From<Written> for Line {
+    fn from(written: Written) -> Self {
+        match written {
+            Written::Shared(Shared::Restock) => Self::new(
+                r#"curl -s -X PUT -H 'content-type: application/json' -d '{"count":5000}' {http}/stock"#,
+                r#"{"mysql":{"id":1,…,"count":5000,…"#,
+            ),
+            Written::Shared(Shared::NewVoucher) => Self::new(
+                r#"curl -s -X POST -H 'content-type: application/json' -d '{"title":"100元代金券","stock":10,"begin":"2020-01-01T00:00:00Z","end":"2090-01-01T00:00:00Z"}' {http}/voucher"#,
+                r#"{"id":…}"#,
+            ),
+            Written::Own(Own {
+                terminal,
+                run,
+                prints,
+                until,
+            }) => Self {
+                terminal: terminal.unwrap_or(1),
+                run,
+                again: until.is_some(),
+                expect: until.or(prints).unwrap_or_default(),
+            },
         }
     }
+}
+
+/// A text that is kept for as long as the program runs.
+pub(super) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<&'static str, D::Error> {
+    String::deserialize(from).map(leak)
+}
+
+fn texts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<&'static str>, D::Error> {
+    Vec::<String>::deserialize(from).map(|texts| texts.into_iter().map(leak).collect())
+}
+
+fn optional_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'static str>, D::Error> {
+    text(from).map(Some)
 }

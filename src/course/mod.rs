@@ -1,15 +1,16 @@
 //! The course, re-run: every claim of the documents, tried on a running cluster, with a verdict each.
 //!
-//! 1. A lesson is one constant, [`Lesson`]: the claim in our own words, where it stands, what a student types, and the
-//!    experiment. A chapter is a file, or a folder with a file for each part; [`ALL`] is the one list of them.
+//! 1. A lesson is data, [`Lesson`]: the claim in our own words, where it stands, what a student types, and the kind of its
+//!    experiment. A chapter is a file in `lessons/`; [`ALL`] has them in the documents' order.
 //! 2. An experiment is handed a [`Cluster`], which can do what anybody outside can: requests, loads, replays, the lab's
 //!    faults, and the servers' own clients.
 //! 3. What it has [`Seen`] is a verdict, words in both languages, and figures in the forms that the report draws.
 //!
-//! Next: `lesson.rs`, `seen.rs`, `cluster.rs`, `experiments.rs`, then `chapter_1/`; `command.rs` runs them.
+//! Next: `lessons/chapter_1.toml`, `lesson.rs`, `experiments/mod.rs`, `seen.rs`; `command.rs` runs them.
 
 mod cluster;
 pub mod command;
+pub mod docs;
 mod experiments;
 mod found;
 pub mod kept;
@@ -20,36 +21,17 @@ mod replay;
 mod report;
 mod seen;
 mod table;
-
-mod chapter_1;
-mod chapter_2;
-mod chapter_3;
-mod chapter_4;
-mod text_002;
-mod text_003;
-mod text_004;
 mod voucher;
 
 pub use cluster::{Cluster, Side, Target};
-pub use lesson::{Chapter, Experiment, Lesson, Line, Run, Verdict};
+pub use lesson::{ALL, Chapter, Lesson, Line, Run, Verdict};
 pub use product::{Left, Product};
 pub use replay::{Ends, Play};
 pub use seen::{Figures, NoVerdict, Rated, Ratio, Sale, Says, Seen, Words};
 
-/// Every chapter, in the documents' order.
-pub const ALL: &[Chapter] = &[
-    chapter_1::CHAPTER,
-    chapter_2::CHAPTER,
-    chapter_3::CHAPTER,
-    chapter_4::CHAPTER,
-    text_002::CHAPTER,
-    text_003::CHAPTER,
-    text_004::CHAPTER,
-];
-
 /// Every lesson.
 pub fn lessons() -> impl Iterator<Item = &'static Lesson> {
-    ALL.iter().flat_map(|chapter| chapter.lessons)
+    ALL.iter().flat_map(|chapter| &chapter.lessons)
 }
 
 /// The lesson of this section.
@@ -75,15 +57,35 @@ mod tests {
     }
 
     #[test]
+    fn each_custom_experiment_belongs_to_one_lesson_that_asks_for_it() {
+        let asked: Vec<_> = lessons()
+            .filter(|lesson| matches!(lesson.run, Run::Custom))
+            .map(|lesson| lesson.id)
+            .collect();
+        let known: Vec<_> = experiments::CUSTOM.iter().map(|(id, _)| *id).collect();
+        assert_eq!(asked, known);
+    }
+
+    #[test]
+    fn a_list_of_experiments_has_several_and_no_list_in_it() {
+        let is_list = |run: &Run| matches!(run, Run::All(_) | Run::NotRun(_));
+        for lesson in lessons() {
+            if let Run::All(runs) = &lesson.run {
+                assert!(runs.len() > 1 && !runs.iter().any(is_list), "{}", lesson.id);
+            }
+        }
+    }
+
+    #[test]
     fn what_a_lesson_names_is_in_its_registry() {
         for lesson in lessons() {
-            for slug in lesson.strategies {
+            for slug in &lesson.strategies {
                 assert!(stock::find(slug).is_some(), "{}: {slug}", lesson.id);
             }
-            for slug in lesson.steps {
+            for slug in &lesson.steps {
                 assert!(seckill::find(slug).is_some(), "{}: {slug}", lesson.id);
             }
-            for slug in lesson.deadlocks {
+            for slug in &lesson.deadlocks {
                 assert!(deadlocks::find(slug).is_some(), "{}: {slug}", lesson.id);
             }
         }
@@ -119,7 +121,7 @@ mod tests {
             places.iter().any(|place| text.contains(place))
         };
         for lesson in lessons() {
-            for typed in lesson.by_hand.iter().map(|line| places.fill(line)) {
+            for typed in lesson.by_hand.iter().map(|line| places.typed(line)) {
                 assert!(
                     !left(&typed.run) && !left(&typed.expect),
                     "{}: {}",
@@ -131,7 +133,7 @@ mod tests {
         assert!(
             left(
                 &places
-                    .fill(&Line::new("redis-cli {redis-9} ping", "PONG"))
+                    .typed(&Line::new("redis-cli {redis-9} ping", "PONG"))
                     .run
             ),
             "one that is not there is seen"

@@ -1,30 +1,12 @@
 //! Where the servers of one cluster are, for the lines that a student types.
 
-use super::Line;
+use super::{Chapter, Lesson, Line};
 use crate::addresses::Addresses;
 use http::Uri;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 /// The addresses of one cluster, as the lines need them.
 #[derive(Debug, Clone)]
 pub struct Places(Vec<(String, String)>);
-
-/// A line with a cluster's addresses in it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Typed {
-    /// Which terminal.
-    #[schema(example = 1)]
-    pub terminal: u8,
-    /// What is typed.
-    #[schema(example = "curl -s http://127.0.0.1:8080/check/lock/none")]
-    pub run: String,
-    /// What it prints; `…` stands for anything.
-    #[schema(example = "验库存并锁库存成功！")]
-    pub expect: String,
-    /// Whether it is typed again and again until it prints this.
-    pub again: bool,
-}
 
 impl Places {
     /// Of these addresses: nginx, the instances, MySQL, the Redis nodes, ZooKeeper.
@@ -90,19 +72,32 @@ impl Places {
         self
     }
 
+    /// The chapter with these addresses in its lines.
+    #[must_use]
+    pub fn fill(&self, chapter: &Chapter) -> Chapter {
+        let lesson = |lesson: &Lesson| Lesson {
+            by_hand: lesson.by_hand.iter().map(|line| self.typed(line)).collect(),
+            ..lesson.clone()
+        };
+        Chapter {
+            lessons: chapter.lessons.iter().map(lesson).collect(),
+            ..*chapter
+        }
+    }
+
     /// The line with these addresses.
     #[must_use]
-    pub fn fill(&self, line: &Line) -> Typed {
+    pub fn typed(&self, line: &Line) -> Line {
         let fill = |text: &str| {
-            self.0.iter().fold(text.to_owned(), |text, (name, place)| {
+            let places = self.0.iter();
+            places.fold(text.to_owned(), |text, (name, place)| {
                 text.replace(name, place)
             })
         };
-        Typed {
-            terminal: line.terminal,
-            run: fill(line.run),
-            expect: fill(line.expect),
-            again: line.again,
+        Line {
+            run: fill(&line.run),
+            expect: fill(&line.expect),
+            ..*line
         }
     }
 }
@@ -148,7 +143,7 @@ mod tests {
             &redis,
             "127.0.0.1:12181",
         );
-        places.fill(&Line::new(run, "")).run
+        places.typed(&Line::new(run, "")).run
     }
 
     #[test]

@@ -115,7 +115,8 @@ impl From<&Row> for Sale {
 }
 
 /// What is said of two rates.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Says {
     /// The first is faster.
     Faster,

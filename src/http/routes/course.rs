@@ -1,11 +1,10 @@
 //! `/course`: every claim of the documents, what a student types to see it, and the verdicts of the last run.
 
-use crate::bilingual::Bilingual;
 use crate::{
     course::{
-        self, Lesson,
+        self, Chapter,
         kept::{self, Kept},
-        places::{Places, Typed},
+        places::Places,
     },
     ctx::Ctx,
     http::{
@@ -29,51 +28,7 @@ use utoipa::ToSchema;
 /// The chapters.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct Course {
-    chapters: Vec<CourseChapter>,
-}
-
-/// A chapter of the main text, or a text beside it.
-#[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct CourseChapter {
-    #[schema(example = "2")]
-    id: &'static str,
-    title: Bilingual,
-    lessons: Vec<CourseLesson>,
-}
-
-/// One claim.
-#[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct CourseLesson {
-    /// The section.
-    #[schema(example = "2.3")]
-    id: &'static str,
-    #[schema(inline)]
-    title: Bilingual,
-    #[schema(inline)]
-    claim: Bilingual,
-    /// The document and its section.
-    #[schema(example = "000 §2.3")]
-    place: &'static str,
-    /// Of `GET /strategies`.
-    strategies: &'static [&'static str],
-    /// Of `GET /voucher-order/strategies`.
-    steps: &'static [&'static str],
-    /// Of `GET /test/deadlock`.
-    deadlocks: &'static [&'static str],
-    /// Of `GET /replays`.
-    replay: Option<&'static str>,
-    /// Paths for a browser; `{who}` is a person's name.
-    r#try: &'static [&'static str],
-    /// Whether the verdict rests on timing.
-    timing: bool,
-    /// Whether the quick form of `oversell course` has it.
-    quick: bool,
-    expected: course::Verdict,
-    /// Why it is not run.
-    #[schema(inline)]
-    why_not: Option<Bilingual>,
-    /// What a student types, with the addresses of this cluster.
-    by_hand: Vec<Typed>,
+    chapters: Vec<Chapter>,
 }
 
 /// What a run has found.
@@ -134,12 +89,7 @@ pub(in crate::http) struct LastVerdicts {
     responses((status = 200, description = "The chapters and their lessons", body = Course)))]
 pub(in crate::http) async fn list(State(app): State<AppState>) -> axum::Json<Course> {
     let places = places(&app.ctx);
-    let shown = |lesson: &'static Lesson| CourseLesson::of(lesson, &places);
-    let chapters = course::ALL.iter().map(|chapter| CourseChapter {
-        id: chapter.id,
-        title: chapter.title,
-        lessons: chapter.lessons.iter().map(shown).collect(),
-    });
+    let chapters = course::ALL.iter().map(|chapter| places.fill(chapter));
     axum::Json(Course {
         chapters: chapters.collect(),
     })
@@ -183,48 +133,6 @@ pub(in crate::http) async fn keep(
         .collect();
     kept::keep(&app.ctx, &verdicts.conditions, &lessons).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-impl CourseLesson {
-    fn of(lesson: &'static Lesson, places: &Places) -> Self {
-        let Lesson {
-            id,
-            title,
-            claim,
-            place,
-            strategies,
-            steps,
-            deadlocks,
-            replay,
-            tries,
-            timing,
-            quick,
-            expected,
-            ..
-        } = *lesson;
-        let by_hand = lesson
-            .by_hand
-            .iter()
-            .map(|line| places.fill(line))
-            .collect();
-        let (r#try, why_not) = (tries, lesson.why_not());
-        Self {
-            id,
-            title,
-            claim,
-            place,
-            strategies,
-            steps,
-            deadlocks,
-            replay,
-            r#try,
-            timing,
-            quick,
-            expected,
-            why_not,
-            by_hand,
-        }
-    }
 }
 
 /// Where this cluster's servers are, as its configuration has them.

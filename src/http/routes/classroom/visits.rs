@@ -72,7 +72,7 @@ pub(in crate::http) struct Visitors {
 
 fn a_visit(visit: &str, (): &()) -> garde::Result {
     let tries = course::lessons()
-        .flat_map(|lesson| lesson.tries)
+        .flat_map(|lesson| &lesson.r#try)
         .filter_map(|path| path.split('?').next());
     let known: BTreeSet<_> = tries.filter(|path| path.starts_with("/test/")).collect();
     match known.contains(visit) {

@@ -1,0 +1,180 @@
+//! [003] Locks of the database, and its deadlocks.
+
+use crate::{
+    classroom::deadlocks,
+    course::{Cluster, NoVerdict, Seen, Words},
+};
+use serde::Deserialize;
+use serde_json::json;
+use sqlx::{Connection, Executor};
+
+/// What is looked at of a play.
+#[derive(Deserialize)]
+struct Played {
+    error: Option<u16>,
+    committed: Vec<String>,
+    steps: Vec<Step>,
+    #[serde(default)]
+    plans: Vec<Plan>,
+}
+
+#[derive(Deserialize)]
+struct Step {
+    row_locks: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Plan {
+    r#type: Option<String>,
+    key: Option<String>,
+}
+
+/// Plays a deadlock and its cure by the public route: the error comes without the cure, and not with it.
+pub(super) async fn deadlock(on: &Cluster, slug: &str) -> Result<Seen, NoVerdict> {
+    let lesson = deadlocks::find(slug)
+        .ok_or_else(|| NoVerdict::failed(format!("there is no deadlock {slug}")))?;
+    let mut played = Vec::new();
+    for cured in [false, true] {
+        let (status, answer) = on
+            .answer(&format!("{}/test/deadlock/{slug}?cured={cured}", on.one()))
+            .await?;
+        if status != 200 {
+            return Err(NoVerdict::failed(answer));
+        }
+        played.push(serde_json::from_value::<Played>(answer).map_err(NoVerdict::failed)?);
+    }
+    let most = |played: &Played| {
+        played
+            .steps
+            .iter()
+            .filter_map(|step| step.row_locks)
+            .max()
+            .unwrap_or(0)
+    };
+    let plan = |played: &Played| {
+        let plan = played.plans.last();
+        let of = |word: Option<&String>| word.map_or("NULL", String::as_str).to_owned();
+        plan.map(|plan| (of(plan.r#type.as_ref()), of(plan.key.as_ref())))
+    };
+    let (flaw, cure) = (&played[0], &played[1]);
+    let error = flaw.error.unwrap_or(0);
+    let (mut zh, mut en) = (
+        format!(
+            "错误 {error}，{} 个提交，一个事务最多锁 {} 行；",
+            flaw.committed.len(),
+            most(flaw)
+        ),
+        format!(
+            "error {error}, {} committed, at most {} rows locked by one;",
+            flaw.committed.len(),
+            most(flaw)
+        ),
+    );
+    zh += &format!(
+        "换成解法：没有错误，{} 个提交，最多锁 {} 行。",
+        cure.committed.len(),
+        most(cure)
+    );
+    en += &format!(
+        " with its cure no error, {} committed, at most {} rows.",
+        cure.committed.len(),
+        most(cure)
+    );
+    if let (Some(before), Some(after)) = (plan(flaw), plan(cure)) {
+        zh += &format!(
+            "执行计划：{} {}，加索引以后 {} {}。",
+            before.0, before.1, after.0, after.1
+        );
+        en += &format!(
+            " The plan: {} {}, with the index {} {}.",
+            before.0, before.1, after.0, after.1
+        );
+    }
+    let holds = error == lesson.error
+        && flaw.committed.len() == 1
+        && cure.error.is_none()
+        && cure.committed.len() == 2;
+    let figures = |played: &Played| json!({"error": played.error, "committed": played.committed, "row_locks": most(played)});
+    Ok(Seen::holds(holds, Words::new(zh, en))
+        .value("flaw", figures(flaw))
+        .value("cure", figures(cure)))
+}
+
+/// One locks the row of a code; another wants another row, without an index on the code and with it.
+pub(super) async fn no_index(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let (mut one, mut other) = (on.mysql().await?, on.mysql().await?);
+    let table = format!("course_{:08x}", fastrand::u32(..));
+    let mut refused = Vec::new();
+    let played = async {
+        let make = format!(
+            "CREATE TABLE {table} (id INT PRIMARY KEY, code VARCHAR(8), n INT) ENGINE = InnoDB"
+        );
+        one.execute(make.as_str()).await?;
+        one.execute(format!("INSERT INTO {table} VALUES (1, 'a', 0), (2, 'b', 0)").as_str())
+            .await?;
+        other
+            .execute("SET SESSION innodb_lock_wait_timeout = 1")
+            .await?;
+        for index in [false, true] {
+            if index {
+                one.execute(format!("CREATE INDEX by_code ON {table} (code)").as_str())
+                    .await?;
+            }
+            one.execute("START TRANSACTION").await?;
+            one.execute(format!("SELECT id FROM {table} WHERE code = 'a' FOR UPDATE").as_str())
+                .await?;
+            let update = other
+                .execute(format!("UPDATE {table} SET n = n + 1 WHERE id = 2").as_str())
+                .await;
+            refused.push(update.is_err());
+            one.execute("COMMIT").await?;
+        }
+        Ok::<_, sqlx::Error>(())
+    };
+    let played = played.await;
+    one.execute(format!("DROP TABLE IF EXISTS {table}").as_str())
+        .await
+        .map_err(NoVerdict::failed)?;
+    for conn in [one, other] {
+        conn.close().await.map_err(NoVerdict::failed)?;
+    }
+    played.map_err(NoVerdict::failed)?;
+    let word = |refused: bool| {
+        if refused {
+            ("等不到，报错", "waits in vain")
+        } else {
+            ("照样能改", "is changed")
+        }
+    };
+    let (without, with) = (word(refused[0]), word(refused[1]));
+    let words = Words::new(
+        format!(
+            "锁着 code = 'a' 的行，另一行：没有索引时{}，有索引时{}。",
+            without.0, with.0
+        ),
+        format!(
+            "With the row of code 'a' locked, another row {} without an index, and {} with it.",
+            without.1, with.1
+        ),
+    );
+    Ok(Seen::holds(refused == [true, false], words).value("refused", refused))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_route_answers_is_read() {
+        let answer: serde_json::Value = json!({"outcome": "done", "error": 1213, "committed": ["A"], "steps": [{"row_locks": 2}], "plans": []});
+        let played: Played = serde_json::from_value(answer).unwrap();
+        assert_eq!(
+            (
+                played.error,
+                played.committed.len(),
+                played.steps[0].row_locks
+            ),
+            (Some(1213), 1, Some(2))
+        );
+    }
+}

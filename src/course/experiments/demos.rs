@@ -1,0 +1,203 @@
+//! [004] Four demos of one lock: in the code, as an object, as a layer of a route, and with a key out of the parameters.
+
+use crate::course::{Cluster, NoVerdict, Seen, Words};
+use futures::future::{join_all, try_join};
+use http::Method;
+use redis::AsyncCommands;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
+
+/// How long the work of an experiment takes, instead of the text's 5 s, in milliseconds.
+const WORK_MS: u64 = 500;
+/// Enough for the first of two to have the lock.
+const HEAD_START: Duration = Duration::from_millis(200);
+
+/// GET as JSON: status and answer.
+async fn get(on: &Cluster, url: &str) -> Result<(u16, Value), NoVerdict> {
+    let answer = on
+        .ask(Method::GET, url, &[("accept", "application/json")], None)
+        .await?;
+    Ok((answer.status.as_u16(), answer.json()?))
+}
+
+/// Two who work under this lock, the second a little later and on another instance: both answers, and whether the second
+/// has waited for the first.
+async fn two(on: &Cluster, [first, second]: [&str; 2]) -> Result<([u16; 2], bool), NoVerdict> {
+    let (one, other) = (
+        on.one(),
+        on.instances().last().map_or(on.one(), String::as_str),
+    );
+    let later = async {
+        sleep(HEAD_START).await;
+        get(on, &format!("{other}{second}")).await
+    };
+    let (first, second) =
+        try_join(async { get(on, &format!("{one}{first}")).await }, later).await?;
+    let waited = second.1["waited_ms"].as_u64().unwrap_or(0);
+    Ok(([first.0, second.0], waited >= WORK_MS / 4))
+}
+
+/// Two who ask for the same lock: the second waits.
+pub(super) async fn exclusive(on: &Cluster, path: &str) -> Result<Seen, NoVerdict> {
+    let path = format!("{path}?hold_ms={WORK_MS}");
+    let (statuses, waited) = two(on, [&path, &path]).await?;
+    let (zh, en) = if waited {
+        ("等第一个做完才进去", "waited for the first")
+    } else {
+        ("没有等", "did not wait")
+    };
+    let words = Words::new(
+        format!("两台实例上各一个：都是 {statuses:?}，第二个{zh}。"),
+        format!("One on each of two instances: {statuses:?}; the second {en}."),
+    );
+    Ok(Seen::holds(statuses == [200, 200] && waited, words))
+}
+
+pub(super) async fn now(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let mut statuses = Vec::new();
+    for demo in ["demo1", "demo2", "demo3"] {
+        let path = format!("/{demo}?hold_ms={WORK_MS}");
+        statuses.push(two(on, [&path, &format!("{path}&now=true")]).await?.0);
+    }
+    let words = Words::new(
+        format!("demo1、demo2、demo3，先来的和不肯等的：{statuses:?}。"),
+        format!("demo1, demo2, demo3, who came first and who would not wait: {statuses:?}."),
+    );
+    Ok(
+        Seen::holds(statuses.iter().all(|s| *s == [200, 409]), words)
+            .value("statuses", json!(statuses)),
+    )
+}
+
+/// What two idle instances write into the key: their threads are numbered from 1 in each.
+pub(super) async fn thread_id(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let mut values = Vec::new();
+    for (n, instance) in on.instances().iter().enumerate() {
+        // A product of its own: nobody else's request stands before it.
+        let stock_id = fastrand::i64(2_000_000_000..3_000_000_000) + n as i64;
+        let url = format!("{instance}/demo2?hold_ms={WORK_MS}&stock_id={stock_id}");
+        values.push(key_meanwhile(on, &url, stock_id).await?);
+    }
+    let differ = values
+        .iter()
+        .collect::<std::collections::HashSet<_>>()
+        .len()
+        == values.len();
+    let words = Words::new(
+        format!(
+            "几台实例依次写进键里的：{}：{}。",
+            values.join("，"),
+            if differ {
+                "都不同"
+            } else {
+                "有一样的，因为每个进程的线程都从 1 编号"
+            }
+        ),
+        format!(
+            "What the instances wrote into the key: {}: {}.",
+            values.join(", "),
+            if differ {
+                "all differ"
+            } else {
+                "some are the same, since each process numbers its threads from 1"
+            }
+        ),
+    );
+    Ok(Seen::holds(differ, words).value("values", values))
+}
+
+/// What stands in demo2's key while this request has the lock.
+async fn key_meanwhile(on: &Cluster, url: &str, stock_id: i64) -> Result<String, NoVerdict> {
+    let mut redis = on.redis().await?;
+    let value = async {
+        sleep(HEAD_START).await;
+        let value: Option<String> = redis
+            .get(format!("demo2LockKey:{stock_id}"))
+            .await
+            .map_err(NoVerdict::failed)?;
+        Ok(value.unwrap_or_default())
+    };
+    Ok(try_join(get(on, url), value).await?.1)
+}
+
+/// Two calls of one client, one after the other: what each writes into the key.
+pub(super) async fn uuid(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let stock_id = fastrand::i64(2_000_000_000..3_000_000_000);
+    let mut values = Vec::new();
+    for _ in 0..2 {
+        let url = format!(
+            "{}/demo2?id=uuid&hold_ms={WORK_MS}&stock_id={stock_id}",
+            on.one()
+        );
+        values.push(key_meanwhile(on, &url, stock_id).await?);
+    }
+    let words = Words::new(
+        format!("同一个客户端两次写进键里的：{}。", values.join("，")),
+        format!(
+            "What one client wrote into the key, twice: {}.",
+            values.join(", ")
+        ),
+    );
+    Ok(Seen::holds(values[0] != values[1] && !values[0].is_empty(), words).value("values", values))
+}
+
+pub(super) async fn by_parameters(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let of = |sku: &str| format!("/demo4?whId=1&sku={sku}&hold_ms={WORK_MS}");
+    let (_, same) = two(on, [&of("a"), &of("a")]).await?;
+    let (_, other) = two(on, [&of("a"), &of("b")]).await?;
+    let word = |waited| {
+        if waited {
+            ("等", "waits")
+        } else {
+            ("不等", "does not wait")
+        }
+    };
+    let words = Words::new(
+        format!(
+            "第二个：同一个 SKU {}，另一个 SKU {}。",
+            word(same).0,
+            word(other).0
+        ),
+        format!(
+            "The second one: of the same SKU {}, of another {}.",
+            word(same).1,
+            word(other).1
+        ),
+    );
+    Ok(Seen::holds(same && !other, words).value("waited", vec![same, other]))
+}
+
+/// Ten who come one after the other while the lock is held, and the order in which they get in.
+pub(super) async fn unfair(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let stock_id = fastrand::i64(2_000_000_000..3_000_000_000);
+    let begun = Instant::now();
+    let visits = (0..11_u32).map(|n| async move {
+        sleep(Duration::from_millis(60) * n).await;
+        let hold = if n == 0 { 900 } else { 20 };
+        let url = format!(
+            "{}/demo1?stock_id={stock_id}&hold_ms={hold}&who=v{n}",
+            on.one()
+        );
+        let (status, _) = get(on, &url).await?;
+        if status != 200 {
+            return Err(NoVerdict::failed(format!("{url} answers {status}")));
+        }
+        Ok((begun.elapsed(), n))
+    });
+    let mut ended = join_all(visits)
+        .await
+        .into_iter()
+        .collect::<Result<Vec<_>, _>>()?;
+    ended.sort_unstable();
+    let order: Vec<_> = ended
+        .into_iter()
+        .map(|(_, n)| n)
+        .filter(|n| *n > 0)
+        .collect();
+    let words = Words::new(
+        format!("按到达编号 1 到 10，进去的先后：{order:?}。"),
+        format!("Numbered 1 to 10 as they came, they got in in this order: {order:?}."),
+    );
+    Ok(Seen::holds(!order.is_sorted(), words).value("order", order))
+}

@@ -1,0 +1,403 @@
+//! How a lesson is tried: the kinds of [`Run`], and the experiments that fit none of them, in the files beside this one.
+
+mod deadlocks;
+mod demos;
+mod hash;
+mod ids;
+mod limits;
+mod mysql;
+mod order_locks;
+mod orders;
+mod oversold;
+mod redis_commands;
+mod redis_objects;
+mod redisson;
+mod scripts;
+mod setnx;
+mod table_lock;
+mod throughput;
+mod zk_counts;
+mod zk_locks;
+mod zk_nodes;
+mod zk_recipes;
+
+use super::{
+    Cluster, Lesson, NoVerdict, Ratio, Run, Says, Seen, Side, Target, Verdict, Words,
+    replay::flaw_and_cure,
+};
+use crate::{
+    bilingual::Bilingual,
+    load::{Row, terminal::rate, verdict::Verdict as Sold},
+};
+use futures::future::BoxFuture;
+use http::Method;
+use redis::{FromRedisValue, aio::MultiplexedConnection};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+use zookeeper_client::{Client, Error as Zk};
+
+/// An experiment: it does what anybody outside can do, and says what it has seen.
+type Experiment = for<'a> fn(&'a Cluster) -> BoxFuture<'a, Result<Seen, NoVerdict>>;
+
+/// `"1.3" => oversold::one_by_one`: the function that tries a lesson whose `run` is `"custom"`.
+macro_rules! custom {
+    ($($id:literal => $module:ident::$function:ident,)*) => {
+        pub(super) const CUSTOM: &[(&str, Experiment)] =
+            &[$(($id, |on| Box::pin($module::$function(on)))),*];
+    };
+}
+
+custom! {
+    "1.3" => oversold::one_by_one,
+    "1.7.1.last" => mysql::last_piece,
+    "2.1" => setnx::one_of_many,
+    "2.2.expire" => setnx::expire_afterwards,
+    "2.4.1" => scripts::count_to_three,
+    "2.4.1.multi" => scripts::no_rollback,
+    "2.4.3" => scripts::local_variables,
+    "2.4.4.1" => scripts::a_number,
+    "2.4.4.2" => scripts::arguments,
+    "2.4.4.3" => scripts::call,
+    "2.4.4.4" => scripts::call_with_arguments,
+    "2.4.4.5" => scripts::pcall,
+    "2.6.1" => hash::enter,
+    "2.6.2" => hash::leave,
+    "2.7.third" => hash::every_third,
+    "2.10.1.watchdog" => redisson::thirty_seconds,
+    "2.10.1.owner" => redisson::only_the_owner,
+    "2.10.1.lease" => redisson::lease_time,
+    "2.10.1.try" => redisson::try_lock,
+    "2.10.2.dead" => redis_objects::five_dead,
+    "2.10.3" => redis_objects::all_or_none,
+    "2.10.4" => redis_objects::most_nodes,
+    "2.10.6" => redis_objects::semaphore,
+    "2.10.7" => redis_objects::latch,
+    "001.set-nx" => redis_commands::set_nx,
+    "001.del" => redis_commands::del,
+    "001.rw" => redis_commands::read_write,
+    "3.1.2" => zk_nodes::types,
+    "3.1.2.watch" => zk_nodes::watches,
+    "3.4.2.herd" => zk_locks::herd,
+    "3.7.1" => zk_recipes::mutex,
+    "3.7.4" => zk_recipes::multi,
+    "3.7.5" => zk_recipes::leases,
+    "3.7.5.crash" => zk_recipes::leases_of_the_dead,
+    "3.7.6.barrier" => zk_recipes::barrier,
+    "3.7.6.threshold" => zk_recipes::threshold,
+    "3.7.7.1" => zk_counts::shared_count,
+    "3.7.7.2" => zk_counts::atomic_long,
+    "4.3.1" => table_lock::single_point,
+    "4.3.2" => table_lock::dead_holder,
+    "4.3.3" => table_lock::not_reentrant,
+    "002.ids" => ids::unique,
+    "002.on-sale" => orders::on_sale,
+    "002.global-mutex" => orders::global_mutex,
+    "002.new-mutex" => orders::new_mutex,
+    "002.unlock-before-commit" => orders::unlock_before_commit,
+    "002.cluster" => orders::cluster,
+    "003.qps" => throughput::qps,
+    "003.static" => throughput::statics,
+    "003.cache" => throughput::cache,
+    "003.balance" => throughput::balance,
+    "003.limits.token-bucket" => limits::token_bucket,
+    "003.limits.connections" => limits::connections,
+    "003.for-update.no-index" => deadlocks::no_index,
+    "004.now" => demos::now,
+    "004.thread-id" => demos::thread_id,
+    "004.uuid" => demos::uuid,
+    "004.demo4" => demos::by_parameters,
+    "004.unfair" => demos::unfair,
+}
+
+/// Tries a lesson.
+pub(super) async fn run(on: &Cluster, lesson: &'static Lesson) -> Result<Seen, NoVerdict> {
+    match &lesson.run {
+        Run::All(runs) => {
+            let mut seen = one(on, lesson.id, &runs[0]).await?;
+            for run in &runs[1..] {
+                seen = seen.and(one(on, lesson.id, run).await?);
+            }
+            Ok(seen)
+        }
+        run => one(on, lesson.id, run).await,
+    }
+}
+
+async fn one(on: &Cluster, lesson: &str, run: &'static Run) -> Result<Seen, NoVerdict> {
+    match run {
+        Run::All(_) => Err(NoVerdict::failed("a list stands in a list")),
+        Run::Replay(of) => flaw_and_cure(on, of).await,
+        Run::Exact {
+            strategy,
+            on: targets,
+            threads,
+            loops,
+        } => exact(on, strategy, targets, *threads, *loops).await,
+        Run::Oversells {
+            strategy,
+            on: target,
+        } => oversells(on, strategy, *target).await,
+        Run::Compared {
+            first,
+            second,
+            says,
+            otherwise,
+        } => compared(on, *first, *second, *says, *otherwise).await,
+        Run::RetriesGrow(strategy) => retries_grow(on, strategy).await,
+        Run::Crowd {
+            step,
+            on: target,
+            orders_each,
+            comes_to,
+        } => orders::crowd(on, step, *target, *orders_each, *comes_to).await,
+        Run::RefusedBeside(step) => order_locks::refused_beside(on, step).await,
+        Run::Deadlock(slug) => deadlocks::deadlock(on, slug).await,
+        Run::LeakyBucket {
+            route,
+            slowest_s: [least, most],
+        } => limits::leaky(on, route, *least, *most).await,
+        Run::ExclusiveRoute(route) => demos::exclusive(on, route).await,
+        Run::Custom => {
+            let known = CUSTOM.iter().find(|(id, _)| *id == lesson);
+            let (_, experiment) =
+                known.ok_or_else(|| NoVerdict::failed(format!("nothing tries {lesson}")))?;
+            experiment(on).await
+        }
+        Run::NotRun(why) => Err(NoVerdict::without(why.zh, why.en)),
+    }
+}
+
+/// The course's load, 100 × 50: the claim is that it oversells.
+async fn oversells(on: &Cluster, strategy: &str, target: Target) -> Result<Seen, NoVerdict> {
+    let row = on.load(strategy, target).await?;
+    Ok(Seen::holds(row.verdict == Sold::Oversold, sale(&row)).sales([&row]))
+}
+
+/// A load: the claim is that not one piece too many is sold, on each of these targets.
+async fn exact(
+    on: &Cluster,
+    strategy: &str,
+    targets: &[Target],
+    threads: Option<usize>,
+    loops: Option<usize>,
+) -> Result<Seen, NoVerdict> {
+    let mut rows = Vec::new();
+    for target in targets {
+        let mut plan = on.plan(strategy, *target);
+        plan.threads = threads.unwrap_or(plan.threads);
+        plan.loops = loops.unwrap_or(plan.loops);
+        rows.push(on.send(plan).await?);
+    }
+    let holds = rows.iter().all(|row| row.verdict == Sold::Exact);
+    Ok(Seen::holds(holds, sales(&rows)).sales(&rows))
+}
+
+/// Two rates, in pairs; `otherwise` says why what is said of them does not hold here, where it does not.
+async fn compared(
+    on: &Cluster,
+    first: Side,
+    second: Side,
+    says: Says,
+    otherwise: Option<Bilingual>,
+) -> Result<Seen, NoVerdict> {
+    let ratio = on.paired(first, second, says).await?;
+    let mut seen = Seen::holds(ratio.holds(), words(&ratio)).ratios([ratio]);
+    if let (Verdict::NotReproduced, Some(why)) = (seen.verdict, otherwise) {
+        seen.words = Words::new(
+            format!("{}{}", seen.words.zh, why.zh),
+            format!("{} {}", seen.words.en, why.en),
+        );
+    }
+    Ok(seen)
+}
+
+/// The same load from 10 connections and from 100: the claim is that from more there are more retries for each piece.
+async fn retries_grow(on: &Cluster, strategy: &'static str) -> Result<Seen, NoVerdict> {
+    let mut rows = Vec::new();
+    for threads in [10, 100] {
+        let mut plan = on.plan(strategy, Target::One);
+        (plan.threads, plan.loops) = (threads, 2000 / threads);
+        rows.push(on.send(plan).await?);
+    }
+    let retries: Vec<_> = rows
+        .iter()
+        .map(|row| row.retries_per_sold.unwrap_or(0.0))
+        .collect();
+    let words = Words::new(
+        format!(
+            "每卖一件，10 个线程重试 {:.2} 次，100 个线程重试 {:.2} 次。",
+            retries[0], retries[1]
+        ),
+        format!(
+            "Retries for each piece: {:.2} from 10 threads, {:.2} from 100.",
+            retries[0], retries[1]
+        ),
+    );
+    Ok(Seen::holds(retries[1] > retries[0], words)
+        .sales(&rows)
+        .value("retries_each", retries))
+}
+
+/// `mutex 三台：卖出 5000 件，少了 4321 件，多卖 679 件。`
+fn sale(row: &Row) -> Words {
+    let (sold, gone, over) = (row.sold, row.gone(), row.oversold);
+    let Bilingual { zh, en } = if row.target == Target::One.name() {
+        Target::One
+    } else {
+        Target::Three
+    }
+    .words();
+    let errors = row.errors + row.unknown;
+    let (mut more_zh, mut more_en) = (format!("多卖 {over} 件"), format!("{over} oversold"));
+    if errors > 0 {
+        more_zh += &format!("，{errors} 个请求出错");
+        more_en += &format!(", {errors} requests failed");
+    }
+    Words::new(
+        format!(
+            "{}，{zh}：卖出 {sold} 件，少了 {gone} 件，{more_zh}。",
+            row.strategy
+        ),
+        format!(
+            "{} on {en}: {sold} sold, {gone} gone, {more_en}.",
+            row.strategy
+        ),
+    )
+}
+
+/// The same for several.
+fn sales(rows: &[Row]) -> Words {
+    let each: Vec<_> = rows.iter().map(sale).collect();
+    let join = |of: fn(&Words) -> &str, by: &str| each.iter().map(of).collect::<Vec<_>>().join(by);
+    Words::new(join(|w| &w.zh, ""), join(|w| &w.en, " "))
+}
+
+/// A ratio in words: how much faster the first is, how far the rounds lie apart, and whether what is said of it is noise.
+fn words(ratio: &Ratio) -> Words {
+    let Ratio {
+        first,
+        second,
+        ratio: spread,
+        ..
+    } = ratio;
+    let [first_name, second_name] = ratio.names();
+    let (one, other) = (rate(first.per_sec.median), rate(second.per_sec.median));
+    let (median, min, max, rounds) = (spread.median, spread.min, spread.max, spread.rounds);
+    let (noise_zh, noise_en) = match ratio.is_noise() {
+        true => (
+            "；各轮并不一致，这个结论在误差之内",
+            "; the rounds do not agree: this is within noise",
+        ),
+        false => ("", ""),
+    };
+    Words::new(
+        format!(
+            "{} 每秒 {one}，{} 每秒 {other}：{median:.2} 倍（{rounds} 轮，{min:.2} 到 {max:.2}）{noise_zh}。",
+            first_name.zh, second_name.zh
+        ),
+        format!(
+            "{} {one}/s, {} {other}/s: a ratio of {median:.2} ({rounds} rounds, {min:.2} to {max:.2}){noise_en}.",
+            first_name.en, second_name.en
+        ),
+    )
+}
+
+/// A key of an experiment's own.
+fn own(name: &str) -> String {
+    format!("course:{:08x}:{name}", fastrand::u32(..))
+}
+
+/// One command, as it is typed into `redis-cli`.
+async fn ask<T: FromRedisValue>(
+    redis: &mut MultiplexedConnection,
+    line: &[&str],
+) -> Result<T, NoVerdict> {
+    let mut command = redis::Cmd::new();
+    command
+        .arg(line)
+        .query_async(redis)
+        .await
+        .map_err(NoVerdict::failed)
+}
+
+/// Waits until there is such a key.
+async fn until_there(redis: &mut MultiplexedConnection, key: &str) -> Result<(), NoVerdict> {
+    let there = async {
+        while !ask::<bool>(redis, &["EXISTS", key]).await? {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(())
+    };
+    let there = tokio::time::timeout(Duration::from_secs(10), there).await;
+    there.unwrap_or_else(|_| Err(NoVerdict::failed(format!("nobody writes {key}"))))
+}
+
+/// The answer to a GET as JSON.
+async fn got(on: &Cluster, url: &str) -> Result<Value, NoVerdict> {
+    let answer = on
+        .ask(Method::GET, url, &[("accept", "application/json")], None)
+        .await?
+        .success()?;
+    Ok(answer.json()?)
+}
+
+/// How many nodes are below this one.
+async fn below(zookeeper: &Client, path: &str) -> Result<usize, NoVerdict> {
+    match zookeeper.list_children(path).await {
+        Err(Zk::NoNode) => Ok(0),
+        nodes => nodes.map(|nodes| nodes.len()).map_err(NoVerdict::failed),
+    }
+}
+
+/// Waits until so many nodes are below this one.
+async fn until_below(zookeeper: &Client, path: &str, wanted: usize) -> Result<(), NoVerdict> {
+    let there = async {
+        while below(zookeeper, path).await? != wanted {
+            sleep(Duration::from_millis(10)).await;
+        }
+        Ok(())
+    };
+    let late = || NoVerdict::failed(format!("there are never {wanted} nodes below {path}"));
+    timeout(Duration::from_secs(30), there)
+        .await
+        .unwrap_or_else(|_| Err(late()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{course::Rated, load::spread::Spread};
+
+    fn ratio(rounds: [f64; 3], says: Says) -> Ratio {
+        let rated = |strategy, rate| Rated {
+            side: Side::of(strategy),
+            per_sec: Spread::of([rate]),
+        };
+        Ratio {
+            first: rated("a", 30.0),
+            second: rated("b", 20.0),
+            ratio: Spread::of(rounds),
+            says,
+        }
+    }
+
+    #[test]
+    fn what_is_said_of_two_rates_holds_by_the_median() {
+        let holds = |rounds, says| ratio(rounds, says).holds();
+        let twice = [1.9, 2.5, 2.6];
+        assert!(
+            holds(twice, Says::Faster)
+                && !holds(twice, Says::Alike)
+                && holds(twice, Says::Between(2.0, 3.0))
+        );
+        assert!(!holds([0.5, 0.9, 1.5], Says::Faster) && holds([0.5, 0.9, 1.5], Says::Alike));
+    }
+
+    #[test]
+    fn rounds_that_do_not_agree_are_called_noise() {
+        let noise = |rounds, says| words(&ratio(rounds, says)).en.contains("noise");
+        assert!(noise([0.9, 1.1, 1.2], Says::Faster) && !noise([1.1, 1.2, 1.3], Says::Faster));
+        assert!(noise([0.49, 0.52, 0.6], Says::Alike) && !noise([0.9, 1.1, 1.2], Says::Alike));
+    }
+}

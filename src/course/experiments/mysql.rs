@@ -1,0 +1,36 @@
+//! §1.7.1: the condition of the text, and the last piece.
+
+use crate::course::{Cluster, NoVerdict, Seen, Words};
+use sqlx::{Connection, Executor};
+
+/// The text's statement, on a product with one piece.
+pub(super) async fn last_piece(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let product = on.product(1).await?;
+    let mut conn = on.mysql().await?;
+    let mut changed = Vec::new();
+    for condition in ["(count - 1) > 0", "count > 0"] {
+        let take = format!(
+            "UPDATE db_stock SET count = count - 1 WHERE id = {} AND {condition}",
+            product.id
+        );
+        changed.push(
+            conn.execute(take.as_str())
+                .await
+                .map_err(NoVerdict::failed)?
+                .rows_affected(),
+        );
+    }
+    conn.close().await.map_err(NoVerdict::failed)?;
+    product.remove().await?;
+    let words = Words::new(
+        format!(
+            "还剩 1 件：文中的条件改了 {} 行，卖不掉；写成 count > 0 改了 {} 行。",
+            changed[0], changed[1]
+        ),
+        format!(
+            "One piece is left: with the text's condition {} rows change, and it cannot be sold; with count > 0, {}.",
+            changed[0], changed[1]
+        ),
+    );
+    Ok(Seen::holds(changed == [1, 1], words).value("rows", changed))
+}

@@ -1,0 +1,160 @@
+//! [002] Orders of a voucher: on sale or not, oversold or not, one per user or two, under the locks of one process.
+
+use super::flaw_and_cure;
+use crate::{
+    course::{
+        Cluster, NoVerdict, Seen, Target, Words,
+        voucher::{Ordered, Voucher},
+    },
+    seckill::check::{Report, Verdict as Checked},
+};
+use chrono::TimeDelta;
+use serde_json::{Value, json};
+
+pub(super) async fn on_sale(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let (past, soon, later) = (
+        -TimeDelta::hours(1),
+        TimeDelta::hours(1),
+        TimeDelta::hours(2),
+    );
+    let mut said = Vec::new();
+    for (from, until, pieces) in [(soon, later, 1), (past * 2, past, 1), (past, soon, 1)] {
+        let voucher = on.voucher(pieces, from, until).await?;
+        let (_, mut answer) = voucher.order(on.three(), "redis-rlock", 1, "").await?;
+        if answer["outcome"] == "sold" {
+            // The one piece is sold: another user hears so.
+            answer = voucher.order(on.three(), "redis-rlock", 2, "").await?.1;
+        }
+        voucher.remove().await?;
+        said.push(answer["title"].as_str().unwrap_or_default().to_owned());
+    }
+    let heard = said.join("，");
+    let words = Words::new(
+        format!("依次回答：{heard}。"),
+        format!("The answers: {heard}."),
+    );
+    let holds = ["尚未开始", "已经结束", "库存不足"]
+        .iter()
+        .zip(&said)
+        .all(|(wanted, said)| said.contains(wanted));
+    Ok(Seen::holds(holds, words).value("answers", said))
+}
+
+/// What a crowd came to, in words.
+fn words(step: &str, target: Target, ordered: &Ordered) -> Words {
+    let Report {
+        pieces,
+        orders,
+        oversold,
+        duplicate_orders: twice,
+        ..
+    } = &ordered.report;
+    let place = target.words();
+    Words::new(
+        format!(
+            "{step}，{}：{pieces} 件，{orders} 单，超卖 {oversold} 件，重复的 {twice} 单。",
+            place.zh
+        ),
+        format!(
+            "{step} on {}: {pieces} pieces, {orders} orders, {oversold} oversold, {twice} beyond a user's first.",
+            place.en
+        ),
+    )
+}
+
+/// A crowd's figures.
+fn figures(ordered: &Ordered) -> Value {
+    json!({"placed": ordered.placed, "report": ordered.report})
+}
+
+/// 100 users, each so often, for 20 pieces: whether the checker's verdict is this one.
+pub(super) async fn crowd(
+    on: &Cluster,
+    step: &str,
+    target: Target,
+    repeats: i64,
+    verdict: Checked,
+) -> Result<Seen, NoVerdict> {
+    let (pieces, users) = if repeats == 1 { (20, 100) } else { (100, 40) };
+    let ordered = on.crowd(step, target, pieces, users, repeats).await?;
+    let holds = ordered.report.faults.contains(&verdict) || ordered.report.verdict == verdict;
+    Ok(Seen::holds(holds, words(step, target, &ordered)).value("crowd", figures(&ordered)))
+}
+
+/// 40 users order three times each, all at once: nothing is oversold, and each has one order.
+pub(super) async fn one_each(on: &Cluster, step: &str, target: Target) -> Result<Seen, NoVerdict> {
+    crowd(on, step, target, 3, Checked::Exact).await
+}
+
+/// One user stays inside, and another one comes, who may not wait: refused by the one lock, and not by a lock per user.
+pub(super) async fn global_mutex(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let exact = one_each(on, "global-mutex", Target::One).await?;
+    let mut statuses = Vec::new();
+    for step in ["global-mutex", "user-mutex"] {
+        let voucher = on.on_sale(10).await?;
+        let second = async {
+            tokio::time::sleep(std::time::Duration::from_millis(700)).await;
+            voucher.order(on.one(), step, 2, "&wait_ms=200").await
+        };
+        let (first, second) =
+            tokio::join!(voucher.order(on.one(), step, 1, "&hold_ms=2000"), second);
+        first?;
+        statuses.push(second?.0);
+        voucher.remove().await?;
+    }
+    let words = Words::new(
+        format!(
+            "另一个人只肯等 0.2 秒：一把锁时 {}，每人一把锁时 {}。",
+            statuses[0], statuses[1]
+        ),
+        format!(
+            "Another user who waits for 0.2 s only: {} with the one lock, {} with a lock each.",
+            statuses[0], statuses[1]
+        ),
+    );
+    Ok(exact.and(Seen::holds(statuses == [503, 200], words).value("statuses", statuses)))
+}
+
+pub(super) async fn new_mutex(on: &Cluster) -> Result<Seen, NoVerdict> {
+    Ok(flaw_and_cure(on, "002.one-order")
+        .await?
+        .and(one_each(on, "unique-key", Target::Three).await?))
+}
+
+pub(super) async fn unlock_before_commit(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let orders = crowd(
+        on,
+        "user-mutex-in-tx",
+        Target::One,
+        3,
+        Checked::DuplicateOrders,
+    )
+    .await?;
+    Ok(flaw_and_cure(on, "002.unlock-before-commit")
+        .await?
+        .and(orders))
+}
+
+pub(super) async fn cluster(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let orders = crowd(on, "user-mutex", Target::Three, 3, Checked::DuplicateOrders).await?;
+    Ok(flaw_and_cure(on, "002.cluster").await?.and(orders))
+}
+
+/// An order that stays inside, while another of the same user comes to another instance: what the second hears.
+pub(super) async fn beside(
+    on: &Cluster,
+    voucher: &Voucher<'_>,
+    step: &str,
+) -> Result<(u16, String), NoVerdict> {
+    let second = async {
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        voucher.order(on.three(), step, 1, "").await
+    };
+    let (first, second) = tokio::join!(voucher.order(on.one(), step, 1, "&hold_ms=1500"), second);
+    first?;
+    let (status, answer) = second?;
+    Ok((
+        status,
+        answer["title"].as_str().unwrap_or_default().to_owned(),
+    ))
+}

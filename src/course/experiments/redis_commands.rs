@@ -1,0 +1,73 @@
+//! Text 001: the same way in short, and Redisson's read-write lock as a hash.
+
+use super::{ask, own};
+use crate::course::{Cluster, NoVerdict, Seen, Words};
+use redis::Value;
+
+pub(super) async fn set_nx(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let (mut redis, key) = (on.redis().await?, own("lock"));
+    let first: Value = ask(&mut redis, &["SET", &key, "any", "NX"]).await?;
+    let second: Value = ask(&mut redis, &["SET", &key, "any", "NX"]).await?;
+    ask::<()>(&mut redis, &["DEL", &key]).await?;
+    let words = Words::new(
+        format!(
+            "第一次 {first:?}，第二次 {second:?}：SET … NX 返回 OK 或空，返回 1 和 0 的是 SETNX。"
+        ),
+        format!(
+            "First {first:?}, then {second:?}: SET … NX answers OK or nil; it is SETNX that answers 1 and 0."
+        ),
+    );
+    Ok(Seen::holds(
+        first == Value::Int(1) && second == Value::Int(0),
+        words,
+    ))
+}
+
+pub(super) async fn del(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let (mut mine, mut other, key) = (on.redis().await?, on.redis().await?, own("lock"));
+    ask::<()>(&mut mine, &["SET", &key, "mine", "NX", "PX", "60000"]).await?;
+    let others: i64 = ask(&mut other, &["DEL", &key]).await?;
+    let own: i64 = ask(&mut mine, &["DEL", &key]).await?;
+    let words = Words::new(
+        format!("别人 DEL 得到 {others}，持有者再 DEL 得到 {own}。"),
+        format!("Another's DEL got {others}, and the holder's own after it {own}."),
+    );
+    Ok(Seen::holds((others, own) == (1, 0), words))
+}
+
+pub(super) async fn read_write(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let product = on.product(5000).await?;
+    let (mut redis, key) = (on.redis().await?, format!("rwLock:{}", product.id));
+    for stay in [20_000, 1000] {
+        on.get(&format!(
+            "{}/test/read?stock_id={}&hold_ms={stay}&who={stay}",
+            on.three(),
+            product.id
+        ))
+        .await?
+        .success()?;
+    }
+    let fields: Vec<(String, String)> = ask(&mut redis, &["HGETALL", &key]).await?;
+    let left: i64 = ask(&mut redis, &["PTTL", &key]).await?;
+    product.remove().await?;
+    let mode = fields
+        .iter()
+        .find(|(field, _)| field == "mode")
+        .map_or("", |(_, mode)| mode.as_str());
+    let readers = fields
+        .iter()
+        .filter(|(field, count)| field != "mode" && count == "1")
+        .count();
+    let words = Words::new(
+        format!(
+            "两个读者，租约 20 s 和 1 s：mode 是 {mode}，{readers} 个持有者，租约还剩 {left} ms。"
+        ),
+        format!(
+            "Two readers with leases of 20 s and 1 s: mode is {mode}, {readers} holders, {left} ms are left."
+        ),
+    );
+    Ok(Seen::holds(
+        mode == "read" && readers == 2 && left > 1000,
+        words,
+    ))
+}

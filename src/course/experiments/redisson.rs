@@ -1,0 +1,130 @@
+//! §2.10.1: Redisson's lock, which here is `redis-lock`.
+
+use super::{
+    ask,
+    hash::{renewals, watched},
+    until_there,
+};
+use crate::course::{Cluster, NoVerdict, Seen, Words};
+use std::time::{Duration, Instant};
+
+pub(super) async fn thirty_seconds(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let product = on.product(5000).await?;
+    let (mut redis, key) = (on.redis().await?, format!("lock:{}", product.id));
+    let left = watched(
+        product.buy(on.one(), "redis-lock", "&hold_ms=11500"),
+        &mut redis,
+        &key,
+    )
+    .await?;
+    product.remove().await?;
+    let (renewed, most) = (
+        renewals(&left),
+        left.iter().max().copied().unwrap_or_default(),
+    );
+    let words = Words::new(
+        format!("持有 11.5 s：租约最多 {most} ms，续了 {renewed} 次。"),
+        format!(
+            "Held for 11.5 s: the lease was {most} ms at most, and was renewed {renewed} times."
+        ),
+    );
+    let holds = (29_000..=30_000).contains(&most) && renewed == 1;
+    Ok(Seen::holds(holds, words)
+        .value("renewed", renewed)
+        .value("most_ms", most))
+}
+
+pub(super) async fn only_the_owner(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let product = on.product(5000).await?;
+    let (mut redis, key) = (on.redis().await?, format!("lock:{}", product.id));
+    let others = async {
+        until_there(&mut redis, &key).await?;
+        // By somebody's hand it is another's lock now.
+        ask::<()>(&mut redis, &["DEL", &key]).await?;
+        ask::<()>(&mut redis, &["HSET", &key, "somebody", "1"]).await
+    };
+    let (bought, others) =
+        tokio::join!(product.buy(on.one(), "redis-lock", "&hold_ms=1000"), others);
+    others?;
+    let found = bought?.1["lock"].clone();
+    let stays: Option<i64> = ask(&mut redis, &["HGET", &key, "somebody"]).await?;
+    product.remove().await?;
+    let words = Words::new(
+        format!(
+            "锁中途成了别人的：解锁说 {found}，别人的锁还在：{}。",
+            stays.is_some()
+        ),
+        format!(
+            "The lock became another's meanwhile: the unlock says {found}; the other's lock stays: {}.",
+            stays.is_some()
+        ),
+    );
+    Ok(Seen::holds(found == "lost" && stays == Some(1), words))
+}
+
+pub(super) async fn lease_time(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let product = on.product(5000).await?;
+    let (mut redis, key) = (on.redis().await?, format!("rwLock:{}", product.id));
+    let begun = Instant::now();
+    on.get(&format!(
+        "{}/test/write?stock_id={}&hold_ms=1500",
+        on.one(),
+        product.id
+    ))
+    .await?
+    .success()?;
+    let answered = begun.elapsed().as_millis();
+    let left: i64 = ask(&mut redis, &["PTTL", &key]).await?;
+    let gone = tokio::time::timeout(Duration::from_secs(10), async {
+        while ask::<bool>(&mut redis, &["EXISTS", &key]).await? {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Ok::<_, NoVerdict>(begun.elapsed().as_millis())
+    });
+    let gone = gone
+        .await
+        .map_err(|_| NoVerdict::failed("the lock stays"))??;
+    product.remove().await?;
+    let words = Words::new(
+        format!(
+            "写锁给了 1500 ms：{answered} ms 就有了回答，那时租约还剩 {left} ms；{gone} ms 时锁自己没了。"
+        ),
+        format!(
+            "A write lock for 1500 ms: answered after {answered} ms with {left} ms left; gone by itself after {gone} ms."
+        ),
+    );
+    Ok(Seen::holds(
+        (0..=1500).contains(&left) && gone >= 1400,
+        words,
+    ))
+}
+
+pub(super) async fn try_lock(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let product = on.product(5000).await?;
+    let (mut redis, key) = (on.redis().await?, format!("lock:{}", product.id));
+    let other = on.instances().last().map_or(on.one(), String::as_str);
+    let tries = async {
+        until_there(&mut redis, &key).await?;
+        let begun = Instant::now();
+        let (short, _) = product.buy(other, "redis-lock", "&wait_ms=500").await?;
+        let waited = begun.elapsed().as_millis();
+        let (long, _) = product.buy(other, "redis-lock", "&wait_ms=20000").await?;
+        Ok::<_, NoVerdict>((short, waited, long))
+    };
+    let (held, tries) = tokio::join!(product.buy(on.one(), "redis-lock", "&hold_ms=2500"), tries);
+    held?;
+    let (short, waited, long) = tries?;
+    product.remove().await?;
+    let words = Words::new(
+        format!(
+            "锁被占着：最多等 500 ms 的，{waited} ms 后得到 {short}；愿意等久些的得到 {long}。"
+        ),
+        format!(
+            "While another has it: who waits 500 ms at most got {short} after {waited} ms; who waits longer got {long}."
+        ),
+    );
+    Ok(Seen::holds(
+        short == 503 && waited >= 490 && long == 200,
+        words,
+    ))
+}

@@ -1,0 +1,120 @@
+//! [003] Throughput, the files that a browser keeps, and several servers behind nginx.
+
+use crate::course::{Cluster, NoVerdict, Seen, Target, Words};
+use http::{Method, StatusCode, header};
+use std::collections::BTreeSet;
+
+/// It holds for any closed loop; what is left is the start and the end, when not all are under way.
+pub(super) async fn qps(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let (mut rows, mut shares) = (Vec::new(), Vec::new());
+    for (strategy, threads) in [
+        ("single-update", 10),
+        ("single-update", 100),
+        ("mutex", 100),
+    ] {
+        let mut plan = on.plan(strategy, Target::One);
+        (plan.threads, plan.loops) = (threads, 5000 / threads);
+        let row = on.send(plan).await?;
+        let worked_out = threads as f64 / (row.stats.average / 1000.0);
+        shares.push((strategy, threads, worked_out, row.stats.throughput));
+        rows.push(row);
+    }
+    let each = |of: fn(&(&str, usize, f64, f64)) -> String, by: &str| {
+        shares.iter().map(of).collect::<Vec<_>>().join(by)
+    };
+    let words = Words::new(
+        each(
+            |(s, n, out, seen)| format!("{s} {n} 个并发：算出 {out:.0}，量得 {seen:.0}"),
+            "；",
+        ) + "。",
+        each(
+            |(s, n, out, seen)| {
+                format!("{s}, {n} at once: {out:.0} worked out, {seen:.0} measured")
+            },
+            "; ",
+        ) + ".",
+    );
+    let holds = shares
+        .iter()
+        .all(|(_, _, out, seen)| (0.8..=1.25).contains(&(out / seen)));
+    let pairs: Vec<_> = shares.iter().map(|(_, _, out, seen)| out / seen).collect();
+    Ok(Seen::holds(holds, words)
+        .sales(&rows)
+        .value("worked_out_by_measured", pairs))
+}
+
+pub(super) async fn cache(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let mut statuses = Vec::new();
+    for (file, has, asks, other) in [
+        ("etag", header::ETAG, "if-none-match", "\"another\""),
+        (
+            "last-modified",
+            header::LAST_MODIFIED,
+            "if-modified-since",
+            "Thu, 01 Jan 1970 00:00:00 GMT",
+        ),
+    ] {
+        let url = format!("{}/cache/{file}.svg", on.three());
+        let first = on.get(&url).await?;
+        let mark = first
+            .headers
+            .get(has)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
+        let same = on.ask(Method::GET, &url, &[(asks, mark)], None).await?;
+        let changed = on.ask(Method::GET, &url, &[(asks, other)], None).await?;
+        statuses.push(
+            [first.status, same.status, changed.status].map(|status: StatusCode| status.as_u16()),
+        );
+    }
+    let [etag, modified] =
+        [statuses[0], statuses[1]].map(|s| format!("{}, {}, {}", s[0], s[1], s[2]));
+    let words = Words::new(
+        format!("第一次、没变、变了：ETag {etag}；Last-Modified {modified}。"),
+        format!("At first, unchanged, changed: by ETag {etag}; by Last-Modified {modified}."),
+    );
+    Ok(
+        Seen::holds(statuses.iter().all(|s| *s == [200, 304, 200]), words)
+            .value("statuses", statuses.concat()),
+    )
+}
+
+pub(super) async fn statics(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let page = on
+        .get(&format!("{}/style.css", on.three()))
+        .await?
+        .success()?;
+    let stock = on.get(&format!("{}/stock", on.three())).await?.success()?;
+    let (by_instance, dynamic) = (
+        page.instance().map(str::to_owned),
+        stock.instance().unwrap_or("-").to_owned(),
+    );
+    let words = Words::new(
+        format!(
+            "/style.css 没有 x-instance：{}；/stock 由 {dynamic} 回答。",
+            by_instance.is_none()
+        ),
+        format!(
+            "/style.css has no x-instance: {}; /stock is answered by {dynamic}.",
+            by_instance.is_none()
+        ),
+    );
+    Ok(Seen::holds(by_instance.is_none() && dynamic != "-", words))
+}
+
+pub(super) async fn balance(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let mut names = BTreeSet::new();
+    for _ in 0..30 {
+        let answer = on.get(&format!("{}/stock", on.three())).await?.success()?;
+        names.extend(answer.instance().map(str::to_owned));
+    }
+    let (wanted, all) = (
+        on.instances().len(),
+        names.into_iter().collect::<Vec<_>>().join(" "),
+    );
+    let words = Words::new(
+        format!("30 个请求由 {all} 回答。"),
+        format!("30 requests were answered by {all}."),
+    );
+    Ok(Seen::holds(all.split(' ').count() == wanted, words).value("instances", all))
+}

@@ -1,0 +1,67 @@
+//! §3.7.7: numbers that all instances share.
+
+use super::got;
+use crate::course::{Cluster, NoVerdict, Seen, Words};
+use serde_json::json;
+
+pub(super) async fn shared_count(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let product = on.product(1).await?;
+    let mut seen = Vec::new();
+    for at in on.instances() {
+        let answer = got(
+            on,
+            &format!("{at}/test/zk/share/count?stock_id={}", product.id),
+        )
+        .await?;
+        seen.push((
+            answer["before"].as_i64().unwrap_or(-1),
+            answer["after"].as_i64().unwrap_or(-2),
+        ));
+    }
+    product.remove().await?;
+    let chained = seen.first().is_some_and(|(before, _)| *before == 0)
+        && seen.windows(2).all(|pair| pair[0].1 == pair[1].0);
+    let words = Words::new(
+        format!("每台实例依次读到的和改成的：{seen:?}。"),
+        format!("What each instance in turn has read and set: {seen:?}."),
+    );
+    Ok(Seen::holds(chained, words).value("counts", json!(seen)))
+}
+
+pub(super) async fn atomic_long(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let product = on.product(1).await?;
+    let steps = [
+        ("increment", "", 1),
+        ("decrement", "", 0),
+        ("add", "&value=10", 10),
+        ("subtract", "&value=3", 7),
+        ("try-set", "&value=100", 100),
+        ("force-set", "&value=1", 1),
+    ];
+    let (mut before, mut told, mut holds) = (0, Vec::new(), true);
+    for (n, (what, operand, after)) in steps.into_iter().enumerate() {
+        let at = &on.instances()[n % on.instances().len()];
+        let answer = got(
+            on,
+            &format!(
+                "{at}/test/zk/atomic/{what}?stock_id={}{operand}",
+                product.id
+            ),
+        )
+        .await?;
+        let (pre, post) = (answer["preValue"].as_i64(), answer["postValue"].as_i64());
+        holds &= answer["succeeded"] == true && pre == Some(before) && post == Some(after);
+        told.push(format!(
+            "{what} {}→{}",
+            pre.unwrap_or_default(),
+            post.unwrap_or_default()
+        ));
+        before = after;
+    }
+    product.remove().await?;
+    let words = Words::new(
+        format!("{}。", told.join("，")),
+        format!("{}.", told.join(", ")),
+    );
+    Ok(Seen::holds(holds, words).value("steps", told))
+}
