@@ -69,7 +69,7 @@ fn every_line(lab_json: &Path, chapters: &[&Chapter]) -> Outcome {
     })?;
     let fault = format!("oversell lab fault --lab-json {}", lab_json.display());
     let places = Places::of_lab(&at).with_fault(&fault);
-    let lessons = chapters.iter().flat_map(|chapter| chapter.lessons);
+    let lessons = chapters.iter().flat_map(|chapter| &chapter.lessons);
     let wrong: Vec<_> = lessons
         .filter_map(|lesson| typed(lesson, &places).err())
         .collect();
