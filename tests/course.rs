@@ -81,7 +81,7 @@ fn every_line(lab_json: &Path, chapters: &[&Chapter]) -> Outcome {
     let beside = Line::new("echo 4999 &", "4998");
     for twin in [
         &[wrong][..],
-        &[beside, Line::new("echo 1", "1")],
+        &[beside.clone(), Line::new("echo 1", "1")],
         &[beside, Line::new("wait", "")],
     ] {
         if follow(twin, &places).is_ok() {
