@@ -7,6 +7,7 @@
 
 pub mod classroom;
 pub mod seckill;
+pub mod section;
 pub mod shelf;
 pub mod stock;
 

@@ -13,7 +13,7 @@ use oversell::{
     ctx::Ctx,
     error::Error,
     lab::Lab,
-    stock::{Job, LockState, Pause},
+    section::{Job, LockState, Pause, Point},
 };
 use oversell_lock::{Guard, Lock, LockError};
 use reqwest::{Client, StatusCode};
@@ -54,7 +54,7 @@ impl Play {
     }
 
     /// One on its way, stopped where it says.
-    fn start(&self, ctx: &Arc<Ctx>, id: Id, mut job: Job, point: &'static str) -> Working {
+    fn start(&self, ctx: &Arc<Ctx>, id: Id, mut job: Job, point: Point) -> Working {
         let (pause, ctx) = (job.pause_at(point), Arc::clone(ctx));
         (
             tokio::spawn(async move { demo2::visit(&ctx, &job, id).await }),
@@ -64,7 +64,7 @@ impl Play {
 
     /// One who is at work, with a lease that does not end meanwhile.
     async fn works(&self, ctx: &Arc<Ctx>, id: Id) -> Result<Working, String> {
-        let working = self.start(ctx, id, self.job(LONG, LONG), "worked");
+        let working = self.start(ctx, id, self.job(LONG, LONG), Point::Worked);
         at(&working.1).await?;
         Ok(working)
     }
@@ -132,7 +132,7 @@ pub(crate) async fn a_lock_that_is_forced_lets_two_in_and_the_librarys_does_not(
     ensure(play.command("PERSIST", "demo2LockKey", &[]).await?, || {
         "the key had no lease".into()
     })?;
-    let forces = play.start(&play.other, Id::Uuid, play.job(SHORT, LONG), "worked");
+    let forces = play.start(&play.other, Id::Uuid, play.job(SHORT, LONG), Point::Worked);
     at(&forces.1)
         .await
         .map_err(|e| format!("nobody forced a key without a lease: {e}"))?;
@@ -146,7 +146,7 @@ pub(crate) async fn a_lock_that_is_forced_lets_two_in_and_the_librarys_does_not(
 
     // One after the other: the second came after the one who waits, and has the lock for its first moment.
     let first = play.works(&play.one, Id::Uuid).await?;
-    let waits = play.start(&play.other, Id::Uuid, play.job(SHORT, LONG), "refused");
+    let waits = play.start(&play.other, Id::Uuid, play.job(SHORT, LONG), Point::Refused);
     at(&waits.1).await?;
     finish(first).await?;
     let second = play.works(&play.one, Id::Uuid).await?;

@@ -16,7 +16,8 @@ use oversell::{
     error::Error,
     lab::{Lab, Options, Part},
     redis_at::redis_at,
-    stock::{self, Job, Store},
+    section::Job,
+    stock::{self, Store},
 };
 use reqwest::{Client, StatusCode};
 use std::{

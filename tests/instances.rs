@@ -14,7 +14,8 @@ use nix::{
 use oversell::{
     lab::{Lab, Options, Part},
     redis_at::redis_at,
-    stock::{self, Name, Promise},
+    section::Name,
+    stock::{self, Promise},
 };
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};

@@ -9,8 +9,9 @@ use futures::future::{BoxFuture, join_all};
 use oversell::{
     ctx::Ctx,
     error::Error,
+    section::{Deducted, Job, Pause, Point},
     shelf,
-    stock::{self, Deducted, Job, Pause, Store, Strategy},
+    stock::{self, Store, Strategy},
 };
 use sqlx::{Connection, Executor, MySqlConnection, migrate::Migrator};
 use std::{sync::Arc, time::Duration};
@@ -110,7 +111,7 @@ pub(crate) async fn a_write_without_a_bound_is_caught(servers: &Servers) -> Outc
 async fn unbounded(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     sqlx::query("UPDATE db_stock SET count = count - 1 WHERE id = ?")
-        .bind(job.stock_id)
+        .bind(job.request.stock_id)
         .execute(&mut *conn)
         .await?;
     conn.done();
@@ -192,10 +193,10 @@ pub(crate) async fn a_refusal_that_drops_its_connection_is_caught(servers: &Serv
 
 async fn careless(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
-    let row = sqlx::query("SELECT count FROM db_stock WHERE id = ?").bind(job.stock_id);
+    let row = sqlx::query("SELECT count FROM db_stock WHERE id = ?").bind(job.request.stock_id);
     row.fetch_optional(&mut *conn)
         .await?
-        .ok_or(Error::NoProduct(job.stock_id))?;
+        .ok_or(Error::NoProduct(job.request.stock_id))?;
     conn.done();
     Err(Error::SoldOut)
 }
@@ -214,7 +215,7 @@ async fn stopped(
     slug: &'static str,
     mut job: Job,
 ) -> Result<(Running, Arc<Job>, Pause), String> {
-    let pause = job.pause_at("read");
+    let pause = job.pause_at(Point::Read);
     let (running, job) = start(ctx, slug, job);
     let reached = tokio::time::timeout(LONG, pause.reached()).await;
     reached.map_err(|_| format!("{slug}: the job never came to its write"))?;
@@ -222,7 +223,7 @@ async fn stopped(
 }
 
 async fn inside(job: &Job) -> Outcome {
-    until("it is inside", || async { Ok(job.has_entered()) }).await
+    until("it is inside", || async { Ok(job.seen.has_entered()) }).await
 }
 
 /// Of an instance with one connection somebody is inside: whether another request for another product gets through.

@@ -13,8 +13,9 @@ use oversell::{
     error::Error,
     lab::{Lab, Options, Part},
     redis_at::redis_at,
+    section::Job,
     shelf,
-    stock::{self, Job, Store},
+    stock::{self, Store},
 };
 use oversell_lock::Lock;
 use redis::AsyncCommands;
@@ -161,7 +162,7 @@ where
     let running = tokio::spawn(run(Arc::clone(&site.ctxs[0]), Arc::clone(&job)));
     let said = format!("{what} is inside");
     let inside = until(&said, || async {
-        Ok(job.has_entered() || running.is_finished())
+        Ok(job.seen.has_entered() || running.is_finished())
     });
     // A merged one stays before it goes in.
     if what.ends_with("-merged") {

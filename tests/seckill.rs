@@ -11,7 +11,8 @@ use oversell::{
         check::{Answers, Entry, Report, Verdict, check},
         voucher,
     },
-    stock::{LockState, Pause, Promise},
+    section::{LockState, Pause, Point},
+    stock::Promise,
 };
 use redis::FromRedisValue;
 use std::{
@@ -90,7 +91,7 @@ impl Shop {
         &self,
         instance: usize,
         mut order: Order,
-        point: &'static str,
+        point: Point,
     ) -> Result<(Running, Pause), String> {
         let pause = order.job.pause_at(point);
         let running = self.start(instance, order);
@@ -215,7 +216,7 @@ pub(crate) async fn two_who_read_the_last_piece_both_take_it_until_the_update_lo
         ("conditional-update", Verdict::Exact),
     ] {
         let shop = Shop::open(servers, slug, 1).await?;
-        let first = shop.stopped(0, shop.order(1, LONG), "read").await?;
+        let first = shop.stopped(0, shop.order(1, LONG), Point::Read).await?;
         ensure(shop.place(1, 2, LONG).await?.is_ok(), "the second got none")?;
         let late = finish(first).await?;
         ensure(
@@ -265,7 +266,9 @@ pub(crate) async fn only_the_same_lock_keeps_a_users_second_order_out(
         ("redis-rlock", other, false),
     ] {
         let shop = Shop::open(servers, slug, 10).await?;
-        let first = shop.stopped(same, shop.order(1, LONG), "checked").await?;
+        let first = shop
+            .stopped(same, shop.order(1, LONG), Point::Checked)
+            .await?;
         let second = shop
             .place(instance, 1, if gets_in { LONG } else { NOW })
             .await?;
@@ -296,7 +299,7 @@ pub(crate) async fn one_lock_for_all_makes_others_wait_and_one_per_user_does_not
 ) -> Outcome {
     for (slug, waits) in [("global-mutex", true), ("user-mutex", false)] {
         let shop = Shop::open(servers, slug, 10).await?;
-        let first = shop.stopped(0, shop.order(1, LONG), "checked").await?;
+        let first = shop.stopped(0, shop.order(1, LONG), Point::Checked).await?;
         let second = shop.place(0, 2, if waits { NOW } else { LONG }).await?;
         ensure(
             matches!(second, Err(Error::NotHad { .. })) == waits,
@@ -313,8 +316,8 @@ pub(crate) async fn a_lock_inside_the_transaction_is_unlocked_before_the_commit(
     servers: &Servers,
 ) -> Outcome {
     let flaw = Shop::open(servers, "user-mutex-in-tx", 10).await?;
-    let first = flaw.stopped(0, flaw.order(1, LONG), "commit").await?;
-    let second = flaw.stopped(0, flaw.order(1, LONG), "checked").await?;
+    let first = flaw.stopped(0, flaw.order(1, LONG), Point::Commit).await?;
+    let second = flaw.stopped(0, flaw.order(1, LONG), Point::Checked).await?;
     ensure(
         finish(first).await?.is_ok() && finish(second).await?.is_ok(),
         "one of them has no order",
@@ -322,7 +325,7 @@ pub(crate) async fn a_lock_inside_the_transaction_is_unlocked_before_the_commit(
     flaw.close(Verdict::DuplicateOrders).await?;
 
     let cure = Shop::open(servers, "user-mutex", 10).await?;
-    let first = cure.stopped(0, cure.order(1, LONG), "commit").await?;
+    let first = cure.stopped(0, cure.order(1, LONG), Point::Commit).await?;
     let second = cure.place(0, 1, NOW).await?;
     ensure(
         matches!(second, Err(Error::NotHad { .. })),
@@ -341,18 +344,18 @@ pub(crate) async fn a_late_unlock_deletes_anothers_lock_until_compare_and_delete
         // It cannot even tell that the key which it deletes is another's.
         (
             "redis-lock-fixed-id",
-            "unlock",
+            Point::Unlock,
             Verdict::DuplicateOrders,
             kept,
         ),
-        ("redis-lock-owner", "unlock", Verdict::Exact, lost),
+        ("redis-lock-owner", Point::Unlock, Verdict::Exact, lost),
         (
             "redis-lock-owner",
-            "compared",
+            Point::Compared,
             Verdict::DuplicateOrders,
             kept,
         ),
-        ("redis-lock-lua", "compared", Verdict::Exact, lost),
+        ("redis-lock-lua", Point::Compared, Verdict::Exact, lost),
     ] {
         let shop = Shop::open(servers, slug, 10).await?;
         let another = on_sale(&shop.ctxs[0], 10).await?;
@@ -360,7 +363,7 @@ pub(crate) async fn a_late_unlock_deletes_anothers_lock_until_compare_and_delete
             .stopped(0, Order::new(another, shop.user(1), NOW, LONG), point)
             .await?;
         shop.end_lease().await?;
-        let second = shop.stopped(1, shop.order(1, LONG), "checked").await?;
+        let second = shop.stopped(1, shop.order(1, LONG), Point::Checked).await?;
         let late = finish(late).await?.map_err(|e| e.to_string())?;
         ensure(
             late.lock == found,
@@ -392,7 +395,7 @@ pub(crate) async fn an_order_longer_than_its_lease_is_not_alone_until_it_is_rene
         ("unique-key", Verdict::Exact),
     ] {
         let shop = Shop::open(servers, slug, 10).await?;
-        let long = shop.stopped(0, shop.order(1, LONG), "checked").await?;
+        let long = shop.stopped(0, shop.order(1, LONG), Point::Checked).await?;
         if slug.starts_with("redis") {
             shop.end_lease().await?;
         }
@@ -411,7 +414,7 @@ pub(crate) async fn an_order_longer_than_its_lease_is_not_alone_until_it_is_rene
 
     let shop = Shop::open(servers, "redis-rlock", 10).await?;
     let order = shop.order(1, LONG).leased(Some(Duration::from_secs(3)));
-    let long = shop.stopped(0, order, "checked").await?;
+    let long = shop.stopped(0, order, Point::Checked).await?;
     let renewed = async {
         let mut left = i64::MAX;
         loop {

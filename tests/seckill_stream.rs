@@ -18,6 +18,7 @@ use oversell::{
         stream::{self, Backlog, State},
         voucher,
     },
+    section::Point,
 };
 use redis::{AsyncCommands, streams::StreamReadReply};
 use sqlx::{Connection, Executor, MySqlConnection};
@@ -116,7 +117,7 @@ impl Stall {
 pub(crate) async fn a_consumer_that_dies_anywhere_loses_no_order_and_doubles_none(
     servers: &Servers,
 ) -> Outcome {
-    for (point, written) in [("delivered", 0), ("written", USERS)] {
+    for (point, written) in [(Point::Delivered, 0), (Point::Written, USERS)] {
         let mut stall = Stall::of(servers).await?;
         stall.order(0..USERS).await?;
         ensure(
@@ -166,7 +167,7 @@ pub(crate) async fn a_consumer_that_was_slow_and_not_dead_doubles_no_order(
     let mut stall = Stall::of(servers).await?;
     stall.order(0..USERS).await?;
     let mut slow = stall.consumer("slow");
-    let pause = slow.pause_at("delivered");
+    let pause = slow.pause_at(Point::Delivered);
     let slow = tokio::spawn(slow.run());
     tokio::time::timeout(LONG, pause.reached())
         .await

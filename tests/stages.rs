@@ -8,7 +8,8 @@ use crate::support::{Servers, Site};
 use oversell::{
     ctx::Ctx,
     error::Error,
-    stock::{self, Deducted, Job, LockState, Name, Pause, Store},
+    section::{Deducted, Job, LockState, Name, Pause, Point},
+    stock::{self, Store},
 };
 use redis::FromRedisValue;
 use std::{sync::Arc, time::Duration};
@@ -70,7 +71,7 @@ impl Stage {
     }
 
     /// A job on its way, as soon as it is stopped at `point`.
-    async fn stopped(&self, side: &Side, point: &'static str) -> Result<(Running, Pause), String> {
+    async fn stopped(&self, side: &Side, point: Point) -> Result<(Running, Pause), String> {
         let mut job = side.job(self, LONG);
         let pause = job.pause_at(point);
         let running = self.start(side, Arc::new(job));
@@ -78,7 +79,7 @@ impl Stage {
         Ok((running, pause))
     }
 
-    async fn at(&self, pause: &Pause, point: &str) -> Outcome {
+    async fn at(&self, pause: &Pause, point: Point) -> Outcome {
         let reached = tokio::time::timeout(LONG, pause.reached()).await;
         reached.map_err(|_| format!("{}: the job never came to {point}", self.slug))
     }
@@ -165,7 +166,7 @@ fn ensure(holds: bool, otherwise: impl Into<String>) -> Outcome {
 async fn a_late_unlock_frees_anothers_lock(
     servers: &Servers,
     slug: &'static str,
-    point: &'static str,
+    point: Point,
 ) -> Result<(bool, Option<LockState>), String> {
     let stage = Stage::new(servers, slug).await;
     // The first has written long ago, so what follows is not its write's fault. It comes to its point with a long
@@ -173,7 +174,7 @@ async fn a_late_unlock_frees_anothers_lock(
     let late = stage.stopped(&stage.steady, point).await?;
     stage.redis::<bool>("PEXPIRE", &["1"]).await?;
     stage.free().await?;
-    let second = stage.stopped(&stage.steady, "read").await?;
+    let second = stage.stopped(&stage.steady, Point::Read).await?;
     let found = finish(late).await?;
     let beside = stage.gets_in(NOW).await?;
     finish(second).await?;
@@ -189,7 +190,7 @@ async fn a_late_unlock_frees_anothers_lock(
 /// only that there was no key at all.
 pub(crate) async fn a_late_unlock_says_lost_where_it_can_tell(servers: &Servers) -> Outcome {
     let stage = Stage::new(servers, "redis-setnx-ttl").await;
-    let late = stage.stopped(&stage.hasty, "read").await?;
+    let late = stage.stopped(&stage.hasty, Point::Read).await?;
     stage.free().await?;
     ensure(
         finish(late).await? == Some(LockState::Lost),
@@ -197,10 +198,14 @@ pub(crate) async fn a_late_unlock_says_lost_where_it_can_tell(servers: &Servers)
     )?;
 
     for (slug, point, (beside, found)) in [
-        ("redis-setnx-ttl", "written", (true, LockState::Kept)),
-        ("redis-setnx-owner", "checked", (true, LockState::Kept)),
-        ("redis-setnx-owner", "written", (false, LockState::Lost)),
-        ("redis-setnx-lua", "written", (false, LockState::Lost)),
+        ("redis-setnx-ttl", Point::Written, (true, LockState::Kept)),
+        ("redis-setnx-owner", Point::Checked, (true, LockState::Kept)),
+        (
+            "redis-setnx-owner",
+            Point::Written,
+            (false, LockState::Lost),
+        ),
+        ("redis-setnx-lua", Point::Written, (false, LockState::Lost)),
     ] {
         let seen = a_late_unlock_frees_anothers_lock(servers, slug, point).await?;
         ensure(
@@ -222,16 +227,16 @@ pub(crate) async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) ->
         "redis-watchdog",
     ] {
         let stage = Stage::new(servers, slug).await;
-        let (inside, _pause) = stage.stopped(&stage.steady, "read").await?;
+        let (inside, _pause) = stage.stopped(&stage.steady, Point::Read).await?;
         for _ in 0..5 {
-            let (waiting, refused) = stage.stopped(&stage.steady, "refused").await?;
+            let (waiting, refused) = stage.stopped(&stage.steady, Point::Refused).await?;
             refused.go_on();
             waiting.abort();
         }
         inside.abort();
         stage.free().await?;
 
-        let (unaware, taken) = stage.stopped(&stage.steady, "taken").await?;
+        let (unaware, taken) = stage.stopped(&stage.steady, Point::Taken).await?;
         unaware.abort();
         ensure(!stage.gets_in(NOW).await?, format!("{slug}: was not taken"))?;
         taken.go_on();
@@ -267,7 +272,7 @@ pub(crate) async fn a_lease_that_is_asked_for_replaces_the_strategys_own(
             let job = Arc::new(Job::new(site.id, LONG, LONG).asked(lease, None));
             let (ctx, inside) = (Arc::clone(&site.ctxs[0]), Arc::clone(&job));
             let running = tokio::spawn(async move { (strategy.deduct)(&ctx, &inside).await });
-            while !job.has_entered() && !running.is_finished() {
+            while !job.seen.has_entered() && !running.is_finished() {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
             let mut pttl = redis::cmd("PTTL");

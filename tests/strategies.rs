@@ -8,7 +8,8 @@ use futures::future::BoxFuture;
 use oversell::{
     ctx::Ctx,
     error::Error,
-    stock::{self, Deducted, Job, Promise, Store, Strategy},
+    section::{Deducted, Job},
+    stock::{self, Promise, Store, Strategy},
 };
 use std::{
     sync::{
@@ -155,13 +156,13 @@ async fn cas_without_version(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let (count,): (i64,) =
         sqlx::query_as("SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?")
-            .bind(job.stock_id)
+            .bind(job.request.stock_id)
             .fetch_one(&mut *conn)
             .await?;
     job.inside().await;
     sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
         .bind(count - 1)
-        .bind(job.stock_id)
+        .bind(job.request.stock_id)
         .execute(&mut *conn)
         .await?;
     conn.done();
@@ -219,7 +220,7 @@ async fn fill_and_take(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let take = "UPDATE db_stock_bucket SET count = count - 1 WHERE stock_id = ? AND bucket = 0 AND count > 0";
     if sqlx::query(take)
-        .bind(job.stock_id)
+        .bind(job.request.stock_id)
         .execute(&mut *conn)
         .await?
         .rows_affected()
@@ -227,18 +228,18 @@ async fn fill_and_take(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     {
         let select = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?";
         let count: i64 = sqlx::query_scalar(select)
-            .bind(job.stock_id)
+            .bind(job.request.stock_id)
             .fetch_one(&mut *conn)
             .await?;
         job.inside().await;
         let update = sqlx::query("UPDATE db_stock SET count = ? WHERE id = ?")
             .bind(count - LOT)
-            .bind(job.stock_id);
+            .bind(job.request.stock_id);
         update.execute(&mut *conn).await?;
         let fill = "INSERT INTO db_stock_bucket (stock_id, bucket, count) VALUES (?, 0, ?) \
                     ON DUPLICATE KEY UPDATE count = count + VALUES(count)";
         sqlx::query(fill)
-            .bind(job.stock_id)
+            .bind(job.request.stock_id)
             .bind(LOT - 1)
             .execute(&mut *conn)
             .await?;
@@ -325,7 +326,7 @@ async fn careless_merge(ctx: &Ctx, job: &Job, store: Store) -> Result<Deducted, 
         let mut conn = ctx.mysql(job.wait_left()).await?;
         sqlx::query("UPDATE db_stock SET count = count - LEAST(count, ?) WHERE id = ?")
             .bind(together)
-            .bind(job.stock_id)
+            .bind(job.request.stock_id)
             .execute(&mut *conn)
             .await?;
         conn.done();

@@ -13,9 +13,9 @@
 use crate::{
     ctx::Ctx,
     error::Error,
-    stock::{
-        Job, LockState, Name, Points,
-        redis_stage::{self as stage, Stage},
+    section::{
+        Job, LockState, Name, Point, Points,
+        redis_polling::{self as stage, Stage},
     },
 };
 use oversell_lock::redis::Connection;
@@ -45,11 +45,11 @@ pub const STAY: Duration = Duration::from_secs(5);
 pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Option<LockState>, Error> {
     let demo1 = Demo1 {
         key: stage::key(ctx, job, KEY),
-        lease: stage::millis(job.lease.unwrap_or(LEASE)),
+        lease: stage::millis(job.request.lease.unwrap_or(LEASE)),
     };
     let held = stage::lock(ctx, job, demo1).await?;
     job.inside().await;
-    job.at("worked").await;
+    job.at(Point::Worked).await;
     job.leave();
     Ok(held.unlock().await)
 }

@@ -21,9 +21,9 @@ use crate::{
     classroom::demo1::LEASE,
     ctx::Ctx,
     error::Error,
-    stock::{
-        Job, LockState, Name, Points,
-        redis_stage::{self as stage, Stage},
+    section::{
+        Job, LockState, Name, Point, Points,
+        redis_polling::{self as stage, Stage},
     },
 };
 use oversell_lock::redis::Connection;
@@ -71,7 +71,7 @@ pub enum Id {
 /// Dropping it gives the lock back in the background.
 pub async fn visit(ctx: &Ctx, job: &Job, id: Id) -> Result<Option<LockState>, Error> {
     let thread = ctx.local.of::<Threads>().start();
-    let lease = job.lease.unwrap_or(LEASE);
+    let lease = job.request.lease.unwrap_or(LEASE);
     let lock = SyncLock {
         key: stage::key(ctx, job, KEY),
         value: id.value(&thread),
@@ -83,9 +83,9 @@ pub async fn visit(ctx: &Ctx, job: &Job, id: Id) -> Result<Option<LockState>, Er
         lock.key, lock.value
     ));
     let held = stage::lock(ctx, job, lock).await?;
-    job.at("locked").await;
+    job.at(Point::Locked).await;
     job.inside().await;
-    job.at("worked").await;
+    job.at(Point::Worked).await;
     job.leave();
     Ok(held.unlock().await)
 }

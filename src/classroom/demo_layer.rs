@@ -16,7 +16,7 @@
 use crate::{
     classroom::demo1::LEASE,
     ctx::Ctx,
-    stock::{Job, Name},
+    section::{Job, Name},
 };
 use oversell_lock::{Lease, redis::RedisLock};
 
@@ -33,5 +33,5 @@ pub(super) const NAMES: &[Name] = &[Name::Redis(BY_ROUTE)];
 pub fn lock(ctx: &Ctx, job: &Job, name: &str) -> RedisLock {
     ctx.redis
         .lock(&job.redis_name(name))
-        .lease(Lease::Fixed(job.lease.unwrap_or(LEASE)))
+        .lease(Lease::Fixed(job.request.lease.unwrap_or(LEASE)))
 }

@@ -23,7 +23,7 @@ pub use latch::still_in;
 pub use semaphore::free;
 pub use zk_barrier::is_closed;
 
-use crate::stock::Name;
+use crate::section::Name;
 use window::{Lesson, Window};
 
 /// The addresses of all lessons in `windows/`.

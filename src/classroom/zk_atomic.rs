@@ -12,8 +12,8 @@ use super::window::{Answer, Facts};
 use crate::{
     ctx::Ctx,
     error::Error,
+    section::{Job, Name},
     server::Server,
-    stock::{Job, Name},
 };
 use oversell_lock::{LockError, zk::Outcome};
 

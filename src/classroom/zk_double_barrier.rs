@@ -12,7 +12,7 @@ use super::window::{Answer, Facts};
 use crate::{
     ctx::Ctx,
     error::Error,
-    stock::{Job, Name},
+    section::{Job, Name},
     visits::Happened,
 };
 use oversell_lock::LockError;

@@ -14,7 +14,7 @@
 //!
 //! Next: `oversell_lock::zk`, whose `engine/queue.rs` watches the predecessor.
 
-use crate::{ctx::Ctx, error::Error, server::Server, stock::insist};
+use crate::{ctx::Ctx, error::Error, section::zk_node::insist, server::Server};
 use futures::{
     FutureExt,
     future::{BoxFuture, try_join_all},

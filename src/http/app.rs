@@ -7,12 +7,7 @@ use super::{
     routes::{classroom::Classroom, replays::Replays, runs::Runs},
     under_way::UnderWay,
 };
-use crate::{
-    config::ConfigError,
-    ctx::Ctx,
-    instance::Instance,
-    stock::{self, Job},
-};
+use crate::{config::ConfigError, ctx::Ctx, instance::Instance, section::Job, stock};
 use http::HeaderValue;
 use std::{ops::Deref, sync::Arc};
 use tokio_util::sync::CancellationToken;
@@ -74,10 +69,10 @@ impl AppState {
 
     /// The same job, seen by those who look at this object; `route` is what was asked for.
     pub(super) fn seen(&self, job: Job, route: &str, object: &str) -> Job {
-        let lane = self
-            .classroom
-            .visits
-            .open(job.who.clone(), job.redis_name(object), route);
+        let lane =
+            self.classroom
+                .visits
+                .open(job.request.who.clone(), job.redis_name(object), route);
         job.seen_as(lane)
     }
 

@@ -3,7 +3,8 @@
 use crate::{
     error::Error,
     seckill::stream::Backlog,
-    stock::{self, Deducted, Job, LockState, Strategy},
+    section::{Deducted, Job, LockState},
+    stock::{self, Strategy},
 };
 use metrics::{
     Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram,
@@ -131,10 +132,10 @@ impl StrategyMetrics {
 
     /// Counts what became of a job.
     pub(super) fn count(&self, job: &Job, result: &Result<Deducted, Error>) {
-        if job.has_entered() {
+        if job.seen.has_entered() {
             self.acquisitions.increment(1);
-            self.wait.record(job.waited());
-            self.hold.record(job.held());
+            self.wait.record(job.seen.waited());
+            self.hold.record(job.seen.held());
         }
         match result {
             Ok(deducted) => {

@@ -97,13 +97,13 @@ macro_rules! terms {
                 &self,
                 wait: std::time::Duration,
                 stay: std::time::Duration,
-            ) -> $crate::stock::Job {
+            ) -> $crate::section::Job {
                 use $crate::http::extract::Whole;
                 let stock_id = self.stock_id.map_or(1, Whole::get);
                 let hold = self.hold_ms.map_or(stay, Whole::millis);
                 let wait = self.wait_ms.map_or(wait, Whole::millis);
                 let who = self.who.clone().map($crate::http::terms::Who::into_inner);
-                $crate::stock::Job::new(stock_id, hold, wait).asked(self.lease_ms.map(Whole::millis), who)
+                $crate::section::Job::new(stock_id, hold, wait).asked(self.lease_ms.map(Whole::millis), who)
             }
         }
     };

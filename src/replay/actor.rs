@@ -8,7 +8,11 @@
 //! Next: `place.rs`, where it runs.
 
 use super::acts;
-use crate::{ctx::Ctx, error::Error, stock::Job};
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    section::{Job, Point},
+};
 use garde::Validate;
 use oversell_lock::Fence;
 use serde::{Deserialize, Serialize};
@@ -47,7 +51,7 @@ pub struct Part {
     /// The points at which it stands still first.
     #[garde(length(max = 8))]
     #[schema(example = json!(["read"]))]
-    pub stops: Vec<String>,
+    pub stops: Vec<Point>,
 }
 
 /// What is seen of an actor.
@@ -64,7 +68,7 @@ pub enum Line {
     /// It comes by a point.
     Point {
         /// Which.
-        point: String,
+        point: Point,
         /// What it has there.
         value: Option<String>,
     },
@@ -92,7 +96,7 @@ pub enum Line {
 #[derive(Debug)]
 pub struct Actor {
     lines: mpsc::UnboundedReceiver<Line>,
-    stops: watch::Sender<Vec<String>>,
+    stops: watch::Sender<Vec<Point>>,
     _task: AbortOnDropHandle<()>,
 }
 
@@ -127,13 +131,13 @@ pub fn start(ctx: &Ctx, part: Part) -> Result<Actor, Error> {
         let outcome = loop {
             tokio::select! {
                 biased;
-                Some(seen) = points.recv() => tell(Line::Point { point: seen.point.to_owned(), value: seen.value }),
+                Some(seen) = points.recv() => tell(Line::Point { point: seen.point, value: seen.value }),
                 outcome = &mut acting => break outcome.unwrap_or(Err(Error::TimedOut(LONGEST))),
             }
         };
         while let Ok(seen) = points.try_recv() {
             tell(Line::Point {
-                point: seen.point.to_owned(),
+                point: seen.point,
                 value: seen.value,
             });
         }
@@ -144,7 +148,7 @@ pub fn start(ctx: &Ctx, part: Part) -> Result<Actor, Error> {
                 retries: done.retries,
                 lost: done
                     .lock
-                    .map(|found| found == crate::stock::LockState::Lost),
+                    .map(|found| found == crate::section::LockState::Lost),
             }
         }));
     });
@@ -181,14 +185,14 @@ impl Actor {
 
     /// Where it stands still.
     #[must_use]
-    pub fn stops(&self) -> watch::Sender<Vec<String>> {
+    pub fn stops(&self) -> watch::Sender<Vec<Point>> {
         self.stops.clone()
     }
 
     /// One whose lines come from elsewhere, and whose stops are sent there by `task`.
     pub(super) fn elsewhere(
         lines: mpsc::UnboundedReceiver<Line>,
-        stops: watch::Sender<Vec<String>>,
+        stops: watch::Sender<Vec<Point>>,
         task: tokio::task::JoinHandle<()>,
     ) -> Self {
         Self {

@@ -6,8 +6,9 @@ use crate::{
     ctx::Ctx,
     error::Error,
     seckill::{self, Order},
+    section::{Deducted, Job, Name},
     server::Server,
-    stock::{self, Deduct, Deducted, Job, Name, Store, Strategy},
+    stock::{self, Deduct, Store, Strategy},
 };
 
 /// One thing to do, with the names that it writes in the servers.
@@ -125,7 +126,7 @@ pub(super) async fn order(
     let step = seckill::find(step).ok_or_else(|| Error::NoStrategy(step.to_owned()))?;
     let order = Order {
         voucher_id,
-        user_id: job.stock_id,
+        user_id: job.request.stock_id,
         job: job.same(),
     };
     let ordered = (step.order)(ctx, &order).await?;

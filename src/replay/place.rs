@@ -8,6 +8,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     http_client::{HttpClient, HttpError},
+    section::Point,
 };
 use futures::StreamExt;
 use http::StatusCode;
@@ -48,7 +49,7 @@ pub struct Stops {
     /// The points at which it stands still from now on; it goes on from any other.
     #[garde(length(max = 8))]
     #[schema(example = json!(["checked"]))]
-    pub stops: Vec<String>,
+    pub stops: Vec<Point>,
 }
 
 impl Place {

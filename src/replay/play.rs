@@ -18,7 +18,7 @@ use super::{
     seen::Sights,
     stage::{self, Stage},
 };
-use crate::{ctx::Ctx, error::Error};
+use crate::{ctx::Ctx, error::Error, section::Point};
 use std::{fmt::Display, sync::Arc, time::Duration};
 use tokio::{
     sync::{Semaphore, watch},
@@ -96,9 +96,9 @@ pub(super) struct Play {
 /// One side of a race.
 pub(super) struct Side {
     pub(super) letter: char,
-    stops: watch::Sender<Vec<String>>,
-    standing: watch::Receiver<Vec<String>>,
-    passed: watch::Receiver<Vec<String>>,
+    stops: watch::Sender<Vec<Point>>,
+    standing: watch::Receiver<Vec<Point>>,
+    passed: watch::Receiver<Vec<Point>>,
     outcome: watch::Receiver<Option<Line>>,
     _follow: AbortOnDropHandle<()>,
 }
@@ -145,7 +145,7 @@ impl Play {
     /// A side that does `act` on the instance of this number (0 is the first), and stands at `point`.
     pub(super) async fn side_at(
         &self,
-        point: &str,
+        point: Point,
         letter: char,
         instance: usize,
         act: &str,
@@ -159,7 +159,7 @@ impl Play {
     /// A side that runs, and will stand at each of these points.
     pub(super) async fn side(
         &self,
-        points: &[&str],
+        points: &[Point],
         letter: char,
         instance: usize,
         act: &str,
@@ -173,13 +173,13 @@ impl Play {
     pub(super) async fn side_that_waits(
         &self,
         wait: Duration,
-        points: &[&str],
+        points: &[Point],
         letter: char,
         instance: usize,
         act: &str,
         lease_ms: Option<u64>,
     ) -> Result<Side, Error> {
-        let stops = points.iter().map(|point| (*point).to_owned()).collect();
+        let stops = points.to_vec();
         let wait_ms = wait.as_millis() as u64;
         let linger_ms = if self.pace == Pace::Slow {
             LINGER_MS
@@ -209,7 +209,7 @@ impl Play {
                 match line {
                     Line::Point { point, .. } => {
                         if standing_at.borrow().contains(&point) {
-                            arrived.send_modify(|standing| standing.push(point.clone()));
+                            arrived.send_modify(|standing| standing.push(point));
                         }
                         came_by.send_modify(|passed| passed.push(point));
                     }
@@ -291,7 +291,9 @@ impl Play {
         instance: usize,
         act: &str,
     ) -> Result<Side, Error> {
-        let mut side = self.side_at("waits", letter, instance, act, None).await?;
+        let mut side = self
+            .side_at(Point::Waits, letter, instance, act, None)
+            .await?;
         side.heads_for_any(&[]);
         Ok(side)
     }
@@ -318,46 +320,40 @@ impl Play {
 
 impl Side {
     /// Lets it run until it stands at `point`.
-    pub(super) async fn to(&mut self, point: &str) -> Result<(), Error> {
+    pub(super) async fn to(&mut self, point: Point) -> Result<(), Error> {
         self.heads_for(point);
         self.at(point).await
     }
 
     /// Lets it run; it will stand at `point`.
-    pub(super) fn heads_for(&mut self, point: &str) {
+    pub(super) fn heads_for(&mut self, point: Point) {
         self.heads_for_any(&[point]);
     }
 
     /// Lets it run; it will stand at each of these points.
-    pub(super) fn heads_for_any(&mut self, points: &[&str]) {
-        self.stops
-            .send_replace(points.iter().map(|point| (*point).to_owned()).collect());
+    pub(super) fn heads_for_any(&mut self, points: &[Point]) {
+        self.stops.send_replace(points.to_vec());
     }
 
     /// Waits until it stands at `point`.
-    pub(super) async fn at(&mut self, point: &str) -> Result<(), Error> {
+    pub(super) async fn at(&mut self, point: Point) -> Result<(), Error> {
         self.at_one_of(&[point]).await.map(drop)
     }
 
     /// Waits until it stands at one of these points: the one to which it came first.
-    pub(super) async fn at_one_of(&mut self, points: &[&str]) -> Result<String, Error> {
+    pub(super) async fn at_one_of(&mut self, points: &[Point]) -> Result<Point, Error> {
         let Self {
             letter,
             standing,
             outcome,
             ..
         } = self;
-        let first = |standing: &Vec<String>| {
-            standing
-                .iter()
-                .find(|at| points.contains(&at.as_str()))
-                .cloned()
-        };
+        let first = |standing: &Vec<Point>| standing.iter().find(|at| points.contains(at)).copied();
         let there = async {
             tokio::select! {
                 biased;
                 Ok(standing) = standing.wait_for(|standing| first(standing).is_some()) => {
-                    Ok(first(&standing).unwrap_or_default())
+                    first(&standing).ok_or_else(|| gone_wrong(format!("{letter} stands nowhere")))
                 }
                 end = outcome.wait_for(Option::is_some) => {
                     let end = end.ok().and_then(|end| end.clone());
@@ -371,10 +367,10 @@ impl Side {
     }
 
     /// Waits until it has come by `point` so often, whether it stood there or not.
-    pub(super) async fn passes(&mut self, point: &str, times: usize) -> Result<(), Error> {
+    pub(super) async fn passes(&mut self, point: Point, times: usize) -> Result<(), Error> {
         let passed = self
             .passed
-            .wait_for(|passed| passed.iter().filter(|by| *by == point).count() >= times);
+            .wait_for(|passed| passed.iter().filter(|by| **by == point).count() >= times);
         let passed = timeout(LONG, passed).await;
         passed
             .map_err(|_| gone_wrong(format!("{} does not come by {point}", self.letter)))?
@@ -393,8 +389,8 @@ impl Side {
             let left = async {
                 tokio::select! {
                     biased;
-                    Ok(standing) = standing.wait_for(|at| at.iter().any(|at| leaving.contains(&at.as_str()))) => {
-                        standing.iter().find(|at| leaving.contains(&at.as_str())).cloned()
+                    Ok(standing) = standing.wait_for(|at| at.iter().any(|at| leaving.contains(at))) => {
+                        standing.iter().find(|at| leaving.contains(at)).copied()
                     }
                     _ = outcome.wait_for(Option::is_some) => None,
                 }

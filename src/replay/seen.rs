@@ -8,8 +8,8 @@ use super::{acts::Act, goods};
 use crate::{
     ctx::Ctx,
     error::Error,
+    section::{Name, names},
     shelf,
-    stock::{Name, redis_key, zk_path},
 };
 use oversell_lock::redis::Connection;
 use std::time::Duration;
@@ -110,11 +110,12 @@ impl Sights {
                         seen.counts.extend(count.map(|count| (key, count)));
                     }
                 }
-                Name::ZooKeeper(path) => seen
-                    .locks
-                    .extend(self.in_zookeeper(&zk_path(path, self.stock_id)).await?),
+                Name::ZooKeeper(path) => seen.locks.extend(
+                    self.in_zookeeper(&names::in_zookeeper(path, self.stock_id))
+                        .await?,
+                ),
                 Name::TableLock(name) => {
-                    let name = redis_key::for_stock(name, self.stock_id);
+                    let name = names::in_redis(name, self.stock_id);
                     seen.locks.extend(self.in_table(name).await?);
                 }
                 Name::Fence => seen.fence = Some(self.fence().await?),
@@ -144,7 +145,7 @@ impl Sights {
     async fn end_row(&self, name: &str) -> Result<(), Error> {
         let mut conn = self.ctx.desk.conn(self.ctx.config.wait()).await?;
         let end = sqlx::query("UPDATE tb_lock SET expires_at = NOW(3) WHERE lock_name = ?");
-        end.bind(redis_key::for_stock(name, self.stock_id))
+        end.bind(names::in_redis(name, self.stock_id))
             .execute(&mut *conn)
             .await?;
         conn.done();
@@ -189,10 +190,7 @@ impl Sights {
 
     /// The keys of a name, each with the node on which it is.
     fn keys(&self, name: &Name) -> Vec<(String, Connection)> {
-        let key = |name| {
-            self.ctx
-                .redis_key(&redis_key::for_stock(name, self.stock_id))
-        };
+        let key = |name| self.ctx.redis_key(&names::in_redis(name, self.stock_id));
         match name {
             Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisCount(name) => {
                 vec![(key(name), self.ctx.redis.connection())]

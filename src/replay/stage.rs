@@ -6,7 +6,7 @@ use super::{
     event::{Log, ReplayEvent},
     seen::{Held, Seen, Sights},
 };
-use crate::error::Error;
+use crate::{error::Error, section::Point};
 use parking_lot::Mutex;
 use std::{
     collections::BTreeSet,
@@ -16,13 +16,13 @@ use std::{
 use tokio::sync::Notify;
 
 /// The points at which an actor is inside no more.
-pub(super) const LEAVING: [&str; 6] = [
-    "written",
-    "released",
-    "committed",
-    "conflict",
-    "leaves",
-    "left",
+pub(super) const LEAVING: [Point; 6] = [
+    Point::Written,
+    Point::Released,
+    Point::Committed,
+    Point::Conflict,
+    Point::Leaves,
+    Point::Left,
 ];
 
 /// The servers are read so often.
@@ -178,14 +178,14 @@ impl Known {
             Line::Point { point, value } => {
                 let mut seen = ReplayEvent {
                     value: value.as_deref().map(Into::into),
-                    ..event(point)
+                    ..event(point.name())
                 };
-                match point.as_str() {
-                    "taken" => {
+                match point {
+                    Point::Taken => {
                         seen.owner = Some(letter.to_string());
                         self.holder = Some(letter);
                     }
-                    "locked" => {
+                    Point::Locked => {
                         // What it has there is its fencing token.
                         seen.token = value.as_ref().and_then(|token| token.parse().ok());
                         seen.value = None;
@@ -199,14 +199,14 @@ impl Known {
                         self.entered.push(letter);
                         self.most_inside = self.most_inside.max(self.inside.len());
                     }
-                    point if LEAVING.contains(&point) => {
+                    point if LEAVING.contains(point) => {
                         self.inside.remove(&letter);
                     }
-                    "checked" => {
+                    Point::Checked => {
                         seen.owner = value.as_deref().map(|owner| self.letter_of(owner));
                         seen.value = None;
                     }
-                    "unlocked" => {
+                    Point::Unlocked => {
                         // Whatever was deleted was the lock of who took it last.
                         let foreign = self.holder.filter(|holder| *holder != letter);
                         seen.event = "deleted".to_owned();

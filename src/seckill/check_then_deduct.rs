@@ -11,11 +11,7 @@
 
 use super::{Order, Ordered, Step, id_worker, rows};
 use crate::bilingual::Bilingual;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    stock::{Promise, row},
-};
+use crate::{ctx::Ctx, error::Error, section::mysql, stock::Promise};
 
 pub(super) const STEP: Step = Step {
     slug: "check-then-deduct",
@@ -39,9 +35,9 @@ const DEDUCT: &str = "UPDATE tb_seckill_voucher SET stock = stock - 1 WHERE vouc
 async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
     rows::open(ctx, order).await?;
     order.job.inside().await;
-    row::execute(ctx, &order.job, sqlx::query(DEDUCT).bind(order.voucher_id)).await?;
+    mysql::execute(ctx, &order.job, sqlx::query(DEDUCT).bind(order.voucher_id)).await?;
     let order_id = id_worker::next(ctx, "order").await?;
-    row::execute(ctx, &order.job, rows::insert(order, order_id)).await?;
+    mysql::execute(ctx, &order.job, rows::insert(order, order_id)).await?;
     Ok(Ordered {
         order_id,
         lock: None,

@@ -11,11 +11,7 @@
 
 use super::{Order, Ordered, Step, id_worker, rows};
 use crate::bilingual::Bilingual;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    stock::{Promise, row},
-};
+use crate::{ctx::Ctx, error::Error, section::mysql, stock::Promise};
 
 pub(super) const STEP: Step = Step {
     slug: "conditional-update",
@@ -37,11 +33,11 @@ pub(super) const STEP: Step = Step {
 async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
     rows::open(ctx, order).await?;
     order.job.inside().await;
-    if row::execute(ctx, &order.job, rows::deduct(order)).await? == 0 {
+    if mysql::execute(ctx, &order.job, rows::deduct(order)).await? == 0 {
         return Err(Error::SoldOut);
     }
     let order_id = id_worker::next(ctx, "order").await?;
-    row::execute(ctx, &order.job, rows::insert(order, order_id)).await?;
+    mysql::execute(ctx, &order.job, rows::insert(order, order_id)).await?;
     Ok(Ordered {
         order_id,
         lock: None,

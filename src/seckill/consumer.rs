@@ -22,8 +22,8 @@ use super::{
 use crate::{
     ctx::Ctx,
     error::Error,
+    section::{Pause, Point, Points},
     server::Server,
-    stock::{Pause, points::Points},
 };
 use deadpool_redis::Connection;
 use redis::{
@@ -84,7 +84,7 @@ impl Consumer {
     }
 
     /// Stops it at a point, for a replay: `delivered` (entries are there, nothing is written) or `written` (nothing is settled).
-    pub fn pause_at(&mut self, point: &'static str) -> Pause {
+    pub fn pause_at(&mut self, point: Point) -> Pause {
         self.points.pause_at(point)
     }
 
@@ -139,7 +139,7 @@ impl Consumer {
             }
             if !entries.is_empty() {
                 let full = entries.len() == BATCH;
-                self.points.at("delivered").await;
+                self.points.at(Point::Delivered).await;
                 self.write(&mut redis, entries).await?;
                 if !full {
                     drop(tokio::time::timeout(GATHER, self.ctx.closing.cancelled()).await);
@@ -226,7 +226,7 @@ impl Consumer {
             .filter_map(|entry| entry.order.as_ref().ok().copied())
             .collect();
         if orders.len() == entries.len() && self.insist(&orders).await?.is_ok() {
-            self.points.at("written").await;
+            self.points.at(Point::Written).await;
             return stream::settle(&self.ctx, redis, &entries).await;
         }
         for entry in entries {

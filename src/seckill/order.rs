@@ -1,6 +1,6 @@
 //! One order that a user asks for, and what it comes to.
 
-use crate::stock::{Job, LockState};
+use crate::section::{Job, LockState};
 use std::time::Duration;
 
 /// What a step is asked to do.

@@ -18,7 +18,8 @@ use crate::bilingual::Bilingual;
 use crate::{
     ctx::Ctx,
     error::Error,
-    stock::{Promise, points::Points, redis_stage::Stage},
+    section::{Points, redis_polling::Stage},
+    stock::Promise,
 };
 use oversell_lock::redis::Connection;
 use redis::RedisResult;

@@ -18,7 +18,8 @@ use crate::bilingual::Bilingual;
 use crate::{
     ctx::Ctx,
     error::Error,
-    stock::{Promise, points::Points, redis_stage::Stage},
+    section::{Point, Points, redis_polling::Stage},
+    stock::Promise,
 };
 use oversell_lock::redis::Connection;
 use redis::{RedisResult, Script};
@@ -82,7 +83,7 @@ impl Stage for Scripted {
     }
 
     async fn unlock(&self, redis: &mut Connection, points: &Points) -> RedisResult<bool> {
-        points.at("compared").await;
+        points.at(Point::Compared).await;
         UNLOCK
             .key(&self.key)
             .arg(&self.owner)

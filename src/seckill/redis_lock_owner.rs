@@ -19,7 +19,8 @@ use crate::bilingual::Bilingual;
 use crate::{
     ctx::Ctx,
     error::Error,
-    stock::{Promise, points::Points, redis_stage::Stage},
+    section::{Point, Points, redis_polling::Stage},
+    stock::Promise,
 };
 use oversell_lock::redis::Connection;
 use redis::RedisResult;
@@ -83,7 +84,7 @@ impl Stage for Owned {
         if holder.as_deref() != Some(self.owner.as_str()) {
             return Ok(false);
         }
-        points.at("compared").await;
+        points.at(Point::Compared).await;
         redis::cmd("DEL").arg(&self.key).query_async(redis).await
     }
 }

@@ -16,7 +16,8 @@ use crate::bilingual::Bilingual;
 use crate::{
     ctx::Ctx,
     error::Error,
-    stock::{LockState, Promise},
+    section::{LockState, Point},
+    stock::Promise,
 };
 use oversell_lock::{Lock, LockError};
 
@@ -48,7 +49,7 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
         error => error.into(),
     })?;
     let placed = rows::create(ctx, order).await;
-    order.job.at("unlock").await;
+    order.job.at(Point::Unlock).await;
     let lock = match guard.release().await {
         Ok(()) => Some(LockState::Kept),
         Err(error) => {

@@ -11,7 +11,10 @@ use super::{Order, Ordered, id_worker, voucher};
 use crate::{
     ctx::Ctx,
     error::Error,
-    stock::row::{self, Write},
+    section::{
+        Point,
+        mysql::{self, Write},
+    },
 };
 use chrono::Utc;
 use oversell_lock::mysql::Conn;
@@ -34,7 +37,7 @@ pub(super) async fn open(ctx: &Ctx, order: &Order) -> Result<(), Error> {
     if voucher.stock < 1 {
         return Err(Error::SoldOut);
     }
-    order.job.at("read").await;
+    order.job.at(Point::Read).await;
     Ok(())
 }
 
@@ -42,17 +45,17 @@ pub(super) async fn open(ctx: &Ctx, order: &Order) -> Result<(), Error> {
 pub(super) async fn create(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
     let created = async {
-        row::begin(&mut conn).await?;
+        mysql::begin(&mut conn).await?;
         unordered(&mut conn, order).await?;
         order.job.inside().await;
         let ordered = write(ctx, &mut conn, order).await?;
-        order.job.at("commit").await;
-        row::commit(&mut conn, &order.job).await?;
-        order.job.at("committed").await;
+        order.job.at(Point::Commit).await;
+        mysql::commit(&mut conn, &order.job).await?;
+        order.job.at(Point::Committed).await;
         Ok(ordered)
     };
     let created = created.await;
-    row::rolled_back(conn, created).await
+    mysql::rolled_back(conn, created).await
 }
 
 /// One order per user, as far as a plain read can tell.
@@ -64,17 +67,17 @@ pub(super) async fn unordered(conn: &mut Conn, order: &Order) -> Result<(), Erro
     if count > 0 {
         return Err(Error::AlreadyOrdered);
     }
-    order.job.at("checked").await;
+    order.job.at(Point::Checked).await;
     Ok(())
 }
 
 /// A piece and the order, in the transaction that is open on this connection.
 pub(super) async fn write(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<Ordered, Error> {
-    if row::execute_on(conn, &order.job, deduct(order)).await? == 0 {
+    if mysql::execute_on(conn, &order.job, deduct(order)).await? == 0 {
         return Err(Error::SoldOut);
     }
     let order_id = id_worker::next(ctx, "order").await?;
-    row::execute_on(conn, &order.job, insert(order, order_id)).await?;
+    mysql::execute_on(conn, &order.job, insert(order, order_id)).await?;
     Ok(Ordered {
         order_id,
         lock: None,

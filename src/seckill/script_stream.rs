@@ -15,11 +15,7 @@
 
 use super::{Order, Ordered, Step, id_worker, stream, voucher_in_redis};
 use crate::bilingual::Bilingual;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    stock::{Promise, redis_key},
-};
+use crate::{ctx::Ctx, error::Error, section::redis_key, stock::Promise};
 use redis::Script;
 use std::sync::LazyLock;
 

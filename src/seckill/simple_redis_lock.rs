@@ -13,7 +13,10 @@ use super::{Order, Ordered, rows};
 use crate::{
     ctx::Ctx,
     error::Error,
-    stock::redis_stage::{self, Stage},
+    section::{
+        Point,
+        redis_polling::{self, Stage},
+    },
 };
 use std::{sync::Arc, time::Duration};
 
@@ -32,7 +35,7 @@ pub(super) fn key(ctx: &Ctx, order: &Order) -> String {
 
 /// The lease in milliseconds: the one that was asked for, else the text's.
 pub(super) fn lease(order: &Order) -> u64 {
-    redis_stage::millis(order.job.lease.unwrap_or(LEASE))
+    redis_polling::millis(order.job.request.lease.unwrap_or(LEASE))
 }
 
 /// Places the order under this lock.
@@ -42,12 +45,12 @@ pub(super) async fn place_under<S: Stage>(
     lock: S,
 ) -> Result<Ordered, Error> {
     rows::open(ctx, order).await?;
-    let held = redis_stage::try_once(ctx, &order.job, &Arc::new(lock))
+    let held = redis_polling::try_once(ctx, &order.job, &Arc::new(lock))
         .await?
         .ok_or(Error::OrderUnderWay)?;
-    order.job.at("locked").await;
+    order.job.at(Point::Locked).await;
     let placed = rows::create(ctx, order).await;
-    order.job.at("unlock").await;
+    order.job.at(Point::Unlock).await;
     let found = held.unlock().await;
     Ok(Ordered {
         lock: found,

@@ -16,7 +16,8 @@ use crate::bilingual::Bilingual;
 use crate::{
     ctx::Ctx,
     error::Error,
-    stock::{Promise, row},
+    section::{Point, mysql},
+    stock::Promise,
 };
 use oversell_lock::mysql::Conn;
 
@@ -44,14 +45,14 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
     rows::open(ctx, order).await?;
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
     let placed = in_transaction(ctx, &mut conn, order).await;
-    row::rolled_back(conn, placed).await
+    mysql::rolled_back(conn, placed).await
 }
 
 async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<Ordered, Error> {
-    row::begin(conn).await?;
+    mysql::begin(conn).await?;
     rows::unordered(conn, order).await?;
     order.job.inside().await;
-    if row::execute_on(conn, &order.job, rows::deduct(order)).await? == 0 {
+    if mysql::execute_on(conn, &order.job, rows::deduct(order)).await? == 0 {
         return Err(Error::SoldOut);
     }
     let order_id = id_worker::next(ctx, "order").await?;
@@ -60,12 +61,12 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<Ord
         .bind(order.user_id)
         .bind(order.voucher_id)
         .bind(order.user_id);
-    if !row::execute_or_duplicate(conn, &order.job, insert).await? {
+    if !mysql::execute_or_duplicate(conn, &order.job, insert).await? {
         return Err(Error::AlreadyOrdered);
     }
-    order.job.at("commit").await;
-    row::commit(conn, &order.job).await?;
-    order.job.at("committed").await;
+    order.job.at(Point::Commit).await;
+    mysql::commit(conn, &order.job).await?;
+    order.job.at(Point::Committed).await;
     Ok(Ordered {
         order_id,
         lock: None,

@@ -12,7 +12,7 @@
 
 use super::{Order, Ordered, Step, rows};
 use crate::bilingual::Bilingual;
-use crate::{ctx::Ctx, error::Error, stock::Promise};
+use crate::{ctx::Ctx, error::Error, section::Point, stock::Promise};
 use oversell_lock::local::{MutexGuard, Mutexes};
 
 pub(super) const STEP: Step = Step {
@@ -39,7 +39,7 @@ struct User(i64);
 async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
     rows::open(ctx, order).await?;
     let _held = lock(ctx, order).await?;
-    order.job.at("locked").await;
+    order.job.at(Point::Locked).await;
     rows::create(ctx, order).await
 }
 

@@ -16,7 +16,8 @@ use crate::bilingual::Bilingual;
 use crate::{
     ctx::Ctx,
     error::Error,
-    stock::{Promise, row},
+    section::{Point, mysql},
+    stock::Promise,
 };
 use oversell_lock::mysql::Conn;
 
@@ -41,18 +42,18 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
     rows::open(ctx, order).await?;
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
     let placed = in_transaction(ctx, &mut conn, order).await;
-    row::rolled_back(conn, placed).await
+    mysql::rolled_back(conn, placed).await
 }
 
 async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<Ordered, Error> {
-    row::begin(conn).await?;
+    mysql::begin(conn).await?;
     let held = user_mutex::lock(ctx, order).await?;
     rows::unordered(conn, order).await?;
     let ordered = rows::write(ctx, conn, order).await?;
     drop(held);
     // The stay that a request asks for is here, where this step breaks, so that it breaks each time.
     order.job.inside().await;
-    order.job.at("commit").await;
-    row::commit(conn, &order.job).await?;
+    order.job.at(Point::Commit).await;
+    mysql::commit(conn, &order.job).await?;
     Ok(ordered)
 }

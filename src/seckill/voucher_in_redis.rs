@@ -15,7 +15,7 @@ use super::{Order, voucher};
 use crate::{
     ctx::Ctx,
     error::Error,
-    stock::{redis_key, row},
+    section::{mysql, redis_key},
 };
 use oversell_lock::mysql::Conn;
 
@@ -43,13 +43,13 @@ pub(super) async fn publish(ctx: &Ctx, order: &Order) -> Result<(), Error> {
         return Err(Error::NoVoucher(order.voucher_id));
     }
     let published = in_transaction(ctx, &mut conn, order).await;
-    row::rolled_back(conn, published).await
+    mysql::rolled_back(conn, published).await
 }
 
 async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<(), Error> {
-    row::begin(conn).await?;
+    mysql::begin(conn).await?;
     let marked =
-        row::execute_on(conn, &order.job, sqlx::query(MARK).bind(order.voucher_id)).await? == 1;
+        mysql::execute_on(conn, &order.job, sqlx::query(MARK).bind(order.voucher_id)).await? == 1;
     if let Some(voucher) = voucher::read_on(conn, order.voucher_id)
         .await?
         .filter(|_| marked)
@@ -62,7 +62,7 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<(),
             .hset_nx(&key, "stock", voucher.stock);
         redis_key::answered(set.exec_async(&mut ctx.redis.connection()).await)?;
     }
-    row::commit(conn, &order.job).await
+    mysql::commit(conn, &order.job).await
 }
 
 /// Takes the voucher out of Redis.

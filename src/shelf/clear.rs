@@ -6,7 +6,8 @@ use crate::{
     classroom,
     ctx::Ctx,
     error::Error,
-    stock::{self, Name, Strategy, redis_key},
+    section::{Name, names},
+    stock::{self, Strategy},
 };
 use futures::future::{BoxFuture, try_join_all};
 use oversell_lock::redis::Connection;
@@ -41,7 +42,7 @@ impl Names {
     /// The rows of `tb_lock`.
     pub(super) fn rows(&self) -> Vec<String> {
         self.each(|name| match name {
-            Name::TableLock(name) => Some(redis_key::for_stock(name, self.stock_id)),
+            Name::TableLock(name) => Some(names::in_redis(name, self.stock_id)),
             _ => None,
         })
     }
@@ -50,7 +51,7 @@ impl Names {
     pub(super) fn keys(&self, ctx: &Ctx) -> Vec<String> {
         self.each(|name| match name {
             Name::Redis(name) | Name::RedisFor(name, _) | Name::RedisCount(name) => {
-                Some(ctx.redis_key(&redis_key::for_stock(name, self.stock_id)))
+                Some(ctx.redis_key(&names::in_redis(name, self.stock_id)))
             }
             _ => None,
         })
@@ -59,9 +60,7 @@ impl Names {
     /// The keys on each node of Redlock.
     pub(super) fn node_keys(&self, ctx: &Ctx) -> Vec<String> {
         self.each(|name| match name {
-            Name::RedisNodes(name) => {
-                Some(ctx.redis_key(&redis_key::for_stock(name, self.stock_id)))
-            }
+            Name::RedisNodes(name) => Some(ctx.redis_key(&names::in_redis(name, self.stock_id))),
             _ => None,
         })
     }
@@ -69,7 +68,7 @@ impl Names {
     /// The nodes of ZooKeeper.
     pub(super) fn paths(&self) -> Vec<String> {
         self.each(|name| match name {
-            Name::ZooKeeper(path) => Some(stock::zk_path(path, self.stock_id)),
+            Name::ZooKeeper(path) => Some(names::in_zookeeper(path, self.stock_id)),
             _ => None,
         })
     }

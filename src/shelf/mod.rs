@@ -8,8 +8,9 @@ mod clear;
 use crate::{
     ctx::Ctx,
     error::Error,
+    section::{mysql::is_contended, redis_key},
     server::Server,
-    stock::{Store, Strategy, is_contended, redis_key},
+    stock::{Store, Strategy},
 };
 use clear::Names;
 use futures::future::join_all;

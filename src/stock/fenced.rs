@@ -13,7 +13,7 @@
 //!
 //! Next: `redis_fenced.rs` and `zk_fenced.rs`, which draw the token.
 
-use super::{Deducted, Job, row};
+use super::{Deducted, Job, Point, mysql};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Fence, LockError};
 
@@ -30,7 +30,7 @@ pub(super) async fn read_then_write(
     outrun: impl AsyncFnOnce(Fence) -> Result<(), LockError>,
 ) -> Result<Deducted, Error> {
     let fence = fence.ok_or_else(|| Error::Internal("a fenced lock without a token".into()))?;
-    row::locked(job, Some(fence)).await;
+    mysql::locked(job, Some(fence)).await;
     let fenced = |seen: Fence| Error::Fenced {
         name: name.to_owned(),
         fence: fence.0,
@@ -38,27 +38,27 @@ pub(super) async fn read_then_write(
     };
     let show = sqlx::query(SHOW)
         .bind(fence.0)
-        .bind(job.stock_id)
+        .bind(job.request.stock_id)
         .bind(fence.0);
-    if row::execute(ctx, job, show).await? == 0 {
-        let seen = row::read(ctx, job).await?.fence();
+    if mysql::execute(ctx, job, show).await? == 0 {
+        let seen = mysql::read(ctx, job).await?.fence();
         outrun(seen).await?;
         return Err(fenced(seen));
     }
-    let count = row::read(ctx, job).await?.count;
+    let count = mysql::read(ctx, job).await?.count;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
     job.inside().await;
-    job.tell("read", count).await;
+    job.tell(Point::Read, count).await;
     let write = sqlx::query(WRITE)
         .bind(count - 1)
-        .bind(job.stock_id)
+        .bind(job.request.stock_id)
         .bind(fence.0);
-    if row::execute(ctx, job, write).await? == 0 {
-        return Err(fenced(row::read(ctx, job).await?.fence()));
+    if mysql::execute(ctx, job, write).await? == 0 {
+        return Err(fenced(mysql::read(ctx, job).await?.fence()));
     }
-    job.tell("written", count - 1).await;
+    job.tell(Point::Written, count - 1).await;
     job.leave();
     Ok(Deducted {
         remaining: Some(count - 1),

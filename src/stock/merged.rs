@@ -79,23 +79,23 @@ struct Request {
 pub(super) async fn deduct<M: Merged>(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     // A stay of its own is nothing that requests can share.
     let wait = job.wait_left();
-    sleep(job.hold).await;
+    sleep(job.request.hold).await;
     let since = Instant::now();
-    let line = ctx.local.of::<Lines<M>>().of(job.stock_id);
+    let line = ctx.local.of::<Lines<M>>().of(job.request.stock_id);
     let until = since + wait;
     let (answer, mut answered) = oneshot::channel();
-    let number = line.enter(job.wait, until, answer);
+    let number = line.enter(job.request.wait, until, answer);
     let outcome = tokio::select! {
         biased;
         answered = &mut answered => answered,
         turn = Arc::clone(&line.turn).lock_owned() => {
             let requests = mem::take(&mut line.waiting.lock().requests);
-            ctx.tasks.spawn(serve::<M>(ctx.clone(), job.stock_id, requests, turn));
+            ctx.tasks.spawn(serve::<M>(ctx.clone(), job.request.stock_id, requests, turn));
             answered.await
         }
         () = sleep_until(until) => {
             if line.leave(number) {
-                return Err(Error::NotHad { what: M::WHAT.into(), waited: job.wait });
+                return Err(Error::NotHad { what: M::WHAT.into(), waited: job.request.wait });
             }
             // It is under way, and no group waits longer than this one may.
             answered.await

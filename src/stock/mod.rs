@@ -6,13 +6,7 @@
 //! Read in the course's order: `none`, `mutex`, `single_update`, …
 
 mod fenced;
-mod job;
 mod merged;
-pub(crate) mod points;
-mod poll;
-pub(crate) mod redis_key;
-pub(crate) mod redis_stage;
-pub(crate) mod row;
 mod strategy;
 
 mod mutex;
@@ -51,24 +45,24 @@ mod zk_mutex;
 mod zk_reentrant;
 mod zk_semaphore_mutex;
 mod zk_sequential;
-mod zk_stage;
 mod zk_write;
 
-use crate::{error::Error, server::Server};
+use crate::{
+    error::Error,
+    section::{
+        Deducted, Job, LockState, Name, Point, Points, Unrenewed, mysql, poll, redis_key,
+        redis_polling, zk_node,
+    },
+    server::Server,
+};
 use oversell_lock::{Fence, Guard, LockError};
 use std::future::Future;
 
-pub(crate) use job::zk_path;
-pub use job::{Deducted, Job, LockState};
-pub(crate) use points::Points;
-pub use points::{Pause, Sight};
 pub(crate) use redis_multi::PARTS;
 pub(crate) use redis_reentrant::Reentrant;
 pub(crate) use redis_setnx_lua::Scripted;
-pub(crate) use row::is_contended;
-pub use strategy::{Deduct, Name, Promise, Store, Strategy, Unrenewed};
+pub use strategy::{Deduct, Promise, Store, Strategy};
 pub(crate) use zk_multi::PARTS as ZK_PARTS;
-pub(crate) use zk_stage::insist;
 
 /// Every strategy, in the course's order.
 pub const ALL: &[Strategy] = &[

@@ -11,7 +11,7 @@
 //!
 //! Next: `mutex_commit_late.rs`, the same lock given back a moment too early.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, row};
+use super::{Deducted, Job, Point, Promise, Server, Store, Strategy, mysql};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::local::{MutexGuard, Mutexes};
@@ -39,16 +39,16 @@ pub(super) const STRATEGY: Strategy = Strategy {
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let _held = lock(ctx, job).await?;
-    row::read_then_write(ctx, job, None).await
+    mysql::read_then_write(ctx, job, None).await
 }
 
 /// This process's mutex for the job's product, waiting for it as long as the job may.
 pub(super) async fn lock(ctx: &Ctx, job: &Job) -> Result<MutexGuard, Error> {
-    job.at("waits").await;
+    job.at(Point::Waits).await;
     let held = ctx
         .local
         .of::<Mutexes<i64>>()
-        .lock(&job.stock_id, job.wait_left())
+        .lock(&job.request.stock_id, job.wait_left())
         .await;
     held.ok_or_else(|| job.not_had("in-process mutex"))
 }

@@ -11,7 +11,7 @@
 //!
 //! Next: `single_update.rs`, where the database itself does both steps at once.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, mutex, row};
+use super::{Deducted, Job, Point, Promise, Server, Store, Strategy, mutex, mysql};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::mysql::Conn;
@@ -40,26 +40,26 @@ pub(super) const STRATEGY: Strategy = Strategy {
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let sold = in_transaction(ctx, &mut conn, job).await;
-    row::rolled_back(conn, sold).await
+    mysql::rolled_back(conn, sold).await
 }
 
 async fn in_transaction(ctx: &Ctx, conn: &mut Conn, job: &Job) -> Result<Deducted, Error> {
-    row::begin(conn).await?;
+    mysql::begin(conn).await?;
     let held = mutex::lock(ctx, job).await?;
-    job.at("locked").await;
-    let count = row::read_on(conn, job).await?.count;
+    job.at(Point::Locked).await;
+    let count = mysql::read_on(conn, job).await?.count;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
-    job.tell("read", count).await;
-    row::execute_on(conn, job, row::set(job, count - 1)).await?;
-    job.tell("written", count - 1).await;
+    job.tell(Point::Read, count).await;
+    mysql::execute_on(conn, job, mysql::set(job, count - 1)).await?;
+    job.tell(Point::Written, count - 1).await;
     drop(held);
-    job.at("released").await;
+    job.at(Point::Released).await;
     // The stay that a request asks for is here, where this lesson breaks, so that it breaks each time.
     job.inside().await;
-    row::commit(conn, job).await?;
-    job.at("committed").await;
+    mysql::commit(conn, job).await?;
+    job.at(Point::Committed).await;
     job.leave();
     Ok(Deducted {
         remaining: Some(count - 1),

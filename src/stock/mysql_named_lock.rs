@@ -13,7 +13,7 @@
 //!
 //! Next: `oversell_lock::mysql::TableLeaseLock`, where a row and a clock take the connection's place.
 
-use super::{Deducted, Job, LockState, Promise, Server, Store, Strategy, row};
+use super::{Deducted, Job, LockState, Point, Promise, Server, Store, Strategy, mysql};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::mysql::Conn;
@@ -49,7 +49,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let name = job.redis_name("stock");
     let mut sold = under_lock(&mut conn, job, &name).await;
     // A connection that is not given back is closed, and its lock goes with it. Who has none releases none.
-    if row::is_answered(&sold)
+    if mysql::is_answered(&sold)
         && let Ok(released) = sqlx::query_scalar::<_, Option<i64>>(UNLOCK)
             .bind(&name)
             .fetch_one(&mut *conn)
@@ -73,17 +73,17 @@ async fn under_lock(conn: &mut Conn, job: &Job, name: &str) -> Result<Deducted, 
         job.wait_left().as_secs() + 1
     };
     let had: Option<Option<i64>> =
-        row::scalar(conn, job, sqlx::query_scalar(LOCK).bind(name).bind(seconds)).await?;
+        mysql::scalar(conn, job, sqlx::query_scalar(LOCK).bind(name).bind(seconds)).await?;
     if had != Some(Some(1)) {
         return Err(job.not_had(&format!("named lock {name}")));
     }
-    let count = row::read_on(conn, job).await?.count;
+    let count = mysql::read_on(conn, job).await?.count;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
     job.inside().await;
-    job.tell("read", count).await;
-    row::execute_on(conn, job, row::set(job, count - 1)).await?;
+    job.tell(Point::Read, count).await;
+    mysql::execute_on(conn, job, mysql::set(job, count - 1)).await?;
     job.leave();
     Ok(Deducted {
         remaining: Some(count - 1),

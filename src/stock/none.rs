@@ -8,7 +8,7 @@
 //!
 //! Next: `mutex.rs`, the cure inside one process.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, row};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, mysql};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 
@@ -34,5 +34,5 @@ pub(super) const STRATEGY: Strategy = Strategy {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    row::read_then_write(ctx, job, None).await
+    mysql::read_then_write(ctx, job, None).await
 }

@@ -42,14 +42,14 @@ static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/t
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let since = job.inside().await;
-    let key = redis_key::of(ctx, job.stock_id);
+    let key = redis_key::of(ctx, job.request.stock_id);
     let left: Option<i64> = redis_key::answered(
         TAKE.key(key)
             .invoke_async(&mut ctx.redis.connection())
             .await,
     )?;
     match job.tried(since, left) {
-        None => Err(redis_key::missing(ctx, job.stock_id).await),
+        None => Err(redis_key::missing(ctx, job.request.stock_id).await),
         Some(SOLD_OUT) => Err(Error::SoldOut),
         Some(left) => Ok(Deducted {
             remaining: Some(left),

@@ -10,9 +10,8 @@
 //! Next: `redis_setnx_ttl.rs`, whose key ends by itself.
 
 use super::{
-    Deducted, Job, Name, Promise, Server, Store, Strategy,
-    points::Points,
-    redis_stage::{self as stage, Stage},
+    Deducted, Job, Name, Points, Promise, Server, Store, Strategy,
+    redis_polling::{self as stage, Stage},
 };
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};

@@ -10,9 +10,8 @@
 //! Next: `redis_script.rs`, what a script is; then `redis_setnx_lua.rs`, which makes one of the two.
 
 use super::{
-    Deducted, Job, Name, Promise, Server, Store, Strategy, Unrenewed,
-    points::Points,
-    redis_stage::{self as stage, Stage},
+    Deducted, Job, Name, Point, Points, Promise, Server, Store, Strategy, Unrenewed,
+    redis_polling::{self as stage, Stage},
 };
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
@@ -86,7 +85,7 @@ impl Stage for Owned {
         if holder.as_deref() != Some(self.owner.as_str()) {
             return Ok(false);
         }
-        points.tell("checked", &self.owner).await;
+        points.tell(Point::Checked, &self.owner).await;
         redis::cmd("DEL").arg(&self.key).query_async(redis).await
     }
 }

@@ -12,9 +12,8 @@
 //! Next: `redis_setnx_owner.rs`, which looks whose key it is.
 
 use super::{
-    Deducted, Job, Name, Promise, Server, Store, Strategy, Unrenewed,
-    points::Points,
-    redis_stage::{self as stage, Stage},
+    Deducted, Job, Name, Points, Promise, Server, Store, Strategy, Unrenewed,
+    redis_polling::{self as stage, Stage},
 };
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};

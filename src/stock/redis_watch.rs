@@ -15,7 +15,7 @@
 //!
 //! Next: `redis_watch_merged.rs`, where the instances contend and not the requests; then `redis_setnx.rs`.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, poll, redis_key};
+use super::{Deducted, Job, Point, Promise, Server, Store, Strategy, poll, redis_key};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use deadpool_redis::Connection;
@@ -47,19 +47,19 @@ pub(super) const STRATEGY: Strategy = Strategy {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let key = redis_key::of(ctx, job.stock_id);
+    let key = redis_key::of(ctx, job.request.stock_id);
     let mut conn = redis_key::watch_connection(ctx, job.wait_left()).await?;
     let mut retries = 0;
     loop {
-        let count = watched(ctx, &mut conn, &key, job.stock_id).await?;
+        let count = watched(ctx, &mut conn, &key, job.request.stock_id).await?;
         if count <= 0 {
             return Err(Error::SoldOut);
         }
-        job.tell("watched", &key).await;
+        job.tell(Point::Watched, &key).await;
         let since = job.inside().await;
-        job.tell("read", count).await;
+        job.tell(Point::Read, count).await;
         if job.tried(since, exec(&mut conn, &key, count - 1).await?) {
-            job.tell("written", count - 1).await;
+            job.tell(Point::Written, count - 1).await;
             return Ok(Deducted {
                 remaining: Some(count - 1),
                 fence: None,
@@ -67,7 +67,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
                 lock: None,
             });
         }
-        job.at("conflict").await;
+        job.at(Point::Conflict).await;
         poll::pause(job, PAUSE, || format!("key {key} (WATCH)")).await?;
         retries += 1;
     }

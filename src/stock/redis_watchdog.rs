@@ -12,8 +12,8 @@
 //! Next: `redis_lock.rs`, where who waits is told.
 
 use super::{
-    Deducted, Job, Name, Promise, Server, Store, Strategy, points::Points,
-    redis_reentrant::Reentrant, redis_stage as stage,
+    Deducted, Job, Name, Point, Points, Promise, Server, Store, Strategy, redis_polling as stage,
+    redis_reentrant::Reentrant,
 };
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
@@ -50,7 +50,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let watchdog = AbortOnDropHandle::new(tokio::spawn(renew(
         ctx.clone(),
         lock(),
-        job.points().clone(),
+        job.seen.points().clone(),
     )));
     let section = async {
         let outcome = stage::read_then_write(ctx, job).await;
@@ -65,14 +65,14 @@ async fn renew(ctx: Ctx, lock: Reentrant, points: Points) {
     let mut redis = ctx.redis.connection();
     loop {
         tokio::time::sleep(Duration::from_millis(lock.lease / 3)).await;
-        points.at("renew").await;
+        points.at(Point::Renew).await;
         let renewed: RedisResult<bool> = RENEW
             .key(&lock.key)
             .arg(&lock.owner)
             .arg(lock.lease)
             .invoke_async(&mut redis)
             .await;
-        points.at("renewed").await;
+        points.at(Point::Renewed).await;
         match renewed {
             Ok(true) => {}
             Ok(false) => return,

@@ -12,7 +12,7 @@
 //!
 //! Next: `select_share.rs`, the same with the weaker lock.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, row};
+use super::{Deducted, Job, Point, Promise, Server, Store, Strategy, mysql};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::mysql::Conn;
@@ -41,24 +41,24 @@ pub(super) const STRATEGY: Strategy = Strategy {
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let sold = in_transaction(&mut conn, job).await;
-    row::rolled_back(conn, sold).await
+    mysql::rolled_back(conn, sold).await
 }
 
 async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Deducted, Error> {
-    row::begin(conn).await?;
-    job.at("waits").await;
-    let count = row::read_locked(conn, job, row::FOR_UPDATE).await?;
-    job.at("locked").await;
+    mysql::begin(conn).await?;
+    job.at(Point::Waits).await;
+    let count = mysql::read_locked(conn, job, mysql::FOR_UPDATE).await?;
+    job.at(Point::Locked).await;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
     job.inside().await;
-    job.tell("read", count).await;
-    row::execute_on(conn, job, row::set(job, count - 1)).await?;
-    job.tell("written", count - 1).await;
+    job.tell(Point::Read, count).await;
+    mysql::execute_on(conn, job, mysql::set(job, count - 1)).await?;
+    job.tell(Point::Written, count - 1).await;
     job.leave();
-    row::commit(conn, job).await?;
-    job.at("committed").await;
+    mysql::commit(conn, job).await?;
+    job.at(Point::Committed).await;
     Ok(Deducted {
         remaining: Some(count - 1),
         fence: None,

@@ -12,7 +12,7 @@
 //!
 //! Next: `version_cas.rs`, which locks nothing at all.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, row};
+use super::{Deducted, Job, Point, Promise, Server, Store, Strategy, mysql};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::mysql::Conn;
@@ -43,7 +43,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     loop {
         let mut conn = ctx.mysql(job.wait_left()).await?;
         let tried = in_transaction(&mut conn, job).await;
-        if let Some(count) = row::rolled_back(conn, tried).await? {
+        if let Some(count) = mysql::rolled_back(conn, tried).await? {
             return Ok(Deducted {
                 remaining: Some(count),
                 fence: None,
@@ -60,22 +60,22 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 
 /// One attempt: what is left; `None` where the server has rolled it back to end a deadlock.
 async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Option<i64>, Error> {
-    row::begin(conn).await?;
-    job.at("waits").await;
-    let count = row::read_locked(conn, job, row::SHARED).await?;
-    job.at("locked").await;
+    mysql::begin(conn).await?;
+    job.at(Point::Waits).await;
+    let count = mysql::read_locked(conn, job, mysql::SHARED).await?;
+    job.at(Point::Locked).await;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
     job.inside().await;
-    job.tell("read", count).await;
-    if !row::execute_or_deadlock(conn, job, row::set(job, count - 1)).await? {
-        job.at("conflict").await;
+    job.tell(Point::Read, count).await;
+    if !mysql::execute_or_deadlock(conn, job, mysql::set(job, count - 1)).await? {
+        job.at(Point::Conflict).await;
         return Ok(None);
     }
-    job.tell("written", count - 1).await;
+    job.tell(Point::Written, count - 1).await;
     job.leave();
-    row::commit(conn, job).await?;
-    job.at("committed").await;
+    mysql::commit(conn, job).await?;
+    job.at(Point::Committed).await;
     Ok(Some(count - 1))
 }

@@ -8,7 +8,7 @@
 //!
 //! Next: `single_update_buckets.rs`, where the row itself is no bottleneck; or `select_for_update.rs`, where the decision is taken in the program.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, row};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, mysql};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 
@@ -40,10 +40,10 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let since = job.inside().await;
     if job.tried(
         since,
-        row::execute(ctx, job, sqlx::query(TAKE_ONE).bind(job.stock_id)).await?,
+        mysql::execute(ctx, job, sqlx::query(TAKE_ONE).bind(job.request.stock_id)).await?,
     ) == 0
     {
-        row::read(ctx, job).await?;
+        mysql::read(ctx, job).await?;
         return Err(Error::SoldOut);
     }
     Ok(Deducted {

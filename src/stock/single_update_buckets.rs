@@ -13,7 +13,7 @@
 //!
 //! Next: `select_for_update.rs`, where the decision is taken in the program.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, row};
+use super::{Deducted, Job, Promise, Server, Store, Strategy, mysql};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::mysql::Conn;
@@ -62,10 +62,12 @@ async fn take(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         lock: None,
     };
     let bucket = fastrand::u32(..BUCKETS);
-    if row::execute(
+    if mysql::execute(
         ctx,
         job,
-        sqlx::query(TAKE_ONE).bind(job.stock_id).bind(bucket),
+        sqlx::query(TAKE_ONE)
+            .bind(job.request.stock_id)
+            .bind(bucket),
     )
     .await?
         == 1
@@ -74,10 +76,12 @@ async fn take(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     }
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let moved = refill(&mut conn, job, bucket).await;
-    match row::rolled_back(conn, moved).await {
+    match mysql::rolled_back(conn, moved).await {
         // The last pieces lie in other buckets.
         Err(Error::SoldOut)
-            if row::execute(ctx, job, sqlx::query(TAKE_ANY).bind(job.stock_id)).await? == 1 =>
+            if mysql::execute(ctx, job, sqlx::query(TAKE_ANY).bind(job.request.stock_id))
+                .await?
+                == 1 =>
         {
             Ok(sold)
         }
@@ -87,21 +91,21 @@ async fn take(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 
 /// Moves pieces out of the row, and takes one of them.
 async fn refill(conn: &mut Conn, job: &Job, bucket: u32) -> Result<(), Error> {
-    row::begin(conn).await?;
-    let count = row::read_locked(conn, job, row::FOR_UPDATE).await?;
+    mysql::begin(conn).await?;
+    let count = mysql::read_locked(conn, job, mysql::FOR_UPDATE).await?;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
     let lot = count.min(LOT);
-    row::execute_on(conn, job, row::set(job, count - lot)).await?;
-    row::execute_on(
+    mysql::execute_on(conn, job, mysql::set(job, count - lot)).await?;
+    mysql::execute_on(
         conn,
         job,
         sqlx::query(FILL)
-            .bind(job.stock_id)
+            .bind(job.request.stock_id)
             .bind(bucket)
             .bind(lot - 1),
     )
     .await?;
-    row::commit(conn, job).await
+    mysql::commit(conn, job).await
 }

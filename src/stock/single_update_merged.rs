@@ -16,7 +16,7 @@
 use super::{
     Deducted, Job, Promise, Server, Store, Strategy,
     merged::{self, Merged, Taken},
-    row,
+    mysql,
 };
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
@@ -64,10 +64,10 @@ impl Merged for Update {
         let job = Job::new(stock_id, Duration::ZERO, wait);
         loop {
             let take = sqlx::query(TAKE).bind(wanted).bind(stock_id).bind(wanted);
-            if row::execute(ctx, &job, take).await? == 1 {
+            if mysql::execute(ctx, &job, take).await? == 1 {
                 return Ok(Taken::Pieces(wanted, None));
             }
-            wanted = wanted.min(row::read(ctx, &job).await?.count);
+            wanted = wanted.min(mysql::read(ctx, &job).await?.count);
             if wanted <= 0 {
                 return Ok(Taken::SoldOut);
             }

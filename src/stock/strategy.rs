@@ -1,6 +1,6 @@
 //! What a strategy is: a value that says what it promises, and the function that takes a piece.
 
-use super::{Deducted, Job, redis_stage};
+use super::{Deducted, Job, Name, Unrenewed, redis_polling};
 use crate::bilingual::Bilingual;
 use crate::{config::Config, ctx::Ctx, error::Error, server::Server};
 use futures::future::BoxFuture;
@@ -59,34 +59,6 @@ pub enum Promise {
     Safe,
 }
 
-/// A name of ARCHITECTURE.md ("Names") that a strategy or a lesson writes in a server, for product 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Name {
-    /// A key of Redis, with all that belongs to it in Redisson's format.
-    Redis(&'static str),
-    /// A key of Redis that holds a number: permits that are free, what a latch still counts.
-    RedisCount(&'static str),
-    /// A key of Redis with a lease that nobody renews: who stays longer is not alone any more.
-    RedisFor(&'static str, Unrenewed),
-    /// The same as [`Redis`](Self::Redis) on each node of Redlock.
-    RedisNodes(&'static str),
-    /// A node of ZooKeeper, with all that is below it.
-    ZooKeeper(&'static str),
-    /// A row of `tb_lock`.
-    TableLock(&'static str),
-    /// The highest fencing token that the product's row has seen.
-    Fence,
-}
-
-/// A lease that nobody renews.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unrenewed {
-    /// The course's 3 s (§2.2).
-    Course,
-    /// `lock.lease_ms`.
-    Configured,
-}
-
 /// Where the pieces are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -103,7 +75,7 @@ impl Strategy {
     #[must_use]
     pub fn unrenewed(&self, config: &Config) -> Option<Duration> {
         self.names.iter().find_map(|name| match name {
-            Name::RedisFor(_, Unrenewed::Course) => Some(redis_stage::LEASE),
+            Name::RedisFor(_, Unrenewed::Course) => Some(redis_polling::LEASE),
             Name::RedisFor(_, Unrenewed::Configured) => {
                 Some(Duration::from_millis(config.lock.lease_ms))
             }
@@ -121,12 +93,12 @@ impl Strategy {
     ///
     /// Dropping it leaves no lock behind; the piece may be sold or not.
     pub async fn take(&self, ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-        let followed = job.follow();
-        if followed {
+        let printed = job.print();
+        if printed {
             job.say(format_args!("来了：{}", self.slug));
         }
         let outcome = (self.deduct)(ctx, job).await;
-        if followed {
+        if printed {
             match &outcome {
                 Ok(Deducted {
                     remaining: Some(left),

@@ -13,11 +13,10 @@
 //!
 //! Next: `mysql_named_lock.rs`, where the connection is the lease.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, row, table_lock, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, mysql, table_lock, under};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Lease, Lock, mysql::TableLeaseLock};
-use std::time::Duration;
 
 const NAME: &str = "lock:table-lock-lease";
 
@@ -43,9 +42,7 @@ pub(super) const STRATEGY: Strategy = Strategy {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let lease = job
-        .lease
-        .unwrap_or(Duration::from_millis(ctx.config.lock.lease_ms));
+    let lease = job.leased(ctx);
     let lock = ctx
         .db
         .table_lease_lock(&job.redis_name(NAME))
@@ -58,5 +55,5 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 
 async fn again(ctx: &Ctx, job: &Job, lock: &TableLeaseLock) -> Result<Deducted, Error> {
     let inner = lock.acquire(job.wait_left()).await?;
-    under(inner, |fence| row::read_then_write(ctx, job, fence)).await
+    under(inner, |fence| mysql::read_then_write(ctx, job, fence)).await
 }

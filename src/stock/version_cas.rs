@@ -15,7 +15,7 @@
 //!
 //! Next: `version_cas_paced.rs`, which lets only a few try at once; or `redis_watch.rs`, the same idea in Redis.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, row};
+use super::{Deducted, Job, Point, Promise, Server, Store, Strategy, mysql};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 
@@ -46,18 +46,18 @@ const TAKE_ONE: &str =
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let mut retries = 0;
     loop {
-        let row = row::read(ctx, job).await?;
+        let row = mysql::read(ctx, job).await?;
         if row.count <= 0 {
             return Err(Error::SoldOut);
         }
         let since = job.inside().await;
-        job.tell("read", row.count).await;
+        job.tell(Point::Read, row.count).await;
         let write = sqlx::query(TAKE_ONE)
             .bind(row.count - 1)
-            .bind(job.stock_id)
+            .bind(job.request.stock_id)
             .bind(row.version);
-        if job.tried(since, row::execute(ctx, job, write).await?) == 1 {
-            job.tell("written", row.count - 1).await;
+        if job.tried(since, mysql::execute(ctx, job, write).await?) == 1 {
+            job.tell(Point::Written, row.count - 1).await;
             return Ok(Deducted {
                 remaining: Some(row.count - 1),
                 fence: None,
@@ -65,7 +65,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
                 lock: None,
             });
         }
-        job.at("conflict").await;
+        job.at(Point::Conflict).await;
         if job.wait_left().is_zero() {
             return Err(job.not_had("row in db_stock (version)"));
         }

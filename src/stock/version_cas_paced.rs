@@ -10,7 +10,7 @@
 //!
 //! Next: `redis_watch.rs`, the same idea in Redis.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, row};
+use super::{Deducted, Job, Point, Promise, Server, Store, Strategy, mysql};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use std::time::Duration;
@@ -65,17 +65,17 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         .map_err(|_| job.not_had("turn to try"))?;
     let (mut bound, mut retries) = (FIRST, 0);
     loop {
-        let row = row::read(ctx, job).await?;
+        let row = mysql::read(ctx, job).await?;
         if row.count <= 0 {
             return Err(Error::SoldOut);
         }
         let since = job.inside().await;
-        job.tell("read", row.count).await;
+        job.tell(Point::Read, row.count).await;
         let write = sqlx::query(TAKE_ONE)
             .bind(row.count - 1)
-            .bind(job.stock_id)
+            .bind(job.request.stock_id)
             .bind(row.version);
-        if job.tried(since, row::execute(ctx, job, write).await?) == 1 {
+        if job.tried(since, mysql::execute(ctx, job, write).await?) == 1 {
             return Ok(Deducted {
                 remaining: Some(row.count - 1),
                 fence: None,

@@ -11,7 +11,7 @@
 //!
 //! Next: `zk_sequential.rs`, where they queue.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, poll, zk_stage as stage};
+use super::{Deducted, Job, Name, Point, Promise, Server, Store, Strategy, poll, zk_node as stage};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use std::time::Duration;
@@ -47,7 +47,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         if let Some(node) = stage::create(ctx, job, &path, CreateMode::Ephemeral).await? {
             return stage::under(ctx, job, node).await;
         }
-        job.at("refused").await;
+        job.at(Point::Refused).await;
         poll::pause(job, POLL, || format!("lock {path}")).await?;
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! Next: `zk_lock.rs`, where each is told when its predecessor goes.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, poll, zk_stage as stage};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, poll, zk_node as stage};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use std::time::Duration;

@@ -5,12 +5,8 @@ pub(crate) mod ordered;
 pub(crate) mod recorded;
 
 use oversell::{
-    addresses::Addresses,
-    config::Config,
-    ctx::Ctx,
-    seckill::consumer::Consumer,
-    shelf,
-    stock::{Job, Store},
+    addresses::Addresses, config::Config, ctx::Ctx, seckill::consumer::Consumer, section::Job,
+    shelf, stock::Store,
 };
 use secrecy::ExposeSecret;
 use std::{

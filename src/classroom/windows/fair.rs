@@ -14,7 +14,7 @@ use crate::{
     classroom::window::{Answer, Did, Lesson, Visit, Window, next},
     ctx::Ctx,
     error::Error,
-    stock::{Job, Name},
+    section::{Job, Name},
 };
 use oversell_lock::Lock;
 

@@ -15,7 +15,7 @@ use crate::{
     classroom::window::{Answer, Lesson, Window},
     ctx::Ctx,
     error::Error,
-    stock::{Job, Name},
+    section::{Job, Name},
     visits::Happened,
 };
 use oversell_lock::{LockError, redis::RedisLatch};

@@ -10,7 +10,8 @@ use crate::{
     classroom::window::{Answer, Did, Lesson, Visit, Window},
     ctx::Ctx,
     error::Error,
-    stock::{Job, Name, PARTS},
+    section::{Job, Name},
+    stock::PARTS,
 };
 use futures::future::join_all;
 use oversell_lock::{Lock, MultiLock, redis::Redlock};

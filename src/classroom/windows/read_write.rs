@@ -16,7 +16,7 @@ use crate::{
     },
     ctx::Ctx,
     error::Error,
-    stock::{Job, Name},
+    section::{Job, Name},
 };
 use oversell_lock::{
     Lock,
@@ -92,7 +92,7 @@ async fn write(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 
 /// The one that was asked for, else the job's stay.
 fn lease(job: &Job) -> Duration {
-    job.lease.unwrap_or(job.hold)
+    job.request.lease.unwrap_or(job.request.hold)
 }
 
 /// Until when it is surely leased: nobody whom this half shuts out has it before. Only the server knows when the lease began;

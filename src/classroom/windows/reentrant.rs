@@ -13,7 +13,7 @@ use crate::{
     classroom::window::{Answer, Did, Lesson, Visit, Window},
     ctx::Ctx,
     error::Error,
-    stock::{Job, Name},
+    section::{Job, Name},
 };
 use oversell_lock::Lock;
 

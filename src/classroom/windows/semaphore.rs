@@ -13,7 +13,7 @@ use crate::{
     classroom::window::{Answer, Lesson, Window},
     ctx::Ctx,
     error::Error,
-    stock::{Job, Name},
+    section::{Job, Name},
 };
 use redis::AsyncCommands;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -14,7 +14,7 @@ use crate::{
     classroom::window::{Answer, Lesson, Window},
     ctx::Ctx,
     error::Error,
-    stock::{Job, Name},
+    section::{Job, Name},
 };
 use std::time::Duration;
 

@@ -9,7 +9,8 @@ use crate::{
         problem::Outcome,
         terms::Terms,
     },
-    stock::{self, LockState},
+    section::LockState,
+    stock,
 };
 use axum::{
     Json,
@@ -120,16 +121,16 @@ async fn take(
         .job(app.ctx.config.wait(), Duration::ZERO)
         .counted(metrics.waiters.clone());
     // A load gives no name, and is not looked at.
-    let job = if job.who.is_some() {
+    let job = if job.request.who.is_some() {
         app.seen(job, "/check/lock", strategy.slug)
     } else {
         job
     };
-    let _under_way = app.under_way.count(job.stock_id);
+    let _under_way = app.under_way.count(job.request.stock_id);
     let result = strategy.take(&app.ctx, &job).await;
     metrics.count(&job, &result);
     let deducted = result?;
-    let (entered_us, left_us) = job.inside_us().unzip();
+    let (entered_us, left_us) = job.seen.inside_us().unzip();
     Ok(match format {
         Format::Text => ([(header::CONTENT_TYPE, Format::TEXT)], SOLD).into_response(),
         Format::Json => Json(Sold {
@@ -137,15 +138,15 @@ async fn take(
             remaining: deducted.remaining,
             strategy: strategy.slug,
             instance: app.ctx.instance.clone(),
-            waited_ms: job.waited().as_millis(),
-            held_ms: job.held().as_millis(),
+            waited_ms: job.seen.waited().as_millis(),
+            held_ms: job.seen.held().as_millis(),
             entered_us,
             left_us,
-            tries_us: job.tries_us(),
+            tries_us: job.seen.tries_us(),
             fence: deducted.fence.map(|fence| fence.0),
             retries: deducted.retries,
             lock: deducted.lock,
-            who: job.who.clone(),
+            who: job.request.who.clone(),
         })
         .into_response(),
     })

@@ -13,7 +13,7 @@ use crate::{
         self, Order, Step,
         stream::{self, State as OrderState},
     },
-    stock::LockState,
+    section::LockState,
 };
 use axum::{Json, extract::State, response::IntoResponse};
 use garde::Validate;
@@ -101,8 +101,8 @@ pub(in crate::http) async fn place(
         order_id: ordered.order_id.to_string(),
         strategy: step.slug,
         instance: app.ctx.instance.clone(),
-        waited_ms: order.job.waited().as_millis(),
-        held_ms: order.job.held().as_millis(),
+        waited_ms: order.job.seen.waited().as_millis(),
+        held_ms: order.job.seen.held().as_millis(),
         lock: ordered.lock,
     }))
 }

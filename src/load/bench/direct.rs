@@ -148,7 +148,7 @@ mod tests {
                 .source
                 .contains(UPDATE)
         );
-        let row = include_str!("../../stock/row.rs");
+        let row = include_str!("../../section/mysql.rs");
         for sql in [FOR_UPDATE, READ, WRITE] {
             assert!(row.contains(sql), "{sql}");
         }

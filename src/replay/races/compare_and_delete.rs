@@ -9,7 +9,7 @@
 //! Next: `reentry.rs`.
 
 use super::look_then_delete::late_unlock;
-use crate::bilingual::Bilingual;
+use crate::{bilingual::Bilingual, section::Point};
 use crate::replay::{Ends, Replay};
 
 const FLAWED: &str = "redis-setnx-ttl";
@@ -49,6 +49,6 @@ pub(super) const REPLAY: Replay = Replay {
             "A 还没删锁，租约到期",
             "the lease ends before A deletes the lock",
         );
-        Box::pin(late_unlock(play, act, "written", step, act == FLAWED))
+        Box::pin(late_unlock(play, act, Point::Written, step, act == FLAWED))
     },
 };

@@ -13,7 +13,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::{Ends, Replay, actor::Line, acts::Act, play::Play},
-    stock::{Deducted, Job, Name},
+    section::{Deducted, Job, Name, Point},
 };
 use redis::Script;
 use std::sync::LazyLock;
@@ -83,12 +83,12 @@ async fn by_commands(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         .arg(0)
         .exec_async(&mut redis)
         .await?;
-    job.tell("set", 0).await;
+    job.tell(Point::Set, 0).await;
     for _ in 0..3 {
         let count: i64 = redis::cmd("INCR").arg(&key).query_async(&mut redis).await?;
-        job.tell("incr", count).await;
+        job.tell(Point::Incr, count).await;
     }
-    job.at("counted").await;
+    job.at(Point::Counted).await;
     done(
         job,
         redis::cmd("GET").arg(&key).query_async(&mut redis).await?,
@@ -109,7 +109,7 @@ async fn by_script(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 }
 
 async fn done(job: &Job, seen: i64) -> Result<Deducted, Error> {
-    job.tell("read", seen).await;
+    job.tell(Point::Read, seen).await;
     Ok(Deducted {
         remaining: Some(seen),
         fence: None,
@@ -137,9 +137,9 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         "A counts from 0 to 3, and has not looked yet",
     )
     .await?;
-    let mut a = play.side_at("counted", 'A', 0, act, None).await?;
+    let mut a = play.side_at(Point::Counted, 'A', 0, act, None).await?;
     play.step("B 把它设成 0", "B sets it to 0").await?;
-    let mut b = play.side_at("set", 'B', 1, act, None).await?;
+    let mut b = play.side_at(Point::Set, 'B', 1, act, None).await?;
     play.step(
         "A 看到 0；B 接着数，看到 3",
         "A sees 0; B counts on, and sees 3",
@@ -151,11 +151,11 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         "once more: both set it to 0 first",
     )
     .await?;
-    let mut a = play.side_at("set", 'A', 0, act, None).await?;
-    let mut b = play.side_at("set", 'B', 1, act, None).await?;
+    let mut a = play.side_at(Point::Set, 'A', 0, act, None).await?;
+    let mut b = play.side_at(Point::Set, 'B', 1, act, None).await?;
     play.step("两个人各加三次", "both count by three").await?;
-    a.to("counted").await?;
-    b.to("counted").await?;
+    a.to(Point::Counted).await?;
+    b.to(Point::Counted).await?;
     play.step("两个人看到的都是 6", "both see 6").await?;
     play.saw = format!(
         "{first}, {} {}",

@@ -7,7 +7,7 @@
 //!
 //! Next: `late_delete.rs`.
 
-use crate::bilingual::Bilingual;
+use crate::{bilingual::Bilingual, section::Point};
 use crate::{
     error::Error,
     replay::{
@@ -54,7 +54,9 @@ pub(super) const REPLAY: Replay = Replay {
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     play.step("A 拿到锁，读库存", "A has the lock, and reads the stock")
         .await?;
-    let a = play.side_at("read", 'A', 2, act, play.lease(3000)).await?;
+    let a = play
+        .side_at(Point::Read, 'A', 2, act, play.lease(3000))
+        .await?;
     play.step(
         "A 死了：没有人会删它的锁",
         "A dies: nobody will delete its lock",
@@ -70,9 +72,9 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         Duration::from_secs(20)
     };
     let mut b = play
-        .side_that_waits(wait, &["refused"], 'B', 1, act, play.lease(10_000))
+        .side_that_waits(wait, &[Point::Refused], 'B', 1, act, play.lease(10_000))
         .await?;
-    b.at("refused").await?;
+    b.at(Point::Refused).await?;
     if act == FLAWED {
         play.step(
             "这个键没有过期时间：B 再等也没用",

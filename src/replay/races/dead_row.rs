@@ -12,7 +12,7 @@
 //!
 //! Next: `unlock_before_commit.rs`.
 
-use crate::bilingual::Bilingual;
+use crate::{bilingual::Bilingual, section::Point};
 use crate::{
     error::Error,
     replay::{
@@ -59,7 +59,9 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         "A has inserted the row: the lock is its own",
     )
     .await?;
-    let _dead = play.side_at("read", 'A', 2, act, Some(600_000)).await?;
+    let _dead = play
+        .side_at(Point::Read, 'A', 2, act, Some(600_000))
+        .await?;
     play.step("A 死了，行还在", "A dies, and its row stays")
         .await?;
     play.stage.died('A');

@@ -16,7 +16,8 @@ use crate::bilingual::Bilingual;
 use crate::{
     error::Error,
     replay::{Ends, Replay, acts::Act, play::Play},
-    stock::{Store, redis_stage},
+    section::{Point, redis_polling},
+    stock::Store,
 };
 
 pub(super) const REPLAY: Replay = Replay {
@@ -56,7 +57,7 @@ pub(in crate::replay) const WITHOUT_WATCH: Act = Act {
     name: "get-then-set",
     names: &[],
     store: Some(Store::Redis),
-    run: |ctx, job| Box::pin(redis_stage::read_then_write(ctx, job)),
+    run: |ctx, job| Box::pin(redis_polling::read_then_write(ctx, job)),
 };
 
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
@@ -73,8 +74,8 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         },
     )
     .await?;
-    let a = play.side_at("read", 'A', 0, act, None).await?;
+    let a = play.side_at(Point::Read, 'A', 0, act, None).await?;
     play.step("B 也一样", "and so does B").await?;
-    let b = play.side_at("read", 'B', 1, act, None).await?;
+    let b = play.side_at(Point::Read, 'B', 1, act, None).await?;
     both_write(play, a, b).await
 }

@@ -24,7 +24,7 @@ use crate::{
         acts::Act,
         play::{Pace, Play},
     },
-    stock::{Deducted, Job, LockState, Name},
+    section::{Deducted, Job, LockState, Name, Point},
 };
 use oversell_lock::{Lock, LockError};
 
@@ -80,13 +80,13 @@ async fn forced(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 }
 
 async fn library(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    job.at("waits").await;
+    job.at(Point::Waits).await;
     let guard = demo_layer::lock(ctx, job, LIBRARY)
         .acquire(job.wait_left())
         .await?;
-    job.at("locked").await;
-    job.at("worked").await;
-    job.at("leaves").await;
+    job.at(Point::Locked).await;
+    job.at(Point::Worked).await;
+    job.at(Point::Leaves).await;
     match guard.release().await {
         Ok(()) => Ok(visited(Some(LockState::Kept))),
         Err(LockError::Lost { .. }) => Ok(visited(Some(LockState::Lost))),
@@ -111,16 +111,18 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         "A has the lock and works; its lease is far from its end",
     )
     .await?;
-    let mut a = play.side_at("worked", 'A', 0, act, Some(600_000)).await?;
+    let mut a = play
+        .side_at(Point::Worked, 'A', 0, act, Some(600_000))
+        .await?;
     if play.cured {
         play.step("B 等", "B waits").await?;
-        let mut b = play.side_at("waits", 'B', 1, act, None).await?;
-        b.heads_for("worked");
+        let mut b = play.side_at(Point::Waits, 'B', 1, act, None).await?;
+        b.heads_for(Point::Worked);
         play.step("A 干完，放锁", "A is done, and releases").await?;
-        a.to("leaves").await?;
+        a.to(Point::Leaves).await?;
         a.ends().await?;
         play.step("B 才进来", "B gets in after it").await?;
-        b.at("worked").await?;
+        b.at(Point::Worked).await?;
         return b.ends().await.map(drop);
     }
     play.step(
@@ -128,7 +130,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         "B has waited for five leases, and writes its own value by force",
     )
     .await?;
-    let mut b = play.side_at("worked", 'B', 1, act, shorter).await?;
+    let mut b = play.side_at(Point::Worked, 'B', 1, act, shorter).await?;
     play.step(
         "两个都在里面；A 干完，锁已经不是它的了",
         "both are inside; A is done, and its lock is no longer its own",

@@ -8,7 +8,7 @@
 //!
 //! Next: `jumping_clock.rs`.
 
-use crate::bilingual::Bilingual;
+use crate::{bilingual::Bilingual, section::Point};
 use crate::{
     error::Error,
     orders::Action,
@@ -71,7 +71,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         )
         .await?;
         let mut b = play
-            .side_at("read", 'B', 1, act, play.lease(30_000))
+            .side_at(Point::Read, 'B', 1, act, play.lease(30_000))
             .await?;
         play.step("A 写，B 也写", "A writes, and so does B").await?;
         a.ends().await?;
@@ -116,5 +116,6 @@ pub(super) async fn on_three(play: &Play, act: &str) -> Result<Side, Error> {
         "A has the lock on redis 1, 2 and 3, and reads",
     )
     .await?;
-    play.side_at("read", 'A', A, act, play.lease(30_000)).await
+    play.side_at(Point::Read, 'A', A, act, play.lease(30_000))
+        .await
 }

@@ -15,7 +15,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::{Ends, Replay, acts::Act, play::Play},
-    stock::{Deducted, Job},
+    section::{Deducted, Job, Point},
 };
 
 const WAITERS: u16 = 50;
@@ -105,7 +105,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
 async fn drain(ctx: &Ctx, job: &Job, watch: Watch) -> Result<Deducted, Error> {
     let drained = zk_herd::queue(ctx, WAITERS, job.wait_left(), watch).await?;
     for woken in drained.0 {
-        job.tell("woken", woken).await;
+        job.tell(Point::Woken, woken).await;
     }
     Ok(Deducted {
         remaining: None,

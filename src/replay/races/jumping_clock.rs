@@ -10,7 +10,7 @@
 //! Next: `deadlock`s, in `classroom::deadlocks`.
 
 use super::forgetful_node::on_three;
-use crate::bilingual::Bilingual;
+use crate::{bilingual::Bilingual, section::Point};
 use crate::{
     error::Error,
     replay::{Ends, Replay, faults::Need, play::Play},
@@ -61,7 +61,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
             "A has the lock and a token, and reads",
         )
         .await?;
-        play.side_at("read", 'A', 2, act, play.lease(30_000))
+        play.side_at(Point::Read, 'A', 2, act, play.lease(30_000))
             .await?
     } else {
         on_three(play, act).await?
@@ -76,7 +76,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     play.step("B 拿到锁，读", "B takes the lock, and reads")
         .await?;
     let mut b = play
-        .side_at("read", 'B', 1, act, play.lease(30_000))
+        .side_at(Point::Read, 'B', 1, act, play.lease(30_000))
         .await?;
     play.step("B 写完", "B writes").await?;
     b.ends().await?;

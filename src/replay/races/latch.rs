@@ -12,7 +12,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::{Ends, Replay, acts::Act, play::Play},
-    stock::{Deducted, Job, Name},
+    section::{Deducted, Job, Name, Point},
 };
 use std::num::NonZeroU32;
 
@@ -76,23 +76,23 @@ pub(super) const REPLAY: Replay = Replay {
 };
 
 async fn at_once(job: &Job) -> Result<Deducted, Error> {
-    job.at("door").await;
+    job.at(Point::Door).await;
     done()
 }
 
 async fn after_all(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let latch = ctx.redis.latch(&job.redis_name(LATCH));
     latch.try_set_count(CLASS).await?;
-    job.at("waits").await;
+    job.at(Point::Waits).await;
     latch.wait(job.wait_left()).await?;
-    job.at("door").await;
+    job.at(Point::Door).await;
     done()
 }
 
 async fn go_out(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let left = ctx.redis.latch(&job.redis_name(LATCH)).count_down().await?;
     job.tell(
-        "out",
+        Point::Out,
         left.map_or_else(|| "-".to_owned(), |left| left.to_string()),
     )
     .await;
@@ -109,8 +109,10 @@ const fn done() -> Result<Deducted, Error> {
 }
 
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    let mut a = play.side(&["waits", "door"], 'A', 0, act, None).await?;
-    let at_once = a.at_one_of(&["waits", "door"]).await? == "door";
+    let mut a = play
+        .side(&[Point::Waits, Point::Door], 'A', 0, act, None)
+        .await?;
+    let at_once = a.at_one_of(&[Point::Waits, Point::Door]).await? == Point::Door;
     let mut saw = Vec::new();
     if at_once {
         play.step(
@@ -126,7 +128,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
             "A, the monitor, waits for all: two are in",
         )
         .await?;
-        a.heads_for("door");
+        a.heads_for(Point::Door);
     }
     for (letter, zh) in [('B', "B 出来了"), ('C', "C 出来了")] {
         play.step(zh, format!("{letter} goes out")).await?;
@@ -137,7 +139,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         saw.push("out");
     }
     if !at_once {
-        a.at("door").await?;
+        a.at(Point::Door).await?;
         play.step("都出来了：A 锁门", "all are out: A locks the door")
             .await?;
         a.ends().await?;

@@ -10,7 +10,7 @@
 //!
 //! Next: `look_then_delete.rs`.
 
-use crate::bilingual::Bilingual;
+use crate::{bilingual::Bilingual, section::Point};
 use crate::{
     error::Error,
     replay::{Ends, Replay, play::Play},
@@ -56,7 +56,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         "A has the lock, reads the stock, and is busy",
     )
     .await?;
-    let mut a = play.side_at("read", 'A', 2, act, lease).await?;
+    let mut a = play.side_at(Point::Read, 'A', 2, act, lease).await?;
     play.step(
         "A 的租约到期：锁没了，A 还在忙",
         "A's lease ends: its lock is gone, and A is still busy",
@@ -66,11 +66,11 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     play.step("B 拿到锁，也读", "B takes the lock, and reads too")
         .await?;
     let mut b = play
-        .side_at("read", 'B', 1, act, play.lease(10_000))
+        .side_at(Point::Read, 'B', 1, act, play.lease(10_000))
         .await?;
     play.step("C 在等", "C waits").await?;
     let mut c = play
-        .side_at("refused", 'C', 0, act, play.lease(10_000))
+        .side_at(Point::Refused, 'C', 0, act, play.lease(10_000))
         .await?;
     play.step("A 写完，删锁", "A writes, and deletes the lock")
         .await?;

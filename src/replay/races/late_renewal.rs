@@ -18,7 +18,8 @@ use crate::{
         acts::Act,
         play::{Pace, Play},
     },
-    stock::{Deducted, Job, Name, Points, Reentrant, Store, redis_stage as stage},
+    section::{Deducted, Job, Name, Point, Points, redis_polling as stage},
+    stock::{Reentrant, Store},
 };
 use std::time::Duration;
 use tokio_util::task::AbortOnDropHandle;
@@ -83,7 +84,7 @@ async fn blind(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         ctx.clone(),
         key,
         lease,
-        job.points().clone(),
+        job.seen.points().clone(),
     )));
     let section = async {
         let outcome = stage::read_then_write(ctx, job).await;
@@ -97,13 +98,13 @@ async fn blind(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 async fn renew(ctx: Ctx, key: String, lease: u64, points: Points) {
     loop {
         tokio::time::sleep(Duration::from_millis(lease / 3)).await;
-        points.at("renew").await;
+        points.at(Point::Renew).await;
         let renewed = redis::cmd("PEXPIRE")
             .arg(&key)
             .arg(lease)
             .exec_async(&mut ctx.redis.connection())
             .await;
-        points.at("renewed").await;
+        points.at(Point::Renewed).await;
         if let Err(error) = renewed {
             tracing::warn!(%error, key, "not renewed");
         }
@@ -119,10 +120,10 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     )
     .await?;
     let mut a = play
-        .side(&["written", "renew"], 'A', 2, act, Some(short))
+        .side(&[Point::Written, Point::Renew], 'A', 2, act, Some(short))
         .await?;
-    a.at("written").await?;
-    a.at("renew").await?;
+    a.at(Point::Written).await?;
+    a.at(Point::Renew).await?;
     play.step("A 的租约到期", "A's lease ends").await?;
     play.lease_ends().await?;
     play.step(
@@ -131,15 +132,15 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     )
     .await?;
     let mut b = play
-        .side_at("read", 'B', 1, act, play.lease(60_000))
+        .side_at(Point::Read, 'B', 1, act, play.lease(60_000))
         .await?;
     let mut c = play
-        .side_at("refused", 'C', 0, act, play.lease(10_000))
+        .side_at(Point::Refused, 'C', 0, act, play.lease(10_000))
         .await?;
     play.step("A 的定时器醒了，去续期", "A's timer wakes, and renews")
         .await?;
-    a.heads_for_any(&["written", "renewed"]);
-    a.at("renewed").await?;
+    a.heads_for_any(&[Point::Written, Point::Renewed]);
+    a.at(Point::Renewed).await?;
     let left = play.lease_left().await?;
     if left <= Some(short.cast_signed()) {
         "B's lease is cut".clone_into(&mut play.saw);

@@ -24,7 +24,7 @@ use crate::{
         play::Play,
     },
     seckill::voucher,
-    stock::{Deducted, Job},
+    section::{Deducted, Job, Point},
 };
 
 pub(super) const REPLAY: Replay = Replay {
@@ -94,7 +94,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         "A orders another voucher under the user's lock, and has not unlocked yet",
     )
     .await?;
-    let mut a = play.side_at("unlock", 'A', 2, late, lease).await?;
+    let mut a = play.side_at(Point::Unlock, 'A', 2, late, lease).await?;
     play.step("A 的租约到期，锁没了", "A's lease ends: its lock is gone")
         .await?;
     play.lease_ends().await?;
@@ -104,7 +104,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     )
     .await?;
     let mut b = play
-        .side_at("checked", 'B', 1, act, play.lease(10_000))
+        .side_at(Point::Checked, 'B', 1, act, play.lease(10_000))
         .await?;
     if play.cured {
         play.step(

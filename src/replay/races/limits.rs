@@ -19,7 +19,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::{Ends, Line, Replay, acts::Act, play::Play},
-    stock::{Deducted, Job},
+    section::{Deducted, Job, Point},
 };
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ async fn in_one(job: &Job) -> Result<Deducted, Error> {
 }
 
 async fn in_all(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let limiter = limiter(job.stock_id);
+    let limiter = limiter(job.request.stock_id);
     let mut let_through = 0;
     for _ in 0..ASKED {
         let_through += answered(job, pass_limiter(ctx, &limiter, WINDOW).await).await?;
@@ -96,8 +96,12 @@ async fn answered(job: &Job, passed: Result<(), Error>) -> Result<i64, Error> {
         Err(Error::Limited) => false,
         Err(error) => return Err(error),
     };
-    job.at(if is_through { "let-through" } else { "limited" })
-        .await;
+    job.at(if is_through {
+        Point::LetThrough
+    } else {
+        Point::Limited
+    })
+    .await;
     Ok(i64::from(is_through))
 }
 

@@ -8,7 +8,7 @@
 //!
 //! Next: `late_renewal.rs`.
 
-use crate::bilingual::Bilingual;
+use crate::{bilingual::Bilingual, section::Point};
 use crate::{
     error::Error,
     replay::{
@@ -59,14 +59,16 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     )
     .await?;
     if act == FLAWED {
-        let mut a = play.side_at("read", 'A', 2, act, play.lease(3000)).await?;
+        let mut a = play
+            .side_at(Point::Read, 'A', 2, act, play.lease(3000))
+            .await?;
         play.step("没人续期：租约到期", "nobody renews: the lease ends")
             .await?;
         play.lease_ends().await?;
         play.step("B 进来了，和 A 同时在里面", "B gets in beside A")
             .await?;
         let mut b = play
-            .side_at("read", 'B', 1, act, play.lease(10_000))
+            .side_at(Point::Read, 'B', 1, act, play.lease(10_000))
             .await?;
         play.step(
             "A 写完才发现：锁早已不是它的",
@@ -79,10 +81,10 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         return b.ends().await.map(drop);
     }
     // The course's 3 s at every pace: a renewal that a busy machine delays by two thirds of it still comes in time.
-    let mut a = play.side_at("read", 'A', 2, act, Some(3000)).await?;
+    let mut a = play.side_at(Point::Read, 'A', 2, act, Some(3000)).await?;
     play.step("B 在等", "B waits").await?;
     let mut b = play
-        .side_at("refused", 'B', 1, act, play.lease(10_000))
+        .side_at(Point::Refused, 'B', 1, act, play.lease(10_000))
         .await?;
     play.step(
         "定时器每过三分之一就把租约续满",
@@ -90,7 +92,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     )
     .await?;
     // So long that at a slow pace the first lease would be over.
-    a.passes("renewed", if play.pace == Pace::Slow { 4 } else { 1 })
+    a.passes(Point::Renewed, if play.pace == Pace::Slow { 4 } else { 1 })
         .await?;
     "renewed".clone_into(&mut play.saw);
     play.step(

@@ -9,7 +9,7 @@
 //!
 //! Next: `count_to_three.rs`.
 
-use crate::bilingual::Bilingual;
+use crate::{bilingual::Bilingual, section::Point};
 use crate::{
     error::Error,
     replay::{Ends, Replay, play::Play},
@@ -54,14 +54,14 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
             "GET 说锁是 A 的；这时租约到期",
             "GET says that the lock is A's; then the lease ends",
         );
-        late_unlock(play, act, "checked", step, true).await
+        late_unlock(play, act, Point::Checked, step, true).await
     } else {
         // Where it is one script, the last point before it is after the write.
         let step = (
             "A 还没删锁，租约到期",
             "the lease ends before A deletes the lock",
         );
-        late_unlock(play, act, "written", step, false).await
+        late_unlock(play, act, Point::Written, step, false).await
     }
 }
 
@@ -70,7 +70,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
 pub(super) async fn late_unlock(
     play: &mut Play,
     act: &'static str,
-    before_the_delete: &'static str,
+    before_the_delete: Point,
     step: (&'static str, &'static str),
     flawed: bool,
 ) -> Result<(), Error> {
@@ -84,11 +84,11 @@ pub(super) async fn late_unlock(
     play.step("B 拿到锁，读", "B takes the lock, and reads")
         .await?;
     let mut b = play
-        .side_at("read", 'B', 1, act, play.lease(10_000))
+        .side_at(Point::Read, 'B', 1, act, play.lease(10_000))
         .await?;
     play.step("C 在等", "C waits").await?;
     let mut c = play
-        .side_at("refused", 'C', 0, act, play.lease(10_000))
+        .side_at(Point::Refused, 'C', 0, act, play.lease(10_000))
         .await?;
     if flawed {
         play.step("A 的 DEL 删掉了 B 的锁", "A's DEL deletes B's lock")

@@ -14,8 +14,9 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::{Ends, Replay, acts::Act, faults::Need, play::Play},
+    section::{Deducted, Job, Name, Point},
     server::Server,
-    stock::{self, Deducted, Job, Name, Store},
+    stock::{self, Store},
 };
 use std::time::Duration;
 use zookeeper_client::{Acls, CreateMode, Error as Zk};
@@ -68,7 +69,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     play.step("A 建了节点，拿到锁", "A makes the node, and has the lock")
         .await?;
     let a = play
-        .side_at("locked", 'A', play.other(1), act, None)
+        .side_at(Point::Locked, 'A', play.other(1), act, None)
         .await?;
     play.step(
         "A 的进程被杀（kill -9），没来得及删节点",
@@ -83,10 +84,10 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         )
         .await?;
         let mut b = play
-            .side_at("refused", 'B', play.other(0), act, None)
+            .side_at(Point::Refused, 'B', play.other(0), act, None)
             .await?;
         b.heads_for_any(&[]);
-        b.passes("refused", 3).await
+        b.passes(Point::Refused, 3).await
     } else {
         play.step(
             "A 的会话过期，临时节点被删",
@@ -113,7 +114,7 @@ async fn permanent(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     loop {
         match client.create(&path, owner.as_bytes(), &node).await {
             Ok(_) => break,
-            Err(Zk::NodeExists) => job.at("refused").await,
+            Err(Zk::NodeExists) => job.at(Point::Refused).await,
             Err(error) => return Err(down(error)),
         }
         if job.wait_left().is_zero() {

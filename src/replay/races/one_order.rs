@@ -19,7 +19,7 @@ use crate::{
         acts::{Act, order},
         play::Play,
     },
-    stock::Name,
+    section::{Name, Point},
 };
 
 /// Two orders of one user on one instance.
@@ -98,7 +98,7 @@ macro_rules! step {
             name: $slug,
             names: $names,
             store: None,
-            run: |ctx, job| Box::pin(order(ctx, job, $slug, job.stock_id)),
+            run: |ctx, job| Box::pin(order(ctx, job, $slug, job.request.stock_id)),
         }
     };
 }
@@ -126,13 +126,13 @@ async fn one_order(play: &mut Play, act: &'static str) -> Result<(), Error> {
         "A asks: the user has no order yet",
     )
     .await?;
-    let mut a = play.side_at("checked", 'A', 0, act, None).await?;
+    let mut a = play.side_at(Point::Checked, 'A', 0, act, None).await?;
     play.step(
         "同一个人的 B 也查：没有",
         "B, of the same user, asks too: no order",
     )
     .await?;
-    let mut b = play.side_at("checked", 'B', 0, act, None).await?;
+    let mut b = play.side_at(Point::Checked, 'B', 0, act, None).await?;
     play.step(
         "A 扣库存，写订单，提交",
         "A takes a piece, writes its order, and commits",
@@ -161,7 +161,7 @@ async fn cluster(play: &mut Play, act: &'static str) -> Result<(), Error> {
         "A has the lock of the user, and asks: no order",
     )
     .await?;
-    let mut a = play.side_at("checked", 'A', 0, act, None).await?;
+    let mut a = play.side_at(Point::Checked, 'A', 0, act, None).await?;
     if play.cured {
         play.step(
             "同一个人的 B 来到另一台：锁被占着，拒绝",
@@ -178,7 +178,7 @@ async fn cluster(play: &mut Play, act: &'static str) -> Result<(), Error> {
         "B, of the same user, on another instance: nobody has the lock there",
     )
     .await?;
-    let mut b = play.side_at("checked", 'B', 1, act, None).await?;
+    let mut b = play.side_at(Point::Checked, 'B', 1, act, None).await?;
     play.step("两个都写了订单", "both write an order").await?;
     a.ends().await?;
     b.ends().await.map(drop)

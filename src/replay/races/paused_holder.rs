@@ -12,7 +12,7 @@
 //!
 //! Next: `paused_session.rs`, the same in ZooKeeper.
 
-use crate::bilingual::Bilingual;
+use crate::{bilingual::Bilingual, section::Point};
 use crate::{
     error::Error,
     replay::{Ends, Replay, play::Play},
@@ -55,7 +55,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     play.step("A 拿到锁，读库存", "A has the lock, and reads the stock")
         .await?;
     let mut a = play
-        .side_at("read", 'A', play.other(1), act, play.lease(3000))
+        .side_at(Point::Read, 'A', play.other(1), act, play.lease(3000))
         .await?;
     let stands_still = play.pause(&a).await?;
     let step = if stands_still {
@@ -74,7 +74,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     play.step("B 拿到锁，读", "B takes the lock, and reads")
         .await?;
     let mut b = play
-        .side_at("read", 'B', play.other(0), act, play.lease(10_000))
+        .side_at(Point::Read, 'B', play.other(0), act, play.lease(10_000))
         .await?;
     play.step("B 写完，放锁", "B writes, and releases").await?;
     b.ends().await?;

@@ -11,7 +11,7 @@
 //!
 //! Next: `node_types.rs`.
 
-use crate::bilingual::Bilingual;
+use crate::{bilingual::Bilingual, section::Point};
 use crate::{
     error::Error,
     replay::{Ends, Replay, faults::Need, play::Play},
@@ -58,7 +58,9 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         "A makes its ephemeral node, has the lock, and reads",
     )
     .await?;
-    let mut a = play.side_at("read", 'A', play.other(1), act, None).await?;
+    let mut a = play
+        .side_at(Point::Read, 'A', play.other(1), act, None)
+        .await?;
     play.pause(&a).await?;
     play.step(
         "A 的进程停住了（SIGSTOP）：没有心跳，会话过期，节点被删",
@@ -68,7 +70,9 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     play.session_ends(&a).await?;
     play.step("B 拿到锁，读", "B takes the lock, and reads")
         .await?;
-    let mut b = play.side_at("read", 'B', play.other(0), act, None).await?;
+    let mut b = play
+        .side_at(Point::Read, 'B', play.other(0), act, None)
+        .await?;
     play.step("B 写完，放锁", "B writes, and releases").await?;
     b.ends().await?;
     play.step("A 醒了，接着写", "A wakes, and writes").await?;

@@ -13,7 +13,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::{Ends, Replay, acts::Act, play::Play},
-    stock::{Deducted, Job, Name},
+    section::{Deducted, Job, Name, Point},
 };
 use oversell_lock::LockError;
 
@@ -68,7 +68,7 @@ pub(super) const REPLAY: Replay = Replay {
 };
 
 async fn come_in(job: &Job) -> Result<Deducted, Error> {
-    job.at("locked").await;
+    job.at(Point::Locked).await;
     Ok(Deducted {
         remaining: None,
         fence: None,
@@ -84,15 +84,15 @@ async fn take_a_permit(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         .initially(PERMITS);
     let permit = match semaphore.try_acquire(1).await {
         Err(LockError::Taken { .. }) => {
-            job.at("refused").await;
+            job.at(Point::Refused).await;
             semaphore.acquire(1, job.wait_left()).await?
         }
         tried => tried?,
     };
-    job.at("locked").await;
-    job.at("left").await;
+    job.at(Point::Locked).await;
+    job.at(Point::Left).await;
     permit.release().await?;
-    job.at("released").await;
+    job.at(Point::Released).await;
     Ok(Deducted {
         remaining: None,
         fence: None,
@@ -103,23 +103,25 @@ async fn take_a_permit(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     play.step("A 进来", "A comes in").await?;
-    let mut a = play.side_at("locked", 'A', 0, act, None).await?;
+    let mut a = play.side_at(Point::Locked, 'A', 0, act, None).await?;
     play.step("B 进来", "B comes in").await?;
-    let mut b = play.side_at("locked", 'B', 1, act, None).await?;
+    let mut b = play.side_at(Point::Locked, 'B', 1, act, None).await?;
     play.step("C 也来了", "C comes too").await?;
-    let mut c = play.side(&["locked", "refused"], 'C', 2, act, None).await?;
-    if c.at_one_of(&["locked", "refused"]).await? == "refused" {
+    let mut c = play
+        .side(&[Point::Locked, Point::Refused], 'C', 2, act, None)
+        .await?;
+    if c.at_one_of(&[Point::Locked, Point::Refused]).await? == Point::Refused {
         "C waits".clone_into(&mut play.saw);
         play.step("许可发完了：C 在等", "no permit is left: C waits")
             .await?;
-        c.heads_for("locked");
+        c.heads_for(Point::Locked);
         play.step(
             "A 走了，还了许可：C 进来",
             "A leaves and gives its permit back: C comes in",
         )
         .await?;
         a.ends().await?;
-        c.at("locked").await?;
+        c.at(Point::Locked).await?;
     } else {
         play.step("三个人同时在里面", "three are inside at once")
             .await?;

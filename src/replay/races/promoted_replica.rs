@@ -11,7 +11,7 @@
 //!
 //! Next: `dead_nodes.rs`.
 
-use crate::bilingual::Bilingual;
+use crate::{bilingual::Bilingual, section::Point};
 use crate::{
     error::Error,
     orders::Action,
@@ -73,7 +73,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     )
     .await?;
     let mut a = play
-        .side_at("read", 'A', 2, act, play.lease(30_000))
+        .side_at(Point::Read, 'A', 2, act, play.lease(30_000))
         .await?;
     play.step("哨兵把从库升为主库", "the Sentinel promotes the replica")
         .await?;
@@ -85,7 +85,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         )
         .await?;
         let mut b = play
-            .side_at("read", 'B', 1, act, play.lease(30_000))
+            .side_at(Point::Read, 'B', 1, act, play.lease(30_000))
             .await?;
         play.step(
             "A 写，B 也写：卖了两件，只少一件",

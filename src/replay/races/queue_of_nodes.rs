@@ -7,7 +7,7 @@
 //!
 //! Next: `zk_read_write.rs`.
 
-use crate::bilingual::Bilingual;
+use crate::{bilingual::Bilingual, section::Point};
 use crate::{
     error::Error,
     replay::{Ends, Replay, play::Play},
@@ -56,14 +56,14 @@ pub(super) const REPLAY: Replay = Replay {
 
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     play.step("A 拿到锁", "A has the lock").await?;
-    let mut a = play.side_at("read", 'A', 2, act, None).await?;
+    let mut a = play.side_at(Point::Read, 'A', 2, act, None).await?;
     if act == "zk-ephemeral" {
         play.step(
             "B 来了，没拿到，睡一会儿再试",
             "B comes, is refused, and sleeps before it asks again",
         )
         .await?;
-        let mut b = play.side_at("refused", 'B', 1, act, None).await?;
+        let mut b = play.side_at(Point::Refused, 'B', 1, act, None).await?;
         play.step("A 放锁，B 还在睡", "A releases, and B still sleeps")
             .await?;
         a.ends().await?;
@@ -78,23 +78,23 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
             "B comes: its node is behind A's, which it watches",
         )
         .await?;
-        let mut b = play.side(&["read"], 'B', 1, act, None).await?;
+        let mut b = play.side(&[Point::Read], 'B', 1, act, None).await?;
         play.queued(1).await?;
         play.step(
             "C 来了：排在 B 后面，只盯 B 的节点",
             "C comes: its node is behind B's, which it watches",
         )
         .await?;
-        let mut c = play.side(&["read"], 'C', 0, act, None).await?;
+        let mut c = play.side(&[Point::Read], 'C', 0, act, None).await?;
         play.queued(2).await?;
         play.step("A 放锁，叫醒 B", "A releases, which wakes B")
             .await?;
         a.ends().await?;
-        b.at("read").await?;
+        b.at(Point::Read).await?;
         play.step("B 放锁，叫醒 C", "B releases, which wakes C")
             .await?;
         b.ends().await?;
-        c.at("read").await?;
+        c.at(Point::Read).await?;
         c.ends().await?;
     }
     play.saw = play.stage.order();

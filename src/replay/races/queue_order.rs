@@ -8,7 +8,7 @@
 //!
 //! Next: `read_write.rs`.
 
-use crate::bilingual::Bilingual;
+use crate::{bilingual::Bilingual, section::Point};
 use crate::{
     error::Error,
     replay::{Ends, Replay, play::Play},
@@ -60,11 +60,11 @@ pub(super) const REPLAY: Replay = Replay {
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     let lease = play.lease(20_000);
     play.step("A 拿到锁", "A has the lock").await?;
-    let mut a = play.side_at("read", 'A', 0, act, lease).await?;
+    let mut a = play.side_at(Point::Read, 'A', 0, act, lease).await?;
     if act == FLAWED {
         play.step("B 在等：试一次，歇一会儿", "B waits: it tries, and rests")
             .await?;
-        let mut b = play.side_at("refused", 'B', 1, act, lease).await?;
+        let mut b = play.side_at(Point::Refused, 'B', 1, act, lease).await?;
         play.step("B 还在歇，A 放锁了", "B is at rest, and A releases")
             .await?;
         a.ends().await?;
@@ -73,7 +73,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
             "C comes only now, and has it at once",
         )
         .await?;
-        let mut c = play.side_at("read", 'C', 2, act, lease).await?;
+        let mut c = play.side_at(Point::Read, 'C', 2, act, lease).await?;
         c.ends().await?;
         play.step(
             "等得更久的 B 最后才进去",
@@ -83,11 +83,11 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         b.ends().await?;
     } else {
         play.step("B 来排队", "B queues").await?;
-        let mut b = play.side(&["read"], 'B', 1, act, lease).await?;
+        let mut b = play.side(&[Point::Read], 'B', 1, act, lease).await?;
         play.queued(1).await?;
         play.step("C 来排队，站在 B 后面", "C queues, behind B")
             .await?;
-        let mut c = play.side(&["read"], 'C', 2, act, lease).await?;
+        let mut c = play.side(&[Point::Read], 'C', 2, act, lease).await?;
         play.queued(2).await?;
         play.step(
             "A 放锁：叫醒的只是排在最前的 B",
@@ -95,11 +95,11 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         )
         .await?;
         a.ends().await?;
-        b.at("read").await?;
+        b.at(Point::Read).await?;
         play.step("B 放锁，轮到 C", "B releases, and it is C's turn")
             .await?;
         b.ends().await?;
-        c.at("read").await?;
+        c.at(Point::Read).await?;
         c.ends().await?;
     }
     play.saw = play.stage.order();

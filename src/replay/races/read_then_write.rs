@@ -8,7 +8,7 @@
 //!
 //! Next: `two_mutexes.rs`.
 
-use crate::bilingual::Bilingual;
+use crate::{bilingual::Bilingual, section::Point};
 use crate::{
     error::Error,
     replay::{Ends, Replay, play::Play},
@@ -51,10 +51,10 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         return cured(play, act).await;
     }
     play.step("A 读库存", "A reads the stock").await?;
-    let mut a = play.side_at("read", 'A', 0, act, None).await?;
+    let mut a = play.side_at(Point::Read, 'A', 0, act, None).await?;
     play.step("A 还没写，B 也读", "A has not written yet, and B reads too")
         .await?;
-    let mut b = play.side_at("read", 'B', 0, act, None).await?;
+    let mut b = play.side_at(Point::Read, 'B', 0, act, None).await?;
     play.step("A 写回 4999", "A writes 4999").await?;
     a.ends().await?;
     play.step(

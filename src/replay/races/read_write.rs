@@ -13,7 +13,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::{Ends, Replay, acts::Act, play::Play},
-    stock::{Deducted, Job, LockState, Name},
+    section::{Deducted, Job, LockState, Name, Point},
 };
 use oversell_lock::{Lock, LockError};
 
@@ -122,13 +122,13 @@ async fn write(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 async fn visit(job: &Job, lock: impl Lock) -> Result<Deducted, Error> {
     let guard = match lock.try_acquire().await {
         Err(LockError::Taken { .. }) => {
-            job.at("refused").await;
+            job.at(Point::Refused).await;
             lock.acquire(job.wait_left()).await?
         }
         tried => tried?,
     };
-    job.at("locked").await;
-    job.at("left").await;
+    job.at(Point::Locked).await;
+    job.at(Point::Left).await;
     guard.release().await?;
     Ok(Deducted {
         remaining: None,
@@ -150,27 +150,27 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         )
         .await?;
         let mut a = play
-            .side_at("locked", 'A', 0, acts[first], play.lease(10_000))
+            .side_at(Point::Locked, 'A', 0, acts[first], play.lease(10_000))
             .await?;
         let mut b = play
             .side(
-                &["locked", "refused"],
+                &[Point::Locked, Point::Refused],
                 'B',
                 1,
                 acts[second],
                 play.lease(10_000),
             )
             .await?;
-        let together = b.at_one_of(&["locked", "refused"]).await? == "locked";
+        let together = b.at_one_of(&[Point::Locked, Point::Refused]).await? == Point::Locked;
         if together {
             play.step("两个一起在里面", "both are inside together")
                 .await?;
         } else {
             play.step("B 等 A 放锁", "B waits until A releases").await?;
-            b.heads_for("locked");
+            b.heads_for(Point::Locked);
         }
         a.ends().await?;
-        b.at("locked").await?;
+        b.at(Point::Locked).await?;
         b.ends().await?;
         saw.push(format!(
             "{one}{other} {}",

@@ -17,7 +17,8 @@ use crate::{
         acts::Act,
         play::{Pace, Play, gone_wrong},
     },
-    stock::{Deducted, Job, Name, Scripted, Store, redis_stage as stage},
+    section::{Deducted, Job, Name, Point, redis_polling as stage},
+    stock::{Scripted, Store},
 };
 use std::time::Duration;
 
@@ -64,7 +65,7 @@ pub(super) const REPLAY: Replay = Replay {
 /// The course's `a()`, under the lock of §2.5.
 async fn a(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let held = stage::lock(ctx, job, Scripted::new(ctx, job)).await?;
-    job.at("locked").await;
+    job.at(Point::Locked).await;
     stage::under(held, b(ctx, job)).await
 }
 
@@ -84,15 +85,15 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         // Shorter than the lease.
         let wait = Duration::from_millis(if play.pace == Pace::Slow { 2000 } else { 200 });
         let mut a = play
-            .side_that_waits(wait, &["locked"], 'A', 0, act, play.lease(10_000))
+            .side_that_waits(wait, &[Point::Locked], 'A', 0, act, play.lease(10_000))
             .await?;
-        a.at("locked").await?;
+        a.at(Point::Locked).await?;
         play.step(
             "b()：A 再拿同一把锁，键已经在了",
             "b(): A takes the same lock again, and the key is there",
         )
         .await?;
-        a.to("refused").await?;
+        a.to(Point::Refused).await?;
         play.step("A 在等 A 自己", "A waits for itself").await?;
         let end = a.ends().await?;
         let waited = matches!(&end, Line::Failed { kind, .. } if kind == "not-had");
@@ -107,7 +108,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     )
     .await?;
     let mut a = play
-        .side_at("taken", 'A', 0, act, play.lease(10_000))
+        .side_at(Point::Taken, 'A', 0, act, play.lease(10_000))
         .await?;
     let mut counts = vec![play.holds().await?];
     play.step(
@@ -115,14 +116,14 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         "b(): A takes it again, the count is 2",
     )
     .await?;
-    a.to("locked").await?;
+    a.to(Point::Locked).await?;
     counts.push(play.holds().await?);
     play.step(
         "b() 写完，还一次，计数 1",
         "b() writes and leaves, the count is 1",
     )
     .await?;
-    a.to("unlocked").await?;
+    a.to(Point::Unlocked).await?;
     counts.push(play.holds().await?);
     play.step(
         "a() 也还：计数到 0，锁才放开",

@@ -9,7 +9,7 @@
 //!
 //! Next: `shared_lock.rs`, the weaker lock.
 
-use crate::bilingual::Bilingual;
+use crate::{bilingual::Bilingual, section::Point};
 use crate::{
     error::Error,
     replay::{Ends, Replay, play::Play},
@@ -54,13 +54,13 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     }
     play.step("A 读库存，没有加锁", "A reads the stock, and locks nothing")
         .await?;
-    let mut a = play.side_at("read", 'A', 0, act, None).await?;
+    let mut a = play.side_at(Point::Read, 'A', 0, act, None).await?;
     play.step(
         "另一台上的 B 也读到 5000",
         "B, on another instance, reads 5000 too",
     )
     .await?;
-    let mut b = play.side_at("read", 'B', 1, act, None).await?;
+    let mut b = play.side_at(Point::Read, 'B', 1, act, None).await?;
     play.step("两个都写回 4999", "both write 4999").await?;
     a.ends().await?;
     b.ends().await.map(drop)
@@ -73,7 +73,7 @@ pub(super) async fn cured(play: &mut Play, act: &'static str) -> Result<(), Erro
         "A reads FOR UPDATE: the row is locked",
     )
     .await?;
-    let mut a = play.side_at("read", 'A', 0, act, None).await?;
+    let mut a = play.side_at(Point::Read, 'A', 0, act, None).await?;
     play.step(
         "另一台上的 B 也要读：在数据库里等",
         "B, on another instance, wants to read too: it waits in the database",
@@ -81,7 +81,7 @@ pub(super) async fn cured(play: &mut Play, act: &'static str) -> Result<(), Erro
     .await?;
     let mut b = play.waiting('B', 1, act).await?;
     play.step("A 写 4999", "A writes 4999").await?;
-    a.to("written").await?;
+    a.to(Point::Written).await?;
     play.step(
         "A 提交，行锁放开，B 读到 4999",
         "A commits, the row is free, and B reads 4999",

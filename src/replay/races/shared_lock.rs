@@ -11,7 +11,7 @@
 //! Next: `version_moved.rs`, which locks nothing.
 
 use super::row_lock;
-use crate::bilingual::Bilingual;
+use crate::{bilingual::Bilingual, section::Point};
 use crate::{
     error::Error,
     replay::{
@@ -60,13 +60,13 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     }
     play.step("A 用共享锁读", "A reads under a shared lock")
         .await?;
-    let mut a = play.side_at("read", 'A', 0, act, None).await?;
+    let mut a = play.side_at(Point::Read, 'A', 0, act, None).await?;
     play.step(
         "B 也用共享锁读：可以同时",
         "B reads under a shared lock too: both may",
     )
     .await?;
-    let mut b = play.side_at("read", 'B', 1, act, None).await?;
+    let mut b = play.side_at(Point::Read, 'B', 1, act, None).await?;
     play.step(
         "A 要写：等 B 放共享锁",
         "A wants to write, and waits for B's shared lock",

@@ -10,7 +10,7 @@
 //!
 //! Next: `row_lock.rs`.
 
-use crate::bilingual::Bilingual;
+use crate::{bilingual::Bilingual, section::Point};
 use crate::{
     error::Error,
     replay::{Ends, Replay, play::Play},
@@ -55,7 +55,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         "A locks the mutex of its instance, and reads",
     )
     .await?;
-    let mut a = play.side_at("read", 'A', 0, act, None).await?;
+    let mut a = play.side_at(Point::Read, 'A', 0, act, None).await?;
     if play.cured {
         play.step(
             "B 来到同一台：锁被占着，等",
@@ -64,7 +64,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         .await?;
         let mut b = play.waiting('B', 0, act).await?;
         play.step("A 写完", "A writes").await?;
-        a.to("written").await?;
+        a.to(Point::Written).await?;
         play.step("A 放锁，B 才进来", "A unlocks, and B gets in after it")
             .await?;
         a.ends().await?;
@@ -75,7 +75,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         "B comes to another one: nobody has the mutex there",
     )
     .await?;
-    let mut b = play.side_at("read", 'B', 1, act, None).await?;
+    let mut b = play.side_at(Point::Read, 'B', 1, act, None).await?;
     play.step("A 写回 4999", "A writes 4999").await?;
     a.ends().await?;
     play.step(

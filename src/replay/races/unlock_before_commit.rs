@@ -10,7 +10,7 @@
 //!
 //! Next: `one_order.rs`.
 
-use crate::bilingual::Bilingual;
+use crate::{bilingual::Bilingual, section::Point};
 use crate::{
     error::Error,
     replay::{Ends, Replay, play::Play},
@@ -56,7 +56,7 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
             "A locks, reads, writes and commits; it has not unlocked yet",
         )
         .await?;
-        let mut a = play.side_at("written", 'A', 0, act, None).await?;
+        let mut a = play.side_at(Point::Written, 'A', 0, act, None).await?;
         play.step("B 等锁", "B waits for the mutex").await?;
         let mut b = play.waiting('B', 0, act).await?;
         play.step("A 解锁，B 读到 4999", "A unlocks, and B reads 4999")
@@ -69,13 +69,13 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         "A, in a transaction: locks, reads, writes, unlocks; it has not committed yet",
     )
     .await?;
-    let mut a = play.side_at("released", 'A', 0, act, None).await?;
+    let mut a = play.side_at(Point::Released, 'A', 0, act, None).await?;
     play.step(
         "锁空着，B 拿到，读到的还是 5000",
         "the mutex is free: B locks it, and still reads 5000",
     )
     .await?;
-    let mut b = play.side_at("read", 'B', 0, act, None).await?;
+    let mut b = play.side_at(Point::Read, 'B', 0, act, None).await?;
     b.heads_for_any(&[]);
     play.step("A 提交 4999", "A commits 4999").await?;
     a.ends().await?;

@@ -11,7 +11,7 @@
 //!
 //! Next: `exec_nil.rs`, the same idea in Redis.
 
-use crate::bilingual::Bilingual;
+use crate::{bilingual::Bilingual, section::Point};
 use crate::{
     error::Error,
     replay::{
@@ -54,10 +54,10 @@ pub(super) const REPLAY: Replay = Replay {
 
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     play.step("A 读", "A reads").await?;
-    let a = play.side_at("read", 'A', 0, act, None).await?;
+    let a = play.side_at(Point::Read, 'A', 0, act, None).await?;
     play.step("另一台上的 B 也读", "B, on another instance, reads too")
         .await?;
-    let b = play.side_at("read", 'B', 1, act, None).await?;
+    let b = play.side_at(Point::Read, 'B', 1, act, None).await?;
     both_write(play, a, b).await
 }
 
@@ -71,7 +71,7 @@ pub(super) async fn both_write(play: &mut Play, mut a: Side, mut b: Side) -> Res
             "B's write changes nothing: another wrote after B had read",
         )
         .await?;
-        b.to("conflict").await?;
+        b.to(Point::Conflict).await?;
         play.step("B 重新读，再写", "B reads anew, and writes")
             .await?;
     } else {

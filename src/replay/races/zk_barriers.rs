@@ -14,7 +14,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::{Ends, Replay, acts::Act, play::Play},
-    stock::{Deducted, Job, Name},
+    section::{Deducted, Job, Name, Point},
 };
 use std::num::NonZeroU32;
 
@@ -82,18 +82,18 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     }
     play.step("A 来了，在栅栏前等", "A comes, and waits at the barrier")
         .await?;
-    let mut a = play.side(&["locked"], 'A', 2, act, None).await?;
+    let mut a = play.side(&[Point::Locked], 'A', 2, act, None).await?;
     play.step("B 也来了，还差一个", "B comes too: one is missing")
         .await?;
-    let mut b = play.side(&["locked"], 'B', 1, act, None).await?;
+    let mut b = play.side(&[Point::Locked], 'B', 1, act, None).await?;
     play.step(
         "C 来了：到齐了，三个同时开始",
         "C comes: all are there, and the three begin at once",
     )
     .await?;
-    let mut c = play.side(&["locked"], 'C', 0, act, None).await?;
+    let mut c = play.side(&[Point::Locked], 'C', 0, act, None).await?;
     for side in [&mut a, &mut b, &mut c] {
-        side.at("locked").await?;
+        side.at(Point::Locked).await?;
     }
     play.step(
         "做完的在出口等，都做完才一起离开",
@@ -105,8 +105,8 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
 }
 
 async fn work(job: &Job) -> Result<Deducted, Error> {
-    job.at("locked").await;
-    job.at("written").await;
+    job.at(Point::Locked).await;
+    job.at(Point::Written).await;
     Ok(Deducted {
         remaining: None,
         fence: None,

@@ -15,7 +15,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::{Ends, Replay, acts::Act, play::Play},
-    stock::{Deducted, Job, Name},
+    section::{Deducted, Job, Name, Point},
 };
 
 const COUNT: &str = "/curator/count";
@@ -61,7 +61,7 @@ pub(super) const REPLAY: Replay = Replay {
 
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     play.step("A 读到 0", "A reads 0").await?;
-    let mut a = play.side_at("read", 'A', 2, act, None).await?;
+    let mut a = play.side_at(Point::Read, 'A', 2, act, None).await?;
     play.step("B 也读到 0，写 1", "B reads 0 too, and sets 1")
         .await?;
     play.side(&[], 'B', 1, act, None).await?.ends().await?;
@@ -94,8 +94,9 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
 async fn set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let count = ctx.zk.shared_count(&job.zk_path(COUNT), 0);
     let read = count.get().await?.value;
-    job.tell("read", read).await;
-    job.tell("written", count.set(read + 1).await?.value).await;
+    job.tell(Point::Read, read).await;
+    job.tell(Point::Written, count.set(read + 1).await?.value)
+        .await;
     Ok(Deducted {
         remaining: None,
         fence: None,
@@ -109,9 +110,9 @@ async fn try_set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let mut retries = 0;
     loop {
         let seen = count.get().await?;
-        job.tell("read", seen.value).await;
+        job.tell(Point::Read, seen.value).await;
         if let Ok(set) = count.try_set(seen, seen.value + 1).await? {
-            job.tell("written", set.value).await;
+            job.tell(Point::Written, set.value).await;
             return Ok(Deducted {
                 remaining: None,
                 fence: None,
@@ -119,7 +120,7 @@ async fn try_set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
                 lock: None,
             });
         }
-        job.at("conflict").await;
+        job.at(Point::Conflict).await;
         retries += 1;
     }
 }

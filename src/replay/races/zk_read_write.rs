@@ -15,7 +15,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::{Ends, Replay, acts::Act, play::Play},
-    stock::{Deducted, Job, LockState, Name},
+    section::{Deducted, Job, LockState, Name, Point},
 };
 use oversell_lock::{Guard, Lock};
 use std::time::Duration;
@@ -84,15 +84,15 @@ pub(super) const REPLAY: Replay = Replay {
 async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
     let writes = if play.cured { "zk-write-half" } else { act };
     play.step("A 在读", "A reads").await?;
-    let mut a = play.side_at("locked", 'A', 2, act, None).await?;
-    let mut b = play.side(&["locked"], 'B', 1, act, None).await?;
+    let mut a = play.side_at(Point::Locked, 'A', 2, act, None).await?;
+    let mut b = play.side(&[Point::Locked], 'B', 1, act, None).await?;
     if play.cured {
         play.step(
             "B 也来读：和 A 一起",
             "B comes to read too: together with A",
         )
         .await?;
-        b.at("locked").await?;
+        b.at(Point::Locked).await?;
         play.step(
             "C 要写：等所有读的走完",
             "C wants to write: it waits until all readers have gone",
@@ -105,14 +105,14 @@ async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
         play.step("C 要写：排在后面", "C wants to write: behind them")
             .await?;
     }
-    let mut c = play.side(&["locked"], 'C', 0, writes, None).await?;
+    let mut c = play.side(&[Point::Locked], 'C', 0, writes, None).await?;
     play.queued(2).await?;
     play.step("A 读完", "A has read").await?;
     a.ends().await?;
-    b.at("locked").await?;
+    b.at(Point::Locked).await?;
     play.step("B 读完", "B has read").await?;
     b.ends().await?;
-    c.at("locked").await?;
+    c.at(Point::Locked).await?;
     play.step("C 独自写", "C writes, alone").await?;
     c.ends().await?;
     play.saw = play.stage.order();
@@ -135,14 +135,14 @@ async fn alone(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         .lock(&job.zk_path(LOCK))
         .acquire(job.wait_left())
         .await?;
-    job.at("locked").await;
+    job.at(Point::Locked).await;
     given_back(job, guard).await
 }
 
 async fn read(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let (lock, owner) = (ctx.zk.rw_lock(&job.zk_path(LOCK)), job.owner(ctx));
     let guard = lock.read().owner(owner).acquire(job.wait_left()).await?;
-    job.at("locked").await;
+    job.at(Point::Locked).await;
     if lock
         .write()
         .owner(owner)
@@ -150,7 +150,7 @@ async fn read(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         .await
         .is_err()
     {
-        job.at("upgrade-refused").await;
+        job.at(Point::UpgradeRefused).await;
     }
     given_back(job, guard).await
 }
@@ -158,15 +158,15 @@ async fn read(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 async fn write(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let (lock, owner) = (ctx.zk.rw_lock(&job.zk_path(LOCK)), job.owner(ctx));
     let guard = lock.write().owner(owner).acquire(job.wait_left()).await?;
-    job.at("locked").await;
+    job.at(Point::Locked).await;
     let reading = lock.read().owner(owner).acquire(job.wait_left()).await?;
-    job.at("downgraded").await;
+    job.at(Point::Downgraded).await;
     guard.release().await?;
     given_back(job, reading).await
 }
 
 async fn given_back(job: &Job, guard: Guard) -> Result<Deducted, Error> {
-    job.at("left").await;
+    job.at(Point::Left).await;
     guard.release().await?;
     Ok(Deducted {
         remaining: None,

@@ -15,7 +15,8 @@ use crate::{
     ctx::Ctx,
     error::Error,
     replay::{Ends, Replay, acts::Act, play::Play},
-    stock::{self, Deducted, Job, Name, Store},
+    section::{Deducted, Job, Name, Point},
+    stock::{self, Store},
 };
 use std::time::Duration;
 use tokio::time::timeout;
@@ -96,7 +97,7 @@ async fn twice(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         .create(&path, job.owner(ctx).to_string().as_bytes(), &node)
         .await
         .map_err(down)?;
-    job.at("locked").await;
+    job.at(Point::Locked).await;
     let inner =
         stock::find("zk-ephemeral").ok_or_else(|| Error::NoStrategy("zk-ephemeral".to_owned()))?;
     let outcome = timeout(WAIT, (inner.deduct)(ctx, job)).await;

@@ -16,7 +16,7 @@ use crate::{
         format::Format,
         terms::terms,
     },
-    stock::{Job, LockState},
+    section::{Job, LockState},
 };
 use axum::{
     Extension,
@@ -94,7 +94,7 @@ macro_rules! asked {
             fn asked(self, wait: Duration) -> Job {
                 let mut job = self.job(wait, STAY);
                 if self.now == Some(true) {
-                    job.wait = Duration::ZERO;
+                    job.request.wait = Duration::ZERO;
                 }
                 job
             }

@@ -15,6 +15,7 @@ use crate::{
     http::app::AppState,
     http::error::Error,
     replay::{End, Log, Pace, Place, Replay, Steps, Terms},
+    section::Point,
 };
 use futures::FutureExt;
 use parking_lot::Mutex;
@@ -27,7 +28,7 @@ use uuid::Uuid;
 #[derive(Debug, Default)]
 pub(in crate::http) struct Replays {
     latest: Mutex<Option<Arc<Going>>>,
-    actors: Mutex<HashMap<Uuid, watch::Sender<Vec<String>>>>,
+    actors: Mutex<HashMap<Uuid, watch::Sender<Vec<Point>>>>,
 }
 
 /// A replay.

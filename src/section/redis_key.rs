@@ -1,7 +1,6 @@
 //! The stock as a key of Redis: its name, and what it means that it is missing, or that an answer did not come.
 
-use super::Server;
-use crate::{ctx::Ctx, error::Error};
+use crate::{ctx::Ctx, error::Error, section::names, server::Server};
 use deadpool_redis::{Connection, PoolError, Timeouts};
 use redis::{ErrorKind, RedisError};
 use std::time::Duration;
@@ -14,21 +13,12 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The key of this product, with the configured prefix.
 pub(crate) fn of(ctx: &Ctx, stock_id: i64) -> String {
-    ctx.redis_key(&for_stock(KEY, stock_id))
-}
-
-/// A name of ARCHITECTURE.md ("Names") for this product: `lock`, or `lock:7` for product 7.
-pub(crate) fn for_stock(name: &str, stock_id: i64) -> String {
-    if stock_id == 1 {
-        name.to_owned()
-    } else {
-        format!("{name}:{stock_id}")
-    }
+    ctx.redis_key(&names::in_redis(KEY, stock_id))
 }
 
 /// A connection that nobody else uses meanwhile, waiting for it at most `wait`. It comes without a watch: the pool sends
 /// UNWATCH first.
-pub(super) async fn watch_connection(ctx: &Ctx, wait: Duration) -> Result<Connection, Error> {
+pub(crate) async fn watch_connection(ctx: &Ctx, wait: Duration) -> Result<Connection, Error> {
     let timeouts = Timeouts {
         wait: Some(wait),
         create: None,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Pauses before the next try, for `around` ±50 % and no longer than the job may wait. Says [`Error::NotHad`] of `what`
 /// where that was over before.
-pub(super) async fn pause(
+pub(crate) async fn pause(
     job: &Job,
     around: Duration,
     what: impl FnOnce() -> String,
@@ -18,7 +18,7 @@ pub(super) async fn pause(
     if left.is_zero() {
         return Err(Error::NotHad {
             what: what(),
-            waited: job.wait,
+            waited: job.request.wait,
         });
     }
     tokio::time::sleep(drawn(around).min(left)).await;

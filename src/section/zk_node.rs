@@ -10,15 +10,15 @@
 //!
 //! Next: `zk_ephemeral.rs`, the first stage.
 
-use super::{Deducted, Job, LockState, Server, row};
-use crate::{ctx::Ctx, error::Error};
+use super::{Deducted, Job, LockState, mysql};
+use crate::{ctx::Ctx, error::Error, server::Server};
 use oversell_lock::Fence;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::{runtime::Handle, task::JoinHandle};
 use zookeeper_client::{Acls, Client, CreateMode, Error as Zk};
 
 /// A node of one contender. Dropped, it is deleted in the background.
-pub(super) struct Node {
+pub(crate) struct Node {
     ctx: Ctx,
     client: Client,
     path: String,
@@ -28,7 +28,7 @@ pub(super) struct Node {
 }
 
 /// Makes a node at `path`, to which a sequential one has its number added: `None` where there is one already.
-pub(super) async fn create(
+pub(crate) async fn create(
     ctx: &Ctx,
     job: &Job,
     path: &str,
@@ -102,8 +102,8 @@ async fn forget(client: &Client, path: &str, owner: &str) -> Result<(), Zk> {
 }
 
 /// The critical section, and then the node's end, and what it found. What is sold is sold, however that goes.
-pub(super) async fn under(ctx: &Ctx, job: &Job, mut node: Node) -> Result<Deducted, Error> {
-    let outcome = row::read_then_write(ctx, job, Some(node.fence)).await;
+pub(crate) async fn under(ctx: &Ctx, job: &Job, mut node: Node) -> Result<Deducted, Error> {
+    let outcome = mysql::read_then_write(ctx, job, Some(node.fence)).await;
     let found = match node.delete() {
         Some(deletion) => deletion.await.unwrap_or_else(|error| {
             tracing::warn!(%error, "the deletion was cut short");
@@ -116,12 +116,12 @@ pub(super) async fn under(ctx: &Ctx, job: &Job, mut node: Node) -> Result<Deduct
 
 impl Node {
     /// The name in its directory.
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.path.rsplit_once('/').map_or("", |(_, name)| name)
     }
 
     /// The names of all nodes beside it, and its own.
-    pub(super) async fn siblings(&self) -> Result<Vec<String>, Error> {
+    pub(crate) async fn siblings(&self) -> Result<Vec<String>, Error> {
         insist(|| self.client.list_children(parent_of(&self.path)))
             .await
             .map_err(down)

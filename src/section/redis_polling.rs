@@ -14,7 +14,7 @@
 //!
 //! Next: `redis_setnx.rs`, the first stage.
 
-use super::{Deducted, Job, LockState, points::Points, poll, redis_key};
+use super::{Deducted, Job, LockState, Point, Points, poll, redis_key};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::redis::Connection;
 use redis::RedisResult;
@@ -25,7 +25,7 @@ use tokio::{runtime::Handle, task::JoinHandle};
 const POLL: Duration = Duration::from_millis(50);
 
 /// §2.2: the lease of the stages that do not say otherwise.
-pub(super) const LEASE: Duration = Duration::from_secs(3);
+pub(crate) const LEASE: Duration = Duration::from_secs(3);
 
 /// One lock of the course: how it is taken, and how it is given back.
 pub(crate) trait Stage: Send + Sync + 'static {
@@ -59,8 +59,8 @@ pub(crate) fn key(ctx: &Ctx, job: &Job, name: &str) -> String {
 }
 
 /// The lease of §2.2 to §2.5 in milliseconds: the one that was asked for, else the course's.
-pub(super) fn lease(job: &Job) -> u64 {
-    millis(job.lease.unwrap_or(LEASE))
+pub(crate) fn lease(job: &Job) -> u64 {
+    millis(job.request.lease.unwrap_or(LEASE))
 }
 
 pub(crate) fn millis(time: Duration) -> u64 {
@@ -74,7 +74,7 @@ pub(crate) async fn lock<S: Stage>(ctx: &Ctx, job: &Job, stage: S) -> Result<Hel
         if let Some(held) = try_once(ctx, job, &stage).await? {
             return Ok(held);
         }
-        job.at("refused").await;
+        job.at(Point::Refused).await;
         poll::pause(job, POLL, || format!("lock {}", stage.key())).await?;
     }
 }
@@ -87,7 +87,7 @@ pub(crate) async fn try_once<S: Stage>(
 ) -> Result<Option<Held<S>>, Error> {
     let tried = ctx.tasks.spawn(attempt(
         ctx.clone(),
-        job.points().clone(),
+        job.seen.points().clone(),
         Arc::clone(stage),
     ));
     tried.await.map_err(|e| Error::Internal(e.to_string()))?
@@ -112,7 +112,7 @@ async fn attempt<S: Stage>(
     if !tried? {
         return Ok(None);
     }
-    held.points.at("taken").await;
+    held.points.at(Point::Taken).await;
     Ok(Some(held))
 }
 
@@ -129,18 +129,18 @@ where
 
 /// The critical section: reads the key, stays as long as was asked, writes back one less.
 pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    job.at("locked").await;
-    let key = redis_key::of(ctx, job.stock_id);
+    job.at(Point::Locked).await;
+    let key = redis_key::of(ctx, job.request.stock_id);
     let mut redis = ctx.redis.connection();
     let count: Option<i64> = redis::cmd("GET").arg(&key).query_async(&mut redis).await?;
     let Some(count) = count else {
-        return Err(redis_key::missing(ctx, job.stock_id).await);
+        return Err(redis_key::missing(ctx, job.request.stock_id).await);
     };
     if count <= 0 {
         return Err(Error::SoldOut);
     }
     job.inside().await;
-    job.tell("read", count).await;
+    job.tell(Point::Read, count).await;
     redis_key::answered(
         redis::cmd("SET")
             .arg(&key)
@@ -148,7 +148,7 @@ pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Er
             .exec_async(&mut redis)
             .await,
     )?;
-    job.tell("written", count - 1).await;
+    job.tell(Point::Written, count - 1).await;
     job.leave();
     Ok(Deducted {
         remaining: Some(count - 1),
@@ -176,7 +176,7 @@ impl<S: Stage> Held<S> {
         let unlock = async move {
             match stage.unlock(&mut redis, &points).await {
                 Ok(true) => {
-                    points.at("unlocked").await;
+                    points.at(Point::Unlocked).await;
                     Some(LockState::Kept)
                 }
                 Ok(false) => {

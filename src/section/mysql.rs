@@ -6,8 +6,8 @@
 //! 3. What the server has refused has changed nothing, and its connection goes back ([`given_back`]). A read that fails
 //!    has changed nothing either; a write that gets no answer may have been done, and says so ([`Error::Unknown`]).
 
-use super::{Deducted, Job, Server};
-use crate::{ctx::Ctx, error::Error};
+use super::{Deducted, Job, Point};
+use crate::{ctx::Ctx, error::Error, server::Server};
 use oversell_lock::{Fence, mysql::Conn};
 use sqlx::{
     Executor, FromRow, MySql, MySqlConnection,
@@ -28,57 +28,62 @@ const INTERRUPTED: u16 = 1317;
 
 /// The stock row.
 #[derive(Debug, Clone, Copy, FromRow)]
-pub(super) struct Row {
-    pub(super) count: i64,
+pub(crate) struct Row {
+    pub(crate) count: i64,
     /// §1.7.3: grows with each write.
-    pub(super) version: i64,
+    pub(crate) version: i64,
     /// [003]: the highest token that the row has seen.
     fence: u64,
 }
 
 impl Row {
-    pub(super) fn fence(self) -> Fence {
+    pub(crate) fn fence(self) -> Fence {
         Fence(self.fence)
     }
 }
 
 /// §1.3: what the shelf shows. A plain read locks nothing.
-pub(super) async fn read(ctx: &Ctx, job: &Job) -> Result<Row, Error> {
+pub(crate) async fn read(ctx: &Ctx, job: &Job) -> Result<Row, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let row = read_on(&mut conn, job).await;
     given_back(conn, row)
 }
 
 /// [`read`], on this connection.
-pub(super) async fn read_on(conn: &mut MySqlConnection, job: &Job) -> Result<Row, Error> {
+pub(crate) async fn read_on(conn: &mut MySqlConnection, job: &Job) -> Result<Row, Error> {
     let row = sqlx::query_as(
         "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?",
     )
-    .bind(job.stock_id)
+    .bind(job.request.stock_id)
     .fetch_optional(conn)
     .await?;
-    row.ok_or(Error::NoProduct(job.stock_id))
+    row.ok_or(Error::NoProduct(job.request.stock_id))
 }
 
 /// §1.7.2: the count, under an exclusive lock of the row.
-pub(super) const FOR_UPDATE: &str =
+pub(crate) const FOR_UPDATE: &str =
     "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
 /// §1.7.2: the count, under a shared lock of the row.
-pub(super) const SHARED: &str =
+pub(crate) const SHARED: &str =
     "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? LOCK IN SHARE MODE";
 
 /// Reads the count with one of the two statements above, waiting for the row lock as long as the job may.
-pub(super) async fn read_locked(
+pub(crate) async fn read_locked(
     conn: &mut Conn,
     job: &Job,
     select: &'static str,
 ) -> Result<i64, Error> {
-    let count = scalar(conn, job, sqlx::query_scalar(select).bind(job.stock_id)).await?;
-    count.ok_or(Error::NoProduct(job.stock_id))
+    let count = scalar(
+        conn,
+        job,
+        sqlx::query_scalar(select).bind(job.request.stock_id),
+    )
+    .await?;
+    count.ok_or(Error::NoProduct(job.request.stock_id))
 }
 
 /// Reads one value, waiting as long as the job may for who stands in the way.
-pub(super) async fn scalar<T>(
+pub(crate) async fn scalar<T>(
     conn: &mut Conn,
     job: &Job,
     select: QueryScalar<'_, MySql, T, MySqlArguments>,
@@ -95,10 +100,10 @@ where
 }
 
 /// §1.3: the write of what was worked out from an earlier read, whatever the row holds by now.
-pub(super) fn set<'q>(job: &Job, count: i64) -> Write<'q> {
+pub(crate) fn set<'q>(job: &Job, count: i64) -> Write<'q> {
     sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
         .bind(count)
-        .bind(job.stock_id)
+        .bind(job.request.stock_id)
 }
 
 /// Carries out a write, and says how many rows it has changed.
@@ -127,7 +132,7 @@ pub(crate) async fn execute_or_deadlock(
 
 /// The critical section of most strategies: read, stay as long as was asked, write back one less. It is only as
 /// safe as what surrounds it.
-pub(super) async fn read_then_write(
+pub(crate) async fn read_then_write(
     ctx: &Ctx,
     job: &Job,
     fence: Option<Fence>,
@@ -138,9 +143,9 @@ pub(super) async fn read_then_write(
         return Err(Error::SoldOut);
     }
     job.inside().await;
-    job.tell("read", count).await;
+    job.tell(Point::Read, count).await;
     execute(ctx, job, set(job, count - 1)).await?;
-    job.tell("written", count - 1).await;
+    job.tell(Point::Written, count - 1).await;
     job.leave();
     Ok(Deducted {
         remaining: Some(count - 1),
@@ -151,10 +156,10 @@ pub(super) async fn read_then_write(
 }
 
 /// Comes by the point `locked`, with the fencing token of the lock, where it has one.
-pub(super) async fn locked(job: &Job, fence: Option<Fence>) {
+pub(crate) async fn locked(job: &Job, fence: Option<Fence>) {
     match fence {
-        Some(Fence(token)) => job.tell("locked", token).await,
-        None => job.at("locked").await,
+        Some(Fence(token)) => job.tell(Point::Locked, token).await,
+        None => job.at(Point::Locked).await,
     }
 }
 
@@ -187,7 +192,7 @@ pub(crate) fn given_back<T>(conn: Conn, outcome: Result<T, Error>) -> Result<T, 
 }
 
 /// Whether the server has answered, and its connection can be used on.
-pub(super) fn is_answered<T>(outcome: &Result<T, Error>) -> bool {
+pub(crate) fn is_answered<T>(outcome: &Result<T, Error>) -> bool {
     outcome.as_ref().err().is_none_or(is_refusal)
 }
 
