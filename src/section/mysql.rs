@@ -1,4 +1,5 @@
-//! The stock as a row of MySQL: the statements that the strategies are made of.
+//! The stock as a row of MySQL: how a statement is bounded, and how its connection goes back. The statements themselves
+//! stand in the strategies.
 //!
 //! 1. Where the course has no transaction, each statement takes a connection out of the pool and gives it back at once,
 //!    as there: [`read`], [`execute`]. In a transaction they share one: [`read_on`], [`read_locked`], [`execute_on`].
@@ -6,7 +7,7 @@
 //! 3. What the server has refused has changed nothing, and its connection goes back ([`given_back`]). A read that fails
 //!    has changed nothing either; a write that gets no answer may have been done, and says so ([`Error::Unknown`]).
 
-use super::{Deducted, Job, Point};
+use super::{Job, Point};
 use crate::{ctx::Ctx, error::Error, server::Server};
 use oversell_lock::{Fence, mysql::Conn};
 use sqlx::{
@@ -42,43 +43,34 @@ impl Row {
     }
 }
 
-/// §1.3: what the shelf shows. A plain read locks nothing.
-pub(crate) async fn read(ctx: &Ctx, job: &Job) -> Result<Row, Error> {
+/// Reads the job's row with `select`, which locks nothing, on a connection of its own.
+pub(crate) async fn read(ctx: &Ctx, job: &Job, select: &'static str) -> Result<Row, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
-    let row = read_on(&mut conn, job).await;
+    let row = read_on(&mut conn, job, select).await;
     given_back(conn, row)
 }
 
 /// [`read`], on this connection.
-pub(crate) async fn read_on(conn: &mut MySqlConnection, job: &Job) -> Result<Row, Error> {
-    let row = sqlx::query_as(
-        "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?",
-    )
-    .bind(job.request.stock_id)
-    .fetch_optional(conn)
-    .await?;
+pub(crate) async fn read_on(
+    conn: &mut MySqlConnection,
+    job: &Job,
+    select: &'static str,
+) -> Result<Row, Error> {
+    let row = sqlx::query_as(select)
+        .bind(job.request.stock_id)
+        .fetch_optional(conn)
+        .await?;
     row.ok_or(Error::NoProduct(job.request.stock_id))
 }
 
-/// §1.7.2: the count, under an exclusive lock of the row.
-pub(crate) const FOR_UPDATE: &str =
-    "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
-/// §1.7.2: the count, under a shared lock of the row.
-pub(crate) const SHARED: &str =
-    "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? LOCK IN SHARE MODE";
-
-/// Reads the count with one of the two statements above, waiting for the row lock as long as the job may.
+/// Reads the count with `select`, waiting for the row lock as long as the job may.
 pub(crate) async fn read_locked(
     conn: &mut Conn,
     job: &Job,
     select: &'static str,
 ) -> Result<i64, Error> {
-    let count = scalar(
-        conn,
-        job,
-        sqlx::query_scalar(select).bind(job.request.stock_id),
-    )
-    .await?;
+    let select = sqlx::query_scalar(select).bind(job.request.stock_id);
+    let count = scalar(conn, job, select).await?;
     count.ok_or(Error::NoProduct(job.request.stock_id))
 }
 
@@ -97,13 +89,6 @@ where
         .bounded(limit(job), select.fetch_optional(&mut **conn))
         .await
         .map_err(|e| refused(e, job))
-}
-
-/// §1.3: the write of what was worked out from an earlier read, whatever the row holds by now.
-pub(crate) fn set<'q>(job: &Job, count: i64) -> Write<'q> {
-    sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
-        .bind(count)
-        .bind(job.request.stock_id)
 }
 
 /// Carries out a write, and says how many rows it has changed.
@@ -128,31 +113,6 @@ pub(crate) async fn execute_or_deadlock(
         Err(e) if has_number(&e, &[DEADLOCK]) => Ok(false),
         result => answered(result, job).map(|_| true),
     }
-}
-
-/// The critical section of most strategies: read, stay as long as was asked, write back one less. It is only as
-/// safe as what surrounds it.
-pub(crate) async fn read_then_write(
-    ctx: &Ctx,
-    job: &Job,
-    fence: Option<Fence>,
-) -> Result<Deducted, Error> {
-    locked(job, fence).await;
-    let count = read(ctx, job).await?.count;
-    if count <= 0 {
-        return Err(Error::SoldOut);
-    }
-    job.inside().await;
-    job.tell(Point::Read, count).await;
-    execute(ctx, job, set(job, count - 1)).await?;
-    job.tell(Point::Written, count - 1).await;
-    job.leave();
-    Ok(Deducted {
-        remaining: Some(count - 1),
-        fence,
-        retries: 0,
-        lock: None,
-    })
 }
 
 /// Comes by the point `locked`, with the fencing token of the lock, where it has one.

@@ -10,7 +10,7 @@
 //!
 //! Next: `zk_ephemeral.rs`, the first stage.
 
-use super::{Deducted, Job, LockState, mysql};
+use super::{Deducted, Job, LockState};
 use crate::{ctx::Ctx, error::Error, server::Server};
 use oversell_lock::Fence;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -102,8 +102,12 @@ async fn forget(client: &Client, path: &str, owner: &str) -> Result<(), Zk> {
 }
 
 /// The critical section, and then the node's end, and what it found. What is sold is sold, however that goes.
-pub(crate) async fn under(ctx: &Ctx, job: &Job, mut node: Node) -> Result<Deducted, Error> {
-    let outcome = mysql::read_then_write(ctx, job, Some(node.fence)).await;
+pub(crate) async fn under<F, S>(mut node: Node, section: F) -> Result<Deducted, Error>
+where
+    F: FnOnce(Option<Fence>) -> S,
+    S: Future<Output = Result<Deducted, Error>>,
+{
+    let outcome = section(Some(node.fence)).await;
     let found = match node.delete() {
         Some(deletion) => deletion.await.unwrap_or_else(|error| {
             tracing::warn!(%error, "the deletion was cut short");

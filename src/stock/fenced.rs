@@ -17,6 +17,9 @@ use super::{Deducted, Job, Point, mysql};
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Fence, LockError};
 
+/// A plain read, which locks nothing.
+const READ: &str =
+    "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 const SHOW: &str = "UPDATE db_stock SET fence = ? WHERE id = ? AND fence < ?";
 const WRITE: &str =
     "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ? AND fence = ?";
@@ -41,11 +44,11 @@ pub(super) async fn read_then_write(
         .bind(job.request.stock_id)
         .bind(fence.0);
     if mysql::execute(ctx, job, show).await? == 0 {
-        let seen = mysql::read(ctx, job).await?.fence();
+        let seen = mysql::read(ctx, job, READ).await?.fence();
         outrun(seen).await?;
         return Err(fenced(seen));
     }
-    let count = mysql::read(ctx, job).await?.count;
+    let count = mysql::read(ctx, job, READ).await?.count;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
@@ -56,7 +59,7 @@ pub(super) async fn read_then_write(
         .bind(job.request.stock_id)
         .bind(fence.0);
     if mysql::execute(ctx, job, write).await? == 0 {
-        return Err(fenced(mysql::read(ctx, job).await?.fence()));
+        return Err(fenced(mysql::read(ctx, job, READ).await?.fence()));
     }
     job.tell(Point::Written, count - 1).await;
     job.leave();

@@ -39,7 +39,26 @@ pub(super) const STRATEGY: Strategy = Strategy {
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let _held = lock(ctx, job).await?;
-    mysql::read_then_write(ctx, job, None).await
+    job.at(Point::Locked).await;
+    let select = "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+    let count = mysql::read(ctx, job, select).await?.count;
+    if count <= 0 {
+        return Err(Error::SoldOut);
+    }
+    job.inside().await;
+    job.tell(Point::Read, count).await;
+    let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
+        .bind(count - 1)
+        .bind(job.request.stock_id);
+    mysql::execute(ctx, job, update).await?;
+    job.tell(Point::Written, count - 1).await;
+    job.leave();
+    Ok(Deducted {
+        remaining: Some(count - 1),
+        fence: None,
+        retries: 0,
+        lock: None,
+    })
 }
 
 /// This process's mutex for the job's product, waiting for it as long as the job may.

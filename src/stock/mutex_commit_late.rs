@@ -16,6 +16,10 @@ use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::mysql::Conn;
 
+/// A plain read, which locks nothing.
+const READ: &str =
+    "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+
 pub(super) const STRATEGY: Strategy = Strategy {
     slug: "mutex-commit-late",
     chapter: "[002]",
@@ -47,12 +51,15 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, job: &Job) -> Result<Deducte
     mysql::begin(conn).await?;
     let held = mutex::lock(ctx, job).await?;
     job.at(Point::Locked).await;
-    let count = mysql::read_on(conn, job).await?.count;
+    let count = mysql::read_on(conn, job, READ).await?.count;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
     job.tell(Point::Read, count).await;
-    mysql::execute_on(conn, job, mysql::set(job, count - 1)).await?;
+    let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
+        .bind(count - 1)
+        .bind(job.request.stock_id);
+    mysql::execute_on(conn, job, update).await?;
     job.tell(Point::Written, count - 1).await;
     drop(held);
     job.at(Point::Released).await;

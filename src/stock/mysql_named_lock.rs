@@ -18,6 +18,10 @@ use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::mysql::Conn;
 
+/// A plain read, which locks nothing.
+const READ: &str =
+    "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+
 pub(super) const STRATEGY: Strategy = Strategy {
     slug: "mysql-named-lock",
     chapter: "4",
@@ -77,13 +81,16 @@ async fn under_lock(conn: &mut Conn, job: &Job, name: &str) -> Result<Deducted, 
     if had != Some(Some(1)) {
         return Err(job.not_had(&format!("named lock {name}")));
     }
-    let count = mysql::read_on(conn, job).await?.count;
+    let count = mysql::read_on(conn, job, READ).await?.count;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
     job.inside().await;
     job.tell(Point::Read, count).await;
-    mysql::execute_on(conn, job, mysql::set(job, count - 1)).await?;
+    let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
+        .bind(count - 1)
+        .bind(job.request.stock_id);
+    mysql::execute_on(conn, job, update).await?;
     job.leave();
     Ok(Deducted {
         remaining: Some(count - 1),

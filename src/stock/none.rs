@@ -8,9 +8,10 @@
 //!
 //! Next: `mutex.rs`, the cure inside one process.
 
-use super::{Deducted, Job, Promise, Server, Store, Strategy, mysql};
+use super::{Deducted, Job, Point, Promise, Server, Store, Strategy, mysql};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
+use oversell_lock::Fence;
 
 pub(super) const STRATEGY: Strategy = Strategy {
     slug: "none",
@@ -34,5 +35,33 @@ pub(super) const STRATEGY: Strategy = Strategy {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    mysql::read_then_write(ctx, job, None).await
+    read_then_write(ctx, job, None).await
+}
+
+/// The section of this strategy, and of all that do the same under a lock. It is only as safe as what surrounds it.
+pub(super) async fn read_then_write(
+    ctx: &Ctx,
+    job: &Job,
+    fence: Option<Fence>,
+) -> Result<Deducted, Error> {
+    mysql::locked(job, fence).await;
+    let select = "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+    let count = mysql::read(ctx, job, select).await?.count;
+    if count <= 0 {
+        return Err(Error::SoldOut);
+    }
+    job.inside().await;
+    job.tell(Point::Read, count).await;
+    let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
+        .bind(count - 1)
+        .bind(job.request.stock_id);
+    mysql::execute(ctx, job, update).await?;
+    job.tell(Point::Written, count - 1).await;
+    job.leave();
+    Ok(Deducted {
+        remaining: Some(count - 1),
+        fence,
+        retries: 0,
+        lock: None,
+    })
 }

@@ -10,7 +10,7 @@
 //!
 //! Next: `oversell_lock::redis`, the lock itself; then `zk_lock.rs`.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, mysql, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, none, under};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
@@ -42,5 +42,5 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         .lock(&job.redis_name("lock"))
         .lease(job.watchdog(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
-    under(guard, |fence| mysql::read_then_write(ctx, job, fence)).await
+    under(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

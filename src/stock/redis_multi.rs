@@ -10,7 +10,7 @@
 //!
 //! Next: `oversell_lock::MultiLock`, the lock itself; then `redis_redlock.rs`.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, mysql, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, none, under};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Lock, MultiLock};
@@ -52,5 +52,5 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let guard = MultiLock::new(parts.into())
         .acquire(job.wait_left())
         .await?;
-    under(guard, |fence| mysql::read_then_write(ctx, job, fence)).await
+    under(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

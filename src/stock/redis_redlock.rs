@@ -10,7 +10,7 @@
 //!
 //! Next: `oversell_lock::redis::Redlock`, the lock itself; then `redis_write.rs`.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, mysql, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, none, under};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Lock, redis::Redlock};
@@ -39,5 +39,5 @@ pub(super) const STRATEGY: Strategy = Strategy {
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let lock = Redlock::new(&ctx.nodes, &job.redis_name("redLock")).lease(job.watchdog(ctx));
     let guard = lock.acquire(job.wait_left()).await?;
-    under(guard, |fence| mysql::read_then_write(ctx, job, fence)).await
+    under(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

@@ -47,14 +47,18 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Deducted, Error> {
     mysql::begin(conn).await?;
     job.at(Point::Waits).await;
-    let count = mysql::read_locked(conn, job, mysql::FOR_UPDATE).await?;
+    let select = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
+    let count = mysql::read_locked(conn, job, select).await?;
     job.at(Point::Locked).await;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
     job.inside().await;
     job.tell(Point::Read, count).await;
-    mysql::execute_on(conn, job, mysql::set(job, count - 1)).await?;
+    let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
+        .bind(count - 1)
+        .bind(job.request.stock_id);
+    mysql::execute_on(conn, job, update).await?;
     job.tell(Point::Written, count - 1).await;
     job.leave();
     mysql::commit(conn, job).await?;

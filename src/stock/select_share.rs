@@ -62,14 +62,18 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Option<i64>, Error> {
     mysql::begin(conn).await?;
     job.at(Point::Waits).await;
-    let count = mysql::read_locked(conn, job, mysql::SHARED).await?;
+    let select = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? LOCK IN SHARE MODE";
+    let count = mysql::read_locked(conn, job, select).await?;
     job.at(Point::Locked).await;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
     job.inside().await;
     job.tell(Point::Read, count).await;
-    if !mysql::execute_or_deadlock(conn, job, mysql::set(job, count - 1)).await? {
+    let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
+        .bind(count - 1)
+        .bind(job.request.stock_id);
+    if !mysql::execute_or_deadlock(conn, job, update).await? {
         job.at(Point::Conflict).await;
         return Ok(None);
     }

@@ -12,6 +12,10 @@ use super::{Deducted, Job, Promise, Server, Store, Strategy, mysql};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 
+/// A plain read, which locks nothing.
+const READ: &str =
+    "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+
 pub(super) const STRATEGY: Strategy = Strategy {
     slug: "single-update",
     chapter: "1.7.1",
@@ -43,7 +47,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         mysql::execute(ctx, job, sqlx::query(TAKE_ONE).bind(job.request.stock_id)).await?,
     ) == 0
     {
-        mysql::read(ctx, job).await?;
+        mysql::read(ctx, job, READ).await?;
         return Err(Error::SoldOut);
     }
     Ok(Deducted {

@@ -92,12 +92,16 @@ async fn take(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 /// Moves pieces out of the row, and takes one of them.
 async fn refill(conn: &mut Conn, job: &Job, bucket: u32) -> Result<(), Error> {
     mysql::begin(conn).await?;
-    let count = mysql::read_locked(conn, job, mysql::FOR_UPDATE).await?;
+    let select = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
+    let count = mysql::read_locked(conn, job, select).await?;
     if count <= 0 {
         return Err(Error::SoldOut);
     }
     let lot = count.min(LOT);
-    mysql::execute_on(conn, job, mysql::set(job, count - lot)).await?;
+    let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
+        .bind(count - lot)
+        .bind(job.request.stock_id);
+    mysql::execute_on(conn, job, update).await?;
     mysql::execute_on(
         conn,
         job,

@@ -22,6 +22,10 @@ use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use std::time::Duration;
 
+/// A plain read, which locks nothing.
+const READ: &str =
+    "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+
 pub(super) const STRATEGY: Strategy = Strategy {
     slug: "single-update-merged",
     chapter: "1.7.1",
@@ -67,7 +71,7 @@ impl Merged for Update {
             if mysql::execute(ctx, &job, take).await? == 1 {
                 return Ok(Taken::Pieces(wanted, None));
             }
-            wanted = wanted.min(mysql::read(ctx, &job).await?.count);
+            wanted = wanted.min(mysql::read(ctx, &job, READ).await?.count);
             if wanted <= 0 {
                 return Ok(Taken::SoldOut);
             }

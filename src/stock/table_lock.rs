@@ -10,7 +10,7 @@
 //!
 //! Next: `table_lock_lease.rs`, the cure of §4.3; or `oversell_lock::mysql`, the lock itself.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, mysql, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, none, under};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Lock, mysql::Caller};
@@ -44,7 +44,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         .table_lock(&job.redis_name(NAME))
         .caller(caller(ctx, job, module_path!()));
     let guard = lock.acquire(job.wait_left()).await?;
-    under(guard, |fence| mysql::read_then_write(ctx, job, fence)).await
+    under(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }
 
 /// Who takes the lock, for the columns that the course has for it.

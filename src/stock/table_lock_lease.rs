@@ -13,7 +13,7 @@
 //!
 //! Next: `mysql_named_lock.rs`, where the connection is the lease.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, mysql, table_lock, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, none, table_lock, under};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Lease, Lock, mysql::TableLeaseLock};
@@ -55,5 +55,5 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 
 async fn again(ctx: &Ctx, job: &Job, lock: &TableLeaseLock) -> Result<Deducted, Error> {
     let inner = lock.acquire(job.wait_left()).await?;
-    under(inner, |fence| mysql::read_then_write(ctx, job, fence)).await
+    under(inner, |fence| none::read_then_write(ctx, job, fence)).await
 }

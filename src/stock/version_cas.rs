@@ -19,6 +19,10 @@ use super::{Deducted, Job, Point, Promise, Server, Store, Strategy, mysql};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 
+/// A plain read, which locks nothing.
+const READ: &str =
+    "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+
 pub(super) const STRATEGY: Strategy = Strategy {
     slug: "version-cas",
     chapter: "1.7.3",
@@ -46,7 +50,7 @@ const TAKE_ONE: &str =
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let mut retries = 0;
     loop {
-        let row = mysql::read(ctx, job).await?;
+        let row = mysql::read(ctx, job, READ).await?;
         if row.count <= 0 {
             return Err(Error::SoldOut);
         }

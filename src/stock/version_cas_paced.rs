@@ -19,6 +19,10 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+/// A plain read, which locks nothing.
+const READ: &str =
+    "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+
 pub(super) const STRATEGY: Strategy = Strategy {
     slug: "version-cas-paced",
     chapter: "1.7.3",
@@ -65,7 +69,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         .map_err(|_| job.not_had("turn to try"))?;
     let (mut bound, mut retries) = (FIRST, 0);
     loop {
-        let row = mysql::read(ctx, job).await?;
+        let row = mysql::read(ctx, job, READ).await?;
         if row.count <= 0 {
             return Err(Error::SoldOut);
         }

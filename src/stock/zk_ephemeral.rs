@@ -11,7 +11,9 @@
 //!
 //! Next: `zk_sequential.rs`, where they queue.
 
-use super::{Deducted, Job, Name, Point, Promise, Server, Store, Strategy, poll, zk_node as stage};
+use super::{
+    Deducted, Job, Name, Point, Promise, Server, Store, Strategy, none, poll, zk_node as stage,
+};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use std::time::Duration;
@@ -45,7 +47,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let path = job.zk_path("/distributed/zk-ephemeral");
     loop {
         if let Some(node) = stage::create(ctx, job, &path, CreateMode::Ephemeral).await? {
-            return stage::under(ctx, job, node).await;
+            return stage::under(node, |fence| none::read_then_write(ctx, job, fence)).await;
         }
         job.at(Point::Refused).await;
         poll::pause(job, POLL, || format!("lock {path}")).await?;

@@ -9,7 +9,7 @@
 //!
 //! Next: `oversell_lock::zk`, the lock itself; then `zk_reentrant.rs`.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, mysql, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, none, under};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
@@ -41,5 +41,5 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         .lock(&job.zk_path("/distributed/zk-lock"))
         .acquire(job.wait_left())
         .await?;
-    under(guard, |fence| mysql::read_then_write(ctx, job, fence)).await
+    under(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

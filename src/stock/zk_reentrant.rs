@@ -11,7 +11,7 @@
 //!
 //! Next: `zk_mutex.rs`, the same from Curator's shelf.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, mysql, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, none, under};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::{Lock, zk::ZkLock};
@@ -44,7 +44,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 
 async fn again(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let inner = lock(ctx, job).acquire(job.wait_left()).await?;
-    under(inner, |fence| mysql::read_then_write(ctx, job, fence)).await
+    under(inner, |fence| none::read_then_write(ctx, job, fence)).await
 }
 
 fn lock(ctx: &Ctx, job: &Job) -> ZkLock {

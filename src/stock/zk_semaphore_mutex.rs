@@ -12,7 +12,7 @@
 //!
 //! Next: `oversell_lock::zk::ZkSemaphoreMutex`, the lock itself; then `zk_write.rs`.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, mysql, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, none, under};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
@@ -43,5 +43,5 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         .zk
         .semaphore_mutex(&job.zk_path("/curator/semaphore-mutex"));
     let guard = lock.acquire(job.wait_left()).await?;
-    under(guard, |fence| mysql::read_then_write(ctx, job, fence)).await
+    under(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

@@ -10,7 +10,7 @@
 //!
 //! Next: `zk_lock.rs`, where each is told when its predecessor goes.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, poll, zk_node as stage};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, none, poll, zk_node as stage};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use std::time::Duration;
@@ -54,7 +54,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
                 break;
             }
             if queue.iter().all(|name| name.as_str() >= node.name()) {
-                return stage::under(ctx, job, node).await;
+                return stage::under(node, |fence| none::read_then_write(ctx, job, fence)).await;
             }
             poll::pause(job, POLL, || format!("lock {path}")).await?;
         }

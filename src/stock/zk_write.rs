@@ -11,7 +11,7 @@
 //!
 //! Next: `oversell_lock::zk::ZkRwLock`, the lock itself; then `zk_multi.rs`.
 
-use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, mysql, under};
+use super::{Deducted, Job, Name, Promise, Server, Store, Strategy, none, under};
 use crate::bilingual::Bilingual;
 use crate::{ctx::Ctx, error::Error};
 use oversell_lock::Lock;
@@ -44,5 +44,5 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         .write()
         .acquire(job.wait_left())
         .await?;
-    under(guard, |fence| mysql::read_then_write(ctx, job, fence)).await
+    under(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }

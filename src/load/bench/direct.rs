@@ -148,9 +148,16 @@ mod tests {
                 .source
                 .contains(UPDATE)
         );
-        let row = include_str!("../../section/mysql.rs");
-        for sql in [FOR_UPDATE, READ, WRITE] {
-            assert!(row.contains(sql), "{sql}");
+        for (slug, sql) in [
+            ("select-for-update", FOR_UPDATE),
+            ("select-for-update", WRITE),
+            ("none", READ),
+            ("none", WRITE),
+        ] {
+            assert!(
+                stock::find(slug).unwrap().source.contains(sql),
+                "{slug}: {sql}"
+            );
         }
     }
 }

@@ -10,8 +10,8 @@ const PLAIN = ['key', 'lease'];
 const HINTS = {
   taken: [/stage::lock\(|\.acquire\(|\.lock\(/],
   locked: [/FOR UPDATE|\.acquire\(|stage::lock\(|\.lock\(/, /read_then_write/],
-  read: [/watched\(|row::read\(/, /read_then_write/],
-  written: [/exec\(|row::write|row::execute/, /read_then_write/],
+  read: [/watched\(|mysql::read\(/, /read_then_write/],
+  written: [/exec\(|mysql::execute/, /read_then_write/],
   deleted: [/release|under\(/],
   'refused-by-row': [/fenced::/],
   committed: [/commit/],
@@ -42,7 +42,10 @@ export function excerpt(text) {
 
 /** The line that this event comes from; -1 where none is known. @param {string[]} lines @param {string} event */
 export function lineOf(lines, event) {
-  const point = (/** @type {string} */ name) => lines.findIndex((line) => new RegExp(`\\b(at|tell)\\(\\s*"${name}"`).test(line));
+  const point = (/** @type {string} */ name) => {
+    const variant = name.replaceAll(/(?:^|-)(\w)/g, (_, letter) => letter.toUpperCase());
+    return lines.findIndex((line) => new RegExp(`\\b(at|tell)\\(\\s*Point::${variant}\\b`).test(line));
+  };
   const certain = (/** @type {string} */ name) => (COMMANDS[name] ? lines.findIndex((line) => COMMANDS[name].test(line)) : -1);
   const hinted = (/** @type {string} */ name) => (HINTS[name] ?? []).map((hint) => lines.findIndex((line) => hint.test(line))).find((n) => n >= 0) ?? -1;
   const inside = (/** @type {string} */ name) => {
