@@ -4,7 +4,7 @@
 use crate::{
     ctx::Ctx,
     error::Error,
-    stock::{Job, LockState, Name},
+    section::{Job, LockState, Name},
 };
 use futures::future::BoxFuture;
 use oversell_lock::Owner;

@@ -269,7 +269,11 @@ async fn a_lost_lock_ends_the_work<S: Server>(family: Family<S>) -> Result<()> {
     let held = service.send("/stay/1");
     service.inside.are(1).await?;
     family.take_away(&process, &format!("{name}:1")).await;
-    is("the request that has lost its lock", answered(held).await?, 409)?;
+    is(
+        "the request that has lost its lock",
+        answered(held).await?,
+        409,
+    )?;
     service.inside.are(0).await
 }
 

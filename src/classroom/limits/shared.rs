@@ -38,9 +38,7 @@ pub(crate) async fn pass_limiter(ctx: &Ctx, name: &str, window: Duration) -> Res
     let admitted = match limiter.try_acquire(NonZeroU32::MIN).await {
         // No rate is set yet.
         Err(LockError::Invalid { .. }) => {
-            limiter
-                .try_set_rate(PER_SECOND, window)
-                .await?;
+            limiter.try_set_rate(PER_SECOND, window).await?;
             limiter.try_acquire(NonZeroU32::MIN).await?
         }
         answered => answered?,

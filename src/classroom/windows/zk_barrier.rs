@@ -11,7 +11,7 @@ use crate::{
     classroom::window::{Answer, Lesson, Window},
     ctx::Ctx,
     error::Error,
-    stock::{Job, Name},
+    section::{Job, Name},
 };
 use oversell_lock::LockError;
 use std::time::Duration;

@@ -19,7 +19,8 @@ use crate::{
     },
     ctx::Ctx,
     error::Error,
-    stock::{Job, Name, ZK_PARTS},
+    section::{Job, Name},
+    stock::ZK_PARTS,
 };
 use oversell_lock::{Lock, MultiLock};
 use std::time::Duration;
@@ -93,7 +94,7 @@ async fn read(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let lock = ctx.zk.rw_lock(&job.zk_path(READ_WRITE));
     let guard = lock.read().acquire(job.wait_left()).await?;
     job.say("测试读锁。。。。");
-    leave(ctx, job, guard, job.hold, None);
+    leave(ctx, job, guard, job.request.hold, None);
     Ok(Answer::text("测试读"))
 }
 
@@ -104,7 +105,7 @@ async fn write(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let lock = ctx.zk.rw_lock(&job.zk_path(READ_WRITE));
     let guard = lock.write().acquire(job.wait_left()).await?;
     job.say("测试写锁。。。。");
-    leave(ctx, job, guard, job.hold, None);
+    leave(ctx, job, guard, job.request.hold, None);
     Ok(Answer::text("测试写"))
 }
 

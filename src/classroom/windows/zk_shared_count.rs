@@ -14,7 +14,7 @@ use crate::{
     },
     ctx::Ctx,
     error::Error,
-    stock::{Job, Name},
+    section::{Job, Name},
 };
 
 const COUNT: &str = "/curator/count";

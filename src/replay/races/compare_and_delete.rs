@@ -9,8 +9,8 @@
 //! Next: `reentry.rs`.
 
 use super::look_then_delete::late_unlock;
-use crate::{bilingual::Bilingual, section::Point};
 use crate::replay::{Ends, Replay};
+use crate::{bilingual::Bilingual, section::Point};
 
 const FLAWED: &str = "redis-setnx-ttl";
 

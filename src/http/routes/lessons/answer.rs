@@ -3,7 +3,7 @@
 use crate::{
     classroom::window::{Answer, Facts},
     http::{app::AppState, format::Format, problem::Outcome},
-    stock::Job,
+    section::Job,
 };
 use axum::{
     Json,
@@ -51,9 +51,9 @@ pub(super) fn response(
             outcome: Outcome::Done,
             strategy: object,
             instance: app.ctx.instance.clone(),
-            who: job.who.clone(),
-            waited_ms: job.waited().as_millis(),
-            held_ms: job.held().as_millis(),
+            who: job.request.who.clone(),
+            waited_ms: job.seen.waited().as_millis(),
+            held_ms: job.seen.held().as_millis(),
             facts,
         })
         .into_response(),
