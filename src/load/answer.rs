@@ -7,9 +7,9 @@ use super::{
 use serde::Deserialize;
 use std::mem;
 
-/// The answer of §1.3 to one who has got a piece.
+/// The answer of §1.3 to a buyer who gets a piece.
 pub(super) const SOLD: &str = "验库存并锁库存成功！";
-/// The answer to one who comes too late.
+/// The answer to a buyer who comes too late.
 pub(super) const SOLD_OUT: &str = "库存不足";
 /// What the service writes into an answer where it does not know itself, in one of its languages.
 const UNKNOWN: [&str; 2] = ["unknown", "未知"];

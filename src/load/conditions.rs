@@ -1,4 +1,4 @@
-//! Under which conditions the figures were got: they mean little without.
+//! The conditions of the figures, without which they mean little.
 
 use crate::{addresses::Addresses, four_letters::four_letters, redis_at::redis_at};
 use oversell_lock::mysql::{MySqlOptions, MySqlPool};
@@ -19,7 +19,7 @@ const WAIT: Duration = Duration::from_secs(3);
 const FOLDER: &str = "target";
 const SYNCS: usize = 101;
 
-/// Where and how figures were got.
+/// Where and how figures were measured.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Conditions {
     /// The command line.

@@ -85,7 +85,7 @@ impl std::ops::AddAssign for Counts {
 /// What an answer in JSON says besides; an answer in text says nothing of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {
-    /// How often the strategy tried anew.
+    /// How often the strategy tried again.
     pub retries: Option<u64>,
     /// How long it waited for the lock, ms.
     pub waited_ms: Option<u64>,

@@ -1,4 +1,4 @@
-//! How many were inside the critical section at once, from when each of them was.
+//! The most requests that were inside the critical section at once, from when each of them was inside.
 //!
 //! Pure. Each instance reads its own clock, so that on several machines the figure is as good as their clocks agree; on
 //! one machine all read the same.
@@ -8,7 +8,7 @@ pub(super) type Stay = (u64, u64);
 
 /// The most at any time. `None` without a stay: a strategy that has no section, or answers that do not say.
 pub(super) fn most_at_once(stays: &[Stay]) -> Option<u64> {
-    // At the same time who leaves comes first: -1 is less than +1.
+    // At the same time leaving comes before entering: -1 is less than +1.
     let mut steps: Vec<_> = stays
         .iter()
         .flat_map(|(from, to)| [(*from, 1), (*to, -1)])

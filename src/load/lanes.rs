@@ -1,4 +1,4 @@
-//! When each request of a run waited and was inside, for a picture with a lane for each; of many, a sample.
+//! A lane for each request of a run, with when it waited and when it was inside; of many requests, a sample.
 //!
 //! 1. An answer says when its request was inside, by the clock of its instance's machine, and how long it had waited for that.
 //!    Where there is no critical section, it says when its tries were under way; the last one stands for the stay.
@@ -21,7 +21,7 @@ pub struct Lane {
     /// The connection that sent it, from 1.
     #[schema(example = 3)]
     pub thread: usize,
-    /// As the how manieth of this connection, from 1.
+    /// Its number among the requests of this connection, from 1.
     #[schema(example = 1)]
     pub turn: usize,
     /// The instance that answered.

@@ -161,7 +161,7 @@ impl Plan {
         if self.threads == 0 || self.loops == 0 {
             Err("threads and loops are 1 or more".into())
         } else if self.orders.is_some() {
-            // Whoever orders twice is turned away and stays nowhere; the command bounds users and repeats.
+            // Users who order twice are turned away and stay nowhere; the command bounds users and repeats.
             Ok(())
         } else if self.planned() > MOST_REQUESTS {
             Err(format!("threads × loops is at most {MOST_REQUESTS}"))

@@ -1,5 +1,5 @@
-//! One run of load: what is sold is made before and removed after, so that nobody else in the room changes what is
-//! counted, and the run changes nothing of theirs.
+//! One run of load, on a product or a voucher of its own, which is made before and removed after: nobody else in the room
+//! changes what is counted, and the run changes nothing of theirs.
 
 use super::{
     answer,

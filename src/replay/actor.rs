@@ -50,7 +50,7 @@ pub struct Part {
     pub linger_ms: u64,
     /// The points at which it stands still first.
     #[garde(length(max = 8))]
-    #[schema(example = json!(["read"]))]
+    #[schema(value_type = Vec<String>, example = json!(["read"]))]
     pub stops: Vec<Point>,
 }
 
@@ -68,6 +68,7 @@ pub enum Line {
     /// It comes by a point.
     Point {
         /// Which.
+        #[schema(value_type = String)]
         point: Point,
         /// What it has there.
         value: Option<String>,

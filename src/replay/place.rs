@@ -48,7 +48,7 @@ pub struct Sent {
 pub struct Stops {
     /// The points at which it stands still from now on; it goes on from any other.
     #[garde(length(max = 8))]
-    #[schema(example = json!(["checked"]))]
+    #[schema(value_type = Vec<String>, example = json!(["checked"]))]
     pub stops: Vec<Point>,
 }
 

@@ -13,13 +13,12 @@ use serde::{Deserialize, Serialize};
 use std::{fmt::Display, time::Duration};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
-use utoipa::ToSchema;
 
 /// Declares the points, each with its name in events and between instances.
 macro_rules! points {
     ($($(#[$doc:meta])* $point:ident = $name:literal,)*) => {
         /// A point in the code of a strategy, of a step of the seckill, or of what a replay plays besides.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
         pub enum Point {
             $($(#[$doc])* #[serde(rename = $name)] $point,)*
         }

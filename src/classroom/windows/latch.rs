@@ -107,6 +107,10 @@ async fn go_out(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 /// How many are still in; none where no class has begun, or all are out.
 ///
 /// Cancel safety: Safe.
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] where Redis does not answer.
 pub async fn still_in(ctx: &Ctx) -> Result<u64, Error> {
     Ok(ctx.redis.latch(LATCH).get_count().await?)
 }

@@ -69,6 +69,10 @@ async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 /// How many permits Redis has left: all of them, where nobody has come yet.
 ///
 /// Cancel safety: Safe.
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] where Redis does not answer.
 pub async fn free(ctx: &Ctx) -> Result<i64, Error> {
     let free: Option<i64> = ctx.redis.connection().get(ctx.redis_key(SEMAPHORE)).await?;
     Ok(free.unwrap_or(i64::from(PERMITS)))

@@ -72,7 +72,7 @@ impl Direct {
                 work,
                 product: self.product,
             };
-            // It has its statements prepared then.
+            // The first time prepares its statements.
             worker.once().await?;
             workers.push(worker);
         }

@@ -39,7 +39,7 @@ pub(super) struct Figure {
     /// The median of the rounds.
     pub(super) seen: f64,
     pub(super) unit: Unit,
-    /// What it is held against, in the same unit: the median of the rounds.
+    /// Its ceiling, in the same unit: the median of the rounds.
     pub(super) ceiling: Option<f64>,
     /// What the ceiling is.
     pub(super) against: String,
@@ -49,7 +49,7 @@ pub(super) struct Figure {
     pub(super) reached: bool,
     /// What keeps the figure from being better.
     pub(super) bounded_by: &'static str,
-    /// Why it counts for nothing, whatever it is: requests failed, or pieces were oversold.
+    /// Why it does not count: requests failed, or pieces were oversold.
     pub(super) void: Option<String>,
 }
 

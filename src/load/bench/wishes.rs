@@ -277,7 +277,7 @@ pub(super) fn orders() -> impl Iterator<Item = Wish> {
         wanted,
         bounded_by: match step {
             "global-mutex" => "one order at a time in each instance",
-            "script-stream" => "HTTP; whoever writes behind shares the cores",
+            "script-stream" => "HTTP; the task that writes behind shares the cores",
             _ => "one row of the voucher: each commit waits for the one before",
         },
     };
