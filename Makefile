@@ -12,7 +12,7 @@ CURATOR := 5.9.0
 PEERS := $(REDISSON:%=interop/redisson/target/%/peer.jar) $(CURATOR:%=interop/curator/target/%/peer.jar)
 KAZOO := interop/kazoo/venv/installed
 
-.PHONY: help demo lab test check docs bench jmeter interop install build
+.PHONY: help demo lab test soak check docs bench jmeter interop install build
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.* ## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -27,13 +27,17 @@ test: install $(OXLINT) ## every test, against real servers on free ports
 	@scripts/install test
 	cargo test --workspace --locked
 
+soak: install $(PEERS) $(KAZOO) ## what takes too long for every change: all clauses of the contract over all locks, ensembles, interop
+	OVERSELL_SOAK=1 cargo test -p oversell-lock --test contract --locked
+	cargo test --workspace --test interop --locked
+
 check: rust linters $(OXLINT) ## formatting, clippy, documentation, scripts, JavaScript, and what the project stands on (cargo-deny)
 	shellcheck scripts/install .ci/run
 	$(OXLINT) -c scripts/lint/oxlintrc.json static/js
 	$(TSC) -p scripts/lint
 	@for compose in docker-compose 'docker compose'; do \
 	    ! $$compose version >/dev/null 2>&1 || $$compose config -q || exit 1; done
-	cargo fmt --all --check
+	rustfmt --edition 2024 --check $$(git ls-files '*.rs')
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
 	@if cargo deny --version >/dev/null 2>&1; then \

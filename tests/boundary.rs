@@ -1,7 +1,7 @@
 //! The module graph of `src/` stays as ARCHITECTURE.md draws it, and the documents keep up with the registry.
 
 use crate::imports;
-use oversell::{course, seckill, stock};
+use oversell::{course, stock};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -136,39 +136,10 @@ pub(crate) fn what_one_strategy_does_stands_in_its_own_file() -> Outcome {
     none_of("modules of one strategy", &hidden)
 }
 
-pub(crate) fn both_readmes_list_every_strategy_and_step_as_the_registries_do() -> Outcome {
-    for readme in ["README.md", "README.zh-CN.md"] {
-        let text = fs::read_to_string(readme).map_err(|e| e.to_string())?;
-        let strategies = stock::ALL
-            .iter()
-            .map(|strategy| (strategy.slug, strategy.chapter, strategy.promise));
-        let steps = seckill::ALL
-            .iter()
-            .map(|step| (step.slug, step.course, step.promise));
-        for (slug, chapter, promise) in strategies.chain(steps) {
-            let promise = serde_json::to_value(promise).map_err(|e| e.to_string())?;
-            let row = format!("| {chapter} | {} |", promise.as_str().unwrap_or_default());
-            let listed = text
-                .lines()
-                .any(|l| l.starts_with(&format!("| [`{slug}`]")) && l.contains(&row));
-            if !listed {
-                return Err(format!(
-                    "{readme} has no row for {slug} with chapter and promise {row}"
-                ));
-            }
-        }
-    }
-    Ok(())
-}
-
 /// The pages of `docs/` that are made from data say what the data says. `make docs` writes them anew.
 pub(crate) fn no_generated_page_is_stale() -> Outcome {
-    let pages = [
-        ("docs/course.md", course::docs::course_md(false)),
-        ("docs/course.zh-CN.md", course::docs::course_md(true)),
-    ];
     let write = std::env::var_os("OVERSELL_WRITE_DOCS").is_some();
-    for (page, text) in pages {
+    for (page, text) in course::docs::pages() {
         if write {
             fs::write(page, &text).map_err(|e| format!("{page}: {e}"))?;
         } else if fs::read_to_string(page).map_err(|e| format!("{page}: {e}"))? != text {

@@ -116,7 +116,7 @@ async fn in_turn(test: impl Future<Output = Outcome>) -> Outcome {
 }
 
 fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> {
-    let pure: [(&str, Pure); 8] = [
+    let pure: [(&str, Pure); 7] = [
         (
             "no_room_knows_what_it_must_not",
             boundary::no_room_knows_what_it_must_not,
@@ -132,10 +132,6 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         (
             "no_generated_page_is_stale",
             boundary::no_generated_page_is_stale,
-        ),
-        (
-            "both_readmes_list_every_strategy_and_step_as_the_registries_do",
-            boundary::both_readmes_list_every_strategy_and_step_as_the_registries_do,
         ),
         (
             "every_lesson_that_is_tried_has_lines_to_type",

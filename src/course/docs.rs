@@ -1,12 +1,23 @@
-//! `docs/course.md` and `docs/course.zh-CN.md`: every claim of the documents, made from the lessons.
+//! The pages of `docs/` that are made from data: every claim, from the lessons; every strategy and every step of the seckill,
+//! from their registries.
 
 use super::{ALL, Lesson, Verdict};
-use crate::bilingual::Bilingual;
+use crate::{bilingual::Bilingual, seckill, stock};
 use std::fmt::Write;
 
-/// The page in one language: `zh`, or else English.
+/// Each page: its path, and its text.
 #[must_use]
-pub fn course_md(zh: bool) -> String {
+pub fn pages() -> [(&'static str, String); 4] {
+    [
+        ("docs/course.md", course_md(false)),
+        ("docs/course.zh-CN.md", course_md(true)),
+        ("docs/strategies.md", strategies_md(false)),
+        ("docs/strategies.zh-CN.md", strategies_md(true)),
+    ]
+}
+
+/// Every claim, in Chinese or in English.
+fn course_md(zh: bool) -> String {
     let of = |text: Bilingual| if zh { text.zh } else { text.en };
     let mut page = of(HEAD).to_owned();
     for chapter in ALL.iter() {
@@ -71,3 +82,104 @@ fn comes_to(lesson: &Lesson, zh: bool) -> String {
     });
     if lesson.timing { words + timing } else { words }
 }
+
+/// Every strategy and every step of the seckill, in Chinese or in English.
+fn strategies_md(zh: bool) -> String {
+    let of = |text: Bilingual| if zh { text.zh } else { text.en };
+    let mut page = of(STRATEGIES).to_owned();
+    for strategy in stock::ALL {
+        let beyond = match strategy.beyond {
+            true => of(Bilingual {
+                zh: "（课程之外）",
+                en: " *(beyond)*",
+            }),
+            false => "",
+        };
+        row(
+            &mut page,
+            ["stock", strategy.slug, strategy.chapter],
+            word(strategy.promise),
+            &format!("{}{beyond}", of(strategy.title)),
+            of(strategy.breaks),
+        );
+    }
+    page += of(STEPS);
+    for step in seckill::ALL {
+        row(
+            &mut page,
+            ["seckill", step.slug, step.course],
+            word(step.promise),
+            of(step.title),
+            of(step.breaks),
+        );
+    }
+    page
+}
+
+fn row(
+    page: &mut String,
+    [room, slug, chapter]: [&str; 3],
+    promise: String,
+    title: &str,
+    breaks: &str,
+) {
+    let file = slug.replace('-', "_");
+    // Writing to a String cannot fail.
+    writeln!(
+        page,
+        "| [`{slug}`](../src/{room}/{file}.rs) | {chapter} | {promise} | {title} | {breaks} |"
+    )
+    .ok();
+}
+
+/// The word for a promise in answers and tables.
+fn word(promise: stock::Promise) -> String {
+    let word = serde_json::to_value(promise).unwrap_or_default();
+    word.as_str().unwrap_or_default().to_owned()
+}
+
+const STRATEGIES: Bilingual = Bilingual {
+    zh: "# 全部策略
+
+[English](strategies.md)
+
+由 `make docs` 从登记表生成；`GET /strategies` 是同一份列表。每种策略一个文件，开头写着步骤、能承受什么、何时失效。
+
+`unsafe` 始终会丢失更新 · `one-process` 只在一个实例内准确 · `lease` 在没有持有者超过租约或会话时准确 · `safe` 无论持有者出什么故障都准确。
+
+| 策略 | 课程 | 承诺 | 做法 | 何时失效 |
+|---|---|---|---|---|
+",
+    en: "# Every strategy
+
+[中文](strategies.zh-CN.md)
+
+Made by `make docs` from the registries; `GET /strategies` serves the same list. Each strategy is one file, which opens with its
+steps, what it survives and what breaks it.
+
+`unsafe` loses updates at all times · `one-process` is exact in one instance only · `lease` is exact while no holder outlives its
+lease or session · `safe` is exact under every fault of a holder.
+
+| strategy | course | promise | how | what breaks it |
+|---|---|---|---|---|
+",
+};
+
+const STEPS: Bilingual = Bilingual {
+    zh: "
+## 秒杀的每一步
+
+[002] 的下单步骤，`?strategy=` 选择其一；见 [seckill](seckill.zh-CN.md)。
+
+| 步骤 | [002] 的小节 | 承诺 | 做法 | 何时失效 |
+|---|---|---|---|---|
+",
+    en: "
+## The steps of the seckill
+
+The steps of [002]; `?strategy=` chooses one. See [seckill](seckill.md).
+
+| step | section of [002] | promise | how | what breaks it |
+|---|---|---|---|---|
+",
+};
