@@ -55,7 +55,7 @@ linters:
 	@scripts/install check
 
 docs: rust ## the pages of docs/ that are made from data
-	OVERSELL_WRITE_DOCS=1 cargo test --quiet --locked --test main -- no_generated_page_is_stale
+	OVERSELL_WRITE_DOCS=1 cargo test --quiet --locked --lib -- no_generated_page_is_stale
 
 bench: install build ## strategies as ratios to ceilings of the same run; wanted and seen
 	$(OVERSELL) bench --lab

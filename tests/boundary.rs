@@ -1,7 +1,7 @@
-//! The module graph of `src/` stays as ARCHITECTURE.md draws it, and the documents keep up with the registry.
+//! The module graph of `src/` stays as ARCHITECTURE.md draws it.
 
 use crate::imports;
-use oversell::{course, stock};
+use oversell::stock;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -134,19 +134,6 @@ pub(crate) fn what_one_strategy_does_stands_in_its_own_file() -> Outcome {
         })
         .collect();
     none_of("modules of one strategy", &hidden)
-}
-
-/// The pages of `docs/` that are made from data say what the data says. `make docs` writes them anew.
-pub(crate) fn no_generated_page_is_stale() -> Outcome {
-    let write = std::env::var_os("OVERSELL_WRITE_DOCS").is_some();
-    for (page, text) in course::docs::pages() {
-        if write {
-            fs::write(page, &text).map_err(|e| format!("{page}: {e}"))?;
-        } else if fs::read_to_string(page).map_err(|e| format!("{page}: {e}"))? != text {
-            return Err(format!("{page} is stale: `make docs` writes it"));
-        }
-    }
-    Ok(())
 }
 
 /// A file of the crate, and what it names of it.

@@ -116,7 +116,7 @@ async fn in_turn(test: impl Future<Output = Outcome>) -> Outcome {
 }
 
 fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> {
-    let pure: [(&str, Pure); 7] = [
+    let pure: [(&str, Pure); 6] = [
         (
             "no_room_knows_what_it_must_not",
             boundary::no_room_knows_what_it_must_not,
@@ -128,10 +128,6 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         (
             "what_one_strategy_does_stands_in_its_own_file",
             boundary::what_one_strategy_does_stands_in_its_own_file,
-        ),
-        (
-            "no_generated_page_is_stale",
-            boundary::no_generated_page_is_stale,
         ),
         (
             "every_lesson_that_is_tried_has_lines_to_type",

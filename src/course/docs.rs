@@ -1,27 +1,15 @@
 //! The pages of `docs/` that are made from data: every claim, from the lessons; every strategy and every step of the seckill,
 //! from their registries.
 
-use super::{ALL, Lesson, Verdict};
+use super::{ALL, Lesson, Verdict, table::Lang};
 use crate::{bilingual::Bilingual, seckill, stock};
-use std::fmt::Write;
-
-/// Each page: its path, and its text.
-#[must_use]
-pub fn pages() -> [(&'static str, String); 4] {
-    [
-        ("docs/course.md", course_md(false)),
-        ("docs/course.zh-CN.md", course_md(true)),
-        ("docs/strategies.md", strategies_md(false)),
-        ("docs/strategies.zh-CN.md", strategies_md(true)),
-    ]
-}
+use std::{env, fmt::Write, fs};
 
 /// Every claim, in Chinese or in English.
-fn course_md(zh: bool) -> String {
-    let of = |text: Bilingual| if zh { text.zh } else { text.en };
-    let mut page = of(HEAD).to_owned();
+fn course_md(lang: Lang) -> String {
+    let mut page = lang.of(HEAD).to_owned();
     for chapter in ALL.iter() {
-        let columns = of(Bilingual {
+        let columns = lang.of(Bilingual {
             zh: "| 课 | 位置 | 说法 | 在这里 |",
             en: "| lesson | place | claim | here |",
         });
@@ -29,16 +17,16 @@ fn course_md(zh: bool) -> String {
         writeln!(
             page,
             "\n## {}\n\n{columns}\n|---|---|---|---|",
-            of(chapter.title)
+            lang.of(chapter.title)
         )
         .ok();
         for lesson in &chapter.lessons {
             let (id, place) = (lesson.id, lesson.place);
-            let claim = of(lesson.claim).replace('|', "\\|");
+            let claim = lang.of(lesson.claim).replace('|', "\\|");
             writeln!(
                 page,
                 "| {id} | {place} | {claim} | {} |",
-                comes_to(lesson, zh)
+                comes_to(lesson, lang)
             )
             .ok();
         }
@@ -61,22 +49,22 @@ Made by `make docs` from `src/course/lessons/`. `oversell course` tries each cla
 ",
 };
 
-fn comes_to(lesson: &Lesson, zh: bool) -> String {
-    let of = |text: Bilingual| if zh { text.zh } else { text.en };
+fn comes_to(lesson: &Lesson, lang: Lang) -> String {
     if lesson.why_not().is_some() {
-        return of(Bilingual {
-            zh: "未验证",
-            en: "not run",
-        })
-        .to_owned();
+        return lang
+            .of(Bilingual {
+                zh: "未验证",
+                en: "not run",
+            })
+            .to_owned();
     }
-    let words = of(lesson.expected.words());
+    let words = lang.of(lesson.expected.words());
     let words = if lesson.expected == Verdict::Reproduced {
         words.to_owned()
     } else {
         format!("**{words}**")
     };
-    let timing = of(Bilingual {
+    let timing = lang.of(Bilingual {
         zh: "（结果取决于计时）",
         en: ", by timing",
     });
@@ -84,12 +72,11 @@ fn comes_to(lesson: &Lesson, zh: bool) -> String {
 }
 
 /// Every strategy and every step of the seckill, in Chinese or in English.
-fn strategies_md(zh: bool) -> String {
-    let of = |text: Bilingual| if zh { text.zh } else { text.en };
-    let mut page = of(STRATEGIES).to_owned();
+fn strategies_md(lang: Lang) -> String {
+    let mut page = lang.of(STRATEGIES).to_owned();
     for strategy in stock::ALL {
         let beyond = match strategy.beyond {
-            true => of(Bilingual {
+            true => lang.of(Bilingual {
                 zh: "（课程之外）",
                 en: " *(beyond)*",
             }),
@@ -99,18 +86,18 @@ fn strategies_md(zh: bool) -> String {
             &mut page,
             ["stock", strategy.slug, strategy.chapter],
             word(strategy.promise),
-            &format!("{}{beyond}", of(strategy.title)),
-            of(strategy.breaks),
+            &format!("{}{beyond}", lang.of(strategy.title)),
+            lang.of(strategy.breaks),
         );
     }
-    page += of(STEPS);
+    page += lang.of(STEPS);
     for step in seckill::ALL {
         row(
             &mut page,
             ["seckill", step.slug, step.course],
             word(step.promise),
-            of(step.title),
-            of(step.breaks),
+            lang.of(step.title),
+            lang.of(step.breaks),
         );
     }
     page
@@ -183,3 +170,37 @@ The steps of [002]; `?strategy=` chooses one. See [seckill](seckill.md).
 |---|---|---|---|---|
 ",
 };
+
+/// Each page: its path, and its text.
+fn pages() -> [(&'static str, String); 4] {
+    [
+        ("docs/course.md", course_md(Lang::En)),
+        ("docs/course.zh-CN.md", course_md(Lang::Zh)),
+        ("docs/strategies.md", strategies_md(Lang::En)),
+        ("docs/strategies.zh-CN.md", strategies_md(Lang::Zh)),
+    ]
+}
+
+fn is_stale(page: &str, text: &str) -> bool {
+    fs::read_to_string(page).ok().as_deref() != Some(text)
+}
+
+/// `make docs` writes them.
+#[test]
+fn no_generated_page_is_stale() {
+    for (page, text) in pages() {
+        if env::var_os("OVERSELL_WRITE_DOCS").is_some() {
+            fs::write(page, &text).expect("docs/ can be written");
+        }
+        assert!(
+            !is_stale(page, &text),
+            "{page} is stale: `make docs` writes it"
+        );
+        // The twins: one character more, and no page at all.
+        assert!(
+            is_stale(page, &format!("{text}.")),
+            "{page} with another text"
+        );
+        assert!(is_stale("docs/none.md", &text), "a page that is not there");
+    }
+}

@@ -90,7 +90,7 @@ pub struct Lesson {
     /// Whether the quick form of `oversell course` has it.
     #[serde(default)]
     pub quick: bool,
-    /// What it comes to here. Where that is not [`Verdict::Reproduced`], the experiment's words say why.
+    /// What it comes to here. Where it is not reproduced, the experiment's words say why.
     #[serde(default)]
     pub expected: Verdict,
     /// The experiment; a client is told why it is not run, where it is not.

@@ -10,7 +10,8 @@
 
 mod cluster;
 pub mod command;
-pub mod docs;
+#[cfg(test)]
+mod docs;
 mod experiments;
 mod found;
 pub mod kept;
