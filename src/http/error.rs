@@ -1,12 +1,14 @@
 //! Everything that a request can come to besides success: what the stock and the lessons come to, and what only HTTP refuses.
 //! What a client is told of each stands here, one row for each.
 
-use super::problem::Problem;
+use super::problem::{Problem, RunInProgress};
 use crate::{error::Error as Domain, seckill, stock};
+use axum::{
+    body::Body,
+    response::{IntoResponse, Response},
+};
 use http::StatusCode as S;
-use serde::Serialize;
-use std::time::Duration;
-use utoipa::ToSchema;
+use std::{sync::Arc, time::Duration};
 
 /// Why a request did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -89,28 +91,15 @@ pub(super) enum Error {
     LabRefuses(String),
 }
 
-/// A run of load that is in progress.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub(super) struct RunInProgress {
-    #[schema(example = "6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b")]
-    pub(super) id: String,
-    /// The instance that sends it, and knows how it stands.
-    #[schema(example = "8000")]
-    pub(super) instance: String,
-    /// Who started it.
-    #[schema(example = "127.0.0.1")]
-    pub(super) by: String,
-    #[schema(example = "none")]
-    pub(super) strategy: String,
-    /// How long it will still take, once that can be told.
-    #[schema(example = 1200)]
-    pub(super) left_ms: Option<u64>,
-}
+/// The error of a handler, on its way to the middleware.
+#[derive(Clone)]
+pub(super) struct Failed(pub(super) Arc<Error>);
 
-impl RunInProgress {
-    fn left(&self) -> String {
-        self.left_ms
-            .map_or("not known yet".into(), |ms| format!("about {ms} ms"))
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::empty());
+        response.extensions_mut().insert(Failed(Arc::new(self)));
+        response
     }
 }
 

@@ -1,13 +1,12 @@
 //! What surrounds every request, from tower-http, outermost first: a number for it, which is in every line that is logged
 //! meanwhile; headers for its answer; limits; and one place where an error of any of them becomes an answer.
 
-use super::{
-    app::AppState,
-    format::Format,
-    guard,
-    problem::{Failed, Problem},
+use super::{app::AppState, format::Format, guard, problem::Problem};
+use crate::{
+    error::Error as Domain,
+    http::error::{Error, Failed},
+    server::Server,
 };
-use crate::{error::Error as Domain, http::error::Error, server::Server};
 use axum::{
     BoxError, Router,
     error_handling::HandleErrorLayer,

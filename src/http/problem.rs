@@ -1,35 +1,16 @@
 //! What an error looks like to a client: its status, its words in two languages, and whether anything was changed.
 //!
-//! A handler returns an [`Error`], whose row in `error.rs` says all of this; `middleware.rs` renders it, because only there is
-//! known what the client reads.
+//! A row of the table in `error.rs` makes one; `middleware.rs` renders it, because only there is known what the client reads.
 
-use super::{
-    error::{Error, RunInProgress},
-    format::Format,
-};
-use axum::{
-    body::Body,
-    response::{IntoResponse, Response},
-};
+use super::format::Format;
+use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde::{Serialize, Serializer};
-use std::{fmt::Display, sync::Arc};
+use std::fmt::Display;
 use utoipa::ToSchema;
 
 /// A client that was told that something is missing, or that too many came, may try again after this many seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
-
-/// The error of a handler, on its way to the middleware.
-#[derive(Clone)]
-pub(super) struct Failed(pub(super) Arc<Error>);
-
-impl IntoResponse for Error {
-    fn into_response(self) -> Response {
-        let mut response = Response::new(Body::empty());
-        response.extensions_mut().insert(Failed(Arc::new(self)));
-        response
-    }
-}
 
 /// What a request came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
@@ -92,6 +73,32 @@ pub(super) struct Problem {
     /// Whether the title stands alone in a text: the course has these very words.
     #[serde(skip)]
     title_says_all: bool,
+}
+
+/// A run of load that is in progress.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct RunInProgress {
+    #[schema(example = "6f1c2a0e-8a55-4a0f-9a77-1c2d3e4f5a6b")]
+    pub(super) id: String,
+    /// The instance that sends it, and knows how it stands.
+    #[schema(example = "8000")]
+    pub(super) instance: String,
+    /// Who started it.
+    #[schema(example = "127.0.0.1")]
+    pub(super) by: String,
+    #[schema(example = "none")]
+    pub(super) strategy: String,
+    /// How long it will still take, once that can be told.
+    #[schema(example = 1200)]
+    pub(super) left_ms: Option<u64>,
+}
+
+impl RunInProgress {
+    /// The rest of its time, in words.
+    pub(super) fn left(&self) -> String {
+        self.left_ms
+            .map_or("not known yet".into(), |ms| format!("about {ms} ms"))
+    }
 }
 
 fn urn<S: Serializer>(kind: &&'static str, serializer: S) -> Result<S::Ok, S::Error> {

@@ -12,7 +12,7 @@
 
 use crate::{
     ctx::Ctx,
-    http::error::{Error, RunInProgress},
+    http::{error::Error, problem::RunInProgress},
 };
 use oversell_lock::{
     Guard, Lease, Lock, LockError,

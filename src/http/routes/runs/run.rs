@@ -3,11 +3,7 @@
 use super::alone::alone;
 use crate::{
     ctx::Ctx,
-    http::{
-        app::AppState,
-        error::{Error, RunInProgress},
-        under_way::Asked,
-    },
+    http::{app::AppState, error::Error, problem::RunInProgress, under_way::Asked},
     load::{self, ONE, Plan, run::Snapshot},
     shelf, stock,
 };
