@@ -1,7 +1,7 @@
 //! The lessons that are tried with several browser windows and sell nothing: semaphores, a latch, barriers, locks, shared
 //! numbers.
 //!
-//! Each is one function for one request, on the names of ARCHITECTURE.md ("Names"); those that begin with `zk_` are ZooKeeper's,
+//! Each is one function for one request, on the names of `docs/names.md`; those that begin with `zk_` are ZooKeeper's,
 //! the others Redis'. Each prints a line for every step on its instance's console. A file in `windows/` registers itself: it
 //! says at which addresses it is visited, and `http` serves them. The others are asked for more than all lessons are.
 

@@ -256,13 +256,13 @@ impl Job {
         self.seen.note(event, value);
     }
 
-    /// A Redis name of ARCHITECTURE.md ("Names"), for this stock: `lock`, or `lock:7` for stock 7.
+    /// A Redis name of `docs/names.md`, for this stock: `lock`, or `lock:7` for stock 7.
     #[must_use]
     pub fn redis_name(&self, name: &str) -> String {
         names::in_redis(name, self.request.stock_id)
     }
 
-    /// A ZooKeeper path of ARCHITECTURE.md ("Names"), for this stock: `/curator/lock`, or `/curator/lock-7`.
+    /// A ZooKeeper path of `docs/names.md`, for this stock: `/curator/lock`, or `/curator/lock-7`.
     #[must_use]
     pub fn zk_path(&self, path: &str) -> String {
         names::in_zookeeper(path, self.request.stock_id)

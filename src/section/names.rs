@@ -1,6 +1,6 @@
 //! The names that strategies and lessons write in the servers, and what they are called for each product.
 
-/// A name of ARCHITECTURE.md ("Names") that a strategy or a lesson writes in a server, for product 1.
+/// A name of `docs/names.md` that a strategy or a lesson writes in a server, for product 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Name {
     /// A key of Redis, with all that belongs to it in Redisson's format.
