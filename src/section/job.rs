@@ -1,4 +1,4 @@
-//! One request for one piece: what is asked, on whose behalf it takes locks, and who watches it.
+//! A request for one piece: its parameters, the owner of its locks, and its observers.
 
 use super::{Observation, Pause, Point, points::Reached};
 use crate::{
@@ -18,7 +18,7 @@ use std::{
 use tokio::sync::{mpsc, watch};
 use utoipa::ToSchema;
 
-/// What is asked for.
+/// The parameters of a request.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Which product; the course's is 1.
@@ -27,18 +27,18 @@ pub struct Request {
     pub hold: Duration,
     /// The longest wait for the lock.
     pub wait: Duration,
-    /// The lease that was asked for, instead of the strategy's own.
+    /// The requested lease, instead of the strategy's own.
     pub lease: Option<Duration>,
-    /// Who asks, as a person's name: for consoles, timelines and answers.
+    /// The name of the person who asks, for consoles, timelines and answers.
     pub who: Option<String>,
 }
 
-/// A request that is being carried out.
+/// A request in progress.
 #[derive(Debug)]
 pub struct Job {
-    /// What is asked for.
+    /// Its parameters.
     pub request: Request,
-    /// What is seen of it.
+    /// Its observers and timestamps.
     pub seen: Observation,
     owner: OnceLock<Owner>,
 }
@@ -46,28 +46,28 @@ pub struct Job {
 /// A piece was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deducted {
-    /// What the strategy believes is left, where it has seen a number.
+    /// What the strategy believes is left, if it has read a number.
     pub remaining: Option<i64>,
     /// The fencing token that the write carried.
     pub fence: Option<Fence>,
-    /// How often it was tried again.
+    /// The number of retries.
     pub retries: u32,
-    /// What the unlock found; none where there is no lock, or the server did not say.
+    /// The lock's state at the unlock; `None` without a lock, or if the server did not answer.
     pub lock: Option<LockState>,
 }
 
-/// What an unlock found of its lock.
+/// The state of a lock at its unlock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LockState {
-    /// It was still ours.
+    /// Still held by us.
     Kept,
-    /// It was no longer ours: its lease had ended, or somebody had taken it away.
+    /// No longer held by us: its lease had ended, or it was deleted.
     Lost,
 }
 
 impl Deducted {
-    /// With what an unlock found. Where there were several, one that found its lock lost is what counts.
+    /// Adds the lock's state at an unlock. With several locks, one that was lost decides.
     pub(crate) fn unlocked(self, found: Option<LockState>) -> Self {
         let lock = if self.lock == Some(LockState::Lost) {
             self.lock
@@ -79,7 +79,7 @@ impl Deducted {
 }
 
 impl Request {
-    /// For a product, without a name and with the strategy's own lease.
+    /// A request without a name, with the strategy's own lease.
     #[must_use]
     pub fn new(stock_id: i64, hold: Duration, wait: Duration) -> Self {
         Self {
@@ -109,28 +109,28 @@ impl Job {
         Request::new(stock_id, hold, wait).into()
     }
 
-    /// The same, counted among `waiters` until it gets in or is dropped.
+    /// The same job, counted in `waiters` until it enters or is dropped.
     #[must_use]
     pub fn counted(mut self, waiters: Gauge) -> Self {
         self.seen.count(waiters);
         self
     }
 
-    /// The same, with this lease instead of the strategy's own, and on behalf of this person.
+    /// The same job with this lease instead of the strategy's own, and this person's name.
     #[must_use]
     pub fn asked(mut self, lease: Option<Duration>, who: Option<String>) -> Self {
         (self.request.lease, self.request.who) = (lease, who);
         self
     }
 
-    /// The same, shown to those who look at the lesson.
+    /// The same job, shown on the class page.
     #[must_use]
     pub fn seen_as(mut self, lane: Lane) -> Self {
         self.seen.show(lane);
         self
     }
 
-    /// The same, followed by a replay: `seen` is told of each point, and the job stops at those among `stops`; at each
+    /// The same job, followed by a replay: `seen` receives each point, and the job stops at those in `stops`; at each
     /// point of its work it stays for `linger`.
     #[must_use]
     pub fn followed(
@@ -143,12 +143,12 @@ impl Job {
         self
     }
 
-    /// Stops the job at a point of its strategy, for a test. The strategies say in their code which points they have.
+    /// Stops the job at a point of its strategy, for a test.
     pub fn pause_at(&mut self, point: Point) -> Pause {
         self.seen.pause_at(point)
     }
 
-    /// The same job for a function that takes it whole: its points, its lease and its owner are the same.
+    /// A job with the same points, lease and owner, for a function that takes a job by value.
     pub(crate) fn same(&self) -> Self {
         let mut same = Self::from(Request {
             who: None,
@@ -159,25 +159,25 @@ impl Job {
         same
     }
 
-    /// The owner of the locks that this job takes: one, however often it takes them.
+    /// The owner of this job's locks, the same for all of them.
     pub(crate) fn owner(&self, ctx: &Ctx) -> Owner {
         *self.owner.get_or_init(|| ctx.process.owner())
     }
 
-    /// The lease of a lock of the library, renewed every third: the one that was asked for, else the configured one.
+    /// The lease of a library lock, renewed every third of it: the requested one, else the configured one.
     #[must_use]
     pub fn watchdog(&self, ctx: &Ctx) -> Lease {
         Lease::Watchdog(self.leased(ctx))
     }
 
-    /// The lease that was asked for, else the configured one.
+    /// The requested lease, else the configured one.
     pub(crate) fn leased(&self, ctx: &Ctx) -> Duration {
         self.request
             .lease
             .unwrap_or_else(|| Duration::from_millis(ctx.config.lock.lease_ms))
     }
 
-    /// What is left of the wait. The stay that was asked for is no part of it.
+    /// What is left of the wait. The requested stay inside does not count.
     #[must_use]
     pub fn wait_left(&self) -> Duration {
         let stay = if self.seen.has_entered() {
@@ -188,7 +188,7 @@ impl Job {
         (self.request.wait + stay).saturating_sub(self.seen.elapsed())
     }
 
-    /// The error of a job that has waited for `what` as long as it may, or whose wait somebody else has ended.
+    /// The error of a job that has waited for `what` as long as it may, or whose wait the server has ended.
     pub(crate) fn not_had(&self, what: &str) -> Error {
         Error::NotHad {
             what: what.to_owned(),
@@ -196,7 +196,7 @@ impl Job {
         }
     }
 
-    /// Inside the critical section: [enters](Self::enter), then stays as long as was asked. Since when.
+    /// Marks the [entry](Self::enter) into the critical section, stays for `hold_ms`, and returns the time of the entry.
     ///
     /// # Cancel safety
     ///
@@ -210,34 +210,33 @@ impl Job {
         since
     }
 
-    /// Marks the time at which it got in, at the first call.
+    /// Marks the time of the entry, at the first call only.
     pub fn enter(&self) {
         self.seen.enter(self.request.who.as_deref());
     }
 
-    /// Marks the end of the critical section, where there is one: what follows gives the lock back.
+    /// Marks the end of the critical section, if the strategy has one; the unlock follows.
     pub(crate) fn leave(&self) {
         self.seen.leave();
     }
 
-    /// Marks the end of a try, where the strategy has no critical section, and hands on what it came to.
+    /// Marks the end of an attempt of a strategy without a critical section, and returns `outcome`.
     pub(crate) fn tried<T>(&self, since: Instant, outcome: T) -> T {
         self.seen.tried(since);
         outcome
     }
 
-    /// Comes to a point: goes on at once, unless it was asked to stop there.
+    /// Passes a point: continues at once, unless a replay or test stops the job there.
     pub(crate) async fn at(&self, point: Point) {
         self.seen.points().at(point).await;
     }
 
-    /// Comes to a point, having `value`.
+    /// Passes a point with a value to show.
     pub(crate) async fn tell(&self, point: Point, value: impl Display) {
         self.seen.points().tell(point, value).await;
     }
 
-    /// From now on the console says when the job gets in, where it is known who asks: a load gives no name, and prints
-    /// nothing. Whether that is so.
+    /// Prints on the console when the job enters, if the request has a name (a load gives none). Returns whether it has.
     pub(crate) fn print(&self) -> bool {
         let named = self.request.who.is_some();
         if named {
@@ -246,12 +245,12 @@ impl Job {
         named
     }
 
-    /// Prints a line on this instance's console, on behalf of who asks.
+    /// Prints a line on this instance's console, with the name of the person who asks.
     pub fn say(&self, words: impl Display) {
         self.seen.say(self.request.who.as_deref(), words);
     }
 
-    /// Tells those who look at the lesson, if the job is shown to them.
+    /// Tells the class page, if the job is shown there.
     pub(crate) fn note(&self, event: Happened, value: impl Display) {
         self.seen.note(event, value);
     }

@@ -1,8 +1,8 @@
-//! What every critical section is made of, whoever enters it: strategies, steps of the seckill, lessons and races.
+//! What strategies, seckill steps, lessons and races share: the request, its critical section, and the plumbing.
 //!
-//! [`Job`] is a request that is being carried out; [`Point`] a place in its code at which it is seen and can be stopped.
-//! `mysql`, `redis_key`, `redis_polling` and `zk_node` bound statements and commands, give connections back, and clean up
-//! after callers that go away. What is read and written stands in the files that use them.
+//! A [`Job`] is a request in progress; a [`Point`] is a place in its code where it can be observed and paused.
+//! `mysql`, `redis_key`, `redis_polling` and `zk_node` limit how long statements and commands take, return connections,
+//! and clean up after cancelled callers. The statements and commands themselves stand in the files that use them.
 
 mod job;
 pub(crate) mod mysql;

@@ -1,11 +1,11 @@
-//! The stock as a row of MySQL: how a statement is bounded, and how its connection goes back. The statements themselves
+//! The stock as a MySQL row: time limits for statements, and how a connection returns to the pool. The statements
 //! stand in the strategies.
 //!
-//! 1. Where the course has no transaction, each statement takes a connection out of the pool and gives it back at once,
-//!    as there: [`read`], [`execute`]. In a transaction they share one: [`read_on`], [`read_locked`], [`execute_on`].
-//! 2. A statement that may wait for a row lock waits as long as the job may; then the server is told to end it.
-//! 3. What the server has refused has changed nothing, and its connection goes back ([`given_back`]). A read that fails
-//!    has changed nothing either; a write that gets no answer may have been done, and says so ([`Error::Unknown`]).
+//! 1. Outside a transaction each statement takes a connection from the pool and returns it at once, as in the course:
+//!    [`read`], [`execute`]. In a transaction they share one: [`read_on`], [`read_locked`], [`execute_on`].
+//! 2. A statement that waits for a row lock waits at most as long as the job may; then the server is told to end it.
+//! 3. A refused statement has changed nothing, and its connection returns to the pool ([`given_back`]). A failed read
+//!    has changed nothing either; a write without an answer may have been executed ([`Error::Unknown`]).
 
 use super::{Job, Point};
 use crate::{ctx::Ctx, error::Error, server::Server};
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// One write with its arguments.
 pub(crate) type Write<'q> = Query<'q, MySql, MySqlArguments>;
 
-/// A row lock that is free is had within this, even by a job that may not wait, and what is had is written on a disk.
+/// The shortest time limit of a statement, even for `wait_ms=0`: long enough for a free row lock and a write to disk.
 const SHORTEST: Duration = Duration::from_millis(250);
 
 const DEADLOCK: u16 = 1213;
@@ -33,7 +33,7 @@ pub(crate) struct Row {
     pub(crate) count: i64,
     /// §1.7.3: grows with each write.
     pub(crate) version: i64,
-    /// [003]: the highest token that the row has seen.
+    /// [003]: the highest fencing token written to the row.
     fence: u64,
 }
 
@@ -74,7 +74,7 @@ pub(crate) async fn read_locked(
     count.ok_or(Error::NoProduct(job.request.stock_id))
 }
 
-/// Reads one value, waiting as long as the job may for who stands in the way.
+/// Reads one value, waiting for row locks as long as the job may.
 pub(crate) async fn scalar<T>(
     conn: &mut Conn,
     job: &Job,
@@ -91,7 +91,7 @@ where
         .map_err(|e| refused(e, job))
 }
 
-/// Carries out a write, and says how many rows it has changed.
+/// Executes a write and returns the number of changed rows.
 pub(crate) async fn execute(ctx: &Ctx, job: &Job, write: Write<'_>) -> Result<u64, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let changed = execute_on(&mut conn, job, write).await;
@@ -103,7 +103,7 @@ pub(crate) async fn execute_on(conn: &mut Conn, job: &Job, write: Write<'_>) -> 
     answered(bounded(conn, job, write).await, job)
 }
 
-/// As [`execute_on`], but `false` where the server rolled the transaction back to end a deadlock.
+/// [`execute_on`], but `false` if the server rolled the transaction back to end a deadlock.
 pub(crate) async fn execute_or_deadlock(
     conn: &mut Conn,
     job: &Job,
@@ -115,7 +115,7 @@ pub(crate) async fn execute_or_deadlock(
     }
 }
 
-/// Comes by the point `locked`, with the fencing token of the lock, where it has one.
+/// Passes the point `locked`, with the lock's fencing token if it has one.
 pub(crate) async fn locked(job: &Job, fence: Option<Fence>) {
     match fence {
         Some(Fence(token)) => job.tell(Point::Locked, token).await,
@@ -134,7 +134,7 @@ pub(crate) async fn commit(conn: &mut Conn, job: &Job) -> Result<(), Error> {
     answered(conn.execute("COMMIT").await, job).map(drop)
 }
 
-/// What a transaction came to; what it was refused for is rolled back.
+/// Ends a transaction that was not committed: rolls back after a refusal, and returns the outcome.
 pub(crate) async fn rolled_back<T>(mut conn: Conn, outcome: Result<T, Error>) -> Result<T, Error> {
     if outcome.as_ref().is_err_and(is_refusal) {
         conn.execute("ROLLBACK").await?;
@@ -142,8 +142,8 @@ pub(crate) async fn rolled_back<T>(mut conn: Conn, outcome: Result<T, Error>) ->
     given_back(conn, outcome)
 }
 
-/// What a statement came to. Its connection goes back where the server has answered it; where it has not, the connection
-/// is closed, and whatever the server is still doing for it is ended.
+/// Returns the connection to the pool if the server has answered. If it has not, the connection is closed and the
+/// server's work for it is killed.
 pub(crate) fn given_back<T>(conn: Conn, outcome: Result<T, Error>) -> Result<T, Error> {
     if is_answered(&outcome) {
         conn.done();
@@ -151,12 +151,12 @@ pub(crate) fn given_back<T>(conn: Conn, outcome: Result<T, Error>) -> Result<T, 
     outcome
 }
 
-/// Whether the server has answered, and its connection can be used on.
+/// Whether the server has answered, so that the connection can be used again.
 pub(crate) fn is_answered<T>(outcome: &Result<T, Error>) -> bool {
     outcome.as_ref().err().is_none_or(is_refusal)
 }
 
-/// Whether this is a refusal, by the server or by us, after which nothing is under way.
+/// Whether this is a refusal, by the server or by us: no statement is in progress.
 fn is_refusal(error: &Error) -> bool {
     use Error::{AlreadyOrdered, NoProduct, NotHad, SoldOut};
     matches!(
@@ -165,12 +165,12 @@ fn is_refusal(error: &Error) -> bool {
     )
 }
 
-/// How long a statement of this job may wait.
+/// The time limit of a statement of this job.
 fn limit(job: &Job) -> Duration {
     job.wait_left().max(SHORTEST)
 }
 
-/// As [`execute_on`], but `false` where a unique key refuses the row.
+/// [`execute_on`], but `false` if a unique key refuses the row.
 pub(crate) async fn execute_or_duplicate(
     conn: &mut Conn,
     job: &Job,
@@ -192,7 +192,7 @@ async fn bounded(
         .await
 }
 
-/// What a write came to: done, refused by the server (nothing changed), or without an answer.
+/// Classifies the result of a write: done, refused by the server (nothing changed), or without an answer.
 fn answered(result: Result<MySqlQueryResult, sqlx::Error>, job: &Job) -> Result<u64, Error> {
     match result {
         Ok(done) => Ok(done.rows_affected()),
@@ -204,7 +204,7 @@ fn answered(result: Result<MySqlQueryResult, sqlx::Error>, job: &Job) -> Result<
     }
 }
 
-/// What an error of the server means for a statement that changed nothing: others had the row.
+/// Converts the error of a refused statement, which changed nothing.
 fn refused(error: sqlx::Error, job: &Job) -> Error {
     if is_contended(&error) {
         job.not_had("row in MySQL")
@@ -213,7 +213,7 @@ fn refused(error: sqlx::Error, job: &Job) -> Error {
     }
 }
 
-/// Whether the server gave up because somebody else holds the row.
+/// Whether the server gave up because another transaction holds the row.
 pub(crate) fn is_contended(error: &sqlx::Error) -> bool {
     has_number(error, &[DEADLOCK, LOCK_WAIT_TIMEOUT, INTERRUPTED])
 }

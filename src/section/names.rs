@@ -1,13 +1,13 @@
-//! The names that strategies and lessons write in the servers, and what they are called for each product.
+//! The names that strategies and lessons use in the servers, for each product.
 
-/// A name of `docs/names.md` that a strategy or a lesson writes in a server, for product 1.
+/// A name in a server that a strategy or a lesson uses for product 1; `docs/names.md` lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Name {
-    /// A key of Redis, with all that belongs to it in Redisson's format.
+    /// A Redis key, with the keys that belong to it in Redisson's format.
     Redis(&'static str),
-    /// A key of Redis that holds a number: permits that are free, what a latch still counts.
+    /// A Redis key with a number: free permits, a latch's count.
     RedisCount(&'static str),
-    /// A key of Redis with a lease that nobody renews: a holder that stays longer is not alone any more.
+    /// A Redis key with a lease that is not renewed: a slower holder loses it.
     RedisFor(&'static str, Unrenewed),
     /// The same as [`Redis`](Self::Redis) on each node of Redlock.
     RedisNodes(&'static str),
@@ -19,7 +19,7 @@ pub enum Name {
     Fence,
 }
 
-/// A lease that nobody renews.
+/// A lease that is not renewed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unrenewed {
     /// The course's 3 s (§2.2).

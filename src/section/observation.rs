@@ -1,4 +1,4 @@
-//! Who watches a job: the metrics' gauge of waiters, the console, the classroom's page, and replays; and its times.
+//! A job's observers (the gauge of waiters, the console, the class page, replays) and its timestamps.
 
 use super::points::{Points, Reached};
 use super::{Pause, Point};
@@ -18,10 +18,10 @@ use std::{
 };
 use tokio::sync::{mpsc, watch};
 
-/// So many tries of a job are kept, the last ones.
+/// How many of a job's attempts are kept; older ones are dropped.
 const TRIES: usize = 20;
 
-/// What is seen of a job, and by whom.
+/// A job's observers and timestamps.
 #[derive(Debug)]
 pub struct Observation {
     started: Instant,
@@ -35,7 +35,7 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// Of a job that starts now.
+    /// For a job that starts now.
     pub(super) fn new() -> Self {
         Self {
             started: Instant::now(),
@@ -55,12 +55,12 @@ impl Observation {
         self.waiters = waiters;
     }
 
-    /// Shows it to those who look at the lesson.
+    /// Shows the job on the class page.
     pub(super) fn show(&mut self, lane: Lane) {
         self.lane = Some(Arc::new(lane));
     }
 
-    /// Hands its points to a replay.
+    /// Lets a replay follow the job's points.
     pub(super) fn follow(
         &mut self,
         seen: mpsc::UnboundedSender<Reached>,
@@ -74,12 +74,12 @@ impl Observation {
         self.points.pause_at(point)
     }
 
-    /// The same points for a job that is part of this one.
+    /// Uses the points of the job that this one is part of.
     pub(super) fn share_points(&mut self, of: &Self) {
         self.points = of.points.clone();
     }
 
-    /// From now on the console says when the job gets in.
+    /// Prints on the console when the job enters.
     pub(super) fn print(&self) {
         self.on_console.store(true, Ordering::Relaxed);
     }
@@ -90,24 +90,24 @@ impl Observation {
         console::say(who, words);
     }
 
-    /// Tells those who look at the lesson, if the job is shown to them.
+    /// Tells the class page, if the job is shown there.
     pub(crate) fn note(&self, event: Happened, value: impl Display) {
         if let Some(lane) = &self.lane {
             lane.note(event, value);
         }
     }
 
-    /// How it is shown, for what outlives the job.
+    /// Its lane on the class page, for tasks that outlive the job.
     pub(crate) fn lane(&self) -> Option<Arc<Lane>> {
         self.lane.clone()
     }
 
-    /// The points, for what outlives the job.
+    /// Its points, for tasks that outlive the job.
     pub(crate) fn points(&self) -> &Points {
         &self.points
     }
 
-    /// The job got in, at the first call, on behalf of `who`.
+    /// Marks the entry, at the first call only, on behalf of `who`.
     pub(super) fn enter(&self, who: Option<&str>) {
         self.entered.get_or_init(|| {
             self.waiters.decrement(1.0);
@@ -121,7 +121,7 @@ impl Observation {
         });
     }
 
-    /// The critical section ended, at the first call.
+    /// Marks the end of the critical section, at the first call only.
     pub(super) fn leave(&self) {
         self.left.get_or_init(Instant::now);
         if let Some(lane) = &self.lane {
@@ -129,7 +129,7 @@ impl Observation {
         }
     }
 
-    /// A try ended that began at `since`.
+    /// Records an attempt that began at `since` and ends now.
     pub(super) fn tried(&self, since: Instant) {
         let mut tries = self.tries.lock();
         if tries.len() == TRIES {
@@ -138,17 +138,17 @@ impl Observation {
         tries.push((since, Instant::now()));
     }
 
-    /// When it was inside, from and to, in microseconds of Unix time by this machine's clock: comparable with other
-    /// processes on the same machine. `None` for a strategy that has no critical section.
+    /// When it entered and left, in microseconds of Unix time by this machine's clock: comparable between
+    /// processes of one machine. `None` for a strategy without a critical section.
     #[must_use]
     pub fn inside_us(&self) -> Option<(u64, u64)> {
         let unix = unix_us();
         Some((unix(*self.entered.get()?), unix(*self.left.get()?)))
     }
 
-    /// When each of its tries was under way, as [`inside_us`](Self::inside_us): from when it had read, or was to send what
-    /// reads and writes at once, until its write was answered; all but the last were in vain. The last 20 of them; none of a
-    /// strategy that has a critical section.
+    /// When each of its last 20 attempts began and ended, in the unit of [`inside_us`](Self::inside_us): from the read (or
+    /// from sending a statement that reads and writes at once) to the answer to the write. All but the last one failed.
+    /// Empty for a strategy with a critical section.
     #[must_use]
     pub fn tries_us(&self) -> Vec<(u64, u64)> {
         let unix = unix_us();
@@ -159,7 +159,7 @@ impl Observation {
             .collect()
     }
 
-    /// Whether it got in.
+    /// Whether it has entered.
     #[must_use]
     pub fn has_entered(&self) -> bool {
         self.entered.get().is_some()
@@ -170,7 +170,7 @@ impl Observation {
         self.started.elapsed()
     }
 
-    /// How long it took to get in; all the time so far where it did not.
+    /// How long it took to enter; the time since its start if it has not.
     #[must_use]
     pub fn waited(&self) -> Duration {
         match self.entered.get() {
@@ -186,7 +186,7 @@ impl Observation {
     }
 }
 
-/// From a moment to its microseconds of Unix time, by this machine's clock as it stands now.
+/// Converts an `Instant` to microseconds of Unix time, by this machine's clock as it stands now.
 fn unix_us() -> impl Fn(Instant) -> u64 {
     let (now, unix) = (
         Instant::now(),

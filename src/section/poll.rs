@@ -1,14 +1,14 @@
-//! How who waits by asking again pauses: around the course's time, so that those who wait do not ask in step.
+//! How a polling waiter pauses: the course's time ±50 %, so that waiters do not poll in step.
 //!
-//! In step, all would ask at the same moment, find the lock taken, and sleep while it is free; and whoever was just served
-//! would ask again before they do, for as long as it has requests.
+//! In step, all waiters would poll at the same moment, find the lock taken, and sleep while it is free; the client that
+//! was just served would get in again before they wake, for as long as it has requests.
 
 use super::Job;
 use crate::error::Error;
 use std::time::Duration;
 
-/// Pauses before the next try, for `around` ±50 % and no longer than the job may wait. Says [`Error::NotHad`] of `what`
-/// where that was over before.
+/// Pauses before the next attempt, for `around` ±50 %, at most as long as the job may still wait. Returns
+/// [`Error::NotHad`] for `what` if that time has passed.
 pub(crate) async fn pause(
     job: &Job,
     around: Duration,
@@ -42,7 +42,7 @@ mod tests {
                 .iter()
                 .all(|pause| (AROUND / 2..=AROUND * 3 / 2).contains(pause))
         );
-        // Each tenth of the range has some: they are not the same few.
+        // Values fall into every tenth of the range.
         for tenth in 0..10 {
             let from = AROUND / 2 + AROUND * tenth / 10;
             assert!(

@@ -1,4 +1,4 @@
-//! The stock as a key of Redis: its name, and what it means that it is missing, or that an answer did not come.
+//! The stock as a Redis key: its name, and the errors for a missing key and a missing answer.
 
 use crate::{ctx::Ctx, error::Error, section::names, server::Server};
 use deadpool_redis::{Connection, PoolError, Timeouts};
@@ -8,7 +8,7 @@ use std::time::Duration;
 const KEY: &str = "stock";
 const MADE: &str = "SELECT id FROM db_stock WHERE id = ?";
 
-/// The longest wait for a connection to MySQL, which no strategy that sells from Redis needs otherwise.
+/// The longest wait for a connection to MySQL; a strategy that sells from Redis needs one only here.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The key of this product, with the configured prefix.
@@ -16,8 +16,7 @@ pub(crate) fn of(ctx: &Ctx, stock_id: i64) -> String {
     ctx.redis_key(&names::in_redis(KEY, stock_id))
 }
 
-/// A connection that nobody else uses meanwhile, waiting for it at most `wait`. It comes without a watch: the pool sends
-/// UNWATCH first.
+/// An exclusive connection from the pool, waiting for it at most `wait`. The pool sends UNWATCH before it is reused.
 pub(crate) async fn watch_connection(ctx: &Ctx, wait: Duration) -> Result<Connection, Error> {
     let timeouts = Timeouts {
         wait: Some(wait),
@@ -36,7 +35,8 @@ pub(crate) async fn watch_connection(ctx: &Ctx, wait: Duration) -> Result<Connec
     })
 }
 
-/// What a write came to: done, refused by the server (nothing changed), or without an answer that can be read.
+/// Classifies the result of a write: done, refused by the server (nothing changed), or without a readable answer
+/// ([`Error::Unknown`]).
 pub(crate) fn answered<T>(result: Result<T, RedisError>) -> Result<T, Error> {
     result.map_err(|e| match e.kind() {
         ErrorKind::Io | ErrorKind::Parse | ErrorKind::UnexpectedReturnType => Error::Unknown {
@@ -47,8 +47,8 @@ pub(crate) fn answered<T>(result: Result<T, RedisError>) -> Result<T, Error> {
     })
 }
 
-/// What it means that the key is not there. A product that was made has a row in MySQL (the course's has one from the
-/// start): its stock in Redis is lost, and nobody knows how many pieces there were.
+/// The error for a missing key. If the product has a row in MySQL (product 1 always has), Redis has lost its stock and
+/// the count is unknown; otherwise there is no such product.
 pub(crate) async fn missing(ctx: &Ctx, stock_id: i64) -> Error {
     if stock_id == 1 {
         return Error::NoStock(stock_id);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_another_type_is_told_as_that() {
+    fn a_key_of_another_type_is_reported_as_such() {
         let text = "Operation against a key holding the wrong kind of value";
         let error = RedisError::from((ErrorKind::Extension, "WRONGTYPE", text.into()));
         assert!(matches!(Error::from(error), Error::WrongType));

@@ -1,16 +1,16 @@
 //! What the six hand-written Redis locks of §2.1 to §2.7, and two of `[004]`, share: polling, section, backstop.
 //!
-//! 1. [`lock`]: try, and where another has it, try again after the course's 50 ms (±50 %), as long as the job may wait.
-//! 2. [`under`]: the section (read the key, write one less), then the unlock, and what it found: `kept` or `lost`.
-//! 3. A caller that goes away at any `await`, or panics, unlocks in the background ([`Held`]).
+//! 1. [`lock`]: try; if the lock is taken, try again after the course's 50 ms (±50 %), as long as the job may wait.
+//! 2. [`under`]: the section (read the key, write one less), then the unlock, which reports `kept` or `lost`.
+//! 3. A caller that is cancelled at any `await`, or panics, unlocks in the background ([`Held`]).
 //!
-//! A try and an unlock each run in a task of their own, so that nobody who goes away leaves one half done; what a try
-//! took that nobody wants any more is dropped, and so unlocked. **What it cannot do**: run in a process that was
-//! killed. What becomes of the key then is each stage's lesson. **What it costs**: a request to Redis every 50 ms from each
-//! who waits; nobody is told that the lock is free, and who comes first then is chance.
+//! An attempt and an unlock each run in a task of their own, so that cancelling the caller leaves neither half done; a
+//! lock acquired for a cancelled caller is dropped, which unlocks it. **What it cannot do**: clean up after a killed
+//! process. What happens to the key then is the lesson of each stage. **What it costs**: a request to Redis every 50 ms
+//! from each waiter; no waiter is notified, and which one gets the lock next is chance.
 //!
-//! Points for a replay: `taken` (the key is written, and the caller does not know yet), `refused`, `locked`, `read`,
-//! `written`, `unlocked` (something was given back); in `redis-setnx-owner` also `checked`, in `redis-watchdog` `renew` and `renewed`.
+//! Points for a replay: `taken` (the key is written, the caller not yet told), `refused`, `locked`, `read`,
+//! `written`, `unlocked` (the unlock found its lock); in `redis-setnx-owner` also `checked`, in `redis-watchdog` `renew` and `renewed`.
 //!
 //! Next: `redis_setnx.rs`, the first stage.
 
@@ -21,24 +21,24 @@ use redis::RedisResult;
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::{runtime::Handle, task::JoinHandle};
 
-/// How often who waits tries again, on average.
+/// The mean time between a waiter's attempts.
 const POLL: Duration = Duration::from_millis(50);
 
 /// §2.2: the lease of the stages that do not say otherwise.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
 
-/// One lock of the course: how it is taken, and how it is given back.
+/// One lock of the course: how it is locked and unlocked.
 pub(crate) trait Stage: Send + Sync + 'static {
-    /// Whether it knows its own key: then what an unanswered try may have taken is given back too.
+    /// Whether the key names its owner: then an attempt without an answer is undone, too.
     const OWNED: bool;
 
     /// The lock's key.
     fn key(&self) -> &str;
 
-    /// One try: whether it is had.
+    /// Tries once; true if the lock was acquired.
     fn try_lock(&self, redis: &mut Connection) -> impl Future<Output = RedisResult<bool>> + Send;
 
-    /// Gives it back: whether there was anything to give back.
+    /// Unlocks; false if the lock was no longer there.
     fn unlock(
         &self,
         redis: &mut Connection,
@@ -46,7 +46,7 @@ pub(crate) trait Stage: Send + Sync + 'static {
     ) -> impl Future<Output = RedisResult<bool>> + Send;
 }
 
-/// A lock that is held. Dropped, it is unlocked in the background.
+/// A held lock. Dropping it unlocks in the background.
 pub(crate) struct Held<S: Stage> {
     ctx: Ctx,
     points: Points,
@@ -58,7 +58,7 @@ pub(crate) fn key(ctx: &Ctx, job: &Job, name: &str) -> String {
     ctx.redis_key(&job.redis_name(name))
 }
 
-/// The lease of §2.2 to §2.5 in milliseconds: the one that was asked for, else the course's.
+/// The lease of §2.2 to §2.5 in milliseconds: the requested one, else the course's.
 pub(crate) fn lease(job: &Job) -> u64 {
     millis(job.request.lease.unwrap_or(LEASE))
 }
@@ -67,7 +67,7 @@ pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Takes the lock, trying every 50 ms or so as long as the job may wait, and at least once.
+/// Acquires the lock: tries about every 50 ms as long as the job may wait, and at least once.
 pub(crate) async fn lock<S: Stage>(ctx: &Ctx, job: &Job, stage: S) -> Result<Held<S>, Error> {
     let stage = Arc::new(stage);
     loop {
@@ -105,7 +105,7 @@ async fn attempt<S: Stage>(
         stage: Some(Arc::clone(&stage)),
     };
     let tried = stage.try_lock(&mut redis).await;
-    // A try without an answer may have taken it. Without an owner nobody can tell, and the key may be another's.
+    // An attempt without an answer may have acquired it. Without an owner the key may belong to another.
     if matches!(tried, Ok(false)) || (tried.is_err() && !S::OWNED) {
         held.stage = None;
     }
@@ -116,7 +116,7 @@ async fn attempt<S: Stage>(
     Ok(Some(held))
 }
 
-/// Runs what is done under the lock, and unlocks. What is sold is sold, however the unlock ends.
+/// Runs the section, then unlocks. A failed unlock does not undo a sale.
 pub(crate) async fn under<S, F>(held: Held<S>, section: F) -> Result<Deducted, Error>
 where
     S: Stage,
@@ -127,7 +127,7 @@ where
     Ok(outcome?.unlocked(found))
 }
 
-/// The critical section: reads the key, stays as long as was asked, writes back one less.
+/// The critical section: reads the key, stays for `hold_ms`, writes back one less.
 pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     job.at(Point::Locked).await;
     let key = redis_key::of(ctx, job.request.stock_id);
@@ -159,10 +159,10 @@ pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Er
 }
 
 impl<S: Stage> Held<S> {
-    /// What the unlock found of the lock; none where Redis did not say.
+    /// Unlocks, and says whether the lock was still held; `None` if Redis did not answer.
     pub(crate) async fn unlock(mut self) -> Option<LockState> {
         self.unlock_in_background()?.await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the unlock was cut short");
+            tracing::warn!(%error, "the unlock was interrupted");
             None
         })
     }

@@ -1,12 +1,12 @@
-//! What the two hand-written ZooKeeper locks of §3.3 and §3.4.1 share: a node that is one contender's, and the section.
+//! What the two hand-written ZooKeeper locks of §3.3 and §3.4.1 share: a contender's node, and the section.
 //!
-//! 1. [`create`]: make an ephemeral node, or say that somebody has one of this name.
+//! 1. [`create`]: create an ephemeral node, or report that the name is taken.
 //! 2. [`under`]: the section (read the row, write one less), then delete the node.
-//! 3. A caller that goes away at any `await`, or panics, deletes its node in the background ([`Node`]).
+//! 3. A caller that is cancelled at any `await`, or panics, deletes its node in the background ([`Node`]).
 //!
-//! A creation runs in a task of its own, so that nobody who goes away leaves it half done. One whose answer was lost is
-//! looked for by the owner that stands in it, and taken away. **What it cannot do**: run in a process that was killed:
-//! the node then goes with its session.
+//! A creation runs in a task of its own, so that cancelling the caller does not leave it half done. A node whose answer
+//! was lost is found by the owner in its data, and deleted. **What it cannot do**: clean up after a killed process: its
+//! node is deleted when its session ends.
 //!
 //! Next: `zk_ephemeral.rs`, the first stage.
 
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::{runtime::Handle, task::JoinHandle};
 use zookeeper_client::{Acls, Client, CreateMode, Error as Zk};
 
-/// A node of one contender. Dropped, it is deleted in the background.
+/// A contender's node. Dropping it deletes it in the background.
 pub(crate) struct Node {
     ctx: Ctx,
     client: Client,
@@ -27,7 +27,7 @@ pub(crate) struct Node {
     fence: Fence,
 }
 
-/// Makes a node at `path`, to which a sequential one has its number added: `None` where there is one already.
+/// Creates a node at `path` (a sequential one gets its number appended); `None` if it exists already.
 pub(crate) async fn create(
     ctx: &Ctx,
     job: &Job,
@@ -86,8 +86,8 @@ async fn make(
     }
 }
 
-/// Deletes what a creation without an answer may have made: the node of this name with this owner in it. Requests of one
-/// session are carried out in order, so it is there by now, or never will be.
+/// Deletes the node that a creation without an answer may have made: the one of this name with this owner. A session's
+/// requests are executed in order, so the node exists by now or never will.
 async fn forget(client: &Client, path: &str, owner: &str) -> Result<(), Zk> {
     let parent = parent_of(path);
     for child in insist(|| client.list_children(parent)).await? {
@@ -101,7 +101,7 @@ async fn forget(client: &Client, path: &str, owner: &str) -> Result<(), Zk> {
     Ok(())
 }
 
-/// The critical section, and then the node's end, and what it found. What is sold is sold, however that goes.
+/// Runs the section, then deletes the node and reports whether the lock was kept. A failed deletion does not undo a sale.
 pub(crate) async fn under<F, S>(mut node: Node, section: F) -> Result<Deducted, Error>
 where
     F: FnOnce(Option<Fence>) -> S,
@@ -110,7 +110,7 @@ where
     let outcome = section(Some(node.fence)).await;
     let found = match node.delete() {
         Some(deletion) => deletion.await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the deletion was cut short");
+            tracing::warn!(%error, "the deletion was interrupted");
             None
         }),
         None => None,
@@ -119,12 +119,12 @@ where
 }
 
 impl Node {
-    /// The name in its directory.
+    /// Its name within its parent.
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit_once('/').map_or("", |(_, name)| name)
     }
 
-    /// The names of all nodes beside it, and its own.
+    /// The names of all children of its parent, its own included.
     pub(crate) async fn siblings(&self) -> Result<Vec<String>, Error> {
         insist(|| self.client.list_children(parent_of(&self.path)))
             .await
@@ -144,7 +144,7 @@ impl Node {
             });
             match deleted.await {
                 Ok(()) => Some(LockState::Kept),
-                // An earlier try has deleted it, whose answer was lost.
+                // An earlier attempt deleted it, and the answer was lost.
                 Err(Zk::NoNode) if tries.load(Ordering::Relaxed) > 1 => Some(LockState::Kept),
                 Err(Zk::NoNode | Zk::SessionExpired) => {
                     tracing::warn!(path, "the lock was lost before the unlock");
@@ -170,8 +170,8 @@ impl Drop for Node {
     }
 }
 
-/// Asks again where an answer was lost with its connection: for requests that may be carried out twice. The client holds
-/// the next one until it is connected again.
+/// Repeats an idempotent request whose answer was lost with the connection. The client holds the next one until it has
+/// reconnected.
 pub(crate) async fn insist<T, F>(request: impl Fn() -> F) -> Result<T, Zk>
 where
     F: Future<Output = Result<T, Zk>>,
