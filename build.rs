@@ -11,7 +11,7 @@ fn main() {
     println!("cargo:rerun-if-changed=migrations");
     println!("cargo:rerun-if-changed=static");
     register("windows", "src/classroom/windows", "LESSON", "Lesson");
-    // Not in a debug build: nobody takes its figures, and each commit would build it anew.
+    // Not in a debug build: no figures are taken from it, and each commit would rebuild it.
     let commit = if env::var("PROFILE").is_ok_and(|profile| profile == "release") {
         commit()
     } else {

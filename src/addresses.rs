@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use serde::{Deserialize, Serialize};
 use std::{fmt, fs::File, path::Path};
 
-/// Where `oversell lab` writes them, where nothing else is said.
+/// Where `oversell lab` writes them by default.
 pub const LAB_JSON: &str = "target/lab/lab.json";
 
 /// Every address of a lab. Others read it: its fields stay as they are.
@@ -28,7 +28,7 @@ pub struct Addresses {
     /// The Sentinel that promotes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sentinel: Option<Process>,
-    /// Where the lab takes orders, if it does.
+    /// Where the lab accepts orders, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<Control>,
 }
@@ -38,7 +38,7 @@ pub struct Addresses {
 pub struct Control {
     /// Its address.
     pub url: String,
-    /// Who does not show it is not listened to.
+    /// The token that an order must carry.
     pub token: String,
 }
 
@@ -67,7 +67,7 @@ impl Addresses {
                 "no lab is running (no {path}): start one with `make lab`, or pass --lab"
             ))
         })?;
-        // Shared, so that two who look do not take each other for the lab.
+        // A shared lock, so that two readers do not take each other for the lab.
         let mark = file.with_file_name(MARK);
         if File::open(mark).is_ok_and(|mark| mark.try_lock_shared().is_ok()) {
             return Err(Failure::Unusable(format!(
@@ -90,7 +90,7 @@ pub struct Instance {
     pub pid: u32,
 }
 
-/// A server that is known by an address.
+/// A server with an address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     /// Its address.

@@ -1,7 +1,7 @@
-//! What every handler and every strategy is handed: the configuration, and one client of each server.
+//! The configuration and one client of each server, passed to every handler and strategy.
 //!
-//! Nothing here connects when it is made. An instance starts without its servers, answers 503 for what needs
-//! them, and goes on as soon as they are there.
+//! No client connects when it is made. An instance starts without its servers, answers 503 to requests that need
+//! them, and serves those as soon as the servers are up.
 
 use crate::{config::Config, error::Error, server::Server};
 use deadpool_redis::redis::AsyncConnectionConfig;
@@ -17,7 +17,7 @@ use secrecy::{ExposeSecret, SecretString};
 use std::{sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// How many connections the operator has: one that waits for a row lock must not block the lights.
+/// The size of the administrative pool: a query that waits for a row lock must not block the health checks.
 const DESK: usize = 3;
 
 /// The clients of one instance. Cloning it is cheap.
@@ -30,25 +30,25 @@ pub struct Inner {
     pub config: Config,
     /// This instance's name, as header `x-instance` gives it.
     pub instance: String,
-    /// This process, as the owners of its locks are named after it.
+    /// This process; the owners of its locks carry its id.
     pub process: Process,
     /// Connections to MySQL.
     pub db: MySqlPool,
-    /// Connections of their own for what an operator asks (stock, health): holders may have all of `db`.
+    /// A separate pool for administrative requests (stock, health): lock holders may use all of `db`.
     pub desk: MySqlPool,
     /// The main Redis: plain commands, scripts and locks.
     pub redis: RedisClient,
     /// The nodes of Redlock, in the order of the configuration; without any there, the main one alone.
     pub nodes: Vec<RedisClient>,
-    /// Redis connections of one user at a time, for WATCH.
+    /// Exclusive Redis connections, for WATCH.
     pub watch: deadpool_redis::Pool,
     /// The ZooKeeper session.
     pub zk: ZkClient,
-    /// What a strategy or a lesson keeps in this process, each by its own type.
+    /// State that strategies and lessons keep in this process, by type.
     pub local: ByType,
-    /// What goes on in the background and must be through before the process ends.
+    /// Background tasks that must end before the process does.
     pub tasks: TaskTracker,
-    /// Cancelled as soon as the process is about to end: what is held for nothing but its time is given back.
+    /// Cancelled when the process begins to end: locks that are only held for a time are released.
     pub closing: CancellationToken,
 }
 
@@ -57,7 +57,7 @@ impl Ctx {
     ///
     /// # Errors
     ///
-    /// [`LockError::Unavailable`] where an address is not one.
+    /// [`LockError::Unavailable`] for an invalid address.
     pub fn new(config: Config) -> Result<Self, LockError> {
         let timeout = Duration::from_millis(config.redis.timeout_ms);
         let process = Process::labelled(&config.instance())?;
@@ -136,19 +136,19 @@ impl Ctx {
     ///
     /// # Errors
     ///
-    /// [`Error::NotHad`] where all stay in use, [`Error::Unavailable`] where MySQL is down.
+    /// [`Error::NotHad`] if all stay in use, [`Error::Unavailable`] if MySQL is down.
     pub async fn mysql(&self, wait: Duration) -> Result<Conn, Error> {
         Ok(self.db.conn(wait).await?)
     }
 
-    /// Drops every idle connection to MySQL: after one was found dead, the others are too, and a write that is sent
-    /// into one has an unknown outcome.
+    /// Drops every idle connection to MySQL: if one is dead, the others are too, and a write sent into one has an
+    /// unknown outcome.
     pub fn forget_idle(&self) {
         self.db.forget_idle();
         self.desk.forget_idle();
     }
 
-    /// Gives back what is held in the servers and closes the sessions; waits at most `limit`.
+    /// Releases all locks and closes the sessions; waits at most `limit`.
     pub async fn close(&self, limit: Duration) {
         self.closing.cancel();
         self.tasks.close();

@@ -1,4 +1,4 @@
-//! How a command ends when it does not end well: the exit status, and one line that says what to do.
+//! A failed command: its exit status, and one line that says what to do.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ pub enum Failure {
     /// A promise was broken: exit status 1.
     #[error("{0}")]
     Promise(String),
-    /// Bad usage, or something that is missing: exit status 2.
+    /// Bad usage, or something missing: exit status 2.
     #[error("{0}")]
     Unusable(String),
 }

@@ -5,8 +5,8 @@ use tokio::{
     net::{TcpStream, ToSocketAddrs},
 };
 
-/// What the server at `address` answers to `word`, as `srvr`, `mntr` or `conf`. There is no time limit: a server that
-/// is paused says nothing.
+/// The answer of the server at `address` to `word`, such as `srvr`, `mntr` or `conf`. Without a time limit: a paused
+/// server does not answer.
 ///
 /// # Errors
 ///

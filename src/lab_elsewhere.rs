@@ -1,5 +1,5 @@
-//! The lab where it cannot run: its processes are kept by what only Linux has (`setpriv --pdeathsig`, `waitid`, abstract
-//! sockets). Everything else works against servers and instances that are there.
+//! The lab's stand-in outside Linux: its processes need `setpriv --pdeathsig`, `waitid` and abstract sockets. Everything
+//! else works against running servers and instances.
 
 /// `oversell lab` and `--lab`: one line that says what to do instead.
 pub mod command {

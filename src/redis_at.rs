@@ -1,6 +1,6 @@
-//! A connection to a Redis for whoever looks at it from outside: the lab, the course's experiments, the tests.
+//! A connection to a Redis for observers from outside: the lab, the course's experiments, the tests.
 //!
-//! The client gives up after half a second where it is not told otherwise; a busy machine takes as long now and then.
+//! The client gives up after half a second by default; a busy machine sometimes needs longer.
 
 use redis::{AsyncConnectionConfig, Client, RedisResult, aio::MultiplexedConnection};
 use std::time::Duration;

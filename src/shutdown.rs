@@ -1,13 +1,13 @@
-//! Ctrl-C, SIGTERM, and the terminal that is closed: heard once for the whole process, by [`Shutdown::listen`].
+//! Ctrl-C, SIGTERM and a closed terminal, handled once for the whole process by [`Shutdown::listen`].
 //!
-//! The first signal asks the command to end well: its token is cancelled. The second ends it at once: the command is
-//! dropped where it is, and what it holds (a lab) cleans up after itself.
+//! The first signal asks the command to end gracefully: its token is cancelled. The second drops the command at once;
+//! a lab that it owns stops its servers on drop.
 
 use crate::failure::Failure;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// The wishes to end.
+/// The signals received so far.
 #[derive(Debug)]
 pub struct Shutdown {
     /// Cancelled by the first signal.
@@ -21,7 +21,7 @@ impl Shutdown {
     ///
     /// # Errors
     ///
-    /// [`Failure::Unusable`] where the system does not let signals be heard.
+    /// [`Failure::Unusable`] if the system allows no signal handlers.
     pub fn listen() -> Result<Self, Failure> {
         let on = |kind| {
             signal(kind).map_err(|e| Failure::Unusable(format!("signals cannot be heard: {e}")))

@@ -8,7 +8,7 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-/// What is logged where `RUST_LOG` says nothing: the clients report each failed attempt to connect; we do once.
+/// The filter without `RUST_LOG`. Clients log each failed attempt to connect; this service logs it once.
 const DEFAULT: &str = "info,zookeeper_client=error,sqlx=error";
 
 /// The form of a line in the log.

@@ -1,12 +1,12 @@
-//! Who visits a lesson, and what is seen of it: who waits, who is inside, and what is printed, for a class that looks on.
+//! Visits to lessons, for the class page: requests that wait, are inside, and print lines.
 //!
-//! 1. A request opens a lane ([`Visits::open`]), and its job tells it what it does: it waits, is inside, leaves, prints a line.
-//! 2. Each of these is an event. The last ones are kept, so that who comes late sees what was before.
-//! 3. Who watches ([`Visits::watch`]) is told the rest as it happens.
+//! 1. A request opens a lane ([`Visits::open`]); its job reports that it waits, is inside, leaves, prints a line.
+//! 2. Each report is an event. The last ones are kept for a watcher that comes late.
+//! 3. A watcher ([`Visits::watch`]) then receives each event as it happens.
 //!
-//! A stay begins here after the lock was taken, and ends before it is given back, or when its lease ends by itself: two lanes
-//! that are inside at once were so.
-//! **What breaks it**: instances on machines whose clocks differ. Nobody visits: it costs nothing.
+//! A lane is inside from after the lock is acquired until before it is released, or until its lease ends: two lanes that
+//! overlap were inside together.
+//! **What breaks it**: instances on machines whose clocks differ. Without visits it costs nothing.
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -24,33 +24,33 @@ use tokio::sync::broadcast;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// So many events are kept, and none that is older.
+/// How many events are kept; older than [`LONGEST`] none is shown.
 const KEPT: usize = 1000;
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// Who watches and is further behind than this misses something.
+/// A watcher that falls further behind than this misses events.
 const BEHIND: usize = 1024;
 
-/// One thing that was seen of a visit, or of the instance.
+/// An event of a visit, or of the instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VisitEvent {
-    /// Unix time, in microseconds: when it was told; of `released`, where a lease ends by itself, when that ended. So it may be
-    /// earlier than that of an event before it.
+    /// Unix time in microseconds of the report; for `released` after a lease that ended by itself, the time of that end, which
+    /// may be earlier than the time of a preceding event.
     #[schema(example = 1_763_780_000_000_000_u64)]
     pub t_us: u64,
-    /// Where.
+    /// The instance.
     #[schema(example = "8100")]
     pub instance: String,
-    /// What.
+    /// What happened.
     pub event: Happened,
-    /// Of which visit; absent where it is of the instance.
+    /// The visit; absent for an event of the instance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub visit: Option<Uuid>,
-    /// Who visits, where a name was given. It is whatever somebody has typed.
+    /// The visitor's name as it was typed; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "小明")]
     pub actor: Option<String>,
-    /// The object that is visited.
+    /// The lock or other object that is visited.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "semaphore")]
     pub key: Option<String>,
@@ -64,25 +64,25 @@ pub struct VisitEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Happened {
-    /// The instance is there; who watches is told so first, with the time that it is there.
+    /// The instance is up; the first event that a watcher receives, with the instance's time.
     Up,
-    /// The instance does not answer: who was inside there is not any more.
+    /// The instance does not answer; its visits have ended.
     Down,
-    /// Somebody has set the stock anew, and cleared every lock, latch and barrier.
+    /// The stock was reset, and every lock, latch and barrier cleared.
     Reset,
-    /// Somebody has come, and waits.
+    /// A visit begins, and waits.
     Start,
     /// It is inside.
     Locked,
     /// It has printed a line.
     Said,
-    /// What is counted has come to this.
+    /// A count has this value.
     Count,
-    /// It has become a member.
+    /// It has become a member of the group.
     Member,
     /// It has left.
     Released,
-    /// It has gone without having been inside.
+    /// It has ended without having been inside.
     Failed,
 }
 
@@ -98,7 +98,7 @@ struct Inner {
 }
 
 impl Visits {
-    /// Nobody has come yet.
+    /// Without visits so far.
     #[must_use]
     pub fn new(instance: &str) -> Self {
         let (instance, told) = (instance.to_owned(), broadcast::Sender::new(BEHIND));
@@ -109,7 +109,7 @@ impl Visits {
         }))
     }
 
-    /// Somebody comes to this object by this route.
+    /// Begins a visit to this object through this route.
     #[must_use]
     pub fn open(&self, actor: Option<String>, key: String, route: &str) -> Lane {
         let lane = Lane {
@@ -124,7 +124,7 @@ impl Visits {
         lane
     }
 
-    /// The stock was set anew.
+    /// Reports a reset of the stock.
     pub fn reset(&self) {
         self.add(
             VisitEvent::of_instance(&self.0.instance, Happened::Reset),
@@ -132,33 +132,33 @@ impl Visits {
         );
     }
 
-    /// What is kept, and then all that follows; first that the instance is there.
+    /// The kept events, after one that the instance is up, and a receiver of all that follow.
     #[must_use]
     pub fn watch(&self) -> (Vec<VisitEvent>, broadcast::Receiver<VisitEvent>) {
         let kept = self.0.kept.lock();
         let up = VisitEvent::of_instance(&self.0.instance, Happened::Up);
         let oldest = up.t_us.saturating_sub(micros(LONGEST));
         let young = kept.iter().filter(|event| event.t_us >= oldest).cloned();
-        // Nothing is added meanwhile: nothing is told twice, and nothing is left out.
+        // The lock is held, so no event is sent twice or missed in between.
         (once(up).chain(young).collect(), self.0.told.subscribe())
     }
 
     fn add(&self, event: VisitEvent, end: Option<SystemTime>) {
         let mut kept = self.0.kept.lock();
-        // The time is taken here, so that the events are in order; only an end that was known before may be earlier.
+        // The time is taken under the lock, so that events are in order; only a known end may be earlier.
         let t_us = end.map_or(u64::MAX, unix_us).min(now_us());
         let event = VisitEvent { t_us, ..event };
         if kept.len() == KEPT {
             kept.pop_front();
         }
         kept.push_back(event.clone());
-        // It fails where nobody watches.
+        // Fails without a watcher.
         drop(self.0.told.send(event));
     }
 }
 
 impl VisitEvent {
-    /// What happened now to an instance.
+    /// An event of an instance, now.
     #[must_use]
     pub fn of_instance(instance: &str, event: Happened) -> Self {
         let instance = instance.to_owned();
@@ -174,7 +174,7 @@ impl VisitEvent {
     }
 }
 
-/// One visit. Dropped, it is over.
+/// One visit. Dropping it ends the visit.
 #[derive(Debug)]
 pub struct Lane {
     visits: Visits,
@@ -193,12 +193,12 @@ impl Lane {
         }
     }
 
-    /// It leaves: what follows gives the lock back.
+    /// It leaves; the unlock follows.
     pub fn leave(&self) {
         self.leave_by(None);
     }
 
-    /// The same; where its lease ends by itself, it has left by that `end`, however late this is told.
+    /// It leaves; with an `end` of its lease, at that time at the latest, however late this is called.
     pub fn leave_by(&self, end: Option<SystemTime>) {
         if !self.over.swap(true, Ordering::Relaxed) {
             let inside = self.inside.load(Ordering::Relaxed);
@@ -214,7 +214,7 @@ impl Lane {
         }
     }
 
-    /// It has printed a line, or has come to a number or a name.
+    /// Reports a printed line, a count or a name.
     pub fn note(&self, event: Happened, value: impl Display) {
         self.tell(event, Some(value.to_string()), None);
     }
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_late_sees_what_was_before_and_then_what_follows() {
+    fn a_late_watcher_sees_the_kept_events_and_then_those_that_follow() {
         let visits = Visits::new("8000");
         let first = visits.open(Some("甲".into()), "semaphore".into(), "/test/semaphore");
         first.enter();
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_told_late_to_have_left_has_left_when_its_lease_ended() {
+    fn a_late_report_of_leaving_has_the_time_at_which_the_lease_ended() {
         let visits = Visits::new("8000");
         let stay = |end: SystemTime| {
             let lane = visits.open(None, "rwLock".into(), "/test/write");
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_does_not_grow_for_ever() {
+    fn kept_events_do_not_grow_for_ever() {
         let visits = Visits::new("8000");
         for _ in 0..KEPT {
             drop(visits.open(None, "semaphore".into(), "/test/semaphore"));
