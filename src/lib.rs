@@ -25,6 +25,9 @@ pub mod lab;
 #[path = "lab_elsewhere.rs"]
 pub mod lab;
 
+#[cfg(test)]
+mod boundary;
+
 pub mod addresses;
 pub mod bilingual;
 pub mod cli;

@@ -2,7 +2,6 @@
 //!
 //! `cargo test -p oversell --test main -- NAME` runs those whose name contains NAME.
 
-mod boundary;
 mod breaking;
 mod buyers;
 mod cache;
@@ -14,7 +13,6 @@ mod deadlocks;
 mod demos;
 mod faults;
 mod ids;
-mod imports;
 mod instances;
 mod lab;
 mod languages;
@@ -116,19 +114,7 @@ async fn in_turn(test: impl Future<Output = Outcome>) -> Outcome {
 }
 
 fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> {
-    let pure: [(&str, Pure); 6] = [
-        (
-            "no_room_knows_what_it_must_not",
-            boundary::no_room_knows_what_it_must_not,
-        ),
-        (
-            "a_wall_that_is_broken_is_seen",
-            boundary::a_wall_that_is_broken_is_seen,
-        ),
-        (
-            "what_one_strategy_does_stands_in_its_own_file",
-            boundary::what_one_strategy_does_stands_in_its_own_file,
-        ),
+    let pure: [(&str, Pure); 3] = [
         (
             "every_lesson_that_is_tried_has_lines_to_type",
             course::every_lesson_that_is_tried_has_lines_to_type,

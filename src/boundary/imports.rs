@@ -1,0 +1,208 @@
+//! What a source file names of its own crate: read by syn, so that neither a `use` over several lines nor a path in an
+//! expression, a macro or a `pub(in …)` is missed.
+
+use proc_macro2::{TokenStream, TokenTree};
+use std::{
+    collections::BTreeSet,
+    mem::{replace, take},
+};
+use syn::{
+    Attribute, Item, ItemMod, ItemUse, Macro, UseTree, Visibility,
+    visit::{self, Visit},
+};
+
+/// A path from the crate's root on: `stock::row` is `["stock", "row"]`.
+pub(super) type Path = Vec<String>;
+
+/// What a file names.
+#[derive(Default)]
+pub(super) struct Imports {
+    /// Everything, its tests included.
+    pub(super) named: BTreeSet<Path>,
+    /// What its own code needs: neither its tests, nor a child that it only declares or re-exports.
+    pub(super) needed: BTreeSet<Path>,
+    /// What its children and others can name through it: the name, and what stands behind it.
+    pub(super) imported: Vec<(String, Path)>,
+}
+
+/// Reads a file. `module` is where it is itself: `["stock", "none"]`.
+pub(super) fn of(source: &str, module: &[String]) -> syn::Result<Imports> {
+    let file = syn::parse_file(source)?;
+    let children = file.items.iter().filter_map(|item| match item {
+        Item::Mod(child) => Some(child.ident.to_string()),
+        _ => None,
+    });
+    let mut reader = Reader {
+        file: module.to_vec(),
+        module: module.to_vec(),
+        children: children.collect(),
+        words: BTreeSet::new(),
+        aside: false,
+        imports: Imports::default(),
+    };
+    reader.visit_file(&file);
+    let Reader {
+        words, mut imports, ..
+    } = reader;
+    // A child's item that is re-exported and used as well is needed.
+    let used = imports
+        .imported
+        .iter()
+        .filter(|(name, _)| words.contains(name));
+    imports.needed.extend(used.map(|(_, path)| path.clone()));
+    Ok(imports)
+}
+
+struct Reader {
+    file: Path,
+    /// Where it reads just now: the file's module, or one inside it.
+    module: Path,
+    children: BTreeSet<String>,
+    /// The names with which the paths of its code begin.
+    words: BTreeSet<String>,
+    /// Whether what it reads is no need of the file's own code: a test, or who may see an item.
+    aside: bool,
+    imports: Imports,
+}
+
+impl Reader {
+    /// Makes a path absolute; one that begins with neither `crate`, `oversell`, `self`, `super` nor a child is another
+    /// crate's or a name that was imported, whose import is seen.
+    fn absolute(&self, path: &[String]) -> Option<Path> {
+        let first = path.first()?;
+        let up = path.iter().take_while(|part| *part == "super").count();
+        let (base, rest) = match first.as_str() {
+            "crate" | "oversell" => (0, &path[1..]),
+            "self" => (self.module.len(), &path[1..]),
+            "super" => (self.module.len().saturating_sub(up), &path[up..]),
+            child if self.module == self.file && self.children.contains(child) => {
+                (self.module.len(), path)
+            }
+            _ => return None,
+        };
+        let absolute = [&self.module[..base], rest].concat();
+        // Nothing is left of the `crate` in `pub(crate)`.
+        (!absolute.is_empty()).then_some(absolute)
+    }
+
+    fn note(&mut self, path: &[String]) {
+        if let Some(absolute) = self.absolute(path) {
+            if !self.aside {
+                self.imports.needed.insert(absolute.clone());
+            }
+            self.imports.named.insert(absolute);
+        } else if let (Some(first), false) = (path.first(), self.aside) {
+            self.words.insert(first.clone());
+        }
+    }
+
+    fn note_use(&mut self, before: &[String], tree: &UseTree, exports: bool) {
+        let with = |name: String| [before, &[name]].concat();
+        let (path, name) = match tree {
+            UseTree::Path(path) => {
+                return self.note_use(&with(path.ident.to_string()), &path.tree, exports);
+            }
+            UseTree::Group(group) => {
+                return (group.items.iter()).for_each(|tree| self.note_use(before, tree, exports));
+            }
+            UseTree::Name(name) => (with(name.ident.to_string()), name.ident.to_string()),
+            // The root under another name may stand for everything in it.
+            UseTree::Rename(name) if name.ident == "crate" => {
+                (vec!["crate".to_owned(), "*".to_owned()], String::new())
+            }
+            UseTree::Rename(name) => (with(name.ident.to_string()), name.rename.to_string()),
+            UseTree::Glob(_) => (with("*".to_owned()), "*".to_owned()),
+        };
+        let absolute = self.absolute(&path).filter(|_| !self.aside && name != "*");
+        match absolute {
+            Some(child) if exports && child.starts_with(&self.file) => {
+                self.imports.named.insert(child.clone());
+                self.imports.imported.push((name, child));
+            }
+            absolute => {
+                self.note(&path);
+                (self.imports.imported).extend(absolute.map(|path| (name, path)));
+            }
+        }
+    }
+
+    /// What is inside a macro is no syntax that syn knows: there every `a::b::c` counts.
+    fn note_tokens(&mut self, tokens: TokenStream) {
+        let mut path: Path = Vec::new();
+        let mut colons = 0;
+        for token in tokens {
+            match token {
+                TokenTree::Punct(punct) if punct.as_char() == ':' => colons += 1,
+                TokenTree::Ident(ident) => {
+                    if colons != 2 {
+                        self.note(&take(&mut path));
+                    }
+                    path.push(ident.to_string());
+                    colons = 0;
+                }
+                other => {
+                    self.note(&take(&mut path));
+                    colons = 0;
+                    if let TokenTree::Group(group) = other {
+                        self.note_tokens(group.stream());
+                    }
+                }
+            }
+        }
+        self.note(&path);
+    }
+}
+
+impl Visit<'_> for Reader {
+    fn visit_item(&mut self, item: &Item) {
+        let before = self.aside;
+        self.aside |= attributes(item).iter().any(is_for_tests);
+        visit::visit_item(self, item);
+        self.aside = before;
+    }
+
+    fn visit_visibility(&mut self, visibility: &Visibility) {
+        let before = replace(&mut self.aside, true);
+        visit::visit_visibility(self, visibility);
+        self.aside = before;
+    }
+
+    fn visit_item_use(&mut self, item: &ItemUse) {
+        let exports = !matches!(item.vis, Visibility::Inherited);
+        self.note_use(&[], &item.tree, exports);
+        self.visit_visibility(&item.vis);
+    }
+
+    fn visit_path(&mut self, path: &syn::Path) {
+        let parts = path.segments.iter();
+        self.note(&parts.map(|part| part.ident.to_string()).collect::<Path>());
+        visit::visit_path(self, path);
+    }
+
+    fn visit_macro(&mut self, item: &Macro) {
+        self.visit_path(&item.path);
+        self.note_tokens(item.tokens.clone());
+    }
+
+    fn visit_item_mod(&mut self, item: &ItemMod) {
+        self.module.push(item.ident.to_string());
+        visit::visit_item_mod(self, item);
+        self.module.pop();
+    }
+}
+
+fn attributes(item: &Item) -> &[Attribute] {
+    match item {
+        Item::Const(item) => &item.attrs,
+        Item::Fn(item) => &item.attrs,
+        Item::Impl(item) => &item.attrs,
+        Item::Mod(item) => &item.attrs,
+        Item::Use(item) => &item.attrs,
+        _ => &[],
+    }
+}
+
+fn is_for_tests(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("cfg")
+        && (attribute.meta.require_list()).is_ok_and(|list| list.tokens.to_string() == "test")
+}

@@ -1,0 +1,377 @@
+//! The house rules on who names whom in `src/`, checked on the sources themselves:
+//!
+//! 1. Between rooms nothing climbs: a room names only those that [`ROOMS`] lets it, as ARCHITECTURE.md draws them.
+//! 2. Inside a room no two files need each other, not even by way of others. A file needs the files that define what its
+//!    code names, by whatever import of a parent it reaches them. A parent that only declares (`mod`) or re-exports
+//!    (`pub use`) its children does not need them; one that uses an item of a child does. Tests may name anything.
+//! 3. What only one strategy does stands in that strategy's file.
+
+mod imports;
+
+use crate::stock;
+use imports::{Imports, Path};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    fs,
+    sync::LazyLock,
+};
+
+/// The rooms of `src/`, and the rooms that each may name besides itself and the modules that belong to no room (ctx,
+/// error, config …), which name no room at all. A room may name those above it in the list.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("section", &[]),
+    ("stock", &["section"]),
+    ("seckill", &["section", "stock"]),
+    ("classroom", &["section", "stock"]),
+    ("shelf", &["section", "stock", "classroom"]),
+    ("instance", &["stock", "seckill", "classroom", "shelf"]),
+    ("load", &["stock", "seckill"]),
+    (
+        "replay",
+        &["section", "stock", "seckill", "classroom", "shelf"],
+    ),
+    (
+        "http",
+        &[
+            "section",
+            "stock",
+            "seckill",
+            "classroom",
+            "shelf",
+            "instance",
+            "load",
+            "replay",
+            "course",
+        ],
+    ),
+    ("lab", &[]),
+    (
+        "course",
+        &["stock", "seckill", "classroom", "load", "replay"],
+    ),
+    ("cli", &["http", "load", "lab", "course"]),
+    ("main", &["cli"]),
+    ("lib", &[]),
+    ("boundary", &["stock"]),
+];
+
+/// Rooms whose files still form circles. One that is free of them must leave the list.
+const STILL_TANGLED: &[&str] = &[
+    "classroom",
+    "course",
+    "http",
+    "instance",
+    "lab",
+    "replay",
+    "seckill",
+    "shelf",
+    "stock",
+];
+
+const NOTHING: [&str; 0] = [];
+
+static SRC: LazyLock<Vec<Source>> = LazyLock::new(|| sources("src"));
+
+#[test]
+fn no_room_names_one_that_it_must_not_know() {
+    for room in ["stock", "http", "load", "lab", "cli"] {
+        let is_there = SRC.iter().any(|file| file.room() == room);
+        assert!(
+            is_there,
+            "src/ has no {room}: the test looks in the wrong place"
+        );
+    }
+    let breaches: Vec<_> = SRC.iter().flat_map(Source::breaches).collect();
+    assert_eq!(breaches, NOTHING);
+    let library = sources("lock/src").into_iter();
+    let climbs = library.filter(|file| file.text.contains("oversell::"));
+    assert_eq!(climbs.map(|file| file.name).collect::<Vec<_>>(), NOTHING);
+}
+
+/// The twins: what a room must not name, in each form that it can be named in.
+#[test]
+fn a_wall_that_is_broken_is_seen() {
+    let breaches = |code| Source::new("src/stock/twin.rs", code).breaches();
+    for (what, code) in [
+        (
+            "a use over several lines",
+            "use crate::{\n    failure::Failure,\n    lab::{\n        Lab,\n    },\n};",
+        ),
+        ("a use of the room itself", "use crate::lab;"),
+        ("a use of everything", "use crate::*;"),
+        ("the root under another name", "use crate as all;"),
+        ("a path upwards", "use super::super::http::app::App;"),
+        (
+            "a path upwards from an inner module",
+            "mod inner { use super::super::super::http::app::App; }",
+        ),
+        ("a path in an expression", "fn f() { crate::load::run(); }"),
+        ("a path in a type", "fn f(_: &crate::classroom::Visit) {}"),
+        (
+            "a path in a macro",
+            "fn f() { println!(\"{}\", crate::http::NAME); }",
+        ),
+        ("a visibility", "pub(in crate::lab) fn f() {}"),
+        ("the crate by its name", "use oversell::cli;"),
+        ("a test", "#[cfg(test)] mod tests { use crate::lab::Lab; }"),
+    ] {
+        assert_ne!(breaches(code), NOTHING, "{what} was not seen");
+    }
+    let sound = "//! As [`lab`](crate::lab) says.\nuse super::mysql;\nuse crate::{\n    error::Error,\n    section::Job,\n};\n\
+                 pub(crate) fn f() { oversell_lock::load(); let lab = 1; }\nmod tests { use super::*; }";
+    assert_eq!(breaches(sound), NOTHING, "a sound wall was called broken");
+}
+
+#[test]
+fn no_files_of_a_room_need_each_other() {
+    let circles = circles(&SRC);
+    let (tangled, breaches): (Vec<_>, Vec<_>) =
+        (circles.iter()).partition(|circle| STILL_TANGLED.contains(&room_of(&circle[0])));
+    assert_eq!(
+        breaches,
+        Vec::<&Vec<String>>::new(),
+        "files that need each other"
+    );
+    let rooms: BTreeSet<_> = tangled.iter().map(|circle| room_of(&circle[0])).collect();
+    let listed = STILL_TANGLED.iter().copied().collect();
+    assert_eq!(
+        rooms, listed,
+        "a room of STILL_TANGLED has no circle any more"
+    );
+}
+
+/// The twins: circles in each form that they can have.
+#[test]
+fn a_circle_is_seen() {
+    let count = |files: &[(&str, &str)]| {
+        let name = |name: &str| format!("src/stock/{name}.rs");
+        let files = files
+            .iter()
+            .map(|(file, code)| Source::new(&name(file), code));
+        circles(&files.collect::<Vec<_>>()).len()
+    };
+    for (what, files) in [
+        (
+            "two files",
+            &[("a", "use super::b::B;"), ("b", "fn f(_: super::a::A) {}")][..],
+        ),
+        (
+            "three files",
+            &[
+                ("a", "use crate::stock::b::B;"),
+                ("b", "use super::c::C;"),
+                ("c", "use super::a::A;"),
+            ],
+        ),
+        (
+            "a parent that uses its child",
+            &[
+                ("mod", "mod a; const ALL: &[Row] = &[a::ROW];"),
+                ("a", "use super::Row;"),
+            ],
+        ),
+        (
+            "a parent that uses what it re-exports",
+            &[
+                ("mod", "mod a; pub use a::A; pub struct B(A);"),
+                ("a", "use super::B; pub struct A;"),
+            ],
+        ),
+        (
+            "siblings by way of their parent",
+            &[
+                ("mod", "mod a; mod b; pub use {a::A, b::B as C};"),
+                ("a", "use super::C;"),
+                ("b", "use super::A;"),
+            ],
+        ),
+        (
+            "a parent that uses a child in a macro",
+            &[
+                ("mod", "mod a; fn f() { call!(a::g()); }"),
+                ("a", "use super::f;"),
+            ],
+        ),
+    ] {
+        assert_ne!(count(files), 0, "{what} were not seen");
+    }
+    for (what, files) in [
+        (
+            "a parent that only declares and re-exports its children",
+            &[
+                ("mod", "mod a; mod b; pub use b::B; pub struct A;"),
+                ("a", "use super::{A, B};"),
+                ("b", "use super::A; pub(in crate::stock) struct B;"),
+            ][..],
+        ),
+        (
+            "a child that reaches another room by what its parent imports",
+            &[
+                (
+                    "mod",
+                    "mod a; use crate::section::Job; const ALL: &[Row] = &[a::ROW];",
+                ),
+                ("a", "use super::Job;"),
+            ],
+        ),
+        (
+            "a test",
+            &[
+                ("tests/a", "use super::super::b::B;"),
+                ("b", "fn f() { super::tests::a(); }"),
+            ],
+        ),
+        (
+            "a test inside a file",
+            &[
+                ("a", "use super::b::B;"),
+                ("b", "#[cfg(test)] mod tests { use super::super::a::A; }"),
+            ],
+        ),
+    ] {
+        assert_eq!(count(files), 0, "{what} was called a circle");
+    }
+}
+
+/// A strategy is there to be read: what only one strategy does stands in that strategy's file, not in a module beside.
+#[test]
+fn what_one_strategy_does_stands_in_its_own_file() {
+    let slugs = stock::ALL.iter().map(|s| s.slug.replace('-', "_"));
+    let strategies: BTreeSet<_> = slugs.collect();
+    let files = sources("src/stock");
+    let modules: BTreeSet<_> = files.iter().filter_map(|file| file.module.get(1)).collect();
+    let mut users: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for file in &files {
+        let own = file.module.get(1).map_or("", String::as_str);
+        let others = (file.imports.named.iter()).filter_map(|path| {
+            path.get(1)
+                .filter(|used| path[0] == "stock" && *used != own)
+        });
+        for used in others.filter(|used| modules.contains(used) && !strategies.contains(*used)) {
+            users.entry(used).or_default().push(own);
+        }
+    }
+    let hidden = users.iter().filter_map(|(module, by)| match &by[..] {
+        [one] if strategies.contains(*one) => Some(format!("{module} serves {one} alone")),
+        _ => None,
+    });
+    assert_eq!(hidden.collect::<Vec<_>>(), NOTHING);
+}
+
+/// A file of the crate, and what it names of it.
+struct Source {
+    name: String,
+    text: String,
+    module: Path,
+    imports: Imports,
+}
+
+impl Source {
+    fn new(name: &str, text: &str) -> Self {
+        let inside = name.strip_prefix("src/").unwrap_or(name);
+        let inside = inside.trim_end_matches(".rs").trim_end_matches("/mod");
+        let module: Vec<_> = inside.split('/').map(str::to_owned).collect();
+        let imports = imports::of(text, &module).unwrap_or_else(|e| panic!("{name}: {e}"));
+        Self {
+            name: name.to_owned(),
+            text: text.to_owned(),
+            module,
+            imports,
+        }
+    }
+
+    fn room(&self) -> &str {
+        &self.module[0]
+    }
+
+    /// The rooms that it names and must not; `*` is all of them.
+    fn breaches(&self) -> Vec<String> {
+        let room = |name: &str| ROOMS.iter().find(|(room, _)| *room == name);
+        let may = room(self.room()).map_or(&[][..], |(_, may)| may);
+        let named = self.imports.named.iter().map(|path| path[0].as_str());
+        named
+            .filter(|name| {
+                *name != self.room()
+                    && (*name == "*" || room(name).is_some())
+                    && !may.contains(name)
+            })
+            .map(|name| format!("{} names {name}", self.name))
+            .collect()
+    }
+}
+
+/// Circles of files, each in the order in which they need each other; every file that is in one is in one of these.
+fn circles(files: &[Source]) -> Vec<Vec<String>> {
+    let modules: BTreeMap<_, _> = files.iter().map(|file| (&file.module[..], file)).collect();
+    let needs: BTreeMap<_, BTreeSet<_>> = (files.iter())
+        .filter(|file| !file.module.iter().any(|part| part == "tests"))
+        .map(|file| {
+            let needed = (file.imports.needed.iter())
+                .filter_map(|path| defined_in(&modules, path))
+                .filter(|name| *name != file.name);
+            (file.name.as_str(), needed.collect())
+        })
+        .collect();
+    let mut circles: Vec<Vec<String>> = Vec::new();
+    for file in files {
+        if !circles.iter().any(|circle| circle.contains(&file.name)) {
+            circles.extend(circle_through(&needs, &file.name));
+        }
+    }
+    circles
+}
+
+/// The file that defines what is named so, by whatever imports lead there.
+fn defined_in<'a>(modules: &BTreeMap<&[String], &'a Source>, path: &[String]) -> Option<&'a str> {
+    let deepest = (1..=path.len()).rev().find_map(|depth| {
+        let file = modules.get(&path[..depth])?;
+        Some((*file, &path[depth..]))
+    });
+    let (file, rest) = deepest?;
+    let imported = (file.imports.imported.iter()).find(|(name, _)| rest.first() == Some(name));
+    match imported {
+        Some((_, behind)) => defined_in(modules, &[&behind[..], &rest[1..]].concat()),
+        None => Some(&file.name),
+    }
+}
+
+/// The shortest way from a file back to itself.
+fn circle_through(needs: &BTreeMap<&str, BTreeSet<&str>>, start: &str) -> Option<Vec<String>> {
+    let mut ways = VecDeque::from([vec![start]]);
+    let mut seen = BTreeSet::new();
+    while let Some(way) = ways.pop_front() {
+        for &next in needs.get(way.last()?).into_iter().flatten() {
+            if next == start {
+                return Some(way.into_iter().map(str::to_owned).collect());
+            }
+            if seen.insert(next) {
+                ways.push_back([&way[..], &[next]].concat());
+            }
+        }
+    }
+    None
+}
+
+fn room_of(file: &str) -> &str {
+    let inside = file.trim_start_matches("src/");
+    inside.split('/').next().unwrap_or(inside)
+}
+
+/// Every file below a folder. The tests run in the package's folder.
+fn sources(folder: &str) -> Vec<Source> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{folder}: {e}"));
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.expect("an entry").path();
+        let name = path.to_str().expect("a name in UTF-8");
+        if path.is_dir() {
+            files.extend(sources(name));
+        } else if name.ends_with(".rs") {
+            files.push(Source::new(
+                name,
+                &fs::read_to_string(&path).expect("a text"),
+            ));
+        }
+    }
+    files
+}
