@@ -6,6 +6,8 @@ LAB_JSON := target/lab/lab.json
 MAVEN := mvn -f jmeter -q verify
 OXLINT := scripts/lint/node_modules/.bin/oxlint
 TSC := scripts/lint/node_modules/.bin/tsc
+# What npm writes last.
+NODE_MODULES := node_modules/.package-lock.json
 # The versions that lock/tests/interop names.
 REDISSON := 3.13.6 4.7.0
 CURATOR := 5.9.0
@@ -23,18 +25,20 @@ demo: install build ## the course's main claims on real servers, with a verdict 
 lab: install build ## servers, three instances and nginx, until Ctrl-C
 	$(OVERSELL) lab
 
-test: install $(OXLINT) ## every test, against real servers on free ports
+test: install $(OXLINT) $(NODE_MODULES) ## every test, against real servers on free ports, and the page in a real browser
 	@scripts/install test
 	cargo test --workspace --locked
+	node --test --test-reporter=spec --test-concurrency=2 tests/page/*.test.mjs
 
 soak: install $(PEERS) $(KAZOO) ## what takes too long for every change: all clauses of the contract over all locks, ensembles, interop
 	OVERSELL_SOAK=1 cargo test -p oversell-lock --test contract --locked
 	cargo test --workspace --test interop --locked
 
-check: rust linters $(OXLINT) ## formatting, clippy, documentation, scripts, JavaScript, and what the project stands on (cargo-deny)
+check: rust linters $(OXLINT) $(NODE_MODULES) ## formatting, clippy, documentation, scripts, JavaScript, and what the project stands on (cargo-deny)
 	shellcheck scripts/install .ci/run
-	$(OXLINT) -c scripts/lint/oxlintrc.json static/js
+	$(OXLINT) -c scripts/lint/oxlintrc.json static/js tests/page
 	$(TSC) -p scripts/lint
+	$(TSC) -p tests/page
 	@for compose in docker-compose 'docker compose'; do \
 	    ! $$compose version >/dev/null 2>&1 || $$compose config -q || exit 1; done
 	rustfmt --edition 2024 --check $$(git ls-files '*.rs')
@@ -48,6 +52,11 @@ check: rust linters $(OXLINT) ## formatting, clippy, documentation, scripts, Jav
 # the compiler that checks the types in comments, and axe-core, by which the tests look whether everybody can use the page.
 $(OXLINT): scripts/lint/package-lock.json | linters
 	npm ci --silent --no-audit --no-fund --prefix $(<D)
+	touch $@
+
+# What drives the browser in the tests of the page.
+$(NODE_MODULES): package-lock.json | linters
+	npm ci --silent --no-audit --no-fund
 	touch $@
 
 .PHONY: linters

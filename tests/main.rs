@@ -15,13 +15,10 @@ mod faults;
 mod ids;
 mod instances;
 mod lab;
-mod languages;
 mod lights;
 mod limits;
-mod live;
 mod loads;
 mod mysql;
-mod page;
 // The fault proxy of the lock library's own tests, and what its port is.
 #[path = "../lock/tests/contract/port.rs"]
 mod port;
@@ -308,10 +305,6 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         breaking::the_class_sees_an_instance_stand_still_that_the_administrator_has_paused,
         breaking::a_page_whose_servers_no_lab_has_started_says_how_to_break_them,
         breaking::an_order_that_cannot_be_carried_out_is_refused_in_words,
-        live::the_lanes_of_a_run_overlap_without_a_lock_and_not_with_one,
-        live::a_comparison_has_one_and_three_side_by_side_and_its_file_can_be_read,
-        live::a_replay_under_way_is_joined_after_a_reload_and_from_another_window,
-        live::a_reset_and_a_second_run_in_mid_run_are_refused_and_change_no_verdict,
         lights::an_instance_is_chosen_by_its_name,
         lights::an_instance_that_is_cut_off_or_was_stopped_is_no_server_that_is_down,
         instances::a_client_that_hangs_up_leaves_nothing,
@@ -320,14 +313,6 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         instances::an_instance_that_dies_under_load_is_passed_over,
         instances::a_second_signal_ends_an_instance_at_once,
         limits::the_page_of_limits_draws_each_request_as_it_was_answered,
-        page::every_lesson_stands_at_its_number_and_a_number_that_is_none_is_told,
-        page::a_wrong_number_is_kept_and_not_run_and_a_right_one_comes_to_its_verdict,
-        languages::each_view_is_in_one_language_and_a_word_of_the_other_is_seen,
-        languages::a_deadlock_is_played_and_told_in_words_and_its_cure_has_no_victim,
-        languages::for_the_last_row_nothing_is_small_and_without_the_projector_key_it_is,
-        languages::dark_and_on_a_phone_everybody_can_read_and_who_cannot_is_seen,
-        page::the_herd_is_a_bar_for_each_release_and_with_its_cure_it_is_flat,
-        page::two_who_buy_at_one_instance_are_exact_where_two_at_three_are_not,
         timeline::the_race_of_2_3_is_drawn_event_by_event_and_its_cure_without_overlap_or_arrow,
         timeline::every_race_is_drawn_red_where_it_breaks_and_no_word_stands_on_another,
         timeline::flaw_and_cure_stand_one_above_the_other_at_one_scale_once_both_were_played,

@@ -1,0 +1,193 @@
+/** What the page says: each view in one language, a deadlock in words, and in a form that everybody can read. */
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { PHONE, PROJECTOR, json, lab } from './support.mjs';
+
+/** @typedef {import('./support.mjs').Tab} Tab */
+
+describe('what the page says', () => {
+  const suite = lab();
+
+  it('is in one language in each view, and a word of the other is seen', async () => {
+    const tab = await suite.tab('#/1.3');
+    await tab.shows('1.3');
+    const { zh, en } = await tab.evaluate("import('/js/words.js').then(({ languages }) => languages)");
+    assert.deepEqual(Object.keys(zh).toSorted(), Object.keys(en).toSorted());
+    const { replays } = await json(`${suite.at.http}/replays`);
+    for (const { lesson, ends, cured_ends } of replays) {
+      for (const { saw, said } of [ends, cured_ends]) {
+        assert.ok(!saw === !said.en && !said.en === !said.zh && !/[a-z]{2,}/.test(said.zh), lesson);
+      }
+    }
+
+    const lessons = await tab.page.$$eval('#chapters a', (all) => all.map((a) => a.dataset.id));
+    const foreign = [];
+    const look = async (view, language) => foreign.push(...(await tab.evaluate(others)).map((text) => `${view}, ${language}: ${text}`));
+    for (const language of ['en', 'zh']) {
+      await tab.press(`#${language}`);
+      for (const id of lessons) {
+        await tab.go(id);
+        await tab.shows(id);
+        await tab.has('#how[hidden], #steps > *');
+        await look(id, language);
+      }
+      for (const view of ['compare', '9.9', 'verdicts', 'replay/2.3']) {
+        await tab.go(view);
+        await look(view, language);
+      }
+      for (const replay of await tab.page.$$eval('#replay-all option', (all) => all.map((option) => option.value))) {
+        await tab.go(`replay/${replay}`);
+        await tab.holds((lesson) => document.getElementById('replay-chapter').textContent === lesson, replay);
+        await look(replay, language);
+      }
+      for (const other of ['limits.html', 'cache.html']) {
+        await tab.page.goto(`${suite.at.http}/${other}`);
+        await tab.holds(() => document.querySelectorAll('main li').length > 3);
+        await look(other, language);
+      }
+      await tab.page.goto(`${suite.at.http}/#/1.3`);
+      await tab.shows('1.3');
+    }
+    assert.deepEqual(foreign, []);
+
+    // The twin.
+    for (const [language, said] of [['en', '没有跑'], ['zh', 'not run in this place yet'], ['zh', 'undefined']]) {
+      await tab.press(`#${language}`);
+      await tab.evaluate(append, said);
+      assert.notDeepEqual(await tab.evaluate(others), [], `${said} is seen in ${language}`);
+      await tab.evaluate(() => document.getElementById('own').remove());
+    }
+  });
+
+  // The cure is the twin: the same view shows no victim and no account of a deadlock.
+  it('tells a deadlock in words, and its cure has no victim', async () => {
+    const tab = await suite.tab('#/003.deadlock.opposite-order');
+    await tab.shows('003.deadlock.opposite-order');
+    for (const { button, said, victims, waits, sentences } of [
+      { button: 'deadlock-flaw', said: /^死锁：/, victims: 1, waits: 1, sentences: 3 },
+      { button: 'deadlock-cure', said: /^没有死锁/, victims: 0, waits: 0, sentences: 0 },
+    ]) {
+      await tab.press(`#${button}`);
+      await tab.reads('#deadlock-say', said);
+      assert.equal(await tab.count('.statements .victim'), victims);
+      assert.ok((await tab.count('.statements .waits')) >= waits);
+      assert.equal(await tab.count('.account li'), sentences);
+      assert.deepEqual(await tab.evaluate(others), []);
+      await tab.screenshot(button);
+    }
+    const account = await tab.evaluate(`import('/js/innodb.js').then(({ accountOf }) => accountOf(${JSON.stringify(OF_MYSQL)}))`);
+    const [one, other] = account.transactions.map(({ waits }) => waits[0]);
+    assert.deepEqual([one.id, one.kind, other.end, account.rolledBack], [20, 'row', true, 2]);
+    tab.nothingWentWrong();
+  });
+
+  for (const id of ['1.3', '2.3.gap', '2.10.6', '003.deadlock.gap', 'compare', 'verdicts']) {
+    // Without the key the page shows more, and smaller: the twin.
+    it(`is nowhere small for the last row in ${id} with the projector key`, async () => {
+      const tab = await suite.tab(`#/${id}`);
+      await tab.holds(() => document.querySelectorAll('#chapters a').length > 30);
+      assert.ok((await tab.evaluate(smallestType)) < 20, 'something is small without the key');
+      await tab.press('#projector');
+      assert.ok((await tab.evaluate(smallestType)) >= 20);
+      assert.ok(!(await tab.isWide()));
+      await tab.screenshot(`projector-${id}`);
+    });
+  }
+
+  for (const size of [PROJECTOR, PHONE]) {
+    for (const id of ['1.3', '2.3.gap', '2.4.4.2', '2.10.6', '002.late-unlock', '003.limits', '003.deadlock.gap']) {
+      it(`can be read by everybody in the dark in ${id} at ${size.join(' × ')}`, async () => {
+        const tab = await suite.tab(`#/${id}`, size);
+        await tab.shows(id);
+        await tab.evaluate(() => void (document.documentElement.dataset.theme = 'dark'));
+        if (id.includes('deadlock')) {
+          await tab.press('#deadlock-flaw');
+          await tab.holds(() => document.querySelectorAll('.statements tbody tr').length > 6);
+        }
+        await tab.page.$$eval('details', (folds) => { for (const fold of folds) fold.open = true; });
+        assert.deepEqual(await unreadable(tab), []);
+        await tab.screenshot(`dark-${id}-${size[0]}`);
+        tab.nothingWentWrong();
+      });
+    }
+
+    it(`can be read by everybody in the verdicts of a run at ${size.join(' × ')}`, async () => {
+      const kept = { conditions: {}, lessons: [{ id: '1.3', verdict: 'reproduced', seen: { zh: '看到了', en: 'it was seen' } }] };
+      const put = { method: 'PUT', headers: { 'content-type': 'application/json' }, body: JSON.stringify(kept) };
+      assert.ok((await fetch(`${suite.at.http}/course/verdicts`, put)).ok);
+      const tab = await suite.tab('#/verdicts', size);
+      await tab.holds(() => document.querySelectorAll('#verdicts tr').length > 100);
+      await tab.counts('#verdicts .reproduced', 1);
+      assert.deepEqual(await unreadable(tab), []);
+    });
+  }
+
+  it('is seen where not everybody can read it: ink that is too pale, a line that is too long', async () => {
+    const tab = await suite.tab('#/2.3.gap', PHONE);
+    await tab.shows('2.3.gap');
+    await tab.evaluate(() => document.documentElement.style.setProperty('--dim', '#d0d0d0'));
+    assert.notDeepEqual(await unreadable(tab), []);
+    await tab.evaluate(() => document.documentElement.style.removeProperty('--dim'));
+    await tab.evaluate(append, 'x'.repeat(200));
+    assert.notDeepEqual(await unreadable(tab), []);
+  });
+});
+
+/**
+ * What is read in the page, and is in the other language. Code, what a server prints and what says of itself that it is in another
+ * language are left out. A word that is missing is `undefined`.
+ */
+function others() {
+  const lang = document.documentElement.lang.slice(0, 2);
+  const wrong = { en: /[\u3400-\u9fff]/, zh: /\b[a-z]{2,} [a-z]{2,} [a-z]{2,} [a-z]{2,}/ }[lang];
+  const own = (e) => e.closest('[lang]').lang.slice(0, 2) === lang && !e.closest('pre, code, .ms, .tried');
+  const said = [];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const e = walk.currentNode.parentElement;
+    if (own(e) && e.checkVisibility() && e.tagName !== 'NOSCRIPT') said.push(walk.currentNode.textContent);
+  }
+  for (const e of document.querySelectorAll('[aria-label], [title], [placeholder]')) {
+    if (own(e)) said.push(...['aria-label', 'title', 'placeholder'].map((name) => e.getAttribute(name)));
+  }
+  return said.filter((text) => text && (wrong.test(text) || /\bundefined\b|\[object/.test(text))).slice(0, 3);
+}
+
+/** Puts this on show in an element of the test's own: into its own ones the page writes again when it is told something. @param {string} said */
+function append(said) {
+  const own = document.createElement('p');
+  own.id = 'own';
+  own.textContent = said;
+  document.querySelector('main').append(own);
+}
+
+/** The smallest type that is read, in pixels. */
+function smallestType() {
+  const read = [...document.querySelectorAll('main *')].filter((e) => e.checkVisibility() && !e.closest('.unseen, svg')
+    && [...e.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.textContent.trim()));
+  return Math.min(...read.map((e) => parseFloat(getComputedStyle(e).fontSize)));
+}
+
+/** @param {Tab} tab */
+const unreadable = async (tab) => [...(await tab.serious()), ...((await tab.isWide()) ? ['wider than the screen'] : [])];
+
+/** As MySQL 8 writes it; MariaDB's is what the page tells in the lab. */
+const OF_MYSQL = `*** (1) TRANSACTION:
+TRANSACTION 1811, ACTIVE 0 sec starting index read
+*** (1) HOLDS THE LOCK(S):
+RECORD LOCKS space id 2 page no 4 n bits 72 index PRIMARY of table \`test\`.\`deadlock_00000001\` trx id 1811 lock_mode X locks rec but not gap
+Record lock, heap no 2 PHYSICAL RECORD: n_fields 5; compact format; info bits 0
+ 0: len 4; hex 8000000a; asc     ;;
+*** (1) WAITING FOR THIS LOCK TO BE GRANTED:
+RECORD LOCKS space id 2 page no 4 n bits 72 index PRIMARY of table \`test\`.\`deadlock_00000001\` trx id 1811 lock_mode X locks rec but not gap waiting
+Record lock, heap no 3 PHYSICAL RECORD: n_fields 5; compact format; info bits 0
+ 0: len 4; hex 80000014; asc     ;;
+*** (2) TRANSACTION:
+TRANSACTION 1812, ACTIVE 0 sec inserting
+*** (2) WAITING FOR THIS LOCK TO BE GRANTED:
+RECORD LOCKS space id 2 page no 4 n bits 72 index PRIMARY of table \`test\`.\`deadlock_00000001\` trx id 1812 lock_mode X insert intention waiting
+Record lock, heap no 1 PHYSICAL RECORD: n_fields 1; compact format; info bits 0
+ 0: len 8; hex 73757072656d756d; asc supremum;;
+*** WE ROLL BACK TRANSACTION (2)
+`;

@@ -1,0 +1,131 @@
+/** The page: every lesson at its number, wrong inputs, a run to its verdict, and purchases by hand. */
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { PHONE, PROJECTOR, json, lab, until } from './support.mjs';
+
+/** @typedef {import('./support.mjs').Tab} Tab */
+/** @typedef {{terminal: string, run: string, expect: string, again: boolean}[]} Lines */
+
+describe('the page', () => {
+  const suite = lab();
+
+  it('has every lesson at its number, and says of a number that it is none', async () => {
+    const { chapters } = await json(`${suite.at.http}/course`);
+    const lessons = chapters.flatMap((chapter) => chapter.lessons);
+    const strategies = await json(`${suite.at.http}/strategies`);
+    const tab = await suite.tab('#/1.3');
+    await tab.shows('1.3');
+    for (const { id, by_hand } of lessons) {
+      await tab.go(id);
+      await tab.shows(id);
+      assert.ok(await tab.evaluate(entryInSight), `the entry of ${id} is in sight`);
+      await tab.holds(hasLines, by_hand);
+    }
+
+    // The twin: a line that says something else is seen, in the turn in which it is written: the page may write its own again.
+    await tab.go('2.3');
+    const lines = lessons.find(({ id }) => id === '2.3').by_hand;
+    await tab.holds(hasLines, lines);
+    const spoils = `(document.querySelector('#terminals pre').textContent += ' ', (${hasLines})(${JSON.stringify(lines)}))`;
+    assert.equal(await tab.evaluate(spoils), false);
+
+    for (const { slug } of strategies) {
+      await tab.go(slug);
+      await tab.holds((name) => document.getElementById('needs').textContent.startsWith(`${name} ·`), slug);
+    }
+    for (const none of ['9.9', '7.7']) {
+      await tab.go(none);
+      await tab.holds((number) => {
+        const told = document.getElementById('unknown-text');
+        return told.checkVisibility() && told.textContent.includes(number);
+      }, none);
+    }
+  });
+
+  for (const [size, view] of /** @type {const} */ ([[PROJECTOR, '1.5'], [PROJECTOR, 'compare'], [PROJECTOR, '9.9'], [PHONE, '2.3'], [PHONE, 'compare']])) {
+    it(`can be read by everybody at ${size.join(' × ')} in ${view}`, async () => {
+      const tab = await suite.tab(`#/${view}`, size);
+      await tab.holds(() => document.querySelectorAll('#chapters a').length > 30);
+      assert.ok(!(await tab.isWide()));
+      await tab.everybodyCanUseIt();
+      await tab.screenshot(`page-${view}-${size[0]}`);
+      tab.nothingWentWrong();
+    });
+  }
+
+  it('keeps a wrong number and runs nothing, and runs a right one to its verdict', async () => {
+    const tab = await suite.tab('#/1.3?threads=20&loops=5&hold_ms=5');
+    await tab.shows('1.3');
+    for (const [field, wrong] of [['threads', '0'], ['threads', '1e9'], ['loops', '999999999999'], ['hold_ms', '60001'], ['count', 'all']]) {
+      const right = await tab.value(`[name=${field}]`);
+      await tab.fill(`[name=${field}]`, wrong);
+      await tab.click('#run');
+      await tab.reads(`#${field}-wrong`, /./);
+      assert.equal(await tab.value(`[name=${field}]`), wrong);
+      await tab.fill(`[name=${field}]`, right);
+    }
+    assert.equal((await fetch(`${suite.at.http}/runs/current`)).status, 204, 'no wrong number was run');
+
+    await tab.canRun();
+    await tab.press('#run');
+    await tab.reads('#say', /^对不上/);
+    assert.equal(await tab.count('#figures.stale'), 0, 'the result is of these settings');
+    await tab.fill('[name=loops]', '6');
+    await tab.has('#figures.stale');
+    tab.nothingWentWrong();
+  });
+
+  it('sells exactly to two who buy at one instance (1.5), and not at three', async () => {
+    for (const [target, meet] of /** @type {const} */ ([['one', false], ['three', true]])) {
+      const tab = await suite.tab(`#/1.5?target=${target}&hold_ms=500`);
+      await tab.shows('1.5');
+      let twice = 0;
+      await until(async () => {
+        await tab.click('#buy-two');
+        await tab.has('#answers[aria-busy=false] li');
+        twice = await tab.count('#answers .twice');
+        // nginx takes turns: of two requests that leave together, others may come between.
+        return twice > 0 || !meet;
+      }, 'both have bought');
+      if (!meet) assert.equal(twice, 0, 'at one instance no number is left behind twice');
+      tab.nothingWentWrong();
+    }
+  });
+
+  it('draws the herd (3.4.2) as a bar for each release, and with its cure flat', async () => {
+    const tab = await suite.tab('#/replay/3.4');
+    for (const [cured, sum] of /** @type {const} */ ([[false, 1275], [true, 50]])) {
+      await tab.go(`replay/3.4?cured=${cured}`);
+      await tab.has(`[name=cured][value=${cured}]:checked`);
+      await tab.press('#replay-run');
+      await tab.reads('#replay-end', /\d/);
+      const woken = await tab.page.$$eval('#woken-bars rect', (bars) => bars.map((bar) => Number(bar.getAttribute('height'))));
+      assert.equal(woken.length, 51);
+      assert.equal(woken.reduce((all, one) => all + one), sum);
+      assert.equal(woken[0] > woken[25], !cured, 'it falls');
+      await tab.screenshot(`herd-${cured}`);
+    }
+    tab.nothingWentWrong();
+  });
+});
+
+/** Whether the entry of the lesson on show is in sight of the list. */
+function entryInSight() {
+  const [list, entry] = ['#lessons', '#chapters [aria-current]'].map((at) => document.querySelector(at).getBoundingClientRect());
+  return list.top <= entry.top && entry.bottom <= list.bottom;
+}
+
+/**
+ * Whether the lesson on show has each of these lines at its number, in the fold of its terminal, with what it prints, and the words
+ * that it is to be typed again where it is.
+ * @param {Lines} lines
+ */
+function hasLines(lines) {
+  return lines.every(({ terminal, run, expect, again }, i) => {
+    const li = document.querySelector(`#terminals li[value='${i + 1}']`);
+    const pres = [...(li?.querySelectorAll('pre') ?? [])].map((pre) => pre.textContent);
+    return li?.closest('details').firstElementChild.textContent.endsWith(` ${terminal}`)
+      && pres[0] === run && (pres[1] ?? '') === expect && (li.querySelector('p') != null) === again;
+  });
+}

@@ -1,0 +1,283 @@
+/**
+ * What the tests of the page share: a lab as a teacher starts it, with `oversell lab`, and tabs of a real browser without a window.
+ *
+ * `node --test tests/page/NAME.test.mjs` runs one file, with the program that `cargo build` has built.
+ */
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import process from 'node:process';
+import { after, afterEach, before } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import puppeteer from 'puppeteer-core';
+
+/** Width and height of a window, in pixels. @typedef {[number, number]} Size */
+/** What lab.json says. @typedef {{http: string, instances: {name: string, url: string}[], redis: {url: string}[]}} Addresses */
+
+/** @type {Size} */
+export const PROJECTOR = [1280, 720];
+/** @type {Size} */
+export const PHONE = [360, 740];
+
+/** The longest that a test waits for what must come, and the time between two looks. */
+const LONG_MS = 60_000;
+const LOOK_MS = 50;
+
+const TARGET = resolve(fileURLToPath(new URL('../..', import.meta.url)), process.env.CARGO_TARGET_DIR ?? 'target');
+export const PROGRAM = join(TARGET, 'debug/oversell');
+const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+/** Debian's Chromium without what shows a window, which costs a multiple of what it shows; where it is not, Chrome will do. */
+const SHELL = '/usr/bin/chromium-headless-shell';
+
+/**
+ * Starts a lab with three instances and a browser before the tests of this suite, and stops both after them.
+ * @param {string[]} [options] of `oversell lab` @param {Record<string, string>} [environment]
+ */
+export function lab(options = [], environment = {}) {
+  const suite = new Suite();
+  before(() => suite.start(options, environment));
+  afterEach(() => suite.closeTabs());
+  after(() => suite.stop());
+  return suite;
+}
+
+let suites = 0;
+
+class Suite {
+  /** Where the lab's servers are. @type {Addresses} */
+  at;
+  /** The folder with the lab's logs. */
+  folder = join(tmpdir(), `oversell-page-${process.pid}-${(suites += 1)}`);
+  /** @type {import('puppeteer-core').Browser} */
+  browser;
+  /** @type {import('node:child_process').ChildProcess} */
+  #lab;
+
+  /** @param {string[]} options @param {Record<string, string>} environment */
+  async start(options, environment) {
+    const ports = ['--http-port=0', '--instances=0,0,0', '--mysql-port=0', '--redis-ports=0', '--zookeeper-port=0'];
+    this.#lab = spawn(PROGRAM, ['lab', ...ports, ...options, `--dir=${this.folder}`], {
+      env: { ...process.env, ...environment },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const launched = puppeteer.launch({
+      ...(existsSync(SHELL) ? { executablePath: SHELL } : { channel: 'chrome' }),
+      // It visits nothing but our own pages, and the sandbox is not to be had as root, nor in most containers.
+      args: ['--no-sandbox'],
+      timeout: LONG_MS,
+    });
+    await said(this.#lab, 'Ctrl-C stops everything');
+    this.at = JSON.parse(await readFile(`${this.folder}/lab.json`, 'utf8'));
+    this.browser = await launched;
+  }
+
+  async closeTabs() {
+    for (const context of this.browser.browserContexts()) if (context !== this.browser.defaultBrowserContext()) await context.close();
+  }
+
+  async stop() {
+    await this.browser?.close();
+    this.#lab.kill('SIGTERM');
+    const [code] = await once(this.#lab, 'exit');
+    assert.equal(code, 0, 'the lab ends in order');
+    await rm(this.folder, { recursive: true });
+  }
+
+  /**
+   * A tab that knows nothing of the others, as a private window, with this address in it.
+   * @param {string} address @param {Size} [size] @param {string} [base]
+   */
+  async tab(address, [width, height] = PROJECTOR, base = this.at.http) {
+    const context = await this.browser.createBrowserContext();
+    const tab = new Tab(await context.newPage());
+    await tab.page.setViewport({ width, height, isMobile: width < 600 });
+    await tab.page.goto(`${base}/${address}`);
+    return tab;
+  }
+}
+
+/** Waits until this program has printed these words. @param {import('node:child_process').ChildProcess} program @param {string} words */
+async function said(program, words) {
+  let printed = '';
+  await new Promise((ready, failed) => {
+    program.once('exit', (code) => failed(new Error(`it ended with ${code}: ${printed}`)));
+    program.stdout.on('data', (text) => {
+      printed = (printed + text).slice(-10_000);
+      if (printed.includes(words)) ready(null);
+    });
+  });
+}
+
+/**
+ * Looks until it is so.
+ * @param {() => boolean | Promise<boolean>} holds @param {string} [what]
+ */
+export async function until(holds, what = String(holds)) {
+  const end = performance.now() + LONG_MS;
+  while (!(await holds())) {
+    assert.ok(performance.now() < end, `never: ${what}`);
+    await pause(LOOK_MS);
+  }
+}
+
+/** What this address answers. @param {string} url @param {RequestInit} [request] @returns {Promise<any>} */
+export const json = async (url, request) => (await fetch(url, request)).json();
+
+export class Tab {
+  /** What the browser found wrong: errors, and what the page's policy forbids. @type {string[]} */
+  wrong = [];
+  /** What was asked of another host than the page's. @type {string[]} */
+  elsewhere = [];
+
+  /** @param {import('puppeteer-core').Page} page */
+  constructor(page) {
+    this.page = page;
+    page.on('pageerror', (error) => this.wrong.push(String(error)));
+    page.on('console', (line) => {
+      // A refusal is an answer, and some tests ask for one.
+      if (line.type() === 'error' && !line.text().startsWith('Failed to load resource')) this.wrong.push(line.text());
+    });
+    page.on('request', (request) => {
+      const { protocol, host } = new URL(request.url());
+      if (protocol.startsWith('http') && host !== new URL(page.url() === 'about:blank' ? request.url() : page.url()).host) this.elsewhere.push(request.url());
+    });
+  }
+
+  /**
+   * What this comes to in the page; a promise is awaited.
+   * @param {string | ((...given: any[]) => any)} does @param {unknown[]} given @returns {Promise<any>}
+   */
+  evaluate(does, ...given) {
+    return this.page.evaluate(does, ...given);
+  }
+
+  /**
+   * Waits until this holds in the page.
+   * @param {string | ((...given: any[]) => unknown)} condition @param {unknown[]} given
+   */
+  async holds(condition, ...given) {
+    await this.page.waitForFunction(condition, { timeout: LONG_MS, polling: LOOK_MS }, ...given).catch(async (cause) => {
+      throw new Error(`never: ${condition} ${JSON.stringify(given)}; the page says: ${await this.text('main')}`, { cause });
+    });
+  }
+
+  /** How many elements there are. @param {string} selector @returns {Promise<number>} */
+  count(selector) {
+    return this.page.$$eval(selector, (all) => all.length);
+  }
+
+  /** Waits until there are so many. @param {string} selector @param {number} count */
+  counts(selector, count) {
+    return this.holds((at, wanted) => document.querySelectorAll(at).length === wanted, selector, count);
+  }
+
+  /** Waits until there is one. @param {string} selector */
+  has(selector) {
+    return this.holds((at) => document.querySelector(at), selector);
+  }
+
+  /** The text of the first such element. @param {string} selector @returns {Promise<string | undefined>} */
+  text(selector) {
+    return this.evaluate((at) => document.querySelector(at)?.textContent, selector);
+  }
+
+  /** Waits until its text is like this. @param {string} selector @param {RegExp} like */
+  reads(selector, like) {
+    return this.holds((at, pattern) => new RegExp(pattern).test(document.querySelector(at)?.textContent ?? ''), selector, like.source);
+  }
+
+  /** What stands in this field. @param {string} selector @returns {Promise<string>} */
+  value(selector) {
+    return this.page.$eval(selector, (field) => /** @type {HTMLInputElement} */ (field).value);
+  }
+
+  /** Waits until this lesson is on show. @param {string} id */
+  shows(id) {
+    return this.holds((lesson) => {
+      const chapter = document.getElementById('chapter');
+      return chapter.checkVisibility() && chapter.textContent === lesson;
+    }, id);
+  }
+
+  /** Waits until a run can be started. */
+  canRun() {
+    return this.has('#run[aria-disabled=false]');
+  }
+
+  /** Goes to another view of the same page. @param {string} hash */
+  go(hash) {
+    return this.evaluate((to) => void (location.hash = to), `#/${hash}`);
+  }
+
+  /** Clicks it wherever it is: what no pointer need reach. @param {string} selector */
+  click(selector) {
+    return this.page.$eval(selector, (element) => void /** @type {HTMLElement} */ (element).click());
+  }
+
+  /**
+   * Clicks it as soon as a pointer could: it is in sight, and nothing lies over it. Look and click are one turn of the page, so
+   * that it does not move between them.
+   * @param {string} selector
+   */
+  press(selector) {
+    return this.holds((at) => {
+      /** @type {HTMLButtonElement} */
+      const button = document.querySelector(at);
+      button?.scrollIntoView({ block: 'center', behavior: 'instant' });
+      const box = button?.getBoundingClientRect();
+      const top = box && document.elementFromPoint((box.left + box.right) / 2, (box.top + box.bottom) / 2);
+      const reached = top && !button.disabled && button.contains(top);
+      if (reached) button.click();
+      return reached;
+    }, selector);
+  }
+
+  /** Types this into a field, and leaves it. @param {string} selector @param {string} typed */
+  fill(selector, typed) {
+    return this.page.$eval(selector, (element, text) => {
+      /** @type {HTMLInputElement} */ (element).value = text;
+      for (const name of ['input', 'change']) element.dispatchEvent(new Event(name, { bubbles: true }));
+    }, typed);
+  }
+
+  /** A key, as if it were typed. @param {string} key @param {string} [selector] */
+  key(key, selector = 'body') {
+    return this.page.$eval(selector, (element, name) => void element.dispatchEvent(new KeyboardEvent('keydown', { key: name, bubbles: true })), key);
+  }
+
+  /** Whether it is wider than the window. @returns {Promise<boolean>} */
+  isWide() {
+    return this.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+  }
+
+  /** What axe-core finds that is serious or worse. @returns {Promise<string[]>} */
+  async serious() {
+    await this.evaluate(await readFile(AXE, 'utf8'));
+    const { violations } = await this.evaluate('axe.run(document)');
+    return violations.filter(({ impact }) => ['serious', 'critical'].includes(impact)).map(({ id, nodes }) => `${id}: ${nodes[0].html}`);
+  }
+
+  /** Everybody can use it: axe finds nothing serious. */
+  async everybodyCanUseIt() {
+    assert.deepEqual(await this.serious(), []);
+  }
+
+  /** No error, nothing that the page's policy forbids, and no other host asked. */
+  nothingWentWrong() {
+    assert.deepEqual({ wrong: this.wrong, elsewhere: this.elsewhere }, { wrong: [], elsewhere: [] });
+  }
+
+  /** @param {string} name */
+  async screenshot(name) {
+    const folder = join(TARGET, 'screens');
+    await mkdir(folder, { recursive: true });
+    await this.page.screenshot({ path: join(folder, `${name}.png`) });
+  }
+}
