@@ -6,7 +6,6 @@ mod breaking;
 mod buyers;
 mod cache;
 mod class_lanes;
-mod class_page;
 mod classroom;
 mod course;
 mod deadlocks;
@@ -341,11 +340,6 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         class_lanes::a_class_sees_the_visits_of_all_instances_in_one_stream,
         class_lanes::thirty_phones_see_each_other_and_three_at_a_time,
         class_lanes::people_who_cannot_be_sent_are_refused_by_field_and_rule,
-        class_page::thirty_at_the_semaphore_are_drawn_three_at_a_time_and_a_fourth_is_red,
-        class_page::a_permit_that_is_lost_with_its_instance_is_told,
-        class_page::two_windows_on_read_and_write_are_drawn_together_only_where_both_read,
-        class_page::the_monitor_waits_for_six_and_a_phone_sees_its_own_lane,
-        class_page::who_waits_at_a_barrier_goes_on_together_and_a_herd_is_drawn,
         classroom::the_lessons_for_several_windows_go_as_the_course_says,
         course::the_verdicts_of_a_run_are_kept_and_are_the_same_on_each_instance,
         zk_herd::a_release_wakes_all_that_watch_the_directory_and_one_that_watches_its_predecessor,

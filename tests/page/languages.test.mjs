@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { PHONE, PROJECTOR, json, lab } from './support.mjs';
+import { PHONE, PROJECTOR, json, lab, send } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
 
@@ -114,8 +114,7 @@ describe('what the page says', () => {
 
     it(`can be read by everybody in the verdicts of a run at ${size.join(' × ')}`, async () => {
       const kept = { conditions: {}, lessons: [{ id: '1.3', verdict: 'reproduced', seen: { zh: '看到了', en: 'it was seen' } }] };
-      const put = { method: 'PUT', headers: { 'content-type': 'application/json' }, body: JSON.stringify(kept) };
-      assert.ok((await fetch(`${suite.at.http}/course/verdicts`, put)).ok);
+      assert.ok((await send(`${suite.at.http}/course/verdicts`, kept, 'PUT')).ok);
       const tab = await suite.tab('#/verdicts', size);
       await tab.holds(() => document.querySelectorAll('#verdicts tr').length > 100);
       await tab.counts('#verdicts .reproduced', 1);

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { PHONE, json, lab } from './support.mjs';
+import { PHONE, json, lab, send } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
 
@@ -127,10 +127,8 @@ describe('a run on the page', () => {
     await other.reads('#say', /^另一场正在跑：select-for-update/);
     await other.click('#run');
 
-    const headers = { accept: 'application/json', 'content-type': 'application/json' };
-    const reset = await fetch(`${http}/stock`, { method: 'PUT', headers, body: JSON.stringify({ count: 7 }) });
-    assert.equal(reset.status, 200);
-    const second = await fetch(`${http}/runs`, { method: 'POST', headers, body: JSON.stringify({ strategy: 'none', threads: 1, loops: 1 }) });
+    assert.equal((await send(`${http}/stock`, { count: 7 }, 'PUT')).status, 200);
+    const second = await send(`${http}/runs`, { strategy: 'none', threads: 1, loops: 1 });
     assert.equal(second.status, 409);
     assert.equal((await second.json()).run.strategy, 'select-for-update');
     await tab.reads('#say', /^分毫不差/);

@@ -127,8 +127,12 @@ export async function until(holds, what = String(holds)) {
   }
 }
 
-/** What this address answers. @param {string} url @param {RequestInit} [request] @returns {Promise<any>} */
-export const json = async (url, request) => (await fetch(url, request)).json();
+/** What this address answers. @param {string} url @returns {Promise<any>} */
+export const json = async (url) => (await fetch(url)).json();
+
+/** Sends this, and gives the whole answer. @param {string} url @param {unknown} body @param {string} [method] */
+export const send = (url, body, method = 'POST') =>
+  fetch(url, { method, headers: { accept: 'application/json', 'content-type': 'application/json' }, body: JSON.stringify(body) });
 
 export class Tab {
   /** What the browser found wrong: errors, and what the page's policy forbids. @type {string[]} */

@@ -1,0 +1,273 @@
+/**
+ * The class's page: thirty at the semaphore, readers and writers in all four orders, the latch, barriers and the herd; what is red is
+ * too many, and one's own lane is marked.
+ */
+
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import { PHONE, PROJECTOR, lab, send } from './support.mjs';
+
+/** @typedef {import('./support.mjs').Tab} Tab */
+/** @typedef {ReturnType<typeof lab>} Suite */
+/** Where somebody is drawn in a lane: the shape's ends, in pixels. @typedef {{who: string, kind: string, from: number, to: number}} Bar */
+
+describe("the class's page at the semaphore", () => {
+  const suite = lab();
+
+  it('draws thirty people three at a time', async () => {
+    const tab = await open(suite, '2.10.6');
+    await visit(tab, '/test/semaphore', people('同学', 30), 500);
+    await allHaveLeft(tab, 30);
+    await tab.screenshot('class-semaphore-30');
+    assert.equal(await mostInside(tab), 3);
+    assert.equal(await tab.count(RED), 0);
+    assert.equal(new Set(await tab.page.$$eval('#lanes .lane', (lanes) => lanes.map((lane) => lane.getAttribute('data-who')))).size, 30);
+    // An answer that breaks off is none: the page asks again, and goes on with what it has seen.
+    await tab.evaluate(`
+      const whole = fetch;
+      window.broken = 0;
+      window.fetch = (at, how) => {
+        if (!String(at).includes('classroom/objects')) return whole(at, how);
+        window.broken += 1;
+        const body = new ReadableStream({ start: (to) => to.error(new TypeError('cut off')) });
+        return Promise.resolve(new Response(body, { headers: { 'content-type': 'application/json' } }));
+      };`);
+    await tab.holds('window.broken > 1');
+    await nothingIsWrong(tab);
+  });
+
+  // The twin.
+  it('is red with a fourth permit', async () => {
+    await promisify(execFile)('redis-cli', ['-u', suite.at.redis[0].url, 'INCR', 'semaphore']);
+    const tab = await open(suite, '2.10.6');
+    await visit(tab, '/test/semaphore', people('后来的', 8), 60_000);
+    await tab.has('#state.red');
+    await tab.holds(`(${mostAtOnce})((${bars})()) > 3`);
+    await tab.screenshot('class-semaphore-four');
+    assert.ok((await tab.count(RED)) >= 4);
+    tab.nothingWentWrong();
+  });
+});
+
+describe("the class's page where an instance is killed", () => {
+  const suite = lab();
+
+  it('ends its lanes, says so, and counts the permits that Redis lacks', async () => {
+    const tab = await open(suite, '2.10.6');
+    await visit(tab, '/test/semaphore', people('同学', 3), 60_000);
+    await tab.reads('#state', /里面 3 人，空着 0 个，等着 0 人/);
+    // People are sent in turn, and each has printed a line where it is inside; the page hears of them through the first.
+    const [first, , killed] = suite.at.instances;
+    const there = await tab.count(`#consoles [data-instance="${killed.name}"] li:not(.dim)`);
+    assert.ok(there >= 1 && there <= 3, `${there} are inside at ${killed.name}`);
+    assert.equal((await send(`${first.url}/lab/faults`, { action: 'kill', member: killed.name })).status, 200);
+    await tab.reads('#state', new RegExp(`里面 ${3 - there} 人，空着 0 个，${there} 个随停掉的实例丢了`));
+    const said = await tab.page.$$eval('#lanes [data-kind=end]', (ends) => ends.map((end) => end.textContent));
+    assert.deepEqual(said, Array(there).fill('实例停了'));
+    await tab.screenshot('class-killed');
+  });
+});
+
+describe("the class's page", () => {
+  const suite = lab();
+
+  // On Redis, then on ZooKeeper. Who reads together is looked at while both are inside, and stays for as long as that may take: and
+  // so comes last.
+  for (const { lesson, path } of [{ lesson: '2.10.5', path: '/test' }, { lesson: '3.7.3', path: '/test/zk' }]) {
+    for (const [first, then] of [['read', 'write'], ['write', 'read'], ['write', 'write'], ['read', 'read']]) {
+      const together = first === 'read' && then === 'read';
+      it(`draws a ${first} and a ${then} ${together ? 'together' : 'one after the other'} in ${lesson}`, async () => {
+        const [one, other] = [await open(suite, lesson), await open(suite, lesson)];
+        const [a, b] = [`先${first}${then}`, `后${first}${then}`];
+        const hold = together ? 60_000 : 1500;
+        await visit(one, `${path}/${first}`, [a], hold);
+        await other.has(inside(a));
+        await visit(other, `${path}/${then}`, [b], hold);
+        // What two instances tell need not come in the order in which it happened.
+        for (const who of [a, b]) await one.has(inside(who));
+        await one.reads('#state', together ? /在读 2 人，在写 0 人/ : /在读 0 人，在写 0 人/);
+        // Both in one look, for the scale changes as time goes on.
+        const both = `(${stays})((${bars})(), ['${a}', '${b}'])`;
+        if (together) {
+          await one.holds(`(([a, b]) => a.from < b.from && b.from < a.to - 8)(${both})`);
+        } else {
+          const [before, after] = await one.evaluate(both);
+          assert.ok(before.from < after.from && after.from >= before.to - 8, JSON.stringify([before, after]));
+        }
+        assert.equal(await one.count(RED), 0);
+        await one.screenshot(`class-${lesson}-${first}-${then}`);
+        await nothingIsWrong(one);
+      });
+    }
+  }
+
+  it('lets the monitor wait until six have left', async () => {
+    const tab = await open(suite, '2.10.7');
+    await act(tab, 'latch');
+    const waits = '#lanes .lane[data-who=班长]:has([data-kind=waits]):not(:has([data-kind=dot]))';
+    await tab.has(waits);
+    for (const left of [5, 4, 3, 2, 1, 0]) {
+      assert.equal(await tab.count(waits), 1, `the monitor waits with ${left + 1} in the room`);
+      await act(tab, 'countdown');
+      await tab.reads('#state', left === 0 ? /六位都出来了/ : new RegExp(`还有 ${left} 位没出来`));
+    }
+    await tab.has('#lanes .lane[data-who=班长] [data-kind=dot]');
+    await tab.screenshot('class-latch');
+    await nothingIsWrong(tab);
+  });
+
+  it('marks its own lane on a phone, and fits', async () => {
+    const phone = await open(suite, '2.10.6?me', PHONE);
+    await act(phone, 'semaphore');
+    await phone.reads('#notice', /名字/);
+    await phone.fill('#who', '<b>小明</b>');
+    // Two stay; the third hangs up, which lets the phone in, only when it was seen to wait.
+    await visit(phone, '/test/semaphore', people('同学', 2), 60_000);
+    const third = new AbortController();
+    fetch(`${suite.at.http}/test/semaphore?hold_ms=60000&who=third`, { signal: third.signal }).catch(() => {});
+    await phone.reads('#state', /里面 3 人/);
+    await act(phone, 'semaphore');
+    await phone.counts('#lanes .lane.mine', 1);
+    assert.equal(await phone.page.$eval('#lanes .lane.mine', (lane) => lane.getAttribute('data-who')), '<b>小明</b>');
+    await phone.reads('#mine', /在等/);
+    third.abort();
+    await phone.reads('#mine', /在里面/);
+    await phone.screenshot('class-phone');
+    assert.ok(!(await phone.isWide()));
+    await nothingIsWrong(phone);
+  });
+
+  for (const lesson of ['2.10.2', '2.10.5', '2.10.6', '2.10.7', '3.4.2.herd', '3.7.6', '3.7.6.barrier', '3.7.6?me']) {
+    it(`can be used by everybody in English and in the dark in ${lesson}`, async () => {
+      const tab = await open(suite, lesson, lesson.endsWith('me') ? PHONE : PROJECTOR);
+      await tab.evaluate(() => void (document.documentElement.dataset.theme = 'dark'));
+      await tab.click('#en');
+      await tab.reads('#title', /./);
+      await nothingIsWrong(tab);
+    });
+  }
+
+  it('shows the code for phones', async () => {
+    const tab = await open(suite, '2.10.6');
+    await tab.press('#phone');
+    await tab.has('#scan-ask:not([hidden])');
+    await tab.fill('#address', '192.168.1.5:8080');
+    await tab.holds(() => /** @type {HTMLImageElement} */ (document.getElementById('code')).naturalWidth > 0);
+    await tab.screenshot('class-scan');
+    await nothingIsWrong(tab);
+  });
+
+  it('lets those who wait at a barrier go on together', async () => {
+    const tab = await open(suite, '3.7.6.barrier');
+    await tab.reads('#state', /栅栏开着/);
+    await act(tab, 'set');
+    await tab.reads('#state', /栅栏关着/);
+    await act(tab, 'wait-5');
+    await tab.reads('#state', /等着 5 人/);
+    assert.equal(await tab.count('#lanes [data-kind=dot]'), 1, 'the barrier was set, and nobody went through');
+    await act(tab, 'remove');
+    await tab.counts('#lanes [data-kind=dot]', 7);
+    await tab.screenshot('class-barrier');
+    await nothingIsWrong(tab);
+  });
+
+  it('lets those who meet enter and leave together', async () => {
+    const tab = await open(suite, '3.7.6');
+    for (const state of [/里面 0 人，等人到齐的 1 人/, /里面 0 人，等人到齐的 2 人/, /里面 3 人，等人到齐的 0 人/]) {
+      await act(tab, 'enter');
+      await tab.reads('#state', state);
+    }
+    await act(tab, 'leave');
+    await tab.reads('#state', /里面 0 人，等人到齐的 0 人/);
+    assert.equal(await tab.count('#lanes [data-kind=inside]'), 3);
+    assert.equal(await tab.count(RED), 0);
+    await tab.screenshot('class-meeting');
+    await nothingIsWrong(tab);
+  });
+
+  it('draws five of ten with a lease', async () => {
+    const tab = await open(suite, '3.7.5');
+    await visit(tab, '/test/zk/semaphore', people('同学', 10), 2500);
+    await allHaveLeft(tab, 10);
+    assert.equal(await mostInside(tab), 5);
+    assert.equal(await tab.count(RED), 0);
+    await tab.screenshot('class-leases');
+    await nothingIsWrong(tab);
+  });
+
+  it('draws how many of the herd are woken each time: all, or one', async () => {
+    const tab = await open(suite, '3.4.2.herd');
+    // Its words come with what it does.
+    await tab.reads('#herd-run', /./);
+    await tab.press('#herd-run');
+    await tab.counts('.herd svg', 2);
+    const woken = await tab.page.$$eval('.herd svg', (rows) => rows.map((row) => [...row.querySelectorAll('rect')].slice(0, 3).map((bar) => Number(bar.dataset.n))));
+    assert.deepEqual(woken, [[50, 49, 48], [1, 1, 1]]);
+    await tab.screenshot('class-herd');
+    await nothingIsWrong(tab);
+  });
+});
+
+const RED = '#lanes [data-kind=overlap]';
+
+/** Opens the page at a lesson, and waits until it hears the instances. @param {Suite} suite @param {string} lesson @param {import('./support.mjs').Size} [size] */
+async function open(suite, lesson, size) {
+  const tab = await suite.tab(`class.html#/${lesson}`, size);
+  if (!/me|herd/.test(lesson)) await tab.counts('#consoles section', 3);
+  return tab;
+}
+
+/** @param {string} word @param {number} many */
+const people = (word, many) => Array.from({ length: many }, (_, n) => `${word} ${n + 1}`);
+
+/** Sends these people from the page, for as long as they stay. @param {Tab} tab @param {string} path @param {string[]} names @param {number} hold_ms */
+async function visit(tab, path, names, hold_ms) {
+  const body = JSON.stringify({ visit: path, names, hold_ms, wait_ms: 60_000 });
+  const sent = (people) => fetch('classroom/visits', { method: 'POST', headers: { 'content-type': 'application/json' }, body: people }).then(({ status }) => status);
+  assert.equal(await tab.evaluate(sent, body), 202);
+}
+
+/** Clicks what does this. @param {Tab} tab @param {string} name */
+const act = (tab, name) => tab.click(`[data-act=${name}]`);
+
+/** A lane in which this one is inside. @param {string} who */
+const inside = (who) => `#lanes .lane[data-who=${who}]:has([data-kind=inside], [data-kind=shared])`;
+
+/** Waits until all have been inside, and have left. @param {Tab} tab @param {number} many */
+async function allHaveLeft(tab, many) {
+  await tab.holds((people) => {
+    const lanes = [...document.querySelectorAll('#lanes .lane')];
+    return lanes.length >= people && lanes.every((lane) => lane.querySelector('[data-kind=inside]'));
+  }, many);
+  await tab.reads('#state', /里面 0 人/);
+}
+
+/** What is drawn in every lane, from the picture's left. @returns {Bar[]} */
+function bars() {
+  return [...document.querySelectorAll('#lanes .lane [data-kind]')].map((bar) => {
+    /** @type {HTMLElement} */
+    const lane = bar.closest('.lane');
+    const [{ left, right }, shift] = [bar.getBoundingClientRect(), lane.parentElement.getBoundingClientRect().left];
+    return { who: lane.dataset.who, kind: /** @type {HTMLElement} */ (bar).dataset.kind, from: left - shift, to: right - shift };
+  });
+}
+
+/** Where each of them is inside. @param {Bar[]} drawn @param {string[]} people */
+const stays = (drawn, people) => people.map((who) => drawn.find((bar) => bar.who === who && ['inside', 'shared'].includes(bar.kind)));
+
+/** The most bars of being inside that cover one place of the picture, by more than a hair. @param {Bar[]} drawn */
+function mostAtOnce(drawn) {
+  const within = drawn.filter(({ kind }) => kind === 'inside').map(({ from, to }) => [from + 1.5, to - 1.5]);
+  return Math.max(0, ...within.map(([at]) => within.filter(([from, to]) => from <= at && at < to).length));
+}
+
+/** @param {Tab} tab */
+const mostInside = async (tab) => mostAtOnce(await tab.evaluate(bars));
+
+/** @param {Tab} tab */
+async function nothingIsWrong(tab) {
+  tab.nothingWentWrong();
+  await tab.everybodyCanUseIt();
+}
