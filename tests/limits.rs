@@ -1,21 +1,10 @@
 //! How many are let through by each limit, and when.
 
-use crate::{
-    buyers::{text, until},
-    instances::cluster,
-    program,
-    support::{
-        Servers,
-        browser::{Browser, NetworkLog},
-    },
-    timeline::press,
-};
-use chromiumoxide::Page;
+use crate::{buyers::text, instances::cluster, support::Servers};
 use futures::future::join_all;
 use oversell::{
     classroom::limits::{self, AT_NGINX, PER_SECOND},
     error::Error,
-    lab::{Lab, Options, Part},
 };
 use reqwest::{Client, StatusCode};
 use std::time::{Duration, Instant};
@@ -182,85 +171,4 @@ pub(crate) async fn nginx_lets_through_what_its_limits_say_and_a_lone_instance_n
     } else {
         Err(format!("a lone instance says {status} {words}"))
     }
-}
-
-/// How many requests the page sends at a time.
-const SENT: usize = 150;
-
-/// A burst from the page is drawn mark by mark, as it was answered; a limit that is not there is said to be nginx's.
-pub(crate) async fn the_page_of_limits_draws_each_request_as_it_was_answered() -> Outcome {
-    let options = Options {
-        without: vec![Part::MySql, Part::Redis, Part::ZooKeeper],
-        instance_ports: vec![0],
-        redis_ports: vec![0],
-        ..program()
-    };
-    let lab = Lab::start(options).await.map_err(text)?;
-    let browser = Browser::start().await?;
-    let (nginx, instance) = (
-        lab.addresses().http.clone(),
-        lab.addresses().instances[0].url.clone(),
-    );
-    let drawn = async {
-        let page = browser.page().await?;
-        let log = NetworkLog::of(&page).await?;
-        page.goto(format!("{nginx}/limits.html"))
-            .await
-            .map_err(text)?;
-        for (limiter, path) in [
-            ("bucket", "/seckill/limited"),
-            ("nodelay", "/nginx/leaky/nodelay"),
-        ] {
-            press(&page, &format!("#{limiter} .send")).await?;
-            until("a mark for each", || async {
-                Ok(marks(&page, limiter, "through, .refused").await? == SENT)
-            })
-            .await?;
-            let through = marks(&page, limiter, "through").await?;
-            let answered = log.on_the_wire(&format!("{path}?"), SENT).await?;
-            let let_through = answered
-                .iter()
-                .filter(|status| **status == Some(200))
-                .count();
-            if through != let_through || !(1..SENT).contains(&through) {
-                return Err(format!("{limiter}: {through} marks for {answered:?}"));
-            }
-        }
-        page.goto(format!("{instance}/limits.html"))
-            .await
-            .map_err(text)?;
-        press(&page, "#queued .send").await?;
-        until("a mark for each", || async {
-            Ok(marks(&page, "queued", "refused").await? == SENT)
-        })
-        .await?;
-        let said = page
-            .find_element("#queued output")
-            .await
-            .map_err(text)?
-            .inner_text()
-            .await
-            .map_err(text)?;
-        if said.as_deref().is_some_and(|said| said.contains("nginx")) {
-            Ok(())
-        } else {
-            Err(format!("said {said:?}"))
-        }
-    };
-    let drawn = drawn.await;
-    let closed = browser.close().await;
-    lab.stop().await;
-    drawn.and(closed)
-}
-
-/// How many marks of this class a limiter's picture has.
-async fn marks(page: &Page, limiter: &str, class: &str) -> Result<usize, String> {
-    let count = format!(
-        "[...document.querySelectorAll('#{limiter} svg *')].filter((e) => e.matches('.{class}')).length"
-    );
-    page.evaluate(count)
-        .await
-        .map_err(text)?
-        .into_value()
-        .map_err(text)
 }

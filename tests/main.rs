@@ -4,7 +4,6 @@
 
 mod breaking;
 mod buyers;
-mod cache;
 mod class_lanes;
 mod classroom;
 mod course;
@@ -300,9 +299,6 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         lab::a_second_signal_ends_an_instance_at_once,
         lab::a_member_of_a_running_lab_is_broken_and_mended_by_hand,
         lab::a_way_is_cut_slowed_and_mended_and_a_session_ends,
-        breaking::an_instance_is_paused_and_killed_by_its_button_in_mid_run_and_the_run_comes_to_its_verdict,
-        breaking::the_class_sees_an_instance_stand_still_that_the_administrator_has_paused,
-        breaking::a_page_whose_servers_no_lab_has_started_says_how_to_break_them,
         breaking::an_order_that_cannot_be_carried_out_is_refused_in_words,
         lights::an_instance_is_chosen_by_its_name,
         lights::an_instance_that_is_cut_off_or_was_stopped_is_no_server_that_is_down,
@@ -311,13 +307,11 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         instances::an_instance_that_is_told_to_end_finishes_what_is_under_way,
         instances::an_instance_that_dies_under_load_is_passed_over,
         instances::a_second_signal_ends_an_instance_at_once,
-        limits::the_page_of_limits_draws_each_request_as_it_was_answered,
         timeline::the_race_of_2_3_is_drawn_event_by_event_and_its_cure_without_overlap_or_arrow,
         timeline::every_race_is_drawn_red_where_it_breaks_and_no_word_stands_on_another,
         timeline::flaw_and_cure_stand_one_above_the_other_at_one_scale_once_both_were_played,
         timeline::two_who_buy_at_once_are_drawn_together_without_a_lock_and_apart_with_one,
         timeline::axe_finds_nothing_serious_in_a_replay_and_finds_a_button_without_a_name,
-        cache::a_browser_asks_for_what_it_has_as_the_headers_say_and_nginx_and_an_instance_say_the_same,
         limits::nginx_lets_through_what_its_limits_say_and_a_lone_instance_names_them,
         seckill_faults::ten_thousand_orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis,
         seckill_faults::what_redis_has_answered_is_there_with_appendfsync_always_and_lost_without,

@@ -44,7 +44,7 @@ async fn visit(
 }
 
 /// A tab of this size with this address in it.
-pub(crate) async fn tab(
+async fn tab(
     browser: &Browser,
     base: &str,
     [width, height]: [i64; 2],
@@ -62,7 +62,7 @@ pub(crate) async fn tab(
 }
 
 /// What this expression comes to in the page; a promise is awaited.
-pub(crate) async fn value<T: DeserializeOwned>(page: &Page, expression: &str) -> Result<T, String> {
+async fn value<T: DeserializeOwned>(page: &Page, expression: &str) -> Result<T, String> {
     page.evaluate(expression)
         .await
         .map_err(text)?
@@ -70,19 +70,13 @@ pub(crate) async fn value<T: DeserializeOwned>(page: &Page, expression: &str) ->
         .map_err(|error| format!("{expression}: {error}"))
 }
 
-pub(crate) async fn holds(page: &Page, what: &str, expression: &str) -> Outcome {
+async fn holds(page: &Page, what: &str, expression: &str) -> Outcome {
     until_seen(Duration::from_millis(50), what, || value(page, expression)).await
-}
-
-/// Waits until a run can be started.
-pub(crate) async fn can_run(page: &Page) -> Outcome {
-    let free = "document.getElementById('run').getAttribute('aria-disabled') === 'false'";
-    holds(page, "the run can be started", free).await
 }
 
 /// Presses what the selector finds as soon as a pointer could: it is in sight, and nothing lies over it. Look and press are
 /// one turn of the page, so that it does not move between them.
-pub(crate) async fn press(page: &Page, selector: &str) -> Outcome {
+async fn press(page: &Page, selector: &str) -> Outcome {
     let pressed = format!(
         "(() => {{
             const button = document.querySelector('{selector}');
@@ -373,7 +367,7 @@ async fn everything_in_sight(page: &Page) -> Outcome {
 }
 
 /// No error, nothing that the page's policy forbids, and no other host asked.
-pub(crate) async fn nothing_went_wrong(page: &Page) -> Outcome {
+async fn nothing_went_wrong(page: &Page) -> Outcome {
     let wrong: Vec<String> = value(page, "window.wrong").await?;
     let elsewhere = "performance.getEntriesByType('resource').map((e) => e.name).filter((name) => !name.startsWith(location.origin))";
     let elsewhere: Vec<String> = value(page, elsewhere).await?;
@@ -385,7 +379,7 @@ pub(crate) async fn nothing_went_wrong(page: &Page) -> Outcome {
 }
 
 /// What axe-core finds that is serious or worse.
-pub(crate) async fn serious(page: &Page) -> Result<Vec<String>, String> {
+async fn serious(page: &Page) -> Result<Vec<String>, String> {
     let axe = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("scripts/lint/node_modules/axe-core/axe.min.js");
     let axe = std::fs::read_to_string(&axe)
@@ -513,7 +507,7 @@ pub(crate) async fn two_who_buy_at_once_are_drawn_together_without_a_lock_and_ap
     .await
 }
 
-pub(crate) async fn screenshot(page: &Page, name: &str) -> Outcome {
+async fn screenshot(page: &Page, name: &str) -> Outcome {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).with_file_name("screens");
     std::fs::create_dir_all(&folder).map_err(text)?;
     let png = ScreenshotParams::builder()

@@ -19,7 +19,7 @@ import { fileURLToPath } from 'node:url';
 import puppeteer from 'puppeteer-core';
 
 /** Width and height of a window, in pixels. @typedef {[number, number]} Size */
-/** What lab.json says. @typedef {{http: string, instances: {name: string, url: string}[], redis: {url: string}[]}} Addresses */
+/** What lab.json says. @typedef {{http: string, instances: {name: string, url: string}[], mysql: {url: string}, redis: {url: string}[]}} Addresses */
 
 /** @type {Size} */
 export const PROJECTOR = [1280, 720];
@@ -63,7 +63,8 @@ class Suite {
   /** @param {string[]} options @param {Record<string, string>} environment */
   async start(options, environment) {
     const ports = ['--http-port=0', '--instances=0,0,0', '--mysql-port=0', '--redis-ports=0', '--zookeeper-port=0'];
-    this.#lab = spawn(PROGRAM, ['lab', ...ports, ...options, `--dir=${this.folder}`], {
+    const others = ports.filter((port) => !options.some((option) => option.startsWith(port.split('=')[0])));
+    this.#lab = spawn(PROGRAM, ['lab', ...others, ...options, `--dir=${this.folder}`], {
       env: { ...process.env, ...environment },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
@@ -139,6 +140,8 @@ export class Tab {
   wrong = [];
   /** What was asked of another host than the page's. @type {string[]} */
   elsewhere = [];
+  /** What came for each request: its status on the wire, or nothing where the browser had it already. @type {{url: string, wire: number | null}[]} */
+  #answers = [];
 
   /** @param {import('puppeteer-core').Page} page */
   constructor(page) {
@@ -147,6 +150,9 @@ export class Tab {
     page.on('console', (line) => {
       // A refusal is an answer, and some tests ask for one.
       if (line.type() === 'error' && !line.text().startsWith('Failed to load resource')) this.wrong.push(line.text());
+    });
+    page.on('response', (answer) => {
+      this.#answers.push({ url: answer.url(), wire: answer.fromCache() && answer.status() === 200 ? null : answer.status() });
     });
     page.on('request', (request) => {
       const { protocol, host } = new URL(request.url());
@@ -213,6 +219,15 @@ export class Tab {
   /** Waits until a run can be started. */
   canRun() {
     return this.has('#run[aria-disabled=false]');
+  }
+
+  /** What came over the wire for each request of an address with this in it. @param {string} part */
+  answers(part) {
+    return this.#answers.filter(({ url }) => url.includes(part)).map(({ wire }) => wire);
+  }
+
+  forgetAnswers() {
+    this.#answers = [];
   }
 
   /** Goes to another view of the same page. @param {string} hash */

@@ -1,0 +1,148 @@
+/** Breaking servers and instances by hand, from the page and from the class's page. */
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { describe, it } from 'node:test';
+import { PHONE, PROGRAM, lab, until } from './support.mjs';
+
+/** @typedef {import('./support.mjs').Tab} Tab */
+
+describe('breaking by hand', () => {
+  const suite = lab(['--ways']);
+
+  // The run waits for the instance that stands still, as the page says of it and of no server, and comes to its verdict once it goes
+  // on; so does one of whose instances one was killed and started again.
+  it('pauses and kills an instance by its button in mid run, and the run comes to its verdict', async () => {
+    const [sender, victim] = suite.at.instances.map(({ name }) => name);
+    // It lasts for twenty seconds: it must still go on when it is paused.
+    const tab = await suite.tab('#/single-update?threads=20&loops=67&hold_ms=300');
+    await tab.has(light(victim));
+    await run(tab);
+    await tab.click(light(victim));
+    await act(tab, `pause ${victim}`);
+    await tab.reads('#say', new RegExp(`^停住了.*在等 ${victim}`));
+    await tab.reads('#notice', new RegExp(`${victim} 没有回应`));
+    assert.doesNotMatch(await tab.text('#notice'), /(mysql|redis|zookeeper) 停了/, 'no server is blamed');
+    // Not for long: after a pause of many seconds some requests may have no answer, and then the verdict is another.
+    await act(tab, `resume ${victim}`);
+    await tab.reads('#say', /^分毫不差/);
+
+    // The one that sends the load stands still: so does the run, and the page says so of it.
+    await run(tab);
+    await tab.click(`#breaking-members [data-key="${sender}"]`);
+    await act(tab, `pause ${sender}`);
+    await tab.reads('#say', new RegExp(`^停在.*${sender} 没有回应`));
+    await tab.reads('#breaking-acts', /像一次很长的 GC/);
+    await tab.screenshot('breaking-paused-1280');
+    await tab.everybodyCanUseIt();
+    await act(tab, `resume ${sender}`);
+    await tab.reads('#say', /^正在跑|分毫不差/);
+    await tab.click(`#breaking-members [data-key="${victim}"]`);
+    await act(tab, `kill ${victim}`);
+    await tab.has(button(`start ${victim}`));
+    await act(tab, 'all');
+    await tab.has(button(`pause ${victim}`));
+    await tab.reads('#say', /分毫不差|不能算数/);
+
+    // A way is cut and mended; Escape closes, and leads back to the light.
+    await act(tab, `cut ${victim}-redis`);
+    await tab.reads('#breaking-acts', /到 redis 断开了/);
+    await act(tab, `mend ${victim}-redis`);
+    await tab.has(button(`cut ${victim}-redis`));
+    await tab.key('Escape', '#breaking');
+    await tab.has('#breaking[hidden]');
+    await tab.holds((name) => /** @type {HTMLElement} */ (document.activeElement).dataset.key === name, victim);
+    tab.nothingWentWrong();
+  });
+
+  it('has its buttons on a phone', async () => {
+    const victim = suite.at.instances[1].name;
+    const phone = await suite.tab('#/1.3', PHONE);
+    await phone.has(light(victim));
+    await phone.click(light(victim));
+    await phone.has(button(`pause ${victim}`));
+    await phone.screenshot('breaking-360');
+    assert.ok(!(await phone.isWide()));
+    phone.nothingWentWrong();
+  });
+
+  it('is explained where no lab takes orders, with what to type where the servers are in containers', async () => {
+    const [file, { mysql }] = [`${suite.folder}/alone.json`, suite.at];
+    const alone = spawn(PROGRAM, ['serve', '--port=0', `--set=mysql.url=${mysql.url}`, `--json=${file}`], { stdio: 'ignore' });
+    try {
+      await until(() => existsSync(file), 'it listens');
+      const { url } = JSON.parse(await readFile(file, 'utf8'));
+      const tab = await suite.tab('#/1.3', undefined, url);
+      await tab.has('#lights [data-key=mysql]');
+      await tab.click('#lights [data-key=mysql]');
+      await tab.reads('#breaking-acts', /docker compose pause/);
+      await tab.has('#lights [data-key=mysql][aria-expanded=true]');
+      await tab.screenshot('breaking-nobodys-1280');
+      assert.equal(await tab.count('#breaking button'), 1, 'the one that closes');
+      tab.nothingWentWrong();
+    } finally {
+      alone.kill();
+      await once(alone, 'exit');
+    }
+  });
+});
+
+describe("breaking by hand, from the class's page", () => {
+  const suite = lab([], { OVERSELL__ADMIN__TOKEN: 'open-sesame' });
+
+  // The token is asked for once, where it is wanted; the instance that stands still is told from those that answer.
+  it('pauses an instance for the administrator, and the class sees it stand still', async () => {
+    const victim = suite.at.instances[1].name;
+    const tab = await suite.tab('class.html#/2.10.6');
+    await tab.has(light(victim));
+    await tab.click(light(victim));
+    await act(tab, `pause ${victim}`);
+    await tab.reads('#breaking-said', /^这一步要管理口令。$/);
+    await tab.has('#token:focus');
+    await tab.screenshot('class-token-1280');
+    await tab.fill('#token', 'wrong');
+    await tab.holds(() => /** @type {HTMLInputElement} */ (document.getElementById('token'))?.value === '');
+    await tab.fill('#token', 'open-sesame');
+    await tab.reads('#breaking-said', new RegExp(`^${victim}：暂停了`));
+    await tab.counts('#token', 0);
+    const console = `#consoles [data-instance="${victim}"] h2`;
+    await tab.reads(console, new RegExp(`^${victim} 停了$`));
+    await tab.holds(() => [...document.querySelectorAll('#consoles h2')].filter((h) => h.textContent.includes('停了')).length === 1);
+    await tab.reads('#trouble', new RegExp(`${victim} 没有回应`));
+    await tab.screenshot('class-paused-1280');
+    await tab.everybodyCanUseIt();
+    await act(tab, 'all');
+    await tab.reads(console, new RegExp(`^${victim}$`));
+    await tab.has('#trouble[hidden]');
+    tab.nothingWentWrong();
+  });
+
+  it('is not for a phone', async () => {
+    const phone = await suite.tab('class.html#/2.10.6?me', PHONE);
+    await phone.has('#actions [data-act]');
+    assert.equal(await phone.count('#lights[hidden]'), 1);
+    phone.nothingWentWrong();
+  });
+});
+
+/** The light of one that is up. @param {string} name */
+const light = (name) => `#lights .up [data-key="${name}"]`;
+
+/** The button that does this. @param {string} order */
+const button = (order) => `#breaking-acts [data-key="${order}"]`;
+
+/** Presses it, once it can be pressed. @param {Tab} tab @param {string} order */
+async function act(tab, order) {
+  await tab.has(`${button(order)}[aria-disabled=false]`);
+  await tab.click(button(order));
+}
+
+/** Starts a run of what is on show, and waits until it goes on. @param {Tab} tab */
+async function run(tab) {
+  await tab.canRun();
+  await tab.press('#run');
+  await tab.reads('#say', /^正在跑：[1-9]/);
+}
