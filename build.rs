@@ -10,7 +10,19 @@ use std::{
 fn main() {
     println!("cargo:rerun-if-changed=migrations");
     println!("cargo:rerun-if-changed=static");
-    register("windows", "src/classroom/windows", "LESSON", "Lesson");
+    register(
+        "windows",
+        "src/classroom/windows",
+        "LESSON",
+        "crate::classroom::window::Lesson",
+    );
+    register(
+        "strategies",
+        "src/stock/strategies",
+        "STRATEGY",
+        "crate::stock::Strategy",
+    );
+    register("steps", "src/seckill/steps", "STEP", "crate::seckill::Step");
     // Not in a debug build: no figures are taken from it, and each commit would rebuild it.
     let commit = if env::var("PROFILE").is_ok_and(|profile| profile == "release") {
         commit()
@@ -41,10 +53,10 @@ fn register(name: &str, folder: &str, item: &str, kind: &str) {
             .file_stem()
             .and_then(|stem| stem.to_str())
             .expect("a name of a module");
-        modules += &format!("#[path = {file:?}]\nmod {module};\n");
+        modules += &format!("#[path = {file:?}]\npub(super) mod {module};\n");
         list += &format!("    &{module}::{item},\n");
     }
-    let text = format!("{modules}\nconst FILES: &[&{kind}] = &[\n{list}];\n");
+    let text = format!("{modules}\npub(super) const FILES: &[&{kind}] = &[\n{list}];\n");
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
     fs::write(out.join(format!("{name}.rs")), text).expect("OUT_DIR can be written");
 }

@@ -40,6 +40,7 @@ pub mod four_letters;
 pub mod http_client;
 pub mod orders;
 pub mod redis_at;
+pub mod registry;
 pub mod server;
 pub mod shutdown;
 mod static_files;

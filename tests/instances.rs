@@ -180,7 +180,7 @@ pub(crate) async fn a_client_that_hangs_up_leaves_nothing() -> Outcome {
         lab.addresses().instances[0].url.clone(),
         lab.addresses().instances[1].url.clone(),
     );
-    for strategy in stock::ALL {
+    for strategy in stock::ALL.iter() {
         let slug = strategy.slug;
         put_stock(&client, &first, STOCK).await?;
         let inside = tokio::spawn(client.get(check(&first, slug, MINUTE, MINUTE)).send());
@@ -298,7 +298,7 @@ pub(crate) async fn an_instance_starts_without_its_servers_and_recovers() -> Out
     let mut lab = cluster(vec![Part::MySql, Part::Redis, Part::ZooKeeper, Part::Nginx]).await?;
     let client = Client::new();
     let base = lab.addresses().instances[0].url.clone();
-    for strategy in stock::ALL {
+    for strategy in stock::ALL.iter() {
         let answer = client
             .get(check(&base, strategy.slug, 0, 2000))
             .send()
@@ -322,7 +322,7 @@ pub(crate) async fn an_instance_starts_without_its_servers_and_recovers() -> Out
         Ok(status(&client, format!("{base}/health/ready")).await? == StatusCode::OK)
     })
     .await?;
-    for strategy in stock::ALL {
+    for strategy in stock::ALL.iter() {
         let answered = status(&client, check(&base, strategy.slug, 0, 10_000)).await?;
         if answered != StatusCode::OK {
             return Err(format!("{} after the recovery: {answered}", strategy.slug));

@@ -193,7 +193,7 @@ pub(crate) async fn as_many_are_inside_at_once_as_the_lock_lets_in() -> Outcome 
         ) = (9, 2, 5, 1000, true);
         plan
     };
-    for strategy in stock::ALL {
+    for strategy in stock::ALL.iter() {
         let row = load(&short(&http, "three", strategy.slug)).await?;
         let alone = strategy.promise != Promise::Unsafe && strategy.promise != Promise::OneProcess;
         let as_meant = match row.most_inside {

@@ -146,7 +146,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
             Box::new(move |_| Box::pin(course::every_line_by_hand_prints_what_the_lesson_says(part, chapters))),
         ));
     }
-    for strategy in stock::ALL {
+    for strategy in stock::ALL.iter() {
         trials.push(with_servers(
             format!("{}_keeps_its_promise", strategy.slug),
             Box::new(move |servers| {

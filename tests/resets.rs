@@ -58,7 +58,7 @@ async fn under_the_layer(ctx: &Ctx, job: &Job) -> Result<(), Error> {
 pub(crate) async fn a_reset_clears_all_that_strategies_and_lessons_write(
     servers: &Servers,
 ) -> Outcome {
-    for strategy in stock::ALL {
+    for strategy in stock::ALL.iter() {
         let (site, slug) = (servers.site().await, strategy.slug);
         let held = hold(&site, slug, move |ctx, job| async move {
             (strategy.deduct)(&ctx, &job).await.map(drop)

@@ -24,7 +24,7 @@ pub use semaphore::free;
 pub use zk_barrier::is_closed;
 
 use crate::section::Name;
-use window::{Lesson, Window};
+use window::Window;
 
 /// The addresses of all lessons in `windows/`.
 pub fn windows() -> impl Iterator<Item = &'static Window> {

@@ -74,8 +74,8 @@ fn comes_to(lesson: &Lesson, lang: Lang) -> String {
 /// Every strategy and every step of the seckill, in Chinese or in English.
 fn strategies_md(lang: Lang) -> String {
     let mut page = lang.of(STRATEGIES).to_owned();
-    for strategy in stock::ALL {
-        let beyond = match strategy.beyond {
+    for strategy in stock::ALL.iter() {
+        let beyond = match strategy.rank.is_beyond() {
             true => lang.of(Bilingual {
                 zh: "（课程之外）",
                 en: " *(beyond)*",
@@ -84,17 +84,17 @@ fn strategies_md(lang: Lang) -> String {
         };
         row(
             &mut page,
-            ["stock", strategy.slug, strategy.chapter],
+            ["stock/strategies", strategy.slug, strategy.chapter],
             word(strategy.promise),
             &format!("{}{beyond}", lang.of(strategy.title)),
             lang.of(strategy.breaks),
         );
     }
     page += lang.of(STEPS);
-    for step in seckill::ALL {
+    for step in seckill::ALL.iter() {
         row(
             &mut page,
-            ["seckill", step.slug, step.course],
+            ["seckill/steps", step.slug, step.course],
             word(step.promise),
             lang.of(step.title),
             lang.of(step.breaks),
@@ -105,7 +105,7 @@ fn strategies_md(lang: Lang) -> String {
 
 fn row(
     page: &mut String,
-    [room, slug, chapter]: [&str; 3],
+    [folder, slug, chapter]: [&str; 3],
     promise: String,
     title: &str,
     breaks: &str,
@@ -114,7 +114,7 @@ fn row(
     // Writing to a String cannot fail.
     writeln!(
         page,
-        "| [`{slug}`](../src/{room}/{file}.rs) | {chapter} | {promise} | {title} | {breaks} |"
+        "| [`{slug}`](../src/{folder}/{file}.rs) | {chapter} | {promise} | {title} | {breaks} |"
     )
     .ok();
 }

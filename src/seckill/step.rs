@@ -1,8 +1,13 @@
 //! What a step is: a value that says what it promises, and the function that places an order.
 
 use super::{Order, Ordered};
-use crate::bilingual::Bilingual;
-use crate::{ctx::Ctx, error::Error, stock::Promise};
+use crate::{
+    bilingual::Bilingual,
+    ctx::Ctx,
+    error::Error,
+    registry::{Entry, Rank},
+    stock::Promise,
+};
 use futures::future::BoxFuture;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -21,7 +26,9 @@ pub struct Step {
     /// What it promises: of the stock, and of one order per user.
     pub promise: Promise,
     /// Whether it is what the text leads to, and not in it.
-    pub beyond: bool,
+    #[serde(rename = "beyond")]
+    #[schema(value_type = bool)]
+    pub rank: Rank,
     /// What it is, in one line.
     #[schema(inline)]
     pub title: Bilingual,
@@ -34,6 +41,20 @@ pub struct Step {
     /// Places one order.
     #[serde(skip)]
     pub order: Place,
+}
+
+impl Entry for Step {
+    fn slug(&self) -> &'static str {
+        self.slug
+    }
+
+    fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    fn chapter(&self) -> &'static str {
+        self.course
+    }
 }
 
 impl std::fmt::Debug for Step {

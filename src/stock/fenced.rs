@@ -13,8 +13,11 @@
 //!
 //! Next: `redis_fenced.rs` and `zk_fenced.rs`, which draw the token.
 
-use super::{Deducted, Job, Point, mysql};
-use crate::{ctx::Ctx, error::Error};
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    section::{Deducted, Job, Point, mysql},
+};
 use oversell_lock::{Fence, LockError};
 
 /// A plain read, which locks nothing.

@@ -13,8 +13,11 @@
 //!
 //! Next: `redis_watch_merged.rs` and `single_update_merged.rs`, which say how several pieces are taken.
 
-use super::{Deducted, Job};
-use crate::{ctx::Ctx, error::Error};
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    section::{Deducted, Job},
+};
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,

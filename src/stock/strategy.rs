@@ -1,8 +1,14 @@
 //! What a strategy is: a value that says what it promises, and the function that takes a piece.
 
-use super::{Deducted, Job, Name, Unrenewed, redis_polling};
-use crate::bilingual::Bilingual;
-use crate::{config::Config, ctx::Ctx, error::Error, server::Server};
+use crate::{
+    bilingual::Bilingual,
+    config::Config,
+    ctx::Ctx,
+    error::Error,
+    registry::{Entry, Rank},
+    section::{Deducted, Job, Name, Unrenewed, redis_polling},
+    server::Server,
+};
 use futures::future::BoxFuture;
 use serde::Serialize;
 use std::time::Duration;
@@ -25,7 +31,9 @@ pub struct Strategy {
     /// The servers that it cannot do without.
     pub needs: &'static [Server],
     /// Whether it is what we know better, beside the strategy of the course that stands before it.
-    pub beyond: bool,
+    #[serde(rename = "beyond")]
+    #[schema(value_type = bool)]
+    pub rank: Rank,
     /// About how many pieces a second it sells to 100 who buy at once, where all share one small machine: what a run will
     /// take is told by it, and nothing is judged.
     #[schema(example = 72)]
@@ -109,6 +117,20 @@ impl Strategy {
             }
         }
         outcome
+    }
+}
+
+impl Entry for Strategy {
+    fn slug(&self) -> &'static str {
+        self.slug
+    }
+
+    fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    fn chapter(&self) -> &'static str {
+        self.chapter
     }
 }
 

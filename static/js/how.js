@@ -14,9 +14,14 @@ let shown = '';
 /** The one of the seckill that was chosen. */
 let stage = '';
 
+const FOLDERS = { stock: 'src/stock/strategies', seckill: 'src/seckill/steps' };
+
+/** The name of its Rust file. @param {string} slug @param {'stock' | 'seckill'} of */
+const fileOf = (slug, of) => `${FOLDERS[of]}/${slug.replaceAll('-', '_')}.rs`;
+
 /** A strategy's file. @param {string} slug @param {'stock' | 'seckill'} [of] @returns {Promise<string>} */
 export function source(slug, of = 'stock') {
-  const file = `src/${of}/${slug.replaceAll('-', '_')}.rs`;
+  const file = fileOf(slug, of);
   const known = files.get(file) ?? api.source(slug, of);
   files.set(file, known);
   // What failed is asked for again the next time.
@@ -43,7 +48,7 @@ export async function draw(strategy, stages) {
     });
     return button;
   }));
-  $('code-name').textContent = `src/${of}/${slug.replaceAll('-', '_')}.rs`;
+  $('code-name').textContent = fileOf(slug, of);
   try {
     const text = await source(slug, of);
     if (shown !== now) return;

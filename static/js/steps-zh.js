@@ -289,7 +289,7 @@ export const openings = {
       "读出优惠券：秒杀开始了吗，结束了吗，`stock` 至少是 1 吗？",
       "`SET lock:order:<user> <owner> NX EX 1200`，只试一次；键已经在了：不允许重复下单。",
       "在一个事务里：这个用户有订单吗？扣减，写订单，提交。",
-      "执行脚本 `stock/lua/delete_if_mine.lua`（课文里叫 `unlock.lua`）：锁还是自己的才删。"
+      "执行脚本 `stock/strategies/lua/delete_if_mine.lua`（课文里叫 `unlock.lua`）：锁还是自己的才删。"
     ], "survives": "迟到的解锁，租约在哪一刻到期都不怕。",
     "breaks": "下单比租约长，里面还是会有两个（锁不住）：同一个用户的下一次下单也进来了；不可重入，不重试，不续期。" },
     "redis-rlock": { "steps": [

@@ -5,7 +5,7 @@
 //! 3. B wants to write too, and would wait for A's: error 1213.
 //!
 //! The cure: who reads in order to write asks for all that it will need at once, with `FOR UPDATE`. Then B waits before
-//! it has read. (Or an optimistic lock: `stock/version_cas.rs`.)
+//! it has read. (Or an optimistic lock: `stock/strategies/version_cas.rs`.)
 //!
 //! What it survives: nothing is oversold, with the cure or without: see the strategy `select-share`, which retries.
 //! **What breaks it**: nothing but its price: the exclusive lock is held through the whole transaction, and keeps

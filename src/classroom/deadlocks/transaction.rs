@@ -8,7 +8,7 @@
 //! What it survives: a retry that is itself ended. **What breaks it**: more than so many in a row; then the error
 //! stays.
 //!
-//! Next: `stock/select_share.rs`, where a strategy retries.
+//! Next: `stock/strategies/select_share.rs`, where a strategy retries.
 
 use super::{
     DEADLOCK, LOCK_WAIT_TIMEOUT,

@@ -4,8 +4,8 @@ use super::{ask, own};
 use crate::course::{Cluster, NoVerdict, Seen, Words};
 use std::time::Duration;
 
-const ENTER_LUA: &str = include_str!("../../stock/lua/enter.lua");
-const LEAVE_LUA: &str = include_str!("../../stock/lua/leave.lua");
+const ENTER_LUA: &str = include_str!("../../stock/strategies/lua/enter.lua");
+const LEAVE_LUA: &str = include_str!("../../stock/strategies/lua/leave.lua");
 const LEASE_MS: &str = "30000";
 
 pub(super) async fn enter(on: &Cluster) -> Result<Seen, NoVerdict> {

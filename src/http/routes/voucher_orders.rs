@@ -128,7 +128,7 @@ pub(in crate::http) async fn state(
 #[utoipa::path(get, path = "/voucher-order/strategies", tag = "seckill",
     responses((status = 200, description = "The registry", body = [Step])))]
 pub(in crate::http) async fn list() -> Json<&'static [Step]> {
-    Json(seckill::ALL)
+    Json(&seckill::ALL)
 }
 
 /// A step's source file.

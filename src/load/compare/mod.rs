@@ -165,7 +165,7 @@ impl Args {
     fn strategies(&self) -> Vec<&'static Strategy> {
         let wanted = |s: &&Strategy| match self {
             Self { all: true, .. } => true,
-            Self { course: true, .. } => !s.beyond,
+            Self { course: true, .. } => !s.rank.is_beyond(),
             _ => KNOWN.contains(&s.slug),
         };
         if self.strategies.is_empty() {

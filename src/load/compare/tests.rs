@@ -158,7 +158,7 @@ fn the_nine_that_everybody_knows_or_all_of_the_course_or_what_goes_beyond_it_too
     assert_eq!(slugs(&[]), KNOWN);
     let course: Vec<_> = stock::ALL
         .iter()
-        .filter(|s| !s.beyond)
+        .filter(|s| !s.rank.is_beyond())
         .map(|s| s.slug)
         .collect();
     assert_eq!(slugs(&["--course"]), course);

@@ -1,0 +1,79 @@
+//! §1.5 An in-process mutex round the read and the write: what `synchronized` does.
+//!
+//! 1. Lock this process's mutex.
+//! 2. Read, then write one less.
+//! 3. Unlock.
+//!
+//! What it survives: any number of requests to one instance. **What breaks it**: a second instance, which has a
+//! mutex of its own (§1.6).
+//!
+//! Points for a replay: `waits`, `locked`, `read`, `written`.
+//!
+//! Next: `mutex_commit_late.rs`, the same lock given back a moment too early.
+
+use crate::{
+    bilingual::Bilingual,
+    ctx::Ctx,
+    error::Error,
+    registry::Rank,
+    section::{Deducted, Job, Point, mysql},
+    server::Server,
+    stock::{Promise, Store, Strategy},
+};
+use oversell_lock::local::{MutexGuard, Mutexes};
+
+pub(super) const STRATEGY: Strategy = Strategy {
+    slug: "mutex",
+    chapter: "1.5",
+    rank: Rank::Course,
+    store: Store::MySql,
+    promise: Promise::OneProcess,
+    needs: &[Server::MySql],
+    pace: 3_200,
+    names: &[],
+    title: Bilingual {
+        zh: "进程内互斥锁：一台机器上不超卖",
+        en: "An in-process mutex: exact on one instance",
+    },
+    breaks: Bilingual {
+        zh: "第二个实例有它自己的锁",
+        en: "a second instance has a mutex of its own",
+    },
+    source: include_str!("mutex.rs"),
+    deduct: |ctx, job| Box::pin(deduct(ctx, job)),
+};
+
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let _held = lock(ctx, job).await?;
+    job.at(Point::Locked).await;
+    let select = "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+    let count = mysql::read(ctx, job, select).await?.count;
+    if count <= 0 {
+        return Err(Error::SoldOut);
+    }
+    job.inside().await;
+    job.tell(Point::Read, count).await;
+    let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
+        .bind(count - 1)
+        .bind(job.request.stock_id);
+    mysql::execute(ctx, job, update).await?;
+    job.tell(Point::Written, count - 1).await;
+    job.leave();
+    Ok(Deducted {
+        remaining: Some(count - 1),
+        fence: None,
+        retries: 0,
+        lock: None,
+    })
+}
+
+/// This process's mutex for the job's product, waiting for it as long as the job may.
+pub(super) async fn lock(ctx: &Ctx, job: &Job) -> Result<MutexGuard, Error> {
+    job.at(Point::Waits).await;
+    let held = ctx
+        .local
+        .of::<Mutexes<i64>>()
+        .lock(&job.request.stock_id, job.wait_left())
+        .await;
+    held.ok_or_else(|| job.not_had("in-process mutex"))
+}

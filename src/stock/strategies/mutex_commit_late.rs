@@ -1,0 +1,84 @@
+//! [002] A mutex inside a transaction: unlocked before the commit, it oversells on one instance already.
+//!
+//! 1. Begin a transaction.
+//! 2. Lock this process's mutex; read, write one less; unlock.
+//! 3. Commit.
+//!
+//! What it survives: nothing. **What breaks it**: the next request locks, and reads what was there before the
+//! commit: another's uncommitted write is invisible to a plain read. A lock must be wider than the transaction.
+//!
+//! Points for a replay: `waits`, `locked`, `read`, `written`, `released`, `committed`.
+//!
+//! Next: `single_update.rs`, where the database itself does both steps at once.
+
+use super::mutex;
+use crate::{
+    bilingual::Bilingual,
+    ctx::Ctx,
+    error::Error,
+    registry::Rank,
+    section::{Deducted, Job, Point, mysql},
+    server::Server,
+    stock::{Promise, Store, Strategy},
+};
+use oversell_lock::mysql::Conn;
+
+/// A plain read, which locks nothing.
+const READ: &str =
+    "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+
+pub(super) const STRATEGY: Strategy = Strategy {
+    slug: "mutex-commit-late",
+    chapter: "[002]",
+    rank: Rank::After("mutex"),
+    store: Store::MySql,
+    promise: Promise::Unsafe,
+    needs: &[Server::MySql],
+    pace: 2_300,
+    names: &[],
+    title: Bilingual {
+        zh: "先解锁后提交：一台机器上就已超卖",
+        en: "Unlock, then commit: oversells on one instance already",
+    },
+    breaks: Bilingual {
+        zh: "解锁与提交之间",
+        en: "between the unlock and the commit",
+    },
+    source: include_str!("mutex_commit_late.rs"),
+    deduct: |ctx, job| Box::pin(deduct(ctx, job)),
+};
+
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let mut conn = ctx.mysql(job.wait_left()).await?;
+    let sold = in_transaction(ctx, &mut conn, job).await;
+    mysql::rolled_back(conn, sold).await
+}
+
+async fn in_transaction(ctx: &Ctx, conn: &mut Conn, job: &Job) -> Result<Deducted, Error> {
+    mysql::begin(conn).await?;
+    let held = mutex::lock(ctx, job).await?;
+    job.at(Point::Locked).await;
+    let count = mysql::read_on(conn, job, READ).await?.count;
+    if count <= 0 {
+        return Err(Error::SoldOut);
+    }
+    job.tell(Point::Read, count).await;
+    let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
+        .bind(count - 1)
+        .bind(job.request.stock_id);
+    mysql::execute_on(conn, job, update).await?;
+    job.tell(Point::Written, count - 1).await;
+    drop(held);
+    job.at(Point::Released).await;
+    // The stay that a request asks for is here, where this lesson breaks, so that it breaks each time.
+    job.inside().await;
+    mysql::commit(conn, job).await?;
+    job.at(Point::Committed).await;
+    job.leave();
+    Ok(Deducted {
+        remaining: Some(count - 1),
+        fence: None,
+        retries: 0,
+        lock: None,
+    })
+}

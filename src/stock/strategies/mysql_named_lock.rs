@@ -1,0 +1,107 @@
+//! Beyond §4: the lock that the database has anyway: `GET_LOCK`, which belongs to a connection.
+//!
+//! 1. On one connection: `GET_LOCK` with a name for this database and product, waiting in the server.
+//! 2. Read, then write one less, on the same connection.
+//! 3. `RELEASE_LOCK`.
+//!
+//! What it survives: a holder that dies, or is dropped: its connection ends, and with it the lock, at once; nobody polls.
+//! **What breaks it**: a connection that is lost while its holder works on: the lock is free, and what is still to be
+//! written by another way comes too late. A pooler that changes connections between statements; two databases behind
+//! one address: the lock is known to one server and not to its replicas. And each waiter holds a connection.
+//!
+//! Point for a test: `read`.
+//!
+//! Next: `oversell_lock::mysql::TableLeaseLock`, where a row and a clock take the connection's place.
+
+use crate::{
+    bilingual::Bilingual,
+    ctx::Ctx,
+    error::Error,
+    registry::Rank,
+    section::{Deducted, Job, LockState, Point, mysql},
+    server::Server,
+    stock::{Promise, Store, Strategy},
+};
+use oversell_lock::mysql::Conn;
+
+/// A plain read, which locks nothing.
+const READ: &str =
+    "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+
+pub(super) const STRATEGY: Strategy = Strategy {
+    slug: "mysql-named-lock",
+    chapter: "4",
+    rank: Rank::Beyond("table-lock-lease"),
+    store: Store::MySql,
+    promise: Promise::Lease,
+    needs: &[Server::MySql],
+    pace: 1_100,
+    names: &[],
+    title: Bilingual {
+        zh: "数据库自带的命名锁：GET_LOCK",
+        en: "The database's own named lock: GET_LOCK",
+    },
+    breaks: Bilingual {
+        zh: "连接断了，锁就没了",
+        en: "a connection that is lost takes the lock along",
+    },
+    source: include_str!("mysql_named_lock.rs"),
+    deduct: |ctx, job| Box::pin(deduct(ctx, job)),
+};
+
+/// 1 when it is had, 0 after so many seconds without it.
+const LOCK: &str = "SELECT GET_LOCK(CONCAT(DATABASE(), '.', ?), ?)";
+/// 1 when it was ours, 0 when it is another's, NULL when nobody had it.
+const UNLOCK: &str = "SELECT RELEASE_LOCK(CONCAT(DATABASE(), '.', ?))";
+
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let mut conn = ctx.mysql(job.wait_left()).await?;
+    let name = job.redis_name("stock");
+    let mut sold = under_lock(&mut conn, job, &name).await;
+    // A connection that is not given back is closed, and its lock goes with it. Who has none releases none.
+    if mysql::is_answered(&sold)
+        && let Ok(released) = sqlx::query_scalar::<_, Option<i64>>(UNLOCK)
+            .bind(&name)
+            .fetch_one(&mut *conn)
+            .await
+    {
+        conn.done();
+        let lock = if released == Some(1) {
+            LockState::Kept
+        } else {
+            LockState::Lost
+        };
+        sold = sold.map(|sold| sold.unlocked(Some(lock)));
+    }
+    sold
+}
+
+async fn under_lock(conn: &mut Conn, job: &Job, name: &str) -> Result<Deducted, Error> {
+    let seconds = if job.wait_left().is_zero() {
+        0
+    } else {
+        job.wait_left().as_secs() + 1
+    };
+    let had: Option<Option<i64>> =
+        mysql::scalar(conn, job, sqlx::query_scalar(LOCK).bind(name).bind(seconds)).await?;
+    if had != Some(Some(1)) {
+        return Err(job.not_had(&format!("named lock {name}")));
+    }
+    let count = mysql::read_on(conn, job, READ).await?.count;
+    if count <= 0 {
+        return Err(Error::SoldOut);
+    }
+    job.inside().await;
+    job.tell(Point::Read, count).await;
+    let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
+        .bind(count - 1)
+        .bind(job.request.stock_id);
+    mysql::execute_on(conn, job, update).await?;
+    job.leave();
+    Ok(Deducted {
+        remaining: Some(count - 1),
+        fence: None,
+        retries: 0,
+        lock: None,
+    })
+}

@@ -1,0 +1,73 @@
+//! §1.3 Check, then write: the oversell itself.
+//!
+//! 1. Read how many pieces there are, on a connection out of the pool, which goes back.
+//! 2. Write back one less, on another one.
+//!
+//! What it survives: one request at a time. **What breaks it**: two requests that read the same number; both
+//! write the same number less one, two pieces are sold and one leaves the shelf.
+//!
+//! Next: `mutex.rs`, the cure inside one process.
+
+use crate::{
+    bilingual::Bilingual,
+    ctx::Ctx,
+    error::Error,
+    registry::Rank,
+    section::{Deducted, Job, Point, mysql},
+    server::Server,
+    stock::{Promise, Store, Strategy},
+};
+use oversell_lock::Fence;
+
+pub(super) const STRATEGY: Strategy = Strategy {
+    slug: "none",
+    chapter: "1.3",
+    rank: Rank::Course,
+    store: Store::MySql,
+    promise: Promise::Unsafe,
+    needs: &[Server::MySql],
+    pace: 4_700,
+    names: &[],
+    title: Bilingual {
+        zh: "查了再改：两个人同时看到 5000，都写回 4999",
+        en: "Check, then write: two read 5000, both write 4999",
+    },
+    breaks: Bilingual {
+        zh: "读与写之间",
+        en: "between the read and the write",
+    },
+    source: include_str!("none.rs"),
+    deduct: |ctx, job| Box::pin(deduct(ctx, job)),
+};
+
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    read_then_write(ctx, job, None).await
+}
+
+/// The section of this strategy, and of all that do the same under a lock. It is only as safe as what surrounds it.
+pub(super) async fn read_then_write(
+    ctx: &Ctx,
+    job: &Job,
+    fence: Option<Fence>,
+) -> Result<Deducted, Error> {
+    mysql::locked(job, fence).await;
+    let select = "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+    let count = mysql::read(ctx, job, select).await?.count;
+    if count <= 0 {
+        return Err(Error::SoldOut);
+    }
+    job.inside().await;
+    job.tell(Point::Read, count).await;
+    let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
+        .bind(count - 1)
+        .bind(job.request.stock_id);
+    mysql::execute(ctx, job, update).await?;
+    job.tell(Point::Written, count - 1).await;
+    job.leave();
+    Ok(Deducted {
+        remaining: Some(count - 1),
+        fence,
+        retries: 0,
+        lock: None,
+    })
+}

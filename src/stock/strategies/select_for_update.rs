@@ -1,0 +1,78 @@
+//! §1.7.2 The pessimistic lock: `SELECT … FOR UPDATE` locks the row until the commit.
+//!
+//! 1. Begin a transaction.
+//! 2. Read the row and lock it; others who want it for an update wait here.
+//! 3. Write one less, commit: the lock goes with the transaction.
+//!
+//! What it survives: any number of instances, and a holder that dies: its connection ends, the server rolls back.
+//! **What breaks it**: nothing; but each waiter holds a database connection, and two rows locked in two orders
+//! deadlock.
+//!
+//! Points for a replay: `waits`, `locked`, `read`, `written`, `committed`.
+//!
+//! Next: `select_share.rs`, the same with the weaker lock.
+
+use crate::{
+    bilingual::Bilingual,
+    ctx::Ctx,
+    error::Error,
+    registry::Rank,
+    section::{Deducted, Job, Point, mysql},
+    server::Server,
+    stock::{Promise, Store, Strategy},
+};
+use oversell_lock::mysql::Conn;
+
+pub(super) const STRATEGY: Strategy = Strategy {
+    slug: "select-for-update",
+    chapter: "1.7.2",
+    rank: Rank::Course,
+    store: Store::MySql,
+    promise: Promise::Safe,
+    needs: &[Server::MySql],
+    pace: 2_200,
+    names: &[],
+    title: Bilingual {
+        zh: "悲观锁：SELECT … FOR UPDATE",
+        en: "The pessimistic lock: SELECT … FOR UPDATE",
+    },
+    breaks: Bilingual {
+        zh: "不会断；但每个等待者占一个连接",
+        en: "nothing; but each waiter holds a connection",
+    },
+    source: include_str!("select_for_update.rs"),
+    deduct: |ctx, job| Box::pin(deduct(ctx, job)),
+};
+
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let mut conn = ctx.mysql(job.wait_left()).await?;
+    let sold = in_transaction(&mut conn, job).await;
+    mysql::rolled_back(conn, sold).await
+}
+
+async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Deducted, Error> {
+    mysql::begin(conn).await?;
+    job.at(Point::Waits).await;
+    let select = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
+    let count = mysql::read_locked(conn, job, select).await?;
+    job.at(Point::Locked).await;
+    if count <= 0 {
+        return Err(Error::SoldOut);
+    }
+    job.inside().await;
+    job.tell(Point::Read, count).await;
+    let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
+        .bind(count - 1)
+        .bind(job.request.stock_id);
+    mysql::execute_on(conn, job, update).await?;
+    job.tell(Point::Written, count - 1).await;
+    job.leave();
+    mysql::commit(conn, job).await?;
+    job.at(Point::Committed).await;
+    Ok(Deducted {
+        remaining: Some(count - 1),
+        fence: None,
+        retries: 0,
+        lock: None,
+    })
+}

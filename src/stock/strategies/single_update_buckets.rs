@@ -1,0 +1,121 @@
+//! Beyond §1.7.1: the row split into 16 buckets, so that buyers do not all wait for one row lock.
+//!
+//! 1. Take a piece out of one bucket, drawn at random: §1.7.1's statement on another row.
+//! 2. It is empty: under the lock of the stock row move up to [`LOT`] pieces from the row into it, one of them ours.
+//! 3. The row is empty too: take one of the last pieces, wherever it is. None in any bucket: sold out.
+//!
+//! Pieces go from the row into buckets and never back, so that who has seen the row empty and then all buckets has seen
+//! everything. What a shelf holds is its row and its buckets together.
+//!
+//! What it survives: what `single_update.rs` does. **What breaks it**: nothing; but no statement knows how many are left,
+//! and another strategy sells from the row alone: to it the shelf is empty while pieces lie in buckets. They are counted
+//! (`GET /stock`) and not lost, and a reset puts them back into the row.
+//!
+//! Next: `select_for_update.rs`, where the decision is taken in the program.
+
+use crate::{
+    bilingual::Bilingual,
+    ctx::Ctx,
+    error::Error,
+    registry::Rank,
+    section::{Deducted, Job, mysql},
+    server::Server,
+    stock::{Promise, Store, Strategy},
+};
+use oversell_lock::mysql::Conn;
+
+pub(super) const STRATEGY: Strategy = Strategy {
+    slug: "single-update-buckets",
+    chapter: "1.7.1",
+    rank: Rank::Beyond("single-update-merged"),
+    store: Store::MySql,
+    promise: Promise::Safe,
+    needs: &[Server::MySql],
+    pace: 3_900,
+    names: &[],
+    title: Bilingual {
+        zh: "库存分成 16 个桶，随机取一个",
+        en: "The stock in 16 buckets, one taken at random",
+    },
+    breaks: Bilingual {
+        zh: "不会断；但别的策略看不到桶里的库存",
+        en: "nothing; but other strategies see no bucket",
+    },
+    source: include_str!("single_update_buckets.rs"),
+    deduct: |ctx, job| Box::pin(deduct(ctx, job)),
+};
+
+const BUCKETS: u32 = 16;
+/// How many pieces move at once: a bucket is refilled that much more seldom than it sells.
+const LOT: i64 = 50;
+
+const TAKE_ONE: &str =
+    "UPDATE db_stock_bucket SET count = count - 1 WHERE stock_id = ? AND bucket = ? AND count > 0";
+const TAKE_ANY: &str = "UPDATE db_stock_bucket SET count = count - 1 WHERE stock_id = ? AND count > 0 ORDER BY bucket LIMIT 1";
+const FILL: &str = "INSERT INTO db_stock_bucket (stock_id, bucket, count) VALUES (?, ?, ?) \
+                    ON DUPLICATE KEY UPDATE count = count + VALUES(count)";
+
+async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let since = job.inside().await;
+    job.tried(since, take(ctx, job).await)
+}
+
+async fn take(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+    let sold = Deducted {
+        remaining: None,
+        fence: None,
+        retries: 0,
+        lock: None,
+    };
+    let bucket = fastrand::u32(..BUCKETS);
+    if mysql::execute(
+        ctx,
+        job,
+        sqlx::query(TAKE_ONE)
+            .bind(job.request.stock_id)
+            .bind(bucket),
+    )
+    .await?
+        == 1
+    {
+        return Ok(sold);
+    }
+    let mut conn = ctx.mysql(job.wait_left()).await?;
+    let moved = refill(&mut conn, job, bucket).await;
+    match mysql::rolled_back(conn, moved).await {
+        // The last pieces lie in other buckets.
+        Err(Error::SoldOut)
+            if mysql::execute(ctx, job, sqlx::query(TAKE_ANY).bind(job.request.stock_id))
+                .await?
+                == 1 =>
+        {
+            Ok(sold)
+        }
+        moved => moved.map(|()| sold),
+    }
+}
+
+/// Moves pieces out of the row, and takes one of them.
+async fn refill(conn: &mut Conn, job: &Job, bucket: u32) -> Result<(), Error> {
+    mysql::begin(conn).await?;
+    let select = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
+    let count = mysql::read_locked(conn, job, select).await?;
+    if count <= 0 {
+        return Err(Error::SoldOut);
+    }
+    let lot = count.min(LOT);
+    let update = sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
+        .bind(count - lot)
+        .bind(job.request.stock_id);
+    mysql::execute_on(conn, job, update).await?;
+    mysql::execute_on(
+        conn,
+        job,
+        sqlx::query(FILL)
+            .bind(job.request.stock_id)
+            .bind(bucket)
+            .bind(lot - 1),
+    )
+    .await?;
+    mysql::commit(conn, job).await
+}
