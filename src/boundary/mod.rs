@@ -64,7 +64,6 @@ const STILL_TANGLED: &[&str] = &[
     "replay",
     "seckill",
     "shelf",
-    "stock",
 ];
 
 const NOTHING: [&str; 0] = [];
