@@ -58,8 +58,6 @@ const ROOMS: &[(&str, &[&str])] = &[
 const STILL_TANGLED: &[&str] = &[
     "classroom",
     "course",
-    "http",
-    "instance",
     "lab",
     "replay",
     "seckill",

@@ -1,13 +1,9 @@
-//! What every handler of an instance shares.
+//! What every handler of an instance shares. What handlers of one kind share is theirs: [`Own`](super::extract::Own).
 
-use super::{
-    guard::Hosts,
-    metrics::Metrics,
-    middleware::Throttle,
-    routes::{classroom::Classroom, replays::Replays, runs::Runs},
-    under_way::UnderWay,
+use super::{metrics::Metrics, under_way::UnderWay};
+use crate::{
+    config::ConfigError, ctx::Ctx, instance::Instance, section::Job, stock, visits::Visits,
 };
-use crate::{config::ConfigError, ctx::Ctx, instance::Instance, section::Job, stock};
 use http::HeaderValue;
 use std::{ops::Deref, sync::Arc};
 use tokio_util::sync::CancellationToken;
@@ -20,17 +16,12 @@ pub(super) struct Inner {
     pub(super) ctx: Ctx,
     pub(super) metrics: Metrics,
     pub(super) instance: Arc<Instance>,
-    pub(super) runs: Runs,
-    pub(super) replays: Replays,
-    pub(super) classroom: Classroom,
+    /// What is seen of those who visit the lessons.
+    pub(super) visits: Visits,
     /// The requests that are under way, by product.
     pub(super) under_way: UnderWay,
     /// Cancelled when the instance is told to stop: ends event streams and runs.
     pub(super) stopping: CancellationToken,
-    /// The names by which a browser may call this instance.
-    pub(super) hosts: Hosts,
-    /// Keeps an overload from flooding the log.
-    pub(super) throttle: Throttle,
     /// The value of header `x-instance`.
     pub(super) name: HeaderValue,
     /// Where `/check/lock` finds its strategy in [`stock::ALL`].
@@ -54,13 +45,9 @@ impl AppState {
         Ok(Self(Arc::new(Inner {
             metrics: Metrics::new(),
             instance: Arc::new(Instance::new(ctx.clone())),
-            runs: Runs::default(),
-            replays: Replays::default(),
-            classroom: Classroom::of(&ctx.instance),
+            visits: Visits::new(&ctx.instance),
             under_way: UnderWay::default(),
             stopping,
-            hosts: Hosts::of(&ctx.config),
-            throttle: Throttle::default(),
             name,
             default_strategy,
             ctx,
@@ -69,10 +56,8 @@ impl AppState {
 
     /// The same job, seen by those who look at this object; `route` is what was asked for.
     pub(super) fn seen(&self, job: Job, route: &str, object: &str) -> Job {
-        let lane =
-            self.classroom
-                .visits
-                .open(job.request.who.clone(), job.redis_name(object), route);
+        let who = job.request.who.clone();
+        let lane = self.visits.open(who, job.redis_name(object), route);
         job.seen_as(lane)
     }
 

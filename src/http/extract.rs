@@ -9,7 +9,7 @@ use http::{HeaderMap, StatusCode, header, request::Parts};
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned, de::Error as _};
 use serde_json::{Map, Value};
-use std::{fmt::Display, time::Duration};
+use std::{any::Any, convert::Infallible, fmt::Display, sync::Arc, time::Duration};
 use subtle::ConstantTimeEq;
 use utoipa::{
     PartialSchema, ToSchema,
@@ -39,6 +39,10 @@ pub(super) struct Admin;
 /// The user of header `x-user-id`.
 #[derive(Debug)]
 pub(super) struct User(pub(super) i64);
+
+/// What the handlers of one kind share in this instance; made at its first use.
+#[derive(Debug)]
+pub(super) struct Own<T>(pub(super) Arc<T>);
 
 impl<T: DeserializeOwned + Validate<Context = ()>, S: Sync> FromRequestParts<S> for Query<T> {
     type Rejection = Error;
@@ -82,6 +86,14 @@ impl FromRequestParts<AppState> for Admin {
             return Ok(Self);
         }
         Err(Error::Unauthorized)
+    }
+}
+
+impl<T: Any + Default + Send + Sync> FromRequestParts<AppState> for Own<T> {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(_: &mut Parts, app: &AppState) -> Result<Self, Infallible> {
+        Ok(Self(app.ctx.local.of()))
     }
 }
 

@@ -9,15 +9,15 @@
 //! 3. The course's routes take with GET, which a page may embed as an image: [`refuse_embedding`]. To follow a link or to
 //!    type an address is no embedding.
 
-use super::app::AppState;
-use crate::{config::Config, http::error::Error};
+use super::error::Error;
+use crate::config::Config;
 use axum::{
     extract::{Request, State},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use http::{HeaderMap, HeaderName, Uri, header, uri::Authority};
-use std::{collections::HashSet, net::IpAddr};
+use std::{collections::HashSet, net::IpAddr, sync::Arc};
 use tower_http::csrf::{CsrfLayer, ProtectionError};
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -77,11 +77,11 @@ pub(super) fn refuse_other_origins() -> CsrfLayer<impl FnMut(ProtectionError) ->
 
 /// Refuses requests that change something and name a host that is none of ours.
 pub(super) async fn refuse_unknown_host(
-    State(app): State<AppState>,
+    State(hosts): State<Arc<Hosts>>,
     request: Request,
     next: Next,
 ) -> Response {
-    if request.method().is_safe() || host(&request).is_none_or(|host| app.hosts.include(&host)) {
+    if request.method().is_safe() || host(&request).is_none_or(|host| hosts.include(&host)) {
         return next.run(request).await;
     }
     Error::Forbidden { header: "Host" }.into_response()

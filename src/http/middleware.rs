@@ -1,7 +1,12 @@
 //! What surrounds every request, from tower-http, outermost first: a number for it, which is in every line that is logged
 //! meanwhile; headers for its answer; limits; and one place where an error of any of them becomes an answer.
 
-use super::{app::AppState, format::Format, guard, problem::Problem};
+use super::{
+    app::AppState,
+    format::Format,
+    guard::{self, Hosts},
+    problem::Problem,
+};
 use crate::{
     error::Error as Domain,
     http::error::{Error, Failed},
@@ -78,14 +83,20 @@ pub(super) fn surround(app: &AppState, routes: Router, operating: Router) -> Rou
             header::CACHE_CONTROL,
             NO_STORE,
         ))
-        .layer(from_fn_with_state(app.clone(), render_errors))
+        .layer(from_fn_with_state(
+            (app.clone(), Arc::default()),
+            render_errors,
+        ))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(TimeoutLayer::with_status_code(
             GIVEN_UP,
             Duration::from_millis(server.request_timeout_ms),
         ))
         .layer(guard::refuse_other_origins())
-        .layer(from_fn_with_state(app.clone(), guard::refuse_unknown_host))
+        .layer(from_fn_with_state(
+            Arc::new(Hosts::of(&app.ctx.config)),
+            guard::refuse_unknown_host,
+        ))
         .layer(RequestBodyLimitLayer::new(server.body_limit))
         .layer(RequestBodyDeadlineLayer::new(Duration::from_millis(
             server.header_timeout_ms,
@@ -115,7 +126,11 @@ fn path_after(prefix: &str, uri: &Uri) -> Option<PathAndQuery> {
 }
 
 /// Makes the answer of what failed, in the form that the client reads, and logs it once.
-async fn render_errors(State(app): State<AppState>, request: Request, next: Next) -> Response {
+async fn render_errors(
+    State((app, throttle)): State<(AppState, Arc<Throttle>)>,
+    request: Request,
+    next: Next,
+) -> Response {
     let format = Format::of(request.headers());
     let id = request
         .extensions()
@@ -129,7 +144,7 @@ async fn render_errors(State(app): State<AppState>, request: Request, next: Next
         app.ctx.forget_idle();
     }
     let problem = Problem::from(&*error);
-    log(&app.throttle, &error, &problem);
+    log(&throttle, &error, &problem);
     let allow = response.headers_mut().remove(header::ALLOW);
     let mut rendered = problem.render(
         format,
@@ -179,7 +194,7 @@ fn log(throttle: &Throttle, error: &Error, problem: &Problem) {
 
 /// Lets one event of a kind pass each second, and counts the others.
 #[derive(Debug, Default)]
-pub(super) struct Throttle(Mutex<HashMap<&'static str, (Instant, u64)>>);
+struct Throttle(Mutex<HashMap<&'static str, (Instant, u64)>>);
 
 impl Throttle {
     /// How many were held back since the last one that passed; `None` where this one is held back too.

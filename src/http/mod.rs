@@ -1,6 +1,6 @@
 //! The service: what comes in over HTTP becomes one call of the domain, and what that says becomes an answer.
 //!
-//! `router.rs` is the table of contents. Every request passes through `middleware.rs` once; every error becomes a status in
+//! `routes/mod.rs` is the table of contents. Every request passes through `middleware.rs` once; every error becomes a status in
 //! `error.rs`, in one table; `routes/check.rs` is the handler that the course is about.
 
 mod app;
@@ -15,7 +15,6 @@ mod neighbours;
 mod openapi;
 mod page;
 mod problem;
-mod router;
 mod routes;
 pub mod server;
 mod sse;

@@ -2,7 +2,7 @@
 //! good order; `Acceptor` adds what it leaves open: a limit on connections, and one on the time that a client may take to
 //! read.
 
-use super::{app::AppState, router};
+use super::{app::AppState, routes};
 use crate::{
     addresses::Instance,
     config::{self, Config},
@@ -89,7 +89,7 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
     let app = AppState::new(ctx.clone(), stopping.clone())
         .map_err(|e| Failure::Unusable(e.to_string()))?;
     let background = [
-        tokio::spawn(instance::watch(Arc::clone(&app.instance))),
+        tokio::spawn(Arc::clone(&app.instance).watch()),
         tokio::spawn(metrics_upkeep(app.clone())),
     ];
     let consumer = tokio::spawn(instance::consume(ctx.clone()));
@@ -105,7 +105,7 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
     }
 
     // A fifth of the time is for giving back what those held that did not end by themselves.
-    let router = router::router(&app);
+    let router = routes::router(&app);
     let stopped = serve(
         listener,
         router,

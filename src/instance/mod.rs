@@ -1,15 +1,35 @@
-//! What an instance does besides answering: it asks its servers whether they are there (`probes.rs`), and does what one
-//! that came needs (`startup.rs`). And it writes the orders that wait in the stream.
+//! What an instance does besides answering: it asks its servers whether they are there (`probes.rs`), does what one that
+//! came needs (`startup.rs`), and writes the orders that wait in the stream.
+//!
+//! It starts without its servers, and watches them as long as it runs: it says once that one went or came, and forgets the
+//! connections to one that went.
 
 mod probes;
 mod startup;
 
 pub(crate) use probes::{State, States};
-pub(crate) use startup::watch;
 
-use crate::{ctx::Ctx, seckill::consumer::Consumer};
-use probes::Probes;
+use crate::{ctx::Ctx, error::Error, seckill::consumer::Consumer, server::Server};
+use probes::{FRESH_WHILE_DOWN, Probes};
 use startup::Progress;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::time::sleep;
+
+/// For how long a server that is needed and seems down is asked again.
+const COMING_BACK: Duration = Duration::from_secs(2);
+
+/// How often servers that are there are looked at.
+const EACH: Duration = Duration::from_secs(1);
+
+/// How often one that is missing is tried, at first and at last.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// At the start, a server that is not there for this long is reported as missing.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// The servers of one instance, and what is done in them.
 pub(crate) struct Instance {
@@ -25,6 +45,82 @@ impl Instance {
             ctx,
             probes: Probes::default(),
             startup: Progress::default(),
+        }
+    }
+
+    /// Asks every server, or repeats what they said a moment ago. A MySQL whose tables are not made yet is not up.
+    pub(crate) async fn states(&self) -> Arc<States> {
+        let states = self.probes.reach(&self.ctx).await;
+        if !states.mysql.up || self.startup.migrated() {
+            return states;
+        }
+        let detail = format!("{}, without its tables yet", states.mysql.detail);
+        Arc::new(States {
+            mysql: State::down(detail),
+            ..States::clone(&states)
+        })
+    }
+
+    /// Returns once these are up. One that seems down is asked again for a while: it may be slow, or just coming back.
+    pub(crate) async fn reaches(&self, servers: &[Server]) -> Result<(), Error> {
+        let begun = Instant::now();
+        loop {
+            let states = self.states().await;
+            let Some(&server) = servers.iter().find(|server| !states.of(**server).up) else {
+                return Ok(());
+            };
+            if begun.elapsed() > COMING_BACK {
+                return Err(Error::Unavailable {
+                    server: server.name(),
+                    reason: states.of(server).detail.clone(),
+                });
+            }
+            sleep(FRESH_WHILE_DOWN).await;
+        }
+    }
+
+    /// Watches the servers, for as long as it is let.
+    pub(crate) async fn watch(self: Arc<Self>) {
+        let started = Instant::now();
+        let mut known: Option<Arc<States>> = None;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            self.startup.prepare(&self.ctx).await;
+            let reached = self.probes.reach(&self.ctx).await;
+            // A MySQL that comes back may be another one. What Redis has lost, no instance puts there.
+            if !reached.mysql.up {
+                self.startup.forget();
+                self.ctx.forget_idle();
+            }
+            let states = self.states().await;
+            let all_up = states.all_up();
+            if known.is_some() || all_up || started.elapsed() >= GRACE {
+                report(known.as_deref(), &states);
+                known = Some(states);
+            }
+            pause = if all_up {
+                EACH
+            } else {
+                (pause * 2).min(LONGEST_PAUSE)
+            };
+            sleep(pause).await;
+        }
+    }
+}
+
+/// Says what is new.
+fn report(known: Option<&States>, states: &States) {
+    for (server, now) in states.each() {
+        let name = server.name();
+        match (known.map(|known| known.of(server).up), now.up) {
+            (None | Some(true), false) => {
+                tracing::warn!(
+                    "{name} is missing ({}); what needs it is answered 503 until it is there",
+                    now.detail
+                );
+            }
+            (None | Some(false), true) => tracing::info!("{name} is there ({})", now.detail),
+            _ => {}
         }
     }
 }

@@ -1,15 +1,14 @@
 //! Are the servers there? Each is asked with a short limit, and asked again only after a moment, so that whoever asks
 //! us often does not ask them often.
 
-use super::Instance;
-use crate::{ctx::Ctx, error::Error, server::Server, stock};
+use crate::{ctx::Ctx, server::Server, stock};
 use oversell_lock::LockError;
 use serde::{Deserialize, Serialize};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use tokio::{sync::Mutex, time::sleep};
+use tokio::sync::Mutex;
 use utoipa::ToSchema;
 
 /// How long a server may take to say that it is there.
@@ -17,10 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long an answer is good for: one that says that all are there, and one that does not.
 const FRESH: Duration = Duration::from_millis(500);
-const FRESH_WHILE_DOWN: Duration = Duration::from_millis(50);
-
-/// For how long a server that is needed and seems down is asked again.
-const COMING_BACK: Duration = Duration::from_secs(2);
+pub(super) const FRESH_WHILE_DOWN: Duration = Duration::from_millis(50);
 
 /// For how long it is told that the ZooKeeper session was lost: long enough to be read by who watches.
 const TOLD: Duration = Duration::from_secs(10);
@@ -46,7 +42,7 @@ pub(crate) struct States {
 }
 
 impl State {
-    fn down(detail: String) -> Self {
+    pub(super) fn down(detail: String) -> Self {
         Self {
             up: false,
             detail,
@@ -70,39 +66,6 @@ struct Last {
 struct Session {
     id: Option<i64>,
     lost: Option<Instant>,
-}
-
-impl Instance {
-    /// Asks every server, or repeats what they said a moment ago. A MySQL whose tables are not made yet is not up.
-    pub(crate) async fn states(&self) -> Arc<States> {
-        let states = self.probes.reach(&self.ctx).await;
-        if !states.mysql.up || self.startup.migrated() {
-            return states;
-        }
-        let detail = format!("{}, without its tables yet", states.mysql.detail);
-        Arc::new(States {
-            mysql: State::down(detail),
-            ..States::clone(&states)
-        })
-    }
-
-    /// That these are up. One that seems down is asked again for a while: it may be slow, or just coming back.
-    pub(crate) async fn reaches(&self, servers: &[Server]) -> Result<(), Error> {
-        let begun = Instant::now();
-        loop {
-            let states = self.states().await;
-            let Some(&server) = servers.iter().find(|server| !states.of(**server).up) else {
-                return Ok(());
-            };
-            if begun.elapsed() > COMING_BACK {
-                return Err(Error::Unavailable {
-                    server: server.name(),
-                    reason: states.of(server).detail.clone(),
-                });
-            }
-            sleep(FRESH_WHILE_DOWN).await;
-        }
-    }
 }
 
 impl Probes {
@@ -164,8 +127,12 @@ impl States {
         }
     }
 
+    pub(super) fn all_up(&self) -> bool {
+        self.mysql.up && self.redis.up && self.zookeeper.up
+    }
+
     fn good_for(&self) -> Duration {
-        if self.mysql.up && self.redis.up && self.zookeeper.up {
+        if self.all_up() {
             FRESH
         } else {
             FRESH_WHILE_DOWN

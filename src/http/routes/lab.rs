@@ -1,13 +1,14 @@
 //! `/lab`: what there is to break here, and breaking it by hand. It is the lab that does it, by the rules and in the words of
 //! `oversell lab fault`; an instance that no lab has started says so.
 
+use super::replays::Replays;
 use crate::bilingual::Bilingual;
 use crate::{
     error::Error as Domain,
     http::{
         app::AppState,
         error::Error,
-        extract::{Admin, Json, Whole},
+        extract::{Admin, Json, Own, Whole},
         neighbours,
     },
     http_client::HttpError,
@@ -81,6 +82,7 @@ pub(in crate::http) async fn look(State(app): State<AppState>) -> Result<axum::J
 pub(in crate::http) async fn order(
     _: Admin,
     State(app): State<AppState>,
+    Own(replays): Own<Replays>,
     Json(Fault {
         action,
         member,
@@ -98,9 +100,7 @@ pub(in crate::http) async fn order(
     let all = lab.look().await.map_err(unreached)?;
     is_there(&all, &member)?;
     let running = those_that_run(&app.ctx.config.cluster.instances, &all);
-    let playing = neighbours::playing(&running)
-        .await
-        .or(app.replays.playing());
+    let playing = neighbours::playing(&running).await.or(replays.playing());
     if let Some(replay) = playing
         .and_then(|lesson| replay::find(&lesson))
         .filter(|replay| replay.breaks_something())

@@ -1,17 +1,153 @@
-//! The handlers: each extracts what it is given, calls one function of the domain, and returns what that says.
+//! Every route: the table of contents. Each is declared once, address and documentation at its handler: a handler extracts
+//! what it is given, calls one function of the domain, and returns what that says.
 
-pub(super) mod check;
-pub(super) mod classroom;
-pub(super) mod course;
-pub(super) mod deadlocks;
-pub(super) mod health;
-pub(super) mod ids;
-pub(super) mod lab;
-pub(super) mod lessons;
-pub(super) mod limits;
-pub(super) mod replays;
-pub(super) mod runs;
-pub(super) mod stock;
-pub(super) mod strategies;
-pub(super) mod voucher_orders;
-pub(super) mod vouchers;
+mod check;
+mod classroom;
+mod course;
+mod deadlocks;
+mod health;
+mod ids;
+mod lab;
+mod lessons;
+mod limits;
+mod replays;
+mod runs;
+mod stock;
+mod strategies;
+mod voucher_orders;
+mod vouchers;
+
+use super::{
+    app::AppState,
+    error::Error,
+    guard, middleware,
+    openapi::{self, Api},
+    page,
+};
+use axum::{
+    Router,
+    middleware::{from_fn, map_response},
+};
+use http::header;
+use std::future::ready;
+use utoipa::{OpenApi, openapi::OpenApi as Document};
+use utoipa_axum::{
+    router::{OpenApiRouter, UtoipaMethodRouter},
+    routes,
+};
+
+/// The whole service.
+pub(super) fn router(app: &AppState) -> Router {
+    let (routes, operating, api) = documented(app);
+    let routes = routes
+        .with_state(app.clone())
+        // /openapi.json and /docs
+        .merge(Router::from(openapi::ui(api)).layer(map_response(page::docs_policy)))
+        // / and the files of the page
+        .fallback(page::file);
+    let service = middleware::surround(app, routes, operating.with_state(app.clone()));
+    middleware::called_by_name(app, service)
+}
+
+/// The routes, those for operators apart, and the document that describes both.
+pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>, Document) {
+    // the lessons for several windows, each as it says of itself
+    let lessons = lessons::windows::all().map(taking).fold(
+        OpenApiRouter::with_openapi(Api::openapi()),
+        OpenApiRouter::routes,
+    );
+    let (routes, mut api) = lessons
+        // the course
+        .routes(taking(routes!(check::by_default)))
+        .routes(taking(routes!(check::by_strategy)))
+        .routes(routes!(strategies::list))
+        .routes(routes!(strategies::source))
+        .routes(routes!(stock::read, stock::put, stock::remove))
+        // a lock in the code, as an object, as a layer
+        .routes(taking(routes!(lessons::demos::demo1)))
+        .routes(taking(routes!(lessons::demos::demo2)))
+        .routes(taking(lessons::demos::by_route(
+            app,
+            routes!(lessons::demos::demo3),
+        )))
+        .routes(taking(lessons::demos::by_parameters(
+            app,
+            routes!(lessons::demos::demo4),
+        )))
+        // the lessons that are asked for more than their like
+        .routes(taking(routes!(lessons::zk_atomic::atomic)))
+        .routes(taking(routes!(lessons::zk_double_barrier::enter)))
+        .routes(taking(routes!(lessons::zk_double_barrier::leave)))
+        .routes(taking(routes!(lessons::zk_herd::herd)))
+        // deadlocks, limits
+        .routes(routes!(deadlocks::list))
+        .routes(routes!(deadlocks::play))
+        .routes(taking(routes!(limits::limited)))
+        .routes(taking(routes!(limits::shared)))
+        .routes(routes!(limits::unlimited))
+        // the seckill
+        .routes(routes!(vouchers::add))
+        .routes(routes!(vouchers::read, vouchers::remove))
+        .routes(routes!(vouchers::orders))
+        .routes(routes!(vouchers::check))
+        .routes(routes!(voucher_orders::place))
+        .routes(routes!(voucher_orders::list))
+        .routes(routes!(voucher_orders::source))
+        .routes(routes!(voucher_orders::state))
+        .routes(taking(routes!(ids::next)))
+        // the races of the lessons
+        .routes(routes!(replays::routes::list))
+        .routes(routes!(replays::routes::start, replays::routes::cancel))
+        .routes(routes!(replays::routes::step))
+        .routes(routes!(replays::routes::events))
+        .routes(routes!(replays::actors::play))
+        .routes(routes!(replays::actors::direct))
+        // a class that looks on
+        .routes(routes!(classroom::events::events))
+        .routes(routes!(classroom::objects::objects))
+        .routes(routes!(classroom::visits::send))
+        .routes(routes!(classroom::qr::qr))
+        // every claim, and its verdict
+        .routes(routes!(course::list))
+        .routes(routes!(course::last, course::keep))
+        // breaking servers and instances by hand
+        .routes(routes!(lab::look))
+        .routes(routes!(lab::order))
+        // load from the page
+        .routes(routes!(runs::routes::start))
+        .routes(routes!(runs::routes::current))
+        .routes(routes!(runs::routes::cancel))
+        .routes(routes!(runs::routes::events))
+        .split_for_parts();
+    let (operating, rest) = OpenApiRouter::new()
+        .routes(routes!(health::live))
+        .routes(routes!(health::ready))
+        .routes(routes!(health::under_way))
+        .routes(routes!(health::metrics))
+        .split_for_parts();
+    api.merge(rest);
+    openapi::complete(&mut api);
+    (routes, operating, api)
+}
+
+/// A route of the course, which takes a piece or a lock with GET: HEAD, which must have no effect, is refused like every
+/// method that is not documented, and so is what a page of another host embeds.
+fn taking(
+    (schemas, mut paths, methods): UtoipaMethodRouter<AppState>,
+) -> UtoipaMethodRouter<AppState> {
+    let mut allow = Vec::new();
+    for (method, operation) in paths.paths.values_mut().flat_map(openapi::operations) {
+        openapi::add(operation, openapi::FORBIDDEN);
+        allow.push(method.to_string());
+    }
+    let allow = allow.join(", ");
+    let refuse = move || ready(([(header::ALLOW, allow.clone())], Error::NoMethod));
+    (
+        schemas,
+        paths,
+        methods
+            .head(refuse.clone())
+            .fallback(refuse)
+            .layer(from_fn(guard::refuse_embedding)),
+    )
+}

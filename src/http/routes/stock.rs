@@ -104,7 +104,7 @@ pub(in crate::http) async fn put(
     let stock_id = scope.stock_id();
     let not_cleared = shelf::reset(&app.ctx, stock_id, count.get(), scope.strategy()?).await?;
     if stock_id == 1 {
-        app.classroom.visits.reset();
+        app.visits.reset();
     }
     Ok(axum::Json(Reset {
         shelf: shelf::read(&app.ctx, stock_id).await?,

@@ -10,7 +10,7 @@ mod replays;
 mod steps;
 mod wire;
 
-use super::{app::AppState, router::router};
+use super::{app::AppState, routes::router};
 use crate::{config::Config, ctx::Ctx};
 use axum::{Router, body::Body, response::Response};
 use http::{HeaderMap, Request, header};

@@ -1,7 +1,7 @@
 //! `/openapi.json` says what the router does, and nothing else.
 
 use super::{JSON, app, read, send, send_json, service};
-use crate::{http::router::documented, stock};
+use crate::{http::routes::documented, stock};
 use axum::Router;
 use futures::future::join_all;
 use serde_json::Value;

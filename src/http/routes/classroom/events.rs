@@ -58,7 +58,7 @@ pub(in crate::http) async fn events(
 }
 
 fn own(app: &AppState) -> impl Stream<Item = VisitEvent> + Send + use<> {
-    let (kept, told) = app.classroom.visits.watch();
+    let (kept, told) = app.visits.watch();
     // Who has missed something begins anew: its connection ends, and it asks again.
     let told = stream::unfold(told, async |mut told| Some((told.recv().await.ok()?, told)));
     stream::iter(kept).chain(told)

@@ -11,7 +11,7 @@ use crate::{
     http::{
         app::AppState,
         error::Error,
-        extract::{Json, Whole},
+        extract::{Json, Own, Whole},
         terms::{HoldMs, LeaseMs, WaitMs, Who},
     },
     http_client::HttpClient,
@@ -24,18 +24,40 @@ use http::StatusCode;
 use serde::Deserialize;
 use std::{
     collections::BTreeSet,
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
+use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// So many may be under way at once.
-pub(super) const MOST: usize = 120;
+const MOST: usize = 120;
 
 /// How long an instance may take to say that it lives. One that is killed is known at once, since nobody listens there; one that
 /// is only slow must not be left out.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Those who were sent by this instance.
+#[derive(Debug)]
+pub(in crate::http) struct Sent {
+    /// How many more may be under way.
+    places: Arc<Semaphore>,
+    /// Counts them, so that the instances have them in turn.
+    turn: AtomicUsize,
+}
+
+impl Default for Sent {
+    fn default() -> Self {
+        Self {
+            places: Arc::new(Semaphore::new(MOST)),
+            turn: AtomicUsize::new(0),
+        }
+    }
+}
 
 /// Who is to come, where to, and for how long.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
@@ -92,13 +114,14 @@ fn a_visit(visit: &str, (): &()) -> garde::Result {
     responses((status = 202, description = "They are on their way: `GET /classroom/events` tells of each")))]
 pub(in crate::http) async fn send(
     State(app): State<AppState>,
+    Own(sent): Own<Sent>,
     Json(visitors): Json<Visitors>,
 ) -> Result<StatusCode, Error> {
     let wanted = u32::try_from(visitors.names.len()).unwrap_or(u32::MAX);
-    let mut places = Arc::clone(&app.classroom.places)
+    let mut places = Arc::clone(&sent.places)
         .try_acquire_many_owned(wanted)
         .map_err(|_| Error::ClassFull {
-            under_way: MOST.saturating_sub(app.classroom.places.available_permits()),
+            under_way: MOST.saturating_sub(sent.places.available_permits()),
             most: MOST,
         })?;
     let instances = those_that_live(&app).await;
@@ -106,7 +129,7 @@ pub(in crate::http) async fn send(
         app.ctx.config.server.request_timeout_ms,
     ));
     for query in visitors.queries() {
-        let turn = app.classroom.turn.fetch_add(1, Ordering::Relaxed) % instances.len();
+        let turn = sent.turn.fetch_add(1, Ordering::Relaxed) % instances.len();
         let url = format!(
             "{}{}?{query}",
             instances[turn].trim_end_matches('/'),

@@ -1,11 +1,11 @@
 //! `/replays/actors`: what the instance that directs a replay asks of the one on which an actor plays.
 
-use super::enabled;
+use super::{Replays, enabled};
 use crate::{
     http::{
         app::AppState,
         error::Error,
-        extract::{Json, Path},
+        extract::{Json, Own, Path},
         sse,
     },
     replay::{self, Line, Sent, Stops},
@@ -16,7 +16,7 @@ use axum::{
 };
 use futures::{StreamExt, stream};
 use http::StatusCode;
-use std::convert::Infallible;
+use std::{convert::Infallible, sync::Arc};
 use uuid::Uuid;
 
 /// So many actors play in one instance at once.
@@ -31,18 +31,16 @@ const MOST: usize = 32;
     ))]
 pub(in crate::http) async fn play(
     State(app): State<AppState>,
+    Own(replays): Own<Replays>,
     Json(Sent { id, part }): Json<Sent>,
 ) -> Result<Response, Error> {
     enabled(&app)?;
-    if app.replays.actors.lock().len() >= MOST {
+    if replays.actors.lock().len() >= MOST {
         return Err(Error::Overloaded);
     }
     let actor = replay::start(&app.ctx, part)?;
-    app.replays.actors.lock().insert(id, actor.stops());
-    let playing = Playing {
-        app: app.clone(),
-        id,
-    };
+    replays.actors.lock().insert(id, actor.stops());
+    let playing = Playing { replays, id };
     let lines = stream::unfold((actor, playing), async |(mut actor, playing)| {
         let line = actor.next().await?;
         Some((line, (actor, playing)))
@@ -65,12 +63,11 @@ pub(in crate::http) async fn play(
         (status = 404, description = "There is no such actor"),
     ))]
 pub(in crate::http) async fn direct(
-    State(app): State<AppState>,
+    Own(replays): Own<Replays>,
     Path(id): Path<Uuid>,
     Json(Stops { stops }): Json<Stops>,
 ) -> Result<StatusCode, Error> {
-    let actor = app
-        .replays
+    let actor = replays
         .actors
         .lock()
         .get(&id)
@@ -82,12 +79,12 @@ pub(in crate::http) async fn direct(
 
 /// An actor that plays here. Dropped with its answer.
 struct Playing {
-    app: AppState,
+    replays: Arc<Replays>,
     id: Uuid,
 }
 
 impl Drop for Playing {
     fn drop(&mut self) {
-        self.app.replays.actors.lock().remove(&self.id);
+        self.replays.actors.lock().remove(&self.id);
     }
 }

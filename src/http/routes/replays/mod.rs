@@ -2,14 +2,8 @@
 //!
 //! `routes.rs` has what people ask for, `actors.rs` what instances ask of each other.
 
-mod actors;
-mod routes;
-
-pub(in crate::http) use actors::{__path_direct, __path_play, direct, play};
-pub(in crate::http) use routes::{
-    __path_cancel, __path_events, __path_list, __path_start, __path_step, cancel, events, list,
-    start, step,
-};
+pub(super) mod actors;
+pub(super) mod routes;
 
 use crate::{
     http::app::AppState,

@@ -1,12 +1,12 @@
 //! `/replays`: which there are, start one, step through it, watch it, cancel it.
 
-use super::{Going, enabled};
+use super::{Going, Replays, enabled};
 use crate::bilingual::Bilingual;
 use crate::{
     http::{
         app::AppState,
         error::Error,
-        extract::{Path, Query},
+        extract::{Own, Path, Query},
         sse,
     },
     replay::{self, End, Ends, Log, Pace, ReplayEvent},
@@ -116,7 +116,10 @@ impl View {
 /// Every replay, in the course's order.
 #[utoipa::path(get, path = "/replays", tag = "replays",
     responses((status = 200, description = "The replays", body = List)))]
-pub(in crate::http) async fn list(State(app): State<AppState>) -> axum::Json<List> {
+pub(in crate::http) async fn list(
+    State(app): State<AppState>,
+    Own(replays): Own<Replays>,
+) -> axum::Json<List> {
     let listed = replay::ALL.iter().map(|replay| Listed {
         lesson: replay.lesson,
         title: replay.title,
@@ -128,7 +131,7 @@ pub(in crate::http) async fn list(State(app): State<AppState>) -> axum::Json<Lis
         cured_ends: replay.ends[1],
         cannot: replay.cannot(&app.ctx),
     });
-    let playing = app.replays.going().map(|going| View::of(&app, &going));
+    let playing = replays.going().map(|going| View::of(&app, &going));
     axum::Json(List {
         enabled: app.ctx.config.replays.enabled,
         playing,
@@ -147,13 +150,14 @@ pub(in crate::http) async fn list(State(app): State<AppState>) -> axum::Json<Lis
     ))]
 pub(in crate::http) async fn start(
     State(app): State<AppState>,
+    Own(replays): Own<Replays>,
     Path(lesson): Path<String>,
     Query(how): Query<How>,
 ) -> Result<Response, Error> {
     enabled(&app)?;
     let replay = replay::find(&lesson).ok_or(Error::NoReplay(lesson))?;
     app.instance.reaches(&replay.servers(how.cured)).await?;
-    let going = app.replays.start(&app, replay, how.cured, how.pace)?;
+    let going = replays.start(&app, replay, how.cured, how.pace)?;
     let view = View::of(&app, &going);
     let location = [(header::LOCATION, view.events.clone())];
     Ok((StatusCode::ACCEPTED, location, axum::Json(view)).into_response())
@@ -167,10 +171,10 @@ pub(in crate::http) async fn start(
         (status = 404, description = "There is no such replay"),
     ))]
 pub(in crate::http) async fn step(
-    State(app): State<AppState>,
+    Own(replays): Own<Replays>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Error> {
-    app.replays.find(&id)?.steps.next();
+    replays.find(&id)?.steps.next();
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -183,9 +187,10 @@ pub(in crate::http) async fn step(
     ))]
 pub(in crate::http) async fn cancel(
     State(app): State<AppState>,
+    Own(replays): Own<Replays>,
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
-    let going = app.replays.find(&id)?;
+    let going = replays.find(&id)?;
     going.cancel.cancel();
     Ok((StatusCode::ACCEPTED, axum::Json(View::of(&app, &going))).into_response())
 }
@@ -200,9 +205,10 @@ pub(in crate::http) async fn cancel(
     ))]
 pub(in crate::http) async fn events(
     State(app): State<AppState>,
+    Own(replays): Own<Replays>,
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
-    let log = Arc::clone(&app.replays.find(&id)?.log);
+    let log = Arc::clone(&replays.find(&id)?.log);
     Ok(sse::response(&app, from_the_beginning(log)))
 }
 

@@ -3,12 +3,8 @@
 //! `run.rs` is one run; `alone.rs` keeps those of several instances apart; `routes.rs` has the handlers.
 
 mod alone;
-mod routes;
+pub(super) mod routes;
 mod run;
-
-pub(in crate::http) use routes::{
-    __path_cancel, __path_current, __path_events, __path_start, cancel, current, events, start,
-};
 
 use crate::http::app::AppState;
 use crate::{http::error::Error, load::Plan};

@@ -1,11 +1,14 @@
 //! `/runs`: start one, see how it stands, watch it, cancel it.
 
-use super::run::{End, Progress, State as RunState, View};
+use super::{
+    Runs,
+    run::{End, Progress, State as RunState, View},
+};
 use crate::{
     http::{
         app::AppState,
         error::Error,
-        extract::{Admin, Json, Path, Whole},
+        extract::{Admin, Json, Own, Path, Whole},
         sse,
         terms::HoldMs,
     },
@@ -78,13 +81,13 @@ enum Target {
 pub(in crate::http) async fn start(
     _: Admin,
     State(app): State<AppState>,
+    Own(runs): Own<Runs>,
     peer: Option<Extension<ConnectInfo<SocketAddr>>>,
     headers: HeaderMap,
     Json(wanted): Json<Wanted>,
 ) -> Result<Response, Error> {
     let peer = peer.map(|Extension(ConnectInfo(peer))| peer);
-    let run = app
-        .runs
+    let run = runs
         .start(&app, plan(&app, &wanted)?, origin(&headers, peer))
         .await?;
     let view = run.view();
@@ -98,8 +101,8 @@ pub(in crate::http) async fn start(
         (status = 200, description = "How it stands; once it has ended, its row", body = View),
         (status = 204, description = "There was none yet"),
     ))]
-pub(in crate::http) async fn current(State(app): State<AppState>) -> Response {
-    match app.runs.latest() {
+pub(in crate::http) async fn current(Own(runs): Own<Runs>) -> Response {
+    match runs.latest() {
         Some(run) => axum::Json(run.view()).into_response(),
         None => StatusCode::NO_CONTENT.into_response(),
     }
@@ -114,10 +117,10 @@ pub(in crate::http) async fn current(State(app): State<AppState>) -> Response {
     ))]
 pub(in crate::http) async fn cancel(
     _: Admin,
-    State(app): State<AppState>,
+    Own(runs): Own<Runs>,
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
-    let run = app.runs.find(&id)?;
+    let run = runs.find(&id)?;
     run.cancel();
     Ok((StatusCode::ACCEPTED, axum::Json(run.view())).into_response())
 }
@@ -132,9 +135,10 @@ pub(in crate::http) async fn cancel(
     ))]
 pub(in crate::http) async fn events(
     State(app): State<AppState>,
+    Own(runs): Own<Runs>,
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
-    let states = WatchStream::new(app.runs.find(&id)?.watch());
+    let states = WatchStream::new(runs.find(&id)?.watch());
     Ok(sse::response(&app, until_the_end(states)))
 }
 
