@@ -6,15 +6,13 @@
 use crate::{
     buyers::{Buyers, Count, LONG, PIECES, more, text, until},
     instances::{self, cluster, put_stock, shelf},
-    program,
-    proxy::Proxy,
-    support,
+    program, support,
 };
 use oversell::{
     addresses::Process,
     ctx::Ctx,
     error::Error,
-    lab::{Lab, Options, Part},
+    lab::{Lab, Options, Part, Proxy},
     redis_at::redis_at,
     section::Job,
     stock::{self, Store},
@@ -71,7 +69,7 @@ pub(crate) async fn a_way_to_redis_that_is_cut_and_mended_costs_answers_and_no_p
     })
     .await
     .map_err(text)?;
-    let way = Proxy::to(lab.addresses().redis[0].url.replace("redis://", ""));
+    let way = Proxy::to(lab.addresses().redis[0].url.replace("redis://", "")).map_err(text)?;
     let mut config = support::config_with(lab.addresses(), &format!("redis://{}", way.address()));
     config.lock.lease_ms = instances::LEASE.as_millis() as u64;
     // One instance has the way that is cut, and one another.
@@ -107,7 +105,7 @@ pub(crate) async fn a_way_to_redis_that_is_cut_and_mended_costs_answers_and_no_p
         })
         .collect();
     more(&count.sold, 100).await?;
-    way.cut().await;
+    way.cut();
     until("somebody is told", || async {
         Ok(count.refused.load(Ordering::Relaxed) > 0)
     })

@@ -4,7 +4,6 @@
 
 use crate::{
     buyers::{until, until_seen},
-    port::Port,
     program,
 };
 use nix::{
@@ -12,7 +11,7 @@ use nix::{
     unistd::Pid,
 };
 use oversell::{
-    lab::{Lab, Options, Part},
+    lab::{Lab, Options, Part, Port},
     redis_at::redis_at,
     section::Name,
     stock::{self, Promise},
@@ -363,14 +362,14 @@ pub(crate) async fn an_instance_that_is_told_to_end_finishes_what_is_under_way()
 /// A second SIGTERM ends an instance that still waits for a request to end.
 pub(crate) async fn a_second_signal_ends_an_instance_at_once() -> Outcome {
     let text = |e: std::io::Error| e.to_string();
-    let port = Port::free();
-    let address = port.address();
+    let port = Port::free().map_err(|e| e.to_string())?;
+    let address = format!("127.0.0.1:{}", port.number());
     // Its servers are not there, and it has minutes for a request whose body never comes to its end.
     let mut instance = Command::new(env!("CARGO_BIN_EXE_oversell"))
         .args([
             "serve",
             "--port",
-            &address.port().to_string(),
+            &port.number().to_string(),
             "--set",
             "server.shutdown_ms=600000",
         ])
@@ -397,17 +396,17 @@ pub(crate) async fn a_second_signal_ends_an_instance_at_once() -> Outcome {
         .ok_or("no process")?;
     let terminate = || kill(Pid::from_raw(pid), Signal::SIGTERM).map_err(|e| e.to_string());
     until("it listens", || async {
-        Ok(TcpStream::connect(address).await.is_ok())
+        Ok(TcpStream::connect(&address).await.is_ok())
     })
     .await?;
-    let mut request = TcpStream::connect(address).await.map_err(text)?;
+    let mut request = TcpStream::connect(&address).await.map_err(text)?;
     let head = "PUT /stock HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{";
     request.write_all(head.as_bytes()).await.map_err(text)?;
     let live = format!("http://{address}/health/live");
     status(&Client::new(), live).await?;
     terminate()?;
     until("it listens no more", || async {
-        Ok(TcpStream::connect(address).await.is_err())
+        Ok(TcpStream::connect(&address).await.is_err())
     })
     .await?;
     if instance.try_wait().map_err(text)?.is_some() {

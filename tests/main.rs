@@ -17,11 +17,6 @@ mod lights;
 mod limits;
 mod loads;
 mod mysql;
-// The fault proxy of the lock library's own tests, and what its port is.
-#[path = "../lock/tests/contract/port.rs"]
-mod port;
-#[path = "../lock/tests/contract/proxy.rs"]
-mod proxy;
 mod replays;
 mod resets;
 mod seckill;

@@ -1,11 +1,6 @@
 //! What there is to break in a lab, and how it is now: as the kernel and the ways say, whoever has broken it.
 
-use super::{
-    Lab, nginx, redis,
-    server::Tier,
-    way::{self, Condition},
-    zookeeper,
-};
+use super::{Lab, nginx, proxy::Condition, redis, server::Tier, way, zookeeper};
 use crate::{
     failure::Failure,
     orders::{Action, Breakable, Member, MemberState, Way, WayState},
@@ -38,7 +33,7 @@ impl Lab {
             name: way.name(),
             instance: way.instance().to_owned(),
             server: way.server().to_owned(),
-            state: match way.condition() {
+            state: match way.proxy.condition() {
                 Condition::Open => WayState::Open,
                 Condition::Cut => WayState::Cut,
                 Condition::Slow(_) => WayState::Slow,
@@ -82,7 +77,11 @@ impl Lab {
             .replica
             .as_ref()
             .map(|at| way::authority(&at.url));
-        replica.is_some_and(|at| self.ways_to_main().iter().any(|way| way.leads_to() == at))
+        replica.is_some_and(|at| {
+            self.ways_to_main()
+                .iter()
+                .any(|way| way.proxy.leads_to() == at)
+        })
     }
 
     /// Waits until a member that was told to stand still does so.

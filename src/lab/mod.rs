@@ -15,6 +15,7 @@ mod options;
 mod ports;
 mod process;
 mod programs;
+mod proxy;
 mod redis;
 mod sentinel;
 mod server;
@@ -36,11 +37,12 @@ use futures::stream::{FuturesUnordered, Stream};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use nix::sys::signal::Signal;
 use options::Plan;
-use ports::Port;
+pub use ports::Port;
+pub use proxy::{Condition, Piece, Proxy};
 use server::{Member, Setting, Tier};
 use std::{sync::Arc, time::Duration};
 use tokio::task::JoinSet;
-use way::{Condition, Way};
+use way::Way;
 
 /// How long an instance has for what is under way, once it is told to end.
 const INSTANCE_PATIENCE: Duration = Duration::from_secs(10);
@@ -147,7 +149,9 @@ impl Lab {
 
     /// The ways that can be cut, and where each begins: `8100-redis`, `127.0.0.1:41200`.
     pub fn ways(&self) -> impl Iterator<Item = (String, String)> {
-        self.ways.iter().map(|way| (way.name(), way.address()))
+        self.ways
+            .iter()
+            .map(|way| (way.name(), way.proxy.address()))
     }
 
     /// What the user should know of this lab: that its servers run as root, and why.
@@ -255,7 +259,7 @@ impl Lab {
     fn condition(&self, name: &str, condition: Condition) -> Result<(), Failure> {
         let is_meant = |way: &&Arc<Way>| way.is_called(name);
         let ways: Vec<_> = self.ways.iter().filter(is_meant).collect();
-        ways.iter().for_each(|way| way.becomes(condition));
+        ways.iter().for_each(|way| way.proxy.becomes(condition));
         if ways.is_empty() {
             Err(self.no_way(name))
         } else {
@@ -276,8 +280,9 @@ impl Lab {
             return Err(self.no_way(&format!("{instance}-{}", zookeeper::NAME)));
         }
         // It would take the session back from whoever ends it.
-        let before: Vec<_> = ways.iter().map(|way| way.condition()).collect();
-        ways.iter().for_each(|way| way.becomes(Condition::Cut));
+        let before: Vec<_> = ways.iter().map(|way| way.proxy.condition()).collect();
+        ways.iter()
+            .for_each(|way| way.proxy.becomes(Condition::Cut));
         let mut ended = Ok(false);
         for way in &ways {
             if matches!(ended, Ok(false)) {
@@ -286,7 +291,7 @@ impl Lab {
         }
         ways.iter()
             .zip(before)
-            .for_each(|(way, before)| way.becomes(before));
+            .for_each(|(way, before)| way.proxy.becomes(before));
         match ended? {
             true => Ok(()),
             false => Err(Failure::Unusable(format!(

@@ -174,21 +174,19 @@ impl Options {
         }
         let followed = if self.replica {
             let main = format!("127.0.0.1:{}", redis[0].number());
-            Some(Arc::new(
-                Way::open(redis::REPLICA, &redis::name(0), &main).await?,
-            ))
+            Some(Arc::new(Way::open(redis::REPLICA, &redis::name(0), &main)?))
         } else {
             None
         };
         for (n, port) in redis.iter().enumerate() {
             let mut node = Redis::new(n, folder.of(&redis::name(n)), port.number());
             if let Some(way) = followed.as_ref().filter(|_| n == 0) {
-                node = node.known_by(way.port());
+                node = node.known_by(way.proxy.port());
             }
             members.push(Member::new(node, Tier::Server, has(Part::Redis)));
         }
         let mut ways = if self.ways || self.replica {
-            way::all(&addresses).await?
+            way::all(&addresses)?
         } else {
             Vec::new()
         };
@@ -206,7 +204,7 @@ impl Options {
         let mut spare = Vec::new();
         if let Some(way) = followed {
             spare = claim_all(&[0, 0], |_| redis::REPLICA.to_owned(), "--replica")?;
-            let (replica, watcher, main) = (spare[0].number(), spare[1].number(), way.port());
+            let (replica, watcher, main) = (spare[0].number(), spare[1].number(), way.proxy.port());
             ways.push(way);
             let process = |port| addresses::Process {
                 url: format!("redis://127.0.0.1:{port}"),

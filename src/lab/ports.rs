@@ -1,4 +1,4 @@
-//! Ports that nobody else gets.
+//! Ports that nobody else gets, whether anybody listens on them or not.
 //!
 //! A free port found by binding port 0 lies among those that the system hands to outgoing connections: by the time the
 //! server binds it, or binds it again after a crash in the middle of a load test, it may be gone. So ports are taken
@@ -19,9 +19,9 @@ use std::{
 /// Below Linux' usual `ip_local_port_range`, which begins at 32768.
 const FREE: Range<u16> = 20_000..32_000;
 
-/// A port of this lab, until it is dropped.
+/// A port of 127.0.0.1 that no lab of this machine gets, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Port {
+pub struct Port {
     number: u16,
     _claim: UnixListener,
 }
@@ -42,7 +42,12 @@ impl Port {
         })
     }
 
-    fn free() -> Result<Self, Failure> {
+    /// Claims any free port.
+    ///
+    /// # Errors
+    ///
+    /// None is free.
+    pub fn free() -> Result<Self, Failure> {
         let first = fastrand::u16(FREE);
         (first..FREE.end)
             .chain(FREE.start..first)
@@ -65,7 +70,9 @@ impl Port {
         })
     }
 
-    pub(super) fn number(&self) -> u16 {
+    /// Its number.
+    #[must_use]
+    pub fn number(&self) -> u16 {
         self.number
     }
 }

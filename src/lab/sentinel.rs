@@ -232,8 +232,7 @@ pub(super) async fn promote(port: u16) -> Result<(), Failure> {
 
 /// Waits until all of `ways` lead to another server than when it was first polled.
 pub(super) async fn promoted(ways: &[Arc<Way>]) -> Result<(), Failure> {
-    let mut led: Vec<_> = ways.iter().map(|way| way.led()).collect();
-    let all = join_all(led.iter_mut().map(|way| way.changed()));
+    let all = join_all(ways.iter().map(|way| way.proxy.leads_elsewhere()));
     let late = |_| Failure::Unusable("the Sentinel promotes nobody".to_owned());
     timeout(PATIENCE, all).await.map_err(late).map(drop)
 }
@@ -256,12 +255,15 @@ pub(super) async fn restore(
             let (_, now): (String, u16) = leads.query_async(sentinel).await?;
             // It says so already while it promotes; the ways follow when that is over.
             RedisResult::Ok(
-                now == main.port() && ways.iter().all(|way| way.leads_to() == main.leads_to()),
+                now == main.proxy.port()
+                    && ways
+                        .iter()
+                        .all(|way| way.proxy.leads_to() == main.proxy.leads_to()),
             )
         };
         if !is_first(&mut sentinel).await? {
             follow_it(
-                redis_at(&format!("redis://{}", main.leads_to())).await?,
+                redis_at(&format!("redis://{}", main.proxy.leads_to())).await?,
                 replica,
             )
             .await?;
@@ -276,7 +278,7 @@ pub(super) async fn restore(
                 .ok();
             sleep(PAUSE).await;
         }
-        follow_it(at(replica).await?, main.port()).await?;
+        follow_it(at(replica).await?, main.proxy.port()).await?;
         while !knows_a_replica(port).await? {
             sleep(PAUSE).await;
         }
@@ -342,12 +344,12 @@ async fn hear(
         // "<group> <old address> <old port> <new address> <new port>"
         if let Some(port) = words.split_whitespace().nth(4) {
             let to = format!("127.0.0.1:{port}");
-            let to = if to == main.address() {
-                main.leads_to()
+            let to = if to == main.proxy.address() {
+                main.proxy.leads_to()
             } else {
                 to
             };
-            ways.iter().for_each(|way| way.lead(&to));
+            ways.iter().for_each(|way| way.proxy.lead(&to));
             let line =
                 format!("{SENTINEL} | the main Redis is at {to} now, and the instances follow");
             // Whoever does not listen any more needs no line.

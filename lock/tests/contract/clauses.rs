@@ -3,10 +3,10 @@
 
 use super::{
     family::{Family, Server},
-    proxy::Proxy,
     register::{clause, fenced, losable, one_server},
     support::*,
 };
+use oversell::lab::Proxy;
 use oversell_lock::{Guard, Lock, LockError};
 use std::{
     pin::pin,
@@ -224,10 +224,10 @@ async fn a_server_that_is_down_is_not_a_lock_that_is_taken<S: Server>(
     family: Family<S>,
 ) -> Result<()> {
     let name = name();
-    let proxy = Proxy::to(family.server.address());
+    let proxy = Proxy::to(family.server.address())?;
     let process = family.process_at(&proxy.address()).await;
     pass(&process.lock(&name)).await?;
-    proxy.cut().await;
+    proxy.cut();
     for wait in [SOON, Duration::ZERO] {
         let start = Instant::now();
         let tried = process.lock(&name).acquire(wait).await;
@@ -248,14 +248,14 @@ async fn a_server_that_is_down_is_not_a_lock_that_is_taken<S: Server>(
 #[apply(one_server!)]
 async fn a_waiter_is_told_that_the_server_went_down<S: Server>(family: Family<S>) -> Result<()> {
     let name = name();
-    let proxy = Proxy::to(family.server.address());
+    let proxy = Proxy::to(family.server.address())?;
     let holder = family.process().await;
     let waiter = family.process_at(&proxy.address()).await;
     let guard = take(&holder.lock(&name)).await?;
     let before = family.left(&name).await;
     let waiting = acquiring(waiter.lock(&name));
     family.until_queued(&name, 2).await?;
-    proxy.cut().await;
+    proxy.cut();
     unavailable("the server went down, the waiter has", waiting.await?)?;
     proxy.mend();
     until("the waiter has left the queue", || async {

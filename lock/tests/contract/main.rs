@@ -5,7 +5,7 @@
 //! `holds.rs` what those keep that have an owner or a lease; `redis.rs`, `redlock.rs`, `zookeeper.rs` and `table.rs` are the
 //! engines, each with the list of its kinds; `twins.rs` has the locks that are wrong on purpose; `model.rs` and its programs
 //! what must hold whatever anybody does in whichever order. The other files have what one kind alone promises.
-//! `servers.rs` is where the servers come from, `proxy.rs` and `mute.rs` break the way to them.
+//! `servers.rs` is where the servers come from, the lab's proxy and `mute.rs` break the way to them.
 
 mod certificates;
 mod clauses;
@@ -23,8 +23,6 @@ mod model_programs;
 mod multi;
 mod mute;
 mod permits;
-mod port;
-mod proxy;
 mod rate;
 mod read_write;
 mod redis;

@@ -18,7 +18,6 @@ use super::{
     mute::Mute,
     support::*,
 };
-use futures::future::join_all;
 use oversell_lock::{Guard, Lease, Lock, LockError, Owner};
 use std::{ops::AddAssign, time::Duration};
 use tokio::{
@@ -178,7 +177,9 @@ fn take<T>(all: &mut Vec<T>, n: usize) -> Option<T> {
 impl<F: Modelled> Run<F> {
     async fn new(family: Family<F>, fault: Fault) -> Self {
         let party = async || {
-            let ways = join_all(family.server.servers().into_iter().map(Mute::to)).await;
+            let ways: Result<Vec<_>, _> =
+                family.server.servers().into_iter().map(Mute::to).collect();
+            let ways = ways.expect("free ports");
             let addresses: Vec<_> = ways.iter().map(Mute::address).collect();
             let process = family.of(family.server.client_over(&addresses).await);
             Party {
@@ -249,11 +250,11 @@ impl<F: Modelled> Run<F> {
                     .take(servers)
                     .for_each(Mute::mute);
             }
-            Step::Heal { process } => heal(&self.parties[process].ways).await,
+            Step::Heal { process } => heal(&self.parties[process].ways),
             Step::Expire { process } => {
                 self.parties[process].ways.iter().for_each(Mute::mute);
                 self.pass(F::EXPIRY).await?;
-                heal(&self.parties[process].ways).await;
+                heal(&self.parties[process].ways);
             }
             Step::Pass(time) => self.pass(time).await?,
         }
@@ -397,7 +398,7 @@ impl<F: Modelled> Run<F> {
     /// All is given back, and every undo has come through.
     async fn end(&mut self) -> Result<()> {
         for party in &self.parties {
-            heal(&party.ways).await;
+            heal(&party.ways);
         }
         self.asking
             .drain(..)
@@ -420,10 +421,10 @@ impl<F: Modelled> Run<F> {
     }
 }
 
-async fn heal(ways: &[Mute]) {
+fn heal(ways: &[Mute]) {
     for way in ways {
         way.delay(Duration::ZERO);
-        way.heal().await;
+        way.heal();
     }
 }
 

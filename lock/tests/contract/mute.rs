@@ -1,25 +1,20 @@
 //! A way to a server on which requests arrive and answers do not: what "it may have run" means.
 
-use super::proxy::Proxy;
+use oversell::lab::{Condition, Piece, Proxy};
 use parking_lot::Mutex;
 use std::{
+    io,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::SeqCst},
     },
     time::Duration,
 };
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
-    task::JoinHandle,
-};
 
 /// Forwards both ways until it is muted; from then on it swallows what the server says.
 pub(crate) struct Mute {
     front: Proxy,
     state: Arc<State>,
-    serving: JoinHandle<()>,
 }
 
 #[derive(Default)]
@@ -30,24 +25,17 @@ struct State {
     muted_below: AtomicU64,
     /// How often something came from a client.
     requests: AtomicU64,
-    /// For so many milliseconds each answer is held back.
-    delay: AtomicU64,
     /// A request with these words in it is the first that is not answered.
     last: Mutex<Option<&'static str>>,
 }
 
 impl Mute {
     /// A way to `server`, open.
-    pub(crate) async fn to(server: String) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = listener.local_addr().expect("an address");
+    pub(crate) fn to(server: String) -> io::Result<Self> {
         let state = Arc::<State>::default();
-        let serving = tokio::spawn(serve(listener, server, state.clone()));
-        Self {
-            front: Proxy::to(address.to_string()),
-            state,
-            serving,
-        }
+        let seen = Arc::clone(&state);
+        let front = Proxy::filtered(server, move |piece| seen.passes(piece))?;
+        Ok(Self { front, state })
     }
 
     /// Its own `host:port`.
@@ -66,14 +54,14 @@ impl Mute {
     }
 
     /// Answers again, on new connections: on the old ones an answer would be taken for another's.
-    pub(crate) async fn heal(&self) {
-        self.cut().await;
+    pub(crate) fn heal(&self) {
+        self.cut();
         self.mend();
     }
 
-    /// Closes every connection and refuses new ones.
-    pub(crate) async fn cut(&self) {
-        self.front.cut().await;
+    /// Closes every connection, and new ones as soon as they are made.
+    pub(crate) fn cut(&self) {
+        self.front.cut();
     }
 
     /// Takes connections again, and answers on them.
@@ -92,9 +80,7 @@ impl Mute {
 
     /// From now on each answer comes so much later.
     pub(crate) fn delay(&self, by: Duration) {
-        self.state
-            .delay
-            .store(by.as_millis().try_into().expect("a short time"), SeqCst);
+        self.front.becomes(Condition::Slow(by));
     }
 
     /// How often something was sent to the server.
@@ -104,6 +90,16 @@ impl Mute {
 }
 
 impl State {
+    fn passes(&self, piece: Piece<'_>) -> bool {
+        self.connections.fetch_max(piece.connection + 1, SeqCst);
+        if piece.from_server {
+            return piece.connection >= self.muted_below.load(SeqCst);
+        }
+        self.requests.fetch_add(1, SeqCst);
+        self.mute_if_last(piece.bytes);
+        true
+    }
+
     fn mute_if_last(&self, request: &[u8]) {
         let mut last = self.last.lock();
         if last.is_some_and(|words| {
@@ -114,54 +110,5 @@ impl State {
             *last = None;
             self.muted_below.store(u64::MAX, SeqCst);
         }
-    }
-}
-
-impl Drop for Mute {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
-}
-
-async fn serve(listener: TcpListener, server: String, state: Arc<State>) {
-    while let Ok((client, _)) = listener.accept().await {
-        let (server, state) = (server.clone(), state.clone());
-        let number = state.connections.fetch_add(1, SeqCst);
-        tokio::spawn(async move {
-            let server = TcpStream::connect(server).await?;
-            client.set_nodelay(true)?;
-            server.set_nodelay(true)?;
-            let ((mut requests, mut client), (mut answers, mut server)) =
-                (client.into_split(), server.into_split());
-            let asked = async {
-                let mut buffer = [0; 4096];
-                loop {
-                    let read = requests.read(&mut buffer).await?;
-                    if read == 0 {
-                        return std::io::Result::Ok(());
-                    }
-                    state.requests.fetch_add(1, SeqCst);
-                    state.mute_if_last(&buffer[..read]);
-                    server.write_all(&buffer[..read]).await?;
-                }
-            };
-            let answered = async {
-                let mut buffer = [0; 4096];
-                loop {
-                    let read = answers.read(&mut buffer).await?;
-                    if read == 0 {
-                        return Ok(());
-                    }
-                    tokio::time::sleep(Duration::from_millis(state.delay.load(SeqCst))).await;
-                    if number >= state.muted_below.load(SeqCst) {
-                        client.write_all(&buffer[..read]).await?;
-                    }
-                }
-            };
-            tokio::select! {
-                end = asked => end,
-                end = answered => end,
-            }
-        });
     }
 }

@@ -257,7 +257,7 @@ async fn unanswered<T>(
     name: &str,
     take: impl AsyncFnOnce(RedisClient) -> T,
 ) -> Result<(T, Mute)> {
-    let mute = Mute::to(redis.host()).await;
+    let mute = Mute::to(redis.host())?;
     let process = redis.client_at(&mute.address()).await;
     process.semaphore(name).try_set_permits(3).await?;
     // The script is known to the server: the next one is a single command.
@@ -276,7 +276,7 @@ async fn an_unanswered_acquire_gives_its_permits_back(redis: &Redis) -> Result<(
     })
     .await?;
     unavailable("without an answer", taken)?;
-    mute.heal().await;
+    mute.heal();
     let process = redis.client().await;
     all_are_back_or_marked(redis, &process.semaphore(&name)).await
 }
@@ -290,7 +290,7 @@ async fn an_unanswered_acquire_that_is_forgotten_is_caught(redis: &Redis) -> Res
         taken
     })
     .await?;
-    mute.heal().await;
+    mute.heal();
     let free: i64 = redis.outsider().await.get(&name).await?;
     ensure!(
         free == 1,

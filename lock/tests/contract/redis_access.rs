@@ -1,6 +1,7 @@
 //! Access to Redis: users with passwords, and servers that speak TLS.
 
-use super::{certificates, port::Port, redis::Redis, support::*};
+use super::{certificates, redis::Redis, support::*};
+use oversell::lab::Port;
 use oversell_lock::{
     Lock, LockError,
     redis::{RedisClient, RedisOptions},
@@ -83,10 +84,10 @@ struct Tls {
 
 impl Tls {
     async fn start(folder: &Path) -> Result<Self> {
-        let port = Port::free();
+        let port = Port::free()?;
         let server = Command::new("redis-server")
             .args(["--bind", "127.0.0.1", "--port", "0", "--save", ""])
-            .args(["--tls-port", &port.address().port().to_string()])
+            .args(["--tls-port", &port.number().to_string()])
             .args([
                 "--tls-cert-file",
                 "server.pem",
@@ -110,7 +111,7 @@ impl Tls {
 
     /// A client that trusts this authority; without one, the system's.
     fn client(&self, authority: Option<&[u8]>) -> Result<RedisClient> {
-        let options = RedisOptions::new(format!("rediss://{}", self.port.address()))
+        let options = RedisOptions::new(format!("rediss://127.0.0.1:{}", self.port.number()))
             .timeout(Duration::from_secs(5));
         let options = if let Some(pem) = authority {
             options.authorities(pem)
@@ -144,7 +145,7 @@ async fn a_server_is_reached_by_tls_and_only_one_that_is_vouched_for(_: &Redis) 
 
     let stranger = tls.client(None)?.lock(&name).try_acquire().await;
     unavailable("by nobody's word", stranger)?;
-    let plain = RedisClient::connect(format!("redis://{}", tls.port.address())).await;
+    let plain = RedisClient::connect(format!("redis://127.0.0.1:{}", tls.port.number())).await;
     unavailable("without TLS", plain)?;
     tls.server.kill().await?;
     Ok(std::fs::remove_dir_all(folder)?)

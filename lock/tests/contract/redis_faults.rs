@@ -4,16 +4,15 @@
 use super::{
     family::{Family, Server},
     mute::Mute,
-    port::Port,
-    proxy::Proxy,
     redis::{Redis, patient, with_lease},
     support::*,
 };
+use oversell::lab::{Port, Proxy};
 use oversell_lock::{Lease, Lock, LockError, redis::RedisClient};
 use redis::{AsyncTypedCommands, aio::ConnectionManagerConfig};
 use std::{num::NonZeroU32, time::Duration};
 use tokio::{
-    net::{TcpSocket, TcpStream},
+    net::{TcpListener, TcpStream},
     time::{Instant, timeout},
 };
 
@@ -30,13 +29,13 @@ async fn ping(client: &RedisClient) -> bool {
 async fn the_first_command_to_a_server_that_is_back_is_sent(redis: &Redis) -> Result<()> {
     /// By then the attempt to connect again has been given up.
     const GIVEN_UP: Duration = Duration::from_secs(5);
-    let proxy = Proxy::to(redis.host());
+    let proxy = Proxy::to(redis.host())?;
     let process = patient(&proxy.address());
     let client = redis::Client::open(format!("redis://{}/?protocol=resp3", proxy.address()))?;
     let config = ConnectionManagerConfig::new().set_number_of_retries(1);
     let mut twin = client.get_connection_manager_with_config(config).await?;
     ensure!(ping(&process).await, "no way");
-    proxy.cut().await;
+    proxy.cut();
     ensure!(!ping(&process).await, "there is a way though it is cut");
     let cut = redis::cmd("PING").exec_async(&mut twin).await;
     ensure!(cut.is_err(), "the twin has a way though it is cut");
@@ -53,7 +52,7 @@ async fn the_first_command_to_a_server_that_is_back_is_sent(redis: &Redis) -> Re
 async fn an_answer_after_the_lease_brings_no_lock(redis: &'static Redis) -> Result<()> {
     let brief = Lease::Fixed(Duration::from_millis(200));
     for family in with_lease(redis) {
-        let (name, mute) = (name(), Mute::to(redis.host()).await);
+        let (name, mute) = (name(), Mute::to(redis.host())?);
         let process = family.of(patient(&mute.address()));
         ensure!(ping(&process.client).await, "no way");
         mute.delay(Duration::from_millis(300));
@@ -63,27 +62,11 @@ async fn an_answer_after_the_lease_brings_no_lock(redis: &'static Redis) -> Resu
     Ok(())
 }
 
-/// A test that cuts a way and mends it, as most of these do, does not end at a port that somebody else got meanwhile.
-#[apply(test!)]
-async fn a_port_that_nobody_listens_on_stays_ours(_: &Redis) -> Result<()> {
-    let port = Port::free();
-    for _ in 0..2 {
-        drop(port.listen());
-        let other = TcpSocket::new_v4().and_then(|socket| socket.bind(port.address()));
-        ensure!(other.is_err(), "another socket has got it");
-        let connected = TcpStream::connect(port.address()).await;
-        ensure!(
-            connected.is_err(),
-            "nobody listens, and it takes a connection"
-        );
-    }
-    Ok(())
-}
-
 /// A way to the server that takes one connection and refuses all others.
-async fn first_connection_only(server: String) -> String {
-    let port = Port::free();
-    let (listener, address) = (port.listen(), port.address().to_string());
+async fn first_connection_only(server: String) -> Result<String> {
+    let port = Port::free()?;
+    let listener = TcpListener::bind(("127.0.0.1", port.number())).await?;
+    let address = listener.local_addr()?.to_string();
     tokio::spawn(async move {
         let (mut client, _) = listener.accept().await?;
         drop(listener);
@@ -91,14 +74,14 @@ async fn first_connection_only(server: String) -> String {
         let mut server = TcpStream::connect(server).await?;
         tokio::io::copy_bidirectional(&mut client, &mut server).await
     });
-    address
+    Ok(address)
 }
 
 /// Where no wake-up can come, a waiter looks all the same, and the wait ends when it ends.
 #[apply(test!)]
 async fn waiters_look_again_though_no_wake_up_can_come(redis: &'static Redis) -> Result<()> {
     let (name, other) = (name(), redis.client().await);
-    let process = patient(&first_connection_only(redis.host()).await);
+    let process = patient(&first_connection_only(redis.host()).await?);
     ensure!(ping(&process).await, "no way");
     other.semaphore(&name).try_set_permits(1).await?;
     let permit = other.semaphore(&name).acquire(1, SOON).await?;
@@ -133,7 +116,7 @@ async fn waiters_look_again_though_no_wake_up_can_come(redis: &'static Redis) ->
 #[apply(test!)]
 async fn a_connection_that_is_dead_and_not_closed_is_replaced(redis: &Redis) -> Result<()> {
     let name = name();
-    let mute = Mute::to(redis.host()).await;
+    let mute = Mute::to(redis.host())?;
     let process = redis.client_at(&mute.address()).await;
     pass(&process.lock(&name)).await?;
     mute.mute();
@@ -149,7 +132,7 @@ async fn a_connection_that_is_dead_and_not_closed_is_replaced(redis: &Redis) -> 
 async fn an_error_that_redis_answers_is_told_as_one_and_not_repeated(
     redis: &'static Redis,
 ) -> Result<()> {
-    let (name, mute) = (name(), Mute::to(redis.host()).await);
+    let (name, mute) = (name(), Mute::to(redis.host())?);
     let process = patient(&mute.address());
     redis.outsider().await.set(&name, "no lock").await?;
     for _ in 0..10 {
@@ -209,7 +192,7 @@ async fn a_lease_without_end_or_length_is_refused_to_a_reader(redis: &Redis) -> 
 #[apply(test!)]
 async fn a_subscription_that_nobody_waits_for_any_more_ends(redis: &Redis) -> Result<()> {
     let (name, other) = (name(), redis.client().await);
-    let mute = Mute::to(redis.host()).await;
+    let mute = Mute::to(redis.host())?;
     let process = patient(&mute.address());
     let held = take(&other.lock(&name)).await?;
     // Both connections are there.
@@ -276,7 +259,7 @@ async fn a_dead_process_with_many_waiters_frees_the_queue_at_once(redis: &Redis)
 async fn no_waiter_for_a_latch_misses_its_opening(redis: &Redis) -> Result<()> {
     const LIMIT: Duration = Duration::from_secs(5);
     let name = name();
-    let mute = Mute::to(redis.host()).await;
+    let mute = Mute::to(redis.host())?;
     let process = patient(&mute.address());
     let latch = process.latch(&name);
     latch.try_set_count(ONE).await?;
@@ -310,8 +293,8 @@ async fn no_waiter_for_a_latch_misses_its_opening(redis: &Redis) -> Result<()> {
 #[apply(test!)]
 async fn a_wait_is_not_longer_than_it_says(redis: &Redis) -> Result<()> {
     let (name, other) = (name(), redis.client().await);
-    let proxy = Proxy::to(redis.host());
-    let process = patient(&first_connection_only(proxy.address()).await);
+    let proxy = Proxy::to(redis.host())?;
+    let process = patient(&first_connection_only(proxy.address()).await?);
     ensure!(ping(&process).await, "no way");
     let held = take(&other.lock(&name)).await?;
     let (wait, lock, started) = (

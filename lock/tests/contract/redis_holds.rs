@@ -51,7 +51,7 @@ async fn a_lock_that_is_taken_again_is_one_hold_on_the_server(redis: &'static Re
 #[apply(test!)]
 async fn an_unanswered_acquire_leaves_nothing(redis: &'static Redis) -> Result<()> {
     let tests = kinds(redis).map(async |family| {
-        let (name, mute) = (name(), Mute::to(redis.host()).await);
+        let (name, mute) = (name(), Mute::to(redis.host())?);
         let process = family.process_at(&mute.address()).await;
         let lock = process.leased(&name, LONG);
         pass(&lock).await?;
@@ -64,7 +64,7 @@ async fn an_unanswered_acquire_leaves_nothing(redis: &'static Redis) -> Result<(
             let before = family.left(&name).await;
             mute.mute();
             unavailable("without an answer", lock.acquire(SOON * 5).await)?;
-            mute.heal().await;
+            mute.heal();
             until("what it took is given back", || async {
                 family.left(&name).await == before
             })
@@ -85,7 +85,7 @@ async fn an_unanswered_re_entry_leaves_the_outer_hold_and_no_other(
     redis: &'static Redis,
 ) -> Result<()> {
     let tests = kinds(redis).map(async |family| {
-        let (name, mute) = (name(), Mute::to(redis.host()).await);
+        let (name, mute) = (name(), Mute::to(redis.host())?);
         let (process, other) = (
             family.process_at(&mute.address()).await,
             family.process().await,
@@ -96,7 +96,7 @@ async fn an_unanswered_re_entry_leaves_the_outer_hold_and_no_other(
         mute.mute();
         unavailable("without an answer", lock.acquire(SOON).await)?;
         ensure!(holds(redis, &name).await? == 1, "the outer hold has gone");
-        mute.heal().await;
+        mute.heal();
         until("one hold is left", || async {
             matches!(holds(redis, &name).await, Ok(1))
         })
@@ -117,12 +117,12 @@ async fn an_unanswered_re_entry_leaves_the_outer_hold_and_no_other(
 #[apply(test!)]
 async fn an_unanswered_release_frees_it_and_wakes_the_next(redis: &'static Redis) -> Result<()> {
     let tests = kinds(redis).map(async |family| {
-        let (name, mute) = (name(), Mute::to(redis.host()).await);
+        let (name, mute) = (name(), Mute::to(redis.host())?);
         let process = family.process_at(&mute.address()).await;
         let holder = take(&process.leased(&name, LONG)).await?;
         mute.mute();
         unavailable("without an answer", holder.release().await)?;
-        mute.heal().await;
+        mute.heal();
         pass(&family.process().await.lock(&name)).await?;
         family.nothing_left(&name).await.context(family.kind.name)
     });
@@ -136,7 +136,7 @@ async fn an_unanswered_release_frees_it_and_wakes_the_next(redis: &'static Redis
 async fn an_undo_that_is_late_leaves_its_owners_newer_hold(redis: &Redis) -> Result<()> {
     let other = redis.client().await;
     for _ in 0..5 {
-        let (name, mute) = (name(), Mute::to(redis.host()).await);
+        let (name, mute) = (name(), Mute::to(redis.host())?);
         let process = redis.client_at(&mute.address()).await;
         let lock = process.lock(&name).owner(process.owner());
         let lock = lock.lease(Lease::Watchdog(SOON * 3));

@@ -2,13 +2,12 @@
 
 use super::{
     family::Server,
-    proxy::Proxy,
     redis::Redis,
     redlock::{CountsWrongly, Five, LONG, clients, occupy, until_on},
     support::*,
 };
 use futures::StreamExt;
-use oversell::lab::{Lab, Options, Part};
+use oversell::lab::{Lab, Options, Part, Proxy};
 use oversell_lock::{
     Guard, Lease, Lock, LockError,
     redis::{RedisClient, Redlock},
@@ -183,8 +182,8 @@ async fn two_owners(event: Event) -> Result<bool> {
     let mut addresses = nodes.hosts();
     let other = clients(&addresses);
     // The first process does not reach the last two nodes.
-    let gone = Proxy::to(addresses[3].clone());
-    gone.cut().await;
+    let gone = Proxy::to(addresses[3].clone())?;
+    gone.cut();
     addresses[3..].fill(gone.address());
     // Long enough for all that happens, and no longer: what nodes that have gone are to give back is asked for until then.
     let (name, long) = (name(), Lease::Fixed(SOON * 3));

@@ -395,7 +395,7 @@ async fn a_dropped_read_leaves_nothing_of_its_own(redis: &Redis) -> Result<()> {
 #[apply(test!)]
 async fn an_unanswered_entry_takes_nothing_from_the_first(redis: &Redis) -> Result<()> {
     let (name, owner) = (name(), owner());
-    let mute = Mute::to(redis.host()).await;
+    let mute = Mute::to(redis.host())?;
     let process = redis.client_at(&mute.address()).await;
     let outer = take(&writing(&process, &name).owner(owner).lease(LONGER)).await?;
     let read = reading(&process, &name).owner(owner).lease(LONGER);
@@ -403,7 +403,7 @@ async fn an_unanswered_entry_takes_nothing_from_the_first(redis: &Redis) -> Resu
     pass(&read).await?;
     mute.mute();
     unavailable("without an answer", read.acquire(SOON).await)?;
-    mute.heal().await;
+    mute.heal();
     until("the write hold alone is left", || async {
         ids(redis, &name).await.is_ok_and(|ids| ids.len() == 1)
     })

@@ -124,7 +124,7 @@ async fn a_release_that_does_not_count_is_caught(table: &Table) -> Result<()> {
 #[apply(test!)]
 async fn an_unanswered_re_entry_leaves_the_outer_hold_and_no_other(table: &Table) -> Result<()> {
     let (name, other) = (name(), table.client().await);
-    let mute = Mute::to(table.address()).await;
+    let mute = Mute::to(table.address())?;
     // On the one connection that it has, every statement has been prepared once.
     let pool = table.pool(&mute.address(), 1);
     let lock = pool.table_lease_lock(&name).owner(pool.owner());
@@ -140,7 +140,7 @@ async fn an_unanswered_re_entry_leaves_the_outer_hold_and_no_other(table: &Table
         asked = asked => asked?,
     }
     // It is given up here, while its statement is under way.
-    mute.heal().await;
+    mute.heal();
     is_held(
         "beside the outer hold",
         &outer,

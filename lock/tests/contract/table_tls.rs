@@ -1,6 +1,7 @@
 //! MySQL by TLS: a server of this test's own, which takes nobody in without it.
 
-use super::{certificates, port::Port, support::*, table::Table};
+use super::{certificates, support::*, table::Table};
+use oversell::lab::Port;
 use oversell_lock::mysql::MySqlPool;
 use std::{path::Path, process::Stdio, time::Duration};
 use tokio::{
@@ -54,10 +55,10 @@ async fn a_server_is_reached_by_tls_and_only_one_that_is_vouched_for(_: &Table) 
     let (name, folder, port) = (
         name(),
         certificates::folder("mysql-tls").await?,
-        Port::free(),
+        Port::free()?,
     );
-    let mut server = server(&folder, port.address().port()).await?;
-    let address = |mode: &str| format!("mysql://root@{}/test?{mode}", port.address());
+    let mut server = server(&folder, port.number()).await?;
+    let address = |mode: &str| format!("mysql://root@127.0.0.1:{}/test?{mode}", port.number());
     let vouched = address(&format!(
         "ssl-mode=VERIFY_CA&ssl-ca={}",
         folder.join("ca.pem").display()

@@ -2,11 +2,11 @@
 
 use super::{
     family::Server,
-    proxy::Proxy,
     support::*,
     zookeeper::{LONG, Member, ZooKeeper, connected},
 };
 use futures::{FutureExt, future::BoxFuture};
+use oversell::lab::Proxy;
 use oversell_lock::{LockError, zk::ZkClient};
 use std::{
     sync::{
@@ -182,7 +182,7 @@ async fn a_waiter_that_only_looks_for_a_node_is_caught(zookeeper: &ZooKeeper) ->
 async fn a_barrier_that_was_opened_during_a_cut_lets_its_waiters_go(
     zookeeper: &ZooKeeper,
 ) -> Result<()> {
-    let (name, way) = (name(), Proxy::to(zookeeper.address()));
+    let (name, way) = (name(), Proxy::to(zookeeper.address())?);
     let process = zookeeper.process_with(&way.address(), LONG).await;
     connected(&process).await?;
     process.client.barrier(&name).set().await?;
@@ -190,7 +190,7 @@ async fn a_barrier_that_was_opened_during_a_cut_lets_its_waiters_go(
         async move { client.barrier(&name).wait(SOON).await }.boxed()
     });
     let waiter = waiter.await?;
-    way.cut().await;
+    way.cut();
     open_and_close(zookeeper, &name).await?;
     way.mend();
     waiter.await?.context("it was open")

@@ -3,11 +3,11 @@
 use super::{
     family::Server,
     mute::Mute,
-    proxy::Proxy,
     support::*,
     zookeeper::{LONG, Member, ZooKeeper, connected},
 };
 use futures::{FutureExt, future::BoxFuture};
+use oversell::lab::Proxy;
 use oversell_lock::{
     LockError,
     zk::{Outcome, Versioned, ZkAtomicLong, ZkClient},
@@ -161,7 +161,7 @@ async fn a_listener_hears_of_others_through_cuts_and_sessions(zookeeper: &ZooKee
     let (name, other, way) = (
         name(),
         zookeeper.client().await,
-        Proxy::to(zookeeper.address()),
+        Proxy::to(zookeeper.address())?,
     );
     let process = zookeeper.process_with(&way.address(), LONG).await;
     let setter = other.client.shared_count(&name, 0);
@@ -169,7 +169,7 @@ async fn a_listener_hears_of_others_through_cuts_and_sessions(zookeeper: &ZooKee
     ensure!(listener.borrow().value == 0, "not the seed");
     setter.set(1).await?;
     hears(&mut listener, 1).await?;
-    way.cut().await;
+    way.cut();
     setter.set(2).await?;
     way.mend();
     hears(&mut listener, 2).await?;
@@ -201,7 +201,7 @@ async fn unanswered(
     change: Change,
     reads_first: bool,
 ) -> Result<(Member, Mute, Result<(), LockError>)> {
-    let mute = Mute::to(zookeeper.address()).await;
+    let mute = Mute::to(zookeeper.address())?;
     let process = zookeeper.process_with(&mute.address(), LONG).await;
     let session = connected(&process).await?;
     let (_, before) = held(zookeeper, name).await?;
@@ -220,7 +220,7 @@ async fn unanswered(
     })
     .await?;
     ensure!(!change.is_finished(), "it was answered");
-    mute.cut().await;
+    mute.cut();
     // The client may hear of the loss after its caller: what is asked before that would be lost, too.
     until("the loss is known", || async {
         process.client.session().is_err()

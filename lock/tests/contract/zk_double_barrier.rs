@@ -3,12 +3,12 @@
 use super::{
     family::Server,
     mute::Mute,
-    proxy::Proxy,
     support::*,
     zk_wire::{DELETE, LIST, MULTI, Wire},
     zookeeper::{LONG, ZooKeeper, broken, connected, directory, make},
 };
 use futures::{FutureExt, future::BoxFuture};
+use oversell::lab::Proxy;
 use oversell_lock::{
     LockError,
     zk::{ZkClient, ZkDoubleBarrier},
@@ -301,7 +301,7 @@ async fn a_dropped_leave_leaves(zookeeper: &ZooKeeper) -> Result<()> {
 
 #[apply(test!)]
 async fn a_member_that_dies_inside_does_not_keep_the_others(zookeeper: &ZooKeeper) -> Result<()> {
-    let (name, way) = (name(), Proxy::to(zookeeper.address()));
+    let (name, way) = (name(), Proxy::to(zookeeper.address())?);
     let (doomed, process) = (
         zookeeper.client_at(&way.address()).await,
         zookeeper.client().await,
@@ -313,7 +313,7 @@ async fn a_member_that_dies_inside_does_not_keep_the_others(zookeeper: &ZooKeepe
     let (dies, one, two) =
         tokio::join!(theirs.enter(SOON), barrier.enter(SOON), barrier.enter(SOON));
     let (dies, one, two) = (dies?, one?, two?);
-    way.cut().await;
+    way.cut();
     let (one, two) = tokio::join!(barrier.leave(&one, SOON), barrier.leave(&two, SOON));
     one?;
     two?;
@@ -448,7 +448,7 @@ async fn a_member_that_counts_and_then_opens_is_caught(zookeeper: &ZooKeeper) ->
 /// The member is made and its answer lost.
 #[apply(test!)]
 async fn an_unanswered_enter_leaves_no_member(zookeeper: &ZooKeeper) -> Result<()> {
-    let (name, mute) = (name(), Mute::to(zookeeper.address()).await);
+    let (name, mute) = (name(), Mute::to(zookeeper.address())?);
     let process = zookeeper.client_at(&mute.address()).await;
     let barrier = process.client.double_barrier(&name, TWO);
     // The directory is made: the next one is a single request.
@@ -457,6 +457,6 @@ async fn an_unanswered_enter_leaves_no_member(zookeeper: &ZooKeeper) -> Result<(
     let entered = tokio::spawn(async move { barrier.enter(SOON).await });
     until_members(zookeeper, &name, 1).await?;
     unavailable("without an answer", entered.await?)?;
-    mute.heal().await;
+    mute.heal();
     until_members(zookeeper, &name, 0).await
 }

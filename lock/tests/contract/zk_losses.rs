@@ -3,12 +3,12 @@
 use super::{
     family::Server,
     mute::Mute,
-    proxy::Proxy,
     support::*,
     zk_double_barrier::TWO,
     zk_wire::{SYNC, Wire},
     zookeeper::{CHROOT, JAVA, LONG, Member, ZooKeeper, connected, patient},
 };
+use oversell::lab::Proxy;
 use oversell_lock::{
     Guard, Lock, LockError,
     zk::{ZkClient, ZkOptions},
@@ -31,11 +31,11 @@ async fn a_lock_that_was_told_lost_stays_lost_though_its_session_comes_back(
 ) -> Result<()> {
     const TRIES: usize = 6;
     for _ in 0..TRIES {
-        let (name, way) = (name(), Proxy::to(zookeeper.address()));
+        let (name, way) = (name(), Proxy::to(zookeeper.address())?);
         let process = zookeeper.client_at(&way.address()).await;
         let guard = take(&process.lock(&name)).await?;
         let session = connected(&process).await?.session_id();
-        way.cut().await;
+        way.cut();
         zookeeper
             .is_told_before_its_node_goes(&name, &guard)
             .await?;
@@ -114,14 +114,14 @@ async fn a_name_that_is_no_path_is_refused(zookeeper: &ZooKeeper) -> Result<()> 
 /// On a way on which nothing is answered, a try ends long before the connection is given up.
 #[apply(test!)]
 async fn a_try_without_an_answer_ends_in_time(zookeeper: &ZooKeeper) -> Result<()> {
-    let (name, mute) = (name(), Mute::to(zookeeper.address()).await);
+    let (name, mute) = (name(), Mute::to(zookeeper.address())?);
     let client = patient(mute.address()).await?;
     let lock = client.lock(&name);
     pass(&lock).await?;
     mute.mute();
     let tried = tokio::time::timeout(SOON, lock.try_acquire()).await?;
     unavailable("without an answer", tried)?;
-    mute.heal().await;
+    mute.heal();
     zookeeper.gone(&name).await
 }
 
@@ -130,7 +130,7 @@ async fn a_try_without_an_answer_ends_in_time(zookeeper: &ZooKeeper) -> Result<(
 async fn an_enter_whose_end_is_not_answered_is_not_said_to_be_late(
     zookeeper: &ZooKeeper,
 ) -> Result<()> {
-    let (name, mute) = (name(), Mute::to(zookeeper.address()).await);
+    let (name, mute) = (name(), Mute::to(zookeeper.address())?);
     let client = patient(mute.address()).await?;
     let barrier = client.double_barrier(&name, TWO);
     let entering = tokio::spawn(async move { barrier.enter(Duration::from_secs(5)).await });
@@ -140,7 +140,7 @@ async fn an_enter_whose_end_is_not_answered_is_not_said_to_be_late(
         .await
         .context("no end")??;
     unavailable("without an answer", entered)?;
-    mute.heal().await;
+    mute.heal();
     zookeeper.gone(&name).await
 }
 
@@ -254,14 +254,14 @@ async fn hears_of_it_after_a_cut<L: Lock + 'static>(
     before: impl Lock,
     waiter: impl FnOnce(&Member) -> L,
 ) -> Result<()> {
-    let (name, way) = (before.name().to_owned(), Proxy::to(zookeeper.address()));
+    let (name, way) = (before.name().to_owned(), Proxy::to(zookeeper.address())?);
     let process = zookeeper.process_with(&way.address(), LONG).await;
     let session = connected(&process).await?;
     let guard = take(&before).await?;
     let waiting = waits(zookeeper, waiter(&process)).await?;
     // Answers come in order: the watch is set.
     session.check_stat(&name).await?;
-    way.cut().await;
+    way.cut();
     guard.release().await?;
     way.mend();
     let guard = waiting.await?.context("after the cut")?;
@@ -316,13 +316,13 @@ async fn a_release_without_an_answer_is_a_release(zookeeper: &ZooKeeper) -> Resu
     const TRIES: usize = 3;
     const ANSWER: Duration = Duration::from_secs(2);
     for _ in 0..TRIES {
-        let (name, mute) = (name(), Mute::to(zookeeper.address()).await);
+        let (name, mute) = (name(), Mute::to(zookeeper.address())?);
         let guard = take(&patient(mute.address()).await?.lock(&name)).await?;
         mute.mute();
         let asked = Instant::now();
         let release = tokio::spawn(async move { (guard.release().await, asked.elapsed()) });
         zookeeper.gone(&name).await?;
-        mute.heal().await;
+        mute.heal();
         match release.await? {
             (Err(LockError::Unavailable { .. }), after) if after >= ANSWER => {}
             (released, _) => return Ok(released?),

@@ -20,7 +20,7 @@ async fn made_without_an_answer<L: Lock + 'static>(
     mute.mute();
     let taking = acquiring(lock);
     zookeeper.until_nodes(name, nodes).await?;
-    mute.heal().await;
+    mute.heal();
     let guard = taking.await??;
     let left = zookeeper.left(name).await;
     ensure!(left.len() == nodes, "an orphan is left: {left:?}");
@@ -29,7 +29,7 @@ async fn made_without_an_answer<L: Lock + 'static>(
 
 #[apply(test!)]
 async fn a_creation_that_is_not_answered_leaves_no_orphan(zookeeper: &ZooKeeper) -> Result<()> {
-    let mute = Mute::to(zookeeper.address()).await;
+    let mute = Mute::to(zookeeper.address())?;
     let client = patient(mute.address()).await?;
     let name = name();
     pass(&client.lock(&name)).await?;
@@ -68,7 +68,7 @@ impl Lock for Forgetful {
 
 #[apply(test!)]
 async fn a_creation_that_is_blindly_repeated_is_caught(zookeeper: &ZooKeeper) -> Result<()> {
-    let (name, mute) = (name(), Mute::to(zookeeper.address()).await);
+    let (name, mute) = (name(), Mute::to(zookeeper.address())?);
     let process = zookeeper.process_with(&mute.address(), LONG).await;
     pass(&process.lock(&name)).await?;
     let twin = Forgetful(process.client.clone(), name.clone());

@@ -215,7 +215,7 @@ async fn the_leases_of_a_dead_holder_come_back(zookeeper: &ZooKeeper) -> Result<
     let semaphore = other.client.semaphore(&name, 2);
     let waiting = tokio::spawn(async move { semaphore.acquire(1, SOON).await });
     until_nodes(zookeeper, &name, 4).await?;
-    process.way.cut().await;
+    process.way.cut();
     let next = waiting.await?.context("the next")?;
     for lease in &leases {
         ensure!(
@@ -247,7 +247,7 @@ async fn a_request_that_is_not_answered_leaves_no_orphan(
     zookeeper: &ZooKeeper,
     asks_for: &'static str,
 ) -> Result<()> {
-    let (name, mute) = (name(), Mute::to(zookeeper.address()).await);
+    let (name, mute) = (name(), Mute::to(zookeeper.address())?);
     let semaphore = patient(mute.address()).await?.semaphore(&name, 2);
     release(semaphore.acquire(1, SOON).await?).await?;
     for gives_up in [false, true] {
@@ -264,7 +264,7 @@ async fn a_request_that_is_not_answered_leaves_no_orphan(
         if gives_up {
             waiting.abort();
         }
-        mute.heal().await;
+        mute.heal();
         if let Ok(leases) = waiting.await {
             let leases = leases.context("both")?;
             let left = nodes(zookeeper, &name).await;
@@ -284,7 +284,7 @@ async fn a_waiter_for_a_lease_that_is_cut_off_leaves_nothing(zookeeper: &ZooKeep
     let semaphore = process.client.semaphore(&name, 1);
     let waiting = tokio::spawn(async move { semaphore.acquire(1, SOON * 3).await });
     until_nodes(zookeeper, &name, 3).await?;
-    process.way.cut().await;
+    process.way.cut();
     until_nodes(zookeeper, &name, 1).await?;
     release(lease).await?;
     unavailable("the waiter that was cut off", waiting.await?)?;

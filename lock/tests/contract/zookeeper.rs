@@ -2,9 +2,9 @@
 
 use super::{
     family::{Capability, Capability::*, Kind, Server, Then, twice},
-    proxy::Proxy,
     support::*,
 };
+use oversell::lab::Proxy;
 use oversell_lock::{
     Guard, Lock, MultiLock, Owner,
     zk::{ZkClient, ZkLock, ZkOptions},
@@ -113,7 +113,7 @@ impl ZooKeeper {
 
     /// A process that reaches the server at `address`, and has a session of this length.
     pub(crate) async fn process_with(&self, address: &str, session: Duration) -> Member {
-        let way = Proxy::to(address.into());
+        let way = Proxy::to(address).expect("a free port");
         let client = client_at(way.address(), session).await;
         Member {
             client: client.expect("zookeeper is there"),
@@ -241,7 +241,7 @@ impl Member {
     pub(crate) async fn end_session(&self, zookeeper: &ZooKeeper) {
         let session = connected(self).await.expect("it has a session");
         let session = session.into_session();
-        self.way.cut().await;
+        self.way.cut();
         let connector = Client::connector().with_session(session);
         let usurper = connector.connect(&zookeeper.connect).await;
         let usurper = usurper.expect("the same session");
@@ -307,7 +307,7 @@ async fn a_short_cut_is_survived(zookeeper: &ZooKeeper) -> Result<()> {
     let (name, process) = (name(), zookeeper.client().await);
     let guard = take(&process.client.lock(&name)).await?;
     let session = process.client.session()?.session_id();
-    process.way.cut().await;
+    process.way.cut();
     process.way.mend();
     guard.release().await.context("after the cut")?;
     // The release may be answered before the client is said to be connected again.
@@ -325,7 +325,7 @@ async fn a_holder_learns_of_a_long_cut_before_its_node_goes(zookeeper: &ZooKeepe
         } else {
             take(&process.client.lock(&name)).await?
         };
-        process.way.cut().await;
+        process.way.cut();
         zookeeper
             .is_told_before_its_node_goes(&name, &guard)
             .await?;
