@@ -1,7 +1,9 @@
 # The commands of the project. `make` alone lists them.
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-OVERSELL := $(TARGET)/release/oversell
+RELEASE := $(TARGET)/release/oversell
+# The program that is run: one that is named, as `make demo OVERSELL=target/debug/oversell`, is there already.
+OVERSELL ?= $(RELEASE)
 LAB_JSON := target/lab/lab.json
 MAVEN := mvn -f jmeter -q verify
 OXLINT := scripts/lint/node_modules/.bin/oxlint
@@ -97,8 +99,12 @@ $(KAZOO): interop/kazoo/requirements.txt
 	$(@D)/bin/pip install -q --disable-pip-version-check -r $<
 	touch $@
 
+ifeq ($(OVERSELL),$(RELEASE))
 build: rust
 	cargo build --release --locked
+else
+build: $(OVERSELL)
+endif
 
 install: rust
 	@scripts/install

@@ -10,11 +10,11 @@ use crate::{
 };
 use std::{
     fs::{self, File, TryLockError},
-    io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
+    io,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
 };
+use tempfile::NamedTempFile;
 
 const LAB_JSON: &str = "lab.json";
 /// Unnamed folders are `target/lab-PID-N`.
@@ -56,7 +56,8 @@ impl Folder {
         })
     }
 
-    fn unnamed(target: &Path) -> Result<Self, Failure> {
+    /// A new folder in `target`, which is removed when this is dropped.
+    pub(super) fn unnamed(target: &Path) -> Result<Self, Failure> {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         sweep(target);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -74,6 +75,12 @@ impl Folder {
     /// Whether it is still there after the lab.
     pub(super) fn stays(&self) -> bool {
         self.stays
+    }
+
+    /// Where the labs beside it keep what they share: Cargo's `target` folder, if it lies there.
+    pub(super) fn shared(&self) -> Option<PathBuf> {
+        let target = std::path::absolute(target()).ok()?;
+        (self.path.parent()? == target).then_some(target)
     }
 
     /// A folder in it, made by whoever fills it.
@@ -108,16 +115,10 @@ impl Drop for Folder {
 
 /// Writes a file, which nobody but its owner may read, beside its place, and moves it there.
 pub(super) fn write_whole(file: &Path, text: &str) -> io::Result<()> {
-    let beside = file.with_extension("new");
-    let mut options = File::options();
-    options
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&beside)?
-        .write_all(text.as_bytes())?;
-    fs::rename(&beside, file)
+    let beside = NamedTempFile::new_in(file.parent().unwrap_or(Path::new("")))?;
+    fs::write(beside.path(), text)?;
+    beside.persist(file)?;
+    Ok(())
 }
 
 /// Cargo's `target` folder: the one that this program was built in, or one in the current folder.

@@ -1,6 +1,13 @@
 //! MariaDB: `mariadbd` run directly, without its supervising script.
+//!
+//! To make an empty database takes seconds, so labs beside each other make it once, and each starts with a copy:
+//!
+//! 1. The first one makes it in a folder of its own, and then renames it to its place: there it is whole, or it is not
+//!    there. Of several that make it at once, one gets there first, and all use that one's.
+//! 2. Its name says for which program and which user it was made.
 
 use super::{
+    folder::Folder,
     process::{Process, Start},
     programs::{self, Needed},
     server::Server,
@@ -10,6 +17,8 @@ use crate::failure::Failure;
 use futures::{FutureExt, future::BoxFuture};
 use sqlx::{Connection, MySqlConnection};
 use std::{
+    fs, io,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -28,12 +37,18 @@ pub(super) const DURABILITY: [&str; 4] = [
 #[derive(Debug)]
 pub(super) struct MySql {
     folder: PathBuf,
+    /// Where labs share the empty database, if they do.
+    shared: Option<PathBuf>,
     port: u16,
 }
 
 impl MySql {
-    pub(super) fn new(folder: PathBuf, port: u16) -> Self {
-        Self { folder, port }
+    pub(super) fn new(folder: PathBuf, shared: Option<PathBuf>, port: u16) -> Self {
+        Self {
+            folder,
+            shared,
+            port,
+        }
     }
 
     fn pid_file(&self) -> PathBuf {
@@ -45,21 +60,68 @@ impl MySql {
         self.folder.join("files")
     }
 
-    /// The program, with options for the making of the database and for the server alike. The data folder is relative
-    /// to ours, since mariadb-install-db takes none with a space; `./` is what makes it so, not relative to /usr.
-    fn program(&self, name: &str, user: User) -> Command {
-        let mut command = Command::new(programs::path(name));
-        command
-            .current_dir(&self.folder)
-            .env("TMPDIR", &self.folder)
-            .arg("--no-defaults");
-        // Without it, it refuses to run as root.
-        if user.is_root() {
-            command.arg("--user=root");
+    /// A copy of the empty database that labs share in `shared`, which is made if it is not there.
+    async fn copy(&self, shared: &Path, user: User) -> Result<(), Failure> {
+        let failed = |e: io::Error| Failure::Unusable(format!("{NAME}: {e}"));
+        let program = fs::metadata(programs::path("mariadbd")).map_err(failed)?;
+        let edition = (program.len(), program.mtime(), user.id());
+        let seed = shared.join(format!("mariadb-{}-{}-{}", edition.0, edition.1, edition.2));
+        if !seed.exists() {
+            let making = Folder::unnamed(shared)?;
+            let folder = making.of(NAME);
+            user.make(&folder).map_err(failed)?;
+            self.install(&folder, user).await?;
+            match fs::rename(folder.join("data"), &seed) {
+                Err(e) if e.kind() != io::ErrorKind::DirectoryNotEmpty => return Err(failed(e)),
+                _ => {}
+            }
         }
-        command.arg("--datadir=./data");
-        command
+        let mut copy = Command::new("cp");
+        copy.arg("-R").arg(&seed).arg(self.folder.join("data"));
+        self.run("cp", &copy, user).await
     }
+
+    /// Makes the system tables, an empty database `test`, and a root without password, in `folder`.
+    async fn install(&self, folder: &Path, user: User) -> Result<(), Failure> {
+        let mut command = program("mariadb-install-db", folder, user);
+        command.args([
+            "--auth-root-authentication-method=normal",
+            "--skip-name-resolve",
+        ]);
+        self.run("mariadb-install-db", &command, user).await
+    }
+
+    async fn run(&self, name: &str, command: &Command, user: User) -> Result<(), Failure> {
+        let process = Process::spawn(Start {
+            name,
+            command,
+            orphaned: "KILL",
+            user,
+            log: &self.folder.with_file_name("mysql-install.log"),
+            console: None,
+        })?;
+        if process.gone().await.well() {
+            return Ok(());
+        }
+        let why = process.tail();
+        Err(Failure::Unusable(format!("{name} failed; {why}")))
+    }
+}
+
+/// The program, with options for the making of the database and for the server alike. The data folder is relative to
+/// `folder`, since mariadb-install-db takes none with a space; `./` is what makes it so, not relative to /usr.
+fn program(name: &str, folder: &Path, user: User) -> Command {
+    let mut command = Command::new(programs::path(name));
+    command
+        .current_dir(folder)
+        .env("TMPDIR", folder)
+        .arg("--no-defaults");
+    // Without it, it refuses to run as root.
+    if user.is_root() {
+        command.arg("--user=root");
+    }
+    command.arg("--datadir=./data");
+    command
 }
 
 impl Server for MySql {
@@ -78,39 +140,21 @@ impl Server for MySql {
         &self.folder
     }
 
-    /// Makes the system tables, an empty database `test`, and a root without password.
     fn prepare(&self, user: User) -> BoxFuture<'_, Result<(), Failure>> {
         async move {
             user.make(&self.folder)
                 .and_then(|()| user.make(&self.no_files()))
                 .map_err(|e| Failure::Unusable(format!("{NAME}: {e}")))?;
-            let mut command = self.program("mariadb-install-db", user);
-            command.args([
-                "--auth-root-authentication-method=normal",
-                "--skip-name-resolve",
-            ]);
-            let log = self.folder.with_file_name("mysql-install.log");
-            let install = Process::spawn(Start {
-                name: "mariadb-install-db",
-                command: &command,
-                orphaned: "KILL",
-                user,
-                log: &log,
-                console: None,
-            })?;
-            if install.gone().await.well() {
-                return Ok(());
+            match &self.shared {
+                Some(shared) => self.copy(shared, user).await,
+                None => self.install(&self.folder, user).await,
             }
-            Err(Failure::Unusable(format!(
-                "mariadb-install-db failed; {}",
-                install.tail()
-            )))
         }
         .boxed()
     }
 
     fn command(&self, user: User) -> Command {
-        let mut command = self.program("mariadbd", user);
+        let mut command = program("mariadbd", &self.folder, user);
         command
             .args([
                 "--bind-address=127.0.0.1",

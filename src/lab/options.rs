@@ -155,7 +155,7 @@ impl Options {
 
         let has = |part| !self.without.contains(&part);
         let mut members = vec![Member::new(
-            MySql::new(folder.of(mysql::NAME), mysql.number()),
+            MySql::new(folder.of(mysql::NAME), folder.shared(), mysql.number()),
             Tier::Server,
             has(Part::MySql),
         )];

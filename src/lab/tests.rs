@@ -362,15 +362,16 @@ async fn two_labs_run_side_by_side() {
 
 #[tokio::test]
 async fn a_start_that_is_given_up_leaves_nothing() {
-    let dir = std::env::temp_dir().join(format!("oversell-lab-test-{}", std::process::id()));
+    let dir = tempfile::tempdir().unwrap();
     let options = Options {
-        dir: Some(dir.clone()),
+        dir: Some(dir.path().to_owned()),
         ..servers()
     };
     let mut start = Box::pin(Lab::start(options));
     // Given up as soon as the first server writes: the others are in all stages of their start.
     let begun = comes_true("a log", || {
-        dir.join("redis.log")
+        dir.path()
+            .join("redis.log")
             .metadata()
             .is_ok_and(|log| log.len() > 0)
     });
@@ -380,32 +381,30 @@ async fn a_start_that_is_given_up_leaves_nothing() {
         () = begun => {}
     }
     drop(start);
-    assert_eq!(processes_in(&dir), Vec::<u32>::new());
-    std::fs::remove_dir_all(&dir).unwrap();
+    assert_eq!(processes_in(dir.path()), Vec::<u32>::new());
 }
 
 #[tokio::test]
 async fn a_folder_that_no_lab_made_is_not_emptied() {
-    let dir = std::env::temp_dir().join(format!("oversell-precious-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
-    std::fs::write(dir.join("precious"), "x").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("precious"), "x").unwrap();
     let error = Lab::start(Options {
-        dir: Some(dir.clone()),
+        dir: Some(dir.path().to_owned()),
         ..one_redis()
     })
     .await
     .unwrap_err()
     .to_string();
     assert!(error.contains("was not made by a lab"), "{error}");
-    assert!(dir.join("precious").exists());
-    std::fs::remove_dir_all(&dir).unwrap();
+    assert!(dir.path().join("precious").exists());
 }
 
 #[tokio::test]
 async fn a_folder_serves_one_lab_at_a_time() {
-    let dir = std::env::temp_dir().join(format!("oversell-shared-{}", std::process::id()));
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
     let named = || Options {
-        dir: Some(dir.clone()),
+        dir: Some(dir.to_owned()),
         ..one_redis()
     };
     let first = Lab::start(named()).await.unwrap();
@@ -425,7 +424,6 @@ async fn a_folder_serves_one_lab_at_a_time() {
         "nobody can rely on it any more"
     );
     Lab::start(named()).await.unwrap().stop().await;
-    std::fs::remove_dir_all(&dir).unwrap();
 }
 
 /// The kernel ends a child when the thread that forked it ends; a runtime's threads end with it.
@@ -475,7 +473,7 @@ async fn hold_a_lab() {
 
 #[tokio::test]
 async fn nothing_is_left_of_a_lab_that_is_killed() {
-    let dir = std::env::temp_dir().join(format!("oversell-killed-{}", std::process::id()));
+    let dir = tempfile::tempdir().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
@@ -483,7 +481,7 @@ async fn nothing_is_left_of_a_lab_that_is_killed() {
             "--ignored",
             "--nocapture",
         ])
-        .env(HOLD, &dir)
+        .env(HOLD, dir.path())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -502,11 +500,10 @@ async fn nothing_is_left_of_a_lab_that_is_killed() {
         !pids.iter().any(|pid| runs(*pid))
     })
     .await;
-    let error = Addresses::of_running_lab(&dir.join("lab.json"))
+    let error = Addresses::of_running_lab(&dir.path().join("lab.json"))
         .unwrap_err()
         .to_string();
     assert!(error.contains("was killed"), "{error}");
-    std::fs::remove_dir_all(&dir).unwrap();
 }
 
 /// Every process that runs in the folder or names it in its arguments.

@@ -60,6 +60,11 @@ impl User {
         command.status().is_ok_and(|status| status.success())
     }
 
+    /// Their number.
+    pub(super) fn id(self) -> u32 {
+        self.0.map_or_else(unistd::geteuid, |(uid, _)| uid).as_raw()
+    }
+
     /// Whether they are root after all.
     pub(super) fn is_root(self) -> bool {
         self.0.is_none() && unistd::geteuid().is_root()

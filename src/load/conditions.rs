@@ -112,22 +112,16 @@ fn file_system(mounts: &str, folder: &Path) -> Option<String> {
 
 /// Writes 4 KB again and again and has them stored each time, as a log does: the median, µs.
 fn fdatasync(folder: &Path) -> io::Result<u64> {
-    let path = folder.join(format!(".fdatasync-{}", std::process::id()));
-    let mut file = fs::File::create_new(&path)?;
-    let mut syncs = || {
-        let mut took = Vec::with_capacity(SYNCS);
-        for _ in 0..SYNCS {
-            let begun = Instant::now();
-            file.write_all(&[0; 4096])?;
-            file.sync_data()?;
-            took.push(u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX));
-        }
-        took.sort_unstable();
-        Ok(took[SYNCS / 2])
-    };
-    let median = syncs();
-    fs::remove_file(&path)?;
-    median
+    let mut file = tempfile::tempfile_in(folder)?;
+    let mut took = Vec::with_capacity(SYNCS);
+    for _ in 0..SYNCS {
+        let begun = Instant::now();
+        file.write_all(&[0; 4096])?;
+        file.sync_data()?;
+        took.push(u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX));
+    }
+    took.sort_unstable();
+    Ok(took[SYNCS / 2])
 }
 
 async fn mysql(url: &str) -> Option<String> {
@@ -248,10 +242,8 @@ mod tests {
 
     #[test]
     fn a_sync_takes_time_and_leaves_no_file() {
-        let folder = std::env::temp_dir().join(format!("oversell-sync-{}", std::process::id()));
-        fs::create_dir(&folder).unwrap();
-        fdatasync(&folder).unwrap();
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
-        fs::remove_dir(&folder).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        fdatasync(folder.path()).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

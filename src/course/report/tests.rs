@@ -170,8 +170,8 @@ fn a_report_needs_nothing_else_and_draws_each_form_of_figures() {
 /// What a browser makes of the page, from a file and without a service.
 #[test]
 fn the_pages_own_timeline_draws_the_races_in_both_languages() {
-    let folder = std::env::temp_dir().join(format!("oversell-report-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
     for (checked, words) in [
         ("zh", ["删掉了 B 的锁", "unheard-of &lt;b&gt;"]),
         ("en", ["deletes the lock of B", "unheard-of &lt;b&gt;"]),
@@ -182,7 +182,7 @@ fn the_pages_own_timeline_draws_the_races_in_both_languages() {
         );
         let file = folder.join(format!("{checked}.html"));
         std::fs::write(&file, page).unwrap();
-        let drawn = dom(&file, &folder);
+        let drawn = dom(&file, folder);
         for words in words {
             assert!(drawn.contains(words), "{checked}: {words}");
         }
@@ -196,7 +196,6 @@ fn the_pages_own_timeline_draws_the_races_in_both_languages() {
             );
         }
     }
-    std::fs::remove_dir_all(folder).unwrap();
 }
 
 /// The page once its scripts have run.

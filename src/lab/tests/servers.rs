@@ -1,6 +1,8 @@
 //! What the servers of a lab may do, what they keep, and what the instances say.
 
 use super::*;
+use crate::lab::{mysql::MySql, server::Server, user::User};
+use std::{fs::Permissions, os::unix::fs::PermissionsExt, path::PathBuf};
 
 /// Whom a process and all of its threads run as: the real, effective, saved and file-system user.
 fn users_of(pid: u32) -> Vec<String> {
@@ -50,12 +52,13 @@ async fn no_server_runs_as_root() {
 /// Only root can make such a folder for others, and only root's servers would be somebody else.
 #[tokio::test]
 async fn where_nobody_can_enter_the_folder_the_servers_are_the_users_own_and_root_is_told() {
-    use std::os::unix::fs::PermissionsExt;
-    let closed = std::env::temp_dir().join(format!("oversell-closed-{}", std::process::id()));
-    std::fs::create_dir_all(&closed).unwrap();
-    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let closed = tempfile::Builder::new()
+        .prefix("oversell-closed-")
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir()
+        .unwrap();
     let lab = Lab::start(Options {
-        dir: Some(closed.join("lab")),
+        dir: Some(closed.path().join("lab")),
         ..one_redis()
     })
     .await
@@ -64,7 +67,6 @@ async fn where_nobody_can_enter_the_folder_the_servers_are_the_users_own_and_roo
     assert_eq!(users_of(lab.pid("redis").unwrap()), vec![us.to_string(); 4]);
     let warning = lab.warning().map(str::to_owned);
     lab.stop().await;
-    std::fs::remove_dir_all(&closed).unwrap();
     match warning {
         Some(text) => {
             assert!(
@@ -151,9 +153,9 @@ async fn the_main_redis_keeps_its_data_over_a_restart_and_a_kill_and_the_others_
 
 #[tokio::test]
 async fn what_an_instance_says_comes_out_line_by_line_with_its_name_and_its_log_does_not() {
-    let dir = std::env::temp_dir().join(format!("oversell-console-{}", std::process::id()));
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
     let (console, mut lines) = tokio::sync::mpsc::unbounded_channel();
-    std::fs::create_dir_all(&dir).unwrap();
     // It stands for an instance: it says two lines, logs one, and ends.
     let program = dir.join("talker");
     std::fs::write(
@@ -161,11 +163,7 @@ async fn what_an_instance_says_comes_out_line_by_line_with_its_name_and_its_log_
         "#!/bin/sh\necho '12:01:02.345 小明 测试读锁。。。。'\necho second\necho logged >&2\n",
     )
     .unwrap();
-    std::fs::set_permissions(
-        &program,
-        std::os::unix::fs::PermissionsExt::from_mode(0o755),
-    )
-    .unwrap();
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
     let options = Options {
         instance_ports: vec![0],
         program: Some(program),
@@ -183,5 +181,73 @@ async fn what_an_instance_says_comes_out_line_by_line_with_its_name_and_its_log_
     assert_eq!(lines.recv().await, None, "the log is no console");
     let log = std::fs::read_to_string(dir.join(format!("lab/instance-{name}.log"))).unwrap();
     assert_eq!(log, "logged\n");
-    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// A database of one's own in each lab, from one that is made once, even where both find none.
+#[tokio::test]
+async fn labs_that_start_at_once_make_one_empty_database_and_each_has_a_copy() {
+    let shared = tempfile::tempdir().unwrap();
+    let user = User::choose(shared.path(), &[]).0;
+    let server = |name| MySql::new(shared.path().join(name), Some(shared.path().into()), 0);
+    let (one, two) = (server("one"), server("two"));
+    let (first, second) = tokio::join!(one.prepare(user), two.prepare(user));
+    first.unwrap();
+    second.unwrap();
+    let seeds = entries(shared.path(), "mariadb-");
+    assert_eq!(seeds.len(), 1, "{seeds:?}");
+    assert_eq!(entries(shared.path(), "lab-"), Vec::<PathBuf>::new());
+    for folder in [one.folder(), two.folder()] {
+        let ours = folder.join("data/ibdata1");
+        assert_eq!(
+            std::fs::read(&ours).unwrap(),
+            std::fs::read(seeds[0].join("ibdata1")).unwrap()
+        );
+        std::fs::write(ours, "a lab writes in its own").unwrap();
+    }
+    assert!(seeds[0].join("ibdata1").metadata().unwrap().len() > 1_000_000);
+}
+
+/// A start that is given up while the first database is made: what is half made stands nowhere where others would take it.
+/// The twin makes it in its place: the next lab takes the half.
+#[tokio::test]
+async fn a_half_made_database_is_never_used() {
+    let shared = tempfile::tempdir().unwrap();
+    let user = User::choose(shared.path(), &[]).0;
+    let server = |name| MySql::new(shared.path().join(name), Some(shared.path().into()), 0);
+    let begun = || {
+        entries(shared.path(), "lab-")
+            .iter()
+            .any(|making| making.join("mysql/data/ibdata1").exists())
+    };
+    let given_up = server("given-up");
+    tokio::select! {
+        biased;
+        _ = given_up.prepare(user) => panic!("it was not to get that far"),
+        () = comes_true("half a database", begun) => {}
+    }
+    assert_eq!(entries(shared.path(), "mariadb-"), Vec::<PathBuf>::new());
+    let next = server("next");
+    next.prepare(user).await.unwrap();
+    let is_whole = |server: &MySql| server.folder().join("data/mysql/global_priv.frm").exists();
+    assert!(is_whole(&next));
+
+    let seed = entries(shared.path(), "mariadb-").remove(0);
+    std::fs::remove_dir_all(seed.join("mysql")).unwrap();
+    let twin = server("twin");
+    twin.prepare(user).await.unwrap();
+    assert!(!is_whole(&twin), "the twin found what was not there");
+}
+
+fn entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
+    let all = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|e| e.unwrap().path());
+    all.filter(|path| {
+        path.file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .starts_with(prefix)
+    })
+    .collect()
 }
