@@ -10,6 +10,7 @@ use std::{
 fn main() {
     println!("cargo:rerun-if-changed=migrations");
     println!("cargo:rerun-if-changed=static");
+    register("races", "src/replay/races", "RACE", "crate::replay::Race");
     register(
         "windows",
         "src/classroom/windows",
@@ -44,7 +45,7 @@ fn register(name: &str, folder: &str, item: &str, kind: &str) {
     let files = fs::read_dir(root.join(folder)).unwrap_or_else(|e| panic!("{folder}: {e}"));
     let mut files: Vec<_> = files
         .map(|file| file.expect("a file of the folder").path())
-        .filter(|file| file.extension().is_some_and(|e| e == "rs"))
+        .filter(|file| file.extension().is_some_and(|e| e == "rs") && !file.ends_with("mod.rs"))
         .collect();
     files.sort();
     let (mut modules, mut list) = (String::new(), String::new());

@@ -12,6 +12,14 @@ pub struct Bilingual {
     pub en: &'static str,
 }
 
+impl Bilingual {
+    /// In Chinese, and in English.
+    #[must_use]
+    pub const fn of(zh: &'static str, en: &'static str) -> Self {
+        Self { zh, en }
+    }
+}
+
 /// From data that is parsed once: its text is kept for as long as the program runs.
 impl<'de> Deserialize<'de> for Bilingual {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {

@@ -131,6 +131,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// A replay that did not go as it must.
+    pub(crate) fn replay(why: impl std::fmt::Display) -> Self {
+        Self::Replay(why.to_string())
+    }
+
     /// The server that did not do its part.
     #[must_use]
     pub fn server(&self) -> Option<&'static str> {

@@ -1,6 +1,6 @@
 //! The lessons on deadlocks, played on the real server: each shows its error, and with its cure none.
 
-use crate::support::Servers;
+use crate::{replays::times, support::Servers};
 use oversell::{
     classroom::deadlocks::{self, DEADLOCK, DeadlockLesson, DeadlockPlan, DeadlockReplay, Side},
     ctx::Ctx,
@@ -10,8 +10,6 @@ use sqlx::{Connection, Executor, MySqlConnection};
 use std::{sync::Arc, time::Duration};
 
 type Outcome = Result<(), String>;
-
-const IN_A_ROW: usize = 10;
 
 /// An instance's clients with a database of their own.
 async fn alone(
@@ -51,7 +49,7 @@ pub(crate) async fn shows_its_error_and_its_cure(
     let database = format!("alone_{}", lesson.slug.replace('-', "_"));
     let (ctx, mut root) = alone(servers, "root", &database).await?;
     let mut accounts = 0;
-    for _ in 0..IN_A_ROW {
+    for _ in 0..times() {
         let uncured = play(&ctx, lesson, false, false).await?;
         if uncured.error != Some(lesson.error)
             || uncured.victim.is_none()

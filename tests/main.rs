@@ -196,7 +196,7 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
     for lesson in oversell::classroom::deadlocks::ALL {
         trials.push(with_servers(
             format!(
-                "deadlock_{}_shows_its_error_and_its_cure_ten_times_in_a_row",
+                "deadlock_{}_shows_its_error_and_its_cure_again_and_again",
                 lesson.slug
             ),
             Box::new(move |servers| {
@@ -218,17 +218,14 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         demos::a_late_unlock_by_thread_id_frees_another_processs_lock_until_it_is_by_owner,
         demos::a_value_for_each_call_cannot_enter_again_and_an_owner_can,
     );
-    for replay in oversell::replay::ALL
-        .iter()
-        .filter(|replay| !replay.breaks_something())
-    {
+    for race in oversell::replay::races().filter(|race| !race.breaks_something()) {
         trials.push(with_servers(
             format!(
-                "replay_{}_ends_as_the_registry_says_ten_times_in_a_row",
-                replay.lesson
+                "replay_{}_ends_as_the_registry_says_again_and_again",
+                race.lesson
             ),
             Box::new(move |servers| {
-                Box::pin(async move { replays::ends_as_the_registry_says(&servers, replay).await })
+                Box::pin(async move { replays::ends_as_the_registry_says(&servers, race).await })
             }),
         ));
     }

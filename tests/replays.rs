@@ -10,7 +10,7 @@ use oversell::{
     ctx::Ctx,
     lab::{Lab, Options, Part},
     redis_at::redis_at,
-    replay::{ALL, End, Log, Pace, Place, Replay, ReplayEvent, Steps, Terms},
+    replay::{self, End, Log, Pace, Place, Race, ReplayEvent, Steps, Terms},
 };
 use reqwest::{Client, StatusCode};
 use serde_json::Value;
@@ -19,18 +19,21 @@ use tokio_util::sync::CancellationToken;
 
 type Outcome = Result<(), String>;
 
-/// How often in a row.
-const TIMES: usize = 10;
+/// How often in a row: ten times where `OVERSELL_SOAK` is set.
+pub(crate) fn times() -> usize {
+    if std::env::var_os("OVERSELL_SOAK").is_some() {
+        10
+    } else {
+        2
+    }
+}
 
-/// Ten times in a row, with the cure and without it.
-pub(crate) async fn ends_as_the_registry_says(
-    servers: &Servers,
-    replay: &'static Replay,
-) -> Outcome {
+/// Again and again, with the cure and without it.
+pub(crate) async fn ends_as_the_registry_says(servers: &Servers, race: &'static Race) -> Outcome {
     let site = servers.site().await;
     for cured in [false, true] {
-        for n in 1..=TIMES {
-            let (end, log) = play(&site.ctxs, replay, cured).await;
+        for n in 1..=times() {
+            let (end, log) = play(&site.ctxs, race, cured).await;
             if !matches!(&end, Some(End::Done(ending)) if ending.as_meant) {
                 let events: Vec<_> = log
                     .since(0)
@@ -39,7 +42,7 @@ pub(crate) async fn ends_as_the_registry_says(
                     .collect();
                 return Err(format!(
                     "lesson {}, cured: {cured}, time {n}: {end:?}\n{}",
-                    replay.lesson,
+                    race.lesson,
                     events.join("\n")
                 ));
             }
@@ -52,17 +55,13 @@ pub(crate) async fn ends_as_the_registry_says(
 /// as a teacher starts it, over HTTP. The cure is played right after the flaw, in the same lab.
 pub(crate) async fn what_breaks_something_ends_as_the_registry_says_in_a_lab() -> Outcome {
     in_a_lab(&["--replica", "--redis-ports=0,0,0,0,0"], async |at| {
-        for replay in ALL
-            .iter()
-            .filter(|replay| replay.breaks_something() || replay.lesson == "003.pause")
+        for race in
+            replay::races().filter(|race| race.breaks_something() || race.lesson == "003.pause")
         {
             for cured in [false, true] {
-                let events = over_http(&at.instances[0].url, replay.lesson, cured).await?;
+                let events = over_http(&at.instances[0].url, race.lesson, cured).await?;
                 if !events.contains("\"as_meant\":true") {
-                    return Err(format!(
-                        "lesson {}, cured: {cured}: {events}",
-                        replay.lesson
-                    ));
+                    return Err(format!("lesson {}, cured: {cured}: {events}", race.lesson));
                 }
             }
         }
@@ -94,7 +93,7 @@ async fn over_http(at: &str, lesson: &str, cured: bool) -> Result<String, String
 }
 
 /// Plays it on three clients of the servers that know nothing of each other: what three instances are, without HTTP.
-async fn play(ctxs: &[Arc<Ctx>], replay: &Replay, cured: bool) -> (Option<End>, Arc<Log>) {
+async fn play(ctxs: &[Arc<Ctx>], race: &Race, cured: bool) -> (Option<End>, Arc<Log>) {
     let log = Arc::new(Log::default());
     let places = ctxs
         .iter()
@@ -102,12 +101,11 @@ async fn play(ctxs: &[Arc<Ctx>], replay: &Replay, cured: bool) -> (Option<End>, 
         .collect();
     let terms = Terms {
         places,
-        cured,
         pace: Pace::Fast,
         steps: Steps::default(),
     };
-    replay
-        .run(&ctxs[0], terms, Arc::clone(&log), &CancellationToken::new())
+    race.script(cured)
+        .play(&ctxs[0], terms, Arc::clone(&log), &CancellationToken::new())
         .await;
     (log.end(), log)
 }

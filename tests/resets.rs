@@ -130,7 +130,13 @@ pub(crate) async fn a_name_that_a_reset_leaves_out_is_seen(servers: &Servers) ->
         })
         .await?;
         writes(&site, slug).await?;
-        let not_cleared = shelf::reset(&site.ctxs[1], site.id, STOCK, stock::find(other)).await;
+        let not_cleared = shelf::reset(
+            &site.ctxs[1],
+            site.id,
+            STOCK,
+            stock::find(other).map(shelf::Scope::from),
+        )
+        .await;
         not_cleared.map_err(|e| e.to_string())?;
         if left(&site).await?.is_empty() {
             return Err(format!(
@@ -264,7 +270,7 @@ pub(crate) async fn a_reset_needs_what_it_sets_and_names_what_it_could_not_clear
     let site = support::shelf(&ctx).await;
     let reset = async |count, slug: Option<&str>| {
         let strategy = slug.map(|slug| stock::find(slug).expect("a strategy"));
-        shelf::reset(&ctx, 1, count, strategy)
+        shelf::reset(&ctx, 1, count, strategy.map(shelf::Scope::from))
             .await
             .map_err(|e| e.to_string())
     };

@@ -1,13 +1,13 @@
 //! One side of a race: a job that is followed, and stands still where it is told to.
 //!
-//! 1. [`start`] runs an act for a product, in this instance. Its first line says whose locks are its own, its last one what
-//!    it came to; between them there is one for each point that it comes by.
+//! 1. [`start`] runs an act for a product, in this instance. Its first line says whose locks are its own, its last one
+//!    what it came to; between them there is one for each point that it comes by.
 //! 2. It stands still at the points that are among its stops, until it is given others.
 //! 3. Dropped, it is ended as a request is whose client hangs up: it gives back what it holds.
 //!
 //! Next: `place.rs`, where it runs.
 
-use super::acts;
+use super::act::Act;
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -79,7 +79,7 @@ pub enum Line {
         remaining: Option<i64>,
         /// Its fencing token.
         fence: Option<u64>,
-        /// How often it was tried anew.
+        /// How often it was tried again.
         retries: u32,
         /// Whether its lock was no longer its own at the end; absent where it has none.
         lost: Option<bool>,
@@ -102,12 +102,7 @@ pub struct Actor {
 }
 
 /// Starts an actor in this instance.
-///
-/// # Errors
-///
-/// [`Error::NoStrategy`] where there is no such act.
-pub fn start(ctx: &Ctx, part: Part) -> Result<Actor, Error> {
-    let act = acts::find(&part.act).ok_or_else(|| Error::NoStrategy(part.act.clone()))?;
+pub(super) fn start(ctx: &Ctx, act: Act, part: Part) -> Actor {
     let (sender, lines) = mpsc::unbounded_channel();
     let (stops, stopping) = watch::channel(part.stops);
     let (seen, mut points) = mpsc::unbounded_channel();
@@ -128,7 +123,7 @@ pub fn start(ctx: &Ctx, part: Part) -> Result<Actor, Error> {
         };
         let tell = |line| drop(sender.send(line));
         tell(begun);
-        let mut acting = Box::pin(tokio::time::timeout(LONGEST, (act.run)(&ctx, &job)));
+        let mut acting = Box::pin(tokio::time::timeout(LONGEST, act.run(&ctx, &job)));
         let outcome = loop {
             tokio::select! {
                 biased;
@@ -153,11 +148,11 @@ pub fn start(ctx: &Ctx, part: Part) -> Result<Actor, Error> {
             }
         }));
     });
-    Ok(Actor {
+    Actor {
         lines,
         stops,
         _task: AbortOnDropHandle::new(task),
-    })
+    }
 }
 
 fn failed(error: Error) -> Line {

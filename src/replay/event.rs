@@ -1,6 +1,5 @@
 //! What is seen of a replay: one line for each thing that an actor or a server did.
 
-use super::Ending;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -44,6 +43,25 @@ pub struct ReplayEvent {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 34)]
     pub token: Option<u64>,
+}
+
+/// What a replay came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Ending {
+    /// How many actors were told that they had bought a piece.
+    #[schema(example = 3)]
+    pub sold: i64,
+    /// How many pieces left the shelf.
+    #[schema(example = 2)]
+    pub gone: i64,
+    /// The most that were inside at once.
+    #[schema(example = 2)]
+    pub inside: usize,
+    /// What the lesson noted besides.
+    #[schema(example = "")]
+    pub saw: String,
+    /// Whether the registry says the same.
+    pub as_meant: bool,
 }
 
 /// How a replay has ended.

@@ -8,7 +8,6 @@
 //!
 //! Next: `play.rs`.
 
-use super::play::gone_wrong;
 use crate::bilingual::Bilingual;
 use crate::{
     config::Config,
@@ -162,7 +161,7 @@ impl Faults {
         let lab = self
             .lab
             .as_ref()
-            .ok_or_else(|| gone_wrong("no lab takes orders"))?;
+            .ok_or_else(|| Error::replay("no lab takes orders"))?;
         self.undo
             .lock()
             .extend(action.undone_by().map(|undone| (undone, member.to_owned())));
@@ -173,7 +172,7 @@ impl Faults {
                 by_ms: 0,
             })
             .await;
-        done.map_err(|error| gone_wrong(format!("{action} {member}: {error}")))?;
+        done.map_err(|error| Error::replay(format!("{action} {member}: {error}")))?;
         self.undo
             .lock()
             .retain(|(undoes, whose)| *undoes != action || whose != member);

@@ -1,56 +1,46 @@
 //! What the actors of a replay take: pieces of a product, or of a voucher; put on the shelf before, and removed after.
 
-use super::acts::Act;
-use crate::{
-    ctx::Ctx,
-    error::Error,
-    seckill::{self, voucher},
-    shelf,
-};
+use super::act::Act;
+use crate::{ctx::Ctx, error::Error, seckill::voucher, shelf};
 use chrono::{TimeDelta, Utc};
 
 /// So many pieces at first.
 pub(super) const PIECES: i64 = 5000;
 
-/// Whether the act takes pieces of a voucher.
-pub(super) fn is_order(act: &Act) -> bool {
-    seckill::find(act.name).is_some()
-}
-
 /// Puts the pieces there, and gives the number by which the actors call them.
-pub(super) async fn put(ctx: &Ctx, act: &Act) -> Result<i64, Error> {
-    if is_order(act) {
-        return on_sale(ctx).await;
+pub(super) async fn put(ctx: &Ctx, act: Act, pieces: i64) -> Result<i64, Error> {
+    if matches!(act, Act::Order(_)) {
+        return on_sale(ctx, pieces).await;
     }
     let stock_id = fastrand::i64(1_000_000_000..2_000_000_000);
-    shelf::reset(ctx, stock_id, PIECES, Some(&act.scope())).await?;
+    shelf::reset(ctx, stock_id, pieces, Some(act.scope())).await?;
     Ok(stock_id)
 }
 
 /// A voucher on sale.
-pub(super) async fn on_sale(ctx: &Ctx) -> Result<i64, Error> {
+pub(super) async fn on_sale(ctx: &Ctx, pieces: i64) -> Result<i64, Error> {
     let (begin, end) = (
         Utc::now() - TimeDelta::hours(1),
         Utc::now() + TimeDelta::hours(1),
     );
-    voucher::add(ctx, "100元代金券", PIECES, begin, end).await
+    voucher::add(ctx, "100元代金券", pieces, begin, end).await
 }
 
 /// How many pieces are left; none where the act takes none.
-pub(super) async fn left(ctx: &Ctx, act: &Act, id: i64) -> Result<Option<i64>, Error> {
-    match act.store {
+pub(super) async fn left(ctx: &Ctx, act: Act, id: i64) -> Result<Option<i64>, Error> {
+    if matches!(act, Act::Order(_)) {
+        return Ok(Some(voucher::read(ctx, id).await?.stock));
+    }
+    match act.scope().store {
         Some(store) => shelf::count(ctx, store, id).await.map(Some),
-        None if is_order(act) => voucher::read(ctx, id)
-            .await
-            .map(|voucher| Some(voucher.stock)),
         None => Ok(None),
     }
 }
 
 /// Takes them away, and whatever the act has written in the servers.
-pub(super) async fn remove(ctx: &Ctx, act: &Act, id: i64) -> Result<(), Error> {
-    if is_order(act) {
+pub(super) async fn remove(ctx: &Ctx, act: Act, id: i64) -> Result<(), Error> {
+    if matches!(act, Act::Order(_)) {
         return voucher::remove(ctx, id).await;
     }
-    shelf::remove(ctx, id, Some(&act.scope())).await.map(drop)
+    shelf::remove(ctx, id, Some(act.scope())).await.map(drop)
 }

@@ -3,7 +3,10 @@
 //! `POST /replays/actors` starts one there and answers with what is seen of it, line by line; `PUT /replays/actors/{id}`
 //! gives it other stops. Where the answer is closed, the actor is ended.
 
-use super::actor::{self, Actor, Line, Part};
+use super::{
+    act::Act,
+    actor::{self, Actor, Line, Part},
+};
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -54,9 +57,9 @@ pub struct Stops {
 
 impl Place {
     /// Starts an actor.
-    pub(super) async fn start(&self, part: Part) -> Result<Actor, Error> {
+    pub(super) async fn start(&self, act: Act, part: Part) -> Result<Actor, Error> {
         match self {
-            Self::Here(ctx) => actor::start(ctx, part),
+            Self::Here(ctx) => Ok(actor::start(ctx, act, part)),
             Self::There(url) => elsewhere(url, part).await,
         }
     }

@@ -1,25 +1,22 @@
-//! What a race is written in: its sides, where each of them stands, and the end of a lease.
+//! A replay that goes on: its sides, where each of them stands, what was seen, and what may happen to them.
 //!
-//! 1. [`Play::side`] is one side of the race. [`Side::to`] lets it run until it stands at a point; [`Side::heads_for`] does
-//!    not wait for it; [`Side::ends`] lets it run to its end.
-//! 2. [`Play::step`] says what comes now, in both languages, and keeps the pace: slow, at a hand's command, or at once.
-//! 3. [`Play::lease_ends`] waits until nobody has the lock any more, or another has it. At a slow pace the lease is the
-//!    course's, and its time passes. Else it is long, so that the order is never left to the clock, and is ended here.
+//! 1. A [`Side`] is an actor that is followed. It stands where it is told to, until it is told otherwise.
+//! 2. Where a process is to stop, it is that of a role which plays on another instance than the one that directs.
 //!
-//! Next: `races/`, one race to a file.
+//! Next: `run.rs`, which does what the steps of a race say.
 
 use super::{
+    act::Act,
     actor::{Line, Part},
-    acts,
     event::{Log, ReplayEvent},
     faults::Faults,
-    goods,
     place::Place,
-    seen::Sights,
+    role::{Lease, Role},
+    seen::{Held, Sights},
     stage::{self, Stage},
 };
-use crate::{ctx::Ctx, error::Error, section::Point};
-use std::{fmt::Display, sync::Arc, time::Duration};
+use crate::{ctx::Ctx, error::Error, orders::Action, section::Point};
+use std::{collections::BTreeMap, fmt::Display, sync::Arc, time::Duration};
 use tokio::{
     sync::{Semaphore, watch},
     time::{sleep, timeout},
@@ -36,6 +33,10 @@ const LINGER_MS: u64 = 400;
 const THOUGHT: Duration = Duration::from_secs(300);
 /// A lease that does not end before it is ended.
 const LONG_LEASE_MS: u64 = 600_000;
+/// How long a role waits that is impatient, at a slow pace and at any other: longer than a lease that is seen to end.
+const IMPATIENT_MS: [u64; 2] = [4000, 1000];
+/// A session that nobody ends at once ends by itself within this.
+const SESSION: Duration = Duration::from_secs(30);
 
 /// How fast a replay goes.
 #[derive(
@@ -60,6 +61,13 @@ pub enum Pace {
     Step,
 }
 
+impl Pace {
+    /// What holds at a slow pace, and what at any other.
+    pub(super) fn of<T>(self, [slow, otherwise]: [T; 2]) -> T {
+        if self == Self::Slow { slow } else { otherwise }
+    }
+}
+
 /// Lets a replay at the pace [`Pace::Step`] go on by one step.
 #[derive(Debug, Clone)]
 pub struct Steps(Arc<Semaphore>);
@@ -77,33 +85,72 @@ impl Steps {
     }
 }
 
-/// A replay that goes on.
-pub(super) struct Play {
-    pub(super) ctx: Ctx,
-    pub(super) places: Vec<Place>,
-    pub(super) pace: Pace,
-    /// Whether it is played on its cure.
-    pub(super) cured: bool,
-    pub(super) stock_id: i64,
-    pub(super) sights: Sights,
-    pub(super) stage: Arc<Stage>,
-    pub(super) steps: Steps,
-    /// What the lesson notes of what it saw.
-    pub(super) saw: String,
-    pub(super) faults: Faults,
+/// Where and how a replay is played.
+#[derive(Debug)]
+pub struct Terms {
+    /// The instances, in the order of the cluster.
+    pub places: Vec<Place>,
+    /// How fast.
+    pub pace: Pace,
+    /// For [`Pace::Step`]: lets it go on.
+    pub steps: Steps,
 }
 
-/// One side of a race.
+/// A replay that goes on.
+pub struct Play {
+    /// What the instance that directs it has.
+    pub ctx: Ctx,
+    /// The product, or the voucher.
+    pub stock_id: i64,
+    /// What the actors do, where nothing else is said.
+    pub(super) act: Act,
+    pub(super) terms: Terms,
+    pub(super) sights: Sights,
+    pub(super) stage: Arc<Stage>,
+    pub(super) faults: Faults,
+    sides: BTreeMap<char, Side>,
+    /// What those came to that are at their end, in this order.
+    pub(super) ends: Vec<Line>,
+    notes: Vec<String>,
+}
+
+/// One side of a race that runs.
 pub(super) struct Side {
-    pub(super) letter: char,
+    letter: char,
     stops: watch::Sender<Vec<Point>>,
     standing: watch::Receiver<Vec<Point>>,
     passed: watch::Receiver<Vec<Point>>,
     outcome: watch::Receiver<Option<Line>>,
-    _follow: AbortOnDropHandle<()>,
+    follow: AbortOnDropHandle<()>,
 }
 
 impl Play {
+    /// One that begins now, on these places: of the instances, the one that directs comes last.
+    pub(super) fn new(
+        ctx: &Ctx,
+        act: Act,
+        stock_id: i64,
+        mut terms: Terms,
+        stage: Arc<Stage>,
+    ) -> Self {
+        let directs = format!(":{}", ctx.config.server.port);
+        terms
+            .places
+            .sort_by_key(|place| matches!(place, Place::There(url) if url.ends_with(&directs)));
+        Self {
+            ctx: ctx.clone(),
+            stock_id,
+            act,
+            terms,
+            sights: Sights::of(ctx, act, stock_id),
+            stage,
+            faults: Faults::of(ctx),
+            sides: BTreeMap::new(),
+            ends: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
     /// Says what comes now, and keeps the pace.
     pub(super) async fn step(&self, zh: impl Display, en: impl Display) -> Result<(), Error> {
         let words = serde_json::json!({ "zh": zh.to_string(), "en": en.to_string() });
@@ -114,14 +161,14 @@ impl Play {
             ..Default::default()
         };
         self.log().add(step);
-        match self.pace {
+        match self.terms.pace {
             Pace::Fast => {}
             Pace::Slow => sleep(BEAT).await,
             Pace::Step => {
-                let asked = timeout(THOUGHT, self.steps.0.acquire()).await;
+                let asked = timeout(THOUGHT, self.terms.steps.0.acquire()).await;
                 asked
-                    .map_err(|_| gone_wrong("nobody asked for the next step"))?
-                    .map_err(gone_wrong)?
+                    .map_err(|_| Error::replay("nobody asked for the next step"))?
+                    .map_err(Error::replay)?
                     .forget();
             }
         }
@@ -133,79 +180,114 @@ impl Play {
         &self.stage.log
     }
 
-    /// A lease of so many milliseconds at a slow pace; else one that lasts until it is ended.
-    pub(super) fn lease(&self, millis: u64) -> Option<u64> {
-        Some(if self.pace == Pace::Slow {
-            millis
-        } else {
-            LONG_LEASE_MS
+    /// What was told at a point or of a thing, in this order.
+    pub(super) fn told(&self, event: &str) -> Vec<String> {
+        let seen = self.log().since(0).into_iter();
+        seen.filter(|seen| seen.event == event)
+            .map(|seen| {
+                let told = seen.value.as_ref().and_then(|value| value.as_str());
+                told.unwrap_or_default().to_owned()
+            })
+            .collect()
+    }
+
+    /// Notes this.
+    pub fn note(&mut self, what: impl Display) {
+        self.notes.push(what.to_string());
+    }
+
+    /// All that was noted.
+    pub(super) fn noted(&self) -> String {
+        self.notes.join(" ")
+    }
+
+    /// How often they were tried again, all together.
+    pub(super) fn retried(&self) -> String {
+        let retries = self.ends.iter().map(|end| match end {
+            Line::Done { retries, .. } => *retries,
+            _ => 0,
+        });
+        format!("retries {}", retries.sum::<u32>())
+    }
+
+    /// Who got in, in this order: `A C B`.
+    pub(super) fn order(&self) -> String {
+        self.stage.order()
+    }
+
+    /// What each had at its end, as a number.
+    pub(super) fn results(&self) -> impl Iterator<Item = i64> {
+        self.ends.iter().filter_map(|end| match end {
+            Line::Done { remaining, .. } => *remaining,
+            _ => None,
         })
     }
 
-    /// A side that does `act` on the instance of this number (0 is the first), and stands at `point`.
-    pub(super) async fn side_at(
-        &self,
-        point: Point,
-        letter: char,
-        instance: usize,
-        act: &str,
-        lease_ms: Option<u64>,
-    ) -> Result<Side, Error> {
-        let mut side = self.side(&[point], letter, instance, act, lease_ms).await?;
-        side.at(point).await?;
-        Ok(side)
+    fn place_of(&self, role: &Role) -> &Place {
+        let n = role.on as usize - 'A' as usize;
+        &self.terms.places[n % self.terms.places.len()]
     }
 
-    /// A side that runs, and will stand at each of these points.
-    pub(super) async fn side(
-        &self,
-        points: &[Point],
-        letter: char,
-        instance: usize,
-        act: &str,
-        lease_ms: Option<u64>,
-    ) -> Result<Side, Error> {
-        self.side_that_waits(LONG, points, letter, instance, act, lease_ms)
-            .await
+    /// What the instance of a role is called: in a lab, as its port.
+    pub(super) fn name_of(&self, role: &Role) -> Result<&str, Error> {
+        match self.place_of(role) {
+            Place::There(url) => url.trim_end_matches('/').rsplit(':').next(),
+            Place::Here(_) => None,
+        }
+        .ok_or_else(|| Error::replay("the instances have no names"))
     }
 
-    /// As [`side`](Self::side), but one that waits no longer than this.
-    pub(super) async fn side_that_waits(
-        &self,
-        wait: Duration,
-        points: &[Point],
-        letter: char,
-        instance: usize,
-        act: &str,
-        lease_ms: Option<u64>,
-    ) -> Result<Side, Error> {
-        let stops = points.to_vec();
-        let wait_ms = wait.as_millis() as u64;
-        let linger_ms = if self.pace == Pace::Slow {
-            LINGER_MS
-        } else {
-            0
-        };
+    /// The side of a role that runs.
+    pub(super) fn side(&mut self, role: &Role) -> Result<&mut Side, Error> {
+        let side = self.sides.get_mut(&role.letter);
+        side.ok_or_else(|| Error::replay(format!("{} does not run", role.letter)))
+    }
+
+    /// Takes the side of a role away.
+    pub(super) fn take(&mut self, role: &Role) -> Result<Side, Error> {
+        let side = self.sides.remove(&role.letter);
+        side.ok_or_else(|| Error::replay(format!("{} does not run", role.letter)))
+    }
+
+    /// Lets a role run, from its beginning where it does not run yet; it will stand at these points.
+    pub(super) async fn send(&mut self, role: &Role, stops: &[Point]) -> Result<&mut Side, Error> {
+        match self.sides.get(&role.letter) {
+            Some(side) => side.heads_for(stops),
+            None => {
+                let side = self.start(role, stops).await?;
+                self.sides.insert(role.letter, side);
+            }
+        }
+        self.side(role)
+    }
+
+    async fn start(&self, role: &Role, stops: &[Point]) -> Result<Side, Error> {
+        let pace = self.terms.pace;
+        let act = role.act.unwrap_or(self.act);
         let part = Part {
-            act: act.to_owned(),
+            act: act.name().to_owned(),
             stock_id: self.stock_id,
-            lease_ms,
-            wait_ms,
-            linger_ms,
-            stops,
+            lease_ms: match role.lease {
+                Lease::Seen(millis) => Some(pace.of([millis, LONG_LEASE_MS])),
+                Lease::Runs(millis) => Some(pace.of(millis)),
+                Lease::Own => None,
+            },
+            wait_ms: match role.is_impatient {
+                true => pace.of(IMPATIENT_MS),
+                false => LONG.as_millis() as u64,
+            },
+            linger_ms: pace.of([LINGER_MS, 0]),
+            stops: stops.to_vec(),
         };
-        let place = &self.places[instance % self.places.len()];
-        let sells = acts::find(act).is_some_and(|act| act.store.is_some() || goods::is_order(&act));
-        let mut actor = place.start(part).await?;
+        let mut actor = self.place_of(role).start(act, part).await?;
         let (arrived, standing) = watch::channel(Vec::new());
         let (came_by, passed) = watch::channel(Vec::new());
         let (ended, outcome) = watch::channel(None);
-        let (stage, stops) = (Arc::clone(&self.stage), actor.stops());
+        let (stage, stops, letter) = (Arc::clone(&self.stage), actor.stops(), role.letter);
         let standing_at = stops.clone();
-        let act = act.to_owned();
         let follow = tokio::spawn(async move {
             while let Some(line) = actor.next().await {
-                stage.saw(letter, &act, sells, &line);
+                stage.saw(letter, act.name(), act.sells(), &line);
                 match line {
                     Line::Point { point, .. } => {
                         if standing_at.borrow().contains(&point) {
@@ -226,144 +308,159 @@ impl Play {
             standing,
             passed,
             outcome,
-            _follow: AbortOnDropHandle::new(follow),
+            follow: AbortOnDropHandle::new(follow),
         })
     }
 
-    /// How often the lock is held by its owner, as its server counts; 0: nobody has it.
-    pub(super) async fn holds(&self) -> Result<i64, Error> {
+    /// The lock as its server has it, if anybody has it.
+    pub(super) async fn held(&self) -> Result<Option<Held>, Error> {
         self.stage.look(&self.sights).await?;
-        Ok(self
-            .sights
-            .read()
-            .await?
-            .locks
-            .first()
-            .map_or(0, |held| held.count.unwrap_or(1)))
-    }
-
-    /// What is left of the lock's lease, in milliseconds; none where nobody has it.
-    pub(super) async fn lease_left(&self) -> Result<Option<i64>, Error> {
-        self.stage.look(&self.sights).await?;
-        Ok(self
-            .sights
-            .read()
-            .await?
-            .locks
-            .first()
-            .and_then(|held| held.pttl))
+        Ok(self.sights.read().await?.locks.into_iter().next())
     }
 
     /// Waits until so many are in the lock's queue besides its holder, as its server has it.
     pub(super) async fn queued(&self, waiting: usize) -> Result<(), Error> {
         let there = async {
-            while self
-                .sights
-                .read()
-                .await?
-                .locks
-                .first()
-                .map_or(0, |held| held.queue.len())
-                <= waiting
-            {
+            while self.held().await?.map_or(0, |held| held.queue.len()) <= waiting {
                 sleep(Duration::from_millis(5)).await;
             }
-            self.stage.look(&self.sights).await
+            Ok(())
         };
-        timeout(LONG, there)
-            .await
-            .map_err(|_| gone_wrong(format!("no {waiting} are in the queue")))?
-    }
-
-    /// It is dead from now on: it stands where it is, and nobody hears of it again.
-    pub(super) fn dies(&self, side: &Side, act: &str) {
-        let dead = Line::Failed {
-            kind: "dead".to_owned(),
-            detail: "dead".to_owned(),
-        };
-        self.stage.saw(side.letter, act, false, &dead);
-    }
-
-    /// A side that waits for what another has: it has begun to.
-    pub(super) async fn waiting(
-        &self,
-        letter: char,
-        instance: usize,
-        act: &str,
-    ) -> Result<Side, Error> {
-        let mut side = self
-            .side_at(Point::Waits, letter, instance, act, None)
-            .await?;
-        side.heads_for_any(&[]);
-        Ok(side)
+        let late = || Error::replay(format!("no {waiting} are in the queue"));
+        timeout(LONG, there).await.map_err(|_| late())?
     }
 
     /// Waits until the lock's lease has ended: nobody has it, or another than before.
     pub(super) async fn lease_ends(&self) -> Result<(), Error> {
         let before = self.stage.holder();
-        if self.pace != Pace::Slow {
+        if self.terms.pace != Pace::Slow {
             self.sights.end_leases().await?;
         }
         let ended = async {
-            loop {
-                if self.sights.read().await?.locks.is_empty() || self.stage.holder() != before {
-                    return Ok(());
-                }
+            while !self.sights.read().await?.locks.is_empty() && self.stage.holder() == before {
                 sleep(Duration::from_millis(5)).await;
             }
+            Ok(())
         };
-        timeout(LONG, ended)
+        let late = || Error::replay("the lease does not end");
+        timeout(LONG, ended).await.map_err(|_| late())?
+    }
+
+    /// Waits until nobody has the lock.
+    pub(super) async fn nobody_has_it(&self) -> Result<(), Error> {
+        let gone = async {
+            // A server that is about to be replaced does not answer.
+            while !self
+                .sights
+                .read()
+                .await
+                .is_ok_and(|seen| seen.locks.is_empty())
+            {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let late = || Error::replay("the lock is not free");
+        timeout(SESSION, gone).await.map_err(|_| late())
+    }
+
+    /// Something happens to the process in which a role plays, where a lab takes orders.
+    pub(super) async fn befalls(&self, role: &Role, action: Action) -> Result<(), Error> {
+        let instance = self.stage.instance_of(role.letter);
+        let instance =
+            instance.ok_or_else(|| Error::replay(format!("{} runs nowhere", role.letter)))?;
+        if self.faults.are_there() {
+            self.faults.order(action, &instance).await?;
+        }
+        let event = match action {
+            Action::Pause => "stopped",
+            Action::Resume => "continued",
+            _ => return Ok(()),
+        };
+        self.log().add(ReplayEvent {
+            actor: role.letter.to_string(),
+            instance: Some(instance),
+            event: event.to_owned(),
+            ..ReplayEvent::default()
+        });
+        Ok(())
+    }
+
+    /// It is gone from now on, as is said: nobody hears of it again.
+    pub(super) fn is_gone(&self, role: &Role, how: [&str; 2]) {
+        let [kind, detail] = how.map(str::to_owned);
+        let gone = Line::Failed { kind, detail };
+        self.stage.saw(role.letter, self.act.name(), false, &gone);
+    }
+
+    /// Ends the session of a role's process, or waits until ZooKeeper does: nobody has the lock then.
+    pub(super) async fn session_ends(&self, role: &Role) -> Result<(), Error> {
+        if self.terms.pace != Pace::Slow && self.faults.has_ways() {
+            self.befalls(role, Action::Expire).await?;
+        }
+        self.nobody_has_it().await
+    }
+
+    /// Waits until the servers can be read again, and Redis takes writes.
+    pub(super) async fn can_be_seen(&self) {
+        let seen = async {
+            while self.sights.read().await.is_err() || !self.takes_writes().await {
+                sleep(Duration::from_millis(50)).await;
+            }
+        };
+        timeout(SESSION, seen)
             .await
-            .map_err(|_| gone_wrong("the lease does not end"))?
+            .unwrap_or_else(|_| tracing::error!("the servers are not back"));
+    }
+
+    /// Whether what the ways lead to is the main Redis: one that was the main one until just now only lets itself be read.
+    async fn takes_writes(&self) -> bool {
+        let role = redis::cmd("INFO")
+            .arg("replication")
+            .query_async(&mut self.ctx.redis.connection())
+            .await;
+        role.is_ok_and(|role: String| role.contains("role:master"))
+    }
+}
+
+impl std::fmt::Debug for Play {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Play")
+            .field("act", &self.act)
+            .finish_non_exhaustive()
     }
 }
 
 impl Side {
-    /// Lets it run until it stands at `point`.
-    pub(super) async fn to(&mut self, point: Point) -> Result<(), Error> {
-        self.heads_for(point);
-        self.at(point).await
-    }
-
-    /// Lets it run; it will stand at `point`.
-    pub(super) fn heads_for(&mut self, point: Point) {
-        self.heads_for_any(&[point]);
-    }
-
     /// Lets it run; it will stand at each of these points.
-    pub(super) fn heads_for_any(&mut self, points: &[Point]) {
+    fn heads_for(&self, points: &[Point]) {
         self.stops.send_replace(points.to_vec());
     }
 
-    /// Waits until it stands at `point`.
-    pub(super) async fn at(&mut self, point: Point) -> Result<(), Error> {
-        self.at_one_of(&[point]).await.map(drop)
+    /// Its client hangs up. What it has begun elsewhere stands where it was told to, until this side is dropped.
+    pub(super) fn hangs_up(&self) {
+        self.follow.abort();
     }
 
-    /// Waits until it stands at one of these points: the one to which it came first.
-    pub(super) async fn at_one_of(&mut self, points: &[Point]) -> Result<Point, Error> {
+    /// Waits until it stands at each of these points.
+    pub(super) async fn stands_at(&mut self, points: &[Point]) -> Result<(), Error> {
         let Self {
             letter,
             standing,
             outcome,
             ..
         } = self;
-        let first = |standing: &Vec<Point>| standing.iter().find(|at| points.contains(at)).copied();
         let there = async {
             tokio::select! {
                 biased;
-                Ok(standing) = standing.wait_for(|standing| first(standing).is_some()) => {
-                    first(&standing).ok_or_else(|| gone_wrong(format!("{letter} stands nowhere")))
-                }
+                Ok(_) = standing.wait_for(|at| points.iter().all(|point| at.contains(point))) => Ok(()),
                 end = outcome.wait_for(Option::is_some) => {
                     let end = end.ok().and_then(|end| end.clone());
-                    Err(gone_wrong(format!("{letter} has not come to {points:?}, but to its end: {end:?}")))
+                    Err(Error::replay(format!("{letter} has not come to {points:?}, but to its end: {end:?}")))
                 }
             }
         };
-        timeout(LONG, there)
-            .await
-            .map_err(|_| gone_wrong(format!("{letter} does not come to {points:?}")))?
+        let late = timeout(LONG, there).await;
+        late.map_err(|_| Error::replay(format!("{letter} does not come to {points:?}")))?
     }
 
     /// Waits until it has come by `point` so often, whether it stood there or not.
@@ -373,19 +470,19 @@ impl Side {
             .wait_for(|passed| passed.iter().filter(|by| **by == point).count() >= times);
         let passed = timeout(LONG, passed).await;
         passed
-            .map_err(|_| gone_wrong(format!("{} does not come by {point}", self.letter)))?
-            .map_err(gone_wrong)?;
+            .map_err(|_| Error::replay(format!("{} does not come by {point}", self.letter)))?
+            .map_err(Error::replay)?;
         Ok(())
     }
 
     /// Lets it run to its end: what it came to. It is seen to leave before another can get in after it.
-    pub(super) async fn ends(&mut self) -> Result<Line, Error> {
+    pub(super) async fn ends(mut self) -> Result<Line, Error> {
         let mut leaving = stage::LEAVING.to_vec();
         loop {
-            self.heads_for_any(&leaving);
+            self.heads_for(&leaving);
             let Self {
                 standing, outcome, ..
-            } = self;
+            } = &mut self;
             let left = async {
                 tokio::select! {
                     biased;
@@ -400,25 +497,11 @@ impl Side {
                 _ => break,
             }
         }
-        self.heads_for_any(&[]);
+        self.heads_for(&[]);
         let ended = timeout(LONG, self.outcome.wait_for(Option::is_some)).await;
-        let ended =
-            ended.map_err(|_| gone_wrong(format!("{} does not come to its end", self.letter)))?;
-        let ended = ended.map_err(gone_wrong)?.clone();
-        ended.ok_or_else(|| gone_wrong(format!("{} is gone", self.letter)))
+        let ended = ended
+            .map_err(|_| Error::replay(format!("{} does not come to its end", self.letter)))?;
+        let ended = ended.map_err(Error::replay)?.clone();
+        ended.ok_or_else(|| Error::replay(format!("{} is gone", self.letter)))
     }
-}
-
-/// How often a side was tried anew.
-pub(super) fn retries(end: &Line) -> u32 {
-    if let Line::Done { retries, .. } = end {
-        *retries
-    } else {
-        0
-    }
-}
-
-/// The replay did not go as it must.
-pub(super) fn gone_wrong(why: impl Display) -> Error {
-    Error::Replay(why.to_string())
 }

@@ -2,9 +2,9 @@
 //!
 //! It is read every 20 ms and whenever an actor has done something; what has changed since becomes an event.
 //!
-//! Next: `play.rs`.
+//! Next: `stage.rs`.
 
-use super::{acts::Act, goods};
+use super::{act::Act, goods};
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -33,7 +33,7 @@ pub(super) struct Held {
     pub(super) pttl: Option<i64>,
     /// How often its owner has it, where it counts.
     pub(super) count: Option<i64>,
-    /// Who waits after it, in the order in which the server has them, itself first.
+    /// It and its waiters, in the order in which the server has them.
     pub(super) queue: Vec<String>,
 }
 
@@ -87,7 +87,7 @@ impl Sights {
     /// Reads all of it.
     pub(super) async fn read(&self) -> Result<Seen, Error> {
         let mut seen = Seen::default();
-        for name in self.act.names {
+        for name in self.act.scope().names {
             match name {
                 Name::Redis(_) | Name::RedisFor(..) | Name::RedisNodes(_) => {
                     let several = matches!(name, Name::RedisNodes(_));
@@ -121,20 +121,26 @@ impl Sights {
                 Name::Fence => seen.fence = Some(self.fence().await?),
             }
         }
-        seen.stock = goods::left(&self.ctx, &self.act, self.stock_id).await?;
+        seen.stock = goods::left(&self.ctx, self.act, self.stock_id).await?;
         Ok(seen)
     }
 
     /// Ends the lease of each lock in Redis and in `tb_lock` at once, as if its time were over.
     pub(super) async fn end_leases(&self) -> Result<(), Error> {
-        for (key, mut node) in self.act.names.iter().flat_map(|name| self.keys(name)) {
+        for (key, mut node) in self
+            .act
+            .scope()
+            .names
+            .iter()
+            .flat_map(|name| self.keys(name))
+        {
             redis::cmd("PEXPIRE")
                 .arg(&key)
                 .arg(1)
                 .exec_async(&mut node)
                 .await?;
         }
-        for name in self.act.names {
+        for name in self.act.scope().names {
             if let Name::TableLock(name) = name {
                 self.end_row(name).await?;
             }
@@ -156,6 +162,7 @@ impl Sights {
     pub(super) async fn end_lease_on(&self, node: usize) -> Result<(), Error> {
         let keys = self
             .act
+            .scope()
             .names
             .iter()
             .flat_map(|name| self.keys(name).into_iter().nth(node));
@@ -173,6 +180,7 @@ impl Sights {
     pub(super) async fn main_has_none(&self) -> Result<bool, Error> {
         let keys = self
             .act
+            .scope()
             .names
             .iter()
             .flat_map(|name| self.keys(name).into_iter().next());
@@ -282,8 +290,8 @@ impl Sights {
     }
 }
 
-/// A lock in Redis: a text, or a hash of its owners; a read-write lock has one line for each. Who waits for a fair lock
-/// stands in its queue, after who has it.
+/// A lock in Redis: a text, or a hash of its owners; a read-write lock has one line for each. The queue of a fair
+/// lock has its waiters, after its holder.
 async fn in_redis(key: String, node: &mut Connection) -> Result<Vec<Held>, Error> {
     let mut read = redis::pipe();
     let queue = format!("redisson_lock_queue:{{{key}}}");

@@ -110,20 +110,6 @@ impl Stage {
         self.changed.notify_one();
     }
 
-    /// An actor stands still for good, as one whose process is dead: it is inside no more.
-    pub(super) fn died(&self, letter: char) {
-        let mut known = self.known.lock();
-        known.inside.remove(&letter);
-        let instance = known.actor(letter).map(|actor| actor.instance.clone());
-        let (actor, event) = (letter.to_string(), "stopped".to_owned());
-        self.log.add(ReplayEvent {
-            actor,
-            instance,
-            event,
-            ..ReplayEvent::default()
-        });
-    }
-
     /// Reads the servers until it is dropped.
     pub(super) async fn watch(&self, sights: &Sights) {
         loop {

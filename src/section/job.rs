@@ -44,7 +44,7 @@ pub struct Job {
 }
 
 /// A piece was taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Deducted {
     /// What the strategy believes is left, if it has read a number.
     pub remaining: Option<i64>,

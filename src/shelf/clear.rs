@@ -1,29 +1,29 @@
 //! What strategies and lessons have written in the lock servers, to be cleared when the stock is reset: locks, queues,
 //! permits, latches. Which names these are, they say themselves ([`Name`]).
 
-use super::no_zookeeper;
+use super::{Scope, no_zookeeper};
 use crate::{
     classroom,
     ctx::Ctx,
     error::Error,
     section::{Name, names},
-    stock::{self, Strategy},
+    stock,
 };
 use futures::future::{BoxFuture, try_join_all};
 use oversell_lock::redis::Connection;
 use redis::{Pipeline, RedisResult};
 use zookeeper_client::{Client, Error as Zk};
 
-/// The names of one product: of one strategy, or of all strategies and lessons.
+/// The names of one product: those of a scope, or of all strategies and lessons.
 pub(super) struct Names {
     names: Vec<Name>,
     stock_id: i64,
 }
 
 impl Names {
-    pub(super) fn of(strategy: Option<&Strategy>, stock_id: i64) -> Self {
-        let names = match strategy {
-            Some(strategy) => strategy.names.to_vec(),
+    pub(super) fn of(scope: Option<Scope<'_>>, stock_id: i64) -> Self {
+        let names = match scope {
+            Some(scope) => scope.names.to_vec(),
             None => stock::ALL
                 .iter()
                 .flat_map(|strategy| strategy.names)

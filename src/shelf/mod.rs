@@ -8,7 +8,7 @@ mod clear;
 use crate::{
     ctx::Ctx,
     error::Error,
-    section::{mysql::is_contended, redis_key},
+    section::{Name, mysql::is_contended, redis_key},
     server::Server,
     stock::{Store, Strategy},
 };
@@ -88,6 +88,24 @@ pub struct Key {
     pub count: Option<i64>,
 }
 
+/// What is set and cleared of a product, where that is not all of it: what one strategy uses, or one race.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Scope<'a> {
+    /// Where its pieces are counted; none where it takes none.
+    pub store: Option<Store>,
+    /// What it writes in the servers besides, for product 1.
+    pub names: &'a [Name],
+}
+
+impl From<&Strategy> for Scope<'static> {
+    fn from(strategy: &Strategy) -> Self {
+        Self {
+            store: Some(strategy.store),
+            names: strategy.names,
+        }
+    }
+}
+
 /// What both stores hold of a product.
 ///
 /// # Errors
@@ -133,8 +151,8 @@ pub async fn count(ctx: &Ctx, store: Store, stock_id: i64) -> Result<i64, Error>
 }
 
 /// Sets both stores to `count` (0 to 1,000,000,000), makes the product where it is new, and clears its locks, whoever
-/// holds them. With a strategy only what that one uses: its store, and its own names in the servers that it needs.
-/// Gives the servers in which nothing was cleared, since they are not there: without a strategy it needs both stores
+/// holds them. With a scope only that: its store, and its own names in the servers that it needs.
+/// Gives the servers in which nothing was cleared, since they are not there: without a scope it needs both stores
 /// only, and Redlock never needs all of its nodes.
 ///
 /// # Errors
@@ -145,13 +163,12 @@ pub async fn reset(
     ctx: &Ctx,
     stock_id: i64,
     count: i64,
-    strategy: Option<&Strategy>,
+    scope: Option<Scope<'_>>,
 ) -> Result<Vec<&'static str>, Error> {
-    set(ctx, stock_id, Some(count), strategy).await
+    set(ctx, stock_id, Some(count), scope).await
 }
 
-/// Takes a product (2 and above) away from the stores, and its locks from the servers: with a strategy only what that
-/// one uses. Gives the servers in which nothing was cleared, since they are not there.
+/// Takes a product (2 and above) away from the stores, and its locks from the servers: with a scope only that. Gives the servers in which nothing was cleared, since they are not there.
 ///
 /// # Errors
 ///
@@ -159,9 +176,9 @@ pub async fn reset(
 pub async fn remove(
     ctx: &Ctx,
     stock_id: i64,
-    strategy: Option<&Strategy>,
+    scope: Option<Scope<'_>>,
 ) -> Result<Vec<&'static str>, Error> {
-    set(ctx, stock_id, None, strategy).await
+    set(ctx, stock_id, None, scope).await
 }
 
 /// Sets the stores, or deletes what they hold, and clears the names.
@@ -169,10 +186,10 @@ async fn set(
     ctx: &Ctx,
     stock_id: i64,
     count: Option<i64>,
-    strategy: Option<&Strategy>,
+    scope: Option<Scope<'_>>,
 ) -> Result<Vec<&'static str>, Error> {
-    let sets = |store| strategy.is_none_or(|strategy| strategy.store == store);
-    let names = Names::of(strategy, stock_id);
+    let sets = |store| scope.is_none_or(|scope| scope.store == Some(store));
+    let names = Names::of(scope, stock_id);
     let (rows, keys, node_keys, paths) = (
         names.rows(),
         names.keys(ctx),
@@ -207,7 +224,7 @@ async fn set(
     if !paths.is_empty() {
         match zookeeper(ctx).await {
             Ok(there) => zk = Some(there),
-            Err(_) if strategy.is_none() => missing.push(Server::ZooKeeper.name()),
+            Err(_) if scope.is_none() => missing.push(Server::ZooKeeper.name()),
             Err(error) => return Err(error),
         }
     }

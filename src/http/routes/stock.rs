@@ -8,7 +8,7 @@ use crate::{
         terms::StockId,
     },
     shelf::{self, Shelf},
-    stock::{self, Strategy},
+    stock,
 };
 use axum::{
     extract::State,
@@ -102,7 +102,7 @@ pub(in crate::http) async fn put(
     Json(Put { count }): Json<Put>,
 ) -> Result<axum::Json<Reset>, Error> {
     let stock_id = scope.stock_id();
-    let not_cleared = shelf::reset(&app.ctx, stock_id, count.get(), scope.strategy()?).await?;
+    let not_cleared = shelf::reset(&app.ctx, stock_id, count.get(), scope.shelf()?).await?;
     if stock_id == 1 {
         app.visits.reset();
     }
@@ -132,7 +132,7 @@ pub(in crate::http) async fn remove(
             "must be named, and at least 2: product 1 stays",
         ));
     }
-    let not_cleared = shelf::remove(&app.ctx, stock_id, scope.strategy()?).await?;
+    let not_cleared = shelf::remove(&app.ctx, stock_id, scope.shelf()?).await?;
     Ok(match not_cleared.is_empty() {
         true => StatusCode::NO_CONTENT.into_response(),
         false => axum::Json(Removed { not_cleared }).into_response(),
@@ -144,9 +144,10 @@ impl Scope {
         self.stock_id.map_or(1, Whole::get)
     }
 
-    fn strategy(&self) -> Result<Option<&'static Strategy>, Error> {
+    fn shelf(&self) -> Result<Option<shelf::Scope<'static>>, Error> {
         let find =
             |slug: &String| stock::find(slug).ok_or_else(|| Error::no_strategy(slug.clone()));
-        self.strategy.as_ref().map(find).transpose()
+        let strategy = self.strategy.as_ref().map(find).transpose()?;
+        Ok(strategy.map(shelf::Scope::from))
     }
 }

@@ -8,47 +8,29 @@
 //!
 //! Next: `reentry.rs`.
 
-use super::look_then_delete::late_unlock;
-use crate::replay::{Ends, Replay};
-use crate::{bilingual::Bilingual, section::Point};
+use super::look_then_delete::{DELETES_ANOTHERS, LATE, LEAVES_ANOTHERS};
+use crate::replay::prelude::*;
 
-const FLAWED: &str = "redis-setnx-ttl";
-
-pub(super) const REPLAY: Replay = Replay {
+pub(super) const RACE: Race = Race {
     lesson: "2.5",
-    title: Bilingual {
-        zh: "写完以后、删锁以前，租约到期",
-        en: "The lease ends between the write and the delete",
+    title: Bilingual::of(
+        "写完以后、删锁以前，租约到期",
+        "The lease ends between the write and the delete",
+    ),
+    breaks: Bilingual::of("DEL 不看锁是谁的", "DEL does not look whose lock it is"),
+    cure: Bilingual::of(
+        "脚本先比较，是自己的才删",
+        "a script compares, and deletes only its own",
+    ),
+    begin: &[All(LATE)],
+    flaw: Half {
+        act: Act::Strategy("redis-setnx-ttl"),
+        steps: &[All(DELETES_ANOTHERS)],
+        ends: Ends::sold(3, 2).inside(2),
     },
-    breaks: Bilingual {
-        zh: "DEL 不看锁是谁的",
-        en: "DEL does not look whose lock it is",
-    },
-    cure: Bilingual {
-        zh: "脚本先比较，是自己的才删",
-        en: "a script compares, and deletes only its own",
-    },
-    runs: [FLAWED, "redis-setnx-lua"],
-    ends: [
-        Ends {
-            sold: 3,
-            gone: 2,
-            inside: 2,
-            ..Ends::NOTHING
-        },
-        Ends {
-            sold: 3,
-            gone: 3,
-            inside: 1,
-            ..Ends::NOTHING
-        },
-    ],
-    needs: &[],
-    play: |play, act| {
-        let step = (
-            "A 还没删锁，租约到期",
-            "the lease ends before A deletes the lock",
-        );
-        Box::pin(late_unlock(play, act, Point::Written, step, act == FLAWED))
+    cured: Half {
+        act: Act::Strategy("redis-setnx-lua"),
+        steps: &[All(LEAVES_ANOTHERS)],
+        ends: Ends::sold(3, 3).inside(1),
     },
 };

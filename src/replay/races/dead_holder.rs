@@ -7,95 +7,63 @@
 //!
 //! Next: `late_delete.rs`.
 
-use crate::{bilingual::Bilingual, section::Point};
-use crate::{
-    error::Error,
-    replay::{
-        Ends, Replay,
-        actor::Line,
-        play::{Pace, Play, gone_wrong},
-    },
-};
-use std::time::Duration;
+use crate::replay::prelude::*;
 
-const FLAWED: &str = "redis-setnx";
-
-pub(super) const REPLAY: Replay = Replay {
+pub(super) const RACE: Race = Race {
     lesson: "2.1",
-    title: Bilingual {
-        zh: "持有者死了，谁也进不去",
-        en: "The holder dies, and nobody gets in",
-    },
-    breaks: Bilingual {
-        zh: "没人删的键永远在",
-        en: "a key that nobody deletes stays for ever",
-    },
-    cure: Bilingual {
-        zh: "加锁时就带上过期时间（2.2）",
-        en: "the key is written with a lease (2.2)",
-    },
-    runs: [FLAWED, "redis-setnx-ttl"],
-    ends: [
-        Ends {
-            inside: 1,
-            ..Ends::saw("B gives up", "B 等不到，放弃了", "B gives up")
-        },
-        Ends {
-            sold: 1,
-            gone: 1,
-            inside: 1,
-            ..Ends::saw("B gets in", "B 进去了", "B gets in")
-        },
+    title: Bilingual::of(
+        "持有者死了，谁也进不去",
+        "The holder dies, and nobody gets in",
+    ),
+    breaks: Bilingual::of(
+        "没人删的键永远在",
+        "a key that nobody deletes stays for ever",
+    ),
+    cure: Bilingual::of(
+        "加锁时就带上过期时间（2.2）",
+        "the key is written with a lease (2.2)",
+    ),
+    begin: &[
+        say("A 拿到锁，读库存", "A has the lock, and reads the stock"),
+        A.lease(3000).stands_at(Point::Read),
+        say(
+            "A 死了：没有人会删它的锁",
+            "A dies: nobody will delete its lock",
+        ),
+        A.dies(),
     ],
-    needs: &[],
-    play: |play, act| Box::pin(played(play, act)),
+    flaw: Half {
+        act: Act::Strategy("redis-setnx"),
+        steps: &[
+            say("B 在等", "B waits"),
+            B.impatient().stands_at(Point::Refused),
+            say(
+                "这个键没有过期时间：B 再等也没用",
+                "the key has no lease: B waits for nothing",
+            ),
+            B.gives_up(),
+            Note("B gives up"),
+        ],
+        ends: Ends::NOTHING
+            .inside(1)
+            .saw("B gives up", "B 等不到，放弃了", "B gives up"),
+    },
+    cured: Half {
+        act: Act::Strategy("redis-setnx-ttl"),
+        steps: &[
+            say("B 在等", "B waits"),
+            B.stands_at(Point::Refused),
+            say(
+                "租约到期，锁自己没了",
+                "the lease ends, and the lock is gone by itself",
+            ),
+            LeaseEnds,
+            say("B 进来了", "B gets in"),
+            B.finishes(),
+            Note("B gets in"),
+        ],
+        ends: Ends::sold(1, 1)
+            .inside(1)
+            .saw("B gets in", "B 进去了", "B gets in"),
+    },
 };
-
-async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    play.step("A 拿到锁，读库存", "A has the lock, and reads the stock")
-        .await?;
-    let a = play
-        .side_at(Point::Read, 'A', 2, act, play.lease(3000))
-        .await?;
-    play.step(
-        "A 死了：没有人会删它的锁",
-        "A dies: nobody will delete its lock",
-    )
-    .await?;
-    play.dies(&a, act);
-    play.step("B 在等", "B waits").await?;
-    // Longer than the lease that the cure would have.
-    let wait = Duration::from_millis(if play.pace == Pace::Slow { 4000 } else { 200 });
-    let wait = if act == FLAWED {
-        wait
-    } else {
-        Duration::from_secs(20)
-    };
-    let mut b = play
-        .side_that_waits(wait, &[Point::Refused], 'B', 1, act, play.lease(10_000))
-        .await?;
-    b.at(Point::Refused).await?;
-    if act == FLAWED {
-        play.step(
-            "这个键没有过期时间：B 再等也没用",
-            "the key has no lease: B waits for nothing",
-        )
-        .await?;
-        let end = b.ends().await?;
-        let gave_up = matches!(&end, Line::Failed { kind, .. } if kind == "not-had");
-        play.saw = gave_up
-            .then(|| "B gives up".to_owned())
-            .ok_or_else(|| gone_wrong(format!("B: {end:?}")))?;
-    } else {
-        play.step(
-            "租约到期，锁自己没了",
-            "the lease ends, and the lock is gone by itself",
-        )
-        .await?;
-        play.lease_ends().await?;
-        play.step("B 进来了", "B gets in").await?;
-        b.ends().await?;
-        "B gets in".clone_into(&mut play.saw);
-    }
-    Ok(())
-}

@@ -12,88 +12,56 @@
 //!
 //! Next: `unlock_before_commit.rs`.
 
-use crate::{bilingual::Bilingual, section::Point};
-use crate::{
-    error::Error,
-    replay::{
-        Ends, Line, Replay,
-        play::{Pace, Play},
-    },
-};
-use std::time::Duration;
+use crate::replay::prelude::*;
 
-pub(super) const REPLAY: Replay = Replay {
+pub(super) const RACE: Race = Race {
     lesson: "4",
-    title: Bilingual {
-        zh: "持有者死了，那一行还在",
-        en: "The holder dies, and its row stays",
-    },
-    breaks: Bilingual {
-        zh: "没人删那一行，谁也插不进去",
-        en: "nobody deletes the row, and nobody can insert it",
-    },
-    cure: Bilingual {
-        zh: "行里写上租约，到期由后来者清掉（4.3）",
-        en: "the row has a lease, and who comes later sweeps it away (4.3)",
-    },
-    runs: ["table-lock", "table-lock-lease"],
-    ends: [
-        Ends {
-            inside: 1,
-            ..Ends::saw("B does not get in", "B 进不去", "B does not get in")
-        },
-        Ends {
-            sold: 1,
-            gone: 1,
-            inside: 1,
-            ..Ends::NOTHING
-        },
+    title: Bilingual::of(
+        "持有者死了，那一行还在",
+        "The holder dies, and its row stays",
+    ),
+    breaks: Bilingual::of(
+        "没人删那一行，谁也插不进去",
+        "nobody deletes the row, and nobody can insert it",
+    ),
+    cure: Bilingual::of(
+        "行里写上租约，到期由后来者清掉（4.3）",
+        "the row has a lease, and a later one sweeps it away (4.3)",
+    ),
+    begin: &[
+        say(
+            "A 插入了那一行：拿到锁",
+            "A has inserted the row: the lock is its own",
+        ),
+        A.stands_at(Point::Read),
+        say("A 死了，行还在", "A dies, and its row stays"),
+        A.dies(),
     ],
-    needs: &[],
-    play: |play, act| Box::pin(played(play, act)),
+    flaw: Half {
+        act: Act::Strategy("table-lock"),
+        steps: &[
+            say(
+                "B 插不进去，一直试",
+                "B cannot insert it, and tries again and again",
+            ),
+            B.impatient().gives_up(),
+            Note("B does not get in"),
+        ],
+        ends: Ends::NOTHING
+            .inside(1)
+            .saw("B does not get in", "B 进不去", "B does not get in"),
+    },
+    cured: Half {
+        act: Act::Strategy("table-lock-lease"),
+        steps: &[
+            say(
+                "没人替 A 续约：租约到期",
+                "nobody renews A's lease: it ends",
+            ),
+            LeaseIsOver,
+            say("B 清掉那一行，进来了", "B sweeps the row away, and gets in"),
+            B.finishes(),
+        ],
+        ends: Ends::sold(1, 1).inside(1),
+    },
 };
-
-async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    play.step(
-        "A 插入了那一行：拿到锁",
-        "A has inserted the row: the lock is its own",
-    )
-    .await?;
-    let _dead = play
-        .side_at(Point::Read, 'A', 2, act, Some(600_000))
-        .await?;
-    play.step("A 死了，行还在", "A dies, and its row stays")
-        .await?;
-    play.stage.died('A');
-    if play.cured {
-        play.step(
-            "没人替 A 续约：租约到期",
-            "nobody renews A's lease: it ends",
-        )
-        .await?;
-        play.sights.end_leases().await?;
-        play.step("B 清掉那一行，进来了", "B sweeps the row away, and gets in")
-            .await?;
-        return play
-            .side(&[], 'B', 1, act, None)
-            .await?
-            .ends()
-            .await
-            .map(drop);
-    }
-    play.step(
-        "B 插不进去，一直试",
-        "B cannot insert it, and tries again and again",
-    )
-    .await?;
-    let patience = Duration::from_millis(if play.pace == Pace::Fast { 300 } else { 3000 });
-    let end = play
-        .side_that_waits(patience, &[], 'B', 1, act, None)
-        .await?
-        .ends()
-        .await?;
-    if matches!(&end, Line::Failed { kind, .. } if kind == "not-had") {
-        play.saw = "B does not get in".to_owned();
-    }
-    Ok(())
-}

@@ -12,125 +12,96 @@
 //!
 //! Next: `forced.rs`.
 
-use super::one_order::{FIXED_ID, LOCK, OWNER};
-use crate::bilingual::Bilingual;
+use crate::replay::prelude::*;
 use crate::{
     ctx::Ctx,
     error::Error,
     replay::{
-        Ends, Replay,
-        acts::{Act, order},
+        act::{OF_A_USER, order},
         goods,
-        play::Play,
     },
     seckill::voucher,
-    section::{Deducted, Job, Point},
+    section::{Deducted, Job},
 };
 
-pub(super) const REPLAY: Replay = Replay {
-    lesson: "002.late-unlock",
-    title: Bilingual {
-        zh: "迟到的释放删掉了别人的锁",
-        en: "A late unlock deletes another's lock",
-    },
-    breaks: Bilingual {
-        zh: "DEL 不看锁是谁的",
-        en: "DEL does not look whose lock it is",
-    },
-    cure: Bilingual {
-        zh: "锁里写上是谁的，释放前先看",
-        en: "the lock says whose it is, and the unlock looks",
-    },
-    runs: [FIXED_ID.name, OWNER.name],
-    ends: [
-        Ends {
-            sold: 2,
-            gone: 2,
-            inside: 2,
-            ..Ends::NOTHING
-        },
-        Ends {
-            sold: 1,
-            gone: 1,
-            inside: 1,
-            ..Ends::NOTHING
-        },
-    ],
-    needs: &[],
-    play: |play, act| Box::pin(played(play, act)),
-};
-
-pub(super) const LATE_FIXED_ID: Act = Act {
+const LATE_FIXED_ID: Act = Act::Own(&Own {
     name: "redis-lock-fixed-id of another voucher",
-    names: LOCK,
+    names: OF_A_USER,
     store: None,
-    run: |ctx, job| Box::pin(late(ctx, job, FIXED_ID.name)),
-};
-
-pub(super) const LATE_OWNER: Act = Act {
+    run: |ctx, job| Box::pin(late(ctx, job, "redis-lock-fixed-id")),
+});
+const LATE_OWNER: Act = Act::Own(&Own {
     name: "redis-lock-owner of another voucher",
-    names: LOCK,
+    names: OF_A_USER,
     store: None,
-    run: |ctx, job| Box::pin(late(ctx, job, OWNER.name)),
+    run: |ctx, job| Box::pin(late(ctx, job, "redis-lock-owner")),
+});
+
+const B_GETS_IN: &[Step] = &[
+    say("A 的租约到期，锁没了", "A's lease ends: its lock is gone"),
+    LeaseEnds,
+    say(
+        "同一个人的 B 拿到锁，查：没有订单",
+        "B, of the same user, takes the lock, and asks: no order",
+    ),
+    B.stands_at(Point::Checked),
+];
+
+pub(super) const RACE: Race = Race {
+    lesson: "002.late-unlock",
+    title: Bilingual::of(
+        "迟到的释放删掉了别人的锁",
+        "A late unlock deletes another's lock",
+    ),
+    breaks: Bilingual::of("DEL 不看锁是谁的", "DEL does not look whose lock it is"),
+    cure: Bilingual::of(
+        "锁里写上是谁的，释放前先看",
+        "the lock says whose it is, and the unlock looks",
+    ),
+    begin: &[say(
+        "A 买另一张券：拿到这个人的锁，下了单，还没放锁",
+        "A orders another voucher under the user's lock, and has not unlocked yet",
+    )],
+    flaw: Half {
+        act: Act::Order("redis-lock-fixed-id"),
+        steps: &[
+            A.does(LATE_FIXED_ID).lease(3000).stands_at(Point::Unlock),
+            All(B_GETS_IN),
+            say("A 放锁：删掉的是 B 的", "A unlocks: what it deletes is B's"),
+            A.finishes_and_finds_its_lock(),
+            say(
+                "同一个人的 C 也进来了，也下了单",
+                "C, of the same user, gets in too, and has an order",
+            ),
+            C.finishes(),
+            say("B 写订单", "B writes its order"),
+            B.finishes(),
+        ],
+        ends: Ends::sold(2, 2).inside(2),
+    },
+    cured: Half {
+        act: Act::Order("redis-lock-owner"),
+        steps: &[
+            A.does(LATE_OWNER).lease(3000).stands_at(Point::Unlock),
+            All(B_GETS_IN),
+            say(
+                "A 先看：锁是 B 的，不删",
+                "A looks first: the lock is B's, and A leaves it",
+            ),
+            A.finishes_and_finds_its_lock_lost(),
+            say("同一个人的 C 被拒绝", "C, of the same user, is refused"),
+            C.is_refused(),
+            say("B 写订单", "B writes its order"),
+            B.finishes(),
+        ],
+        ends: Ends::sold(1, 1).inside(1),
+    },
 };
 
 /// An order of a voucher of its own, under the lock of the same user.
 async fn late(ctx: &Ctx, job: &Job, step: &str) -> Result<Deducted, Error> {
-    let another = goods::on_sale(ctx).await?;
+    let another = goods::on_sale(ctx, goods::PIECES).await?;
     let ordered = order(ctx, job, step, another).await;
     voucher::remove(ctx, another).await?;
     ordered
-}
-
-async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    let late = if play.cured {
-        LATE_OWNER.name
-    } else {
-        LATE_FIXED_ID.name
-    };
-    let lease = play.lease(3000);
-    play.step(
-        "A 买另一张券：拿到这个人的锁，下了单，还没放锁",
-        "A orders another voucher under the user's lock, and has not unlocked yet",
-    )
-    .await?;
-    let mut a = play.side_at(Point::Unlock, 'A', 2, late, lease).await?;
-    play.step("A 的租约到期，锁没了", "A's lease ends: its lock is gone")
-        .await?;
-    play.lease_ends().await?;
-    play.step(
-        "同一个人的 B 拿到锁，查：没有订单",
-        "B, of the same user, takes the lock, and asks: no order",
-    )
-    .await?;
-    let mut b = play
-        .side_at(Point::Checked, 'B', 1, act, play.lease(10_000))
-        .await?;
-    if play.cured {
-        play.step(
-            "A 先看：锁是 B 的，不删",
-            "A looks first: the lock is B's, and A leaves it",
-        )
-        .await?;
-    } else {
-        play.step("A 放锁：删掉的是 B 的", "A unlocks: what it deletes is B's")
-            .await?;
-    }
-    a.ends().await?;
-    if play.cured {
-        play.step("同一个人的 C 被拒绝", "C, of the same user, is refused")
-            .await?;
-    } else {
-        play.step(
-            "同一个人的 C 也进来了，也下了单",
-            "C, of the same user, gets in too, and has an order",
-        )
-        .await?;
-    }
-    play.side(&[], 'C', 0, act, play.lease(10_000))
-        .await?
-        .ends()
-        .await?;
-    play.step("B 写订单", "B writes its order").await?;
-    b.ends().await.map(drop)
 }

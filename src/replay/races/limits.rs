@@ -13,13 +13,13 @@
 //!
 //! Next: `dead_row.rs`.
 
-use crate::bilingual::Bilingual;
+use crate::replay::prelude::*;
 use crate::{
     classroom::limits::{Bucket, pass_limiter},
     ctx::Ctx,
     error::Error,
-    replay::{Ends, Line, Replay, acts::Act, play::Play},
-    section::{Deducted, Job, Point},
+    replay::play::Play,
+    section::{Deducted, Job},
 };
 use std::time::Duration;
 
@@ -28,44 +28,65 @@ const ASKED: i64 = 10;
 /// How long the shared limiter remembers whom it has let through.
 const WINDOW: Duration = Duration::from_secs(60);
 
-pub(super) const REPLAY: Replay = Replay {
+pub(super) const RACE: Race = Race {
     lesson: "003.limits",
-    title: Bilingual {
-        zh: "每台各限十个，一共放过三十个",
-        en: "Ten in each instance are thirty in all",
-    },
-    breaks: Bilingual {
-        zh: "令牌桶在进程里，每台一个",
-        en: "the token bucket is the process's: each instance has one",
-    },
-    cure: Bilingual {
-        zh: "限流器放到 Redis 里，大家共用",
-        en: "the limiter is in Redis, which all share",
-    },
-    runs: [ACTS[0].name, ACTS[1].name],
-    ends: [
-        Ends::saw("30 let through", "放行 30 个", "30 let through"),
-        Ends::saw("10 let through", "放行 10 个", "10 let through"),
+    title: Bilingual::of(
+        "每台各限十个，一共放过三十个",
+        "Ten in each instance are thirty in all",
+    ),
+    breaks: Bilingual::of(
+        "令牌桶在进程里，每台一个",
+        "the token bucket is the process's: each instance has one",
+    ),
+    cure: Bilingual::of(
+        "限流器放到 Redis 里，大家共用",
+        "the limiter is in Redis, which all share",
+    ),
+    begin: &[
+        say(
+            "向第 1 台实例连发 10 个请求（A）",
+            "A: 10 requests to instance 1",
+        ),
+        A.finishes(),
+        say(
+            "向第 2 台实例连发 10 个请求（B）",
+            "B: 10 requests to instance 2",
+        ),
+        B.finishes(),
+        say(
+            "向第 3 台实例连发 10 个请求（C）",
+            "C: 10 requests to instance 3",
+        ),
+        C.finishes(),
     ],
-    needs: &[],
-    play: |play, act| Box::pin(played(play, act)),
+    flaw: Half {
+        act: Act::Own(&Own {
+            name: "token-bucket",
+            names: &[],
+            store: None,
+            run: |_, job| Box::pin(in_one(job)),
+        }),
+        steps: &[
+            say("一共放过 30 个", "30 were let through in all"),
+            Notes(let_through),
+        ],
+        ends: Ends::NOTHING.saw("30 let through", "放行 30 个", "30 let through"),
+    },
+    cured: Half {
+        act: Act::Own(&Own {
+            name: "shared-limiter",
+            names: &[],
+            store: None,
+            run: |ctx, job| Box::pin(in_all(ctx, job)),
+        }),
+        steps: &[
+            say("一共放过 10 个", "10 were let through in all"),
+            Notes(let_through),
+            Also(|play| Box::pin(forget(play))),
+        ],
+        ends: Ends::NOTHING.saw("10 let through", "放行 10 个", "10 let through"),
+    },
 };
-
-/// Ten requests to one instance, under either limit.
-pub(in crate::replay) const ACTS: &[Act] = &[
-    Act {
-        name: "token-bucket",
-        names: &[],
-        store: None,
-        run: |_, job| Box::pin(in_one(job)),
-    },
-    Act {
-        name: "shared-limiter",
-        names: &[],
-        store: None,
-        run: |ctx, job| Box::pin(in_all(ctx, job)),
-    },
-];
 
 async fn in_one(job: &Job) -> Result<Deducted, Error> {
     let bucket = Bucket::default();
@@ -108,47 +129,19 @@ async fn answered(job: &Job, passed: Result<(), Error>) -> Result<i64, Error> {
 fn counted(let_through: i64) -> Deducted {
     Deducted {
         remaining: Some(let_through),
-        fence: None,
-        retries: 0,
-        lock: None,
+        ..Deducted::default()
     }
 }
 
-async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    let mut let_through = 0;
-    for (instance, letter) in ['A', 'B', 'C'].into_iter().enumerate() {
-        play.step(
-            format!(
-                "向第 {} 台实例连发 {ASKED} 个请求（{letter}）",
-                instance + 1
-            ),
-            format!("{letter}: {ASKED} requests to instance {}", instance + 1),
-        )
-        .await?;
-        if let Line::Done {
-            remaining: Some(n), ..
-        } = play
-            .side(&[], letter, instance, act, None)
-            .await?
-            .ends()
-            .await?
-        {
-            let_through += n;
-        }
-    }
-    play.step(
-        format!("一共放过 {let_through} 个"),
-        format!("{let_through} were let through in all"),
-    )
-    .await?;
-    play.saw = format!("{let_through} let through");
-    // The window ends by itself, the limiter stays until it is deleted.
-    let key = format!(
-        "oversell_rate:{{{}}}",
-        play.ctx.redis_key(&limiter(play.stock_id))
-    );
+fn let_through(play: &Play) -> String {
+    format!("{} let through", play.results().sum::<i64>())
+}
+
+/// The window ends by itself, the limiter stays until it is deleted.
+async fn forget(play: &Play) -> Result<(), Error> {
+    let key = play.ctx.redis_key(&limiter(play.stock_id));
     redis::cmd("DEL")
-        .arg(key)
+        .arg(format!("oversell_rate:{{{key}}}"))
         .exec_async(&mut play.ctx.redis.connection())
         .await?;
     Ok(())

@@ -9,100 +9,76 @@
 //!
 //! Next: `zk_reentry.rs`.
 
-use crate::bilingual::Bilingual;
+use crate::replay::prelude::*;
 use crate::{
     ctx::Ctx,
     error::Error,
-    replay::{Ends, Replay, acts::Act, faults::Need, play::Play},
-    section::{Deducted, Job, Name, Point},
-    server::Server,
+    section::{Deducted, Job, Name},
+    shelf::no_zookeeper as down,
     stock::{self, Store},
 };
 use std::time::Duration;
 use zookeeper_client::{Acls, CreateMode, Error as Zk};
 
 const NODE: &str = "/distributed/zk-ephemeral";
-/// How often who waits asks again.
+/// How often a waiter asks again.
 const POLL: Duration = Duration::from_millis(50);
 
-const NEEDS: &[Need] = &[Need::Orders];
-
-pub(in crate::replay) const ACTS: &[Act] = &[Act {
-    name: "zk-permanent",
-    names: &[Name::ZooKeeper(NODE)],
-    store: Some(Store::MySql),
-    run: |ctx, job| Box::pin(permanent(ctx, job)),
-}];
-
-pub(super) const REPLAY: Replay = Replay {
+pub(super) const RACE: Race = Race {
     lesson: "3.3",
-    title: Bilingual {
-        zh: "持有者死了，节点呢",
-        en: "The holder dies: what becomes of its node",
-    },
-    breaks: Bilingual {
-        zh: "永久节点没有人删：锁永远不放",
-        en: "nobody deletes a permanent node: the lock is never free",
-    },
-    cure: Bilingual {
-        zh: "临时节点随会话一起消失",
-        en: "an ephemeral node goes with its session",
-    },
-    runs: ["zk-permanent", "zk-ephemeral"],
-    ends: [
-        Ends {
-            inside: 1,
-            ..Ends::NOTHING
-        },
-        Ends {
-            sold: 1,
-            gone: 1,
-            inside: 1,
-            ..Ends::NOTHING
-        },
+    title: Bilingual::of(
+        "持有者死了，节点呢",
+        "The holder dies: what becomes of its node",
+    ),
+    breaks: Bilingual::of(
+        "永久节点没有人删：锁永远不放",
+        "nobody deletes a permanent node: the lock is never free",
+    ),
+    cure: Bilingual::of(
+        "临时节点随会话一起消失",
+        "an ephemeral node goes with its session",
+    ),
+    begin: &[
+        say("A 建了节点，拿到锁", "A makes the node, and has the lock"),
+        A.stands_at(Point::Locked),
+        say(
+            "A 的进程被杀（kill -9），没来得及删节点",
+            "A's process is killed before it can delete its node",
+        ),
+        A.is_killed(),
     ],
-    needs: NEEDS,
-    play: |play, act| Box::pin(played(play, act)),
+    flaw: Half {
+        act: Act::Own(&Own {
+            name: "zk-permanent",
+            names: &[Name::ZooKeeper(NODE)],
+            store: Some(Store::MySql),
+            run: |ctx, job| Box::pin(permanent(ctx, job)),
+        }),
+        steps: &[
+            say(
+                "B 一直试：永久节点还在，谁也进不来",
+                "B tries on: the permanent node is there, and nobody gets in",
+            ),
+            B.stands_at(Point::Refused),
+            B.goes_on(),
+            B.passes(Point::Refused, 3, 3),
+        ],
+        ends: Ends::NOTHING.inside(1),
+    },
+    cured: Half {
+        act: Act::Strategy("zk-ephemeral"),
+        steps: &[
+            say(
+                "A 的会话过期，临时节点被删",
+                "A's session ends, and its node goes with it",
+            ),
+            A.loses_its_session(),
+            say("B 进来了", "B gets in"),
+            B.finishes(),
+        ],
+        ends: Ends::sold(1, 1).inside(1),
+    },
 };
-
-async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    play.step("A 建了节点，拿到锁", "A makes the node, and has the lock")
-        .await?;
-    let a = play
-        .side_at(Point::Locked, 'A', play.other(1), act, None)
-        .await?;
-    play.step(
-        "A 的进程被杀（kill -9），没来得及删节点",
-        "A's process is killed before it can delete its node",
-    )
-    .await?;
-    play.kill(&a).await?;
-    if act == "zk-permanent" {
-        play.step(
-            "B 一直试：永久节点还在，谁也进不来",
-            "B tries on: the permanent node is there, and nobody gets in",
-        )
-        .await?;
-        let mut b = play
-            .side_at(Point::Refused, 'B', play.other(0), act, None)
-            .await?;
-        b.heads_for_any(&[]);
-        b.passes(Point::Refused, 3).await
-    } else {
-        play.step(
-            "A 的会话过期，临时节点被删",
-            "A's session ends, and its node goes with it",
-        )
-        .await?;
-        play.session_ends(&a).await?;
-        play.step("B 进来了", "B gets in").await?;
-        play.side(&[], 'B', play.other(0), act, None)
-            .await?
-            .ends()
-            .await
-            .map(drop)
-    }
-}
 
 /// The lock of §3.3, but for the type of its node.
 async fn permanent(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
@@ -126,11 +102,4 @@ async fn permanent(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let outcome = (section.deduct)(ctx, job).await;
     client.delete(&path, None).await.map_err(down)?;
     outcome
-}
-
-pub(super) fn down(error: Zk) -> Error {
-    Error::Unavailable {
-        server: Server::ZooKeeper.name(),
-        reason: error.to_string(),
-    }
 }

@@ -12,77 +12,49 @@
 //!
 //! Next: `paused_session.rs`, the same in ZooKeeper.
 
-use crate::{bilingual::Bilingual, section::Point};
-use crate::{
-    error::Error,
-    replay::{Ends, Replay, play::Play},
-};
+use crate::replay::prelude::*;
 
-pub(super) const REPLAY: Replay = Replay {
+pub(super) const RACE: Race = Race {
     lesson: "003.pause",
-    title: Bilingual {
-        zh: "持有者停得比租约还久",
-        en: "A holder that is paused beyond its lease",
-    },
-    breaks: Bilingual {
-        zh: "醒来以后还以为锁是自己的，照样写",
-        en: "it wakes, believes that the lock is its own, and writes",
-    },
-    cure: Bilingual {
-        zh: "栅栏令牌：行只认更大的，拒绝旧的",
-        en: "a fencing token: the row refuses the older one",
-    },
-    runs: ["redis-lock", "redis-fenced"],
-    ends: [
-        Ends {
-            sold: 2,
-            gone: 1,
-            inside: 2,
-            ..Ends::NOTHING
-        },
-        Ends {
-            sold: 1,
-            gone: 1,
-            inside: 2,
-            ..Ends::NOTHING
-        },
+    title: Bilingual::of(
+        "持有者停得比租约还久",
+        "A holder that is paused beyond its lease",
+    ),
+    breaks: Bilingual::of(
+        "醒来以后还以为锁是自己的，照样写",
+        "it wakes, believes that the lock is its own, and writes",
+    ),
+    cure: Bilingual::of(
+        "栅栏令牌：行只认更大的，拒绝旧的",
+        "a fencing token: the row refuses the older one",
+    ),
+    begin: &[
+        say("A 拿到锁，读库存", "A has the lock, and reads the stock"),
+        A.lease(3000).stands_at(Point::Read),
+        A.is_paused(),
+        say(
+            "A 停住了（有 lab 时整个进程都停，SIGSTOP）：没人续期，租约到期",
+            "A is stopped (SIGSTOP of its process, where there is a lab): nobody renews the lease, and it ends",
+        ),
+        UnrenewedLeaseEnds,
+        say("B 拿到锁，读", "B takes the lock, and reads"),
+        B.stands_at(Point::Read),
+        say("B 写完，放锁", "B writes, and releases"),
+        B.finishes(),
+        say(
+            "A 醒了，不知道锁已经没了，接着写",
+            "A wakes, does not know that its lock is gone, and writes",
+        ),
+        A.is_resumed(),
     ],
-    needs: &[],
-    play: |play, act| Box::pin(played(play, act)),
+    flaw: Half {
+        act: Act::Strategy("redis-lock"),
+        steps: &[A.finishes()],
+        ends: Ends::sold(2, 1).inside(2),
+    },
+    cured: Half {
+        act: Act::Strategy("redis-fenced"),
+        steps: &[A.is_fenced()],
+        ends: Ends::sold(1, 1).inside(2),
+    },
 };
-
-async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    play.step("A 拿到锁，读库存", "A has the lock, and reads the stock")
-        .await?;
-    let mut a = play
-        .side_at(Point::Read, 'A', play.other(1), act, play.lease(3000))
-        .await?;
-    let stands_still = play.pause(&a).await?;
-    let step = if stands_still {
-        (
-            "A 的进程停住了（SIGSTOP）：没人续期，租约到期",
-            "A's process is stopped (SIGSTOP): the lease is not renewed, and ends",
-        )
-    } else {
-        (
-            "A 的请求停住了；这里没有 lab，租约由我们结束",
-            "A's request stands still; no lab is here, so its lease is ended for it",
-        )
-    };
-    play.step(step.0, step.1).await?;
-    play.unrenewed_lease_ends(stands_still).await?;
-    play.step("B 拿到锁，读", "B takes the lock, and reads")
-        .await?;
-    let mut b = play
-        .side_at(Point::Read, 'B', play.other(0), act, play.lease(10_000))
-        .await?;
-    play.step("B 写完，放锁", "B writes, and releases").await?;
-    b.ends().await?;
-    play.step(
-        "A 醒了，不知道锁已经没了，接着写",
-        "A wakes, does not know that its lock is gone, and writes",
-    )
-    .await?;
-    play.resume(&a).await?;
-    a.ends().await.map(drop)
-}

@@ -11,71 +11,49 @@
 //!
 //! Next: `node_types.rs`.
 
-use crate::{bilingual::Bilingual, section::Point};
-use crate::{
-    error::Error,
-    replay::{Ends, Replay, faults::Need, play::Play},
-};
+use crate::replay::prelude::*;
 
-const NEEDS: &[Need] = &[Need::Orders];
-
-pub(super) const REPLAY: Replay = Replay {
+pub(super) const RACE: Race = Race {
     lesson: "003.pause.zk",
-    title: Bilingual {
-        zh: "持有者停得比会话还久",
-        en: "A holder that is paused beyond its session",
-    },
-    breaks: Bilingual {
-        zh: "会话没了，临时节点没了，它自己不知道",
-        en: "the session and its ephemeral node are gone, and it does not know",
-    },
-    cure: Bilingual {
-        zh: "czxid 当令牌，行拒绝旧的",
-        en: "the czxid is the token, and the row refuses an old one",
-    },
-    runs: ["zk-lock", "zk-fenced"],
-    ends: [
-        Ends {
-            sold: 2,
-            gone: 1,
-            inside: 2,
-            ..Ends::NOTHING
-        },
-        Ends {
-            sold: 1,
-            gone: 1,
-            inside: 2,
-            ..Ends::NOTHING
-        },
+    title: Bilingual::of(
+        "持有者停得比会话还久",
+        "A holder that is paused beyond its session",
+    ),
+    breaks: Bilingual::of(
+        "会话没了，临时节点没了，它自己不知道",
+        "the session and its ephemeral node are gone, and it does not know",
+    ),
+    cure: Bilingual::of(
+        "czxid 当令牌，行拒绝旧的",
+        "the czxid is the token, and the row refuses an old one",
+    ),
+    begin: &[
+        say(
+            "A 建了临时节点，拿到锁，读库存",
+            "A makes its ephemeral node, has the lock, and reads",
+        ),
+        A.stands_at(Point::Read),
+        A.is_paused(),
+        say(
+            "A 的进程停住了（SIGSTOP）：没有心跳，会话过期，节点被删",
+            "A's process is stopped (SIGSTOP): no heartbeat, the session ends, and its node goes",
+        ),
+        A.loses_its_session(),
+        say("B 拿到锁，读", "B takes the lock, and reads"),
+        B.stands_at(Point::Read),
+        say("B 写完，放锁", "B writes, and releases"),
+        B.finishes(),
+        say("A 醒了，接着写", "A wakes, and writes"),
+        A.is_resumed(),
     ],
-    needs: NEEDS,
-    play: |play, act| Box::pin(played(play, act)),
+    flaw: Half {
+        act: Act::Strategy("zk-lock"),
+        steps: &[A.finishes()],
+        ends: Ends::sold(2, 1).inside(2),
+    },
+    cured: Half {
+        act: Act::Strategy("zk-fenced"),
+        steps: &[A.is_fenced()],
+        ends: Ends::sold(1, 1).inside(2),
+    },
 };
-
-async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    play.step(
-        "A 建了临时节点，拿到锁，读库存",
-        "A makes its ephemeral node, has the lock, and reads",
-    )
-    .await?;
-    let mut a = play
-        .side_at(Point::Read, 'A', play.other(1), act, None)
-        .await?;
-    play.pause(&a).await?;
-    play.step(
-        "A 的进程停住了（SIGSTOP）：没有心跳，会话过期，节点被删",
-        "A's process is stopped (SIGSTOP): no heartbeat, the session ends, and its node goes",
-    )
-    .await?;
-    play.session_ends(&a).await?;
-    play.step("B 拿到锁，读", "B takes the lock, and reads")
-        .await?;
-    let mut b = play
-        .side_at(Point::Read, 'B', play.other(0), act, None)
-        .await?;
-    play.step("B 写完，放锁", "B writes, and releases").await?;
-    b.ends().await?;
-    play.step("A 醒了，接着写", "A wakes, and writes").await?;
-    play.resume(&a).await?;
-    a.ends().await.map(drop)
-}

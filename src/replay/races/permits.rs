@@ -8,73 +8,80 @@
 //!
 //! Next: `latch.rs`.
 
-use crate::bilingual::Bilingual;
+use crate::replay::prelude::*;
 use crate::{
     ctx::Ctx,
     error::Error,
-    replay::{Ends, Replay, acts::Act, play::Play},
-    section::{Deducted, Job, Name, Point},
+    section::{Deducted, Job, Name},
 };
 use oversell_lock::LockError;
 
-const FLAWED: &str = "come-in";
-const CURED: &str = "take-a-permit";
 const SEMAPHORE: &str = "semaphore";
 const NAMES: &[Name] = &[Name::RedisCount(SEMAPHORE)];
 const PERMITS: u32 = 2;
 
-pub(in crate::replay) const ACTS: &[Act] = &[
-    Act {
-        name: FLAWED,
-        names: NAMES,
-        store: None,
-        run: |_, job| Box::pin(come_in(job)),
-    },
-    Act {
-        name: CURED,
-        names: NAMES,
-        store: None,
-        run: |ctx, job| Box::pin(take_a_permit(ctx, job)),
-    },
-];
-
-pub(super) const REPLAY: Replay = Replay {
+pub(super) const RACE: Race = Race {
     lesson: "2.10.6",
-    title: Bilingual {
-        zh: "两个名额，来了三个",
-        en: "Two permits, and three who come",
-    },
-    breaks: Bilingual {
-        zh: "没有信号量：来多少进多少",
-        en: "without a semaphore all who come are inside",
-    },
-    cure: Bilingual {
-        zh: "信号量：先拿许可再进（这里是 2 个）",
-        en: "a semaphore: no entry without a permit (2 here)",
-    },
-    runs: [FLAWED, CURED],
-    ends: [
-        Ends {
-            inside: 3,
-            ..Ends::NOTHING
-        },
-        Ends {
-            inside: 2,
-            ..Ends::saw("C waits", "C 在等", "C waits")
-        },
+    title: Bilingual::of("两个名额，来了三个", "Two permits, and three that come"),
+    breaks: Bilingual::of(
+        "没有信号量：来多少进多少",
+        "without a semaphore all that come are inside",
+    ),
+    cure: Bilingual::of(
+        "信号量：先拿许可再进（这里是 2 个）",
+        "a semaphore: no entry without a permit (2 here)",
+    ),
+    begin: &[
+        say("A 进来", "A comes in"),
+        A.stands_at(Point::Locked),
+        say("B 进来", "B comes in"),
+        B.stands_at(Point::Locked),
+        say("C 也来了", "C comes too"),
     ],
-    needs: &[],
-    play: |play, act| Box::pin(played(play, act)),
+    flaw: Half {
+        act: Act::Own(&Own {
+            name: "come-in",
+            names: NAMES,
+            store: None,
+            run: |_, job| Box::pin(come_in(job)),
+        }),
+        steps: &[
+            C.stands_at(Point::Locked),
+            say("三个人同时在里面", "three are inside at once"),
+            A.finishes(),
+            B.finishes(),
+            C.finishes(),
+        ],
+        ends: Ends::NOTHING.inside(3),
+    },
+    cured: Half {
+        act: Act::Own(&Own {
+            name: "take-a-permit",
+            names: NAMES,
+            store: None,
+            run: |ctx, job| Box::pin(take_a_permit(ctx, job)),
+        }),
+        steps: &[
+            C.stands_at(Point::Refused),
+            Note("C waits"),
+            say("许可发完了：C 在等", "no permit is left: C waits"),
+            C.heads_for(Point::Locked),
+            say(
+                "A 走了，还了许可：C 进来",
+                "A leaves and gives its permit back: C comes in",
+            ),
+            A.finishes(),
+            C.stands_at(Point::Locked),
+            B.finishes(),
+            C.finishes(),
+        ],
+        ends: Ends::NOTHING.inside(2).saw("C waits", "C 在等", "C waits"),
+    },
 };
 
 async fn come_in(job: &Job) -> Result<Deducted, Error> {
     job.at(Point::Locked).await;
-    Ok(Deducted {
-        remaining: None,
-        fence: None,
-        retries: 0,
-        lock: None,
-    })
+    Ok(Deducted::default())
 }
 
 async fn take_a_permit(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
@@ -93,40 +100,5 @@ async fn take_a_permit(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     job.at(Point::Left).await;
     permit.release().await?;
     job.at(Point::Released).await;
-    Ok(Deducted {
-        remaining: None,
-        fence: None,
-        retries: 0,
-        lock: None,
-    })
-}
-
-async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    play.step("A 进来", "A comes in").await?;
-    let mut a = play.side_at(Point::Locked, 'A', 0, act, None).await?;
-    play.step("B 进来", "B comes in").await?;
-    let mut b = play.side_at(Point::Locked, 'B', 1, act, None).await?;
-    play.step("C 也来了", "C comes too").await?;
-    let mut c = play
-        .side(&[Point::Locked, Point::Refused], 'C', 2, act, None)
-        .await?;
-    if c.at_one_of(&[Point::Locked, Point::Refused]).await? == Point::Refused {
-        "C waits".clone_into(&mut play.saw);
-        play.step("许可发完了：C 在等", "no permit is left: C waits")
-            .await?;
-        c.heads_for(Point::Locked);
-        play.step(
-            "A 走了，还了许可：C 进来",
-            "A leaves and gives its permit back: C comes in",
-        )
-        .await?;
-        a.ends().await?;
-        c.at(Point::Locked).await?;
-    } else {
-        play.step("三个人同时在里面", "three are inside at once")
-            .await?;
-        a.ends().await?;
-    }
-    b.ends().await?;
-    c.ends().await.map(drop)
+    Ok(Deducted::default())
 }

@@ -5,88 +5,62 @@
 //!
 //! On its cure the read itself takes the row's lock: B's read waits in the server until A has committed, and then reads 4999.
 //!
-//! What it survives: any number of instances. **What breaks it**: nothing; but who waits holds a connection.
+//! What it survives: any number of instances. **What breaks it**: nothing; but a waiter holds a connection.
 //!
 //! Next: `shared_lock.rs`, the weaker lock.
 
-use crate::{bilingual::Bilingual, section::Point};
-use crate::{
-    error::Error,
-    replay::{Ends, Replay, play::Play},
-};
+use crate::replay::prelude::*;
 
-pub(super) const REPLAY: Replay = Replay {
+pub(super) const RACE: Race = Race {
     lesson: "1.7.2",
-    title: Bilingual {
-        zh: "读的时候就锁住那一行",
-        en: "The read itself locks the row",
+    title: Bilingual::of("读的时候就锁住那一行", "The read itself locks the row"),
+    breaks: Bilingual::of("普通的 SELECT 不加锁", "a plain SELECT locks nothing"),
+    cure: Bilingual::of(
+        "SELECT … FOR UPDATE：行锁到提交才放",
+        "SELECT … FOR UPDATE: the row is locked until the commit",
+    ),
+    begin: &[],
+    flaw: Half {
+        act: Act::Strategy("none"),
+        steps: &[
+            say("A 读库存，没有加锁", "A reads the stock, and locks nothing"),
+            A.stands_at(Point::Read),
+            say(
+                "另一台上的 B 也读到 5000",
+                "B, on another instance, reads 5000 too",
+            ),
+            B.stands_at(Point::Read),
+            say("两个都写回 4999", "both write 4999"),
+            A.finishes(),
+            B.finishes(),
+        ],
+        ends: Ends::sold(2, 1).inside(2),
     },
-    breaks: Bilingual {
-        zh: "普通的 SELECT 不加锁",
-        en: "a plain SELECT locks nothing",
+    cured: Half {
+        act: Act::Strategy("select-for-update"),
+        steps: &[All(UNDER_THE_ROWS_LOCK)],
+        ends: Ends::sold(2, 2).inside(1),
     },
-    cure: Bilingual {
-        zh: "SELECT … FOR UPDATE：行锁到提交才放",
-        en: "SELECT … FOR UPDATE: the row is locked until the commit",
-    },
-    runs: ["none", "select-for-update"],
-    ends: [
-        Ends {
-            sold: 2,
-            gone: 1,
-            inside: 2,
-            ..Ends::NOTHING
-        },
-        Ends {
-            sold: 2,
-            gone: 2,
-            inside: 1,
-            ..Ends::NOTHING
-        },
-    ],
-    needs: &[],
-    play: |play, act| Box::pin(played(play, act)),
 };
-
-async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    if play.cured {
-        return cured(play, act).await;
-    }
-    play.step("A 读库存，没有加锁", "A reads the stock, and locks nothing")
-        .await?;
-    let mut a = play.side_at(Point::Read, 'A', 0, act, None).await?;
-    play.step(
-        "另一台上的 B 也读到 5000",
-        "B, on another instance, reads 5000 too",
-    )
-    .await?;
-    let mut b = play.side_at(Point::Read, 'B', 1, act, None).await?;
-    play.step("两个都写回 4999", "both write 4999").await?;
-    a.ends().await?;
-    b.ends().await.map(drop)
-}
 
 /// A reads under the lock of the row, and B waits for it.
-pub(super) async fn cured(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    play.step(
+pub(super) const UNDER_THE_ROWS_LOCK: &[Step] = &[
+    say(
         "A 用 FOR UPDATE 读：这一行锁住了",
         "A reads FOR UPDATE: the row is locked",
-    )
-    .await?;
-    let mut a = play.side_at(Point::Read, 'A', 0, act, None).await?;
-    play.step(
+    ),
+    A.stands_at(Point::Read),
+    say(
         "另一台上的 B 也要读：在数据库里等",
         "B, on another instance, wants to read too: it waits in the database",
-    )
-    .await?;
-    let mut b = play.waiting('B', 1, act).await?;
-    play.step("A 写 4999", "A writes 4999").await?;
-    a.to(Point::Written).await?;
-    play.step(
+    ),
+    B.waits(),
+    say("A 写 4999", "A writes 4999"),
+    A.stands_at(Point::Written),
+    say(
         "A 提交，行锁放开，B 读到 4999",
         "A commits, the row is free, and B reads 4999",
-    )
-    .await?;
-    a.ends().await?;
-    b.ends().await.map(drop)
-}
+    ),
+    A.finishes(),
+    B.finishes(),
+];

@@ -2,7 +2,7 @@
 //!
 //! 1. A and B read under `LOCK IN SHARE MODE`: both may.
 //! 2. A wants to write, and waits until B's shared lock is gone. B wants to write, and waits until A's is.
-//! 3. The server sees the circle and rolls one of them back, which begins anew.
+//! 3. The server sees the circle and rolls one of them back, which begins again.
 //!
 //! On its cure they read `FOR UPDATE`: B waits before it has read, and nobody is rolled back.
 //!
@@ -10,75 +10,56 @@
 //!
 //! Next: `version_moved.rs`, which locks nothing.
 
-use super::row_lock;
-use crate::{bilingual::Bilingual, section::Point};
-use crate::{
-    error::Error,
-    replay::{
-        Ends, Replay,
-        play::{Play, retries},
-    },
-};
+use super::row_lock::UNDER_THE_ROWS_LOCK;
+use crate::replay::play::Play;
+use crate::replay::prelude::*;
 
-pub(super) const REPLAY: Replay = Replay {
+pub(super) const RACE: Race = Race {
     lesson: "1.7.2.shared",
-    title: Bilingual {
-        zh: "共享锁升级：互相等待",
-        en: "Shared locks that both want to become exclusive",
+    title: Bilingual::of(
+        "共享锁升级：互相等待",
+        "Shared locks that both want to become exclusive",
+    ),
+    breaks: Bilingual::of(
+        "都拿着共享锁，都等对方放",
+        "both have the shared lock, and wait for the other's",
+    ),
+    cure: Bilingual::of(
+        "要写的，一开始就用 FOR UPDATE 读",
+        "a reader that is going to write reads FOR UPDATE",
+    ),
+    begin: &[],
+    flaw: Half {
+        act: Act::Strategy("select-share"),
+        steps: &[
+            say("A 用共享锁读", "A reads under a shared lock"),
+            A.stands_at(Point::Read),
+            say(
+                "B 也用共享锁读：可以同时",
+                "B reads under a shared lock too: both may",
+            ),
+            B.stands_at(Point::Read),
+            say(
+                "A 要写：等 B 放共享锁",
+                "A wants to write, and waits for B's shared lock",
+            ),
+            A.goes_on(),
+            say(
+                "B 也要写：死锁。数据库回滚其中一个，它从头再来",
+                "B wants to write too: a deadlock. The server rolls one back, which begins again",
+            ),
+            FinishTogether(&[A, B]),
+            Notes(Play::retried),
+        ],
+        ends: Ends::sold(2, 2)
+            .inside(2)
+            .saw("retries 1", "重试 1 次", "1 retry"),
     },
-    breaks: Bilingual {
-        zh: "都拿着共享锁，都等对方放",
-        en: "both have the shared lock, and wait for the other's",
+    cured: Half {
+        act: Act::Strategy("select-for-update"),
+        steps: &[All(UNDER_THE_ROWS_LOCK), Notes(Play::retried)],
+        ends: Ends::sold(2, 2)
+            .inside(1)
+            .saw("retries 0", "重试 0 次", "0 retries"),
     },
-    cure: Bilingual {
-        zh: "要写的，一开始就用 FOR UPDATE 读",
-        en: "who is going to write reads FOR UPDATE",
-    },
-    runs: ["select-share", "select-for-update"],
-    ends: [
-        Ends {
-            sold: 2,
-            gone: 2,
-            inside: 2,
-            ..Ends::saw("retries 1", "重试 1 次", "1 retry")
-        },
-        Ends {
-            sold: 2,
-            gone: 2,
-            inside: 1,
-            ..Ends::saw("retries 0", "重试 0 次", "0 retries")
-        },
-    ],
-    needs: &[],
-    play: |play, act| Box::pin(played(play, act)),
 };
-
-async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    if play.cured {
-        play.saw = "retries 0".to_owned();
-        return row_lock::cured(play, act).await;
-    }
-    play.step("A 用共享锁读", "A reads under a shared lock")
-        .await?;
-    let mut a = play.side_at(Point::Read, 'A', 0, act, None).await?;
-    play.step(
-        "B 也用共享锁读：可以同时",
-        "B reads under a shared lock too: both may",
-    )
-    .await?;
-    let mut b = play.side_at(Point::Read, 'B', 1, act, None).await?;
-    play.step(
-        "A 要写：等 B 放共享锁",
-        "A wants to write, and waits for B's shared lock",
-    )
-    .await?;
-    a.heads_for_any(&[]);
-    play.step(
-        "B 也要写：死锁。数据库回滚其中一个，它从头再来",
-        "B wants to write too: a deadlock. The server rolls one back, which begins anew",
-    )
-    .await?;
-    let (a, b) = tokio::try_join!(a.ends(), b.ends())?;
-    play.saw = format!("retries {}", retries(&a) + retries(&b));
-    Ok(())
-}

@@ -10,78 +10,58 @@
 //!
 //! Next: `row_lock.rs`.
 
-use crate::{bilingual::Bilingual, section::Point};
-use crate::{
-    error::Error,
-    replay::{Ends, Replay, play::Play},
-};
+use crate::replay::prelude::*;
 
-pub(super) const REPLAY: Replay = Replay {
+pub(super) const RACE: Race = Race {
     lesson: "1.5",
-    title: Bilingual {
-        zh: "两台实例，两把锁",
-        en: "Two instances, two mutexes",
-    },
-    breaks: Bilingual {
-        zh: "锁在进程里，另一台有它自己的锁",
-        en: "the mutex is the process's, and another has its own",
-    },
-    cure: Bilingual {
-        zh: "都到一台实例：一把锁（1.5）",
-        en: "both come to one instance: one mutex (1.5)",
-    },
-    runs: ["mutex", "mutex"],
-    ends: [
-        Ends {
-            sold: 2,
-            gone: 1,
-            inside: 2,
-            ..Ends::NOTHING
-        },
-        Ends {
-            sold: 2,
-            gone: 2,
-            inside: 1,
-            ..Ends::NOTHING
-        },
+    title: Bilingual::of("两台实例，两把锁", "Two instances, two mutexes"),
+    breaks: Bilingual::of(
+        "锁在进程里，另一台有它自己的锁",
+        "the mutex is the process's, and another has its own",
+    ),
+    cure: Bilingual::of(
+        "都到一台实例：一把锁（1.5）",
+        "both come to one instance: one mutex (1.5)",
+    ),
+    begin: &[
+        say(
+            "A 拿到这台实例的锁，读库存",
+            "A locks the mutex of its instance, and reads",
+        ),
+        A.stands_at(Point::Read),
     ],
-    needs: &[],
-    play: |play, act| Box::pin(played(play, act)),
+    flaw: Half {
+        act: Act::Strategy("mutex"),
+        steps: &[
+            say(
+                "B 来到另一台：那里的锁没人占",
+                "B comes to another one: nobody has the mutex there",
+            ),
+            B.stands_at(Point::Read),
+            say("A 写回 4999", "A writes 4999"),
+            A.finishes(),
+            say(
+                "B 也写回 4999：卖了两件，只少了一件",
+                "B writes 4999 too: two are sold, one is gone",
+            ),
+            B.finishes(),
+        ],
+        ends: Ends::sold(2, 1).inside(2),
+    },
+    cured: Half {
+        act: Act::Strategy("mutex"),
+        steps: &[
+            say(
+                "B 来到同一台：锁被占着，等",
+                "B comes to the same one: the mutex is taken, and B waits",
+            ),
+            B.beside(A).waits(),
+            say("A 写完", "A writes"),
+            A.stands_at(Point::Written),
+            say("A 放锁，B 才进来", "A unlocks, and B gets in after it"),
+            A.finishes(),
+            B.finishes(),
+        ],
+        ends: Ends::sold(2, 2).inside(1),
+    },
 };
-
-async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    play.step(
-        "A 拿到这台实例的锁，读库存",
-        "A locks the mutex of its instance, and reads",
-    )
-    .await?;
-    let mut a = play.side_at(Point::Read, 'A', 0, act, None).await?;
-    if play.cured {
-        play.step(
-            "B 来到同一台：锁被占着，等",
-            "B comes to the same one: the mutex is taken, and B waits",
-        )
-        .await?;
-        let mut b = play.waiting('B', 0, act).await?;
-        play.step("A 写完", "A writes").await?;
-        a.to(Point::Written).await?;
-        play.step("A 放锁，B 才进来", "A unlocks, and B gets in after it")
-            .await?;
-        a.ends().await?;
-        return b.ends().await.map(drop);
-    }
-    play.step(
-        "B 来到另一台：那里的锁没人占",
-        "B comes to another one: nobody has the mutex there",
-    )
-    .await?;
-    let mut b = play.side_at(Point::Read, 'B', 1, act, None).await?;
-    play.step("A 写回 4999", "A writes 4999").await?;
-    a.ends().await?;
-    play.step(
-        "B 也写回 4999：卖了两件，只少了一件",
-        "B writes 4999 too: two are sold, one is gone",
-    )
-    .await?;
-    b.ends().await.map(drop)
-}

@@ -2,117 +2,86 @@
 //!
 //! 1. Without a barrier A begins, and is through, before C has come.
 //!
-//! On its cure, a double barrier for three, A and B wait at the entrance until C comes: all three begin at once; and who is
-//! through waits at the exit for the others.
+//! On its cure, a double barrier for three, A and B wait at the entrance until C comes: all three begin at once; and one
+//! that is done waits at the exit for the others.
 //!
 //! Points: `locked` (inside), `written` (through).
 //!
 //! Next: `zk_counts.rs`.
 
-use crate::bilingual::Bilingual;
+use crate::replay::prelude::*;
 use crate::{
     ctx::Ctx,
     error::Error,
-    replay::{Ends, Replay, acts::Act, play::Play},
-    section::{Deducted, Job, Name, Point},
+    section::{Deducted, Job, Name},
 };
 use std::num::NonZeroU32;
 
 const ROOM: &str = "/curator/double-barrier";
 const MEMBERS: NonZeroU32 = NonZeroU32::MIN.saturating_add(2);
 
-pub(in crate::replay) const ACTS: &[Act] = &[
-    Act {
-        name: "no-barrier",
-        names: &[],
-        store: None,
-        run: |_, job| Box::pin(work(job)),
-    },
-    Act {
-        name: "zk-double-barrier",
-        names: &[Name::ZooKeeper(ROOM)],
-        store: None,
-        run: |ctx, job| Box::pin(together(ctx, job)),
-    },
-];
-
-pub(super) const REPLAY: Replay = Replay {
+pub(super) const RACE: Race = Race {
     lesson: "3.7.6",
-    title: Bilingual {
-        zh: "三个一起开始",
-        en: "Three begin together",
+    title: Bilingual::of("三个一起开始", "Three begin together"),
+    breaks: Bilingual::of(
+        "没有栅栏：先来的先做完，谁也不等谁",
+        "no barrier: the first to come is the first to go",
+    ),
+    cure: Bilingual::of(
+        "双栅栏：到齐了才开始，都做完才离开",
+        "a double barrier: all begin, and leave, together",
+    ),
+    begin: &[],
+    flaw: Half {
+        act: Act::Own(&Own {
+            name: "no-barrier",
+            names: &[],
+            store: None,
+            run: |_, job| Box::pin(work(job)),
+        }),
+        steps: &[
+            say("A 来了就做，做完就走", "A comes, works, and is through"),
+            A.finishes(),
+            say("B 来了就做，做完就走", "B comes, works, and is through"),
+            B.finishes(),
+            say("C 来了就做，做完就走", "C comes, works, and is through"),
+            C.finishes(),
+        ],
+        ends: Ends::NOTHING.inside(1),
     },
-    breaks: Bilingual {
-        zh: "没有栅栏：先来的先做完，谁也不等谁",
-        en: "no barrier: who comes first is through first",
+    cured: Half {
+        act: Act::Own(&Own {
+            name: "zk-double-barrier",
+            names: &[Name::ZooKeeper(ROOM)],
+            store: None,
+            run: |ctx, job| Box::pin(together(ctx, job)),
+        }),
+        steps: &[
+            say("A 来了，在栅栏前等", "A comes, and waits at the barrier"),
+            A.heads_for(Point::Locked),
+            say("B 也来了，还差一个", "B comes too: one is missing"),
+            B.heads_for(Point::Locked),
+            say(
+                "C 来了：到齐了，三个同时开始",
+                "C comes: all are there, and the three begin at once",
+            ),
+            C.stands_at(Point::Locked),
+            A.stands_at(Point::Locked),
+            B.stands_at(Point::Locked),
+            say(
+                "做完的在出口等，都做完才一起离开",
+                "each waits at the exit, and all leave together",
+            ),
+            FinishTogether(&[A, B, C]),
+        ],
+        ends: Ends::NOTHING.inside(3),
     },
-    cure: Bilingual {
-        zh: "双栅栏：到齐了才开始，都做完才离开",
-        en: "a double barrier: all begin, and leave, together",
-    },
-    runs: ["no-barrier", "zk-double-barrier"],
-    ends: [
-        Ends {
-            inside: 1,
-            ..Ends::NOTHING
-        },
-        Ends {
-            inside: 3,
-            ..Ends::NOTHING
-        },
-    ],
-    needs: &[],
-    play: |play, act| Box::pin(played(play, act)),
 };
-
-async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    if !play.cured {
-        for (n, letter) in ['A', 'B', 'C'].into_iter().enumerate() {
-            play.step(
-                format!("{letter} 来了就做，做完就走"),
-                format!("{letter} comes, works, and is through"),
-            )
-            .await?;
-            play.side(&[], letter, 2 - n, act, None)
-                .await?
-                .ends()
-                .await?;
-        }
-        return Ok(());
-    }
-    play.step("A 来了，在栅栏前等", "A comes, and waits at the barrier")
-        .await?;
-    let mut a = play.side(&[Point::Locked], 'A', 2, act, None).await?;
-    play.step("B 也来了，还差一个", "B comes too: one is missing")
-        .await?;
-    let mut b = play.side(&[Point::Locked], 'B', 1, act, None).await?;
-    play.step(
-        "C 来了：到齐了，三个同时开始",
-        "C comes: all are there, and the three begin at once",
-    )
-    .await?;
-    let mut c = play.side(&[Point::Locked], 'C', 0, act, None).await?;
-    for side in [&mut a, &mut b, &mut c] {
-        side.at(Point::Locked).await?;
-    }
-    play.step(
-        "做完的在出口等，都做完才一起离开",
-        "who is through waits at the exit, and all leave together",
-    )
-    .await?;
-    let (a, b, c) = tokio::join!(a.ends(), b.ends(), c.ends());
-    a.and(b).and(c).map(drop)
-}
 
 async fn work(job: &Job) -> Result<Deducted, Error> {
     job.at(Point::Locked).await;
     job.at(Point::Written).await;
-    Ok(Deducted {
-        remaining: None,
-        fence: None,
-        retries: 0,
-        lock: None,
-    })
+    Ok(Deducted::default())
 }
 
 async fn together(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {

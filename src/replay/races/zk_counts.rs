@@ -10,86 +10,69 @@
 //!
 //! Next: `promoted_replica.rs`.
 
-use crate::bilingual::Bilingual;
+use crate::replay::prelude::*;
 use crate::{
     ctx::Ctx,
     error::Error,
-    replay::{Ends, Replay, acts::Act, play::Play},
-    section::{Deducted, Job, Name, Point},
+    replay::play::Play,
+    section::{Deducted, Job, Name},
 };
 
 const COUNT: &str = "/curator/count";
 const NAMES: &[Name] = &[Name::ZooKeeper(COUNT)];
 
-pub(in crate::replay) const ACTS: &[Act] = &[
-    Act {
-        name: "zk-set-count",
-        names: NAMES,
-        store: None,
-        run: |ctx, job| Box::pin(set(ctx, job)),
-    },
-    Act {
-        name: "zk-try-set-count",
-        names: NAMES,
-        store: None,
-        run: |ctx, job| Box::pin(try_set(ctx, job)),
-    },
-];
-
-pub(super) const REPLAY: Replay = Replay {
+pub(super) const RACE: Race = Race {
     lesson: "3.7.7",
-    title: Bilingual {
-        zh: "两个人给共享计数器各加一",
-        en: "Two add one to a shared count",
-    },
-    breaks: Bilingual {
-        zh: "setCount 不看别人改过没有",
-        en: "setCount does not look whether another has set it",
-    },
-    cure: Bilingual {
-        zh: "trySetCount：版本没变才写，否则重来",
-        en: "trySetCount: only where the version is as it was read",
-    },
-    runs: ["zk-set-count", "zk-try-set-count"],
-    ends: [
-        Ends::saw("1", "最后的计数是 1", "the count is 1 at the end"),
-        Ends::saw("2", "最后的计数是 2", "the count is 2 at the end"),
+    title: Bilingual::of("两个人给共享计数器各加一", "Two add one to a shared count"),
+    breaks: Bilingual::of(
+        "setCount 不看别人改过没有",
+        "setCount does not look whether another has set it",
+    ),
+    cure: Bilingual::of(
+        "trySetCount：版本没变才写，否则重来",
+        "trySetCount: only where the version is as it was read",
+    ),
+    begin: &[
+        say("A 读到 0", "A reads 0"),
+        A.stands_at(Point::Read),
+        say("B 也读到 0，写 1", "B reads 0 too, and sets 1"),
+        B.finishes(),
     ],
-    needs: &[],
-    play: |play, act| Box::pin(played(play, act)),
+    flaw: Half {
+        act: Act::Own(&Own {
+            name: "zk-set-count",
+            names: NAMES,
+            store: None,
+            run: |ctx, job| Box::pin(set(ctx, job)),
+        }),
+        steps: &[
+            say(
+                "A 也写 1：加了两次，还是 1",
+                "A sets 1 too: two have added, and it is 1",
+            ),
+            A.finishes(),
+            Notes(last),
+        ],
+        ends: Ends::NOTHING.saw("1", "最后的计数是 1", "the count is 1 at the end"),
+    },
+    cured: Half {
+        act: Act::Own(&Own {
+            name: "zk-try-set-count",
+            names: NAMES,
+            store: None,
+            run: |ctx, job| Box::pin(try_set(ctx, job)),
+        }),
+        steps: &[
+            say(
+                "A 写 1 被拒绝：版本变了；再读，写 2",
+                "A's 1 is refused: the version has changed; it reads, and sets 2",
+            ),
+            A.finishes(),
+            Notes(last),
+        ],
+        ends: Ends::NOTHING.saw("2", "最后的计数是 2", "the count is 2 at the end"),
+    },
 };
-
-async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    play.step("A 读到 0", "A reads 0").await?;
-    let mut a = play.side_at(Point::Read, 'A', 2, act, None).await?;
-    play.step("B 也读到 0，写 1", "B reads 0 too, and sets 1")
-        .await?;
-    play.side(&[], 'B', 1, act, None).await?.ends().await?;
-    if play.cured {
-        play.step(
-            "A 写 1 被拒绝：版本变了；再读，写 2",
-            "A's 1 is refused: the version has changed; it reads, and sets 2",
-        )
-        .await?;
-    } else {
-        play.step(
-            "A 也写 1：加了两次，还是 1",
-            "A sets 1 too: two have added, and it is 1",
-        )
-        .await?;
-    }
-    a.ends().await?;
-    let written = play
-        .log()
-        .since(0)
-        .into_iter()
-        .rev()
-        .find(|event| event.event == "written");
-    play.saw = written
-        .and_then(|event| Some(event.value?.as_str()?.to_owned()))
-        .unwrap_or_default();
-    Ok(())
-}
 
 async fn set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let count = ctx.zk.shared_count(&job.zk_path(COUNT), 0);
@@ -97,12 +80,7 @@ async fn set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     job.tell(Point::Read, read).await;
     job.tell(Point::Written, count.set(read + 1).await?.value)
         .await;
-    Ok(Deducted {
-        remaining: None,
-        fence: None,
-        retries: 0,
-        lock: None,
-    })
+    Ok(Deducted::default())
 }
 
 async fn try_set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
@@ -114,13 +92,16 @@ async fn try_set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         if let Ok(set) = count.try_set(seen, seen.value + 1).await? {
             job.tell(Point::Written, set.value).await;
             return Ok(Deducted {
-                remaining: None,
-                fence: None,
                 retries,
-                lock: None,
+                ..Deducted::default()
             });
         }
         job.at(Point::Conflict).await;
         retries += 1;
     }
+}
+
+/// What was written last.
+fn last(play: &Play) -> String {
+    play.told("written").pop().unwrap_or_default()
 }

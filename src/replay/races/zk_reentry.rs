@@ -1,4 +1,4 @@
-//! §3.3 → §3.5 Who has the lock takes it again, in a method that the section calls.
+//! §3.3 → §3.5 A holder takes its lock again, in a method that the section calls.
 //!
 //! 1. A makes its ephemeral node: it has the lock.
 //! 2. It takes the lock again: there is a node already, its own. It waits for itself, until its wait is over.
@@ -9,13 +9,12 @@
 //!
 //! Next: `herd.rs`.
 
-use super::node_types::down;
-use crate::bilingual::Bilingual;
+use crate::replay::prelude::*;
 use crate::{
     ctx::Ctx,
     error::Error,
-    replay::{Ends, Replay, acts::Act, play::Play},
-    section::{Deducted, Job, Name, Point},
+    section::{Deducted, Job, Name},
+    shelf::no_zookeeper as down,
     stock::{self, Store},
 };
 use std::time::Duration;
@@ -26,66 +25,52 @@ const NODE: &str = "/distributed/zk-ephemeral";
 /// It waits for itself so long.
 const WAIT: Duration = Duration::from_secs(1);
 
-pub(in crate::replay) const ACTS: &[Act] = &[Act {
-    name: "zk-ephemeral-twice",
-    names: &[Name::ZooKeeper(NODE)],
-    store: Some(Store::MySql),
-    run: |ctx, job| Box::pin(twice(ctx, job)),
-}];
-
-pub(super) const REPLAY: Replay = Replay {
+pub(super) const RACE: Race = Race {
     lesson: "3.5",
-    title: Bilingual {
-        zh: "同一个持有者再进一次",
-        en: "Its owner comes in again",
-    },
-    breaks: Bilingual {
-        zh: "节点已经有了，是自己的：自己等自己",
-        en: "there is a node, its own: it waits for itself",
-    },
-    cure: Bilingual {
-        zh: "进程里计数：再进一次只加一",
-        en: "a count in the process: once more only adds one",
-    },
-    runs: ["zk-ephemeral-twice", "zk-reentrant"],
-    ends: [
-        Ends {
-            inside: 1,
-            ..Ends::NOTHING
-        },
-        Ends {
-            sold: 1,
-            gone: 1,
-            inside: 1,
-            ..Ends::NOTHING
-        },
+    title: Bilingual::of("同一个持有者再进一次", "Its owner comes in again"),
+    breaks: Bilingual::of(
+        "节点已经有了，是自己的：自己等自己",
+        "there is a node, its own: it waits for itself",
+    ),
+    cure: Bilingual::of(
+        "进程里计数：再进一次只加一",
+        "a count in the process: once more only adds one",
+    ),
+    begin: &[
+        say(
+            "A 拿到锁，里面又要同一把锁",
+            "A has the lock, and takes the same lock again inside",
+        ),
+        A.goes_on(),
     ],
-    needs: &[],
-    play: |play, act| Box::pin(played(play, act)),
+    flaw: Half {
+        act: Act::Own(&Own {
+            name: "zk-ephemeral-twice",
+            names: &[Name::ZooKeeper(NODE)],
+            store: Some(Store::MySql),
+            run: |ctx, job| Box::pin(twice(ctx, job)),
+        }),
+        steps: &[
+            say(
+                "节点已经有了：A 等自己，等到超时",
+                "there is a node: A waits for itself, until its wait is over",
+            ),
+            A.gives_up(),
+        ],
+        ends: Ends::NOTHING.inside(1),
+    },
+    cured: Half {
+        act: Act::Strategy("zk-reentrant"),
+        steps: &[
+            say(
+                "计数加一，进去了；服务器上还是一个节点",
+                "it is counted, and gets in; the server sees one node",
+            ),
+            A.finishes(),
+        ],
+        ends: Ends::sold(1, 1).inside(1),
+    },
 };
-
-async fn played(play: &mut Play, act: &'static str) -> Result<(), Error> {
-    play.step(
-        "A 拿到锁，里面又要同一把锁",
-        "A has the lock, and takes the same lock again inside",
-    )
-    .await?;
-    let mut a = play.side(&[], 'A', play.other(0), act, None).await?;
-    if act == "zk-reentrant" {
-        play.step(
-            "计数加一，进去了；服务器上还是一个节点",
-            "it is counted, and gets in; the server sees one node",
-        )
-        .await?;
-    } else {
-        play.step(
-            "节点已经有了：A 等自己，等到超时",
-            "there is a node: A waits for itself, until its wait is over",
-        )
-        .await?;
-    }
-    a.ends().await.map(drop)
-}
 
 /// Takes the lock of §3.3, and inside takes it again.
 async fn twice(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {

@@ -8,7 +8,7 @@ pub(super) mod routes;
 use crate::{
     http::app::AppState,
     http::error::Error,
-    replay::{End, Log, Pace, Place, Replay, Steps, Terms},
+    replay::{End, Log, Pace, Place, Race, Steps, Terms},
     section::Point,
 };
 use futures::FutureExt;
@@ -28,7 +28,7 @@ pub(in crate::http) struct Replays {
 /// A replay.
 struct Going {
     id: Uuid,
-    replay: &'static Replay,
+    race: &'static Race,
     cured: bool,
     pace: Pace,
     steps: Steps,
@@ -39,7 +39,7 @@ struct Going {
 impl std::fmt::Debug for Going {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Going")
-            .field("lesson", &self.replay.lesson)
+            .field("lesson", &self.race.lesson)
             .finish_non_exhaustive()
     }
 }
@@ -49,18 +49,18 @@ impl Replays {
     fn start(
         &self,
         app: &AppState,
-        replay: &'static Replay,
+        race: &'static Race,
         cured: bool,
         pace: Pace,
     ) -> Result<Arc<Going>, Error> {
         let mut latest = self.latest.lock();
         if let Some(going) = latest.as_ref().filter(|going| going.log.end().is_none()) {
-            return Err(Error::ReplayInProgress(going.replay.lesson));
+            return Err(Error::ReplayInProgress(going.race.lesson));
         }
         let (steps, log, cancel) = (Steps::default(), Arc::default(), app.stopping.child_token());
         let going = Arc::new(Going {
             id: Uuid::new_v4(),
-            replay,
+            race,
             cured,
             pace,
             steps,
@@ -70,13 +70,12 @@ impl Replays {
         *latest = Some(Arc::clone(&going));
         let terms = Terms {
             places: places(app),
-            cured,
             pace,
             steps: going.steps.clone(),
         };
-        let (ctx, playing) = (app.ctx.clone(), Arc::clone(&going));
+        let (ctx, script, playing) = (app.ctx.clone(), race.script(cured), Arc::clone(&going));
         app.ctx.tasks.spawn(async move {
-            let played = AssertUnwindSafe(playing.replay.run(
+            let played = AssertUnwindSafe(script.play(
                 &ctx,
                 terms,
                 Arc::clone(&playing.log),
@@ -93,7 +92,7 @@ impl Replays {
 
     /// The lesson of the replay that is going on.
     pub(in crate::http) fn playing(&self) -> Option<String> {
-        self.going().map(|going| going.replay.lesson.to_owned())
+        self.going().map(|going| going.race.lesson.to_owned())
     }
 
     fn going(&self) -> Option<Arc<Going>> {

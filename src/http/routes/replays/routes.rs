@@ -3,6 +3,7 @@
 use super::{Going, Replays, enabled};
 use crate::bilingual::Bilingual;
 use crate::{
+    course,
     http::{
         app::AppState,
         error::Error,
@@ -103,7 +104,7 @@ impl View {
         };
         Self {
             id: going.id.to_string(),
-            lesson: going.replay.lesson,
+            lesson: going.race.lesson,
             cured: going.cured,
             pace: going.pace,
             instance: app.ctx.instance.clone(),
@@ -120,16 +121,20 @@ pub(in crate::http) async fn list(
     State(app): State<AppState>,
     Own(replays): Own<Replays>,
 ) -> axum::Json<List> {
-    let listed = replay::ALL.iter().map(|replay| Listed {
-        lesson: replay.lesson,
-        title: replay.title,
-        breaks: replay.breaks,
-        cure: replay.cure,
-        runs: replay.runs[0],
-        cured_runs: replay.runs[1],
-        ends: replay.ends[0],
-        cured_ends: replay.ends[1],
-        cannot: replay.cannot(&app.ctx),
+    let mut races: Vec<_> = replay::races().collect();
+    races.sort_by_key(|race| {
+        course::lessons().position(|lesson| lesson.replay == Some(race.lesson))
+    });
+    let listed = races.into_iter().map(|race| Listed {
+        lesson: race.lesson,
+        title: race.title,
+        breaks: race.breaks,
+        cure: race.cure,
+        runs: race.flaw.act.name(),
+        cured_runs: race.cured.act.name(),
+        ends: race.flaw.ends,
+        cured_ends: race.cured.ends,
+        cannot: race.cannot(&app.ctx.config),
     });
     let playing = replays.going().map(|going| View::of(&app, &going));
     axum::Json(List {
@@ -155,9 +160,9 @@ pub(in crate::http) async fn start(
     Query(how): Query<How>,
 ) -> Result<Response, Error> {
     enabled(&app)?;
-    let replay = replay::find(&lesson).ok_or(Error::NoReplay(lesson))?;
-    app.instance.reaches(&replay.servers(how.cured)).await?;
-    let going = replays.start(&app, replay, how.cured, how.pace)?;
+    let race = replay::find(&lesson).ok_or(Error::NoReplay(lesson))?;
+    app.instance.reaches(&race.servers(how.cured)).await?;
+    let going = replays.start(&app, race, how.cured, how.pace)?;
     let view = View::of(&app, &going);
     let location = [(header::LOCATION, view.events.clone())];
     Ok((StatusCode::ACCEPTED, location, axum::Json(view)).into_response())

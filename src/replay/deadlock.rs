@@ -1,4 +1,4 @@
-//! [003] Deadlocks in MySQL: two transactions, statement by statement, without the cure and with it.
+//! [003] Deadlocks in MySQL as races: two transactions, statement by statement, without the cure and with it.
 //!
 //! 1. A and B are the two transactions of a lesson (`classroom/deadlocks/`), which plays them itself; it is followed here.
 //! 2. Each statement waits for the pace. What the server says of it becomes an event: how many rows its transaction has
@@ -7,57 +7,65 @@
 //! What it survives: nothing is lost, with the cure or without. **What breaks it**: nothing; a follower that goes away leaves
 //! the play to end by itself.
 //!
-//! Next: `limits.rs`.
+//! Next: `races/limits.rs`.
 
-use crate::{
-    classroom::deadlocks::{ALL, DeadlockSight, Side, find, replay_followed},
-    error::Error,
-    replay::{
-        Ends, Replay,
-        event::ReplayEvent,
-        play::{Play, gone_wrong},
-    },
+use super::{
+    act::Act,
+    event::ReplayEvent,
+    play::Play,
+    race::{Ends, Half, Race},
+    step::Step,
 };
-use std::fmt::Display;
+use crate::{
+    bilingual::leak,
+    classroom::deadlocks::{ALL, DEADLOCK, DeadlockLesson, DeadlockSight, Side, replay_followed},
+    error::Error,
+};
+use std::{fmt::Display, sync::LazyLock};
 use tokio::sync::mpsc;
 
-const DEADLOCK: Ends = Ends::saw(
+const DEADLOCKED: Ends = Ends::NOTHING.saw(
     "error 1213, 1 committed",
     "错误 1213，1 个提交",
     "error 1213, 1 committed",
 );
-const TIMED_OUT: Ends = Ends::saw(
+const TIMED_OUT: Ends = Ends::NOTHING.saw(
     "error 1205, 1 committed",
     "错误 1205，1 个提交",
     "error 1205, 1 committed",
 );
-const CURED: Ends = Ends::saw("2 committed", "2 个提交", "2 committed");
+const CURED: Ends = Ends::NOTHING.saw("2 committed", "2 个提交", "2 committed");
 
-pub(super) const OPPOSITE_ORDER: Replay = of("003.deadlock.opposite-order", 0, DEADLOCK);
-pub(super) const SHARED_TO_EXCLUSIVE: Replay = of("003.deadlock.shared-to-exclusive", 1, DEADLOCK);
-pub(super) const FULL_SCAN: Replay = of("003.deadlock.full-scan", 2, DEADLOCK);
-pub(super) const GAP: Replay = of("003.deadlock.gap", 3, DEADLOCK);
-pub(super) const LOCK_WAIT: Replay = of("003.deadlock.lock-wait", 4, TIMED_OUT);
+/// A race for each lesson.
+pub(super) static RACES: LazyLock<Vec<Race>> = LazyLock::new(|| ALL.iter().map(race).collect());
 
-/// The lesson of this number.
-const fn of(lesson: &'static str, number: usize, flaw: Ends) -> Replay {
-    let of = &ALL[number];
-    Replay {
-        lesson,
-        title: of.title,
-        breaks: of.breaks,
-        cure: of.cure,
-        runs: [of.slug, of.slug],
-        ends: [flaw, CURED],
-        needs: &[],
-        play: |play, slug| Box::pin(played(play, slug)),
+fn race(lesson: &'static DeadlockLesson) -> Race {
+    let half = |steps, ends| Half {
+        act: Act::Deadlock(lesson),
+        steps,
+        ends,
+    };
+    let flaw = match lesson.error {
+        DEADLOCK => DEADLOCKED,
+        _ => TIMED_OUT,
+    };
+    Race {
+        lesson: leak(format!("003.deadlock.{}", lesson.slug)),
+        title: lesson.title,
+        breaks: lesson.breaks,
+        cure: lesson.cure,
+        begin: &[],
+        flaw: half(&[Step::Also(|play| Box::pin(played(play, false)))], flaw),
+        cured: half(&[Step::Also(|play| Box::pin(played(play, true)))], CURED),
     }
 }
 
-async fn played(play: &mut Play, slug: &'static str) -> Result<(), Error> {
-    let lesson = find(slug).ok_or_else(|| gone_wrong(format!("there is no deadlock {slug}")))?;
+async fn played(play: &mut Play, cured: bool) -> Result<(), Error> {
+    let Act::Deadlock(lesson) = play.act else {
+        return Err(Error::replay("it is no deadlock"));
+    };
     let (follower, mut sights) = mpsc::unbounded_channel();
-    let (ctx, cured) = (play.ctx.clone(), play.cured);
+    let ctx = play.ctx.clone();
     let mut followed = Followed {
         play,
         locked: [0; 2],
@@ -79,10 +87,9 @@ async fn played(play: &mut Play, slug: &'static str) -> Result<(), Error> {
     let error = ended
         .error
         .map_or_else(String::new, |error| format!("error {error}, "));
-    play.saw = format!("{error}{} committed", ended.committed.len());
+    play.note(format!("{error}{} committed", ended.committed.len()));
     Ok(())
 }
-
 /// A play, and how many rows each transaction has locked.
 struct Followed<'a> {
     play: &'a mut Play,

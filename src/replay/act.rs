@@ -1,0 +1,141 @@
+//! What an actor does: a strategy, a step of the seckill, or what a race has besides, handed over as a value.
+
+use crate::{
+    classroom::deadlocks::DeadlockLesson,
+    ctx::Ctx,
+    error::Error,
+    seckill::{self, Order},
+    section::{Deducted, Job, Name},
+    server::Server,
+    shelf::Scope,
+    stock::{self, Deduct, Store},
+};
+
+/// The lock of a user in Redis: user and product of a replay have one number.
+pub(super) const OF_A_USER: &[Name] = &[Name::Redis("lock:order")];
+
+/// What is done.
+#[derive(Clone, Copy)]
+pub enum Act {
+    /// The strategy of this name takes a piece.
+    Strategy(&'static str),
+    /// The step of the seckill of this name places an order, for the one user of the replay.
+    Order(&'static str),
+    /// What belongs to one race.
+    Own(&'static Own),
+    /// The two transactions of a lesson on deadlocks, which are played together.
+    Deadlock(&'static DeadlockLesson),
+}
+
+/// What belongs to one race.
+#[derive(Clone, Copy)]
+pub struct Own {
+    /// What it is called.
+    pub name: &'static str,
+    /// What it writes in the servers besides the stock, for product 1.
+    pub names: &'static [Name],
+    /// Where the pieces that it takes are counted; none where it takes none.
+    pub store: Option<Store>,
+    /// Does it.
+    pub run: Deduct,
+}
+
+impl Act {
+    /// What it is called: the slug of a strategy or of a step, or a name of its own.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Strategy(slug) | Self::Order(slug) => slug,
+            Self::Own(own) => own.name,
+            Self::Deadlock(lesson) => lesson.slug,
+        }
+    }
+
+    /// What it sets on the shelf, and writes in the servers.
+    pub(super) fn scope(self) -> Scope<'static> {
+        match self {
+            Self::Strategy(slug) => stock::find(slug).map(Scope::from).unwrap_or_default(),
+            Self::Order(_) => Scope {
+                store: None,
+                names: OF_A_USER,
+            },
+            Self::Own(own) => Scope {
+                store: own.store,
+                names: own.names,
+            },
+            Self::Deadlock(_) => Scope::default(),
+        }
+    }
+
+    /// Whether it takes a piece where it comes to a good end.
+    pub(super) fn sells(self) -> bool {
+        matches!(self, Self::Order(_)) || self.scope().store.is_some()
+    }
+
+    /// The servers without which it cannot be done: those that it writes in. Of several nodes some may be down.
+    pub(super) fn servers(self) -> Vec<Server> {
+        let needs = match self {
+            Self::Strategy(slug) => stock::find(slug).map_or(&[][..], |strategy| strategy.needs),
+            Self::Order(_) => &[Server::MySql, Server::Redis],
+            Self::Own(_) => &[],
+            Self::Deadlock(_) => &[Server::MySql],
+        };
+        let scope = self.scope();
+        let of_store = scope.store.map(|store| match store {
+            Store::MySql => Server::MySql,
+            Store::Redis => Server::Redis,
+        });
+        let of_names = scope.names.iter().filter_map(|name| match name {
+            Name::Redis(_) | Name::RedisFor(..) | Name::RedisCount(_) => Some(Server::Redis),
+            Name::ZooKeeper(_) => Some(Server::ZooKeeper),
+            Name::TableLock(_) | Name::Fence => Some(Server::MySql),
+            Name::RedisNodes(_) => None,
+        });
+        needs
+            .iter()
+            .copied()
+            .chain(of_store)
+            .chain(of_names)
+            .collect()
+    }
+
+    /// Does it.
+    pub(super) async fn run(self, ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
+        match self {
+            Self::Strategy(slug) => {
+                let strategy =
+                    stock::find(slug).ok_or_else(|| Error::NoStrategy(slug.to_owned()))?;
+                (strategy.deduct)(ctx, job).await
+            }
+            Self::Order(slug) => order(ctx, job, slug, job.request.stock_id).await,
+            Self::Own(own) => (own.run)(ctx, job).await,
+            Self::Deadlock(_) => Err(Error::Internal("it is played as a whole".into())),
+        }
+    }
+}
+
+impl std::fmt::Debug for Act {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Act").field(&self.name()).finish()
+    }
+}
+
+/// Orders the voucher of this number, for the one user of the replay, whose number is that of the job's product.
+pub(super) async fn order(
+    ctx: &Ctx,
+    job: &Job,
+    step: &str,
+    voucher_id: i64,
+) -> Result<Deducted, Error> {
+    let step = seckill::find(step).ok_or_else(|| Error::NoStrategy(step.to_owned()))?;
+    let order = Order {
+        voucher_id,
+        user_id: job.request.stock_id,
+        job: job.same(),
+    };
+    let lock = (step.order)(ctx, &order).await?.lock;
+    Ok(Deducted {
+        lock,
+        ..Deducted::default()
+    })
+}

@@ -1,0 +1,15 @@
+//! All that a race is written in, under one name.
+
+pub(super) use super::{
+    act::{Act, Own},
+    race::{Ends, Half, Race},
+    role::{A, B, C},
+    step::{
+        Step::{
+            self, All, Also, AtTheEnd, FinishTogether, LeaseEnds, LeaseIsOver, Note, Notes, Order,
+            Queue, UnrenewedLeaseEnds,
+        },
+        say,
+    },
+};
+pub(super) use crate::{bilingual::Bilingual, section::Point};

@@ -1,0 +1,177 @@
+//! What a race is: its words, who does what in which order without the cure and with it, and how either must end.
+
+use super::{act::Act, event::Ending, faults::Need, goods, step::Step};
+use crate::{bilingual::Bilingual, config::Config, section::Name, server::Server};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+const NOT_ENABLED: Bilingual = Bilingual::of(
+    "这里没有开启重演（replays.enabled）",
+    "replays are not enabled here (replays.enabled)",
+);
+
+/// A race and its cure.
+#[derive(Debug, Clone, Copy)]
+pub struct Race {
+    /// The lesson, as the course numbers it.
+    pub lesson: &'static str,
+    /// What happens.
+    pub title: Bilingual,
+    /// What breaks.
+    pub breaks: Bilingual,
+    /// What mends it.
+    pub cure: Bilingual,
+    /// What both begin with.
+    pub begin: &'static [Step],
+    /// How it goes on without the cure.
+    pub flaw: Half,
+    /// How it goes on with it.
+    pub cured: Half,
+}
+
+/// A race without its cure, or with it.
+#[derive(Debug, Clone, Copy)]
+pub struct Half {
+    /// What its actors do, where nothing else is said.
+    pub act: Act,
+    /// What happens after the steps that both begin with.
+    pub steps: &'static [Step],
+    /// How it ends, each time.
+    pub ends: Ends,
+}
+
+/// What is played.
+#[derive(Debug, Clone, Copy)]
+pub struct Script {
+    /// What its actors do, where nothing else is said.
+    pub act: Act,
+    /// So many pieces are there at first.
+    pub pieces: i64,
+    /// What happens, part after part.
+    pub steps: [&'static [Step]; 2],
+    /// How it must end.
+    pub ends: Ends,
+}
+
+impl Race {
+    /// It, with the cure or without it.
+    #[must_use]
+    pub fn half(&self, cured: bool) -> &Half {
+        if cured { &self.cured } else { &self.flaw }
+    }
+
+    /// What is played, with the cure or without it.
+    #[must_use]
+    pub fn script(&self, cured: bool) -> Script {
+        let Half { act, steps, ends } = *self.half(cured);
+        Script {
+            act,
+            pieces: goods::PIECES,
+            steps: [self.begin, steps],
+            ends,
+        }
+    }
+
+    fn steps(&self) -> impl Iterator<Item = &'static Step> {
+        let parts = [self.begin, self.flaw.steps, self.cured.steps];
+        parts.into_iter().flatten().flat_map(Step::each)
+    }
+
+    /// What its actors do.
+    pub(super) fn acts(&self) -> impl Iterator<Item = Act> {
+        let of_roles = self.steps().filter_map(Step::act);
+        [self.flaw.act, self.cured.act].into_iter().chain(of_roles)
+    }
+
+    /// What it needs of a lab.
+    fn needs(&self) -> impl Iterator<Item = Need> {
+        let nodes = self.acts().any(|act| {
+            act.scope()
+                .names
+                .iter()
+                .any(|name| matches!(name, Name::RedisNodes(_)))
+        });
+        let ordered = self.steps().filter_map(Step::needs);
+        ordered.chain(nodes.then_some(Need::Nodes))
+    }
+
+    /// Whether it orders faults, which only a lab carries out.
+    #[must_use]
+    pub fn breaks_something(&self) -> bool {
+        self.needs().next().is_some()
+    }
+
+    /// The servers without which it cannot be played, with the cure or without it.
+    #[must_use]
+    pub fn servers(&self, cured: bool) -> Vec<Server> {
+        self.half(cured).act.servers()
+    }
+
+    /// Why it cannot be played here, if it cannot.
+    #[must_use]
+    pub fn cannot(&self, config: &Config) -> Option<Bilingual> {
+        if !config.replays.enabled {
+            return Some(NOT_ENABLED);
+        }
+        self.needs().find_map(|need| need.missing(config))
+    }
+}
+
+/// How a race must end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Ends {
+    /// How many actors were told that they had bought a piece.
+    #[schema(example = 3)]
+    pub sold: i64,
+    /// How many pieces left the shelf.
+    #[schema(example = 2)]
+    pub gone: i64,
+    /// The most that were inside at once.
+    #[schema(example = 2)]
+    pub inside: usize,
+    /// What the lesson noted besides.
+    #[schema(example = "")]
+    pub saw: &'static str,
+    /// The same, for people.
+    pub said: Bilingual,
+}
+
+impl Ends {
+    /// Nothing is sold, nobody is inside, nothing is noted.
+    pub const NOTHING: Self = Self {
+        sold: 0,
+        gone: 0,
+        inside: 0,
+        saw: "",
+        said: Bilingual::of("", ""),
+    };
+
+    /// So many are sold, and so many gone.
+    #[must_use]
+    pub const fn sold(sold: i64, gone: i64) -> Self {
+        Self {
+            sold,
+            gone,
+            ..Self::NOTHING
+        }
+    }
+
+    /// At most so many are inside at once.
+    #[must_use]
+    pub const fn inside(self, inside: usize) -> Self {
+        Self { inside, ..self }
+    }
+
+    /// This is noted, which is so in Chinese and so in English.
+    #[must_use]
+    pub const fn saw(self, saw: &'static str, zh: &'static str, en: &'static str) -> Self {
+        let said = Bilingual::of(zh, en);
+        Self { saw, said, ..self }
+    }
+
+    /// Whether it has ended so.
+    pub(super) fn are(&self, ending: &Ending) -> bool {
+        (self.sold, self.gone, self.inside, self.saw)
+            == (ending.sold, ending.gone, ending.inside, &*ending.saw)
+    }
+}

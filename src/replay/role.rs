@@ -1,0 +1,91 @@
+//! Who plays in a race: [`A`], [`B`] and [`C`], each on an instance of its own unless it plays [beside](Role::beside) another,
+//! and each with the act of the race unless it [does](Role::does) something else.
+//!
+//! Next: `step.rs`, what they do.
+
+use super::act::Act;
+
+/// The first role.
+pub const A: Role = Role::of('A');
+/// The second.
+pub const B: Role = Role::of('B');
+/// The third.
+pub const C: Role = Role::of('C');
+
+/// One side of a race, and how it begins.
+#[derive(Debug, Clone, Copy)]
+pub struct Role {
+    pub(super) letter: char,
+    /// The role on whose instance it plays.
+    pub(super) on: char,
+    pub(super) act: Option<Act>,
+    pub(super) lease: Lease,
+    pub(super) is_impatient: bool,
+}
+
+/// The lease that a role asks for, in milliseconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Lease {
+    /// So long at a slow pace, so that people see it end; else it is long, and is ended by the step `LeaseEnds`.
+    Seen(u64),
+    /// So long at a slow pace, and so long at any other: it ends or is renewed by itself.
+    Runs([u64; 2]),
+    /// The strategy's own.
+    Own,
+}
+
+impl Role {
+    const fn of(letter: char) -> Self {
+        Self {
+            letter,
+            on: letter,
+            act: None,
+            lease: Lease::Seen(30_000),
+            is_impatient: false,
+        }
+    }
+
+    /// It plays on the same instance as the other.
+    #[must_use]
+    pub const fn beside(self, other: Self) -> Self {
+        let on = other.on;
+        Self { on, ..self }
+    }
+
+    /// It does this, whatever the others do.
+    #[must_use]
+    pub const fn does(self, act: Act) -> Self {
+        let act = Some(act);
+        Self { act, ..self }
+    }
+
+    /// At a slow pace its lease is so long, in milliseconds; else it lasts until the step `LeaseEnds`.
+    #[must_use]
+    pub const fn lease(self, millis: u64) -> Self {
+        let lease = Lease::Seen(millis);
+        Self { lease, ..self }
+    }
+
+    /// Its lease is so long at a slow pace and so long at any other, in milliseconds, and nobody ends it.
+    #[must_use]
+    pub const fn lease_that_runs(self, slow: u64, otherwise: u64) -> Self {
+        let lease = Lease::Runs([slow, otherwise]);
+        Self { lease, ..self }
+    }
+
+    /// It asks for no lease: it has the strategy's own.
+    #[must_use]
+    pub const fn own_lease(self) -> Self {
+        let lease = Lease::Own;
+        Self { lease, ..self }
+    }
+
+    /// It waits 4 s at a slow pace and 1 s at any other, instead of longer than any race takes.
+    #[must_use]
+    pub const fn impatient(self) -> Self {
+        Self {
+            is_impatient: true,
+            ..self
+        }
+    }
+}

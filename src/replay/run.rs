@@ -1,0 +1,215 @@
+//! Plays a script: does what its steps say, one after the other, and says how it has ended.
+//!
+//! It is played on a product of its own that is removed at its end, and what it has broken is mended, however that comes.
+//!
+//! Next: `races/`, one race to a file.
+
+use super::{
+    actor::Line,
+    event::{End, Ending, Log},
+    goods,
+    play::{Pace, Play, Terms},
+    race::Script,
+    role::Role,
+    stage::Stage,
+    step::{Deed, Expected, Step},
+};
+use crate::{
+    bilingual::Bilingual,
+    ctx::Ctx,
+    error::Error,
+    orders::Action,
+    section::{LockState, Point},
+};
+use futures::future::try_join_all;
+use std::{sync::Arc, time::Duration};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// A replay that takes longer at a slow pace hangs.
+const LIMIT: Duration = Duration::from_secs(60);
+/// One that is stepped through by a person.
+const PATIENCE: Duration = Duration::from_secs(1800);
+
+impl Script {
+    /// Plays it. What is seen goes into `log`, which is closed at the end.
+    ///
+    /// Where it is cancelled, its actors are ended first.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, its actors are ended, and its product stays.
+    pub async fn play(&self, ctx: &Ctx, terms: Terms, log: Arc<Log>, cancel: &CancellationToken) {
+        let end = match self.played(ctx, terms, &log, cancel).await {
+            Ok(ending) => End::Done(ending),
+            Err(error) => End::Failed(error.to_string()),
+        };
+        log.close(end);
+    }
+
+    async fn played(
+        &self,
+        ctx: &Ctx,
+        terms: Terms,
+        log: &Arc<Log>,
+        cancel: &CancellationToken,
+    ) -> Result<Ending, Error> {
+        let stock_id = goods::put(ctx, self.act, self.pieces).await?;
+        let stage = Arc::new(Stage::new(Arc::clone(log)));
+        let limit = if terms.pace == Pace::Step {
+            PATIENCE
+        } else {
+            LIMIT
+        };
+        let mut play = Play::new(ctx, self.act, stock_id, terms, Arc::clone(&stage));
+        let sights = play.sights.clone();
+        let played = tokio::select! {
+            played = timeout(limit, self.carried_out(&mut play)) => played,
+            () = stage.watch(&sights) => Ok(Err(Error::replay("nobody looks any more"))),
+            () = cancel.cancelled() => Ok(Err(Error::replay("it was cancelled"))),
+        };
+        if play.faults.mend().await {
+            play.can_be_seen().await;
+        }
+        let ending = match played.unwrap_or_else(|_| Err(Error::replay("it takes too long"))) {
+            Ok(()) => self.ending(&play).await,
+            Err(error) => Err(error),
+        };
+        drop(play);
+        goods::remove(ctx, self.act, stock_id).await?;
+        ending
+    }
+
+    async fn carried_out(&self, play: &mut Play) -> Result<(), Error> {
+        for step in self.steps.into_iter().flatten() {
+            carry_out(play, step).await?;
+        }
+        Ok(())
+    }
+
+    async fn ending(&self, play: &Play) -> Result<Ending, Error> {
+        play.stage.look(&play.sights).await?;
+        let (sold, inside) = play.stage.sums();
+        let left = goods::left(&play.ctx, self.act, play.stock_id).await?;
+        let mut ending = Ending {
+            sold,
+            gone: left.map_or(0, |left| self.pieces - left),
+            inside,
+            saw: play.noted(),
+            as_meant: false,
+        };
+        ending.as_meant = self.ends.are(&ending);
+        Ok(ending)
+    }
+}
+
+async fn carry_out(play: &mut Play, step: &Step) -> Result<(), Error> {
+    match step {
+        Step::Say(Bilingual { zh, en }) => play.step(zh, en).await,
+        Step::Does(role, deed) => does(play, role, *deed).await,
+        Step::FinishTogether(roles) => {
+            let sides: Result<Vec<_>, _> = roles.iter().map(|role| play.take(role)).collect();
+            let ends = try_join_all(sides?.into_iter().map(|side| side.ends())).await?;
+            for (role, end) in roles.iter().zip(ends) {
+                comes_to(play, role, end, Expected::Done)?;
+            }
+            Ok(())
+        }
+        Step::LeaseEnds => play.lease_ends().await,
+        Step::UnrenewedLeaseEnds => {
+            if !play.faults.are_there() {
+                play.sights.end_leases().await?;
+            }
+            play.lease_ends().await
+        }
+        Step::LeaseIsOver => play.sights.end_leases().await,
+        Step::Queue(waiting) => play.queued(*waiting).await,
+        Step::LockIsFree => play.nobody_has_it().await,
+        Step::Order(action, member) => play.faults.order(*action, member).await,
+        Step::AtTheEnd(action, member) => {
+            play.faults.at_the_end(*action, member);
+            Ok(())
+        }
+        Step::Note(what) => {
+            play.note(what);
+            Ok(())
+        }
+        Step::Notes(what) => {
+            play.note(what(play));
+            Ok(())
+        }
+        Step::All(steps) => {
+            for step in *steps {
+                Box::pin(carry_out(play, step)).await?;
+            }
+            Ok(())
+        }
+        Step::Also(what) => what(play).await,
+    }
+}
+
+async fn does(play: &mut Play, role: &Role, deed: Deed) -> Result<(), Error> {
+    match deed {
+        Deed::StandsAt(points) => {
+            let points: Vec<_> = points.into_iter().flatten().collect();
+            play.send(role, &points).await?.stands_at(&points).await
+        }
+        Deed::HeadsFor(point) => play.send(role, point.as_slice()).await.map(drop),
+        Deed::Waits => {
+            let at = [Point::Waits];
+            play.send(role, &at).await?.stands_at(&at).await?;
+            play.send(role, &[]).await.map(drop)
+        }
+        Deed::Passes(point, times) => {
+            let times = play.terms.pace.of(times);
+            play.side(role)?.passes(point, times).await
+        }
+        Deed::Ends(expected) => {
+            if play.side(role).is_err() {
+                play.send(role, &[]).await?;
+            }
+            let end = play.take(role)?.ends().await?;
+            comes_to(play, role, end, expected)
+        }
+        Deed::Dies => {
+            play.is_gone(role, ["dead", "dead"]);
+            Ok(())
+        }
+        Deed::HangsUp => {
+            play.side(role)?.hangs_up();
+            Ok(())
+        }
+        Deed::Paused => play.befalls(role, Action::Pause).await,
+        Deed::Resumed => play.befalls(role, Action::Resume).await,
+        Deed::Killed => {
+            play.befalls(role, Action::Kill).await?;
+            play.is_gone(role, ["killed", "kill -9"]);
+            Ok(())
+        }
+        Deed::SessionEnds => play.session_ends(role).await,
+        Deed::CutFrom(member) => {
+            let way = format!("{}-{member}", play.name_of(role)?);
+            play.faults.order(Action::Cut, &way).await
+        }
+    }
+}
+
+/// Keeps what a role has come to, which must be this.
+fn comes_to(play: &mut Play, role: &Role, end: Line, expected: Expected) -> Result<(), Error> {
+    let as_expected = match (&end, expected) {
+        (Line::Done { .. }, Expected::Done) => true,
+        (Line::Done { lost, .. }, Expected::Unlocked(found)) => {
+            *lost == Some(found == LockState::Lost)
+        }
+        (Line::Failed { kind, .. }, Expected::GaveUp) => kind == "not-had",
+        (Line::Failed { kind, .. }, Expected::Fenced) => kind == "fenced",
+        (Line::Failed { .. }, Expected::Refused) => true,
+        _ => false,
+    };
+    if !as_expected {
+        let why = format!("{} is not {expected:?}, but {end:?}", role.letter);
+        return Err(Error::replay(why));
+    }
+    play.ends.push(end);
+    Ok(())
+}

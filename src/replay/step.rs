@@ -1,0 +1,248 @@
+//! What a race is written in: who does what next, and what happens to whom.
+//!
+//! 1. A role (`role.rs`) begins with the first step that it has, and again with the first one after its end.
+//! 2. [`Role::stands_at`] lets it run until it stands at a point, [`Role::finishes`] to its end, which must be a good one.
+//!    Others go on meanwhile only where a step lets them.
+//!
+//! Next: `run.rs`, which carries the steps out; then `races/`, one race to a file.
+
+use super::{act::Act, faults::Need, play::Play, role::Role};
+use crate::{
+    bilingual::Bilingual,
+    error::Error,
+    orders::Action,
+    section::{LockState, Point},
+};
+use futures::future::BoxFuture;
+
+/// One thing that happens.
+#[derive(Debug, Clone, Copy)]
+pub enum Step {
+    /// Says what comes now, and keeps the pace.
+    Say(Bilingual),
+    /// A role does something, or something is done to it.
+    Does(Role, Deed),
+    /// These run to their ends at the same time.
+    FinishTogether(&'static [Role]),
+    /// The lease of the lock ends: nobody has the lock, or another than before. At a slow pace its time passes; else it is
+    /// long, so that the order is never left to the clock, and is ended here.
+    LeaseEnds,
+    /// The same, of a holder whose process is paused, so that nobody renews the lease; where no lab can pause one, the lease
+    /// is ended here at every pace.
+    UnrenewedLeaseEnds,
+    /// The lease is over, and the lock's row may stay there until another sweeps it away.
+    LeaseIsOver,
+    /// So many are in the lock's queue besides its holder, as its server has it.
+    Queue(usize),
+    /// Nobody has the lock any more.
+    LockIsFree,
+    /// The lab breaks or mends a member.
+    Order(Action, &'static str),
+    /// The lab does so at the end, however that comes.
+    AtTheEnd(Action, &'static str),
+    /// The race notes this.
+    Note(&'static str),
+    /// The race notes what it has seen so far.
+    Notes(fn(&Play) -> String),
+    /// All of these, one after the other.
+    All(&'static [Self]),
+    /// What only this race does.
+    Also(for<'a> fn(&'a mut Play) -> BoxFuture<'a, Result<(), Error>>),
+}
+
+/// Says what comes now, in both languages.
+#[must_use]
+pub const fn say(zh: &'static str, en: &'static str) -> Step {
+    Step::Say(Bilingual::of(zh, en))
+}
+
+/// What a role does, or what is done to it.
+#[derive(Debug, Clone, Copy)]
+pub enum Deed {
+    /// It runs until it stands at each of these points.
+    StandsAt([Option<Point>; 2]),
+    /// It runs, and will stand at this point; nobody waits for that.
+    HeadsFor(Option<Point>),
+    /// It has begun to wait for what another has, and goes on waiting.
+    Waits,
+    /// It comes by this point so often, at a slow pace and at any other, while it stands where it stands.
+    Passes(Point, [usize; 2]),
+    /// It runs to its end, which must be this one.
+    Ends(Expected),
+    /// It stands where it is for good, and nobody hears of it again.
+    Dies,
+    /// Its client hangs up. What it has begun elsewhere stands at its points until it is let go on.
+    HangsUp,
+    /// Its process is stopped, as a long garbage collection does; where no lab takes orders, it alone stands still.
+    Paused,
+    /// Its process goes on.
+    Resumed,
+    /// `kill -9` of its process.
+    Killed,
+    /// Its session ends, and its lock with it.
+    SessionEnds,
+    /// Its instance does not reach this member any more.
+    CutFrom(&'static str),
+}
+
+/// The end to which a role must come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    /// It has done what it was to do.
+    Done,
+    /// The same, and its unlock has found this.
+    Unlocked(LockState),
+    /// It has waited in vain.
+    GaveUp,
+    /// The row has refused its fencing token.
+    Fenced,
+    /// Something has refused it.
+    Refused,
+}
+
+impl Role {
+    /// It runs until it stands at this point.
+    #[must_use]
+    pub const fn stands_at(self, point: Point) -> Step {
+        Step::Does(self, Deed::StandsAt([Some(point), None]))
+    }
+
+    /// It runs until it stands at the one point, and what it has begun besides at the other.
+    #[must_use]
+    pub const fn stands_at_both(self, one: Point, other: Point) -> Step {
+        Step::Does(self, Deed::StandsAt([Some(one), Some(other)]))
+    }
+
+    /// It runs, and will stand at this point.
+    #[must_use]
+    pub const fn heads_for(self, point: Point) -> Step {
+        Step::Does(self, Deed::HeadsFor(Some(point)))
+    }
+
+    /// It runs, and stands nowhere.
+    #[must_use]
+    pub const fn goes_on(self) -> Step {
+        Step::Does(self, Deed::HeadsFor(None))
+    }
+
+    /// It has begun to wait for what another has.
+    #[must_use]
+    pub const fn waits(self) -> Step {
+        Step::Does(self, Deed::Waits)
+    }
+
+    /// It comes by this point so often, at a slow pace and at any other, while it stands where it stands.
+    #[must_use]
+    pub const fn passes(self, point: Point, slow: usize, otherwise: usize) -> Step {
+        Step::Does(self, Deed::Passes(point, [slow, otherwise]))
+    }
+
+    /// It runs to its end, and has done what it was to do.
+    #[must_use]
+    pub const fn finishes(self) -> Step {
+        Step::Does(self, Deed::Ends(Expected::Done))
+    }
+
+    /// The same, and its unlock finds that the lock is its own.
+    #[must_use]
+    pub const fn finishes_and_finds_its_lock(self) -> Step {
+        Step::Does(self, Deed::Ends(Expected::Unlocked(LockState::Kept)))
+    }
+
+    /// The same, and its unlock finds that the lock is its own no more.
+    #[must_use]
+    pub const fn finishes_and_finds_its_lock_lost(self) -> Step {
+        Step::Does(self, Deed::Ends(Expected::Unlocked(LockState::Lost)))
+    }
+
+    /// It has waited in vain.
+    #[must_use]
+    pub const fn gives_up(self) -> Step {
+        Step::Does(self, Deed::Ends(Expected::GaveUp))
+    }
+
+    /// The row refuses its fencing token.
+    #[must_use]
+    pub const fn is_fenced(self) -> Step {
+        Step::Does(self, Deed::Ends(Expected::Fenced))
+    }
+
+    /// It is refused.
+    #[must_use]
+    pub const fn is_refused(self) -> Step {
+        Step::Does(self, Deed::Ends(Expected::Refused))
+    }
+
+    /// It stands where it is for good.
+    #[must_use]
+    pub const fn dies(self) -> Step {
+        Step::Does(self, Deed::Dies)
+    }
+
+    /// Its client hangs up.
+    #[must_use]
+    pub const fn hangs_up(self) -> Step {
+        Step::Does(self, Deed::HangsUp)
+    }
+
+    /// Its process is stopped.
+    #[must_use]
+    pub const fn is_paused(self) -> Step {
+        Step::Does(self, Deed::Paused)
+    }
+
+    /// Its process goes on.
+    #[must_use]
+    pub const fn is_resumed(self) -> Step {
+        Step::Does(self, Deed::Resumed)
+    }
+
+    /// Its process is killed.
+    #[must_use]
+    pub const fn is_killed(self) -> Step {
+        Step::Does(self, Deed::Killed)
+    }
+
+    /// Its session ends.
+    #[must_use]
+    pub const fn loses_its_session(self) -> Step {
+        Step::Does(self, Deed::SessionEnds)
+    }
+
+    /// Its instance does not reach this member.
+    #[must_use]
+    pub const fn is_cut_from(self, member: &'static str) -> Step {
+        Step::Does(self, Deed::CutFrom(member))
+    }
+}
+
+impl Step {
+    /// It, or all those of which it is made.
+    pub(super) fn each(&self) -> Vec<&Self> {
+        match self {
+            Self::All(steps) => steps.iter().flat_map(Self::each).collect(),
+            step => vec![step],
+        }
+    }
+
+    /// What is done in it, where that is not what the others do.
+    pub(super) fn act(&self) -> Option<Act> {
+        match self {
+            Self::Does(role, _) => role.act,
+            _ => None,
+        }
+    }
+
+    /// What it needs of a lab.
+    pub(super) fn needs(&self) -> Option<Need> {
+        match self {
+            Self::Does(_, Deed::CutFrom(_)) => Some(Need::Ways),
+            Self::Order(Action::Promote, _) | Self::AtTheEnd(Action::Promote, _) => {
+                Some(Need::Replica)
+            }
+            Self::Order(..) | Self::AtTheEnd(..) => Some(Need::Orders),
+            Self::Does(_, Deed::Killed | Deed::SessionEnds) => Some(Need::Orders),
+            _ => None,
+        }
+    }
+}
