@@ -6,8 +6,6 @@ RELEASE := $(TARGET)/release/oversell
 OVERSELL ?= $(RELEASE)
 LAB_JSON := target/lab/lab.json
 MAVEN := mvn -f jmeter -q verify
-OXLINT := scripts/lint/node_modules/.bin/oxlint
-TSC := scripts/lint/node_modules/.bin/tsc
 # What npm writes last.
 NODE_MODULES := node_modules/.package-lock.json
 # The versions that lock/tests/interop names.
@@ -27,8 +25,7 @@ demo: install build ## the course's main claims on real servers, with a verdict 
 lab: install build ## servers, three instances and nginx, until Ctrl-C
 	$(OVERSELL) lab
 
-test: install $(OXLINT) $(NODE_MODULES) ## every test, against real servers on free ports, and the page in a real browser
-	@scripts/install test
+test: install browser $(NODE_MODULES) ## every test, against real servers on free ports, and the page in a real browser
 	cargo test --workspace --locked
 	node --test --test-reporter=spec --test-concurrency=2 tests/page/*.test.mjs
 
@@ -37,11 +34,11 @@ soak: install $(PEERS) $(KAZOO) ## what takes too long for every change: all cla
 	OVERSELL_SOAK=1 cargo test -p oversell --test main --locked -- again_and_again
 	cargo test --workspace --test interop --locked
 
-check: rust linters $(OXLINT) $(NODE_MODULES) ## formatting, clippy, documentation, scripts, JavaScript, and what the project stands on (cargo-deny)
+check: rust linters $(NODE_MODULES) ## formatting, clippy, documentation, scripts, JavaScript, and what the project stands on (cargo-deny)
 	shellcheck scripts/install .ci/run
-	$(OXLINT) -c scripts/lint/oxlintrc.json static/js tests/page
-	$(TSC) -p scripts/lint
-	$(TSC) -p tests/page
+	node_modules/.bin/oxlint static/js tests/page
+	node_modules/.bin/tsc
+	node_modules/.bin/tsc -p tests/page
 	@for compose in docker-compose 'docker compose'; do \
 	    ! $$compose version >/dev/null 2>&1 || $$compose config -q || exit 1; done
 	rustfmt --edition 2024 --check $$(git ls-files '*.rs')
@@ -52,19 +49,18 @@ check: rust linters $(OXLINT) $(NODE_MODULES) ## formatting, clippy, documentati
 	else echo 'cargo-deny is not installed (cargo install --locked cargo-deny): licences and sources of dependencies not checked'; fi
 
 # A linter that is one program and knows undefined names, unused code, and imports of what is not exported; beside it
-# the compiler that checks the types in comments, and axe-core, by which the tests look whether everybody can use the page.
-$(OXLINT): scripts/lint/package-lock.json | linters
-	npm ci --silent --no-audit --no-fund --prefix $(<D)
-	touch $@
-
-# What drives the browser in the tests of the page.
-$(NODE_MODULES): package-lock.json | linters
+# the compiler that checks the types in comments, puppeteer-core, by which the tests drive a browser, and axe-core, by which they
+# look whether everybody can use the page.
+$(NODE_MODULES): package-lock.json
 	npm ci --silent --no-audit --no-fund
 	touch $@
 
-.PHONY: linters
+.PHONY: linters browser
 linters:
 	@scripts/install check
+
+browser:
+	@scripts/install test
 
 docs: rust ## the pages of docs/ that are made from data
 	OVERSELL_WRITE_DOCS=1 cargo test --quiet --locked --lib -- no_generated_page_is_stale

@@ -26,7 +26,6 @@ mod seckill_stream;
 mod stages;
 mod strategies;
 mod support;
-mod timeline;
 mod zk_classroom;
 mod zk_faults;
 mod zk_herd;
@@ -299,11 +298,6 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         instances::an_instance_that_is_told_to_end_finishes_what_is_under_way,
         instances::an_instance_that_dies_under_load_is_passed_over,
         instances::a_second_signal_ends_an_instance_at_once,
-        timeline::the_race_of_2_3_is_drawn_event_by_event_and_its_cure_without_overlap_or_arrow,
-        timeline::every_race_is_drawn_red_where_it_breaks_and_no_word_stands_on_another,
-        timeline::flaw_and_cure_stand_one_above_the_other_at_one_scale_once_both_were_played,
-        timeline::two_who_buy_at_once_are_drawn_together_without_a_lock_and_apart_with_one,
-        timeline::axe_finds_nothing_serious_in_a_replay_and_finds_a_button_without_a_name,
         limits::nginx_lets_through_what_its_limits_say_and_a_lone_instance_names_them,
         seckill_faults::ten_thousand_orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis,
         seckill_faults::what_redis_has_answered_is_there_with_appendfsync_always_and_lost_without,

@@ -174,7 +174,8 @@ export class Tab {
    */
   async holds(condition, ...given) {
     await this.page.waitForFunction(condition, { timeout: LONG_MS, polling: LOOK_MS }, ...given).catch(async (cause) => {
-      throw new Error(`never: ${condition} ${JSON.stringify(given)}; the page says: ${await this.text('main')}`, { cause });
+      const said = await this.evaluate(() => document.querySelector('main').innerText);
+      throw new Error(`never: ${condition} ${JSON.stringify(given)}\nThe page says:\n${said}`, { cause });
     });
   }
 

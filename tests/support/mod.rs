@@ -1,8 +1,6 @@
 //! The servers that all tests share, and a product of its own for each test.
 
-pub(crate) mod browser;
 pub(crate) mod ordered;
-pub(crate) mod recorded;
 
 use oversell::{
     addresses::Addresses, config::Config, ctx::Ctx, seckill::consumer::Consumer, section::Job,
