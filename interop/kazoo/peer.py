@@ -6,14 +6,13 @@
 3. Each line on stdout is `ID ok ANSWER` or `ID failed EXCEPTION`, in the order in which they end.
 
 The end of stdin ends the process, whoever still waits for a lock. Its one argument is the address, `host:port`. Times are
-milliseconds; a lock's KIND is `mutex`, as Curator names its nodes, or `stock`, as kazoo does.
+milliseconds; a lock's KIND is `lock`, as Curator names its nodes, or `stock`, as kazoo does.
 
-    owner                 the session, to which the nodes belong
     ping                  a round trip: what the server has said before, the client has heard
     acquire KIND PATH     waits
     try KIND PATH WAIT    true, false
     release KIND PATH
-    held KIND PATH        true, false
+    number KIND PATH      1 where this thread holds it, else 0
     sections KIND PATH N  N times: take it, read PATH-counter, write one more, free it. The answer is the most that were
                           inside at once, as seen here: each who is in has a node in PATH-inside. The test makes both
 """
@@ -39,7 +38,7 @@ class CuratorLock(Lock):
     _EXCLUDE_NAMES = ["lock-"]
 
 
-KINDS = {"mutex": CuratorLock, "stock": Lock}
+KINDS = {"lock": CuratorLock, "stock": Lock}
 
 
 class Worker(threading.Thread):
@@ -67,9 +66,6 @@ class Worker(threading.Thread):
             self.locks[kind, path] = KINDS[kind](self.client, path)
         return self.locks[kind, path]
 
-    def do_owner(self):
-        return format(self.client.client_id[0], "x")
-
     def do_ping(self):
         return str(self.client.exists("/") is not None).lower()
 
@@ -89,8 +85,8 @@ class Worker(threading.Thread):
         self.lock(kind, path).release()
         return "released"
 
-    def do_held(self, kind, path):
-        return str(self.lock(kind, path).is_acquired).lower()
+    def do_number(self, kind, path):
+        return int(self.lock(kind, path).is_acquired)
 
     def do_sections(self, kind, path, times):
         zk, lock, counter, inside = self.client, self.lock(kind, path), path + "-counter", path + "-inside"

@@ -1,159 +1,177 @@
-//! Java threads and tasks of ours in sections of one lock: each reads a counter, then writes one more. Where two are
-//! inside at once, an increment is lost, and a gauge beside it says how many there were.
+//! Threads of theirs and tasks of ours in sections of one lock: each reads a counter, then writes one more. Where two are
+//! inside at once, an increment is lost, and it is seen beside it how many there are.
 
-use super::{
-    exclusion::Kind,
-    support::{SOON, Sides, Verdict, ensure, says},
-};
+use super::support::*;
 use futures::future::{try_join, try_join_all};
-use oversell_lock::{Lock, redis::BATCH};
-use redis::{AsyncCommands, RedisError};
-use std::sync::{
-    Arc,
-    atomic::{AtomicI64, Ordering::SeqCst},
-};
+use oversell_lock::redis::BATCH;
+use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 
-/// Of each side: Java threads, tasks of ours.
+/// Tasks of ours, and threads of the process that they play against.
 const THREADS: usize = 4;
 
+/// What one other process does: so many threads, and as many sections in each.
+struct Theirs {
+    peer: &'static Peer,
+    kind: Kind,
+    threads: usize,
+    each: i64,
+}
+
 /// How a crowd of both sides came out.
-pub(crate) struct Outcome {
+struct Outcome {
     sections: i64,
     counted: i64,
     /// The most that were inside at once, as each sees it when it comes in.
-    pub(crate) most: i64,
-    /// How often one of ours found that Java had been inside since the last of ours.
+    most: i64,
+    /// How often one of ours found that others had been inside since the last of ours.
     turns: i64,
 }
 
 impl Outcome {
-    /// No overlap, none lost, and both sides were there at the same time.
-    fn exact(&self) -> Verdict {
+    /// Never more than are allowed and sometimes as many; of a lock, no count lost and a real contest.
+    fn is_exact(&self, pair: &Pair) -> Result<()> {
         let Self {
             sections,
             counted,
             most,
             turns,
         } = *self;
-        ensure(most == 1, || format!("{most} were inside at once"))?;
-        ensure(counted == sections, || {
-            format!("{sections} sections counted {counted}")
-        })?;
-        // A process of ours lets the others come in after a batch of hand-overs at the latest: one in eight finds Java.
-        ensure(turns * i64::from(BATCH) * 16 >= sections, || {
-            format!("only {turns} turns in {sections} sections: hardly a contest")
-        })
+        if let Kind::Permits { all, .. } = pair.kind {
+            ensure!(most <= all.into(), "{most} were inside at once");
+            ensure!(
+                most == i64::from(all),
+                "only {most} of {all} were inside at once"
+            );
+            return Ok(());
+        }
+        ensure!(most == 1, "{most} were inside at once");
+        ensure!(counted == sections, "{sections} sections counted {counted}");
+        let rare = match pair.server {
+            // A process of ours lets the others come in after a batch of hand-overs at the latest: one in eight finds Java.
+            Server::Redis(_) => 16 * i64::from(BATCH),
+            // Among ten contenders who take turns, one in ten finds others even where all of ours stand side by side.
+            Server::ZooKeeper(_) => 20,
+        };
+        ensure!(
+            turns * rare >= sections,
+            "only {turns} turns in {sections} sections: hardly a contest"
+        );
+        Ok(())
     }
 }
 
-/// So many sections on each side. `enter` comes in for one of ours, and what it gives is dropped or given back by `leave`.
-pub(crate) async fn crowd<T, E, L>(
-    sides: &Sides,
-    kind: &str,
-    name: &str,
+/// All of theirs, and `each` sections in each task of ours, which is the `n`-th and contends as `ours` says.
+async fn crowd(
+    pair: &Pair,
+    theirs: &[Theirs],
     each: i64,
-    enter: impl Fn(usize) -> E,
-    leave: impl Fn(T) -> L,
-) -> Result<Outcome, String>
-where
-    E: Future<Output = Result<T, String>>,
-    L: Future<Output = Verdict>,
-{
-    let times = each / i64::try_from(THREADS).unwrap_or(1);
+    ours: impl Fn(usize) -> Contender,
+) -> Result<Outcome> {
+    pair.set_permits().await?;
+    pair.prepare().await?;
     let (last, turns) = (AtomicI64::new(0), AtomicI64::new(0));
-    let java = (0..THREADS).map(async |n| {
-        let most = sides
-            .java
-            .ask_long(
-                &format!("java{n}"),
-                format!("sections {kind} {name} {times}"),
+    let threads = theirs
+        .iter()
+        .flat_map(|them| (0..them.threads).map(move |_| them));
+    let others = threads.map(
+        async |Theirs {
+                   peer, kind, each, ..
+               }| {
+            peer.count(
+                &peer.thread(),
+                format!("sections {kind} {} {each}", pair.name),
             )
-            .await?;
-        most.parse::<i64>().map_err(|e| format!("{most}: {e}"))
-    });
-    let ours = (0..THREADS).map(async |n| {
-        let (mut redis, mut most) = (sides.outside().await, 0);
-        for _ in 0..times {
-            let had = enter(n).await?;
-            let section = async {
-                most = most.max(redis.incr(format!("{name}:inside"), 1).await?);
-                let before = redis
-                    .get::<_, Option<i64>>(format!("{name}:counter"))
-                    .await?
-                    .unwrap_or(0);
-                redis
-                    .set::<_, _, ()>(format!("{name}:counter"), before + 1)
-                    .await?;
-                if last.swap(before + 1, SeqCst) != before {
-                    turns.fetch_add(1, SeqCst);
-                }
-                redis.decr::<_, _, i64>(format!("{name}:inside"), 1).await
-            };
-            section.await.map_err(|e: RedisError| e.to_string())?;
-            leave(had).await?;
+            .await
+        },
+    );
+    let tasks = (0..THREADS).map(async |n| {
+        let (mut contender, mut most) = (ours(n), 0);
+        for _ in 0..each {
+            contender.take_in_turn().await?;
+            let (before, inside) = pair.section().await?;
+            most = most.max(inside);
+            if last.swap(before + 1, SeqCst) != before {
+                turns.fetch_add(1, SeqCst);
+            }
+            contender.release().await?;
         }
         Ok(most)
     });
-    let (java, ours) = try_join(try_join_all(java), try_join_all(ours)).await?;
-    let counted = sides
-        .outside()
-        .await
-        .get(format!("{name}:counter"))
-        .await
-        .map_err(|e| e.to_string())?;
-    let most = java.into_iter().chain(ours).max().unwrap_or(0);
+    let (others, tasks) = try_join(try_join_all(others), try_join_all(tasks)).await?;
+    let sections = theirs
+        .iter()
+        .map(|them| them.each * them.threads as i64)
+        .sum::<i64>();
     Ok(Outcome {
-        sections: 2 * each,
-        counted,
-        most,
+        sections: sections + each * THREADS as i64,
+        counted: pair.counted().await?,
+        most: others.into_iter().chain(tasks).max().unwrap_or(0),
         turns: turns.into_inner(),
     })
 }
 
-/// Half of them Java's, half ours; `lock` is what one of ours takes.
-async fn contest<L: Lock>(
-    sides: &Sides,
-    kind: &str,
-    name: &str,
-    sections: i64,
-    lock: impl Fn(usize) -> L,
-) -> Result<Outcome, String> {
-    let locks: Vec<L> = (0..THREADS).map(lock).collect();
-    let enter = |n: usize| {
-        let lock = &locks[n];
-        async move { says("a turn", lock.acquire(SOON).await) }
-    };
-    crowd(sides, kind, name, sections / 2, enter, async |guard| {
-        says("release", guard.release().await)
-    })
-    .await
-}
-
-pub(crate) async fn ten_thousand_mixed_sections_do_not_overlap<K: Kind>(
-    sides: Arc<Sides>,
-) -> Verdict {
-    let (name, process) = (sides.name(), sides.ours());
-    let outcome = contest(&sides, K::JAVA, &name, 10_000, |_| K::lock(&process, &name)).await?;
-    outcome.exact()?;
-    sides
-        .until_left(
-            &name,
-            &[&format!("{name}:counter"), &format!("{name}:inside")],
-        )
-        .await
-}
-
-/// The twin takes a lock that Java knows nothing of.
-pub(crate) async fn a_side_that_takes_another_lock_is_caught<K: Kind>(
-    sides: Arc<Sides>,
-) -> Verdict {
-    let (name, process) = (sides.name(), sides.ours());
-    let outcome = contest(&sides, K::JAVA, &name, 400, |_| {
-        K::lock(&process, &format!("{name}:own"))
-    })
-    .await?;
-    match outcome.exact() {
-        Err(caught) if caught.contains("inside at once") => Ok(()),
-        other => Err(format!("the twin came to {other:?}")),
+fn as_many(pair: &Pair, each: i64) -> Theirs {
+    Theirs {
+        peer: pair.peer,
+        kind: pair.kind,
+        threads: THREADS,
+        each,
     }
+}
+
+/// Ten thousand of a lock in Redis; five thousand in ZooKeeper, where kazoo takes part.
+#[apply(clause!)]
+#[over(sections, Once)]
+async fn mixed_sections_do_not_overlap(pair: Pair) -> Result<()> {
+    let each = match (pair.server, pair.kind) {
+        (Server::Redis(_), Kind::Permits { .. }) => 250,
+        (Server::Redis(_), _) => 1250,
+        (Server::ZooKeeper(_), Kind::Lock) => 550,
+        (Server::ZooKeeper(_), _) => 100,
+    };
+    let mut theirs = vec![as_many(&pair, each)];
+    if let (Library::Curator, Kind::Lock) = (pair.peer.library, pair.kind) {
+        let (peer, _) = pair.stage.peer(Library::Kazoo);
+        theirs.push(Theirs {
+            peer,
+            kind: Kind::Lock,
+            threads: 2,
+            each: 300,
+        });
+    }
+    crowd(&pair, &theirs, each, |n| pair.ours_in(n % 2))
+        .await?
+        .is_exact(&pair)?;
+    if let Kind::Permits { all, .. } = pair.kind {
+        pair.free_permits(all).await?;
+    }
+    Ok(())
+}
+
+/// The twin comes in without a permit, writes as a reader, or takes a lock that the others know nothing of.
+#[apply(clause!)]
+#[over(sections, Once)]
+async fn a_side_that_does_not_ask_is_caught(pair: Pair) -> Result<()> {
+    let elsewhere = pair.again();
+    let ours = |_| match (pair.server, pair.kind) {
+        (_, Kind::Permits { .. }) => pair.ours().with(Kind::Nothing),
+        (Server::ZooKeeper(_), Kind::Write) => pair.ours().with(Kind::Read),
+        _ => elsewhere.ours(),
+    };
+    let outcome = crowd(&pair, &[as_many(&pair, 100)], 100, ours).await?;
+    caught(outcome.is_exact(&pair), "inside at once")
+}
+
+/// The twin calls its nodes as kazoo does, and does not see ours.
+#[apply(clause!)]
+#[over(kazoo, Once)]
+async fn kazoo_with_its_own_names_is_caught(pair: Pair) -> Result<()> {
+    let theirs = Theirs {
+        peer: pair.peer,
+        kind: Kind::Stock,
+        threads: 2,
+        each: 100,
+    };
+    let outcome = crowd(&pair, &[theirs], 100, |_| pair.ours()).await?;
+    caught(outcome.is_exact(&pair), "inside at once")
 }

@@ -1,104 +1,84 @@
 //! Whether one contender gets its turns among two busy processes of the other side, which would like to keep the lock.
 
-use super::{
-    peer::Peer,
-    support::{SOON, Sides, Verdict, ensure, says},
-};
+use super::support::*;
+use ::redis::AsyncCommands;
 use futures::future::{try_join, try_join_all};
-use oversell_lock::{Lock, redis::RedisClient};
-use redis::AsyncCommands;
-use std::sync::Arc;
 
 /// In all, of everybody.
-const SECTIONS: u32 = 10_000;
+const SECTIONS: i64 = 10_000;
 /// The contenders of each busy process.
 const CROWD: usize = 33;
 /// Nobody may wait for more than so many times its fair share of the time.
 const FAIR: f64 = 20.0;
 
 /// The lone one's turns against its fair share, which is everybody's.
-fn is_served(sides: &Sides, who: &str, turns: u32) -> Verdict {
+fn is_served(pair: &Pair, who: &str, turns: i64) -> Result<()> {
     let contenders = 2 * CROWD + 1;
-    let ratio = f64::from(turns) * contenders as f64 / f64::from(SECTIONS);
-    eprintln!(
-        "{}: {who} had {turns} of {SECTIONS} turns, {ratio:.2} of its fair share",
-        sides.version
-    );
-    ensure(ratio * FAIR >= 1.0, || {
-        format!("{who}: {turns} turns of {SECTIONS}, {ratio:.3} of its fair share")
-    })
+    let ratio = turns as f64 * contenders as f64 / SECTIONS as f64;
+    let seen = format!("{who} had {turns} of {SECTIONS} turns, {ratio:.3} of its fair share");
+    eprintln!("{}: {seen}", pair.peer.library);
+    ensure!(ratio * FAIR >= 1.0, "{seen}");
+    Ok(())
 }
 
-/// Counts one section; `None` where all have been had.
-async fn section(process: &RedisClient, name: &str) -> Result<Option<u32>, String> {
-    let counted: u32 = process
-        .connection()
-        .incr(format!("{name}:counter"), 1)
-        .await
-        .map_err(|e| e.to_string())?;
-    Ok((counted <= SECTIONS).then_some(counted))
+/// Counts one section; whether it was one of those that are to be had.
+async fn section(pair: &Pair) -> Result<bool> {
+    let mut redis = pair.redis().outside();
+    let counted: i64 = redis.incr(format!("{}:counter", pair.name), 1).await?;
+    Ok(counted <= SECTIONS)
 }
 
-/// One task of ours, until all sections have been had: how many it had.
-async fn ours(process: &RedisClient, name: &str) -> Result<u32, String> {
-    let (lock, mut turns) = (process.lock(name), 0);
-    loop {
-        let guard = says("a turn", lock.acquire(SOON).await)?;
-        let counted = section(process, name).await?;
-        says("release", guard.release().await)?;
-        if counted.is_none() {
+/// A contender, until all sections have been had: how many it had.
+async fn busy(pair: &Pair, mut ours: Contender) -> Result<i64> {
+    for turns in 0.. {
+        ours.take_in_turn().await?;
+        let was_one = section(pair).await?;
+        ours.release().await?;
+        if !was_one {
             return Ok(turns);
         }
-        turns += 1;
     }
+    unreachable!("there are only so many sections")
 }
 
-/// One thread of Java's, the same.
-async fn javas(java: &Peer, thread: &str, name: &str) -> Result<u32, String> {
-    let turns = java
-        .ask_long(thread, format!("turns lock {name} {SECTIONS}"))
-        .await?;
-    turns.parse().map_err(|e| format!("{turns}: {e}"))
+/// A thread of Java's, the same.
+async fn busy_java(pair: &Pair, java: &Peer) -> Result<i64> {
+    let command = format!("turns lock {} {SECTIONS}", pair.name);
+    java.count(&java.thread(), command).await
 }
 
-pub(crate) async fn a_java_waiter_is_served_among_two_busy_processes_of_ours(
-    sides: Arc<Sides>,
-) -> Verdict {
-    let (name, processes) = (sides.name(), [sides.ours(), sides.ours()]);
-    let crowd = processes
-        .iter()
-        .flat_map(|process| (0..CROWD).map(|_| ours(process, &name)));
-    let (java, _) = try_join(javas(&sides.java, "alone", &name), try_join_all(crowd)).await?;
-    is_served(&sides, "java", java)
+#[apply(clause!)]
+#[over(redisson, Once)]
+async fn a_java_waiter_is_served_among_two_busy_processes_of_ours(pair: Pair) -> Result<()> {
+    let crowd = (0..2 * CROWD).map(|n| busy(&pair, pair.ours_in(n % 2)));
+    let (java, _) = try_join(busy_java(&pair, pair.peer), try_join_all(crowd)).await?;
+    is_served(&pair, "java", java)
 }
 
-pub(crate) async fn one_of_ours_is_served_among_two_busy_java_processes(
-    sides: Arc<Sides>,
-) -> Verdict {
-    let (name, process) = (sides.name(), sides.ours());
-    let other = Peer::java("java-2", "redisson", sides.version, &sides.url).await?;
-    let threads: Vec<_> = (0..CROWD).map(|n| format!("crowd{n}")).collect();
-    let crowd = [&sides.java, &other]
+#[apply(clause!)]
+#[over(redisson, Once)]
+async fn one_of_ours_is_served_among_two_busy_java_processes(pair: Pair) -> Result<()> {
+    let second = pair.stage.start(pair.peer.library, "second").await?;
+    let crowd = [pair.peer, &second]
         .into_iter()
-        .flat_map(|java| threads.iter().map(|who| javas(java, who, &name)));
-    let (turns, _) = try_join(ours(&process, &name), try_join_all(crowd)).await?;
-    other.stop().await;
-    is_served(&sides, "ours", turns)
+        .flat_map(|java| (0..CROWD).map(|_| busy_java(&pair, java)));
+    let (ours, _) = try_join(busy(&pair, pair.ours()), try_join_all(crowd)).await?;
+    second.stop().await;
+    is_served(&pair, "ours", ours)
 }
 
 /// The twin hands the lock on inside its process for as long as anybody there wants it.
-pub(crate) async fn one_that_hands_over_without_end_is_caught(sides: Arc<Sides>) -> Verdict {
-    let (name, process) = (sides.name(), sides.ours());
-    let guard = says("the lock", process.lock(&name).acquire(SOON).await)?;
-    let java = sides
-        .java
-        .tell("alone", format!("turns lock {name} {SECTIONS}"));
-    sides.until_listening(&name, 1).await?;
-    while section(&process, &name).await?.is_some() {}
-    says("release", guard.release().await)?;
-    let turns = java.answer().await?.parse().map_err(|e| format!("{e}"))?;
-    match is_served(&sides, "java", turns) {
-        Err(_) => Ok(()),
-        Ok(()) => Err(format!("the twin let java in {turns} times")),
-    }
+#[apply(clause!)]
+#[over(redisson, Once)]
+async fn one_that_hands_over_without_end_is_caught(pair: Pair) -> Result<()> {
+    let mut ours = pair.ours();
+    ours.take().await?;
+    let java = busy_java(&pair, pair.peer);
+    let twin = async {
+        until("java waits", async || Ok(pair.waiting().await? == Some(1))).await?;
+        while section(&pair).await? {}
+        ours.release().await
+    };
+    let (turns, ()) = try_join(java, twin).await?;
+    caught(is_served(&pair, "java", turns), "of its fair share")
 }

@@ -11,24 +11,21 @@ import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 
 /**
- * What a thread of the peer can be told, on the recipes of one Curator client. A lock's KIND is {@code mutex},
- * {@code read} or {@code write}; times are milliseconds.
+ * What a thread of the peer can be told, on the recipes of one Curator client. KIND is {@code lock}, {@code read},
+ * {@code write}, {@code permits/ALL/N} (N leases of a semaphore's), {@code barrier} or {@code double/MEMBERS}; times are
+ * milliseconds.
  *
  * <pre>
- * owner                          the session, to which the nodes belong
  * ping                           a round trip: what the server has said before, the client has heard
- * acquire KIND PATH              waits
+ * acquire KIND PATH              waits; enters a double barrier
  * try KIND PATH WAIT             true, false
- * release KIND PATH
- * held KIND PATH                 isOwnedByCurrentThread
- * participants KIND PATH         the nodes in their order, without their directory
- * barrier set|remove PATH
- * barrier wait PATH WAIT         true, false
- * enter PATH MEMBERS WAIT        a double barrier: true, false
- * leave PATH MEMBERS WAIT        true, false
+ * release KIND PATH              removes a barrier, leaves a double barrier
+ * set barrier PATH
+ * number KIND PATH               of a lock: 1 where this thread holds it, else 0
+ * participants KIND PATH         the nodes in their order, without their directory; of a semaphore in any
  * </pre>
  *
- * and those of {@link Leases}, {@link Numbers} and {@link Sections}.
+ * and those of {@link Numbers} and {@link Sections}.
  */
 final class Commands {
     private final CuratorFramework curator;
@@ -49,30 +46,30 @@ final class Commands {
 
     Object run(String[] words) throws Exception {
         switch (words[0]) {
-            case "owner":
-                return Long.toHexString(curator.getZookeeperClient().getZooKeeper().getSessionId());
             case "ping":
                 return curator.checkExists().forPath("/") != null;
-            case "barrier":
-                return barrier(words[1], new DistributedBarrier(curator, words[2]), words);
-            case "enter":
-                return member(words).enter(Long.parseLong(words[3]), MILLISECONDS);
-            case "leave":
-                return member(words).leave(Long.parseLong(words[3]), MILLISECONDS);
-            case "lease":
-                return leases.run(words);
             case "count":
             case "atomic":
                 return numbers.run(words);
-            case "sections":
-                return sections(words);
             default:
-                return onLock(words[0], lock(words[1], words[2]), words);
+                break;
+        }
+        String path = words[2];
+        String[] kind = words[1].split("/");
+        switch (kind[0]) {
+            case "permits":
+                return leases.run(words, Integer.parseInt(kind[1]), Integer.parseInt(kind[2]), sections);
+            case "barrier":
+                return onBarrier(words, new DistributedBarrier(curator, path));
+            case "double":
+                return onMember(words, Integer.parseInt(kind[1]));
+            default:
+                return onLock(words, lock(words[1], path));
         }
     }
 
-    private Object onLock(String command, InterProcessMutex lock, String[] words) throws Exception {
-        switch (command) {
+    private Object onLock(String[] words, InterProcessMutex lock) throws Exception {
+        switch (words[0]) {
             case "acquire":
                 lock.acquire();
                 return "acquired";
@@ -81,25 +78,30 @@ final class Commands {
             case "release":
                 lock.release();
                 return "released";
-            case "held":
-                return lock.isOwnedByCurrentThread();
+            case "number":
+                return lock.isOwnedByCurrentThread() ? 1 : 0;
             case "participants":
                 return Leases.names(lock.getParticipantNodes());
+            case "sections":
+                return sections.run(words[2], Integer.parseInt(words[3]), () -> {
+                    lock.acquire();
+                    return lock::release;
+                });
             default:
-                throw new IllegalArgumentException("no such command: " + command);
+                throw new IllegalArgumentException("a lock has no " + words[0]);
         }
     }
 
     private InterProcessMutex lock(String kind, String path) {
         switch (kind) {
-            case "mutex":
+            case "lock":
                 return mutexes.computeIfAbsent(path, at -> new InterProcessMutex(curator, at));
             case "read":
                 return readWriteLock(path).readLock();
             case "write":
                 return readWriteLock(path).writeLock();
             default:
-                throw new IllegalArgumentException("no such kind of lock: " + kind);
+                throw new IllegalArgumentException("no such kind: " + kind);
         }
     }
 
@@ -107,36 +109,39 @@ final class Commands {
         return readWriteLocks.computeIfAbsent(path, at -> new InterProcessReadWriteLock(curator, at));
     }
 
-    private Object barrier(String command, DistributedBarrier barrier, String[] words) throws Exception {
-        switch (command) {
+    private static Object onBarrier(String[] words, DistributedBarrier barrier) throws Exception {
+        switch (words[0]) {
+            case "acquire":
+                barrier.waitOnBarrier();
+                return "acquired";
+            case "try":
+                return barrier.waitOnBarrier(Long.parseLong(words[3]), MILLISECONDS);
+            case "release":
+                barrier.removeBarrier();
+                return "released";
             case "set":
                 barrier.setBarrier();
                 return "set";
-            case "remove":
-                barrier.removeBarrier();
-                return "removed";
-            case "wait":
-                return barrier.waitOnBarrier(Long.parseLong(words[3]), MILLISECONDS);
             default:
-                throw new IllegalArgumentException("a barrier has no " + command);
+                throw new IllegalArgumentException("a barrier has no " + words[0]);
         }
     }
 
-    private DistributedDoubleBarrier member(String[] words) {
-        return members.computeIfAbsent(
-                Thread.currentThread().getName() + words[1],
-                who -> new DistributedDoubleBarrier(curator, words[1], Integer.parseInt(words[2])));
-    }
-
-    private Object sections(String[] words) throws Exception {
-        int times = Integer.parseInt(words[3]);
-        if (words[1].equals("leases")) {
-            return sections.run(words[2], times, leases.gate(words[2], Integer.parseInt(words[4])));
+    private Object onMember(String[] words, int all) throws Exception {
+        DistributedDoubleBarrier member = members.computeIfAbsent(
+                Thread.currentThread().getName() + words[2],
+                who -> new DistributedDoubleBarrier(curator, words[2], all));
+        switch (words[0]) {
+            case "acquire":
+                member.enter();
+                return "acquired";
+            case "try":
+                return member.enter(Long.parseLong(words[3]), MILLISECONDS);
+            case "release":
+                member.leave();
+                return "released";
+            default:
+                throw new IllegalArgumentException("a double barrier has no " + words[0]);
         }
-        InterProcessMutex lock = lock(words[1], words[2]);
-        return sections.run(words[2], times, () -> {
-            lock.acquire();
-            return lock::release;
-        });
     }
 }

@@ -11,14 +11,7 @@ import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
 
 /**
- * What a thread of the peer can be told about a semaphore of MAX leases. Of each it holds one bunch at a time.
- *
- * <pre>
- * lease take PATH MAX N          waits
- * lease try PATH MAX N WAIT      true, false
- * lease return PATH
- * lease participants PATH MAX    the nodes, without their directory
- * </pre>
+ * What a thread of the peer can be told about a semaphore of ALL leases. Of each it holds one bunch of N at a time.
  */
 final class Leases {
     private final CuratorFramework curator;
@@ -39,46 +32,37 @@ final class Leases {
         this.curator = curator;
     }
 
-    Object run(String[] words) throws Exception {
-        String own = Thread.currentThread().getName() + words[2];
-        if (words[1].equals("return")) {
-            Held back = held.remove(own);
-            back.semaphore.returnAll(back.leases);
-            return "returned";
-        }
-        InterProcessSemaphoreV2 semaphore = semaphore(words[2], Integer.parseInt(words[3]));
-        switch (words[1]) {
-            case "take":
-                held.put(own, new Held(semaphore, semaphore.acquire(Integer.parseInt(words[4]))));
-                return "taken";
+    Object run(String[] words, int all, int number, Sections sections) throws Exception {
+        String path = words[2];
+        String own = Thread.currentThread().getName() + path;
+        InterProcessSemaphoreV2 semaphore = new InterProcessSemaphoreV2(curator, path, all);
+        switch (words[0]) {
+            case "acquire":
+                held.put(own, new Held(semaphore, semaphore.acquire(number)));
+                return "acquired";
             case "try":
-                int wanted = Integer.parseInt(words[4]);
-                Collection<Lease> had = semaphore.acquire(wanted, Long.parseLong(words[5]), MILLISECONDS);
+                Collection<Lease> had = semaphore.acquire(number, Long.parseLong(words[3]), MILLISECONDS);
                 if (had != null) {
                     held.put(own, new Held(semaphore, had));
                 }
                 return had != null;
+            case "release":
+                Held back = held.remove(own);
+                back.semaphore.returnAll(back.leases);
+                return "released";
             case "participants":
                 return names(semaphore.getParticipantNodes());
+            case "sections":
+                return sections.run(path, Integer.parseInt(words[3]), () -> {
+                    Lease lease = semaphore.acquire();
+                    return () -> semaphore.returnLease(lease);
+                });
             default:
-                throw new IllegalArgumentException("leases have no " + words[1]);
+                throw new IllegalArgumentException("leases have no " + words[0]);
         }
-    }
-
-    /** One lease of the semaphore at a time. */
-    Sections.Gate gate(String path, int max) {
-        InterProcessSemaphoreV2 semaphore = semaphore(path, max);
-        return () -> {
-            Lease lease = semaphore.acquire();
-            return () -> semaphore.returnLease(lease);
-        };
     }
 
     static String names(Collection<String> nodes) {
         return nodes.stream().map(node -> node.substring(node.lastIndexOf('/') + 1)).collect(Collectors.joining(" "));
-    }
-
-    private InterProcessSemaphoreV2 semaphore(String path, int max) {
-        return new InterProcessSemaphoreV2(curator, path, max);
     }
 }

@@ -9,8 +9,7 @@ import org.apache.zookeeper.CreateMode;
  * directory PATH-inside.
  *
  * <pre>
- * sections KIND PATH N           N times: take it, read the counter, write one more, free it
- * sections leases PATH N MAX     the same with one lease of a semaphore
+ * sections KIND PATH N           N times: take it (of a semaphore one lease), read the counter, write one more, free it
  * </pre>
  *
  * The answer is the most that were inside at once, as seen here: each who is in has a node in PATH-inside.

@@ -4,31 +4,26 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 
 import org.redisson.api.RAtomicLong;
 import org.redisson.api.RBucket;
+import org.redisson.api.RCountDownLatch;
 import org.redisson.api.RLock;
 import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
 
 /**
- * What a thread of the peer can be told, on the objects of one Redisson client. A lock's KIND is {@code lock},
- * {@code fair}, {@code read} or {@code write}; times are milliseconds.
+ * What a thread of the peer can be told, on the objects of one Redisson client. KIND is {@code lock}, {@code fair},
+ * {@code read}, {@code write}, {@code permits/ALL/N} (N of a semaphore's) or {@code latch/N}; times are milliseconds.
  *
  * <pre>
  * owner                        as Redisson writes it: client uuid, colon, thread id
- * lock KIND NAME [LEASE]       waits; without a lease the watchdog renews it
- * try KIND NAME WAIT [LEASE]   true, false
- * unlock KIND NAME
- * holds|locked|held|ttl KIND NAME
- * permits NAME N               trySetPermits: true, false
- * acquire NAME N               waits
- * tryacquire NAME N WAIT       true, false
- * release NAME N
- * available NAME
- * count NAME N                 trySetCount: true, false
- * down NAME
- * await NAME WAIT              true, false
- * left NAME                    getCount
- * sections KIND NAME N         N times: take it, read NAME:counter, write one more, free it; KIND may be semaphore.
+ * ping                         a round trip to the server
+ * acquire KIND NAME [LEASE]    waits; without a lease the watchdog renews it
+ * try KIND NAME WAIT           true, false
+ * release KIND NAME            of a latch: countDown
+ * set KIND NAME                trySetPermits(ALL), trySetCount(N): true, false
+ * number KIND NAME             availablePermits, getCount, or of a lock getHoldCount
+ * locked|held|ttl KIND NAME    of a lock
+ * sections KIND NAME N         N times: take it, read NAME:counter, write one more, free it.
  *                              The answer is the most that were inside at once, as seen here on NAME:inside
  * turns KIND NAME N            takes it, counts one on NAME:counter, frees it, until N have been counted by whomever.
  *                              The answer is how many of them were its own
@@ -42,52 +37,76 @@ final class Commands {
     }
 
     Object run(String[] words) throws InterruptedException {
-        switch (words[0]) {
-            case "owner":
-                return redisson.getId() + ":" + Thread.currentThread().getId();
+        if (words[0].equals("owner")) {
+            return redisson.getId() + ":" + Thread.currentThread().getId();
+        }
+        if (words[0].equals("ping")) {
+            return redisson.getBucket("ping").isExists();
+        }
+        String name = words[2];
+        String[] kind = words[1].split("/");
+        switch (kind[0]) {
             case "permits":
-                return redisson.getSemaphore(words[1]).trySetPermits(Integer.parseInt(words[2]));
-            case "acquire":
-                redisson.getSemaphore(words[1]).acquire(Integer.parseInt(words[2]));
-                return "acquired";
-            case "tryacquire":
-                return redisson.getSemaphore(words[1])
-                        .tryAcquire(Integer.parseInt(words[2]), Long.parseLong(words[3]), MILLISECONDS);
-            case "release":
-                redisson.getSemaphore(words[1]).release(Integer.parseInt(words[2]));
-                return "released";
-            case "available":
-                return redisson.getSemaphore(words[1]).availablePermits();
-            case "count":
-                return redisson.getCountDownLatch(words[1]).trySetCount(Long.parseLong(words[2]));
-            case "down":
-                redisson.getCountDownLatch(words[1]).countDown();
-                return "down";
-            case "await":
-                return redisson.getCountDownLatch(words[1]).await(Long.parseLong(words[2]), MILLISECONDS);
-            case "left":
-                return redisson.getCountDownLatch(words[1]).getCount();
-            case "sections":
-                return sections(words[1], words[2], Integer.parseInt(words[3]));
-            case "turns":
-                return turns(lock(words[1], words[2]), words[2], Long.parseLong(words[3]));
+                int number = Integer.parseInt(kind[2]);
+                return onSemaphore(words, redisson.getSemaphore(name), Integer.parseInt(kind[1]), number);
+            case "latch":
+                return onLatch(words, redisson.getCountDownLatch(name), Long.parseLong(kind[1]));
             default:
-                return onLock(words[0], lock(words[1], words[2]), words);
+                return onLock(words, lock(words[1], name));
         }
     }
 
-    private Object onLock(String command, RLock lock, String[] words) throws InterruptedException {
-        switch (command) {
-            case "lock":
-                lock.lock(words.length > 3 ? Long.parseLong(words[3]) : -1, MILLISECONDS);
-                return "locked";
+    private Object onSemaphore(String[] words, RSemaphore semaphore, int all, int number) throws InterruptedException {
+        switch (words[0]) {
+            case "acquire":
+                semaphore.acquire(number);
+                return "acquired";
             case "try":
-                long lease = words.length > 4 ? Long.parseLong(words[4]) : -1;
-                return lock.tryLock(Long.parseLong(words[3]), lease, MILLISECONDS);
-            case "unlock":
+                return semaphore.tryAcquire(number, Long.parseLong(words[3]), MILLISECONDS);
+            case "release":
+                semaphore.release(number);
+                return "released";
+            case "set":
+                return semaphore.trySetPermits(all);
+            case "number":
+                return semaphore.availablePermits();
+            case "sections":
+                return sections(words[2], Integer.parseInt(words[3]), semaphore::acquire, semaphore::release);
+            default:
+                throw new IllegalArgumentException("a semaphore has no " + words[0]);
+        }
+    }
+
+    private Object onLatch(String[] words, RCountDownLatch latch, long count) throws InterruptedException {
+        switch (words[0]) {
+            case "acquire":
+                latch.await();
+                return "acquired";
+            case "try":
+                return latch.await(Long.parseLong(words[3]), MILLISECONDS);
+            case "release":
+                latch.countDown();
+                return "released";
+            case "set":
+                return latch.trySetCount(count);
+            case "number":
+                return latch.getCount();
+            default:
+                throw new IllegalArgumentException("a latch has no " + words[0]);
+        }
+    }
+
+    private Object onLock(String[] words, RLock lock) throws InterruptedException {
+        switch (words[0]) {
+            case "acquire":
+                lock.lock(words.length > 3 ? Long.parseLong(words[3]) : -1, MILLISECONDS);
+                return "acquired";
+            case "try":
+                return lock.tryLock(Long.parseLong(words[3]), -1, MILLISECONDS);
+            case "release":
                 lock.unlock();
-                return "unlocked";
-            case "holds":
+                return "released";
+            case "number":
                 return lock.getHoldCount();
             case "locked":
                 return lock.isLocked();
@@ -95,8 +114,12 @@ final class Commands {
                 return lock.isHeldByCurrentThread();
             case "ttl":
                 return lock.remainTimeToLive();
+            case "sections":
+                return sections(words[2], Integer.parseInt(words[3]), lock::lock, lock::unlock);
+            case "turns":
+                return turns(lock, words[2], Long.parseLong(words[3]));
             default:
-                throw new IllegalArgumentException("no such command: " + command);
+                throw new IllegalArgumentException("a lock has no " + words[0]);
         }
     }
 
@@ -111,7 +134,7 @@ final class Commands {
             case "write":
                 return redisson.getReadWriteLock(name).writeLock();
             default:
-                throw new IllegalArgumentException("no such kind of lock: " + kind);
+                throw new IllegalArgumentException("no such kind: " + kind);
         }
     }
 
@@ -127,28 +150,22 @@ final class Commands {
         }
     }
 
-    private long sections(String kind, String name, int times) throws InterruptedException {
+    private long sections(String name, int times, Step enter, Step leave) throws InterruptedException {
         RBucket<String> counter = redisson.getBucket(name + ":counter", StringCodec.INSTANCE);
         RAtomicLong inside = redisson.getAtomicLong(name + ":inside");
-        RSemaphore semaphore = kind.equals("semaphore") ? redisson.getSemaphore(name) : null;
-        RLock lock = semaphore == null ? lock(kind, name) : null;
         long most = 0;
         for (int i = 0; i < times; i++) {
-            if (semaphore == null) {
-                lock.lock();
-            } else {
-                semaphore.acquire();
-            }
+            enter.take();
             most = Math.max(most, inside.incrementAndGet());
             String before = counter.get();
             counter.set(String.valueOf(before == null ? 1 : Long.parseLong(before) + 1));
             inside.decrementAndGet();
-            if (semaphore == null) {
-                lock.unlock();
-            } else {
-                semaphore.release();
-            }
+            leave.take();
         }
         return most;
+    }
+
+    private interface Step {
+        void take() throws InterruptedException;
     }
 }

@@ -1,0 +1,331 @@
+//! A contender: an owner in a process of ours, or a thread of a process of theirs. Both have the same verbs.
+
+use super::{
+    object::{Kind, Object},
+    ours::{Handle, Held, Outcome, Process},
+    peer::{Library, Peer, Pending},
+    support::{Context, Result, SOON, bail, ensure, until},
+};
+use futures::future::{BoxFuture, FutureExt};
+use oversell_lock::{LockError, Owner};
+use std::{
+    fmt::{self, Display},
+    time::Duration,
+};
+use tokio::{task::JoinHandle, time::Instant};
+
+/// How long one that must get a lock at once may wait: a peer does not answer at once.
+const AT_ONCE: Duration = Duration::from_secs(5);
+
+/// How many round trips show that a waiter was not told: what the server had to tell before the first of them has then
+/// come.
+const ROUND_TRIPS: usize = 50;
+
+pub(crate) struct Contender {
+    pub(crate) object: Object,
+    who: Who,
+    /// Of ours, as is what it holds; a thread of theirs knows itself.
+    handle: Option<Handle>,
+    held: Vec<Held>,
+}
+
+#[derive(Clone)]
+pub(crate) enum Who {
+    Ours(Process, Owner),
+    Theirs(&'static Peer, String),
+}
+
+impl Contender {
+    pub(crate) fn new(object: Object, who: Who) -> Self {
+        let handle = match &who {
+            Who::Ours(process, owner) => Some(process.handle(*owner, &object)),
+            Who::Theirs(..) => None,
+        };
+        let held = Vec::new();
+        Self {
+            object,
+            who,
+            handle,
+            held,
+        }
+    }
+
+    /// The same owner, or thread, with a lock of another kind.
+    pub(crate) fn with(&self, kind: Kind) -> Self {
+        Self::new(
+            Object {
+                kind,
+                ..self.object.clone()
+            },
+            self.who.clone(),
+        )
+    }
+
+    /// What the server calls it, where that is known: a thread of Redisson's.
+    pub(crate) async fn id(&self) -> Result<Option<String>> {
+        let Who::Theirs(
+            peer @ Peer {
+                library: Library::Redisson(_),
+                ..
+            },
+            thread,
+        ) = &self.who
+        else {
+            return Ok(None);
+        };
+        let owner = peer.ask(thread, "owner").await?;
+        Ok(Some(match self.object.kind {
+            Kind::Write => format!("{owner}:write"),
+            _ => owner,
+        }))
+    }
+
+    pub(crate) fn is_theirs(&self) -> bool {
+        self.handle.is_none()
+    }
+
+    /// Tells theirs what to do with what it contends for.
+    fn tell(&self, verb: &str, argument: impl Display) -> Pending {
+        let Who::Theirs(peer, thread) = &self.who else {
+            panic!("{verb}: only theirs are told");
+        };
+        peer.tell(thread, format!("{verb} {} {argument}", self.object))
+    }
+
+    /// What theirs answers.
+    pub(crate) async fn ask(&self, verb: &str, argument: impl Display) -> Result<String> {
+        self.tell(verb, argument).within(SOON).await
+    }
+
+    /// That theirs says so of what it contends for.
+    pub(crate) async fn says(&self, verb: &str, expected: impl Display) -> Result<()> {
+        let said = self.ask(verb, "").await?;
+        ensure!(
+            said == expected.to_string(),
+            "{self}: {verb} is {said}, not {expected}"
+        );
+        Ok(())
+    }
+
+    /// Takes what must be free.
+    pub(crate) async fn take(&mut self) -> Result<()> {
+        let wait = if self.is_theirs() {
+            AT_ONCE
+        } else {
+            Duration::ZERO
+        };
+        ensure!(self.try_within(wait).await?, "{self}: it is not free");
+        Ok(())
+    }
+
+    /// Takes what must be free and gives it back, or goes through what must be open.
+    pub(crate) async fn pass(&mut self) -> Result<()> {
+        self.take().await?;
+        self.release_lock().await
+    }
+
+    /// Makes others wait: takes what must be free, or closes what is open.
+    pub(crate) async fn hold_up(&mut self) -> Result<()> {
+        if !self.object.kind.is_gate() {
+            return self.take().await;
+        }
+        ensure!(self.set().await?, "{self} was closed before");
+        Ok(())
+    }
+
+    /// Gives it back, where there is something to give back.
+    pub(crate) async fn release_lock(&mut self) -> Result<()> {
+        if self.object.kind.is_gate() {
+            Ok(())
+        } else {
+            self.release().await
+        }
+    }
+
+    /// Takes it when its turn comes.
+    pub(crate) async fn take_in_turn(&mut self) -> Result<()> {
+        self.begin(SOON).comes().await.map(drop)
+    }
+
+    /// Whether it got it within `wait`.
+    pub(crate) async fn try_within(&mut self, wait: Duration) -> Result<bool> {
+        Ok(self.begin(wait).ends().await?.is_some())
+    }
+
+    /// Begins to wait for it, and goes on.
+    pub(crate) fn begin(&mut self, wait: Duration) -> Waiting<'_> {
+        let coming = match &self.handle {
+            Some(handle) => Coming::of(handle(wait)),
+            None if wait == SOON => Coming::Theirs(self.tell("acquire", "")),
+            None => Coming::Theirs(self.tell("try", wait.as_millis())),
+        };
+        Waiting {
+            contender: self,
+            coming,
+        }
+    }
+
+    /// Waits for it, and comes back once that is seen: in a queue, or as a subscription. One who waits where another of
+    /// its process may have subscribed is given the time of some round trips.
+    pub(crate) async fn waits(&mut self) -> Result<Waiting<'_>> {
+        self.waits_for(SOON).await
+    }
+
+    /// [`waits`](Self::waits), at most so long.
+    pub(crate) async fn waits_for(&mut self, wait: Duration) -> Result<Waiting<'_>> {
+        let object = self.object.clone();
+        let is_counted = object.queue().await?.is_some();
+        let before = object.waiting().await?;
+        let mut waiting = self.begin(wait);
+        if is_counted || before == Some(0) {
+            until("one more waits", async || {
+                Ok(object.waiting().await? > before)
+            })
+            .await?;
+        } else {
+            waiting.sleeps().await?;
+        }
+        Ok(waiting)
+    }
+
+    /// Gives back what it took last, or lets one through.
+    pub(crate) async fn release(&mut self) -> Result<()> {
+        self.begin_release().comes().await.map(drop)
+    }
+
+    /// Begins to give back what it took last.
+    pub(crate) fn begin_release(&mut self) -> Waiting<'_> {
+        let coming = match &self.who {
+            Who::Ours(process, _) => Coming::of(process.release(self.held.pop(), &self.object)),
+            Who::Theirs(..) => Coming::Theirs(self.tell("release", "")),
+        };
+        Waiting {
+            contender: self,
+            coming,
+        }
+    }
+
+    /// That what it took is not its own any more.
+    pub(crate) async fn release_is_refused(&mut self) -> Result<()> {
+        let Err(refused) = self.release().await else {
+            bail!("{self} released what it did not have");
+        };
+        let lost = refused.downcast_ref::<LockError>();
+        let known = matches!(lost, Some(LockError::Lost { .. }))
+            || format!("{refused:#}").contains("IllegalMonitorState");
+        if known { Ok(()) } else { Err(refused) }
+    }
+
+    /// Sets the count of a semaphore or of a latch, closes a barrier: whether it was not so before.
+    pub(crate) async fn set(&self) -> Result<bool> {
+        match &self.who {
+            Who::Ours(process, _) => Ok(process.set(&self.object).await?),
+            // Curator's takes a barrier that is there for its own.
+            Who::Theirs(..) => Ok(self.ask("set", "").await? != "false"),
+        }
+    }
+
+    /// That it sees so many permits that are free, counts left, or holds of its own; of Curator's and kazoo's whether it
+    /// has one.
+    pub(crate) async fn sees(&self, number: u32) -> Result<()> {
+        let (seen, expected) = match &self.who {
+            Who::Ours(process, _) => {
+                let seen = process.number(&self.object).await?;
+                (seen.unwrap_or(self.held.len() as i64), number)
+            }
+            Who::Theirs(peer, _) => {
+                let most = match peer.library {
+                    Library::Redisson(_) => u32::MAX,
+                    Library::Curator | Library::Kazoo => 1,
+                };
+                (self.ask("number", "").await?.parse()?, number.min(most))
+            }
+        };
+        ensure!(
+            seen == i64::from(expected),
+            "{self} sees {seen}, not {expected}"
+        );
+        Ok(())
+    }
+}
+
+impl Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.who {
+            Who::Ours(..) => write!(f, "ours ({})", self.object),
+            Who::Theirs(peer, _) => write!(f, "{} ({})", peer.library, self.object),
+        }
+    }
+}
+
+/// One that waits.
+#[must_use]
+pub(crate) struct Waiting<'a> {
+    contender: &'a mut Contender,
+    coming: Coming,
+}
+
+enum Coming {
+    Ours(JoinHandle<(Outcome, Instant)>),
+    Theirs(Pending),
+}
+
+impl Coming {
+    fn of(outcome: BoxFuture<'static, Outcome>) -> Self {
+        Self::Ours(tokio::spawn(
+            outcome.map(|outcome| (outcome, Instant::now())),
+        ))
+    }
+}
+
+impl Waiting<'_> {
+    /// That it still waits, after its process has heard all that the server had to tell it.
+    pub(crate) async fn sleeps(&mut self) -> Result<()> {
+        for _ in 0..ROUND_TRIPS {
+            match &self.contender.who {
+                Who::Ours(process, _) => process.round_trip().await?,
+                Who::Theirs(peer, _) => peer.round_trip().await?,
+            }
+        }
+        match &mut self.coming {
+            Coming::Ours(task) => ensure!(!task.is_finished(), "{} went on", self.contender),
+            Coming::Theirs(answer) => answer.is_open()?,
+        }
+        Ok(())
+    }
+
+    /// That it gets what it waits for: when.
+    pub(crate) async fn comes(self) -> Result<Instant> {
+        let who = self.contender.to_string();
+        self.ends()
+            .await?
+            .with_context(|| format!("{who} waited in vain"))
+    }
+
+    /// That it gets nothing, and its wait ends.
+    pub(crate) async fn gives_up(self) -> Result<()> {
+        let who = self.contender.to_string();
+        ensure!(self.ends().await?.is_none(), "{who} got it");
+        Ok(())
+    }
+
+    /// When it got it; `None` where its wait ended before that.
+    async fn ends(self) -> Result<Option<Instant>> {
+        match self.coming {
+            Coming::Theirs(pending) => {
+                let answer = pending.within(SOON).await?;
+                Ok((answer != "false").then(Instant::now))
+            }
+            Coming::Ours(task) => {
+                let (result, at) = task.await?;
+                match result {
+                    Ok(Some(Held::Done)) => {}
+                    Ok(Some(got)) => self.contender.held.push(got),
+                    Ok(None) | Err(LockError::Taken { .. }) => return Ok(None),
+                    Err(error) => return Err(error.into()),
+                }
+                Ok(Some(at))
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! A release is a message: whoever waits in Redis is woken by it, and not by the look that it takes now and then.
+
+use super::support::*;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The twin of our release frees it and tells nobody. Java would go on sleeping until the lease's end.
+#[apply(clause!)]
+#[over(redissons_told, Once)]
+async fn a_release_without_a_message_leaves_java_asleep(pair: Pair) -> Result<()> {
+    let (redis, mut holder, mut waiter) = (pair.redis(), pair.ours(), pair.theirs());
+    pair.set_permits().await?;
+    holder.hold_up().await?;
+    let mut waiting = waiter.waits().await?;
+    pair.until_listening(1).await?;
+    // What it does between its subscription and its sleep.
+    waiting.sleeps().await?;
+    redis.free(pair.kind, &pair.name).await?;
+    waiting.sleeps().await?;
+    let message = match pair.kind {
+        Kind::Permits { take, .. } => take,
+        _ => 0,
+    };
+    redis.publish(&pair.name, message).await?;
+    waiting.comes().await?;
+    drop(holder);
+    waiter.release_lock().await
+}
+
+#[apply(clause!)]
+#[over(redissons_told, Once)]
+async fn ours_is_woken_by_javas_message(pair: Pair) -> Result<()> {
+    woken_by_the_message(&pair, pair.kind).await
+}
+
+#[apply(clause!)]
+#[over(redissons_readers, Once)]
+async fn our_writer_is_woken_by_javas_last_reader(pair: Pair) -> Result<()> {
+    woken_by_the_message(&pair, Kind::Read).await
+}
+
+/// Where Java holds `held`. The rounds without a message are what a waiter that heard nothing would take, which looks
+/// again every half second: the ones with a message must be several times as fast.
+async fn woken_by_the_message(pair: &Pair, held: Kind) -> Result<()> {
+    const ROUNDS: usize = 7;
+    const TIMES: u32 = 4;
+    let (mut told, mut untold) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        told.push(round(pair.again(), held, true).await?);
+        untold.push(round(pair.again(), held, false).await?);
+    }
+    let median = |mut waits: Vec<Duration>| {
+        waits.sort();
+        waits[ROUNDS / 2]
+    };
+    let (told, untold) = (median(told), median(untold));
+    ensure!(
+        told * TIMES < untold,
+        "{told:?} with a message, {untold:?} without one"
+    );
+    Ok(())
+}
+
+/// One of ours waits until Java frees what it waits for, or it is freed behind everybody's back: how long it then takes.
+async fn round(pair: Pair, held: Kind, told: bool) -> Result<Duration> {
+    let (mut holder, mut waiter) = (pair.theirs().with(held), pair.ours());
+    pair.set_permits().await?;
+    holder.hold_up().await?;
+    let waiting = waiter.waits().await?;
+    pair.until_listening(1).await?;
+    let freed = Instant::now();
+    if told {
+        holder.release().await?;
+    } else {
+        pair.redis().free(pair.kind, &pair.name).await?;
+    }
+    let came = waiting.comes().await?;
+    waiter.release_lock().await?;
+    Ok(came - freed)
+}

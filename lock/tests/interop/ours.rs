@@ -1,0 +1,178 @@
+//! Processes of ours, and what each has of a [`Kind`].
+
+use super::{
+    object::{Kind, Object},
+    support::{Result, SOON},
+};
+use futures::future::{BoxFuture, FutureExt};
+use oversell_lock::{
+    Guard, Lock, LockError, Owner,
+    redis::{Permit, RedisClient},
+    zk::{ZkClient, ZkDoubleBarrier},
+};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
+
+#[derive(Clone)]
+pub(crate) enum Process {
+    Redis(RedisClient),
+    ZooKeeper(ZkClient),
+}
+
+/// What one of ours got.
+pub(crate) enum Held {
+    Guards(Vec<Guard>),
+    Permit(Permit),
+    Member(ZkDoubleBarrier, String),
+    /// Let through, or given back.
+    Done,
+}
+
+/// What a call came to; `None` where there was nothing to do it with.
+pub(crate) type Outcome = Result<Option<Held>, LockError>;
+
+/// Takes, enters or waits, at most so long.
+pub(crate) type Handle = Arc<dyn Fn(Duration) -> BoxFuture<'static, Outcome> + Send + Sync>;
+
+/// Does `take` with a handle of the library.
+fn with<T, F>(of: T, take: impl Fn(T, Duration) -> F + Send + Sync + 'static) -> Handle
+where
+    T: Clone + Send + Sync + 'static,
+    F: Future<Output = Result<Held, LockError>> + Send + 'static,
+{
+    Arc::new(move |wait| take(of.clone(), wait).map(|got| got.map(Some)).boxed())
+}
+
+fn lock(lock: impl Lock + Clone + 'static) -> Handle {
+    with(lock, |lock, wait| async move {
+        Ok(Held::Guards(vec![lock.acquire(wait).await?]))
+    })
+}
+
+/// The number of a latch's counts, or of a double barrier's members.
+fn positive(number: u32) -> NonZeroU32 {
+    NonZeroU32::new(number).expect("at least one")
+}
+
+impl Process {
+    pub(crate) fn owner(&self) -> Owner {
+        match self {
+            Self::Redis(process) => process.owner(),
+            Self::ZooKeeper(process) => process.owner(),
+        }
+    }
+
+    pub(crate) fn handle(&self, owner: Owner, object: &Object) -> Handle {
+        let name = object.name.as_str();
+        match (self, object.kind) {
+            (_, Kind::Nothing) => with((), |(), _| async { Ok(Held::Done) }),
+            (Self::Redis(ours), Kind::Lock) => lock(ours.lock(name).owner(owner)),
+            (Self::Redis(ours), Kind::Fair) => lock(ours.fair_lock(name).owner(owner)),
+            (Self::Redis(ours), Kind::Read) => lock(ours.rw_lock(name).read().owner(owner)),
+            (Self::Redis(ours), Kind::Write) => lock(ours.rw_lock(name).write().owner(owner)),
+            (Self::Redis(ours), Kind::Permits { take, .. }) => {
+                with(ours.semaphore(name), move |semaphore, wait| async move {
+                    Ok(Held::Permit(semaphore.acquire(take, wait).await?))
+                })
+            }
+            (Self::Redis(ours), Kind::Latch(_)) => {
+                with(ours.latch(name), |latch, wait| async move {
+                    latch.wait(wait).await.map(|()| Held::Done)
+                })
+            }
+            (Self::ZooKeeper(ours), Kind::Lock) => lock(ours.lock(name).owner(owner)),
+            (Self::ZooKeeper(ours), Kind::Read) => lock(ours.rw_lock(name).read().owner(owner)),
+            (Self::ZooKeeper(ours), Kind::Write) => lock(ours.rw_lock(name).write().owner(owner)),
+            (Self::ZooKeeper(ours), Kind::Permits { all, take }) => with(
+                ours.semaphore(name, all),
+                move |semaphore, wait| async move {
+                    Ok(Held::Guards(semaphore.acquire(take, wait).await?))
+                },
+            ),
+            (Self::ZooKeeper(ours), Kind::Barrier) => {
+                with(ours.barrier(name), |barrier, wait| async move {
+                    barrier.wait(wait).await.map(|()| Held::Done)
+                })
+            }
+            (Self::ZooKeeper(ours), Kind::Double(members)) => with(
+                ours.double_barrier(name, positive(members)),
+                |barrier, wait| async move {
+                    let member = barrier.enter(wait).await?;
+                    Ok(Held::Member(barrier, member))
+                },
+            ),
+            _ => unreachable!("this server has no {object}"),
+        }
+    }
+
+    /// Gives back what is held, or lets one through.
+    pub(crate) fn release(
+        &self,
+        held: Option<Held>,
+        object: &Object,
+    ) -> BoxFuture<'static, Outcome> {
+        let (process, Object { kind, name, .. }) = (self.clone(), object.clone());
+        async move {
+            let done = match (held, process, kind) {
+                (Some(Held::Guards(guards)), ..) => {
+                    for guard in guards {
+                        guard.release().await?;
+                    }
+                    true
+                }
+                (Some(Held::Permit(permit)), ..) => permit.release().await.map(|()| true)?,
+                (Some(Held::Member(barrier, member)), ..) => {
+                    barrier.leave(&member, SOON).await.map(|()| true)?
+                }
+                (_, Self::Redis(ours), Kind::Latch(_)) => {
+                    ours.latch(&name).count_down().await?.is_some()
+                }
+                (_, Self::ZooKeeper(ours), Kind::Barrier) => ours.barrier(&name).remove().await?,
+                (_, _, kind) => kind == Kind::Nothing,
+            };
+            Ok(done.then_some(Held::Done))
+        }
+        .boxed()
+    }
+
+    /// Whether there was none before.
+    pub(crate) async fn set(&self, object: &Object) -> Result<bool, LockError> {
+        let name = object.name.as_str();
+        match (self, object.kind) {
+            (Self::Redis(ours), Kind::Permits { all, .. }) => {
+                ours.semaphore(name).try_set_permits(all).await
+            }
+            (Self::Redis(ours), Kind::Latch(count)) => {
+                ours.latch(name).try_set_count(positive(count)).await
+            }
+            (Self::ZooKeeper(ours), Kind::Barrier) => ours.barrier(name).set().await,
+            _ => unreachable!("nobody sets {object}"),
+        }
+    }
+
+    /// How many permits are free, or counts left.
+    pub(crate) async fn number(&self, object: &Object) -> Result<Option<i64>> {
+        let name = object.name.as_str();
+        Ok(match (self, object.kind) {
+            (Self::Redis(ours), Kind::Permits { .. }) => {
+                Some(ours.semaphore(name).available_permits().await?)
+            }
+            (Self::Redis(ours), Kind::Latch(_)) => {
+                Some(ours.latch(name).get_count().await?.try_into()?)
+            }
+            _ => None,
+        })
+    }
+
+    /// To the server and back.
+    pub(crate) async fn round_trip(&self) -> Result<()> {
+        match self {
+            Self::Redis(ours) => {
+                redis::cmd("PING")
+                    .exec_async(&mut ours.connection())
+                    .await?
+            }
+            Self::ZooKeeper(ours) => drop(ours.session()?.check_stat("/").await?),
+        }
+        Ok(())
+    }
+}

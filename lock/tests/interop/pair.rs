@@ -1,0 +1,189 @@
+//! Two sides that contend for one name: what a clause is given.
+
+use super::{
+    Stage,
+    contender::{Contender, Waiting, Who},
+    object::{Kind, Object},
+    ours::Process,
+    peer::{Library, Peer},
+    server::Server,
+    support::{Result, ensure},
+};
+use std::ops::Deref;
+
+pub(crate) struct Pair {
+    pub(crate) stage: &'static Stage,
+    pub(crate) peer: &'static Peer,
+    pub(crate) object: Object,
+    /// Else theirs come first.
+    pub(crate) ours_first: bool,
+    /// Two of ours.
+    pub(crate) processes: [Process; 2],
+}
+
+impl Deref for Pair {
+    type Target = Object;
+
+    fn deref(&self) -> &Object {
+        &self.object
+    }
+}
+
+impl Pair {
+    pub(crate) async fn new(
+        stage: &'static Stage,
+        library: Library,
+        kind: Kind,
+        ours_first: bool,
+    ) -> Result<Self> {
+        let (peer, server) = stage.peer(library);
+        let processes = [server.process().await?, server.process().await?];
+        let name = server.name();
+        let object = Object { server, kind, name };
+        Ok(Self {
+            stage,
+            peer,
+            object,
+            ours_first,
+            processes,
+        })
+    }
+
+    /// The same two sides, for another name.
+    pub(crate) fn again(&self) -> Self {
+        let name = self.server.name();
+        Self {
+            object: Object {
+                name,
+                ..self.object.clone()
+            },
+            processes: self.processes.clone(),
+            ..*self
+        }
+    }
+
+    fn side(&self, ours: bool, process: usize) -> Contender {
+        let process = &self.processes[process];
+        let who = if ours {
+            Who::Ours(process.clone(), process.owner())
+        } else {
+            Who::Theirs(self.peer, self.peer.thread())
+        };
+        Contender::new(self.object.clone(), who)
+    }
+
+    /// One of ours.
+    pub(crate) fn ours(&self) -> Contender {
+        self.side(true, 0)
+    }
+
+    /// One of ours in one of its processes.
+    pub(crate) fn ours_in(&self, process: usize) -> Contender {
+        self.side(true, process)
+    }
+
+    /// One of theirs.
+    pub(crate) fn theirs(&self) -> Contender {
+        self.side(false, 0)
+    }
+
+    /// One of the side that comes first.
+    pub(crate) fn first(&self) -> Contender {
+        self.side(self.ours_first, 0)
+    }
+
+    /// One of the other side.
+    pub(crate) fn second(&self) -> Contender {
+        self.side(!self.ours_first, 0)
+    }
+
+    /// As [`first`](Self::first), in another process where it is one of ours.
+    pub(crate) fn first_elsewhere(&self) -> Contender {
+        self.side(self.ours_first, 1)
+    }
+
+    /// As [`second`](Self::second), in another process where it is one of ours.
+    pub(crate) fn second_elsewhere(&self) -> Contender {
+        self.side(!self.ours_first, 1)
+    }
+
+    /// Sets the permits of a semaphore where the server has their number. Only one side can.
+    pub(crate) async fn set_permits(&self) -> Result<()> {
+        if let (Server::Redis(_), Kind::Permits { .. }) = (self.server, self.kind) {
+            let [first, second] = [self.first(), self.second()];
+            ensure!(first.set().await?, "{first}: they were set before");
+            ensure!(
+                !second.set().await?,
+                "{second} set what the other side had set"
+            );
+        }
+        Ok(())
+    }
+
+    /// That so many permits are free, as both see it where both can.
+    pub(crate) async fn free_permits(&self, free: u32) -> Result<()> {
+        match (self.server, self.kind) {
+            (Server::ZooKeeper(_), Kind::Permits { all, .. }) => {
+                self.until_queue((all - free) as usize).await
+            }
+            _ => self.both_see(free).await,
+        }
+    }
+
+    pub(crate) async fn both_see(&self, number: u32) -> Result<()> {
+        for side in [self.ours(), self.theirs()] {
+            side.sees(number).await?;
+        }
+        Ok(())
+    }
+
+    /// That `holder` has so many holds, as it sees it itself and as the server shows those of Redisson's.
+    pub(crate) async fn shows(&self, holder: &Contender, holds: u32) -> Result<()> {
+        holder.sees(holds).await?;
+        if let Some(field) = holder.id().await? {
+            let holders = self.redis().holders(&self.name).await?;
+            let shown = holders.get(&field);
+            ensure!(
+                shown.is_some_and(|shown| *shown == holds.to_string()),
+                "{holds} holds of {field} are {holders:?}"
+            );
+        }
+        Ok(())
+    }
+
+    /// What a thread of Redisson's sees that has no part in it.
+    pub(crate) async fn is_locked(&self, locked: bool) -> Result<()> {
+        if let Server::Redis(_) = self.server {
+            let bystander = self.theirs();
+            bystander.says("locked", locked).await?;
+            bystander.says("held", false).await?;
+            let lease: i64 = bystander.ask("ttl", "").await?.parse()?;
+            ensure!(
+                (lease > 0) == locked,
+                "{bystander} sees {lease} ms of a lease"
+            );
+        }
+        Ok(())
+    }
+
+    /// Releases it, and all of these get it then. They cannot have waited for the end of the hold: a copy of the lock lives
+    /// as long as the hold had still to live, and is there afterwards.
+    pub(crate) async fn lets_in<'a>(
+        &self,
+        holder: &mut Contender,
+        waiting: impl IntoIterator<Item = Waiting<'a>>,
+    ) -> Result<()> {
+        let copied = match self.server {
+            Server::Redis(redis) => Some(redis).zip(redis.copy(&self.name).await?),
+            Server::ZooKeeper(_) => None,
+        };
+        holder.release().await?;
+        for waiter in waiting {
+            waiter.comes().await?;
+        }
+        if let Some((redis, copy)) = copied {
+            redis.remove_copy(&copy).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,131 @@
+//! Clauses register themselves: `#[apply(clause!)]`, and below it `#[over(…)]` with the [kinds](over) of each library
+//! that the clause runs over, and whether it does so [both ways](Ways).
+
+use super::{
+    Stage,
+    object::Kind,
+    pair::Pair,
+    peer::Library,
+    support::{HANGS, Result},
+};
+use futures::future::LocalBoxFuture;
+use libtest_mimic::{Failed, Trial};
+use tokio::{runtime::Handle, time::timeout};
+
+pub(crate) type Ends = LocalBoxFuture<'static, Result<()>>;
+
+/// What both sides show, over the kinds of each library that it is of.
+pub(crate) struct Clause {
+    pub(crate) module: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) over: fn(Library) -> &'static [Kind],
+    pub(crate) ways: Ways,
+    pub(crate) run: fn(Pair) -> Ends,
+}
+inventory::collect!(Clause);
+
+/// Who comes first in a clause.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ways {
+    /// Ours, and in a second test theirs.
+    Both,
+    /// The clause says who.
+    Once,
+}
+
+macro_rules! clause {
+    ($(#[doc = $doc:literal])* #[over($over:ident, $ways:ident)]
+    async fn $name:ident($pair:ident: Pair $(,)?) -> Result<()> $body:block) => {
+        $(#[doc = $doc])*
+        async fn $name($pair: Pair) -> Result<()> $body
+
+        inventory::submit!($crate::register::Clause {
+            module: module_path!(),
+            name: stringify!($name),
+            over: $crate::register::over::$over,
+            ways: $crate::register::Ways::$ways,
+            run: |pair| Box::pin($name(pair)),
+        });
+    };
+}
+pub(crate) use clause;
+
+/// The kinds of each library that a clause runs over.
+pub(crate) mod over {
+    use super::{
+        Kind::{self, *},
+        Library::{self, *},
+    };
+
+    const PERMITS: Kind = Permits { all: 3, take: 2 };
+
+    macro_rules! over {
+        ($($name:ident: $($library:pat => [$($kind:expr),*]),+;)*) => {$(
+            pub(crate) fn $name(library: Library) -> &'static [Kind] {
+                match library {
+                    $($library => const { &[$($kind),*] },)*
+                    #[allow(unreachable_patterns)]
+                    _ => &[],
+                }
+            }
+        )*};
+    }
+    over! {
+        exclusive: Redisson(_) => [Lock, Fair, Write], Curator => [Lock, Write], Kazoo => [Lock];
+        limited:
+            Redisson(_) => [Lock, Fair, Write, PERMITS, Latch(1)],
+            Curator => [Lock, Write, PERMITS, Barrier],
+            Kazoo => [Lock];
+        queued: Redisson(_) => [Fair], Curator => [Lock], Kazoo => [Lock];
+        readers: Redisson(_) | Curator => [Write];
+        permits: Redisson(_) | Curator => [PERMITS];
+        gates: Redisson(_) => [Latch(2)], Curator => [Barrier];
+        sections:
+            Redisson(_) => [Lock, Fair, Write, Permits { all: 3, take: 1 }],
+            Curator => [Lock, Write, Permits { all: 2, take: 1 }];
+        redisson: Redisson(_) => [Lock];
+        redissons_exclusive: Redisson(_) => [Lock, Fair, Write];
+        redissons_told: Redisson(_) => [Lock, Fair, Write, PERMITS, Latch(1)];
+        redissons_fair: Redisson(_) => [Fair];
+        redissons_readers: Redisson(_) => [Write];
+        curator: Curator => [Lock];
+        curators_readers: Curator => [Write];
+        curators_permits: Curator => [PERMITS];
+        curators_double: Curator => [Double(4)];
+        kazoo: Kazoo => [Lock];
+    }
+}
+
+/// Every test; without the servers and the peers, for the list of tests alone.
+pub(crate) fn all(runtime: &Handle, stage: Option<&'static Stage>) -> Vec<Trial> {
+    let mut all = Vec::new();
+    for clause in inventory::iter::<Clause> {
+        let module = clause.module.rsplit("::").next().unwrap_or_default();
+        for library in Library::ALL {
+            for &kind in (clause.over)(library) {
+                let ways: &[_] = match clause.ways {
+                    Ways::Both => &[("::ours_first", true), ("::theirs_first", false)],
+                    Ways::Once => &[("", true)],
+                };
+                for &(way, ours_first) in ways {
+                    let name = format!("{library}::{kind}::{module}::{}{way}", clause.name);
+                    let (runtime, run) = (runtime.clone(), clause.run);
+                    all.push(Trial::test(name, move || {
+                        let stage = stage.ok_or("nobody to play against")?;
+                        let test = async {
+                            let pair = Pair::new(stage, library, kind, ours_first).await?;
+                            let object = pair.object.clone();
+                            run(pair).await?;
+                            object.until_nothing_is_left().await
+                        };
+                        runtime
+                            .block_on(async { timeout(HANGS, test).await })
+                            .map_err(|_| Failed::from(format!("not ended after {HANGS:?}")))?
+                            .map_err(|broken| Failed::from(format!("{broken:?}")))
+                    }));
+                }
+            }
+        }
+    }
+    all
+}
