@@ -10,20 +10,30 @@ use std::{
 fn main() {
     println!("cargo:rerun-if-changed=migrations");
     println!("cargo:rerun-if-changed=static");
-    register("races", "src/replay/races", "RACE", "crate::replay::Race");
+    register(
+        "races",
+        "src/replay/races",
+        "&crate::replay::Race",
+        |module, _| format!("&{module}::RACE"),
+    );
     register(
         "windows",
         "src/classroom/windows",
-        "LESSON",
-        "crate::classroom::window::Lesson",
+        "&crate::classroom::window::Lesson",
+        |module, _| format!("&{module}::LESSON"),
     );
-    register(
+    register_with_text(
         "strategies",
         "src/stock/strategies",
         "STRATEGY",
-        "crate::stock::Strategy",
+        "crate::stock::Facts",
     );
-    register("steps", "src/seckill/steps", "STEP", "crate::seckill::Step");
+    register_with_text(
+        "steps",
+        "src/seckill/steps",
+        "STEP",
+        "crate::seckill::Facts",
+    );
     // Not in a debug build: no figures are taken from it, and each commit would rebuild it.
     let commit = if env::var("PROFILE").is_ok_and(|profile| profile == "release") {
         commit()
@@ -36,10 +46,10 @@ fn main() {
     );
 }
 
-/// Declares each file of `folder` as a module, and lists the constant `item` of each in `FILES`, by file name.
+/// Declares each file of `folder` as a module, and lists what `entry` says of each, of this type, in `FILES`, by file name.
 /// The room that includes the result (`include!(concat!(env!("OUT_DIR"), "/NAME.rs"))`) puts them in order.
-/// So whoever adds a file to the folder edits no list.
-fn register(name: &str, folder: &str, item: &str, kind: &str) {
+/// So a new file in the folder needs no entry in any list.
+fn register(name: &str, folder: &str, kind: &str, entry: impl Fn(&str, &Path) -> String) {
     println!("cargo:rerun-if-changed={folder}");
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let files = fs::read_dir(root.join(folder)).unwrap_or_else(|e| panic!("{folder}: {e}"));
@@ -55,11 +65,23 @@ fn register(name: &str, folder: &str, item: &str, kind: &str) {
             .and_then(|stem| stem.to_str())
             .expect("a name of a module");
         modules += &format!("#[path = {file:?}]\npub(super) mod {module};\n");
-        list += &format!("    &{module}::{item},\n");
+        list += &format!("    {},\n", entry(module, file));
     }
-    let text = format!("{modules}\npub(super) const FILES: &[&{kind}] = &[\n{list}];\n");
+    let text = format!("{modules}\npub(super) const FILES: &[{kind}] = &[\n{list}];\n");
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
     fs::write(out.join(format!("{name}.rs")), text).expect("OUT_DIR can be written");
+}
+
+/// The same for files that have a text beside them: `none.rs` and `none.md` are the entry `none`.
+fn register_with_text(name: &str, folder: &str, item: &str, facts: &str) {
+    let kind = format!("crate::registry::File<{facts}>");
+    register(name, folder, &kind, |module, file| {
+        let (slug, text) = (module.replace('_', "-"), file.with_extension("md"));
+        format!(
+            "crate::registry::File {{ slug: {slug:?}, facts: {module}::{item}, \
+             text: include_str!({text:?}), source: include_str!({file:?}) }}"
+        )
+    });
 }
 
 fn commit() -> Option<String> {

@@ -1,8 +1,24 @@
 //! What registers itself by its file: the strategies of the stock, and the steps of the seckill.
 //!
-//! `build.rs` finds the files; here is how their lists come into the course's order.
+//! `build.rs` finds the files, `NAME.rs` with `NAME.md` beside it; here they become a list in the course's order.
+//!
+//! Next: `registry/text.rs`, what an `.md` says.
 
+mod text;
+
+pub use text::{Opening, Text};
+
+use crate::bilingual::Bilingual;
 use serde::{Serialize, Serializer};
+use std::ops::Deref;
+
+/// What a file declares of itself, beside its text.
+pub(crate) trait Declared: Copy {
+    /// Where it stands.
+    fn rank(&self) -> Rank;
+    /// The section of the course that it is from.
+    fn chapter(&self) -> &'static str;
+}
 
 /// Where an entry stands in its list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +29,31 @@ pub enum Rank {
     After(&'static str),
     /// Beyond the course, behind this entry.
     Beyond(&'static str),
+}
+
+/// A file as `build.rs` has found it.
+pub(crate) struct File<F> {
+    pub(crate) slug: &'static str,
+    pub(crate) facts: F,
+    pub(crate) text: &'static str,
+    pub(crate) source: &'static str,
+}
+
+/// An entry of a list: what its file declares, by name and with its text.
+#[derive(Clone)]
+pub struct Registered<F> {
+    /// Its name in routes, commands and figures.
+    pub slug: &'static str,
+    /// What it is, in one line.
+    pub title: Bilingual,
+    /// Where it breaks, in one line.
+    pub breaks: Bilingual,
+    /// What its file declares.
+    pub facts: F,
+    /// How it is done.
+    pub text: Text,
+    /// Its Rust file, for the page to show.
+    pub source: &'static str,
 }
 
 impl Rank {
@@ -30,41 +71,58 @@ impl Serialize for Rank {
     }
 }
 
-/// An entry of a list.
-pub(crate) trait Entry: Copy {
-    /// Its name.
-    fn slug(&self) -> &'static str;
-    /// Where it stands.
-    fn rank(&self) -> Rank;
-    /// The section of the course that it is from.
-    fn chapter(&self) -> &'static str;
+impl<F> Deref for Registered<F> {
+    type Target = F;
+
+    fn deref(&self) -> &F {
+        &self.facts
+    }
+}
+
+impl<F> std::fmt::Debug for Registered<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.slug)
+    }
 }
 
 /// The entries of these files in the course's order: by chapter, and what stands behind another directly behind it.
 ///
 /// # Panics
 ///
-/// Where one stands behind an entry that is not there, which each test of the list sees.
-pub(crate) fn in_order<E: Entry>(files: &[&E]) -> Vec<E> {
-    let mut all: Vec<_> = files.iter().map(|file| **file).collect();
-    all.sort_by_cached_key(|entry| (place(files, entry), entry.slug()));
-    all
+/// Where a text is not whole, or a file stands behind one that is not there: each test of the list sees it.
+pub(crate) fn in_order<F: Declared>(files: &[File<F>]) -> Vec<Registered<F>> {
+    let mut files: Vec<_> = files.iter().collect();
+    let all = files.clone();
+    files.sort_by_cached_key(|file| (place(&all, file), file.slug));
+    files.into_iter().map(read).collect()
 }
 
 /// The numbers of its chapter: of `2.9, 2.10.4` the last ones; a 1 more than the entry that it stands behind.
-fn place<E: Entry>(files: &[&E], entry: &E) -> Vec<u32> {
-    match entry.rank() {
+fn place<F: Declared>(files: &[&File<F>], file: &File<F>) -> Vec<u32> {
+    match file.facts.rank() {
         Rank::Course => {
-            let chapter = entry.chapter().rsplit(' ').next().unwrap_or_default();
+            let chapter = file.facts.chapter().rsplit(' ').next().unwrap_or_default();
             chapter.split('.').flat_map(str::parse).collect()
         }
         Rank::After(slug) | Rank::Beyond(slug) => {
-            let before = files.iter().find(|file| file.slug() == slug);
-            let before = before.unwrap_or_else(|| panic!("{}: no {slug}", entry.slug()));
-            let mut place = place(files, *before);
+            let before = files.iter().find(|file| file.slug == slug);
+            let before = before.unwrap_or_else(|| panic!("{}: no {slug}", file.slug));
+            let mut place = place(files, before);
             place.push(1);
             place
         }
+    }
+}
+
+fn read<F: Declared>(file: &File<F>) -> Registered<F> {
+    let text = Text::parse(file.text).unwrap_or_else(|why| panic!("{}.md: {why}", file.slug));
+    Registered {
+        slug: file.slug,
+        title: text.title(),
+        breaks: text.breaks_in_short(),
+        facts: file.facts,
+        text,
+        source: file.source,
     }
 }
 
@@ -72,49 +130,61 @@ fn place<E: Entry>(files: &[&E], entry: &E) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    /// Name, chapter, rank.
+    /// Chapter, rank.
     #[derive(Clone, Copy)]
-    struct Named(&'static str, &'static str, Rank);
+    struct Facts(&'static str, Rank);
 
-    impl Entry for Named {
-        fn slug(&self) -> &'static str {
-            self.0
-        }
-
+    impl Declared for Facts {
         fn rank(&self) -> Rank {
-            self.2
+            self.1
         }
 
         fn chapter(&self) -> &'static str {
-            self.1
+            self.0
         }
     }
 
-    fn order(files: &[Named]) -> Vec<&'static str> {
-        let files: Vec<_> = files.iter().collect();
-        in_order(&files).iter().map(Named::slug).collect()
+    fn file(slug: &'static str, chapter: &'static str, rank: Rank) -> File<Facts> {
+        File {
+            slug,
+            facts: Facts(chapter, rank),
+            text: text::WHOLE,
+            source: "",
+        }
     }
 
     #[test]
     fn entries_stand_in_the_order_of_their_chapters_and_one_behind_another_follows_it() {
-        let files = [
-            Named("ten", "2.9, 2.10", Rank::Course),
-            Named("two", "2.2", Rank::Course),
-            Named("better-still", "2.2", Rank::Beyond("better")),
-            Named("better", "2.2", Rank::Beyond("two")),
-            Named("text", "[002]", Rank::After("ten")),
-            Named("three", "2.3", Rank::Course),
-        ];
-        let wanted = ["two", "better", "better-still", "three", "ten", "text"];
-        assert_eq!(order(&files), wanted);
+        let listed = in_order(&[
+            file("ten", "2.9, 2.10", Rank::Course),
+            file("two", "2.2", Rank::Course),
+            file("better-still", "2.2", Rank::Beyond("better")),
+            file("better", "2.2", Rank::Beyond("two")),
+            file("text", "[002]", Rank::After("ten")),
+            file("three", "2.3", Rank::Course),
+        ]);
+        let slugs: Vec<_> = listed.iter().map(|entry| entry.slug).collect();
+        assert_eq!(
+            slugs,
+            ["two", "better", "better-still", "three", "ten", "text"]
+        );
     }
 
     #[test]
     #[should_panic(expected = "better: no gone")]
     fn an_entry_behind_one_that_is_not_there_is_refused() {
-        order(&[
-            Named("two", "2.2", Rank::Course),
-            Named("better", "2.2", Rank::Beyond("gone")),
+        in_order(&[
+            file("two", "2.2", Rank::Course),
+            file("better", "2.2", Rank::Beyond("gone")),
         ]);
+    }
+
+    #[test]
+    #[should_panic(expected = "two.md: one language only")]
+    fn a_file_whose_text_is_not_whole_is_refused() {
+        in_order(&[File {
+            text: "# Only a title",
+            ..file("two", "2.2", Rank::Course)
+        }]);
     }
 }

@@ -2,7 +2,12 @@
 //! from their registries.
 
 use super::{ALL, Lesson, Verdict, table::Lang};
-use crate::{bilingual::Bilingual, seckill, stock};
+use crate::{
+    bilingual::Bilingual,
+    registry::{Declared, Registered},
+    seckill,
+    stock::{self, Promise},
+};
 use std::{env, fmt::Write, fs};
 
 /// Every claim, in Chinese or in English.
@@ -75,52 +80,35 @@ fn comes_to(lesson: &Lesson, lang: Lang) -> String {
 fn strategies_md(lang: Lang) -> String {
     let mut page = lang.of(STRATEGIES).to_owned();
     for strategy in stock::ALL.iter() {
-        let beyond = match strategy.rank.is_beyond() {
-            true => lang.of(Bilingual {
-                zh: "（课程之外）",
-                en: " *(beyond)*",
-            }),
-            false => "",
-        };
-        row(
-            &mut page,
-            ["stock/strategies", strategy.slug, strategy.chapter],
-            word(strategy.promise),
-            &format!("{}{beyond}", lang.of(strategy.title)),
-            lang.of(strategy.breaks),
-        );
+        page += &row(lang, "stock/strategies", strategy, strategy.promise);
     }
     page += lang.of(STEPS);
     for step in seckill::ALL.iter() {
-        row(
-            &mut page,
-            ["seckill/steps", step.slug, step.course],
-            word(step.promise),
-            lang.of(step.title),
-            lang.of(step.breaks),
-        );
+        page += &row(lang, "seckill/steps", step, step.promise);
     }
     page
 }
 
-fn row(
-    page: &mut String,
-    [folder, slug, chapter]: [&str; 3],
-    promise: String,
-    title: &str,
-    breaks: &str,
-) {
-    let file = slug.replace('-', "_");
-    // Writing to a String cannot fail.
-    writeln!(
-        page,
-        "| [`{slug}`](../src/{folder}/{file}.rs) | {chapter} | {promise} | {title} | {breaks} |"
+/// Its name leads to its code, and what it is to its text.
+fn row<F: Declared>(lang: Lang, folder: &str, entry: &Registered<F>, promise: Promise) -> String {
+    let (slug, file) = (entry.slug, entry.slug.replace('-', "_"));
+    let beyond = match entry.facts.rank().is_beyond() {
+        true => lang.of(Bilingual {
+            zh: "（课程之外）",
+            en: " *(beyond)*",
+        }),
+        false => "",
+    };
+    let (title, breaks) = (lang.of(entry.title), lang.of(entry.breaks));
+    format!(
+        "| [`{slug}`](../src/{folder}/{file}.rs) | {} | {} | [{title}](../src/{folder}/{file}.md){beyond} | {breaks} |\n",
+        entry.facts.chapter(),
+        word(promise)
     )
-    .ok();
 }
 
 /// The word for a promise in answers and tables.
-fn word(promise: stock::Promise) -> String {
+fn word(promise: Promise) -> String {
     let word = serde_json::to_value(promise).unwrap_or_default();
     word.as_str().unwrap_or_default().to_owned()
 }
@@ -130,7 +118,7 @@ const STRATEGIES: Bilingual = Bilingual {
 
 [English](strategies.md)
 
-由 `make docs` 从登记表生成；`GET /strategies` 是同一份列表。每种策略一个文件，开头写着步骤、能承受什么、何时失效。
+由 `make docs` 从登记表生成；`GET /strategies` 是同一份列表。每种策略一个文件，旁边的文字写着步骤、能承受什么、何时失效。
 
 `unsafe` 始终会丢失更新 · `one-process` 只在一个实例内准确 · `lease` 在没有持有者超过租约或会话时准确 · `safe` 无论持有者出什么故障都准确。
 
@@ -141,8 +129,8 @@ const STRATEGIES: Bilingual = Bilingual {
 
 [中文](strategies.zh-CN.md)
 
-Made by `make docs` from the registries; `GET /strategies` serves the same list. Each strategy is one file, which opens with its
-steps, what it survives and what breaks it.
+Made by `make docs` from the registries; `GET /strategies` serves the same list. Each strategy is one file; the
+text beside it says its steps, what it survives and what breaks it.
 
 `unsafe` loses updates at all times · `one-process` is exact in one instance only · `lease` is exact while no holder outlives its
 lease or session · `safe` is exact under every fault of a holder.

@@ -6,7 +6,9 @@
 use super::{Says, Side, Target};
 use crate::{
     bilingual::{Bilingual, leak},
-    seckill::check::Verdict as Orders,
+    registry::{Declared, Rank, Registered},
+    seckill::{self, check::Verdict as Orders},
+    stock,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::LazyLock;
@@ -23,17 +25,46 @@ const FILES: [(&str, &str); 7] = [
     ("text_004.toml", include_str!("lessons/text_004.toml")),
 ];
 
-/// Every chapter, in the documents' order.
+/// Every chapter, in the documents' order. A strategy or a step that no lesson names stands in a lesson all the same.
 ///
 /// # Panics
 ///
 /// Where a file is not as it must be, which a unit test sees.
 pub static ALL: LazyLock<Vec<Chapter>> = LazyLock::new(|| {
-    FILES
+    let mut chapters: Vec<Chapter> = FILES
         .iter()
         .map(|(file, text)| toml::from_str(text).unwrap_or_else(|e| panic!("{file}: {e}")))
-        .collect()
+        .collect();
+    for entry in stock::ALL.iter() {
+        join(&mut chapters, entry, |lesson| &mut lesson.strategies);
+    }
+    for entry in seckill::ALL.iter() {
+        join(&mut chapters, entry, |lesson| &mut lesson.steps);
+    }
+    chapters
 });
+
+/// An entry that no lesson names joins the first lesson of the one that it stands behind, or the lesson of its chapter.
+fn join<F: Declared>(
+    chapters: &mut [Chapter],
+    entry: &Registered<F>,
+    list: impl Fn(&mut Lesson) -> &mut Vec<&'static str>,
+) {
+    let lessons = chapters.iter_mut().flat_map(|chapter| &mut chapter.lessons);
+    let mut lists: Vec<_> = lessons.map(|lesson| (lesson.id, list(lesson))).collect();
+    if lists.iter().any(|(_, named)| named.contains(&entry.slug)) {
+        return;
+    }
+    let home = lists
+        .iter_mut()
+        .find(|(id, named)| match entry.facts.rank() {
+            Rank::Course => *id == entry.facts.chapter(),
+            Rank::After(before) | Rank::Beyond(before) => named.contains(&before),
+        });
+    if let Some((_, named)) = home {
+        named.push(entry.slug);
+    }
+}
 
 /// A chapter of the main text, or a companion text.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]

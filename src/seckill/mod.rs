@@ -1,6 +1,6 @@
 //! A seckill of vouchers (\[002\]): many users, few pieces, one order per user.
 //!
-//! A step of the text is one file in `steps/` with one constant, [`Step`]; it registers itself, and [`ALL`] drives routes, loads, plans and tests: there is no
+//! A step of the text is one file in `steps/` with its text beside it, and registers itself; [`ALL`] drives routes, loads, plans and tests: there is no
 //! second list. After a run, [`check`] says from the database and the answers whether the step has kept its promise.
 //!
 //! In reading order: [`voucher`] and [`Order`], what is sold and what is asked for; `rows`, the statements that the steps share;
@@ -26,7 +26,7 @@ mod steps {
 }
 
 pub use order::{Order, Ordered};
-pub use step::{Place, Step};
+pub use step::{Facts, Place, Step};
 
 use crate::registry::in_order;
 use std::sync::LazyLock;

@@ -1,6 +1,6 @@
 //! The stock, and every way to take a piece of it.
 //!
-//! A strategy is one file in `strategies/` with one constant, [`Strategy`]; it registers itself. The list of them, [`ALL`],
+//! A strategy is one file in `strategies/` with its text beside it, and registers itself. The list of them, [`ALL`],
 //! drives routes, page, comparison, plans, documents and tests: there is no second list.
 //!
 //! Read in the course's order: `none`, `mutex`, `single_update`, …
@@ -26,7 +26,7 @@ pub(crate) use strategies::{
     redis_multi::PARTS, redis_reentrant::Reentrant, redis_setnx_lua::Scripted,
     zk_multi::PARTS as ZK_PARTS,
 };
-pub use strategy::{Deduct, Promise, Store, Strategy};
+pub use strategy::{Deduct, Facts, Promise, Store, Strategy};
 
 /// Every strategy, in the course's order.
 pub static ALL: LazyLock<Vec<Strategy>> = LazyLock::new(|| in_order(strategies::FILES));

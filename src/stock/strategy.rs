@@ -1,11 +1,10 @@
 //! What a strategy is: a value that says what it promises, and the function that takes a piece.
 
 use crate::{
-    bilingual::Bilingual,
     config::Config,
     ctx::Ctx,
     error::Error,
-    registry::{Entry, Rank},
+    registry::{Declared, Rank, Registered},
     section::{Deducted, Job, Name, Unrenewed, redis_polling},
     server::Server,
 };
@@ -18,22 +17,24 @@ use utoipa::ToSchema;
 pub type Deduct = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Deducted, Error>>;
 
 /// One way to take a piece of the stock.
+pub type Strategy = Registered<Facts>;
+
+/// What a strategy's file declares.
 #[derive(Clone, Copy, Serialize, ToSchema)]
-pub struct Strategy {
-    /// Its name in routes, commands and figures.
-    pub slug: &'static str,
+#[schema(as = StrategyFacts)]
+pub struct Facts {
     /// The place in the course: `1.7.1`, or `[002]` for a companion text.
     pub chapter: &'static str,
+    /// Whether it is what we know better, beside the strategy of the course that stands before it.
+    #[serde(rename = "beyond")]
+    #[schema(value_type = bool)]
+    pub rank: Rank,
     /// Where the pieces that it takes are counted.
     pub store: Store,
     /// What it promises.
     pub promise: Promise,
     /// The servers that it cannot do without.
     pub needs: &'static [Server],
-    /// Whether it is what we know better, beside the strategy of the course that stands before it.
-    #[serde(rename = "beyond")]
-    #[schema(value_type = bool)]
-    pub rank: Rank,
     /// About how many pieces a second it sells to 100 who buy at once, where all share one small machine: what a run will
     /// take is told by it, and nothing is judged.
     #[schema(example = 72)]
@@ -41,13 +42,6 @@ pub struct Strategy {
     /// What it writes in the servers besides the stock, for a reset to clear.
     #[serde(skip)]
     pub names: &'static [Name],
-    /// What it is, in one line.
-    pub title: Bilingual,
-    /// Where it breaks, in one line.
-    pub breaks: Bilingual,
-    /// Its source file, for the page to show.
-    #[serde(skip)]
-    pub source: &'static str,
     /// Takes one piece.
     #[serde(skip)]
     pub deduct: Deduct,
@@ -120,25 +114,13 @@ impl Strategy {
     }
 }
 
-impl Entry for Strategy {
-    fn slug(&self) -> &'static str {
-        self.slug
-    }
-
+impl Declared for Facts {
     fn rank(&self) -> Rank {
         self.rank
     }
 
     fn chapter(&self) -> &'static str {
         self.chapter
-    }
-}
-
-impl std::fmt::Debug for Strategy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Strategy")
-            .field("slug", &self.slug)
-            .finish_non_exhaustive()
     }
 }
 
@@ -174,7 +156,7 @@ mod tests {
             .with_writer(move || writer.clone())
             .finish();
         let _printed = tracing::subscriber::set_default(subscriber);
-        let strategy = Strategy {
+        let facts = Facts {
             deduct: |_, job| {
                 Box::pin(async {
                     job.inside().await;
@@ -186,7 +168,11 @@ mod tests {
                     })
                 })
             },
-            ..stock::ALL[0]
+            ..*stock::ALL[0]
+        };
+        let strategy = Strategy {
+            facts,
+            ..stock::ALL[0].clone()
         };
         let job = || Job::new(1, Duration::ZERO, Duration::ZERO);
         strategy.take(&ctx, &job()).await.expect("a piece");

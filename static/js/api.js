@@ -45,9 +45,15 @@ export const course = async () => (await ask('course', { accept: [404] })).json;
 /** What the last `oversell course` has found; null where there was none. */
 export const verdicts = async () => (await ask('course/verdicts', { accept: [404] })).json;
 
-/** The Rust file of a strategy, of the stock or of the seckill. @param {string} slug @param {'stock' | 'seckill'} [of] */
+/** @param {string} slug @param {'stock' | 'seckill'} of */
+const strategy = (slug, of) => `${of === 'stock' ? '' : 'voucher-order/'}strategies/${slug}`;
+
+/** How a strategy does it, in both languages. @param {string} slug @param {'stock' | 'seckill'} of @returns {Promise<Record<'zh' | 'en', {steps: string[], survives: string, breaks: string}>>} */
+export const text = async (slug, of) => (await ask(`${strategy(slug, of)}/text`)).json;
+
+/** The Rust file of a strategy. @param {string} slug @param {'stock' | 'seckill'} [of] */
 export async function source(slug, of = 'stock') {
-  const answer = await fetch(`${of === 'stock' ? '' : 'voucher-order/'}strategies/${slug}/source`);
+  const answer = await fetch(`${strategy(slug, of)}/source`);
   if (!answer.ok) throw new Refused(answer.status, null);
   return answer.text();
 }

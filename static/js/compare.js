@@ -8,10 +8,9 @@ import { download } from './download.js';
 import { current, number, t } from './lang.js';
 import { nameIn } from './course.js';
 import { bars, result } from './multiple.js';
-import { source } from './how.js';
+import { polled } from './how.js';
 import { reportOf } from './report.js';
 import * as series from './series.js';
-import { polledEvery } from './source-file.js';
 
 /** @typedef {import('./course.js').Strategy} Strategy */
 /** @typedef {import('./runs.js').Runs} Runs */
@@ -54,7 +53,7 @@ export async function run({ strategies, runs, settings }) {
     under = { done, all: plans.length, what: `${plan.strategy} · ${t(plan.target)}` };
     const row = await one(runs, plan);
     // Its lanes are drawn at its lesson; thirty series with theirs would be more than a browser keeps.
-    if (row) series.add(mine, { ...row, lanes: undefined, polled_ms: polledEvery(await source(plan.strategy).catch(() => '')) });
+    if (row) series.add(mine, { ...row, lanes: undefined, polled_ms: await polled(plan.strategy) });
   }
   under = null;
   if (!mine.rows.length) {

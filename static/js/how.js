@@ -4,12 +4,11 @@ import * as api from './api.js';
 import { colour } from './code.js';
 import { $, el, quoting } from './dom.js';
 import { current, reason, t } from './lang.js';
-import { opening, statements } from './source-file.js';
-import { openings } from './steps-zh.js';
+import { polledEvery, statements } from './source-file.js';
 import { excerpt } from './timeline/source.js';
 
-/** Files that were asked for. @type {Map<string, Promise<string>>} */
-const files = new Map();
+/** What was asked for, by its name. @type {Map<string, Promise<any>>} */
+const asked = new Map();
 let shown = '';
 /** The one of the seckill that was chosen. */
 let stage = '';
@@ -19,15 +18,23 @@ const FOLDERS = { stock: 'src/stock/strategies', seckill: 'src/seckill/steps' };
 /** The name of its Rust file. @param {string} slug @param {'stock' | 'seckill'} of */
 const fileOf = (slug, of) => `${FOLDERS[of]}/${slug.replaceAll('-', '_')}.rs`;
 
-/** A strategy's file. @param {string} slug @param {'stock' | 'seckill'} [of] @returns {Promise<string>} */
-export function source(slug, of = 'stock') {
-  const file = fileOf(slug, of);
-  const known = files.get(file) ?? api.source(slug, of);
-  files.set(file, known);
+/** @template T @param {string} name @param {() => Promise<T>} ask @returns {Promise<T>} */
+function once(name, ask) {
+  const known = asked.get(name) ?? ask();
+  asked.set(name, known);
   // What failed is asked for again the next time.
-  known.catch(() => files.delete(file));
+  known.catch(() => asked.delete(name));
   return known;
 }
+
+/** A strategy's file. @param {string} slug @param {'stock' | 'seckill'} [of] @returns {Promise<string>} */
+export const source = (slug, of = 'stock') => once(fileOf(slug, of), () => api.source(slug, of));
+
+/** How a strategy does it. @param {string} slug @param {'stock' | 'seckill'} [of] */
+const text = (slug, of = 'stock') => once(`${of} ${slug}`, () => api.text(slug, of));
+
+/** How often a strategy's waiters look again, in ms; null where they are told, or it is not known. @param {string} slug @returns {Promise<number | null>} */
+export const polled = (slug) => Promise.all([text(slug), source(slug)]).then(([{ en }, file]) => polledEvery(en.steps, file), () => null);
 
 /** @param {string | null} strategy @param {string[]} stages of the seckill, where there is no strategy; without any there is no code to show */
 export async function draw(strategy, stages) {
@@ -50,19 +57,17 @@ export async function draw(strategy, stages) {
   }));
   $('code-name').textContent = fileOf(slug, of);
   try {
-    const text = await source(slug, of);
+    const [said, file] = await Promise.all([text(slug, of), source(slug, of)]);
     if (shown !== now) return;
-    const chinese = current() === 'zh' ? openings[of][slug] : undefined;
-    const { steps, survives, breaks } = chinese ?? opening(text);
-    for (const id of ['steps', 'survives', 'breaks-how']) $(id).lang = chinese ? 'zh-CN' : 'en';
+    const { steps, survives, breaks } = said[current()];
     $('steps').replaceChildren(...steps.map((step) => el('li', {}, ...spoken(step))));
     $('survives').replaceChildren(...headed('survives', survives));
     // Of what nothing breaks, the sentence says so itself.
     $('breaks-how').replaceChildren(...headed(breaks.startsWith('不会') ? '' : 'breaksIt', breaks));
-    const sql = statements(text);
-    const lines = sql.length ? [...sql, '', ...excerpt(text)] : excerpt(text);
+    const sql = statements(file);
+    const lines = sql.length ? [...sql, '', ...excerpt(file)] : excerpt(file);
     $('lines').replaceChildren(...lines.map((line) => el('span', {}, ...calls(line), '\n')));
-    $('source').replaceChildren(...colour(text));
+    $('source').replaceChildren(...colour(file));
   } catch (error) {
     shown = '';
     $('lines').textContent = t('failed', reason(/** @type {any} */ (error)));

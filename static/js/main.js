@@ -30,7 +30,6 @@ import { Runs } from './runs.js';
 import * as saying from './saying.js';
 import * as settingsForm from './settings.js';
 import * as shelf from './shelf.js';
-import { polledEvery } from './source-file.js';
 import * as state from './state.js';
 import * as strip from './strip.js';
 import * as theme from './theme.js';
@@ -223,7 +222,7 @@ function fromAddress() {
 /** Asks the strategy's file whether who waits polls. @param {string} slug */
 async function lookAt(slug) {
   polled = null;
-  const found = polledEvery(await how.source(slug).catch(() => ''));
+  const found = await how.polled(slug);
   if (strategy?.slug === slug) polled = found;
   draw();
 }

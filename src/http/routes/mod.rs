@@ -61,6 +61,7 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(taking(routes!(check::by_default)))
         .routes(taking(routes!(check::by_strategy)))
         .routes(routes!(strategies::list))
+        .routes(routes!(strategies::text))
         .routes(routes!(strategies::source))
         .routes(routes!(stock::read, stock::put, stock::remove))
         // a lock in the code, as an object, as a layer
@@ -92,6 +93,7 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(routes!(vouchers::check))
         .routes(routes!(voucher_orders::place))
         .routes(routes!(voucher_orders::list))
+        .routes(routes!(voucher_orders::text))
         .routes(routes!(voucher_orders::source))
         .routes(routes!(voucher_orders::state))
         .routes(taking(routes!(ids::next)))

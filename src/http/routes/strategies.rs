@@ -1,8 +1,10 @@
-//! `/strategies`: the registry, and each strategy's source for the page to show.
+//! `/strategies`: the registry, and each strategy's text and source for the page to show.
 
 use crate::{
+    bilingual::Bilingual,
     http::{app::AppState, error::Error, extract::Path, format::Format},
-    stock::{self, Strategy},
+    registry::Text,
+    stock::{self, Facts, Strategy},
 };
 use axum::{Json, extract::State, response::IntoResponse};
 use http::header;
@@ -10,10 +12,16 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 /// A strategy, and what this instance's settings make of it.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub(in crate::http) struct Listed {
+    /// Its name in routes, commands and figures.
+    slug: &'static str,
+    /// What it is, in one line.
+    title: Bilingual,
+    /// Where it breaks, in one line.
+    breaks: Bilingual,
     #[serde(flatten)]
-    strategy: Strategy,
+    facts: Facts,
     /// The lease after which a holder that stays longer is not alone any more; null where it is renewed, or there is none.
     #[schema(example = 3000)]
     lease_ms: Option<u64>,
@@ -29,11 +37,25 @@ pub(in crate::http) async fn list(State(app): State<AppState>) -> Json<Vec<Liste
         stock::ALL
             .iter()
             .map(|strategy| Listed {
-                strategy: *strategy,
+                slug: strategy.slug,
+                title: strategy.title,
+                breaks: strategy.breaks,
+                facts: strategy.facts,
                 lease_ms: lease_ms(strategy),
             })
             .collect(),
     )
+}
+
+/// How a strategy does it.
+#[utoipa::path(get, path = "/strategies/{slug}/text", tag = "course",
+    params(("slug" = String, Path, description = "One of `GET /strategies`", example = "none")),
+    responses(
+        (status = 200, description = "Its steps, what it survives and what breaks it", body = Text),
+        (status = 404, description = "There is no such strategy"),
+    ))]
+pub(in crate::http) async fn text(Path(slug): Path<String>) -> Result<Json<&'static Text>, Error> {
+    Ok(Json(&find(slug)?.text))
 }
 
 /// A strategy's source file.
@@ -44,6 +66,9 @@ pub(in crate::http) async fn list(State(app): State<AppState>) -> Json<Vec<Liste
         (status = 404, description = "There is no such strategy"),
     ))]
 pub(in crate::http) async fn source(Path(slug): Path<String>) -> Result<impl IntoResponse, Error> {
-    let strategy = stock::find(&slug).ok_or(Error::no_strategy(slug))?;
-    Ok(([(header::CONTENT_TYPE, Format::TEXT)], strategy.source))
+    Ok(([(header::CONTENT_TYPE, Format::TEXT)], find(slug)?.source))
+}
+
+fn find(slug: String) -> Result<&'static Strategy, Error> {
+    stock::find(&slug).ok_or(Error::no_strategy(slug))
 }

@@ -1,6 +1,7 @@
 //! `/voucher-order`: orders a voucher, by the step of [002] that is asked for.
 
 use crate::{
+    bilingual::Bilingual,
     http::{
         app::AppState,
         error::Error,
@@ -9,8 +10,9 @@ use crate::{
         problem::Outcome,
         terms::{HoldMs, LeaseMs, WaitMs},
     },
+    registry::Text,
     seckill::{
-        self, Order, Step,
+        self, Facts, Order, Step,
         stream::{self, State as OrderState},
     },
     section::LockState,
@@ -124,11 +126,42 @@ pub(in crate::http) async fn state(
     Ok(Json(stream::state(&app.ctx, order_id).await?))
 }
 
+/// A step of the seckill.
+#[derive(Serialize, ToSchema)]
+#[schema(as = OrderStep)]
+pub(in crate::http) struct Listed {
+    /// Its name in routes, commands and figures.
+    slug: &'static str,
+    /// What it is, in one line.
+    title: Bilingual,
+    /// Where it breaks, in one line.
+    breaks: Bilingual,
+    #[serde(flatten)]
+    facts: Facts,
+}
+
 /// Every step, in the text's order.
 #[utoipa::path(get, path = "/voucher-order/strategies", tag = "seckill",
-    responses((status = 200, description = "The registry", body = [Step])))]
-pub(in crate::http) async fn list() -> Json<&'static [Step]> {
-    Json(&seckill::ALL)
+    responses((status = 200, description = "The registry", body = [Listed])))]
+pub(in crate::http) async fn list() -> Json<Vec<Listed>> {
+    let listed = seckill::ALL.iter().map(|step| Listed {
+        slug: step.slug,
+        title: step.title,
+        breaks: step.breaks,
+        facts: step.facts,
+    });
+    Json(listed.collect())
+}
+
+/// How a step does it.
+#[utoipa::path(get, path = "/voucher-order/strategies/{slug}/text", tag = "seckill",
+    params(("slug" = String, Path, description = "One of `GET /voucher-order/strategies`", example = "check-then-deduct")),
+    responses(
+        (status = 200, description = "What it does in order, what it survives and what breaks it", body = Text),
+        (status = 404, description = "There is no such strategy"),
+    ))]
+pub(in crate::http) async fn text(Path(slug): Path<String>) -> Result<Json<&'static Text>, Error> {
+    Ok(Json(&find(&slug)?.text))
 }
 
 /// A step's source file.

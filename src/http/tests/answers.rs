@@ -13,7 +13,11 @@ use tracing::subscriber::DefaultGuard;
 #[tokio::test]
 async fn an_unknown_strategy_is_answered_with_those_that_exist() {
     let service = service(&[]);
-    for path in ["/check/lock/nope", "/strategies/nope/source"] {
+    for path in [
+        "/check/lock/nope",
+        "/strategies/nope/source",
+        "/strategies/nope/text",
+    ] {
         let json = read(&service, path, &[JSON]).await;
         assert_eq!(json.status, 404);
         assert_eq!(json.header("content-type"), "application/problem+json");
@@ -36,6 +40,7 @@ async fn an_unknown_step_is_answered_with_those_that_exist() {
     for (method, path) in [
         ("POST", "/voucher-order/seckill/7?strategy=nope"),
         ("GET", "/voucher-order/strategies/nope/source"),
+        ("GET", "/voucher-order/strategies/nope/text"),
     ] {
         let json = send(&service, method, path, &[JSON, user], "").await;
         assert_eq!(json.status, 404);
@@ -212,6 +217,14 @@ async fn every_strategy_is_listed_with_its_source_and_its_figures() {
             (source.status, source.body.as_str()),
             (200, strategy.source)
         );
+        let text = read(
+            &service,
+            &format!("/strategies/{}/text", strategy.slug),
+            &[],
+        )
+        .await;
+        assert_eq!(text.status, 200);
+        assert_eq!(text.json()["en"]["survives"], strategy.text.en.survives);
         assert!(metrics.contains(&format!(
             "oversell_waiters{{strategy=\"{}\"}} 0",
             strategy.slug
@@ -348,4 +361,20 @@ async fn a_lease_that_nobody_renews_is_told() {
         .map(lease),
         [None; 5]
     );
+}
+
+#[tokio::test]
+async fn the_readmes_that_the_page_leads_to_are_there_and_no_other_file_of_the_project_is() {
+    let service = service(&[]);
+    for (path, status) in [
+        ("/README.md", 200),
+        ("/README.zh-CN.md", 200),
+        ("/Cargo.toml", 404),
+    ] {
+        assert_eq!(
+            send(&service, "GET", path, &[], "").await.status,
+            status,
+            "{path}"
+        );
+    }
 }

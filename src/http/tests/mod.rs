@@ -7,7 +7,6 @@ mod lab;
 mod limits;
 mod openapi;
 mod replays;
-mod steps;
 mod wire;
 
 use super::{app::AppState, routes::router};

@@ -1,40 +1,18 @@
-//! [002] 一人一单: asks whether the user has an order, under one lock for all users of this process: `synchronized`.
-//!
-//! 1. Read the voucher: has the seckill begun, is it over, is `stock` 1 at least?
-//! 2. Lock this process's one mutex.
-//! 3. In a transaction: has the user an order? Deduct, write the order, commit.
-//! 4. Unlock.
-//!
-//! What it survives: one user's orders at one instance, any number of them. **What breaks it**: a second instance, which has
-//! a mutex of its own. And it is too coarse: users who have nothing to do with each other wait in one line. (The text's
-//! `@Transactional` on the same method would also unlock before it commits: `user_mutex_in_tx.rs` shows that alone.)
-//!
-//! Next: `user_mutex_new.rs`, a lock per user that is none.
+#![doc = include_str!("global_mutex.md")]
 
 use crate::{
-    bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
     registry::Rank,
-    seckill::{Order, Ordered, Step, rows},
+    seckill::{Facts, Order, Ordered, rows},
     stock::Promise,
 };
 use oversell_lock::local::Mutexes;
 
-pub(super) const STEP: Step = Step {
-    slug: "global-mutex",
+pub(super) const STEP: Facts = Facts {
     course: "一人一单",
     rank: Rank::After("conditional-update"),
     promise: Promise::OneProcess,
-    title: Bilingual {
-        zh: "一把锁锁住所有人",
-        en: "One process lock for all users",
-    },
-    breaks: Bilingual {
-        zh: "锁的粒度太粗；第二个实例有它自己的锁",
-        en: "too coarse; and a second instance has a lock of its own",
-    },
-    source: include_str!("global_mutex.rs"),
     order: |ctx, order| Box::pin(place(ctx, order)),
 };
 

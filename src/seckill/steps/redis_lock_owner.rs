@@ -1,23 +1,11 @@
-//! [002] 解决Redis分布式锁误删问题: the lock's value says whose it is (uuid of the process, number of the request), and the unlock
-//! looks before it deletes.
-//!
-//! 1. Read the voucher: has the seckill begun, is it over, is `stock` 1 at least?
-//! 2. `SET lock:order:<user> <owner> NX EX 1200`, once; it is there already: 不允许重复下单.
-//! 3. In a transaction: has the user an order? Deduct, write the order, commit.
-//! 4. `GET` the lock; `DEL` it if it is still ours.
-//!
-//! What it survives: an order longer than the lease no longer deletes another's lock, nearly always. **What breaks it**: GET
-//! and DEL are two commands (原子性问题). A lease that ends between them lets the next order in, whose lock is deleted.
-//!
-//! Next: `redis_lock_lua.rs`, which makes one of the two.
+#![doc = include_str!("redis_lock_owner.md")]
 
 use crate::{
-    bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
     registry::Rank,
     seckill::{
-        Order, Ordered, Step,
+        Facts, Order, Ordered,
         simple_redis_lock::{self as lock, place_under},
     },
     section::{Point, Points, redis_polling::Stage},
@@ -26,20 +14,10 @@ use crate::{
 use oversell_lock::redis::Connection;
 use redis::RedisResult;
 
-pub(super) const STEP: Step = Step {
-    slug: "redis-lock-owner",
+pub(super) const STEP: Facts = Facts {
     course: "解决Redis分布式锁误删问题",
     rank: Rank::After("redis-lock-fixed-id"),
     promise: Promise::Lease,
-    title: Bilingual {
-        zh: "释放前先看锁是谁的",
-        en: "The unlock looks whose lock it is",
-    },
-    breaks: Bilingual {
-        zh: "判断与删除之间，锁可能已换人",
-        en: "the lease that ends between GET and DEL",
-    },
-    source: include_str!("redis_lock_owner.rs"),
     order: |ctx, order| Box::pin(place(ctx, order)),
 };
 

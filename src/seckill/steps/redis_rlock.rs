@@ -1,41 +1,19 @@
-//! [002] 分布式锁-redission: the lock of Redisson, which is renewed while its holder lives.
-//!
-//! 1. Read the voucher: has the seckill begun, is it over, is `stock` 1 at least?
-//! 2. `getLock("lock:order:" + userId).tryLock()`: without a wait; another order of the user has it: 不允许重复下单.
-//! 3. In a transaction: has the user an order? Deduct, write the order, commit.
-//! 4. Release.
-//!
-//! What it survives: any number of instances, an order longer than the lease (the watchdog renews it), a holder that dies.
-//! **What breaks it**: a holder that is paused beyond its lease and then writes; a primary that fails before its replica has
-//! the key. Nothing in the database would refuse that second order.
-//!
-//! Next: `unique_key.rs`, where the database does.
+#![doc = include_str!("redis_rlock.md")]
 
 use crate::{
-    bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
     registry::Rank,
-    seckill::{Order, Ordered, Step, rows, simple_redis_lock},
+    seckill::{Facts, Order, Ordered, rows, simple_redis_lock},
     section::{LockState, Point},
     stock::Promise,
 };
 use oversell_lock::{Lock, LockError};
 
-pub(super) const STEP: Step = Step {
-    slug: "redis-rlock",
+pub(super) const STEP: Facts = Facts {
     course: "分布式锁-redission",
     rank: Rank::After("redis-lock-lua"),
     promise: Promise::Lease,
-    title: Bilingual {
-        zh: "Redisson 的锁：tryLock，自动续期",
-        en: "Redisson's lock: one try, renewed",
-    },
-    breaks: Bilingual {
-        zh: "持有者停顿超过租约",
-        en: "a holder that is paused beyond its lease",
-    },
-    source: include_str!("redis_rlock.rs"),
     order: |ctx, order| Box::pin(place(ctx, order)),
 };
 

@@ -1,41 +1,19 @@
-//! Beyond [002]: a unique key on voucher and user, so that the database itself refuses a second order.
-//!
-//! 1. Read the voucher: has the seckill begun, is it over, is `stock` 1 at least?
-//! 2. In a transaction: has the user an order? It saves the work where the answer is yes; nothing rests on it.
-//! 3. Deduct, write the order. Where the key refuses it, roll back, the deduction too: 用户已经购买过一次!
-//! 4. Commit.
-//!
-//! What it survives: any number of users, orders and instances, without any lock of ours, and a lock that failed. (The steps
-//! before this one leave the key's column empty, so that they can break.) **What breaks it**: nothing; but every order of a
-//! voucher waits for its one row, and each that is refused late has deducted and been rolled back.
-//!
-//! Next: `script_stream.rs`, which takes the voucher's row out of the way.
+#![doc = include_str!("unique_key.md")]
 
 use crate::{
-    bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
     registry::Rank,
-    seckill::{Order, Ordered, Step, id_worker, rows},
+    seckill::{Facts, Order, Ordered, id_worker, rows},
     section::{Point, mysql},
     stock::Promise,
 };
 use oversell_lock::mysql::Conn;
 
-pub(super) const STEP: Step = Step {
-    slug: "unique-key",
+pub(super) const STEP: Facts = Facts {
     course: "一人一单",
     rank: Rank::Beyond("redis-rlock"),
     promise: Promise::Safe,
-    title: Bilingual {
-        zh: "唯一索引：数据库拒绝第二单",
-        en: "A unique key: the database refuses the second order",
-    },
-    breaks: Bilingual {
-        zh: "所有订单都等同一行",
-        en: "every order waits for one row",
-    },
-    source: include_str!("unique_key.rs"),
     order: |ctx, order| Box::pin(place(ctx, order)),
 };
 

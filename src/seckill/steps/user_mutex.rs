@@ -1,40 +1,19 @@
-//! [002] 事务: one lock for each user, round the whole transaction: `synchronized (userId.toString().intern())`.
-//!
-//! 1. Read the voucher: has the seckill begun, is it over, is `stock` 1 at least?
-//! 2. Lock the mutex that this process has for this user.
-//! 3. In a transaction: has the user an order? Deduct, write the order, commit.
-//! 4. Unlock.
-//!
-//! What it survives: one user's orders at one instance; other users do not wait. **What breaks it**: a second instance, which
-//! has mutexes of its own (集群).
-//!
-//! Next: `user_mutex_in_tx.rs`, the same lock given back a moment too early; then `redis_lock_fixed_id.rs`.
+#![doc = include_str!("user_mutex.md")]
 
 use crate::{
-    bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
     registry::Rank,
-    seckill::{Order, Ordered, Step, rows},
+    seckill::{Facts, Order, Ordered, rows},
     section::Point,
     stock::Promise,
 };
 use oversell_lock::local::{MutexGuard, Mutexes};
 
-pub(super) const STEP: Step = Step {
-    slug: "user-mutex",
+pub(super) const STEP: Facts = Facts {
     course: "一人一单",
     rank: Rank::After("user-mutex-new"),
     promise: Promise::OneProcess,
-    title: Bilingual {
-        zh: "每个用户一把锁，包住整个事务",
-        en: "One process lock per user, round the transaction",
-    },
-    breaks: Bilingual {
-        zh: "第二个实例有它自己的锁",
-        en: "a second instance has locks of its own",
-    },
-    source: include_str!("user_mutex.rs"),
     order: |ctx, order| Box::pin(place(ctx, order)),
 };
 

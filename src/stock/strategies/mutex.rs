@@ -1,29 +1,16 @@
-//! §1.5 An in-process mutex round the read and the write: what `synchronized` does.
-//!
-//! 1. Lock this process's mutex.
-//! 2. Read, then write one less.
-//! 3. Unlock.
-//!
-//! What it survives: any number of requests to one instance. **What breaks it**: a second instance, which has a
-//! mutex of its own (§1.6).
-//!
-//! Points for a replay: `waits`, `locked`, `read`, `written`.
-//!
-//! Next: `mutex_commit_late.rs`, the same lock given back a moment too early.
+#![doc = include_str!("mutex.md")]
 
 use crate::{
-    bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
     registry::Rank,
     section::{Deducted, Job, Point, mysql},
     server::Server,
-    stock::{Promise, Store, Strategy},
+    stock::{Facts, Promise, Store},
 };
 use oversell_lock::local::{MutexGuard, Mutexes};
 
-pub(super) const STRATEGY: Strategy = Strategy {
-    slug: "mutex",
+pub(super) const STRATEGY: Facts = Facts {
     chapter: "1.5",
     rank: Rank::Course,
     store: Store::MySql,
@@ -31,15 +18,6 @@ pub(super) const STRATEGY: Strategy = Strategy {
     needs: &[Server::MySql],
     pace: 3_200,
     names: &[],
-    title: Bilingual {
-        zh: "进程内互斥锁：一台机器上不超卖",
-        en: "An in-process mutex: exact on one instance",
-    },
-    breaks: Bilingual {
-        zh: "第二个实例有它自己的锁",
-        en: "a second instance has a mutex of its own",
-    },
-    source: include_str!("mutex.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 

@@ -1,25 +1,13 @@
-//! [002] A mutex inside a transaction: unlocked before the commit, it oversells on one instance already.
-//!
-//! 1. Begin a transaction.
-//! 2. Lock this process's mutex; read, write one less; unlock.
-//! 3. Commit.
-//!
-//! What it survives: nothing. **What breaks it**: the next request locks, and reads what was there before the
-//! commit: another's uncommitted write is invisible to a plain read. A lock must be wider than the transaction.
-//!
-//! Points for a replay: `waits`, `locked`, `read`, `written`, `released`, `committed`.
-//!
-//! Next: `single_update.rs`, where the database itself does both steps at once.
+#![doc = include_str!("mutex_commit_late.md")]
 
 use super::mutex;
 use crate::{
-    bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
     registry::Rank,
     section::{Deducted, Job, Point, mysql},
     server::Server,
-    stock::{Promise, Store, Strategy},
+    stock::{Facts, Promise, Store},
 };
 use oversell_lock::mysql::Conn;
 
@@ -27,8 +15,7 @@ use oversell_lock::mysql::Conn;
 const READ: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 
-pub(super) const STRATEGY: Strategy = Strategy {
-    slug: "mutex-commit-late",
+pub(super) const STRATEGY: Facts = Facts {
     chapter: "[002]",
     rank: Rank::After("mutex"),
     store: Store::MySql,
@@ -36,15 +23,6 @@ pub(super) const STRATEGY: Strategy = Strategy {
     needs: &[Server::MySql],
     pace: 2_300,
     names: &[],
-    title: Bilingual {
-        zh: "先解锁后提交：一台机器上就已超卖",
-        en: "Unlock, then commit: oversells on one instance already",
-    },
-    breaks: Bilingual {
-        zh: "解锁与提交之间",
-        en: "between the unlock and the commit",
-    },
-    source: include_str!("mutex_commit_late.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 

@@ -1,26 +1,12 @@
-//! Beyond §4: the lock that the database has anyway: `GET_LOCK`, which belongs to a connection.
-//!
-//! 1. On one connection: `GET_LOCK` with a name for this database and product, waiting in the server.
-//! 2. Read, then write one less, on the same connection.
-//! 3. `RELEASE_LOCK`.
-//!
-//! What it survives: a holder that dies, or is dropped: its connection ends, and with it the lock, at once; nobody polls.
-//! **What breaks it**: a connection that is lost while its holder works on: the lock is free, and what is still to be
-//! written by another way comes too late. A pooler that changes connections between statements; two databases behind
-//! one address: the lock is known to one server and not to its replicas. And each waiter holds a connection.
-//!
-//! Point for a test: `read`.
-//!
-//! Next: `oversell_lock::mysql::TableLeaseLock`, where a row and a clock take the connection's place.
+#![doc = include_str!("mysql_named_lock.md")]
 
 use crate::{
-    bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
     registry::Rank,
     section::{Deducted, Job, LockState, Point, mysql},
     server::Server,
-    stock::{Promise, Store, Strategy},
+    stock::{Facts, Promise, Store},
 };
 use oversell_lock::mysql::Conn;
 
@@ -28,8 +14,7 @@ use oversell_lock::mysql::Conn;
 const READ: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 
-pub(super) const STRATEGY: Strategy = Strategy {
-    slug: "mysql-named-lock",
+pub(super) const STRATEGY: Facts = Facts {
     chapter: "4",
     rank: Rank::Beyond("table-lock-lease"),
     store: Store::MySql,
@@ -37,15 +22,6 @@ pub(super) const STRATEGY: Strategy = Strategy {
     needs: &[Server::MySql],
     pace: 1_100,
     names: &[],
-    title: Bilingual {
-        zh: "数据库自带的命名锁：GET_LOCK",
-        en: "The database's own named lock: GET_LOCK",
-    },
-    breaks: Bilingual {
-        zh: "连接断了，锁就没了",
-        en: "a connection that is lost takes the lock along",
-    },
-    source: include_str!("mysql_named_lock.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 

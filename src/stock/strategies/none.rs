@@ -1,26 +1,16 @@
-//! §1.3 Check, then write: the oversell itself.
-//!
-//! 1. Read how many pieces there are, on a connection out of the pool, which goes back.
-//! 2. Write back one less, on another one.
-//!
-//! What it survives: one request at a time. **What breaks it**: two requests that read the same number; both
-//! write the same number less one, two pieces are sold and one leaves the shelf.
-//!
-//! Next: `mutex.rs`, the cure inside one process.
+#![doc = include_str!("none.md")]
 
 use crate::{
-    bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
     registry::Rank,
     section::{Deducted, Job, Point, mysql},
     server::Server,
-    stock::{Promise, Store, Strategy},
+    stock::{Facts, Promise, Store},
 };
 use oversell_lock::Fence;
 
-pub(super) const STRATEGY: Strategy = Strategy {
-    slug: "none",
+pub(super) const STRATEGY: Facts = Facts {
     chapter: "1.3",
     rank: Rank::Course,
     store: Store::MySql,
@@ -28,15 +18,6 @@ pub(super) const STRATEGY: Strategy = Strategy {
     needs: &[Server::MySql],
     pace: 4_700,
     names: &[],
-    title: Bilingual {
-        zh: "查了再改：两个人同时看到 5000，都写回 4999",
-        en: "Check, then write: two read 5000, both write 4999",
-    },
-    breaks: Bilingual {
-        zh: "读与写之间",
-        en: "between the read and the write",
-    },
-    source: include_str!("none.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 

@@ -1,19 +1,6 @@
-//! §2.6 A hash that counts: whoever has the lock may take it again.
-//!
-//! 1. `lua/enter.lua` on the hash `lock:redis-reentrant`: free, or ours already: one hold more, and the lease of 30 s anew.
-//! 2. The section calls a method that takes the same lock again (the course's `a()` that calls `b()`): it gets in.
-//! 3. Read the key `stock`, then write one less.
-//! 4. `lua/leave.lua`, once for each hold: the last one deletes the hash.
-//!
-//! The owner is the request, not the thread: `<process uuid>:<number>`.
-//!
-//! What it survives: re-entry, and all that `redis_setnx_lua.rs` does. **What breaks it**: a job longer than its lease
-//! loses the lock in the middle, and another works beside it (`lease_ms=1000&hold_ms=3000`); its unlock says so.
-//!
-//! Next: `redis_watchdog.rs`, which renews the lease.
+#![doc = include_str!("redis_reentrant.md")]
 
 use crate::{
-    bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
     registry::Rank,
@@ -22,7 +9,7 @@ use crate::{
         redis_polling::{self as stage, Stage},
     },
     server::Server,
-    stock::{Promise, Store, Strategy},
+    stock::{Facts, Promise, Store},
 };
 use oversell_lock::redis::Connection;
 use redis::{RedisResult, Script};
@@ -31,8 +18,7 @@ use std::sync::LazyLock;
 static ENTER: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/enter.lua")));
 static LEAVE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lua/leave.lua")));
 
-pub(super) const STRATEGY: Strategy = Strategy {
-    slug: "redis-reentrant",
+pub(super) const STRATEGY: Facts = Facts {
     chapter: "2.6",
     rank: Rank::Course,
     store: Store::Redis,
@@ -43,15 +29,6 @@ pub(super) const STRATEGY: Strategy = Strategy {
         "lock:redis-reentrant",
         Unrenewed::Configured,
     )],
-    title: Bilingual {
-        zh: "可重入锁：Hash 记下重入次数",
-        en: "Re-entrant: a hash counts its owner's holds",
-    },
-    breaks: Bilingual {
-        zh: "业务比租约长，锁就中途丢了",
-        en: "a job longer than its lease",
-    },
-    source: include_str!("redis_reentrant.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 

@@ -1,16 +1,6 @@
-//! §2.1 The simplest lock in Redis: SETNX writes a key if there is none, and only one can.
-//!
-//! 1. `SETNX lock:redis-setnx 111`; where it is there already, try again in about 50 ms.
-//! 2. Read the key `stock`, then write one less.
-//! 3. `DEL` the lock.
-//!
-//! What it survives: any number of instances; a client that hangs up (this process still deletes). **What breaks it**:
-//! a holder that dies, or a SETNX whose answer is lost: the key stays for ever, and nobody gets in.
-//!
-//! Next: `redis_setnx_ttl.rs`, whose key ends by itself.
+#![doc = include_str!("redis_setnx.md")]
 
 use crate::{
-    bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
     registry::Rank,
@@ -19,13 +9,12 @@ use crate::{
         redis_polling::{self as stage, Stage},
     },
     server::Server,
-    stock::{Promise, Store, Strategy},
+    stock::{Facts, Promise, Store},
 };
 use oversell_lock::redis::Connection;
 use redis::RedisResult;
 
-pub(super) const STRATEGY: Strategy = Strategy {
-    slug: "redis-setnx",
+pub(super) const STRATEGY: Facts = Facts {
     chapter: "2.1",
     rank: Rank::Course,
     store: Store::Redis,
@@ -33,15 +22,6 @@ pub(super) const STRATEGY: Strategy = Strategy {
     needs: &[Server::Redis],
     pace: 1_700,
     names: &[Name::Redis("lock:redis-setnx")],
-    title: Bilingual {
-        zh: "SETNX：键不存在才写得进去",
-        en: "SETNX: who writes the key first has the lock",
-    },
-    breaks: Bilingual {
-        zh: "持有者死了，键永远在",
-        en: "a holder that dies leaves its key for ever",
-    },
-    source: include_str!("redis_setnx.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 

@@ -1,16 +1,6 @@
-//! §2.5 Check and delete in one script: Redis lets nobody come between its lines.
-//!
-//! 1. `SET lock:redis-setnx-lua <owner> NX PX 3000`; where it is there already, try again in about 50 ms.
-//! 2. Read the key `stock`, then write one less.
-//! 3. `EVALSHA` of `lua/delete_if_mine.lua`: compare the owner and delete.
-//!
-//! What it survives: a late unlock, at whatever moment the lease ends. **What breaks it**: an owner that takes its own
-//! lock again waits for itself; and a job longer than the lease is still not alone.
-//!
-//! Next: `redis_reentrant.rs`, which counts its owner's holds.
+#![doc = include_str!("redis_setnx_lua.md")]
 
 use crate::{
-    bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
     registry::Rank,
@@ -19,7 +9,7 @@ use crate::{
         redis_polling::{self as stage, Stage},
     },
     server::Server,
-    stock::{Promise, Store, Strategy},
+    stock::{Facts, Promise, Store},
 };
 use oversell_lock::redis::Connection;
 use redis::{RedisResult, Script};
@@ -28,8 +18,7 @@ use std::sync::LazyLock;
 static DELETE_IF_MINE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("lua/delete_if_mine.lua")));
 
-pub(super) const STRATEGY: Strategy = Strategy {
-    slug: "redis-setnx-lua",
+pub(super) const STRATEGY: Facts = Facts {
     chapter: "2.5",
     rank: Rank::Course,
     store: Store::Redis,
@@ -37,15 +26,6 @@ pub(super) const STRATEGY: Strategy = Strategy {
     needs: &[Server::Redis],
     pace: 1_600,
     names: &[Name::RedisFor("lock:redis-setnx-lua", Unrenewed::Course)],
-    title: Bilingual {
-        zh: "用 Lua 脚本判断并删除，一步完成",
-        en: "Check and delete as one script",
-    },
-    breaks: Bilingual {
-        zh: "不可重入：自己等自己",
-        en: "not re-entrant: an owner waits for itself",
-    },
-    source: include_str!("redis_setnx_lua.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 

@@ -1,16 +1,6 @@
-//! §2.3 The key says whose it is: look before deleting.
-//!
-//! 1. `SET lock:redis-setnx-owner <owner> NX PX 3000`; where it is there already, try again in about 50 ms.
-//! 2. Read the key `stock`, then write one less.
-//! 3. `GET` the lock; `DEL` it if it is still ours, else say `lock: lost`.
-//!
-//! What it survives: a job longer than the lease no longer deletes another's lock, nearly always. **What breaks it**:
-//! GET and DEL are two commands. A lease that ends between them lets another in, whose lock is deleted.
-//!
-//! Next: `redis_script.rs`, what a script is; then `redis_setnx_lua.rs`, which makes one of the two.
+#![doc = include_str!("redis_setnx_owner.md")]
 
 use crate::{
-    bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
     registry::Rank,
@@ -19,13 +9,12 @@ use crate::{
         redis_polling::{self as stage, Stage},
     },
     server::Server,
-    stock::{Promise, Store, Strategy},
+    stock::{Facts, Promise, Store},
 };
 use oversell_lock::redis::Connection;
 use redis::RedisResult;
 
-pub(super) const STRATEGY: Strategy = Strategy {
-    slug: "redis-setnx-owner",
+pub(super) const STRATEGY: Facts = Facts {
     chapter: "2.3",
     rank: Rank::Course,
     store: Store::Redis,
@@ -33,15 +22,6 @@ pub(super) const STRATEGY: Strategy = Strategy {
     needs: &[Server::Redis],
     pace: 1_200,
     names: &[Name::RedisFor("lock:redis-setnx-owner", Unrenewed::Course)],
-    title: Bilingual {
-        zh: "锁里写上是谁的，删之前先看",
-        en: "The key names its owner, who looks before deleting",
-    },
-    breaks: Bilingual {
-        zh: "看和删之间，锁可能已换人",
-        en: "the lease that ends between GET and DEL",
-    },
-    source: include_str!("redis_setnx_owner.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 

@@ -1,18 +1,6 @@
-//! §2.2 The key ends by itself: `SET NX PX` writes it and its lease in one command.
-//!
-//! 1. `SET lock:redis-setnx-ttl 111 NX PX 3000`; where it is there already, try again in about 50 ms.
-//! 2. Read the key `stock`, then write one less.
-//! 3. `DEL` the lock.
-//!
-//! What it survives: a holder that dies; the others go on once its lease has ended. (SETNX and then EXPIRE would not
-//! do: who dies between the two leaves a key for ever.) **What breaks it**: a job longer than the lease. Another gets
-//! in, and the late DEL deletes *its* lock, so that a third gets in too. DEL cannot tell whose key it was: only one that
-//! finds no key at all says `lock: lost`.
-//!
-//! Next: `redis_setnx_owner.rs`, which looks whose key it is.
+#![doc = include_str!("redis_setnx_ttl.md")]
 
 use crate::{
-    bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
     registry::Rank,
@@ -21,13 +9,12 @@ use crate::{
         redis_polling::{self as stage, Stage},
     },
     server::Server,
-    stock::{Promise, Store, Strategy},
+    stock::{Facts, Promise, Store},
 };
 use oversell_lock::redis::Connection;
 use redis::RedisResult;
 
-pub(super) const STRATEGY: Strategy = Strategy {
-    slug: "redis-setnx-ttl",
+pub(super) const STRATEGY: Facts = Facts {
     chapter: "2.2",
     rank: Rank::Course,
     store: Store::Redis,
@@ -35,15 +22,6 @@ pub(super) const STRATEGY: Strategy = Strategy {
     needs: &[Server::Redis],
     pace: 1_700,
     names: &[Name::RedisFor("lock:redis-setnx-ttl", Unrenewed::Course)],
-    title: Bilingual {
-        zh: "SET NX PX：锁会自己过期",
-        en: "SET NX PX: a lock that ends by itself",
-    },
-    breaks: Bilingual {
-        zh: "迟到的删除会删掉别人的锁",
-        en: "a late DEL deletes another's lock",
-    },
-    source: include_str!("redis_setnx_ttl.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 

@@ -1,28 +1,12 @@
-//! §1.8 The optimistic lock of Redis: WATCH the key, and EXEC fails if another wrote it meanwhile.
-//!
-//! 1. `WATCH stock`, then `GET stock`.
-//! 2. `MULTI`, `SET stock` one less, `EXEC`.
-//! 3. EXEC answers nil: another was faster. Pause for about 50 ms and start anew, as long as it may wait.
-//!
-//! A watch belongs to its connection, so each request has one to itself for all of its attempts: on a shared one, another's
-//! command would end up inside our MULTI, and another's EXEC would drop our WATCH.
-//!
-//! What it survives: any number of instances, holders that die (nobody holds anything). **What breaks it**: a Redis that
-//! loses its last second of writes; and under contention most attempts are wasted: see `retries` in the answers of 10 and of
-//! 100 who ask at the same time.
-//!
-//! Points for a replay: `watched`, `read`, `conflict`, `written`.
-//!
-//! Next: `redis_watch_merged.rs`, where the instances contend and not the requests; then `redis_setnx.rs`.
+#![doc = include_str!("redis_watch.md")]
 
 use crate::{
-    bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
     registry::Rank,
     section::{Deducted, Job, Point, poll, redis_key},
     server::Server,
-    stock::{Promise, Store, Strategy},
+    stock::{Facts, Promise, Store},
 };
 use deadpool_redis::Connection;
 use redis::AsyncCommands;
@@ -31,8 +15,7 @@ use std::time::Duration;
 /// How long who was beaten pauses, on average.
 const PAUSE: Duration = Duration::from_millis(50);
 
-pub(super) const STRATEGY: Strategy = Strategy {
-    slug: "redis-watch",
+pub(super) const STRATEGY: Facts = Facts {
     chapter: "1.8",
     rank: Rank::Course,
     store: Store::Redis,
@@ -40,15 +23,6 @@ pub(super) const STRATEGY: Strategy = Strategy {
     needs: &[Server::Redis],
     pace: 2_200,
     names: &[],
-    title: Bilingual {
-        zh: "Redis 乐观锁：WATCH + MULTI",
-        en: "The optimistic lock of Redis: WATCH and MULTI",
-    },
-    breaks: Bilingual {
-        zh: "不会断；但并发越大，重试越多",
-        en: "nothing; but the more contention, the more is retried",
-    },
-    source: include_str!("redis_watch.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 

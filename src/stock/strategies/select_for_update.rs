@@ -1,30 +1,16 @@
-//! §1.7.2 The pessimistic lock: `SELECT … FOR UPDATE` locks the row until the commit.
-//!
-//! 1. Begin a transaction.
-//! 2. Read the row and lock it; others who want it for an update wait here.
-//! 3. Write one less, commit: the lock goes with the transaction.
-//!
-//! What it survives: any number of instances, and a holder that dies: its connection ends, the server rolls back.
-//! **What breaks it**: nothing; but each waiter holds a database connection, and two rows locked in two orders
-//! deadlock.
-//!
-//! Points for a replay: `waits`, `locked`, `read`, `written`, `committed`.
-//!
-//! Next: `select_share.rs`, the same with the weaker lock.
+#![doc = include_str!("select_for_update.md")]
 
 use crate::{
-    bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
     registry::Rank,
     section::{Deducted, Job, Point, mysql},
     server::Server,
-    stock::{Promise, Store, Strategy},
+    stock::{Facts, Promise, Store},
 };
 use oversell_lock::mysql::Conn;
 
-pub(super) const STRATEGY: Strategy = Strategy {
-    slug: "select-for-update",
+pub(super) const STRATEGY: Facts = Facts {
     chapter: "1.7.2",
     rank: Rank::Course,
     store: Store::MySql,
@@ -32,15 +18,6 @@ pub(super) const STRATEGY: Strategy = Strategy {
     needs: &[Server::MySql],
     pace: 2_200,
     names: &[],
-    title: Bilingual {
-        zh: "悲观锁：SELECT … FOR UPDATE",
-        en: "The pessimistic lock: SELECT … FOR UPDATE",
-    },
-    breaks: Bilingual {
-        zh: "不会断；但每个等待者占一个连接",
-        en: "nothing; but each waiter holds a connection",
-    },
-    source: include_str!("select_for_update.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 

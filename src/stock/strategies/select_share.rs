@@ -1,30 +1,16 @@
-//! §1.7.2, [003] The shared lock: two who read under it and both want to write deadlock.
-//!
-//! 1. Begin a transaction; read under `LOCK IN SHARE MODE`: others may read so too.
-//! 2. Write one less: the shared lock must become an exclusive one, and waits for the other readers, who wait for
-//!    us. The server picks a victim and rolls it back (error 1213).
-//! 3. The victim starts anew, at once, on whatever connection is free, as long as it may wait.
-//!
-//! What it survives: any number of instances; never oversells. **What breaks it**: nothing but its price: most of
-//! the work is thrown away. Who reads in order to write takes `FOR UPDATE`.
-//!
-//! Points for a replay: `waits`, `locked`, `read`, `conflict`, `written`, `committed`.
-//!
-//! Next: `version_cas.rs`, which locks nothing at all.
+#![doc = include_str!("select_share.md")]
 
 use crate::{
-    bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
     registry::Rank,
     section::{Deducted, Job, Point, mysql},
     server::Server,
-    stock::{Promise, Store, Strategy},
+    stock::{Facts, Promise, Store},
 };
 use oversell_lock::mysql::Conn;
 
-pub(super) const STRATEGY: Strategy = Strategy {
-    slug: "select-share",
+pub(super) const STRATEGY: Facts = Facts {
     chapter: "1.7.2",
     rank: Rank::Course,
     store: Store::MySql,
@@ -32,15 +18,6 @@ pub(super) const STRATEGY: Strategy = Strategy {
     needs: &[Server::MySql],
     pace: 270,
     names: &[],
-    title: Bilingual {
-        zh: "共享锁升级：互相等待，死锁后重试",
-        en: "A shared lock upgraded: deadlocks, retried",
-    },
-    breaks: Bilingual {
-        zh: "不会超卖；但死锁不断",
-        en: "never oversells, but deadlocks all the time",
-    },
-    source: include_str!("select_share.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 

@@ -1,31 +1,16 @@
-//! Beyond §1.7.1: the row split into 16 buckets, so that buyers do not all wait for one row lock.
-//!
-//! 1. Take a piece out of one bucket, drawn at random: §1.7.1's statement on another row.
-//! 2. It is empty: under the lock of the stock row move up to [`LOT`] pieces from the row into it, one of them ours.
-//! 3. The row is empty too: take one of the last pieces, wherever it is. None in any bucket: sold out.
-//!
-//! Pieces go from the row into buckets and never back, so that who has seen the row empty and then all buckets has seen
-//! everything. What a shelf holds is its row and its buckets together.
-//!
-//! What it survives: what `single_update.rs` does. **What breaks it**: nothing; but no statement knows how many are left,
-//! and another strategy sells from the row alone: to it the shelf is empty while pieces lie in buckets. They are counted
-//! (`GET /stock`) and not lost, and a reset puts them back into the row.
-//!
-//! Next: `select_for_update.rs`, where the decision is taken in the program.
+#![doc = include_str!("single_update_buckets.md")]
 
 use crate::{
-    bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
     registry::Rank,
     section::{Deducted, Job, mysql},
     server::Server,
-    stock::{Promise, Store, Strategy},
+    stock::{Facts, Promise, Store},
 };
 use oversell_lock::mysql::Conn;
 
-pub(super) const STRATEGY: Strategy = Strategy {
-    slug: "single-update-buckets",
+pub(super) const STRATEGY: Facts = Facts {
     chapter: "1.7.1",
     rank: Rank::Beyond("single-update-merged"),
     store: Store::MySql,
@@ -33,15 +18,6 @@ pub(super) const STRATEGY: Strategy = Strategy {
     needs: &[Server::MySql],
     pace: 3_900,
     names: &[],
-    title: Bilingual {
-        zh: "库存分成 16 个桶，随机取一个",
-        en: "The stock in 16 buckets, one taken at random",
-    },
-    breaks: Bilingual {
-        zh: "不会断；但别的策略看不到桶里的库存",
-        en: "nothing; but other strategies see no bucket",
-    },
-    source: include_str!("single_update_buckets.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 

@@ -1,31 +1,19 @@
-//! §4 The lock of MySQL: a row under a unique key, inserted to lock and deleted to unlock.
-//!
-//! 1. Insert a row named `lock` into `tb_lock`, with who inserts it; where it is there already, try again in 50 ms
-//!    (each pause drawn from ±50 %, so that those who wait do not ask in step).
-//! 2. Read, then write one less.
-//! 3. Delete the row.
-//!
-//! What it survives: any number of instances. **What breaks it**: a holder that dies: its row stays, and nobody
-//! gets in until somebody deletes it (§4.3). And all that wait ask the one database, which the holder needs too.
-//!
-//! Next: `table_lock_lease.rs`, the cure of §4.3; or `oversell_lock::mysql`, the lock itself.
+#![doc = include_str!("table_lock.md")]
 
 use super::none;
 use crate::{
-    bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
     registry::Rank,
     section::{Deducted, Job, Name},
     server::Server,
-    stock::{Promise, Store, Strategy, under},
+    stock::{Facts, Promise, Store, under},
 };
 use oversell_lock::{Lock, mysql::Caller};
 
 const NAME: &str = "lock";
 
-pub(super) const STRATEGY: Strategy = Strategy {
-    slug: "table-lock",
+pub(super) const STRATEGY: Facts = Facts {
     chapter: "4",
     rank: Rank::Course,
     store: Store::MySql,
@@ -33,15 +21,6 @@ pub(super) const STRATEGY: Strategy = Strategy {
     needs: &[Server::MySql],
     pace: 140,
     names: &[Name::TableLock(NAME)],
-    title: Bilingual {
-        zh: "表锁：唯一键只让一个人插入",
-        en: "A row as a lock: the unique key lets one insert",
-    },
-    breaks: Bilingual {
-        zh: "持有者死了，锁就永远在",
-        en: "a holder that dies leaves its row for ever",
-    },
-    source: include_str!("table_lock.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 

@@ -1,23 +1,12 @@
-//! Beyond §1.7.3: the optimistic lock, of which only a few of an instance try at once, and pause when they have lost.
-//!
-//! 1. Wait for one of [`AT_ONCE`] places in this process, in order of arrival; the place is kept over all attempts.
-//! 2. Read the row and its version; write only if the version still stands.
-//! 3. No row changed: pause for a random time, at most 1 ms, then 2, 4, … 32 ms (full jitter), and read anew.
-//!
-//! What it survives: what `version_cas.rs` does, and a crowd: who waits for a place costs the database nothing, and who
-//! has lost does not meet the same rivals again. **What breaks it**: nothing; but who stays long keeps its place, and
-//! very many instances are a crowd again. Point for a test: `read`.
-//!
-//! Next: `redis_watch.rs`, the same idea in Redis.
+#![doc = include_str!("version_cas_paced.md")]
 
 use crate::{
-    bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
     registry::Rank,
     section::{Deducted, Job, Point, mysql},
     server::Server,
-    stock::{Promise, Store, Strategy},
+    stock::{Facts, Promise, Store},
 };
 use std::time::Duration;
 use tokio::{
@@ -29,8 +18,7 @@ use tokio::{
 const READ: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 
-pub(super) const STRATEGY: Strategy = Strategy {
-    slug: "version-cas-paced",
+pub(super) const STRATEGY: Facts = Facts {
     chapter: "1.7.3",
     rank: Rank::Beyond("version-cas"),
     store: Store::MySql,
@@ -38,15 +26,6 @@ pub(super) const STRATEGY: Strategy = Strategy {
     needs: &[Server::MySql],
     pace: 1_800,
     names: &[],
-    title: Bilingual {
-        zh: "乐观锁，但只让几个人同时试，失败后随机等待",
-        en: "The optimistic lock, a few at once, with a random back-off",
-    },
-    breaks: Bilingual {
-        zh: "不会断；但实例很多时又会拥挤",
-        en: "nothing; but very many instances are a crowd again",
-    },
-    source: include_str!("version_cas_paced.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 

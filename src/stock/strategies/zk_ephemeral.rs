@@ -1,25 +1,13 @@
-//! §3.3 An ephemeral node: who makes it has the lock, and it goes with its maker's session.
-//!
-//! 1. Create the ephemeral node `/distributed/zk-ephemeral`; where there is one already, try again in about 200 ms.
-//! 2. Read, then write one less; delete the node.
-//!
-//! What it survives: a holder that dies (its session ends, and the node with it). **What breaks it**: a holder that is
-//! paused beyond its session and then writes. What it costs: nobody is told that the node has gone, so all ask again and
-//! again, and the lock is free while they sleep.
-//!
-//! Points for a replay: `refused`, `locked`, `read`, `written`.
-//!
-//! Next: `zk_sequential.rs`, where they queue.
+#![doc = include_str!("zk_ephemeral.md")]
 
 use super::none;
 use crate::{
-    bilingual::Bilingual,
     ctx::Ctx,
     error::Error,
     registry::Rank,
     section::{Deducted, Job, Name, Point, poll, zk_node as stage},
     server::Server,
-    stock::{Promise, Store, Strategy},
+    stock::{Facts, Promise, Store},
 };
 use std::time::Duration;
 use zookeeper_client::CreateMode;
@@ -27,8 +15,7 @@ use zookeeper_client::CreateMode;
 /// How often who waits tries again, on average.
 const POLL: Duration = Duration::from_millis(200);
 
-pub(super) const STRATEGY: Strategy = Strategy {
-    slug: "zk-ephemeral",
+pub(super) const STRATEGY: Facts = Facts {
     chapter: "3.3",
     rank: Rank::Course,
     store: Store::MySql,
@@ -36,15 +23,6 @@ pub(super) const STRATEGY: Strategy = Strategy {
     needs: &[Server::MySql, Server::ZooKeeper],
     pace: 340,
     names: &[Name::ZooKeeper("/distributed/zk-ephemeral")],
-    title: Bilingual {
-        zh: "临时节点：谁建成谁拿到，别人反复重试",
-        en: "An ephemeral node: who makes it has the lock",
-    },
-    breaks: Bilingual {
-        zh: "持有者停顿超过会话",
-        en: "a holder that is paused beyond its session",
-    },
-    source: include_str!("zk_ephemeral.rs"),
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
