@@ -115,12 +115,7 @@ async fn unbounded(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         .execute(&mut *conn)
         .await?;
     conn.done();
-    Ok(Deducted {
-        remaining: None,
-        fence: None,
-        retries: 0,
-        lock: None,
-    })
+    Ok(Deducted::default())
 }
 
 /// The number of the only connection that this instance has.

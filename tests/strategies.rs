@@ -166,12 +166,7 @@ async fn cas_without_version(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         .execute(&mut *conn)
         .await?;
     conn.done();
-    Ok(Deducted {
-        remaining: Some(count - 1),
-        fence: None,
-        retries: 0,
-        lock: None,
-    })
+    Ok(Deducted::left(count - 1))
 }
 
 /// The twin of `mysql-named-lock` that asks for the lock and does not look whether it has it.
@@ -245,12 +240,7 @@ async fn fill_and_take(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
             .await?;
     }
     conn.done();
-    Ok(Deducted {
-        remaining: None,
-        fence: None,
-        retries: 0,
-        lock: None,
-    })
+    Ok(Deducted::default())
 }
 
 /// The twin of `redis-watch` that reads and writes without WATCH.
@@ -275,12 +265,7 @@ async fn get_then_set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         .arg(count - 1)
         .exec_async(&mut redis)
         .await?;
-    Ok(Deducted {
-        remaining: Some(count - 1),
-        fence: None,
-        retries: 0,
-        lock: None,
-    })
+    Ok(Deducted::left(count - 1))
 }
 
 /// The twin of the merged strategies that tells all who went together that they have a piece, though fewer were there.
@@ -331,12 +316,7 @@ async fn careless_merge(ctx: &Ctx, job: &Job, store: Store) -> Result<Deducted, 
             .await?;
         conn.done();
     }
-    Ok(Deducted {
-        remaining: None,
-        fence: None,
-        retries: 0,
-        lock: None,
-    })
+    Ok(Deducted::default())
 }
 
 /// §1.8 in one instance: of those who ask at the same time one is faster than the others, who try again. The twin merges

@@ -15,7 +15,7 @@ use crate::{
     error::Error,
     section::{
         Job, LockState, Name, Point, Points,
-        redis_polling::{self as stage, Stage},
+        redis_polling::{self as stage, Lock, Stage},
     },
 };
 use oversell_lock::redis::Connection;
@@ -43,41 +43,27 @@ pub const STAY: Duration = Duration::from_secs(5);
 ///
 /// Dropping it gives the lock back in the background.
 pub async fn visit(ctx: &Ctx, job: &Job) -> Result<Option<LockState>, Error> {
-    let demo1 = Demo1 {
-        key: stage::key(ctx, job, KEY),
-        lease: stage::millis(job.request.lease.unwrap_or(LEASE)),
-    };
-    let held = stage::lock(ctx, job, demo1).await?;
+    let lock = Lock::new(ctx, job, KEY, LEASE, Demo1);
+    let held = stage::lock(ctx, job, lock).await?;
     job.inside().await;
     job.at(Point::Worked).await;
     job.leave();
     Ok(held.unlock().await)
 }
 
-struct Demo1 {
-    key: String,
-    lease: u64,
-}
+struct Demo1;
 
 impl Stage for Demo1 {
     const OWNED: bool = false;
 
-    fn key(&self) -> &str {
-        &self.key
-    }
-
-    async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SET")
-            .arg(&self.key)
-            .arg(VALUE)
-            .arg("NX")
-            .arg("PX")
-            .arg(self.lease)
+            .arg((&lock.key, VALUE, "NX", "PX", lock.lease))
             .query_async(redis)
             .await
     }
 
-    async fn unlock(&self, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
-        redis::cmd("DEL").arg(&self.key).query_async(redis).await
+    async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
+        redis::cmd("DEL").arg(&lock.key).query_async(redis).await
     }
 }

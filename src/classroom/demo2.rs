@@ -23,7 +23,7 @@ use crate::{
     error::Error,
     section::{
         Job, LockState, Name, Point, Points,
-        redis_polling::{self as stage, Stage},
+        redis_polling::{self as stage, Lock, Stage},
     },
 };
 use oversell_lock::redis::Connection;
@@ -72,15 +72,14 @@ pub enum Id {
 pub async fn visit(ctx: &Ctx, job: &Job, id: Id) -> Result<Option<LockState>, Error> {
     let thread = ctx.local.of::<Threads>().start();
     let lease = job.request.lease.unwrap_or(LEASE);
-    let lock = SyncLock {
-        key: stage::key(ctx, job, KEY),
-        value: id.value(&thread),
-        lease: stage::millis(lease),
-        forced: Instant::now() + lease * SAFETY,
+    let forced = Instant::now() + lease * SAFETY;
+    let lock = Lock {
+        owner: id.value(&thread),
+        ..Lock::new(ctx, job, KEY, LEASE, SyncLock { forced })
     };
     job.say(format_args!(
         "lock start key={},value={}",
-        lock.key, lock.value
+        lock.key, lock.owner
     ));
     let held = stage::lock(ctx, job, lock).await?;
     job.at(Point::Locked).await;
@@ -91,9 +90,6 @@ pub async fn visit(ctx: &Ctx, job: &Job, id: Id) -> Result<Option<LockState>, Er
 }
 
 struct SyncLock {
-    key: String,
-    value: String,
-    lease: u64,
     /// From when on it is taken by force.
     forced: Instant,
 }
@@ -101,20 +97,16 @@ struct SyncLock {
 impl Stage for SyncLock {
     const OWNED: bool = false;
 
-    fn key(&self) -> &str {
-        &self.key
-    }
-
-    async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         let mut set = redis::cmd("SET");
-        set.arg(&self.key)
-            .arg(&self.value)
+        set.arg(&lock.key)
+            .arg(&lock.owner)
             .arg("PX")
-            .arg(self.lease);
-        if Instant::now() >= self.forced {
+            .arg(lock.lease);
+        if Instant::now() >= lock.stage.forced {
             tracing::warn!(
-                key = self.key,
-                value = self.value,
+                key = lock.key,
+                value = lock.owner,
                 "lock fail, try force lock"
             );
         } else {
@@ -123,12 +115,12 @@ impl Stage for SyncLock {
         set.query_async(redis).await
     }
 
-    async fn unlock(&self, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
-        let value: Option<String> = redis::cmd("GET").arg(&self.key).query_async(redis).await?;
-        if value.as_ref() != Some(&self.value) {
+    async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
+        let value: Option<String> = redis::cmd("GET").arg(&lock.key).query_async(redis).await?;
+        if value.as_ref() != Some(&lock.owner) {
             return Ok(false);
         }
-        redis::cmd("DEL").arg(&self.key).query_async(redis).await
+        redis::cmd("DEL").arg(&lock.key).query_async(redis).await
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
     error::Error,
     section::{
         Point,
-        redis_polling::{self, Stage},
+        redis_polling::{self, Lock, Stage},
     },
 };
 use std::{sync::Arc, time::Duration};
@@ -28,23 +28,14 @@ pub(super) fn name(order: &Order) -> String {
     format!("lock:order:{}", order.user_id)
 }
 
-/// The key of a user's lock.
-pub(super) fn key(ctx: &Ctx, order: &Order) -> String {
-    ctx.redis_key(&name(order))
-}
-
-/// The lease in milliseconds: the one that was asked for, else the text's.
-pub(super) fn lease(order: &Order) -> u64 {
-    redis_polling::millis(order.job.request.lease.unwrap_or(LEASE))
-}
-
-/// Places the order under this lock.
+/// Places the order under its user's lock.
 pub(super) async fn place_under<S: Stage>(
     ctx: &Ctx,
     order: &Order,
-    lock: S,
+    stage: S,
 ) -> Result<Ordered, Error> {
     rows::open(ctx, order).await?;
+    let lock = Lock::named(ctx, &order.job, &name(order), LEASE, stage);
     let held = redis_polling::try_once(ctx, &order.job, &Arc::new(lock))
         .await?
         .ok_or(Error::OrderUnderWay)?;

@@ -1,9 +1,6 @@
 //! A voucher of a seckill: how many pieces there are, and from when to when they are to be had.
 
-use super::{
-    check::{Books, Entry},
-    voucher_in_redis,
-};
+use super::check::{Books, Entry};
 use crate::{ctx::Ctx, error::Error, server::Server};
 use chrono::{DateTime, Utc};
 use oversell_lock::mysql::Conn;
@@ -45,6 +42,16 @@ pub struct Voucher {
     /// Until when it is sold.
     #[sqlx(rename = "end_time")]
     pub end: DateTime<Utc>,
+}
+
+/// Its key in Redis, for the step that sells there: a hash of `stock`, `begin` and `end`.
+pub(super) fn stock_key(ctx: &Ctx, id: i64) -> String {
+    ctx.redis_key(&format!("seckill:stock:{id}"))
+}
+
+/// The key of the users who have an order of it, a set.
+pub(super) fn users_key(ctx: &Ctx, id: i64) -> String {
+    ctx.redis_key(&format!("seckill:order:{id}"))
 }
 
 /// The voucher of this number, as it is now.
@@ -100,7 +107,9 @@ pub async fn add(
 ///
 /// [`Error::NoVoucher`]; otherwise as [`add`].
 pub async fn remove(ctx: &Ctx, id: i64) -> Result<(), Error> {
-    if let Err(error) = voucher_in_redis::forget(ctx, id).await {
+    let mut forget = redis::cmd("DEL");
+    forget.arg(stock_key(ctx, id)).arg(users_key(ctx, id));
+    if let Err(error) = forget.exec_async(&mut ctx.redis.connection()).await {
         tracing::warn!(%error, id, "a voucher is removed, and stays in Redis where it was there");
     }
     let mut conn = ctx.desk.conn(PATIENCE).await?;

@@ -22,16 +22,6 @@ use oversell_lock::mysql::Conn;
 const MARK: &str =
     "UPDATE tb_seckill_voucher SET in_redis = TRUE WHERE voucher_id = ? AND NOT in_redis";
 
-/// The key of the voucher: a hash of `stock`, `begin` and `end`.
-pub(super) fn stock(ctx: &Ctx, voucher_id: i64) -> String {
-    ctx.redis_key(&format!("seckill:stock:{voucher_id}"))
-}
-
-/// The key of the users who have an order of it, a set.
-pub(super) fn users(ctx: &Ctx, voucher_id: i64) -> String {
-    ctx.redis_key(&format!("seckill:order:{voucher_id}"))
-}
-
 /// Puts the voucher into Redis where nobody has yet.
 pub(super) async fn publish(ctx: &Ctx, order: &Order) -> Result<(), Error> {
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
@@ -54,7 +44,7 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<(),
         .await?
         .filter(|_| marked)
     {
-        let key = stock(ctx, order.voucher_id);
+        let key = voucher::stock_key(ctx, order.voucher_id);
         let mut set = redis::pipe();
         set.atomic()
             .hset_nx(&key, "begin", voucher.begin.timestamp_millis());
@@ -63,18 +53,4 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, order: &Order) -> Result<(),
         redis_key::answered(set.exec_async(&mut ctx.redis.connection()).await)?;
     }
     mysql::commit(conn, &order.job).await
-}
-
-/// Takes the voucher out of Redis.
-///
-/// # Errors
-///
-/// [`Error::Unavailable`] where Redis is down.
-pub(super) async fn forget(ctx: &Ctx, voucher_id: i64) -> Result<(), Error> {
-    let mut redis = ctx.redis.connection();
-    Ok(redis::cmd("DEL")
-        .arg(stock(ctx, voucher_id))
-        .arg(users(ctx, voucher_id))
-        .exec_async(&mut redis)
-        .await?)
 }

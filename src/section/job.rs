@@ -67,6 +67,15 @@ pub enum LockState {
 }
 
 impl Deducted {
+    /// At the first try; so many are left.
+    #[must_use]
+    pub fn left(count: i64) -> Self {
+        Self {
+            remaining: Some(count),
+            ..Self::default()
+        }
+    }
+
     /// Adds the lock's state at an unlock. With several locks, one that was lost decides.
     pub(crate) fn unlocked(self, found: Option<LockState>) -> Self {
         let lock = if self.lock == Some(LockState::Lost) {

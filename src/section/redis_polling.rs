@@ -27,20 +27,32 @@ const POLL: Duration = Duration::from_millis(50);
 /// §2.2: the lease of the stages that do not say otherwise.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
 
-/// One lock of the course: how it is locked and unlocked.
-pub(crate) trait Stage: Send + Sync + 'static {
+/// A lock of the course for one job: what it writes, and how.
+pub(crate) struct Lock<S> {
+    /// The key.
+    pub(crate) key: String,
+    /// Whom the value names, where it names one.
+    pub(crate) owner: String,
+    /// The lease in milliseconds.
+    pub(crate) lease: u64,
+    /// How it is locked and unlocked.
+    pub(crate) stage: S,
+}
+
+/// How a lock of the course is locked and unlocked.
+pub(crate) trait Stage: Sized + Send + Sync + 'static {
     /// Whether the key names its owner: then an attempt without an answer is undone, too.
     const OWNED: bool;
 
-    /// The lock's key.
-    fn key(&self) -> &str;
-
     /// Tries once; true if the lock was acquired.
-    fn try_lock(&self, redis: &mut Connection) -> impl Future<Output = RedisResult<bool>> + Send;
+    fn try_lock(
+        lock: &Lock<Self>,
+        redis: &mut Connection,
+    ) -> impl Future<Output = RedisResult<bool>> + Send;
 
     /// Unlocks; false if the lock was no longer there.
     fn unlock(
-        &self,
+        lock: &Lock<Self>,
         redis: &mut Connection,
         at: &Points,
     ) -> impl Future<Output = RedisResult<bool>> + Send;
@@ -50,32 +62,36 @@ pub(crate) trait Stage: Send + Sync + 'static {
 pub(crate) struct Held<S: Stage> {
     ctx: Ctx,
     points: Points,
-    stage: Option<Arc<S>>,
+    lock: Option<Arc<Lock<S>>>,
 }
 
-/// The key of a stage's lock, for this job's product.
-pub(crate) fn key(ctx: &Ctx, job: &Job, name: &str) -> String {
-    ctx.redis_key(&job.redis_name(name))
-}
+impl<S: Stage> Lock<S> {
+    /// The lock of this name for the job's product.
+    pub(crate) fn new(ctx: &Ctx, job: &Job, name: &str, lease: Duration, stage: S) -> Self {
+        Self::named(ctx, job, &job.redis_name(name), lease, stage)
+    }
 
-/// The lease of §2.2 to §2.5 in milliseconds: the requested one, else the course's.
-pub(crate) fn lease(job: &Job) -> u64 {
-    millis(job.request.lease.unwrap_or(LEASE))
-}
-
-pub(crate) fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+    /// The lock of exactly this name, with the requested lease, else with this one.
+    pub(crate) fn named(ctx: &Ctx, job: &Job, name: &str, lease: Duration, stage: S) -> Self {
+        let lease = job.request.lease.unwrap_or(lease).as_millis();
+        Self {
+            key: ctx.redis_key(name),
+            owner: job.owner(ctx).to_string(),
+            lease: u64::try_from(lease).unwrap_or(u64::MAX),
+            stage,
+        }
+    }
 }
 
 /// Acquires the lock: tries about every 50 ms as long as the job may wait, and at least once.
-pub(crate) async fn lock<S: Stage>(ctx: &Ctx, job: &Job, stage: S) -> Result<Held<S>, Error> {
-    let stage = Arc::new(stage);
+pub(crate) async fn lock<S: Stage>(ctx: &Ctx, job: &Job, lock: Lock<S>) -> Result<Held<S>, Error> {
+    let lock = Arc::new(lock);
     loop {
-        if let Some(held) = try_once(ctx, job, &stage).await? {
+        if let Some(held) = try_once(ctx, job, &lock).await? {
             return Ok(held);
         }
         job.at(Point::Refused).await;
-        poll::pause(job, POLL, || format!("lock {}", stage.key())).await?;
+        poll::pause(job, POLL, || format!("lock {}", lock.key)).await?;
     }
 }
 
@@ -83,12 +99,12 @@ pub(crate) async fn lock<S: Stage>(ctx: &Ctx, job: &Job, stage: S) -> Result<Hel
 pub(crate) async fn try_once<S: Stage>(
     ctx: &Ctx,
     job: &Job,
-    stage: &Arc<S>,
+    lock: &Arc<Lock<S>>,
 ) -> Result<Option<Held<S>>, Error> {
     let tried = ctx.tasks.spawn(attempt(
         ctx.clone(),
         job.seen.points().clone(),
-        Arc::clone(stage),
+        Arc::clone(lock),
     ));
     tried.await.map_err(|e| Error::Internal(e.to_string()))?
 }
@@ -96,18 +112,18 @@ pub(crate) async fn try_once<S: Stage>(
 async fn attempt<S: Stage>(
     ctx: Ctx,
     points: Points,
-    stage: Arc<S>,
+    lock: Arc<Lock<S>>,
 ) -> Result<Option<Held<S>>, Error> {
     let mut redis = ctx.redis.connection();
     let mut held = Held {
         ctx,
         points,
-        stage: Some(Arc::clone(&stage)),
+        lock: Some(Arc::clone(&lock)),
     };
-    let tried = stage.try_lock(&mut redis).await;
+    let tried = S::try_lock(&lock, &mut redis).await;
     // An attempt without an answer may have acquired it. Without an owner the key may belong to another.
     if matches!(tried, Ok(false)) || (tried.is_err() && !S::OWNED) {
-        held.stage = None;
+        held.lock = None;
     }
     if !tried? {
         return Ok(None);
@@ -150,12 +166,7 @@ pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Er
     )?;
     job.tell(Point::Written, count - 1).await;
     job.leave();
-    Ok(Deducted {
-        remaining: Some(count - 1),
-        fence: None,
-        retries: 0,
-        lock: None,
-    })
+    Ok(Deducted::left(count - 1))
 }
 
 impl<S: Stage> Held<S> {
@@ -168,23 +179,23 @@ impl<S: Stage> Held<S> {
     }
 
     fn unlock_in_background(&mut self) -> Option<JoinHandle<Option<LockState>>> {
-        let stage = self.stage.take()?;
+        let lock = self.lock.take()?;
         let (mut redis, points) = (
             self.ctx.redis.connection(),
             std::mem::take(&mut self.points),
         );
         let unlock = async move {
-            match stage.unlock(&mut redis, &points).await {
+            match S::unlock(&lock, &mut redis, &points).await {
                 Ok(true) => {
                     points.at(Point::Unlocked).await;
                     Some(LockState::Kept)
                 }
                 Ok(false) => {
-                    tracing::warn!(lock = stage.key(), "the lock was lost before the unlock");
+                    tracing::warn!(lock = lock.key, "the lock was lost before the unlock");
                     Some(LockState::Lost)
                 }
                 Err(error) => {
-                    tracing::warn!(%error, lock = stage.key(), "not unlocked");
+                    tracing::warn!(%error, lock = lock.key, "not unlocked");
                     None
                 }
             }

@@ -139,9 +139,8 @@ async fn serve<M: Merged>(
                         .answer
                         .send(Ok(Deducted {
                             remaining,
-                            fence: None,
                             retries,
-                            lock: None,
+                            ..Deducted::default()
                         }))
                         .ok();
                 }

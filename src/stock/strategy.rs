@@ -160,12 +160,7 @@ mod tests {
             deduct: |_, job| {
                 Box::pin(async {
                     job.inside().await;
-                    Ok(Deducted {
-                        remaining: Some(7),
-                        fence: None,
-                        retries: 0,
-                        lock: None,
-                    })
+                    Ok(Deducted::left(7))
                 })
             },
             ..*stock::ALL[0]

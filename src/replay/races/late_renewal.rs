@@ -105,8 +105,9 @@ pub(super) const RACE: Race = Race {
 
 /// The lock of §2.7, but for its timer, which is the text's.
 async fn blind(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let Reentrant { key, lease, .. } = Reentrant::new(ctx, job, LOCK);
-    let held = stage::lock(ctx, job, Reentrant::new(ctx, job, LOCK)).await?;
+    let lock = Reentrant::lock(ctx, job, LOCK);
+    let (key, lease) = (lock.key.clone(), lock.lease);
+    let held = stage::lock(ctx, job, lock).await?;
     let timer = AbortOnDropHandle::new(tokio::spawn(renew(
         ctx.clone(),
         key,

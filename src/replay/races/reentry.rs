@@ -93,14 +93,14 @@ pub(super) const RACE: Race = Race {
 
 /// The course's `a()`, under the lock of §2.5.
 async fn a(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let held = stage::lock(ctx, job, Scripted::new(ctx, job)).await?;
+    let held = stage::lock(ctx, job, Scripted::lock(ctx, job)).await?;
     job.at(Point::Locked).await;
     stage::under(held, b(ctx, job)).await
 }
 
 /// The course's `b()`, under the same lock.
 async fn b(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let held = stage::lock(ctx, job, Scripted::new(ctx, job)).await?;
+    let held = stage::lock(ctx, job, Scripted::lock(ctx, job)).await?;
     stage::under(held, stage::read_then_write(ctx, job)).await
 }
 

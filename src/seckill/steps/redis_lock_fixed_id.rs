@@ -4,11 +4,11 @@ use crate::{
     ctx::Ctx,
     error::Error,
     registry::Rank,
-    seckill::{
-        Facts, Order, Ordered,
-        simple_redis_lock::{self as lock, place_under},
+    seckill::{Facts, Order, Ordered, simple_redis_lock::place_under},
+    section::{
+        Points,
+        redis_polling::{Lock, Stage},
     },
-    section::{Points, redis_polling::Stage},
     stock::Promise,
 };
 use oversell_lock::redis::Connection;
@@ -22,40 +22,22 @@ pub(super) const STEP: Facts = Facts {
 };
 
 async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
-    place_under(
-        ctx,
-        order,
-        FixedId {
-            key: lock::key(ctx, order),
-            lease: lock::lease(order),
-        },
-    )
-    .await
+    place_under(ctx, order, FixedId).await
 }
 
-struct FixedId {
-    key: String,
-    lease: u64,
-}
+struct FixedId;
 
 impl Stage for FixedId {
     const OWNED: bool = false;
 
-    fn key(&self) -> &str {
-        &self.key
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
+        redis::cmd("SET")
+            .arg((&lock.key, 1, "NX", "PX", lock.lease))
+            .query_async(redis)
+            .await
     }
 
-    async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
-        let mut set = redis::cmd("SET");
-        set.arg(&self.key)
-            .arg(1)
-            .arg("NX")
-            .arg("PX")
-            .arg(self.lease);
-        set.query_async(redis).await
-    }
-
-    async fn unlock(&self, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
-        redis::cmd("DEL").arg(&self.key).query_async(redis).await
+    async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
+        redis::cmd("DEL").arg(&lock.key).query_async(redis).await
     }
 }

@@ -4,7 +4,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     registry::Rank,
-    seckill::{Facts, Order, Ordered, id_worker, stream, voucher_in_redis},
+    seckill::{Facts, Order, Ordered, id_worker, stream, voucher, voucher_in_redis},
     section::redis_key,
     stock::Promise,
 };
@@ -50,13 +50,9 @@ async fn place(ctx: &Ctx, order: &Order) -> Result<Ordered, Error> {
 }
 
 async fn claim(ctx: &Ctx, order: &Order, order_id: i64) -> Result<u8, Error> {
-    let (voucher, users) = (
-        voucher_in_redis::stock(ctx, order.voucher_id),
-        voucher_in_redis::users(ctx, order.voucher_id),
-    );
-    let mut script = CLAIM.key(voucher);
+    let mut script = CLAIM.key(voucher::stock_key(ctx, order.voucher_id));
     script
-        .key(users)
+        .key(voucher::users_key(ctx, order.voucher_id))
         .key(ctx.redis_key(stream::ORDERS))
         .key(ctx.redis_key(stream::QUEUED));
     script

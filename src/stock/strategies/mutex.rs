@@ -37,12 +37,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     mysql::execute(ctx, job, update).await?;
     job.tell(Point::Written, count - 1).await;
     job.leave();
-    Ok(Deducted {
-        remaining: Some(count - 1),
-        fence: None,
-        retries: 0,
-        lock: None,
-    })
+    Ok(Deducted::left(count - 1))
 }
 
 /// This process's mutex for the job's product, waiting for it as long as the job may.

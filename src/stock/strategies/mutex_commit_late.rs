@@ -53,10 +53,5 @@ async fn in_transaction(ctx: &Ctx, conn: &mut Conn, job: &Job) -> Result<Deducte
     mysql::commit(conn, job).await?;
     job.at(Point::Committed).await;
     job.leave();
-    Ok(Deducted {
-        remaining: Some(count - 1),
-        fence: None,
-        retries: 0,
-        lock: None,
-    })
+    Ok(Deducted::left(count - 1))
 }

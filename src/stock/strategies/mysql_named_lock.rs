@@ -74,10 +74,5 @@ async fn under_lock(conn: &mut Conn, job: &Job, name: &str) -> Result<Deducted, 
         .bind(job.request.stock_id);
     mysql::execute_on(conn, job, update).await?;
     job.leave();
-    Ok(Deducted {
-        remaining: Some(count - 1),
-        fence: None,
-        retries: 0,
-        lock: None,
-    })
+    Ok(Deducted::left(count - 1))
 }

@@ -46,9 +46,7 @@ pub(super) async fn read_then_write(
     job.tell(Point::Written, count - 1).await;
     job.leave();
     Ok(Deducted {
-        remaining: Some(count - 1),
         fence,
-        retries: 0,
-        lock: None,
+        ..Deducted::left(count - 1)
     })
 }

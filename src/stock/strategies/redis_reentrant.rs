@@ -6,7 +6,7 @@ use crate::{
     registry::Rank,
     section::{
         Deducted, Job, Name, Points, Unrenewed,
-        redis_polling::{self as stage, Stage},
+        redis_polling::{self as stage, Lock, Stage},
     },
     server::Server,
     stock::{Facts, Promise, Store},
@@ -33,52 +33,39 @@ pub(super) const STRATEGY: Facts = Facts {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let held = stage::lock(ctx, job, Reentrant::new(ctx, job, "lock:redis-reentrant")).await?;
+    let held = stage::lock(ctx, job, Reentrant::lock(ctx, job, "lock:redis-reentrant")).await?;
     stage::under(held, again(ctx, job)).await
 }
 
 async fn again(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let held = stage::lock(ctx, job, Reentrant::new(ctx, job, "lock:redis-reentrant")).await?;
+    let held = stage::lock(ctx, job, Reentrant::lock(ctx, job, "lock:redis-reentrant")).await?;
     stage::under(held, stage::read_then_write(ctx, job)).await
 }
 
-pub(crate) struct Reentrant {
-    pub(crate) key: String,
-    pub(super) owner: String,
-    pub(crate) lease: u64,
-}
+pub(crate) struct Reentrant;
 
 impl Reentrant {
-    pub(crate) fn new(ctx: &Ctx, job: &Job, name: &str) -> Self {
-        let lease = stage::millis(job.leased(ctx));
-        Self {
-            key: stage::key(ctx, job, name),
-            owner: job.owner(ctx).to_string(),
-            lease,
-        }
+    pub(crate) fn lock(ctx: &Ctx, job: &Job, name: &str) -> Lock<Self> {
+        Lock::new(ctx, job, name, job.leased(ctx), Self)
     }
 }
 
 impl Stage for Reentrant {
     const OWNED: bool = true;
 
-    fn key(&self) -> &str {
-        &self.key
-    }
-
-    async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         ENTER
-            .key(&self.key)
-            .arg(&self.owner)
-            .arg(self.lease)
+            .key(&lock.key)
+            .arg(&lock.owner)
+            .arg(lock.lease)
             .invoke_async(redis)
             .await
     }
 
-    async fn unlock(&self, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
         LEAVE
-            .key(&self.key)
-            .arg(&self.owner)
+            .key(&lock.key)
+            .arg(&lock.owner)
             .invoke_async(redis)
             .await
     }

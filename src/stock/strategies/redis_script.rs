@@ -37,11 +37,6 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     match job.tried(since, left) {
         None => Err(redis_key::missing(ctx, job.request.stock_id).await),
         Some(SOLD_OUT) => Err(Error::SoldOut),
-        Some(left) => Ok(Deducted {
-            remaining: Some(left),
-            fence: None,
-            retries: 0,
-            lock: None,
-        }),
+        Some(left) => Ok(Deducted::left(left)),
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     registry::Rank,
     section::{
         Deducted, Job, Name, Points,
-        redis_polling::{self as stage, Stage},
+        redis_polling::{self as stage, Lock, Stage},
     },
     server::Server,
     stock::{Facts, Promise, Store},
@@ -26,33 +26,25 @@ pub(super) const STRATEGY: Facts = Facts {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let lock = Setnx {
-        key: stage::key(ctx, job, "lock:redis-setnx"),
-    };
+    let lock = Lock::new(ctx, job, "lock:redis-setnx", stage::LEASE, Setnx);
     let held = stage::lock(ctx, job, lock).await?;
     stage::under(held, stage::read_then_write(ctx, job)).await
 }
 
-struct Setnx {
-    key: String,
-}
+struct Setnx;
 
 impl Stage for Setnx {
     const OWNED: bool = false;
 
-    fn key(&self) -> &str {
-        &self.key
-    }
-
-    async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
         redis::cmd("SETNX")
-            .arg(&self.key)
+            .arg(&lock.key)
             .arg("111")
             .query_async(redis)
             .await
     }
 
-    async fn unlock(&self, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
-        redis::cmd("DEL").arg(&self.key).query_async(redis).await
+    async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
+        redis::cmd("DEL").arg(&lock.key).query_async(redis).await
     }
 }

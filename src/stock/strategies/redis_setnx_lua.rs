@@ -6,7 +6,7 @@ use crate::{
     registry::Rank,
     section::{
         Deducted, Job, Name, Points, Unrenewed,
-        redis_polling::{self as stage, Stage},
+        redis_polling::{self as stage, Lock, Stage},
     },
     server::Server,
     stock::{Facts, Promise, Store},
@@ -30,51 +30,32 @@ pub(super) const STRATEGY: Facts = Facts {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let held = stage::lock(ctx, job, Scripted::new(ctx, job)).await?;
+    let held = stage::lock(ctx, job, Scripted::lock(ctx, job)).await?;
     stage::under(held, stage::read_then_write(ctx, job)).await
 }
 
-pub(crate) struct Scripted {
-    key: String,
-    owner: String,
-    lease: u64,
-}
+pub(crate) struct Scripted;
 
 impl Scripted {
-    pub(crate) fn new(ctx: &Ctx, job: &Job) -> Self {
-        let (key, owner) = (
-            stage::key(ctx, job, "lock:redis-setnx-lua"),
-            job.owner(ctx).to_string(),
-        );
-        Self {
-            key,
-            owner,
-            lease: stage::lease(job),
-        }
+    pub(crate) fn lock(ctx: &Ctx, job: &Job) -> Lock<Self> {
+        Lock::new(ctx, job, "lock:redis-setnx-lua", stage::LEASE, Self)
     }
 }
 
 impl Stage for Scripted {
     const OWNED: bool = true;
 
-    fn key(&self) -> &str {
-        &self.key
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
+        redis::cmd("SET")
+            .arg((&lock.key, &lock.owner, "NX", "PX", lock.lease))
+            .query_async(redis)
+            .await
     }
 
-    async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
-        let mut set = redis::cmd("SET");
-        set.arg(&self.key)
-            .arg(&self.owner)
-            .arg("NX")
-            .arg("PX")
-            .arg(self.lease);
-        set.query_async(redis).await
-    }
-
-    async fn unlock(&self, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
+    async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
         DELETE_IF_MINE
-            .key(&self.key)
-            .arg(&self.owner)
+            .key(&lock.key)
+            .arg(&lock.owner)
             .invoke_async(redis)
             .await
     }

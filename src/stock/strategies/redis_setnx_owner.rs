@@ -6,7 +6,7 @@ use crate::{
     registry::Rank,
     section::{
         Deducted, Job, Name, Point, Points, Unrenewed,
-        redis_polling::{self as stage, Stage},
+        redis_polling::{self as stage, Lock, Stage},
     },
     server::Server,
     stock::{Facts, Promise, Store},
@@ -26,52 +26,33 @@ pub(super) const STRATEGY: Facts = Facts {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let (key, owner) = (
-        stage::key(ctx, job, "lock:redis-setnx-owner"),
-        job.owner(ctx).to_string(),
-    );
-    let held = stage::lock(
-        ctx,
-        job,
-        Owned {
-            key,
-            owner,
-            lease: stage::lease(job),
-        },
-    )
-    .await?;
+    let lock = Lock::new(ctx, job, "lock:redis-setnx-owner", stage::LEASE, Owned);
+    let held = stage::lock(ctx, job, lock).await?;
     stage::under(held, stage::read_then_write(ctx, job)).await
 }
 
-struct Owned {
-    key: String,
-    owner: String,
-    lease: u64,
-}
+struct Owned;
 
 impl Stage for Owned {
     const OWNED: bool = true;
 
-    fn key(&self) -> &str {
-        &self.key
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
+        redis::cmd("SET")
+            .arg((&lock.key, &lock.owner, "NX", "PX", lock.lease))
+            .query_async(redis)
+            .await
     }
 
-    async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
-        let mut set = redis::cmd("SET");
-        set.arg(&self.key)
-            .arg(&self.owner)
-            .arg("NX")
-            .arg("PX")
-            .arg(self.lease);
-        set.query_async(redis).await
-    }
-
-    async fn unlock(&self, redis: &mut Connection, points: &Points) -> RedisResult<bool> {
-        let holder: Option<String> = redis::cmd("GET").arg(&self.key).query_async(redis).await?;
-        if holder.as_deref() != Some(self.owner.as_str()) {
+    async fn unlock(
+        lock: &Lock<Self>,
+        redis: &mut Connection,
+        points: &Points,
+    ) -> RedisResult<bool> {
+        let holder: Option<String> = redis::cmd("GET").arg(&lock.key).query_async(redis).await?;
+        if holder.as_deref() != Some(lock.owner.as_str()) {
             return Ok(false);
         }
-        points.tell(Point::Checked, &self.owner).await;
-        redis::cmd("DEL").arg(&self.key).query_async(redis).await
+        points.tell(Point::Checked, &lock.owner).await;
+        redis::cmd("DEL").arg(&lock.key).query_async(redis).await
     }
 }

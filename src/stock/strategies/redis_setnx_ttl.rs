@@ -6,7 +6,7 @@ use crate::{
     registry::Rank,
     section::{
         Deducted, Job, Name, Points, Unrenewed,
-        redis_polling::{self as stage, Stage},
+        redis_polling::{self as stage, Lock, Stage},
     },
     server::Server,
     stock::{Facts, Promise, Store},
@@ -26,37 +26,24 @@ pub(super) const STRATEGY: Facts = Facts {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let lock = Ttl {
-        key: stage::key(ctx, job, "lock:redis-setnx-ttl"),
-        lease: stage::lease(job),
-    };
+    let lock = Lock::new(ctx, job, "lock:redis-setnx-ttl", stage::LEASE, Ttl);
     let held = stage::lock(ctx, job, lock).await?;
     stage::under(held, stage::read_then_write(ctx, job)).await
 }
 
-struct Ttl {
-    key: String,
-    lease: u64,
-}
+struct Ttl;
 
 impl Stage for Ttl {
     const OWNED: bool = false;
 
-    fn key(&self) -> &str {
-        &self.key
+    async fn try_lock(lock: &Lock<Self>, redis: &mut Connection) -> RedisResult<bool> {
+        redis::cmd("SET")
+            .arg((&lock.key, "111", "NX", "PX", lock.lease))
+            .query_async(redis)
+            .await
     }
 
-    async fn try_lock(&self, redis: &mut Connection) -> RedisResult<bool> {
-        let mut set = redis::cmd("SET");
-        set.arg(&self.key)
-            .arg("111")
-            .arg("NX")
-            .arg("PX")
-            .arg(self.lease);
-        set.query_async(redis).await
-    }
-
-    async fn unlock(&self, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
-        redis::cmd("DEL").arg(&self.key).query_async(redis).await
+    async fn unlock(lock: &Lock<Self>, redis: &mut Connection, _: &Points) -> RedisResult<bool> {
+        redis::cmd("DEL").arg(&lock.key).query_async(redis).await
     }
 }

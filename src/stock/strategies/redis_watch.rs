@@ -41,10 +41,8 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         if job.tried(since, exec(&mut conn, &key, count - 1).await?) {
             job.tell(Point::Written, count - 1).await;
             return Ok(Deducted {
-                remaining: Some(count - 1),
-                fence: None,
                 retries,
-                lock: None,
+                ..Deducted::left(count - 1)
             });
         }
         job.at(Point::Conflict).await;

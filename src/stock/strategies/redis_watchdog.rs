@@ -5,7 +5,10 @@ use crate::{
     ctx::Ctx,
     error::Error,
     registry::Rank,
-    section::{Deducted, Job, Name, Point, Points, redis_polling as stage},
+    section::{
+        Deducted, Job, Name, Point, Points,
+        redis_polling::{self as stage, Lock},
+    },
     server::Server,
     stock::{Facts, Promise, Store},
 };
@@ -27,7 +30,7 @@ pub(super) const STRATEGY: Facts = Facts {
 };
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let lock = || Reentrant::new(ctx, job, "lock:redis-watchdog");
+    let lock = || Reentrant::lock(ctx, job, "lock:redis-watchdog");
     let held = stage::lock(ctx, job, lock()).await?;
     let watchdog = AbortOnDropHandle::new(tokio::spawn(renew(
         ctx.clone(),
@@ -43,7 +46,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     stage::under(held, section).await
 }
 
-async fn renew(ctx: Ctx, lock: Reentrant, points: Points) {
+async fn renew(ctx: Ctx, lock: Lock<Reentrant>, points: Points) {
     let mut redis = ctx.redis.connection();
     loop {
         tokio::time::sleep(Duration::from_millis(lock.lease / 3)).await;

@@ -46,10 +46,5 @@ async fn in_transaction(conn: &mut Conn, job: &Job) -> Result<Deducted, Error> {
     job.leave();
     mysql::commit(conn, job).await?;
     job.at(Point::Committed).await;
-    Ok(Deducted {
-        remaining: Some(count - 1),
-        fence: None,
-        retries: 0,
-        lock: None,
-    })
+    Ok(Deducted::left(count - 1))
 }

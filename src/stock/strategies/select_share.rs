@@ -28,10 +28,8 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         let tried = in_transaction(&mut conn, job).await;
         if let Some(count) = mysql::rolled_back(conn, tried).await? {
             return Ok(Deducted {
-                remaining: Some(count),
-                fence: None,
                 retries,
-                lock: None,
+                ..Deducted::left(count)
             });
         }
         if job.wait_left().is_zero() {

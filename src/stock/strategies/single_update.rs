@@ -37,10 +37,5 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         mysql::read(ctx, job, READ).await?;
         return Err(Error::SoldOut);
     }
-    Ok(Deducted {
-        remaining: None,
-        fence: None,
-        retries: 0,
-        lock: None,
-    })
+    Ok(Deducted::default())
 }

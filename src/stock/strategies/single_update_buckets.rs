@@ -37,12 +37,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 }
 
 async fn take(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let sold = Deducted {
-        remaining: None,
-        fence: None,
-        retries: 0,
-        lock: None,
-    };
+    let sold = Deducted::default();
     let bucket = fastrand::u32(..BUCKETS);
     if mysql::execute(
         ctx,

@@ -43,10 +43,8 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         if job.tried(since, mysql::execute(ctx, job, write).await?) == 1 {
             job.tell(Point::Written, row.count - 1).await;
             return Ok(Deducted {
-                remaining: Some(row.count - 1),
-                fence: None,
                 retries,
-                lock: None,
+                ..Deducted::left(row.count - 1)
             });
         }
         job.at(Point::Conflict).await;

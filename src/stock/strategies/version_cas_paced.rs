@@ -66,10 +66,8 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
             .bind(row.version);
         if job.tried(since, mysql::execute(ctx, job, write).await?) == 1 {
             return Ok(Deducted {
-                remaining: Some(row.count - 1),
-                fence: None,
                 retries,
-                lock: None,
+                ..Deducted::left(row.count - 1)
             });
         }
         let pause = bound.mul_f64(fastrand::f64());
