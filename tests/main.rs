@@ -158,6 +158,14 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
             }),
         ));
     }
+    for (name, store, deduct) in strategies::TWINS {
+        trials.push(with_servers(
+            name.into(),
+            Box::new(move |servers| {
+                Box::pin(async move { strategies::is_caught(&servers, store, deduct).await })
+            }),
+        ));
+    }
     macro_rules! trial {
         ($($module:ident :: $test:ident),* $(,)?) => {
             $(trials.push(with_servers(
@@ -167,12 +175,8 @@ fn trials(runtime: &Arc<Runtime>, servers: Option<&Arc<Servers>>) -> Vec<Trial> 
         };
     }
     trial!(
-        strategies::version_cas_that_ignores_the_version_is_caught,
-        strategies::a_named_lock_that_nobody_looks_at_is_caught,
-        strategies::buckets_that_are_filled_without_a_row_lock_are_caught,
-        strategies::redis_without_watch_is_caught,
         strategies::a_merge_that_sells_to_all_who_wait_is_caught,
-        strategies::who_waits_for_redis_watch_retries_the_more_the_more_there_are,
+        strategies::waiters_for_redis_watch_retry_the_more_the_more_there_are,
     );
     trial!(
         mysql::a_write_waits_for_a_row_no_longer_than_it_may,

@@ -138,20 +138,37 @@ async fn no_more_than_there_is(
     }
 }
 
-/// The twin of `version-cas` that forgets to compare the version.
-pub(crate) async fn version_cas_that_ignores_the_version_is_caught(
-    servers: &Servers,
-) -> Result<(), String> {
-    let site = servers.site().await;
-    oversells(
-        &site,
+/// Strategies that are broken on purpose, and sell too much on three instances.
+pub(crate) const TWINS: [(&str, Store, Deduct); 4] = [
+    (
+        "version_cas_that_ignores_the_version_is_caught",
         Store::MySql,
         |ctx, job| Box::pin(cas_without_version(ctx, job)),
-        3,
-    )
-    .await
+    ),
+    (
+        "a_named_lock_whose_answer_is_ignored_is_caught",
+        Store::MySql,
+        |ctx, job| Box::pin(named_lock_unseen(ctx, job)),
+    ),
+    (
+        "buckets_that_are_filled_without_a_row_lock_are_caught",
+        Store::MySql,
+        |ctx, job| Box::pin(fill_and_take(ctx, job)),
+    ),
+    ("redis_without_watch_is_caught", Store::Redis, |ctx, job| {
+        Box::pin(get_then_set(ctx, job))
+    }),
+];
+
+pub(crate) async fn is_caught(
+    servers: &Servers,
+    store: Store,
+    deduct: Deduct,
+) -> Result<(), String> {
+    oversells(&servers.site().await, store, deduct, 3).await
 }
 
+/// The twin of `version-cas` that forgets to compare the version.
 async fn cas_without_version(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let (count,): (i64,) =
@@ -170,19 +187,6 @@ async fn cas_without_version(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 }
 
 /// The twin of `mysql-named-lock` that asks for the lock and does not look whether it has it.
-pub(crate) async fn a_named_lock_that_nobody_looks_at_is_caught(
-    servers: &Servers,
-) -> Result<(), String> {
-    let site = servers.site().await;
-    oversells(
-        &site,
-        Store::MySql,
-        |ctx, job| Box::pin(named_lock_unseen(ctx, job)),
-        3,
-    )
-    .await
-}
-
 async fn named_lock_unseen(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     sqlx::query("SELECT GET_LOCK('twin', 0)")
@@ -197,19 +201,6 @@ async fn named_lock_unseen(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 }
 
 /// The twin of `single-update-buckets` that moves pieces without the lock of the row that they come from.
-pub(crate) async fn buckets_that_are_filled_without_a_row_lock_are_caught(
-    servers: &Servers,
-) -> Result<(), String> {
-    let site = servers.site().await;
-    oversells(
-        &site,
-        Store::MySql,
-        |ctx, job| Box::pin(fill_and_take(ctx, job)),
-        3,
-    )
-    .await
-}
-
 async fn fill_and_take(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     const LOT: i64 = 3;
     let mut conn = ctx.mysql(job.wait_left()).await?;
@@ -244,17 +235,6 @@ async fn fill_and_take(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 }
 
 /// The twin of `redis-watch` that reads and writes without WATCH.
-pub(crate) async fn redis_without_watch_is_caught(servers: &Servers) -> Result<(), String> {
-    let site = servers.site().await;
-    oversells(
-        &site,
-        Store::Redis,
-        |ctx, job| Box::pin(get_then_set(ctx, job)),
-        3,
-    )
-    .await
-}
-
 async fn get_then_set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let key = format!("{}{}", ctx.config.redis.prefix, job.redis_name("stock"));
     let mut redis = ctx.redis.connection();
@@ -268,7 +248,7 @@ async fn get_then_set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     Ok(Deducted::left(count - 1))
 }
 
-/// The twin of the merged strategies that tells all who went together that they have a piece, though fewer were there.
+/// The twin of the merged strategies that tells every request of a group that it has a piece, though there were fewer.
 pub(crate) async fn a_merge_that_sells_to_all_who_wait_is_caught(
     servers: &Servers,
 ) -> Result<(), String> {
@@ -289,7 +269,7 @@ pub(crate) async fn a_merge_that_sells_to_all_who_wait_is_caught(
     Ok(())
 }
 
-/// Who waits at the same time, in this process.
+/// How many wait at the same time, in this process.
 #[derive(Default)]
 struct Crowd(AtomicI64, tokio::sync::Mutex<()>);
 
@@ -319,9 +299,9 @@ async fn careless_merge(ctx: &Ctx, job: &Job, store: Store) -> Result<Deducted, 
     Ok(Deducted::default())
 }
 
-/// §1.8 in one instance: of those who ask at the same time one is faster than the others, who try again. The twin merges
+/// §1.8 in one instance: of concurrent requests one is faster than the others, which try again. The twin merges
 /// them, and has nothing to retry.
-pub(crate) async fn who_waits_for_redis_watch_retries_the_more_the_more_there_are(
+pub(crate) async fn waiters_for_redis_watch_retry_the_more_the_more_there_are(
     servers: &Servers,
 ) -> Result<(), String> {
     let [few, many] = [
@@ -345,7 +325,7 @@ async fn retries(servers: &Servers, slug: &str, at_once: usize) -> Result<f64, S
     Ok(f64::from(retries) / sales.len() as f64)
 }
 
-/// What so many buyers in one instance were answered, who buy so many pieces each one after the other.
+/// What so many buyers in one instance were answered, each of which buys so many pieces one after the other.
 async fn sales(
     servers: &Servers,
     slug: &str,

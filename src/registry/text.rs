@@ -12,15 +12,14 @@ use utoipa::ToSchema;
 #[schema(as = HowItIsDone)]
 pub struct Text {
     /// Chinese.
-    #[schema(inline)]
     pub zh: Opening,
     /// English.
-    #[schema(inline)]
     pub en: Opening,
 }
 
 /// How it is done, in one language; code stands between back-ticks.
 #[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = HowItIsDoneInOneLanguage)]
 pub struct Opening {
     #[serde(skip)]
     title: &'static str,

@@ -3,7 +3,7 @@
 //! 1. Orders = stock taken, and no more than there were pieces.
 //! 2. One order per user.
 //! 3. Every order that was answered is there, once; every number was answered once.
-//! 4. No order is there that nobody asked for: at most one for each request that got no answer.
+//! 4. No order is there that was not asked for: at most one for each request without an answer.
 //!
 //! What it survives: answers that never came; they widen what rule 4 allows. **What breaks it**: a voucher that somebody else
 //! orders too: a run has one of its own.
@@ -39,7 +39,7 @@ pub struct Books {
     pub orders: Vec<Entry>,
 }
 
-/// What those who ordered were told.
+/// What was answered.
 #[derive(Debug, Clone, Default)]
 pub struct Answers {
     /// The orders that were answered.
@@ -115,7 +115,7 @@ pub struct Report {
     pub unasked_orders: u64,
 }
 
-/// Judges a run: `answers` is what those who ordered were told, where that is known.
+/// Judges a run: `answers` is what was answered, if that is known.
 #[must_use]
 pub fn check(books: &Books, answers: Option<&Answers>) -> Report {
     let answered = answers.map_or(&[][..], |answers| &answers.orders);

@@ -1,8 +1,8 @@
 //! A consumer of the stream of orders: one in each instance, all of one group, so that each entry is delivered to one.
 //!
 //! 1. Claim what was delivered to a consumer long ago and is not settled: it died, or could not write it.
-//! 2. Read up to 200 new entries, waiting for one at most a second, on a connection of its own: who waits on the shared
-//!    one holds up all others.
+//! 2. Read up to 200 new entries, waiting for one at most a second, on a connection of its own: a command that
+//!    waits on the shared one holds up all others.
 //! 3. Write their orders in one transaction. Where that is refused, write each by itself: one that is there already is
 //!    fine, one that is refused is delivered again, and buried after the fifth time.
 //! 4. Settle the entries, **after** the commit. While MySQL is down, keep them and try again. Then let new ones gather for a
@@ -148,7 +148,7 @@ impl Consumer {
         }
     }
 
-    /// A connection that nobody else uses.
+    /// A connection of its own.
     async fn connection(&self) -> Result<MultiplexedConnection, Error> {
         let unavailable = |reason| Error::Unavailable {
             server: Server::Redis.name(),
@@ -198,7 +198,7 @@ impl Consumer {
                 .arg(BLOCK.min(timeout / 2).as_millis() as u64);
         }
         let mut read = pin!(read.arg("STREAMS").arg(orders).arg(">").query_async(redis));
-        // Who gave up here would leave what is delivered meanwhile pending: so Redis is asked to end the wait.
+        // Giving up here would leave pending what is delivered meanwhile: so Redis is asked to end the wait.
         let read: Option<StreamReadReply> = tokio::select! {
             read = &mut read => read?,
             () = closing.cancelled() => {

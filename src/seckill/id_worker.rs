@@ -9,7 +9,7 @@
 //! that was counted later. So numbers are in order as far as clocks are: between instances only as exactly as these agree.
 //! One instance never goes back: where its clock does, it keeps to the last second for a while, and beyond that refuses.
 //!
-//! What it survives: instances that die, midnight (the count starts anew, in a later second), a Redis that restarts. **What
+//! What it survives: instances that die, midnight (the count starts again, in a later second), a Redis that restarts. **What
 //! breaks it**: a Redis that lost its counter within the very second in which it counted, or by a clock that returns to a
 //! day whose key was lost or has expired.
 //!
@@ -30,7 +30,7 @@ const MOST_SECONDS: i64 = (1 << 31) - 1;
 const MOST_COUNT: i64 = (1 << COUNT_BITS) - 1;
 
 /// How long the key of a day is kept, from its first count: it must outlive its day by more than clocks differ or go back,
-/// or the day's count would start anew.
+/// or the day's count would start again.
 const KEPT_SECONDS: i64 = 4 * 86_400;
 
 /// So many seconds a clock may go back, and its instance goes on with the last one: what a clock is set right by.
@@ -114,7 +114,7 @@ pub async fn batch_at(
             "{key} has counted 2^32 ids today; there are more after midnight UTC"
         )));
     }
-    // Who dies in between leaves a key of some bytes.
+    // A process that dies in between leaves a key of some bytes.
     if counted == i64::from(count) {
         redis::cmd("EXPIRE")
             .arg(&key)

@@ -192,7 +192,7 @@ pub(super) async fn bury(
     Ok(pipe.exec_async(redis).await?)
 }
 
-/// Acknowledges the entries before it deletes them, so that nobody has one pending that is not there.
+/// Acknowledges the entries before it deletes them, so that no consumer has one pending that is gone.
 fn remove(ctx: &Ctx, pipe: &mut Pipeline, entries: &[Entry]) {
     let at: Vec<_> = entries.iter().map(|entry| &entry.at).collect();
     pipe.xack(ctx.redis_key(ORDERS), GROUP, &at)

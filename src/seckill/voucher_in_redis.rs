@@ -1,12 +1,12 @@
 //! A voucher's stock in Redis: how it gets there, and that it gets there once.
 //!
-//! 1. In a transaction, mark the voucher in MySQL as put into Redis. Who comes second waits for the row.
-//! 2. Who marked it reads it and writes `seckill:stock:{id}`: stock, begin and end.
+//! 1. In a transaction, mark the voucher in MySQL as put into Redis. A second instance waits for the row.
+//! 2. The instance that marked it reads it and writes `seckill:stock:{id}`: stock, begin and end.
 //! 3. Commit.
 //!
 //! What it survives: any number of instances at once, and one that dies in between: the mark is rolled back, and the next
-//! writes only what is not there. A marked voucher that Redis does not have was lost: nobody invents it anew, since nobody
-//! knows which orders were lost with it. **What breaks it**: an instance that dies before its commit, and a Redis that
+//! writes only what is not there. A marked voucher that Redis does not have was lost: it is not written again, since it is
+//! not known which orders were lost with it. **What breaks it**: an instance that dies before its commit, and a Redis that
 //! then loses the voucher, sold from meanwhile: it is put there once more, and MySQL refuses the pieces that are too many.
 //!
 //! Next: `stream.rs`.
@@ -22,7 +22,7 @@ use oversell_lock::mysql::Conn;
 const MARK: &str =
     "UPDATE tb_seckill_voucher SET in_redis = TRUE WHERE voucher_id = ? AND NOT in_redis";
 
-/// Puts the voucher into Redis where nobody has yet.
+/// Puts the voucher into Redis, unless that was done before.
 pub(super) async fn publish(ctx: &Ctx, order: &Order) -> Result<(), Error> {
     let mut conn = ctx.mysql(order.job.wait_left()).await?;
     if voucher::read_on(&mut conn, order.voucher_id)

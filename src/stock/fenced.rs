@@ -6,7 +6,7 @@
 //! Step 1 is what a token that is only checked at the write leaves open: an old holder could still write between the
 //! new one's read and its write. It costs a second commit.
 //!
-//! What it survives: two who both believe that they hold the lock: only the younger one sells. **What breaks it**: a
+//! What it survives: two holders that both believe they have the lock: only the younger one sells. **What breaks it**: a
 //! writer that does not show its token, and tokens of two sources on one row: they do not compare.
 //!
 //! Points for a replay: `locked` (with the token), `read`, `written`.

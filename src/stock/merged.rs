@@ -1,15 +1,16 @@
 //! The requests of one instance that want a piece of one product, and go together: what the merged strategies share.
 //!
-//! 1. Enter the line of the product. Who finds nobody under way leads: it takes all who wait out of the line.
-//! 2. The lead takes as many pieces as it has requests, in one go ([`Merged::take`]): each is told whether it has one of
-//!    them. Fewer were there: who is left goes round again, until none is there.
-//! 3. Another instance was faster: start anew. The first of the group answers for the retries, so that each is counted once.
-//! 4. Who came meanwhile goes with the next group.
+//! 1. Enter the queue of the product. A request that finds none under way becomes the leader: it takes all waiting requests
+//!    out of the queue, as one group.
+//! 2. The leader takes as many pieces as it has requests, at once ([`Merged::take`]), and answers each. If there were fewer
+//!    pieces, the remaining requests try again, until no piece is left.
+//! 3. If another instance was faster, try again. The first request of the group reports the retries, so that each is counted
+//!    once.
+//! 4. Requests that arrive meanwhile go with the next group.
 //!
-//! What it survives: a client that hangs up (the lead works in a task of its own, and takes nothing for who has gone); a
-//! request that may wait less than others: who still stands in the line leaves it at its time, and a group waits no longer
-//! than the least patient one in it, who then falls out. **What breaks it**: an answer that is lost is lost for the whole
-//! group.
+//! What it survives: a client that disconnects (the leader works in a task of its own, and takes nothing for a request that
+//! has gone); a request that may wait less than others: in the queue it leaves at its time, and a group waits no longer than
+//! its least patient request, which then drops out. **What breaks it**: a lost answer is lost for the whole group.
 //!
 //! Next: `redis_watch_merged.rs` and `single_update_merged.rs`, which say how several pieces are taken.
 
@@ -32,7 +33,7 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-/// How several pieces are taken in one go.
+/// How several pieces are taken at once.
 pub(super) trait Merged: Send + Sync + 'static {
     /// What is waited for.
     const WHAT: &'static str;
@@ -46,21 +47,21 @@ pub(super) trait Merged: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Taken, Error>> + Send;
 }
 
-/// What one go came to.
+/// The outcome of one attempt.
 pub(super) enum Taken {
-    /// So many, at least one; and so many are left, where that was seen.
+    /// This many, at least one; and how many are left, if that was seen.
     Pieces(i64, Option<i64>),
     /// There is none.
     SoldOut,
-    /// Another wrote meanwhile, and nothing was changed.
+    /// Another instance wrote meanwhile, and nothing was changed.
     Beaten,
 }
 
-/// The lines of one strategy in this process, by product.
-struct Lines<M>(Mutex<HashMap<i64, Weak<Line>>>, PhantomData<fn() -> M>);
+/// The queues of one strategy in this process, by product.
+struct Queues<M>(Mutex<HashMap<i64, Weak<Queue>>>, PhantomData<fn() -> M>);
 
 #[derive(Default)]
-struct Line {
+struct Queue {
     waiting: Mutex<Waiting>,
     turn: Arc<AsyncMutex<()>>,
 }
@@ -78,29 +79,29 @@ struct Request {
     answer: oneshot::Sender<Result<Deducted, Error>>,
 }
 
-/// Takes a piece together with whoever else of this instance wants one.
+/// Takes a piece together with the other waiting requests of this instance.
 pub(super) async fn deduct<M: Merged>(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    // A stay of its own is nothing that requests can share.
+    // Requests cannot share a stay: each has its own, before the group.
     let wait = job.wait_left();
     sleep(job.request.hold).await;
     let since = Instant::now();
-    let line = ctx.local.of::<Lines<M>>().of(job.request.stock_id);
+    let queue = ctx.local.of::<Queues<M>>().of(job.request.stock_id);
     let until = since + wait;
     let (answer, mut answered) = oneshot::channel();
-    let number = line.enter(job.request.wait, until, answer);
+    let number = queue.enter(job.request.wait, until, answer);
     let outcome = tokio::select! {
         biased;
         answered = &mut answered => answered,
-        turn = Arc::clone(&line.turn).lock_owned() => {
-            let requests = mem::take(&mut line.waiting.lock().requests);
+        turn = Arc::clone(&queue.turn).lock_owned() => {
+            let requests = mem::take(&mut queue.waiting.lock().requests);
             ctx.tasks.spawn(serve::<M>(ctx.clone(), job.request.stock_id, requests, turn));
             answered.await
         }
         () = sleep_until(until) => {
-            if line.leave(number) {
+            if queue.leave(number) {
                 return Err(Error::NotHad { what: M::WHAT.into(), waited: job.request.wait });
             }
-            // It is under way, and no group waits longer than this one may.
+            // Its group is under way, and waits no longer than this request may.
             answered.await
         }
     };
@@ -109,7 +110,7 @@ pub(super) async fn deduct<M: Merged>(ctx: &Ctx, job: &Job) -> Result<Deducted, 
     Ok(job.tried(since.into(), deducted))
 }
 
-/// Serves all of `requests`, while it holds the line's turn.
+/// Serves all of `requests`, while it holds the turn of the queue.
 async fn serve<M: Merged>(
     ctx: Ctx,
     stock_id: i64,
@@ -156,7 +157,7 @@ async fn serve<M: Merged>(
     }
 }
 
-/// Tells those whose time is over.
+/// Answers the requests whose time is over.
 fn expire<M: Merged>(requests: &mut Vec<Request>) {
     let now = Instant::now();
     for late in requests.extract_if(.., |request| request.until <= now) {
@@ -175,26 +176,26 @@ fn refuse(requests: Vec<Request>, error: &Error) {
     }
 }
 
-impl<M> Default for Lines<M> {
+impl<M> Default for Queues<M> {
     fn default() -> Self {
         Self(Mutex::default(), PhantomData)
     }
 }
 
-impl<M> Lines<M> {
-    fn of(&self, stock_id: i64) -> Arc<Line> {
-        let mut lines = self.0.lock();
-        if let Some(line) = lines.get(&stock_id).and_then(Weak::upgrade) {
-            return line;
+impl<M> Queues<M> {
+    fn of(&self, stock_id: i64) -> Arc<Queue> {
+        let mut queues = self.0.lock();
+        if let Some(queue) = queues.get(&stock_id).and_then(Weak::upgrade) {
+            return queue;
         }
-        lines.retain(|_, line| line.strong_count() > 0);
-        let line = Arc::default();
-        lines.insert(stock_id, Arc::downgrade(&line));
-        line
+        queues.retain(|_, queue| queue.strong_count() > 0);
+        let queue = Arc::default();
+        queues.insert(stock_id, Arc::downgrade(&queue));
+        queue
     }
 }
 
-impl Line {
+impl Queue {
     fn enter(
         &self,
         wait: Duration,
@@ -213,7 +214,7 @@ impl Line {
         number
     }
 
-    /// Whether it still stood in the line.
+    /// Whether it was still in the queue.
     fn leave(&self, number: u64) -> bool {
         let requests = &mut self.waiting.lock().requests;
         let at = requests.iter().position(|request| request.number == number);
@@ -221,7 +222,7 @@ impl Line {
     }
 }
 
-/// What one go came to, for each of those who were in it.
+/// The error of one attempt, for each request of the group.
 fn same(error: &Error) -> Error {
     match error {
         Error::SoldOut => Error::SoldOut,
@@ -240,7 +241,7 @@ fn same(error: &Error) -> Error {
     }
 }
 
-/// The group's task has panicked, or its runtime is shutting down: what it came to is unknown.
+/// The group's task has panicked, or its runtime is shutting down: its outcome is unknown.
 fn cut_short() -> Error {
     Error::Panicked("a merged group was cut short".into())
 }

@@ -37,10 +37,10 @@ pub fn find(slug: &str) -> Option<&'static Strategy> {
     ALL.iter().find(|s| s.slug == slug)
 }
 
-/// Runs a section under a lock and gives the lock back.
+/// Runs a section under a lock and releases the lock.
 ///
-/// Once the section is through, a piece is sold or it is not: a release that fails cannot change that. It is logged, and
-/// the answer says where the lock was lost; else it goes with its lease, its session or its row.
+/// After the section a piece is sold or not: a failed release cannot change that. It is logged, and the answer says if the
+/// lock was lost; otherwise the lock ends with its lease, its session or its row.
 async fn under<F, S>(guard: Guard, section: F) -> Result<Deducted, Error>
 where
     F: FnOnce(Option<Fence>) -> S,

@@ -25,7 +25,7 @@ pub type Strategy = Registered<Facts>;
 pub struct Facts {
     /// The place in the course: `1.7.1`, or `[002]` for a companion text.
     pub chapter: &'static str,
-    /// Whether it is what we know better, beside the strategy of the course that stands before it.
+    /// Whether it is a better way than the course's, listed after the strategy that it improves.
     #[serde(rename = "beyond")]
     #[schema(value_type = bool)]
     pub rank: Rank,
@@ -35,8 +35,8 @@ pub struct Facts {
     pub promise: Promise,
     /// The servers that it cannot do without.
     pub needs: &'static [Server],
-    /// About how many pieces a second it sells to 100 who buy at once, where all share one small machine: what a run will
-    /// take is told by it, and nothing is judged.
+    /// About how many pieces a second it sells to 100 concurrent buyers, all on one small machine: it estimates how long a
+    /// run will take, and nothing is judged by it.
     #[schema(example = 72)]
     pub pace: u32,
     /// What it writes in the servers besides the stock, for a reset to clear.
@@ -73,7 +73,7 @@ pub enum Store {
 }
 
 impl Strategy {
-    /// The lease after which a holder that stays longer is not alone any more; `None` where it is renewed, or there is none.
+    /// The lease that is not renewed: a holder that stays longer is no longer alone. `None` if it is renewed, or there is none.
     #[must_use]
     pub fn unrenewed(&self, config: &Config) -> Option<Duration> {
         self.names.iter().find_map(|name| match name {
@@ -85,7 +85,7 @@ impl Strategy {
         })
     }
 
-    /// Takes one piece, or says why not. Where it is known who asks, the instance's console shows it come, get in, and go.
+    /// Takes one piece, or says why not. Where the request has a name, the console of the instance shows it arrive, get in, and leave.
     ///
     /// # Errors
     ///
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_gives_a_name_is_followed_on_the_console_and_a_load_prints_nothing() {
+    async fn a_request_with_a_name_is_followed_on_the_console_and_a_load_prints_nothing() {
         let ctx = Ctx::new(Config::load(&[]).expect("the defaults")).expect("good addresses");
         let console = Console::default();
         let writer = console.clone();

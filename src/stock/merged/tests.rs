@@ -1,4 +1,4 @@
-//! Who goes with whom, and how long: with a shelf in memory, whose first customer stays at the till until it is let go.
+//! Which requests go together, and for how long: with a shelf in memory, whose first group stays until it is let go.
 
 use super::*;
 use crate::config::Config;
@@ -9,13 +9,13 @@ const LONG: Duration = Duration::from_secs(20);
 
 #[derive(Default)]
 struct Till {
-    /// How many each group wanted.
+    /// How many pieces each group wanted.
     groups: Mutex<Vec<i64>>,
     first: Notify,
     beaten: AtomicU32,
 }
 
-/// Has enough for everybody.
+/// Has enough for all requests.
 struct Full;
 
 impl Merged for Full {
@@ -37,7 +37,7 @@ impl Merged for Full {
     }
 }
 
-/// Lets nobody but the first in, for as long as it may.
+/// Lets only the first group in; the others wait as long as they may.
 struct Stuck;
 
 impl Merged for Stuck {
@@ -66,15 +66,15 @@ fn buy<M: Merged>(ctx: &Ctx, wait: Duration) -> Running {
     tokio::spawn(async move { deduct::<M>(&ctx, &Job::new(1, Duration::ZERO, wait)).await })
 }
 
-/// Waits until so many stand in the line.
+/// Waits until this many requests are in the queue.
 async fn queued<M: Merged>(ctx: &Ctx, so_many: usize) {
-    let line = ctx.local.of::<Lines<M>>().of(1);
-    while line.waiting.lock().requests.len() != so_many {
+    let queue = ctx.local.of::<Queues<M>>().of(1);
+    while queue.waiting.lock().requests.len() != so_many {
         tokio::task::yield_now().await;
     }
 }
 
-/// One who is at the till, and so many who wait behind it.
+/// One request that is under way, and one behind it for each of `waits`.
 async fn crowd<M: Merged>(ctx: &Ctx, waits: &[Duration]) -> (Running, Vec<Running>) {
     let first = buy::<M>(ctx, LONG);
     let till = ctx.local.of::<Till>();
@@ -87,7 +87,7 @@ async fn crowd<M: Merged>(ctx: &Ctx, waits: &[Duration]) -> (Running, Vec<Runnin
 }
 
 #[tokio::test]
-async fn all_who_wait_go_together_and_each_retry_is_counted_once() {
+async fn all_waiting_requests_go_together_and_each_retry_is_counted_once() {
     let ctx = ctx();
     let (first, behind) = crowd::<Full>(&ctx, &[LONG; 5]).await;
     let till = ctx.local.of::<Till>();
@@ -113,7 +113,7 @@ async fn all_who_wait_go_together_and_each_retry_is_counted_once() {
 }
 
 #[tokio::test]
-async fn nothing_is_taken_for_who_has_hung_up() {
+async fn nothing_is_taken_for_a_client_that_has_disconnected() {
     let ctx = ctx();
     let (first, behind) = crowd::<Full>(&ctx, &[LONG; 3]).await;
     behind[0].abort();
@@ -132,7 +132,7 @@ async fn nothing_is_taken_for_who_has_hung_up() {
 }
 
 #[tokio::test]
-async fn who_may_wait_less_than_its_group_waits_less() {
+async fn a_request_that_may_wait_less_than_its_group_waits_less() {
     let ctx = ctx();
     let few = Duration::from_millis(100);
     let (first, mut behind) = crowd::<Stuck>(&ctx, &[LONG * 1000, few]).await;

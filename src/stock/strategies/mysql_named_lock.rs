@@ -25,16 +25,17 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-/// 1 when it is had, 0 after so many seconds without it.
+/// 1 if it was acquired, 0 after this many seconds without it.
 const LOCK: &str = "SELECT GET_LOCK(CONCAT(DATABASE(), '.', ?), ?)";
-/// 1 when it was ours, 0 when it is another's, NULL when nobody had it.
+/// 1 if it was ours, 0 if it is another connection's, NULL if it was free.
 const UNLOCK: &str = "SELECT RELEASE_LOCK(CONCAT(DATABASE(), '.', ?))";
 
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let mut conn = ctx.mysql(job.wait_left()).await?;
     let name = job.redis_name("stock");
     let mut sold = under_lock(&mut conn, job, &name).await;
-    // A connection that is not given back is closed, and its lock goes with it. Who has none releases none.
+    // A connection that is not returned to the pool is closed, which releases its lock. Without a lock there is nothing to
+    // release.
     if mysql::is_answered(&sold)
         && let Ok(released) = sqlx::query_scalar::<_, Option<i64>>(UNLOCK)
             .bind(&name)

@@ -25,7 +25,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     read_then_write(ctx, job, None).await
 }
 
-/// The section of this strategy, and of all that do the same under a lock. It is only as safe as what surrounds it.
+/// The section of this strategy, and of those that do the same under a lock. It is only as safe as what surrounds it.
 pub(super) async fn read_then_write(
     ctx: &Ctx,
     job: &Job,

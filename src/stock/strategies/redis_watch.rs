@@ -12,7 +12,7 @@ use deadpool_redis::Connection;
 use redis::AsyncCommands;
 use std::time::Duration;
 
-/// How long who was beaten pauses, on average.
+/// The mean pause after a conflict.
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) const STRATEGY: Facts = Facts {

@@ -33,7 +33,7 @@ async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     under(guard, |fence| none::read_then_write(ctx, job, fence)).await
 }
 
-/// Who takes the lock, for the columns that the course has for it.
+/// The caller, for the columns that the course has for it.
 pub(super) fn caller(ctx: &Ctx, job: &Job, class: &str) -> Caller {
     Caller {
         class: class.to_owned(),

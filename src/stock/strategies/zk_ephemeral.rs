@@ -12,7 +12,7 @@ use crate::{
 use std::time::Duration;
 use zookeeper_client::CreateMode;
 
-/// How often who waits tries again, on average.
+/// The mean time between a waiter's attempts.
 const POLL: Duration = Duration::from_millis(200);
 
 pub(super) const STRATEGY: Facts = Facts {

@@ -12,7 +12,7 @@ use crate::{
 use std::time::Duration;
 use zookeeper_client::CreateMode;
 
-/// How often who waits looks again, on average.
+/// The mean time between a waiter's looks.
 const POLL: Duration = Duration::from_millis(20);
 
 pub(super) const STRATEGY: Facts = Facts {

@@ -1,7 +1,7 @@
 -- §2.6.2 Gives one hold back; the last one frees the lock.
 -- KEYS[1] the lock, a hash: owner -> holds
 -- ARGV[1] owner
--- returns 1: given back    0: not the owner's
+-- returns 1: released    0: not the owner's
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
   return 0
 end

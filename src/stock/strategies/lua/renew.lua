@@ -1,4 +1,4 @@
--- §2.7 Begins the lease anew, if the lock is still the owner's.
+-- §2.7 Renews the lease, if the lock is still the owner's.
 -- KEYS[1] the lock, a hash: owner -> holds
 -- ARGV[1] owner   ARGV[2] lease in ms
 -- returns 1: renewed    0: not the owner's
