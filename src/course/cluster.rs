@@ -1,14 +1,13 @@
 //! What an experiment may do: send requests, load, break a member of the lab, and talk to the servers as a student does in a
 //! terminal. Nothing of it is private to the course.
 
-use super::{NoVerdict, Rated, Ratio, Says, lesson::text};
-use crate::bilingual::Bilingual;
+use super::{NoVerdict, Rated, Ratio, Says, Side, Target};
 use crate::{
     addresses::Addresses,
     failure::Failure,
     http_client::{Answer, Events, HttpClient, HttpError},
     load::{
-        ONE, Plan, Row, THREE,
+        Plan, Row,
         measure::interleaved,
         plan::Timed,
         run::{Snapshot, run as load},
@@ -16,14 +15,14 @@ use crate::{
         target::{self, token},
         terminal::Bar,
     },
+    orders::{Action, Order},
     redis_at::redis_at,
 };
 use http::Method;
 use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
 use secrecy::SecretString;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use sqlx::{Connection, MySqlConnection};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -33,36 +32,6 @@ use tokio_util::sync::CancellationToken;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How a rate is measured: the warm-up of each measurement.
 const WARM_UP: Duration = Duration::from_millis(300);
-
-/// Where a load goes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Target {
-    /// One instance.
-    #[default]
-    One,
-    /// Three behind nginx.
-    Three,
-}
-
-/// One side of a comparison of rates: `Side::of("mutex")`, or `Side { threads: 8, ..Side::of("mutex") }`.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Side {
-    /// The strategy.
-    #[serde(deserialize_with = "text")]
-    pub strategy: &'static str,
-    /// Where.
-    #[serde(default)]
-    pub target: Target,
-    /// From how many connections.
-    #[serde(default = "hundred")]
-    pub threads: usize,
-}
-
-const fn hundred() -> usize {
-    100
-}
 
 /// A running cluster, and what anybody outside can do with it.
 #[derive(Debug)]
@@ -77,45 +46,7 @@ pub struct Cluster {
     /// Cancelled where the command is told to stop.
     pub stop: CancellationToken,
     /// What undoes the faults that are not undone yet.
-    undo: Mutex<Vec<[String; 2]>>,
-}
-
-impl Target {
-    /// Its name in figures.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::One => ONE,
-            Self::Three => THREE,
-        }
-    }
-
-    /// Its name for people.
-    #[must_use]
-    pub const fn words(self) -> Bilingual {
-        match self {
-            Self::One => Bilingual {
-                zh: "一台",
-                en: "one instance",
-            },
-            Self::Three => Bilingual {
-                zh: "三台",
-                en: "three instances",
-            },
-        }
-    }
-}
-
-impl Side {
-    /// 100 connections to one instance.
-    #[must_use]
-    pub const fn of(strategy: &'static str) -> Self {
-        Self {
-            strategy,
-            target: Target::One,
-            threads: 100,
-        }
-    }
+    undo: Mutex<Vec<(Action, String)>>,
 }
 
 impl Cluster {
@@ -129,8 +60,14 @@ impl Cluster {
         quick: bool,
         stop: CancellationToken,
     ) -> Result<Self, Failure> {
-        let http = found.address(THREE)?.trim_end_matches('/').to_owned();
-        let one = found.address(ONE)?.trim_end_matches('/').to_owned();
+        let http = found
+            .address(Target::Three.name())?
+            .trim_end_matches('/')
+            .to_owned();
+        let one = found
+            .address(Target::One.name())?
+            .trim_end_matches('/')
+            .to_owned();
         let instances = match &found.lab {
             Some(lab) => lab
                 .instances
@@ -312,13 +249,13 @@ impl Cluster {
         })
     }
 
-    /// Orders the lab to break or to mend a member: `fault("pause", "8100")`. What is broken is mended after the experiment
+    /// Orders the lab to break or to mend a member: `fault(Action::Pause, "8100")`. What is broken is mended after the experiment
     /// at the latest.
     ///
     /// # Errors
     ///
     /// [`NoVerdict::Unavailable`] where no lab takes orders; [`NoVerdict::Failed`] where it refuses this one.
-    pub async fn fault(&self, action: &str, member: &str) -> Result<(), NoVerdict> {
+    pub async fn fault(&self, action: Action, member: &str) -> Result<(), NoVerdict> {
         let none = || {
             NoVerdict::without(
                 "没有能下命令的实验环境：用 --lab",
@@ -330,18 +267,13 @@ impl Cluster {
             .as_ref()
             .and_then(|lab| lab.control.as_ref())
             .ok_or_else(none)?;
-        let undone = match action {
-            "pause" => Some("resume"),
-            "kill" => Some("start"),
-            "cut" | "slow" => Some("mend"),
-            _ => None,
+        let undone = action.undone_by().map(|undone| (undone, member.to_owned()));
+        self.undo.lock().extend(undone);
+        let order = Order {
+            action,
+            member: member.to_owned(),
+            by_ms: 200,
         };
-        if let Some(undone) = undone {
-            self.undo
-                .lock()
-                .push([undone.to_owned(), member.to_owned()]);
-        }
-        let order = json!({"action": action, "member": member, "by_ms": 200});
         let token = SecretString::from(control.token.as_str());
         self.client
             .put(&control.url, &order, Some(&token))
@@ -349,15 +281,15 @@ impl Cluster {
             .success()?;
         self.undo
             .lock()
-            .retain(|[undoes, whose]| undoes != action || whose != member);
+            .retain(|(undoes, whose)| *undoes != action || whose != member);
         Ok(())
     }
 
     /// Mends what an experiment has left broken.
     pub(super) async fn mend(&self) {
         let left = std::mem::take(&mut *self.undo.lock());
-        for [action, member] in left.iter().rev() {
-            if let Err(NoVerdict::Failed(why)) = self.fault(action, member).await {
+        for (action, member) in left.iter().rev() {
+            if let Err(NoVerdict::Failed(why)) = self.fault(*action, member).await {
                 eprintln!("oversell: {member} is left as it is: {why}");
             }
         }

@@ -3,9 +3,9 @@
 //!
 //! A lesson's experiment is one of the kinds of [`Run`]; what fits none of them is a function of `experiments/`.
 
-use super::{Says, Side, Target};
 use crate::{
     bilingual::{Bilingual, leak},
+    load::{ONE, THREE},
     registry::{Declared, Rank, Registered},
     seckill::{self, check::Verdict as Orders},
     stock,
@@ -229,10 +229,101 @@ pub enum Run {
     /// Two requests to this route, on two instances, are served one after the other.
     #[serde(deserialize_with = "text")]
     ExclusiveRoute(&'static str),
+    /// A visit takes locks and leaves them in this order.
+    Visit {
+        /// The route at one instance.
+        #[serde(deserialize_with = "text")]
+        route: &'static str,
+        /// As `took #1, left #1`.
+        #[serde(deserialize_with = "text")]
+        steps: &'static str,
+    },
+    /// The lines that are typed by hand print what they say: commands of Redis only.
+    Typed,
     /// By the function that `experiments` has for this lesson.
     Custom,
     /// It is not, and why.
     NotRun(Bilingual),
+}
+
+/// Where a load goes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Target {
+    /// One instance.
+    #[default]
+    One,
+    /// Three behind nginx.
+    Three,
+}
+
+/// One side of a comparison of rates: `Side::of("mutex")`, or `Side { threads: 8, ..Side::of("mutex") }`.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Side {
+    /// The strategy.
+    #[serde(deserialize_with = "text")]
+    pub strategy: &'static str,
+    /// Where.
+    #[serde(default)]
+    pub target: Target,
+    /// From how many connections.
+    #[serde(default = "hundred")]
+    pub threads: usize,
+}
+
+const fn hundred() -> usize {
+    100
+}
+
+impl Target {
+    /// Its name in figures.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::One => ONE,
+            Self::Three => THREE,
+        }
+    }
+
+    /// Its name for people.
+    #[must_use]
+    pub const fn words(self) -> Bilingual {
+        match self {
+            Self::One => Bilingual {
+                zh: "一台",
+                en: "one instance",
+            },
+            Self::Three => Bilingual {
+                zh: "三台",
+                en: "three instances",
+            },
+        }
+    }
+}
+
+impl Side {
+    /// 100 connections to one instance.
+    #[must_use]
+    pub const fn of(strategy: &'static str) -> Self {
+        Self {
+            strategy,
+            target: Target::One,
+            threads: 100,
+        }
+    }
+}
+
+/// What is said of two rates.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Says {
+    /// The first is faster.
+    Faster,
+    /// They are about as fast: the ratio is between a half and two.
+    Alike,
+    /// The first is so many times as fast, from the one to the other.
+    Between(f64, f64),
 }
 
 /// What a claim came to.
@@ -346,6 +437,35 @@ impl Line {
             again: false,
         }
     }
+
+    /// Whether this is what it prints; space at the end of a line does not count.
+    #[must_use]
+    pub fn is_printed(&self, text: &str) -> bool {
+        let trimmed = |text: &str| {
+            text.lines()
+                .map(str::trim_end)
+                .collect::<Vec<_>>()
+                .join("\n")
+                .trim()
+                .to_owned()
+        };
+        let (expected, text) = (trimmed(&self.expect), trimmed(text));
+        let Some((first, rest)) = expected.split_once('…') else {
+            return text == expected;
+        };
+        let Some(mut left) = text.strip_prefix(first) else {
+            return false;
+        };
+        let mut parts: Vec<_> = rest.split('…').collect();
+        let last = parts.pop().unwrap_or_default();
+        for part in parts {
+            match left.split_once(part) {
+                Some((_, after)) => left = after,
+                None => return false,
+            }
+        }
+        left.ends_with(last)
+    }
 }
 
 impl From<Written> for Line {
@@ -385,4 +505,29 @@ fn texts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<&'static str>, D::Err
 
 fn optional_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'static str>, D::Error> {
     text(from).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ellipsis_stands_for_anything_and_nothing_else_does() {
+        for (expected, text, good) in [
+            ("4998", "4998\n", true),
+            ("…1…", "21 1", true),
+            ("a…c", "abc", true),
+            ("a…", "a", true),
+            ("…\t1", "4932\t1", true),
+            ("", "\n", true),
+            ("4998", "4999", false),
+            ("a…c", "abcd", false),
+            ("…b…", "ac", false),
+            ("", "x", false),
+            ("a…a", "a", false),
+        ] {
+            let line = Line::new("", expected);
+            assert_eq!(line.is_printed(text), good, "{expected}: {text}");
+        }
+    }
 }

@@ -24,11 +24,11 @@ mod seen;
 mod table;
 mod voucher;
 
-pub use cluster::{Cluster, Side, Target};
-pub use lesson::{ALL, Chapter, Lesson, Line, Run, Verdict};
+pub use cluster::Cluster;
+pub use lesson::{ALL, Chapter, Lesson, Line, Run, Says, Side, Target, Verdict};
 pub use product::{Left, Product};
 pub use replay::{Ends, Play};
-pub use seen::{Figures, NoVerdict, Rated, Ratio, Sale, Says, Seen, Words};
+pub use seen::{Figures, NoVerdict, Rated, Ratio, Sale, Seen, Words};
 
 /// Every lesson.
 pub fn lessons() -> impl Iterator<Item = &'static Lesson> {

@@ -1,6 +1,6 @@
 //! What an experiment has seen: words for people, figures, and the verdict that they come to.
 
-use super::{Side, Verdict, replay::Play};
+use super::{Says, Side, Verdict, replay::Play};
 use crate::{
     failure::Failure,
     load::{Row, spread::Spread},
@@ -112,18 +112,6 @@ impl From<&Row> for Sale {
             p99_ms: row.stats.p99_line,
         }
     }
-}
-
-/// What is said of two rates.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Says {
-    /// The first is faster.
-    Faster,
-    /// They are about as fast: the ratio is between a half and two.
-    Alike,
-    /// The first is so many times as fast, from the one to the other.
-    Between(f64, f64),
 }
 
 /// How much faster the first of two sells than the second: each round measures both, one right after the other.

@@ -29,7 +29,7 @@ pub(super) struct Ordered {
     /// What the checker says.
     pub(super) report: Report,
     /// Orders that were placed.
-    pub(super) placed: usize,
+    pub(super) placed: i64,
 }
 
 impl Cluster {
@@ -81,7 +81,7 @@ impl Cluster {
         let answers: Vec<_> = orders.collect().await;
         let mut placed = 0;
         for answer in answers {
-            placed += usize::from(answer?.0 == 200);
+            placed += i64::from(answer?.0 == 200);
         }
         let report = voucher.report().await?;
         voucher.remove().await?;

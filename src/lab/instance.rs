@@ -1,10 +1,11 @@
 //! An instance of the service: `oversell serve`, told by its environment where the servers are.
 
-use super::{health, programs::Needed, server::Server, user::User};
-use crate::{
-    addresses::{Addresses, Control},
-    failure::Failure,
+use super::{
+    programs::Needed,
+    server::{Server, get},
+    user::User,
 };
+use crate::addresses::{Addresses, Control};
 use futures::{FutureExt, future::BoxFuture};
 use http::StatusCode;
 use std::{
@@ -111,11 +112,6 @@ impl Server for Instance {
         &self.folder
     }
 
-    /// It keeps nothing but its log, which is beside its folder.
-    fn prepare(&self, _user: User) -> BoxFuture<'_, Result<(), Failure>> {
-        async { Ok(()) }.boxed()
-    }
-
     fn has_console(&self) -> bool {
         true
     }
@@ -143,7 +139,7 @@ impl Server for Instance {
             } else {
                 "/health/live"
             };
-            let answer = health::get(self.port, path).await?;
+            let answer = get(self.port, path).await?;
             match answer.instance() {
                 Some(name) if name != self.name => Err(format!("instance {name} answers")),
                 Some(_) if answer.status == StatusCode::OK => Ok(()),

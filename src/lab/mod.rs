@@ -7,7 +7,6 @@
 mod breakable;
 mod fault;
 mod folder;
-mod health;
 mod instance;
 mod mysql;
 mod nginx;

@@ -1,12 +1,11 @@
 //! nginx, with the same two files that the containers use.
 
 use super::{
-    health, instance,
+    instance,
     programs::{self, Needed},
-    server::Server,
+    server::{Server, get},
     user::User,
 };
-use crate::failure::Failure;
 use futures::{FutureExt, future::BoxFuture};
 use http::StatusCode;
 use std::{
@@ -45,19 +44,6 @@ impl Nginx {
             page,
         }
     }
-
-    fn settings(&self) -> String {
-        let host = if self.lan { "0.0.0.0" } else { "127.0.0.1" };
-        render(&format!("{host}:{}", self.port), &self.behind, &self.page)
-    }
-
-    fn write_settings(&self, user: User) -> std::io::Result<()> {
-        user.make(&self.folder)?;
-        let conf = self.folder.join("conf.d");
-        std::fs::create_dir_all(&conf)?;
-        std::fs::write(self.folder.join("nginx.conf"), MAIN)?;
-        std::fs::write(conf.join("oversell.conf"), self.settings())
-    }
 }
 
 impl Server for Nginx {
@@ -73,12 +59,13 @@ impl Server for Nginx {
         &self.folder
     }
 
-    fn prepare(&self, user: User) -> BoxFuture<'_, Result<(), Failure>> {
-        async move {
-            self.write_settings(user)
-                .map_err(|e| Failure::Unusable(format!("{NAME}: {e}")))
-        }
-        .boxed()
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        let host = if self.lan { "0.0.0.0" } else { "127.0.0.1" };
+        let ours = render(&format!("{host}:{}", self.port), &self.behind, &self.page);
+        vec![
+            ("nginx.conf", MAIN.to_owned()),
+            ("conf.d/oversell.conf", ours),
+        ]
     }
 
     fn command(&self, user: User) -> Command {
@@ -102,7 +89,7 @@ impl Server for Nginx {
 
     fn check(&self, _pid: u32, _complete: bool) -> BoxFuture<'_, Result<(), String>> {
         async {
-            let answer = health::get(self.port, "/health/live").await?;
+            let answer = get(self.port, "/health/live").await?;
             match answer.instance() {
                 Some(name) if !self.behind.iter().any(|port| instance::name(*port) == name) => {
                     Err(format!("{name} answers, which is none of ours"))
@@ -173,8 +160,10 @@ mod tests {
 
     #[test]
     fn it_listens_beyond_loopback_only_where_it_is_asked_to() {
-        let settings =
-            |lan| Nginx::new("/lab".into(), 8080, lan, vec![8000], "/page".into()).settings();
+        let settings = |lan| {
+            let nginx = Nginx::new("/lab".into(), 8080, lan, vec![8000], "/page".into());
+            nginx.settings()[1].1.clone()
+        };
         assert!(settings(false).contains("listen      127.0.0.1:8080 "));
         assert!(settings(true).contains("listen      0.0.0.0:8080 "));
     }

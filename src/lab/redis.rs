@@ -7,7 +7,7 @@ use super::{
     server::Server,
     user::User,
 };
-use crate::{failure::Failure, redis_at::redis_at};
+use crate::redis_at::redis_at;
 use futures::{FutureExt, future::BoxFuture};
 use redis::InfoDict;
 use std::{
@@ -21,7 +21,10 @@ pub(super) const KEEPS: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "ev
 const KEEPS_NOTHING: [&str; 2] = ["--appendonly", "no"];
 
 /// Who begins to follow need not wait for others that may come.
-pub(super) const TO_FOLLOWERS: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
+const TO_FOLLOWERS: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
+
+/// What each Redis, replica and Sentinel needs.
+pub(super) const NEEDED: [Needed; 1] = [("redis-server", "redis-server")];
 
 /// The name of the main one's replica, where it has one.
 pub(super) const REPLICA: &str = "replica";
@@ -72,42 +75,40 @@ impl Server for Redis {
     }
 
     fn needs(&self) -> &'static [Needed] {
-        &[("redis-server", "redis-server")]
+        &NEEDED
     }
 
     fn folder(&self) -> &Path {
         &self.folder
     }
 
-    fn prepare(&self, user: User) -> BoxFuture<'_, Result<(), Failure>> {
-        async move {
-            user.make(&self.folder)
-                .map_err(|e| Failure::Unusable(format!("{}: {e}", self.name)))
-        }
-        .boxed()
-    }
-
     fn command(&self, _user: User) -> Command {
-        let mut command = Command::new(programs::path("redis-server"));
+        let mut command = program(self.port, &self.folder);
         command
-            .args(["--bind", "127.0.0.1", "--daemonize", "no", "--save", ""])
             .args(if self.index == 0 {
                 &KEEPS[..]
             } else {
                 &KEEPS_NOTHING
             })
-            .args(TO_FOLLOWERS)
-            .arg("--port")
-            .arg(self.port.to_string())
-            .args(["--replica-announce-port", &self.known_by.to_string()])
-            .arg("--dir")
-            .arg(&self.folder);
+            .args(["--replica-announce-port", &self.known_by.to_string()]);
         command
     }
 
     fn check(&self, pid: u32, _complete: bool) -> BoxFuture<'_, Result<(), String>> {
         async move { has_pid(self.port, pid).await.map(drop) }.boxed()
     }
+}
+
+/// The program, as every Redis of the lab is started.
+pub(super) fn program(port: u16, folder: &Path) -> Command {
+    let mut command = Command::new(programs::path("redis-server"));
+    command
+        .args(["--bind", "127.0.0.1", "--daemonize", "no", "--save", ""])
+        .args(TO_FOLLOWERS)
+        .args(["--port", &port.to_string()])
+        .arg("--dir")
+        .arg(folder);
+    command
 }
 
 /// What the server at this port says of itself, where it is this process.

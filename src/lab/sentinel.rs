@@ -11,7 +11,7 @@
 
 use super::{
     programs::{self, Needed},
-    redis::{REPLICA, TO_FOLLOWERS, has_pid},
+    redis::{NEEDED, REPLICA, has_pid, program},
     server::Server,
     user::User,
     way::Way,
@@ -35,6 +35,7 @@ use tokio::{
 };
 
 pub(super) const SENTINEL: &str = "sentinel";
+const SETTINGS: &str = "sentinel.conf";
 
 /// What the Sentinel calls the main one and its replicas.
 const GROUP: &str = "main";
@@ -65,35 +66,16 @@ impl Server for Replica {
     }
 
     fn needs(&self) -> &'static [Needed] {
-        &[("redis-server", "redis-server")]
+        &NEEDED
     }
 
     fn folder(&self) -> &Path {
         &self.folder
     }
 
-    fn prepare(&self, user: User) -> BoxFuture<'_, Result<(), Failure>> {
-        async move {
-            user.make(&self.folder)
-                .map_err(|e| Failure::Unusable(format!("{REPLICA}: {e}")))
-        }
-        .boxed()
-    }
-
     fn command(&self, _user: User) -> Command {
-        let mut command = Command::new(programs::path("redis-server"));
-        command
-            .args(["--bind", "127.0.0.1", "--daemonize", "no", "--save", ""])
-            .args(TO_FOLLOWERS)
-            .args([
-                "--port",
-                &self.port.to_string(),
-                "--replicaof",
-                "127.0.0.1",
-                &self.main.to_string(),
-            ])
-            .arg("--dir")
-            .arg(&self.folder);
+        let mut command = program(self.port, &self.folder);
+        command.args(["--replicaof", "127.0.0.1", &self.main.to_string()]);
         command
     }
 
@@ -123,36 +105,28 @@ impl Server for Sentinel {
     }
 
     fn needs(&self) -> &'static [Needed] {
-        &[("redis-server", "redis-server")]
+        &NEEDED
     }
 
     fn folder(&self) -> &Path {
         &self.folder
     }
 
-    fn prepare(&self, user: User) -> BoxFuture<'_, Result<(), Failure>> {
-        async move {
-            // It takes no replica that has been alone for longer than ten times its patience.
-            let settings = format!(
-                "bind 127.0.0.1\nport {}\ndir {}\nsentinel monitor {GROUP} 127.0.0.1 {} 1\n\
-                 sentinel down-after-milliseconds {GROUP} 4000\nsentinel failover-timeout {GROUP} 10000\n",
-                self.port,
-                self.folder.display(),
-                self.main
-            );
-            let file = self.settings();
-            user.make(&self.folder)
-                .and_then(|()| std::fs::write(&file, settings))
-                // It notes in there who the main one is.
-                .and_then(|()| user.own(&file))
-                .map_err(|e| Failure::Unusable(format!("{SENTINEL}: {e}")))
-        }
-        .boxed()
+    /// It takes no replica that has been alone for longer than ten times its patience; it notes in there who the main one is.
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        let settings = format!(
+            "bind 127.0.0.1\nport {}\ndir {}\nsentinel monitor {GROUP} 127.0.0.1 {} 1\n\
+             sentinel down-after-milliseconds {GROUP} 4000\nsentinel failover-timeout {GROUP} 10000\n",
+            self.port,
+            self.folder.display(),
+            self.main
+        );
+        vec![(SETTINGS, settings)]
     }
 
     fn command(&self, _user: User) -> Command {
         let mut command = Command::new(programs::path("redis-server"));
-        command.arg(self.settings()).arg("--sentinel");
+        command.arg(self.folder.join(SETTINGS)).arg("--sentinel");
         command
     }
 
@@ -171,12 +145,6 @@ impl Server for Sentinel {
             }
         }
         .boxed()
-    }
-}
-
-impl Sentinel {
-    fn settings(&self) -> PathBuf {
-        self.folder.join("sentinel.conf")
     }
 }
 

@@ -1,15 +1,31 @@
-//! What the lab needs to know about a server, whichever it is, and what it keeps about each that it has.
+//! What the lab needs to know about a server, whichever it is; what it keeps about each that it has; and waiting until it is
+//! well, by asking it.
 
 use super::{
-    health,
     process::{Console, Process, Start},
     programs::Needed,
     user::User,
 };
-use crate::{failure::Failure, orders::MemberState};
-use futures::future::BoxFuture;
-use std::{fmt::Debug, path::Path, process::Command};
-use tokio::sync::mpsc::UnboundedSender;
+use crate::{
+    failure::Failure,
+    http_client::{Answer, HttpClient},
+    orders::MemberState,
+};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, ready},
+};
+use std::{fmt::Debug, fs, io, path::Path, process::Command, time::Duration};
+use tokio::{
+    sync::mpsc::UnboundedSender,
+    time::{Instant, sleep, timeout},
+};
+
+/// Longer than any server takes on a slow machine.
+const LIMIT: Duration = Duration::from_secs(60);
+/// One question; a server that accepts and says nothing is asked again.
+const ANSWER: Duration = Duration::from_secs(3);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// How one server is started, and how it is asked whether it is well.
 pub(super) trait Server: Debug + Send + Sync {
@@ -27,8 +43,26 @@ pub(super) trait Server: Debug + Send + Sync {
     /// Its own folder.
     fn folder(&self) -> &Path;
 
-    /// Fills the folder before the first start: settings, an empty database. `user` writes in it.
-    fn prepare(&self, user: User) -> BoxFuture<'_, Result<(), Failure>>;
+    /// The settings that stand in its folder, by their places in it.
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    /// Fills the folder before the first start. `user` writes in it.
+    fn prepare(&self, user: User) -> BoxFuture<'_, Result<(), Failure>> {
+        let write = || {
+            user.make(self.folder())?;
+            for (place, text) in self.settings() {
+                let file = self.folder().join(place);
+                file.parent().map_or(Ok(()), |folder| user.make(folder))?;
+                fs::write(&file, text)?;
+                user.own(&file)?;
+            }
+            Ok(())
+        };
+        let failed = |e: io::Error| Failure::Unusable(format!("{}: {e}", self.name()));
+        ready(write().map_err(failed)).boxed()
+    }
 
     /// The command that is the server: it stays in the foreground.
     fn command(&self, user: User) -> Command;
@@ -113,7 +147,7 @@ impl Member {
                 }),
         })?;
         let process = self.process.insert(process);
-        health::until_well(self.server.as_ref(), process, complete).await
+        until_well(self.server.as_ref(), process, complete).await
     }
 
     /// Its pid, while it runs.
@@ -137,4 +171,43 @@ impl Member {
             .filter(|p| p.runs())
             .ok_or_else(|| Failure::Unusable(format!("{} is not running", self.server.title())))
     }
+}
+
+/// Asks until the server is well.
+///
+/// # Errors
+///
+/// It ended, or is not well in time: with its last answer and the end of its log.
+async fn until_well(server: &dyn Server, process: &Process, complete: bool) -> Result<(), Failure> {
+    let name = server.title();
+    let begin = Instant::now();
+    loop {
+        let check = timeout(ANSWER, server.check(process.pid(), complete));
+        let reason = tokio::select! {
+            end = process.gone() => {
+                return Err(Failure::Unusable(format!("{name} ended at its start ({end}); {}", process.tail())));
+            }
+            answer = check => match answer {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(reason)) => reason,
+                Err(_) => "no answer".to_owned(),
+            },
+        };
+        if begin.elapsed() > LIMIT {
+            let limit = LIMIT.as_secs();
+            return Err(Failure::Unusable(format!(
+                "{name} is not healthy after {limit} s ({reason}); {}",
+                process.tail()
+            )));
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// A GET on loopback.
+pub(super) async fn get(port: u16, path: &str) -> Result<Answer, String> {
+    HttpClient::new(ANSWER)
+        .get(&format!("http://127.0.0.1:{port}{path}"))
+        .await
+        .map_err(|e| e.to_string())
 }

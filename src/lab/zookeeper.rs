@@ -6,7 +6,7 @@ use super::{
     server::Server,
     user::User,
 };
-use crate::{failure::Failure, four_letters::four_letters};
+use crate::four_letters::four_letters;
 use futures::{FutureExt, future::BoxFuture};
 use std::{
     net::Ipv4Addr,
@@ -17,6 +17,7 @@ use std::{
 use tokio::time::timeout;
 
 pub(super) const NAME: &str = "zookeeper";
+const CONFIG: &str = "zoo.cfg";
 
 /// Debian's and Ubuntu's settings for the start script; it sets CLASSPATH.
 const SETTINGS: &str = "/usr/share/zookeeper/bin/zkEnv.sh";
@@ -84,10 +85,6 @@ impl ZooKeeper {
     fn data(&self) -> PathBuf {
         self.folder.join("data")
     }
-
-    fn settings(&self) -> PathBuf {
-        self.folder.join("zoo.cfg")
-    }
 }
 
 impl Server for ZooKeeper {
@@ -108,22 +105,12 @@ impl Server for ZooKeeper {
         &self.folder
     }
 
-    fn prepare(&self, user: User) -> BoxFuture<'_, Result<(), Failure>> {
-        async move {
-            user.make(&self.folder)
-                .and_then(|()| user.make(&self.data()))
-                .and_then(|()| {
-                    std::fs::write(self.data().join("myid"), (self.index + 1).to_string())
-                })
-                .and_then(|()| {
-                    std::fs::write(
-                        self.settings(),
-                        settings(&self.data(), self.port, &self.peers),
-                    )
-                })
-                .map_err(|e| Failure::Unusable(format!("{}: {e}", self.name)))
-        }
-        .boxed()
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        let settings = settings(&self.data(), self.port, &self.peers);
+        vec![
+            ("data/myid", (self.index + 1).to_string()),
+            (CONFIG, settings),
+        ]
     }
 
     fn command(&self, _user: User) -> Command {
@@ -144,7 +131,7 @@ impl Server for ZooKeeper {
             .arg("-cp")
             .arg(class_path())
             .arg("org.apache.zookeeper.server.quorum.QuorumPeerMain")
-            .arg(self.settings());
+            .arg(self.folder.join(CONFIG));
         command
     }
 

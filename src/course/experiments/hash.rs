@@ -1,6 +1,6 @@
 //! §2.6 and §2.7: a hash that counts its owner's holds, and a timer that renews it.
 
-use super::{ask, own};
+use super::tools::{ask, own};
 use crate::course::{Cluster, NoVerdict, Seen, Words};
 use std::time::Duration;
 

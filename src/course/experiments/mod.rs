@@ -16,6 +16,8 @@ mod scripts;
 mod setnx;
 mod table_lock;
 mod throughput;
+mod tools;
+mod typed;
 mod zk_counts;
 mod zk_locks;
 mod zk_nodes;
@@ -27,15 +29,10 @@ use super::{
 };
 use crate::{
     bilingual::Bilingual,
-    load::{Row, terminal::rate, verdict::Verdict as Sold},
+    load::{terminal::rate, verdict::Verdict as Sold},
 };
 use futures::future::BoxFuture;
-use http::Method;
-use redis::{FromRedisValue, aio::MultiplexedConnection};
-use serde_json::Value;
-use std::time::Duration;
-use tokio::time::{sleep, timeout};
-use zookeeper_client::{Client, Error as Zk};
+use tools::{sale, sales};
 
 /// An experiment: it does what anybody outside can do, and says what it has seen.
 type Experiment = for<'a> fn(&'a Cluster) -> BoxFuture<'a, Result<Seen, NoVerdict>>;
@@ -52,15 +49,8 @@ custom! {
     "1.3" => oversold::one_by_one,
     "1.7.1.last" => mysql::last_piece,
     "2.1" => setnx::one_of_many,
-    "2.2.expire" => setnx::expire_afterwards,
     "2.4.1" => scripts::count_to_three,
     "2.4.1.multi" => scripts::no_rollback,
-    "2.4.3" => scripts::local_variables,
-    "2.4.4.1" => scripts::a_number,
-    "2.4.4.2" => scripts::arguments,
-    "2.4.4.3" => scripts::call,
-    "2.4.4.4" => scripts::call_with_arguments,
-    "2.4.4.5" => scripts::pcall,
     "2.6.1" => hash::enter,
     "2.6.2" => hash::leave,
     "2.7.third" => hash::every_third,
@@ -74,13 +64,10 @@ custom! {
     "2.10.6" => redis_objects::semaphore,
     "2.10.7" => redis_objects::latch,
     "001.set-nx" => redis_commands::set_nx,
-    "001.del" => redis_commands::del,
     "001.rw" => redis_commands::read_write,
     "3.1.2" => zk_nodes::types,
     "3.1.2.watch" => zk_nodes::watches,
     "3.4.2.herd" => zk_locks::herd,
-    "3.7.1" => zk_recipes::mutex,
-    "3.7.4" => zk_recipes::multi,
     "3.7.5" => zk_recipes::leases,
     "3.7.5.crash" => zk_recipes::leases_of_the_dead,
     "3.7.6.barrier" => zk_recipes::barrier,
@@ -88,14 +75,10 @@ custom! {
     "3.7.7.1" => zk_counts::shared_count,
     "3.7.7.2" => zk_counts::atomic_long,
     "4.3.1" => table_lock::single_point,
-    "4.3.2" => table_lock::dead_holder,
     "4.3.3" => table_lock::not_reentrant,
     "002.ids" => ids::unique,
     "002.on-sale" => orders::on_sale,
     "002.global-mutex" => orders::global_mutex,
-    "002.new-mutex" => orders::new_mutex,
-    "002.unlock-before-commit" => orders::unlock_before_commit,
-    "002.cluster" => orders::cluster,
     "003.qps" => throughput::qps,
     "003.static" => throughput::statics,
     "003.cache" => throughput::cache,
@@ -114,17 +97,17 @@ custom! {
 pub(super) async fn run(on: &Cluster, lesson: &'static Lesson) -> Result<Seen, NoVerdict> {
     match &lesson.run {
         Run::All(runs) => {
-            let mut seen = one(on, lesson.id, &runs[0]).await?;
+            let mut seen = one(on, lesson, &runs[0]).await?;
             for run in &runs[1..] {
-                seen = seen.and(one(on, lesson.id, run).await?);
+                seen = seen.and(one(on, lesson, run).await?);
             }
             Ok(seen)
         }
-        run => one(on, lesson.id, run).await,
+        run => one(on, lesson, run).await,
     }
 }
 
-async fn one(on: &Cluster, lesson: &str, run: &'static Run) -> Result<Seen, NoVerdict> {
+async fn one(on: &Cluster, lesson: &Lesson, run: &'static Run) -> Result<Seen, NoVerdict> {
     match run {
         Run::All(_) => Err(NoVerdict::failed("a list stands in a list")),
         Run::Replay(of) => flaw_and_cure(on, of).await,
@@ -158,10 +141,12 @@ async fn one(on: &Cluster, lesson: &str, run: &'static Run) -> Result<Seen, NoVe
             slowest_s: [least, most],
         } => limits::leaky(on, route, *least, *most).await,
         Run::ExclusiveRoute(route) => demos::exclusive(on, route).await,
+        Run::Visit { route, steps } => zk_recipes::visit(on, route, steps).await,
+        Run::Typed => typed::typed(on, lesson).await,
         Run::Custom => {
-            let known = CUSTOM.iter().find(|(id, _)| *id == lesson);
+            let known = CUSTOM.iter().find(|(id, _)| *id == lesson.id);
             let (_, experiment) =
-                known.ok_or_else(|| NoVerdict::failed(format!("nothing tries {lesson}")))?;
+                known.ok_or_else(|| NoVerdict::failed(format!("nothing tries {}", lesson.id)))?;
             experiment(on).await
         }
         Run::NotRun(why) => Err(NoVerdict::without(why.zh, why.en)),
@@ -239,40 +224,6 @@ async fn retries_grow(on: &Cluster, strategy: &'static str) -> Result<Seen, NoVe
         .value("retries_each", retries))
 }
 
-/// `mutex 三台：卖出 5000 件，少了 4321 件，多卖 679 件。`
-fn sale(row: &Row) -> Words {
-    let (sold, gone, over) = (row.sold, row.gone(), row.oversold);
-    let Bilingual { zh, en } = if row.target == Target::One.name() {
-        Target::One
-    } else {
-        Target::Three
-    }
-    .words();
-    let errors = row.errors + row.unknown;
-    let (mut more_zh, mut more_en) = (format!("多卖 {over} 件"), format!("{over} oversold"));
-    if errors > 0 {
-        more_zh += &format!("，{errors} 个请求出错");
-        more_en += &format!(", {errors} requests failed");
-    }
-    Words::new(
-        format!(
-            "{}，{zh}：卖出 {sold} 件，少了 {gone} 件，{more_zh}。",
-            row.strategy
-        ),
-        format!(
-            "{} on {en}: {sold} sold, {gone} gone, {more_en}.",
-            row.strategy
-        ),
-    )
-}
-
-/// The same for several.
-fn sales(rows: &[Row]) -> Words {
-    let each: Vec<_> = rows.iter().map(sale).collect();
-    let join = |of: fn(&Words) -> &str, by: &str| each.iter().map(of).collect::<Vec<_>>().join(by);
-    Words::new(join(|w| &w.zh, ""), join(|w| &w.en, " "))
-}
-
 /// A ratio in words: how much faster the first is, how far the rounds lie apart, and whether what is said of it is noise.
 fn words(ratio: &Ratio) -> Words {
     let Ratio {
@@ -301,67 +252,6 @@ fn words(ratio: &Ratio) -> Words {
             first_name.en, second_name.en
         ),
     )
-}
-
-/// A key of an experiment's own.
-fn own(name: &str) -> String {
-    format!("course:{:08x}:{name}", fastrand::u32(..))
-}
-
-/// One command, as it is typed into `redis-cli`.
-async fn ask<T: FromRedisValue>(
-    redis: &mut MultiplexedConnection,
-    line: &[&str],
-) -> Result<T, NoVerdict> {
-    let mut command = redis::Cmd::new();
-    command
-        .arg(line)
-        .query_async(redis)
-        .await
-        .map_err(NoVerdict::failed)
-}
-
-/// Waits until there is such a key.
-async fn until_there(redis: &mut MultiplexedConnection, key: &str) -> Result<(), NoVerdict> {
-    let there = async {
-        while !ask::<bool>(redis, &["EXISTS", key]).await? {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        Ok(())
-    };
-    let there = tokio::time::timeout(Duration::from_secs(10), there).await;
-    there.unwrap_or_else(|_| Err(NoVerdict::failed(format!("nobody writes {key}"))))
-}
-
-/// The answer to a GET as JSON.
-async fn got(on: &Cluster, url: &str) -> Result<Value, NoVerdict> {
-    let answer = on
-        .ask(Method::GET, url, &[("accept", "application/json")], None)
-        .await?
-        .success()?;
-    Ok(answer.json()?)
-}
-
-/// How many nodes are below this one.
-async fn below(zookeeper: &Client, path: &str) -> Result<usize, NoVerdict> {
-    match zookeeper.list_children(path).await {
-        Err(Zk::NoNode) => Ok(0),
-        nodes => nodes.map(|nodes| nodes.len()).map_err(NoVerdict::failed),
-    }
-}
-
-/// Waits until so many nodes are below this one.
-async fn until_below(zookeeper: &Client, path: &str, wanted: usize) -> Result<(), NoVerdict> {
-    let there = async {
-        while below(zookeeper, path).await? != wanted {
-            sleep(Duration::from_millis(10)).await;
-        }
-        Ok(())
-    };
-    let late = || NoVerdict::failed(format!("there are never {wanted} nodes below {path}"));
-    timeout(Duration::from_secs(30), there)
-        .await
-        .unwrap_or_else(|_| Err(late()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Text 001: the same way in short, and Redisson's read-write lock as a hash.
 
-use super::{ask, own};
+use super::tools::{ask, own};
 use crate::course::{Cluster, NoVerdict, Seen, Words};
 use redis::Value;
 
@@ -21,18 +21,6 @@ pub(super) async fn set_nx(on: &Cluster) -> Result<Seen, NoVerdict> {
         first == Value::Int(1) && second == Value::Int(0),
         words,
     ))
-}
-
-pub(super) async fn del(on: &Cluster) -> Result<Seen, NoVerdict> {
-    let (mut mine, mut other, key) = (on.redis().await?, on.redis().await?, own("lock"));
-    ask::<()>(&mut mine, &["SET", &key, "mine", "NX", "PX", "60000"]).await?;
-    let others: i64 = ask(&mut other, &["DEL", &key]).await?;
-    let own: i64 = ask(&mut mine, &["DEL", &key]).await?;
-    let words = Words::new(
-        format!("别人 DEL 得到 {others}，持有者再 DEL 得到 {own}。"),
-        format!("Another's DEL got {others}, and the holder's own after it {own}."),
-    );
-    Ok(Seen::holds((others, own) == (1, 0), words))
 }
 
 pub(super) async fn read_write(on: &Cluster) -> Result<Seen, NoVerdict> {

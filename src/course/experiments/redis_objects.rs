@@ -1,8 +1,9 @@
 //! §2.10.2 to §2.10.7: fair locks, several locks as one, read-write locks, semaphores, latches.
 
-use super::{ask, until_there};
+use super::tools::{ask, until_there};
 use crate::{
     course::{Cluster, NoVerdict, Seen, Words},
+    orders::Action,
     redis_at::redis_at,
 };
 use futures::future::{join_all, try_join_all};
@@ -51,11 +52,11 @@ pub(super) async fn five_dead(on: &Cluster) -> Result<Seen, NoVerdict> {
     };
     let killed = async {
         queued(6).await?;
-        on.fault("kill", &third.name).await?;
+        on.fault(Action::Kill, &third.name).await?;
         Ok::<_, NoVerdict>(begun.elapsed())
     };
     let ((), (), lives, killed) = tokio::try_join!(held, die, lives, killed)?;
-    on.fault("start", &third.name).await?;
+    on.fault(Action::Start, &third.name).await?;
     product.remove().await?;
     let waited = lives.saturating_sub(killed).as_millis();
     let words = Words::new(

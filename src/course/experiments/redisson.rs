@@ -1,9 +1,8 @@
 //! §2.10.1: Redisson's lock, which here is `redis-lock`.
 
 use super::{
-    ask,
     hash::{renewals, watched},
-    until_there,
+    tools::{ask, until_there},
 };
 use crate::course::{Cluster, NoVerdict, Seen, Words};
 use std::time::{Duration, Instant};

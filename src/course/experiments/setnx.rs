@@ -1,8 +1,8 @@
-//! §2.1 to §2.3: a key that only one can write, with a lease, and with its owner in it.
+//! §2.1: a key that only one can write.
 
-use super::{ask, own};
+use super::tools::{ask, own, sales};
 use crate::{
-    course::{Cluster, NoVerdict, Seen, Target, Words, experiments::sales},
+    course::{Cluster, NoVerdict, Seen, Target, Words},
     load::verdict::Verdict as Sold,
 };
 use futures::future::try_join_all;
@@ -24,26 +24,4 @@ pub(super) async fn one_of_many(on: &Cluster) -> Result<Seen, NoVerdict> {
     Ok(Seen::holds(had == 1 && row.verdict == Sold::Exact, words)
         .sales([&row])
         .value("had", had))
-}
-
-pub(super) async fn expire_afterwards(on: &Cluster) -> Result<Seen, NoVerdict> {
-    let (mut redis, two, one) = (on.redis().await?, own("two"), own("one"));
-    // Who sent it is dead by now, and EXPIRE never comes.
-    ask::<()>(&mut redis, &["SETNX", &two, "111"]).await?;
-    ask::<()>(&mut redis, &["SET", &one, "111", "EX", "3", "NX"]).await?;
-    let two_left: i64 = ask(&mut redis, &["PTTL", &two]).await?;
-    let one_left: i64 = ask(&mut redis, &["PTTL", &one]).await?;
-    ask::<()>(&mut redis, &["DEL", &two, &one]).await?;
-    let words = Words::new(
-        format!(
-            "只发了 SETNX 的键，PTTL 是 {two_left}（永不过期）；SET … EX 3 NX 的键还剩 {one_left} ms。"
-        ),
-        format!(
-            "After SETNX alone PTTL is {two_left}: for ever. After SET … EX 3 NX {one_left} ms are left."
-        ),
-    );
-    Ok(
-        Seen::holds(two_left == -1 && (1..=3000).contains(&one_left), words)
-            .value("pttl", vec![two_left, one_left]),
-    )
 }

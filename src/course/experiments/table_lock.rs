@@ -1,28 +1,19 @@
 //! §4: a row under a unique key as a lock, its flaws, and their cures.
 
-use super::flaw_and_cure;
 use crate::{
-    course::{Cluster, NoVerdict, Seen, Target, Words, experiments::sale},
-    load::verdict::Verdict as Sold,
+    course::{Cluster, NoVerdict, Seen, Words},
+    orders::Action,
 };
 use sqlx::{Connection, Executor};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// 20 × 25 on three instances, since the course's 100 × 50 takes minutes: not one piece too many.
-async fn exact(on: &Cluster, strategy: &str) -> Result<Seen, NoVerdict> {
-    let mut plan = on.plan(strategy, Target::Three);
-    (plan.threads, plan.loops) = (20, 25);
-    let row = on.send(plan).await?;
-    Ok(Seen::holds(row.verdict == Sold::Exact, sale(&row)).sales([&row]))
-}
-
 pub(super) async fn single_point(on: &Cluster) -> Result<Seen, NoVerdict> {
     let product = on.product(5000).await?;
     let (before, _) = product.buy(on.one(), "table-lock", "").await?;
-    on.fault("kill", "mysql").await?;
+    on.fault(Action::Kill, "mysql").await?;
     let (down, _) = product.buy(on.one(), "table-lock", "&wait_ms=1000").await?;
-    on.fault("start", "mysql").await?;
+    on.fault(Action::Start, "mysql").await?;
     let back = async {
         while product
             .buy(on.one(), "table-lock", "&wait_ms=1000")
@@ -43,12 +34,6 @@ pub(super) async fn single_point(on: &Cluster) -> Result<Seen, NoVerdict> {
         format!("With the database: {before}; without: {down}; with it again: 200."),
     );
     Ok(Seen::holds((before, down) == (200, 503), words).value("status", vec![before, down, 200]))
-}
-
-pub(super) async fn dead_holder(on: &Cluster) -> Result<Seen, NoVerdict> {
-    Ok(flaw_and_cure(on, "4")
-        .await?
-        .and(exact(on, "table-lock-lease").await?))
 }
 
 /// The same connection inserts the course's row twice; and the strategy that takes its lock twice, seen in the table.

@@ -1,6 +1,6 @@
 //! §3.7.7: numbers that all instances share.
 
-use super::got;
+use super::tools::got;
 use crate::course::{Cluster, NoVerdict, Seen, Words};
 use serde_json::json;
 

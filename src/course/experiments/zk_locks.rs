@@ -1,6 +1,6 @@
 //! §3.3 to §3.6: the hand-written locks, from one node that all fight for to a queue in which each watches the one before.
 
-use super::got;
+use super::tools::got;
 use crate::course::{Cluster, NoVerdict, Seen, Words};
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! §3.1 and §3.2: the types of nodes, the four watches, and what becomes of the node of a holder that dies.
 
-use super::until_below;
+use super::tools::until_below;
 use crate::course::{Cluster, NoVerdict, Seen, Words};
 use zookeeper_client::{Acls, Client, CreateMode, EventType, OneshotWatcher};
 

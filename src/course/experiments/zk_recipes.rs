@@ -1,63 +1,31 @@
 //! §3.7.1 to §3.7.6: the locks, leases and barriers of Curator.
 
-use super::{below, got, until_below};
-use crate::course::{Cluster, NoVerdict, Product, Seen, Target, Words, experiments::exact};
+use super::tools::{below, got, until_below};
+use crate::{
+    course::{Cluster, NoVerdict, Product, Seen, Words},
+    orders::Action,
+};
 use futures::future::try_join_all;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
 use tokio::time::sleep;
 
-pub(super) async fn mutex(on: &Cluster) -> Result<Seen, NoVerdict> {
-    let visit = steps(&got(on, &format!("{}/test/zk/reentrant", on.one())).await?);
-    let sale = exact(on, "zk-mutex", &[Target::Three], None, None).await?;
-    let twice = visit == [("took", 1), ("took", 2), ("left", 1), ("left", 0)].map(own);
-    let words = Words::new(
-        format!("{}同一个持有者：{}。", sale.words.zh, said(&visit)),
-        format!("{} One owner: {}.", sale.words.en, said(&visit)),
-    );
-    let holds = sale.verdict == crate::course::Verdict::Reproduced && twice;
-    Ok(Seen {
-        figures: sale.figures,
-        ..Seen::holds(holds, words)
-    })
-}
-
-fn own((did, order): (&str, u64)) -> (String, u64) {
-    (did.to_owned(), order)
-}
-
-/// What a visit did, and its numbers.
-fn steps(visit: &Value) -> Vec<(String, u64)> {
-    let steps = visit["steps"].as_array().into_iter().flatten();
-    steps
-        .filter_map(|step| Some((step["did"].as_str()?.to_owned(), step["order"].as_u64()?)))
-        .collect()
-}
-
-fn said(steps: &[(String, u64)]) -> String {
-    steps
-        .iter()
-        .map(|(did, order)| format!("{did} #{order}"))
-        .collect::<Vec<_>>()
-        .join(", ")
-}
-
-pub(super) async fn multi(on: &Cluster) -> Result<Seen, NoVerdict> {
-    let visit = steps(&got(on, &format!("{}/test/zk/multi", on.one())).await?);
-    let wanted = [
-        ("took", 1),
-        ("took", 2),
-        ("took", 3),
-        ("left", 3),
-        ("left", 2),
-        ("left", 1),
-    ]
-    .map(own);
-    let words = Words::new(
-        format!("依次：{}。", said(&visit)),
-        format!("In turn: {}.", said(&visit)),
-    );
-    Ok(Seen::holds(visit == wanted, words))
+/// A visit that takes locks and leaves them: the claim is in which order, as `took #1, took #2, left #2, left #1`.
+pub(super) async fn visit(on: &Cluster, route: &str, steps: &str) -> Result<Seen, NoVerdict> {
+    let visit = got(on, &format!("{}{route}", on.one())).await?;
+    let done = visit["steps"].as_array().into_iter().flatten();
+    let done: Vec<_> = done
+        .filter_map(|step| {
+            Some(format!(
+                "{} #{}",
+                step["did"].as_str()?,
+                step["order"].as_u64()?
+            ))
+        })
+        .collect();
+    let done = done.join(", ");
+    let words = Words::new(format!("依次：{done}。"), format!("In turn: {done}."));
+    Ok(Seen::holds(done == steps, words))
 }
 
 /// The lines that those who came in and left have written.
@@ -122,7 +90,7 @@ pub(super) async fn leases_of_the_dead(on: &Cluster) -> Result<Seen, NoVerdict> 
     let killed = async {
         until_below(&zookeeper, &taken, 5).await?;
         let before = on.get(&url(&alive.url, 500)).await?.status.as_u16();
-        on.fault("kill", &dies.name).await?;
+        on.fault(Action::Kill, &dies.name).await?;
         // Once the session has ended, by itself.
         while below(&zookeeper, &taken).await? > 0 {
             sleep(Duration::from_millis(100)).await;
@@ -138,7 +106,7 @@ pub(super) async fn leases_of_the_dead(on: &Cluster) -> Result<Seen, NoVerdict> 
     // Those who were inside have no answer: their instance is dead.
     let (_, answers) = tokio::join!(all, killed);
     let (before, after) = answers?;
-    on.fault("start", &dies.name).await?;
+    on.fault(Action::Start, &dies.name).await?;
     product.remove().await?;
     let words = Words::new(
         format!(

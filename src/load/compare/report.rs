@@ -34,7 +34,7 @@ struct Report<'a> {
     found: &'a Found,
     groups: Vec<Group<'a>>,
     /// The row that oversold most.
-    worst: Option<Lane<'a>>,
+    worst: Option<Bars<'a>>,
     broken: Vec<String>,
     ticks: Vec<Tick>,
 }
@@ -42,11 +42,11 @@ struct Report<'a> {
 /// One strategy's rows.
 struct Group<'a> {
     strategy: &'static Strategy,
-    lanes: Vec<Lane<'a>>,
+    lanes: Vec<Bars<'a>>,
 }
 
 /// One row as bars: lengths are in percent of the chart's width.
-struct Lane<'a> {
+struct Bars<'a> {
     row: &'a Row,
     gone: f64,
     over: f64,
@@ -98,7 +98,7 @@ impl<'a> Report<'a> {
         Self {
             found,
             groups,
-            worst: worst.map(|row| Lane::of(row, &scale)),
+            worst: worst.map(|row| Bars::of(row, &scale)),
             broken,
             ticks: scale.latency.ticks(),
         }
@@ -130,7 +130,7 @@ impl<'a> Group<'a> {
         let strategy = stock::find(rows.first()?.strategy)?;
         Some(Self {
             strategy,
-            lanes: rows.iter().map(|row| Lane::of(row, scale)).collect(),
+            lanes: rows.iter().map(|row| Bars::of(row, scale)).collect(),
         })
     }
 
@@ -150,7 +150,7 @@ fn shown<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
     value.map_or_else(|| "–".into(), show)
 }
 
-impl<'a> Lane<'a> {
+impl<'a> Bars<'a> {
     fn of(row: &'a Row, scale: &Scale) -> Self {
         let stats = &row.stats;
         let gone = row.gone().max(0) as f64;

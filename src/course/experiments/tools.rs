@@ -1,0 +1,115 @@
+//! What several experiments do alike: commands of Redis, requests, nodes of ZooKeeper, and a sale in words.
+
+use crate::{
+    bilingual::Bilingual,
+    course::{Cluster, NoVerdict, Target, Words},
+    load::Row,
+};
+use http::Method;
+use redis::{FromRedisValue, aio::MultiplexedConnection};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+use zookeeper_client::{Client, Error as Zk};
+
+/// A key of an experiment's own.
+pub(super) fn own(name: &str) -> String {
+    format!("course:{:08x}:{name}", fastrand::u32(..))
+}
+
+/// One command, as it is typed into `redis-cli`.
+pub(super) async fn ask<T: FromRedisValue>(
+    redis: &mut MultiplexedConnection,
+    line: &[&str],
+) -> Result<T, NoVerdict> {
+    let mut command = redis::Cmd::new();
+    command
+        .arg(line)
+        .query_async(redis)
+        .await
+        .map_err(NoVerdict::failed)
+}
+
+/// Waits until there is such a key.
+pub(super) async fn until_there(
+    redis: &mut MultiplexedConnection,
+    key: &str,
+) -> Result<(), NoVerdict> {
+    let there = async {
+        while !ask::<bool>(redis, &["EXISTS", key]).await? {
+            sleep(Duration::from_millis(5)).await;
+        }
+        Ok(())
+    };
+    let there = timeout(Duration::from_secs(10), there).await;
+    there.unwrap_or_else(|_| Err(NoVerdict::failed(format!("nobody writes {key}"))))
+}
+
+/// The answer to a GET as JSON.
+pub(super) async fn got(on: &Cluster, url: &str) -> Result<Value, NoVerdict> {
+    let answer = on
+        .ask(Method::GET, url, &[("accept", "application/json")], None)
+        .await?
+        .success()?;
+    Ok(answer.json()?)
+}
+
+/// How many nodes are below this one.
+pub(super) async fn below(zookeeper: &Client, path: &str) -> Result<usize, NoVerdict> {
+    match zookeeper.list_children(path).await {
+        Err(Zk::NoNode) => Ok(0),
+        nodes => nodes.map(|nodes| nodes.len()).map_err(NoVerdict::failed),
+    }
+}
+
+/// Waits until so many nodes are below this one.
+pub(super) async fn until_below(
+    zookeeper: &Client,
+    path: &str,
+    wanted: usize,
+) -> Result<(), NoVerdict> {
+    let there = async {
+        while below(zookeeper, path).await? != wanted {
+            sleep(Duration::from_millis(10)).await;
+        }
+        Ok(())
+    };
+    let late = || NoVerdict::failed(format!("there are never {wanted} nodes below {path}"));
+    timeout(Duration::from_secs(30), there)
+        .await
+        .unwrap_or_else(|_| Err(late()))
+}
+
+/// `mutex 三台：卖出 5000 件，少了 4321 件，多卖 679 件。`
+pub(super) fn sale(row: &Row) -> Words {
+    let (sold, gone, over) = (row.sold, row.gone(), row.oversold);
+    let Bilingual { zh, en } = if row.target == Target::One.name() {
+        Target::One
+    } else {
+        Target::Three
+    }
+    .words();
+    let errors = row.errors + row.unknown;
+    let (mut more_zh, mut more_en) = (format!("多卖 {over} 件"), format!("{over} oversold"));
+    if errors > 0 {
+        more_zh += &format!("，{errors} 个请求出错");
+        more_en += &format!(", {errors} requests failed");
+    }
+    Words::new(
+        format!(
+            "{}，{zh}：卖出 {sold} 件，少了 {gone} 件，{more_zh}。",
+            row.strategy
+        ),
+        format!(
+            "{} on {en}: {sold} sold, {gone} gone, {more_en}.",
+            row.strategy
+        ),
+    )
+}
+
+/// The same for several.
+pub(super) fn sales(rows: &[Row]) -> Words {
+    let each: Vec<_> = rows.iter().map(sale).collect();
+    let join = |of: fn(&Words) -> &str, by: &str| each.iter().map(of).collect::<Vec<_>>().join(by);
+    Words::new(join(|w| &w.zh, ""), join(|w| &w.en, " "))
+}
