@@ -105,7 +105,7 @@ describe('what the page says', () => {
           await tab.press('#deadlock-flaw');
           await tab.holds(() => document.querySelectorAll('.statements tbody tr').length > 6);
         }
-        await tab.page.$$eval('details', (folds) => { for (const fold of folds) fold.open = true; });
+        await tab.evaluate(() => { for (const fold of document.querySelectorAll('details')) fold.open = true; });
         assert.deepEqual(await unreadable(tab), []);
         await tab.screenshot(`dark-${id}-${size[0]}`);
         tab.nothingWentWrong();

@@ -25,11 +25,10 @@ describe('a run on the page', () => {
       await tab.reads('#say', /对不上|分毫不差/);
       assert.equal((await tab.count('#run-lanes [data-kind=overlap]')) > 0, overlaps);
       assert.equal((await tab.count('#run-lanes [data-kind=vain]')) > 0, vain);
-      const inOrder = (bars) => {
-        const at = bars.map((bar) => bar.getBoundingClientRect());
+      assert.ok(await tab.evaluate((bars) => {
+        const at = [...document.querySelectorAll(bars)].map((bar) => bar.getBoundingClientRect());
         return at.every((box, i) => i === 0 || (box.left >= at[i - 1].left && box.top > at[i - 1].top));
-      };
-      assert.ok(await tab.page.$$eval(`#run-lanes [data-kind=${kind}]`, inOrder), 'in the order of their entry');
+      }, `#run-lanes [data-kind=${kind}]`), 'in the order of their entry');
       await showLanes(tab, `run-lanes-${slug}-1280`);
       await tab.everybodyCanUseIt();
       tab.nothingWentWrong();
@@ -147,7 +146,7 @@ async function run(tab) {
 
 /** @param {Tab} tab @param {string} name */
 async function showLanes(tab, name) {
-  await tab.page.$eval('#run-lanes-part', (part) => part.scrollIntoView({ behavior: 'instant' }));
+  await tab.evaluate(() => document.getElementById('run-lanes-part').scrollIntoView({ behavior: 'instant' }));
   await tab.screenshot(name);
 }
 

@@ -68,15 +68,15 @@ class Suite {
       env: { ...process.env, ...environment },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
+    process.once('exit', () => this.#lab.kill());
     const launched = puppeteer.launch({
       ...(existsSync(SHELL) ? { executablePath: SHELL } : { channel: 'chrome' }),
       // It visits nothing but our own pages, and the sandbox is not to be had as root, nor in most containers.
       args: ['--no-sandbox'],
       timeout: LONG_MS,
     });
-    await said(this.#lab, 'Ctrl-C stops everything');
+    [this.browser] = await Promise.all([launched, said(this.#lab, 'Ctrl-C stops everything')]);
     this.at = JSON.parse(await readFile(`${this.folder}/lab.json`, 'utf8'));
-    this.browser = await launched;
   }
 
   async closeTabs() {
@@ -85,9 +85,11 @@ class Suite {
 
   async stop() {
     await this.browser?.close();
-    this.#lab.kill('SIGTERM');
-    const [code] = await once(this.#lab, 'exit');
-    assert.equal(code, 0, 'the lab ends in order');
+    if (this.#lab.pid && this.#lab.exitCode === null) {
+      this.#lab.kill('SIGTERM');
+      await once(this.#lab, 'exit');
+    }
+    assert.equal(this.#lab.exitCode, 0, 'the lab ends in order');
     await rm(this.folder, { recursive: true });
   }
 
@@ -108,6 +110,7 @@ class Suite {
 async function said(program, words) {
   let printed = '';
   await new Promise((ready, failed) => {
+    program.once('error', failed);
     program.once('exit', (code) => failed(new Error(`it ended with ${code}: ${printed}`)));
     program.stdout.on('data', (text) => {
       printed = (printed + text).slice(-10_000);
@@ -161,7 +164,8 @@ export class Tab {
   }
 
   /**
-   * What this comes to in the page; a promise is awaited.
+   * What this comes to in the page; a promise is awaited. One turn of the page, so that it draws nothing between a look for an element
+   * and what is done to it, as it may in puppeteer's $eval.
    * @param {string | ((...given: any[]) => any)} does @param {unknown[]} given @returns {Promise<any>}
    */
   evaluate(does, ...given) {
@@ -174,14 +178,14 @@ export class Tab {
    */
   async holds(condition, ...given) {
     await this.page.waitForFunction(condition, { timeout: LONG_MS, polling: LOOK_MS }, ...given).catch(async (cause) => {
-      const said = await this.evaluate(() => document.querySelector('main').innerText);
+      const said = await this.evaluate(() => document.body.innerText);
       throw new Error(`never: ${condition} ${JSON.stringify(given)}\nThe page says:\n${said}`, { cause });
     });
   }
 
   /** How many elements there are. @param {string} selector @returns {Promise<number>} */
   count(selector) {
-    return this.page.$$eval(selector, (all) => all.length);
+    return this.evaluate((at) => document.querySelectorAll(at).length, selector);
   }
 
   /** Waits until there are so many. @param {string} selector @param {number} count */
@@ -206,7 +210,7 @@ export class Tab {
 
   /** What stands in this field. @param {string} selector @returns {Promise<string>} */
   value(selector) {
-    return this.page.$eval(selector, (field) => /** @type {HTMLInputElement} */ (field).value);
+    return this.evaluate((at) => document.querySelector(at).value, selector);
   }
 
   /** Waits until this lesson is on show. @param {string} id */
@@ -238,7 +242,7 @@ export class Tab {
 
   /** Clicks it wherever it is: what no pointer need reach. @param {string} selector */
   click(selector) {
-    return this.page.$eval(selector, (element) => void /** @type {HTMLElement} */ (element).click());
+    return this.evaluate((at) => document.querySelector(at).click(), selector);
   }
 
   /**
@@ -261,15 +265,16 @@ export class Tab {
 
   /** Types this into a field, and leaves it. @param {string} selector @param {string} typed */
   fill(selector, typed) {
-    return this.page.$eval(selector, (element, text) => {
-      /** @type {HTMLInputElement} */ (element).value = text;
-      for (const name of ['input', 'change']) element.dispatchEvent(new Event(name, { bubbles: true }));
-    }, typed);
+    return this.evaluate((at, text) => {
+      const field = document.querySelector(at);
+      field.value = text;
+      for (const name of ['input', 'change']) field.dispatchEvent(new Event(name, { bubbles: true }));
+    }, selector, typed);
   }
 
   /** A key, as if it were typed. @param {string} key @param {string} [selector] */
   key(key, selector = 'body') {
-    return this.page.$eval(selector, (element, name) => void element.dispatchEvent(new KeyboardEvent('keydown', { key: name, bubbles: true })), key);
+    return this.evaluate((at, name) => void document.querySelector(at).dispatchEvent(new KeyboardEvent('keydown', { key: name, bubbles: true })), selector, key);
   }
 
   /** Whether it is wider than the window. @returns {Promise<boolean>} */
