@@ -29,9 +29,9 @@ test: install browser $(NODE_MODULES) ## every test, against real servers on fre
 	cargo test --workspace --locked
 	node --test --test-reporter=spec --test-concurrency=2 tests/page/*.test.mjs
 
-soak: install $(PEERS) $(KAZOO) ## what takes too long for every change: all clauses of the contract over all locks, races ten times, ensembles, interop
+soak: install $(PEERS) $(KAZOO) ## what takes too long for every change: all clauses of the contract over all locks, races ten times, all lines by hand, ensembles, interop
 	OVERSELL_SOAK=1 cargo test -p oversell-lock --test contract --locked
-	OVERSELL_SOAK=1 cargo test -p oversell --test main --locked -- again_and_again
+	OVERSELL_SOAK=1 cargo test -p oversell --test main --locked
 	cargo test --workspace --test interop --locked
 
 check: rust linters $(NODE_MODULES) ## formatting, clippy, documentation, scripts, JavaScript, and what the project stands on (cargo-deny)

@@ -1,152 +1,70 @@
-//! The servers that all tests share, and a product of its own for each test.
+//! What every test uses.
 
+pub(crate) mod buyers;
+pub(crate) mod http;
+pub(crate) mod labs;
+pub(crate) mod leftovers;
 pub(crate) mod ordered;
+mod servers;
 
+pub(crate) use crate::{
+    harness::{caught, soak},
+    register::test,
+};
+pub(crate) use anyhow::{Context, Result, bail, ensure};
+pub(crate) use labs::program;
+pub(crate) use macro_rules_attribute::apply;
+pub(crate) use servers::{Servers, Site, config, config_at, migrate, shelf};
+
+use futures::future::BoxFuture;
 use oversell::{
-    addresses::Addresses, config::Config, ctx::Ctx, seckill::consumer::Consumer, section::Job,
-    shelf, stock::Store,
+    ctx::Ctx,
+    error::Error,
+    section::{Deducted, Job},
 };
-use secrecy::ExposeSecret;
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::atomic::{AtomicI64, Ordering};
+pub(crate) use std::time::Duration;
 
-/// Real servers, and three clients of them that know nothing of each other: what three instances are, without HTTP.
-pub(crate) struct Servers {
-    ctxs: Vec<Arc<Ctx>>,
-    next: AtomicI64,
+/// What a strategy does.
+pub(crate) type Deduct = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Deducted, Error>>;
+
+/// The longest that a test waits for what must come.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+
+/// Looks until it is so.
+pub(crate) async fn until<F: Future<Output = Result<bool>>>(
+    what: &str,
+    holds: impl Fn() -> F,
+) -> Result<()> {
+    until_seen(Duration::from_millis(5), what, holds).await
 }
 
-/// One test's product.
-pub(crate) struct Site {
-    pub(crate) ctxs: Vec<Arc<Ctx>>,
-    pub(crate) id: i64,
-}
-
-impl Servers {
-    pub(crate) async fn connect(addresses: &Addresses) -> Self {
-        let ctxs: Vec<_> = (0..3)
-            .map(|_| Arc::new(Ctx::new(config(addresses)).expect("good addresses")))
-            .collect();
-        migrate(&ctxs[0]).await;
-        // One instance writes the orders of the stream, until it closes.
-        ctxs[0]
-            .tasks
-            .spawn(Consumer::new(Ctx::clone(&ctxs[0])).run());
-        Self {
-            ctxs,
-            next: AtomicI64::new(1000),
+/// The same, looking that often: where each look costs what it looks at.
+pub(crate) async fn until_seen<F: Future<Output = Result<bool>>>(
+    every: Duration,
+    what: &str,
+    holds: impl Fn() -> F,
+) -> Result<()> {
+    let looks = async {
+        while !holds().await? {
+            tokio::time::sleep(every).await;
         }
-    }
-
-    pub(crate) async fn site(&self) -> Site {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        Site {
-            ctxs: self.ctxs.clone(),
-            id,
-        }
-    }
-
-    /// One more instance's clients, with a configuration that differs.
-    pub(crate) fn with(&self, change: impl FnOnce(&mut Config)) -> Arc<Ctx> {
-        let mut config = self.ctxs[0].config.clone();
-        change(&mut config);
-        Arc::new(Ctx::new(config).expect("good addresses"))
-    }
-
-    /// Where MySQL is, for who looks at it from outside.
-    pub(crate) fn mysql(&self) -> String {
-        self.ctxs[0].config.mysql.url.expose_secret().to_owned()
-    }
-
-    pub(crate) async fn close(&self) {
-        for ctx in &self.ctxs {
-            ctx.close(Duration::from_secs(10)).await;
-        }
-    }
+        Ok(())
+    };
+    soon(what, looks).await?
 }
 
-impl Site {
-    /// Makes the product with so many pieces in both stores.
-    pub(crate) async fn put_stock(&self, count: i64) {
-        let mut conn = self.ctxs[0]
-            .db
-            .conn(Duration::from_secs(10))
-            .await
-            .expect("MySQL");
-        sqlx::query("REPLACE INTO db_stock (id, product_code, stock_code, count) VALUES (?, 'test', '001', ?)")
-            .bind(self.id)
-            .bind(count)
-            .execute(&mut *conn)
-            .await
-            .expect("a new product");
-        let empty = sqlx::query("DELETE FROM db_stock_bucket WHERE stock_id = ?").bind(self.id);
-        empty.execute(&mut *conn).await.expect("no bucket");
-        conn.done();
-        let mut redis = self.ctxs[0].redis.connection();
-        redis::cmd("SET")
-            .arg(self.redis_key())
-            .arg(count)
-            .exec_async(&mut redis)
-            .await
-            .expect("Redis");
-    }
-
-    /// What is on the shelf.
-    pub(crate) async fn stock(&self, store: Store) -> i64 {
-        match store {
-            Store::MySql => shelf::count(&self.ctxs[0], store, self.id)
-                .await
-                .expect("the product"),
-            Store::Redis => {
-                let mut redis = self.ctxs[0].redis.connection();
-                redis::cmd("GET")
-                    .arg(self.redis_key())
-                    .query_async(&mut redis)
-                    .await
-                    .expect("Redis")
-            }
-        }
-    }
-
-    fn redis_key(&self) -> String {
-        Job::new(self.id, Duration::ZERO, Duration::ZERO).redis_name("stock")
-    }
+/// Waits for what must come.
+pub(crate) async fn soon<T>(what: &str, coming: impl Future<Output = T>) -> Result<T> {
+    let waited = tokio::time::timeout(LONG, coming).await;
+    waited.with_context(|| format!("never: {what}"))
 }
 
-/// One product of the servers that `ctx` uses, in a new database.
-pub(crate) async fn shelf(ctx: &Arc<Ctx>) -> Site {
-    migrate(ctx).await;
-    Site {
-        ctxs: vec![Arc::clone(ctx)],
-        id: 1,
-    }
-}
-
-pub(crate) async fn migrate(ctx: &Ctx) {
-    let mut conn = ctx.db.conn(Duration::from_secs(10)).await.expect("MySQL");
-    sqlx::migrate!()
-        .run(&mut *conn)
-        .await
-        .expect("the migrations run");
-    conn.done();
-}
-
-/// The configuration of an instance that uses these servers.
-fn config(addresses: &Addresses) -> Config {
-    config_with(addresses, &addresses.redis[0].url)
-}
-
-/// The same, with another way to its main Redis.
-pub(crate) fn config_with(addresses: &Addresses, redis: &str) -> Config {
-    Config::load(&[
-        ("mysql.url", addresses.mysql.url.clone()),
-        ("redis.url", redis.to_owned()),
-        ("zookeeper.connect", addresses.zookeeper.connect.clone()),
-    ])
-    .expect("a good configuration")
+/// Waits until so many more are counted.
+pub(crate) async fn more(counter: &AtomicI64, by: i64) -> Result<()> {
+    let enough = counter.load(Ordering::Relaxed) + by;
+    until("pieces are sold", || async {
+        Ok(counter.load(Ordering::Relaxed) >= enough)
+    })
+    .await
 }

@@ -5,7 +5,8 @@
 //! `holds.rs` what those keep that have an owner or a lease; `redis.rs`, `redlock.rs`, `zookeeper.rs` and `table.rs` are the
 //! engines, each with the list of its kinds; `twins.rs` has the locks that are wrong on purpose; `model.rs` and its programs
 //! what must hold whatever anybody does in whichever order. The other files have what one kind alone promises.
-//! `servers.rs` is where the servers come from, the lab's proxy and `mute.rs` break the way to them.
+//! `servers.rs` is where the servers come from, the lab's proxy and `mute.rs` break the way to them. The
+//! service's tests have `harness.rs` as well.
 
 mod certificates;
 mod clauses;
@@ -14,6 +15,7 @@ mod fair;
 mod fair_twins;
 mod family;
 mod fences;
+mod harness;
 mod holds;
 mod latch;
 mod layer;

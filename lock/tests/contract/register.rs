@@ -3,23 +3,20 @@
 
 use super::{
     family::{Capability, Family, Server},
+    harness::{Ends, outcome, soak},
     layer::Local,
     redis::Redis,
     redlock::Five,
     servers::Servers,
-    support::{Result, soak},
     table::Table,
     zookeeper::ZooKeeper,
 };
-use futures::future::LocalBoxFuture;
-use libtest_mimic::{Failed, Trial};
+use libtest_mimic::Trial;
 use std::{sync::OnceLock, time::Duration};
-use tokio::{runtime::Handle, time::timeout};
+use tokio::runtime::Handle;
 
 /// A test that has not ended by then hangs.
 pub(crate) const HANGS: Duration = Duration::from_secs(120);
-
-type Ends = LocalBoxFuture<'static, Result<()>>;
 
 /// A test of one engine.
 pub(crate) struct Test {
@@ -169,10 +166,7 @@ pub(crate) fn all(runtime: &Handle, servers: Option<&Servers>) -> Vec<Trial> {
     let trial = |name: String, run: Box<dyn FnOnce() -> Ends + Send>| {
         let runtime = runtime.clone();
         Trial::test(name, move || {
-            runtime
-                .block_on(async { timeout(HANGS, run()).await })
-                .map_err(|_| Failed::from(format!("not ended after {HANGS:?}")))?
-                .map_err(|broken| Failed::from(format!("{broken:?}")))
+            runtime.block_on(async { outcome(run(), HANGS).await })
         })
     };
     let mut all = Vec::new();

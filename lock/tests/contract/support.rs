@@ -8,6 +8,7 @@ use std::{
 };
 use tokio::task::JoinHandle;
 
+pub(crate) use super::harness::caught;
 pub(crate) use super::register::{Test, soak_test, test};
 pub(crate) use anyhow::{Context, Result, bail, ensure};
 pub(crate) use macro_rules_attribute::apply;
@@ -17,11 +18,6 @@ pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 /// A wait that is meant to end without the lock.
 pub(crate) const SHORT: Duration = Duration::from_millis(300);
-
-/// Whether what takes long runs as well: `OVERSELL_SOAK=1`, as `make soak` sets it.
-pub(crate) fn soak() -> bool {
-    std::env::var_os("OVERSELL_SOAK").is_some_and(|soak| soak == "1")
-}
 
 /// A name that no other test uses, and that does not begin another's.
 pub(crate) fn name() -> String {
@@ -95,15 +91,6 @@ comes_to! {
     refused: Refused,
     /// What was asked for cannot be.
     invalid: Invalid
-}
-
-/// The broken twin must have failed, and for this reason: a clause that lets its twin pass cannot fail.
-pub(crate) fn caught<T: Debug>(verdict: Result<T>, by: &str) -> Result<()> {
-    match verdict {
-        Err(broken) if format!("{broken:#}").contains(by) => Ok(()),
-        Err(other) => Err(other.context("caught, but for another reason")),
-        Ok(passed) => bail!("the twin passed: {passed:?}"),
-    }
 }
 
 /// What `check` comes to where a flaw is not seen each time: the first failure in twenty tries.

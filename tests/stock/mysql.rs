@@ -1,11 +1,8 @@
 //! What MySQL's strategies promise beside their stock: bounded waits, connections that go back, a database that the course
 //! has made; and the twins that show that these tests can fail.
 
-use crate::{
-    buyers::{text, until},
-    support::{Servers, Site},
-};
-use futures::future::{BoxFuture, join_all};
+use crate::support::*;
+use futures::future::join_all;
 use oversell::{
     ctx::Ctx,
     error::Error,
@@ -14,15 +11,13 @@ use oversell::{
     stock::{self, Store, Strategy},
 };
 use sqlx::{Connection, Executor, MySqlConnection, migrate::Migrator};
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use tokio::task::JoinHandle;
 
-type Outcome = Result<(), String>;
-type Running = tokio::task::JoinHandle<Result<Deducted, Error>>;
-type Deduct = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Deducted, Error>>;
+type Running = JoinHandle<Result<Deducted, Error>>;
 
 const STOCK: i64 = 100;
 const NOW: Duration = Duration::ZERO;
-const LONG: Duration = Duration::from_secs(30);
 /// What a request may wait.
 const PATIENCE: Duration = Duration::from_millis(400);
 /// What it may wait for a row that is held: a busy machine does not use that up before it comes to the row.
@@ -35,28 +30,27 @@ fn on_mysql() -> impl Iterator<Item = &'static Strategy> {
 }
 
 /// Somebody else's transaction that holds the row.
-async fn holding(servers: &Servers, site: &Site) -> Result<MySqlConnection, String> {
-    let mut holder = MySqlConnection::connect(&servers.mysql())
-        .await
-        .map_err(text)?;
-    holder.execute("START TRANSACTION").await.map_err(text)?;
+async fn holding(servers: &Servers, site: &Site) -> Result<MySqlConnection> {
+    let mut holder = servers.outsider().await?;
+    holder.execute("START TRANSACTION").await?;
     let row = sqlx::query("SELECT count FROM db_stock WHERE id = ? FOR UPDATE").bind(site.id);
-    row.execute(&mut holder).await.map_err(text)?;
+    row.execute(&mut holder).await?;
     Ok(holder)
 }
 
 /// A request that finds the row held is refused, for want of that row, within its wait.
-async fn is_refused_in_time(slug: &str, deduct: Deduct, ctx: &Ctx, id: i64) -> Outcome {
+async fn is_refused_in_time(slug: &str, deduct: Deduct, ctx: &Ctx, id: i64) -> Result<()> {
     let job = Job::new(id, NOW, FOR_A_ROW);
     match tokio::time::timeout(BOUND, deduct(ctx, &job)).await {
         Ok(Err(Error::NotHad { what, .. })) if what.starts_with("row in ") => Ok(()),
-        Ok(other) => Err(format!("{slug}: {other:?}")),
-        Err(_) => Err(format!("{slug}: not answered after {BOUND:?}")),
+        Ok(other) => bail!("{slug}: {other:?}"),
+        Err(_) => bail!("{slug}: not answered after {BOUND:?}"),
     }
 }
 
 /// Twice, so that what the first had of its own (a mutex, a lock) is seen to be free again.
-pub(crate) async fn a_write_waits_for_a_row_no_longer_than_it_may(servers: &Servers) -> Outcome {
+#[apply(test!)]
+async fn a_write_waits_for_a_row_no_longer_than_it_may(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
     site.put_stock(STOCK).await;
     let holder = holding(servers, &site).await?;
@@ -69,43 +63,36 @@ pub(crate) async fn a_write_waits_for_a_row_no_longer_than_it_may(servers: &Serv
                 is_refused_in_time(strategy.slug, strategy.deduct, ctx, site.id).await
             },
         ));
-        tried.await.into_iter().collect::<Outcome>()?;
+        tried.await.into_iter().collect::<Result<()>>()?;
     }
-    holder.close().await.map_err(text)?;
-    if site.stock(Store::MySql).await != STOCK {
-        return Err("a request that was refused has sold a piece".into());
-    }
+    holder.close().await?;
+    ensure!(
+        site.stock(Store::MySql).await == STOCK,
+        "a request that was refused has sold a piece"
+    );
     for strategy in &strategies {
         let job = Job::new(site.id, NOW, LONG);
         (strategy.deduct)(&site.ctxs[1], &job)
             .await
-            .map_err(|e| format!("{}: {e}", strategy.slug))?;
+            .context(strategy.slug)?;
     }
-    match STOCK - site.stock(Store::MySql).await {
-        gone if gone == strategies.len() as i64 => Ok(()),
-        gone => Err(format!(
-            "{} were sold, and {gone} left the shelf",
-            strategies.len()
-        )),
-    }
+    let (sold, gone) = (strategies.len(), STOCK - site.stock(Store::MySql).await);
+    ensure!(
+        gone == sold as i64,
+        "{sold} were sold, and {gone} left the shelf"
+    );
+    Ok(())
 }
 
 /// The twin waits as long as the server lets it.
-pub(crate) async fn a_write_without_a_bound_is_caught(servers: &Servers) -> Outcome {
+#[apply(test!)]
+async fn a_write_without_a_bound_is_caught(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
     site.put_stock(STOCK).await;
     let _holder = holding(servers, &site).await?;
-    match is_refused_in_time(
-        "twin",
-        |ctx, job| Box::pin(unbounded(ctx, job)),
-        &site.ctxs[0],
-        site.id,
-    )
-    .await
-    {
-        Err(text) if text.contains("not answered") => Ok(()),
-        other => Err(format!("not caught: {other:?}")),
-    }
+    let twin: Deduct = |ctx, job| Box::pin(unbounded(ctx, job));
+    let verdict = is_refused_in_time("twin", twin, &site.ctxs[0], site.id).await;
+    caught(verdict, "not answered")
 }
 
 async fn unbounded(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
@@ -119,12 +106,11 @@ async fn unbounded(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 }
 
 /// The number of the only connection that this instance has.
-async fn connection(ctx: &Ctx) -> Result<i64, String> {
-    let mut conn = ctx.mysql(LONG).await.map_err(text)?;
+async fn connection(ctx: &Ctx) -> Result<i64> {
+    let mut conn = ctx.mysql(LONG).await?;
     let id = sqlx::query_scalar("SELECT CAST(CONNECTION_ID() AS SIGNED)")
         .fetch_one(&mut *conn)
-        .await
-        .map_err(text)?;
+        .await?;
     conn.done();
     Ok(id)
 }
@@ -136,21 +122,23 @@ async fn keeps_its_connection(
     ctx: &Ctx,
     id: i64,
     requests: usize,
-) -> Outcome {
+) -> Result<()> {
     let before = connection(ctx).await?;
     for _ in 0..requests {
         match deduct(ctx, &Job::new(id, NOW, PATIENCE)).await {
             Err(Error::NoProduct(_) | Error::SoldOut | Error::NotHad { .. }) => {}
-            other => return Err(format!("{slug}: {other:?}")),
+            other => bail!("{slug}: {other:?}"),
         }
     }
-    match connection(ctx).await? {
-        after if after == before => Ok(()),
-        _ => Err(format!("{slug}: the refusal has cost the connection")),
-    }
+    ensure!(
+        connection(ctx).await? == before,
+        "{slug}: the refusal has cost the connection"
+    );
+    Ok(())
 }
 
-pub(crate) async fn a_refusal_costs_no_connection(servers: &Servers) -> Outcome {
+#[apply(test!)]
+async fn a_refusal_costs_no_connection(servers: &Servers) -> Result<()> {
     let ctx = servers.with(|config| config.mysql.pool = 1);
     let [nothing, empty, held] = [
         servers.site().await,
@@ -169,21 +157,13 @@ pub(crate) async fn a_refusal_costs_no_connection(servers: &Servers) -> Outcome 
 }
 
 /// The twin leaves by `?` with the connection in its hand.
-pub(crate) async fn a_refusal_that_drops_its_connection_is_caught(servers: &Servers) -> Outcome {
+#[apply(test!)]
+async fn a_refusal_that_drops_its_connection_is_caught(servers: &Servers) -> Result<()> {
     let ctx = servers.with(|config| config.mysql.pool = 1);
     let nothing = servers.site().await;
-    match keeps_its_connection(
-        "twin",
-        |ctx, job| Box::pin(careless(ctx, job)),
-        &ctx,
-        nothing.id,
-        1,
-    )
-    .await
-    {
-        Err(text) if text.contains("cost the connection") => Ok(()),
-        other => Err(format!("not caught: {other:?}")),
-    }
+    let twin: Deduct = |ctx, job| Box::pin(careless(ctx, job));
+    let verdict = keeps_its_connection("twin", twin, &ctx, nothing.id, 1).await;
+    caught(verdict, "cost the connection")
 }
 
 async fn careless(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
@@ -194,6 +174,13 @@ async fn careless(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         .ok_or(Error::NoProduct(job.request.stock_id))?;
     conn.done();
     Err(Error::SoldOut)
+}
+
+/// A piece of the product, by this strategy.
+async fn buy(ctx: &Ctx, slug: &str, id: i64) -> Result<Deducted> {
+    let deduct = stock::find(slug).context("no such strategy")?.deduct;
+    let bought = deduct(ctx, &Job::new(id, NOW, LONG)).await;
+    bought.with_context(|| slug.to_owned())
 }
 
 /// A request on its way, and the job to look at.
@@ -209,16 +196,11 @@ async fn stopped(
     ctx: &Arc<Ctx>,
     slug: &'static str,
     mut job: Job,
-) -> Result<(Running, Arc<Job>, Pause), String> {
+) -> Result<(Running, Arc<Job>, Pause)> {
     let pause = job.pause_at(Point::Read);
     let (running, job) = start(ctx, slug, job);
-    let reached = tokio::time::timeout(LONG, pause.reached()).await;
-    reached.map_err(|_| format!("{slug}: the job never came to its write"))?;
+    soon(&format!("{slug} at its write"), pause.reached()).await?;
     Ok((running, job, pause))
-}
-
-async fn inside(job: &Job) -> Outcome {
-    until("it is inside", || async { Ok(job.seen.has_entered()) }).await
 }
 
 /// Of an instance with one connection somebody is inside: whether another request for another product gets through.
@@ -226,7 +208,7 @@ async fn lets_others_through(
     servers: &Servers,
     slug: &'static str,
     wait: Duration,
-) -> Result<bool, String> {
+) -> Result<bool> {
     let ctx = servers.with(|config| config.mysql.pool = 1);
     until("zookeeper is there", || async {
         Ok(ctx.zk.session().is_ok())
@@ -236,24 +218,25 @@ async fn lets_others_through(
     theirs.put_stock(STOCK).await;
     ours.put_stock(STOCK).await;
     let (staying, job) = start(&ctx, slug, Job::new(theirs.id, 2 * LONG, LONG));
-    inside(&job).await.map_err(|e| format!("{slug}: {e}"))?;
-    let passed = start(&ctx, "none", Job::new(ours.id, NOW, wait))
-        .0
-        .await
-        .map_err(text)?;
+    until(&format!("{slug} is inside"), || async {
+        Ok(job.seen.has_entered())
+    })
+    .await?;
+    let passed = start(&ctx, "none", Job::new(ours.id, NOW, wait)).0.await?;
     staying.abort();
     match passed {
         Ok(_) => Ok(true),
         Err(Error::NotHad { what, .. }) if what == "mysql connection pool" => Ok(false),
-        other => Err(format!("{slug}: {other:?}")),
+        other => bail!("{slug}: {other:?}"),
     }
 }
 
 /// Without a transaction a connection is taken for each statement: visitors who stay do not use up the pool. In a
 /// transaction, or with a lock that is the connection, they do; that is what this test would say of the others too.
-pub(crate) async fn who_stays_without_a_transaction_holds_no_connection(
+#[apply(test!)]
+async fn a_visitor_that_stays_without_a_transaction_holds_no_connection(
     servers: &Servers,
-) -> Outcome {
+) -> Result<()> {
     const HOLD_ONE: [&str; 4] = [
         "mutex-commit-late",
         "select-for-update",
@@ -263,144 +246,120 @@ pub(crate) async fn who_stays_without_a_transaction_holds_no_connection(
     // The merged one stays before it enters anything.
     for strategy in on_mysql().filter(|s| s.slug != "single-update-merged") {
         let holds_one = HOLD_ONE.contains(&strategy.slug);
-        // Who must get through may take its time on a busy machine, though less than the stay.
+        // A request that must get through may take its time on a busy machine, though less than the stay.
         let wait = if holds_one { PATIENCE } else { LONG };
         let through = lets_others_through(servers, strategy.slug, wait).await?;
-        if through == holds_one {
-            return Err(format!("{}: others get through: {through}", strategy.slug));
-        }
+        ensure!(
+            through != holds_one,
+            "{}: others get through: {through}",
+            strategy.slug
+        );
     }
     Ok(())
 }
 
-/// Another is faster, between the read and the write: the version has changed, so it reads anew, and sells.
-pub(crate) async fn who_finds_another_version_tries_again(servers: &Servers) -> Outcome {
+/// Another is faster, between the read and the write: the version has changed, so it reads again, and sells.
+#[apply(test!)]
+async fn a_request_that_finds_another_version_tries_again(servers: &Servers) -> Result<()> {
     for slug in ["version-cas", "version-cas-paced"] {
         let site = servers.site().await;
         site.put_stock(STOCK).await;
         let (slow, _, between) = stopped(&site.ctxs[0], slug, Job::new(site.id, NOW, LONG)).await?;
-        let (fast, _) = start(&site.ctxs[1], slug, Job::new(site.id, NOW, LONG));
-        fast.await.map_err(text)?.map_err(text)?;
+        buy(&site.ctxs[1], slug, site.id).await?;
         between.go_on();
-        let sold = slow.await.map_err(text)?.map_err(text)?;
+        let sold = slow.await??;
         let left = site.stock(Store::MySql).await;
-        if (sold.retries, left) != (1, STOCK - 2) {
-            return Err(format!("{slug}: {} retries, {left} left", sold.retries));
-        }
+        ensure!(
+            (sold.retries, left) == (1, STOCK - 2),
+            "{slug}: {} retries, {left} left",
+            sold.retries
+        );
     }
     Ok(())
 }
 
-/// Pieces in buckets are counted, are left alone by who sells from the row, and are back after a reset.
-pub(crate) async fn pieces_in_buckets_are_never_lost(servers: &Servers) -> Outcome {
+/// Pieces in buckets are counted, are left alone by a strategy that sells from the row, and are back after a reset.
+#[apply(test!)]
+async fn pieces_in_buckets_are_never_lost(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
     site.put_stock(STOCK).await;
-    let row = async || -> Result<i64, String> {
-        let mut outsider = MySqlConnection::connect(&servers.mysql())
-            .await
-            .map_err(text)?;
-        let row = sqlx::query_scalar("SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?")
-            .bind(site.id);
-        row.fetch_one(&mut outsider).await.map_err(text)
+    let mut outsider = servers.outsider().await?;
+    let mut counts = async || -> Result<(i64, i64)> {
+        let row = sqlx::query_scalar("SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?");
+        let in_row = row.bind(site.id).fetch_one(&mut outsider).await?;
+        Ok((in_row, site.stock(Store::MySql).await))
     };
     for slug in ["single-update-buckets", "none"] {
-        start(&site.ctxs[0], slug, Job::new(site.id, NOW, LONG))
-            .0
-            .await
-            .map_err(text)?
-            .map_err(text)?;
+        buy(&site.ctxs[0], slug, site.id).await?;
     }
-    let (in_row, on_shelf) = (row().await?, site.stock(Store::MySql).await);
-    if in_row >= STOCK - 2 || on_shelf != STOCK - 2 {
-        return Err(format!(
-            "{in_row} in the row, {on_shelf} on the shelf, after two of {STOCK} were sold"
-        ));
-    }
-    shelf::reset(&site.ctxs[0], site.id, STOCK, None)
-        .await
-        .map_err(text)?;
-    let (in_row, on_shelf) = (row().await?, site.stock(Store::MySql).await);
-    if (in_row, on_shelf) == (STOCK, STOCK) {
-        return Ok(());
-    }
-    Err(format!(
-        "after a reset to {STOCK}: {in_row} in the row, {on_shelf} on the shelf"
-    ))
+    let (in_row, on_shelf) = counts().await?;
+    ensure!(
+        in_row < STOCK - 2 && on_shelf == STOCK - 2,
+        "{in_row} in the row, {on_shelf} on the shelf, after two of {STOCK} were sold"
+    );
+    shelf::reset(&site.ctxs[0], site.id, STOCK, None).await?;
+    let reset = counts().await?;
+    ensure!(
+        reset == (STOCK, STOCK),
+        "in the row and on the shelf after a reset to {STOCK}: {reset:?}"
+    );
+    Ok(())
 }
 
 /// The connection of the holder is killed under it: another gets in at once, and the late holder sells nothing, since its
 /// write goes the same way as its lock.
-pub(crate) async fn a_named_lock_goes_with_its_connection(servers: &Servers) -> Outcome {
+#[apply(test!)]
+async fn a_named_lock_goes_with_its_connection(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
     site.put_stock(STOCK).await;
-    let (late, job, between) = stopped(
-        &site.ctxs[0],
-        "mysql-named-lock",
-        Job::new(site.id, NOW, LONG),
-    )
-    .await?;
-    let mut outsider = MySqlConnection::connect(&servers.mysql())
-        .await
-        .map_err(text)?;
+    let asked = Job::new(site.id, NOW, LONG);
+    let (late, job, between) = stopped(&site.ctxs[0], "mysql-named-lock", asked).await?;
+    let mut outsider = servers.outsider().await?;
     let holder =
         sqlx::query_scalar("SELECT CAST(IS_USED_LOCK(CONCAT(DATABASE(), '.', ?)) AS SIGNED)");
     let holder: i64 = holder
         .bind(job.redis_name("stock"))
         .fetch_one(&mut outsider)
-        .await
-        .map_err(text)?;
-    outsider
-        .execute(format!("KILL {holder}").as_str())
-        .await
-        .map_err(text)?;
-    let (next, _) = start(
-        &site.ctxs[1],
-        "mysql-named-lock",
-        Job::new(site.id, NOW, LONG),
-    );
-    next.await.map_err(text)?.map_err(text)?;
+        .await?;
+    outsider.execute(format!("KILL {holder}").as_str()).await?;
+    buy(&site.ctxs[1], "mysql-named-lock", site.id).await?;
     between.go_on();
-    let late = late.await.map_err(text)?;
+    let late = late.await?;
     match (late, STOCK - site.stock(Store::MySql).await) {
         (Err(Error::Unknown { .. }), 1) => Ok(()),
-        other => Err(format!(
-            "the late holder and what left the shelf: {other:?}"
-        )),
+        other => bail!("the late holder and what left the shelf: {other:?}"),
     }
 }
 
 /// §4: a person who looks into `tb_lock` sees who holds the lock.
-pub(crate) async fn the_row_of_a_table_lock_says_who_holds_it(servers: &Servers) -> Outcome {
+#[apply(test!)]
+async fn the_row_of_a_table_lock_says_who_holds_it(servers: &Servers) -> Result<()> {
     for (slug, holds) in [("table-lock", 1), ("table-lock-lease", 2)] {
         let site = servers.site().await;
         site.put_stock(STOCK).await;
         let asked = Job::new(site.id, NOW, LONG).asked(None, Some("小明".into()));
         let (holder, _, between) = stopped(&site.ctxs[0], slug, asked).await?;
-        let mut outsider = MySqlConnection::connect(&servers.mysql())
-            .await
-            .map_err(text)?;
+        let mut outsider = servers.outsider().await?;
         let select = "SELECT class_name, method_name, server_name, `desc`, CAST(holds AS SIGNED) FROM tb_lock \
                       WHERE `desc` LIKE ?";
         let row: (String, String, String, String, i64) = sqlx::query_as(select)
             .bind(format!("商品 {} %", site.id))
             .fetch_one(&mut outsider)
-            .await
-            .map_err(text)?;
+            .await?;
         between.go_on();
-        holder.await.map_err(text)?.map_err(text)?;
+        holder.await??;
         let class = format!("oversell::stock::{}", slug.replace('-', "_"));
         let said = format!("商品 {} 减库存 小明", site.id);
-        if row
-            != (
+        ensure!(
+            row == (
                 class,
                 "deduct".into(),
                 site.ctxs[0].instance.clone(),
                 said,
                 holds,
-            )
-        {
-            return Err(format!("{slug}: {row:?}"));
-        }
+            ),
+            "{slug}: {row:?}"
+        );
     }
     Ok(())
 }
@@ -435,99 +394,61 @@ fn only(versions: &[i64]) -> Migrator {
     }
 }
 
-/// A database of its own, and an instance that works in it.
-async fn database(servers: &Servers, name: &str) -> Result<(MySqlConnection, Arc<Ctx>), String> {
-    let mut outsider = MySqlConnection::connect(&servers.mysql())
-        .await
-        .map_err(text)?;
-    outsider
-        .execute(format!("CREATE DATABASE {name}").as_str())
-        .await
-        .map_err(text)?;
-    outsider
-        .execute(format!("USE {name}").as_str())
-        .await
-        .map_err(text)?;
-    let url = servers.mysql();
-    let url = format!(
-        "{}/{name}",
-        url.rsplit_once('/').ok_or("no database in the address")?.0
-    );
-    Ok((
-        outsider,
-        servers.with(|config| config.mysql.url = url.as_str().into()),
-    ))
-}
-
-pub(crate) async fn a_database_of_the_course_is_taken_over_with_its_rows(
-    servers: &Servers,
-) -> Outcome {
-    let (mut outsider, ctx) = database(servers, "of_the_course").await?;
+#[apply(test!)]
+async fn a_database_of_the_course_is_taken_over_with_its_rows(servers: &Servers) -> Result<()> {
+    let (mut outsider, ctx) = servers.database("of_the_course").await?;
     for statement in OF_THE_COURSE {
-        outsider.execute(statement).await.map_err(text)?;
+        outsider.execute(statement).await?;
     }
     // What the test rests on: without the step aside the tables are in the way.
-    if only(&[1, 2, 4]).run(&mut outsider).await.is_ok() {
-        return Err("the course's tables were in nobody's way".into());
-    }
-    outsider
-        .execute("DROP TABLE _sqlx_migrations")
-        .await
-        .map_err(text)?;
-    MIGRATIONS.run(&mut outsider).await.map_err(text)?;
+    ensure!(
+        only(&[1, 2, 4]).run(&mut outsider).await.is_err(),
+        "the course's tables were in nobody's way"
+    );
+    outsider.execute("DROP TABLE _sqlx_migrations").await?;
+    MIGRATIONS.run(&mut outsider).await?;
     // Again, as the next start does.
-    MIGRATIONS.run(&mut outsider).await.map_err(text)?;
+    MIGRATIONS.run(&mut outsider).await?;
     let counts = [
         shelf::count(&ctx, Store::MySql, 1).await,
         shelf::count(&ctx, Store::MySql, 2).await,
     ];
-    if !matches!(counts, [Ok(4870), Ok(7)]) {
-        return Err(format!("the stock of the course: {counts:?}"));
-    }
+    ensure!(
+        matches!(counts, [Ok(4870), Ok(7)]),
+        "the stock of the course: {counts:?}"
+    );
     // The lock that is held in it is held; when it is deleted, the rest is as anywhere.
     let blocked = start(&ctx, "table-lock", Job::new(1, NOW, PATIENCE))
         .0
-        .await
-        .map_err(text)?;
-    if !matches!(blocked, Err(Error::NotHad { .. })) {
-        return Err(format!("beside the lock of the course: {blocked:?}"));
-    }
-    outsider
-        .execute("DELETE FROM tb_lock")
-        .await
-        .map_err(text)?;
+        .await?;
+    ensure!(
+        matches!(blocked, Err(Error::NotHad { .. })),
+        "beside the lock of the course: {blocked:?}"
+    );
+    outsider.execute("DELETE FROM tb_lock").await?;
     for slug in ["table-lock", "version-cas", "single-update-buckets"] {
-        start(&ctx, slug, Job::new(1, NOW, LONG))
-            .0
-            .await
-            .map_err(text)?
-            .map_err(|e| format!("{slug}: {e}"))?;
+        buy(&ctx, slug, 1).await?;
     }
     match shelf::count(&ctx, Store::MySql, 1).await {
         Ok(4867) => Ok(()),
-        other => Err(format!("after three were sold: {other:?}")),
+        other => bail!("after three were sold: {other:?}"),
     }
 }
 
-pub(crate) async fn a_database_of_an_earlier_version_goes_on(servers: &Servers) -> Outcome {
-    let (mut outsider, ctx) = database(servers, "of_an_earlier_version").await?;
-    only(&[1, 2]).run(&mut outsider).await.map_err(text)?;
+#[apply(test!)]
+async fn a_database_of_an_earlier_version_goes_on(servers: &Servers) -> Result<()> {
+    let (mut outsider, ctx) = servers.database("of_an_earlier_version").await?;
+    only(&[1, 2]).run(&mut outsider).await?;
     outsider
         .execute("UPDATE db_stock SET count = 77, version = 9, fence = 3")
-        .await
-        .map_err(text)?;
-    MIGRATIONS.run(&mut outsider).await.map_err(text)?;
-    start(&ctx, "single-update-buckets", Job::new(1, NOW, LONG))
-        .0
-        .await
-        .map_err(text)?
-        .map_err(text)?;
+        .await?;
+    MIGRATIONS.run(&mut outsider).await?;
+    buy(&ctx, "single-update-buckets", 1).await?;
     let row: (i64, u64) = sqlx::query_as("SELECT version, fence FROM db_stock")
         .fetch_one(&mut outsider)
-        .await
-        .map_err(text)?;
+        .await?;
     match (row, shelf::count(&ctx, Store::MySql, 1).await) {
         ((10, 3), Ok(76)) => Ok(()),
-        other => Err(format!("version, fence and count: {other:?}")),
+        other => bail!("version, fence and count: {other:?}"),
     }
 }

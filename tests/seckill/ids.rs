@@ -1,6 +1,6 @@
 //! The global ids of [002]: unique and increasing, at midnight, at the end of the count, and where clocks disagree.
 
-use crate::{buyers::text, support::Servers};
+use crate::support::*;
 use futures::future::try_join_all;
 use oversell::{
     ctx::Ctx,
@@ -16,8 +16,6 @@ use std::{
     },
     time::Instant,
 };
-
-type Outcome = Result<(), String>;
 type Ids = RangeInclusive<i64>;
 
 const TASKS: usize = 300;
@@ -26,9 +24,10 @@ const EACH: usize = 100;
 const MIDNIGHT: i64 = 1_772_323_200;
 
 /// The test of the text, over three instances; and its twin, in which each instance counts for itself.
-pub(crate) async fn three_hundred_tasks_of_a_hundred_ids_get_each_once_and_in_order(
+#[apply(test!)]
+async fn three_hundred_tasks_of_a_hundred_ids_get_each_once_and_in_order(
     servers: &Servers,
-) -> Outcome {
+) -> Result<()> {
     let site = servers.site().await;
     let prefix = format!("test-{}", site.id);
     let begun = Instant::now();
@@ -41,34 +40,34 @@ pub(crate) async fn three_hundred_tasks_of_a_hundred_ids_get_each_once_and_in_or
             }
             Ok::<_, Error>(ids)
         };
-        async { tokio::spawn(task).await.map_err(text)?.map_err(text) }
+        async { anyhow::Ok(tokio::spawn(task).await??) }
     });
     let tasks: Vec<Vec<i64>> = try_join_all(tasks).await?;
     println!("time = {}", begun.elapsed().as_millis());
-    if !tasks.iter().all(|ids| ids.is_sorted()) {
-        return Err("what an instance was asked for later is less".into());
-    }
+    ensure!(
+        tasks.iter().all(|ids| ids.is_sorted()),
+        "what an instance was asked for later is less"
+    );
     let all: Vec<_> = tasks.concat();
     match doubled(&all) {
         0 if all.len() == TASKS * EACH => {}
-        doubled => return Err(format!("{} ids, of which {doubled} doubled", all.len())),
+        doubled => bail!("{} ids, of which {doubled} doubled", all.len()),
     }
     let twin = |_| {
         let own = AtomicI64::new(0);
         (0..EACH).map(move |_| MIDNIGHT << 32 | own.fetch_add(1, Ordering::Relaxed))
     };
     let twin: Vec<_> = (0..3).flat_map(twin).collect();
-    if doubled(&twin) > 0 {
-        Ok(())
-    } else {
-        Err("instances that count for themselves were not caught".into())
-    }
+    ensure!(
+        doubled(&twin) > 0,
+        "instances that count for themselves were not caught"
+    );
+    Ok(())
 }
 
-/// At midnight UTC the count starts anew, under a key of its own, which is not kept for ever.
-pub(crate) async fn at_midnight_the_count_starts_anew_and_no_id_comes_twice(
-    servers: &Servers,
-) -> Outcome {
+/// At midnight UTC the count starts again, under a key of its own, which is not kept for ever.
+#[apply(test!)]
+async fn at_midnight_the_count_starts_again_and_no_id_comes_twice(servers: &Servers) -> Result<()> {
     let (ctx, prefix) = fresh(servers).await;
     let before = given(&ctx, &prefix, 3, MIDNIGHT - 1).await?;
     let after = given(&ctx, &prefix, 3, MIDNIGHT).await?;
@@ -82,48 +81,42 @@ pub(crate) async fn at_midnight_the_count_starts_anew_and_no_id_comes_twice(
         count: 1,
         date: "2026:03:01".into(),
     };
-    if (parts(*before.end()), parts(*after.start())) != (last, first) {
-        return Err(format!(
-            "{:?} and then {:?}",
-            parts(*before.end()),
-            parts(*after.start())
-        ));
-    }
+    ensure!(
+        (parts(*before.end()), parts(*after.start())) == (last, first),
+        "{:?} and then {:?}",
+        parts(*before.end()),
+        parts(*after.start())
+    );
     for key in [day(&prefix, "2026:02:28"), day(&prefix, "2026:03:01")] {
         let left: i64 = redis::cmd("TTL")
             .arg(&key)
             .query_async(&mut ctx.redis.connection())
-            .await
-            .map_err(text)?;
-        if !(2 * 86_400..=4 * 86_400).contains(&left) {
-            return Err(format!("{key} is kept for {left} s"));
-        }
+            .await?;
+        ensure!(
+            (2 * 86_400..=4 * 86_400).contains(&left),
+            "{key} is kept for {left} s"
+        );
     }
-    if before.end() < after.start() {
-        Ok(())
-    } else {
-        Err("the later second has the lesser id".into())
-    }
+    ensure!(
+        before.end() < after.start(),
+        "the later second has the lesser id"
+    );
+    Ok(())
 }
 
 /// After 2^32 - 1 ids the day has no more: the count never runs over into the seconds.
-pub(crate) async fn a_count_that_is_used_up_is_refused_until_midnight(
-    servers: &Servers,
-) -> Outcome {
+#[apply(test!)]
+async fn a_count_that_is_used_up_is_refused_until_midnight(servers: &Servers) -> Result<()> {
     let (ctx, prefix) = fresh(servers).await;
     let key = day(&prefix, "2026:02:28");
     let almost = redis::cmd("SET").arg(&key).arg(u32::MAX - 1).to_owned();
-    almost
-        .exec_async(&mut ctx.redis.connection())
-        .await
-        .map_err(text)?;
+    almost.exec_async(&mut ctx.redis.connection()).await?;
     let last = given(&ctx, &prefix, 1, MIDNIGHT - 1).await?;
-    if parts(*last.end()).count != i64::from(u32::MAX) {
-        return Err(format!(
-            "the last id of the day is {:?}",
-            parts(*last.end())
-        ));
-    }
+    ensure!(
+        parts(*last.end()).count == i64::from(u32::MAX),
+        "the last id of the day is {:?}",
+        parts(*last.end())
+    );
     for count in [1, 1000] {
         refused(batch_at(&ctx, &prefix, count, MIDNIGHT - 1).await, &key)?;
     }
@@ -131,14 +124,18 @@ pub(crate) async fn a_count_that_is_used_up_is_refused_until_midnight(
 }
 
 /// A clock that goes back, on one instance and between two: no id comes twice, and one instance never goes back.
-pub(crate) async fn a_clock_that_went_back_gives_no_id_twice(servers: &Servers) -> Outcome {
+#[apply(test!)]
+async fn a_clock_that_went_back_gives_no_id_twice(servers: &Servers) -> Result<()> {
     let (ctx, prefix) = fresh(servers).await;
     let mut all = vec![given(&ctx, &prefix, 5, MIDNIGHT + 2).await?];
     // By little: its ids go on from the last second.
     all.push(given(&ctx, &prefix, 5, MIDNIGHT - 2).await?);
-    if all[1].start() != &(all[0].end() + 1) {
-        return Err(format!("after {:?} came {:?}", all[0], all[1]));
-    }
+    ensure!(
+        all[1].start() == &(all[0].end() + 1),
+        "after {:?} came {:?}",
+        all[0],
+        all[1]
+    );
     refused(
         batch_at(&ctx, &prefix, 1, MIDNIGHT - 3600).await,
         "the clock went back by 3602 s",
@@ -146,19 +143,21 @@ pub(crate) async fn a_clock_that_went_back_gives_no_id_twice(servers: &Servers) 
     // Another instance cannot know. Its ids are less: the order does not hold between clocks that disagree.
     let behind = servers.with(|_| ());
     all.push(given(&behind, &prefix, 5, MIDNIGHT - 3600).await?);
-    if all[2].end() >= all[0].start() {
-        return Err("the clock that is behind has the greater ids".into());
-    }
+    ensure!(
+        all[2].end() < all[0].start(),
+        "the clock that is behind has the greater ids"
+    );
     // Over midnight and back: the old day's count goes on, within the very second of before.
     all.push(given(&servers.with(|_| ()), &prefix, 5, MIDNIGHT - 3600).await?);
     match doubled(&all.iter().cloned().flatten().collect::<Vec<_>>()) {
         0 => Ok(()),
-        doubled => Err(format!("{doubled} ids twice in {all:?}")),
+        doubled => bail!("{doubled} ids twice in {all:?}"),
     }
 }
 
 /// 31 bits of seconds end in 2090: an id beyond would be negative. Before 2022 it would be, too.
-pub(crate) async fn a_clock_that_the_seconds_cannot_tell_is_refused(servers: &Servers) -> Outcome {
+#[apply(test!)]
+async fn a_clock_that_the_seconds_cannot_tell_is_refused(servers: &Servers) -> Result<()> {
     let (ctx, prefix) = fresh(servers).await;
     let (first, end) = (
         MIDNIGHT - seconds(MIDNIGHT),
@@ -169,21 +168,20 @@ pub(crate) async fn a_clock_that_the_seconds_cannot_tell_is_refused(servers: &Se
     }
     for within in [first, end - 1] {
         let id = *given(&ctx, &prefix, 1, within).await?.end();
-        if id <= 0 {
-            return Err(format!("{id} at {within}"));
-        }
+        ensure!(id > 0, "{id} at {within}");
     }
     Ok(())
 }
 
 /// Without Redis there is no id, and it is named.
-pub(crate) async fn without_redis_there_is_no_id(servers: &Servers) -> Outcome {
+#[apply(test!)]
+async fn without_redis_there_is_no_id(servers: &Servers) -> Result<()> {
     let alone = servers.with(|config| config.redis.url = "redis://127.0.0.1:1".into());
     match next(&alone, "order").await {
         Err(Error::Unavailable {
             server: "redis", ..
         }) => Ok(()),
-        other => Err(format!("{other:?}")),
+        other => bail!("{other:?}"),
     }
 }
 
@@ -195,14 +193,14 @@ async fn fresh(servers: &Servers) -> (Arc<Ctx>, String) {
     )
 }
 
-async fn given(ctx: &Ctx, prefix: &str, count: u32, now: i64) -> Result<Ids, String> {
-    batch_at(ctx, prefix, count, now).await.map_err(text)
+async fn given(ctx: &Ctx, prefix: &str, count: u32, now: i64) -> Result<Ids> {
+    Ok(batch_at(ctx, prefix, count, now).await?)
 }
 
-fn refused(given: Result<Ids, Error>, why: &str) -> Outcome {
+fn refused(given: Result<Ids, Error>, why: &str) -> Result<()> {
     match given {
         Err(Error::NoId(reason)) if reason.contains(why) => Ok(()),
-        other => Err(format!("{other:?}, and not refused for {why}")),
+        other => bail!("{other:?}, and not refused for {why}"),
     }
 }
 

@@ -2,10 +2,7 @@
 //!
 //! Each test has a stream of its own, by its prefix in Redis; who runs there as a consumer, the test says.
 
-use crate::{
-    buyers::{LONG, text, until},
-    support::{Servers, migrate},
-};
+use crate::support::*;
 use chrono::{TimeDelta, Utc};
 use oversell::{
     ctx::Ctx,
@@ -21,10 +18,8 @@ use oversell::{
     section::Point,
 };
 use redis::{AsyncCommands, streams::StreamReadReply};
-use sqlx::{Connection, Executor, MySqlConnection};
-use std::{sync::Arc, time::Duration};
-
-type Outcome = Result<(), String>;
+use sqlx::Executor;
+use std::sync::Arc;
 
 const NOW: Duration = Duration::ZERO;
 const USERS: i64 = 50;
@@ -39,14 +34,12 @@ pub(crate) struct Stall {
 }
 
 impl Stall {
-    pub(crate) async fn open(ctx: Arc<Ctx>) -> Result<Self, String> {
+    pub(crate) async fn open(ctx: Arc<Ctx>) -> Result<Self> {
         let (begin, end) = (
             Utc::now() - TimeDelta::hours(1),
             Utc::now() + TimeDelta::hours(1),
         );
-        let voucher = voucher::add(&ctx, "100元代金券", 2 * USERS, begin, end)
-            .await
-            .map_err(text)?;
+        let voucher = voucher::add(&ctx, "100元代金券", 2 * USERS, begin, end).await?;
         Ok(Self {
             ctx,
             voucher,
@@ -54,22 +47,22 @@ impl Stall {
         })
     }
 
-    async fn of(servers: &Servers) -> Result<Self, String> {
+    async fn of(servers: &Servers) -> Result<Self> {
         let id = servers.site().await.id;
         let ctx = servers.with(|config| config.redis.prefix = format!("stall-{id}:"));
         // A prefix of its own counts ids of its own, and all stalls have one table of orders: each counts elsewhere.
-        let used = u32::try_from(id).map_err(text)? * IDS;
-        id_worker::batch(&ctx, "order", used).await.map_err(text)?;
+        let used = u32::try_from(id)? * IDS;
+        id_worker::batch(&ctx, "order", used).await?;
         Self::open(ctx).await
     }
 
-    pub(crate) async fn order(&mut self, users: std::ops::Range<i64>) -> Outcome {
+    pub(crate) async fn order(&mut self, users: std::ops::Range<i64>) -> Result<()> {
         let place = seckill::find("script-stream")
-            .ok_or("no script-stream")?
+            .context("no script-stream")?
             .order;
         for user_id in users {
             let order = Order::new(self.voucher, user_id, NOW, LONG);
-            let order_id = place(&self.ctx, &order).await.map_err(text)?.order_id;
+            let order_id = place(&self.ctx, &order).await?.order_id;
             self.answers.orders.push(Entry { order_id, user_id });
         }
         Ok(())
@@ -80,113 +73,103 @@ impl Stall {
     }
 
     /// Runs a consumer until nothing is left, and says what the checker says.
-    pub(crate) async fn settled(&self) -> Result<Report, String> {
+    pub(crate) async fn settled(&self) -> Result<Report> {
         let last = tokio::spawn(self.consumer("last").run());
         until("all is settled", || async {
-            let Backlog { lag, pending, .. } = stream::backlog(&self.ctx).await.map_err(text)?;
+            let Backlog { lag, pending, .. } = stream::backlog(&self.ctx).await?;
             Ok(lag + pending == 0)
         })
         .await?;
         last.abort();
         Ok(check(
-            &voucher::books(&self.ctx, self.voucher)
-                .await
-                .map_err(text)?,
+            &voucher::books(&self.ctx, self.voucher).await?,
             Some(&self.answers),
         ))
     }
 
-    pub(crate) async fn close(self, verdict: Verdict) -> Outcome {
+    pub(crate) async fn close(self, verdict: Verdict) -> Result<()> {
         let report = self.settled().await?;
-        voucher::remove(&self.ctx, self.voucher)
-            .await
-            .map_err(text)?;
+        voucher::remove(&self.ctx, self.voucher).await?;
         self.ctx.close(LONG).await;
-        ensure(
-            report.verdict == verdict,
-            format!("not {verdict:?} but {report:?}"),
-        )
+        ensure!(report.verdict == verdict, "not {verdict:?} but {report:?}");
+        Ok(())
     }
 
-    async fn state(&self, order_id: i64) -> Result<State, String> {
-        stream::state(&self.ctx, order_id).await.map_err(text)
+    async fn state(&self, order_id: i64) -> Result<State> {
+        Ok(stream::state(&self.ctx, order_id).await?)
     }
 }
 
 /// A consumer dies where it has the entries and has written nothing, and where it has written them and settled none.
-pub(crate) async fn a_consumer_that_dies_anywhere_loses_no_order_and_doubles_none(
+#[apply(test!)]
+async fn a_consumer_that_dies_anywhere_loses_no_order_and_doubles_none(
     servers: &Servers,
-) -> Outcome {
+) -> Result<()> {
     for (point, written) in [(Point::Delivered, 0), (Point::Written, USERS)] {
         let mut stall = Stall::of(servers).await?;
         stall.order(0..USERS).await?;
-        ensure(
+        ensure!(
             stall.state(stall.answers.orders[0].order_id).await? == State::Pending,
-            "it is not pending",
-        )?;
+            "it is not pending"
+        );
         let mut mortal = stall.consumer("mortal");
         let pause = mortal.pause_at(point);
         let mortal = tokio::spawn(mortal.run());
-        tokio::time::timeout(LONG, pause.reached())
-            .await
-            .map_err(|_| format!("never {point}"))?;
-        let books = voucher::books(&stall.ctx, stall.voucher)
-            .await
-            .map_err(text)?;
-        let backlog = stream::backlog(&stall.ctx).await.map_err(text)?;
+        soon(&point.to_string(), pause.reached()).await?;
+        let books = voucher::books(&stall.ctx, stall.voucher).await?;
+        let backlog = stream::backlog(&stall.ctx).await?;
         let all = USERS as u64;
-        ensure(
+        ensure!(
             backlog
                 == Backlog {
                     lag: 0,
                     pending: all,
                     dead: 0,
                 },
-            format!("{point}: {backlog:?}"),
-        )?;
-        ensure(
+            "{point}: {backlog:?}"
+        );
+        ensure!(
             books.orders.len() as i64 == written,
-            format!("{point}: {} are written", books.orders.len()),
-        )?;
+            "{point}: {} are written",
+            books.orders.len()
+        );
         mortal.abort();
         drop(pause);
         stall.settled().await?;
-        ensure(
+        ensure!(
             stall.state(stall.answers.orders[0].order_id).await? == State::Stored,
-            "it is not stored",
-        )?;
+            "it is not stored"
+        );
         stall.close(Verdict::Exact).await?;
     }
     Ok(())
 }
 
 /// A consumer that was thought dead goes on with entries that another has claimed, written and settled meanwhile.
-pub(crate) async fn a_consumer_that_was_slow_and_not_dead_doubles_no_order(
-    servers: &Servers,
-) -> Outcome {
+#[apply(test!)]
+async fn a_consumer_that_was_slow_and_not_dead_doubles_no_order(servers: &Servers) -> Result<()> {
     let mut stall = Stall::of(servers).await?;
     stall.order(0..USERS).await?;
     let mut slow = stall.consumer("slow");
     let pause = slow.pause_at(Point::Delivered);
     let slow = tokio::spawn(slow.run());
-    tokio::time::timeout(LONG, pause.reached())
-        .await
-        .map_err(|_| "nothing was delivered")?;
+    soon("a delivery", pause.reached()).await?;
     stall.settled().await?;
     pause.go_on();
     stall.ctx.closing.cancel();
-    slow.await.map_err(text)?;
-    ensure(
-        stream::backlog(&stall.ctx).await.map_err(text)?.dead == 0,
-        "it has buried what is written",
-    )?;
+    slow.await?;
+    ensure!(
+        stream::backlog(&stall.ctx).await?.dead == 0,
+        "it has buried what is written"
+    );
     stall.close(Verdict::Exact).await
 }
 
 /// The twins, which die at the same points.
-pub(crate) async fn a_consumer_that_acknowledges_first_or_does_not_know_its_order_again_is_caught(
+#[apply(test!)]
+async fn a_consumer_that_acknowledges_first_or_does_not_know_its_order_again_is_caught(
     servers: &Servers,
-) -> Outcome {
+) -> Result<()> {
     for (twin, verdict) in [
         (Twin::AcknowledgesFirst, Verdict::LostOrders),
         (Twin::WritesAnew, Verdict::DuplicateOrders),
@@ -210,13 +193,13 @@ enum Twin {
 
 impl Twin {
     /// From reading to its death: in its first life before what comes second.
-    async fn live(self, stall: &Stall, from: &str) -> Outcome {
+    async fn live(self, stall: &Stall, from: &str) -> Result<()> {
         let (mut redis, orders) = (
             stall.ctx.redis.connection(),
             stall.ctx.redis_key("stream.orders"),
         );
         let made: redis::RedisResult<()> = redis.xgroup_create_mkstream(&orders, "g1", "0").await;
-        ensure(made.is_ok() == (from == ">"), "the group")?;
+        ensure!(made.is_ok() == (from == ">"), "the group");
         let mut read = redis::cmd("XREADGROUP");
         read.arg("GROUP")
             .arg("g1")
@@ -224,35 +207,30 @@ impl Twin {
             .arg("STREAMS")
             .arg(&orders)
             .arg(from);
-        let read: StreamReadReply = read.query_async(&mut redis).await.map_err(text)?;
+        let read: StreamReadReply = read.query_async(&mut redis).await?;
         let entries: Vec<_> = read.keys.into_iter().flat_map(|key| key.ids).collect();
         let at: Vec<_> = entries.iter().map(|entry| &entry.id).collect();
         if self == Self::AcknowledgesFirst && !at.is_empty() {
             let mut acknowledge = redis::pipe();
             acknowledge.xack(&orders, "g1", &at).xdel(&orders, &at);
-            return acknowledge.exec_async(&mut redis).await.map_err(text);
+            return Ok(acknowledge.exec_async(&mut redis).await?);
         }
-        let mut conn = stall.ctx.mysql(LONG).await.map_err(text)?;
+        let mut conn = stall.ctx.mysql(LONG).await?;
         for entry in &entries {
-            let order_id = id_worker::next(&stall.ctx, "order").await.map_err(text)?;
+            let order_id = id_worker::next(&stall.ctx, "order").await?;
             let insert = sqlx::query(
                 "INSERT INTO tb_voucher_order (id, user_id, voucher_id) VALUES (?, ?, ?)",
             );
-            let user: i64 = entry.get("userId").ok_or("no user")?;
+            let user: i64 = entry.get("userId").context("no user")?;
             insert
                 .bind(order_id)
                 .bind(user)
                 .bind(stall.voucher)
                 .execute(&mut *conn)
-                .await
-                .map_err(text)?;
+                .await?;
             let deduct =
                 sqlx::query("UPDATE tb_seckill_voucher SET stock = stock - 1 WHERE voucher_id = ?");
-            deduct
-                .bind(stall.voucher)
-                .execute(&mut *conn)
-                .await
-                .map_err(text)?;
+            deduct.bind(stall.voucher).execute(&mut *conn).await?;
         }
         conn.done();
         Ok(())
@@ -261,28 +239,20 @@ impl Twin {
 
 /// An entry that says nothing, an order that MySQL refuses for its user, for its stock, and for a reason of its own: each ends
 /// among the dead letters with its reason, and the others of its batch are written.
-pub(crate) async fn what_cannot_be_written_is_buried_with_its_reason_and_the_rest_is_written(
+#[apply(test!)]
+async fn what_cannot_be_written_is_buried_with_its_reason_and_the_rest_is_written(
     servers: &Servers,
-) -> Outcome {
-    let name = format!("poison_{}", servers.site().await.id);
-    let mut outsider = MySqlConnection::connect(&servers.mysql())
-        .await
-        .map_err(text)?;
-    outsider
-        .execute(format!("CREATE DATABASE {name}").as_str())
-        .await
-        .map_err(text)?;
-    let url = servers.mysql().replace("/test", &format!("/{name}"));
-    let ctx = servers.with(|config| {
-        config.mysql.url = url.into();
-        config.redis.prefix = format!("{name}:");
-    });
+) -> Result<()> {
+    let (mut outsider, ctx) = servers.database("poison").await?;
+    let mut config = ctx.config.clone();
+    config.redis.prefix = "poison:".into();
+    let ctx = Arc::new(Ctx::new(config)?);
     migrate(&ctx).await;
     let mut stall = Stall::open(ctx).await?;
-    let mut conn = stall.ctx.mysql(LONG).await.map_err(text)?;
+    let mut conn = stall.ctx.mysql(LONG).await?;
     let poison = "CREATE TRIGGER poison BEFORE INSERT ON tb_voucher_order FOR EACH ROW \
                   IF NEW.user_id = 13 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'user 13'; END IF";
-    conn.execute(poison).await.map_err(text)?;
+    conn.execute(poison).await?;
     stall.order(0..USERS).await?;
 
     // These are claimed, and somebody else has taken from MySQL what they need.
@@ -301,14 +271,12 @@ pub(crate) async fn what_cannot_be_written_is_buried_with_its_reason_and_the_res
     sqlx::query(taken)
         .bind(other.voucher)
         .execute(&mut *conn)
-        .await
-        .map_err(text)?;
+        .await?;
     let sold = "UPDATE tb_seckill_voucher SET stock = 0 WHERE voucher_id = ?";
     sqlx::query(sold)
         .bind(none.voucher)
         .execute(&mut *conn)
-        .await
-        .map_err(text)?;
+        .await?;
     conn.done();
     let mut nonsense = redis::cmd("XADD");
     nonsense
@@ -318,18 +286,17 @@ pub(crate) async fn what_cannot_be_written_is_buried_with_its_reason_and_the_res
         .arg("none");
     nonsense
         .exec_async(&mut stall.ctx.redis.connection())
-        .await
-        .map_err(text)?;
+        .await?;
 
     let report = stall.settled().await?;
-    ensure(
+    ensure!(
         (report.orders, report.lost_orders) == (USERS - 1, 1),
-        format!("{report:?}"),
-    )?;
-    ensure(
-        stream::backlog(&stall.ctx).await.map_err(text)?.dead == 4,
-        "not four dead letters",
-    )?;
+        "{report:?}"
+    );
+    ensure!(
+        stream::backlog(&stall.ctx).await?.dead == 4,
+        "not four dead letters"
+    );
     for (order_id, why) in [
         (stall.answers.orders[13].order_id, "user 13"),
         (twice, "用户已经购买过一次!"),
@@ -337,7 +304,7 @@ pub(crate) async fn what_cannot_be_written_is_buried_with_its_reason_and_the_res
     ] {
         match stall.state(order_id).await? {
             State::Failed(reason) if reason.contains(why) => {}
-            other => return Err(format!("{why}: {other:?}")),
+            other => bail!("{why}: {other:?}"),
         }
     }
     let letters: redis::streams::StreamRangeReply = stall
@@ -345,69 +312,56 @@ pub(crate) async fn what_cannot_be_written_is_buried_with_its_reason_and_the_res
         .redis
         .connection()
         .xrange_all(stall.ctx.redis_key("stream.orders.dead"))
-        .await
-        .map_err(text)?;
+        .await?;
     let reasons: Vec<String> = letters
         .ids
         .iter()
         .filter_map(|letter| letter.get("reason"))
         .collect();
-    ensure(
+    ensure!(
         reasons
             .iter()
             .any(|reason| reason == "the entry has no number id"),
-        format!("{reasons:?}"),
-    )?;
+        "{reasons:?}"
+    );
     let unknown = stream::state(&stall.ctx, 7).await;
-    ensure(
-        matches!(unknown, Err(Error::NoOrder(7))),
-        format!("{unknown:?}"),
-    )?;
+    ensure!(matches!(unknown, Err(Error::NoOrder(7))), "{unknown:?}");
     stall.ctx.close(LONG).await;
-    outsider
-        .execute(format!("DROP DATABASE {name}").as_str())
-        .await
-        .map_err(text)?;
+    outsider.execute("DROP DATABASE poison").await?;
     Ok(())
 }
 
 /// An instance that closes writes what was answered before it goes.
-pub(crate) async fn a_consumer_that_closes_writes_what_was_answered(servers: &Servers) -> Outcome {
+#[apply(test!)]
+async fn a_consumer_that_closes_writes_what_was_answered(servers: &Servers) -> Result<()> {
     let mut stall = Stall::of(servers).await?;
     stall.order(0..USERS).await?;
     stall.ctx.closing.cancel();
     stall.consumer("closing").run().await;
     let report = check(
-        &voucher::books(&stall.ctx, stall.voucher)
-            .await
-            .map_err(text)?,
+        &voucher::books(&stall.ctx, stall.voucher).await?,
         Some(&stall.answers),
     );
-    ensure(report.verdict == Verdict::Exact, format!("{report:?}"))?;
+    ensure!(report.verdict == Verdict::Exact, "{report:?}");
     stall.close(Verdict::Exact).await
 }
 
-/// Redis has lost a voucher that was sold from there: nobody puts it there anew.
-pub(crate) async fn a_voucher_that_redis_has_lost_is_not_invented_anew(
-    servers: &Servers,
-) -> Outcome {
+/// Redis has lost a voucher that was sold from there: nobody puts it there again.
+#[apply(test!)]
+async fn a_voucher_that_redis_has_lost_is_not_invented(servers: &Servers) -> Result<()> {
     let mut stall = Stall::of(servers).await?;
     stall.order(0..1).await?;
     let key = stall
         .ctx
         .redis_key(&format!("seckill:stock:{}", stall.voucher));
-    let lost: bool = stall.ctx.redis.connection().del(&key).await.map_err(text)?;
-    ensure(lost, format!("{key} was not there"))?;
+    let lost: bool = stall.ctx.redis.connection().del(&key).await?;
+    ensure!(lost, "{key} was not there");
     let place = seckill::find("script-stream")
-        .ok_or("no script-stream")?
+        .context("no script-stream")?
         .order;
     let refused = place(&stall.ctx, &Order::new(stall.voucher, 1, NOW, LONG)).await;
     let as_expected =
         matches!(refused, Err(Error::NoVoucherStock(voucher)) if voucher == stall.voucher);
-    ensure(as_expected, format!("{refused:?}"))?;
+    ensure!(as_expected, "{refused:?}");
     stall.close(Verdict::Exact).await
-}
-
-fn ensure(holds: bool, otherwise: impl Into<String>) -> Outcome {
-    if holds { Ok(()) } else { Err(otherwise.into()) }
 }

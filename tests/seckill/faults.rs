@@ -1,15 +1,10 @@
-//! Ten thousand orders through three instances, while one of them, MySQL and Redis are killed; and what Redis has answered and
+//! Orders through three instances, while one of them, MySQL and Redis are killed; and what Redis has answered and
 //! does not have any more, by how it writes its file.
 //!
 //! Each test has servers of its own, so that it may break them.
 
-use crate::{
-    buyers::{LONG, PIECES, more, text, until},
-    instances::cluster,
-    program,
-    seckill_stream::Stall,
-    support,
-};
+use super::stream::Stall;
+use crate::support::{buyers::PIECES, *};
 use chrono::{TimeDelta, Utc};
 use oversell::{
     ctx::Ctx,
@@ -33,10 +28,6 @@ use std::{
     time::Duration,
 };
 
-type Outcome = Result<(), String>;
-
-/// So many order at least; others go on until the last fault is over.
-const USERS: i64 = 10_000;
 const BUYERS: usize = 48;
 
 /// A crowd of users, each of whom orders once, at one instance or another.
@@ -45,6 +36,8 @@ struct Crowd {
     client: Client,
     instances: Vec<String>,
     voucher: i64,
+    /// So many order at least; others go on until the last fault is over.
+    users: i64,
     next: Arc<AtomicI64>,
     over: Arc<AtomicBool>,
     answered: Arc<AtomicI64>,
@@ -53,10 +46,10 @@ struct Crowd {
 
 impl Crowd {
     /// Orders for one user after the other, until it is over, and for so many at least.
-    async fn order(self) -> Outcome {
+    async fn order(self) -> Result<()> {
         loop {
             let user = self.next.fetch_add(1, Ordering::Relaxed);
-            if user > USERS && self.over.load(Ordering::Relaxed) {
+            if user > self.users && self.over.load(Ordering::Relaxed) {
                 return Ok(());
             }
             while !self.is_answered(user).await? {
@@ -66,7 +59,7 @@ impl Crowd {
     }
 
     /// Asks for this user. Who is refused, since a server is not there, may ask again.
-    async fn is_answered(&self, user: i64) -> Result<bool, String> {
+    async fn is_answered(&self, user: i64) -> Result<bool> {
         let at = &self.instances[fastrand::usize(..self.instances.len())];
         let url = format!(
             "{at}/voucher-order/seckill/{}?strategy=script-stream",
@@ -93,7 +86,7 @@ impl Crowd {
         match (status, body["outcome"].as_str()) {
             (StatusCode::OK, _) => {
                 let order_id = body["order_id"].as_str().and_then(|id| id.parse().ok());
-                let order_id = order_id.ok_or_else(|| format!("no number in {body}"))?;
+                let order_id = order_id.with_context(|| format!("no number in {body}"))?;
                 answers.orders.push(Entry {
                     order_id,
                     user_id: user,
@@ -102,34 +95,30 @@ impl Crowd {
             }
             (StatusCode::SERVICE_UNAVAILABLE, Some("unknown")) => answers.unknown += 1,
             (StatusCode::SERVICE_UNAVAILABLE, _) => return Ok(false),
-            _ => return Err(format!("{status}: {body}")),
+            _ => bail!("{status}: {body}"),
         }
         Ok(true)
     }
 }
 
 /// Each dies in the middle and, but for the instance, comes back. Orders are answered while MySQL is not there.
-pub(crate) async fn ten_thousand_orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis()
--> Outcome {
-    let mut lab = cluster(vec![Part::Nginx]).await?;
+#[apply(test!)]
+async fn orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Result<()> {
+    let users = if soak() { 10_000 } else { 1_000 };
+    let mut lab = labs::whole().await?;
     let at = lab.addresses().clone();
-    let ctx = Ctx::new(support::config_with(&at, &at.redis[0].url)).map_err(text)?;
+    let ctx = Ctx::new(config(&at))?;
     append_fsync(&ctx, "always").await?;
     let (begin, end) = (
         Utc::now() - TimeDelta::hours(1),
         Utc::now() + TimeDelta::hours(1),
     );
-    let voucher = voucher::add(&ctx, "100元代金券", PIECES, begin, end)
-        .await
-        .map_err(text)?;
+    let voucher = voucher::add(&ctx, "100元代金券", PIECES, begin, end).await?;
     let crowd = Crowd {
         client: Client::new(),
-        instances: at
-            .instances
-            .iter()
-            .map(|instance| instance.url.clone())
-            .collect(),
+        instances: at.instances.iter().map(|one| one.url.clone()).collect(),
         voucher,
+        users,
         next: Arc::new(AtomicI64::new(1)),
         over: Arc::default(),
         answered: Arc::default(),
@@ -138,23 +127,23 @@ pub(crate) async fn ten_thousand_orders_survive_the_end_of_a_consumer_of_mysql_a
     let buyers: Vec<_> = (0..BUYERS)
         .map(|_| tokio::spawn(crowd.clone().order()))
         .collect();
-    let some = || more(&crowd.answered, 1000);
+    let some = || more(&crowd.answered, users / 10);
 
     some().await?;
-    lab.kill(&at.instances[0].name).await.map_err(text)?;
+    lab.kill(&at.instances[0].name).await?;
     some().await?;
-    lab.kill("mysql").await.map_err(text)?;
+    lab.kill("mysql").await?;
     some().await?;
-    lab.restart("mysql").await.map_err(text)?;
+    lab.restart("mysql").await?;
     ctx.forget_idle();
     some().await?;
-    lab.kill("redis").await.map_err(text)?;
-    lab.restart("redis").await.map_err(text)?;
+    lab.kill("redis").await?;
+    lab.restart("redis").await?;
     append_fsync(&ctx, "always").await?;
     some().await?;
     crowd.over.store(true, Ordering::Relaxed);
     for buyer in buyers {
-        buyer.await.map_err(text)??;
+        buyer.await??;
     }
     let settled = Backlog {
         lag: 0,
@@ -162,36 +151,27 @@ pub(crate) async fn ten_thousand_orders_survive_the_end_of_a_consumer_of_mysql_a
         dead: 0,
     };
     until("all is written", || async {
-        Ok(stream::backlog(&ctx).await.map_err(text)? == settled)
+        Ok(stream::backlog(&ctx).await? == settled)
     })
     .await?;
     let answers = crowd.answers.lock().expect("nobody panics").clone();
-    let report = check(
-        &voucher::books(&ctx, voucher).await.map_err(text)?,
-        Some(&answers),
-    );
+    let report = check(&voucher::books(&ctx, voucher).await?, Some(&answers));
     shown_as_settled(&crowd, answers.orders[0].order_id).await?;
     ctx.close(LONG).await;
     lab.stop().await;
-    if report.verdict != Verdict::Exact || report.orders < USERS - answers.unknown.cast_signed() {
-        return Err(format!(
-            "{} without an answer, and {report:?}",
-            answers.unknown
-        ));
-    }
+    ensure!(
+        report.verdict == Verdict::Exact && report.orders >= users - answers.unknown.cast_signed(),
+        "{} without an answer, and {report:?}",
+        answers.unknown
+    );
     Ok(())
 }
 
 /// What an instance that is still there says of an order, and of the stream.
-async fn shown_as_settled(crowd: &Crowd, order_id: i64) -> Outcome {
+async fn shown_as_settled(crowd: &Crowd, order_id: i64) -> Result<()> {
     let read = async |path: String| {
-        let answer = crowd
-            .client
-            .get(format!("{}{path}", crowd.instances[1]))
-            .send()
-            .await
-            .map_err(text)?;
-        answer.text().await.map_err(text)
+        let url = format!("{}{path}", crowd.instances[1]);
+        http::answered(url, StatusCode::OK).await
     };
     let state = read(format!("/voucher-order/{order_id}")).await?;
     let metrics = read("/metrics".into()).await?;
@@ -199,67 +179,55 @@ async fn shown_as_settled(crowd: &Crowd, order_id: i64) -> Outcome {
     let shown = gauges
         .iter()
         .all(|gauge| metrics.lines().any(|line| line == gauge));
-    if shown && state == r#"{"state":"stored"}"# {
-        Ok(())
-    } else {
-        Err(format!("{state}, and {metrics}"))
-    }
+    ensure!(
+        shown && state == r#"{"state":"stored"}"#,
+        "{state}, and {metrics}"
+    );
+    Ok(())
 }
 
 /// The machine of Redis fails, and with it goes what was not flushed to the disk.
-pub(crate) async fn what_redis_has_answered_is_there_with_appendfsync_always_and_lost_without()
--> Outcome {
+#[apply(test!)]
+async fn what_redis_has_answered_is_there_with_appendfsync_always_and_lost_without() -> Result<()> {
     let without = vec![Part::ZooKeeper, Part::Instances, Part::Nginx];
     let mut lab = Lab::start(Options {
         without,
         redis_ports: vec![0],
         ..program()
     })
-    .await
-    .map_err(text)?;
-    let ctx = Arc::new(
-        Ctx::new(support::config_with(
-            lab.addresses(),
-            &lab.addresses().redis[0].url,
-        ))
-        .map_err(text)?,
-    );
-    support::migrate(&ctx).await;
+    .await?;
+    let ctx = Arc::new(Ctx::new(config(lab.addresses()))?);
+    migrate(&ctx).await;
     for (fsync, verdict) in [
         ("always", Verdict::Exact),
         ("everysec", Verdict::LostOrders),
     ] {
         let report = orders_after_a_failure(&mut lab, &ctx, fsync).await?;
-        if report.verdict != verdict {
-            return Err(format!(
-                "appendfsync {fsync}: not {verdict:?} but {report:?}"
-            ));
-        }
+        ensure!(
+            report.verdict == verdict,
+            "appendfsync {fsync}: not {verdict:?} but {report:?}"
+        );
     }
     ctx.close(LONG).await;
     lab.stop().await;
     Ok(())
 }
 
-async fn orders_after_a_failure(
-    lab: &mut Lab,
-    ctx: &Arc<Ctx>,
-    fsync: &str,
-) -> Result<Report, String> {
+async fn orders_after_a_failure(lab: &mut Lab, ctx: &Arc<Ctx>, fsync: &str) -> Result<Report> {
     append_fsync(ctx, "always").await?;
     let mut stall = Stall::open(Arc::clone(ctx)).await?;
     stall.order(0..1).await?;
     let file = file(ctx).await?;
-    let flushed = file.metadata().map_err(text)?.len();
+    let flushed = file.metadata()?.len();
     append_fsync(ctx, fsync).await?;
     stall.order(1..20).await?;
-    lab.kill("redis").await.map_err(text)?;
+    lab.kill("redis").await?;
     // What a killed process has written is with the kernel. A machine that fails keeps what was flushed: with `always` that
     // is all that was answered; with `everysec`, at the worst, nothing of the last second.
     if fsync != "always" {
-        file.set_len(flushed).map_err(text)?;
+        file.set_len(flushed)?;
     }
-    lab.restart("redis").await.map_err(text)?;
+    lab.restart("redis").await?;
     until("Redis is there", || async {
         Ok(stream::backlog(ctx).await.is_ok())
     })
@@ -267,7 +235,7 @@ async fn orders_after_a_failure(
     stall.settled().await
 }
 
-async fn append_fsync(ctx: &Ctx, when: &str) -> Outcome {
+async fn append_fsync(ctx: &Ctx, when: &str) -> Result<()> {
     let mut set = redis::cmd("CONFIG");
     set.arg("SET").arg("appendfsync").arg(when);
     let set = || async { Ok(set.exec_async(&mut ctx.redis.connection()).await.is_ok()) };
@@ -275,18 +243,17 @@ async fn append_fsync(ctx: &Ctx, when: &str) -> Outcome {
 }
 
 /// The file that Redis appends to.
-async fn file(ctx: &Ctx) -> Result<File, String> {
+async fn file(ctx: &Ctx) -> Result<File> {
     let mut redis = ctx.redis.connection();
     let mut get = redis::cmd("CONFIG");
     get.arg("GET").arg("dir").arg("appenddirname");
-    let settings: HashMap<String, String> = get.query_async(&mut redis).await.map_err(text)?;
+    let settings: HashMap<String, String> = get.query_async(&mut redis).await?;
     let folder = PathBuf::from(&settings["dir"]).join(&settings["appenddirname"]);
-    let mut files = std::fs::read_dir(&folder)
-        .map_err(text)?
+    let mut files = std::fs::read_dir(&folder)?
         .flatten()
         .map(|entry| entry.path());
     let file = files
         .find(|path| path.to_string_lossy().ends_with(".incr.aof"))
-        .ok_or("Redis has no file")?;
-    OpenOptions::new().write(true).open(file).map_err(text)
+        .context("Redis has no file")?;
+    Ok(OpenOptions::new().write(true).open(file)?)
 }

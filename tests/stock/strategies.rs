@@ -3,20 +3,17 @@
 //!
 //! The races are forced: each job stays for a while between its read and its write.
 
-use crate::support::{Servers, Site};
-use futures::future::BoxFuture;
+use crate::support::*;
+use futures::future::join_all;
 use oversell::{
     ctx::Ctx,
     error::Error,
     section::{Deducted, Job},
     stock::{self, Promise, Store, Strategy},
 };
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
 };
 
 const STOCK: i64 = 200;
@@ -25,66 +22,47 @@ const EACH: usize = 4;
 const HOLD: Duration = Duration::from_millis(2);
 const WAIT: Duration = Duration::from_secs(60);
 
-type Deduct = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<Deducted, Error>>;
-
-/// Runs `TASKS × EACH` jobs over `instances` clients: how many were sold, and how many pieces left the shelf.
-async fn sell(
-    site: &Site,
-    store: Store,
-    deduct: Deduct,
-    instances: usize,
-) -> Result<(i64, i64), String> {
+/// Runs `TASKS × EACH` jobs over `instances` clients: what was sold has left the shelf, and no more.
+async fn exact(site: &Site, store: Store, deduct: Deduct, instances: usize) -> Result<()> {
     site.put_stock(STOCK).await;
-    let mut tasks = Vec::new();
-    for n in 0..TASKS {
-        let (ctx, id) = (Arc::clone(&site.ctxs[n % instances]), site.id);
-        tasks.push(tokio::spawn(async move {
-            let mut sold = 0;
-            for _ in 0..EACH {
-                match deduct(&ctx, &Job::new(id, HOLD, WAIT)).await {
-                    Ok(_) => sold += 1,
-                    Err(error) => return Err(error.to_string()),
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|n| {
+            let (ctx, id) = (Arc::clone(&site.ctxs[n % instances]), site.id);
+            tokio::spawn(async move {
+                for _ in 0..EACH {
+                    deduct(&ctx, &Job::new(id, HOLD, WAIT)).await?;
                 }
-            }
-            Ok(sold)
-        }));
-    }
+                anyhow::Ok(EACH as i64)
+            })
+        })
+        .collect();
     let mut sold = 0;
     for task in tasks {
-        sold += task.await.map_err(|e| e.to_string())??;
+        sold += task.await??;
     }
-    Ok((sold, STOCK - site.stock(store).await))
+    let gone = STOCK - site.stock(store).await;
+    ensure!(
+        sold == gone,
+        "sold {sold} with {instances} instances, and {gone} left the shelf"
+    );
+    Ok(())
 }
 
-async fn exact(site: &Site, store: Store, deduct: Deduct, instances: usize) -> Result<(), String> {
-    let (sold, gone) = sell(site, store, deduct, instances).await?;
-    if sold == gone {
-        Ok(())
-    } else {
-        Err(format!(
-            "sold {sold} with {instances} instances, and {gone} left the shelf"
-        ))
-    }
+async fn oversells(site: &Site, store: Store, deduct: Deduct, instances: usize) -> Result<()> {
+    caught(
+        exact(site, store, deduct, instances).await,
+        "left the shelf",
+    )
 }
 
-async fn oversells(
-    site: &Site,
-    store: Store,
-    deduct: Deduct,
-    instances: usize,
-) -> Result<(), String> {
-    match exact(site, store, deduct, instances).await {
-        Err(text) if text.starts_with("sold ") => Ok(()),
-        Err(text) => Err(text),
-        Ok(()) => Err(format!("did not oversell with {instances} instances")),
-    }
+fn by_slug(strategy: &'static Strategy) -> (&'static str, &'static Strategy) {
+    (strategy.slug, strategy)
 }
 
 /// What the promise says of one instance and of three.
-pub(crate) async fn keeps_its_promise(
-    servers: &Servers,
-    strategy: &Strategy,
-) -> Result<(), String> {
+#[apply(test!)]
+#[over(stock::ALL.iter().map(by_slug))]
+async fn keeps_its_promise(servers: &Servers, strategy: &'static Strategy) -> Result<()> {
     let site = servers.site().await;
     let (store, deduct) = (strategy.store, strategy.deduct);
     match strategy.promise {
@@ -100,19 +78,22 @@ pub(crate) async fn keeps_its_promise(
     }
 }
 
+/// Every strategy whose promise holds on three instances.
+fn exact_ones() -> impl Iterator<Item = &'static Strategy> {
+    let is_exact = |promise| matches!(promise, Promise::Safe | Promise::Lease);
+    stock::ALL
+        .iter()
+        .filter(move |strategy| is_exact(strategy.promise))
+}
+
 /// The stock runs out in the middle: no strategy that is exact sells a piece too many, and the rest hear "sold out".
-pub(crate) async fn sells_no_more_than_there_is(
-    servers: &Servers,
-    strategy: &Strategy,
-) -> Result<(), String> {
+#[apply(test!)]
+#[over(exact_ones().map(by_slug))]
+async fn sells_no_more_than_there_is(servers: &Servers, strategy: &'static Strategy) -> Result<()> {
     no_more_than_there_is(servers, strategy.store, strategy.deduct).await
 }
 
-async fn no_more_than_there_is(
-    servers: &Servers,
-    store: Store,
-    deduct: Deduct,
-) -> Result<(), String> {
+async fn no_more_than_there_is(servers: &Servers, store: Store, deduct: Deduct) -> Result<()> {
     const FEW: i64 = 5;
     let site = servers.site().await;
     site.put_stock(FEW).await;
@@ -121,50 +102,49 @@ async fn no_more_than_there_is(
         let (ctx, id) = (Arc::clone(&site.ctxs[n % 3]), site.id);
         async move { deduct(&ctx, &Job::new(id, Duration::ZERO, WAIT)).await }
     });
-    for outcome in futures::future::join_all(jobs).await {
+    for outcome in join_all(jobs).await {
         match outcome {
             Ok(_) => sold += 1,
             Err(Error::SoldOut) => sold_out += 1,
-            Err(other) => return Err(other.to_string()),
+            Err(other) => return Err(other.into()),
         }
     }
     let left = site.stock(store).await;
-    if (sold, sold_out, left) == (FEW, 10, 0) {
-        Ok(())
-    } else {
-        Err(format!(
-            "of {FEW} pieces {sold} were sold, {sold_out} were told sold out, {left} are left"
-        ))
-    }
+    ensure!(
+        (sold, sold_out, left) == (FEW, 10, 0),
+        "of {FEW} pieces {sold} were sold, {sold_out} were told sold out, {left} are left"
+    );
+    Ok(())
 }
 
-/// Strategies that are broken on purpose, and sell too much on three instances.
-pub(crate) const TWINS: [(&str, Store, Deduct); 4] = [
+/// Strategies that are broken on purpose, by what is missing.
+const TWINS: [(&str, (Store, Deduct)); 4] = [
     (
-        "version_cas_that_ignores_the_version_is_caught",
-        Store::MySql,
-        |ctx, job| Box::pin(cas_without_version(ctx, job)),
+        "version-cas_without_the_version",
+        (Store::MySql, |ctx, job| {
+            Box::pin(cas_without_version(ctx, job))
+        }),
     ),
     (
-        "a_named_lock_whose_answer_is_ignored_is_caught",
-        Store::MySql,
-        |ctx, job| Box::pin(named_lock_unseen(ctx, job)),
+        "mysql-named-lock_without_a_look_at_the_answer",
+        (Store::MySql, |ctx, job| {
+            Box::pin(named_lock_unseen(ctx, job))
+        }),
     ),
     (
-        "buckets_that_are_filled_without_a_row_lock_are_caught",
-        Store::MySql,
-        |ctx, job| Box::pin(fill_and_take(ctx, job)),
+        "single-update-buckets_without_a_row_lock",
+        (Store::MySql, |ctx, job| Box::pin(fill_and_take(ctx, job))),
     ),
-    ("redis_without_watch_is_caught", Store::Redis, |ctx, job| {
-        Box::pin(get_then_set(ctx, job))
-    }),
+    (
+        "redis-watch_without_watch",
+        (Store::Redis, |ctx, job| Box::pin(get_then_set(ctx, job))),
+    ),
 ];
 
-pub(crate) async fn is_caught(
-    servers: &Servers,
-    store: Store,
-    deduct: Deduct,
-) -> Result<(), String> {
+#[apply(test!)]
+#[over(TWINS)]
+async fn a_broken_twin_is_caught(servers: &Servers, twin: (Store, Deduct)) -> Result<()> {
+    let (store, deduct) = twin;
     oversells(&servers.site().await, store, deduct, 3).await
 }
 
@@ -249,22 +229,21 @@ async fn get_then_set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 }
 
 /// The twin of the merged strategies that tells every request of a group that it has a piece, though there were fewer.
-pub(crate) async fn a_merge_that_sells_to_all_who_wait_is_caught(
-    servers: &Servers,
-) -> Result<(), String> {
-    for (store, deduct) in [
-        (
-            Store::Redis,
-            (|ctx, job| Box::pin(careless_merge(ctx, job, Store::Redis))) as Deduct,
-        ),
+#[apply(test!)]
+async fn a_merge_that_sells_to_all_waiters_is_caught(servers: &Servers) -> Result<()> {
+    let merges: [(Store, Deduct); 2] = [
+        (Store::Redis, |ctx, job| {
+            Box::pin(careless_merge(ctx, job, Store::Redis))
+        }),
         (Store::MySql, |ctx, job| {
             Box::pin(careless_merge(ctx, job, Store::MySql))
         }),
-    ] {
-        match no_more_than_there_is(servers, store, deduct).await {
-            Err(text) if text.starts_with("of ") => {}
-            other => return Err(format!("a merge that sells to all in {store:?}: {other:?}")),
-        }
+    ];
+    for (store, deduct) in merges {
+        caught(
+            no_more_than_there_is(servers, store, deduct).await,
+            "were told sold out",
+        )?;
     }
     Ok(())
 }
@@ -301,61 +280,44 @@ async fn careless_merge(ctx: &Ctx, job: &Job, store: Store) -> Result<Deducted, 
 
 /// §1.8 in one instance: of concurrent requests one is faster than the others, which try again. The twin merges
 /// them, and has nothing to retry.
-pub(crate) async fn waiters_for_redis_watch_retry_the_more_the_more_there_are(
+#[apply(test!)]
+async fn waiters_for_redis_watch_retry_the_more_the_more_there_are(
     servers: &Servers,
-) -> Result<(), String> {
+) -> Result<()> {
     let [few, many] = [
         retries(servers, "redis-watch", 10).await?,
         retries(servers, "redis-watch", 100).await?,
     ];
     let merged = retries(servers, "redis-watch-merged", 100).await?;
-    if 0.0 < few && few < many && merged == 0.0 {
-        Ok(())
-    } else {
-        Err(format!(
-            "retries for each piece: {few} with 10 at once, {many} with 100, {merged} where they are merged"
-        ))
-    }
+    ensure!(
+        0.0 < few && few < many && merged == 0.0,
+        "retries for each piece: {few} with 10 at once, {many} with 100, {merged} where they are merged"
+    );
+    Ok(())
 }
 
-/// The retries for each piece, where so many buy five each.
-async fn retries(servers: &Servers, slug: &str, at_once: usize) -> Result<f64, String> {
-    let sales = sales(servers, slug, at_once, 5).await?;
-    let retries: u32 = sales.iter().map(|sold| sold.retries).sum();
-    Ok(f64::from(retries) / sales.len() as f64)
-}
-
-/// What so many buyers in one instance were answered, each of which buys so many pieces one after the other.
-async fn sales(
-    servers: &Servers,
-    slug: &str,
-    at_once: usize,
-    each: usize,
-) -> Result<Vec<Deducted>, String> {
+/// The retries for each piece, where so many in one instance buy five each, one after the other.
+async fn retries(servers: &Servers, slug: &str, at_once: i64) -> Result<f64> {
+    const EACH: i64 = 5;
     let site = servers.site().await;
-    site.put_stock((at_once * each) as i64).await;
-    let deduct = stock::find(slug).ok_or("no such strategy")?.deduct;
-    let buyers = (0..at_once).map(|_| {
-        let (ctx, id) = (Arc::clone(&site.ctxs[0]), site.id);
-        tokio::spawn(async move {
-            let mut sales = Vec::new();
-            for _ in 0..each {
-                let job = Job::new(id, Duration::ZERO, WAIT);
-                sales.push(deduct(&ctx, &job).await.map_err(|e| e.to_string())?);
-            }
-            Ok::<_, String>(sales)
+    site.put_stock(at_once * EACH).await;
+    let deduct = stock::find(slug).context("no such strategy")?.deduct;
+    let buyers: Vec<_> = (0..at_once)
+        .map(|_| {
+            let (ctx, id) = (Arc::clone(&site.ctxs[0]), site.id);
+            tokio::spawn(async move {
+                let mut retries = 0;
+                for _ in 0..EACH {
+                    let job = Job::new(id, Duration::ZERO, WAIT);
+                    retries += deduct(&ctx, &job).await?.retries;
+                }
+                anyhow::Ok(retries)
+            })
         })
-    });
-    let mut all = Vec::new();
-    for buyer in buyers.collect::<Vec<_>>() {
-        all.extend(buyer.await.map_err(|e| e.to_string())??);
+        .collect();
+    let mut retries = 0;
+    for buyer in buyers {
+        retries += buyer.await??;
     }
-    Ok(all)
-}
-
-/// Every strategy whose promise holds on three instances.
-pub(crate) fn exact_ones() -> impl Iterator<Item = &'static Strategy> {
-    stock::ALL
-        .iter()
-        .filter(|s| matches!(s.promise, Promise::Safe | Promise::Lease))
+    Ok(f64::from(retries) / (at_once * EACH) as f64)
 }

@@ -1,0 +1,133 @@
+//! The herd effect, as the lesson counts it and as the server itself does.
+
+use crate::support::{
+    http::{answered, ask, ask_json},
+    *,
+};
+use oversell::{four_letters::four_letters, lab::Lab};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+const HERDS: &str = "/distributed/zk-herd";
+
+/// The lesson, in a lab where nobody else watches anything.
+#[apply(test!)]
+async fn a_release_wakes_all_that_watch_the_directory_and_one_that_watches_its_predecessor()
+-> Result<()> {
+    let lab = labs::whole().await?;
+    counted(&lab, 20).await?;
+    counted(&lab, 1).await?;
+    in_words(&lab).await?;
+    given_up(&lab).await?;
+    labs::hand_on(lab);
+    Ok(())
+}
+
+async fn counted(lab: &Lab, waiters: u64) -> Result<()> {
+    let (children, deleted) = server_counts(lab).await?;
+    let url = format!("{}/test/zk/herd?waiters={waiters}", lab.addresses().http);
+    let answer = ask_json(url).await?;
+    let list = |name: &str| -> Vec<u64> {
+        answer["each"][name]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_u64)
+            .collect()
+    };
+    let (parent, predecessor) = (list("watch_parent"), list("watch_predecessor"));
+    let releases = waiters + 1;
+    ensure!(
+        answer["releases"] == releases && answer["waiters"] == waiters,
+        "{answer}"
+    );
+    ensure!(
+        parent == (0..=waiters).rev().collect::<Vec<_>>(),
+        "{answer}"
+    );
+    let near = |name: &str, wanted: f64| {
+        answer[name]
+            .as_f64()
+            .is_some_and(|value| (value - wanted).abs() < 1e-9)
+    };
+    ensure!(near("watch_parent", waiters as f64 / 2.0), "{answer}");
+    ensure!(
+        near("watch_predecessor", waiters as f64 / releases as f64),
+        "{answer}"
+    );
+    ensure!(wakes_one_each(&predecessor), "{answer}");
+    // The twin: the same look at those who watch the directory sees the herd.
+    ensure!(
+        waiters == 1 || !wakes_one_each(&parent),
+        "no herd is seen in {answer}"
+    );
+
+    let (children_after, deleted_after) = server_counts(lab).await?;
+    ensure!(
+        deleted_after - deleted == waiters,
+        "the server told {} of deletions",
+        deleted_after - deleted
+    );
+    // Whoever gets in may have a watch for a moment longer, which its own release then fires.
+    let told = children_after - children;
+    let all = waiters * releases / 2;
+    ensure!(
+        (all..=all + releases).contains(&told),
+        "the server told {told} of {all} changes"
+    );
+    until("the directories are gone", || async {
+        Ok(herds(lab).await? == 0)
+    })
+    .await
+}
+
+fn wakes_one_each(notified: &[u64]) -> bool {
+    matches!(notified, [others @ .., 0] if others.iter().all(|n| *n == 1))
+}
+
+async fn in_words(lab: &Lab) -> Result<()> {
+    let url = format!("{}/test/zk/herd?waiters=4", lab.addresses().http);
+    let text = answered(url, StatusCode::OK).await?;
+    let wanted = "4 个人排队，锁放掉 5 次\n\
+        都盯父节点：共通知 10 次，平均每次放锁 2.00 次\n\
+        只盯前一个：共通知 4 次，平均每次放锁 0.80 次\n";
+    ensure!(text == wanted);
+    Ok(())
+}
+
+/// A client that hangs up in the middle leaves no directory behind, and the next one is served.
+async fn given_up(lab: &Lab) -> Result<()> {
+    let url = format!("{}/test/zk/herd", lab.addresses().instances[0].url);
+    let long = ask(format!("{url}?waiters=100"));
+    let long = tokio::spawn(long);
+    until("a herd is there", || async { Ok(herds(lab).await? == 1) }).await?;
+    long.abort();
+    until("the herd is gone", || async { Ok(herds(lab).await? == 0) }).await?;
+    let next = ask_json(format!("{url}?waiters=2")).await?;
+    ensure!(next["each"]["watch_parent"] == json!([2, 1, 0]), "{next}");
+    Ok(())
+}
+
+/// How many herds have a directory.
+async fn herds(lab: &Lab) -> Result<usize> {
+    let client = zookeeper_client::Client::connect(&lab.addresses().zookeeper.connect).await;
+    match client?.list_children(HERDS).await {
+        Err(zookeeper_client::Error::NoNode) => Ok(0),
+        listed => Ok(listed?.len()),
+    }
+}
+
+/// Of how many changed children and of how many deletions the server has told somebody, since it was started.
+async fn server_counts(lab: &Lab) -> Result<(u64, u64)> {
+    let answer = four_letters(&lab.addresses().zookeeper.connect, "mntr").await?;
+    let value = |name: &str| {
+        let line = answer
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        line.with_context(|| format!("no {name} in {answer}"))
+    };
+    Ok((
+        value("zk_sum_node_children_watch_count")?,
+        value("zk_sum_node_deleted_watch_count")?,
+    ))
+}

@@ -1,0 +1,148 @@
+//! How many are let through by each limit, and when.
+
+use crate::support::{http::ask, *};
+use futures::future::join_all;
+use oversell::{
+    classroom::limits::{self, AT_NGINX, PER_SECOND},
+    error::Error,
+};
+use reqwest::{Client, StatusCode};
+use std::time::Instant;
+
+/// Of a burst at several instances, as many as one limit of `PER_SECOND` may let through; or why not. The longer the
+/// burst took, the more may be.
+fn as_one_limit(let_through: usize, took: Duration) -> Result<()> {
+    let rate = PER_SECOND.get() as usize;
+    let most = rate + (took.as_secs_f64() * rate as f64).ceil() as usize;
+    ensure!(
+        (rate..=most).contains(&let_through),
+        "{let_through} in {took:?}"
+    );
+    Ok(())
+}
+
+/// Ten a second of two instances together; a limit in each is caught by the same checker.
+#[apply(test!)]
+async fn a_shared_limit_counts_all_instances_and_one_in_each_is_caught(
+    servers: &Servers,
+) -> Result<()> {
+    let instances = || {
+        (0..2)
+            .map(|_| servers.with(|config| config.redis.prefix = "limits:".into()))
+            .collect::<Vec<_>>()
+    };
+    let passed = |answers: Vec<Result<(), Error>>| -> Result<usize> {
+        let mut passed = 0;
+        for answer in answers {
+            match answer {
+                Ok(()) => passed += 1,
+                Err(Error::Limited) => {}
+                Err(other) => return Err(other.into()),
+            }
+        }
+        Ok(passed)
+    };
+    // The time that it takes to make them is no part of the burst.
+    let (shared, each) = (instances(), instances());
+    let begun = Instant::now();
+    let answers = join_all((0..60).map(|n| limits::pass_shared(&shared[n % 2]))).await;
+    as_one_limit(passed(answers)?, begun.elapsed())?;
+    let begun = Instant::now();
+    let answers = (0..60).map(|n| limits::pass(&each[n % 2])).collect();
+    caught(as_one_limit(passed(answers)?, begun.elapsed()), " in ")
+}
+
+/// What became of a burst: when each was let through, and when each was refused, since the first was sent.
+struct Burst {
+    let_through: Vec<Duration>,
+    refused: Vec<Duration>,
+}
+
+async fn burst(base: &str, path: &str, of: usize) -> Result<Burst> {
+    let (client, begun) = (Client::new(), Instant::now());
+    let answers = join_all((0..of).map(async |_| {
+        let answer = client.get(format!("{base}{path}")).send().await?;
+        let (status, at, retry) = (
+            answer.status(),
+            begun.elapsed(),
+            answer.headers().contains_key("retry-after"),
+        );
+        match (status, answer.text().await?.as_str()) {
+            (StatusCode::OK, _) => Ok((at, true)),
+            (StatusCode::TOO_MANY_REQUESTS, "很遗憾，没抢到") if retry => Ok((at, false)),
+            other => bail!("{path}: {other:?}"),
+        }
+    }));
+    let mut answers = answers.await.into_iter().collect::<Result<Vec<_>, _>>()?;
+    answers.sort();
+    let of = |passed: bool| {
+        answers
+            .iter()
+            .filter(|(_, through)| *through == passed)
+            .map(|(at, _)| *at)
+            .collect()
+    };
+    Ok(Burst {
+        let_through: of(true),
+        refused: of(false),
+    })
+}
+
+/// Whether the answers leak out of a bucket, one each second: the second not before one second, the third not before two.
+fn leaks(let_through: &[Duration]) -> bool {
+    // nginx reckons in milliseconds, and its timers may be some early.
+    let_through
+        .iter()
+        .zip(0..)
+        .all(|(at, n)| *at + Duration::from_millis(50) >= Duration::from_secs(n))
+}
+
+/// All at once, since their limits do not know of each other.
+#[apply(test!)]
+async fn nginx_lets_through_what_its_limits_say_and_a_lone_instance_names_them() -> Result<()> {
+    let lab = labs::whole().await?;
+    let (base, instance) = (&lab.addresses().http, &lab.addresses().instances[0].url);
+    // Whoever is let in stays until all have come, however late.
+    let stay = |path: &str| format!("{path}?hold_ms=20000");
+    let (queued, nodelay, address, server, limited) = tokio::try_join!(
+        burst(base, AT_NGINX[0], 30),
+        burst(base, AT_NGINX[1], 30),
+        async { burst(base, &stay(AT_NGINX[2]), 40).await },
+        async { burst(base, &stay(AT_NGINX[3]), 130).await },
+        burst(instance, "/seckill/limited", 30),
+    )?;
+    let alone = ask(format!("{instance}{}", AT_NGINX[0])).await?;
+    labs::hand_on(lab);
+
+    // One, and five in the bucket; and one more for each second that the burst took, as the last refusal tells.
+    for (name, burst) in [("queued", &queued), ("nodelay", &nodelay)] {
+        let (let_through, took) = (&burst.let_through, burst.refused.last());
+        let took = took.with_context(|| format!("{name}: nobody was refused"))?;
+        ensure!(
+            (6..=6 + took.as_secs_f64().ceil() as usize).contains(&let_through.len()),
+            "{name}: {let_through:?} were let through, in {took:?}"
+        );
+    }
+    ensure!(
+        leaks(&queued.let_through),
+        "the leaky bucket: {:?}",
+        queued.let_through
+    );
+    ensure!(
+        !leaks(&nodelay.let_through),
+        "a bucket without delay was taken for a leaky one: {:?}",
+        nodelay.let_through
+    );
+    let at_once = (address.let_through.len(), server.let_through.len());
+    ensure!(at_once == (20, 100), "at once: {at_once:?}");
+    as_one_limit(
+        limited.let_through.len(),
+        limited.let_through.last().copied().unwrap_or_default(),
+    )?;
+    let (status, words) = alone;
+    ensure!(
+        status == StatusCode::NOT_FOUND && AT_NGINX.iter().all(|path| words.contains(path)),
+        "a lone instance says {status} {words}"
+    );
+    Ok(())
+}

@@ -1,0 +1,351 @@
+//! The lessons for several browser windows, on three instances behind nginx.
+
+use super::zookeeper;
+use crate::{
+    demos,
+    support::{
+        http::{answered, ask, ask_json, put_stock},
+        *,
+    },
+};
+use oversell::{lab::Lab, redis_at::redis_at};
+use redis::FromRedisValue;
+use reqwest::StatusCode;
+use serde_json::Value;
+use std::time::Instant;
+
+/// Every lesson, one after the other, in one lab.
+#[apply(test!)]
+async fn the_lessons_for_several_windows_go_as_the_course_says() -> Result<()> {
+    let lab = Lab::start(program()).await?;
+    let outcome = async {
+        semaphore(&lab).await?;
+        latch(&lab).await?;
+        reentrant(&lab).await?;
+        multi(&lab).await?;
+        read_write(&lab).await?;
+        fair(&lab).await?;
+        demos::over_http(&lab).await.map_err(anyhow::Error::msg)?;
+        zookeeper::all(&lab).await?;
+        red(&lab).await
+    };
+    let outcome = outcome.await;
+    lab.stop().await;
+    outcome
+}
+
+/// What the main Redis answers.
+pub(crate) async fn in_redis<T: FromRedisValue>(lab: &Lab, command: &str, of: &str) -> Result<T> {
+    let mut redis = redis_at(&lab.addresses().redis[0].url).await?;
+    Ok(redis::cmd(command).arg(of).query_async(&mut redis).await?)
+}
+
+async fn number(lab: &Lab, command: &str, of: &str) -> Result<Option<usize>> {
+    in_redis(lab, command, of).await
+}
+
+/// The keys of this pattern.
+async fn keys(lab: &Lab, pattern: &str) -> Result<Vec<String>> {
+    in_redis(lab, "KEYS", pattern).await
+}
+
+async fn semaphore(lab: &Lab) -> Result<()> {
+    const HOLD: u64 = 1000;
+    let base = &lab.addresses().http;
+    // Ten at once: at no moment are more than three inside, so the last must have waited for three others in a row. By one
+    // clock, from before the first is sent: one that begins late, or hears of it late, only adds to its time.
+    let begun = Instant::now();
+    let asked = (0..10).map(|_| {
+        let answer = ask_json(format!("{base}/test/semaphore?hold_ms={HOLD}"));
+        async { answer.await.map(|answer| (begun.elapsed(), answer)) }
+    });
+    let mut all = Vec::new();
+    for (at, answer) in futures::future::try_join_all(asked).await? {
+        let held = answer["held_ms"].as_u64().unwrap_or_default();
+        ensure!(answer["outcome"] == "done" && held >= HOLD, "{answer}");
+        all.push(at);
+    }
+    all.sort_unstable();
+    for (n, at) in all.iter().enumerate() {
+        let least = Duration::from_millis((n as u64 / 3 + 1) * HOLD);
+        ensure!(
+            *at >= least,
+            "number {n} was answered after {at:?}: {all:?}"
+        );
+    }
+    // Three are inside, and the clients hang up; a fourth gets nothing meanwhile.
+    let long = format!("{base}/test/semaphore?hold_ms=60000");
+    let inside: Vec<_> = (0..3).map(|_| tokio::spawn(ask(long.clone()))).collect();
+    until("three are inside", || async {
+        Ok(number(lab, "GET", "semaphore").await? == Some(0))
+    })
+    .await?;
+    answered(
+        format!("{base}/test/semaphore?hold_ms=0&wait_ms=200"),
+        StatusCode::SERVICE_UNAVAILABLE,
+    )
+    .await
+    .context("a fourth")?;
+    inside.iter().for_each(tokio::task::JoinHandle::abort);
+    until("all are out", || async {
+        Ok(number(lab, "GET", "semaphore").await? == Some(3))
+    })
+    .await?;
+    let left = keys(lab, "*semaphore*").await?;
+    ensure!(left == ["semaphore"], "left: {left:?}");
+    let text = answered(
+        format!("{base}/test/semaphore?hold_ms=0&stock_id=7"),
+        StatusCode::OK,
+    )
+    .await?;
+    ensure!(text == "测试信号量");
+    let other = number(lab, "GET", "semaphore:7").await?;
+    ensure!(other == Some(3), "semaphore:7 is {other:?}");
+    Ok(())
+}
+
+async fn latch(lab: &Lab) -> Result<()> {
+    let base = &lab.addresses().http;
+    for class in 0..2 {
+        answered(
+            format!("{base}/test/latch?wait_ms=100"),
+            StatusCode::SERVICE_UNAVAILABLE,
+        )
+        .await
+        .with_context(|| format!("class {class}"))?;
+        // One that has given up is seen for a moment longer, and would be taken for the monitor.
+        until("nobody waits", || async { Ok(waiting(lab).await? == 0) }).await?;
+        let monitor = tokio::spawn(ask(format!("{base}/test/latch")));
+        // It has subscribed: it waits.
+        until("the monitor waits", || async {
+            Ok(waiting(lab).await? > 0)
+        })
+        .await?;
+        for left in (0..6).rev() {
+            ensure!(
+                !monitor.is_finished(),
+                "class {class}: locked in {}",
+                left + 1
+            );
+            if left == 3 {
+                let text = answered(format!("{base}/test/countdown"), StatusCode::OK).await?;
+                ensure!(text == "出来了一位同学");
+            } else {
+                let answer = ask_json(format!("{base}/test/countdown")).await?;
+                ensure!(answer["remaining"] == left, "{answer}");
+            }
+        }
+        let (status, text) = monitor.await??;
+        ensure!(
+            status == StatusCode::OK && text == "班长锁门。。。",
+            "{status} {text}"
+        );
+    }
+    // A reset clears a class that is half out.
+    ask(format!("{base}/test/countdown")).await?;
+    put_stock(base, 5).await?;
+    let left = keys(lab, "*latch*").await?;
+    ensure!(left.is_empty(), "left after the reset: {left:?}");
+    Ok(())
+}
+
+/// How many instances have somebody who waits at the latch.
+async fn waiting(lab: &Lab) -> Result<i64> {
+    let mut redis = redis_at(&lab.addresses().redis[0].url).await?;
+    let mut numsub = redis::cmd("PUBSUB");
+    numsub
+        .arg("NUMSUB")
+        .arg("redisson_countdownlatch__channel__{latch}");
+    let (_, number): (String, i64) = numsub.query_async(&mut redis).await?;
+    Ok(number)
+}
+
+/// What the visitor did, as `took 1`.
+pub(crate) fn steps(answer: &Value) -> Vec<String> {
+    let steps = answer["steps"].as_array().cloned().unwrap_or_default();
+    steps
+        .iter()
+        .map(|step| {
+            format!(
+                "{} {}",
+                step["did"].as_str().unwrap_or_default(),
+                step["order"]
+            )
+        })
+        .collect()
+}
+
+async fn reentrant(lab: &Lab) -> Result<()> {
+    let base = format!("{}/test/reentrant", lab.addresses().http);
+    let answer = ask_json(base.clone()).await?;
+    ensure!(
+        steps(&answer) == ["took 1", "took 2", "left 1", "left 0"],
+        "{answer}"
+    );
+    let text = answered(base.clone(), StatusCode::OK).await?;
+    ensure!(text.contains("拿到 reentrantLock #2"), "{text}");
+    let inside = tokio::spawn(ask(format!("{base}?hold_ms=60000")));
+    until("one is inside", || async {
+        Ok(number(lab, "EXISTS", "reentrantLock").await? == Some(1))
+    })
+    .await?;
+    answered(
+        format!("{base}?wait_ms=100"),
+        StatusCode::SERVICE_UNAVAILABLE,
+    )
+    .await
+    .context("another owner")?;
+    inside.abort();
+    until("nobody is inside", || async {
+        Ok(number(lab, "EXISTS", "reentrantLock").await? == Some(0))
+    })
+    .await
+}
+
+async fn multi(lab: &Lab) -> Result<()> {
+    let base = format!("{}/test/multi", lab.addresses().http);
+    let answer = ask_json(base.clone()).await?;
+    let parts: Vec<_> = answer["steps"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|step| step["lock"].clone())
+        .collect();
+    ensure!(
+        steps(&answer) == ["took 1", "took 2", "took 3", "left 3", "left 2", "left 1"],
+        "{answer}"
+    );
+    ensure!(
+        parts == ["lock1", "lock2", "lock3", "lock3", "lock2", "lock1"],
+        "{answer}"
+    );
+    // Where one part is another's, none is kept.
+    let inside = tokio::spawn(ask(format!("{}?hold_ms=60000", base)));
+    until("one is inside", || async {
+        Ok(number(lab, "EXISTS", "lock3").await? == Some(1))
+    })
+    .await?;
+    answered(
+        format!("{base}?wait_ms=100"),
+        StatusCode::SERVICE_UNAVAILABLE,
+    )
+    .await
+    .context("another")?;
+    inside.abort();
+    until("nobody is inside", || async {
+        Ok(keys(lab, "lock?").await?.is_empty())
+    })
+    .await
+}
+
+async fn red(lab: &Lab) -> Result<()> {
+    let base = format!("{}/test/red", lab.addresses().http);
+    let answer = ask_json(base.clone()).await?;
+    let steps = steps(&answer);
+    let took = steps.iter().filter(|step| step.starts_with("took")).count();
+    ensure!(
+        (3..=5).contains(&took) && steps.last().is_some_and(|s| s == "left 0"),
+        "{answer}"
+    );
+    for dead in ["redis-4", "redis-5"] {
+        lab.kill(dead).await?;
+    }
+    let text = answered(base.clone(), StatusCode::OK)
+        .await
+        .context("with three nodes")?;
+    ensure!(!text.contains("redLock #4"), "{text}");
+    lab.kill("redis-3").await?;
+    answered(
+        format!("{base}?wait_ms=2000"),
+        StatusCode::SERVICE_UNAVAILABLE,
+    )
+    .await
+    .context("with two nodes")?;
+    Ok(())
+}
+
+async fn read_write(lab: &Lab) -> Result<()> {
+    halves(lab, "/test").await?;
+    until("the last lease has ended", || async {
+        Ok(keys(lab, "*rwLock:3?*").await?.is_empty())
+    })
+    .await
+}
+
+/// Readers together, writers alone, each of whom is answered at once and keeps its half. Every pair has products of its own:
+/// one of 20 to 22, kept for longer than anybody is refused there, and one of 30 to 32, soon free.
+pub(crate) async fn halves(lab: &Lab, lesson: &str) -> Result<()> {
+    const KEPT: Duration = Duration::from_millis(1500);
+    let base = format!("{}{lesson}", lab.addresses().http);
+    let long = |half: &str, product: u8, wait: u64| {
+        format!("{base}/{half}?stock_id={product}&hold_ms=60000&wait_ms={wait}")
+    };
+    for reader in ["read", "read beside read"] {
+        let text = answered(long("read", 20, 20_000), StatusCode::OK)
+            .await
+            .context(reader)?;
+        ensure!(text == "测试读");
+    }
+    for (n, (first, half)) in (0..).zip([("read", "write"), ("write", "write"), ("write", "read")])
+    {
+        answered(long(first, 20 + n, 20_000), StatusCode::OK)
+            .await
+            .with_context(|| format!("{first} before {half}"))?;
+        answered(long(half, 20 + n, 0), StatusCode::SERVICE_UNAVAILABLE)
+            .await
+            .with_context(|| format!("{half} after {first}"))?;
+        // Answered long ago, and nobody releases it: only its end lets the next one in, and that is not sooner than this.
+        let short = |half: &str| {
+            format!(
+                "{base}/{half}?stock_id={}&hold_ms={}&wait_ms=60000",
+                30 + n,
+                KEPT.as_millis()
+            )
+        };
+        let begun = Instant::now();
+        answered(short(first), StatusCode::OK)
+            .await
+            .context(first)?;
+        let answer = ask_json(short(half)).await?;
+        ensure!(
+            answer["outcome"] == "done" && begun.elapsed() >= KEPT,
+            "{half} after {first}: {answer}"
+        );
+    }
+    Ok(())
+}
+
+async fn fair(lab: &Lab) -> Result<()> {
+    const QUEUE: usize = 12;
+    let base = &lab.addresses().http;
+    let text = answered(format!("{base}/test/fair"), StatusCode::OK).await?;
+    ensure!(text.contains("来到 fairLock #1"), "{text}");
+    // Inside until all others stand in line, however long that takes: it leaves when its client hangs up.
+    let second = tokio::spawn(ask(format!("{base}/test/fair?hold_ms=60000")));
+    until("the second is inside", || async {
+        Ok(number(lab, "GET", "{fairLock}:entered").await? == Some(2))
+    })
+    .await?;
+    let mut queue = Vec::new();
+    for n in 1..=QUEUE {
+        let url = format!("{base}/test/fair?wait_ms=60000");
+        queue.push(tokio::spawn(ask_json(url)));
+        // The next one comes when this one stands in line.
+        until("it queues", || async {
+            Ok(number(lab, "LLEN", "redisson_lock_queue:{fairLock}").await? == Some(n))
+        })
+        .await?;
+    }
+    second.abort();
+    for (n, visit) in queue.into_iter().enumerate() {
+        let answer = visit.await??;
+        let number = n + 3;
+        let wanted = [
+            format!("came {number}"),
+            format!("took {number}"),
+            format!("left {number}"),
+        ];
+        ensure!(steps(&answer) == wanted, "number {number}: {answer}");
+    }
+    Ok(())
+}

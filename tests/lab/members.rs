@@ -1,0 +1,220 @@
+//! Whole labs, whose members are broken and mended.
+
+use crate::support::{
+    http::{answer, ask, client},
+    labs::{self, program},
+    *,
+};
+use oversell::{
+    addresses::{self, Addresses},
+    lab::{Lab, Options},
+};
+use reqwest::StatusCode;
+use std::{os::unix::fs::PermissionsExt, path::Path, time::Instant};
+use tokio::process::Command;
+
+/// Where root starts it: elsewhere no process could be root's.
+#[apply(test!)]
+async fn no_process_of_a_whole_lab_is_root_and_both_ways_to_the_page_agree() -> Result<()> {
+    let lab = labs::whole().await?;
+    let at = lab.addresses();
+    let servers = [at.mysql.pid, at.zookeeper.pid, at.nginx.pid];
+    let nodes = at.redis.iter().map(|node| node.pid);
+    let instances = at.instances.iter().map(|instance| instance.pid);
+    let root: Vec<_> = servers
+        .into_iter()
+        .chain(nodes)
+        .chain(instances)
+        .flat_map(with_children)
+        .filter(|pid| is_root(*pid))
+        .collect();
+    ensure!(root.is_empty(), "processes that run as root: {root:?}");
+    let through_nginx = page(&at.http).await?;
+    let embedded = page(&at.instances[0].url).await?;
+    ensure!(
+        through_nginx == embedded,
+        "{through_nginx:?} through nginx, {embedded:?} without"
+    );
+    labs::hand_on(lab);
+    Ok(())
+}
+
+/// The page, and what a browser may do with it.
+async fn page(base: &str) -> Result<(String, Vec<String>)> {
+    let answer = client().get(base).send().await?;
+    let mut headers = Vec::new();
+    for name in [
+        "content-security-policy",
+        "referrer-policy",
+        "x-content-type-options",
+        "cache-control",
+    ] {
+        let header = answer.headers().get(name);
+        let header = header.with_context(|| format!("{base} leaves out {name}"))?;
+        headers.push(header.to_str()?.to_owned());
+    }
+    Ok((answer.text().await?, headers))
+}
+
+fn status(pid: u32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default()
+}
+
+fn is_root(pid: u32) -> bool {
+    status(pid)
+        .lines()
+        .filter_map(|line| line.strip_prefix("Uid:"))
+        .any(|users| users.split_whitespace().any(|u| u == "0"))
+}
+
+/// nginx has workers.
+fn with_children(pid: u32) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let others = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parent = format!("PPid:\t{pid}");
+    let children = others.filter(|other| status(*other).lines().any(|line| line == parent));
+    children.chain([pid]).collect()
+}
+
+/// `oversell lab`, and `oversell lab fault` beside it, as a teacher types them.
+#[apply(test!)]
+async fn a_member_of_a_running_lab_is_broken_and_mended_by_hand() -> Result<()> {
+    labs::by_command(&["--instances=0", "--redis-ports=0,0"], by_hand).await
+}
+
+async fn by_hand(lab_json: &Path, start: Addresses) -> Result<()> {
+    let rights = std::fs::metadata(lab_json)?.permissions().mode();
+    ensure!(rights.trailing_zeros() >= 6, "others can read the token");
+    let expect = async |action: &str, member: &str, code: i32, words: &str| {
+        let said = Command::new(env!("CARGO_BIN_EXE_oversell"))
+            .args(["lab", "fault", action, member, "--lab-json"])
+            .arg(lab_json)
+            .output()
+            .await?;
+        let ended = said.status.code();
+        let said = [said.stdout, said.stderr]
+            .map(|text| String::from_utf8_lossy(&text).into_owned())
+            .concat();
+        ensure!(
+            ended == Some(code) && said.contains(words),
+            "{action} {member}: {ended:?}, {said}"
+        );
+        Ok(())
+    };
+    let instance = &start.instances[0];
+    let is_stopped = async || {
+        let state = status(instance.pid);
+        let mut states = state.lines().filter_map(|line| line.strip_prefix("State:"));
+        Ok(states.any(|state| state.contains('T')))
+    };
+    expect("pause", &instance.name, 0, "is paused").await?;
+    until("its stop", is_stopped).await?;
+    expect("resume", &instance.name, 0, "goes on").await?;
+    until("its going on", async || Ok(!is_stopped().await?)).await?;
+    expect("start", &instance.name, 2, "runs already").await?;
+    expect("kill", "redis-2", 0, "is killed").await?;
+    let now = || labs::addresses(lab_json).context("no lab.json");
+    ensure!(
+        status(start.redis[1].pid).is_empty() && now()?.redis[1].pid == 0,
+        "redis-2 was to be gone, and lab.json to say so"
+    );
+    expect("kill", "redis-2", 2, "redis-2 is not running").await?;
+    expect("start", "redis-2", 0, "runs again").await?;
+    ensure!(
+        !status(now()?.redis[1].pid).is_empty(),
+        "redis-2 was to run again, and lab.json to say so"
+    );
+    let members = "the lab has no redis-3; it has mysql, zookeeper, redis, redis-2, ";
+    expect("kill", "redis-3", 2, members).await?;
+    expect("cut", "redis", 2, "`oversell lab --ways`").await?;
+
+    let control = start.control.context("no orders")?;
+    let order = format!(
+        r#"{{"action":"kill","member":"{}","by_ms":0}}"#,
+        instance.name
+    );
+    let order = client()
+        .put(&control.url)
+        .bearer_auth("0".repeat(32))
+        .header("content-type", "application/json")
+        .body(order);
+    let (refused, words) = answer(order).await?;
+    ensure!(
+        refused == StatusCode::UNAUTHORIZED && !status(instance.pid).is_empty(),
+        "with another token: {refused} {words}"
+    );
+    Ok(())
+}
+
+/// What one instance cannot reach the other one does, and a session that ends takes its lock along.
+#[apply(test!)]
+async fn a_way_is_cut_slowed_and_mended_and_a_session_ends() -> Result<()> {
+    let lab = Lab::start(Options {
+        ways: true,
+        instance_ports: vec![0; 2],
+        redis_ports: vec![0],
+        ..program()
+    })
+    .await?;
+    let [near, far] = [0, 1].map(|n| lab.addresses().instances[n].clone());
+    let ask = |instance: &addresses::Instance, path: &str| {
+        ask(format!("{}/check/lock/{path}", instance.url))
+    };
+    lab.cut(&format!("{}-redis", near.name))?;
+    // The order is carried out by the tasks that forward, each as soon as it runs.
+    until("it is cut off", || async {
+        match ask(&near, "redis-script").await? {
+            (StatusCode::OK, _) => Ok(false),
+            (StatusCode::SERVICE_UNAVAILABLE, _) => Ok(true),
+            wrong => bail!("cut off from Redis: {wrong:?}"),
+        }
+    })
+    .await?;
+    let other = ask(&far, "redis-script").await?;
+    ensure!(
+        other.0 == StatusCode::OK,
+        "the other, which is not cut off: {other:?}"
+    );
+    lab.mend("redis")?;
+    until("it is mended", || async {
+        Ok(ask(&near, "redis-script").await?.0 == StatusCode::OK)
+    })
+    .await?;
+
+    let late = Duration::from_millis(300);
+    lab.slow("mysql", late)?;
+    let begun = Instant::now();
+    let slow = ask(&near, "single-update").await?;
+    let took = begun.elapsed();
+    ensure!(
+        slow.0 == StatusCode::OK && took >= late,
+        "by a slow way after {took:?}: {slow:?}"
+    );
+    lab.mend("mysql")?;
+
+    let zookeeper = zookeeper_client::Client::connect(&lab.addresses().zookeeper.connect).await?;
+    let nodes = async || {
+        let nodes = zookeeper.list_children("/distributed/zk-lock").await;
+        nodes.map_or(0, |nodes| nodes.len())
+    };
+    let holder = ask(&near, "zk-lock?hold_ms=60000");
+    let ends = async {
+        until("it is held", || async { Ok(nodes().await == 1) }).await?;
+        lab.expire(&near.name).await?;
+        until("the server has let it go", || async {
+            Ok(nodes().await == 0)
+        })
+        .await?;
+        anyhow::Ok(lab.kill(&near.name).await?)
+    };
+    let (_, ended) = tokio::join!(holder, ends);
+    ended?;
+    let next = ask(&far, "zk-lock").await?;
+    ensure!(next.0 == StatusCode::OK, "the next one: {next:?}");
+    caught(
+        lab.cut("8888-redis").map_err(Into::into),
+        "no way 8888-redis",
+    )?;
+    lab.stop().await;
+    Ok(())
+}

@@ -1,0 +1,2 @@
+mod members;
+mod sentinel;

@@ -1,0 +1,90 @@
+//! The Sentinel of a lab promotes the replica, whatever became of either before.
+
+use crate::support::{labs::program, *};
+use oversell::{
+    addresses::Process,
+    lab::{Lab, Options, Part},
+    redis_at::redis_at,
+};
+use redis::InfoDict;
+
+async fn with_a_replica() -> Result<Lab> {
+    let lab = Lab::start(Options {
+        without: vec![Part::MySql, Part::ZooKeeper, Part::Instances, Part::Nginx],
+        replica: true,
+        redis_ports: vec![0],
+        ..program()
+    });
+    Ok(lab.await?)
+}
+
+fn url(at: &Option<Process>) -> Result<&str> {
+    Ok(&at.as_ref().context("no replica")?.url)
+}
+
+/// What a Redis says of those that it follows or that follow it.
+async fn replication(url: &str) -> Result<InfoDict> {
+    let mut info = redis::cmd("INFO");
+    info.arg("replication");
+    Ok(info.query_async(&mut redis_at(url).await?).await?)
+}
+
+/// Where the main Redis follows another one for a while, that one hears of it by the address that the Sentinel knows: by a
+/// second one the Sentinel would take it for another server, follow it there, and not see it go when its way is cut.
+#[apply(test!)]
+async fn a_main_redis_that_was_restored_is_promoted_away_again() -> Result<()> {
+    let lab = with_a_replica().await?;
+    let mut sentinel = redis_at(url(&lab.addresses().sentinel)?).await?;
+    let replica = url(&lab.addresses().replica)?;
+    let main = async |sentinel: &mut redis::aio::MultiplexedConnection| {
+        let mut asked = redis::cmd("SENTINEL");
+        asked
+            .arg("GET-MASTER-ADDR-BY-NAME")
+            .arg("main")
+            .query_async::<(String, u16)>(sentinel)
+            .await
+    };
+    let known = main(&mut sentinel).await?.1;
+    lab.promote().await?;
+    // By its port, once it follows: "slave0:ip=127.0.0.1,port=…,…".
+    let follows = async || anyhow::Ok(replication(replica).await?.get::<String>("slave0"));
+    until("the first one follows", || async {
+        Ok(follows().await?.is_some())
+    })
+    .await?;
+    let follower = follows().await?.unwrap_or_default();
+    ensure!(
+        follower.contains(&format!("port={known},")),
+        "the Sentinel knows it by {known}, and whom it follows by {follower}"
+    );
+    lab.restore().await?;
+    ensure!(
+        main(&mut sentinel).await?.1 == known,
+        "the Sentinel follows it at another address"
+    );
+    lab.cut("replica-redis")?;
+    lab.promoted().await?;
+    lab.stop().await;
+    Ok(())
+}
+
+/// A Sentinel that was itself held up does nothing for 3 s. The replica has lost the main one long before that is over, and
+/// is promoted all the same: a Sentinel takes none that has been alone for longer than ten times its patience.
+#[apply(test!)]
+async fn a_sentinel_that_was_held_up_promotes_the_replica_all_the_same() -> Result<()> {
+    const HELD_UP: Duration = Duration::from_secs(3);
+    let lab = with_a_replica().await?;
+    let replica = url(&lab.addresses().replica)?;
+    lab.pause("sentinel")?;
+    lab.cut("replica-redis")?;
+    tokio::time::sleep(HELD_UP).await;
+    lab.resume("sentinel")?;
+    until("the replica is promoted", || async {
+        // The Sentinel ends all connections of the one that it promotes.
+        let info = replication(replica).await;
+        Ok(info.is_ok_and(|info| info.get("role") == Some("master".to_owned())))
+    })
+    .await?;
+    lab.stop().await;
+    Ok(())
+}

@@ -1,0 +1,281 @@
+//! Runs of load on real servers, while others buy, reset and run beside them.
+
+use crate::support::{
+    http::{answer, answered, ask, ask_json, check, client, put_stock},
+    *,
+};
+use futures::future::{join, join_all};
+use oversell::{
+    lab::Lab,
+    load::{
+        Plan, Row,
+        run::{Snapshot, run},
+        verdict::Verdict,
+    },
+    stock::{self, Promise},
+};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+fn plan(base: &str, target: &str, strategy: &str) -> Plan {
+    let mut plan = Plan::new(base, target, strategy);
+    (plan.threads, plan.loops, plan.count) = (20, 25, 500);
+    plan
+}
+
+async fn load(plan: &Plan) -> Result<Row> {
+    let progress = watch::Sender::new(Snapshot::default());
+    Ok(run(plan, &progress, &CancellationToken::new()).await?)
+}
+
+/// Starts a run as the page does.
+async fn start(base: &str, wanted: Value) -> Result<(StatusCode, Value)> {
+    let wanted = client()
+        .post(format!("{base}/runs"))
+        .header("accept", "application/json")
+        .json(&wanted);
+    let (status, run) = answer(wanted).await?;
+    Ok((status, serde_json::from_str(&run).context(run)?))
+}
+
+/// The run that this instance knows of, as soon as it has left this state.
+async fn after(base: &str, state: &str) -> Result<Value> {
+    let view = async || ask_json(format!("{base}/runs/current")).await;
+    until(&format!("the end of {state}"), async || {
+        Ok(view().await?["state"] != state)
+    })
+    .await?;
+    view().await
+}
+
+/// Two runs side by side, and two more from the page of two instances, are exact whoever buys and resets product 1
+/// meanwhile; afterwards their products are gone. A run on product 1 itself is not exact. ZooKeeper is down all the
+/// while, which none of them needs.
+#[apply(test!)]
+async fn a_run_is_exact_whatever_others_do_meanwhile() -> Result<()> {
+    let mut lab = labs::whole().await?;
+    lab.kill("zookeeper").await?;
+    let http = lab.addresses().http.clone();
+    let [first, second] = [0, 1].map(|n| lab.addresses().instances[n].url.clone());
+    let plans = [
+        plan(&http, "three", "single-update"),
+        plan(&first, "one", "redis-lock"),
+    ];
+    let runs = join_all(plans.iter().map(load));
+    let pages = async {
+        [
+            page_run(&first, "single-update").await,
+            page_run(&second, "redis-script").await,
+        ]
+    };
+    let (rows, rows_of_pages) = meanwhile(&lab, join(runs, pages)).await;
+    for row in rows {
+        let row = row?;
+        ensure!(
+            (row.verdict, row.kept, row.sold, row.retries.is_some())
+                == (Verdict::Exact, true, 500, true),
+            "others falsify a run: {row:?}"
+        );
+    }
+    for row in rows_of_pages {
+        let row = row?;
+        ensure!(
+            (&row["verdict"], &row["sold"], &row["after"])
+                == (&json!("exact"), &json!(500), &json!(0)),
+            "others falsify a run of the page: {row}"
+        );
+    }
+    for plan in &plans {
+        let product = format!("{first}/stock?stock_id={}", plan.stock_id);
+        answered(product, StatusCode::NOT_FOUND)
+            .await
+            .context("the product of a run is left")?;
+    }
+
+    let mut twin = plan(&http, "three", "single-update");
+    twin.stock_id = 1;
+    let row = meanwhile(&lab, load(&twin)).await?;
+    ensure!(
+        row.verdict != Verdict::Exact,
+        "a run on everybody's product was not falsified"
+    );
+    lab.restart("zookeeper").await?;
+    labs::hand_on(lab);
+    Ok(())
+}
+
+/// Cancels a run, to its end.
+async fn cancel(base: &str, run: &Value) -> Result<()> {
+    let id = run["id"].as_str().unwrap_or_default();
+    client().delete(format!("{base}/runs/{id}")).send().await?;
+    let ended = after(base, "running").await?;
+    ensure!(ended["state"] == "cancelled", "{ended}");
+    Ok(())
+}
+
+/// A run that one instance sends keeps every other from sending one, and the refusal says whose it is. With MySQL gone,
+/// which has the lock, a run that does not need MySQL starts, and then a second one in another instance: the twin, in
+/// which each instance looks at its own runs only.
+#[apply(test!)]
+async fn one_run_at_a_time_over_all_instances() -> Result<()> {
+    let lab = labs::whole().await?;
+    let [first, second] = [0, 1].map(|n| lab.addresses().instances[n].clone());
+    let start = async |base: &str| {
+        let wanted = json!({"strategy": "redis-script", "threads": 10, "loops": 10_000});
+        start(base, wanted).await
+    };
+    let (_, run) = start(&first.url).await?;
+    let (status, refused) = start(&second.url).await?;
+    let whose = &refused["run"];
+    let is_named = whose["instance"] == first.name.as_str()
+        && whose["id"] == run["id"]
+        && whose["by"] == "127.0.0.1";
+    ensure!(
+        status == StatusCode::CONFLICT && is_named && whose["strategy"] == "redis-script",
+        "beside {run}: {status} {refused}"
+    );
+    cancel(&first.url, &run).await?;
+    let (status, run) = start(&second.url).await?;
+    ensure!(
+        status == StatusCode::ACCEPTED,
+        "after the first has ended: {status} {run}"
+    );
+    cancel(&second.url, &run).await?;
+
+    lab.kill("mysql").await?;
+    let both = [start(&first.url).await?, start(&second.url).await?];
+    lab.stop().await;
+    let started = both
+        .iter()
+        .all(|(status, _)| *status == StatusCode::ACCEPTED);
+    ensure!(started, "without MySQL, which they do not need: {both:?}");
+    Ok(())
+}
+
+/// Where the section is one, one at a time is inside, over all instances, of whatever kind the lock is; a mutex of the
+/// process lets one of each instance in, no lock all, and a shared lock those that will deadlock: the twins. A waiter
+/// says how long. Each answer says when its request was inside, or when it tried.
+#[apply(test!)]
+async fn as_many_are_inside_at_once_as_the_lock_lets_in() -> Result<()> {
+    let lab = labs::whole().await?;
+    let (http, one) = (&lab.addresses().http, &lab.addresses().instances[0].url);
+    let short = |base: &str, target: &str, slug: &str| {
+        let mut plan = Plan::new(base, target, slug);
+        (
+            plan.threads,
+            plan.loops,
+            plan.hold_ms,
+            plan.count,
+            plan.draws,
+        ) = (9, 2, 5, 1000, true);
+        plan
+    };
+    for strategy in stock::ALL.iter() {
+        let row = load(&short(http, "three", strategy.slug)).await?;
+        let alone = strategy.promise != Promise::Unsafe && strategy.promise != Promise::OneProcess;
+        let as_meant = match row.most_inside {
+            None => NO_SECTION.contains(&strategy.slug),
+            Some(most) => (most == 1) == (alone && strategy.slug != "select-share"),
+        };
+        let waited = (row.waited_p50_ms, row.waited_p99_ms, row.waited_max_ms);
+        let in_order = waited.0.is_some() && waited.0 <= waited.1 && waited.1 <= waited.2;
+        ensure!(
+            as_meant && in_order,
+            "{}: {:?} inside at once, waits {waited:?}",
+            strategy.slug,
+            row.most_inside
+        );
+        let drawn = row.lanes.map(|lanes| lanes.drawn).unwrap_or_default();
+        let tries = NO_SECTION.contains(&strategy.slug);
+        ensure!(
+            drawn.len() as u64 == row.sold
+                && !drawn.iter().any(|lane| lane.vain.is_some() != tries),
+            "{}: {} are sold, and drawn are {drawn:?}",
+            strategy.slug,
+            row.sold
+        );
+    }
+    let mutex = load(&short(one, "one", "mutex")).await?.most_inside;
+    ensure!(mutex == Some(1), "{mutex:?} inside one process's mutex");
+    labs::hand_on(lab);
+    Ok(())
+}
+
+/// Strategies that try until nobody came between, or leave it to one statement or script: nobody waits to be alone.
+const NO_SECTION: [&str; 8] = [
+    "single-update",
+    "single-update-merged",
+    "single-update-buckets",
+    "version-cas",
+    "version-cas-paced",
+    "redis-watch",
+    "redis-watch-merged",
+    "redis-script",
+];
+
+/// One of three instances is stopped in the middle of a run: the run says that all wait in that one, and that nothing is
+/// answered any more, which an average hides.
+#[apply(test!)]
+async fn a_run_says_where_its_requests_wait() -> Result<()> {
+    const THREADS: u64 = 20;
+    let lab = labs::whole().await?;
+    let nginx = &lab.addresses().http;
+    let stopped = &lab.addresses().instances[1].name;
+    let wanted =
+        json!({"strategy": "single-update", "target": "three", "threads": THREADS, "loops": 2000});
+    let (_, started) = start(nginx, wanted).await?;
+    let run = async || ask_json(format!("{nginx}/runs/current")).await;
+    until("all instances say what is under way in them", || async {
+        let view = run().await?;
+        Ok(view["under_way"]
+            .as_object()
+            .is_some_and(|all| all.len() == 3)
+            && view["snapshot"]["pace"] != 0)
+    })
+    .await?;
+    lab.pause(stopped)?;
+    until("all wait in the one that is stopped", || async {
+        let view = run().await?;
+        let is_still =
+            view["snapshot"]["pace"] == 0 && view["snapshot"]["throughput"].as_f64() > Some(0.0);
+        Ok(is_still && view["under_way"][stopped] == THREADS)
+    })
+    .await?;
+    lab.resume(stopped)?;
+    until("it goes on", || async {
+        Ok(run().await?["snapshot"]["pace"] != 0)
+    })
+    .await?;
+    cancel(nginx, &started).await?;
+    labs::hand_on(lab);
+    Ok(())
+}
+
+/// Buys product 1 and resets it again and again, for as long as `work` takes.
+async fn meanwhile<T>(lab: &Lab, work: impl Future<Output = T>) -> T {
+    let base = &lab.addresses().instances[2].url;
+    let disturb = async {
+        loop {
+            for _ in 0..5 {
+                ask(check(base, "single-update", 0, 1000)).await.ok();
+            }
+            put_stock(base, 777).await.ok();
+        }
+    };
+    tokio::select! {
+        done = work => done,
+        () = disturb => unreachable!("it never ends"),
+    }
+}
+
+/// A run as the page starts it; its row.
+async fn page_run(base: &str, strategy: &str) -> Result<Value> {
+    let wanted = json!({"strategy": strategy, "threads": 20, "loops": 25, "count": 500});
+    let (status, started) = start(base, wanted).await?;
+    ensure!(status == StatusCode::ACCEPTED, "{started}");
+    let view = after(base, "running").await?;
+    let row = view.get("row").filter(|row| row.is_object()).cloned();
+    row.with_context(|| format!("the run of the page has no row: {view}"))
+}

@@ -1,0 +1,117 @@
+//! Tests register themselves: `#[apply(test!)]` on a function, which by what it takes says what it needs.
+//!
+//! | the function | needs |
+//! |---|---|
+//! | `fn name()` | no server |
+//! | `async fn name(servers: &Servers)` | the servers that all tests share |
+//! | `async fn name()` | a lab that it may break: it waits for its turn |
+//!
+//! With `#[over(rows)]` below it, the test runs once for each row of a table: a name, and what the function takes last.
+
+use crate::harness::{Ends, outcome};
+use anyhow::Result;
+use libtest_mimic::Trial;
+use std::time::Duration;
+use tokio::{runtime::Handle, sync::Semaphore};
+
+/// A test that has not ended by then hangs. The lines of all lessons take minutes.
+const HANGS: Duration = Duration::from_secs(20 * 60);
+
+/// Tests with the servers that all share: most of the time they wait for a server.
+pub(crate) static SHARED: Semaphore = Semaphore::const_new(4);
+/// Tests with a lab of their own: all of them at once would have no memory.
+pub(crate) static ALONE: Semaphore = Semaphore::const_new(2);
+/// Tests that need no server.
+pub(crate) static PURE: Semaphore = Semaphore::const_new(1);
+
+/// What runs: a row of a table, or all that there is, without a name.
+pub(crate) type Row = (String, Box<dyn FnOnce() -> Ends + Send>);
+
+/// A test, or a table of them.
+pub(crate) struct Test {
+    pub(crate) module: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) turns: &'static Semaphore,
+    pub(crate) rows: fn() -> Vec<Row>,
+}
+inventory::collect!(Test);
+
+/// One row.
+pub(crate) fn row<F: Future<Output = Result<()>> + 'static>(
+    name: impl ToString,
+    run: impl FnOnce() -> F + Send + 'static,
+) -> Row {
+    (name.to_string(), Box::new(|| Box::pin(run())))
+}
+
+/// `#[apply(test!)]`: see the head of this file.
+macro_rules! test {
+    (#[doc = $doc:literal] $($rest:tt)*) => {
+        $crate::register::test! { $($rest)* }
+    };
+    (fn $name:ident() -> Result<()> $body:block) => {
+        fn $name() -> Result<()> $body
+        $crate::register::test! { [$name PURE] vec![row("", || async { $name() })] }
+    };
+    (async fn $name:ident() -> Result<()> $body:block) => {
+        async fn $name() -> Result<()> $body
+        $crate::register::test! { [$name ALONE] vec![row("", $name)] }
+    };
+    (async fn $name:ident($servers:ident: &Servers $(,)?) -> Result<()> $body:block) => {
+        async fn $name($servers: &Servers) -> Result<()> $body
+        $crate::register::test! {
+            [$name SHARED] vec![row("", || async { $name(Servers::shared().await?).await })]
+        }
+    };
+    (#[over($rows:expr)] async fn $name:ident($row:ident: $kind:ty $(,)?) -> Result<()> $body:block) => {
+        async fn $name($row: $kind) -> Result<()> $body
+        $crate::register::test! {
+            [$name ALONE] $rows.into_iter().map(|(name, on)| row(name, move || $name(on))).collect()
+        }
+    };
+    (#[over($rows:expr)] async fn $name:ident($servers:ident: &Servers, $row:ident: $kind:ty $(,)?) -> Result<()> $body:block) => {
+        async fn $name($servers: &Servers, $row: $kind) -> Result<()> $body
+        $crate::register::test! {
+            [$name SHARED] $rows.into_iter().map(|(name, on)| {
+                row(name, move || async move { $name(Servers::shared().await?, on).await })
+            }).collect()
+        }
+    };
+    ([$name:ident $turns:ident] $rows:expr) => {
+        inventory::submit!($crate::register::Test {
+            module: module_path!(),
+            name: stringify!($name),
+            turns: &$crate::register::$turns,
+            rows: || {
+                use $crate::register::row;
+                $rows
+            },
+        });
+    };
+}
+pub(crate) use test;
+
+/// Every test, by its place in the tree and its name.
+pub(crate) fn all(runtime: &Handle) -> Vec<Trial> {
+    let mut all = Vec::new();
+    for test in inventory::iter::<Test> {
+        let module = test.module.split_once("::").map_or("", |(_, path)| path);
+        for (row, run) in (test.rows)() {
+            let end = if row.is_empty() { "" } else { "::" };
+            let name = format!("{module}::{}{end}{row}", test.name);
+            all.push((name, test.turns, run));
+        }
+    }
+    all.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+    let trial =
+        |(name, turns, run): (String, &'static Semaphore, Box<dyn FnOnce() -> Ends + Send>)| {
+            let runtime = runtime.clone();
+            Trial::test(name, move || {
+                runtime.block_on(async {
+                    let _turn = turns.acquire().await.map_err(|closed| closed.to_string())?;
+                    outcome(run(), HANGS).await
+                })
+            })
+        };
+    all.into_iter().map(trial).collect()
+}

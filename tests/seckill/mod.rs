@@ -1,0 +1,4 @@
+mod faults;
+mod ids;
+mod over_http;
+mod stream;

@@ -1,0 +1,6 @@
+mod holders;
+mod mysql;
+mod redis_faults;
+mod resets;
+mod strategies;
+pub(crate) mod zookeeper_faults;

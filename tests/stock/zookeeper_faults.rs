@@ -1,0 +1,178 @@
+//! What a fault of ZooKeeper, or of a holder, does to a lock in ZooKeeper: shown where it breaks it, and where it does
+//! not.
+
+use crate::support::{
+    buyers::{Buyers, under_load},
+    leftovers::leftovers,
+    *,
+};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use oversell::lab::{Lab, Options};
+use oversell_lock::{
+    Lock, LockError,
+    zk::{ZkClient, ZkOptions},
+};
+use reqwest::StatusCode;
+use std::process::Stdio;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    process::{ChildStdout, Command},
+};
+use zookeeper_client::{Acls, CreateMode, Error};
+
+/// A lock that is not acquired is no reason to wait any longer.
+const UNAVAILABLE: &[StatusCode] = &[StatusCode::SERVICE_UNAVAILABLE];
+
+/// ZooKeeper is killed under load and comes back with its data. A request that is caught by it is answered 503; every piece that
+/// left the shelf has an answer that said so or one that could not know; then it goes on by itself, and no node is left.
+/// Its zxids go on where they were: no fenced buyer is refused.
+#[apply(test!)]
+#[over(["zk-lock", "zk-fenced"].map(|slug| (slug, slug)))]
+async fn zookeeper_that_is_restarted_under_load_costs_answers_and_no_piece(
+    slug: &'static str,
+) -> Result<()> {
+    let mut lab = labs::whole().await?;
+    under_load(&mut lab, slug, UNAVAILABLE, async |lab, buyers| {
+        lab.kill("zookeeper").await?;
+        buyers.are_told().await?;
+        Ok(lab.restart("zookeeper").await?)
+    })
+    .await?;
+    a_planted_node_is_seen(&lab).await?;
+    labs::hand_on(lab);
+    Ok(())
+}
+
+/// The twin of a lock that leaves its node.
+async fn a_planted_node_is_seen(lab: &Lab) -> Result<()> {
+    let zookeeper = zookeeper_client::Client::connect(&lab.addresses().zookeeper.connect).await?;
+    let directory = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    zookeeper.mkdir("/distributed/zk-lock", &directory).await?;
+    let node = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
+    zookeeper
+        .create("/distributed/zk-lock/left-", b"", &node)
+        .await?;
+    ensure!(
+        !leftovers(lab).await?.is_empty(),
+        "a node that was left was not seen"
+    );
+    Ok(())
+}
+
+/// The leader of three is killed under load. The other two elect another and keep the sessions: nothing is oversold,
+/// pieces are sold before the third is back, no fencing token of the old leader is above one of the new, and no node is
+/// left. The same crowd without a lock is caught.
+#[apply(test!)]
+async fn an_ensemble_that_loses_its_leader_under_load_loses_no_piece() -> Result<()> {
+    let mut lab = Lab::start(Options {
+        zookeeper_ports: vec![0; 3],
+        redis_ports: vec![0],
+        ..labs::short_leases()
+    })
+    .await?;
+    for slug in ["zk-lock", "zk-fenced"] {
+        under_load(&mut lab, slug, UNAVAILABLE, kill_the_leader).await?;
+    }
+    let without = under_load(&mut lab, "none", UNAVAILABLE, kill_the_leader).await;
+    lab.stop().await;
+    caught(without, "left the shelf")
+}
+
+async fn kill_the_leader(lab: &mut Lab, buyers: &Buyers) -> Result<()> {
+    let leader = lab.zookeeper_leader().await;
+    let leader = leader.context("an ensemble without a leader")?;
+    lab.kill(&leader).await?;
+    until("another leads", || async {
+        let next = lab.zookeeper_leader().await;
+        Ok(next.is_some_and(|next| next != leader))
+    })
+    .await?;
+    buyers.buy(200).await?;
+    Ok(lab.restart(&leader).await?)
+}
+
+/// Where ZooKeeper is, for the process that [`hold`] is.
+pub(crate) const HOLDER: &str = "OVERSELL_TEST_HOLD_A_ZOOKEEPER_LOCK";
+const PAUSED: &str = "/paused";
+
+/// A client whose session outlasts what a busy machine does to it, and not what the test waits for.
+fn zookeeper_at(connect: &str) -> Result<ZkClient> {
+    let options = ZkOptions::new(connect).session(labs::SESSION);
+    Ok(ZkClient::new(options)?)
+}
+
+/// The holder of the next test, as a process of its own: says that it holds the lock; at a line, whether it has lost it;
+/// then when it has, and what its release came to. It ends at the end of its input, so it does not outlive the test.
+pub(crate) async fn hold(connect: &str) -> Result<()> {
+    let client = zookeeper_at(connect)?;
+    let guard = client.lock(PAUSED).acquire(LONG).await?;
+    println!("held");
+    let mut input = BufReader::new(tokio::io::stdin()).lines();
+    input.next_line().await?.context("not asked")?;
+    println!("lost already: {}", guard.is_lost());
+    tokio::select! {
+        () = guard.lost() => println!("lost"),
+        _ = input.next_line() => bail!("the test is over"),
+    }
+    let refused = matches!(guard.release().await, Err(LockError::Lost { .. }));
+    println!("refused: {refused}");
+    client.close().await;
+    Ok(())
+}
+
+/// A process that is stopped learns nothing meanwhile: the server ends its session, and another has the lock. As soon as
+/// it goes on it is told, and its release frees nobody else's lock.
+#[apply(test!)]
+async fn a_process_that_was_paused_beyond_its_session_is_told_that_its_lock_is_lost(
+    servers: &Servers,
+) -> Result<()> {
+    let connect = servers.zookeeper();
+    let outsider = zookeeper_client::Client::connect(connect).await?;
+    let nodes = async || match outsider.list_children(PAUSED).await {
+        Err(Error::NoNode) => Ok(0),
+        children => anyhow::Ok(children?.len()),
+    };
+    let mut holder = Command::new(std::env::current_exe()?)
+        .env(HOLDER, connect)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let pid = Pid::from_raw(holder.id().context("no holder")?.cast_signed());
+    let mut input = holder.stdin.take().context("no input")?;
+    let mut output = BufReader::new(holder.stdout.take().context("no output")?).lines();
+    says(&mut output, "held").await?;
+    input.write_all(b"\n").await?;
+    says(&mut output, "lost already: false").await?;
+
+    kill(pid, Signal::SIGSTOP)?;
+    until("the server ends its session", || async {
+        Ok(nodes().await? == 0)
+    })
+    .await?;
+    let other = zookeeper_at(connect)?;
+    let guard = other.lock(PAUSED).acquire(LONG).await?;
+    kill(pid, Signal::SIGCONT)?;
+    says(&mut output, "lost").await?;
+    says(&mut output, "refused: true").await?;
+    let (left, lost) = (nodes().await?, guard.is_lost());
+    guard.release().await?;
+    other.close().await;
+    ensure!(
+        (left, lost) == (1, false),
+        "the next holder has {left} nodes; it lost: {lost}"
+    );
+    Ok(())
+}
+
+async fn says(output: &mut Lines<BufReader<ChildStdout>>, what: &str) -> Result<()> {
+    let line = soon(&format!("the holder says {what}"), output.next_line()).await??;
+    ensure!(
+        line.as_deref() == Some(what),
+        "the holder said {line:?} and not {what}"
+    );
+    Ok(())
+}

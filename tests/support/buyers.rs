@@ -1,0 +1,121 @@
+//! Buyers that ask without end while a server is broken under them, and the account of what they were answered.
+
+use super::{http::*, leftovers::nothing_is_left, *};
+use oversell::{lab::Lab, stock::Store};
+use reqwest::{Client, StatusCode};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicI64, Ordering},
+};
+use tokio::task::JoinHandle;
+
+/// More than any crowd buys in that time.
+pub(crate) const PIECES: i64 = 1_000_000;
+const BUYERS: usize = 20;
+
+/// A crowd at one address.
+pub(crate) struct Buyers {
+    pub(crate) count: Arc<Count>,
+    crowd: Vec<JoinHandle<Result<()>>>,
+}
+
+impl Buyers {
+    /// Sends them. Whoever is answered neither that it has a piece nor one of `refusals` goes home with that.
+    pub(crate) fn send(
+        client: &Client,
+        base: &str,
+        slug: &'static str,
+        refusals: &'static [StatusCode],
+    ) -> Self {
+        let count = Arc::new(Count::default());
+        let crowd = (0..BUYERS)
+            .map(|_| {
+                let (client, base, count) = (client.clone(), base.to_owned(), Arc::clone(&count));
+                tokio::spawn(async move {
+                    while !count.over.load(Ordering::Relaxed) {
+                        let answer = client
+                            .get(check(&base, slug, 0, MINUTE))
+                            .header("accept", "application/json");
+                        let answer = answer.send().await?;
+                        let refused = refusals.contains(&answer.status());
+                        let (status, body) = (answer.status(), answer.text().await?);
+                        let counter = match status {
+                            StatusCode::OK => &count.sold,
+                            _ if refused && body.contains("\"unknown\"") => &count.unknown,
+                            _ if refused => &count.refused,
+                            other => bail!("{slug}: {other} {body}"),
+                        };
+                        counter.fetch_add(1, Ordering::Relaxed);
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        Self { count, crowd }
+    }
+
+    /// Waits until somebody has been refused.
+    pub(crate) async fn are_told(&self) -> Result<()> {
+        until("somebody is told", || async {
+            Ok(self.count.refused.load(Ordering::Relaxed) > 0)
+        })
+        .await
+    }
+
+    /// Waits until so many more pieces are sold.
+    pub(crate) async fn buy(&self, more: i64) -> Result<()> {
+        self::more(&self.count.sold, more).await
+    }
+
+    /// Lets each finish what it asked for.
+    pub(crate) async fn go_home(self) -> Result<Arc<Count>> {
+        self.count.over.store(true, Ordering::Relaxed);
+        for buyer in self.crowd {
+            buyer.await??;
+        }
+        Ok(self.count)
+    }
+}
+
+/// Sends buyers to all instances of the lab, and breaks and mends it under them: then they go on, what they were answered
+/// explains what has left the shelf, and nothing is left.
+pub(crate) async fn under_load(
+    lab: &mut Lab,
+    slug: &'static str,
+    refusals: &'static [StatusCode],
+    fault: impl AsyncFnOnce(&mut Lab, &Buyers) -> Result<()>,
+) -> Result<()> {
+    let (client, nginx) = (Client::new(), lab.addresses().http.clone());
+    put_stock(&nginx, PIECES).await?;
+    let buyers = Buyers::send(&client, &nginx, slug, refusals);
+    buyers.buy(200).await?;
+    fault(lab, &buyers).await?;
+    buyers.buy(200).await?;
+    let count = buyers.go_home().await?;
+    let gone = PIECES - stock(&nginx, Store::MySql).await?;
+    nothing_is_left(lab).await?;
+    count.explains(gone).with_context(|| slug.to_owned())
+}
+
+/// What the buyers were answered.
+#[derive(Debug, Default)]
+pub(crate) struct Count {
+    pub(crate) sold: AtomicI64,
+    pub(crate) sold_by_others: AtomicI64,
+    pub(crate) refused: AtomicI64,
+    pub(crate) unknown: AtomicI64,
+    pub(crate) over: AtomicBool,
+}
+
+impl Count {
+    /// Whether these answers explain that so many pieces have left the shelf.
+    pub(crate) fn explains(&self, gone: i64) -> Result<()> {
+        let sold = self.sold.load(Ordering::Relaxed) + self.sold_by_others.load(Ordering::Relaxed);
+        let unknown = self.unknown.load(Ordering::Relaxed);
+        ensure!(
+            (sold..=sold + unknown).contains(&gone),
+            "{sold} were sold, {unknown} are unknown, and {gone} left the shelf"
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,80 @@
+//! Requests to a lab, and what was answered.
+
+use super::*;
+use oversell::stock::Store;
+use reqwest::{Client, RequestBuilder, StatusCode, header};
+use serde_json::{Value, json};
+use std::sync::LazyLock;
+
+/// A minute, as a query says it.
+pub(crate) const MINUTE: u64 = 60_000;
+
+/// A request that buys.
+pub(crate) fn check(base: &str, slug: &str, hold_ms: u64, wait_ms: u64) -> String {
+    format!("{base}/check/lock/{slug}?hold_ms={hold_ms}&wait_ms={wait_ms}")
+}
+
+static CLIENT: LazyLock<Client> = LazyLock::new(Client::new);
+
+/// The client of the tests; a crowd has one of its own.
+pub(crate) fn client() -> &'static Client {
+    &CLIENT
+}
+
+/// What was answered: a status, and words.
+pub(crate) async fn answer(request: RequestBuilder) -> Result<(StatusCode, String)> {
+    let answer = request.send().await?;
+    Ok((answer.status(), answer.text().await?))
+}
+
+/// What is answered to a GET.
+pub(crate) async fn ask(url: String) -> Result<(StatusCode, String)> {
+    answer(client().get(url)).await
+}
+
+/// The same, as JSON.
+pub(crate) async fn ask_json(url: String) -> Result<Value> {
+    let answer = client().get(url).header(header::ACCEPT, "application/json");
+    Ok(answer.send().await?.json().await?)
+}
+
+/// With which status a GET is answered.
+pub(crate) async fn status(url: String) -> Result<StatusCode> {
+    Ok(client().get(url).send().await?.status())
+}
+
+/// The words of the answer to a GET, which must have this status.
+pub(crate) async fn answered(url: String, with: StatusCode) -> Result<String> {
+    let (status, words) = ask(url.clone()).await?;
+    ensure!(status == with, "{url}: {status} {words}");
+    Ok(words)
+}
+
+/// Sets the stock of product 1.
+pub(crate) async fn put_stock(base: &str, count: i64) -> Result<()> {
+    let reset = client().put(format!("{base}/stock"));
+    let (status, words) = answer(reset.json(&json!({"count": count}))).await?;
+    ensure!(status.is_success(), "{status} {words}");
+    Ok(())
+}
+
+/// The stock of product 1 in this store.
+pub(crate) async fn stock(base: &str, store: Store) -> Result<i64> {
+    let stock = ask_json(format!("{base}/stock")).await?;
+    let store = serde_json::to_value(store)?;
+    let count = stock[store.as_str().unwrap_or_default()]["count"].as_i64();
+    count.with_context(|| format!("no count in {stock}"))
+}
+
+/// Asks until nobody gets in any more: the one that was sent before is inside. How many got in before it.
+pub(crate) async fn until_held(base: &str, slug: &str) -> Result<i64> {
+    for sold in 0..200 {
+        match status(check(base, slug, 0, 100)).await? {
+            // One that polls must find the lock free in between.
+            StatusCode::OK => tokio::time::sleep(Duration::from_millis(20)).await,
+            StatusCode::SERVICE_UNAVAILABLE => return Ok(sold),
+            other => bail!("{slug}: {other}"),
+        }
+    }
+    bail!("{slug}: nobody is inside")
+}

@@ -1,0 +1,119 @@
+//! Labs with instances: one that tests hand on, and one as a teacher starts it.
+
+use super::*;
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use oversell::{
+    addresses::Addresses,
+    lab::{Lab, Options},
+};
+use parking_lot::Mutex;
+use std::{
+    fs::Permissions,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+/// Short enough for a test, long enough for a busy machine. The hand-written locks of Redis have the same by default.
+pub(crate) const LEASE: Duration = Duration::from_secs(3);
+/// An instance that hears nothing from ZooKeeper for a fifth of it connects again: a stall is no reason for that.
+pub(crate) const SESSION: Duration = Duration::from_secs(10);
+
+/// A lab whose instances run the binary that these tests were built with.
+pub(crate) fn program() -> Options {
+    Options {
+        program: Some(PathBuf::from(env!("CARGO_BIN_EXE_oversell"))),
+        ..Options::default()
+    }
+}
+
+/// The same, with leases and sessions that are short.
+pub(crate) fn short_leases() -> Options {
+    let env = [
+        ("OVERSELL__LOCK__LEASE_MS", LEASE),
+        ("OVERSELL__ZOOKEEPER__SESSION_MS", SESSION),
+    ];
+    Options {
+        env: env
+            .map(|(key, value)| (key.to_owned(), value.as_millis().to_string()))
+            .to_vec(),
+        ..program()
+    }
+}
+
+/// Labs that tests have left whole.
+static WHOLE: Mutex<Vec<Lab>> = Mutex::new(Vec::new());
+
+/// A lab that has everything, with leases and sessions that are short: one that another test has left whole, or a new one.
+pub(crate) async fn whole() -> Result<Lab> {
+    let left = WHOLE.lock().pop();
+    match left {
+        Some(lab) => Ok(lab),
+        None => Ok(Lab::start(short_leases()).await?),
+    }
+}
+
+/// Hands the lab on, in which every member runs and nobody does anything.
+pub(crate) fn hand_on(lab: Lab) {
+    WHOLE.lock().push(lab);
+}
+
+/// Stops the labs that nobody needs any more.
+pub(crate) async fn stop() {
+    let left = std::mem::take(&mut *WHOLE.lock());
+    for lab in left {
+        lab.stop().await;
+    }
+}
+
+/// A folder that is removed when it is dropped, and that the lab's servers, which another user may run, can enter.
+pub(crate) fn folder() -> Result<TempDir> {
+    let open = Permissions::from_mode(0o755);
+    Ok(tempfile::Builder::new().permissions(open).tempdir()?)
+}
+
+/// Runs `test` beside `oversell lab` with these options, which takes orders; then a signal ends it, well.
+pub(crate) async fn by_command(
+    options: &[&str],
+    test: impl AsyncFnOnce(&Path, Addresses) -> Result<()>,
+) -> Result<()> {
+    let folder = folder()?;
+    let lab_json = folder.path().join("lab/lab.json");
+    let ports = ["--http-port=0", "--mysql-port=0", "--zookeeper-port=0"];
+    let mut lab = Command::new(env!("CARGO_BIN_EXE_oversell"))
+        .arg("lab")
+        .args(ports)
+        .args(options)
+        .arg("--dir")
+        .arg(folder.path().join("lab"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let done = async {
+        let at = || addresses(&lab_json).filter(|at| at.control.is_some());
+        until("a lab that takes orders", || async { Ok(at().is_some()) }).await?;
+        test(&lab_json, at().context("no lab")?).await
+    };
+    let done = done.await;
+    terminate(lab.id())?;
+    let ended = soon("the end of the lab", lab.wait()).await??;
+    done?;
+    ensure!(ended.success(), "the lab ended with {ended}");
+    Ok(())
+}
+
+/// What `lab.json` says now.
+pub(crate) fn addresses(lab_json: &Path) -> Option<Addresses> {
+    serde_json::from_slice(&std::fs::read(lab_json).ok()?).ok()
+}
+
+/// SIGTERM.
+pub(crate) fn terminate(pid: Option<u32>) -> Result<()> {
+    let pid = pid.context("it has ended already")?;
+    Ok(kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM)?)
+}

@@ -1,0 +1,58 @@
+//! What those who are gone must not have left.
+
+use super::*;
+use oversell::{lab::Lab, redis_at::redis_at, section::Name, stock};
+use sqlx::{Connection, MySqlConnection};
+
+/// No lock key, lock row, open transaction or lock node. What is given back in the background is waited for.
+pub(crate) async fn nothing_is_left(lab: &Lab) -> Result<()> {
+    let every = Duration::from_millis(50);
+    match until_seen(every, "nothing is left", || async {
+        Ok(leftovers(lab).await?.is_empty())
+    })
+    .await
+    {
+        Err(never) => Err(never.context(leftovers(lab).await?)),
+        clean => clean,
+    }
+}
+
+/// What [`nothing_is_left`] sees now.
+pub(crate) async fn leftovers(lab: &Lab) -> Result<String> {
+    let mut mysql = MySqlConnection::connect(&lab.addresses().mysql.url).await?;
+    let rows: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM tb_lock")
+        .fetch_one(&mut mysql)
+        .await?;
+    let open: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM information_schema.innodb_trx")
+        .fetch_one(&mut mysql)
+        .await?;
+    let mut redis = redis_at(&lab.addresses().redis[0].url).await?;
+    let mut keys: Vec<String> = redis::cmd("KEYS")
+        .arg("*ock*")
+        .query_async(&mut redis)
+        .await?;
+    // The counter of a fenced lock never ends.
+    keys.retain(|key| key != "stock" && !key.starts_with("redisson_lock_token:"));
+    let zk = zookeeper_client::Client::connect(&lab.addresses().zookeeper.connect).await?;
+    let named = stock::ALL.iter().flat_map(|strategy| strategy.names);
+    let mut paths: Vec<String> = named
+        .filter_map(|name| match name {
+            Name::ZooKeeper(path) => Some((*path).to_owned()),
+            _ => None,
+        })
+        .collect();
+    let mut nodes = Vec::new();
+    while let Some(path) = paths.pop() {
+        match zk.get_children(&path).await {
+            Err(zookeeper_client::Error::NoNode) => {}
+            Ok((_, stat)) if stat.ephemeral_owner != 0 => nodes.push(path),
+            below => paths.extend(below?.0.iter().map(|child| format!("{path}/{child}"))),
+        }
+    }
+    if (rows, open, keys.len(), nodes.len()) == (0, 0, 0, 0) {
+        return Ok(String::new());
+    }
+    Ok(format!(
+        "left: {rows} lock rows, {open} transactions, keys {keys:?}, nodes {nodes:?}"
+    ))
+}

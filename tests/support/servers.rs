@@ -1,0 +1,204 @@
+//! The servers that all tests share, and a product of its own for each test.
+
+use super::{Context, Result, labs::program};
+use oversell::{
+    addresses::Addresses,
+    config::Config,
+    ctx::Ctx,
+    lab::{Lab, Options, Part},
+    seckill::consumer::Consumer,
+    section::Job,
+    shelf,
+    stock::Store,
+};
+use parking_lot::Mutex;
+use secrecy::ExposeSecret;
+use sqlx::{Connection, Executor, MySqlConnection};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::sync::OnceCell;
+
+static SHARED: OnceCell<Servers> = OnceCell::const_new();
+
+/// Real servers, and three clients of them that know nothing of each other: what three instances are, without HTTP.
+pub(crate) struct Servers {
+    lab: Mutex<Option<Lab>>,
+    ctxs: Vec<Arc<Ctx>>,
+    next: AtomicI64,
+}
+
+/// One test's product.
+pub(crate) struct Site {
+    pub(crate) ctxs: Vec<Arc<Ctx>>,
+    pub(crate) id: i64,
+}
+
+impl Servers {
+    /// Those of this run, which the first test that needs them starts.
+    pub(crate) async fn shared() -> Result<&'static Self> {
+        SHARED.get_or_try_init(Self::start).await
+    }
+
+    /// Servers only, with one Redis.
+    async fn start() -> Result<Self> {
+        let lab = Lab::start(Options {
+            without: vec![Part::Instances, Part::Nginx],
+            redis_ports: vec![0],
+            ..program()
+        })
+        .await?;
+        let ctxs: Vec<_> = (0..3)
+            .map(|_| Ok(Arc::new(Ctx::new(config(lab.addresses()))?)))
+            .collect::<Result<_>>()?;
+        migrate(&ctxs[0]).await;
+        // One instance writes the orders of the stream, until it closes.
+        ctxs[0]
+            .tasks
+            .spawn(Consumer::new(Ctx::clone(&ctxs[0])).run());
+        Ok(Self {
+            lab: Mutex::new(Some(lab)),
+            ctxs,
+            next: AtomicI64::new(1000),
+        })
+    }
+
+    /// Stops them, if a test has started them.
+    pub(crate) async fn stop() {
+        let Some(servers) = SHARED.get() else { return };
+        for ctx in &servers.ctxs {
+            ctx.close(Duration::from_secs(10)).await;
+        }
+        let lab = servers.lab.lock().take();
+        if let Some(lab) = lab {
+            lab.stop().await;
+        }
+    }
+
+    pub(crate) async fn site(&self) -> Site {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        Site {
+            ctxs: self.ctxs.clone(),
+            id,
+        }
+    }
+
+    /// One more instance's clients, with a configuration that differs.
+    pub(crate) fn with(&self, change: impl FnOnce(&mut Config)) -> Arc<Ctx> {
+        let mut config = self.ctxs[0].config.clone();
+        change(&mut config);
+        Arc::new(Ctx::new(config).expect("good addresses"))
+    }
+
+    /// Where MySQL is.
+    pub(crate) fn mysql(&self) -> String {
+        self.ctxs[0].config.mysql.url.expose_secret().to_owned()
+    }
+
+    /// Where ZooKeeper is.
+    pub(crate) fn zookeeper(&self) -> &str {
+        &self.ctxs[0].config.zookeeper.connect
+    }
+
+    /// A connection that is no instance's.
+    pub(crate) async fn outsider(&self) -> Result<MySqlConnection> {
+        Ok(MySqlConnection::connect(&self.mysql()).await?)
+    }
+
+    /// A database of its own, by an outsider, and an instance that works in it.
+    pub(crate) async fn database(&self, name: &str) -> Result<(MySqlConnection, Arc<Ctx>)> {
+        let mut outsider = self.outsider().await?;
+        for statement in [format!("CREATE DATABASE {name}"), format!("USE {name}")] {
+            outsider.execute(statement.as_str()).await?;
+        }
+        let url = self.mysql();
+        let (server, _) = url.rsplit_once('/').context("no database")?;
+        let url = format!("{server}/{name}");
+        Ok((outsider, self.with(|config| config.mysql.url = url.into())))
+    }
+}
+
+impl Site {
+    /// Makes the product with so many pieces in both stores.
+    pub(crate) async fn put_stock(&self, count: i64) {
+        let mut conn = self.ctxs[0]
+            .db
+            .conn(Duration::from_secs(10))
+            .await
+            .expect("MySQL");
+        sqlx::query("REPLACE INTO db_stock (id, product_code, stock_code, count) VALUES (?, 'test', '001', ?)")
+            .bind(self.id)
+            .bind(count)
+            .execute(&mut *conn)
+            .await
+            .expect("a new product");
+        let empty = sqlx::query("DELETE FROM db_stock_bucket WHERE stock_id = ?").bind(self.id);
+        empty.execute(&mut *conn).await.expect("no bucket");
+        conn.done();
+        let mut redis = self.ctxs[0].redis.connection();
+        redis::cmd("SET")
+            .arg(self.redis_key())
+            .arg(count)
+            .exec_async(&mut redis)
+            .await
+            .expect("Redis");
+    }
+
+    /// What is on the shelf.
+    pub(crate) async fn stock(&self, store: Store) -> i64 {
+        match store {
+            Store::MySql => shelf::count(&self.ctxs[0], store, self.id)
+                .await
+                .expect("the product"),
+            Store::Redis => {
+                let mut redis = self.ctxs[0].redis.connection();
+                redis::cmd("GET")
+                    .arg(self.redis_key())
+                    .query_async(&mut redis)
+                    .await
+                    .expect("Redis")
+            }
+        }
+    }
+
+    fn redis_key(&self) -> String {
+        Job::new(self.id, Duration::ZERO, Duration::ZERO).redis_name("stock")
+    }
+}
+
+/// One product of the servers that `ctx` uses, in a new database.
+pub(crate) async fn shelf(ctx: &Arc<Ctx>) -> Site {
+    migrate(ctx).await;
+    Site {
+        ctxs: vec![Arc::clone(ctx)],
+        id: 1,
+    }
+}
+
+pub(crate) async fn migrate(ctx: &Ctx) {
+    let mut conn = ctx.db.conn(Duration::from_secs(10)).await.expect("MySQL");
+    sqlx::migrate!()
+        .run(&mut *conn)
+        .await
+        .expect("the migrations run");
+    conn.done();
+}
+
+/// The configuration of an instance that uses these servers.
+pub(crate) fn config(addresses: &Addresses) -> Config {
+    config_at(addresses, &addresses.redis[0].url)
+}
+
+/// The same, with another way to its main Redis.
+pub(crate) fn config_at(addresses: &Addresses, redis: &str) -> Config {
+    Config::load(&[
+        ("mysql.url", addresses.mysql.url.clone()),
+        ("redis.url", redis.to_owned()),
+        ("zookeeper.connect", addresses.zookeeper.connect.clone()),
+    ])
+    .expect("a good configuration")
+}
