@@ -84,7 +84,7 @@ pub struct Sale {
     pub oversold: i64,
     /// Requests that failed, or whose effect is unknown.
     pub errors: u64,
-    /// How often the strategy tried anew, where the answers say.
+    /// How often the strategy tried again, where the answers say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<u64>,
     /// Pieces sold per second.

@@ -1,4 +1,4 @@
-//! A voucher of an experiment's own, and those who order it.
+//! A voucher of an experiment's own, and the orders of it.
 
 use super::{Cluster, NoVerdict, Target};
 use crate::{

@@ -1,4 +1,4 @@
-//! What there is to break in a lab, and how it is now: as the kernel and the ways say, whoever has broken it.
+//! What there is to break in a lab, and how it is now: as the kernel and the ways say.
 
 use super::{Lab, nginx, proxy::Condition, redis, server::Tier, way, zookeeper};
 use crate::{

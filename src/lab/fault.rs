@@ -74,7 +74,7 @@ pub(super) struct Args {
     lab_json: PathBuf,
 }
 
-/// What somebody wants of the lab, and where the answer goes. Who does not wait for it any more needs none.
+/// A request to the lab, and where its answer goes; a dropped receiver needs none.
 pub(super) enum Given {
     Order(Order, oneshot::Sender<Result<String, Failure>>),
     Look(oneshot::Sender<Breakable>),
@@ -135,7 +135,7 @@ pub(super) async fn listen() -> Result<(Control, mpsc::Receiver<Given>), Failure
     Ok((Control { url, token }, given))
 }
 
-/// Whoever does not show the token learns nothing.
+/// A request without the token is refused.
 async fn guard(State(bearer): State<Arc<str>>, request: Request, next: Next) -> Response {
     let shown = request
         .headers()

@@ -83,12 +83,12 @@ impl Folder {
         (self.path.parent()? == target).then_some(target)
     }
 
-    /// A folder in it, made by whoever fills it.
+    /// A folder in it; the server that fills it makes it.
     pub(super) fn of(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Writes `lab.json`: whoever sees it sees all of it.
+    /// Writes `lab.json` in one step: a reader sees all of it or none.
     pub(super) fn publish(&self, addresses: &Addresses) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(addresses).map_err(|e| unusable(&self.path, &e))?;
         write_whole(&self.path.join(LAB_JSON), &text).map_err(|e| unusable(&self.path, &e))

@@ -278,7 +278,7 @@ impl Lab {
         if ways.is_empty() {
             return Err(self.no_way(&format!("{instance}-{}", zookeeper::NAME)));
         }
-        // It would take the session back from whoever ends it.
+        // The instance would take its session back.
         let before: Vec<_> = ways.iter().map(|way| way.proxy.condition()).collect();
         ways.iter()
             .for_each(|way| way.proxy.becomes(Condition::Cut));

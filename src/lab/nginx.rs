@@ -70,7 +70,7 @@ impl Server for Nginx {
 
     fn command(&self, user: User) -> Command {
         let mut command = Command::new(programs::path("nginx"));
-        // Where it is root after all, it would run its workers as another user, who need not be let into our folder.
+        // As root it would run its workers as another user, who may not enter our folder.
         let user = if user.is_root() { "user root; " } else { "" };
         command
             .args(["-e", "stderr", "-p"])

@@ -20,7 +20,7 @@ pub(super) const KEEPS: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "ev
 /// The others.
 const KEEPS_NOTHING: [&str; 2] = ["--appendonly", "no"];
 
-/// Who begins to follow need not wait for others that may come.
+/// A new replica does not wait for others that may come.
 const TO_FOLLOWERS: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
 
 /// What each Redis, replica and Sentinel needs.
@@ -60,7 +60,7 @@ impl Redis {
     }
 
     /// A Sentinel reaches it at another port: that of a way that can be cut. It is to hear of no second one, also not from
-    /// those whom this one follows.
+    /// those that this one follows.
     pub(super) fn known_by(self, port: u16) -> Self {
         Self {
             known_by: port,

@@ -205,7 +205,7 @@ pub(super) async fn promoted(ways: &[Arc<Way>]) -> Result<(), Failure> {
     timeout(PATIENCE, all).await.map_err(late).map(drop)
 }
 
-/// Makes the first one, whom the Sentinel at `port` knows by the way `main`, the main one again, and the other its
+/// Makes the first one, which the Sentinel at `port` knows by the way `main`, the main one again, and the other its
 /// replica; returns once `ways` lead to it.
 pub(super) async fn restore(
     port: u16,
@@ -320,7 +320,7 @@ async fn hear(
             ways.iter().for_each(|way| way.proxy.lead(&to));
             let line =
                 format!("{SENTINEL} | the main Redis is at {to} now, and the instances follow");
-            // Whoever does not listen any more needs no line.
+            // A dropped receiver needs no line.
             console.map(|console| console.send(line).ok());
         }
     }

@@ -142,7 +142,7 @@ impl Member {
                 .filter(|_| self.server.has_console())
                 .map(|lines| {
                     let (name, lines) = (self.server.name().to_owned(), lines.clone());
-                    // Whoever does not listen any more needs no line.
+                    // A dropped receiver needs no line.
                     Box::new(move |line| drop(lines.send(format!("{name} | {line}")))) as Console
                 }),
         })?;

@@ -85,6 +85,14 @@ async fn ask(url: &str, query: &'static str) -> String {
         .unwrap()
 }
 
+async fn pong(redis: &str) -> String {
+    let mut connection = redis_at(redis).await.unwrap();
+    ::redis::cmd("PING")
+        .query_async(&mut connection)
+        .await
+        .unwrap()
+}
+
 async fn asked(zookeeper: &str, word: &str) -> String {
     four_letters(zookeeper, word).await.unwrap()
 }
@@ -106,11 +114,7 @@ async fn servers_answer_while_the_lab_runs_and_nothing_is_left_after_it() {
         "test"
     );
     for node in &at.redis {
-        let pong: String = ::redis::cmd("PING")
-            .query_async(&mut redis_at(&node.url).await.unwrap())
-            .await
-            .unwrap();
-        assert_eq!(pong, "PONG");
+        assert_eq!(pong(&node.url).await, "PONG");
     }
     assert_eq!(asked(&at.zookeeper.connect, "ruok").await, "imok");
     let published: Addresses =
@@ -263,11 +267,7 @@ async fn a_part_that_was_left_out_has_its_address_and_can_be_started_later() {
     let url = lab.addresses().redis[0].url.clone();
     assert!(lab.pause("redis").is_err(), "it does not run");
     lab.restart("redis").await.unwrap();
-    let pong: String = ::redis::cmd("PING")
-        .query_async(&mut redis_at(&url).await.unwrap())
-        .await
-        .unwrap();
-    assert_eq!(pong, "PONG");
+    assert_eq!(pong(&url).await, "PONG");
     assert!(lab.restart("no-such-server").await.is_err());
     lab.stop().await;
 }
@@ -442,11 +442,7 @@ fn a_lab_outlives_the_runtime_that_started_it() {
     });
     let lab = lab.join().unwrap().unwrap();
     runtime().block_on(async {
-        let pong: String = ::redis::cmd("PING")
-            .query_async(&mut redis_at(&lab.addresses().redis[0].url).await.unwrap())
-            .await
-            .unwrap();
-        assert_eq!(pong, "PONG");
+        assert_eq!(pong(&lab.addresses().redis[0].url).await, "PONG");
         lab.stop().await;
     });
 }

@@ -1,4 +1,4 @@
-//! Whom the processes of a lab run as. Where root starts the lab it is `nobody`: a database without a password that runs
+//! The user that the processes of a lab run as. Where root starts the lab it is `nobody`: a database without a password that runs
 //! as root would let every user of the machine write files as root.
 
 use nix::unistd::{self, Gid, Uid};
@@ -10,12 +10,12 @@ use std::{
 
 const UNPRIVILEGED: &str = "nobody";
 
-/// Somebody else than the one who started the lab, or none else.
+/// Another user than the one that started the lab; `None`: the same.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct User(Option<(Uid, Gid)>);
 
 impl User {
-    /// Whom to take, where the processes must enter `folder` and read or run `files`; and what to tell the user where
+    /// Chooses the user, where the processes must enter `folder` and read or run `files`; and what to tell the user where
     /// root is the only choice.
     pub(super) fn choose(folder: &Path, files: &[&Path]) -> (Self, Option<String>) {
         if !unistd::geteuid().is_root() {

@@ -1,7 +1,7 @@
 //! The ways from the instances to the servers: proxies of the lab, so that each can be cut and slowed down.
 //!
 //! What ZooKeeper says first on a connection has the number and the password of its session, with which [`Way::expire`]
-//! ends it, as anybody may who knows both. Only a lab that is asked for ways has them.
+//! ends it: the server lets every client that knows both do so. Only a lab that is asked for ways has them.
 //!
 //! Source of the formats: ZooKeeper's `zookeeper.jute`, `ConnectRequest`, `ConnectResponse` and `RequestHeader`.
 

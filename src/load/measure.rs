@@ -10,10 +10,10 @@ use super::{
     plan::{ONE, Plan, THREE, Timed},
     row::{Rate, Row},
     run::{Snapshot, run},
-    target::{Cluster, Where},
+    target::{Registry, Where, check, token},
     terminal::{Bar, stopped},
 };
-use crate::failure::Failure;
+use crate::{addresses::Addresses, failure::Failure};
 use serde::Serialize;
 use std::{path::PathBuf, time::Duration};
 use tokio::sync::watch;
@@ -27,10 +27,10 @@ const LONGEST: Duration = Duration::from_secs(600);
 pub(super) struct How {
     /// One instance, three behind nginx, or both
     #[arg(long, value_delimiter = ',', default_values = [ONE, THREE], value_parser = [ONE, THREE])]
-    pub(super) targets: Vec<String>,
+    targets: Vec<String>,
     /// Measure rates too: so long for each strategy, target and round, as 3s
     #[arg(long, value_name = "TIME", value_parser = time)]
-    pub(super) duration: Option<Duration>,
+    duration: Option<Duration>,
     /// How long each measurement runs before it counts
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
     pub(super) warm_up: Duration,
@@ -44,7 +44,7 @@ pub(super) struct How {
     #[arg(long)]
     pub(super) markdown: bool,
     #[command(flatten)]
-    pub(super) place: Where,
+    place: Where,
 }
 
 /// How rates were measured.
@@ -128,36 +128,65 @@ pub(crate) async fn interleaved(
     Ok(rows)
 }
 
+/// The targets, each with its address, and what they run on.
+pub(super) struct Ready {
+    pub(super) targets: Vec<(String, String)>,
+    conditions: Conditions,
+}
+
 impl How {
-    /// The targets, each with its address.
+    /// Finds the targets, checks that each knows all of `slugs`, and prints what they run on.
     ///
     /// # Errors
     ///
-    /// [`Failure::Unusable`] where the address of one is not known.
-    pub(super) fn targets<'a>(
-        &'a self,
-        cluster: &'a Cluster,
-    ) -> Result<Vec<(&'a str, &'a str)>, Failure> {
-        let targets = self.targets.iter();
-        targets
-            .map(|name| Ok((name.as_str(), cluster.address(name)?)))
-            .collect()
+    /// [`Failure::Unusable`] where the address of one is not known, or it does not answer.
+    pub(super) async fn ready(
+        &self,
+        at: Option<Addresses>,
+        registry: Registry,
+        slugs: &[&str],
+    ) -> Result<Ready, Failure> {
+        let cluster = self.place.find(at)?;
+        let mut targets = Vec::new();
+        for name in &self.targets {
+            let base = cluster.address(name)?.to_owned();
+            targets.push((name.clone(), base));
+        }
+        for (_, base) in &targets {
+            check(base, registry, slugs).await?;
+        }
+        let conditions = Conditions::of(cluster.lab.as_ref()).await;
+        println!("{conditions}");
+        Ok(Ready {
+            targets,
+            conditions,
+        })
     }
 
-    /// Measures the plans, of which each differs from the others in its strategy and its target only; `rate` is how many
-    /// requests are due each second, where the loop is open.
+    /// Measures each of `slugs` on each target, by the plan that `load` makes of the course's; `rate` is how many requests
+    /// are due each second, where the loop is open.
     ///
     /// # Errors
     ///
     /// [`Failure::Unusable`] where the plans ask for more than a run may, or a rate cannot be measured.
     pub(super) async fn measure(
         &self,
-        plans: Vec<Plan>,
+        on: Ready,
+        slugs: &[&str],
+        load: impl Fn(Plan) -> Plan,
         rate: Option<u32>,
-        conditions: Conditions,
         ceilings: Vec<Ceiling>,
         stop: &CancellationToken,
     ) -> Result<Found, Failure> {
+        let mut plans = Vec::new();
+        for slug in slugs {
+            for (target, base) in &on.targets {
+                plans.push(load(Plan {
+                    token: token(),
+                    ..Plan::new(base, target, slug)
+                }));
+            }
+        }
         let first = plans.first().cloned();
         let first = first.ok_or_else(|| Failure::Unusable("there is nothing to measure".into()))?;
         first.check().map_err(Failure::Unusable)?;
@@ -205,7 +234,7 @@ impl How {
                 rounds: self.rounds,
                 rate,
             }),
-            conditions,
+            conditions: on.conditions,
             ceilings,
             kept: rows.iter().all(|row| row.complaint().is_none()),
             rows,

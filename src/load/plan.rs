@@ -161,7 +161,7 @@ impl Plan {
         if self.threads == 0 || self.loops == 0 {
             Err("threads and loops are 1 or more".into())
         } else if self.orders.is_some() {
-            // Users who order twice are turned away and stay nowhere; the command bounds users and repeats.
+            // A second order of a user is refused and does not stay; the command bounds users and repeats.
             Ok(())
         } else if self.planned() > MOST_REQUESTS {
             Err(format!("threads × loops is at most {MOST_REQUESTS}"))

@@ -69,11 +69,11 @@ pub struct Row {
     /// The longest of these, ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waited_max_ms: Option<u64>,
-    /// The most who were inside the critical section at once; absent where the strategy has none, or the answers do not
+    /// The most requests that were inside the critical section at once; absent where the strategy has none, or the answers do not
     /// say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most_inside: Option<u64>,
-    /// Those who were inside, to be drawn; of many, a sample. Only where the plan asks for it.
+    /// The requests that were inside, to be drawn; of many, a sample. Only where the plan asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lanes: Option<Lanes>,
     /// Answers whose unlock found that the lock was no longer theirs.
@@ -242,7 +242,7 @@ impl Sold {
     }
 }
 
-/// How many of those who wanted a voucher were told that they have one, or are about to.
+/// Orders that were refused because their user has one already, or has one under way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) already_ordered: u64,

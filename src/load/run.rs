@@ -53,7 +53,7 @@ pub struct Snapshot {
     pub p99_ms: f64,
     /// Answers by instance (header `x-instance`).
     pub instances: BTreeMap<String, u64>,
-    /// Of a run of few requests, those who were inside so far.
+    /// Of a run of few requests, those that were inside so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lanes: Option<Lanes>,
 }

@@ -4,14 +4,7 @@
 //! A verdict comes from one run in which each order stays a while inside: there the unsafe steps show their fault. A rate
 //! comes from runs of its own, in rounds, where nobody stays, everybody orders once, and pieces are plenty.
 
-use super::{
-    conditions::Conditions,
-    measure::How,
-    plan::Plan,
-    table,
-    target::{Registry, check, token},
-    terminal::write_json,
-};
+use super::{measure::How, plan::Plan, table, target::Registry, terminal::write_json};
 use crate::{
     addresses::Addresses,
     failure::Failure,
@@ -74,35 +67,25 @@ pub async fn run(
     at: Option<Addresses>,
     stop: CancellationToken,
 ) -> Result<(), Failure> {
-    let cluster = args.how.place.find(at)?;
-    let steps = if args.strategies.is_empty() {
+    let steps: Vec<_> = if args.strategies.is_empty() {
         seckill::ALL.iter().collect()
     } else {
         args.strategies.clone()
     };
     let slugs: Vec<_> = steps.iter().map(|step| step.slug).collect();
-    let targets = args.how.targets(&cluster)?;
-    for (_, base) in &targets {
-        check(base, Registry::Steps, &slugs).await?;
-    }
-    let conditions = Conditions::of(cluster.lab.as_ref()).await;
-    println!("{conditions}");
-    let plan = |slug, (target, base): &(&str, &str)| {
+    let ready = args.how.ready(at, Registry::Steps, &slugs).await?;
+    let load = |plan| {
         let plan = Plan {
             threads: args.threads as usize,
             count: args.pieces,
             hold_ms: args.hold_ms,
-            token: token(),
-            ..Plan::new(base, target, slug)
+            ..plan
         };
         plan.ordering(args.users, args.repeats)
     };
-    let plans = slugs
-        .iter()
-        .flat_map(|slug| targets.iter().map(move |target| plan(slug, target)));
     let found = args
         .how
-        .measure(plans.collect(), None, conditions, Vec::new(), &stop)
+        .measure(ready, &slugs, load, None, Vec::new(), &stop)
         .await?;
     println!("{}", table::orders(&found.rows, args.how.markdown));
     if let Some(path) = &args.how.json {

@@ -104,7 +104,7 @@ pub(super) async fn watched<T>(
     }
 }
 
-/// How often the lease was begun anew.
+/// How often the lease was renewed.
 pub(super) fn renewals(left: &[i64]) -> usize {
     left.windows(2)
         .filter(|pair| pair[1] > pair[0] + 100)

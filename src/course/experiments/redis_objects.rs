@@ -138,7 +138,7 @@ pub(super) async fn semaphore(on: &Cluster) -> Result<Seen, NoVerdict> {
     let mut left = try_join_all(visits).await?;
     product.remove().await?;
     left.sort_unstable();
-    // Who leaves fourth after another has come in after it.
+    // With three permits, the fourth to leave came in after the first had left.
     let three = left
         .windows(4)
         .all(|four| four[3] - four[0] >= STAY * 9 / 10);

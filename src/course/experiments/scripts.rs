@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 const COUNT_TO_THREE_LUA: &str = include_str!("../../replay/lua/count_to_three.lua");
 
-/// Every order in which five commands of each can come; then a hundred who send a script.
+/// Every order in which five commands of each can come; then a hundred clients that send a script.
 pub(super) async fn count_to_three(on: &Cluster) -> Result<Seen, NoVerdict> {
     let (mut redis, counter) = (on.redis().await?, own("counter"));
     let mut seen = BTreeSet::new();

@@ -4,7 +4,7 @@ use super::*;
 use crate::lab::{mysql::MySql, server::Server, user::User};
 use std::{fs::Permissions, os::unix::fs::PermissionsExt, path::PathBuf};
 
-/// Whom a process and all of its threads run as: the real, effective, saved and file-system user.
+/// The users that a process runs as: the real, effective, saved and file-system user.
 fn users_of(pid: u32) -> Vec<String> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let users = status
@@ -14,7 +14,7 @@ fn users_of(pid: u32) -> Vec<String> {
     users.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Every process that the lab has started: the leaders of its groups, and whoever else is in them.
+/// Every process that the lab has started: the leaders of its groups, and the other members.
 fn all_processes(lab: &Lab) -> Vec<u32> {
     let leaders: Vec<_> = lab.members.iter().filter_map(Member::pid).collect();
     let entries = std::fs::read_dir("/proc").unwrap().flatten();

@@ -9,11 +9,10 @@ mod tests;
 
 use super::{
     ceiling::Ceiling,
-    conditions::Conditions,
     measure::{Found, How},
     plan::{PLENTY, Plan},
     table,
-    target::{Registry, check, token},
+    target::Registry,
     terminal::{rate, write, write_json},
 };
 use crate::{
@@ -125,18 +124,12 @@ async fn compare(
     at: Option<Addresses>,
     stop: &CancellationToken,
 ) -> Result<Found, Failure> {
-    let cluster = args.how.place.find(at)?;
     let strategies = args.strategies();
     let slugs: Vec<_> = strategies.iter().map(|strategy| strategy.slug).collect();
-    let targets = args.how.targets(&cluster)?;
-    for (_, base) in &targets {
-        check(base, Registry::Strategies, &slugs).await?;
-    }
-    let conditions = Conditions::of(cluster.lab.as_ref()).await;
-    println!("{conditions}");
+    let ready = args.how.ready(at, Registry::Strategies, &slugs).await?;
     let threads = args.threads as usize;
     let mut ceilings = Vec::new();
-    for (name, base) in &targets {
+    for (name, base) in &ready.targets {
         let ceiling = Ceiling::of(name, base, threads, stop).await?;
         println!(
             "ceiling of {name}: {}/s, {}",
@@ -145,19 +138,15 @@ async fn compare(
         );
         ceilings.push(ceiling);
     }
-    let plan = |slug, (target, base): &(&str, &str)| Plan {
+    let load = |plan| Plan {
         threads,
         loops: args.loops as usize,
         count: args.count,
         hold_ms: args.hold_ms,
-        token: token(),
-        ..Plan::new(base, target, slug)
+        ..plan
     };
-    let plans = slugs
-        .iter()
-        .flat_map(|slug| targets.iter().map(move |target| plan(slug, target)));
     args.how
-        .measure(plans.collect(), args.rate, conditions, ceilings, stop)
+        .measure(ready, &slugs, load, args.rate, ceilings, stop)
         .await
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::load::{
+    conditions::Conditions,
     engine::Ended,
     fake::{Fake, Fault},
     history::{History, Outcome, Said},
