@@ -50,6 +50,27 @@ pub enum LockError {
     },
 }
 
+impl LockError {
+    pub(crate) fn taken(name: impl Into<String>, waited: Duration) -> Self {
+        let name = name.into();
+        Self::Taken { name, waited }
+    }
+
+    pub(crate) fn lost(name: impl Into<String>) -> Self {
+        Self::Lost { name: name.into() }
+    }
+
+    pub(crate) fn unavailable(server: &'static str, reason: impl Into<Cause>) -> Self {
+        let reason = reason.into();
+        Self::Unavailable { server, reason }
+    }
+
+    pub(crate) fn invalid(name: impl Into<String>, rule: &'static str) -> Self {
+        let name = name.into();
+        Self::Invalid { name, rule }
+    }
+}
+
 /// What a server or its client said: an error of its own, or words.
 ///
 /// ```

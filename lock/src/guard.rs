@@ -172,7 +172,7 @@ impl Guard {
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, LockError> {
         tokio::select! {
             biased;
-            () = self.lost() => Err(LockError::Lost { name: self.name.clone() }),
+            () = self.lost() => Err(LockError::lost(&self.name)),
             done = work => Ok(done),
         }
     }
@@ -188,7 +188,7 @@ impl Guard {
     ///
     /// The release goes on in the background when this future is dropped.
     pub async fn release(self) -> Result<(), LockError> {
-        let gone = LockError::Lost { name: self.name };
+        let gone = LockError::lost(self.name);
         let (reply, answer) = oneshot::channel();
         if self.keeper.send(reply).is_err() {
             return Err(gone);

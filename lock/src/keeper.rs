@@ -97,7 +97,7 @@ pub(crate) async fn keep(mut held: impl Share, sure_until: Arc<SureUntil>, mut k
     };
     let name = held.name().to_owned();
     asked.done(match held.give_back(lost).await {
-        Ok(()) if lost => Err(LockError::Lost { name }),
+        Ok(()) if lost => Err(LockError::lost(name)),
         given_back => given_back,
     });
 }

@@ -54,10 +54,10 @@ impl Lease {
         if (Duration::from_millis(1)..=FOR_EVER).contains(&self.duration()) {
             return Ok(());
         }
-        Err(LockError::Invalid {
-            name: name.to_owned(),
-            rule: "its lease must be 1 ms to ten years",
-        })
+        Err(LockError::invalid(
+            name,
+            "its lease must be 1 ms to ten years",
+        ))
     }
 
     /// Whether one that began at `leased` is not surely held any more.

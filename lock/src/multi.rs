@@ -99,10 +99,10 @@ impl<L: Lock> Lock for MultiLock<L> {
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         if self.parts.is_empty() {
-            return Err(LockError::Invalid {
-                name: self.name.clone(),
-                rule: "parts: must have at least one lock",
-            });
+            return Err(LockError::invalid(
+                &self.name,
+                "parts: must have at least one lock",
+            ));
         }
         let until = deadline(wait);
         loop {
@@ -123,10 +123,7 @@ impl<L: Lock> Lock for MultiLock<L> {
             let pause = PAUSE.mul_f64(fastrand::f64());
             sleep(pause.min(until.saturating_duration_since(Instant::now()))).await;
             if Instant::now() >= until {
-                return Err(LockError::Taken {
-                    name: self.name.clone(),
-                    waited: wait,
-                });
+                return Err(LockError::taken(&self.name, wait));
             }
         }
     }
@@ -187,15 +184,15 @@ fn sum_up(failed: Vec<(String, LockError)>) -> Result<(), LockError> {
     };
     match failed.first() {
         None => Ok(()),
-        Some(_) if lost => Err(LockError::Lost { name: names() }),
+        Some(_) if lost => Err(LockError::lost(names())),
         Some((_, LockError::Unavailable { server, .. })) => {
             let each = failed
                 .iter()
                 .map(|(name, error)| format!("lock {name}: {error}"));
-            Err(LockError::Unavailable {
+            Err(LockError::unavailable(
                 server,
-                reason: each.collect::<Vec<_>>().join("; ").into(),
-            })
+                each.collect::<Vec<_>>().join("; "),
+            ))
         }
         Some((_, other)) => Err(other.clone()),
     }
@@ -246,10 +243,7 @@ mod tests {
 
         async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
             let lock = tokio::time::timeout(wait, Arc::clone(&self.taken).lock_owned()).await;
-            let lock = lock.map_err(|_| LockError::Taken {
-                name: self.name.into(),
-                waited: wait,
-            })?;
+            let lock = lock.map_err(|_| LockError::taken(self.name, wait))?;
             self.log.lock().push(format!("+{}", self.name));
             let (guard, mut keeper) = Guard::new(self.name, None);
             let part = self.clone();
@@ -259,7 +253,7 @@ mod tests {
                     () = part.lose.notified() => {
                         keeper.tell_lost();
                         let asked = keeper.asked_to_release().await;
-                        asked.done(Err(LockError::Lost { name: part.name.into() }));
+                        asked.done(Err(LockError::lost(part.name)));
                     }
                 }
             });
@@ -276,10 +270,7 @@ mod tests {
     }
 
     fn down() -> LockError {
-        LockError::Unavailable {
-            server: "redis",
-            reason: "gone".into(),
-        }
+        LockError::unavailable("redis", "gone")
     }
 
     #[tokio::test]

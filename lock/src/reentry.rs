@@ -52,6 +52,16 @@ impl<H> OwnerHolds<H> {
             _place: place,
         }
     }
+
+    /// What the owner has of this kind, and what of the other.
+    #[cfg(any(feature = "redis", feature = "zookeeper"))]
+    pub(crate) fn of(&mut self, shared: bool) -> (&mut Weak<H>, &mut Weak<H>) {
+        if shared {
+            (&mut self.shared, &mut self.exclusive)
+        } else {
+            (&mut self.exclusive, &mut self.shared)
+        }
+    }
 }
 
 impl<H: Send + Sync + 'static> Reentry<H> {

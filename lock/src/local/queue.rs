@@ -240,10 +240,7 @@ mod tests {
         for waiter in &mut waiters {
             assert!(futures::poll!(waiter.as_mut()).is_pending());
         }
-        first.fail(&LockError::Unavailable {
-            server: "redis",
-            reason: "gone".into(),
-        });
+        first.fail(&LockError::unavailable("redis", "gone"));
         drop(first);
         for waiter in waiters {
             assert!(matches!(

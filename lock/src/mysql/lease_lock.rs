@@ -256,9 +256,7 @@ impl Share for RowShare {
         if still {
             Ok(())
         } else {
-            Err(LockError::Lost {
-                name: self.name().to_owned(),
-            })
+            Err(LockError::lost(self.name()))
         }
     }
 }

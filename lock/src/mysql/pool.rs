@@ -173,10 +173,7 @@ impl MySqlPool {
     ///
     /// [`LockError::Invalid`] where the address is not one, or there are to be no connections.
     pub fn new(options: MySqlOptions) -> Result<Self, LockError> {
-        let invalid = |name: &str, rule| LockError::Invalid {
-            name: name.to_owned(),
-            rule,
-        };
+        let invalid = |name: &str, rule| LockError::invalid(name, rule);
         // The address may hold a password, and is not repeated.
         let url = MySqlConnectOptions::from_str(&options.url)
             .ok()
@@ -194,10 +191,7 @@ impl MySqlPool {
             .max_size(options.connections)
             .runtime(deadpool::Runtime::Tokio1)
             .build()
-            .map_err(|e| LockError::Unavailable {
-                server: SERVER,
-                reason: e.into(),
-            })?;
+            .map_err(|e| LockError::unavailable(SERVER, e))?;
         let (shared, tasks) = (ByType::default(), TaskTracker::new());
         Ok(Self(Arc::new(Inner {
             connections,
@@ -232,14 +226,10 @@ impl MySqlPool {
         match self.0.connections.timeout_get(&timeouts).await {
             Ok(object) => Ok(Conn(Some(object), self.clone())),
             Err(PoolError::Backend(e)) => Err(failed(e)),
-            Err(PoolError::Timeout(managed::TimeoutType::Wait)) => Err(LockError::Taken {
-                name: "mysql connection pool".into(),
-                waited: wait,
-            }),
-            Err(e) => Err(LockError::Unavailable {
-                server: SERVER,
-                reason: e.into(),
-            }),
+            Err(PoolError::Timeout(managed::TimeoutType::Wait)) => {
+                Err(LockError::taken("mysql connection pool", wait))
+            }
+            Err(e) => Err(LockError::unavailable(SERVER, e)),
         }
     }
 
@@ -290,6 +280,9 @@ impl fmt::Debug for MySqlPool {
     }
 }
 
+/// Why a [`Conn`] has a connection.
+const FULL: &str = "only `done` and `drop` empty it, and both consume it";
+
 impl Conn {
     /// Puts the connection back: no statement is under way and no transaction open.
     pub fn done(mut self) {
@@ -299,10 +292,8 @@ impl Conn {
     /// What the server knows it by, for a statement that must not take for ever ([`Session::bounded`]).
     #[must_use]
     pub fn session(&self) -> Session {
-        match &self.0 {
-            Some(link) => Session::new(self.1.server(), link.id, Arc::clone(&link.host)),
-            None => unreachable!("only `done` and `drop` empty it, and both consume it"),
-        }
+        let link = self.0.as_ref().expect(FULL);
+        Session::new(self.1.server(), link.id, Arc::clone(&link.host))
     }
 
     /// Closes the connection; what the server is still doing for it is the caller's to [end](Session::end).
@@ -338,19 +329,13 @@ impl Deref for Conn {
     type Target = MySqlConnection;
 
     fn deref(&self) -> &MySqlConnection {
-        match &self.0 {
-            Some(object) => &object.connection,
-            None => unreachable!("only `done` and `drop` empty it, and both consume it"),
-        }
+        &self.0.as_ref().expect(FULL).connection
     }
 }
 
 impl DerefMut for Conn {
     fn deref_mut(&mut self) -> &mut MySqlConnection {
-        match &mut self.0 {
-            Some(object) => &mut object.connection,
-            None => unreachable!("only `done` and `drop` empty it, and both consume it"),
-        }
+        &mut self.0.as_mut().expect(FULL).connection
     }
 }
 
@@ -366,7 +351,7 @@ pub(super) fn failed(error: sqlx::Error) -> LockError {
     if refused {
         LockError::Refused { server, reason }
     } else {
-        LockError::Unavailable { server, reason }
+        LockError::unavailable(server, reason)
     }
 }
 

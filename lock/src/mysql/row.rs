@@ -116,6 +116,14 @@ impl MySqlPool {
         conn.done();
         Ok(())
     }
+
+    /// The connection goes back, where the server has answered on it.
+    fn finish<T>(&self, conn: Conn, answer: &Result<T, sqlx::Error>) {
+        match answer {
+            Ok(_) | Err(sqlx::Error::Database(_)) => conn.done(),
+            Err(_) => self.forget_idle(),
+        }
+    }
 }
 
 impl Contender {
@@ -128,10 +136,7 @@ impl Contender {
     }
 
     pub(super) fn taken(&self, waited: Duration) -> LockError {
-        LockError::Taken {
-            name: self.name.clone(),
-            waited,
-        }
+        LockError::taken(&self.name, waited)
     }
 
     /// Whose row is there.
@@ -161,10 +166,10 @@ impl Contender {
         wait: Duration,
     ) -> Result<(Row, Instant), LockError> {
         if !(1..=LONGEST_NAME).contains(&self.name.chars().count()) {
-            return Err(LockError::Invalid {
-                name: self.name.clone(),
-                rule: "a name has 1 to 50 characters",
-            });
+            return Err(LockError::invalid(
+                &self.name,
+                "a name has 1 to 50 characters",
+            ));
         }
         let start = Instant::now();
         let left = || wait.saturating_sub(start.elapsed());
@@ -196,13 +201,7 @@ impl Contender {
     /// The statement runs in a task of its own, to its end: a caller that is dropped meanwhile drops the reply, and
     /// with it the row.
     async fn insert(&self, conn: Conn, lease: Option<Lease>) -> Result<Option<Row>, LockError> {
-        let owner = self.pool.owner();
-        let row = Row {
-            pool: self.pool.clone(),
-            name: self.name.clone(),
-            owner,
-            gone: AtomicBool::new(true),
-        };
+        let row = Row::gone(&self.pool, &self.name, self.pool.owner());
         let (reply, answer) = oneshot::channel();
         self.pool
             .tasks()
@@ -214,15 +213,11 @@ impl Contender {
     async fn sweep(&self) -> Result<bool, LockError> {
         let mut conn = self.pool.conn(ANSWER).await?;
         let swept = self.sweep_on(&mut conn).await;
-        match &swept {
-            Err(sqlx::Error::Database(error)) if is_contention(&**error) => {
-                conn.done();
-                return Ok(false);
-            }
-            Ok(_) | Err(sqlx::Error::Database(_)) => conn.done(),
-            Err(_) => self.pool.forget_idle(),
+        self.pool.finish(conn, &swept);
+        match swept {
+            Err(sqlx::Error::Database(error)) if is_contention(&*error) => Ok(false),
+            swept => swept.map_err(failed),
         }
-        swept.map_err(failed)
     }
 
     async fn sweep_on(&self, conn: &mut Conn) -> Result<bool, sqlx::Error> {
@@ -243,6 +238,16 @@ impl Contender {
 }
 
 impl Row {
+    /// A row that is not there, or is deleted by someone else: nothing is done when it is dropped.
+    fn gone(pool: &MySqlPool, name: &str, owner: Owner) -> Self {
+        Self {
+            pool: pool.clone(),
+            name: name.to_owned(),
+            owner,
+            gone: AtomicBool::new(true),
+        }
+    }
+
     async fn insert(
         self,
         mut conn: Conn,
@@ -315,25 +320,15 @@ impl Row {
                 .bind(&owner)
         };
         let renewed = execute(&mut conn, renew).await;
-        self.finish(conn, &renewed);
+        self.pool.finish(conn, &renewed);
         Ok(renewed.map_err(failed)?.rows_affected() > 0)
-    }
-
-    /// The connection goes back, where the server has answered on it.
-    fn finish<T>(&self, conn: Conn, answer: &Result<T, sqlx::Error>) {
-        match answer {
-            Ok(_) | Err(sqlx::Error::Database(_)) => conn.done(),
-            Err(_) => self.pool.forget_idle(),
-        }
     }
 
     /// Deletes it, and says how that went as far as the server answers in time; the rest goes on in the background.
     pub(super) async fn release(&self) -> Result<(), LockError> {
         match timeout(ANSWER, self.delete()).await {
             Ok(true) => Ok(()),
-            Ok(false) => Err(LockError::Lost {
-                name: self.name.clone(),
-            }),
+            Ok(false) => Err(LockError::lost(&self.name)),
             Err(_) => Err(unanswered()),
         }
     }
@@ -364,7 +359,7 @@ impl Row {
             sqlx::query(DELETE).bind(&self.name).bind(&owner)
         })
         .await;
-        self.finish(conn, &deleted);
+        self.pool.finish(conn, &deleted);
         match deleted {
             Ok(deleted) => Ok(deleted.rows_affected() > 0 || *asked_before),
             Err(error) => {
@@ -382,13 +377,7 @@ impl Drop for Row {
         if self.gone.load(Ordering::Relaxed) || Handle::try_current().is_err() {
             return;
         }
-        let gone = AtomicBool::new(true);
-        let row = Self {
-            pool: self.pool.clone(),
-            name: self.name.clone(),
-            owner: self.owner,
-            gone,
-        };
+        let row = Self::gone(&self.pool, &self.name, self.owner);
         self.pool.tasks().spawn(async move { row.delete().await });
     }
 }
@@ -424,15 +413,15 @@ fn is_contention(error: &dyn DatabaseError) -> bool {
 }
 
 fn no_connection() -> LockError {
-    LockError::Unavailable {
-        server: SERVER,
-        reason: "all connections of the pool were in use for all of the wait".into(),
-    }
+    LockError::unavailable(
+        SERVER,
+        "all connections of the pool were in use for all of the wait",
+    )
 }
 
 fn unanswered() -> LockError {
-    LockError::Unavailable {
-        server: SERVER,
-        reason: "no answer in time; what was asked is undone or goes on in the background".into(),
-    }
+    LockError::unavailable(
+        SERVER,
+        "no answer in time; what was asked is undone or goes on in the background",
+    )
 }

@@ -240,6 +240,13 @@ impl RedisClient {
         answer.map_err(Failure::from)
     }
 
+    /// `renew.lua`.
+    pub(super) async fn renew(&self, key: &str, lease: Lease, id: Owner) -> Result<bool, Failure> {
+        let mut script = scripts::RENEW.key(key);
+        self.run(script.arg(lease.millis()).arg(id.to_string()))
+            .await
+    }
+
     /// `holders.lua`.
     pub(super) async fn holders(&self, key: &str) -> Result<Vec<Holder>, LockError> {
         let shown: Vec<(String, i64)> = self
@@ -290,7 +297,7 @@ impl From<RedisError> for Failure {
         let error = if refused {
             LockError::Refused { server, reason }
         } else {
-            LockError::Unavailable { server, reason }
+            LockError::unavailable(server, reason)
         };
         Self { error, fate }
     }

@@ -152,10 +152,7 @@ where
 {
     match client.spawn(task).await {
         Ok(outcome) => outcome,
-        Err(stopped) => Err(LockError::Unavailable {
-            server: "redis",
-            reason: stopped.into(),
-        }),
+        Err(stopped) => Err(LockError::unavailable("redis", stopped)),
     }
 }
 

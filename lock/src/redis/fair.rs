@@ -164,12 +164,9 @@ impl Lock for RedisFairLock {
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let asked = Asked::new(&self.name, self.owner, self.lease, wait)?;
+        let first = |_| self.first(wait, asked.until);
         asked
-            .guard(
-                &self.name,
-                &self.client.owned(),
-                self.first(wait, asked.until),
-            )
+            .guard(&self.name, &self.client.owned(), false, first)
             .await
     }
 }
@@ -256,10 +253,7 @@ impl Claim for FairClaim {
     }
 
     async fn renew(&self, lease: Lease) -> Result<bool, Failure> {
-        let mut script = scripts::RENEW.key(&self.name);
-        self.client
-            .run(script.arg(lease.millis()).arg(self.id.to_string()))
-            .await
+        self.client.renew(&self.name, lease, self.id).await
     }
 
     /// `fair_release.lua`, which leaves the queue as well.

@@ -254,9 +254,7 @@ impl<C: Claim> Share for LeaseShare<C> {
         if lost || !self.hold.leave() || self.hold.give_back().await? {
             return Ok(());
         }
-        Err(LockError::Lost {
-            name: self.name().to_owned(),
-        })
+        Err(LockError::lost(self.name()))
     }
 }
 
@@ -313,37 +311,36 @@ impl Asked {
         })
     }
 
-    pub(super) fn taken(&self, name: &str) -> LockError {
-        LockError::Taken {
-            name: name.to_owned(),
-            waited: self.wait,
-        }
-    }
-
-    /// A guard: of what the owner holds already, or of what `first` takes.
-    pub(super) async fn guard<C: Claim>(
+    /// A guard: of what the owner holds already, or of what `first` takes, which is told what the owner has of the other
+    /// kind. Readers share.
+    pub(super) async fn guard<C: Claim, F>(
         &self,
         name: &str,
         held: &Reentry<Hold<C>>,
-        first: impl Future<Output = Result<Option<Hold<C>>, LockError>>,
-    ) -> Result<Guard, LockError> {
+        shared: bool,
+        first: impl FnOnce(Option<Arc<Hold<C>>>) -> F,
+    ) -> Result<Guard, LockError>
+    where
+        F: Future<Output = Result<Option<Hold<C>>, LockError>>,
+    {
+        let taken = || LockError::taken(name, self.wait);
         let Some(owner) = self.owner else {
-            return Ok(Arc::new(first.await?.ok_or_else(|| self.taken(name))?).guard());
+            return Ok(Arc::new(first(None).await?.ok_or_else(taken)?).guard());
         };
         let mut slot = held
             .enter(name, owner, self.until)
             .await
-            .ok_or_else(|| self.taken(name))?;
-        if let Some(hold) = slot.exclusive.upgrade()
+            .ok_or_else(taken)?;
+        let place = slot_of(&slot);
+        let (same, other) = slot.of(shared);
+        if let Some(hold) = same.upgrade()
             && let Some(guard) = hold.again(self.lease).await?
         {
             return Ok(guard);
         }
-        let hold = first
-            .await?
-            .ok_or_else(|| self.taken(name))?
-            .named(slot_of(&slot));
-        slot.exclusive = Arc::downgrade(&hold);
+        let other = other.upgrade().filter(|hold| hold.is_live());
+        let hold = first(other).await?.ok_or_else(taken)?.named(place);
+        *same = Arc::downgrade(&hold);
         Ok(hold.guard())
     }
 }

@@ -203,10 +203,7 @@ impl RedisLatch {
         if is_open(&self.look().await.1?) {
             return Ok(());
         }
-        Err(LockError::Taken {
-            name: self.name.clone(),
-            waited: limit,
-        })
+        Err(LockError::taken(&self.name, limit))
     }
 
     /// Looks as long as there are waiters.

@@ -243,7 +243,9 @@ impl Handle {
         let name = self.lock.name.as_str();
         let asked = Asked::new(name, self.owner, self.terms.lease, wait)?;
         asked
-            .guard(name, &self.client.owned(), self.first(asked.until))
+            .guard(name, &self.client.owned(), false, |_| {
+                self.first(asked.until)
+            })
             .await
     }
 
@@ -320,10 +322,7 @@ impl Claim for LockClaim {
     }
 
     async fn renew(&self, lease: Lease) -> Result<bool, Failure> {
-        let mut script = scripts::RENEW.key(&self.lock.name);
-        self.client
-            .run(script.arg(lease.millis()).arg(self.id.to_string()))
-            .await
+        self.client.renew(&self.lock.name, lease, self.id).await
     }
 
     async fn release(&self) -> Result<bool, Failure> {

@@ -134,10 +134,7 @@ impl fmt::Debug for RedisOptions {
 }
 
 pub(super) fn invalid(name: &str, rule: &'static str) -> LockError {
-    LockError::Invalid {
-        name: name.to_owned(),
-        rule,
-    }
+    LockError::invalid(name, rule)
 }
 
 /// The address may hold a password, and is not repeated.

@@ -126,10 +126,7 @@ impl RateLimiter {
         if admitted == Some(true) {
             return Ok(());
         }
-        Err(LockError::Taken {
-            name: self.name.clone(),
-            waited: started.elapsed(),
-        })
+        Err(LockError::taken(&self.name, started.elapsed()))
     }
 
     /// Admits `n` if they may pass now, ahead of any waiter; returns whether it did.
@@ -180,9 +177,6 @@ impl RateLimiter {
     }
 
     fn invalid(&self, rule: &'static str) -> LockError {
-        LockError::Invalid {
-            name: self.name.clone(),
-            rule,
-        }
+        LockError::invalid(&self.name, rule)
     }
 }

@@ -26,10 +26,7 @@ use super::{
     hold::{Asked, Claim, Hold},
     scripts::{self, in_braces, prefixed, suffixed},
 };
-use crate::{
-    Guard, Holder, Lease, Lock, LockError, Owner,
-    reentry::{Reentry, slot_of},
-};
+use crate::{Guard, Holder, Lease, Lock, LockError, Owner};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
@@ -219,50 +216,20 @@ impl RedisWriteLock {
 
 impl Half {
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let (name, held) = (
-            self.lock.name.as_str(),
-            self.lock.client.owned::<Reentry<Hold<RwClaim>>>(),
-        );
+        let (name, client) = (self.lock.name.as_str(), &self.lock.client);
         let asked = Asked::new(name, self.owner, self.lease, wait)?;
-        let Some(owner) = self.owner else {
-            return asked.guard(name, &held, self.first(&asked, None)).await;
+        let first = async |other: Option<Arc<Hold<RwClaim>>>| {
+            if self.side == Side::Write && other.is_some() {
+                let rule =
+                    "its owner reads, and cannot write before it has given the read lock back";
+                return Err(LockError::invalid(name, rule));
+            }
+            self.first(&asked, other.map(|writer| writer.claim().id))
+                .await
         };
-        let mut slot = held
-            .enter(name, owner, asked.until)
+        asked
+            .guard(name, &client.owned(), self.side == Side::Read, first)
             .await
-            .ok_or_else(|| asked.taken(name))?;
-        let (writes, reads) = (slot.exclusive.upgrade(), slot.shared.upgrade());
-        let (same, other) = if self.side == Side::Write {
-            (writes, reads)
-        } else {
-            (reads, writes)
-        };
-        if let Some(hold) = same
-            && let Some(guard) = hold.again(self.lease).await?
-        {
-            return Ok(guard);
-        }
-        let other = other.filter(|hold| hold.is_live());
-        if self.side == Side::Write && other.is_some() {
-            let rule = "its owner reads, and cannot write before it has given the read lock back";
-            return Err(LockError::Invalid {
-                name: name.to_owned(),
-                rule,
-            });
-        }
-        let under = other.map(|hold| hold.claim().id);
-        let hold = self
-            .first(&asked, under)
-            .await?
-            .ok_or_else(|| asked.taken(name))?
-            .named(slot_of(&slot));
-        let noted = if self.side == Side::Write {
-            &mut slot.exclusive
-        } else {
-            &mut slot.shared
-        };
-        *noted = Arc::downgrade(&hold);
-        Ok(hold.guard())
     }
 
     async fn holders(&self) -> Result<Vec<Holder>, LockError> {

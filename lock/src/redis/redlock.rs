@@ -223,14 +223,15 @@ impl Lock for Redlock {
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let (Some(home), Some(line)) = (self.nodes.first(), &self.line) else {
-            return Err(LockError::Invalid {
-                name: self.name.clone(),
-                rule: "nodes: must have at least one Redis",
-            });
+            return Err(LockError::invalid(
+                &self.name,
+                "nodes: must have at least one Redis",
+            ));
         };
         let asked = Asked::new(&self.name, self.owner, self.lease, wait)?;
+        let first = |_| self.first(line, &asked);
         asked
-            .guard(&self.name, &home.client.owned(), self.first(line, &asked))
+            .guard(&self.name, &home.client.owned(), false, first)
             .await
     }
 }
@@ -263,10 +264,7 @@ impl Node {
     fn renew(&self, id: Owner, lease: Lease) -> impl Future<Output = Answer> + Send + use<> {
         let node = self.clone();
         self.answer(lease, async move {
-            let mut script = scripts::RENEW.key(&node.key);
-            node.client
-                .run(script.arg(lease.millis()).arg(id.to_string()))
-                .await
+            node.client.renew(&node.key, lease, id).await
         })
     }
 
@@ -367,10 +365,7 @@ fn too_few(answered: usize, nodes: usize) -> Failure {
     );
     // What a node may have done is undone there, node by node.
     Failure {
-        error: LockError::Unavailable {
-            server: "redis",
-            reason: reason.into(),
-        },
+        error: LockError::unavailable("redis", reason),
         fate: Fate::Answered,
     }
 }

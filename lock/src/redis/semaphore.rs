@@ -147,10 +147,7 @@ impl RedisSemaphore {
     /// background.
     pub async fn acquire(&self, permits: u32, wait: Duration) -> Result<Permit, LockError> {
         if permits == 0 {
-            return Err(LockError::Invalid {
-                name: self.name.clone(),
-                rule: "at least 1 permit",
-            });
+            return Err(LockError::invalid(&self.name, "at least 1 permit"));
         }
         let until = deadline(wait);
         let had = match self.line.turn(wait, until).await? {
@@ -160,10 +157,7 @@ impl RedisSemaphore {
             }
             None => None,
         };
-        had.ok_or_else(|| LockError::Taken {
-            name: self.name.clone(),
-            waited: wait,
-        })
+        had.ok_or_else(|| LockError::taken(&self.name, wait))
     }
 
     /// Takes `permits` if they are free now, ahead of any waiter.
@@ -259,9 +253,7 @@ impl Permit {
         let release = async move {
             match semaphore.give_back(owner, Duration::ZERO).await {
                 Ok(true) => Ok(()),
-                Ok(false) => Err(LockError::Lost {
-                    name: semaphore.name,
-                }),
+                Ok(false) => Err(LockError::lost(semaphore.name)),
                 Err(failure) => {
                     if failure.fate != Fate::Answered {
                         semaphore.undo(owner, Duration::ZERO);

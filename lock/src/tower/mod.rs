@@ -106,27 +106,21 @@ impl LockLayer<()> {
     ///
     /// A name without fields is one lock for all. What the template's rules are is checked by [`LockKey::locks`].
     pub fn by_key(template: impl Into<String>) -> LockKey {
-        LockKey::new(Some(template.into()), Fields::default())
+        LockKey::new(Some(template.into()))
     }
 
     /// A layer whose requests take the lock of their route: method and pattern, `POST /stock/{warehouse}` say, whatever the
     /// path's parts are.
     pub fn by_route(route: impl Into<String>) -> LockKey {
-        LockKey::new(
-            None,
-            Fields {
-                route: Some(route.into()),
-                query: None,
-            },
-        )
+        LockKey::new(None).route(route)
     }
 }
 
 impl LockKey {
-    fn new(template: Option<String>, fields: Fields) -> Self {
+    fn new(template: Option<String>) -> Self {
         Self {
             template,
-            fields,
+            fields: Fields::default(),
             wait: Box::new(|_| WAIT),
         }
     }

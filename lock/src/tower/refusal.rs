@@ -88,34 +88,22 @@ mod tests {
                 "sku: is missing",
             ),
             (
-                LockError::Taken {
-                    name: name(),
-                    waited: Duration::ZERO,
-                }
-                .into(),
+                LockError::taken(name(), Duration::ZERO).into(),
                 409,
                 "lock demo4#1_a not had within 0 ms",
             ),
             (
-                LockError::Taken {
-                    name: name(),
-                    waited: Duration::from_secs(1),
-                }
-                .into(),
+                LockError::taken(name(), Duration::from_secs(1)).into(),
                 503,
                 "lock demo4#1_a not had within 1000 ms",
             ),
             (
-                LockError::Lost { name: name() }.into(),
+                LockError::lost(name()).into(),
                 409,
                 "lock demo4#1_a was lost before it was released",
             ),
             (
-                LockError::Unavailable {
-                    server: "redis",
-                    reason: secret(),
-                }
-                .into(),
+                LockError::unavailable("redis", secret()).into(),
                 503,
                 "redis is not available",
             ),
@@ -129,11 +117,7 @@ mod tests {
                 "redis is not available",
             ),
             (
-                LockError::Invalid {
-                    name: name(),
-                    rule: "is too long",
-                }
-                .into(),
+                LockError::invalid(name(), "is too long").into(),
                 500,
                 "an internal error",
             ),

@@ -139,10 +139,7 @@ mod tests {
 
         async fn acquire(&self, _: Duration) -> Result<Guard, LockError> {
             if self.0.ends_with("down") {
-                return Err(LockError::Unavailable {
-                    server: "redis",
-                    reason: "gone".into(),
-                });
+                return Err(LockError::unavailable("redis", "gone"));
             }
             let (guard, mut keeper) = Guard::new(self.name(), None);
             tokio::spawn(async move { keeper.asked_to_release().await.done(Ok(())) });

@@ -404,10 +404,7 @@ impl ZkAtomicLong {
             Err(_) if bytes.is_empty() => 0,
             Err(_) => {
                 let rule = "an atomic long's node holds 8 bytes";
-                return Err(LockError::Invalid {
-                    name: self.path.clone(),
-                    rule,
-                });
+                return Err(LockError::invalid(&self.path, rule));
             }
         };
         Ok(Seen {

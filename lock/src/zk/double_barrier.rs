@@ -178,10 +178,10 @@ impl ZkDoubleBarrier {
     pub async fn leave(&self, member: &str, wait: Duration) -> Result<(), LockError> {
         valid(&self.path)?;
         if member.is_empty() || member == READY || member.contains('/') {
-            return Err(LockError::Invalid {
-                name: member.into(),
-                rule: "a member's name is what enter gave",
-            });
+            return Err(LockError::invalid(
+                member,
+                "a member's name is what enter gave",
+            ));
         }
         let wait = Wait::new(wait);
         let session = self.client.connected(Instant::now() + ANSWER).await?;
@@ -196,9 +196,7 @@ impl ZkDoubleBarrier {
             let place = inside.iter().position(|name| name == member);
             if place.is_none() && own.is_there() {
                 own.gone();
-                return Err(LockError::Lost {
-                    name: self.node(member),
-                });
+                return Err(LockError::lost(self.node(member)));
             }
             let other = match inside.as_slice() {
                 [] => return Ok(()),

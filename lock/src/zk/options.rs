@@ -157,10 +157,7 @@ impl ZkOptions {
             ),
         ];
         match rules.into_iter().find(|(kept, _)| !kept) {
-            Some((_, rule)) => Err(LockError::Invalid {
-                name: self.connect.clone(),
-                rule,
-            }),
+            Some((_, rule)) => Err(LockError::invalid(&self.connect, rule)),
             None => Ok(()),
         }
     }

@@ -136,10 +136,7 @@ impl ZkSemaphore {
     /// Dropping the future leaves nothing behind: its nodes are deleted in the background.
     pub async fn acquire(&self, leases: u32, wait: Duration) -> Result<Vec<Guard>, LockError> {
         if leases == 0 || leases > self.max {
-            return Err(LockError::Invalid {
-                name: self.path.clone(),
-                rule: LEASES,
-            });
+            return Err(LockError::invalid(&self.path, LEASES));
         }
         valid(&self.path)?;
         let wait = Wait::new(wait);
@@ -255,8 +252,6 @@ impl Lock for ZkSemaphoreMutex {
 
     async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
         let lease = self.0.acquire(1, wait).await?.pop();
-        lease.ok_or_else(|| LockError::Lost {
-            name: self.0.path.clone(),
-        })
+        lease.ok_or_else(|| LockError::lost(&self.0.path))
     }
 }

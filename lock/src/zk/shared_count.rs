@@ -256,10 +256,10 @@ impl ZkSharedCount {
                 value: i32::from_be_bytes(bytes),
                 version,
             }),
-            Err(_) => Err(LockError::Invalid {
-                name: self.path.clone(),
-                rule: "a shared count's node holds 4 bytes",
-            }),
+            Err(_) => Err(LockError::invalid(
+                &self.path,
+                "a shared count's node holds 4 bytes",
+            )),
         }
     }
 }

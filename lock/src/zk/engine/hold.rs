@@ -13,10 +13,10 @@
 use super::queue::{self, Recipe, Turn};
 use super::{ANSWER, Wait, failed, insist, node::Node, over, unavailable};
 use crate::keeper::{Share, keep};
-use crate::reentry::{OwnerHolds, OwnerSlot, Reentry, slot_of};
+use crate::reentry::{OwnerSlot, Reentry, slot_of};
 use crate::{Fence, Guard, Holder, LockError, Owner, sure_until::SureUntil, zk::ZkClient};
 use std::{sync::Arc, time::Duration};
-use tokio::{sync::OwnedMutexGuard, time::timeout};
+use tokio::time::timeout;
 use zookeeper_client::Error;
 
 const UPGRADE: &str = "its owner reads and cannot write before it has given that back: two of them would wait for ever";
@@ -61,22 +61,16 @@ impl Handle {
             .enter(&lock, owner, wait.end)
             .await
             .ok_or_else(|| wait.taken(path))?;
-        let same = if recipe.shared {
-            &slot.shared
-        } else {
-            &slot.exclusive
-        };
+        let place = slot_of(&slot);
+        let (same, other) = slot.of(recipe.shared);
         if let Some(hold) = same.upgrade() {
             hold.again(zk, path, wait).await?;
             return Ok(hold);
         }
-        if !recipe.shared && slot.shared.strong_count() > 0 {
-            return Err(LockError::Invalid {
-                name: path.clone(),
-                rule: UPGRADE,
-            });
+        if !recipe.shared && other.strong_count() > 0 {
+            return Err(LockError::invalid(path, UPGRADE));
         }
-        let hold = match slot.exclusive.upgrade() {
+        let hold = match other.upgrade() {
             Some(writer) => {
                 let mut node = writer.node.beside(recipe.marker);
                 let fence = zk
@@ -85,15 +79,11 @@ impl Handle {
                     .map_err(|error| ended(error, path))?;
                 // Only now is it sure that no other writer came in between.
                 writer.again(zk, path, wait).await?;
-                Hold::of(Turn { node, fence }, Some(&slot))
+                Hold::of(Turn { node, fence }, Some(place))
             }
-            None => Hold::of(queue::turn(zk, recipe, path, wait).await?, Some(&slot)),
+            None => Hold::of(queue::turn(zk, recipe, path, wait).await?, Some(place)),
         };
-        *(if recipe.shared {
-            &mut slot.shared
-        } else {
-            &mut slot.exclusive
-        }) = Arc::downgrade(&hold);
+        *same = Arc::downgrade(&hold);
         Ok(hold)
     }
 }
@@ -167,17 +157,17 @@ pub(in crate::zk) struct Hold {
     _slot: Option<Arc<OwnerSlot<Hold>>>,
 }
 
-/// What one owner has of a lock; another of its tasks may have it locked.
-type Slot = OwnedMutexGuard<OwnerHolds<Hold>>;
-
 impl Hold {
-    pub(in crate::zk) fn of(Turn { node, fence }: Turn, slot: Option<&Slot>) -> Arc<Self> {
+    pub(in crate::zk) fn of(
+        Turn { node, fence }: Turn,
+        slot: Option<Arc<OwnerSlot<Self>>>,
+    ) -> Arc<Self> {
         let sure_until = node.session().sure_until();
         Arc::new(Self {
             node,
             fence,
             sure_until,
-            _slot: slot.map(slot_of),
+            _slot: slot,
         })
     }
 
@@ -200,9 +190,7 @@ impl Hold {
             .answered(wait, there)
             .await?
             .map_err(|error| ended(error, name))?;
-        there.map(drop).ok_or_else(|| LockError::Lost {
-            name: name.to_owned(),
-        })
+        there.map(drop).ok_or_else(|| LockError::lost(name))
     }
 
     /// One more guard of this hold.
@@ -230,7 +218,7 @@ impl Hold {
     async fn end(mut self, name: String) -> Result<(), LockError> {
         match timeout(ANSWER, self.node.delete(None)).await {
             Ok(Ok(true)) => Ok(()),
-            Ok(Ok(false)) => Err(LockError::Lost { name }),
+            Ok(Ok(false)) => Err(LockError::lost(name)),
             Ok(Err(error)) => Err(ended(error, &name)),
             Err(_) => Err(unavailable(
                 "the release was not answered; it goes on in the background",
@@ -242,9 +230,7 @@ impl Hold {
 /// What an error means for a hold.
 fn ended(error: Error, name: &str) -> LockError {
     if over(&error) {
-        LockError::Lost {
-            name: name.to_owned(),
-        }
+        LockError::lost(name)
     } else {
         failed(error)
     }

@@ -24,10 +24,7 @@ const SERVER: &str = "zookeeper";
 pub(super) const ANSWER: Duration = Duration::from_secs(2);
 
 pub(super) fn unavailable(reason: impl Into<Cause>) -> LockError {
-    LockError::Unavailable {
-        server: SERVER,
-        reason: reason.into(),
-    }
+    LockError::unavailable(SERVER, reason)
 }
 
 /// What the server, or its client, said instead of doing what it was asked for.
@@ -102,10 +99,7 @@ pub(super) fn valid(path: &str) -> Result<(), LockError> {
         return Ok(());
     }
     let rule = "a path begins with / and has no part that is empty, . or ..";
-    Err(LockError::Invalid {
-        name: path.to_owned(),
-        rule,
-    })
+    Err(LockError::invalid(path, rule))
 }
 
 /// How long a caller waits, and when that ends.
@@ -125,10 +119,7 @@ impl Wait {
     }
 
     pub(super) fn taken(self, name: &str) -> LockError {
-        LockError::Taken {
-            name: name.to_owned(),
-            waited: self.asked,
-        }
+        LockError::taken(name, self.asked)
     }
 }
 

@@ -40,25 +40,21 @@ struct Entry {
 impl Node {
     /// A node `_c_<uuid>-<marker><number>`, not yet made.
     pub(in crate::zk) fn sequential(session: Arc<Session>, directory: &str, marker: &str) -> Self {
-        let entry = Entry {
-            session,
-            directory: directory.to_owned(),
-            prefix: protected(marker),
-            name: None,
-        };
-        Self {
-            entry,
-            there: false,
-        }
+        Self::new(session, directory, protected(marker), None)
     }
 
     /// A node of this name, not yet made.
     fn exact(session: Arc<Session>, directory: &str, name: String) -> Self {
+        Self::new(session, directory, name.clone(), Some(name))
+    }
+
+    fn new(session: Arc<Session>, directory: &str, prefix: String, name: Option<String>) -> Self {
+        let directory = directory.to_owned();
         let entry = Entry {
             session,
-            directory: directory.to_owned(),
-            prefix: name.clone(),
-            name: Some(name),
+            directory,
+            prefix,
+            name,
         };
         Self {
             entry,

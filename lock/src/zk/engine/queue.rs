@@ -107,10 +107,7 @@ pub(in crate::zk) async fn turn(
             Ok(Attempt::UsedUp) => {
                 let rule =
                     "its directory's numbers are used up: it must be deleted when nobody uses it";
-                return Err(LockError::Invalid {
-                    name: directory.to_owned(),
-                    rule,
-                });
+                return Err(LockError::invalid(directory, rule));
             }
             Err(error) if over(&error) => tracing::debug!(%error, directory, "queueing again"),
             Err(error) => return Err(failed(error)),
