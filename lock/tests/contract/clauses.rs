@@ -2,111 +2,55 @@
 //! that a broken twin can be shown to break it, and for that reason.
 
 use super::{
-    family::{Family, Server},
     register::{clause, fenced, losable, one_server},
     support::*,
 };
-use oversell::lab::Proxy;
-use oversell_lock::{Guard, Lock, LockError};
-use std::{
-    pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
-    },
-    task::Poll,
-    time::{Duration, Instant},
-};
-use tokio::{
-    runtime::Builder,
-    sync::oneshot,
-    task::{JoinSet, yield_now},
-    time::timeout,
-};
-
-/// Something that only one may use at a time: it notices a second one inside, and its count, read and written back
-/// in two steps, comes out too low.
-#[derive(Default)]
-struct Room {
-    occupied: AtomicBool,
-    overlaps: AtomicU64,
-    count: AtomicU64,
-}
-
-impl Room {
-    async fn enter(&self) {
-        if self.occupied.swap(true, SeqCst) {
-            self.overlaps.fetch_add(1, SeqCst);
-        }
-        let count = self.count.load(SeqCst);
-        for _ in 0..5 {
-            yield_now().await;
-        }
-        self.count.store(count + 1, SeqCst);
-        self.occupied.store(false, SeqCst);
-    }
-}
+use std::time::Instant;
+use tokio::{runtime::Builder, sync::oneshot};
 
 #[apply(clause!)]
-async fn two_processes_exclude_each_other<S: Server>(family: Family<S>) -> Result<()> {
-    const TASKS: u64 = 8;
-    const ROUNDS: u64 = 5;
-    let (name, room) = (name(), Arc::new(Room::default()));
-    let mut tasks = JoinSet::new();
-    // Until all have had their turn: a client that is dropped may take its session with it.
-    let processes = [family.process().await, family.process().await];
-    for n in 0..2 * TASKS {
-        let (lock, room) = (processes[n as usize % 2].lock(&name), room.clone());
-        tasks.spawn(async move {
-            for _ in 0..ROUNDS {
-                let guard = lock.acquire(SOON * 3).await?;
-                room.enter().await;
-                guard.release().await?;
-            }
-            Ok::<_, LockError>(())
-        });
+async fn two_processes_exclude_each_other<S: Server>(family: Family<S>) -> Result {
+    async fn turn<S: Server>(
+        process: Arc<Contender<S>>,
+        name: String,
+        _: usize,
+        room: Arc<Room>,
+    ) -> Result {
+        let guard = process.lock(&name).acquire(SOON * 3).await?;
+        room.visit(1).await;
+        Ok(guard.release().await?)
     }
-    for result in tasks.join_all().await {
-        result.context("every contender must have its turn")?;
-    }
-    let (overlaps, count) = (room.overlaps.load(SeqCst), room.count.load(SeqCst));
-    let planned = TASKS * ROUNDS * 2;
+    let name = name();
+    let processes = vec![family.process().await, family.process().await];
+    let room = crowd(processes, &name, [16, 5], turn).await?;
+    let (most, count) = (room.most(), room.count());
     ensure!(
-        overlaps == 0 && count == planned,
-        "{overlaps} overlaps, {count} of {planned} counted"
+        most == 1 && count == 80,
+        "{most} inside at once, {count} of 80 counted"
     );
     family.nothing_left(&name).await
 }
 
 #[apply(clause!)]
-async fn a_wait_ends_in_taken_and_leaves_nothing<S: Server>(family: Family<S>) -> Result<()> {
+async fn a_wait_ends_in_taken_and_leaves_nothing<S: Server>(family: Family<S>) -> Result {
     let name = name();
     let (holder, other) = (family.process().await, family.process().await);
     let guard = take(&holder.lock(&name)).await?;
-    // A majority of several servers has it before the last of them has heard of it.
-    until("every server shows the holder", || async {
-        family.left(&name).await.len() >= S::COPIES
-    })
-    .await?;
-    let before = family.left(&name).await;
+    let before = family.until_shown(&name).await?;
     let start = Instant::now();
     let waited = other.lock(&name).acquire(SHORT).await;
     taken("after the wait", waited)?;
     let elapsed = start.elapsed();
     ensure!(elapsed >= SHORT, "gave up after {elapsed:?} of {SHORT:?}");
     taken("without a wait", other.lock(&name).try_acquire().await)?;
-    let after = family.left(&name).await;
-    ensure!(
-        before == after,
-        "the server had {before:?} and has {after:?}"
-    );
+    is("what the server has", family.left(&name).await, before)?;
     guard.release().await?;
     family.nothing_left(&name).await
 }
 
 /// The first holder lost its lock and does not know; it must not release the second one's.
 #[apply(clause!)]
-async fn a_foreign_release_is_refused<S: Server>(family: Family<S>) -> Result<()> {
+async fn a_foreign_release_is_refused<S: Server>(family: Family<S>) -> Result {
     let name = name();
     let (first, second) = (family.process().await, family.process().await);
     let third = family.process().await;
@@ -120,22 +64,8 @@ async fn a_foreign_release_is_refused<S: Server>(family: Family<S>) -> Result<()
     family.nothing_left(&name).await
 }
 
-/// Polls `acquire` until it has been pending `times` times, then drops it, and what it gave.
-async fn drop_after(times: u32, acquire: impl Future<Output = Result<Guard, LockError>>) {
-    let mut left = times;
-    let mut acquire = pin!(acquire);
-    std::future::poll_fn(|context| match acquire.as_mut().poll(context) {
-        Poll::Pending if left > 0 => {
-            left -= 1;
-            Poll::Pending
-        }
-        _ => Poll::Ready(()),
-    })
-    .await;
-}
-
 #[apply(clause!)]
-async fn a_dropped_acquire_leaves_nothing<S: Server>(family: Family<S>) -> Result<()> {
+async fn a_dropped_acquire_leaves_nothing<S: Server>(family: Family<S>) -> Result {
     const MOST_AWAITS: u32 = 12;
     let name = name();
     let [one, other] = [family.process().await, family.process().await];
@@ -158,19 +88,19 @@ async fn a_dropped_acquire_leaves_nothing<S: Server>(family: Family<S>) -> Resul
 const TIMES: u32 = 25;
 
 /// Not by the end of a lease.
-async fn in_time(rounds: impl Future<Output = Result<()>>) -> Result<()> {
+async fn in_time(rounds: impl Future<Output = Result>) -> Result {
     timeout(SOON * 3, rounds)
         .await
         .context("only the end of a lease brought it back")?
 }
 
-#[apply(clause!)]
-async fn a_dropped_guard_releases<S: Server>(family: Family<S>) -> Result<()> {
+/// One has it so often and ends like this, and each time another can have it.
+async fn ends_free<S: Server>(family: Family<S>, end: impl AsyncFn(AnyLock) -> Result) -> Result {
     let name = name();
     let [one, other] = [family.process().await, family.process().await];
     in_time(async {
         for _ in 0..TIMES {
-            drop(take(&one.lock(&name)).await?);
+            end(one.lock(&name)).await?;
             pass(&other.lock(&name)).await?;
         }
         Ok(())
@@ -180,30 +110,28 @@ async fn a_dropped_guard_releases<S: Server>(family: Family<S>) -> Result<()> {
 }
 
 #[apply(clause!)]
-async fn a_panicking_holder_releases<S: Server>(family: Family<S>) -> Result<()> {
-    let name = name();
-    let [one, other] = [family.process().await, family.process().await];
-    in_time(async {
-        for _ in 0..TIMES {
-            let lock = one.lock(&name);
-            let holder = tokio::spawn(async move {
-                let _guard = lock.acquire(SOON).await.expect("it is free");
-                std::panic::resume_unwind(Box::new("a handler's bug"));
-            });
-            ensure!(holder.await.is_err(), "the holder was to panic");
-            pass(&other.lock(&name)).await?;
-        }
+async fn a_dropped_guard_releases<S: Server>(family: Family<S>) -> Result {
+    ends_free(family, async |lock| take(&lock).await.map(drop)).await
+}
+
+#[apply(clause!)]
+async fn a_panicking_holder_releases<S: Server>(family: Family<S>) -> Result {
+    let panics = async |lock: AnyLock| {
+        let holder = tokio::spawn(async move {
+            let _guard = lock.acquire(SOON).await.expect("it is free");
+            std::panic::resume_unwind(Box::new("a handler's bug"));
+        });
+        ensure!(holder.await.is_err(), "the holder was to panic");
         Ok(())
-    })
-    .await?;
-    family.nothing_left(&name).await
+    };
+    ends_free(family, panics).await
 }
 
 /// One holds, the next waits, a third waits behind it; when the next gives up it is still not the third's turn.
 #[apply(clause!)]
 async fn a_waiter_that_gives_up_does_not_let_the_next_one_in<S: Server>(
     family: Family<S>,
-) -> Result<()> {
+) -> Result {
     let name = name();
     let (first, second) = (family.process().await, family.process().await);
     let third = family.process().await;
@@ -220,9 +148,7 @@ async fn a_waiter_that_gives_up_does_not_let_the_next_one_in<S: Server>(
 }
 
 #[apply(one_server!)]
-async fn a_server_that_is_down_is_not_a_lock_that_is_taken<S: Server>(
-    family: Family<S>,
-) -> Result<()> {
+async fn a_server_that_is_down_is_not_a_lock_that_is_taken<S: Server>(family: Family<S>) -> Result {
     let name = name();
     let proxy = Proxy::to(family.server.address())?;
     let process = family.process_at(&proxy.address()).await;
@@ -232,21 +158,17 @@ async fn a_server_that_is_down_is_not_a_lock_that_is_taken<S: Server>(
         let start = Instant::now();
         let tried = process.lock(&name).acquire(wait).await;
         unavailable("with the server down", tried)?;
-        ensure!(
-            wait.is_zero() || start.elapsed() < wait,
-            "waited for a server that is down"
-        );
+        let at_once = wait.is_zero() || start.elapsed() < wait;
+        ensure!(at_once, "waited for a server that is down");
     }
     proxy.mend();
-    until("the lock can be acquired again", || async {
-        pass(&process.lock(&name)).await.is_ok()
-    })
-    .await?;
+    let works = async || pass(&process.lock(&name)).await.is_ok();
+    until("the lock can be acquired again", works).await?;
     family.nothing_left(&name).await
 }
 
 #[apply(one_server!)]
-async fn a_waiter_is_told_that_the_server_went_down<S: Server>(family: Family<S>) -> Result<()> {
+async fn a_waiter_is_told_that_the_server_went_down<S: Server>(family: Family<S>) -> Result {
     let name = name();
     let proxy = Proxy::to(family.server.address())?;
     let holder = family.process().await;
@@ -258,41 +180,44 @@ async fn a_waiter_is_told_that_the_server_went_down<S: Server>(family: Family<S>
     proxy.cut();
     unavailable("the server went down, the waiter has", waiting.await?)?;
     proxy.mend();
-    until("the waiter has left the queue", || async {
-        family.left(&name).await == before
-    })
-    .await?;
+    let has_left = async || family.left(&name).await == before;
+    until("the waiter has left the queue", has_left).await?;
     guard.release().await?;
     family.nothing_left(&name).await
 }
 
 #[apply(clause!)]
-async fn a_wait_may_be_for_ever<S: Server>(family: Family<S>) -> Result<()> {
+async fn a_wait_may_be_for_ever<S: Server>(family: Family<S>) -> Result {
     let (name, process) = (name(), family.process().await);
-    let guard = process.lock(&name).acquire(Duration::MAX).await?;
-    guard.release().await?;
+    for lock in process.halves(&name, Ask::default()) {
+        lock.acquire(Duration::MAX).await?.release().await?;
+    }
     family.nothing_left(&name).await
 }
 
 #[apply(losable!)]
-async fn a_holder_is_told_that_its_lock_is_lost<S: Server>(family: Family<S>) -> Result<()> {
+async fn a_holder_is_told_that_its_lock_is_lost<S: Server>(family: Family<S>) -> Result {
     let (name, process) = (name(), family.process().await);
     let guard = take(&process.lock(&name)).await?;
-    ensure!(!guard.is_lost(), "lost as soon as it was acquired");
+    kept("what was just acquired", &guard)?;
     family.take_away(&process, &name).await;
     told(&guard).await?;
     lost("a lost lock was released", guard.release().await)
 }
 
-/// A holder that has lost its lock and does not know stands in nobody's way, in its own process either.
+/// Holders that have lost their lock and do not know stand in nobody's way, in their own process either.
 #[apply(losable!)]
-async fn a_lost_hold_lets_its_own_process_try<S: Server>(family: Family<S>) -> Result<()> {
-    let (name, process) = (name(), family.process().await);
-    let old = take(&process.lock(&name)).await?;
-    family.take_away(&process, &name).await;
+async fn a_lost_hold_lets_its_own_process_try<S: Server>(family: Family<S>) -> Result {
+    let (name, process, mut old) = (name(), family.process().await, Vec::new());
+    for _ in 0..3 {
+        old.push(take(&process.lock(&name)).await?);
+        family.take_away(&process, &name).await;
+    }
     let held = take(&process.lock(&name)).await?;
-    lost("a lost lock was released", old.release().await)?;
-    ensure!(!held.is_lost(), "the second hold went with the first");
+    for old in old {
+        lost("a lost lock was released", old.release().await)?;
+    }
+    kept("the last hold", &held)?;
     held.release().await?;
     family.nothing_left(&name).await
 }
@@ -301,7 +226,7 @@ async fn a_lost_hold_lets_its_own_process_try<S: Server>(family: Family<S>) -> R
 /// goes on is answered by the clock, before any task of it has run, though another has the lock by then. Such a process is
 /// a thread here, with a runtime of its own that does nothing.
 #[apply(losable!)]
-async fn a_process_that_stood_still_knows_at_once<S: Server>(family: Family<S>) -> Result<()> {
+async fn a_process_that_stood_still_knows_at_once<S: Server>(family: Family<S>) -> Result {
     let (name, next) = (name(), family.process().await);
     let (has, held) = oneshot::channel();
     let (go_on, stands) = std::sync::mpsc::channel::<()>();
@@ -311,7 +236,7 @@ async fn a_process_that_stood_still_knows_at_once<S: Server>(family: Family<S>) 
         runtime.block_on(async move {
             let process = family.of(family.server.brief_client().await);
             let guard = take(&process.lock(&path)).await?;
-            ensure!(!guard.is_lost(), "lost as soon as it was acquired");
+            kept("what was just acquired", &guard)?;
             has.send(()).ok().context("the test has ended")?;
             stands.recv()?;
             ensure!(guard.is_lost(), "it did not know that its lock is lost");
@@ -326,13 +251,13 @@ async fn a_process_that_stood_still_knows_at_once<S: Server>(family: Family<S>) 
     go_on.send(())?;
     let verdict = tokio::task::spawn_blocking(|| still.join()).await?;
     verdict.ok().context("it panicked")??;
-    ensure!(!guard.is_lost(), "the next holder's lock went with it");
+    kept("the next holder's lock", &guard)?;
     guard.release().await?;
     family.nothing_left(&name).await
 }
 
 #[apply(fenced!)]
-async fn fencing_tokens_grow<S: Server>(family: Family<S>) -> Result<()> {
+async fn fencing_tokens_grow<S: Server>(family: Family<S>) -> Result {
     let name = name();
     let processes = [family.process().await, family.process().await];
     let mut last = None;

@@ -1,7 +1,7 @@
 //! The programs in `lock/examples`, as a reader runs them: each ends well, and soon. `cargo test` builds them; with
 //! `--test contract` it does not, and they are those of the last build.
 
-use super::{family::Server, register::Engines, support::*};
+use super::{register::Engines, support::*};
 use std::process::Stdio;
 use tokio::process::Command;
 
@@ -9,7 +9,7 @@ use tokio::process::Command;
 macro_rules! examples {
     ($($test:ident: $program:literal, [$($address:ident),*];)*) => {$(
         test! {
-            async fn $test(all: &Engines) -> Result<()> {
+            async fn $test(all: &Engines) -> Result {
                 runs($program, &[$($address(all)),*]).await
             }
         }
@@ -38,7 +38,7 @@ fn mysql(all: &Engines) -> String {
     all.table.url.clone()
 }
 
-async fn runs(name: &str, arguments: &[String]) -> Result<()> {
+async fn runs(name: &str, arguments: &[String]) -> Result {
     let tests = std::env::current_exe()?;
     let folder = tests.ancestors().nth(2).context("no folder")?;
     let run = Command::new(folder.join("examples").join(name))

@@ -1,17 +1,11 @@
 //! What the fair lock in Redis promises beyond the contract: order of arrival over processes, dead waiters that fall out,
 //! scores that do not grow, a queue and scores that agree, no subscription that stays. `fair_twins.rs` breaks it.
 
-use super::{
-    family::{Contender, Family, Server},
-    redis::Redis,
-    support::*,
-};
+use super::support::*;
 use futures::StreamExt;
-use oversell_lock::Lock;
 use parking_lot::Mutex;
 use redis::AsyncCommands;
-use std::{sync::Arc, time::Duration};
-use tokio::task::JoinSet;
+use std::collections::BTreeSet;
 
 pub(crate) const JAVA: &str = "8743c9c0-0795-4907-87fd-6c719a6b4586:-7";
 
@@ -64,24 +58,21 @@ impl Fair {
         Ok(Line { queue, scores })
     }
 
-    async fn waiting(&self, n: usize) -> Result<()> {
-        until(&format!("{n} wait"), || async {
-            self.line().await.is_ok_and(|line| line.queue.len() == n)
-        })
-        .await
+    async fn waiting(&self, n: usize) -> Result {
+        let wait = async || self.line().await.is_ok_and(|line| line.queue.len() == n);
+        until(&format!("{n} wait"), wait).await
     }
 
     /// In the queue and in the scores are the same owners.
     async fn agree(&self) -> Result<Line> {
         let line = self.line().await?;
-        let mut queue = line.queue.clone();
-        let mut scored: Vec<_> = line.scores.iter().map(|s| s.0.clone()).collect();
-        queue.sort();
-        scored.sort();
+        let queued: BTreeSet<_> = line.queue.iter().collect();
+        let scored: BTreeSet<_> = line.scores.iter().map(|score| &score.0).collect();
         ensure!(
-            queue == scored,
-            "queued are {queue:?}, scores have {scored:?}"
+            queued == scored,
+            "queued are {queued:?}, scores have {scored:?}"
         );
+        is("scores", line.scores.len(), line.queue.len())?;
         Ok(line)
     }
 
@@ -92,13 +83,12 @@ impl Fair {
     }
 
     /// A waiter as a Java process writes it down, or one that has died since; its score is so far ahead.
-    async fn enqueue(&self, owner: &str, ahead: f64) -> Result<()> {
+    async fn enqueue(&self, owner: &str, ahead: f64) -> Result {
         let score = (self.now().await? + ahead).to_string();
         let (queue, scores) = (queue_key(&self.name), scores_key(&self.name));
         let join = ["RPUSH", &queue, owner];
-        self.redis
-            .run(&[&join, &["ZADD", &scores, &score, owner]])
-            .await
+        let until = ["ZADD", &scores, &score, owner];
+        self.redis.run(&[&join, &until]).await
     }
 
     /// Sets a score, and says which.
@@ -110,12 +100,11 @@ impl Fair {
     }
 
     /// A holder that never lets itself be heard of.
-    async fn hold(&self, lease: Duration) -> Result<()> {
+    async fn hold(&self, lease: Duration) -> Result {
         let ms = lease.as_millis().to_string();
         let hold = ["HSET", &self.name, JAVA, "1"];
-        self.redis
-            .run(&[&hold, &["PEXPIRE", &self.name, &ms]])
-            .await
+        let ends = ["PEXPIRE", &self.name, &ms];
+        self.redis.run(&[&hold, &ends]).await
     }
 
     async fn free(&self) {
@@ -123,22 +112,27 @@ impl Fair {
     }
 
     /// The score of one is not beyond so much from now.
-    async fn is_at_most(&self, line: &Line, owner: &str, ahead: Duration) -> Result<()> {
-        let (score, most) = (line.score(owner)?, self.now().await? + millis(ahead));
-        ensure!(
-            score <= most,
-            "the last one's score is {} ms too high",
-            score - most
-        );
+    async fn is_at_most(&self, line: &Line, owner: &str, ahead: Duration) -> Result {
+        let above = line.score(owner)? - self.now().await? - millis(ahead);
+        ensure!(above <= 0.0, "the last one's score is {above} ms too high");
         Ok(())
     }
 
-    async fn nothing_left(&self) -> Result<()> {
+    async fn nothing_left(&self) -> Result {
         self.redis.no_key_left(&self.name).await?;
-        until("no subscription is left", || async {
-            !self.redis.is_waited_for(&self.name).await
-        })
-        .await
+        let none = async || !self.redis.is_waited_for(&self.name).await;
+        until("no subscription is left", none).await
+    }
+
+    /// A waiter, when it is in the queue with so many.
+    async fn waiter(
+        &self,
+        process: &Contender<Redis>,
+        n: usize,
+    ) -> Result<JoinHandle<Answer<Guard>>> {
+        let waiter = acquiring(process.lock(&self.name));
+        self.waiting(n).await?;
+        Ok(waiter)
     }
 }
 
@@ -159,7 +153,7 @@ impl Line {
 // --- order --------------------------------------------------------------------------------------------------------
 
 /// Two processes, whose waiters come in turn, each after the last one is in the queue.
-pub(crate) async fn order(family: Family<Redis>) -> Result<()> {
+pub(crate) async fn order(family: Family<Redis>) -> Result {
     const WAITERS: usize = 24;
     let fair = Fair::of(family);
     let processes = [family.process().await, family.process().await];
@@ -185,37 +179,32 @@ pub(crate) async fn order(family: Family<Redis>) -> Result<()> {
 }
 
 #[apply(test!)]
-async fn waiters_of_two_processes_are_served_in_order_of_arrival(
-    redis: &'static Redis,
-) -> Result<()> {
+async fn waiters_of_two_processes_are_served_in_order_of_arrival(redis: &'static Redis) -> Result {
     order(redis.family("redis_fair")).await
 }
 
 #[apply(test!)]
-async fn a_java_waiter_before_us_is_respected_and_told(redis: &'static Redis) -> Result<()> {
+async fn a_java_waiter_before_us_is_respected_and_told(redis: &'static Redis) -> Result {
     let (fair, process) = Fair::on(redis).await;
     let name = &fair.name;
     let mut heard = redis.listener(&channel(name, "*")).await?.into_on_message();
     let guard = process.lock(name).try_acquire().await?;
     fair.enqueue(JAVA, 300_000.0).await?;
-    let ours = acquiring(process.lock(name));
-    fair.waiting(2).await?;
+    let ours = fair.waiter(&process, 2).await?;
     let queue = fair.line().await?.queue;
     guard.release().await?;
-    let message = tokio::time::timeout(SOON, heard.next()).await?;
+    let message = timeout(SOON, heard.next()).await?;
     let message = message.context("nobody was told")?;
-    ensure!(
-        message.get_channel_name() == channel(name, JAVA)
-            && message.get_payload::<String>()? == "0",
-        "the head was not told first"
-    );
+    is(
+        "the first that is told",
+        message.get_channel_name(),
+        channel(name, JAVA),
+    )?;
+    is("what it is told", message.get_payload::<String>()?, "0")?;
     let early = process.lock(name).acquire(SHORT).await;
     taken("it is the Java waiter's to take", early)?;
-    let after = fair.line().await?.queue;
-    ensure!(
-        queue == after && queue[0] == JAVA,
-        "the queue was {queue:?} and is {after:?}"
-    );
+    is("the queue", &fair.line().await?.queue, &queue)?;
+    is("its head", &*queue[0], JAVA)?;
 
     // Java has its turn, and unlocks.
     let turn = ["LPOP", &queue_key(name)];
@@ -229,36 +218,29 @@ async fn a_java_waiter_before_us_is_respected_and_told(redis: &'static Redis) ->
 // --- the dead -----------------------------------------------------------------------------------------------------
 
 #[apply(test!)]
-async fn a_dead_waiter_falls_out_when_its_score_has_passed(redis: &'static Redis) -> Result<()> {
+async fn a_dead_waiter_falls_out_when_its_score_has_passed(redis: &'static Redis) -> Result {
     let (fair, process) = Fair::on(redis).await;
     fair.enqueue("long dead:1", -1.0).await?;
     let guard = process.lock(&fair.name).try_acquire().await?;
     fair.enqueue("just dead:1", 300_000.0).await?;
-    let next = acquiring(process.lock(&fair.name));
-    fair.waiting(2).await?;
+    let next = fair.waiter(&process, 2).await?;
     // Not before all stand there, however long that took.
     let ends = fair.rescore("just dead:1", 900.0).await?;
     guard.release().await?;
     let guard = next.await??;
-    ensure!(
-        fair.now().await? >= ends,
-        "one that might live was passed over"
-    );
+    let too_early = fair.now().await? < ends;
+    ensure!(!too_early, "one that might live was passed over");
     guard.release().await?;
     fair.nothing_left().await
 }
 
 #[apply(test!)]
-async fn a_dead_first_waiter_does_not_make_the_others_wait_longer(
-    redis: &'static Redis,
-) -> Result<()> {
+async fn a_dead_first_waiter_does_not_make_the_others_wait_longer(redis: &'static Redis) -> Result {
     let (fair, process) = Fair::on(redis).await;
     fair.hold(SOON * 3).await?;
     fair.enqueue("dead:1", millis(SOON)).await?;
-    let next = acquiring(process.lock(&fair.name));
-    fair.waiting(2).await?;
-    let last = acquiring(process.lock(&fair.name));
-    fair.waiting(3).await?;
+    let next = fair.waiter(&process, 2).await?;
+    let last = fair.waiter(&process, 3).await?;
     fair.rescore("dead:1", 900.0).await?;
     fair.waiting(2).await?;
     let seen = fair.agree().await?;
@@ -270,14 +252,12 @@ async fn a_dead_first_waiter_does_not_make_the_others_wait_longer(
 }
 
 /// A queue that is never empty, and from which each waiter goes after the next has come.
-pub(crate) async fn drift(family: Family<Redis>) -> Result<()> {
+pub(crate) async fn drift(family: Family<Redis>) -> Result {
     let (fair, process) = (Fair::of(family), family.process().await);
     fair.hold(SOON).await?;
-    let mut head = acquiring(process.lock(&fair.name));
-    fair.waiting(1).await?;
+    let mut head = fair.waiter(&process, 1).await?;
     for _ in 0..6 {
-        let next = acquiring(process.lock(&fair.name));
-        fair.waiting(2).await?;
+        let next = fair.waiter(&process, 2).await?;
         head.abort();
         head = next;
         fair.waiting(1).await?;
@@ -291,41 +271,32 @@ pub(crate) async fn drift(family: Family<Redis>) -> Result<()> {
 }
 
 #[apply(test!)]
-async fn waiters_that_leave_do_not_make_the_others_wait_longer(
-    redis: &'static Redis,
-) -> Result<()> {
+async fn waiters_that_leave_do_not_make_the_others_wait_longer(redis: &'static Redis) -> Result {
     drift(redis.family("redis_fair")).await
 }
 
 #[apply(test!)]
-async fn a_waiter_that_has_its_turn_takes_its_wait_off_the_others(
-    redis: &'static Redis,
-) -> Result<()> {
+async fn a_waiter_that_has_its_turn_takes_its_wait_off_the_others(redis: &'static Redis) -> Result {
     let (fair, process) = Fair::on(redis).await;
     fair.hold(SOON).await?;
-    let first = acquiring(process.lock(&fair.name));
-    fair.waiting(1).await?;
+    let first = fair.waiter(&process, 1).await?;
     fair.enqueue(JAVA, 300_000.0).await?;
     let before = fair.line().await?;
     fair.free().await;
     let guard = first.await??;
     let after = fair.line().await?;
     let taken_off = before.score(JAVA)? - after.score(JAVA)?;
-    let wait = millis(SOON);
-    ensure!(
-        (taken_off - wait).abs() < 1.0,
-        "{taken_off} ms were taken off, the wait was {wait} ms"
-    );
+    let is_its_wait = (taken_off - millis(SOON)).abs() < 1.0;
+    ensure!(is_its_wait, "{taken_off} ms were taken off of {SOON:?}");
     Ok(guard.release().await?)
 }
 
 /// As a Java client's correction, which knows no mercy, leaves it.
 #[apply(test!)]
-async fn a_living_waiter_keeps_its_score_ahead_of_now(redis: &'static Redis) -> Result<()> {
+async fn a_living_waiter_keeps_its_score_ahead_of_now(redis: &'static Redis) -> Result {
     let (fair, process) = Fair::on(redis).await;
     fair.hold(SOON).await?;
-    let waiter = acquiring(process.lock(&fair.name));
-    fair.waiting(1).await?;
+    let waiter = fair.waiter(&process, 1).await?;
     let own = fair.line().await?.queue.remove(0);
     let low = fair.rescore(&own, 2_000.0).await?;
     let raised = || async {
@@ -343,13 +314,12 @@ async fn a_living_waiter_keeps_its_score_ahead_of_now(redis: &'static Redis) -> 
 #[apply(test!)]
 async fn a_waiter_that_goes_from_the_middle_leaves_the_order_as_it_was(
     redis: &'static Redis,
-) -> Result<()> {
+) -> Result {
     let (fair, process) = Fair::on(redis).await;
     let guard = process.lock(&fair.name).try_acquire().await?;
     let mut waiters = Vec::new();
     for n in 1..=3 {
-        waiters.push(acquiring(process.lock(&fair.name)));
-        fair.waiting(n).await?;
+        waiters.push(fair.waiter(&process, n).await?);
     }
     let before = fair.line().await?;
     waiters.remove(1).abort();
@@ -358,15 +328,9 @@ async fn a_waiter_that_goes_from_the_middle_leaves_the_order_as_it_was(
     let [first, _, last] = &before.queue[..] else {
         bail!("three wait: {before:?}");
     };
-    ensure!(
-        after.queue == [first.clone(), last.clone()],
-        "{before:?} to {after:?}"
-    );
-    let (was, is) = (before.score(last)?, after.score(last)?);
-    ensure!(
-        is < was,
-        "the last one still waits for the one that is gone: {was} to {is}"
-    );
+    is("the queue", &after.queue[..], [first.clone(), last.clone()])?;
+    let less = before.score(last)? - after.score(last)?;
+    ensure!(less > 0.0, "the last one still waits for one that has gone");
     guard.release().await?;
     for waiter in waiters {
         waiter.await??.release().await?;
@@ -376,50 +340,42 @@ async fn a_waiter_that_goes_from_the_middle_leaves_the_order_as_it_was(
 
 /// The holder is gone without a word: the head might take the lock, and goes.
 #[apply(test!)]
-async fn when_the_head_goes_the_next_is_told(redis: &'static Redis) -> Result<()> {
+async fn when_the_head_goes_the_next_is_told(redis: &'static Redis) -> Result {
     let (fair, process) = Fair::on(redis).await;
     fair.hold(SOON).await?;
-    let head = acquiring(process.lock(&fair.name));
-    fair.waiting(1).await?;
+    let head = fair.waiter(&process, 1).await?;
     fair.enqueue(JAVA, 300_000.0).await?;
     let channel = channel(&fair.name, JAVA);
     let mut heard = redis.listener(&channel).await?.into_on_message();
     fair.free().await;
     head.abort();
-    let message = tokio::time::timeout(SOON, heard.next()).await;
+    let message = timeout(SOON, heard.next()).await;
     ensure!(matches!(message, Ok(Some(_))), "the next one was not told");
-    let line = fair.line().await?;
-    ensure!(
-        line.queue == [JAVA] && line.scores.len() == 1,
-        "left are {line:?}"
-    );
-    Ok(())
+    is("the queue", fair.agree().await?.queue, [JAVA])
 }
 
 #[apply(test!)]
-async fn a_lock_that_is_free_without_a_message_is_found(redis: &'static Redis) -> Result<()> {
+async fn a_lock_that_is_free_without_a_message_is_found(redis: &'static Redis) -> Result {
     let (fair, process) = Fair::on(redis).await;
     fair.hold(SOON * 10).await?;
-    let waiter = acquiring(process.lock(&fair.name));
-    fair.waiting(1).await?;
+    let waiter = fair.waiter(&process, 1).await?;
     fair.free().await;
     waiter.await??.release().await?;
     fair.nothing_left().await
 }
 
 /// One is in the queue, and goes.
-pub(crate) async fn goes(family: Family<Redis>) -> Result<()> {
+pub(crate) async fn goes(family: Family<Redis>) -> Result {
     let (fair, process) = (Fair::of(family), family.process().await);
     fair.hold(SOON).await?;
-    let waiter = acquiring(process.lock(&fair.name));
-    fair.waiting(1).await?;
+    let waiter = fair.waiter(&process, 1).await?;
     waiter.abort();
     fair.waiting(0).await?;
     fair.agree().await.map(drop)
 }
 
 /// Many come, and most of them go at any moment: at each look the queue and the scores have the same owners.
-pub(crate) async fn storm(family: Family<Redis>) -> Result<()> {
+pub(crate) async fn storm(family: Family<Redis>) -> Result {
     const WAITERS: usize = 60;
     let fair = Fair::of(family);
     let processes = [family.process().await, family.process().await];
@@ -433,7 +389,7 @@ pub(crate) async fn storm(family: Family<Redis>) -> Result<()> {
         waiters.spawn(async move {
             let turn = async { lock.acquire(SOON * 2).await?.release().await };
             // The impatient are dropped wherever they are.
-            tokio::time::timeout(patience, turn).await.ok().transpose()
+            timeout(patience, turn).await.ok().transpose()
         });
         fair.agree().await?;
     }
@@ -447,7 +403,7 @@ pub(crate) async fn storm(family: Family<Redis>) -> Result<()> {
 }
 
 #[apply(test!)]
-async fn queue_and_scores_agree_in_a_storm_of_cancels(redis: &'static Redis) -> Result<()> {
+async fn queue_and_scores_agree_in_a_storm_of_cancels(redis: &'static Redis) -> Result {
     let family = redis.family("redis_fair");
     goes(family).await?;
     storm(family).await

@@ -1,6 +1,7 @@
 //! What the contract needs to know of a lock: the server that it is on, how it is made, and what it can do.
 
 use super::support::{Result, until};
+use futures::future::join_all;
 use oversell_lock::{DynLock, Guard, Lease, Lock, LockError, Owner, Process};
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ pub(crate) enum Capability {
     Leased,
     /// It is given an owner, who may take it again.
     Reentrant,
+    /// It is the half for writing of a lock that has one for reading.
+    Shared,
     /// The tests of the layer use it.
     Layered,
 }
@@ -73,6 +76,11 @@ pub(crate) trait Server: Sized + Send + Sync + 'static {
         async { self.client_at(&self.address()).await }
     }
 
+    /// So many new processes.
+    fn clients(&self, n: usize) -> impl Future<Output = Vec<Self::Client>> + Send {
+        async move { join_all((0..n).map(|_| self.client())).await }
+    }
+
     /// A new process whose locks end within a test when it stands still.
     fn brief_client(&self) -> impl Future<Output = Self::Client> + Send {
         self.client()
@@ -125,15 +133,16 @@ pub(crate) struct Kind<S: Server> {
     pub(crate) queues: bool,
     /// The names on the server that one lock has.
     pub(crate) parts: fn(&str) -> Vec<String>,
-    pub(crate) make: fn(&S::Client, &str, Ask) -> AnyLock,
+    pub(crate) make: Make<S>,
+    /// Its half for reading.
+    pub(crate) read: Option<Make<S>>,
 }
 
+/// How a contender's handle is made.
+pub(crate) type Make<S> = fn(&<S as Server>::Client, &str, Ask) -> AnyLock;
+
 impl<S: Server> Kind<S> {
-    pub(crate) const fn new(
-        name: &'static str,
-        can: &'static [Capability],
-        make: fn(&S::Client, &str, Ask) -> AnyLock,
-    ) -> Self {
+    pub(crate) const fn new(name: &'static str, can: &'static [Capability], make: Make<S>) -> Self {
         Self {
             name,
             can,
@@ -141,6 +150,7 @@ impl<S: Server> Kind<S> {
             queues: false,
             parts: |name| vec![name.to_owned()],
             make,
+            read: None,
         }
     }
 
@@ -148,7 +158,7 @@ impl<S: Server> Kind<S> {
     pub(crate) const fn once_more(
         name: &'static str,
         can: &'static [Capability],
-        make: fn(&S::Client, &str, Ask) -> AnyLock,
+        make: Make<S>,
     ) -> Self {
         let mut kind = Self::new(name, can, make);
         kind.once_more = true;
@@ -157,6 +167,11 @@ impl<S: Server> Kind<S> {
 
     pub(crate) const fn queues(mut self) -> Self {
         self.queues = true;
+        self
+    }
+
+    pub(crate) const fn reads(mut self, read: Make<S>) -> Self {
+        self.read = Some(read);
         self
     }
 
@@ -194,7 +209,7 @@ impl<S: Server> Family<S> {
     /// The process with this client.
     pub(crate) fn of(&self, client: S::Client) -> Contender<S> {
         Contender {
-            make: self.kind.make,
+            kind: self.kind,
             client,
         }
     }
@@ -210,11 +225,9 @@ impl<S: Server> Family<S> {
     }
 
     /// Waits until nothing is left on the server of a lock with this name.
-    pub(crate) async fn nothing_left(&self, name: &str) -> Result<()> {
-        let gone = until("nothing is left on the server", || async {
-            self.left(name).await.is_empty()
-        });
-        match gone.await {
+    pub(crate) async fn nothing_left(&self, name: &str) -> Result {
+        let is_empty = async || self.left(name).await.is_empty();
+        match until("nothing is left on the server", is_empty).await {
             Ok(()) => Ok(()),
             Err(error) => Err(error.context(format!("left: {:?}", self.left(name).await))),
         }
@@ -227,19 +240,25 @@ impl<S: Server> Family<S> {
         }
     }
 
+    /// Waits until every server shows the hold: where a majority has it, the last may not have heard of it. Says what they
+    /// show.
+    pub(crate) async fn until_shown(&self, name: &str) -> Result<Vec<String>> {
+        let is_shown = async || self.left(name).await.len() >= S::COPIES;
+        until("every server shows the holder", is_shown).await?;
+        Ok(self.left(name).await)
+    }
+
     /// Waits until so many are on the server, where waiters can be seen.
-    pub(crate) async fn until_queued(&self, name: &str, n: usize) -> Result<()> {
-        until("the waiter is queued", || async {
-            !self.kind.queues || self.left(name).await.len() >= n
-        })
-        .await
+    pub(crate) async fn until_queued(&self, name: &str, n: usize) -> Result {
+        let are = async || !self.kind.queues || self.left(name).await.len() >= n;
+        until("the waiter is queued", are).await
     }
 }
 
 /// A process that contends for locks of one kind.
 pub(crate) struct Contender<S: Server> {
     pub(crate) client: S::Client,
-    make: fn(&S::Client, &str, Ask) -> AnyLock,
+    kind: &'static Kind<S>,
 }
 
 impl<S: Server> Contender<S> {
@@ -260,8 +279,27 @@ impl<S: Server> Contender<S> {
         self.asked(name, Ask { owner: None, lease })
     }
 
+    /// With an owner and a lease.
+    pub(crate) fn held(&self, name: &str, owner: Owner, lease: Lease) -> AnyLock {
+        let (owner, lease) = (Some(owner), Some(lease));
+        self.asked(name, Ask { owner, lease })
+    }
+
     pub(crate) fn asked(&self, name: &str, ask: Ask) -> AnyLock {
-        (self.make)(&self.client, name, ask)
+        (self.kind.make)(&self.client, name, ask)
+    }
+
+    /// It, and its half for reading where it has one.
+    pub(crate) fn halves(&self, name: &str, ask: Ask) -> Vec<AnyLock> {
+        let makes = [Some(self.kind.make), self.kind.read];
+        let makes = makes.into_iter().flatten();
+        makes.map(|make| make(&self.client, name, ask)).collect()
+    }
+
+    /// A new reader, beside whom others read.
+    pub(crate) fn reader(&self, name: &str) -> AnyLock {
+        let read = self.kind.read.expect("a kind with readers");
+        read(&self.client, name, Ask::default())
     }
 
     /// A new owner of its own.

@@ -2,17 +2,14 @@
 //! that is not lost is a lock that nobody else can have.
 
 use super::{
-    family::{Ask, Contender, Family, Server},
     register::{leased, leased_by_owner, reentrant},
     support::*,
 };
 use futures::{StreamExt, stream::FuturesUnordered};
-use oversell_lock::{Guard, Lease, Lock, LockError};
-use std::{sync::Arc, time::Duration};
-use tokio::{sync::Barrier, time::timeout};
+use tokio::sync::Barrier;
 
 /// Another cannot have what is held. Silence says nothing of the lock.
-pub(crate) async fn is_held(what: &str, held: &Guard, other: &impl Lock) -> Result<()> {
+pub(crate) async fn is_held(what: &str, held: &Guard, other: &impl Lock) -> Result {
     loop {
         match other.try_acquire().await {
             Err(LockError::Taken { .. }) => return Ok(()),
@@ -29,15 +26,11 @@ pub(crate) async fn only_the_last_release_frees<S: Server>(
     family: Family<S>,
     process: &Contender<S>,
     lock: [impl Lock; 2],
-) -> Result<()> {
+) -> Result {
     let name = lock[0].name().to_owned();
     let other = family.process().await;
     let first = take(&lock[0]).await?;
-    until("every server shows the hold", || async {
-        family.left(&name).await.len() >= S::COPIES
-    })
-    .await?;
-    let hold = family.left(&name).await;
+    let hold = family.until_shown(&name).await?;
     let waiters = [process, &other].map(|other| acquiring(other.lock(&name)));
     family.until_queued(&name, 3).await?;
     until("both processes wait", || family.server.is_waited_for(&name)).await?;
@@ -46,24 +39,18 @@ pub(crate) async fn only_the_last_release_frees<S: Server>(
     let third = lock[0].try_acquire().await.context(at_once)?;
     let seen = hold.len() + if family.kind.queues { 2 } else { 0 };
     let left = family.left(&name).await;
-    ensure!(
-        left.len() == seen,
-        "three holds beside two waiters are {left:?}"
-    );
+    is("three holds beside two waiters", left.len(), seen)?;
     for guard in [first, third] {
         guard.release().await?;
         let tried = process.owned(&name, process.owner()).try_acquire().await;
         taken("another owner beside the hold", tried)?;
         let left = family.left(&name).await;
-        let there = hold.iter().all(|part| left.contains(part));
-        ensure!(
-            there,
-            "the hold {hold:?} has gone beside the last guard: {left:?}"
-        );
+        let gone = hold.iter().any(|part| !left.contains(part));
+        ensure!(!gone, "{hold:?} has gone beside the last guard: {left:?}");
         let early = waiters.iter().any(|waiter| waiter.is_finished());
         ensure!(!early, "somebody got in beside the owner");
     }
-    ensure!(!second.is_lost(), "the last hold was lost");
+    kept("the last hold", &second)?;
     second.release().await?;
     // Which of the two processes is first is not said.
     let mut waiters = FuturesUnordered::from_iter(waiters);
@@ -74,9 +61,7 @@ pub(crate) async fn only_the_last_release_frees<S: Server>(
 }
 
 #[apply(reentrant!)]
-async fn an_owner_takes_its_lock_again_past_the_waiters<S: Server>(
-    family: Family<S>,
-) -> Result<()> {
+async fn an_owner_takes_its_lock_again_past_the_waiters<S: Server>(family: Family<S>) -> Result {
     let (name, process) = (name(), family.process().await);
     let owner = process.owner();
     let handles = [process.owned(&name, owner), process.owned(&name, owner)];
@@ -85,7 +70,7 @@ async fn an_owner_takes_its_lock_again_past_the_waiters<S: Server>(
 
 /// Two tasks of one owner wait for another's lock, and each goes on only when both are inside.
 #[apply(reentrant!)]
-async fn tasks_of_one_owner_come_in_together<S: Server>(family: Family<S>) -> Result<()> {
+async fn tasks_of_one_owner_come_in_together<S: Server>(family: Family<S>) -> Result {
     let (name, process) = (name(), family.process().await);
     let held = take(&process.lock(&name)).await?;
     let (owner, both) = (process.owner(), Arc::new(Barrier::new(2)));
@@ -110,7 +95,7 @@ async fn tasks_of_one_owner_come_in_together<S: Server>(family: Family<S>) -> Re
 /// The lock was lost and nobody has told its owner yet, who takes it again: that finds the loss out. The hold from before
 /// is lost, and the new one is not.
 #[apply(leased_by_owner!)]
-async fn a_re_entry_does_not_hide_a_loss<S: Server>(family: Family<S>) -> Result<()> {
+async fn a_re_entry_does_not_hide_a_loss<S: Server>(family: Family<S>) -> Result {
     let (name, process, other) = (name(), family.process().await, family.process().await);
     let lock = process.owned(&name, process.owner());
     let before = take(&lock).await?;
@@ -121,7 +106,7 @@ async fn a_re_entry_does_not_hide_a_loss<S: Server>(family: Family<S>) -> Result
     told(&before).await?;
     lost("the hold from before", before.release().await)?;
     is_held("after the loss", &after, &other.lock(&name)).await?;
-    ensure!(!after.is_lost(), "the new hold went with the old one");
+    kept("the new hold", &after)?;
     after.release().await?;
     family.nothing_left(&name).await
 }
@@ -131,50 +116,47 @@ async fn a_re_entry_does_not_hide_a_loss<S: Server>(family: Family<S>) -> Result
 #[apply(leased!)]
 async fn a_fixed_lease_ends_and_its_late_release_frees_nothing<S: Server>(
     family: Family<S>,
-) -> Result<()> {
+) -> Result {
     let (name, process, other) = (name(), family.process().await, family.process().await);
     let brief = process.leased(&name, Lease::Fixed(S::BRIEF));
     let first = take(&brief).await?;
     let second = take(&other.leased(&name, Lease::Watchdog(SOON))).await?;
-    ensure!(
-        first.is_lost(),
-        "another has it, and its holder was not told"
-    );
+    ensure!(first.is_lost(), "another has it, and it was not told");
     lost("the late release", first.release().await)?;
     is_held("after the late release", &second, &process.lock(&name)).await?;
-    ensure!(!second.is_lost(), "the second was lost with the first");
+    kept("the second hold", &second)?;
     second.release().await?;
     family.nothing_left(&name).await
 }
 
 /// The opposite of the clause above: a lease that is renewed does not end.
 #[apply(leased!)]
-async fn a_renewed_lease_outlives_its_length<S: Server>(family: Family<S>) -> Result<()> {
+async fn a_renewed_lease_outlives_its_length<S: Server>(family: Family<S>) -> Result {
     let (name, process, other) = (name(), family.process().await, family.process().await);
     let renewed = process.leased(&name, Lease::Watchdog(S::RENEWED));
     let held = take(&renewed).await?;
     let tried = other.lock(&name).acquire(S::RENEWED * 3 / 2).await;
     taken("beyond the lease", tried)?;
-    ensure!(!held.is_lost(), "the holder was told that it is lost");
+    kept("the renewed hold", &held)?;
     held.release().await?;
     family.nothing_left(&name).await
 }
 
 /// Leases that no server can keep are refused before anything is written.
 #[apply(leased!)]
-async fn a_lease_without_end_or_length_is_refused<S: Server>(family: Family<S>) -> Result<()> {
+async fn a_lease_without_end_or_length_is_refused<S: Server>(family: Family<S>) -> Result {
     let (name, process) = (name(), family.process().await);
     for length in [Duration::MAX, Duration::ZERO, Duration::from_micros(10)] {
         for lease in [Lease::Fixed(length), Lease::Watchdog(length)] {
-            let tried = process.leased(&name, lease).acquire(SOON).await;
-            let named =
-                matches!(&tried, Err(LockError::Invalid { rule, .. }) if rule.contains("lease"));
-            ensure!(named, "for {length:?}: {tried:?}");
+            let (owner, lease) = (None, Some(lease));
+            for lock in process.halves(&name, Ask { owner, lease }) {
+                let tried = lock.acquire(SOON).await;
+                let named = matches!(&tried, Err(LockError::Invalid { rule, .. }) if rule.contains("lease"));
+                ensure!(named, "for {length:?}: {tried:?}");
+            }
         }
     }
-    let left = family.left(&name).await;
-    ensure!(left.is_empty(), "left: {left:?}");
-    Ok(())
+    none_of(family.left(&name).await)
 }
 
 /// The late release of a hold that was lost leaves the owner's newer one alone. That has a long lease: if it renewed what
@@ -182,44 +164,26 @@ async fn a_lease_without_end_or_length_is_refused<S: Server>(family: Family<S>) 
 #[apply(leased_by_owner!)]
 async fn the_late_release_of_a_lost_hold_leaves_its_owners_newer_one<S: Server>(
     family: Family<S>,
-) -> Result<()> {
+) -> Result {
     let (name, process, other) = (name(), family.process().await, family.process().await);
-    let owner = Some(process.owner());
-    let ask = |lease| {
-        process.asked(
-            &name,
-            Ask {
-                owner,
-                lease: Some(lease),
-            },
-        )
-    };
+    let owner = process.owner();
+    let ask = |lease| process.held(&name, owner, lease);
     let old = take(&ask(Lease::Fixed(S::BRIEF))).await?;
     told(&old).await?;
     let new = take(&ask(Lease::Fixed(SOON * 30))).await?;
     lost("the late release", old.release().await)?;
     is_held("after the late release", &new, &other.lock(&name)).await?;
-    ensure!(!new.is_lost(), "the newer hold went with the lost one");
+    kept("the newer hold", &new)?;
     new.release().await?;
     family.nothing_left(&name).await
 }
 
 /// A hold of a fixed lease inside a longer one does not make the lock end earlier, and ends for its own holder alone.
 #[apply(leased_by_owner!)]
-async fn a_short_lease_inside_does_not_end_the_long_one<S: Server>(
-    family: Family<S>,
-) -> Result<()> {
+async fn a_short_lease_inside_does_not_end_the_long_one<S: Server>(family: Family<S>) -> Result {
     let (name, process, other) = (name(), family.process().await, family.process().await);
-    let owner = Some(process.owner());
-    let ask = |lease| {
-        process.asked(
-            &name,
-            Ask {
-                owner,
-                lease: Some(lease),
-            },
-        )
-    };
+    let owner = process.owner();
+    let ask = |lease| process.held(&name, owner, lease);
     let outer = take(&ask(Lease::Fixed(SOON * 3))).await?;
     let inner = take(&ask(Lease::Fixed(S::BRIEF))).await?;
     told(&inner).await?;
@@ -227,12 +191,10 @@ async fn a_short_lease_inside_does_not_end_the_long_one<S: Server>(
         if let Some(inner) = released {
             lost("the hold that had ended", inner.release().await)?;
         }
-        ensure!(!outer.is_lost(), "the outer hold was lost");
+        kept("the outer hold", &outer)?;
         let ends = family.server.ends_in(&name).await;
-        ensure!(
-            ends.is_none_or(|ends| ends > S::BRIEF * 2),
-            "the outer hold ends in {ends:?}"
-        );
+        let late = ends.is_none_or(|ends| ends > S::BRIEF * 2);
+        ensure!(late, "the outer hold ends in {ends:?}");
         is_held("beside the outer hold", &outer, &other.lock(&name)).await?;
     }
     outer.release().await?;

@@ -3,8 +3,8 @@
 //! The routes: `/stay/{sku}` is inside until it is let go, `/pass/{sku}` comes and goes, `/panic/{sku}` panics inside.
 
 use super::{
-    family::{Capability::*, Family, Kind, Server},
-    redis::{Redis, client},
+    family::Capability::*,
+    redis::client,
     register::{layered, layered_and_losable},
     support::*,
 };
@@ -16,22 +16,17 @@ use axum::{
     routing::get,
 };
 use oversell_lock::{
-    Guard, Lock, LockError,
     local::Mutexes,
     tower::{Held, LockLayer},
 };
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex,
+        Mutex,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
-    time::Duration,
 };
-use tokio::{
-    sync::Semaphore,
-    task::{JoinHandle, JoinSet},
-};
+use tokio::sync::Semaphore;
 use tower::ServiceExt;
 
 /// How many keys are held at once; `make bench` does it with 100,000.
@@ -52,7 +47,7 @@ impl Inside {
         Visit(self)
     }
 
-    async fn are(&self, so_many: usize) -> Result<()> {
+    async fn are(&self, so_many: usize) -> Result {
         until(&format!("{so_many} are inside"), async || {
             self.now.load(SeqCst) == so_many
         })
@@ -112,9 +107,10 @@ impl Service {
         tokio::spawn(async { answer.await.status().as_u16() })
     }
 
-    /// The status of one that does not wait.
-    async fn now(&self, path: &str) -> u16 {
-        ask(&self.at_once, path).await.status().as_u16()
+    /// One that does not wait comes to this status.
+    async fn now(&self, what: &str, path: &str, status: u16) -> Result {
+        let answer = ask(&self.at_once, path).await;
+        is(what, answer.status().as_u16(), status)
     }
 }
 
@@ -135,74 +131,49 @@ fn ask(router: &Router, path: &str) -> impl Future<Output = Response> + Send + u
     async { answer.await.expect("infallible") }
 }
 
-async fn answered(request: JoinHandle<u16>) -> Result<u16> {
-    Ok(request.await?)
-}
-
-fn is<T: PartialEq + std::fmt::Debug>(what: &str, seen: T, wanted: T) -> Result<()> {
-    if seen == wanted {
-        Ok(())
-    } else {
-        bail!("{what}: {seen:?} and not {wanted:?}")
-    }
+/// The answer of a request comes to this status.
+async fn answers(who: &str, request: JoinHandle<u16>, status: u16) -> Result {
+    is(who, request.await?, status)
 }
 
 /// One key lets one in; another key is another lock; a request that does not wait is told at once, and one that waits comes next.
 #[apply(layered!)]
 async fn a_key_lets_one_in_at_a_time_and_keys_do_not_wait_for_each_other<S: Server>(
     family: Family<S>,
-) -> Result<()> {
+) -> Result {
     let process = Arc::new(family.process().await);
     one_at_a_time(&Service::new(&name(), move |name: &str| process.lock(name))).await
 }
 
-async fn one_at_a_time(service: &Service) -> Result<()> {
+async fn one_at_a_time(service: &Service) -> Result {
     let first = service.send("/stay/1");
     service.inside.are(1).await?;
-    is(
-        "a request that finds the key taken and does not wait",
-        service.now("/pass/1").await,
-        409,
-    )?;
-    is(
-        "a request for another key",
-        service.now("/pass/2").await,
-        200,
-    )?;
+    service.now("a key that is taken", "/pass/1", 409).await?;
+    service.now("another key", "/pass/2", 200).await?;
     let second = service.send("/stay/1");
     let other = service.send("/stay/2");
     service.inside.are(2).await?;
     service.inside.go_on.add_permits(3);
-    for (who, request) in [
-        ("the first", first),
-        ("the one that has waited", second),
-        ("the other key's", other),
-    ] {
-        is(who, answered(request).await?, 200)?;
-    }
-    is(
-        "a request after the answer",
-        service.now("/pass/1").await,
-        200,
-    )
+    answers("the first", first, 200).await?;
+    answers("the one that has waited", second, 200).await?;
+    answers("the other key's", other, 200).await?;
+    service.now("after the answer", "/pass/1", 200).await
 }
 
 /// The twin: a name of its own for each request locks nothing.
 #[apply(test!)]
-async fn a_new_name_for_each_request_is_caught(redis: &Redis) -> Result<()> {
+async fn a_new_name_for_each_request_is_caught(redis: &Redis) -> Result {
     let process = Arc::new(redis.client().await);
     let locks = move |_: &str| process.lock(&name());
-    match one_at_a_time(&Service::new(&name(), locks)).await {
-        Err(_) => Ok(()),
-        Ok(()) => bail!("nobody saw that two were inside"),
-    }
+    let verdict = one_at_a_time(&Service::new(&name(), locks)).await;
+    caught(verdict, "a key that is taken: 200")
 }
 
 /// A request that waits in vain is told when to come again, and the service was not called.
 #[apply(layered!)]
 async fn a_wait_that_is_over_is_told_with_a_time_to_come_again<S: Server>(
     family: Family<S>,
-) -> Result<()> {
+) -> Result {
     let (process, name) = (family.process().await, name());
     let held = take(&process.lock(&format!("{name}:1"))).await?;
     let layer: LockLayer<Body> = LockLayer::by_key(format!("{name}:{{query:sku}}"))
@@ -212,22 +183,13 @@ async fn a_wait_that_is_over_is_told_with_a_time_to_come_again<S: Server>(
         .route("/", get(async || "inside"))
         .layer(layer);
     let answer = ask(&router, "/?sku=1").await;
-    let again = answer
-        .headers()
-        .get("retry-after")
-        .is_some_and(|seconds| seconds == "1");
-    is(
-        "status, and whether it says when",
-        (answer.status().as_u16(), again),
-        (503, true),
-    )?;
-    is("the body", text(answer).await.starts_with("lock "), true)?;
+    is("status", answer.status().as_u16(), 503)?;
+    is("when to come again", &answer.headers()["retry-after"], "1")?;
+    let body = text(answer).await;
+    ensure!(body.starts_with("lock "), "the body is {body}");
     held.release().await?;
-    is(
-        "once it is free",
-        text(ask(&router, "/?sku=1").await).await.as_str(),
-        "inside",
-    )
+    let answer = ask(&router, "/?sku=1").await;
+    is("once it is free", text(answer).await, "inside")
 }
 
 async fn text(answer: Response) -> String {
@@ -236,74 +198,57 @@ async fn text(answer: Response) -> String {
 
 /// Nobody is left with a lock: not after a panic, not after a client that has gone inside, not after one that waited.
 #[apply(layered!)]
-async fn a_request_that_panics_or_hangs_up_leaves_no_lock<S: Server>(
-    family: Family<S>,
-) -> Result<()> {
+async fn a_request_that_panics_or_hangs_up_leaves_no_lock<S: Server>(family: Family<S>) -> Result {
     let process = Arc::new(family.process().await);
     let service = Service::new(&name(), move |name: &str| process.lock(name));
-    is(
-        "it panicked",
-        answered(service.send("/panic/1")).await.is_err(),
-        true,
-    )?;
-    is(
-        "after the panic",
-        answered(service.send("/pass/1")).await?,
-        200,
-    )?;
+    let panicked = service.send("/panic/1").await;
+    ensure!(panicked.is_err(), "it did not panic");
+    answers("after the panic", service.send("/pass/1"), 200).await?;
     let inside = service.send("/stay/1");
     service.inside.are(1).await?;
     let waits = service.send("/stay/1");
     let next = service.send("/pass/1");
     waits.abort();
     inside.abort();
-    is("after those that have hung up", answered(next).await?, 200)
+    answers("after those that have hung up", next, 200).await
 }
 
 /// The work ends where its lock is lost, and the client is told.
 #[apply(layered_and_losable!)]
-async fn a_lost_lock_ends_the_work<S: Server>(family: Family<S>) -> Result<()> {
+async fn a_lost_lock_ends_the_work<S: Server>(family: Family<S>) -> Result {
     let (process, name) = (Arc::new(family.process().await), name());
     let locks = Arc::clone(&process);
     let service = Service::new(&name, move |name: &str| locks.lock(name));
     let held = service.send("/stay/1");
     service.inside.are(1).await?;
     family.take_away(&process, &format!("{name}:1")).await;
-    is(
-        "the request that has lost its lock",
-        answered(held).await?,
-        409,
-    )?;
+    answers("the request that has lost its lock", held, 409).await?;
     service.inside.are(0).await
 }
 
 /// A handler finds its fence in the request.
 #[apply(test!)]
-async fn the_work_has_its_fence(redis: &Redis) -> Result<()> {
+async fn the_work_has_its_fence(redis: &Redis) -> Result {
     let process = Arc::new(redis.client().await);
     let service = Service::new(&name(), move |name: &str| process.fenced_lock(name));
-    let mut seen = Vec::new();
-    for _ in 0..2 {
-        seen.push(text(ask(&service.waiting, "/pass/1").await).await);
+    for fence in ["Some(Fence(1))", "Some(Fence(2))"] {
+        let answer = ask(&service.waiting, "/pass/1").await;
+        is("its fence", text(answer).await, fence)?;
     }
-    is(
-        "two fences",
-        seen,
-        vec!["Some(Fence(1))".into(), "Some(Fence(2))".into()],
-    )
+    Ok(())
 }
 
 /// A server that is not there is told as such, and the service is not called.
 #[apply(test!)]
-async fn a_server_that_is_down_lets_nobody_in(redis: &Redis) -> Result<()> {
+async fn a_server_that_is_down_lets_nobody_in(redis: &Redis) -> Result {
     let process = Arc::new(redis.client_at("127.0.0.1:1").await);
     let service = Service::new(&name(), move |name: &str| process.lock(name));
-    is("a request", service.now("/stay/1").await, 503)
+    service.now("a request", "/stay/1", 503).await
 }
 
 /// [004]'s open point: many keys are held at once, and when they are gone nothing of them is left.
 #[apply(test!)]
-async fn keys_that_nobody_uses_are_dropped(redis: &Redis) -> Result<()> {
+async fn keys_that_nobody_uses_are_dropped(redis: &Redis) -> Result {
     // So many at once take a command's time-out and a lease together, and this is about neither.
     let (minutes, process) = (Duration::from_secs(600), oversell_lock::Process::new());
     let client = client(&process, &redis.host(), minutes, minutes);
@@ -328,19 +273,19 @@ async fn keys_that_nobody_uses_are_dropped(redis: &Redis) -> Result<()> {
 
 /// The twin: the text's factory, a map that keeps the lock of each key so as not to make it again.
 #[apply(test!)]
-async fn a_map_of_locks_by_key_is_caught(redis: &Redis) -> Result<()> {
+async fn a_map_of_locks_by_key_is_caught(redis: &Redis) -> Result {
     let process = redis.client().await;
-    let (client, map) = (process.clone(), Mutex::new(HashMap::new()));
-    let map = Arc::new(map);
+    let (client, map) = (process.clone(), Arc::new(Mutex::new(HashMap::new())));
     let locks = move |name: &str| {
         let mut map = map.lock().expect("not poisoned");
-        map.entry(name.to_owned())
-            .or_insert_with(|| client.lock(name))
-            .clone()
+        let lock = map.entry(name.to_owned());
+        lock.or_insert_with(|| client.lock(name)).clone()
     };
     let service = Service::new(&name(), locks);
     for key in 0..100 {
-        is("a request", service.now(&format!("/pass/{key}")).await, 200)?;
+        service
+            .now("a request", &format!("/pass/{key}"), 200)
+            .await?;
     }
     is("what the map keeps", process.locks_in_use(), 100)
 }
@@ -348,13 +293,18 @@ async fn a_map_of_locks_by_key_is_caught(redis: &Redis) -> Result<()> {
 /// A lock of this process alone, which passes for any other.
 pub(crate) struct Local;
 
-struct LocalLock(Arc<Mutexes<String>>, String);
+fn local(locks: &Arc<Mutexes<String>>, name: &str, _: Ask) -> AnyLock {
+    made(name, Arc::clone(locks), |locks, name, wait| async move {
+        let held = locks.lock(&name, wait).await;
+        let held = held.ok_or_else(|| in_vain(&name, wait))?;
+        Ok(guard(&name, None, async {
+            drop(held);
+            Ok(())
+        }))
+    })
+}
 
-static KINDS: [Kind<Local>; 1] = [Kind::new(
-    "local",
-    &[Layered],
-    |locks: &Arc<Mutexes<String>>, name, _| LocalLock(Arc::clone(locks), name.to_owned()).boxed(),
-)];
+static KINDS: [Kind<Local>; 1] = [Kind::new("local", &[Layered], local)];
 
 impl Server for Local {
     type Client = Arc<Mutexes<String>>;
@@ -376,23 +326,4 @@ impl Server for Local {
     }
 
     async fn take_away(&self, _: &Self::Client, _: &str) {}
-}
-
-impl Lock for LocalLock {
-    fn name(&self) -> &str {
-        &self.1
-    }
-
-    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let held = self.0.lock(&self.1, wait).await;
-        let name = self.1.clone();
-        let held = held.ok_or(LockError::Taken { name, waited: wait })?;
-        let (guard, mut keeper) = Guard::new(self.name(), None);
-        tokio::spawn(async move {
-            let release = keeper.asked_to_release().await;
-            drop(held);
-            release.done(Ok(()));
-        });
-        Ok(guard)
-    }
 }

@@ -52,7 +52,6 @@ mod zk_double_barrier_rounds;
 mod zk_ensemble;
 mod zk_holders;
 mod zk_losses;
-mod zk_lost;
 mod zk_queue;
 mod zk_recipes;
 mod zk_semaphore;

@@ -13,17 +13,9 @@
 //!
 //! Next to read: `model_programs.rs`.
 
-use super::{
-    family::{Ask, Contender, Family, Server},
-    mute::Mute,
-    support::*,
-};
-use oversell_lock::{Guard, Lease, Lock, LockError, Owner};
-use std::{ops::AddAssign, time::Duration};
-use tokio::{
-    task::JoinHandle,
-    time::{Instant, sleep},
-};
+use super::support::*;
+use std::collections::BTreeSet;
+use tokio::time::{Instant, sleep};
 
 /// What the model needs to know of an engine.
 pub(crate) trait Modelled: Server {
@@ -101,25 +93,11 @@ pub(super) enum Step {
     Pass(Duration),
 }
 
-/// How often programs came to what they are to come to.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Seen {
-    pub(super) holds: u32,
-    pub(super) again: u32,
-    pub(super) taken: u32,
-    pub(super) unanswered: u32,
-    pub(super) lost: u32,
-}
+/// What programs came to.
+pub(super) type Seen = BTreeSet<&'static str>;
 
-impl AddAssign for Seen {
-    fn add_assign(&mut self, other: Self) {
-        self.holds += other.holds;
-        self.again += other.again;
-        self.taken += other.taken;
-        self.unanswered += other.unanswered;
-        self.lost += other.lost;
-    }
-}
+/// What all of them together are to come to.
+pub(super) const EVERYTHING: [&str; 5] = ["a hold", "a re-entry", "taken", "no answer", "a loss"];
 
 /// A process of a program, and its ways to the servers.
 struct Party<F: Modelled> {
@@ -142,8 +120,9 @@ impl Asker {
     }
 }
 
-struct Asking(Asker, JoinHandle<Result<Guard, LockError>>);
+struct Asking(Asker, JoinHandle<Answer<Guard>>);
 
+#[derive(Debug)]
 struct Held {
     asker: Asker,
     guard: Guard,
@@ -154,7 +133,7 @@ struct Held {
 struct Releasing {
     asker: Asker,
     was_lost: bool,
-    task: JoinHandle<Result<(), LockError>>,
+    task: JoinHandle<Answer>,
 }
 
 /// A program that runs.
@@ -177,9 +156,8 @@ fn take<T>(all: &mut Vec<T>, n: usize) -> Option<T> {
 impl<F: Modelled> Run<F> {
     async fn new(family: Family<F>, fault: Fault) -> Self {
         let party = async || {
-            let ways: Result<Vec<_>, _> =
-                family.server.servers().into_iter().map(Mute::to).collect();
-            let ways = ways.expect("free ports");
+            let ways = family.server.servers().into_iter().map(Mute::to);
+            let ways: Vec<_> = ways.collect::<Result<_, _>>().expect("free ports");
             let addresses: Vec<_> = ways.iter().map(Mute::address).collect();
             let process = family.of(family.server.client_over(&addresses).await);
             Party {
@@ -189,46 +167,34 @@ impl<F: Modelled> Run<F> {
             }
         };
         let parties = [party().await, party().await];
-        let (asking, held, releasing) = (Vec::new(), Vec::new(), Vec::new());
         Self {
             family,
             fault,
             name: name(),
             parties,
-            asking,
-            held,
-            releasing,
+            asking: Vec::new(),
+            held: Vec::new(),
+            releasing: Vec::new(),
             asked: 0,
-            seen: Seen::default(),
+            seen: Seen::new(),
         }
     }
 
-    async fn step(&mut self, step: Step) -> Result<()> {
+    async fn step(&mut self, step: Step) -> Result {
         match step {
             Step::Ask { who, lease, wait } => {
                 self.asked += 1;
-                let Party {
-                    process, owners, ..
-                } = &self.parties[who.process];
-                let owner = if self.fault == Fault::OneOwner {
-                    Some(0)
-                } else {
-                    who.owner
+                let party = &self.parties[who.process];
+                let owner = match self.fault {
+                    Fault::OneOwner => Some(0),
+                    _ => who.owner,
                 };
-                let ask = Ask {
-                    owner: owner.map(|owner| owners[owner]),
-                    lease: Some(lease),
-                };
-                let lock = process.asked(&self.name, ask);
-                let task =
-                    tokio::spawn(async move { lock.acquire(Duration::from_millis(wait)).await });
-                self.asking.push(Asking(
-                    Asker {
-                        who,
-                        number: self.asked,
-                    },
-                    task,
-                ));
+                let (owner, lease) = (owner.map(|owner| party.owners[owner]), Some(lease));
+                let lock = party.process.asked(&self.name, Ask { owner, lease });
+                let wait = Duration::from_millis(wait);
+                let number = self.asked;
+                let task = tokio::spawn(async move { lock.acquire(wait).await });
+                self.asking.push(Asking(Asker { who, number }, task));
             }
             Step::GoAway(n) => drop(take(&mut self.asking, n).map(|Asking(_, task)| task.abort())),
             Step::Release(n) => {
@@ -238,17 +204,13 @@ impl<F: Modelled> Run<F> {
             }
             Step::Drop(n) => drop(take(&mut self.held, n)),
             Step::Late { process, by } => {
-                self.parties[process]
-                    .ways
-                    .iter()
-                    .for_each(|way| way.delay(Duration::from_millis(by)));
+                for way in &self.parties[process].ways {
+                    way.delay(Duration::from_millis(by));
+                }
             }
             Step::Silence { process, servers } => {
-                self.parties[process]
-                    .ways
-                    .iter()
-                    .take(servers)
-                    .for_each(Mute::mute);
+                let ways = self.parties[process].ways.iter();
+                ways.take(servers).for_each(Mute::mute);
             }
             Step::Heal { process } => heal(&self.parties[process].ways),
             Step::Expire { process } => {
@@ -261,14 +223,11 @@ impl<F: Modelled> Run<F> {
         self.look().await
     }
 
-    async fn pass(&mut self, time: Duration) -> Result<()> {
+    async fn pass(&mut self, time: Duration) -> Result {
         let end = Instant::now() + time;
         while Instant::now() < end {
-            sleep(
-                end.saturating_duration_since(Instant::now())
-                    .min(Duration::from_millis(30)),
-            )
-            .await;
+            let rest = end.saturating_duration_since(Instant::now());
+            sleep(rest.min(Duration::from_millis(30))).await;
             self.look().await?;
         }
         Ok(())
@@ -279,13 +238,11 @@ impl<F: Modelled> Run<F> {
             return std::mem::forget(guard);
         }
         let was_lost = guard.is_lost();
-        self.seen.lost += u32::from(was_lost);
-        let is_told = self.fault != Fault::LossUntold;
+        self.seen.extend(was_lost.then_some("a loss"));
+        let untold = self.fault == Fault::LossUntold;
         let task = tokio::spawn(async move {
-            guard
-                .release()
-                .await
-                .or_else(|e| if is_told { Err(e) } else { Ok(()) })
+            let released = guard.release().await;
+            if untold { Ok(()) } else { released }
         });
         self.releasing.push(Releasing {
             asker,
@@ -295,20 +252,20 @@ impl<F: Modelled> Run<F> {
     }
 
     /// The rules.
-    async fn look(&mut self) -> Result<()> {
+    async fn look(&mut self) -> Result {
         self.collect().await?;
         // Lost is lost for good: those that are live here were so at one moment, and all of them when it is asked.
-        let mut live: Vec<_> = self
-            .held
-            .iter_mut()
-            .filter(|held| !held.guard.is_lost())
-            .collect();
-        if let Some((first, others)) = live.split_first()
-            && let Some(other) = others
+        let held = self.held.iter_mut();
+        let mut live: Vec<_> = held.filter(|held| !held.guard.is_lost()).collect();
+        if let Some((first, others)) = live.split_first() {
+            let other = others
                 .iter()
-                .find(|other| !other.asker.is_one_with(first.asker))
-        {
-            bail!("both hold it: {:?} and {:?}", first.asker, other.asker);
+                .find(|other| !other.asker.is_one_with(first.asker));
+            ensure!(
+                other.is_none(),
+                "both hold it: {:?} and {other:?}",
+                first.asker
+            );
         }
         let shown = self.family.server.shown(&self.name).await;
         for Held {
@@ -335,20 +292,17 @@ impl<F: Modelled> Run<F> {
     }
 
     /// What has come to an end.
-    async fn collect(&mut self) -> Result<()> {
-        for Asking(asker, task) in self
-            .asking
-            .extract_if(.., |asking| asking.1.is_finished())
-            .collect::<Vec<_>>()
-        {
+    async fn collect(&mut self) -> Result {
+        let asked = self.asking.extract_if(.., |asking| asking.1.is_finished());
+        for Asking(asker, task) in asked.collect::<Vec<_>>() {
             let guard = match task.await? {
                 Ok(guard) => guard,
                 Err(LockError::Taken { .. }) => {
-                    self.seen.taken += 1;
+                    self.seen.insert("taken");
                     continue;
                 }
                 Err(LockError::Unavailable { .. } | LockError::Lost { .. }) => {
-                    self.seen.unanswered += 1;
+                    self.seen.insert("no answer");
                     if self.fault != Fault::SilenceIsYes {
                         continue;
                     }
@@ -358,64 +312,48 @@ impl<F: Modelled> Run<F> {
                 }
                 Err(error) => bail!("{asker:?} is refused: {error}"),
             };
-            self.seen.holds += 1;
+            self.seen.insert("a hold");
             let is_again = |held: &Held| held.asker.is_one_with(asker) && !held.guard.is_lost();
-            self.seen.again += u32::from(self.held.iter().any(is_again));
+            let again = self.held.iter().any(is_again);
+            self.seen.extend(again.then_some("a re-entry"));
             self.held.push(Held {
                 asker,
                 guard,
                 shown: None,
             });
         }
-        let released: Vec<_> = self
-            .releasing
-            .extract_if(.., |releasing| releasing.task.is_finished())
-            .collect();
-        for Releasing {
-            asker,
-            was_lost,
-            task,
-        } in released
-        {
-            let told = task.await?;
+        let ended = |releasing: &mut Releasing| releasing.task.is_finished();
+        for ended in self.releasing.extract_if(.., ended).collect::<Vec<_>>() {
+            let (asker, told) = (ended.asker, ended.task.await?);
             let lost = matches!(told, Err(LockError::Lost { .. }));
-            ensure!(
-                lost || !was_lost,
-                "{asker:?} released what it had lost: {told:?}"
-            );
-            if lost
-                && self.fault == Fault::LateRelease
-                && self.held.iter().any(|held| held.asker.is_one_with(asker))
-            {
-                self.family
-                    .take_away(&self.parties[asker.who.process].process, &self.name)
-                    .await;
+            let silent = ended.was_lost && !lost;
+            ensure!(!silent, "{asker:?} released what it had lost: {told:?}");
+            let holds = self.held.iter().any(|held| held.asker.is_one_with(asker));
+            if lost && self.fault == Fault::LateRelease && holds {
+                let process = &self.parties[asker.who.process].process;
+                self.family.take_away(process, &self.name).await;
             }
         }
         Ok(())
     }
 
     /// All is given back, and every undo has come through.
-    async fn end(&mut self) -> Result<()> {
+    async fn end(&mut self) -> Result {
         for party in &self.parties {
             heal(&party.ways);
         }
-        self.asking
-            .drain(..)
-            .for_each(|Asking(_, task)| task.abort());
-        for (n, Held { asker, guard, .. }) in std::mem::take(&mut self.held).into_iter().enumerate()
-        {
-            if n % 2 == 0 {
-                self.release(asker, guard);
-            }
+        for Asking(_, task) in self.asking.drain(..) {
+            task.abort();
+        }
+        let held = std::mem::take(&mut self.held);
+        for Held { asker, guard, .. } in held.into_iter().step_by(2) {
+            self.release(asker, guard);
         }
         // A waiter of the fair lock that died goes when the next one asks.
         for Party { process, .. } in &self.parties {
-            until("the lock is free when all is over", || async {
-                let lock = process.leased(&self.name, Lease::Watchdog(SOON));
-                lock.acquire(SOON).await.is_ok()
-            })
-            .await?;
+            let lock = process.leased(&self.name, Lease::Watchdog(SOON));
+            let free = async || lock.acquire(SOON).await.is_ok();
+            until("the lock is free when all is over", free).await?;
         }
         self.family.nothing_left(&self.name).await
     }

@@ -1,16 +1,10 @@
 //! What `MultiLock` promises beyond the contract, and the twin that keeps the parts that it has.
 
-use super::{
-    family::{Family, Server},
-    redis::Redis,
-    support::*,
-    zookeeper::ZooKeeper,
-};
+use super::support::*;
 use oversell_lock::{
-    Guard, Lock, LockError, MultiLock,
+    MultiLock,
     redis::{RedisClient, RedisLock},
 };
-use std::time::Duration;
 
 /// The names of its three parts.
 pub(crate) fn parts(name: &str) -> [String; 3] {
@@ -22,7 +16,7 @@ fn locks(client: &RedisClient, name: &str) -> Vec<RedisLock> {
 }
 
 /// Each of two processes takes the same two, the second one in the other order.
-async fn both_go_on<S: Server>(family: Family<S>) -> Result<()> {
+async fn both_go_on<S: Server>(family: Family<S>) -> Result {
     let name = name();
     let names = [format!("{name}-1"), format!("{name}-2")];
     let rounds = [false, true].map(async |turned| {
@@ -39,24 +33,22 @@ async fn both_go_on<S: Server>(family: Family<S>) -> Result<()> {
         }
         anyhow::Ok(())
     });
-    futures::future::try_join_all(rounds).await?;
+    try_join_all(rounds).await?;
     Ok(())
 }
 
 #[apply(test!)]
-async fn two_of_opposite_orders_both_go_on_in_redis(redis: &'static Redis) -> Result<()> {
+async fn two_of_opposite_orders_both_go_on_in_redis(redis: &'static Redis) -> Result {
     both_go_on(redis.family("redis")).await
 }
 
 #[apply(test!)]
-async fn two_of_opposite_orders_both_go_on_in_zookeeper(
-    zookeeper: &'static ZooKeeper,
-) -> Result<()> {
+async fn two_of_opposite_orders_both_go_on_in_zookeeper(zookeeper: &'static ZooKeeper) -> Result {
     both_go_on(zookeeper.family("zookeeper")).await
 }
 
 /// Another has the last part only.
-async fn none_is_kept(redis: &Redis, name: &str, lock: impl Lock) -> Result<()> {
+async fn none_is_kept(redis: &Redis, name: &str, lock: impl Lock) -> Result {
     let ([first, second, last], other) = (parts(name), redis.client().await);
     let held = take(&other.lock(&last)).await?;
     for wait in [Duration::ZERO, SHORT] {
@@ -70,22 +62,19 @@ async fn none_is_kept(redis: &Redis, name: &str, lock: impl Lock) -> Result<()> 
 }
 
 #[apply(test!)]
-async fn without_one_part_it_keeps_none(redis: &Redis) -> Result<()> {
+async fn without_one_part_it_keeps_none(redis: &Redis) -> Result {
     let (name, client) = (name(), redis.client().await);
     none_is_kept(redis, &name, MultiLock::new(locks(&client, &name))).await
 }
 
-/// Wrong on purpose: where it misses a part it keeps the others.
-struct Greedy(Vec<RedisLock>);
-
-impl Lock for Greedy {
-    fn name(&self) -> &str {
-        "greedy"
-    }
-
-    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
+/// The twin: where it misses a part it keeps the others.
+#[apply(test!)]
+async fn one_that_keeps_parts_is_caught(redis: &Redis) -> Result {
+    let (name, client) = (name(), redis.client().await);
+    let parts = locks(&client, &name);
+    let greedy = made("greedy", parts, |parts, name, wait| async move {
         let mut held = Vec::new();
-        for part in &self.0 {
+        for part in parts {
             match part.acquire(wait).await {
                 Ok(guard) => held.push(guard),
                 Err(error) => {
@@ -95,19 +84,13 @@ impl Lock for Greedy {
                 }
             }
         }
-        Ok(Guard::new(self.name(), None).0)
-    }
+        Ok(Guard::new(name, None).0)
+    });
+    caught(none_is_kept(redis, &name, greedy).await, "a part was kept")
 }
 
 #[apply(test!)]
-async fn one_that_keeps_parts_is_caught(redis: &Redis) -> Result<()> {
-    let (name, client) = (name(), redis.client().await);
-    let verdict = none_is_kept(redis, &name, Greedy(locks(&client, &name))).await;
-    caught(verdict, "a part was kept")
-}
-
-#[apply(test!)]
-async fn the_loss_of_one_part_is_told_and_named(redis: &Redis) -> Result<()> {
+async fn the_loss_of_one_part_is_told_and_named(redis: &Redis) -> Result {
     let (name, client) = (name(), redis.client().await);
     let guard = take(&MultiLock::new(locks(&client, &name))).await?;
     let [_, second, _] = parts(&name);

@@ -73,9 +73,8 @@ impl Mute {
     /// New connections are answered; those that are there stay as they are, as where a server vanished and another has
     /// its address.
     pub(crate) fn answer_new_connections(&self) {
-        self.state
-            .muted_below
-            .store(self.state.connections.load(SeqCst), SeqCst);
+        let so_far = self.state.connections.load(SeqCst);
+        self.state.muted_below.store(so_far, SeqCst);
     }
 
     /// From now on each answer comes so much later.
@@ -102,11 +101,12 @@ impl State {
 
     fn mute_if_last(&self, request: &[u8]) {
         let mut last = self.last.lock();
-        if last.is_some_and(|words| {
+        let has = |words: &str| {
             request
                 .windows(words.len())
                 .any(|part| part == words.as_bytes())
-        }) {
+        };
+        if last.is_some_and(has) {
             *last = None;
             self.muted_below.store(u64::MAX, SeqCst);
         }

@@ -1,17 +1,13 @@
 //! What the rate limiter promises, and the twin whose window does not slide.
 
-use super::{family::Server, redis::Redis, support::*};
+use super::support::*;
 use oversell_lock::redis::RedisClient;
 use std::{
     future::Future,
     num::NonZeroU32,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::SeqCst},
-    },
-    time::{Duration, Instant},
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    time::Instant,
 };
-use tokio::task::JoinSet;
 
 const INTERVAL: Duration = Duration::from_millis(400);
 const RATE: usize = 10;
@@ -25,11 +21,8 @@ type Admitted = (Instant, Instant);
 fn most_in_a_window(mut admitted: Vec<Admitted>) -> usize {
     admitted.sort_by_key(|a| a.1);
     let within = |last: usize| {
-        let end = admitted[last].1;
-        admitted[..=last]
-            .iter()
-            .filter(|a| end.duration_since(a.0) < INTERVAL)
-            .count()
+        let in_time = |a: &&Admitted| admitted[last].1.duration_since(a.0) < INTERVAL;
+        admitted[..=last].iter().filter(in_time).count()
     };
     (0..admitted.len()).map(within).max().unwrap_or(0)
 }
@@ -45,8 +38,8 @@ where
 {
     let (mut clients, ends) = (JoinSet::new(), Instant::now() + 6 * INTERVAL);
     let so_far = Arc::new(AtomicUsize::new(0));
-    for _ in 0..6 {
-        let process = Arc::new(redis.client().await);
+    for process in redis.clients(6).await {
+        let process = Arc::new(process);
         for _ in 0..5 {
             let (process, name, so_far) = (process.clone(), name.to_owned(), so_far.clone());
             clients.spawn(async move {
@@ -62,16 +55,16 @@ where
             });
         }
     }
-    clients
+    let admitted: Vec<_> = clients
         .join_all()
         .await
         .into_iter()
-        .collect::<Result<Vec<_>, _>>()
-        .map(|all| all.concat())
+        .collect::<Result<_>>()?;
+    Ok(admitted.concat())
 }
 
 #[apply(test!)]
-async fn no_window_admits_more_than_the_rate(redis: &Redis) -> Result<()> {
+async fn no_window_admits_more_than_the_rate(redis: &Redis) -> Result {
     let name = name();
     let limiter = redis.client().await.rate_limiter(&name);
     ensure!(limiter.try_set_rate(TEN, INTERVAL).await?, "not set");
@@ -88,7 +81,7 @@ async fn no_window_admits_more_than_the_rate(redis: &Redis) -> Result<()> {
 
 /// The twin counts from the last change of a window that stands still.
 #[apply(test!)]
-async fn a_fixed_window_is_caught(redis: &Redis) -> Result<()> {
+async fn a_fixed_window_is_caught(redis: &Redis) -> Result {
     let name = name();
     // Ten at the end of one window and ten at the beginning of the next, as a crowd that waits for the border comes.
     let ask = |process: Arc<RedisClient>, name: String| async move {
@@ -98,11 +91,9 @@ async fn a_fixed_window_is_caught(redis: &Redis) -> Result<()> {
             redis.call('pexpire', key, 800)
             if redis.call('incr', key) <= 10 then return 1 end
             return 0";
-        let answer: redis::RedisResult<bool> = redis::Script::new(script)
-            .key(name)
-            .invoke_async(&mut process.connection())
-            .await;
-        Ok(answer?)
+        let script = redis::Script::new(script);
+        let mut redis = process.connection();
+        Ok(script.key(name).invoke_async(&mut redis).await?)
     };
     // A window of the twin is filled at its beginning, so one more is needed at an end: the storm begins anywhere.
     for _ in 0..10 {
@@ -114,7 +105,7 @@ async fn a_fixed_window_is_caught(redis: &Redis) -> Result<()> {
 }
 
 #[apply(test!)]
-async fn a_request_that_cannot_be_admitted_in_time_hears_it_at_once(redis: &Redis) -> Result<()> {
+async fn a_request_that_cannot_be_admitted_in_time_hears_it_at_once(redis: &Redis) -> Result {
     // So long that it is not over by the time that the second one asks.
     let interval = SOON / 4;
     let (name, process) = (name(), redis.client().await);

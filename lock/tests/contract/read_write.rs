@@ -1,24 +1,15 @@
-//! Which holders of a read-write lock in Redis may be inside together: both halves against each other, and the twins that
-//! let the wrong ones in. How a process waits for it is in `rw_line.rs`, what is written in Redis in `rw_holds.rs`.
+//! What every lock keeps that many may read and one may write: readers beside readers, a writer beside nobody. How a
+//! process waits for the one in Redis is in `rw_line.rs`, what is written there in `rw_holds.rs`; `zk_recipes.rs` has the
+//! nodes of the one in ZooKeeper. The twins let the wrong ones in.
 
-use super::{family::Server, redis::Redis, support::*};
-use futures::future::BoxFuture;
-use oversell_lock::{
-    Guard, Lock, LockError, Owner, Process,
-    redis::{RedisClient, RedisReadLock, RedisWriteLock},
+use super::{
+    redis::{self},
+    register::shared,
+    support::*,
+    zookeeper::{self, JAVA, Member, broken, node},
 };
-use redis::{AsyncCommands, aio::MultiplexedConnection};
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering::SeqCst},
-    },
-    time::Duration,
-};
-use tokio::task::{JoinSet, yield_now};
-
-/// A wait that is meant to end without the lock.
-pub(crate) const SHORT: Duration = Duration::from_millis(200);
+use ::redis::AsyncCommands;
+use oversell_lock::redis::{RedisClient, RedisReadLock, RedisWriteLock};
 
 pub(crate) fn reading(process: &RedisClient, name: &str) -> RedisReadLock {
     process.rw_lock(name).read()
@@ -32,189 +23,132 @@ pub(crate) fn owner() -> Owner {
     Process::new().owner()
 }
 
-pub(crate) async fn is_taken(what: &str, lock: &impl Lock) -> Result<()> {
+pub(crate) async fn is_taken(what: &str, lock: &impl Lock) -> Result {
     taken(what, lock.acquire(SHORT).await)
 }
 
 /// Waits until one process of ours waits for the lock's messages.
-pub(crate) async fn listens(redis: &Redis, name: &str) -> Result<()> {
+pub(crate) async fn listens(redis: &Redis, name: &str) -> Result {
     let channel = format!("redisson_rwlock:{{{name}}}");
-    until("a process listens", || async {
-        matches!(redis.listeners(&channel).await, Ok(1))
+    let one = async || matches!(redis.listeners(&channel).await, Ok(1));
+    until("a process listens", one).await
+}
+
+/// All four orders, of two processes and of one, and no writer before the last reader has left.
+#[apply(shared!)]
+async fn readers_are_together_and_a_writer_is_alone<S: Server>(family: Family<S>) -> Result {
+    let processes = [family.process().await, family.process().await];
+    for there in [1, 0] {
+        let name = name();
+        let [here, there] = [&processes[0], &processes[there]];
+        let first = take(&here.reader(&name)).await?;
+        let second = there.reader(&name).acquire(SHORT).await;
+        let second = second.context("a reader beside a reader")?;
+        is_taken("a writer beside two readers", &here.lock(&name)).await?;
+        first.release().await?;
+        is_taken("a writer beside the second reader", &here.lock(&name)).await?;
+        second.release().await?;
+        let writer = take(&here.lock(&name)).await?;
+        is_taken("a reader beside a writer", &there.reader(&name)).await?;
+        is_taken("a writer beside a writer", &there.lock(&name)).await?;
+        writer.release().await?;
+        pass(&there.reader(&name)).await?;
+        family.nothing_left(&name).await?;
+    }
+    Ok(())
+}
+
+/// Three processes of six, five times each, every third turn a writer's: a writer meets nobody.
+#[apply(shared!)]
+async fn in_a_crowd_no_writer_meets_anybody<S: Server>(family: Family<S>) -> Result {
+    const WRITER: i64 = 1000;
+    async fn turn<S: Server>(
+        process: Arc<Contender<S>>,
+        name: String,
+        n: usize,
+        room: Arc<Room>,
+    ) -> Result {
+        let (lock, weight) = match (n + n / 18) % 3 {
+            0 => (process.lock(&name), WRITER),
+            _ => (process.reader(&name), 1),
+        };
+        let guard = lock.acquire(SOON * 3).await?;
+        room.visit(weight).await;
+        Ok(guard.release().await?)
+    }
+    let (name, mut processes) = (name(), Vec::new());
+    for _ in 0..3 {
+        processes.push(family.process().await);
+    }
+    let most = crowd(processes, &name, [18, 5], turn).await?.most();
+    ensure!(most <= WRITER, "beside a writer: {most} of {WRITER}");
+    family.nothing_left(&name).await
+}
+
+/// The twin: a reader that takes the whole lock away when it leaves.
+fn sweeping(client: &RedisClient, name: &str, _: Ask) -> AnyLock {
+    made(name, client.clone(), |client, name, wait| async move {
+        let honest = reading(&client, &name).acquire(wait).await?;
+        Ok(guard(&name.clone(), None, async move {
+            // Here the honest lock looks whether others read.
+            let swept: ::redis::RedisResult<i64> = client.connection().del(name).await;
+            swept.expect("an answer");
+            drop(honest);
+            Ok(())
+        }))
     })
-    .await
 }
 
-/// All four orders, and no writer before the last reader has left.
-async fn excluded(one: [&dyn Halves; 2]) -> Result<()> {
-    let [here, there] = one;
-    let first = here.read().await.context("the first reader")?;
-    let second = there.read().await.context("a reader beside a reader")?;
-    taken("a writer beside two readers", here.write().await)?;
-    first.release().await?;
-    taken("a writer beside the second reader", here.write().await)?;
-    second.release().await?;
-    let writer = here.write().await.context("a writer after the readers")?;
-    taken("a reader beside a writer", there.read().await)?;
-    taken("a writer beside a writer", there.write().await)?;
-    writer.release().await?;
-    Ok(there.read().await?.release().await?)
-}
-
-/// What an acquire comes to.
-pub(crate) type Answer<'a> = BoxFuture<'a, Result<Guard, LockError>>;
-
-/// Both halves of one lock, as one process has them.
-trait Halves: Send + Sync {
-    fn read(&self) -> Answer<'_>;
-    fn write(&self) -> Answer<'_>;
-}
-
-/// Ours.
-struct Honest(RedisReadLock, RedisWriteLock);
-
-impl Honest {
-    fn of(process: &RedisClient, name: &str) -> Self {
-        Self(reading(process, name), writing(process, name))
-    }
-}
-
-impl Halves for Honest {
-    fn read(&self) -> Answer<'_> {
-        Box::pin(self.0.acquire(SHORT))
-    }
-
-    fn write(&self) -> Answer<'_> {
-        Box::pin(self.1.acquire(SHORT))
-    }
-}
-
-#[apply(test!)]
-async fn readers_are_together_and_a_writer_is_alone(redis: &Redis) -> Result<()> {
-    let name = name();
-    let [here, there] = [redis.client().await, redis.client().await];
-    let halves = [Honest::of(&here, &name), Honest::of(&there, &name)];
-    excluded([&halves[0], &halves[1]]).await?;
-    excluded([&halves[0], &halves[0]]).await?;
-    redis.no_key_left(&name).await
-}
-
-/// A reader that takes the whole lock away when it leaves.
-struct Sweeping(Honest, MultiplexedConnection);
-
-impl Halves for Sweeping {
-    fn read(&self) -> Answer<'_> {
-        Box::pin(async {
-            let honest = self.0.read().await?;
-            let (guard, mut keeper) = Guard::new(honest.name(), None);
-            let mut redis = self.1.clone();
-            tokio::spawn(async move {
-                let release = keeper.asked_to_release().await;
-                // Here the honest lock looks whether others read.
-                let _: i64 = redis.del(honest.name()).await.expect("an answer");
-                release.done(Ok(()));
-            });
-            Ok(guard)
-        })
-    }
-
-    fn write(&self) -> Answer<'_> {
-        self.0.write()
-    }
-}
-
-#[apply(test!)]
-async fn a_reader_that_frees_the_lock_under_another_is_caught(redis: &Redis) -> Result<()> {
-    let (name, process) = (name(), redis.client().await);
-    let twin = async || Sweeping(Honest::of(&process, &name), redis.outsider().await);
-    let (here, there) = (twin().await, twin().await);
-    caught(
-        excluded([&here, &there]).await,
-        "a writer beside the second reader: Ok",
+/// The twin: a writer that only looks for writers.
+fn blind_writer(client: &RedisClient, name: &str, _: Ask) -> AnyLock {
+    made(
+        name,
+        client.connection(),
+        |mut redis, name, wait| async move {
+            // Here the honest lock asks for the mode, whatever it is.
+            let mode: Option<String> = redis.hget(&name, "mode").await.expect("an answer");
+            if mode.as_deref() == Some("write") {
+                return Err(in_vain(&name, wait));
+            }
+            let writer = [("mode", "write"), ("twin:write", "1")];
+            let written: ::redis::RedisResult<()> = redis.hset_multiple(&name, &writer).await;
+            written.expect("an answer");
+            Ok(Guard::new(name, None).0)
+        },
     )
 }
 
-/// A writer that only looks for writers.
-struct Blind(Honest, MultiplexedConnection);
+/// The twin: a reader that does not look for writers before it.
+fn blind_reader(member: &Member, name: &str, _: Ask) -> AnyLock {
+    made(name, member.client.clone(), |client, name, _| async move {
+        let client = client.session()?;
+        // Here the honest lock lists the directory.
+        let made = node(&client, &format!("{name}/{JAVA}__READ__")).await;
+        let path = made.expect("a node");
+        Ok(guard(&name, None, async move {
+            client.delete(&path, None).await.map_err(broken)
+        }))
+    })
+}
 
-impl Halves for Blind {
-    fn read(&self) -> Answer<'_> {
-        self.0.read()
-    }
-
-    fn write(&self) -> Answer<'_> {
-        Box::pin(async {
-            let name = self.0.0.name();
-            let mut redis = self.1.clone();
-            // Here the honest lock asks for the mode, whatever it is.
-            let mode: Option<String> = redis.hget(name, "mode").await.expect("an answer");
-            if mode.as_deref() == Some("write") {
-                return Err(LockError::Taken {
-                    name: name.into(),
-                    waited: SHORT,
-                });
+/// A twin by its two halves breaks the clause, for this reason.
+macro_rules! twins {
+    ($($test:ident: $engine:ty, $write:expr, $read:expr, $by:literal;)*) => {$(
+        test! {
+            async fn $test(server: &'static $engine) -> Result {
+                static TWIN: Kind<$engine> = Kind::new("twin", &[], $write).reads($read);
+                let twin = Family { server, kind: &TWIN };
+                caught(readers_are_together_and_a_writer_is_alone(twin).await, $by)
             }
-            let _: () = redis
-                .hset_multiple(name, &[("mode", "write"), ("twin:write", "1")])
-                .await
-                .expect("an answer");
-            Ok(Guard::new(name, None).0)
-        })
-    }
-}
-
-#[apply(test!)]
-async fn a_writer_that_ignores_readers_is_caught(redis: &Redis) -> Result<()> {
-    let (name, process) = (name(), redis.client().await);
-    let twin = Blind(Honest::of(&process, &name), redis.outsider().await);
-    let verdict = excluded([&twin, &twin]).await;
-    redis.delete(&name).await;
-    caught(verdict, "a writer beside two readers: Ok")
-}
-
-/// Three processes of six, four times each, every third a writer: a writer meets nobody.
-#[apply(test!)]
-async fn under_load_no_writer_meets_anybody(redis: &Redis) -> Result<()> {
-    const WRITES: i64 = 1000;
-    let (name, inside, meetings) = (
-        name(),
-        Arc::new(AtomicI64::new(0)),
-        Arc::new(AtomicI64::new(0)),
-    );
-    let mut tasks = JoinSet::new();
-    for _ in 0..3 {
-        let process = Arc::new(redis.client().await);
-        for contender in 0..6 {
-            let (process, name) = (process.clone(), name.clone());
-            let (inside, meetings) = (inside.clone(), meetings.clone());
-            tasks.spawn(async move {
-                for round in 0..4 {
-                    let writes = (contender + round) % 3 == 0;
-                    let (read, write) = (reading(&process, &name), writing(&process, &name));
-                    let guard = if writes {
-                        write.acquire(SOON * 3).await?
-                    } else {
-                        read.acquire(SOON * 3).await?
-                    };
-                    let weight = if writes { WRITES } else { 1 };
-                    let before = inside.fetch_add(weight, SeqCst);
-                    if before >= WRITES || (writes && before > 0) {
-                        meetings.fetch_add(1, SeqCst);
-                    }
-                    for _ in 0..20 {
-                        yield_now().await;
-                    }
-                    inside.fetch_sub(weight, SeqCst);
-                    guard.release().await?;
-                }
-                Ok::<_, LockError>(())
-            });
         }
-    }
-    for result in tasks.join_all().await {
-        result.context("every contender must have its turn")?;
-    }
-    let meetings = meetings.load(SeqCst);
-    ensure!(meetings == 0, "{meetings} meetings");
-    redis.no_key_left(&name).await
+    )*};
+}
+
+twins! {
+    a_reader_that_frees_the_lock_under_another_is_caught:
+        Redis, redis::write, sweeping, "a writer beside the second reader: Ok";
+    a_writer_that_ignores_readers_is_caught:
+        Redis, blind_writer, redis::read, "a writer beside two readers: Ok";
+    a_reader_that_ignores_writers_is_caught:
+        ZooKeeper, zookeeper::write, blind_reader, "a reader beside a writer: Ok";
 }

@@ -1,17 +1,21 @@
 //! One Redis, and the kinds of locks on it.
 
 use super::{
-    family::{AnyLock, Ask, Capability, Capability::*, Family, Kind, Server, Then, asked, twice},
+    fair::{queue_key, scores_key},
+    family::{
+        Capability::{self, *},
+        Then, asked, twice,
+    },
     multi::parts,
     support::*,
 };
 use oversell::redis_at::redis_at;
 use oversell_lock::{
-    Lock, MultiLock, Owner, Process,
+    MultiLock,
     redis::{RedisClient, RedisOptions},
 };
 use redis::{AsyncTypedCommands, aio::MultiplexedConnection};
-use std::time::Duration;
+use std::collections::BTreeSet;
 use tokio::sync::OnceCell;
 
 const PLAIN: &[Capability] = &[Contract, OneServer, Losable];
@@ -29,7 +33,12 @@ static KINDS: [Kind<Redis>; 9] = [
         |client: &RedisClient, name, ask| asked!(client.fenced_lock(name), ask).boxed(),
     ),
     Kind::new("redis_fair", WITH_OWNER_AND_LEASE, fair).queues(),
-    Kind::new("redis_write", WITH_OWNER_AND_LEASE, write),
+    Kind::new(
+        "redis_write",
+        &[Contract, OneServer, Losable, Leased, Reentrant, Shared],
+        write,
+    )
+    .reads(read),
     Kind::once_more(
         "redis_taken_twice",
         PLAIN,
@@ -61,9 +70,7 @@ static KINDS: [Kind<Redis>; 9] = [
 ];
 
 /// It is not for one alone.
-static READ: Kind<Redis> = Kind::new("redis_read", &[], |client: &RedisClient, name, ask| {
-    asked!(client.rw_lock(name).read(), ask).boxed()
-});
+static READ: Kind<Redis> = Kind::new("redis_read", &[], read);
 
 /// Every kind that is given a lease, the read lock among them.
 pub(crate) fn with_lease(redis: &'static Redis) -> impl Iterator<Item = Family<Redis>> {
@@ -79,7 +86,11 @@ fn fair(client: &RedisClient, name: &str, ask: Ask) -> AnyLock {
     asked!(client.fair_lock(name), ask).boxed()
 }
 
-fn write(client: &RedisClient, name: &str, ask: Ask) -> AnyLock {
+pub(crate) fn read(client: &RedisClient, name: &str, ask: Ask) -> AnyLock {
+    asked!(client.rw_lock(name).read(), ask).boxed()
+}
+
+pub(crate) fn write(client: &RedisClient, name: &str, ask: Ask) -> AnyLock {
     asked!(client.rw_lock(name).write(), ask).boxed()
 }
 
@@ -111,14 +122,12 @@ impl Redis {
     pub(crate) async fn ask<T: redis::FromRedisValue>(&self, words: &[&str]) -> Result<T> {
         let (word, arguments) = words.split_first().context("a command")?;
         let mut command = redis::cmd(word);
-        Ok(command
-            .arg(arguments)
-            .query_async(&mut self.outsider().await)
-            .await?)
+        let command = command.arg(arguments);
+        Ok(command.query_async(&mut self.outsider().await).await?)
     }
 
     /// Runs these commands as one transaction.
-    pub(crate) async fn run(&self, commands: &[&[&str]]) -> Result<()> {
+    pub(crate) async fn run(&self, commands: &[&[&str]]) -> Result {
         let mut all = redis::pipe();
         all.atomic();
         for words in commands {
@@ -161,11 +170,9 @@ impl Redis {
     }
 
     /// Waits until no key is left.
-    pub(crate) async fn no_key_left(&self, name: &str) -> Result<()> {
-        until("no key is left", || async {
-            self.keys(name).await.is_empty()
-        })
-        .await
+    pub(crate) async fn no_key_left(&self, name: &str) -> Result {
+        let none = async || self.keys(name).await.is_empty();
+        until("no key is left", none).await
     }
 
     pub(crate) async fn delete(&self, key: &str) {
@@ -173,23 +180,13 @@ impl Redis {
     }
 
     /// The owners in a fair lock's queue, and those with a score.
-    async fn queued(&self, name: &str) -> Vec<String> {
+    async fn queued(&self, name: &str) -> BTreeSet<String> {
         let mut outsider = self.outsider().await;
+        let (queue, scores) = (queue_key(name), scores_key(name));
         let mut both = redis::pipe();
-        both.atomic()
-            .cmd("LRANGE")
-            .arg(format!("redisson_lock_queue:{{{name}}}"))
-            .arg((0, -1))
-            .cmd("ZRANGE")
-            .arg(format!("redisson_lock_timeout:{{{name}}}"))
-            .arg((0, -1));
-        let both: redis::RedisResult<(Vec<String>, Vec<String>)> =
-            both.query_async(&mut outsider).await;
-        let (mut queued, scored) = both.expect("an answer");
-        queued.extend(scored);
-        queued.sort_unstable();
-        queued.dedup();
-        queued
+        both.atomic().lrange(queue, 0, -1).zrange(scores, 0, -1);
+        let both: redis::RedisResult<[BTreeSet<String>; 2]> = both.query_async(&mut outsider).await;
+        both.expect("an answer").into_iter().flatten().collect()
     }
 }
 

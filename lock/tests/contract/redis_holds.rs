@@ -1,27 +1,25 @@
 //! Holds in Redis that are taken again, asked for without an answer, or given back late: of every kind of lock there that is
 //! given an owner and a lease.
 
-use super::{
-    family::{Ask, Capability::Reentrant, Family, Server},
-    holds::is_held,
-    mute::Mute,
-    redis::{LIMIT, Redis},
-    support::*,
-};
-use oversell_lock::{Lease, Lock, LockError};
+use super::{family::Capability::Reentrant, holds::is_held, redis::LIMIT, support::*};
 use redis::AsyncTypedCommands;
-use std::time::Duration;
-use tokio::time::timeout;
 
 const BRIEF: Lease = Lease::Fixed(Duration::from_millis(300));
 /// So long that only an undo can help.
 const LONG: Lease = Lease::Fixed(Duration::from_secs(200));
 
-/// The kinds that are given an owner and a lease.
-fn kinds(redis: &'static Redis) -> impl Iterator<Item = Family<Redis>> {
-    redis
-        .families()
-        .filter(|family| family.kind.can.contains(&Reentrant))
+/// Each kind that is given an owner and a lease keeps to this, and leaves nothing.
+async fn each_kind(
+    redis: &'static Redis,
+    keeps: impl AsyncFn(Family<Redis>, &str) -> Result,
+) -> Result {
+    let reentrant = |family: &Family<Redis>| family.kind.can.contains(&Reentrant);
+    let kinds = redis.families().filter(reentrant).map(async |family| {
+        let name = name();
+        keeps(family, &name).await.context(family.kind.name)?;
+        family.nothing_left(&name).await.context(family.kind.name)
+    });
+    try_join_all(kinds).await.map(drop)
 }
 
 /// What Redis counts for all owners of the lock together.
@@ -32,108 +30,92 @@ async fn holds(redis: &Redis, name: &str) -> Result<u64> {
 
 /// However often an owner has taken it, the server sees one hold.
 #[apply(test!)]
-async fn a_lock_that_is_taken_again_is_one_hold_on_the_server(redis: &'static Redis) -> Result<()> {
-    for family in kinds(redis) {
-        let (name, process) = (name(), family.process().await);
-        let lock = process.owned(&name, process.owner());
+async fn a_lock_that_is_taken_again_is_one_hold_on_the_server(redis: &'static Redis) -> Result {
+    let keeps = async |family: Family<Redis>, name: &str| {
+        let process = family.process().await;
+        let lock = process.owned(name, process.owner());
         let (outer, inner) = (take(&lock).await?, take(&lock).await?);
         for guard in [outer, inner] {
-            let counted = holds(redis, &name).await?;
-            ensure!(counted == 1, "{}: {counted} holds", family.kind.name);
+            is("holds", holds(redis, name).await?, 1)?;
             guard.release().await?;
         }
-        ensure!(holds(redis, &name).await? == 0, "a hold is left");
-    }
-    Ok(())
+        is("holds in the end", holds(redis, name).await?, 0)
+    };
+    each_kind(redis, keeps).await
 }
 
 /// It leaves neither a hold nor a place in a queue, whether the lock was free or held.
 #[apply(test!)]
-async fn an_unanswered_acquire_leaves_nothing(redis: &'static Redis) -> Result<()> {
-    let tests = kinds(redis).map(async |family| {
-        let (name, mute) = (name(), Mute::to(redis.host())?);
+async fn an_unanswered_acquire_leaves_nothing(redis: &'static Redis) -> Result {
+    let keeps = async |family: Family<Redis>, name: &str| {
+        let mute = Mute::to(redis.host())?;
         let process = family.process_at(&mute.address()).await;
-        let lock = process.leased(&name, LONG);
+        let lock = process.leased(name, LONG);
         pass(&lock).await?;
+        let other = family.process().await;
         for held in [false, true] {
-            let other = family.process().await;
             let holder = match held {
-                true => Some(take(&other.lock(&name)).await?),
+                true => Some(take(&other.lock(name)).await?),
                 false => None,
             };
-            let before = family.left(&name).await;
+            let before = family.left(name).await;
             mute.mute();
             unavailable("without an answer", lock.acquire(SOON * 5).await)?;
             mute.heal();
-            until("what it took is given back", || async {
-                family.left(&name).await == before
-            })
-            .await?;
+            let is_back = async || family.left(name).await == before;
+            until("what it took is given back", is_back).await?;
             if let Some(holder) = holder {
                 holder.release().await?;
             }
         }
-        family.nothing_left(&name).await.context(family.kind.name)
-    });
-    futures::future::try_join_all(tests).await?;
-    Ok(())
+        Ok(())
+    };
+    each_kind(redis, keeps).await
 }
 
 /// The first guard keeps the lock, and its release frees it.
 #[apply(test!)]
 async fn an_unanswered_re_entry_leaves_the_outer_hold_and_no_other(
     redis: &'static Redis,
-) -> Result<()> {
-    let tests = kinds(redis).map(async |family| {
-        let (name, mute) = (name(), Mute::to(redis.host())?);
-        let (process, other) = (
-            family.process_at(&mute.address()).await,
-            family.process().await,
-        );
-        let (owner, lease) = (Some(process.owner()), Some(LONG));
-        let lock = process.asked(&name, Ask { owner, lease });
+) -> Result {
+    let keeps = async |family: Family<Redis>, name: &str| {
+        let (mute, other) = (Mute::to(redis.host())?, family.process().await);
+        let process = family.process_at(&mute.address()).await;
+        let lock = process.held(name, process.owner(), LONG);
         let outer = take(&lock).await?;
         mute.mute();
         unavailable("without an answer", lock.acquire(SOON).await)?;
-        ensure!(holds(redis, &name).await? == 1, "the outer hold has gone");
+        is("holds", holds(redis, name).await?, 1)?;
         mute.heal();
-        until("one hold is left", || async {
-            matches!(holds(redis, &name).await, Ok(1))
-        })
-        .await?;
-        ensure!(!outer.is_lost(), "the outer hold was lost");
-        is_held("beside the outer hold", &outer, &other.lock(&name)).await?;
-        until("the lock works again", || async {
-            pass(&lock).await.is_ok()
-        })
-        .await?;
-        outer.release().await?;
-        family.nothing_left(&name).await.context(family.kind.name)
-    });
-    futures::future::try_join_all(tests).await?;
-    Ok(())
+        let one = async || matches!(holds(redis, name).await, Ok(1));
+        until("one hold is left", one).await?;
+        kept("the outer hold", &outer)?;
+        is_held("beside the outer hold", &outer, &other.lock(name)).await?;
+        let works = async || pass(&lock).await.is_ok();
+        until("the lock works again", works).await?;
+        Ok(outer.release().await?)
+    };
+    each_kind(redis, keeps).await
 }
 
 #[apply(test!)]
-async fn an_unanswered_release_frees_it_and_wakes_the_next(redis: &'static Redis) -> Result<()> {
-    let tests = kinds(redis).map(async |family| {
-        let (name, mute) = (name(), Mute::to(redis.host())?);
+async fn an_unanswered_release_frees_it_and_wakes_the_next(redis: &'static Redis) -> Result {
+    let keeps = async |family: Family<Redis>, name: &str| {
+        let mute = Mute::to(redis.host())?;
         let process = family.process_at(&mute.address()).await;
-        let holder = take(&process.leased(&name, LONG)).await?;
+        let holder = take(&process.leased(name, LONG)).await?;
         mute.mute();
         unavailable("without an answer", holder.release().await)?;
         mute.heal();
-        pass(&family.process().await.lock(&name)).await?;
-        family.nothing_left(&name).await.context(family.kind.name)
-    });
-    futures::future::try_join_all(tests).await?;
-    Ok(())
+        pass(&family.process().await.lock(name)).await
+    };
+    each_kind(redis, keeps).await
 }
 
 /// The answer to the release is late and not waited for; the owner takes the lock again meanwhile. What is then sent again
 /// frees nothing of it.
 #[apply(test!)]
-async fn an_undo_that_is_late_leaves_its_owners_newer_hold(redis: &Redis) -> Result<()> {
+async fn an_undo_that_is_late_leaves_its_owners_newer_hold(redis: &Redis) -> Result {
     let other = redis.client().await;
     for _ in 0..5 {
         let (name, mute) = (name(), Mute::to(redis.host())?);
@@ -144,10 +126,7 @@ async fn an_undo_that_is_late_leaves_its_owners_newer_hold(redis: &Redis) -> Res
         // Longer than one command may take, shorter than two.
         mute.delay(LIMIT * 4 / 3);
         drop(first);
-        until("the release has come", || async {
-            redis.keys(&name).await.is_empty()
-        })
-        .await?;
+        redis.no_key_left(&name).await?;
         mute.delay(Duration::ZERO);
         let again = async {
             loop {
@@ -158,23 +137,20 @@ async fn an_undo_that_is_late_leaves_its_owners_newer_hold(redis: &Redis) -> Res
                 }
             }
         };
-        let again = timeout(SOON, again)
-            .await
-            .context("never acquired again")??;
+        let again = timeout(SOON, again).await;
+        let again = again.context("never acquired again")??;
         for _ in 0..20 {
             is_held("after the undo", &again, &other.lock(&name)).await?;
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        ensure!(!again.is_lost(), "it was lost: the test shows nothing");
+        kept("the newer hold", &again)?;
     }
     Ok(())
 }
 
 /// Guards of one owner end by their leases, by release and by drop, while it comes again.
 #[apply(test!)]
-async fn an_owner_that_comes_again_as_its_last_guard_ends_has_the_lock(
-    redis: &Redis,
-) -> Result<()> {
+async fn an_owner_that_comes_again_as_its_last_guard_ends_has_the_lock(redis: &Redis) -> Result {
     let (name, process, other) = (name(), redis.client().await, redis.client().await);
     for round in 0..40 {
         let lock = process.lock(&name).owner(process.owner());
@@ -200,7 +176,7 @@ async fn an_owner_that_comes_again_as_its_last_guard_ends_has_the_lock(
 
 /// When the last guard ends nothing is left, though it is the one that was lost.
 #[apply(test!)]
-async fn a_lost_guard_that_ends_last_leaves_nothing(redis: &Redis) -> Result<()> {
+async fn a_lost_guard_that_ends_last_leaves_nothing(redis: &Redis) -> Result {
     let (name, process) = (name(), redis.client().await);
     let lock = process.lock(&name).owner(process.owner());
     let lock = lock.lease(Lease::Watchdog(SOON * 10));
@@ -214,24 +190,19 @@ async fn a_lost_guard_that_ends_last_leaves_nothing(redis: &Redis) -> Result<()>
 
 /// A thousand waiters of one process are one subscription and one contender.
 #[apply(test!)]
-async fn a_thousand_waiters_of_one_process_are_one_contender(redis: &Redis) -> Result<()> {
+async fn a_thousand_waiters_of_one_process_are_one_contender(redis: &Redis) -> Result {
     let (name, holder, crowded) = (name(), redis.client().await, redis.client().await);
     let held = take(&holder.lock(&name)).await?;
     let waiters: Vec<_> = (0..1000).map(|_| passing(crowded.lock(&name))).collect();
     let channel = format!("redisson_lock__channel:{{{name}}}");
-    until("the crowd waits", || async {
-        redis.listeners(&channel).await.is_ok_and(|n| n > 0)
-    })
-    .await?;
-    let listeners = redis.listeners(&channel).await?;
-    ensure!(listeners == 1, "{listeners} subscriptions");
+    let waits = async || redis.listeners(&channel).await.is_ok_and(|n| n > 0);
+    until("the crowd waits", waits).await?;
+    is("subscriptions", redis.listeners(&channel).await?, 1)?;
     held.release().await?;
     for waiter in waiters {
         waiter.await??;
     }
     drop((holder, crowded));
-    until("the subscription has ended", || async {
-        matches!(redis.listeners(&channel).await, Ok(0))
-    })
-    .await
+    let none = async || matches!(redis.listeners(&channel).await, Ok(0));
+    until("the subscription has ended", none).await
 }

@@ -2,17 +2,12 @@
 //! form here: three nodes of five (`redlock_faults.rs`).
 
 use super::{
-    family::{Capability::*, Kind, Server, asked},
-    redis::{Redis, client},
+    family::{Capability::*, asked},
+    redis::client,
     support::*,
 };
 use ::redis::AsyncTypedCommands;
-use futures::future::join_all;
-use oversell_lock::{
-    Guard, Lease, Lock, LockError, Owner, Process,
-    redis::{RedisClient, Redlock},
-};
-use std::time::Duration;
+use oversell_lock::redis::{RedisClient, Redlock};
 
 /// A node has a tenth of it to answer, which is for longer than a busy machine usually stands still.
 const LEASE: Duration = Duration::from_secs(15);
@@ -99,18 +94,13 @@ pub(crate) async fn occupy(nodes: &[Redis], name: &str) {
 }
 
 /// Waits until so many nodes have something with this name.
-pub(crate) async fn until_on(five: &Five, name: &str, nodes: usize) -> Result<()> {
-    until(&format!("it is on {nodes} nodes"), || async {
-        five.left(name).await.len() == nodes
-    })
-    .await
+pub(crate) async fn until_on(five: &Five, name: &str, nodes: usize) -> Result {
+    let are = async || five.left(name).await.len() == nodes;
+    until(&format!("it is on {nodes} nodes"), are).await
 }
 
 /// Another has three of five nodes.
-pub(crate) async fn two_are_not_enough<L: Lock>(
-    five: &Five,
-    lock: impl Fn(&str) -> L,
-) -> Result<()> {
+pub(crate) async fn two_are_not_enough<L: Lock>(five: &Five, lock: impl Fn(&str) -> L) -> Result {
     let name = name();
     occupy(&five.0[2..], &name).await;
     let tried = lock(&name).acquire(LEASE / 4).await;
@@ -120,56 +110,44 @@ pub(crate) async fn two_are_not_enough<L: Lock>(
 }
 
 #[apply(test!)]
-async fn two_of_five_are_not_enough(five: &Five) -> Result<()> {
+async fn two_of_five_are_not_enough(five: &Five) -> Result {
     let clients = five.client().await;
     two_are_not_enough(five, |name| Redlock::new(&clients, name)).await
 }
 
-/// Wrong on purpose: so many nodes are enough, and where silence counts a node that does not answer has said yes.
-pub(crate) struct CountsWrongly {
-    pub(crate) clients: Vec<RedisClient>,
-    pub(crate) name: String,
-    pub(crate) enough: usize,
-    pub(crate) silence: bool,
-}
-
-impl Lock for CountsWrongly {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let answers = self.clients.iter().map(async |client| {
+/// The twin: so many nodes are enough, and where silence counts a node that does not answer has said yes.
+pub(crate) fn counts_wrongly(
+    clients: Vec<RedisClient>,
+    name: &str,
+    enough: usize,
+    silence: bool,
+) -> AnyLock {
+    made(name, clients, move |clients, name, wait| async move {
+        let answers = clients.iter().map(async |client| {
             let mut node = client.connection();
-            let asked = node.hset_nx(&self.name, "mine", "1");
+            let asked = node.hset_nx(&name, "mine", "1");
             // Only a node that hangs says nothing for so long.
-            let answer = tokio::time::timeout(SOON / 2, asked).await;
-            answer.ok().and_then(Result::ok).unwrap_or(self.silence)
+            let answer = timeout(SOON / 2, asked).await;
+            answer.ok().and_then(Result::ok).unwrap_or(silence)
         });
         let answers = join_all(answers).await;
-        if answers.into_iter().filter(|yes| *yes).count() >= self.enough {
-            return Ok(Guard::new(self.name.as_str(), None).0);
+        match answers.into_iter().filter(|yes| *yes).count() >= enough {
+            true => Ok(Guard::new(name, None).0),
+            false => Err(in_vain(&name, wait)),
         }
-        let name = self.name.clone();
-        Err(LockError::Taken { name, waited: wait })
-    }
+    })
 }
 
 #[apply(test!)]
-async fn one_node_too_few_is_caught(five: &Five) -> Result<()> {
+async fn one_node_too_few_is_caught(five: &Five) -> Result {
     let clients = five.client().await;
-    let twin = |name: &str| CountsWrongly {
-        clients: clients.clone(),
-        name: name.to_owned(),
-        enough: 2,
-        silence: false,
-    };
+    let twin = |name: &str| counts_wrongly(clients.clone(), name, 2, false);
     let verdict = two_are_not_enough(five, twin).await;
     caught(verdict, "with two nodes of five: Ok")
 }
 
 #[apply(test!)]
-async fn three_of_five_are_enough(five: &Five) -> Result<()> {
+async fn three_of_five_are_enough(five: &Five) -> Result {
     let (name, clients) = (name(), five.client().await);
     occupy(&five.0[3..], &name).await;
     pass(&Redlock::new(&clients, &name)).await?;
@@ -178,7 +156,7 @@ async fn three_of_five_are_enough(five: &Five) -> Result<()> {
 }
 
 #[apply(test!)]
-async fn a_watchdog_keeps_it_on_three_nodes(five: &Five) -> Result<()> {
+async fn a_watchdog_keeps_it_on_three_nodes(five: &Five) -> Result {
     // With two nodes gone it takes one silent node to lose it, and each has a tenth of this to answer.
     let lease = Lease::Watchdog(SOON);
     let (name, clients, other) = (name(), five.client().await, five.client().await);
@@ -190,14 +168,14 @@ async fn a_watchdog_keeps_it_on_three_nodes(five: &Five) -> Result<()> {
     }
     let other = Redlock::new(&other, &name).lease(LONG);
     taken("beyond the lease", other.acquire(SOON * 5 / 4).await)?;
-    ensure!(!guard.is_lost(), "lost, with three nodes of five");
+    kept("a lock on three nodes of five", &guard)?;
     five.0[2].delete(&name).await;
     told(&guard).await?;
     lost("a lost lock was released", guard.release().await)
 }
 
 #[apply(test!)]
-async fn no_nodes_are_refused(_: &Five) -> Result<()> {
+async fn no_nodes_are_refused(_: &Five) -> Result {
     let refused = Redlock::new(&[], "lock").try_acquire().await;
     invalid("without nodes", refused)
 }

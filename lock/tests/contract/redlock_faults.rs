@@ -1,27 +1,21 @@
 //! What Redlock survives, and what breaks it: five nodes of its own for each test, for they die here.
 
 use super::{
-    family::Server,
-    redis::Redis,
-    redlock::{CountsWrongly, Five, LONG, clients, occupy, until_on},
+    redlock::{LONG, clients, counts_wrongly, occupy, until_on},
     support::*,
 };
 use futures::StreamExt;
-use oversell::lab::{Lab, Options, Part, Proxy};
-use oversell_lock::{
-    Guard, Lease, Lock, LockError,
-    redis::{RedisClient, Redlock},
-};
+use oversell::lab::{Lab, Options, Part};
+use oversell_lock::redis::{RedisClient, Redlock};
 use redis::Script;
-use std::time::Duration;
-use tokio::{task::JoinSet, time::Instant};
+use tokio::time::Instant;
 
 /// A lease that a test waits for. A node has a tenth of it to answer, which on a busy machine may take more than one try.
 const BRIEF: Duration = Duration::from_secs(5);
 const NAMES: [&str; 5] = ["redis", "redis-2", "redis-3", "redis-4", "redis-5"];
 
-/// A lab of five nodes, and the way to look at them.
-async fn five() -> Result<(Lab, Five)> {
+/// What it comes to on five nodes of its own, in a lab.
+async fn on_five<T>(test: impl AsyncFnOnce(&mut Lab, &Five) -> Result<T>) -> Result<T> {
     let without = vec![Part::MySql, Part::ZooKeeper, Part::Instances, Part::Nginx];
     let redis_ports = vec![0; 5];
     let options = Options {
@@ -29,13 +23,15 @@ async fn five() -> Result<(Lab, Five)> {
         redis_ports,
         ..Options::default()
     };
-    let lab = Lab::start(options).await?;
+    let mut lab = Lab::start(options).await?;
     let nodes = lab.addresses().redis.iter().map(|node| node.url.clone());
     let five = Five::on(nodes.collect());
-    Ok((lab, five))
+    let came_to = test(&mut lab, &five).await;
+    lab.stop().await;
+    came_to
 }
 
-async fn kill(lab: &Lab, names: &[&str]) -> Result<()> {
+async fn kill(lab: &Lab, names: &[&str]) -> Result {
     for name in names {
         lab.kill(name).await?;
     }
@@ -44,7 +40,7 @@ async fn kill(lab: &Lab, names: &[&str]) -> Result<()> {
 
 /// Asks for so long, and goes on until enough nodes have answered: with two dead none of the others may be silent for
 /// longer than a node is waited for, and on a busy machine one is now and then.
-async fn asked_for(wait: Duration, lock: Redlock) -> Result<Guard, LockError> {
+async fn asked_for(wait: Duration, lock: Redlock) -> Answer<Guard> {
     let end = Instant::now() + wait;
     loop {
         match lock
@@ -58,110 +54,99 @@ async fn asked_for(wait: Duration, lock: Redlock) -> Result<Guard, LockError> {
 }
 
 #[apply(test!)]
-async fn two_of_five_dead_and_it_goes_on(_: &Five) -> Result<()> {
-    let (lab, nodes) = five().await?;
-    let (name, process, other) = (name(), nodes.client().await, nodes.client().await);
-    // Renewed several times over before the other gives up.
-    let lease = Lease::Watchdog(SOON);
-    let held = take(&Redlock::new(&process, &name).lease(lease)).await?;
-    kill(&lab, &NAMES[..2]).await?;
-    let tried = asked_for(
-        lease.duration() * 5 / 4,
-        Redlock::new(&other, &name).lease(LONG),
-    )
-    .await;
-    taken("while it is held", tried)?;
-    ensure!(!held.is_lost(), "lost, though three nodes renew it");
-    held.release().await?;
-    for process in [other, process] {
-        let lock = Redlock::new(&process, &name).lease(LONG);
-        asked_for(SOON, lock).await?.release().await?;
-    }
-    lab.stop().await;
-    Ok(())
+async fn two_of_five_dead_and_it_goes_on(_: &Five) -> Result {
+    on_five(async |lab, nodes| {
+        let (name, process, other) = (name(), nodes.client().await, nodes.client().await);
+        // Renewed several times over before the other gives up.
+        let lease = Lease::Watchdog(SOON);
+        let held = take(&Redlock::new(&process, &name).lease(lease)).await?;
+        kill(lab, &NAMES[..2]).await?;
+        let lock = Redlock::new(&other, &name).lease(LONG);
+        let tried = asked_for(lease.duration() * 5 / 4, lock).await;
+        taken("while it is held", tried)?;
+        kept("what three nodes renew", &held)?;
+        held.release().await?;
+        for process in [other, process] {
+            let lock = Redlock::new(&process, &name).lease(LONG);
+            asked_for(SOON, lock).await?.release().await?;
+        }
+        Ok(())
+    })
+    .await
 }
 
 #[apply(test!)]
-async fn three_of_five_dead_and_it_refuses_and_says_so(_: &Five) -> Result<()> {
-    let (lab, nodes) = five().await?;
-    let (name, process) = (name(), nodes.client().await);
-    let held = take(&Redlock::new(&process, &name)).await?;
-    kill(&lab, &NAMES[..3]).await?;
-    match Redlock::new(&process, "another")
-        .lease(LONG)
-        .acquire(SOON)
-        .await
-    {
-        Err(LockError::Unavailable {
-            server: "redis",
-            reason,
-        }) if reason.to_string() == "2 of 5 nodes answered, 3 needed" => {}
-        other => bail!("with two nodes: {other:?}"),
-    }
-    told(&held).await?;
-    ensure!(held.release().await.is_err(), "a lost lock was released");
-    for node in &nodes.0[3..] {
-        node.no_key_left("another").await?;
-    }
-    lab.stop().await;
-    Ok(())
+async fn three_of_five_dead_and_it_refuses_and_says_so(_: &Five) -> Result {
+    on_five(async |lab, nodes| {
+        let (name, process) = (name(), nodes.client().await);
+        let held = take(&Redlock::new(&process, &name)).await?;
+        kill(lab, &NAMES[..3]).await?;
+        let other = Redlock::new(&process, "another").lease(LONG);
+        match other.acquire(SOON).await {
+            Err(LockError::Unavailable { server, reason }) => {
+                let reason = (server, reason.to_string());
+                let expected = ("redis", "2 of 5 nodes answered, 3 needed".to_owned());
+                is("with two nodes", reason, expected)?;
+            }
+            other => bail!("with two nodes: {other:?}"),
+        }
+        told(&held).await?;
+        ensure!(held.release().await.is_err(), "a lost lock was released");
+        for node in &nodes.0[3..] {
+            node.no_key_left("another").await?;
+        }
+        Ok(())
+    })
+    .await
 }
 
 /// Three nodes hang. What they do when they go on is undone.
-async fn three_hang<L: Lock>(lock: impl FnOnce(Vec<RedisClient>, String) -> L) -> Result<()> {
-    let (lab, nodes) = five().await?;
-    let (name, process) = (name(), nodes.client().await);
-    for node in &NAMES[..3] {
-        lab.pause(node)?;
-    }
-    let tried = lock(process, name.clone()).acquire(SOON).await;
-    unavailable("with three nodes that hang", tried)?;
-    for node in &NAMES[..3] {
-        lab.resume(node)?;
-    }
-    // Late answers are undone.
-    until_on(&nodes, &name, 0).await?;
-    lab.stop().await;
-    Ok(())
+async fn three_hang<L: Lock>(lock: impl FnOnce(Vec<RedisClient>, String) -> L) -> Result {
+    on_five(async |lab, nodes| {
+        let (name, process) = (name(), nodes.client().await);
+        for node in &NAMES[..3] {
+            lab.pause(node)?;
+        }
+        let tried = lock(process, name.clone()).acquire(SOON).await;
+        unavailable("with three nodes that hang", tried)?;
+        for node in &NAMES[..3] {
+            lab.resume(node)?;
+        }
+        // Late answers are undone.
+        until_on(nodes, &name, 0).await
+    })
+    .await
 }
 
 #[apply(test!)]
-async fn three_nodes_that_hang_are_no_quorum(_: &Five) -> Result<()> {
+async fn three_nodes_that_hang_are_no_quorum(_: &Five) -> Result {
     three_hang(|clients, name| Redlock::new(&clients, &name)).await
 }
 
 #[apply(test!)]
-async fn silence_that_counts_as_yes_is_caught(_: &Five) -> Result<()> {
-    let (enough, silence) = (3, true);
-    let verdict = three_hang(|clients, name| CountsWrongly {
-        clients,
-        name,
-        enough,
-        silence,
-    });
-    caught(verdict.await, "with three nodes that hang: Ok")
+async fn silence_that_counts_as_yes_is_caught(_: &Five) -> Result {
+    let verdict = three_hang(|clients, name| counts_wrongly(clients, &name, 3, true)).await;
+    caught(verdict, "with three nodes that hang: Ok")
 }
 
 /// The process knew the node before it hung, so that the command waits there and runs when it goes on.
 #[apply(test!)]
-async fn a_node_that_hangs_holds_up_nobody_and_its_late_answer_is_undone(_: &Five) -> Result<()> {
-    let (lab, nodes) = five().await?;
-    let (name, process) = (name(), nodes.client().await);
-    pass(&Redlock::new(&process, &name)).await?;
-    lab.pause(NAMES[0])?;
-    pass(&Redlock::new(&process, &name).lease(LONG)).await?;
-    // Two say yes and two no: it hangs on the one that hangs.
-    occupy(&nodes.0[1..3], &name).await;
-    let missed = Redlock::new(&process, &name)
-        .lease(LONG)
-        .try_acquire()
-        .await;
-    taken("with two nodes and silence", missed)?;
-    lab.resume(NAMES[0])?;
-    // Late answers are undone.
-    until_on(&nodes, &name, 2).await?;
-    lab.stop().await;
-    Ok(())
+async fn a_node_that_hangs_holds_up_nobody_and_its_late_answer_is_undone(_: &Five) -> Result {
+    on_five(async |lab, nodes| {
+        let (name, process) = (name(), nodes.client().await);
+        let lock = Redlock::new(&process, &name);
+        pass(&lock).await?;
+        lab.pause(NAMES[0])?;
+        let lock = lock.lease(LONG);
+        pass(&lock).await?;
+        // Two say yes and two no: it hangs on the one that hangs.
+        occupy(&nodes.0[1..3], &name).await;
+        taken("with two nodes and silence", lock.try_acquire().await)?;
+        lab.resume(NAMES[0])?;
+        // Late answers are undone.
+        until_on(nodes, &name, 2).await
+    })
+    .await
 }
 
 /// What happens to the third node, while the first process has the lock there, on the first and on the second.
@@ -177,8 +162,7 @@ enum Event {
 }
 
 /// Whether two processes have the lock at the same time, as far as they know.
-async fn two_owners(event: Event) -> Result<bool> {
-    let (mut lab, nodes) = five().await?;
+async fn two_owners(lab: &mut Lab, nodes: &Five, event: Event) -> Result<bool> {
     let mut addresses = nodes.hosts();
     let other = clients(&addresses);
     // The first process does not reach the last two nodes.
@@ -187,17 +171,16 @@ async fn two_owners(event: Event) -> Result<bool> {
     addresses[3..].fill(gone.address());
     // Long enough for all that happens, and no longer: what nodes that have gone are to give back is asked for until then.
     let (name, long) = (name(), Lease::Fixed(SOON * 3));
-    let lease = if event == Event::DelayedRestart {
-        Lease::Fixed(BRIEF)
-    } else {
-        long
+    let lease = match event {
+        Event::DelayedRestart => Lease::Fixed(BRIEF),
+        _ => long,
     };
     let first = Redlock::new(&clients(&addresses), &name).lease(lease);
     let first = asked_for(SOON, first).await?;
     match event {
         Event::Nothing => {}
         Event::Restart | Event::DelayedRestart => {
-            kill(&lab, &NAMES[2..3]).await?;
+            lab.kill(NAMES[2]).await?;
             if event == Event::DelayedRestart {
                 tokio::time::sleep(BRIEF).await;
             }
@@ -207,20 +190,15 @@ async fn two_owners(event: Event) -> Result<bool> {
     }
     // On a busy machine a node may be silent while it is connected to: that says nothing of the lock. Where the second
     // is to have it, it may need another try for the same reason.
-    let wait = if event == Event::Nothing {
-        Duration::ZERO
-    } else {
-        SOON
+    let wait = match event {
+        Event::Nothing => Duration::ZERO,
+        _ => SOON,
     };
-    let second = asked_for(wait, Redlock::new(&other, &name).lease(long)).await;
-    let both = match &second {
-        Ok(_) => !first.is_lost(),
-        Err(LockError::Taken { .. }) if event == Event::Nothing => false,
+    match asked_for(wait, Redlock::new(&other, &name).lease(long)).await {
+        Ok(_second) => Ok(!first.is_lost()),
+        Err(LockError::Taken { .. }) if event == Event::Nothing => Ok(false),
         Err(error) => bail!("the second: {error}"),
-    };
-    drop((first, second));
-    lab.stop().await;
-    Ok(both)
+    }
 }
 
 /// What a clock that jumps forward does to keys: each ends so much earlier. (Debian's Redis, on jemalloc, does not start
@@ -242,10 +220,9 @@ async fn jump(node: &Redis, by: Duration) {
 macro_rules! owners {
     ($($name:ident: $event:ident, $two:literal;)*) => {$(
         test! {
-            async fn $name(_: &Five) -> Result<()> {
-                let two = two_owners(Event::$event).await?;
-                ensure!(two == $two, "two owners at the same time: {two}");
-                Ok(())
+            async fn $name(_: &Five) -> Result {
+                let owners = async |lab: &mut Lab, nodes: &Five| two_owners(lab, nodes, Event::$event).await;
+                is("two owners at the same time", on_five(owners).await?, $two)
             }
         }
     )*};
@@ -259,12 +236,11 @@ owners! {
 }
 
 /// A crowd of one process waits, one of another process alone beside it, and a third has the lock. `in_line`: as it is
-/// meant to be used. Says how often a node was asked by the crowd while it was asked so often by the one alone: at the
-/// same time, so that a machine that stands still holds up both.
-async fn asked(in_line: bool) -> Result<(u64, u64)> {
+/// meant to be used. While a node is asked so often by the one alone it is asked not much more by the crowd: at the same
+/// time, so that a machine that stands still holds up both.
+async fn no_storm(nodes: &Five, in_line: bool) -> Result {
     const CROWD: usize = 300;
     const ENOUGH: u64 = 40;
-    let (lab, nodes) = five().await?;
     let (name, holder) = (name(), nodes.client().await);
     let [crowded, single] = [nodes.client().await, nodes.client().await];
     let held = take(&Redlock::new(&holder, &name).lease(LONG)).await?;
@@ -299,16 +275,12 @@ async fn asked(in_line: bool) -> Result<(u64, u64)> {
     let (by_crowd, by_one) = (id(&crowded), id(&single));
     let (mut crowd, mut alone) = (0, 0);
     while alone < ENOUGH {
-        let command = tokio::time::timeout(SOON, commands.next())
-            .await
-            .context("nobody asks")?;
+        let command = timeout(SOON, commands.next()).await;
+        let command = command.context("nobody asks")?;
         let command = command.context("the monitor ended")?;
         // Not what the script does in its turn.
-        if command
-            .split('"')
-            .nth(1)
-            .is_some_and(|word| word.eq_ignore_ascii_case("evalsha"))
-        {
+        let word = command.split('"').nth(1);
+        if word.is_some_and(|word| word.eq_ignore_ascii_case("evalsha")) {
             crowd += u64::from(command.contains(&by_crowd));
             alone += u64::from(command.contains(&by_one));
         }
@@ -319,24 +291,21 @@ async fn asked(in_line: bool) -> Result<(u64, u64)> {
             had?;
         }
     }
-    lab.stop().await;
-    Ok((crowd, alone))
-}
-
-fn no_storm((crowd, alone): (u64, u64)) -> Result<()> {
+    let storms = crowd >= alone * 4;
     ensure!(
-        alone > 0 && crowd < alone * 4,
+        !storms,
         "the crowd storms: {crowd} scripts, one alone {alone}"
     );
     Ok(())
 }
 
 #[apply(test!)]
-async fn a_crowd_of_one_process_asks_no_more_than_one(_: &Five) -> Result<()> {
-    no_storm(asked(true).await?)
+async fn a_crowd_of_one_process_asks_no_more_than_one(_: &Five) -> Result {
+    on_five(async |_, nodes| no_storm(nodes, true).await).await
 }
 
 #[apply(test!)]
-async fn a_crowd_without_a_line_is_caught(_: &Five) -> Result<()> {
-    caught(no_storm(asked(false).await?), "the crowd storms")
+async fn a_crowd_without_a_line_is_caught(_: &Five) -> Result {
+    let verdict = on_five(async |_, nodes| no_storm(nodes, false).await).await;
+    caught(verdict, "the crowd storms")
 }

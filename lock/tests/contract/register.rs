@@ -93,9 +93,9 @@ macro_rules! test {
     ($(#[$meta:meta])* async $($test:tt)*) => {
         $crate::register::test! { [false] $(#[$meta])* async $($test)* }
     };
-    ([$soak:literal] $(#[$meta:meta])* async fn $name:ident($engine:tt: $kind:ty $(,)?) -> Result<()> $body:block) => {
+    ([$soak:literal] $(#[$meta:meta])* async fn $name:ident($engine:tt: $kind:ty $(,)?) -> Result $body:block) => {
         $(#[$meta])*
-        async fn $name($engine: $kind) -> Result<()> $body
+        async fn $name($engine: $kind) -> Result $body
 
         inventory::submit!(Test {
             module: module_path!(),
@@ -118,9 +118,9 @@ pub(crate) use soak_test;
 /// `#[apply(clause!)]`: the function is a clause that every lock keeps; with words in brackets before it, those that can do
 /// that.
 macro_rules! clause {
-    ([$($needs:ident),*] $(#[$meta:meta])* async fn $name:ident<S: Server>($family:ident: Family<S> $(,)?) -> Result<()> $body:block) => {
+    ([$($needs:ident),*] $(#[$meta:meta])* async fn $name:ident<S: Server>($family:ident: Family<S> $(,)?) -> Result $body:block) => {
         $(#[$meta])*
-        pub(crate) async fn $name<S: Server>($family: Family<S>) -> Result<()> $body
+        pub(crate) async fn $name<S: Server>($family: Family<S>) -> Result $body
 
         inventory::submit!($crate::register::Clause {
             name: stringify!($name),
@@ -156,6 +156,7 @@ needing! { $
     leased: [Leased],
     reentrant: [Reentrant],
     leased_by_owner: [Reentrant, Leased],
+    shared: [Shared],
     layered: [Layered],
     layered_and_losable: [Layered, Losable]
 }

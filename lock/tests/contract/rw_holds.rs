@@ -2,16 +2,12 @@
 //! taken for another of the same owner.
 
 use super::{
-    family::Server,
-    mute::Mute,
     read_write::{is_taken, listens, owner, reading, writing},
-    redis::Redis,
     support::*,
 };
 use futures::StreamExt;
-use oversell_lock::{Guard, Lock, redis::Lease};
-use std::{collections::BTreeMap, time::Duration};
-use tokio::task::yield_now;
+use oversell_lock::redis::{Lease, RedisClient, RedisReadLock, RedisWriteLock};
+use std::{collections::BTreeMap, ops::RangeInclusive};
 
 const LONG: Lease = Lease::Fixed(SOON);
 const LONGER: Lease = Lease::Fixed(Duration::from_secs(60));
@@ -21,7 +17,7 @@ const BRIEF: Lease = Lease::Fixed(Duration::from_millis(300));
 async fn fields(redis: &Redis, name: &str) -> Result<Vec<String>> {
     let all: BTreeMap<String, String> = redis.ask(&["HGETALL", name]).await?;
     Ok(all
-        .into_iter()
+        .iter()
         .map(|(field, value)| format!("{field}={value}"))
         .collect())
 }
@@ -39,19 +35,23 @@ fn sorted<const N: usize>(mut words: [&str; N]) -> [&str; N] {
     words
 }
 
-fn is(what: &str, found: &[String], expected: &[&str]) -> Result<()> {
-    ensure!(
-        found == expected,
-        "{what}: {found:?} instead of {expected:?}"
-    );
+/// The longest hold of the lock lasts so long, in ms.
+async fn lasts(redis: &Redis, name: &str, ms: RangeInclusive<i64>) -> Result {
+    let lasts = pttl(redis, name).await?;
+    ensure!(ms.contains(&lasts), "the longest hold lasts {lasts} ms");
     Ok(())
+}
+
+/// Both halves, of one owner.
+fn halves(process: &RedisClient, name: &str, owner: Owner) -> (RedisReadLock, RedisWriteLock) {
+    let (read, write) = (reading(process, name), writing(process, name));
+    (read.owner(owner), write.owner(owner))
 }
 
 /// Everything that is said on the lock's channel from now on.
 async fn hear(redis: &Redis, name: &str) -> Result<impl futures::Stream<Item = String> + Unpin> {
-    let heard = redis
-        .listener(&format!("redisson_rwlock:{{{name}}}"))
-        .await?;
+    let channel = format!("redisson_rwlock:{{{name}}}");
+    let heard = redis.listener(&channel).await?;
     let said = |message: redis::Msg| message.get_payload().unwrap_or_default();
     Ok(heard.into_on_message().map(said).boxed())
 }
@@ -59,21 +59,17 @@ async fn hear(redis: &Redis, name: &str) -> Result<impl futures::Stream<Item = S
 /// The identities that are in the hash, without `:write`.
 async fn ids(redis: &Redis, name: &str) -> Result<Vec<String>> {
     let fields = fields(redis, name).await?;
-    let ids = fields
-        .iter()
-        .filter(|f| !f.starts_with("mode="))
-        .map(|f| f.trim_end_matches("=1").replace(":write", ""));
-    Ok(ids.collect())
+    let holds = fields.iter().filter(|field| !field.starts_with("mode="));
+    Ok(holds
+        .map(|field| field.trim_end_matches("=1").replace(":write", ""))
+        .collect())
 }
 
 #[apply(test!)]
-async fn holds_are_written_as_a_java_process_expects(redis: &Redis) -> Result<()> {
+async fn holds_are_written_as_a_java_process_expects(redis: &Redis) -> Result {
     let (name, process, owner, other) = (name(), redis.client().await, owner(), owner());
     let heard = hear(redis, &name).await?;
-    let (read, write) = (
-        reading(&process, &name).owner(owner),
-        writing(&process, &name).owner(owner),
-    );
+    let (read, write) = halves(&process, &name, owner);
     let beside = reading(&process, &name).owner(other);
 
     let (first, again, third) = (take(&read).await?, take(&read).await?, take(&beside).await?);
@@ -81,72 +77,58 @@ async fn holds_are_written_as_a_java_process_expects(redis: &Redis) -> Result<()
     ensure!(ids_now.len() == 2, "two owners' holds are {ids_now:?}");
     let [one, other] = [0, 1].map(|n| format!("{}=1", ids_now[n]));
     let expected = sorted([&one, &other, "mode=read"]);
-    is("two read holds", &fields(redis, &name).await?, &expected)?;
+    is("two read holds", fields(redis, &name).await?, expected)?;
     let [one, other] = [0, 1].map(|n| hold(&name, &ids_now[n], 1));
     let expected = sorted([&name, &one, &other]);
-    is("their keys", &redis.keys(&name).await, &expected)?;
-    let first_hold = hold(&name, &ids_now[0], 1);
-    let value: String = redis.ask(&["GET", &first_hold]).await?;
-    ensure!(value == "1", "a read hold's string is {value}");
+    is("their keys", redis.keys(&name).await, expected)?;
+    let value: String = redis.ask(&["GET", &one]).await?;
+    is("a read hold's string", value, "1")?;
     for guard in [first, third, again] {
         guard.release().await?;
     }
-    is("after the last reader", &redis.keys(&name).await, &[])?;
+    none_of(redis.keys(&name).await)?;
 
     let (first, again) = (take(&write).await?, take(&write).await?);
     let writer = ids(redis, &name).await?.concat();
-    is(
-        "a write hold's only key",
-        &redis.keys(&name).await,
-        &[&name],
-    )?;
+    is("a write hold's keys", redis.keys(&name).await, [&*name])?;
     let expected = [&format!("{writer}:write=1"), "mode=write"];
-    is("one write hold", &fields(redis, &name).await?, &expected)?;
+    is("one write hold", fields(redis, &name).await?, expected)?;
     let below = take(&read).await?;
     let found = fields(redis, &name).await?;
-    ensure!(
-        found.len() == 3 && found[2] == "mode=write",
-        "a write and a read hold: {found:?}"
-    );
+    let both = found.len() == 3 && found[2] == "mode=write";
+    ensure!(both, "a write and a read hold: {found:?}");
     for guard in [below, again, first] {
         guard.release().await?;
     }
-    is("after the writer", &redis.keys(&name).await, &[])?;
+    none_of(redis.keys(&name).await)?;
     let heard: Vec<_> = heard.take(2).collect().await;
-    ensure!(heard == ["0", "1"], "the channel said {heard:?}");
-    Ok(())
+    is("what the channel said", heard, ["0", "1"])
 }
 
 /// A Java owner.
 pub(crate) const JAVA: &str = "0b5c3b9e-3b0f-4a35-9c5c-2f7a3f0d1e11:61";
 
 /// What a Java process leaves when it reads.
-async fn java_reads(redis: &Redis, name: &str) -> Result<()> {
+async fn java_reads(redis: &Redis, name: &str) -> Result {
     let read = ["HSET", name, "mode", "read", JAVA, "1"];
     let own = hold(name, JAVA, 1);
     let lease = ["PEXPIRE", name, "60000"];
-    redis
-        .run(&[&read, &["PSETEX", &own, "60000", "1"], &lease])
-        .await
+    let string = ["PSETEX", &own, "60000", "1"];
+    redis.run(&[&read, &string, &lease]).await
 }
 
 #[apply(test!)]
-async fn a_java_reader_lets_readers_in_and_keeps_writers_out(redis: &Redis) -> Result<()> {
+async fn a_java_reader_lets_readers_in_and_keeps_writers_out(redis: &Redis) -> Result {
     let (name, process) = (name(), redis.client().await);
     java_reads(redis, &name).await?;
     is_taken("a writer beside a Java reader", &writing(&process, &name)).await?;
-    let reader = take(&reading(&process, &name)).await?;
-    reader.release().await?;
+    pass(&reading(&process, &name)).await?;
     let own = hold(&name, JAVA, 1);
     let left = sorted([&own, &name]);
-    is("after our reader", &redis.keys(&name).await, &left)?;
+    is("after our reader", redis.keys(&name).await, left)?;
     let java = [&format!("{JAVA}=1"), "mode=read"];
-    is("the Java reader", &fields(redis, &name).await?, &java)?;
-    let lasts = pttl(redis, &name).await?;
-    ensure!(
-        lasts > 20_000,
-        "the Java reader's lease was cut to {lasts} ms"
-    );
+    is("the Java reader", fields(redis, &name).await?, java)?;
+    lasts(redis, &name, 20_001..=i64::MAX).await?;
     for key in left {
         redis.delete(key).await;
     }
@@ -154,45 +136,37 @@ async fn a_java_reader_lets_readers_in_and_keeps_writers_out(redis: &Redis) -> R
 }
 
 #[apply(test!)]
-async fn a_java_writer_keeps_everybody_out_and_its_message_wakes(redis: &Redis) -> Result<()> {
+async fn a_java_writer_keeps_everybody_out_and_its_message_wakes(redis: &Redis) -> Result {
     let (name, process) = (name(), redis.client().await);
-    let hold = [
-        "HSET",
-        &name,
-        "mode",
-        "write",
-        &format!("{JAVA}:write"),
-        "1",
-    ];
+    let write = format!("{JAVA}:write");
+    let hold = ["HSET", &name, "mode", "write", &write, "1"];
     redis.run(&[&hold, &["PEXPIRE", &name, "60000"]]).await?;
     is_taken("a writer beside a Java writer", &writing(&process, &name)).await?;
     let waits = passing(reading(&process, &name));
     listens(redis, &name).await?;
     ensure!(!waits.is_finished(), "a reader got in beside a Java writer");
     let channel = format!("redisson_rwlock:{{{name}}}");
-    redis
-        .run(&[&["DEL", &name], &["PUBLISH", &channel, "1"]])
-        .await?;
+    let tell = ["PUBLISH", &channel, "1"];
+    redis.run(&[&["DEL", &name], &tell]).await?;
     waits.await??;
     redis.no_key_left(&name).await
 }
 
 #[apply(test!)]
-async fn a_writer_that_steps_down_lets_readers_in(redis: &Redis) -> Result<()> {
+async fn a_writer_that_steps_down_lets_readers_in(redis: &Redis) -> Result {
     let (name, owner, other) = (name(), owner(), redis.client().await);
     let process = redis.client().await;
     let mut heard = hear(redis, &name).await?;
-    let (read, write) = (
-        reading(&process, &name).owner(owner),
-        writing(&process, &name).owner(owner),
-    );
+    let (read, write) = halves(&process, &name, owner);
     let (writes, reads) = (take(&write).await?, take(&read).await?);
     is_taken("another's reader", &reading(&other, &name)).await?;
-    let lock = reading(&other, &name);
-    let waits = acquiring(lock);
+    let waits = acquiring(reading(&other, &name));
     writes.release().await.context("release of the write")?;
-    let said = heard.next().await;
-    ensure!(said.as_deref() == Some("1"), "the channel said {said:?}");
+    is(
+        "what the channel said",
+        heard.next().await,
+        Some("1".into()),
+    )?;
     let beside = waits.await?.context("another's reader")?;
     is_taken("another's writer", &writing(&other, &name)).await?;
     invalid("back from read to write", write.try_acquire().await)?;
@@ -203,7 +177,7 @@ async fn a_writer_that_steps_down_lets_readers_in(redis: &Redis) -> Result<()> {
 }
 
 #[apply(test!)]
-async fn each_read_hold_expires_by_itself(redis: &Redis) -> Result<()> {
+async fn each_read_hold_expires_by_itself(redis: &Redis) -> Result {
     let (name, process, owner) = (name(), redis.client().await, owner());
     let read = reading(&process, &name).owner(owner);
     let longer = take(&reading(&process, &name).lease(LONGER)).await?;
@@ -218,86 +192,67 @@ async fn each_read_hold_expires_by_itself(redis: &Redis) -> Result<()> {
         }
     }
     let own = own.context("no hold lasts 3 s")?;
-    let lasts = pttl(redis, &name).await?;
-    ensure!(lasts > 20_000, "the longest of three lasts {lasts} ms");
+    lasts(redis, &name, 20_001..=i64::MAX).await?;
     brief.lost().await;
-    until("the short hold has gone", || async {
-        !redis.keys(&name).await.contains(&own)
-    })
-    .await?;
+    let has_gone = async || !redis.keys(&name).await.contains(&own);
+    until("the short hold has gone", has_gone).await?;
     is_taken("a writer beside the others", &writing(&process, &name)).await?;
     longer.release().await?;
-    let lasts = pttl(redis, &name).await?;
-    ensure!(
-        0 < lasts && lasts <= 20_000,
-        "what remains lasts {lasts} ms"
-    );
+    lasts(redis, &name, 1..=20_000).await?;
     lost("a hold that had ended", brief.release().await)?;
     is_taken("a writer beside the last", &writing(&process, &name)).await?;
     long.release().await?;
-    is("after the last", &redis.keys(&name).await, &[])
+    none_of(redis.keys(&name).await)
 }
 
 #[apply(test!)]
-async fn guards_of_one_hold_end_in_any_order(redis: &Redis) -> Result<()> {
+async fn guards_of_one_hold_end_in_any_order(redis: &Redis) -> Result {
     let (name, process, owner) = (name(), redis.client().await, owner());
     let read = reading(&process, &name).owner(owner);
     let mut guards = Vec::new();
     for lease in [LONG, LONGER, BRIEF] {
         guards.push(take(&read.clone().lease(lease)).await?);
     }
-    let lasts = pttl(redis, &name).await?;
-    ensure!(lasts > 20_000, "the longest of three lasts {lasts} ms");
+    lasts(redis, &name, 20_001..=i64::MAX).await?;
     guards.remove(0).release().await?;
     let brief = guards.pop().context("three")?;
     brief.lost().await;
     lost("a hold that had ended", brief.release().await)?;
-    ensure!(
-        ids(redis, &name).await?.len() == 1 && !guards[0].is_lost(),
-        "the hold has gone"
-    );
+    is("holds", ids(redis, &name).await?.len(), 1)?;
+    kept("the last hold", &guards[0])?;
     is_taken("a writer beside it", &writing(&process, &name)).await?;
     guards.remove(0).release().await?;
-    is("after the last", &redis.keys(&name).await, &[])
+    none_of(redis.keys(&name).await)
 }
 
 #[apply(test!)]
-async fn a_write_entered_again_is_never_shorter(redis: &Redis) -> Result<()> {
+async fn a_write_entered_again_is_never_shorter(redis: &Redis) -> Result {
     let (name, process, owner) = (name(), redis.client().await, owner());
     let write = writing(&process, &name).owner(owner);
     let first = take(&write.clone().lease(LONGER)).await?;
     let again = take(&write.clone().lease(BRIEF)).await?;
-    let lasts = pttl(redis, &name).await?;
-    ensure!(
-        20_000 < lasts && lasts <= 60_000,
-        "both together last {lasts} ms"
-    );
+    lasts(redis, &name, 20_001..=60_000).await?;
     again.lost().await;
     lost("a hold that had ended", again.release().await)?;
     is_taken("another", &writing(&process, &name)).await?;
     first.release().await?;
-    is("after the last", &redis.keys(&name).await, &[])
+    none_of(redis.keys(&name).await)
 }
 
 #[apply(test!)]
-async fn a_watchdog_renews_its_own_hold_and_no_fixed_one(redis: &Redis) -> Result<()> {
+async fn a_watchdog_renews_its_own_hold_and_no_fixed_one(redis: &Redis) -> Result {
     let (name, process) = (name(), redis.client().await);
     let lease = Duration::from_secs(6);
     for writes in [false, true] {
-        let enter = async |lease| {
-            let (read, write) = (reading(&process, &name), writing(&process, &name));
-            if writes {
-                take(&write.lease(lease)).await
-            } else {
-                take(&read.lease(lease)).await
-            }
+        let enter = async |lease| match writes {
+            true => take(&writing(&process, &name).lease(lease)).await,
+            false => take(&reading(&process, &name).lease(lease)).await,
         };
         let watched = enter(Lease::Watchdog(lease)).await?;
         let id = ids(redis, &name).await?.concat();
-        let key = if writes {
-            name.clone()
-        } else {
-            hold(&name, &id, 1)
+        let key = match writes {
+            true => name.clone(),
+            false => hold(&name, &id, 1),
         };
         let (mut renewals, mut last) = (0, pttl(redis, &key).await?);
         while renewals < 3 {
@@ -306,86 +261,62 @@ async fn a_watchdog_renews_its_own_hold_and_no_fixed_one(redis: &Redis) -> Resul
             renewals += u32::from(lasts > last);
             last = lasts;
         }
-        ensure!(!watched.is_lost(), "lost under its watchdog");
+        kept("the watched hold", &watched)?;
         watched.release().await?;
         let fixed = enter(BRIEF).await?;
         fixed.lost().await;
-        until("the fixed hold has ended", || async {
-            redis.keys(&name).await.is_empty()
-        })
-        .await?;
+        redis.no_key_left(&name).await?;
         lost("a hold that had ended", fixed.release().await)?;
     }
     Ok(())
 }
 
-/// A writer's lease ends, and another writes.
-async fn late(redis: &Redis, name: &str) -> Result<(Guard, Guard)> {
-    let [first, second] = [redis.client().await, redis.client().await];
-    let old = take(&writing(&first, name).lease(BRIEF)).await?;
-    let new = take(&writing(&second, name).lease(LONG)).await?;
+/// A writer's lease ends, another writes, and the first ends like this: the other still writes.
+async fn late(redis: &Redis, ends: impl AsyncFnOnce(Guard) -> Result) -> Result {
+    let (name, processes) = (name(), redis.clients(3).await);
+    let old = take(&writing(&processes[0], &name).lease(BRIEF)).await?;
+    let new = take(&writing(&processes[1], &name).lease(LONG)).await?;
     ensure!(old.is_lost(), "another writes, and the first was not told");
-    Ok((old, new))
-}
-
-async fn still_held(redis: &Redis, name: &str) -> Result<()> {
-    is_taken(
-        "a reader beside the second writer",
-        &reading(&redis.client().await, name),
-    )
-    .await
-}
-
-#[apply(test!)]
-async fn a_write_that_expired_frees_nothing_of_another(redis: &Redis) -> Result<()> {
-    let name = name();
-    let (old, new) = late(redis, &name).await?;
-    lost("a hold that had ended", old.release().await)?;
-    still_held(redis, &name).await?;
+    ends(old).await?;
+    is_taken("a reader beside the second", &reading(&processes[2], &name)).await?;
     new.release().await?;
     redis.no_key_left(&name).await
 }
 
+#[apply(test!)]
+async fn a_write_that_expired_frees_nothing_of_another(redis: &Redis) -> Result {
+    let released = async |old: Guard| lost("a hold that had ended", old.release().await);
+    late(redis, released).await
+}
+
 /// The twin deletes what is written.
 #[apply(test!)]
-async fn a_release_that_deletes_what_is_there_is_caught(redis: &Redis) -> Result<()> {
-    let name = name();
-    let (_old, _new) = late(redis, &name).await?;
-    redis.delete(&name).await;
-    caught(
-        still_held(redis, &name).await,
-        "a reader beside the second writer: Ok",
-    )
+async fn a_release_that_deletes_what_is_there_is_caught(redis: &Redis) -> Result {
+    let deletes = async |old: Guard| {
+        redis.delete(old.name()).await;
+        Ok(())
+    };
+    let verdict = late(redis, deletes).await;
+    caught(verdict, "a reader beside the second: Ok")
 }
 
 /// Callers that go away at any point: of a read that is free, of one under the owner's write, of one that waits.
 #[apply(test!)]
-async fn a_dropped_read_leaves_nothing_of_its_own(redis: &Redis) -> Result<()> {
+async fn a_dropped_read_leaves_nothing_of_its_own(redis: &Redis) -> Result {
     let (name, process, owner) = (name(), redis.client().await, owner());
     let outer = take(&writing(&process, &name).owner(owner).lease(LONG)).await?;
     for polls in 0..30 {
         for named in [Some(owner), None] {
             let read = reading(&process, &name);
-            let read = if let Some(owner) = named {
-                read.owner(owner)
-            } else {
-                read
-            };
-            let mut acquire = Box::pin(read.acquire(SOON));
-            for _ in 0..polls {
-                if futures::poll!(&mut acquire).is_ready() {
-                    break;
-                }
-                yield_now().await;
-            }
+            let read = named.map_or(read.clone(), |owner| read.owner(owner));
+            poll_and_drop(polls, read.acquire(SOON)).await;
         }
     }
-    until("the write hold alone is left", || async {
-        fields(redis, &name)
-            .await
-            .is_ok_and(|f| f.len() == 2 && f[1] == "mode=write")
-    })
-    .await?;
+    let alone = async || {
+        let fields = fields(redis, &name).await;
+        fields.is_ok_and(|fields| fields.len() == 2 && fields[1] == "mode=write")
+    };
+    until("the write hold alone is left", alone).await?;
     is_taken("another's reader", &reading(&process, &name)).await?;
     outer.release().await?;
     redis.no_key_left(&name).await
@@ -393,7 +324,7 @@ async fn a_dropped_read_leaves_nothing_of_its_own(redis: &Redis) -> Result<()> {
 
 /// Its owner writes; it reads below that, and the answer is lost: nothing of the read stays, and the write does.
 #[apply(test!)]
-async fn an_unanswered_entry_takes_nothing_from_the_first(redis: &Redis) -> Result<()> {
+async fn an_unanswered_entry_takes_nothing_from_the_first(redis: &Redis) -> Result {
     let (name, owner) = (name(), owner());
     let mute = Mute::to(redis.host())?;
     let process = redis.client_at(&mute.address()).await;
@@ -404,10 +335,8 @@ async fn an_unanswered_entry_takes_nothing_from_the_first(redis: &Redis) -> Resu
     mute.mute();
     unavailable("without an answer", read.acquire(SOON).await)?;
     mute.heal();
-    until("the write hold alone is left", || async {
-        ids(redis, &name).await.is_ok_and(|ids| ids.len() == 1)
-    })
-    .await?;
+    let alone = async || ids(redis, &name).await.is_ok_and(|ids| ids.len() == 1);
+    until("the write hold alone is left", alone).await?;
     is_taken("another", &writing(&redis.client().await, &name)).await?;
     outer.release().await.context("the outer hold's release")?;
     redis.no_key_left(&name).await

@@ -1,17 +1,38 @@
 //! What every test uses: names, waits, and what a call must have come to.
 
-use oversell_lock::{Guard, Lock, LockError};
+use oversell_lock::Fence;
 use std::{
     fmt::Debug,
-    sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
+    sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst},
+    task::Poll,
 };
-use tokio::task::JoinHandle;
 
-pub(crate) use super::harness::caught;
-pub(crate) use super::register::{Test, soak_test, test};
-pub(crate) use anyhow::{Context, Result, bail, ensure};
+pub(crate) use super::{
+    family::{AnyLock, Ask, Contender, Family, Kind, Server},
+    harness::caught,
+    mute::Mute,
+    redis::Redis,
+    redlock::Five,
+    register::{Test, soak_test, test},
+    table::Table,
+    zookeeper::ZooKeeper,
+};
+pub(crate) use anyhow::{Context, bail, ensure};
+pub(crate) use futures::future::{join_all, try_join_all};
 pub(crate) use macro_rules_attribute::apply;
+pub(crate) use oversell::lab::Proxy;
+pub(crate) use oversell_lock::{Guard, Lease, Lock, LockError, Owner, Process};
+pub(crate) use std::{pin::pin, sync::Arc, time::Duration};
+pub(crate) use tokio::{
+    task::{JoinHandle, JoinSet, yield_now},
+    time::timeout,
+};
+
+/// What a test, or a step of one, comes to.
+pub(crate) type Result<T = (), E = anyhow::Error> = std::result::Result<T, E>;
+
+/// What a call of the library comes to.
+pub(crate) type Answer<T = ()> = Result<T, LockError>;
 
 /// Long enough for whatever must happen; nothing waits for all of it.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
@@ -22,7 +43,7 @@ pub(crate) const SHORT: Duration = Duration::from_millis(300);
 /// A name that no other test uses, and that does not begin another's.
 pub(crate) fn name() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    let next = NEXT.fetch_add(1, Ordering::Relaxed);
+    let next = NEXT.fetch_add(1, SeqCst);
     format!("/contract/{}-{next:06}", std::process::id())
 }
 
@@ -30,20 +51,143 @@ pub(crate) fn name() -> String {
 pub(crate) async fn until<F: Future<Output = bool>>(
     what: &str,
     condition: impl Fn() -> F,
-) -> Result<()> {
+) -> Result {
     let holds = async {
         while !condition().await {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(SOON, holds)
+    timeout(SOON, holds)
         .await
         .with_context(|| format!("never came: {what}"))
 }
 
+/// Polls this until it has been pending `times` times, then drops it, and what it gave.
+pub(crate) async fn drop_after(times: u32, dropped: impl Future) {
+    let mut left = times;
+    let mut dropped = pin!(dropped);
+    std::future::poll_fn(|context| match dropped.as_mut().poll(context) {
+        Poll::Pending if left > 0 => {
+            left -= 1;
+            Poll::Pending
+        }
+        _ => Poll::Ready(()),
+    })
+    .await;
+}
+
+/// Polls this so often, without waiting for what wakes it, then drops it, and what it gave.
+pub(crate) async fn poll_and_drop(polls: u32, dropped: impl Future) {
+    let mut dropped = pin!(dropped);
+    for _ in 0..polls {
+        if futures::poll!(&mut dropped).is_ready() {
+            break;
+        }
+        yield_now().await;
+    }
+}
+
+/// Something that only so many may use at a time: it knows how many were inside at most, and its count, read and written
+/// back in two steps, comes out too low where there were two.
+#[derive(Default)]
+pub(crate) struct Room {
+    inside: AtomicI64,
+    most: AtomicI64,
+    count: AtomicI64,
+}
+
+impl Room {
+    pub(crate) fn enter(&self, weight: i64) {
+        let inside = self.inside.fetch_add(weight, SeqCst) + weight;
+        self.most.fetch_max(inside, SeqCst);
+    }
+
+    pub(crate) fn leave(&self, weight: i64) {
+        self.inside.fetch_sub(weight, SeqCst);
+    }
+
+    pub(crate) async fn visit(&self, weight: i64) {
+        self.enter(weight);
+        let count = self.count.load(SeqCst);
+        for _ in 0..10 {
+            yield_now().await;
+        }
+        self.count.store(count + 1, SeqCst);
+        self.leave(weight);
+    }
+
+    pub(crate) fn most(&self) -> i64 {
+        self.most.load(SeqCst)
+    }
+
+    pub(crate) fn count(&self) -> i64 {
+        self.count.load(SeqCst)
+    }
+}
+
+/// So many tasks of these processes take so many turns each; the turns are numbered through, round by round.
+pub(crate) async fn crowd<P: Send + Sync + 'static, F>(
+    processes: Vec<P>,
+    name: &str,
+    [tasks, rounds]: [usize; 2],
+    turn: fn(Arc<P>, String, usize, Arc<Room>) -> F,
+) -> Result<Arc<Room>>
+where
+    F: Future<Output = Result> + Send + 'static,
+{
+    let (room, mut all) = (Arc::new(Room::default()), JoinSet::new());
+    // Until all have had their turn: a client that is dropped may take its session with it.
+    let processes: Vec<_> = processes.into_iter().map(Arc::new).collect();
+    for task in 0..tasks {
+        let (process, room) = (processes[task % processes.len()].clone(), room.clone());
+        let name = name.to_owned();
+        all.spawn(async move {
+            for round in 0..rounds {
+                let n = round * tasks + task;
+                turn(process.clone(), name.clone(), n, room.clone()).await?;
+            }
+            anyhow::Ok(())
+        });
+    }
+    for turns in all.join_all().await {
+        turns.context("every contender must have its turn")?;
+    }
+    Ok(room)
+}
+
+/// These are the same.
+pub(crate) fn is<T: PartialEq<U> + Debug, U: Debug>(what: &str, seen: T, wanted: U) -> Result {
+    ensure!(seen == wanted, "{what}: {seen:?} instead of {wanted:?}");
+    Ok(())
+}
+
+/// Nothing of it is left.
+pub(crate) fn none_of<T: Debug>(left: Vec<T>) -> Result {
+    ensure!(left.is_empty(), "left: {left:?}");
+    Ok(())
+}
+
+/// Its holder has not been told that it is lost, and it has not ended by the clock.
+pub(crate) fn kept(what: &str, guard: &Guard) -> Result {
+    ensure!(!guard.is_lost(), "{what} was lost");
+    Ok(())
+}
+
+/// What comes while `waiting` waits.
+pub(crate) async fn beside<T: Debug>(
+    waiting: &mut (impl Future<Output = T> + Unpin),
+    comes: impl Future<Output = Result>,
+) -> Result {
+    tokio::select! {
+        biased;
+        ended = waiting => bail!("it did not wait: {ended:?}"),
+        came = comes => came,
+    }
+}
+
 /// Waits until the holder is told that its lock is lost.
-pub(crate) async fn told(guard: &Guard) -> Result<()> {
-    tokio::time::timeout(SOON, guard.lost())
+pub(crate) async fn told(guard: &Guard) -> Result {
+    timeout(SOON, guard.lost())
         .await
         .context("the holder was never told of its loss")
 }
@@ -56,24 +200,24 @@ pub(crate) async fn take(lock: &impl Lock) -> Result<Guard> {
 }
 
 /// Takes the lock and gives it back.
-pub(crate) async fn pass(lock: &impl Lock) -> Result<()> {
+pub(crate) async fn pass(lock: &impl Lock) -> Result {
     Ok(take(lock).await?.release().await?)
 }
 
 /// A waiter.
-pub(crate) fn acquiring(lock: impl Lock + 'static) -> JoinHandle<Result<Guard, LockError>> {
+pub(crate) fn acquiring(lock: impl Lock + 'static) -> JoinHandle<Answer<Guard>> {
     tokio::spawn(async move { lock.acquire(SOON).await })
 }
 
 /// A waiter that gives the lock back as soon as it has it.
-pub(crate) fn passing(lock: impl Lock + 'static) -> JoinHandle<Result<(), LockError>> {
+pub(crate) fn passing(lock: impl Lock + 'static) -> JoinHandle<Answer> {
     tokio::spawn(async move { lock.acquire(SOON * 3).await?.release().await })
 }
 
 macro_rules! comes_to {
     ($($(#[$doc:meta])* $name:ident: $kind:ident),*) => {$(
         $(#[$doc])*
-        pub(crate) fn $name<T: Debug>(what: &str, result: Result<T, LockError>) -> Result<()> {
+        pub(crate) fn $name<T: Debug>(what: &str, result: Answer<T>) -> Result {
             ensure!(matches!(result, Err(LockError::$kind { .. })), "{what}: {result:?}");
             Ok(())
         }
@@ -93,10 +237,56 @@ comes_to! {
     invalid: Invalid
 }
 
+/// A lock that is acquired like this, of what it is made of and its name: a twin.
+pub(crate) fn made<T, F>(
+    name: &str,
+    of: T,
+    acquire: impl Fn(T, String, Duration) -> F + Send + Sync + 'static,
+) -> AnyLock
+where
+    T: Clone + Send + Sync + 'static,
+    F: Future<Output = Answer<Guard>> + Send + 'static,
+{
+    let path = name.to_owned();
+    let acquire = move |wait| acquire(of.clone(), path.clone(), wait);
+    Made(name.to_owned(), acquire).boxed()
+}
+
+struct Made<F>(String, F);
+
+impl<F, A> Lock for Made<F>
+where
+    F: Fn(Duration) -> A + Send + Sync,
+    A: Future<Output = Answer<Guard>> + Send,
+{
+    fn name(&self) -> &str {
+        &self.0
+    }
+
+    fn acquire(&self, wait: Duration) -> impl Future<Output = Answer<Guard>> + Send {
+        (self.1)(wait)
+    }
+}
+
+/// A guard that is told of no loss, and whose release is this.
+pub(crate) fn guard(
+    name: &str,
+    fence: Option<Fence>,
+    release: impl Future<Output = Answer> + Send + 'static,
+) -> Guard {
+    let (guard, mut keeper) = Guard::new(name, fence);
+    tokio::spawn(async move { keeper.asked_to_release().await.done(release.await) });
+    guard
+}
+
+/// Another had it for all of the wait.
+pub(crate) fn in_vain(name: &str, waited: Duration) -> LockError {
+    let name = name.to_owned();
+    LockError::Taken { name, waited }
+}
+
 /// What `check` comes to where a flaw is not seen each time: the first failure in twenty tries.
-pub(crate) async fn in_some_try<F: Future<Output = Result<()>>>(
-    check: impl Fn() -> F,
-) -> Result<()> {
+pub(crate) async fn in_some_try<F: Future<Output = Result>>(check: impl Fn() -> F) -> Result {
     for _ in 0..20 {
         check().await?;
     }

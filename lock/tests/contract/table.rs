@@ -1,16 +1,12 @@
 //! One MySQL, the two locks that are a row of `tb_lock`, and what the one without a lease promises alone.
 
 use super::{
-    family::{Capability::*, Kind, Server, asked},
+    family::{Capability::*, asked},
     support::*,
     table_pool,
 };
-use oversell_lock::{
-    Lease, Lock, Owner,
-    mysql::{MySqlOptions, MySqlPool},
-};
+use oversell_lock::mysql::{MySqlOptions, MySqlPool};
 use sqlx::{Connection, MySqlConnection};
-use std::time::Duration;
 
 /// A renewed lease, which a busy machine does not lose, and whose loss is found out within a test.
 pub(crate) const LEASE: Lease = Lease::Watchdog(Duration::from_secs(9));
@@ -67,10 +63,7 @@ impl Server for Table {
     }
 
     fn address(&self) -> String {
-        let (_, after_user) = self
-            .url
-            .rsplit_once('@')
-            .expect("mysql://user@host:port/db");
+        let (_, after_user) = self.url.rsplit_once('@').expect("a user");
         after_user.split('/').next().expect("a host").to_owned()
     }
 
@@ -96,7 +89,7 @@ impl Server for Table {
 }
 
 #[apply(test!)]
-async fn a_name_that_is_too_long_is_refused_and_not_cut_off(table: &Table) -> Result<()> {
+async fn a_name_that_is_too_long_is_refused_and_not_cut_off(table: &Table) -> Result {
     let pool = table.client().await;
     let long = pool.table_lock(&"锁".repeat(51)).acquire(SOON).await;
     invalid("51 characters", long)?;
@@ -106,24 +99,18 @@ async fn a_name_that_is_too_long_is_refused_and_not_cut_off(table: &Table) -> Re
 /// Another transaction holds the row, so the insert waits for it in the server; the contender goes away meanwhile. The
 /// server must end it before the transaction does: what waits on would make a row that nobody deletes.
 #[apply(test!)]
-async fn an_insert_that_is_not_answered_leaves_no_row(table: &Table) -> Result<()> {
+async fn an_insert_that_is_not_answered_leaves_no_row(table: &Table) -> Result {
     let (name, pool) = (name(), table.pool(&table.address(), 1));
     let mut only = pool.conn(SOON).await?;
     let inserts_on = table_pool::id(&mut only).await?;
     only.done();
     let mut human = table.outsider().await;
-    let mut transaction = human.begin().await?;
-    sqlx::query("INSERT INTO tb_lock (lock_name) VALUES (?)")
-        .bind(&name)
-        .execute(&mut *transaction)
-        .await?;
+    let transaction = table_pool::holds_the_row(&mut human, &name).await?;
     let tried = pool.table_lock(&name).acquire(SOON).await;
     unavailable("while a transaction is open", tried)?;
     table_pool::gone(table, inserts_on).await?;
     transaction.rollback().await?;
     pool.close().await;
-    until("no row is left", || async {
-        table.left(&name).await.is_empty()
-    })
-    .await
+    let none = async || table.left(&name).await.is_empty();
+    until("no row is left", none).await
 }

@@ -1,131 +1,86 @@
 //! What both table locks say of themselves: their holder, and why one was refused.
 
-use super::{family::Server, support::*, table::Table};
-use oversell_lock::{
-    Lease, Lock, Process,
-    mysql::{MySqlOptions, MySqlPool},
-};
-use std::time::Duration;
+use super::support::*;
+use oversell_lock::mysql::{MySqlOptions, MySqlPool};
 
 const LEASE: Lease = Lease::Watchdog(Duration::from_secs(9));
 
 fn pool(table: &Table, database: &str, process: &Process) -> MySqlPool {
     let url = format!("mysql://root@{}/{database}", table.address());
-    MySqlPool::new(
-        MySqlOptions::new(url)
-            .connections(1)
-            .process(process.clone()),
-    )
-    .expect("an address")
+    let options = MySqlOptions::new(url).connections(1);
+    MySqlPool::new(options.process(process.clone())).expect("an address")
 }
 
 /// The row names the process as people know it, and says how long it is leased; where nobody has the lock, nobody is named.
 #[apply(test!)]
-async fn a_row_says_who_holds_it_and_for_how_long(table: &Table) -> Result<()> {
+async fn a_row_says_who_holds_it_and_for_how_long(table: &Table) -> Result {
     let process = Process::labelled("shop-3").context("a label")?;
     let pool = pool(table, "test", &process);
-    let (plain, leased) = (
-        pool.table_lock(&name()),
-        pool.table_lease_lock(&name()).lease(LEASE),
-    );
-    let guards = [
-        plain.acquire(SOON).await?,
-        leased.acquire(SOON).await.context("leased")?,
-    ];
-    let forever = plain
-        .holder()
-        .await?
-        .context("no holder of the plain one")?;
-    ensure!(
-        forever.remaining.is_none() && forever.id.starts_with("shop-3-"),
-        "plain: {forever:?}"
-    );
-    let while_it_lasts = leased
-        .holder()
-        .await?
-        .context("no holder of the leased one")?;
+    let (plain, leased) = (pool.table_lock(&name()), pool.table_lease_lock(&name()));
+    let leased = leased.lease(LEASE);
+    let guards = [take(&plain).await?, take(&leased).await?];
+    let forever = plain.holder().await?.context("of the plain one")?;
+    is("how long the plain one lasts", forever.remaining, None)?;
+    let named = forever.id.starts_with("shop-3-");
+    ensure!(named, "plain: {forever:?}");
+    let leased_to = leased.holder().await?.context("of the leased one")?;
     let lasts = |left: Duration| left <= LEASE.duration() && left > LEASE.duration() / 2;
-    ensure!(
-        while_it_lasts.remaining.is_some_and(lasts),
-        "leased: {while_it_lasts:?}"
-    );
+    let lasts = leased_to.remaining.is_some_and(lasts);
+    ensure!(lasts, "leased: {leased_to:?}");
     for guard in guards {
         guard.release().await?;
     }
-    let nobody = (
-        plain.holder().await.context("nobody")?,
-        leased.holder().await.context("nobody")?,
-    );
-    ensure!(nobody == (None, None), "released: {nobody:?}");
-    Ok(())
+    let nobody = (plain.holder().await?, leased.holder().await?);
+    is("released", nobody, (None, None))
 }
 
 /// The only connection is in use: nobody can tell whether the lock is free, and so nobody says that it is taken.
 #[apply(test!)]
-async fn a_pool_without_a_connection_says_nothing_of_the_lock(table: &Table) -> Result<()> {
+async fn a_pool_without_a_connection_says_nothing_of_the_lock(table: &Table) -> Result {
     let (name, pool) = (name(), pool(table, "test", &Process::new()));
     let conn = pool.conn(SOON).await.context("the connection")?;
-    let had = pool
-        .table_lock(&name)
-        .acquire(Duration::from_millis(50))
-        .await;
-    unavailable("without a connection", had)?;
+    let lock = pool.table_lock(&name);
+    let tried = lock.acquire(Duration::from_millis(50)).await;
+    unavailable("without a connection", tried)?;
     conn.done();
-    Ok(pool
-        .table_lock(&name)
-        .acquire(SOON)
-        .await?
-        .release()
-        .await?)
+    pass(&lock).await
 }
 
 /// The server has answered, with an error that asking again does not mend.
 #[apply(test!)]
-async fn a_table_that_is_not_there_is_a_refusal(table: &Table) -> Result<()> {
+async fn a_table_that_is_not_there_is_a_refusal(table: &Table) -> Result {
     let pool = pool(table, "information_schema", &Process::new());
     let had = pool.table_lock(&name()).acquire(SOON).await;
     refused("without a table", had)?;
-    let strange = MySqlPool::connect("postgres://root:secret@host/test")
-        .await
-        .err();
-    let text = strange.map(|e| e.to_string()).unwrap_or_default();
-    ensure!(
-        text.contains("mysql://") && !text.contains("secret"),
-        "a strange address: {text}"
-    );
+    let strange = MySqlPool::connect("postgres://root:secret@host/test").await;
+    let text = strange.err().context("a strange address")?.to_string();
+    let helps = text.contains("mysql://") && !text.contains("secret");
+    ensure!(helps, "a strange address: {text}");
     Ok(())
 }
 
 /// A service of its own, with an empty database: the table is made, once, and is that of the course's service.
 #[apply(test!)]
-async fn a_service_of_ones_own_makes_the_table(table: &Table) -> Result<()> {
+async fn a_service_of_ones_own_makes_the_table(table: &Table) -> Result {
     let mut outsider = table.outsider().await;
-    let create = sqlx::query("CREATE DATABASE a_service_of_ones_own")
-        .execute(&mut outsider)
-        .await;
-    create?;
-    let (name, pool) = (
-        name(),
-        pool(table, "a_service_of_ones_own", &Process::new()),
-    );
+    let create = sqlx::query("CREATE DATABASE a_service_of_ones_own");
+    create.execute(&mut outsider).await?;
+    let pool = pool(table, "a_service_of_ones_own", &Process::new());
     for _ in 0..2 {
         pool.create_table().await.context("the table")?;
     }
-    pass(&pool.table_lease_lock(&name)).await?;
+    pass(&pool.table_lease_lock(&name())).await?;
     let columns = "SELECT GROUP_CONCAT(CONCAT_WS(' ', COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT) \
                    ORDER BY ORDINAL_POSITION) FROM information_schema.COLUMNS \
                    WHERE TABLE_NAME = 'tb_lock' AND TABLE_SCHEMA IN ('test', 'a_service_of_ones_own') \
                    GROUP BY TABLE_SCHEMA";
     let both: Vec<String> = sqlx::query_scalar(columns).fetch_all(&mut outsider).await?;
-    ensure!(
-        both.len() == 2 && both[0] == both[1],
-        "the tables differ: {both:#?}"
-    );
-    Ok(())
+    is("the tables", both.len(), 2)?;
+    is("the table", &both[0], &both[1])
 }
 
 #[apply(test!)]
-async fn a_user_with_a_password_is_let_in_and_nobody_else(table: &Table) -> Result<()> {
+async fn a_user_with_a_password_is_let_in_and_nobody_else(table: &Table) -> Result {
     let (name, mut outsider) = (name(), table.outsider().await);
     for statement in [
         "CREATE USER shop@'127.0.0.1' IDENTIFIED BY 'secret'",

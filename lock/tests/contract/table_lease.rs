@@ -1,16 +1,8 @@
 //! What the lock with a lease in the table promises beyond the contract: its sweep, its count of holds, no connection
 //! while it waits.
 
-use super::{
-    family::Server,
-    holds::is_held,
-    mute::Mute,
-    support::*,
-    table::{LEASE, Table},
-};
-use oversell_lock::{Guard, Lease, Lock, LockError, mysql::TableLeaseLock};
+use super::{holds::is_held, support::*, table::LEASE};
 use sqlx::MySqlConnection;
-use std::time::Duration;
 
 /// What the row says of its holds; `None` where there is no row.
 async fn holds(table: &Table, name: &str) -> Option<i64> {
@@ -22,7 +14,7 @@ async fn holds(table: &Table, name: &str) -> Option<i64> {
 }
 
 /// What a process that died has left: a row, with an end or without one.
-async fn leave(outsider: &mut MySqlConnection, name: &str, seconds: Option<i64>) -> Result<()> {
+async fn leave(outsider: &mut MySqlConnection, name: &str, seconds: Option<i64>) -> Result {
     let insert = "INSERT INTO tb_lock (lock_name, owner, expires_at) VALUES (?, 'dead', NOW(3) + INTERVAL ? SECOND)";
     let insert = sqlx::query(insert).bind(name).bind(seconds);
     insert.execute(outsider).await?;
@@ -31,7 +23,7 @@ async fn leave(outsider: &mut MySqlConnection, name: &str, seconds: Option<i64>)
 
 /// Nobody gets in before its lease ends, and somebody does after that; where it has no lease, nobody ever does.
 #[apply(test!)]
-async fn the_row_of_a_dead_holder_is_swept_when_its_lease_has_ended(table: &Table) -> Result<()> {
+async fn the_row_of_a_dead_holder_is_swept_when_its_lease_has_ended(table: &Table) -> Result {
     let (ends, stays, pool) = (name(), name(), table.client().await);
     let mut outsider = table.outsider().await;
     leave(&mut outsider, &ends, Some(3600)).await?;
@@ -51,15 +43,9 @@ async fn the_row_of_a_dead_holder_is_swept_when_its_lease_has_ended(table: &Tabl
 }
 
 /// Three holds of one owner, given back in no order: the row counts them.
-async fn the_row_counts_its_holds<L: Lock>(
-    table: &Table,
-    lock: &L,
-    other: &impl Lock,
-) -> Result<()> {
+async fn the_row_counts_its_holds<L: Lock>(table: &Table, lock: &L, other: &impl Lock) -> Result {
     let name = lock.name();
-    let first = take(lock).await?;
-    let second = take(lock).await?;
-    let third = take(lock).await?;
+    let (first, second, third) = (take(lock).await?, take(lock).await?, take(lock).await?);
     for (guard, left) in [(first, 2), (third, 1)] {
         guard.release().await?;
         let counted = holds(table, name).await;
@@ -69,60 +55,41 @@ async fn the_row_counts_its_holds<L: Lock>(
         );
         taken("beside the owner", other.try_acquire().await)?;
     }
-    ensure!(!second.is_lost(), "the last hold was lost");
+    kept("the last hold", &second)?;
     second.release().await?;
-    ensure!(holds(table, name).await.is_none(), "a row is left");
-    Ok(())
+    is("holds that are left", holds(table, name).await, None)
 }
 
 #[apply(test!)]
-async fn the_row_counts_the_holds_of_its_owner(table: &Table) -> Result<()> {
+async fn the_row_counts_the_holds_of_its_owner(table: &Table) -> Result {
     let (name, pool, other) = (name(), table.client().await, table.client().await);
-    let lock = pool
-        .table_lease_lock(&name)
-        .lease(LEASE)
-        .owner(pool.owner());
+    let lock = pool.table_lease_lock(&name).lease(LEASE);
+    let lock = lock.owner(pool.owner());
     the_row_counts_its_holds(table, &lock, &other.table_lease_lock(&name)).await
 }
 
 /// The twin: the same lock, whose release does not count.
-struct FreesWithTheFirst(TableLeaseLock, String);
-
-impl Lock for FreesWithTheFirst {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let honest = self.0.acquire(wait).await?;
-        let (guard, mut keeper) = Guard::new(self.name(), None);
-        let (name, table) = (self.name().to_owned(), Table::at(self.1.clone()));
-        tokio::spawn(async move {
-            let release = keeper.asked_to_release().await;
-            // Here the honest lock gives one hold back.
-            table.delete(&name).await;
-            honest.release().await.ok();
-            release.done(Ok(()));
-        });
-        Ok(guard)
-    }
-}
-
 #[apply(test!)]
-async fn a_release_that_does_not_count_is_caught(table: &Table) -> Result<()> {
+async fn a_release_that_does_not_count_is_caught(table: &Table) -> Result {
     let (name, pool, other) = (name(), table.client().await, table.client().await);
-    let lock = pool
-        .table_lease_lock(&name)
-        .lease(LEASE)
-        .owner(pool.owner());
-    let twin = FreesWithTheFirst(lock, table.url.clone());
+    let lock = pool.table_lease_lock(&name).lease(LEASE);
+    let honest = (lock.owner(pool.owner()), table.url.clone());
+    let twin = made(&name, honest, |(lock, url), name, wait| async move {
+        let honest = lock.acquire(wait).await?;
+        Ok(guard(&name.clone(), None, async move {
+            // Here the honest lock gives one hold back.
+            Table::at(url).delete(&name).await;
+            honest.release().await.ok();
+            Ok(())
+        }))
+    });
     let verdict = the_row_counts_its_holds(table, &twin, &other.table_lease_lock(&name)).await;
     caught(verdict, "holds where 2 must be left")
 }
 
 /// The second hold is asked for, and the answer is lost: the first one keeps the lock, and its release frees it.
 #[apply(test!)]
-async fn an_unanswered_re_entry_leaves_the_outer_hold_and_no_other(table: &Table) -> Result<()> {
+async fn an_unanswered_re_entry_leaves_the_outer_hold_and_no_other(table: &Table) -> Result {
     let (name, other) = (name(), table.client().await);
     let mute = Mute::to(table.address())?;
     // On the one connection that it has, every statement has been prepared once.
@@ -141,45 +108,35 @@ async fn an_unanswered_re_entry_leaves_the_outer_hold_and_no_other(table: &Table
     }
     // It is given up here, while its statement is under way.
     mute.heal();
-    is_held(
-        "beside the outer hold",
-        &outer,
-        &other.table_lease_lock(&name),
-    )
-    .await?;
-    ensure!(!outer.is_lost(), "the outer hold was lost");
+    let other = other.table_lease_lock(&name);
+    is_held("beside the outer hold", &outer, &other).await?;
+    kept("the outer hold", &outer)?;
     outer.release().await?;
-    ensure!(
-        holds(table, &name).await.is_none(),
-        "a hold that nobody knows of is left"
-    );
-    Ok(())
+    is("holds that are left", holds(table, &name).await, None)
 }
 
 /// A stranger's transaction and a re-entry each hold what the other waits for, and the server ends the re-entry's
 /// statement, being the cheaper one: it is asked again, and gets in. A release likewise.
 #[apply(test!)]
-async fn a_deadlock_with_a_stranger_ends_no_hold(table: &Table) -> Result<()> {
+async fn a_deadlock_with_a_stranger_ends_no_hold(table: &Table) -> Result {
     let (name, pool) = (name(), table.client().await);
     let lock = pool.table_lease_lock(&name).owner(pool.owner());
     let lock = lock.lease(Lease::Watchdog(SOON));
     let outer = take(&lock).await?;
     let inner = async move { lock.acquire(SOON).await };
     let inner = deadlocked(table, &name, inner).await??;
-    let counted = holds(table, &name).await;
-    ensure!(counted == Some(2), "the second hold is not in the table");
+    is("holds", holds(table, &name).await, Some(2))?;
     deadlocked(table, &name, inner.release()).await??;
     deadlocked(table, &name, outer.release()).await??;
-    ensure!(holds(table, &name).await.is_none(), "a row is left");
-    Ok(())
+    is("holds that are left", holds(table, &name).await, None)
 }
 
 /// Runs `statement` into a deadlock with a transaction that costs more to roll back.
 async fn deadlocked<T: Send + 'static>(
     table: &Table,
     name: &str,
-    statement: impl Future<Output = Result<T, LockError>> + Send + 'static,
-) -> Result<Result<T, LockError>> {
+    statement: impl Future<Output = Answer<T>> + Send + 'static,
+) -> Result<Answer<T>> {
     let (mut stranger, mut outsider) = (table.outsider().await, table.outsider().await);
     let mut run = async |sql: &str, text: &str| {
         let statement = sqlx::query(sql).bind(text).execute(&mut stranger).await;
@@ -206,25 +163,19 @@ async fn deadlocked<T: Send + 'static>(
         count.fetch_one(&mut outsider).await
     };
     while count(waiting).await? == 0 {
-        ensure!(
-            !statement.is_finished(),
-            "it has not waited for the stranger"
-        );
+        ensure!(!statement.is_finished(), "it waited for no stranger");
         // The server shows what it has shown before to a client that asks again within 100 ms.
         tokio::time::sleep(Duration::from_millis(110)).await;
     }
-    run(
-        "SELECT id FROM tb_lock WHERE lock_name = ? FOR UPDATE",
-        name,
-    )
-    .await?;
+    let by_name = "SELECT id FROM tb_lock WHERE lock_name = ? FOR UPDATE";
+    run(by_name, name).await?;
     run("ROLLBACK", "").await?;
     Ok(statement.await?)
 }
 
 /// A waiter has no connection while it waits: one is enough for a crowd and the holder.
 #[apply(test!)]
-async fn a_waiter_holds_no_connection(table: &Table) -> Result<()> {
+async fn a_waiter_holds_no_connection(table: &Table) -> Result {
     let (name, pool) = (name(), table.pool(&table.address(), 1));
     let held = take(&pool.table_lease_lock(&name)).await?;
     let crowd = [(); 5].map(|()| passing(pool.table_lease_lock(&name)));

@@ -1,11 +1,10 @@
 //! The pool under the locks in the table: a connection that is dropped takes what it was doing with it, one that is done is
 //! used again.
 
-use super::{family::Server, support::*, table::Table};
-use oversell_lock::LockError;
-use sqlx::{Connection, Executor, MySqlConnection, query_scalar};
-use std::{ops::DerefMut, time::Duration};
-use tokio::time::timeout;
+use super::support::*;
+use oversell_lock::mysql::Conn;
+use sqlx::{Connection, Executor, MySql, MySqlConnection, Transaction, query_scalar};
+use std::ops::DerefMut;
 
 /// Longer than the server takes to end what it was told to end.
 const SHORT: Duration = Duration::from_millis(500);
@@ -13,21 +12,18 @@ const INSERT: &str = "INSERT INTO tb_lock (lock_name, owner) VALUES (?, 'nobody'
 
 /// What the server calls this connection.
 pub(crate) async fn id(connection: &mut MySqlConnection) -> Result<i64> {
-    Ok(query_scalar("SELECT CAST(CONNECTION_ID() AS SIGNED)")
-        .fetch_one(connection)
-        .await?)
+    let id = query_scalar("SELECT CAST(CONNECTION_ID() AS SIGNED)");
+    Ok(id.fetch_one(connection).await?)
 }
 
 /// Waits until what the server does on a connection is `doing`; `None`: until there is no such connection.
-async fn until_it_is(table: &Table, id: i64, doing: Option<&str>) -> Result<()> {
+async fn until_it_is(table: &Table, id: i64, doing: Option<&str>) -> Result {
     let mut outsider = table.outsider().await;
     let it_is = async {
         let seen = "SELECT INFO FROM information_schema.PROCESSLIST WHERE ID = ?";
         loop {
-            let info: Option<Option<String>> = query_scalar(seen)
-                .bind(id)
-                .fetch_optional(&mut outsider)
-                .await?;
+            let info = query_scalar::<_, Option<String>>(seen).bind(id);
+            let info = info.fetch_optional(&mut outsider).await?;
             match (doing, info) {
                 (None, None) => return Ok(()),
                 (Some(doing), Some(Some(info))) if info.starts_with(doing) => return Ok(()),
@@ -35,13 +31,12 @@ async fn until_it_is(table: &Table, id: i64, doing: Option<&str>) -> Result<()> 
             }
         }
     };
-    timeout(SOON, it_is)
-        .await
-        .with_context(|| format!("never came: connection {id} with {doing:?}"))?
+    let came = timeout(SOON, it_is).await;
+    came.with_context(|| format!("never came: connection {id} with {doing:?}"))?
 }
 
 /// Waits until the connection is gone.
-pub(crate) async fn gone(table: &Table, id: i64) -> Result<()> {
+pub(crate) async fn gone(table: &Table, id: i64) -> Result {
     until_it_is(table, id, None).await
 }
 
@@ -52,25 +47,29 @@ where
 {
     let (id, row) = (id(&mut connection).await?, name.to_owned());
     let waiting = tokio::spawn(async move {
-        sqlx::query(INSERT)
-            .bind(row)
-            .execute(&mut *connection)
-            .await
-            .map(drop)
+        let insert = sqlx::query(INSERT).bind(row);
+        insert.execute(&mut *connection).await.map(drop)
     });
     until_it_is(table, id, Some("INSERT")).await?;
     waiting.abort();
     Ok(id)
 }
 
-#[apply(test!)]
-async fn a_dropped_connection_ends_its_waiting_statement(table: &Table) -> Result<()> {
-    let (name, pool, mut human) = (name(), table.client().await, table.outsider().await);
+/// A human's transaction that has inserted this row and is open.
+pub(crate) async fn holds_the_row<'c>(
+    human: &'c mut MySqlConnection,
+    name: &str,
+) -> Result<Transaction<'c, MySql>> {
     let mut transaction = human.begin().await?;
-    sqlx::query(INSERT)
-        .bind(&name)
-        .execute(&mut *transaction)
-        .await?;
+    let insert = sqlx::query(INSERT).bind(name);
+    insert.execute(&mut *transaction).await?;
+    Ok(transaction)
+}
+
+#[apply(test!)]
+async fn a_dropped_connection_ends_its_waiting_statement(table: &Table) -> Result {
+    let (name, pool, mut human) = (name(), table.client().await, table.outsider().await);
+    let transaction = holds_the_row(&mut human, &name).await?;
     let connection = pool.conn(SOON).await?;
     let id = left_waiting(table, &name, connection).await?;
     gone(table, id).await?;
@@ -79,45 +78,30 @@ async fn a_dropped_connection_ends_its_waiting_statement(table: &Table) -> Resul
 
 /// The twin: a connection that is only closed. Its statement waits on, and makes a row that is nobody's.
 #[apply(test!)]
-async fn a_connection_that_is_only_closed_is_caught(table: &Table) -> Result<()> {
+async fn a_connection_that_is_only_closed_is_caught(table: &Table) -> Result {
     let (name, mut human) = (name(), table.outsider().await);
-    let mut transaction = human.begin().await?;
-    sqlx::query(INSERT)
-        .bind(&name)
-        .execute(&mut *transaction)
-        .await?;
+    let transaction = holds_the_row(&mut human, &name).await?;
     let id = left_waiting(table, &name, Box::new(table.outsider().await)).await?;
-    ensure!(
-        timeout(SHORT, gone(table, id)).await.is_err(),
-        "its statement has ended"
-    );
+    let gone = timeout(SHORT, gone(table, id)).await;
+    ensure!(gone.is_err(), "its statement has ended");
     transaction.rollback().await?;
-    until("there is a row", || async {
-        table.left(&name).await.len() == 1
-    })
-    .await?;
+    let there = async || table.left(&name).await.len() == 1;
+    until("there is a row", there).await?;
     table.delete(&name).await;
     Ok(())
 }
 
 /// Whether another inserts within `wait` the row that a transaction on a pooled connection has inserted; `end` is what
 /// becomes of the connection.
-async fn another_after(
-    table: &Table,
-    end: impl FnOnce(oversell_lock::mysql::Conn),
-    wait: Duration,
-) -> Result<bool> {
+async fn another_after(table: &Table, end: impl FnOnce(Conn), wait: Duration) -> Result<bool> {
     let (name, pool) = (name(), table.client().await);
     let mut connection = pool.conn(SOON).await?;
     connection.execute("BEGIN").await?;
-    sqlx::query(INSERT)
-        .bind(&name)
-        .execute(&mut *connection)
-        .await?;
+    let insert = || sqlx::query(INSERT).bind(&name);
+    insert().execute(&mut *connection).await?;
     end(connection);
     let mut outsider = table.outsider().await;
-    let Ok(inserted) = timeout(wait, sqlx::query(INSERT).bind(&name).execute(&mut outsider)).await
-    else {
+    let Ok(inserted) = timeout(wait, insert().execute(&mut outsider)).await else {
         return Ok(false);
     };
     inserted?;
@@ -126,55 +110,44 @@ async fn another_after(
 }
 
 #[apply(test!)]
-async fn a_dropped_connection_ends_its_transaction(table: &Table) -> Result<()> {
-    ensure!(
-        another_after(table, drop, SOON).await?,
-        "its row is still locked"
-    );
+async fn a_dropped_connection_ends_its_transaction(table: &Table) -> Result {
+    let another = another_after(table, drop, SOON).await?;
+    ensure!(another, "its row is still locked");
     Ok(())
 }
 
 #[apply(test!)]
-async fn a_transaction_that_goes_back_open_is_caught(table: &Table) -> Result<()> {
-    ensure!(
-        !another_after(table, oversell_lock::mysql::Conn::done, SHORT * 4).await?,
-        "nothing was locked"
-    );
+async fn a_transaction_that_goes_back_open_is_caught(table: &Table) -> Result {
+    let another = another_after(table, Conn::done, SHORT * 4).await?;
+    ensure!(!another, "nothing was locked");
     Ok(())
 }
 
 /// And one that was dropped makes room for another.
 #[apply(test!)]
-async fn a_connection_that_is_done_is_used_again(table: &Table) -> Result<()> {
+async fn a_connection_that_is_done_is_used_again(table: &Table) -> Result {
     let pool = table.pool(&table.address(), 1);
     let mut ids = Vec::new();
     for round in 0..4 {
         let mut connection = pool.conn(SOON).await?;
         ids.push(id(&mut connection).await?);
-        let counts = pool.counts();
-        ensure!(counts == (1, 0), "in use: {counts:?}");
-        let busy = pool.conn(Duration::ZERO).await;
+        is("in use", pool.counts(), (1, 0))?;
+        let second = pool.conn(Duration::ZERO).await;
         ensure!(
             matches!(
-                busy,
+                second,
                 Err(LockError::Taken { .. } | LockError::Unavailable { .. })
             ),
             "a second one"
         );
-        if round < 2 {
-            connection.done()
-        } else {
-            drop(connection)
+        match round {
+            0 | 1 => connection.done(),
+            _ => drop(connection),
         }
     }
-    let [first, second, third, fourth] = ids[..] else {
-        bail!("{ids:?}");
-    };
     ensure!(
-        first == second && second == third && third != fourth,
+        ids[0] == ids[1] && ids[1] == ids[2] && ids[2] != ids[3],
         "{ids:?}"
     );
-    let counts = pool.counts();
-    ensure!(counts == (0, 0), "all were dropped: {counts:?}");
-    Ok(())
+    is("when all were dropped", pool.counts(), (0, 0))
 }

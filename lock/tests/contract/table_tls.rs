@@ -1,21 +1,20 @@
 //! MySQL by TLS: a server of this test's own, which takes nobody in without it.
 
-use super::{certificates, support::*, table::Table};
+use super::{certificates, support::*};
 use oversell::lab::Port;
 use oversell_lock::mysql::MySqlPool;
-use std::{path::Path, process::Stdio, time::Duration};
+use std::{path::Path, process::Stdio};
 use tokio::{
     process::{Child, Command},
-    time::{sleep, timeout},
+    time::sleep,
 };
 
 /// A MariaDB with a database `test`, until it is dropped.
 async fn server(folder: &Path, port: u16) -> Result<Child> {
     let program = |name: &str| {
         let mut program = Command::new(name);
+        program.current_dir(folder).env("TMPDIR", folder);
         program
-            .current_dir(folder)
-            .env("TMPDIR", folder)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
@@ -23,10 +22,8 @@ async fn server(folder: &Path, port: u16) -> Result<Child> {
         program
     };
     let mut install = program("mariadb-install-db");
-    let installed = install
-        .arg("--auth-root-authentication-method=normal")
-        .status()
-        .await?;
+    install.arg("--auth-root-authentication-method=normal");
+    let installed = install.status().await?;
     ensure!(installed.success(), "mariadb-install-db failed");
     let mut server = program("mariadbd");
     server.args([
@@ -35,47 +32,37 @@ async fn server(folder: &Path, port: u16) -> Result<Child> {
         "--socket=s.sock",
         "--require-secure-transport=ON",
     ]);
-    server.args(
-        [
-            "--ssl-ca=ca.pem",
-            "--ssl-cert=server.pem",
-            "--ssl-key=server.key",
-        ]
-        .map(|option| {
-            let (option, file) = option.split_once('=').expect("a file");
-            format!("{option}={}", folder.join(file).display())
-        }),
-    );
+    for (option, file) in [
+        ("ca", "ca.pem"),
+        ("cert", "server.pem"),
+        ("key", "server.key"),
+    ] {
+        server.arg(format!("--ssl-{option}={}", folder.join(file).display()));
+    }
     server.arg(format!("--port={port}")).kill_on_drop(true);
     Ok(server.spawn()?)
 }
 
 #[apply(test!)]
-async fn a_server_is_reached_by_tls_and_only_one_that_is_vouched_for(_: &Table) -> Result<()> {
-    let (name, folder, port) = (
-        name(),
-        certificates::folder("mysql-tls").await?,
-        Port::free()?,
-    );
+async fn a_server_is_reached_by_tls_and_only_one_that_is_vouched_for(_: &Table) -> Result {
+    let (folder, port) = (certificates::folder("mysql-tls").await?, Port::free()?);
     let mut server = server(&folder, port.number()).await?;
     let address = |mode: &str| format!("mysql://root@127.0.0.1:{}/test?{mode}", port.number());
-    let vouched = address(&format!(
-        "ssl-mode=VERIFY_CA&ssl-ca={}",
-        folder.join("ca.pem").display()
-    ));
+    let authority = folder.join("ca.pem");
+    let vouched = format!("ssl-mode=VERIFY_CA&ssl-ca={}", authority.display());
+    let vouched = address(&vouched);
     // A server with an empty folder makes its files first, which on a busy machine takes longer than what else must come.
     let answers = async {
         while MySqlPool::connect(&vouched).await.is_err() {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(SOON * 3, answers)
-        .await
-        .context("it never answers")?;
+    let answers = timeout(SOON * 3, answers).await;
+    answers.context("it never answers")?;
 
     let pool = MySqlPool::connect(&vouched).await?;
     pool.create_table().await.context("the table")?;
-    pass(&pool.table_lease_lock(&name)).await?;
+    pass(&pool.table_lease_lock(&name())).await?;
 
     let stranger = MySqlPool::connect(&address("ssl-mode=VERIFY_CA")).await;
     unavailable("by nobody's word", stranger)?;

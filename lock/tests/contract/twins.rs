@@ -3,217 +3,218 @@
 
 use super::{
     clauses,
-    family::{AnyLock, Ask, Family, Kind, asked},
+    family::asked,
     holds,
-    redis::Redis,
     support::*,
-    zookeeper::{Member, ZooKeeper, broken, directory},
+    zookeeper::{Member, broken, node},
 };
 use oversell_lock::{
-    Fence, Guard, Lease, Lock, LockError,
+    Fence,
     local::Mutexes,
     redis::{RedisClient, RedisLock},
     zk::ZkClient,
 };
 use redis::{AsyncTypedCommands, ExistenceCheck, SetExpiry, SetOptions};
-use std::{mem, sync::LazyLock, time::Duration};
+use std::{mem, sync::LazyLock};
 use tokio::sync::oneshot;
-use zookeeper_client::{Acls, Client, CreateMode, Error};
+use zookeeper_client::{Client, Error};
 
-/// What is wrong.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Flaw {
-    /// Each process has a lock of its own.
-    Apart,
-    /// It does not wait.
-    Impatient,
-    /// It takes away what another holds.
-    Sweeping,
-    /// A waiter that gives up leaves something on the server.
-    Littering,
-    /// What is acquired after the caller has gone is kept.
-    Detached,
-    /// What is given back is kept.
-    Keeping,
-    /// A server that is down is a lock that is taken.
-    Confusing,
-    /// A loss is not told, and the process's next one waits until it is found out.
-    Deaf,
-    /// A loss is told, and the guard cannot tell it by the clock.
-    OnlyTold,
-    /// Every hold has the same token.
-    Stale,
-    /// Its release deletes whatever is there.
-    Careless,
-    /// The release of a lost hold deletes what is there.
-    LateRelease,
-    /// It is not renewed.
-    NotRenewed,
-    /// It is renewed where it was to end.
-    Renewed,
-    /// It does not look at the lease that it is given.
-    AnyLease,
-    /// A re-entry cuts the lease.
-    Cuts,
-    /// Each contender is an owner of its own.
-    NoOwner,
-    /// The first release frees it.
-    FreesWithTheFirst,
-}
-
-struct Flawed {
-    honest: RedisLock,
+/// What a twin has of the honest lock.
+#[derive(Clone)]
+struct Honest {
+    lock: RedisLock,
     client: RedisClient,
     lease: Option<Lease>,
-    flaw: Flaw,
+}
+
+impl Honest {
+    fn of(client: &RedisClient, name: &str, ask: Ask) -> Self {
+        let (lock, lease) = (asked!(client.lock(name), ask), ask.lease);
+        let client = client.clone();
+        Self {
+            lock,
+            client,
+            lease,
+        }
+    }
+
+    /// Deletes what is on the server, and says whether there was something.
+    async fn delete(&self) -> bool {
+        let deleted = self.client.connection().del(self.lock.name()).await;
+        deleted.expect("an answer") > 0
+    }
+
+    /// Its name for what its process has alone.
+    fn of_its_process(&self) -> String {
+        let owner = self.client.owner().to_string();
+        let process = owner.split(':').next().unwrap_or_default();
+        format!("{}-{process}", self.lock.name())
+    }
+}
+
+/// Each process has a lock of its own.
+async fn apart(honest: Honest, wait: Duration) -> Answer<Guard> {
+    let own = honest.client.lock(&honest.of_its_process());
+    own.acquire(wait).await
+}
+
+/// It does not wait.
+async fn impatient(honest: Honest, _: Duration) -> Answer<Guard> {
+    honest.lock.try_acquire().await
+}
+
+/// It takes away what another holds.
+async fn sweeping(honest: Honest, wait: Duration) -> Answer<Guard> {
+    honest.delete().await;
+    honest.lock.acquire(wait).await
+}
+
+/// A waiter that gives up leaves something on the server.
+async fn littering(honest: Honest, wait: Duration) -> Answer<Guard> {
+    let held = honest.lock.acquire(wait).await;
+    if held.is_err() {
+        let litter = format!("{}-waiter", honest.lock.name());
+        let left = honest.client.connection().set(litter, "").await;
+        left.expect("an answer");
+    }
+    held
+}
+
+/// What is acquired after the caller has gone is kept.
+async fn detached(honest: Honest, wait: Duration) -> Answer<Guard> {
+    let (reply, answer) = oneshot::channel();
+    tokio::spawn(async move {
+        reply
+            .send(honest.lock.acquire(wait).await)
+            .map_err(mem::forget)
+    });
+    answer.await.expect("an answer")
+}
+
+/// What is given back is kept.
+async fn keeping(honest: Honest, wait: Duration) -> Answer<Guard> {
+    let held = honest.lock.acquire(wait).await?;
+    Ok(guard(honest.lock.name(), None, async {
+        mem::forget(held);
+        Ok(())
+    }))
+}
+
+/// A server that is down is a lock that is taken.
+async fn confusing(honest: Honest, wait: Duration) -> Answer<Guard> {
+    let held = honest.lock.acquire(wait).await;
+    held.map_err(|_| in_vain(honest.lock.name(), wait))
 }
 
 /// What a process of the deaf one holds.
 static DEAF: LazyLock<Mutexes<String>> = LazyLock::new(Mutexes::default);
 
-fn process(client: &RedisClient) -> String {
-    let owner = client.owner().to_string();
-    owner.split(':').next().unwrap_or_default().to_owned()
+/// A loss is not told, and the process's next one waits until it is found out.
+async fn deaf(honest: Honest, wait: Duration) -> Answer<Guard> {
+    let own = DEAF.lock(&honest.of_its_process(), wait).await;
+    let own = own.ok_or_else(|| in_vain(honest.lock.name(), wait))?;
+    let held = honest.lock.acquire(wait).await?;
+    Ok(guard(honest.lock.name(), None, async {
+        drop(own);
+        held.release().await
+    }))
 }
 
-fn flawed(client: &RedisClient, name: &str, mut ask: Ask, flaw: Flaw) -> AnyLock {
-    let lease = ask.lease;
-    let name = match flaw {
-        Flaw::Apart => format!("{name}-{}", process(client)),
-        _ => name.to_owned(),
-    };
-    match flaw {
-        Flaw::NotRenewed => ask.lease = lease.map(|lease| Lease::Fixed(lease.duration())),
-        Flaw::Renewed => ask.lease = None,
-        Flaw::AnyLease => ask.lease = None,
-        Flaw::NoOwner => ask.owner = None,
-        _ => {}
-    }
-    let honest = asked!(client.lock(&name), ask);
-    let client = client.clone();
-    Flawed {
-        honest,
-        client,
-        lease,
-        flaw,
-    }
-    .boxed()
+/// A loss is told, and the guard cannot tell it by the clock.
+async fn only_told(honest: Honest, wait: Duration) -> Answer<Guard> {
+    Ok(told_and_then(
+        honest.lock.acquire(wait).await?,
+        Guard::release,
+    ))
 }
 
-impl Lock for Flawed {
-    fn name(&self) -> &str {
-        self.honest.name()
-    }
-
-    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let name = self.name().to_owned();
-        let taken = || LockError::Taken {
-            name: name.clone(),
-            waited: wait,
-        };
-        let mut redis = self.client.connection();
-        match self.flaw {
-            Flaw::Impatient => return self.honest.try_acquire().await,
-            Flaw::Sweeping => {
-                redis.del(&name).await.expect("an answer");
-            }
-            Flaw::Detached => {
-                let (reply, answer) = oneshot::channel();
-                let honest = self.honest.clone();
-                tokio::spawn(
-                    async move { reply.send(honest.acquire(wait).await).map_err(mem::forget) },
-                );
-                return answer.await.expect("an answer");
-            }
-            Flaw::Confusing => return self.honest.acquire(wait).await.map_err(|_| taken()),
-            Flaw::Careless => {
-                let options = SetOptions::default()
-                    .conditional_set(ExistenceCheck::NX)
-                    .with_expiration(SetExpiry::PX(30_000));
-                let set = redis.set_options(&name, "locked", options).await;
-                set.expect("an answer").ok_or_else(taken)?;
-                return Ok(kept(
-                    Guard::new(name.as_str(), None).0,
-                    None,
-                    async move |_| {
-                        // Here the honest lock compares the owner, in the same script.
-                        let deleted = redis.del(&name).await.expect("an answer");
-                        let lost = || LockError::Lost { name };
-                        if deleted > 0 { Ok(()) } else { Err(lost()) }
-                    },
-                ));
-            }
-            _ => {}
-        }
-        let deaf = match self.flaw {
-            Flaw::Deaf => {
-                let held = format!("{name}-{}", process(&self.client));
-                Some(DEAF.lock(&held, wait).await.ok_or_else(taken)?)
-            }
-            _ => None,
-        };
-        let honest = self.honest.acquire(wait).await;
-        if honest.is_err() && self.flaw == Flaw::Littering {
-            let litter = redis.set(format!("{name}-waiter"), "").await;
-            litter.expect("an answer");
-        }
-        let honest = honest?;
-        Ok(match self.flaw {
-            Flaw::Keeping => kept(honest, None, async |guard| {
-                mem::forget(guard);
-                Ok(())
-            }),
-            Flaw::Deaf => kept(honest, None, async move |guard| {
-                drop(deaf);
-                guard.release().await
-            }),
-            Flaw::OnlyTold => told_and_then(honest, Guard::release),
-            Flaw::Stale => kept(honest, Some(Fence(1)), Guard::release),
-            Flaw::LateRelease => told_and_then(honest, async move |guard| {
-                let released = guard.release().await;
-                // Here the honest lock leaves alone what its owner has by now.
-                redis.del(&name).await.expect("an answer");
-                released
-            }),
-            Flaw::Cuts => {
-                let millis = self
-                    .lease
-                    .map_or(1, |lease| lease.duration().as_millis() as i64);
-                redis.pexpire(&name, millis).await.expect("an answer");
-                honest
-            }
-            Flaw::FreesWithTheFirst => kept(honest, None, async move |guard| {
-                // Here the honest lock looks whether it is the last.
-                redis.del(&name).await.expect("an answer");
-                guard.release().await.ok();
-                Ok(())
-            }),
-            _ => honest,
-        })
-    }
+/// Every hold has the same token.
+async fn stale(honest: Honest, wait: Duration) -> Answer<Guard> {
+    let held = honest.lock.acquire(wait).await?;
+    Ok(guard(honest.lock.name(), Some(Fence(1)), held.release()))
 }
 
-/// A guard that tells nothing, and does this in the end.
-fn kept<F>(
-    honest: Guard,
-    fence: Option<Fence>,
-    end: impl FnOnce(Guard) -> F + Send + 'static,
-) -> Guard
-where
-    F: Future<Output = Result<(), LockError>> + Send + 'static,
-{
-    let (guard, mut keeper) = Guard::new(honest.name(), fence);
-    tokio::spawn(async move {
-        let asked = keeper.asked_to_release().await;
-        asked.done(end(honest).await);
-    });
-    guard
+/// Its release deletes whatever is there.
+async fn careless(honest: Honest, wait: Duration) -> Answer<Guard> {
+    let name = honest.lock.name().to_owned();
+    let free = SetOptions::default().conditional_set(ExistenceCheck::NX);
+    let free = free.with_expiration(SetExpiry::PX(30_000));
+    let set = honest
+        .client
+        .connection()
+        .set_options(&name, "locked", free)
+        .await;
+    set.expect("an answer")
+        .ok_or_else(|| in_vain(&name, wait))?;
+    Ok(guard(&name.clone(), None, async move {
+        // Here the honest lock compares the owner, in the same script.
+        honest
+            .delete()
+            .await
+            .then_some(())
+            .ok_or(LockError::Lost { name })
+    }))
+}
+
+/// The release of a lost hold deletes what is there.
+async fn late_release(honest: Honest, wait: Duration) -> Answer<Guard> {
+    let held = honest.lock.acquire(wait).await?;
+    Ok(told_and_then(held, async move |held| {
+        let released = held.release().await;
+        // Here the honest lock leaves alone what its owner has by now.
+        honest.delete().await;
+        released
+    }))
+}
+
+/// A re-entry cuts the lease.
+async fn cuts(honest: Honest, wait: Duration) -> Answer<Guard> {
+    let held = honest.lock.acquire(wait).await?;
+    let millis = honest
+        .lease
+        .map_or(1, |lease| lease.duration().as_millis() as i64);
+    let cut = honest
+        .client
+        .connection()
+        .pexpire(honest.lock.name(), millis)
+        .await;
+    cut.expect("an answer");
+    Ok(held)
+}
+
+/// The first release frees it.
+async fn frees_with_the_first(honest: Honest, wait: Duration) -> Answer<Guard> {
+    let (name, held) = (
+        honest.lock.name().to_owned(),
+        honest.lock.acquire(wait).await?,
+    );
+    Ok(guard(&name, None, async move {
+        // Here the honest lock looks whether it is the last.
+        honest.delete().await;
+        held.release().await.ok();
+        Ok(())
+    }))
+}
+
+/// Each contender is an owner of its own.
+fn no_owner(ask: &mut Ask) {
+    ask.owner = None;
+}
+
+/// It does not look at the lease that it is given: it is renewed where it was to end.
+fn any_lease(ask: &mut Ask) {
+    ask.lease = None;
+}
+
+/// It is not renewed.
+fn not_renewed(ask: &mut Ask) {
+    ask.lease = ask.lease.map(|lease| Lease::Fixed(lease.duration()));
 }
 
 /// A guard that knows only what it was told, and does this in the end: the honest one has the end of its lease with it.
 fn told_and_then<F>(honest: Guard, end: impl FnOnce(Guard) -> F + Send + 'static) -> Guard
 where
-    F: Future<Output = Result<(), LockError>> + Send + 'static,
+    F: Future<Output = Answer> + Send + 'static,
 {
     let (guard, mut keeper) = Guard::new(honest.name(), None);
     tokio::spawn(async move {
@@ -229,120 +230,116 @@ where
     guard
 }
 
-/// Tests that a lock with this flaw breaks this clause, and for this reason; `in some try` where the flaw is not seen each
-/// time: two that are let in at once need not meet, and a try may take as long as a wait.
+/// Tests that a lock that is acquired like this, or is given what it is asked like this (`asks`), breaks this clause, and
+/// for this reason; `in some try` where the flaw is not seen each time: two that are let in at once need not meet, and a
+/// try may take as long as a wait.
 macro_rules! twins {
-    ($($name:ident: $flaw:ident, $clause:expr, $by:literal $($in_some_try:literal)?;)*) => {$(
+    ($($name:ident: $($flaw:ident)+, $clause:expr, $by:literal $($in_some_try:literal)?;)*) => {$(
         test! {
-            async fn $name(redis: &'static Redis) -> Result<()> {
-                static TWIN: Kind<Redis> = Kind::new("twin", &[], |client, name, ask| {
-                    flawed(client, name, ask, Flaw::$flaw)
-                });
+            async fn $name(redis: &'static Redis) -> Result {
+                static TWIN: Kind<Redis> = Kind::new("twin", &[], twins!(flaw $($flaw)+));
                 let twin = Family { server: redis, kind: &TWIN };
-                twins!(@ $clause, twin, $by $($in_some_try)?)
+                twins!(verdict $clause, twin, $by $($in_some_try)?)
             }
         }
     )*};
-    (@ $clause:expr, $twin:ident, $by:literal) => {
+    (flaw asks $flaw:ident) => {
+        |client, name, mut ask| {
+            $flaw(&mut ask);
+            Honest::of(client, name, ask).lock.boxed()
+        }
+    };
+    (flaw $flaw:ident) => {
+        |client, name, ask| made(name, Honest::of(client, name, ask), |honest, _, wait| $flaw(honest, wait))
+    };
+    (verdict $clause:expr, $twin:ident, $by:literal) => {
         caught($clause($twin).await, $by)
     };
-    (@ $clause:expr, $twin:ident, $by:literal $in_some_try:literal) => {
+    (verdict $clause:expr, $twin:ident, $by:literal $in_some_try:literal) => {
         caught(in_some_try(|| $clause($twin)).await, $by)
     };
 }
 
 twins! {
     a_lock_for_each_process_is_caught:
-        Apart, clauses::two_processes_exclude_each_other, " overlaps" "in some try";
+        apart, clauses::two_processes_exclude_each_other, " inside at once" "in some try";
     one_that_does_not_wait_is_caught:
-        Impatient, clauses::a_wait_ends_in_taken_and_leaves_nothing, "gave up after" "in some try";
+        impatient, clauses::a_wait_ends_in_taken_and_leaves_nothing, "gave up after" "in some try";
     one_that_sweeps_a_holder_away_is_caught:
-        Sweeping, clauses::a_wait_ends_in_taken_and_leaves_nothing, "after the wait: Ok(Guard";
+        sweeping, clauses::a_wait_ends_in_taken_and_leaves_nothing, "after the wait: Ok(Guard";
     one_that_leaves_something_is_caught:
-        Littering, clauses::a_wait_ends_in_taken_and_leaves_nothing, "the server had";
+        littering, clauses::a_wait_ends_in_taken_and_leaves_nothing, "what the server has";
     a_release_that_does_not_check_the_owner_is_caught:
-        Careless, clauses::a_foreign_release_is_refused, "a lost lock was released: Ok";
+        careless, clauses::a_foreign_release_is_refused, "a lost lock was released: Ok";
     one_that_keeps_what_nobody_waits_for_is_caught:
-        Detached, clauses::a_dropped_acquire_leaves_nothing, "must be acquired";
+        detached, clauses::a_dropped_acquire_leaves_nothing, "must be acquired";
     one_that_keeps_what_is_dropped_is_caught:
-        Keeping, clauses::a_dropped_guard_releases, "must be acquired";
+        keeping, clauses::a_dropped_guard_releases, "must be acquired";
     one_that_keeps_what_a_panic_gave_back_is_caught:
-        Keeping, clauses::a_panicking_holder_releases, "must be acquired";
+        keeping, clauses::a_panicking_holder_releases, "must be acquired";
     one_that_takes_silence_for_taken_is_caught:
-        Confusing, clauses::a_server_that_is_down_is_not_a_lock_that_is_taken, "with the server down: Err(Taken";
+        confusing, clauses::a_server_that_is_down_is_not_a_lock_that_is_taken, "with the server down: Err(Taken";
     one_whose_waiter_takes_silence_for_taken_is_caught:
-        Confusing, clauses::a_waiter_is_told_that_the_server_went_down, "the waiter has: Err(Taken";
+        confusing, clauses::a_waiter_is_told_that_the_server_went_down, "the waiter has: Err(Taken";
     one_that_does_not_hear_of_its_loss_is_caught:
-        Deaf, clauses::a_holder_is_told_that_its_lock_is_lost, "never told";
+        deaf, clauses::a_holder_is_told_that_its_lock_is_lost, "never told";
     one_that_keeps_its_own_process_out_is_caught:
-        Deaf, clauses::a_lost_hold_lets_its_own_process_try, "must be acquired";
+        deaf, clauses::a_lost_hold_lets_its_own_process_try, "must be acquired";
     one_that_knows_only_what_it_was_told_is_caught:
-        OnlyTold, clauses::a_process_that_stood_still_knows_at_once, "did not know that its lock is lost";
+        only_told, clauses::a_process_that_stood_still_knows_at_once, "did not know that its lock is lost";
     one_with_an_old_token_is_caught:
-        Stale, clauses::fencing_tokens_grow, "after Some(Fence(1))";
+        stale, clauses::fencing_tokens_grow, "after Some(Fence(1))";
     a_release_that_frees_with_the_first_hold_is_caught:
-        FreesWithTheFirst, holds::an_owner_takes_its_lock_again_past_the_waiters, "beside the";
+        frees_with_the_first, holds::an_owner_takes_its_lock_again_past_the_waiters, "beside the";
     one_that_does_not_know_its_owner_is_caught:
-        NoOwner, holds::tasks_of_one_owner_come_in_together, "both inside";
+        asks no_owner, holds::tasks_of_one_owner_come_in_together, "both inside";
     one_that_hides_its_loss_is_caught:
-        Stale, holds::a_re_entry_does_not_hide_a_loss, "never told";
+        stale, holds::a_re_entry_does_not_hide_a_loss, "never told";
     a_fixed_lease_that_is_renewed_is_caught:
-        Renewed, holds::a_fixed_lease_ends_and_its_late_release_frees_nothing, "must be acquired";
+        asks any_lease, holds::a_fixed_lease_ends_and_its_late_release_frees_nothing, "must be acquired";
     a_lease_that_is_not_renewed_is_caught:
-        NotRenewed, holds::a_renewed_lease_outlives_its_length, "beyond the lease: Ok";
+        asks not_renewed, holds::a_renewed_lease_outlives_its_length, "beyond the lease: Ok";
     one_that_takes_any_lease_is_caught:
-        AnyLease, holds::a_lease_without_end_or_length_is_refused, ": Ok(Guard";
+        asks any_lease, holds::a_lease_without_end_or_length_is_refused, ": Ok(Guard";
     a_late_release_that_frees_the_newer_hold_is_caught:
-        LateRelease, holds::the_late_release_of_a_lost_hold_leaves_its_owners_newer_one, "another has Ok";
+        late_release, holds::the_late_release_of_a_lost_hold_leaves_its_owners_newer_one, "another has Ok";
     a_re_entry_that_cuts_the_lease_is_caught:
-        Cuts, holds::a_short_lease_inside_does_not_end_the_long_one, "the outer hold ends in";
+        cuts, holds::a_short_lease_inside_does_not_end_the_long_one, "the outer hold ends in";
 }
 
 // --- a ZooKeeper lock that does not look again --------------------------------------------------------------------
 
 /// A `ZkLock` that takes the lock when its watch fires, without looking again.
-struct QueueJumper(ZkClient, String);
-
-impl Lock for QueueJumper {
-    fn name(&self) -> &str {
-        &self.1
+async fn jumps_the_queue(client: ZkClient, name: String, wait: Duration) -> Answer<Guard> {
+    let client = client.session()?;
+    let own = node(
+        &client,
+        &format!("{name}/_c_{}-lock-", uuid::Uuid::new_v4()),
+    )
+    .await;
+    let own = own.expect("a node");
+    let deleted = Deleted(client.clone(), own.clone());
+    let mut nodes = client.list_children(&name).await.map_err(broken)?;
+    nodes.sort_by_key(|name| name.rsplit('-').next().map(str::to_owned));
+    let at = nodes.iter().position(|name| own.ends_with(name));
+    if let Some(before) = at.expect("our node").checked_sub(1) {
+        let path = format!("{name}/{}", nodes[before]);
+        let fired = async {
+            match client.get_and_watch_data(&path).await {
+                Ok((_, _, watch)) => drop(watch.changed().await),
+                Err(Error::NoNode) => {}
+                Err(error) => return Err(broken(error)),
+            }
+            Ok(())
+        };
+        let fired = timeout(wait, fired).await;
+        fired.map_err(|_| in_vain(&name, wait))??;
+        // Here the honest lock goes back to the list.
     }
-
-    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        let client = self.0.session()?;
-        directory(&client, self.name()).await.map_err(broken)?;
-        let node = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
-        let prefix = format!("{}/_c_{}-lock-", self.1, uuid::Uuid::new_v4());
-        let made = client.create(&prefix, &[], &node).await;
-        let own = format!("{prefix}{}", made.map_err(broken)?.1);
-        let deleted = Deleted(client.clone(), own.clone());
-        let listed = client.list_children(self.name()).await;
-        let mut nodes = listed.map_err(broken)?;
-        nodes.sort_by_key(|name| name.rsplit('-').next().map(str::to_owned));
-        let at = nodes.iter().position(|name| own.ends_with(name));
-        if let Some(before) = at.expect("our node").checked_sub(1) {
-            let path = format!("{}/{}", self.name(), nodes[before]);
-            let fired = async {
-                match client.get_and_watch_data(&path).await {
-                    Ok((_, _, watch)) => drop(watch.changed().await),
-                    Err(Error::NoNode) => {}
-                    Err(error) => return Err(broken(error)),
-                }
-                Ok(())
-            };
-            let name = self.1.clone();
-            let taken = |_| LockError::Taken { name, waited: wait };
-            tokio::time::timeout(wait, fired).await.map_err(taken)??;
-            // Here the honest lock goes back to the list.
-        }
-        let (guard, mut keeper) = Guard::new(self.name(), None);
-        tokio::spawn(async move {
-            let release = keeper.asked_to_release().await;
-            drop(deleted);
-            release.done(Ok(()));
-        });
-        Ok(guard)
-    }
+    Ok(guard(&name, None, async {
+        drop(deleted);
+        Ok(())
+    }))
 }
 
 /// Deletes a node when it is dropped.
@@ -357,16 +354,15 @@ impl Drop for Deleted {
 
 /// The twin is only wrong where its predecessor gives up after it has looked, which no test can see.
 #[apply(test!)]
-async fn one_that_does_not_look_again_is_caught(zookeeper: &'static ZooKeeper) -> Result<()> {
+async fn one_that_does_not_look_again_is_caught(zookeeper: &'static ZooKeeper) -> Result {
     static TWIN: Kind<ZooKeeper> = Kind::new("twin", &[], |member: &Member, name, _| {
-        QueueJumper(member.client.clone(), name.to_owned()).boxed()
+        made(name, member.client.clone(), jumps_the_queue)
     })
     .queues();
     let twin = Family {
         server: zookeeper,
         kind: &TWIN,
     };
-    let verdict =
-        in_some_try(|| clauses::a_waiter_that_gives_up_does_not_let_the_next_one_in(twin)).await;
-    caught(verdict, "the third has: Ok(Guard")
+    let clause = || clauses::a_waiter_that_gives_up_does_not_let_the_next_one_in(twin);
+    caught(in_some_try(clause).await, "the third has: Ok(Guard")
 }

@@ -1,9 +1,6 @@
 //! What three servers do to a lock that one does not.
 
-use super::{
-    support::*,
-    zookeeper::{SESSION, ZooKeeper},
-};
+use super::{support::*, zookeeper::SESSION};
 use oversell::lab::{Lab, Options, Part};
 use oversell_lock::zk::{ZkClient, ZkOptions};
 use zookeeper_client::{Client, SessionState};
@@ -11,7 +8,7 @@ use zookeeper_client::{Client, SessionState};
 /// The leader stands still. A follower does not know that for as long as `syncLimit * tickTime`, which is longer than the
 /// session here, and goes on to answer what it can answer alone. The holder that it serves is told before it finds out.
 #[apply(soak_test!)]
-async fn a_holder_served_by_a_follower_without_a_leader_is_told(_: &ZooKeeper) -> Result<()> {
+async fn a_holder_served_by_a_follower_without_a_leader_is_told(_: &ZooKeeper) -> Result {
     let without = vec![Part::MySql, Part::Redis, Part::Instances, Part::Nginx];
     let options = Options {
         without,
@@ -47,7 +44,7 @@ async fn a_holder_served_by_a_follower_without_a_leader_is_told(_: &ZooKeeper) -
     };
     let came = until("the holder is told, or the follower finds out", either).await;
     let known = guard.is_lost();
-    let told = tokio::time::timeout(SOON, guard.lost()).await;
+    let told = timeout(SOON, guard.lost()).await;
     lab.resume(&leader)?;
     drop(guard);
     lab.stop().await;

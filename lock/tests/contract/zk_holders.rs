@@ -1,13 +1,11 @@
 //! The holder of a lock in ZooKeeper, as anybody may ask for it.
 
 use super::{
-    family::Server,
     support::*,
-    zookeeper::{CHROOT, JAVA, ZooKeeper, connected},
+    zookeeper::{CHROOT, JAVA},
 };
-use futures::future::join_all;
 use oversell_lock::{
-    Holder, Lock, LockError,
+    Holder,
     zk::{ZkClient, ZkOptions},
 };
 
@@ -17,7 +15,7 @@ async fn is_told<L: Lock + 'static, F>(
     directory: &str,
     [one, other]: [L; 2],
     ask: impl Fn() -> F,
-) -> Result<()>
+) -> Result
 where
     F: Future<Output = Result<Option<Holder>, LockError>>,
 {
@@ -33,26 +31,20 @@ where
         id: id.clone(),
         remaining: None,
     });
-    ensure!(
-        told.is_some() && told == expected,
-        "{expected:?} holds it, and not {told:?}"
-    );
+    ensure!(told.is_some(), "nobody holds it");
+    is("the holder", told, expected)?;
     first.release().await?;
     let next = waiting.await??;
     let left = zookeeper.left(directory).await;
     let told = ask().await?.map(|holder| holder.id);
-    ensure!(
-        told.as_ref() == left.first() && left.len() == 1,
-        "{left:?} holds it, and not {told:?}"
-    );
+    is("the next holder", Vec::from_iter(told), left)?;
     next.release().await?;
     zookeeper.gone(directory).await
 }
 
 #[apply(test!)]
-async fn anybody_may_ask_who_holds_a_lock(zookeeper: &ZooKeeper) -> Result<()> {
-    let members = [(); 3].map(|()| zookeeper.client());
-    let members = join_all(members).await;
+async fn anybody_may_ask_who_holds_a_lock(zookeeper: &ZooKeeper) -> Result {
+    let members = zookeeper.clients(3).await;
     let [one, other, third] = [0, 1, 2].map(|n| &members[n].client);
     let path = name();
     let asked = &third.lock(&path);
@@ -71,27 +63,25 @@ async fn anybody_may_ask_who_holds_a_lock(zookeeper: &ZooKeeper) -> Result<()> {
 
 /// Curator writes its host's address into the node, and ours what it is told to.
 #[apply(test!)]
-async fn a_holder_that_says_where_it_is_is_shown_with_that(zookeeper: &ZooKeeper) -> Result<()> {
+async fn a_holder_that_says_where_it_is_is_shown_with_that(zookeeper: &ZooKeeper) -> Result {
     let (name, process) = (name(), zookeeper.client().await);
-    connected(&process).await?;
+    let shows = async |data: &str| {
+        let told = process.lock(&name).holder().await?.map(|holder| holder.id);
+        let node = zookeeper.left(&name).await.pop();
+        is(
+            "the holder",
+            told,
+            node.map(|node| format!("{node} {data}")),
+        )
+    };
     let java = zookeeper.node(&format!("{name}/{JAVA}lock-")).await?;
     zookeeper.set_data(&java, b"10.0.0.7").await?;
-    let told = process.lock(&name).holder().await?;
-    let told = told.map(|holder| holder.id);
-    let node = java.rsplit_once('/').map(|(_, node)| node);
-    let expected = node.map(|node| format!("{node} 10.0.0.7"));
-    ensure!(told == expected, "{expected:?} holds it, and not {told:?}");
+    shows("10.0.0.7").await?;
     zookeeper.delete(&java).await?;
-    let options = ZkOptions::new(zookeeper.address())
-        .chroot(CHROOT)
-        .data("8100");
-    let named = ZkClient::new(options)?;
+    let options = ZkOptions::new(zookeeper.address()).chroot(CHROOT);
+    let named = ZkClient::new(options.data("8100"))?;
     until("connected", || async { named.session().is_ok() }).await?;
     let guard = take(&named.lock(&name)).await?;
-    let told = process.lock(&name).holder().await?;
-    let told = told.map(|holder| holder.id);
-    let left = zookeeper.left(&name).await;
-    let expected = left.first().map(|node| format!("{node} 8100"));
-    ensure!(told == expected, "{expected:?} holds it, and not {told:?}");
+    shows("8100").await?;
     Ok(guard.release().await?)
 }

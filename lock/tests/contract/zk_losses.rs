@@ -1,24 +1,17 @@
 //! What a loss, a cut or a refusal may do to a lock in ZooKeeper, and must not.
 
 use super::{
-    family::Server,
-    mute::Mute,
     support::*,
     zk_double_barrier::TWO,
     zk_wire::{SYNC, Wire},
-    zookeeper::{CHROOT, JAVA, LONG, Member, ZooKeeper, connected, patient},
+    zookeeper::{CHROOT, JAVA, LONG, Member, connected, node, patient},
 };
-use oversell::lab::Proxy;
-use oversell_lock::{
-    Guard, Lock, LockError,
-    zk::{ZkClient, ZkOptions},
-};
-use std::time::{Duration, Instant};
-use tokio::task::JoinHandle;
+use oversell_lock::zk::{ZkClient, ZkOptions};
+use std::time::Instant;
 use zookeeper_client::{Acl, AuthId, Error, Permission};
 
 /// The server refused because of the node's access control list.
-fn not_allowed<T: std::fmt::Debug>(what: &str, result: Result<T, LockError>) -> Result<()> {
+fn not_allowed<T: std::fmt::Debug>(what: &str, result: Result<T, LockError>) -> Result {
     let said = matches!(&result, Err(LockError::Refused { reason, .. }) if reason.to_string().contains("auth"));
     ensure!(said, "{what}: {result:?}");
     Ok(())
@@ -28,7 +21,7 @@ fn not_allowed<T: std::fmt::Debug>(what: &str, result: Result<T, LockError>) -> 
 #[apply(test!)]
 async fn a_lock_that_was_told_lost_stays_lost_though_its_session_comes_back(
     zookeeper: &ZooKeeper,
-) -> Result<()> {
+) -> Result {
     const TRIES: usize = 6;
     for _ in 0..TRIES {
         let (name, way) = (name(), Proxy::to(zookeeper.address())?);
@@ -36,9 +29,7 @@ async fn a_lock_that_was_told_lost_stays_lost_though_its_session_comes_back(
         let guard = take(&process.lock(&name)).await?;
         let session = connected(&process).await?.session_id();
         way.cut();
-        zookeeper
-            .is_told_before_its_node_goes(&name, &guard)
-            .await?;
+        zookeeper.told_before_its_node_goes(&name, &guard).await?;
         way.mend();
         let same = connected(&process).await?.session_id() == session;
         ensure!(guard.is_lost(), "found again");
@@ -52,27 +43,9 @@ async fn a_lock_that_was_told_lost_stays_lost_though_its_session_comes_back(
     bail!("the session never came back in {TRIES} tries: the test shows nothing")
 }
 
-/// Holders that lost their session and do not know yet stand in nobody's way, in their own process either.
-#[apply(test!)]
-async fn any_number_of_lost_holds_let_their_own_process_try(zookeeper: &ZooKeeper) -> Result<()> {
-    let (name, process) = (name(), zookeeper.client().await);
-    let mut lost_ones = Vec::new();
-    for _ in 0..3 {
-        lost_ones.push(take(&process.lock(&name)).await?);
-        zookeeper.take_away(&process, &name).await;
-    }
-    let held = take(&process.lock(&name)).await?;
-    for guard in lost_ones {
-        lost("a lost one", guard.release().await)?;
-    }
-    ensure!(!held.is_lost(), "the last hold went with the others");
-    held.release().await?;
-    zookeeper.gone(&name).await
-}
-
 /// A directory in which nodes may be made and not deleted, as a careless ACL has it.
 #[apply(test!)]
-async fn a_node_whose_deletion_is_refused_goes_once_it_may(zookeeper: &ZooKeeper) -> Result<()> {
+async fn a_node_whose_deletion_is_refused_goes_once_it_may(zookeeper: &ZooKeeper) -> Result {
     let (name, process, outsider) = (name(), zookeeper.client().await, zookeeper.outsider().await);
     let guard = take(&process.lock(&name)).await?;
     let but_delete = Permission::READ | Permission::CREATE | Permission::ADMIN;
@@ -82,16 +55,13 @@ async fn a_node_whose_deletion_is_refused_goes_once_it_may(zookeeper: &ZooKeeper
     };
     may(but_delete).await?;
     not_allowed("a release that is refused", guard.release().await)?;
-    ensure!(
-        zookeeper.left(&name).await.len() == 1,
-        "it was deleted: the test shows nothing"
-    );
+    is("the node", zookeeper.left(&name).await.len(), 1)?;
     may(Permission::ALL).await?;
     zookeeper.gone(&name).await
 }
 
 #[apply(test!)]
-async fn a_name_that_is_no_path_is_refused(zookeeper: &ZooKeeper) -> Result<()> {
+async fn a_name_that_is_no_path_is_refused(zookeeper: &ZooKeeper) -> Result {
     let process = zookeeper.client().await;
     connected(&process).await?;
     for bad in ["door", "/a//b", "/a/", "", "/", "/a/../b"] {
@@ -113,13 +83,13 @@ async fn a_name_that_is_no_path_is_refused(zookeeper: &ZooKeeper) -> Result<()> 
 
 /// On a way on which nothing is answered, a try ends long before the connection is given up.
 #[apply(test!)]
-async fn a_try_without_an_answer_ends_in_time(zookeeper: &ZooKeeper) -> Result<()> {
+async fn a_try_without_an_answer_ends_in_time(zookeeper: &ZooKeeper) -> Result {
     let (name, mute) = (name(), Mute::to(zookeeper.address())?);
     let client = patient(mute.address()).await?;
     let lock = client.lock(&name);
     pass(&lock).await?;
     mute.mute();
-    let tried = tokio::time::timeout(SOON, lock.try_acquire()).await?;
+    let tried = timeout(SOON, lock.try_acquire()).await?;
     unavailable("without an answer", tried)?;
     mute.heal();
     zookeeper.gone(&name).await
@@ -129,17 +99,15 @@ async fn a_try_without_an_answer_ends_in_time(zookeeper: &ZooKeeper) -> Result<(
 #[apply(test!)]
 async fn an_enter_whose_end_is_not_answered_is_not_said_to_be_late(
     zookeeper: &ZooKeeper,
-) -> Result<()> {
+) -> Result {
     let (name, mute) = (name(), Mute::to(zookeeper.address())?);
     let client = patient(mute.address()).await?;
     let barrier = client.double_barrier(&name, TWO);
     let entering = tokio::spawn(async move { barrier.enter(Duration::from_secs(5)).await });
     zookeeper.until_nodes(&name, 1).await?;
     mute.mute();
-    let entered = tokio::time::timeout(SOON, entering)
-        .await
-        .context("no end")??;
-    unavailable("without an answer", entered)?;
+    let entered = timeout(SOON, entering).await.context("no end")?;
+    unavailable("without an answer", entered?)?;
     mute.heal();
     zookeeper.gone(&name).await
 }
@@ -147,7 +115,7 @@ async fn an_enter_whose_end_is_not_answered_is_not_said_to_be_late(
 /// Nodes of a client that authenticates itself, and wants them for itself alone: a process that says the same contends with it,
 /// and a stranger can neither queue there nor delete them.
 #[apply(test!)]
-async fn nodes_for_ourselves_are_out_of_a_strangers_reach(zookeeper: &ZooKeeper) -> Result<()> {
+async fn nodes_for_ourselves_are_out_of_a_strangers_reach(zookeeper: &ZooKeeper) -> Result {
     // Not below the directory of the other tests, which would become ours.
     let (name, outsider) = (format!("/ours{}", name()), zookeeper.outsider().await);
     let us = || {
@@ -157,10 +125,8 @@ async fn nodes_for_ourselves_are_out_of_a_strangers_reach(zookeeper: &ZooKeeper)
             .only_for_ourselves()
     };
     let [one, other] = [ZkClient::new(us())?, ZkClient::new(us())?];
-    until("connected", || async {
-        one.session().is_ok() && other.session().is_ok()
-    })
-    .await?;
+    let connected_both = async || one.session().is_ok() && other.session().is_ok();
+    until("connected", connected_both).await?;
     let guard = take(&one.lock(&name)).await?;
     taken("beside ourselves", other.lock(&name).try_acquire().await)?;
     let stranger = zookeeper.client().await;
@@ -168,16 +134,13 @@ async fn nodes_for_ourselves_are_out_of_a_strangers_reach(zookeeper: &ZooKeeper)
     not_allowed("a stranger", stranger.lock(&name).try_acquire().await)?;
     let node = one.session()?.list_children(&name).await?.remove(0);
     let deleted = outsider.delete(&format!("{name}/{node}"), None).await;
-    ensure!(
-        deleted == Err(Error::NoAuth),
-        "a stranger deleted it: {deleted:?}"
-    );
+    is("deleted by a stranger", deleted, Err(Error::NoAuth))?;
     guard.release().await?;
     pass(&other.lock(&name)).await
 }
 
 #[apply(test!)]
-async fn options_that_can_never_connect_are_refused(zookeeper: &ZooKeeper) -> Result<()> {
+async fn options_that_can_never_connect_are_refused(zookeeper: &ZooKeeper) -> Result {
     let there = || ZkOptions::new(zookeeper.address());
     let bad = [
         ZkOptions::new(""),
@@ -197,12 +160,10 @@ async fn options_that_can_never_connect_are_refused(zookeeper: &ZooKeeper) -> Re
 
 /// What is no lock for one alone; the clause has the others.
 #[apply(test!)]
-async fn a_wait_without_end_is_a_wait(zookeeper: &ZooKeeper) -> Result<()> {
+async fn a_wait_without_end_is_a_wait(zookeeper: &ZooKeeper) -> Result {
     const MAX: Duration = Duration::MAX;
     let (name, process) = (name(), zookeeper.client().await);
     let client = &process.client;
-    let guard = client.rw_lock(&name).read().acquire(MAX).await?;
-    guard.release().await?;
     client.barrier(&format!("{name}-barrier")).wait(MAX).await?;
     let double = client.double_barrier(&format!("{name}-double"), std::num::NonZeroU32::MIN);
     let member = double.enter(MAX).await?;
@@ -213,7 +174,7 @@ async fn a_wait_without_end_is_a_wait(zookeeper: &ZooKeeper) -> Result<()> {
 #[apply(test!)]
 async fn a_leave_for_another_clients_member_asks_for_the_latest_first(
     zookeeper: &ZooKeeper,
-) -> Result<()> {
+) -> Result {
     let (name, process) = (name(), zookeeper.client().await);
     let wire = Wire::to(zookeeper.address()).await;
     let one = std::num::NonZeroU32::MIN;
@@ -221,44 +182,25 @@ async fn a_leave_for_another_clients_member_asks_for_the_latest_first(
     let member = barrier.enter(SOON).await?;
     // Its heartbeat, which is a sync too, is a quarter of a minute apart.
     let other = patient(wire.address()).await?;
-    until("it is connected", || async {
-        other.session().is_ok() && wire.asked(SYNC) == 1
-    })
-    .await?;
+    until("it is connected", async || wire.asked(SYNC) == 1).await?;
     let barrier = other.double_barrier(&name, one);
     barrier.leave(&member, SOON).await?;
-    ensure!(
-        wire.asked(SYNC) == 2,
-        "it looked at what its server happened to know"
-    );
-    Ok(())
+    is("syncs", wire.asked(SYNC), 2)
 }
 
 // --- waiters --------------------------------------------------------------------------------------------------
-
-/// A waiter, with its node in the queue.
-async fn waits<L: Lock + 'static>(
-    zookeeper: &ZooKeeper,
-    lock: L,
-) -> Result<JoinHandle<Result<Guard, LockError>>> {
-    let name = lock.name().to_owned();
-    let before = zookeeper.left(&name).await.len();
-    let waiting = acquiring(lock);
-    zookeeper.until_nodes(&name, before + 1).await?;
-    Ok(waiting)
-}
 
 /// The one before it goes while the waiter's way is cut: it hears of that when the way is mended.
 async fn hears_of_it_after_a_cut<L: Lock + 'static>(
     zookeeper: &ZooKeeper,
     before: impl Lock,
     waiter: impl FnOnce(&Member) -> L,
-) -> Result<()> {
+) -> Result {
     let (name, way) = (before.name().to_owned(), Proxy::to(zookeeper.address())?);
     let process = zookeeper.process_with(&way.address(), LONG).await;
     let session = connected(&process).await?;
     let guard = take(&before).await?;
-    let waiting = waits(zookeeper, waiter(&process)).await?;
+    let waiting = zookeeper.queued(waiter(&process)).await?;
     // Answers come in order: the watch is set.
     session.check_stat(&name).await?;
     way.cut();
@@ -267,35 +209,28 @@ async fn hears_of_it_after_a_cut<L: Lock + 'static>(
     let guard = waiting.await?.context("after the cut")?;
     // It may have the lock before its client is said to be connected again.
     let now = connected(&process).await?.session_id();
-    ensure!(
-        now == session.session_id(),
-        "the session is another: the test shows nothing"
-    );
+    is("the session", now, session.session_id())?;
     guard.release().await?;
     zookeeper.gone(&name).await
 }
 
 #[apply(test!)]
-async fn a_waiter_hears_after_a_cut_that_the_one_before_it_went(
-    zookeeper: &ZooKeeper,
-) -> Result<()> {
+async fn a_waiter_hears_after_a_cut_that_the_one_before_it_went(zookeeper: &ZooKeeper) -> Result {
     let other = zookeeper.client().await;
     let path = name();
     hears_of_it_after_a_cut(zookeeper, other.lock(&path), |process| process.lock(&path)).await?;
     let path = name();
     let writer = other.client.rw_lock(&path).write();
-    hears_of_it_after_a_cut(zookeeper, writer, |process| {
-        process.client.rw_lock(&path).read()
-    })
-    .await
+    let reader = |process: &Member| process.client.rw_lock(&path).read();
+    hears_of_it_after_a_cut(zookeeper, writer, reader).await
 }
 
 /// The waiter's session ends: it queues again, and leaves no node of the old one.
 #[apply(test!)]
-async fn a_waiter_whose_session_ends_queues_again(zookeeper: &ZooKeeper) -> Result<()> {
+async fn a_waiter_whose_session_ends_queues_again(zookeeper: &ZooKeeper) -> Result {
     let (name, holder, process) = (name(), zookeeper.client().await, zookeeper.client().await);
     let guard = take(&holder.lock(&name)).await?;
-    let waiting = waits(zookeeper, process.lock(&name)).await?;
+    let waiting = zookeeper.queued(process.lock(&name)).await?;
     let old = zookeeper.left(&name).await;
     process.end_session(zookeeper).await;
     until("it has queued again", || async {
@@ -304,15 +239,14 @@ async fn a_waiter_whose_session_ends_queues_again(zookeeper: &ZooKeeper) -> Resu
     })
     .await?;
     guard.release().await?;
-    let guard = waiting.await?.context("in the new session")?;
-    guard.release().await?;
+    waiting.await??.release().await?;
     zookeeper.gone(&name).await
 }
 
 /// The node is deleted and the answer is lost, and with it the connection. A release waits for its answer for two seconds,
 /// and a busy machine may need longer until it is connected again: such a try shows nothing.
 #[apply(test!)]
-async fn a_release_without_an_answer_is_a_release(zookeeper: &ZooKeeper) -> Result<()> {
+async fn a_release_without_an_answer_is_a_release(zookeeper: &ZooKeeper) -> Result {
     const TRIES: usize = 3;
     const ANSWER: Duration = Duration::from_secs(2);
     for _ in 0..TRIES {
@@ -333,10 +267,10 @@ async fn a_release_without_an_answer_is_a_release(zookeeper: &ZooKeeper) -> Resu
 
 /// Somebody deletes the nodes of the waiters, as a reset does: they queue again, and none comes in beside the holder.
 #[apply(test!)]
-async fn a_waiter_whose_node_is_deleted_queues_again(zookeeper: &ZooKeeper) -> Result<()> {
+async fn a_waiter_whose_node_is_deleted_queues_again(zookeeper: &ZooKeeper) -> Result {
     let (name, process) = (name(), zookeeper.client().await);
     let first = take(&process.lock(&name)).await?;
-    let waiting = waits(zookeeper, process.lock(&name)).await?;
+    let waiting = zookeeper.queued(process.lock(&name)).await?;
     let mut nodes = zookeeper.left(&name).await;
     nodes.sort_by_key(|node| node.rsplit_once('-').map(|(_, number)| number.to_owned()));
     let stranger = zookeeper.node(&format!("{name}/{JAVA}lock-")).await?;
@@ -350,4 +284,76 @@ async fn a_waiter_whose_node_is_deleted_queues_again(zookeeper: &ZooKeeper) -> R
     zookeeper.delete(&stranger).await?;
     waiting.await?.context("its turn")?.release().await?;
     zookeeper.gone(&name).await
+}
+
+// --- answers ------------------------------------------------------------------------------------------------------
+
+/// The node is made, its answer is lost, and the connection with it: among so many nodes there is one of its own.
+async fn made_without_an_answer(
+    zookeeper: &ZooKeeper,
+    nodes: usize,
+    mute: &Mute,
+    lock: impl Lock + 'static,
+) -> Result {
+    let name = lock.name().to_owned();
+    mute.mute();
+    let taking = acquiring(lock);
+    zookeeper.until_nodes(&name, nodes).await?;
+    mute.heal();
+    let guard = taking.await??;
+    let left = zookeeper.left(&name).await;
+    ensure!(left.len() == nodes, "an orphan is left: {left:?}");
+    Ok(guard.release().await?)
+}
+
+#[apply(test!)]
+async fn a_creation_that_is_not_answered_leaves_no_orphan(zookeeper: &ZooKeeper) -> Result {
+    let mute = Mute::to(zookeeper.address())?;
+    let (name, client) = (name(), patient(mute.address()).await?);
+    let (lock, rw_lock, owner) = (client.lock(&name), client.rw_lock(&name), client.owner());
+    pass(&lock).await?;
+    made_without_an_answer(zookeeper, 1, &mute, lock).await?;
+    zookeeper.gone(&name).await?;
+    made_without_an_answer(zookeeper, 1, &mute, rw_lock.write()).await?;
+    made_without_an_answer(zookeeper, 1, &mute, rw_lock.read()).await?;
+    zookeeper.gone(&name).await?;
+    let writing = take(&rw_lock.write().owner(owner)).await?;
+    made_without_an_answer(zookeeper, 2, &mute, rw_lock.read().owner(owner)).await?;
+    writing.release().await?;
+    zookeeper.gone(&name).await
+}
+
+/// The twin asks for its node again, without looking whether it has one.
+#[apply(test!)]
+async fn a_creation_that_is_blindly_repeated_is_caught(zookeeper: &ZooKeeper) -> Result {
+    let (name, mute) = (name(), Mute::to(zookeeper.address())?);
+    let process = zookeeper.process_with(&mute.address(), LONG).await;
+    pass(&process.lock(&name)).await?;
+    let twin = made(
+        &name,
+        process.client.clone(),
+        |client, name, _| async move {
+            let session = client.session()?;
+            // Here the honest lock looks for its uuid.
+            while node(&session, &format!("{name}/{JAVA}lock-"))
+                .await
+                .is_err()
+            {
+                yield_now().await;
+            }
+            Ok(Guard::new(name, None).0)
+        },
+    );
+    let verdict = made_without_an_answer(zookeeper, 1, &mute, twin).await;
+    caught(verdict, "an orphan is left")
+}
+
+#[apply(test!)]
+async fn a_reader_that_goes_away_leaves_no_node(zookeeper: &ZooKeeper) -> Result {
+    let (name, process) = (name(), zookeeper.client().await);
+    let lock = process.client.rw_lock(&name);
+    let writing = take(&lock.write()).await?;
+    zookeeper.queued(lock.read()).await?.abort();
+    zookeeper.until_nodes(&name, 1).await?;
+    Ok(writing.release().await?)
 }

@@ -2,22 +2,16 @@
 //! a few requests however many wait.
 
 use super::{
-    family::Server,
     support::*,
     zk_wire::{GET_DATA, LIST, Wire},
-    zookeeper::{JAVA, LONG, ZooKeeper, connected, make, patient},
+    zookeeper::{JAVA, LONG, Member, make, patient},
 };
-use futures::future::join_all;
 use oversell_lock::{
-    Fence, Guard, Lock, LockError,
+    Fence,
     zk::{ZkClient, ZkLock},
 };
 use parking_lot::Mutex;
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
-use tokio::task::JoinSet;
+use std::time::Instant;
 use zookeeper_client::CreateMode;
 
 /// A wait that ends, and not before a busy machine has seen how far the waiter has come.
@@ -28,9 +22,9 @@ const SEEN: Duration = Duration::from_secs(5);
 async fn thirty_wait<L: Lock + 'static>(
     zookeeper: &ZooKeeper,
     contender: impl Fn(usize, ZkLock) -> L,
-) -> Result<()> {
+) -> Result {
     let name = name();
-    let processes = join_all([(); 3].map(|()| zookeeper.client())).await;
+    let processes = zookeeper.clients(3).await;
     let holder = take(&processes[0].lock(&name)).await?;
     let served = Arc::new(Mutex::new(Vec::<Option<Fence>>::new()));
     let mut waiters = JoinSet::new();
@@ -60,41 +54,29 @@ async fn thirty_wait<L: Lock + 'static>(
 #[apply(test!)]
 async fn waiters_of_three_processes_are_served_in_the_order_of_their_nodes(
     zookeeper: &ZooKeeper,
-) -> Result<()> {
+) -> Result {
     thirty_wait(zookeeper, |_, lock| lock).await
 }
 
-/// A process that lets its own contenders in one by one, before they have a node.
-struct OneNode(ZkLock, Arc<tokio::sync::Mutex<()>>);
-
-impl Lock for OneNode {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    async fn acquire(&self, wait: Duration) -> Result<Guard, LockError> {
-        // Here the honest one makes its node.
-        let turn = self.1.lock().await;
-        let guard = self.0.acquire(wait).await;
-        drop(turn);
-        guard
-    }
-}
-
+/// The twin is a process that lets its own contenders in one by one, before they have a node.
 #[apply(test!)]
-async fn a_process_with_a_queue_of_its_own_is_caught(zookeeper: &ZooKeeper) -> Result<()> {
+async fn a_process_with_a_queue_of_its_own_is_caught(zookeeper: &ZooKeeper) -> Result {
     let queues: [Arc<tokio::sync::Mutex<()>>; 3] = Default::default();
-    let twin = |process: usize, lock| OneNode(lock, queues[process].clone());
+    let twin = |process: usize, lock: ZkLock| {
+        let (path, queue) = (lock.name().to_owned(), queues[process].clone());
+        made(&path, (lock, queue), |(lock, queue), _, wait| async move {
+            // Here the honest one makes its node.
+            let _turn = queue.lock().await;
+            lock.acquire(wait).await
+        })
+    };
     caught(thirty_wait(zookeeper, twin).await, "31 nodes are there")
 }
 
-/// What a section costs all processes together: requests, listings, notifications.
-struct Cost(f64, f64, f64);
-
-/// So many contenders in three processes wait behind a holder, and come in `rounds` times each.
-async fn cost(zookeeper: &ZooKeeper, contenders: usize, rounds: usize) -> Result<Cost> {
-    let name = name();
-    let outsider = zookeeper.client().await;
+/// So many contenders in three processes wait behind a holder, and come in `rounds` times each: how many requests,
+/// listings and notifications a section costs all processes together.
+async fn cost(zookeeper: &ZooKeeper, contenders: usize, rounds: usize) -> Result<[f64; 3]> {
+    let (name, outsider) = (name(), zookeeper.client().await);
     let holder = take(&outsider.lock(&name)).await?;
     let mut sides: Vec<(Wire, ZkClient)> = Vec::new();
     for _ in 0..3 {
@@ -102,7 +84,12 @@ async fn cost(zookeeper: &ZooKeeper, contenders: usize, rounds: usize) -> Result
         let client = patient(wire.address()).await?;
         sides.push((wire, client));
     }
-    let before = costs(&sides);
+    let costs = || {
+        let sum = |what: fn(&Wire) -> u64| sides.iter().map(|(wire, _)| what(wire)).sum::<u64>();
+        let lists = sum(|wire| wire.asked(LIST));
+        [sum(Wire::requests), lists, sum(Wire::notifications)]
+    };
+    let before = costs();
     let mut tasks = JoinSet::new();
     for n in 0..contenders {
         let lock = sides[n % 3].1.lock(&name);
@@ -110,7 +97,7 @@ async fn cost(zookeeper: &ZooKeeper, contenders: usize, rounds: usize) -> Result
             for _ in 0..rounds {
                 lock.acquire(SOON * 5).await?.release().await?;
             }
-            Ok::<_, LockError>(())
+            Answer::Ok(())
         });
     }
     zookeeper.until_nodes(&name, contenders + 1).await?;
@@ -121,70 +108,69 @@ async fn cost(zookeeper: &ZooKeeper, contenders: usize, rounds: usize) -> Result
     }
     let sections = (contenders * rounds) as f64;
     let rate = sections / start.elapsed().as_secs_f64();
-    let after = costs(&sides);
+    let after = costs();
     zookeeper.gone(&name).await?;
-    let [requests, lists, told] = [0, 1, 2].map(|n| (after[n] - before[n]) as f64 / sections);
+    let costs = [0, 1, 2].map(|n| (after[n] - before[n]) as f64 / sections);
     eprintln!(
-        "{contenders} waiters: {requests:.2} requests, {lists:.3} listings, {told:.2} notifications a section; {rate:.0}/s"
+        "{contenders} waiters: {costs:.2?} requests, listings, notifications a section; {rate:.0}/s"
     );
-    Ok(Cost(requests, lists, told))
-}
-
-fn costs(sides: &[(Wire, ZkClient)]) -> [u64; 3] {
-    let sum = |what: fn(&Wire) -> u64| sides.iter().map(|(wire, _)| what(wire)).sum();
-    [
-        sum(Wire::requests),
-        sum(|wire| wire.asked(LIST)),
-        sum(Wire::notifications),
-    ]
+    Ok(costs)
 }
 
 /// Create, watch the one before, look at the one or two of other processes in between, look whether the own node is
 /// there, delete; and one listing for many.
 #[apply(test!)]
-async fn a_section_costs_as_much_among_a_thousand_as_among_ten(
-    zookeeper: &ZooKeeper,
-) -> Result<()> {
+async fn a_section_costs_as_much_among_a_thousand_as_among_ten(zookeeper: &ZooKeeper) -> Result {
     for (contenders, rounds) in [(10, 30), (100, 5), (1000, 2)] {
-        let Cost(requests, lists, told) = cost(zookeeper, contenders, rounds).await?;
-        let few_lists = contenders < 100 || lists <= 0.2;
-        ensure!(
-            requests <= 8.0 && told <= 1.5 && few_lists,
-            "{requests} requests, {lists} listings, {told} notifications a section with {contenders}"
-        );
+        let costs = cost(zookeeper, contenders, rounds).await?;
+        let [requests, lists, told] = costs;
+        let few = requests <= 8.0 && told <= 1.5 && (contenders < 100 || lists <= 0.2);
+        ensure!(few, "{costs:?} a section with {contenders}");
     }
     Ok(())
 }
 
-/// The waiter's node is deleted, and then the one before it, after the waiter has listed them and before it watches: it queues
-/// again, behind one that came meanwhile.
+/// A waiter behind `first` has listed the queue and does not watch yet when this happens, and by then another is before
+/// it, whose node it says.
+async fn between_its_list_and_its_watch<L: Lock + 'static>(
+    zookeeper: &ZooKeeper,
+    name: &str,
+    first: &str,
+    waiter: impl FnOnce(&Member) -> L,
+    happens: impl AsyncFnOnce(String) -> Result<String>,
+) -> Result {
+    let wire = Wire::to(zookeeper.address()).await;
+    let process = zookeeper.process_with(&wire.address(), LONG).await;
+    let first = zookeeper.node(&format!("{name}/{JAVA}{first}")).await?;
+    wire.close_to(GET_DATA);
+    let lock = waiter(&process);
+    let waiting = tokio::spawn(async move { lock.acquire(SEEN).await });
+    let wants = timeout(SOON, wire.holds()).await;
+    wants.context("it did not want to watch")?;
+    let next = happens(first).await?;
+    wire.open();
+    taken("beside another", waiting.await?)?;
+    zookeeper.delete(&next).await?;
+    zookeeper.gone(name).await
+}
+
+/// Its node is deleted, and then the one before it: it queues again, behind one that came meanwhile.
 #[apply(test!)]
 async fn a_waiter_whose_node_is_deleted_before_it_watches_queues_again(
     zookeeper: &ZooKeeper,
-) -> Result<()> {
-    let (name, wire) = (name(), Wire::to(zookeeper.address()).await);
-    let process = zookeeper.process_with(&wire.address(), LONG).await;
-    connected(&process).await?;
-    let before = zookeeper.node(&format!("{name}/{JAVA}lock-")).await?;
-    let lock = process.lock(&name);
-    wire.close_to(GET_DATA);
-    let waiting = tokio::spawn(async move { lock.acquire(SEEN).await });
-    tokio::time::timeout(SOON, wire.holds())
-        .await
-        .context("it did not want to watch")?;
-    let nodes = zookeeper.left(&name).await;
-    let its = nodes
-        .iter()
-        .find(|node| !before.ends_with(*node))
-        .context("it has no node")?;
-    let meanwhile = zookeeper.node(&format!("{name}/{JAVA}lock-")).await?;
-    for gone in [&format!("{name}/{its}"), &before] {
-        zookeeper.delete(gone).await?;
-    }
-    wire.open();
-    taken("beside another", waiting.await?)?;
-    zookeeper.delete(&meanwhile).await?;
-    zookeeper.gone(&name).await
+) -> Result {
+    let name = &name();
+    let happens = async |first: String| {
+        let nodes = zookeeper.left(name).await;
+        let its = nodes.iter().find(|node| !first.ends_with(*node));
+        let its = its.context("it has no node")?;
+        let next = zookeeper.node(&format!("{name}/{JAVA}lock-")).await?;
+        zookeeper.delete(&format!("{name}/{its}")).await?;
+        zookeeper.delete(&first).await?;
+        Ok(next)
+    };
+    let waiter = |process: &Member| process.lock(name);
+    between_its_list_and_its_watch(zookeeper, name, "lock-", waiter, happens).await
 }
 
 /// A writer that reads on leaves its reader at its own number, where nobody stood when the next writer listed the queue:
@@ -192,22 +178,14 @@ async fn a_waiter_whose_node_is_deleted_before_it_watches_queues_again(
 #[apply(test!)]
 async fn a_reader_that_takes_a_writers_place_keeps_the_next_writer_out(
     zookeeper: &ZooKeeper,
-) -> Result<()> {
-    let (name, wire) = (name(), Wire::to(zookeeper.address()).await);
-    let process = zookeeper.process_with(&wire.address(), LONG).await;
-    connected(&process).await?;
-    let writer = zookeeper.node(&format!("{name}/{JAVA}__WRIT__")).await?;
-    let lock = process.client.rw_lock(&name).write();
-    wire.close_to(GET_DATA);
-    let waiting = tokio::spawn(async move { lock.acquire(SEEN).await });
-    tokio::time::timeout(SOON, wire.holds())
-        .await
-        .context("it did not want to watch")?;
-    let reader = writer.replace("__WRIT__", "__READ__");
-    make(&zookeeper.outsider().await, &reader, CreateMode::Ephemeral).await?;
-    zookeeper.delete(&writer).await?;
-    wire.open();
-    taken("beside a reader", waiting.await?)?;
-    zookeeper.delete(&reader).await?;
-    zookeeper.gone(&name).await
+) -> Result {
+    let name = &name();
+    let happens = async |first: String| {
+        let reader = first.replace("__WRIT__", "__READ__");
+        make(&zookeeper.outsider().await, &reader, CreateMode::Ephemeral).await?;
+        zookeeper.delete(&first).await?;
+        Ok(reader)
+    };
+    let waiter = |process: &Member| process.client.rw_lock(name).write();
+    between_its_list_and_its_watch(zookeeper, name, "__WRIT__", waiter, happens).await
 }

@@ -1,17 +1,10 @@
 //! What the semaphore in ZooKeeper promises, and the twin that breaks it.
 
 use super::{
-    family::Server,
-    mute::Mute,
     support::*,
-    zookeeper::{JAVA, ZooKeeper, patient, shape},
+    zookeeper::{JAVA, Member, patient, shape},
 };
-use oversell_lock::{Guard, zk::ZkSemaphore};
-use std::sync::{
-    Arc,
-    atomic::{AtomicI64, Ordering::SeqCst},
-};
-use tokio::task::JoinSet;
+use oversell_lock::zk::ZkSemaphore;
 
 /// What a semaphore at `name` has on the server.
 async fn nodes(zookeeper: &ZooKeeper, name: &str) -> Vec<String> {
@@ -20,156 +13,121 @@ async fn nodes(zookeeper: &ZooKeeper, name: &str) -> Vec<String> {
         let children = zookeeper.left(&format!("{name}/{part}")).await;
         nodes.extend(children.into_iter().map(|child| format!("{part}/{child}")));
     }
+    nodes.sort();
     nodes
 }
 
-async fn until_nodes(zookeeper: &ZooKeeper, name: &str, n: usize) -> Result<()> {
-    until(&format!("{n} nodes are there"), || async {
-        nodes(zookeeper, name).await.len() == n
-    })
-    .await
+async fn until_nodes(zookeeper: &ZooKeeper, name: &str, n: usize) -> Result {
+    let are = async || nodes(zookeeper, name).await.len() == n;
+    until(&format!("{n} nodes are there"), are).await
 }
 
-async fn release(leases: Vec<Guard>) -> Result<()> {
+async fn none_left(zookeeper: &ZooKeeper, name: &str) -> Result {
+    until_nodes(zookeeper, name, 0).await
+}
+
+async fn release(leases: Vec<Guard>) -> Answer {
     for lease in leases {
         lease.release().await?;
     }
     Ok(())
 }
 
-async fn none_left(zookeeper: &ZooKeeper, name: &str) -> Result<()> {
-    until_nodes(zookeeper, name, 0).await
+/// A waiter for so many leases.
+fn waiter(semaphore: &ZkSemaphore, leases: u32) -> JoinHandle<Answer<Vec<Guard>>> {
+    let semaphore = semaphore.clone();
+    tokio::spawn(async move { semaphore.acquire(leases, SOON * 3).await })
 }
 
-/// All three are out: a fourth must not be given, and what waited for it must have gone.
-async fn three_and_no_more(
-    zookeeper: &ZooKeeper,
-    one: &ZkSemaphore,
-    other: &ZkSemaphore,
-) -> Result<()> {
+/// All three are out: a fourth must not be given, and what waited for it must have gone. The second process believes that
+/// there are `theirs`.
+async fn three_and_no_more(zookeeper: &ZooKeeper, theirs: u32) -> Result {
+    let (name, process, other) = (name(), zookeeper.client().await, zookeeper.client().await);
+    let one = process.client.semaphore(&name, 3);
+    let other = other.client.semaphore(&name, theirs);
     let two = one.acquire(2, SOON).await?;
     let third = other.acquire(1, SOON).await?;
-    let before = nodes(zookeeper, one.name()).await;
+    let before = nodes(zookeeper, &name).await;
     ensure!(before.len() == 3, "three leases are {before:?}");
     taken("a fourth", other.acquire(1, SHORT).await)?;
     taken("a fourth at once", one.try_acquire(1).await)?;
     taken("two more", one.acquire(2, SHORT).await)?;
-    let after = nodes(zookeeper, one.name()).await;
-    ensure!(before == after, "there was {before:?} and is {after:?}");
+    is("the nodes", nodes(zookeeper, &name).await, before)?;
     release(two).await?;
-    taken(
-        "three of the two that are back",
-        one.acquire(3, SHORT).await,
-    )?;
+    let three = one.acquire(3, SHORT).await;
+    taken("three of the two that are back", three)?;
     release(third).await?;
-    release(one.acquire(3, SOON).await.context("all three")?).await
-}
-
-#[apply(test!)]
-async fn there_are_no_more_leases_than_the_semaphore_has(zookeeper: &ZooKeeper) -> Result<()> {
-    let (name, process, other) = (name(), zookeeper.client().await, zookeeper.client().await);
-    three_and_no_more(
-        zookeeper,
-        &process.client.semaphore(&name, 3),
-        &other.client.semaphore(&name, 3),
-    )
-    .await?;
+    release(one.acquire(3, SOON).await.context("all three")?).await?;
     none_left(zookeeper, &name).await
 }
 
 #[apply(test!)]
-async fn a_semaphore_that_gives_one_too_many_is_caught(zookeeper: &ZooKeeper) -> Result<()> {
-    let (name, process, other) = (name(), zookeeper.client().await, zookeeper.client().await);
-    let (one, twin) = (
-        process.client.semaphore(&name, 3),
-        other.client.semaphore(&name, 4),
-    );
-    caught(
-        three_and_no_more(zookeeper, &one, &twin).await,
-        "a fourth: Ok",
-    )
+async fn there_are_no_more_leases_than_the_semaphore_has(zookeeper: &ZooKeeper) -> Result {
+    three_and_no_more(zookeeper, 3).await
+}
+
+#[apply(test!)]
+async fn a_semaphore_that_gives_one_too_many_is_caught(zookeeper: &ZooKeeper) -> Result {
+    caught(three_and_no_more(zookeeper, 4).await, "a fourth: Ok")
 }
 
 /// Three processes of six, four times each, some of them with two leases: never more than three are out, and three at
 /// once are. The first ones stay until that was so.
 #[apply(test!)]
-async fn a_crowd_is_let_in_by_threes(zookeeper: &ZooKeeper) -> Result<()> {
-    let (name, out, most) = (
-        name(),
-        Arc::new(AtomicI64::new(0)),
-        Arc::new(AtomicI64::new(0)),
-    );
-    let mut tasks = JoinSet::new();
-    for _ in 0..3 {
-        let process = Arc::new(zookeeper.client().await);
-        for n in 0..6 {
-            let (process, out, most) = (process.clone(), out.clone(), most.clone());
-            let semaphore = process.client.semaphore(&name, 3);
-            tasks.spawn(async move {
-                // Its way to the server ends with it.
-                let _process = process;
-                for round in 0..4 {
-                    let wanted = if round == 0 { 1 } else { 1 + n % 2 };
-                    let leases = semaphore.acquire(wanted, SOON * 3).await?;
-                    most.fetch_max(
-                        out.fetch_add(wanted.into(), SeqCst) + i64::from(wanted),
-                        SeqCst,
-                    );
-                    if round == 0 {
-                        until("three are out", || async { most.load(SeqCst) >= 3 }).await?;
-                    }
-                    tokio::task::yield_now().await;
-                    out.fetch_sub(wanted.into(), SeqCst);
-                    release(leases).await?;
-                }
-                anyhow::Ok(())
-            });
+async fn a_crowd_is_let_in_by_threes(zookeeper: &ZooKeeper) -> Result {
+    async fn turn(process: Arc<Member>, name: String, n: usize, room: Arc<Room>) -> Result {
+        let first_round = n < 18;
+        let leases = match n % 2 {
+            1 if !first_round => 2,
+            _ => 1,
+        };
+        let semaphore = process.client.semaphore(&name, 3);
+        let held = semaphore.acquire(leases, SOON * 3).await?;
+        room.enter(leases.into());
+        if first_round {
+            until("three are out", async || room.most() >= 3).await?;
         }
+        yield_now().await;
+        room.leave(leases.into());
+        Ok(release(held).await?)
     }
-    for result in tasks.join_all().await {
-        result?;
-    }
-    let most = most.load(SeqCst);
-    ensure!(most == 3, "{most} leases of 3 were out at most");
+    let name = name();
+    let room = crowd(zookeeper.clients(3).await, &name, [18, 4], turn).await?;
+    is("leases that were out at most", room.most(), 3)?;
     none_left(zookeeper, &name).await
 }
 
 #[apply(test!)]
-async fn leases_that_cannot_be_given_are_refused_at_once(zookeeper: &ZooKeeper) -> Result<()> {
+async fn leases_that_cannot_be_given_are_refused_at_once(zookeeper: &ZooKeeper) -> Result {
     let process = zookeeper.client().await;
     let semaphore = process.client.semaphore(&name(), 3);
     for wanted in [0, 4] {
-        invalid(
-            &format!("{wanted} of 3"),
-            semaphore.acquire(wanted, SOON).await,
-        )?;
+        let leases = semaphore.acquire(wanted, SOON).await;
+        invalid(&format!("{wanted} of 3"), leases)?;
     }
     Ok(())
 }
 
 /// A waiter holds the mutex and has a node among the leases, as in Curator.
 #[apply(test!)]
-async fn the_nodes_of_a_semaphore_are_curators(zookeeper: &ZooKeeper) -> Result<()> {
+async fn the_nodes_of_a_semaphore_are_curators(zookeeper: &ZooKeeper) -> Result {
     let (name, process) = (name(), zookeeper.client().await);
     let semaphore = process.client.semaphore(&name, 1);
     let lease = semaphore.acquire(1, SOON).await?;
-    let waiting = tokio::spawn(async move { semaphore.acquire(1, SOON).await });
+    let waiting = waiter(&semaphore, 1);
     until_nodes(zookeeper, &name, 3).await?;
-    let mut shapes = nodes(zookeeper, &name)
-        .await
+    let nodes = nodes(zookeeper, &name).await;
+    let mut shapes: Vec<_> = nodes
         .iter()
-        .map(|n| shape(n))
-        .collect::<Result<Vec<_>, _>>()?;
+        .map(|node| shape(node))
+        .collect::<Result<_>>()?;
     shapes.sort();
-    let expected = [
+    let curators = [
         "leases|-lease-0000000000",
         "leases|-lease-0000000001",
         "locks|-lock-0000000001",
     ];
-    ensure!(
-        shapes == expected,
-        "Curator's names would be {expected:?}: {shapes:?}"
-    );
+    is("Curator's names", shapes, curators)?;
     waiting.abort();
     until_nodes(zookeeper, &name, 1).await?;
     release(lease).await?;
@@ -177,24 +135,20 @@ async fn the_nodes_of_a_semaphore_are_curators(zookeeper: &ZooKeeper) -> Result<
 }
 
 #[apply(test!)]
-async fn leases_and_mutex_of_other_implementations_are_respected(
-    zookeeper: &ZooKeeper,
-) -> Result<()> {
+async fn leases_and_mutex_of_other_implementations_are_respected(zookeeper: &ZooKeeper) -> Result {
     let (name, process) = (name(), zookeeper.client().await);
-    let lease = zookeeper
-        .node(&format!("{name}/leases/{JAVA}lease-"))
-        .await?;
-    let locks = zookeeper.node(&format!("{name}/locks/{JAVA}lock-")).await?;
+    let node = async |kind| {
+        zookeeper
+            .node(&format!("{name}/{kind}s/{JAVA}{kind}-"))
+            .await
+    };
+    let (lease, lock) = (node("lease").await?, node("lock").await?);
     let semaphore = process.client.semaphore(&name, 2);
-    taken(
-        "behind the holder of the mutex",
-        semaphore.acquire(1, SHORT).await,
-    )?;
-    zookeeper.delete(&locks).await?;
-    taken(
-        "two of the one that is left",
-        semaphore.acquire(2, SHORT).await,
-    )?;
+    let one = semaphore.acquire(1, SHORT).await;
+    taken("behind the holder of the mutex", one)?;
+    zookeeper.delete(&lock).await?;
+    let two = semaphore.acquire(2, SHORT).await;
+    taken("two of the one that is left", two)?;
     let one = semaphore.acquire(1, SOON).await?;
     zookeeper.delete(&lease).await?;
     release(one).await?;
@@ -204,23 +158,18 @@ async fn leases_and_mutex_of_other_implementations_are_respected(
 
 /// Its session ends, and its leases with it; it is told before. It knows by the clock, and so whatever stood still.
 #[apply(test!)]
-async fn the_leases_of_a_dead_holder_come_back(zookeeper: &ZooKeeper) -> Result<()> {
+async fn the_leases_of_a_dead_holder_come_back(zookeeper: &ZooKeeper) -> Result {
     let (name, process, other) = (name(), zookeeper.brief().await, zookeeper.client().await);
-    let leases = process
-        .client
-        .semaphore(&name, 2)
-        .acquire(2, SOON)
-        .await
-        .context("both")?;
-    let semaphore = other.client.semaphore(&name, 2);
-    let waiting = tokio::spawn(async move { semaphore.acquire(1, SOON).await });
+    let both = process.client.semaphore(&name, 2).acquire(2, SOON).await;
+    let leases = both.context("both")?;
+    let waiting = waiter(&other.client.semaphore(&name, 2), 1);
     until_nodes(zookeeper, &name, 4).await?;
     process.way.cut();
     let next = waiting.await?.context("the next")?;
     for lease in &leases {
         ensure!(
             lease.is_lost(),
-            "the next had a lease before its holder was told"
+            "the next had one, and its holder was not told"
         );
         told(lease).await?;
     }
@@ -230,35 +179,21 @@ async fn the_leases_of_a_dead_holder_come_back(zookeeper: &ZooKeeper) -> Result<
 
 /// The answer to one request is lost: that for the mutex, or that for the lease itself. What comes after it goes through.
 #[apply(test!)]
-async fn a_request_for_the_mutex_that_is_not_answered_leaves_no_orphan(
-    zookeeper: &ZooKeeper,
-) -> Result<()> {
-    a_request_that_is_not_answered_leaves_no_orphan(zookeeper, "-lock-").await
-}
-
-#[apply(test!)]
-async fn a_request_for_a_lease_that_is_not_answered_leaves_no_orphan(
-    zookeeper: &ZooKeeper,
-) -> Result<()> {
-    a_request_that_is_not_answered_leaves_no_orphan(zookeeper, "-lease-").await
-}
-
-async fn a_request_that_is_not_answered_leaves_no_orphan(
-    zookeeper: &ZooKeeper,
-    asks_for: &'static str,
-) -> Result<()> {
-    let (name, mute) = (name(), Mute::to(zookeeper.address())?);
-    let semaphore = patient(mute.address()).await?.semaphore(&name, 2);
-    release(semaphore.acquire(1, SOON).await?).await?;
-    for gives_up in [false, true] {
+async fn a_request_that_is_not_answered_leaves_no_orphan(zookeeper: &ZooKeeper) -> Result {
+    for (asks_for, gives_up) in [
+        ("-lock-", false),
+        ("-lock-", true),
+        ("-lease-", false),
+        ("-lease-", true),
+    ] {
+        let (name, mute) = (name(), Mute::to(zookeeper.address())?);
+        let semaphore = patient(mute.address()).await?.semaphore(&name, 2);
+        release(semaphore.acquire(1, SOON).await?).await?;
         mute.mute_at(asks_for);
-        let waiter = semaphore.clone();
-        let waiting = tokio::spawn(async move { waiter.acquire(2, SOON).await });
-        let is_made = || async {
-            nodes(zookeeper, &name)
-                .await
-                .iter()
-                .any(|node| node.contains(asks_for))
+        let waiting = waiter(&semaphore, 2);
+        let is_made = async || {
+            let nodes = nodes(zookeeper, &name).await;
+            nodes.iter().any(|node| node.contains(asks_for))
         };
         until("the node is made", is_made).await?;
         if gives_up {
@@ -278,11 +213,10 @@ async fn a_request_that_is_not_answered_leaves_no_orphan(
 
 /// A waiter for a lease loses its way to the server, and its session with it; the lease that it waited for comes back.
 #[apply(test!)]
-async fn a_waiter_for_a_lease_that_is_cut_off_leaves_nothing(zookeeper: &ZooKeeper) -> Result<()> {
+async fn a_waiter_for_a_lease_that_is_cut_off_leaves_nothing(zookeeper: &ZooKeeper) -> Result {
     let (name, holder, process) = (name(), zookeeper.client().await, zookeeper.brief().await);
     let lease = holder.client.semaphore(&name, 1).acquire(1, SOON).await?;
-    let semaphore = process.client.semaphore(&name, 1);
-    let waiting = tokio::spawn(async move { semaphore.acquire(1, SOON * 3).await });
+    let waiting = waiter(&process.client.semaphore(&name, 1), 1);
     until_nodes(zookeeper, &name, 3).await?;
     process.way.cut();
     until_nodes(zookeeper, &name, 1).await?;

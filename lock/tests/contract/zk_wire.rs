@@ -30,24 +30,19 @@ pub(crate) const SYNC: i32 = 9;
 const PING: i32 = 11;
 pub(crate) const MULTI: i32 = 14;
 
-/// What went over a way.
+/// What went over a way, and what is to be held back.
 #[derive(Default)]
 struct Seen {
     requests: Mutex<HashMap<i32, u64>>,
     notifications: AtomicU64,
-}
-
-/// A way that holds back every request of one kind, from when it is closed until it is opened.
-pub(crate) struct Gate {
     closed_to: watch::Sender<Option<i32>>,
     held: watch::Sender<u64>,
 }
 
-/// Forwards connections.
+/// A way that holds back every request of one kind, from when it is closed until it is opened.
 pub(crate) struct Wire {
     address: SocketAddr,
     seen: Arc<Seen>,
-    gate: Arc<Gate>,
 }
 
 impl Wire {
@@ -55,21 +50,18 @@ impl Wire {
     pub(crate) async fn to(server: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
-        let gate = Arc::new(Gate {
-            closed_to: watch::Sender::new(None),
-            held: watch::Sender::new(0),
-        });
         let wire = Self {
             address,
             seen: Arc::default(),
-            gate,
         };
-        tokio::spawn(serve(
-            listener,
-            server,
-            wire.seen.clone(),
-            wire.gate.clone(),
-        ));
+        let seen = wire.seen.clone();
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let server = TcpStream::connect(&server).await?;
+                tokio::spawn(seen.clone().forwards(client, server));
+            }
+            Result::Ok(())
+        });
         wire
     }
 
@@ -80,23 +72,17 @@ impl Wire {
 
     /// How many requests of this kind went over it.
     pub(crate) fn asked(&self, kind: i32) -> u64 {
-        self.seen
-            .requests
-            .lock()
-            .get(&kind)
-            .copied()
-            .unwrap_or_default()
+        let requests = self.seen.requests.lock();
+        requests.get(&kind).copied().unwrap_or_default()
     }
 
     /// How many requests of any kind went over it, without the heartbeats.
     pub(crate) fn requests(&self) -> u64 {
-        self.seen
-            .requests
-            .lock()
+        let requests = self.seen.requests.lock();
+        let asked = requests
             .iter()
-            .filter(|(kind, _)| ![PING, SYNC].contains(kind))
-            .map(|(_, n)| n)
-            .sum()
+            .filter(|(kind, _)| ![PING, SYNC].contains(kind));
+        asked.map(|(_, n)| n).sum()
     }
 
     /// How many notifications came over it.
@@ -106,66 +92,58 @@ impl Wire {
 
     /// Holds back requests of this kind, and all that come after them.
     pub(crate) fn close_to(&self, kind: i32) {
-        self.gate.held.send_replace(0);
-        self.gate.closed_to.send_replace(Some(kind));
+        self.seen.held.send_replace(0);
+        self.seen.closed_to.send_replace(Some(kind));
     }
 
     /// Waits until a request is held back.
     pub(crate) async fn holds(&self) {
-        self.gate
-            .held
-            .subscribe()
-            .wait_for(|held| *held > 0)
-            .await
-            .expect("the way is there");
+        let mut held = self.seen.held.subscribe();
+        let held = held.wait_for(|held| *held > 0).await;
+        held.expect("the way is there");
     }
 
     /// Lets everything through again.
     pub(crate) fn open(&self) {
-        self.gate.closed_to.send_replace(None);
+        self.seen.closed_to.send_replace(None);
     }
 }
 
-async fn serve(listener: TcpListener, server: String, seen: Arc<Seen>, gate: Arc<Gate>) {
-    while let Ok((client, _)) = listener.accept().await {
-        let (server, seen, gate) = (server.clone(), seen.clone(), gate.clone());
-        tokio::spawn(async move {
-            let server = TcpStream::connect(server).await?;
-            client.set_nodelay(true)?;
-            server.set_nodelay(true)?;
-            let ((asked, client), (answered, server)) = (client.into_split(), server.into_split());
-            tokio::select! {
-                end = requests(asked, server, &seen, &gate) => end,
-                end = answers(answered, client, &seen) => end,
+impl Seen {
+    async fn forwards(self: Arc<Self>, client: TcpStream, server: TcpStream) -> Result<()> {
+        client.set_nodelay(true)?;
+        server.set_nodelay(true)?;
+        let ((asked, client), (answered, server)) = (client.into_split(), server.into_split());
+        tokio::select! {
+            end = self.requests(asked, server) => end,
+            end = self.answers(answered, client) => end,
+        }
+    }
+
+    async fn requests(&self, mut from: OwnedReadHalf, mut to: OwnedWriteHalf) -> Result<()> {
+        // The first frame asks for the session.
+        to.write_all(&frame(&mut from).await?).await?;
+        loop {
+            let request = frame(&mut from).await?;
+            let kind = number(&request, 8);
+            let mut closed_to = self.closed_to.subscribe();
+            if *closed_to.borrow_and_update() == Some(kind) {
+                self.held.send_modify(|held| *held += 1);
+                closed_to.wait_for(Option::is_none).await.ok();
             }
-        });
+            *self.requests.lock().entry(kind).or_default() += 1;
+            to.write_all(&request).await?;
+        }
     }
-}
 
-async fn requests(
-    mut from: OwnedReadHalf,
-    mut to: OwnedWriteHalf,
-    seen: &Seen,
-    gate: &Gate,
-) -> Result<()> {
-    // The first frame asks for the session.
-    to.write_all(&frame(&mut from).await?).await?;
-    loop {
-        let request = frame(&mut from).await?;
-        let kind = number(&request, 8);
-        gate.pass(kind).await;
-        *seen.requests.lock().entry(kind).or_default() += 1;
-        to.write_all(&request).await?;
-    }
-}
-
-async fn answers(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, seen: &Seen) -> Result<()> {
-    to.write_all(&frame(&mut from).await?).await?;
-    loop {
-        let answer = frame(&mut from).await?;
-        seen.notifications
-            .fetch_add(u64::from(number(&answer, 4) == -1), SeqCst);
-        to.write_all(&answer).await?;
+    async fn answers(&self, mut from: OwnedReadHalf, mut to: OwnedWriteHalf) -> Result<()> {
+        to.write_all(&frame(&mut from).await?).await?;
+        loop {
+            let answer = frame(&mut from).await?;
+            let notifies = number(&answer, 4) == -1;
+            self.notifications.fetch_add(u64::from(notifies), SeqCst);
+            to.write_all(&answer).await?;
+        }
     }
 }
 
@@ -179,18 +157,8 @@ async fn frame(from: &mut OwnedReadHalf) -> Result<Vec<u8>> {
 }
 
 fn number(frame: &[u8], at: usize) -> i32 {
-    frame
+    let bytes = frame
         .get(at..at + 4)
-        .and_then(|bytes| bytes.try_into().ok())
-        .map_or(0, i32::from_be_bytes)
-}
-
-impl Gate {
-    async fn pass(&self, kind: i32) {
-        let mut closed_to = self.closed_to.subscribe();
-        if *closed_to.borrow_and_update() == Some(kind) {
-            self.held.send_modify(|held| *held += 1);
-            closed_to.wait_for(Option::is_none).await.ok();
-        }
-    }
+        .and_then(|bytes| bytes.try_into().ok());
+    bytes.map_or(0, i32::from_be_bytes)
 }

@@ -1,16 +1,17 @@
 //! One ZooKeeper, the kinds of locks on it, and what its sessions mean for them.
 
 use super::{
-    family::{Capability, Capability::*, Kind, Server, Then, twice},
+    family::{
+        Capability::{self, *},
+        Then, twice,
+    },
     support::*,
 };
-use oversell::lab::Proxy;
 use oversell_lock::{
-    Guard, Lock, MultiLock, Owner,
+    MultiLock,
     zk::{ZkClient, ZkLock, ZkOptions},
 };
 use parking_lot::Mutex;
-use std::time::Duration;
 use tokio::sync::OnceCell;
 use zookeeper_client::{Acls, Client, CreateMode, Error};
 
@@ -50,12 +51,10 @@ static KINDS: [Kind<ZooKeeper>; 6] = [
     // With an owner of its own, so that the suite also runs what re-entry needs.
     Kind::new(
         "zookeeper_write",
-        &[Contract, OneServer, Losable, Fenced, Reentrant],
-        |member: &Member, name, ask| {
-            let owner = ask.owner.unwrap_or_else(|| member.client.owner());
-            member.client.rw_lock(name).write().owner(owner).boxed()
-        },
+        &[Contract, OneServer, Losable, Fenced, Reentrant, Shared],
+        write,
     )
+    .reads(|member: &Member, name, _| member.client.rw_lock(name).read().boxed())
     .queues(),
     // A reader that was the writer before, and so came in alone: while it comes in it has two nodes.
     Kind::once_more(
@@ -87,6 +86,11 @@ static KINDS: [Kind<ZooKeeper>; 6] = [
             .into()
     }),
 ];
+
+pub(crate) fn write(member: &Member, name: &str, ask: Ask) -> AnyLock {
+    let owner = ask.owner.unwrap_or_else(|| member.client.owner());
+    member.client.rw_lock(name).write().owner(owner).boxed()
+}
 
 pub(crate) struct ZooKeeper {
     connect: String,
@@ -128,29 +132,34 @@ impl ZooKeeper {
 
     /// Its holder's way was cut: it knows that its lock is lost by the time that its node has gone. It knows that by the
     /// clock, and so whatever stood still meanwhile, the test or the server.
-    pub(crate) async fn is_told_before_its_node_goes(
-        &self,
-        name: &str,
-        guard: &Guard,
-    ) -> Result<()> {
+    pub(crate) async fn told_before_its_node_goes(&self, name: &str, guard: &Guard) -> Result {
         // First the node, then the guard: what has gone at the look had gone before the guard is asked.
         let either = || async { self.left(name).await.is_empty() || guard.is_lost() };
         until("the holder is told, or its node goes", either).await?;
-        ensure!(
-            guard.is_lost(),
-            "the node had gone before the holder was told"
-        );
+        ensure!(guard.is_lost(), "its node went before it was told");
         told(guard).await
     }
 
     /// Waits until so many nodes are below `name`.
-    pub(crate) async fn until_nodes(&self, name: &str, nodes: usize) -> Result<()> {
+    pub(crate) async fn until_nodes(&self, name: &str, nodes: usize) -> Result {
         let there = format!("{nodes} nodes are there");
         until(&there, || async { self.left(name).await.len() == nodes }).await
     }
 
+    /// A waiter, with its node in the queue.
+    pub(crate) async fn queued<L: Lock + 'static>(
+        &self,
+        lock: L,
+    ) -> Result<JoinHandle<Answer<Guard>>> {
+        let name = lock.name().to_owned();
+        let before = self.left(&name).await.len();
+        let waiting = acquiring(lock);
+        self.until_nodes(&name, before + 1).await?;
+        Ok(waiting)
+    }
+
     /// Waits until no node is below `name`.
-    pub(crate) async fn gone(&self, name: &str) -> Result<()> {
+    pub(crate) async fn gone(&self, name: &str) -> Result {
         self.until_nodes(name, 0).await
     }
 
@@ -159,11 +168,11 @@ impl ZooKeeper {
         node(&self.outsider().await, path).await
     }
 
-    pub(crate) async fn delete(&self, path: &str) -> Result<()> {
+    pub(crate) async fn delete(&self, path: &str) -> Result {
         Ok(self.outsider().await.delete(path, None).await?)
     }
 
-    pub(crate) async fn set_data(&self, path: &str, data: &[u8]) -> Result<()> {
+    pub(crate) async fn set_data(&self, path: &str, data: &[u8]) -> Result {
         self.outsider().await.set_data(path, data, None).await?;
         Ok(())
     }
@@ -263,6 +272,20 @@ pub(crate) async fn connected(process: &Member) -> Result<Client> {
     session.into_inner().context("no session")
 }
 
+/// Polls what `process` asks for until the server has heard of it, and it waits.
+pub(crate) async fn asked(
+    process: &Member,
+    name: &str,
+    waiter: &mut (impl Future + Unpin),
+) -> Result {
+    let session = connected(process).await?;
+    ensure!(futures::poll!(&mut *waiter).is_pending(), "it did not ask");
+    // The server answers a session in order, so it has set the watches before this.
+    session.check_stat(name).await?;
+    ensure!(futures::poll!(waiter).is_pending(), "it did not wait");
+    Ok(())
+}
+
 impl Server for ZooKeeper {
     type Client = Member;
 
@@ -303,7 +326,7 @@ impl Server for ZooKeeper {
 }
 
 #[apply(test!)]
-async fn a_short_cut_is_survived(zookeeper: &ZooKeeper) -> Result<()> {
+async fn a_short_cut_is_survived(zookeeper: &ZooKeeper) -> Result {
     let (name, process) = (name(), zookeeper.client().await);
     let guard = take(&process.client.lock(&name)).await?;
     let session = process.client.session()?.session_id();
@@ -317,18 +340,15 @@ async fn a_short_cut_is_survived(zookeeper: &ZooKeeper) -> Result<()> {
 }
 
 #[apply(test!)]
-async fn a_holder_learns_of_a_long_cut_before_its_node_goes(zookeeper: &ZooKeeper) -> Result<()> {
+async fn a_holder_learns_of_a_long_cut_before_its_node_goes(zookeeper: &ZooKeeper) -> Result {
     for reads in [false, true] {
         let (name, process) = (name(), zookeeper.brief().await);
-        let guard = if reads {
-            take(&process.client.rw_lock(&name).read()).await?
-        } else {
-            take(&process.client.lock(&name)).await?
+        let guard = match reads {
+            true => take(&process.client.rw_lock(&name).read()).await?,
+            false => take(&process.lock(&name)).await?,
         };
         process.way.cut();
-        zookeeper
-            .is_told_before_its_node_goes(&name, &guard)
-            .await?;
+        zookeeper.told_before_its_node_goes(&name, &guard).await?;
         lost("a release after the loss was told", guard.release().await)?;
         zookeeper.gone(&name).await?;
     }
@@ -336,14 +356,12 @@ async fn a_holder_learns_of_a_long_cut_before_its_node_goes(zookeeper: &ZooKeepe
 }
 
 #[apply(test!)]
-async fn close_leaves_no_node_even_under_a_holder(zookeeper: &ZooKeeper) -> Result<()> {
+async fn close_leaves_no_node_even_under_a_holder(zookeeper: &ZooKeeper) -> Result {
     let (name, process) = (name(), zookeeper.client().await);
     let guard = take(&process.client.lock(&name)).await?;
-    let waiter = acquiring(process.client.lock(&name));
-    zookeeper.until_nodes(&name, 2).await?;
+    let waiter = zookeeper.queued(process.lock(&name)).await?;
     process.client.close().await;
-    let left = zookeeper.left(&name).await;
-    ensure!(left.is_empty(), "left: {left:?}");
+    none_of(zookeeper.left(&name).await)?;
     ensure!(guard.is_lost(), "the holder was not told");
     unavailable("a waiter of a closed client", waiter.await?)?;
     let tried = process.client.lock(&name).try_acquire().await;
@@ -351,7 +369,7 @@ async fn close_leaves_no_node_even_under_a_holder(zookeeper: &ZooKeeper) -> Resu
 }
 
 #[apply(test!)]
-async fn a_deleted_directory_is_made_again(zookeeper: &ZooKeeper) -> Result<()> {
+async fn a_deleted_directory_is_made_again(zookeeper: &ZooKeeper) -> Result {
     let (name, process) = (name(), zookeeper.client().await);
     for _ in 0..3 {
         pass(&process.client.lock(&name)).await?;
