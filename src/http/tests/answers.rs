@@ -1,6 +1,6 @@
 //! What is answered in which form, and the page.
 
-use super::{JSON, read, send, service};
+use super::{JSON, ask, read, service};
 use crate::{error::Error, http::problem::Problem, seckill, stock};
 use http::StatusCode;
 use parking_lot::Mutex;
@@ -11,65 +11,74 @@ use std::{
 use tracing::subscriber::DefaultGuard;
 
 #[tokio::test]
-async fn an_unknown_strategy_is_answered_with_those_that_exist() {
+async fn an_unknown_name_is_answered_with_those_that_exist() {
     let service = service(&[]);
-    for path in [
-        "/check/lock/nope",
-        "/strategies/nope/source",
-        "/strategies/nope/text",
+    let strategies: Vec<_> = stock::ALL.iter().map(|strategy| strategy.slug).collect();
+    let steps: Vec<_> = seckill::ALL.iter().map(|step| step.slug).collect();
+    for (request, names) in [
+        ("GET /check/lock/nope", &strategies),
+        ("GET /strategies/nope/source", &strategies),
+        ("GET /strategies/nope/text", &strategies),
+        (
+            "POST /voucher-order/seckill/7?strategy=nope x-user-id:1",
+            &steps,
+        ),
+        ("GET /voucher-order/strategies/nope/source", &steps),
+        ("GET /voucher-order/strategies/nope/text", &steps),
     ] {
-        let json = read(&service, path, &[JSON]).await;
-        assert_eq!(json.status, 404);
-        assert_eq!(json.header("content-type"), "application/problem+json");
-        let listed = json.json()["strategies"].as_array().map(Vec::len);
-        assert_eq!(listed, Some(stock::ALL.len()));
-        let text = read(&service, path, &[]).await;
+        let json = ask(&service, request).await;
+        let told = (json.status, json.header("content-type"));
+        assert_eq!(told, (404, "application/problem+json"), "{request}");
+        assert_eq!(
+            json.json()["strategies"],
+            serde_json::json!(names),
+            "{request}"
+        );
+        let (operation, headers) = request.split_once(" x-").unwrap_or((request, ""));
+        let headers = if headers.is_empty() {
+            ""
+        } else {
+            " x-user-id:1"
+        };
+        let text = ask(&service, &format!("{operation} accept:text/plain{headers}")).await;
         assert_eq!(text.header("content-type"), "text/plain; charset=utf-8");
         assert!(
-            stock::ALL.iter().all(|s| text.body.contains(s.slug)),
+            names.iter().all(|name| text.body.contains(name)),
             "{}",
             text.body
         );
     }
 }
 
+/// Each with its source; a strategy with its figures, too.
 #[tokio::test]
-async fn an_unknown_step_is_answered_with_those_that_exist() {
+async fn every_strategy_and_every_step_is_listed_with_its_source() {
     let service = service(&[]);
-    let user = ("x-user-id", "1");
-    for (method, path) in [
-        ("POST", "/voucher-order/seckill/7?strategy=nope"),
-        ("GET", "/voucher-order/strategies/nope/source"),
-        ("GET", "/voucher-order/strategies/nope/text"),
+    let metrics = read(&service, "/metrics", &[]).await.body;
+    let strategies = stock::ALL
+        .iter()
+        .map(|strategy| (strategy.slug, strategy.source, strategy.text.en.survives));
+    let steps = seckill::ALL
+        .iter()
+        .map(|step| (step.slug, step.source, step.text.en.survives));
+    for (registry, all) in [
+        ("/strategies", strategies.collect::<Vec<_>>()),
+        ("/voucher-order/strategies", steps.collect()),
     ] {
-        let json = send(&service, method, path, &[JSON, user], "").await;
-        assert_eq!(json.status, 404);
-        assert_eq!(
-            json.json()["strategies"].as_array().map(Vec::len),
-            Some(seckill::ALL.len())
-        );
-        let text = send(&service, method, path, &[user], "").await;
-        assert!(
-            seckill::ALL.iter().all(|s| text.body.contains(s.slug)),
-            "{}",
-            text.body
-        );
-    }
-    let listed = read(&service, "/voucher-order/strategies", &[])
-        .await
-        .json();
-    for (step, listed) in seckill::ALL.iter().zip(listed.as_array().expect("a list")) {
-        assert_eq!(listed["slug"], step.slug);
-        assert_eq!(
-            read(
-                &service,
-                &format!("/voucher-order/strategies/{}/source", step.slug),
-                &[]
-            )
-            .await
-            .body,
-            step.source
-        );
+        let listed = read(&service, registry, &[]).await.json();
+        for (place, (slug, source, survives)) in all.into_iter().enumerate() {
+            assert_eq!(listed[place]["slug"], slug);
+            let shown = read(&service, &format!("{registry}/{slug}/source"), &[]).await;
+            assert_eq!((shown.status, shown.body.as_str()), (200, source));
+            let text = read(&service, &format!("{registry}/{slug}/text"), &[]).await;
+            assert_eq!(text.json()["en"]["survives"], survives);
+            let gauge = format!("oversell_waiters{{strategy=\"{slug}\"}} 0");
+            assert_eq!(
+                metrics.contains(&gauge),
+                registry == "/strategies",
+                "{slug}"
+            );
+        }
     }
     assert!(seckill::find(seckill::DEFAULT).is_some());
 }
@@ -94,23 +103,25 @@ fn a_seckill_refuses_in_the_words_of_the_course() {
 #[tokio::test]
 async fn unknown_paths_and_methods_are_answered_in_the_form_that_is_asked_for() {
     let service = service(&[]);
-    for (method, path, status) in [
-        ("GET", "/nope", 404),
-        ("GET", "/docs/nope", 404),
-        ("GET", "/%ff", 404),
-        ("DELETE", "/check/lock", 405),
-        ("POST", "/health/live", 405),
-        ("POST", "/", 405),
+    for (request, status) in [
+        ("GET /nope", 404),
+        ("GET /docs/nope", 404),
+        ("GET /%ff", 404),
+        ("DELETE /check/lock", 405),
+        ("POST /health/live", 405),
+        ("POST /", 405),
     ] {
-        let json = send(&service, method, path, &[JSON], "").await;
-        assert_eq!(json.status, status, "{path}");
-        assert_eq!(json.json()["status"], status, "{path}");
-        assert_eq!(json.header("allow").is_empty(), status == 404, "{path}");
-        let text = send(&service, method, path, &[], "").await;
+        let json = ask(&service, request).await;
+        assert_eq!(
+            (json.status, &json.json()["status"]),
+            (status, &status.into())
+        );
+        assert_eq!(json.header("allow").is_empty(), status == 404, "{request}");
+        let text = ask(&service, &format!("{request} accept:text/plain")).await;
         assert_eq!(
             text.header("content-type"),
             "text/plain; charset=utf-8",
-            "{path}"
+            "{request}"
         );
     }
 }
@@ -201,38 +212,6 @@ async fn readiness_names_who_waits_for_what() {
 }
 
 #[tokio::test]
-async fn every_strategy_is_listed_with_its_source_and_its_figures() {
-    let service = service(&[]);
-    let listed = read(&service, "/strategies", &[]).await.json();
-    let metrics = read(&service, "/metrics", &[]).await.body;
-    for (place, strategy) in stock::ALL.iter().enumerate() {
-        assert_eq!(listed[place]["slug"], strategy.slug);
-        let source = read(
-            &service,
-            &format!("/strategies/{}/source", strategy.slug),
-            &[],
-        )
-        .await;
-        assert_eq!(
-            (source.status, source.body.as_str()),
-            (200, strategy.source)
-        );
-        let text = read(
-            &service,
-            &format!("/strategies/{}/text", strategy.slug),
-            &[],
-        )
-        .await;
-        assert_eq!(text.status, 200);
-        assert_eq!(text.json()["en"]["survives"], strategy.text.en.survives);
-        assert!(metrics.contains(&format!(
-            "oversell_waiters{{strategy=\"{}\"}} 0",
-            strategy.slug
-        )));
-    }
-}
-
-#[tokio::test]
 async fn a_failed_request_is_counted_and_waits_no_more() {
     let service = service(&[]);
     assert_eq!(read(&service, "/check/lock/none", &[]).await.status, 503);
@@ -242,20 +221,6 @@ async fn a_failed_request_is_counted_and_waits_no_more() {
         "{metrics}"
     );
     assert!(metrics.contains("oversell_waiters{strategy=\"none\"} 0"));
-}
-
-#[tokio::test]
-async fn no_run_yet_is_204_and_an_unknown_one_404() {
-    let service = service(&[]);
-    assert_eq!(
-        read(&service, "/runs/current", &[]).await.status,
-        StatusCode::NO_CONTENT
-    );
-    assert_eq!(read(&service, "/runs/7/events", &[]).await.status, 404);
-    assert_eq!(
-        send(&service, "DELETE", "/runs/7", &[], "").await.status,
-        404
-    );
 }
 
 /// What is logged on this thread.
@@ -371,10 +336,6 @@ async fn the_readmes_that_the_page_leads_to_are_there_and_no_other_file_of_the_p
         ("/README.zh-CN.md", 200),
         ("/Cargo.toml", 404),
     ] {
-        assert_eq!(
-            send(&service, "GET", path, &[], "").await.status,
-            status,
-            "{path}"
-        );
+        assert_eq!(read(&service, path, &[]).await.status, status, "{path}");
     }
 }

@@ -61,25 +61,44 @@ async fn send(
     let request = request
         .body(Body::from(body.to_owned()))
         .expect("a request");
-    Answer::of(service.clone().oneshot(request).await.expect("infallible")).await
+    let answer = Answer::of(service.clone().oneshot(request).await.expect("infallible")).await;
+    let told = openapi::is_documented(method, path, answer.status);
+    assert!(
+        told,
+        "{method} {path} answers {}, and its documentation does not say so",
+        answer.status
+    );
+    answer
 }
 
-/// Sends a JSON body.
-async fn send_json(
-    service: &Router,
-    method: &str,
-    path: &str,
-    headers: &[(&str, &str)],
-    body: &str,
-) -> Answer {
-    send(
-        service,
-        method,
-        path,
-        &[headers, &[("content-type", "application/json")]].concat(),
-        body,
-    )
-    .await
+/// Sends `METHOD path`, headers as `name:value`, and a body. JSON is sent and asked for, unless a header says otherwise.
+async fn ask(service: &Router, request: &str) -> Answer {
+    let mut words = request.splitn(3, ' ');
+    let mut next = || words.next().unwrap_or_default();
+    let (method, path, mut rest) = (next(), next(), next());
+    let mut headers = Vec::new();
+    let is_name =
+        |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+    while let Some((name, after)) = rest.split_once(':').filter(|(name, _)| is_name(name)) {
+        let (value, more) = after.split_once(' ').unwrap_or((after, ""));
+        headers.push((name, value));
+        rest = more;
+    }
+    for (name, value) in [JSON, ("content-type", "application/json")] {
+        if !headers.iter().any(|(given, _)| *given == name) {
+            headers.push((name, value));
+        }
+    }
+    send(service, method, path, &headers, rest).await
+}
+
+/// The rows of a table: a request for [`ask`], and after `|` what must come of it.
+fn table(rows: &str) -> impl Iterator<Item = (&str, &str)> {
+    let rows = rows.lines().filter(|row| !row.is_empty());
+    rows.map(|row| {
+        row.rsplit_once(" | ")
+            .expect("a request and what must come of it")
+    })
 }
 
 async fn read(service: &Router, path: &str, headers: &[(&str, &str)]) -> Answer {
@@ -109,6 +128,36 @@ impl Answer {
             .get(name)
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default()
+    }
+
+    /// Status and kind of a problem.
+    fn problem(&self) -> (u16, String) {
+        let kind = self.json()["type"].as_str().unwrap_or_default().to_owned();
+        (
+            self.status,
+            kind.trim_start_matches("urn:oversell:").to_owned(),
+        )
+    }
+
+    /// Status, field and outcome of a refusal.
+    #[track_caller]
+    fn assert_refuses(&self, field: &str, rule: &str) {
+        let json = self.json();
+        let detail = json["detail"].as_str().unwrap_or_default();
+        assert_eq!(
+            (
+                self.status,
+                json["field"].as_str(),
+                json["outcome"].as_str()
+            ),
+            (400, Some(field), Some("refused")),
+            "{}",
+            self.body
+        );
+        assert!(
+            detail.len() > field.len() + 10 && detail.contains(rule),
+            "{detail}"
+        );
     }
 
     fn json(&self) -> Value {
