@@ -19,6 +19,7 @@ use futures::{
     FutureExt,
     future::{BoxFuture, try_join_all},
 };
+use serde::Serialize;
 use std::{ops::RangeInclusive, time::Duration};
 use tokio::{
     runtime::Handle,
@@ -26,6 +27,7 @@ use tokio::{
     task::unconstrained,
     time::timeout,
 };
+use utoipa::ToSchema;
 use uuid::Uuid;
 use zookeeper_client::{Acls, Client, CreateMode, Error as Zk, EventType};
 
@@ -39,16 +41,20 @@ const SESSION: Duration = Duration::from_secs(30);
 static MEADOW: Semaphore = Semaphore::const_new(1);
 
 /// What either way to wait has cost.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Herd {
     /// All watched the directory.
+    #[serde(rename = "watch_parent")]
+    #[schema(value_type = Vec<u64>, example = json!([50, 49, 48, 0]))]
     pub parent: Drain,
     /// Each watched the node before its own.
+    #[serde(rename = "watch_predecessor")]
+    #[schema(value_type = Vec<u64>, example = json!([1, 1, 1, 0]))]
     pub predecessor: Drain,
 }
 
 /// How many were notified of each release, from the holder's to that of the last, whom nobody waits for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Drain(pub Vec<u64>);
 
 impl Drain {

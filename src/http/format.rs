@@ -1,7 +1,12 @@
 //! What the client reads: text as in the course, or JSON where it prefers that.
 
-use axum::extract::FromRequestParts;
+use axum::{
+    Json,
+    extract::FromRequestParts,
+    response::{IntoResponse, Response},
+};
 use http::{HeaderMap, header, request::Parts};
+use serde::Serialize;
 use std::convert::Infallible;
 
 /// The form of an answer.
@@ -40,6 +45,19 @@ impl Format {
             Self::Text
         }
     }
+
+    /// The answer in this form.
+    pub(super) fn answer(self, text: impl Into<String>, json: impl Serialize) -> Response {
+        match self {
+            Self::Text => text_answer(text.into()),
+            Self::Json => Json(json).into_response(),
+        }
+    }
+}
+
+/// An answer that is text for whoever asks.
+pub(super) fn text_answer(text: impl IntoResponse) -> Response {
+    ([(header::CONTENT_TYPE, Format::TEXT)], text).into_response()
 }
 
 /// A media range and its weight, 1 where it has none.

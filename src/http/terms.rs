@@ -5,7 +5,7 @@ use super::extract::Whole;
 use garde::Validate;
 use serde::Deserialize;
 use utoipa::{
-    PartialSchema, ToSchema,
+    IntoParams, PartialSchema, ToSchema,
     openapi::{ObjectBuilder, RefOr, Schema, Type},
 };
 
@@ -17,6 +17,24 @@ pub(super) type HoldMs = Whole<0, 60_000>;
 pub(super) type WaitMs = Whole<0, 600_000>;
 /// A lease, in milliseconds.
 pub(super) type LeaseMs = Whole<100, 600_000>;
+
+/// Which product.
+#[derive(Debug, Deserialize, Validate, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Product {
+    /// Which product; 1 without it.
+    #[garde(dive)]
+    #[param(inline, default = 1)]
+    stock_id: Option<StockId>,
+}
+
+impl Product {
+    /// Its number.
+    pub(super) fn id(&self) -> i64 {
+        self.stock_id.map_or(1, Whole::get)
+    }
+}
 
 /// The longest name of a person, in characters.
 const LONGEST_NAME: usize = 32;

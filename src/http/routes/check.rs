@@ -12,12 +12,7 @@ use crate::{
     section::LockState,
     stock,
 };
-use axum::{
-    Json,
-    extract::State,
-    response::{IntoResponse, Response},
-};
-use http::header;
+use axum::{extract::State, response::Response};
 use serde::Serialize;
 use std::time::Duration;
 use utoipa::ToSchema;
@@ -131,23 +126,20 @@ async fn take(
     metrics.count(&job, &result);
     let deducted = result?;
     let (entered_us, left_us) = job.seen.inside_us().unzip();
-    Ok(match format {
-        Format::Text => ([(header::CONTENT_TYPE, Format::TEXT)], SOLD).into_response(),
-        Format::Json => Json(Sold {
-            outcome: Outcome::Sold,
-            remaining: deducted.remaining,
-            strategy: strategy.slug,
-            instance: app.ctx.instance.clone(),
-            waited_ms: job.seen.waited().as_millis(),
-            held_ms: job.seen.held().as_millis(),
-            entered_us,
-            left_us,
-            tries_us: job.seen.tries_us(),
-            fence: deducted.fence.map(|fence| fence.0),
-            retries: deducted.retries,
-            lock: deducted.lock,
-            who: job.request.who.clone(),
-        })
-        .into_response(),
-    })
+    let sold = Sold {
+        outcome: Outcome::Sold,
+        remaining: deducted.remaining,
+        strategy: strategy.slug,
+        instance: app.ctx.instance.clone(),
+        waited_ms: job.seen.waited().as_millis(),
+        held_ms: job.seen.held().as_millis(),
+        entered_us,
+        left_us,
+        tries_us: job.seen.tries_us(),
+        fence: deducted.fence.map(|fence| fence.0),
+        retries: deducted.retries,
+        lock: deducted.lock,
+        who: job.request.who.clone(),
+    };
+    Ok(format.answer(SOLD, sold))
 }

@@ -10,13 +10,8 @@ use crate::{
         problem::Outcome,
     },
 };
-use axum::{
-    Json,
-    extract::State,
-    response::{IntoResponse, Response},
-};
+use axum::{Json, extract::State, response::Response};
 use garde::Validate;
-use http::header;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use utoipa::{IntoParams, ToSchema};
@@ -72,22 +67,13 @@ pub(in crate::http) async fn play(
 ) -> Result<Response, Error> {
     let lesson = deadlocks::find(&lesson).ok_or(Error::NoLesson(lesson))?;
     let replay = deadlocks::replay(&app.ctx, lesson, how.cured, how.retry).await?;
-    Ok(match format {
-        Format::Text => (
-            [(header::CONTENT_TYPE, Format::TEXT)],
-            text(lesson, &replay),
-        )
-            .into_response(),
-        Format::Json => {
-            let instance = app.ctx.instance.clone();
-            Json(DeadlockPlayed {
-                outcome: Outcome::Done,
-                instance,
-                replay,
-            })
-            .into_response()
-        }
-    })
+    let text = text(lesson, &replay);
+    let played = DeadlockPlayed {
+        outcome: Outcome::Done,
+        instance: app.ctx.instance.clone(),
+        replay,
+    };
+    Ok(format.answer(text, played))
 }
 
 fn text(lesson: &DeadlockLesson, replay: &DeadlockReplay) -> String {

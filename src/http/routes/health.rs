@@ -4,9 +4,9 @@ use crate::{
     http::{
         app::AppState,
         error::Error,
-        extract::{Query, Whole},
+        extract::Query,
         neighbours::{self, Neighbour, Note},
-        terms::StockId,
+        terms::Product,
         under_way::Answer,
     },
     instance::States,
@@ -65,17 +65,6 @@ pub(in crate::http) struct Scope {
     #[garde(skip)]
     #[param(default = false, required = false)]
     instances: bool,
-}
-
-/// Which product is asked about.
-#[derive(Debug, Deserialize, Validate, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(in crate::http) struct Product {
-    /// Which product; 1 without it.
-    #[garde(dive)]
-    #[param(inline, default = 1)]
-    stock_id: Option<StockId>,
 }
 
 /// This instance runs.
@@ -143,7 +132,7 @@ pub(in crate::http) async fn under_way(
     State(app): State<AppState>,
     Query(product): Query<Product>,
 ) -> Json<Answer> {
-    let under_way = app.under_way.of(product.stock_id.map_or(1, Whole::get));
+    let under_way = app.under_way.of(product.id());
     Json(Answer {
         instance: app.ctx.instance.clone(),
         under_way,

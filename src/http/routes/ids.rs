@@ -9,13 +9,8 @@ use crate::{
     },
     seckill::id_worker,
 };
-use axum::{
-    Json,
-    extract::State,
-    response::{IntoResponse, Response},
-};
+use axum::{extract::State, response::Response};
 use garde::Validate;
-use http::header;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -95,15 +90,11 @@ pub(in crate::http) async fn next(
         ));
     }
     let many = count.and_then(|count| u32::try_from(count.get()).ok());
-    let mut ids = id_worker::batch(&app.ctx, &prefix, many.unwrap_or(1)).await?;
-    Ok(match format {
-        Format::Text => {
-            let lines: Vec<_> = ids.map(|id| id.to_string()).collect();
-            ([(header::CONTENT_TYPE, Format::TEXT)], lines.join("\n")).into_response()
-        }
-        Format::Json if many.is_some() => {
-            Json(Ids::Many(ids.map(Id::from).collect())).into_response()
-        }
-        Format::Json => Json(ids.next().map(|id| Ids::One(id.into()))).into_response(),
-    })
+    let ids = id_worker::batch(&app.ctx, &prefix, many.unwrap_or(1)).await?;
+    let lines: Vec<_> = ids.clone().map(|id| id.to_string()).collect();
+    let json = match many {
+        Some(_) => Ids::Many(ids.map(Id::from).collect()),
+        None => Ids::One(Id::from(*ids.start())),
+    };
+    Ok(format.answer(lines.join("\n"), json))
 }

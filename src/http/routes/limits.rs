@@ -11,13 +11,8 @@ use crate::{
         terms::{HoldMs, Who},
     },
 };
-use axum::{
-    Json,
-    extract::State,
-    response::{IntoResponse, Response},
-};
+use axum::{extract::State, response::Response};
 use garde::Validate;
-use http::header;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -98,16 +93,10 @@ pub(in crate::http) async fn unlimited(
 
 async fn let_through(app: &AppState, stay: Stay, format: Format) -> Response {
     tokio::time::sleep(stay.hold_ms.map(Whole::millis).unwrap_or_default()).await;
-    match format {
-        Format::Text => ([(header::CONTENT_TYPE, Format::TEXT)], LET_THROUGH).into_response(),
-        Format::Json => {
-            let (instance, who) = (app.ctx.instance.clone(), stay.who.map(Who::into_inner));
-            Json(LetThrough {
-                outcome: Outcome::Done,
-                instance,
-                who,
-            })
-            .into_response()
-        }
-    }
+    let passed = LetThrough {
+        outcome: Outcome::Done,
+        instance: app.ctx.instance.clone(),
+        who: stay.who.map(Who::into_inner),
+    };
+    format.answer(LET_THROUGH, passed)
 }

@@ -5,7 +5,7 @@ use crate::{
         app::AppState,
         error::Error,
         extract::{Admin, Json, Query, Whole},
-        terms::StockId,
+        terms::{Product, StockId},
     },
     shelf::{self, Shelf},
     stock,
@@ -18,17 +18,6 @@ use garde::Validate;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-
-/// Which product.
-#[derive(Debug, Deserialize, Validate, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(in crate::http) struct Product {
-    /// Which product; 1 without it.
-    #[garde(dive)]
-    #[param(inline, default = 1)]
-    stock_id: Option<StockId>,
-}
 
 /// Which product, and of which strategy.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
@@ -84,8 +73,7 @@ pub(in crate::http) async fn read(
     State(app): State<AppState>,
     Query(product): Query<Product>,
 ) -> Result<axum::Json<Shelf>, Error> {
-    let stock_id = product.stock_id.map_or(1, Whole::get);
-    Ok(axum::Json(shelf::read(&app.ctx, stock_id).await?))
+    Ok(axum::Json(shelf::read(&app.ctx, product.id()).await?))
 }
 
 /// Sets the stores and clears every lock of the product, whoever holds it.

@@ -2,12 +2,11 @@
 
 use crate::{
     bilingual::Bilingual,
-    http::{app::AppState, error::Error, extract::Path, format::Format},
+    http::{app::AppState, error::Error, extract::Path, format::text_answer},
     registry::Text,
     stock::{self, Facts, Strategy},
 };
-use axum::{Json, extract::State, response::IntoResponse};
-use http::header;
+use axum::{Json, extract::State, response::Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -65,8 +64,8 @@ pub(in crate::http) async fn text(Path(slug): Path<String>) -> Result<Json<&'sta
         (status = 200, description = "A Rust file", body = String, content_type = "text/plain"),
         (status = 404, description = "There is no such strategy"),
     ))]
-pub(in crate::http) async fn source(Path(slug): Path<String>) -> Result<impl IntoResponse, Error> {
-    Ok(([(header::CONTENT_TYPE, Format::TEXT)], find(slug)?.source))
+pub(in crate::http) async fn source(Path(slug): Path<String>) -> Result<Response, Error> {
+    Ok(text_answer(find(slug)?.source))
 }
 
 fn find(slug: String) -> Result<&'static Strategy, Error> {

@@ -6,7 +6,7 @@ use crate::{
         app::AppState,
         error::Error,
         extract::{Path, Query, User, Whole},
-        format::Format,
+        format::text_answer,
         problem::Outcome,
         terms::{HoldMs, LeaseMs, WaitMs},
     },
@@ -17,9 +17,8 @@ use crate::{
     },
     section::LockState,
 };
-use axum::{Json, extract::State, response::IntoResponse};
+use axum::{Json, extract::State, response::Response};
 use garde::Validate;
-use http::header;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
@@ -171,8 +170,8 @@ pub(in crate::http) async fn text(Path(slug): Path<String>) -> Result<Json<&'sta
         (status = 200, description = "A Rust file", body = String, content_type = "text/plain"),
         (status = 404, description = "There is no such strategy"),
     ))]
-pub(in crate::http) async fn source(Path(slug): Path<String>) -> Result<impl IntoResponse, Error> {
-    Ok(([(header::CONTENT_TYPE, Format::TEXT)], find(&slug)?.source))
+pub(in crate::http) async fn source(Path(slug): Path<String>) -> Result<Response, Error> {
+    Ok(text_answer(find(&slug)?.source))
 }
 
 fn find(slug: &str) -> Result<&'static Step, Error> {

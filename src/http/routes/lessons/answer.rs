@@ -5,11 +5,7 @@ use crate::{
     http::{app::AppState, format::Format, problem::Outcome},
     section::Job,
 };
-use axum::{
-    Json,
-    response::{IntoResponse, Response},
-};
-use http::header;
+use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -45,17 +41,14 @@ pub(super) fn response(
     object: &'static str,
     Answer { text, facts }: Answer,
 ) -> Response {
-    match format {
-        Format::Text => ([(header::CONTENT_TYPE, Format::TEXT)], text).into_response(),
-        Format::Json => Json(Lesson {
-            outcome: Outcome::Done,
-            strategy: object,
-            instance: app.ctx.instance.clone(),
-            who: job.request.who.clone(),
-            waited_ms: job.seen.waited().as_millis(),
-            held_ms: job.seen.held().as_millis(),
-            facts,
-        })
-        .into_response(),
-    }
+    let lesson = Lesson {
+        outcome: Outcome::Done,
+        strategy: object,
+        instance: app.ctx.instance.clone(),
+        who: job.request.who.clone(),
+        waited_ms: job.seen.waited().as_millis(),
+        held_ms: job.seen.held().as_millis(),
+        facts,
+    };
+    format.answer(text, lesson)
 }

@@ -10,13 +10,8 @@ use crate::{
         problem::Outcome,
     },
 };
-use axum::{
-    Json,
-    extract::State,
-    response::{IntoResponse, Response},
-};
+use axum::{extract::State, response::Response};
 use garde::Validate;
-use http::header;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -56,16 +51,7 @@ pub(in crate::http) struct Woken {
     #[schema(example = 0.98)]
     watch_predecessor: f64,
     /// The same for each release, in order.
-    each: Each,
-}
-
-/// Notifications of each release, from the holder's to that of the last, whom nobody waits for.
-#[derive(Debug, Serialize, ToSchema)]
-struct Each {
-    #[schema(example = json!([50, 49, 48, 0]))]
-    watch_parent: Vec<u64>,
-    #[schema(example = json!([1, 1, 1, 0]))]
-    watch_predecessor: Vec<u64>,
+    each: Herd,
 }
 
 /// Drains one queue where all watch the directory and one where each watches its predecessor, and counts who is woken.
@@ -82,42 +68,23 @@ pub(in crate::http) async fn herd(
         .waiters
         .map_or(SOME, |waiters| u16::try_from(waiters.get()).unwrap_or(SOME));
     let herd = zk_herd::drive(&app.ctx, waiters, app.ctx.config.wait()).await?;
-    Ok(herd_response(&app, waiters, herd, format))
-}
-
-fn herd_response(
-    app: &AppState,
-    waiters: u16,
-    Herd {
-        parent,
-        predecessor,
-    }: Herd,
-    format: Format,
-) -> Response {
+    let (parent, predecessor) = (&herd.parent, &herd.predecessor);
     let releases = parent.0.len();
-    match format {
-        Format::Text => {
-            let text = format!(
-                "{waiters} 个人排队，锁放掉 {releases} 次\n都盯父节点：{}\n只盯前一个：{}\n",
-                line(&parent),
-                line(&predecessor)
-            );
-            ([(header::CONTENT_TYPE, Format::TEXT)], text).into_response()
-        }
-        Format::Json => Json(Woken {
-            outcome: Outcome::Done,
-            instance: app.ctx.instance.clone(),
-            waiters,
-            releases,
-            watch_parent: parent.per_release(),
-            watch_predecessor: predecessor.per_release(),
-            each: Each {
-                watch_parent: parent.0,
-                watch_predecessor: predecessor.0,
-            },
-        })
-        .into_response(),
-    }
+    let text = format!(
+        "{waiters} 个人排队，锁放掉 {releases} 次\n都盯父节点：{}\n只盯前一个：{}\n",
+        line(parent),
+        line(predecessor)
+    );
+    let woken = Woken {
+        outcome: Outcome::Done,
+        instance: app.ctx.instance.clone(),
+        waiters,
+        releases,
+        watch_parent: parent.per_release(),
+        watch_predecessor: predecessor.per_release(),
+        each: herd,
+    };
+    Ok(format.answer(text, woken))
 }
 
 fn line(drain: &Drain) -> String {
