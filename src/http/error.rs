@@ -1,7 +1,7 @@
 //! Everything that a request can come to besides success: what the stock and the lessons come to, and what only HTTP refuses.
 //! What a client is told of each stands here, one row for each.
 
-use super::problem::{Problem, RunInProgress};
+use super::problem::{Outcome, Problem, RunInProgress};
 use crate::{error::Error as Domain, seckill, stock};
 use axum::{
     body::Body,
@@ -131,18 +131,16 @@ impl Error {
     }
 }
 
-/// What a client is told: status, kind, outcome, the Chinese title, and what else the problem has. The English detail is the
-/// error's own text, unless a row replaces it.
+/// What a client is told: status, kind, the Chinese title, and what else the problem has. The English detail is the error's
+/// own text, unless a row has another.
 impl From<&Error> for Problem {
     fn from(error: &Error) -> Self {
         use Problem as P;
         let problem = match error {
             Error::Domain(error) => return Self::from(error),
-            Error::NoRoute => P::refused(S::NOT_FOUND, "no-route", "没有这个地址"),
+            Error::NoRoute => P::missing("no-route", "没有这个地址"),
             Error::NoMethod => P::refused(S::METHOD_NOT_ALLOWED, "no-method", "不支持这个方法"),
-            Error::OnlyAtNginx(_) => {
-                P::refused(S::NOT_FOUND, "only-at-nginx", "这个限流只在 nginx 那里")
-            }
+            Error::OnlyAtNginx(_) => P::missing("only-at-nginx", "这个限流只在 nginx 那里"),
             Error::Unauthorized => P::refused(S::UNAUTHORIZED, "unauthorized", "需要管理令牌"),
             Error::Forbidden { .. } => {
                 P::refused(S::FORBIDDEN, "forbidden", "不允许来自别的网站的请求")
@@ -152,42 +150,31 @@ impl From<&Error> for Problem {
             }
             Error::TooLarge(_) => P::refused(S::PAYLOAD_TOO_LARGE, "too-large", "请求体太大"),
             Error::Overloaded => P::unavailable("overloaded", "太忙了，请稍后再试"),
-            Error::NoOrderStrategy(slug) => P::refused(
-                S::NOT_FOUND,
-                "no-order-strategy",
-                format!("没有这个下单策略：{slug}"),
-            )
-            .one_of(seckill::ALL.iter().map(|step| step.slug)),
-            Error::NoLesson(slug) => {
-                P::refused(S::NOT_FOUND, "no-lesson", format!("没有这一课：{slug}"))
+            Error::NoOrderStrategy(slug) => {
+                P::missing("no-order-strategy", format!("没有这个下单策略：{slug}"))
+                    .one_of(seckill::ALL.iter().map(|step| step.slug))
             }
+            Error::NoLesson(slug) => P::missing("no-lesson", format!("没有这一课：{slug}")),
             Error::ClassFull { .. } => P::unavailable("class-full", "教室满了，请等一些人走了再来"),
-            Error::NoRun(_) => P::refused(S::NOT_FOUND, "no-run", "没有这次压测"),
-            Error::RunInProgress(run) => {
-                P::refused(S::CONFLICT, "run-in-progress", "另一次压测正在进行").run(run)
-            }
-            Error::NoReplay(lesson) => P::refused(
-                S::NOT_FOUND,
-                "no-replay",
-                format!("没有这一课的重演：{lesson}"),
-            ),
+            Error::NoRun(_) => P::missing("no-run", "没有这次压测"),
+            Error::RunInProgress(run) => P {
+                run: Some(run.clone()),
+                ..P::conflict("run-in-progress", "另一次压测正在进行")
+            },
+            Error::NoReplay(id) => P::missing("no-replay", format!("没有这一课的重演：{id}")),
             Error::NoReplays => P::refused(S::FORBIDDEN, "no-replays", "这里没有开启重演"),
-            Error::ReplayInProgress(lesson) => P::refused(
-                S::CONFLICT,
-                "replay-in-progress",
-                format!("第 {lesson} 课正在重演"),
-            ),
-            Error::NoActor(id) => {
-                P::refused(S::NOT_FOUND, "no-actor", format!("没有这个角色：{id}"))
+            Error::ReplayInProgress(lesson) => {
+                P::conflict("replay-in-progress", format!("第 {lesson} 课正在重演"))
             }
+            Error::NoActor(id) => P::missing("no-actor", format!("没有这个角色：{id}")),
             Error::NoLab => P::refused(
                 S::FORBIDDEN,
                 "no-lab",
                 "这里的服务器不是 oversell lab 启动的",
             ),
-            Error::LabRefuses(_) => P::refused(S::CONFLICT, "lab-refuses", "lab 没有照做"),
+            Error::LabRefuses(_) => P::conflict("lab-refuses", "lab 没有照做"),
         };
-        problem.detailed(error)
+        detailed(problem, error)
     }
 }
 
@@ -195,37 +182,35 @@ impl From<&Error> for Problem {
 impl From<&Domain> for Problem {
     fn from(error: &Domain) -> Self {
         use Problem as P;
-        const INTERNAL: &str = "an internal error; the log has it under the request id";
         let problem = match error {
-            Domain::SoldOut => P::sold_out("sold-out", "库存不足！"),
+            Domain::SoldOut => P {
+                outcome: Outcome::SoldOut,
+                ..P::in_the_words("sold-out", "库存不足！")
+            },
             Domain::NotStarted => P::in_the_words("not-started", "秒杀尚未开始!"),
             Domain::Over => P::in_the_words("over", "秒杀已经结束!"),
             Domain::AlreadyOrdered => P::in_the_words("already-ordered", "用户已经购买过一次!"),
             Domain::OrderUnderWay => P::in_the_words("order-under-way", "不允许重复下单"),
             Domain::Taken(_) => P::in_the_words("lock-taken", "获取锁失败，有并发"),
             Domain::Lost(_) => P::in_the_words("lock-lost", "锁已失效"),
-            Domain::Limited => {
-                P::in_the_words("limited", "很遗憾，没抢到").status(S::TOO_MANY_REQUESTS)
-            }
-            Domain::Fenced { fence, seen, .. } => {
-                P::refused(S::CONFLICT, "fenced", "锁已失效").fences(*fence, *seen)
-            }
-            Domain::BadInput { field, .. } => {
-                P::refused(S::BAD_REQUEST, "bad-input", format!("参数不对：{field}")).field(field)
-            }
-            Domain::NoStrategy(slug) => {
-                P::refused(S::NOT_FOUND, "no-strategy", format!("没有这个策略：{slug}"))
-                    .one_of(stock::ALL.iter().map(|strategy| strategy.slug))
-            }
-            Domain::NoProduct(id) => {
-                P::refused(S::NOT_FOUND, "no-product", format!("没有这个商品：{id}"))
-            }
-            Domain::NoVoucher(id) => {
-                P::refused(S::NOT_FOUND, "no-voucher", format!("没有这张优惠券：{id}"))
-            }
-            Domain::NoOrder(id) => {
-                P::refused(S::NOT_FOUND, "no-order", format!("没有这个订单：{id}"))
-            }
+            Domain::Limited => P {
+                status: S::TOO_MANY_REQUESTS,
+                ..P::in_the_words("limited", "很遗憾，没抢到")
+            },
+            Domain::Fenced { fence, seen, .. } => P {
+                fence: Some(*fence),
+                seen: Some(*seen),
+                ..P::conflict("fenced", "锁已失效")
+            },
+            Domain::BadInput { field, .. } => P {
+                field: Some(field.clone()),
+                ..P::refused(S::BAD_REQUEST, "bad-input", format!("参数不对：{field}"))
+            },
+            Domain::NoStrategy(slug) => P::missing("no-strategy", format!("没有这个策略：{slug}"))
+                .one_of(stock::ALL.iter().map(|strategy| strategy.slug)),
+            Domain::NoProduct(id) => P::missing("no-product", format!("没有这个商品：{id}")),
+            Domain::NoVoucher(id) => P::missing("no-voucher", format!("没有这张优惠券：{id}")),
+            Domain::NoOrder(id) => P::missing("no-order", format!("没有这个订单：{id}")),
             Domain::NoStock(id) => P::unavailable(
                 "no-stock",
                 format!("redis 里没有商品 {id} 的库存，请重置库存"),
@@ -239,25 +224,27 @@ impl From<&Domain> for Problem {
             }
             Domain::NoId(_) => P::unavailable("no-id", "发不出全局 id"),
             Domain::NotHad { what, .. } => P::unavailable("not-had", format!("没有等到：{what}")),
-            Domain::Unavailable { server, .. } => {
-                P::unavailable("unavailable", format!("{server} 不可用"))
-                    .detailed(format_args!("{server} is not available"))
-            }
+            Domain::Unavailable { server, .. } => P {
+                detail: format!("{server} is not available"),
+                ..P::unavailable("unavailable", format!("{server} 不可用"))
+            },
             Domain::NoActor { .. } => P::unavailable("no-actor-there", "另一个实例没有应答"),
             Domain::Replay(_) => P::unavailable("replay", "重演没有按剧本走"),
-            Domain::Unknown { server, .. } => {
-                let detail =
-                    format!("{server} did not answer a write; whether it was done is unknown");
-                P::unavailable("unknown", format!("结果未知：{server} 没有回答"))
-                    .unknown()
-                    .detailed(detail)
-            }
+            Domain::Unknown { server, .. } => P {
+                detail: format!("{server} did not answer a write; whether it was done is unknown"),
+                ..P::unavailable("unknown", format!("结果未知：{server} 没有回答")).unknown()
+            },
             Domain::TimedOut(_) => P::unavailable("timed-out", "超时，结果未知").unknown(),
-            Domain::Panicked(_) => P::internal("内部错误，结果未知")
-                .unknown()
-                .detailed(INTERNAL),
-            Domain::Internal(_) => P::internal("内部错误").detailed(INTERNAL),
+            Domain::Panicked(_) => P::internal("内部错误，结果未知").unknown(),
+            Domain::Internal(_) => P::internal("内部错误"),
         };
-        problem.detailed(error)
+        detailed(problem, error)
     }
+}
+
+fn detailed(mut problem: Problem, error: &impl ToString) -> Problem {
+    if problem.detail.is_empty() {
+        problem.detail = error.to_string();
+    }
+    problem
 }

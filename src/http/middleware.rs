@@ -180,11 +180,11 @@ fn take_error(app: &AppState, response: &mut Response) -> Option<Arc<Error>> {
 /// Once for each request that failed by our fault; of those that a server or an overload failed, one of a kind a second,
 /// with the number of the others. What the client did wrong is for those who look closely. The span names the request.
 fn log(throttle: &Throttle, error: &Error, problem: &Problem) {
-    let status = problem.code().as_u16();
-    match problem.code() {
+    let status = problem.status.as_u16();
+    match problem.status {
         StatusCode::INTERNAL_SERVER_ERROR => tracing::error!(status, %error, "request failed"),
         StatusCode::SERVICE_UNAVAILABLE => {
-            if let Some(others) = throttle.admit(problem.kind(), Instant::now()) {
+            if let Some(others) = throttle.admit(problem.kind, Instant::now()) {
                 tracing::warn!(status, %error, others, "request failed");
             }
         }

@@ -6,11 +6,13 @@ use super::format::Format;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde::{Serialize, Serializer};
-use std::fmt::Display;
 use utoipa::ToSchema;
 
 /// A client that was told that something is missing, or that too many came, may try again after this many seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
+
+/// One that has no token is told which scheme asks for it.
+const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
 
 /// What a request came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
@@ -36,43 +38,43 @@ pub(super) struct Problem {
     /// Its kind: `urn:oversell:` and a name that does not change.
     #[serde(rename = "type", serialize_with = "urn")]
     #[schema(value_type = String, example = "urn:oversell:sold-out")]
-    kind: &'static str,
+    pub(super) kind: &'static str,
     /// In Chinese, as the course words it.
     #[schema(example = "库存不足！")]
-    title: String,
+    pub(super) title: String,
     /// In English.
     #[schema(example = "sold out")]
-    detail: String,
+    pub(super) detail: String,
     /// The status, once more.
     #[serde(serialize_with = "number")]
     #[schema(value_type = u16, example = 409)]
-    status: StatusCode,
+    pub(super) status: StatusCode,
     /// What the request came to.
-    outcome: Outcome,
+    pub(super) outcome: Outcome,
     /// The field that is not as it should be.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "hold_ms")]
-    field: Option<String>,
+    pub(super) field: Option<String>,
     /// To be named in a report: the log has the same.
     #[schema(example = "4f1c9a0be3d27756")]
-    request_id: String,
+    pub(super) request_id: String,
     /// Where the strategy does not exist: those that do.
     #[serde(skip_serializing_if = "Option::is_none")]
-    strategies: Option<Vec<&'static str>>,
+    pub(super) strategies: Option<Vec<&'static str>>,
     /// Where a run is in progress: which, whose, and how long it will still take.
     #[serde(skip_serializing_if = "Option::is_none")]
-    run: Option<RunInProgress>,
+    pub(super) run: Option<RunInProgress>,
     /// Where the row refused a write: the token that was shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 33)]
-    fence: Option<u64>,
+    pub(super) fence: Option<u64>,
     /// Where the row refused a write: the token of a newer holder that the row has seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 34)]
-    seen: Option<u64>,
+    pub(super) seen: Option<u64>,
     /// Whether the title stands alone in a text: the course has these very words.
     #[serde(skip)]
-    title_says_all: bool,
+    pub(super) title_says_all: bool,
 }
 
 /// A run of load that is in progress.
@@ -111,10 +113,10 @@ fn number<S: Serializer>(status: &StatusCode, serializer: S) -> Result<S::Ok, S:
 
 /// The rows of the table in `error.rs`.
 impl Problem {
-    fn new(
+    /// The request is at fault, or came too late.
+    pub(super) fn refused(
         status: StatusCode,
         kind: &'static str,
-        outcome: Outcome,
         title: impl Into<String>,
     ) -> Self {
         Self {
@@ -122,7 +124,7 @@ impl Problem {
             title: title.into(),
             detail: String::new(),
             status,
-            outcome,
+            outcome: Outcome::Refused,
             field: None,
             request_id: String::new(),
             strategies: None,
@@ -133,76 +135,45 @@ impl Problem {
         }
     }
 
-    /// The request is at fault, or came too late.
-    pub(super) fn refused(
-        status: StatusCode,
-        kind: &'static str,
-        title: impl Into<String>,
-    ) -> Self {
-        Self::new(status, kind, Outcome::Refused, title)
+    /// What was asked for is not there.
+    pub(super) fn missing(kind: &'static str, title: impl Into<String>) -> Self {
+        Self::refused(StatusCode::NOT_FOUND, kind, title)
+    }
+
+    /// It does not fit what is there now.
+    pub(super) fn conflict(kind: &'static str, title: impl Into<String>) -> Self {
+        Self::refused(StatusCode::CONFLICT, kind, title)
     }
 
     /// A refusal for which the course has a text: it stands alone where the client reads text.
     pub(super) fn in_the_words(kind: &'static str, title: &'static str) -> Self {
         Self {
             title_says_all: true,
-            ..Self::refused(StatusCode::CONFLICT, kind, title)
-        }
-    }
-
-    /// Nothing is left.
-    pub(super) fn sold_out(kind: &'static str, title: &'static str) -> Self {
-        Self {
-            outcome: Outcome::SoldOut,
-            ..Self::in_the_words(kind, title)
+            ..Self::conflict(kind, title)
         }
     }
 
     /// It could not be done now.
     pub(super) fn unavailable(kind: &'static str, title: impl Into<String>) -> Self {
-        Self::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            kind,
-            Outcome::Failed,
-            title,
-        )
+        Self {
+            outcome: Outcome::Failed,
+            ..Self::refused(StatusCode::SERVICE_UNAVAILABLE, kind, title)
+        }
     }
 
     /// A bug.
     pub(super) fn internal(title: &'static str) -> Self {
-        Self::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "internal",
-            Outcome::Failed,
-            title,
-        )
+        Self {
+            outcome: Outcome::Failed,
+            detail: "an internal error; the log has it under the request id".to_owned(),
+            ..Self::refused(StatusCode::INTERNAL_SERVER_ERROR, "internal", title)
+        }
     }
 
     /// It may have been done all the same.
     pub(super) fn unknown(self) -> Self {
         Self {
             outcome: Outcome::Unknown,
-            ..self
-        }
-    }
-
-    /// With another status than its like.
-    pub(super) fn status(self, status: StatusCode) -> Self {
-        Self { status, ..self }
-    }
-
-    /// What it says in English, unless that was said already.
-    pub(super) fn detailed(mut self, detail: impl Display) -> Self {
-        if self.detail.is_empty() {
-            self.detail = detail.to_string();
-        }
-        self
-    }
-
-    /// The field that is not as it should be.
-    pub(super) fn field(self, field: &str) -> Self {
-        Self {
-            field: Some(field.to_owned()),
             ..self
         }
     }
@@ -214,64 +185,28 @@ impl Problem {
             ..self
         }
     }
-
-    /// The run that is in progress.
-    pub(super) fn run(self, run: &RunInProgress) -> Self {
-        Self {
-            run: Some(run.clone()),
-            ..self
-        }
-    }
-
-    /// The token that was shown, and the newer one that the row has seen.
-    pub(super) fn fences(self, fence: u64, seen: u64) -> Self {
-        Self {
-            fence: Some(fence),
-            seen: Some(seen),
-            ..self
-        }
-    }
 }
 
 impl Problem {
-    /// Its kind: a name that does not change.
-    pub(super) fn kind(&self) -> &'static str {
-        self.kind
-    }
-
-    /// The status.
-    pub(super) fn code(&self) -> StatusCode {
-        self.status
-    }
-
     /// The answer in the form that the client reads.
     pub(super) fn render(mut self, format: Format, request_id: &str) -> Response {
         let (form, body) = match format {
+            Format::Text => (Format::TEXT, self.text()),
             Format::Json => {
                 self.request_id = request_id.to_owned();
-                (
-                    "application/problem+json",
-                    serde_json::to_string(&self).unwrap_or_default(),
-                )
+                let json = serde_json::to_string(&self).unwrap_or_default();
+                ("application/problem+json", json)
             }
-            Format::Text => (Format::TEXT, self.text()),
         };
         let mut response = (self.status, [(header::CONTENT_TYPE, form)], body).into_response();
-        if [
-            StatusCode::SERVICE_UNAVAILABLE,
-            StatusCode::TOO_MANY_REQUESTS,
-        ]
-        .contains(&self.status)
-        {
-            response
-                .headers_mut()
-                .insert(header::RETRY_AFTER, RETRY_AFTER);
-        }
-        if self.status == StatusCode::UNAUTHORIZED {
-            response
-                .headers_mut()
-                .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
+        let besides = match self.status {
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
+                Some((header::RETRY_AFTER, RETRY_AFTER))
+            }
+            StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, BEARER)),
+            _ => None,
+        };
+        response.headers_mut().extend(besides);
         response
     }
 
@@ -299,56 +234,57 @@ mod tests {
     use crate::error::Error;
     use std::time::Duration;
 
-    fn of(error: &Error) -> (u16, Outcome) {
-        let problem = Problem::from(error);
-        (problem.status.as_u16(), problem.outcome)
+    fn fenced() -> Error {
+        Error::Fenced {
+            name: "fencedLock".into(),
+            fence: 33,
+            seen: 34,
+        }
     }
 
     #[test]
     fn what_may_have_been_done_is_unknown_and_the_rest_changed_nothing() {
-        let unavailable = Error::Unavailable {
-            server: "mysql",
-            reason: String::new(),
-        };
-        let unanswered = Error::Unknown {
-            server: "mysql",
-            reason: String::new(),
-        };
-        assert_eq!(of(&unavailable), (503, Outcome::Failed));
-        assert_eq!(of(&unanswered), (503, Outcome::Unknown));
-        assert_eq!(
-            of(&Error::TimedOut(Duration::ZERO)),
-            (503, Outcome::Unknown)
-        );
-        assert_eq!(of(&Error::Panicked(String::new())), (500, Outcome::Unknown));
-        assert_eq!(of(&Error::Internal(String::new())), (500, Outcome::Failed));
-        assert_eq!(of(&Error::Lost("lock".into())), (409, Outcome::Refused));
-        assert_eq!(
-            of(&Error::Fenced {
-                name: "fencedLock".into(),
-                fence: 33,
-                seen: 34
-            }),
-            (409, Outcome::Refused)
-        );
-        assert_eq!(of(&Error::SoldOut), (409, Outcome::SoldOut));
+        let (server, reason) = ("mysql", String::new);
+        for (error, status, outcome) in [
+            (
+                Error::Unavailable {
+                    server,
+                    reason: reason(),
+                },
+                503,
+                Outcome::Failed,
+            ),
+            (
+                Error::Unknown {
+                    server,
+                    reason: reason(),
+                },
+                503,
+                Outcome::Unknown,
+            ),
+            (Error::TimedOut(Duration::ZERO), 503, Outcome::Unknown),
+            (Error::Panicked(reason()), 500, Outcome::Unknown),
+            (Error::Internal(reason()), 500, Outcome::Failed),
+            (Error::Lost("lock".into()), 409, Outcome::Refused),
+            (fenced(), 409, Outcome::Refused),
+            (Error::SoldOut, 409, Outcome::SoldOut),
+        ] {
+            let problem = Problem::from(&error);
+            assert_eq!(
+                (problem.status.as_u16(), problem.outcome),
+                (status, outcome),
+                "{error}"
+            );
+        }
     }
 
     #[test]
     fn a_fenced_write_names_both_tokens() {
-        let problem = Problem::from(&Error::Fenced {
-            name: "fencedLock".into(),
-            fence: 33,
-            seen: 34,
-        });
+        let problem = Problem::from(&fenced());
         assert_eq!((problem.fence, problem.seen), (Some(33), Some(34)));
         let text = problem.text();
-        assert!(
-            ["锁已失效", " 33 ", " 34 "]
-                .iter()
-                .all(|word| text.contains(word)),
-            "{text}"
-        );
+        let named = ["锁已失效", " 33 ", " 34 "];
+        assert!(named.iter().all(|word| text.contains(word)), "{text}");
     }
 
     #[test]

@@ -94,7 +94,7 @@ fn a_seckill_refuses_in_the_words_of_the_course() {
     ] {
         let problem = Problem::from(&error);
         assert_eq!(
-            (problem.code(), problem.text().as_str()),
+            (problem.status, problem.text().as_str()),
             (StatusCode::CONFLICT, words)
         );
     }

@@ -50,11 +50,7 @@ pub(in crate::http) async fn events(
         true => own(&app).boxed(),
         false => stream::select_all(instances.iter().map(|url| of(url).boxed())).boxed(),
     };
-    // An event is refused only where its data cannot be written as JSON; these can.
-    sse::response(
-        &app,
-        seen.filter_map(async |event| Event::default().json_data(event).ok().map(Ok)),
-    )
+    sse::response(&app, seen.map(|event| Event::default().json_data(event)))
 }
 
 fn own(app: &AppState) -> impl Stream<Item = VisitEvent> + Send + use<> {

@@ -16,7 +16,7 @@ use axum::{
 };
 use futures::{StreamExt, stream};
 use http::StatusCode;
-use std::{convert::Infallible, sync::Arc};
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// So many actors play in one instance at once.
@@ -45,13 +45,7 @@ pub(in crate::http) async fn play(
         let line = actor.next().await?;
         Some((line, (actor, playing)))
     });
-    // An event is refused only where its data cannot be written as JSON; these can.
-    let events = lines.filter_map(async |line| {
-        Event::default()
-            .json_data(line)
-            .ok()
-            .map(Ok::<_, Infallible>)
-    });
+    let events = lines.map(|line| Event::default().json_data(line));
     Ok(sse::response(&app, Box::pin(events)))
 }
 

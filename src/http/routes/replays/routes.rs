@@ -20,7 +20,7 @@ use futures::{Stream, StreamExt, stream};
 use garde::Validate;
 use http::{StatusCode, header};
 use serde::{Deserialize, Serialize};
-use std::{convert::Infallible, sync::Arc};
+use std::sync::Arc;
 use tokio_stream::wrappers::WatchStream;
 use utoipa::{IntoParams, ToSchema};
 
@@ -220,7 +220,7 @@ pub(in crate::http) async fn events(
 /// Everything that was seen and is to be seen, up to and with the end.
 fn from_the_beginning(
     log: Arc<Log>,
-) -> impl Stream<Item = Result<Event, Infallible>> + Send + Unpin {
+) -> impl Stream<Item = Result<Event, axum::Error>> + Send + Unpin {
     let changes = WatchStream::new(log.watch());
     let told = stream::unfold(Some((log, changes, 0)), async |state| {
         let (log, mut changes, from) = state?;
@@ -242,14 +242,7 @@ fn from_the_beginning(
                 .event("failed")
                 .json_data(serde_json::json!({ "detail": detail })),
         });
-        // An event is refused only where its data cannot be written as JSON; these can.
-        stream::iter(
-            events
-                .chain(end)
-                .filter_map(Result::ok)
-                .map(Ok)
-                .collect::<Vec<_>>(),
-        )
+        stream::iter(events.chain(end).collect::<Vec<_>>())
     });
     Box::pin(told)
 }

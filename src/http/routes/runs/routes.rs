@@ -25,7 +25,7 @@ use garde::Validate;
 use http::{HeaderMap, StatusCode, header};
 use secrecy::ExposeSecret;
 use serde::Deserialize;
-use std::{convert::Infallible, net::SocketAddr};
+use std::net::SocketAddr;
 use tokio_stream::wrappers::WatchStream;
 use utoipa::ToSchema;
 
@@ -145,7 +145,7 @@ pub(in crate::http) async fn events(
 /// Each state as events, up to and with the one that ends the run.
 fn until_the_end(
     states: impl Stream<Item = RunState> + Unpin + Send + 'static,
-) -> impl Stream<Item = Result<Event, Infallible>> + Send {
+) -> impl Stream<Item = Result<Event, axum::Error>> + Send {
     let until_ended = stream::unfold(Some(states), async |states| {
         let mut states = states?;
         let state = states.next().await?;
@@ -160,14 +160,7 @@ fn until_the_end(
                 .event("failed")
                 .json_data(serde_json::json!({ "detail": reason })),
         });
-        // An event is refused only where its data cannot be written as JSON; these can.
-        stream::iter(
-            [Some(progress), end]
-                .into_iter()
-                .flatten()
-                .filter_map(Result::ok)
-                .map(Ok),
-        )
+        stream::iter([Some(progress), end].into_iter().flatten())
     })
 }
 
