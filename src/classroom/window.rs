@@ -7,7 +7,7 @@ use crate::{
     section::{Job, LockState, Name},
 };
 use futures::future::BoxFuture;
-use oversell_lock::Owner;
+use oversell_lock::{Guard, Owner};
 use redis::AsyncCommands;
 use serde::Serialize;
 use std::{
@@ -201,6 +201,28 @@ impl Visit {
         };
         job.say(&step);
         self.steps.push(step);
+    }
+
+    /// With these parts of a lock: stays as long as the job says, and gives them back in the reverse order.
+    pub(super) async fn inside(
+        mut self,
+        ctx: &Ctx,
+        job: &Job,
+        parts: &[String],
+        guard: Guard,
+    ) -> Result<Answer, Error> {
+        let mut ordered: Vec<_> = (1..).zip(parts).collect();
+        for (order, part) in &ordered {
+            self.step(job, Did::Took, part, *order);
+        }
+        job.inside().await;
+        job.leave();
+        guard.release().await?;
+        ordered.reverse();
+        for (order, part) in &ordered {
+            self.step(job, Did::Left, part, *order);
+        }
+        Ok(self.answer(ctx))
     }
 
     /// A line for each step.

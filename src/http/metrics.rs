@@ -56,11 +56,8 @@ impl Metrics {
             .unwrap_or_default()
             .build_recorder();
         let (strategies, orders) = with_local_recorder(&recorder, || {
-            describe();
-            (
-                stock::ALL.iter().map(StrategyMetrics::new).collect(),
-                OrderMetrics::new(),
-            )
+            let strategies = stock::ALL.iter().map(StrategyMetrics::new);
+            (strategies.collect(), OrderMetrics::new())
         });
         Self {
             strategies,
@@ -104,29 +101,71 @@ struct OrderMetrics {
 
 impl OrderMetrics {
     fn new() -> Self {
+        let gauge = |name: &'static str, says: &'static str| {
+            describe_gauge!(name, says);
+            gauge!(name)
+        };
         Self {
-            lag: gauge!("oversell_order_stream_lag"),
-            pending: gauge!("oversell_order_stream_pending"),
-            dead: gauge!("oversell_order_stream_dead"),
+            lag: gauge(
+                "oversell_order_stream_lag",
+                "Claimed orders that no consumer has had yet, of all instances",
+            ),
+            pending: gauge(
+                "oversell_order_stream_pending",
+                "Claimed orders that a consumer has, or had when it died",
+            ),
+            dead: gauge(
+                "oversell_order_stream_dead",
+                "Claimed orders that could not be written",
+            ),
         }
     }
 }
 
 impl StrategyMetrics {
     fn new(strategy: &Strategy) -> Self {
+        const WAITERS: &str = "oversell_waiters";
+        const ERRORS: &str = "oversell_errors_total";
         let slug = strategy.slug;
+        let counter = |name: &'static str, says: &'static str| {
+            describe_counter!(name, says);
+            counter!(name, "strategy" => slug)
+        };
+        let seconds = |name: &'static str, says: &'static str| {
+            describe_histogram!(name, Unit::Seconds, says);
+            histogram!(name, "strategy" => slug)
+        };
+        describe_gauge!(
+            WAITERS,
+            "Requests that are not yet inside the critical section"
+        );
+        describe_counter!(ERRORS, "Requests that failed, by kind");
         Self {
-            waiters: gauge!("oversell_waiters", "strategy" => slug),
-            acquisitions: counter!("oversell_acquisitions_total", "strategy" => slug),
-            wait: histogram!("oversell_wait_seconds", "strategy" => slug),
-            hold: histogram!("oversell_hold_seconds", "strategy" => slug),
-            sold: counter!("oversell_sold_total", "strategy" => slug),
-            sold_out: counter!("oversell_sold_out_total", "strategy" => slug),
-            retries: counter!("oversell_retries_total", "strategy" => slug),
-            lost: counter!("oversell_lost_leases_total", "strategy" => slug),
-            fenced: counter!("oversell_refused_fences_total", "strategy" => slug),
-            errors: KINDS
-                .map(|kind| counter!("oversell_errors_total", "strategy" => slug, "kind" => kind)),
+            waiters: gauge!(WAITERS, "strategy" => slug),
+            acquisitions: counter(
+                "oversell_acquisitions_total",
+                "Requests that got inside the critical section",
+            ),
+            wait: seconds("oversell_wait_seconds", "How long it took to get inside"),
+            hold: seconds(
+                "oversell_hold_seconds",
+                "From getting inside to the end of the request",
+            ),
+            sold: counter("oversell_sold_total", "Pieces sold"),
+            sold_out: counter("oversell_sold_out_total", "Requests that found none left"),
+            retries: counter(
+                "oversell_retries_total",
+                "Attempts that lost a race and were repeated",
+            ),
+            lost: counter(
+                "oversell_lost_leases_total",
+                "Locks that were lost before the write, or before the unlock",
+            ),
+            fenced: counter(
+                "oversell_refused_fences_total",
+                "Writes that the row refused for their old fencing token",
+            ),
+            errors: KINDS.map(|kind| counter!(ERRORS, "strategy" => slug, "kind" => kind)),
         }
     }
 
@@ -160,52 +199,4 @@ fn kind(error: &Error) -> usize {
         Error::NoProduct(_) => 3,
         _ => 4,
     }
-}
-
-fn describe() {
-    describe_gauge!(
-        "oversell_waiters",
-        "Requests that are not yet inside the critical section"
-    );
-    describe_counter!(
-        "oversell_acquisitions_total",
-        "Requests that got inside the critical section"
-    );
-    describe_histogram!(
-        "oversell_wait_seconds",
-        Unit::Seconds,
-        "How long it took to get inside"
-    );
-    describe_histogram!(
-        "oversell_hold_seconds",
-        Unit::Seconds,
-        "From getting inside to the end of the request"
-    );
-    describe_counter!("oversell_sold_total", "Pieces sold");
-    describe_counter!("oversell_sold_out_total", "Requests that found none left");
-    describe_counter!(
-        "oversell_retries_total",
-        "Attempts that lost a race and were made anew"
-    );
-    describe_counter!(
-        "oversell_lost_leases_total",
-        "Locks that were lost before the write, or before the unlock"
-    );
-    describe_counter!(
-        "oversell_refused_fences_total",
-        "Writes that the row refused for their old fencing token"
-    );
-    describe_counter!("oversell_errors_total", "Requests that failed, by kind");
-    describe_gauge!(
-        "oversell_order_stream_lag",
-        "Claimed orders that no consumer has had yet, of all instances"
-    );
-    describe_gauge!(
-        "oversell_order_stream_pending",
-        "Claimed orders that a consumer has, or had when it died"
-    );
-    describe_gauge!(
-        "oversell_order_stream_dead",
-        "Claimed orders that could not be written"
-    );
 }

@@ -18,42 +18,63 @@ use utoipa::{
 };
 use utoipa_swagger_ui::SwaggerUi;
 
-/// A status, the name of its description under `components`, and the description.
-type Refusal = (&'static str, &'static str, &'static str);
+/// What operations of a kind may answer: the status, the name of its description under `components`, the description, and
+/// which operations these are.
+type Refusal = (
+    &'static str,
+    &'static str,
+    &'static str,
+    fn(&Method, &Operation) -> bool,
+);
 
-const BAD_INPUT: Refusal = (
-    "400",
-    "BadInput",
-    "Path, query or body is not as it should be: `field` and `detail` say where and why",
-);
-const UNAUTHORIZED: Refusal = ("401", "Unauthorized", "The admin token is asked for");
-pub(super) const FORBIDDEN: Refusal = ("403", "Forbidden", "A page of another host asks for this");
-const TOO_LARGE: Refusal = (
-    "413",
-    "TooLarge",
-    "The body is larger than `server.body_limit`",
-);
-const NOT_JSON: Refusal = ("415", "NotJson", "The body is not declared as JSON");
-const INTERNAL: Refusal = (
-    "500",
-    "Internal",
-    "An error of ours; the log has it under the request id",
-);
-const UNAVAILABLE: Refusal = (
-    "503",
-    "Unavailable",
-    "The lock, permit or row was not had within the wait, a server is down, or too many requests are under way: nothing was \
-     changed. Or a server did not answer a write: `outcome` is then `unknown`",
-);
 const REFUSALS: [Refusal; 7] = [
-    BAD_INPUT,
-    UNAUTHORIZED,
-    FORBIDDEN,
-    TOO_LARGE,
-    NOT_JSON,
-    INTERNAL,
-    UNAVAILABLE,
+    (
+        "400",
+        "BadInput",
+        "Path, query or body is not as it should be: `field` and `detail` say where and why",
+        |_, operation| operation.parameters.is_some() || operation.request_body.is_some(),
+    ),
+    (
+        "401",
+        "Unauthorized",
+        "The admin token is asked for",
+        |_, operation| operation.security.is_some(),
+    ),
+    (
+        "403",
+        FORBIDDEN,
+        "A page of another host asks for this",
+        |method, _| !method.is_safe(),
+    ),
+    (
+        "413",
+        "TooLarge",
+        "The body is larger than `server.body_limit`",
+        |_, _| true,
+    ),
+    (
+        "415",
+        "NotJson",
+        "The body is not declared as JSON",
+        |_, operation| operation.request_body.is_some(),
+    ),
+    (
+        "500",
+        "Internal",
+        "An error of ours; the log has it under the request id",
+        |_, _| true,
+    ),
+    (
+        "503",
+        "Unavailable",
+        "The lock, permit or row was not acquired within the wait, a server is down, or too many requests are under way: \
+         nothing was changed. Or a server did not answer a write: `outcome` is then `unknown`",
+        |_, operation| !operation.tags.iter().flatten().any(|tag| tag == OPERATING),
+    ),
 ];
+
+/// The name of the refusal of pages of other hosts.
+const FORBIDDEN: &str = "Forbidden";
 
 /// The tag of the routes that answer whatever the servers and the load are.
 const OPERATING: &str = "operating";
@@ -90,8 +111,10 @@ pub(super) fn complete(api: &mut Document) {
                 method.as_str().to_lowercase(),
                 words.join("_")
             ));
-            for refusal in shared(&method, operation) {
-                add(operation, refusal);
+            for (status, name, _, holds) in REFUSALS {
+                if holds(&method, operation) {
+                    refer(operation, status, name);
+                }
             }
             for parameter in operation.parameters.iter_mut().flatten() {
                 let RefOr::T(parameter) = parameter else {
@@ -115,7 +138,7 @@ pub(super) fn complete(api: &mut Document) {
         }
     }
     let components = api.components.get_or_insert_default();
-    for (status, name, description) in REFUSALS {
+    for (status, name, description, _) in REFUSALS {
         let mut response = ResponseBuilder::new().description(description).build();
         describe(status, &mut response);
         components
@@ -162,33 +185,16 @@ fn example(status: &str) -> Option<serde_json::Value> {
     serde_json::to_value(Problem::from(&error)).ok()
 }
 
-/// What an operation of this kind may answer.
-fn shared(method: &Method, operation: &Operation) -> impl Iterator<Item = Refusal> + use<> {
-    let has_input = operation.parameters.is_some() || operation.request_body.is_some();
-    let operating = operation.tags.iter().flatten().any(|tag| tag == OPERATING);
-    let rules = [
-        (BAD_INPUT, has_input),
-        (UNAUTHORIZED, operation.security.is_some()),
-        (FORBIDDEN, !method.is_safe()),
-        (TOO_LARGE, true),
-        (NOT_JSON, operation.request_body.is_some()),
-        (INTERNAL, true),
-        (UNAVAILABLE, !operating),
-    ];
-    rules
-        .into_iter()
-        .filter(|(_, holds)| *holds)
-        .map(|(refusal, _)| refusal)
+/// Says of an operation that it refuses what a page of another host embeds.
+pub(super) fn refuse_embedding(operation: &mut Operation) {
+    refer(operation, "403", FORBIDDEN);
 }
 
 /// Refers an operation to a refusal, unless it describes its own of this status.
-pub(super) fn add(operation: &mut Operation, (status, name, _): Refusal) {
+fn refer(operation: &mut Operation, status: &str, name: &str) {
     let refusal = || RefOr::Ref(Ref::from_response_name(name));
-    operation
-        .responses
-        .responses
-        .entry(status.to_owned())
-        .or_insert_with(refusal);
+    let responses = &mut operation.responses.responses;
+    responses.entry(status.to_owned()).or_insert_with(refusal);
 }
 
 /// The operations of a path, by method.
@@ -212,7 +218,7 @@ fn describe(status: &str, response: &mut Response) {
     response
         .content
         .insert("application/problem+json".to_owned(), problem.into());
-    if [UNAVAILABLE.0, "429"].contains(&status) {
+    if ["503", "429"].contains(&status) {
         let seconds = ObjectBuilder::new().schema_type(Type::Integer);
         let header = HeaderBuilder::new()
             .schema(Some(seconds))

@@ -2,7 +2,7 @@
 //!
 //! Next: `transaction.rs`.
 
-use super::replay::{DeadlockStep, Side};
+use super::lesson::{DeadlockStep, Side};
 use tokio::sync::{mpsc, oneshot};
 
 /// What a follower is told.

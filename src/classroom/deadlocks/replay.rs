@@ -14,7 +14,7 @@
 //! Next: `followed.rs`, then `transaction.rs`.
 
 use super::{
-    COMMIT, DEADLOCK, DeadlockLesson, DeadlockPlan, LOCK_WAIT_TIMEOUT,
+    COMMIT, DEADLOCK, DeadlockLesson, DeadlockPlan, DeadlockStep, LOCK_WAIT_TIMEOUT, Side,
     followed::{DeadlockSight, Follower},
     shown::{self, Status},
     table,
@@ -42,55 +42,6 @@ const PATIENT_S: u32 = 600;
 /// One play at a time in one instance: each needs three connections.
 #[derive(Default)]
 struct Turn(Arc<Mutex<()>>);
-
-/// One of the two transactions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-pub enum Side {
-    /// The first.
-    A,
-    /// The second.
-    B,
-}
-
-/// One statement, and what it came to.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct DeadlockStep {
-    /// Whose it is.
-    pub side: Side,
-    /// Which attempt of its transaction: 2 and more are retries.
-    #[schema(example = 1)]
-    pub attempt: usize,
-    /// The statement.
-    #[schema(example = "UPDATE deadlock_5f3a0c11 SET count = count - 1 WHERE id = 20")]
-    pub sql: String,
-    /// It waited for a row lock, and was answered only after the step of this number, counted from 1.
-    #[schema(example = 6)]
-    pub waited_until: Option<usize>,
-    /// The server's error: 1213 a deadlock, 1205 the end of the wait.
-    #[schema(example = 1213)]
-    pub error: Option<u16>,
-    /// The server's words for it.
-    #[schema(example = "Deadlock found when trying to get lock; try restarting transaction")]
-    pub message: Option<String>,
-    /// How many rows its transaction had locked after it; absent where the server does not show it to us.
-    #[schema(example = 2)]
-    pub row_locks: Option<u64>,
-}
-
-impl DeadlockStep {
-    /// One that is not answered yet.
-    pub(super) fn sent(side: Side, attempt: usize, sql: String) -> Self {
-        Self {
-            side,
-            attempt,
-            sql,
-            waited_until: None,
-            error: None,
-            message: None,
-            row_locks: None,
-        }
-    }
-}
 
 /// What a play came to.
 #[derive(Debug, Serialize, ToSchema)]

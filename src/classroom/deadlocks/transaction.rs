@@ -11,8 +11,7 @@
 //! Next: `stock/strategies/select_share.rs`, where a strategy retries.
 
 use super::{
-    DEADLOCK, LOCK_WAIT_TIMEOUT,
-    replay::{DeadlockStep, Side},
+    lesson::{DEADLOCK, DeadlockStep, LOCK_WAIT_TIMEOUT, Side},
     shown,
 };
 use crate::{ctx::Ctx, error::Error};

@@ -56,7 +56,7 @@ pub(super) const LESSON: Lesson = Lesson {
 ///
 /// Cancel safety: Dropping it leaves nothing behind.
 async fn all(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let mut visit = Visit::of(ctx);
+    let visit = Visit::of(ctx);
     let names = PARTS.map(|name| job.redis_name(name));
     let parts = names
         .iter()
@@ -68,17 +68,7 @@ async fn all(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
         })
         .collect();
     let guard = MultiLock::new(parts).acquire(job.wait_left()).await?;
-    let ordered = || names.iter().zip([1, 2, 3]);
-    for (name, order) in ordered() {
-        visit.step(job, Did::Took, name, order);
-    }
-    job.inside().await;
-    job.leave();
-    guard.release().await?;
-    for (name, order) in ordered().rev() {
-        visit.step(job, Did::Left, name, order);
-    }
-    Ok(visit.answer(ctx))
+    visit.inside(ctx, job, &names, guard).await
 }
 
 /// Takes `redLock` on most nodes, stays as long as the job says, and gives it back. The steps name the nodes, counted

@@ -62,15 +62,8 @@ const LEASE: Duration = Duration::from_secs(10);
 ///
 /// Cancel safety: Dropping it while it waits leaves nothing behind.
 async fn read(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let lease = lease(job);
-    let guard = lock(ctx, job)
-        .read()
-        .lease(Lease::Fixed(lease))
-        .acquire(job.wait_left())
-        .await?;
-    let end = end(ctx, job).await?;
-    job.say("测试读锁。。。。");
-    leave(ctx, job, guard, lease, Some(end));
+    let half = lock(ctx, job).read().lease(Lease::Fixed(lease(job)));
+    keep(ctx, job, half, "测试读锁。。。。").await?;
     Ok(Answer::text("测试读"))
 }
 
@@ -78,16 +71,18 @@ async fn read(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 ///
 /// Cancel safety: Dropping it while it waits leaves nothing behind.
 async fn write(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let lease = lease(job);
-    let guard = lock(ctx, job)
-        .write()
-        .lease(Lease::Fixed(lease))
-        .acquire(job.wait_left())
-        .await?;
-    let end = end(ctx, job).await?;
-    job.say("测试写锁。。。。");
-    leave(ctx, job, guard, lease, Some(end));
+    let half = lock(ctx, job).write().lease(Lease::Fixed(lease(job)));
+    keep(ctx, job, half, "测试写锁。。。。").await?;
     Ok(Answer::text("测试写"))
+}
+
+/// Acquires a half, and leaves it to its lease.
+async fn keep(ctx: &Ctx, job: &Job, half: impl Lock, said: &str) -> Result<(), Error> {
+    let guard = half.acquire(job.wait_left()).await?;
+    let end = end(ctx, job).await?;
+    job.say(said);
+    leave(ctx, job, guard, lease(job), Some(end));
+    Ok(())
 }
 
 /// The one that was asked for, else the job's stay.

@@ -92,9 +92,7 @@ const KEPT: Duration = Duration::from_secs(10);
 /// Cancel safety: Dropping it while it waits leaves nothing behind.
 async fn read(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let lock = ctx.zk.rw_lock(&job.zk_path(READ_WRITE));
-    let guard = lock.read().acquire(job.wait_left()).await?;
-    job.say("测试读锁。。。。");
-    leave(ctx, job, guard, job.request.hold, None);
+    keep(ctx, job, lock.read(), "测试读锁。。。。").await?;
     Ok(Answer::text("测试读"))
 }
 
@@ -103,34 +101,30 @@ async fn read(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 /// Cancel safety: Dropping it while it waits leaves nothing behind.
 async fn write(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let lock = ctx.zk.rw_lock(&job.zk_path(READ_WRITE));
-    let guard = lock.write().acquire(job.wait_left()).await?;
-    job.say("测试写锁。。。。");
-    leave(ctx, job, guard, job.request.hold, None);
+    keep(ctx, job, lock.write(), "测试写锁。。。。").await?;
     Ok(Answer::text("测试写"))
+}
+
+/// Acquires a half, and keeps it for the job's stay.
+async fn keep(ctx: &Ctx, job: &Job, half: impl Lock, said: &str) -> Result<(), Error> {
+    let guard = half.acquire(job.wait_left()).await?;
+    job.say(said);
+    leave(ctx, job, guard, job.request.hold, None);
+    Ok(())
 }
 
 /// Takes all three locks in their order, stays as long as the job says, and gives them back in the reverse order.
 ///
 /// Cancel safety: Dropping it leaves nothing behind.
 async fn multi(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let mut visit = Visit::of(ctx);
+    let visit = Visit::of(ctx);
     let paths = ZK_PARTS.map(|path| job.zk_path(path));
     let parts = paths
         .iter()
         .map(|path| ctx.zk.lock(path).owner(visit.holder))
         .collect();
     let guard = MultiLock::new(parts).acquire(job.wait_left()).await?;
-    let ordered = || paths.iter().zip([1, 2, 3]);
-    for (path, order) in ordered() {
-        visit.step(job, Did::Took, path, order);
-    }
-    job.inside().await;
-    job.leave();
-    guard.release().await?;
-    for (path, order) in ordered().rev() {
-        visit.step(job, Did::Left, path, order);
-    }
-    Ok(visit.answer(ctx))
+    visit.inside(ctx, job, &paths, guard).await
 }
 
 /// Takes the lock twice, stays as long as the job says, and gives it back twice.

@@ -139,7 +139,7 @@ fn taking(
 ) -> UtoipaMethodRouter<AppState> {
     let mut allow = Vec::new();
     for (method, operation) in paths.paths.values_mut().flat_map(openapi::operations) {
-        openapi::add(operation, openapi::FORBIDDEN);
+        openapi::refuse_embedding(operation);
         allow.push(method.to_string());
     }
     let allow = allow.join(", ");

@@ -40,6 +40,13 @@ async fn wire(overrides: &[(&str, &str)], router: Router, drain: Duration) -> Wi
     }
 }
 
+impl Wire {
+    async fn connect(&self) -> TcpStream {
+        let connected = TcpStream::connect(self.address).await;
+        connected.expect("the kernel takes it")
+    }
+}
+
 async fn ask(stream: &mut TcpStream) -> String {
     stream.write_all(REQUEST).await.expect("it is open");
     let mut start = [0; 15];
@@ -66,15 +73,11 @@ async fn one_connection_too_many_is_closed_and_its_place_is_free_again() {
     .await;
     let mut kept = Vec::new();
     for _ in 0..2 {
-        let mut stream = TcpStream::connect(wire.address)
-            .await
-            .expect("a connection");
+        let mut stream = wire.connect().await;
         assert_eq!(ask(&mut stream).await, "HTTP/1.1 200 OK");
         kept.push(stream);
     }
-    let mut third = TcpStream::connect(wire.address)
-        .await
-        .expect("the kernel takes it");
+    let mut third = wire.connect().await;
     third.write_all(REQUEST).await.ok();
     assert!(
         matches!(third.read(&mut [0; 1]).await, Ok(0) | Err(_)),
@@ -83,9 +86,7 @@ async fn one_connection_too_many_is_closed_and_its_place_is_free_again() {
     kept.pop();
     let mut answered = false;
     for _ in 0..100 {
-        let mut stream = TcpStream::connect(wire.address)
-            .await
-            .expect("a connection");
+        let mut stream = wire.connect().await;
         stream.write_all(REQUEST).await.ok();
         answered = matches!(stream.read(&mut [0; 1]).await, Ok(1));
         if answered {
@@ -113,9 +114,7 @@ async fn a_client_that_does_not_read_is_cut_off_and_one_that_reads_is_not() {
             Duration::ZERO,
         )
         .await;
-        let mut stream = TcpStream::connect(wire.address)
-            .await
-            .expect("a connection");
+        let mut stream = wire.connect().await;
         assert_eq!(ask(&mut stream).await, "HTTP/1.1 200 OK");
         let given_up = tokio::time::timeout(
             Duration::from_millis(if cut { 60_000 } else { 300 }),
@@ -148,9 +147,7 @@ async fn an_end_lets_requests_finish_and_cuts_off_those_that_do_not() {
             leave.notified().await;
         });
         let wire = wire(&[], Router::new().route("/slow", slow), drain).await;
-        let mut stream = TcpStream::connect(wire.address)
-            .await
-            .expect("a connection");
+        let mut stream = wire.connect().await;
         stream.write_all(REQUEST).await.expect("it is open");
         entered.notified().await;
         wire.stop.cancel();
@@ -181,9 +178,7 @@ async fn a_request_head_that_does_not_end_is_cut_off() {
         Duration::ZERO,
     )
     .await;
-    let mut stream = TcpStream::connect(wire.address)
-        .await
-        .expect("a connection");
+    let mut stream = wire.connect().await;
     stream.write_all(&REQUEST[..20]).await.expect("it is open");
     assert!(
         matches!(stream.read(&mut [0; 1]).await, Ok(0) | Err(_)),
