@@ -11,6 +11,7 @@ use super::act::Act;
 use crate::{
     ctx::Ctx,
     error::Error,
+    seckill,
     section::{Job, Point},
 };
 use garde::Validate;
@@ -32,9 +33,9 @@ pub struct Part {
     #[garde(skip)]
     #[schema(example = "redis-setnx-owner")]
     pub act: String,
-    /// The product.
-    #[garde(range(min = 2))]
-    #[schema(minimum = 2, example = 9_000_001)]
+    /// The product, but not product 1, which is on show; or the voucher.
+    #[garde(custom(of_a_replay(&self.act)))]
+    #[schema(minimum = 1, example = 9_000_001)]
     pub stock_id: i64,
     /// Its lease, instead of the strategy's own, in milliseconds.
     #[garde(inner(range(min = 100, max = 600_000)))]
@@ -52,6 +53,14 @@ pub struct Part {
     #[garde(length(max = 8))]
     #[schema(value_type = Vec<String>, example = json!(["read"]))]
     pub stops: Vec<Point>,
+}
+
+fn of_a_replay(act: &str) -> impl FnOnce(&i64, &()) -> garde::Result {
+    let least = if seckill::find(act).is_some() { 1 } else { 2 };
+    move |id, ()| match *id < least {
+        true => Err(garde::Error::new(format!("lower than {least}"))),
+        false => Ok(()),
+    }
 }
 
 /// What is seen of an actor.
