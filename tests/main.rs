@@ -3,35 +3,24 @@
 //! `cargo test -p oversell --test main -- NAME` runs those whose name contains NAME. `register.rs` says how a test comes to
 //! be run; the folders are those of `src/`; `support/` has the servers, the labs and the crowds.
 
-mod breaking;
-mod buyers;
-mod class_lanes;
 mod classroom;
 mod course;
-mod deadlocks;
-mod demos;
 // What the lock library's own tests have as well.
 #[path = "../lock/tests/contract/harness.rs"]
 mod harness;
+mod http;
 mod instance;
 mod lab;
-mod lights;
 mod load;
-mod old;
 mod register;
-mod replays;
-#[path = "seckill/mod.rs"]
+mod replay;
 mod seckill;
-#[path = "seckill.rs"]
-mod seckill_steps;
-mod stages;
 mod stock;
 mod support;
 
 use libtest_mimic::Arguments;
-use old::instances;
 use std::process::ExitCode;
-use support::{Servers, labs, program};
+use support::{Servers, labs};
 use tokio::runtime::Runtime;
 
 fn main() -> ExitCode {
@@ -41,8 +30,7 @@ fn main() -> ExitCode {
         return ExitCode::from(u8::from(held.is_err()));
     }
     let mut arguments = Arguments::from_args();
-    let mut trials = register::all(runtime.handle());
-    trials.extend(old::trials(runtime.handle()));
+    let trials = register::all(runtime.handle());
     // A thread for each, since most of them wait for their turn.
     arguments.test_threads.get_or_insert(trials.len());
     let conclusion = libtest_mimic::run(&arguments, trials);

@@ -1,6 +1,7 @@
+mod deadlocks;
+mod demos;
 mod herd;
+mod lanes;
 mod limits;
-pub(crate) mod windows;
+mod windows;
 mod zookeeper;
-
-pub(crate) use crate::old::classroom::*;

@@ -1,12 +1,9 @@
 //! The lessons for several browser windows, on three instances behind nginx.
 
-use super::zookeeper;
-use crate::{
-    demos,
-    support::{
-        http::{answered, ask, ask_json, put_stock},
-        *,
-    },
+use super::{demos, zookeeper};
+use crate::support::{
+    http::{answered, ask, ask_json, put_stock},
+    *,
 };
 use oversell::{lab::Lab, redis_at::redis_at};
 use redis::FromRedisValue;
@@ -25,7 +22,7 @@ async fn the_lessons_for_several_windows_go_as_the_course_says() -> Result<()> {
         multi(&lab).await?;
         read_write(&lab).await?;
         fair(&lab).await?;
-        demos::over_http(&lab).await.map_err(anyhow::Error::msg)?;
+        demos::over_http(&lab).await?;
         zookeeper::all(&lab).await?;
         red(&lab).await
     };

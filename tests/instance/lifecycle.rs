@@ -7,7 +7,8 @@ use crate::support::{
     *,
 };
 use oversell::{
-    lab::{Lab, Options, Part, Port},
+    addresses::Instance,
+    lab::{Lab, Options, Part},
     stock::{self, Store},
 };
 use reqwest::StatusCode;
@@ -84,8 +85,8 @@ async fn an_instance_that_is_told_to_end_finishes_what_is_under_way() -> Result<
 /// The first SIGTERM lets it finish what is under way, and a request whose body never comes is under way for minutes.
 #[apply(test!)]
 async fn a_second_signal_ends_an_instance_at_once() -> Result<()> {
-    let port = Port::free()?;
-    let address = format!("127.0.0.1:{}", port.number());
+    let folder = labs::folder()?;
+    let json = folder.path().join("instance.json");
     let settings = [
         "server.shutdown_ms=600000",
         "server.header_timeout_ms=600000",
@@ -95,17 +96,18 @@ async fn a_second_signal_ends_an_instance_at_once() -> Result<()> {
         "zookeeper.connect=127.0.0.1:1",
     ];
     let mut instance = Command::new(env!("CARGO_BIN_EXE_oversell"))
-        .args(["serve", "--port", &port.number().to_string()])
+        .args(["serve", "--port", "0", "--json"])
+        .arg(&json)
         .args(settings.iter().flat_map(|setting| ["--set", setting]))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .spawn()?;
-    until("it listens", || async {
-        Ok(TcpStream::connect(&address).await.is_ok())
-    })
-    .await?;
-    let mut request = TcpStream::connect(&address).await?;
+    let at = || serde_json::from_slice::<Instance>(&std::fs::read(&json).ok()?).ok();
+    until("its address", || async { Ok(at().is_some()) }).await?;
+    let url = at().context("no address")?.url;
+    let address = url.trim_start_matches("http://");
+    let mut request = TcpStream::connect(address).await?;
     let head = "PUT /stock HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
                 content-length: 10\r\nexpect: 100-continue\r\n\r\n";
     request.write_all(head.as_bytes()).await?;
@@ -114,7 +116,7 @@ async fn a_second_signal_ends_an_instance_at_once() -> Result<()> {
 
     labs::terminate(instance.id())?;
     until("it listens no more", || async {
-        Ok(TcpStream::connect(&address).await.is_err())
+        Ok(TcpStream::connect(address).await.is_err())
     })
     .await?;
     ensure!(

@@ -1,2 +1,3 @@
 mod members;
+mod orders;
 mod sentinel;

@@ -2,5 +2,6 @@ mod holders;
 mod mysql;
 mod redis_faults;
 mod resets;
+mod stages;
 mod strategies;
 pub(crate) mod zookeeper_faults;

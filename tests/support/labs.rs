@@ -91,6 +91,7 @@ pub(crate) async fn by_command(
         .args(options)
         .arg("--dir")
         .arg(folder.path().join("lab"))
+        .kill_on_drop(true)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;

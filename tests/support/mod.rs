@@ -4,7 +4,6 @@ pub(crate) mod buyers;
 pub(crate) mod http;
 pub(crate) mod labs;
 pub(crate) mod leftovers;
-pub(crate) mod ordered;
 mod servers;
 
 pub(crate) use crate::{
@@ -67,4 +66,9 @@ pub(crate) async fn more(counter: &AtomicI64, by: i64) -> Result<()> {
         Ok(counter.load(Ordering::Relaxed) >= enough)
     })
     .await
+}
+
+/// How often in a row what must come each time is tried.
+pub(crate) fn times() -> usize {
+    if soak() { 10 } else { 2 }
 }

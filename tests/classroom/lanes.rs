@@ -1,9 +1,9 @@
 //! What a class sees of the visits: the events of three instances in one stream, and people who are sent by one button.
 
-use crate::{
-    buyers::{LONG, text},
-    classroom::{self, ensure, redis, until},
-    program,
+use super::windows::in_redis;
+use crate::support::{
+    http::{ask, ask_json},
+    *,
 };
 use futures::{StreamExt, future::try_join_all};
 use oversell::{
@@ -21,8 +21,6 @@ use std::{
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-type Outcome = Result<(), String>;
-
 /// Who watches, and what it was told.
 pub(crate) struct Watcher {
     told: Arc<Mutex<Vec<VisitEvent>>>,
@@ -30,11 +28,10 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    pub(crate) async fn of(base: &str) -> Result<Self, String> {
+    pub(crate) async fn of(base: &str) -> Result<Self> {
         let mut events = HttpClient::new(LONG)
             .events(&format!("{base}/classroom/events"))
-            .await
-            .map_err(text)?;
+            .await?;
         let told = Arc::<Mutex<Vec<VisitEvent>>>::default();
         let list = Arc::clone(&told);
         let reading = tokio::spawn(async move {
@@ -98,15 +95,11 @@ impl Drop for Watcher {
 }
 
 /// Sends these people, and says what the answer was.
-async fn send(base: &str, body: &Value) -> Result<(StatusCode, Value), String> {
+async fn send(base: &str, body: &Value) -> Result<(StatusCode, Value)> {
     let answer = Client::new()
         .post(format!("{base}/classroom/visits"))
         .json(body);
-    let answer = answer
-        .header("accept", "application/json")
-        .send()
-        .await
-        .map_err(text)?;
+    let answer = answer.header("accept", "application/json").send().await?;
     Ok((answer.status(), answer.json().await.unwrap_or_default()))
 }
 
@@ -115,20 +108,21 @@ fn people(visit: &str, many: usize, hold_ms: u64) -> Value {
     json!({ "visit": visit, "names": names, "hold_ms": hold_ms })
 }
 
-async fn with_lab(test: impl AsyncFnOnce(&mut Lab) -> Outcome) -> Outcome {
+async fn with_lab(test: impl AsyncFnOnce(&mut Lab) -> Result<()>) -> Result<()> {
     let options = Options {
         without: vec![Part::ZooKeeper, Part::MySql],
         redis_ports: vec![0],
         ..program()
     };
-    let mut lab = Lab::start(options).await.map_err(text)?;
+    let mut lab = Lab::start(options).await?;
     let outcome = test(&mut lab).await;
     lab.stop().await;
     outcome
 }
 
 /// Three instances, ten people, three permits; and the twin: with a fourth permit, four are seen inside.
-pub(crate) async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Outcome {
+#[apply(test!)]
+async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> {
     with_lab(async |lab: &mut Lab| {
         let base = lab.addresses().instances[0].url.clone();
         let base = &base;
@@ -140,45 +134,49 @@ pub(crate) async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> 
 
         for permits in [3, 4] {
             if permits == 4 {
-                redis(lab, "INCR", "semaphore").await?;
+                in_redis::<i64>(lab, "INCR", "semaphore").await?;
             }
             let before = early.count(Happened::Released);
             let (status, body) = send(base, &people("/test/semaphore", 10, 300)).await?;
-            ensure(status == StatusCode::ACCEPTED, || {
-                format!("{status} {body}")
-            })?;
+            ensure!(status == StatusCode::ACCEPTED, "{status} {body}");
             until("ten have left", || async {
                 Ok(early.count(Happened::Released) >= before + 10)
             })
             .await?;
-            ensure(early.most_inside() == permits, || {
-                format!("{permits} permits: {}", early.most_inside())
-            })?;
+            ensure!(
+                early.most_inside() == permits,
+                "{permits} permits: {}",
+                early.most_inside()
+            );
         }
-        ensure(early.instances(Happened::Start).len() == 3, || {
-            "not by all instances".into()
-        })?;
+        ensure!(
+            early.instances(Happened::Start).len() == 3,
+            "not by all instances"
+        );
         // Both lines of each are told before it leaves: what is printed inside is seen inside.
-        ensure(early.count(Happened::Said) == 40, || {
-            format!("{} lines", early.count(Happened::Said))
-        })?;
+        ensure!(
+            early.count(Happened::Said) == 40,
+            "{} lines",
+            early.count(Happened::Said)
+        );
         let ends = early.ends();
-        ensure(ends.values().all(|end| *end == Happened::Released), || {
-            format!("{ends:?}")
-        })?;
+        ensure!(
+            ends.values().all(|end| *end == Happened::Released),
+            "{ends:?}"
+        );
 
         // Who leaves is told before its permit is back, and a server that is slow is not waited for.
-        let (client, last) = (Client::new(), Mutex::new(Value::Null));
+        let last = Mutex::new(Value::Null);
         let wanted = json!({ "semaphore": 4, "latch": 0, "barrier": null });
         let objects = until("every permit is back", || async {
-            let objects = classroom::ask_json(&client, format!("{base}/classroom/objects")).await?;
+            let objects = ask_json(format!("{base}/classroom/objects")).await?;
             let all = objects == wanted;
             *last.lock() = objects;
             Ok(all)
         });
         objects
             .await
-            .map_err(|never| format!("{never}; the servers have {}", last.lock()))?;
+            .with_context(|| format!("the servers have {}", last.lock()))?;
 
         // Who comes late, to another instance, sees the same.
         let late = Watcher::of(&lab.addresses().instances[1].url).await?;
@@ -192,14 +190,12 @@ pub(crate) async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> 
             .iter()
             .filter_map(|told| told.actor.clone())
             .collect();
-        ensure(names.len() == 10 && names.contains("同学 7"), || {
-            format!("{names:?}")
-        })?;
+        ensure!(names.len() == 10 && names.contains("同学 7"), "{names:?}");
 
         // One that is killed is told as down, the others go on, and it is told as up when it is back.
         let killed = lab.addresses().instances[2].name.clone();
         let killed = &killed;
-        lab.kill(killed).await.map_err(text)?;
+        lab.kill(killed).await?;
         until("it is told as down", || async {
             Ok(early.instances(Happened::Down).contains(killed))
         })
@@ -207,15 +203,13 @@ pub(crate) async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> 
         let before = early.count(Happened::Released);
         // Nobody is sent to it.
         let (status, body) = send(base, &people("/test/semaphore", 3, 0)).await?;
-        ensure(status == StatusCode::ACCEPTED, || {
-            format!("{status} {body}")
-        })?;
+        ensure!(status == StatusCode::ACCEPTED, "{status} {body}");
         until("the others go on", || async {
             Ok(early.count(Happened::Released) == before + 3)
         })
         .await?;
         let ups = early.count(Happened::Up);
-        lab.restart(killed).await.map_err(text)?;
+        lab.restart(killed).await?;
         until("it is back", || async {
             Ok(early.count(Happened::Up) > ups)
         })
@@ -225,18 +219,18 @@ pub(crate) async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> 
 }
 
 /// Thirty phones, each with a stream and a visit of its own, through nginx: each is told of all thirty, and of three at a time.
-pub(crate) async fn thirty_phones_see_each_other_and_three_at_a_time() -> Outcome {
+#[apply(test!)]
+async fn thirty_phones_see_each_other_and_three_at_a_time() -> Result<()> {
     const CLASS: usize = 30;
     with_lab(async |lab: &mut Lab| {
         let base = &lab.addresses().http;
         let phones = try_join_all((0..CLASS).map(|_| Watcher::of(base))).await?;
-        let client = Client::new();
         let visits = (0..CLASS).map(|n| {
             let url = format!("{base}/test/semaphore?hold_ms=100&who=%E5%90%8C%E5%AD%A6{n}");
-            classroom::ask(&client, url)
+            ask(url)
         });
         for (status, said) in try_join_all(visits).await? {
-            ensure(status == StatusCode::OK, || format!("{status} {said}"))?;
+            ensure!(status == StatusCode::OK, "{status} {said}");
         }
         for phone in &phones {
             until("it is told of all", || async {
@@ -250,9 +244,10 @@ pub(crate) async fn thirty_phones_see_each_other_and_three_at_a_time() -> Outcom
                 .filter_map(|told| told.actor.clone())
                 .collect();
             let (people, inside) = (names.len(), phone.most_inside());
-            ensure((people, inside) == (CLASS, 3), || {
-                format!("{people} people, {inside} inside at once")
-            })?;
+            ensure!(
+                (people, inside) == (CLASS, 3),
+                "{people} people, {inside} inside at once"
+            );
         }
         Ok(())
     })
@@ -260,7 +255,8 @@ pub(crate) async fn thirty_phones_see_each_other_and_three_at_a_time() -> Outcom
 }
 
 /// What is refused names field and rule; more than the room has are refused.
-pub(crate) async fn people_who_cannot_be_sent_are_refused_by_field_and_rule() -> Outcome {
+#[apply(test!)]
+async fn people_who_cannot_be_sent_are_refused_by_field_and_rule() -> Result<()> {
     with_lab(async |lab| {
         let base = &lab.addresses().http;
         for (body, field) in [
@@ -293,20 +289,17 @@ pub(crate) async fn people_who_cannot_be_sent_are_refused_by_field_and_rule() ->
                 && answer["detail"]
                     .as_str()
                     .is_some_and(|d| d.len() > field.len() + 10);
-            ensure(status == StatusCode::BAD_REQUEST && named, || {
-                format!("{body}: {status} {answer}")
-            })?;
+            ensure!(
+                status == StatusCode::BAD_REQUEST && named,
+                "{body}: {status} {answer}"
+            );
         }
         let asked = format!("{base}/classroom/qr.svg?url=javascript:1");
-        let status = Client::new()
-            .get(asked)
-            .send()
-            .await
-            .map_err(text)?
-            .status();
-        ensure(status == StatusCode::BAD_REQUEST, || {
-            format!("a code of anything: {status}")
-        })?;
+        let status = Client::new().get(asked).send().await?.status();
+        ensure!(
+            status == StatusCode::BAD_REQUEST,
+            "a code of anything: {status}"
+        );
 
         // The monitors wait for six who do not come.
         let one = &lab.addresses().instances[0].url;
@@ -319,9 +312,11 @@ pub(crate) async fn people_who_cannot_be_sent_are_refused_by_field_and_rule() ->
             sent += 30;
         };
         let full = refused.1["type"] == "urn:oversell:class-full" && sent == 120;
-        ensure(full && refused.0 == StatusCode::SERVICE_UNAVAILABLE, || {
-            format!("after {sent}: {refused:?}")
-        })
+        ensure!(
+            full && refused.0 == StatusCode::SERVICE_UNAVAILABLE,
+            "after {sent}: {refused:?}"
+        );
+        Ok(())
     })
     .await
 }

@@ -1,7 +1,7 @@
 //! The steps of [002]: each one's flaw on the first try, by a forced interleaving, and its cure by the same one; and that each
 //! keeps its promise under load. What happened is judged by the checker alone.
 
-use crate::support::Servers;
+use crate::support::*;
 use chrono::{TimeDelta, Utc};
 use oversell::{
     ctx::Ctx,
@@ -15,19 +15,13 @@ use oversell::{
     stock::Promise,
 };
 use redis::FromRedisValue;
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex};
 use tokio::task::JoinHandle;
 
-type Outcome = Result<(), String>;
 type Placed = Result<Ordered, Error>;
 type Running = JoinHandle<Placed>;
 
 const NOW: Duration = Duration::ZERO;
-/// The longest that a test waits for what must come.
-const LONG: Duration = Duration::from_secs(20);
 
 /// One voucher, one step, and three instances.
 struct Shop {
@@ -38,8 +32,8 @@ struct Shop {
 }
 
 impl Shop {
-    async fn open(servers: &Servers, slug: &str, pieces: i64) -> Result<Self, String> {
-        let step = seckill::find(slug).ok_or_else(|| format!("there is no {slug}"))?;
+    async fn open(servers: &Servers, slug: &str, pieces: i64) -> Result<Self> {
+        let step = seckill::find(slug).with_context(|| format!("there is no {slug}"))?;
         let ctxs: Vec<_> = (0..3).map(|_| servers.with(|_| ())).collect();
         let voucher = on_sale(&ctxs[0], pieces).await?;
         Ok(Self {
@@ -80,10 +74,8 @@ impl Shop {
     }
 
     /// The outcome of a user's order at an instance.
-    async fn place(&self, instance: usize, user: i64, wait: Duration) -> Result<Placed, String> {
-        self.start(instance, self.order(user, wait))
-            .await
-            .map_err(|e| e.to_string())
+    async fn place(&self, instance: usize, user: i64, wait: Duration) -> Result<Placed> {
+        Ok(self.start(instance, self.order(user, wait)).await?)
     }
 
     /// An order on its way, as soon as it is stopped at `point`.
@@ -92,50 +84,38 @@ impl Shop {
         instance: usize,
         mut order: Order,
         point: Point,
-    ) -> Result<(Running, Pause), String> {
+    ) -> Result<(Running, Pause)> {
         let pause = order.job.pause_at(point);
         let running = self.start(instance, order);
-        let reached = tokio::time::timeout(LONG, pause.reached()).await;
-        reached.map_err(|_| format!("{}: the order never came to {point}", self.step.slug))?;
+        soon(&format!("{} at {point}", self.step.slug), pause.reached()).await?;
         Ok((running, pause))
     }
 
     /// Asks Redis something about the lock of the first user.
-    async fn lock<T: FromRedisValue>(
-        &self,
-        command: &str,
-        arguments: &[&str],
-    ) -> Result<T, String> {
+    async fn lock<T: FromRedisValue>(&self, command: &str, arguments: &[&str]) -> Result<T> {
         let mut command = redis::cmd(command);
         command
             .arg(format!("lock:order:{}", self.user(1)))
             .arg(arguments);
-        command
-            .query_async(&mut self.ctxs[0].redis.connection())
-            .await
-            .map_err(|e| e.to_string())
+        let mut redis = self.ctxs[0].redis.connection();
+        Ok(command.query_async(&mut redis).await?)
     }
 
     /// Ends the lease of the first user's lock: its holder has taken too long.
-    async fn end_lease(&self) -> Outcome {
-        ensure(
+    async fn end_lease(&self) -> Result<()> {
+        ensure!(
             self.lock::<bool>("PEXPIRE", &["1"]).await?,
-            "there is no lock",
-        )?;
-        let gone = async {
-            // Each time anew: who still lives may have renewed it meanwhile.
-            while self.lock::<bool>("PEXPIRE", &["1"]).await? {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-            Ok(())
-        };
-        tokio::time::timeout(LONG, gone)
-            .await
-            .map_err(|_| "the lock stays")?
+            "there is no lock"
+        );
+        // Again and again: a holder that still lives may have renewed it meanwhile.
+        until("the lock is gone", || async {
+            Ok(!self.lock::<bool>("PEXPIRE", &["1"]).await?)
+        })
+        .await
     }
 
     /// What the checker says. An order that was answered and is written behind is waited for.
-    async fn report(&self) -> Result<Report, String> {
+    async fn report(&self) -> Result<Report> {
         let answers = self.answers.lock().expect("nobody panics").clone();
         let written = async {
             loop {
@@ -144,23 +124,18 @@ impl Shop {
                     Some(&answers),
                 );
                 if report.lost_orders == 0 || !self.step.rank.is_beyond() {
-                    return Ok::<_, Error>(report);
+                    return Ok(report);
                 }
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        let report = tokio::time::timeout(LONG, written)
-            .await
-            .map_err(|_| "an order that was answered is not written")?;
-        report.map_err(|e| e.to_string())
+        soon("an order that was answered is written", written).await?
     }
 
     /// Takes away what the test has made, and ensures the checker's verdict.
-    async fn close(self, verdict: Verdict) -> Outcome {
+    async fn close(self, verdict: Verdict) -> Result<()> {
         let report = self.report().await?;
-        voucher::remove(&self.ctxs[0], self.voucher)
-            .await
-            .map_err(|e| e.to_string())?;
+        voucher::remove(&self.ctxs[0], self.voucher).await?;
         // A user of this shop has six digits after the voucher's: with any number of them, another voucher's begin so too.
         for pattern in [
             format!("seckill:*:{}", self.voucher),
@@ -170,75 +145,70 @@ impl Shop {
             let left: Vec<String> = redis::cmd("KEYS")
                 .arg(&pattern)
                 .query_async(&mut redis)
-                .await
-                .map_err(|e| e.to_string())?;
-            ensure(
-                left.is_empty(),
-                format!("{} has left {left:?}", self.step.slug),
-            )?;
+                .await?;
+            ensure!(left.is_empty(), "{} has left {left:?}", self.step.slug);
         }
         for ctx in &self.ctxs {
             ctx.close(LONG).await;
         }
-        ensure(
+        ensure!(
             report.verdict == verdict,
-            format!("{}: not {verdict:?} but {report:?}", self.step.slug),
-        )
+            "{}: not {verdict:?} but {report:?}",
+            self.step.slug
+        );
+        Ok(())
     }
 }
 
-async fn on_sale(ctx: &Ctx, pieces: i64) -> Result<i64, String> {
+async fn on_sale(ctx: &Ctx, pieces: i64) -> Result<i64> {
     let (begin, end) = (
         Utc::now() - TimeDelta::hours(1),
         Utc::now() + TimeDelta::hours(1),
     );
-    voucher::add(ctx, "100元代金券", pieces, begin, end)
-        .await
-        .map_err(|e| e.to_string())
+    Ok(voucher::add(ctx, "100元代金券", pieces, begin, end).await?)
 }
 
 /// Lets a stopped order go on, to its end.
-async fn finish((running, pause): (Running, Pause)) -> Result<Placed, String> {
+async fn finish((running, pause): (Running, Pause)) -> Result<Placed> {
     pause.go_on();
-    running.await.map_err(|e| e.to_string())
-}
-
-fn ensure(holds: bool, otherwise: impl Into<String>) -> Outcome {
-    if holds { Ok(()) } else { Err(otherwise.into()) }
+    Ok(running.await?)
 }
 
 /// 库存超卖问题分析. Both have read the last piece.
-pub(crate) async fn two_who_read_the_last_piece_both_take_it_until_the_update_looks(
+#[apply(test!)]
+async fn two_who_read_the_last_piece_both_take_it_until_the_update_looks(
     servers: &Servers,
-) -> Outcome {
+) -> Result<()> {
     for (slug, verdict) in [
         ("check-then-deduct", Verdict::Oversold),
         ("conditional-update", Verdict::Exact),
     ] {
         let shop = Shop::open(servers, slug, 1).await?;
         let first = shop.stopped(0, shop.order(1, LONG), Point::Read).await?;
-        ensure(shop.place(1, 2, LONG).await?.is_ok(), "the second got none")?;
+        ensure!(shop.place(1, 2, LONG).await?.is_ok(), "the second got none");
         let late = finish(first).await?;
-        ensure(
+        ensure!(
             late.is_ok() == (verdict == Verdict::Oversold),
-            format!("{slug}: {late:?}"),
-        )?;
+            "{slug}: {late:?}"
+        );
         shop.close(verdict).await?;
     }
     Ok(())
 }
 
 /// 一人一单. One after the other, so that no lock is needed yet.
-pub(crate) async fn one_person_orders_twice_until_somebody_asks(servers: &Servers) -> Outcome {
+#[apply(test!)]
+async fn one_person_orders_twice_until_somebody_asks(servers: &Servers) -> Result<()> {
     for step in seckill::ALL.iter() {
         let shop = Shop::open(servers, step.slug, 10).await?;
-        shop.place(0, 1, LONG).await?.map_err(|e| e.to_string())?;
+        shop.place(0, 1, LONG).await??;
         let second = shop.place(1, 1, LONG).await?;
         let asks = !["check-then-deduct", "conditional-update"].contains(&step.slug);
-        ensure(
+        ensure!(
             matches!(second, Err(Error::AlreadyOrdered)) == asks,
-            format!("{}: {second:?}", step.slug),
-        )?;
+            "{}: {second:?}",
+            step.slug
+        );
         shop.close(if asks {
             Verdict::Exact
         } else {
@@ -250,9 +220,8 @@ pub(crate) async fn one_person_orders_twice_until_somebody_asks(servers: &Server
 }
 
 /// 粒度, 集群. The first has found that the user has no order, and has not written its own.
-pub(crate) async fn only_the_same_lock_keeps_a_users_second_order_out(
-    servers: &Servers,
-) -> Outcome {
+#[apply(test!)]
+async fn only_the_same_lock_keeps_a_users_second_order_out(servers: &Servers) -> Result<()> {
     let (same, other) = (0, 1);
     for (slug, instance, gets_in) in [
         ("user-mutex-new", same, true),
@@ -278,11 +247,8 @@ pub(crate) async fn only_the_same_lock_keeps_a_users_second_order_out(
             Err(Error::OrderUnderWay) => !gets_in && slug.starts_with("redis"),
             Err(_) => false,
         };
-        ensure(
-            as_expected,
-            format!("{slug}, instance {instance}: {second:?}"),
-        )?;
-        ensure(finish(first).await?.is_ok(), "the first has no order")?;
+        ensure!(as_expected, "{slug}, instance {instance}: {second:?}");
+        ensure!(finish(first).await?.is_ok(), "the first has no order");
         shop.close(if gets_in {
             Verdict::DuplicateOrders
         } else {
@@ -294,51 +260,51 @@ pub(crate) async fn only_the_same_lock_keeps_a_users_second_order_out(
 }
 
 /// 粒度. What too coarse means: a user waits for another, with whom it has nothing in common.
-pub(crate) async fn one_lock_for_all_makes_others_wait_and_one_per_user_does_not(
+#[apply(test!)]
+async fn one_lock_for_all_makes_others_wait_and_one_per_user_does_not(
     servers: &Servers,
-) -> Outcome {
+) -> Result<()> {
     for (slug, waits) in [("global-mutex", true), ("user-mutex", false)] {
         let shop = Shop::open(servers, slug, 10).await?;
         let first = shop.stopped(0, shop.order(1, LONG), Point::Checked).await?;
         let second = shop.place(0, 2, if waits { NOW } else { LONG }).await?;
-        ensure(
+        ensure!(
             matches!(second, Err(Error::NotHad { .. })) == waits,
-            format!("{slug}: {second:?}"),
-        )?;
-        ensure(finish(first).await?.is_ok(), "the first has no order")?;
+            "{slug}: {second:?}"
+        );
+        ensure!(finish(first).await?.is_ok(), "the first has no order");
         shop.close(Verdict::Exact).await?;
     }
     Ok(())
 }
 
 /// 事务. The first is stopped before it commits; whether it still has its lock is the difference.
-pub(crate) async fn a_lock_inside_the_transaction_is_unlocked_before_the_commit(
+#[apply(test!)]
+async fn a_lock_inside_the_transaction_is_unlocked_before_the_commit(
     servers: &Servers,
-) -> Outcome {
+) -> Result<()> {
     let flaw = Shop::open(servers, "user-mutex-in-tx", 10).await?;
     let first = flaw.stopped(0, flaw.order(1, LONG), Point::Commit).await?;
     let second = flaw.stopped(0, flaw.order(1, LONG), Point::Checked).await?;
-    ensure(
+    ensure!(
         finish(first).await?.is_ok() && finish(second).await?.is_ok(),
-        "one of them has no order",
-    )?;
+        "one of them has no order"
+    );
     flaw.close(Verdict::DuplicateOrders).await?;
 
     let cure = Shop::open(servers, "user-mutex", 10).await?;
     let first = cure.stopped(0, cure.order(1, LONG), Point::Commit).await?;
     let second = cure.place(0, 1, NOW).await?;
-    ensure(
-        matches!(second, Err(Error::NotHad { .. })),
-        format!("{second:?}"),
-    )?;
-    ensure(finish(first).await?.is_ok(), "the first has no order")?;
+    ensure!(matches!(second, Err(Error::NotHad { .. })), "{second:?}");
+    ensure!(finish(first).await?.is_ok(), "the first has no order");
     cure.close(Verdict::Exact).await
 }
 
 /// 误删, 原子性. The late one orders another voucher: the lock is the user's, and so its own order is not what goes wrong.
-pub(crate) async fn a_late_unlock_deletes_anothers_lock_until_compare_and_delete_are_one(
+#[apply(test!)]
+async fn a_late_unlock_deletes_anothers_lock_until_compare_and_delete_are_one(
     servers: &Servers,
-) -> Outcome {
+) -> Result<()> {
     let (kept, lost) = (Some(LockState::Kept), Some(LockState::Lost));
     for (slug, point, verdict, found) in [
         // It cannot even tell that the key which it deletes is another's.
@@ -364,20 +330,19 @@ pub(crate) async fn a_late_unlock_deletes_anothers_lock_until_compare_and_delete
             .await?;
         shop.end_lease().await?;
         let second = shop.stopped(1, shop.order(1, LONG), Point::Checked).await?;
-        let late = finish(late).await?.map_err(|e| e.to_string())?;
-        ensure(
+        let late = finish(late).await??;
+        ensure!(
             late.lock == found,
-            format!("{slug} at {point}: the late one found {:?}", late.lock),
-        )?;
+            "{slug} at {point}: the late one found {:?}",
+            late.lock
+        );
         let third = shop.place(2, 1, LONG).await?;
-        ensure(
+        ensure!(
             third.is_ok() == (verdict != Verdict::Exact),
-            format!("{slug} at {point}: {third:?}"),
-        )?;
-        ensure(finish(second).await?.is_ok(), "the second has no order")?;
-        voucher::remove(&shop.ctxs[0], another)
-            .await
-            .map_err(|e| e.to_string())?;
+            "{slug} at {point}: {third:?}"
+        );
+        ensure!(finish(second).await?.is_ok(), "the second has no order");
+        voucher::remove(&shop.ctxs[0], another).await?;
         shop.close(verdict).await?;
     }
     Ok(())
@@ -385,9 +350,10 @@ pub(crate) async fn a_late_unlock_deletes_anothers_lock_until_compare_and_delete
 
 /// 锁不住. An order takes longer than its lease: it is renewed; and where the holder stood still with its process, so that nobody
 /// renewed it, the database refuses.
-pub(crate) async fn an_order_longer_than_its_lease_is_not_alone_until_it_is_renewed_or_the_database_refuses(
+#[apply(test!)]
+async fn an_order_longer_than_its_lease_is_not_alone_until_it_is_renewed_or_the_database_refuses(
     servers: &Servers,
-) -> Outcome {
+) -> Result<()> {
     for (slug, verdict) in [
         ("redis-lock-lua", Verdict::DuplicateOrders),
         // The lease ends all the same: what a process that stands still does not renew.
@@ -399,16 +365,13 @@ pub(crate) async fn an_order_longer_than_its_lease_is_not_alone_until_it_is_rene
         if slug.starts_with("redis") {
             shop.end_lease().await?;
         }
-        ensure(
+        ensure!(
             shop.place(1, 1, LONG).await?.is_ok(),
-            format!("{slug}: nobody got in beside it"),
-        )?;
+            "{slug}: nobody got in beside it"
+        );
         let long = finish(long).await?;
         let refused = matches!(long, Err(Error::AlreadyOrdered));
-        ensure(
-            refused == (verdict == Verdict::Exact),
-            format!("{slug}: {long:?}"),
-        )?;
+        ensure!(refused == (verdict == Verdict::Exact), "{slug}: {long:?}");
         shop.close(verdict).await?;
     }
 
@@ -420,7 +383,7 @@ pub(crate) async fn an_order_longer_than_its_lease_is_not_alone_until_it_is_rene
         loop {
             let now = shop.lock::<i64>("PTTL", &[]).await?;
             if now > left {
-                return Ok::<_, String>(());
+                return anyhow::Ok(());
             }
             left = now;
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -428,18 +391,25 @@ pub(crate) async fn an_order_longer_than_its_lease_is_not_alone_until_it_is_rene
     };
     tokio::time::timeout(LONG, renewed)
         .await
-        .map_err(|_| "the lease was never renewed")??;
+        .context("the lease was never renewed")??;
     let second = shop.place(1, 1, LONG).await?;
-    ensure(
-        matches!(second, Err(Error::OrderUnderWay)),
-        format!("{second:?}"),
-    )?;
-    ensure(finish(long).await?.is_ok(), "the long one has no order")?;
+    ensure!(matches!(second, Err(Error::OrderUnderWay)), "{second:?}");
+    ensure!(finish(long).await?.is_ok(), "the long one has no order");
     shop.close(Verdict::Exact).await
 }
 
+/// The steps that promise something.
+fn promising() -> impl Iterator<Item = (&'static str, &'static Step)> {
+    seckill::ALL
+        .iter()
+        .filter(|step| step.promise != Promise::Unsafe)
+        .map(|step| (step.slug, step))
+}
+
 /// Under load: 40 users with 3 orders each, all at once, for 15 pieces, on as many instances as the step promises for.
-pub(crate) async fn keeps_its_promise(servers: &Servers, step: &'static Step) -> Outcome {
+#[apply(test!)]
+#[over(promising())]
+async fn keeps_its_promise(servers: &Servers, step: &'static Step) -> Result<()> {
     const PIECES: i64 = 15;
     let shop = Shop::open(servers, step.slug, PIECES).await?;
     let instances = if step.promise == Promise::OneProcess {
@@ -451,36 +421,23 @@ pub(crate) async fn keeps_its_promise(servers: &Servers, step: &'static Step) ->
         .map(|n| shop.start(n % instances, shop.order(n as i64 / 3, LONG)))
         .collect();
     for order in orders {
-        match order.await.map_err(|e| e.to_string())? {
+        match order.await? {
             Ok(_) | Err(Error::SoldOut | Error::AlreadyOrdered | Error::OrderUnderWay) => {}
-            Err(other) => return Err(format!("{}: {other}", step.slug)),
+            Err(other) => bail!("{}: {other}", step.slug),
         }
     }
     let report = shop.report().await?;
-    ensure(
-        report.orders == PIECES,
-        format!("{}: {report:?}", step.slug),
-    )?;
+    ensure!(report.orders == PIECES, "{}: {report:?}", step.slug);
     shop.close(Verdict::Exact).await
 }
 
-/// The steps that promise something.
-pub(crate) fn promising() -> impl Iterator<Item = &'static Step> {
-    seckill::ALL
-        .iter()
-        .filter(|step| step.promise != Promise::Unsafe)
-}
-
 /// Before, after, none left, none there: in every step, and none of it leaves anything behind.
-pub(crate) async fn a_seckill_has_a_begin_an_end_and_a_stock(servers: &Servers) -> Outcome {
+#[apply(test!)]
+async fn a_seckill_has_a_begin_an_end_and_a_stock(servers: &Servers) -> Result<()> {
     let site = servers.site().await;
     let ctx = &site.ctxs[0];
     let hour = TimeDelta::hours(1);
-    let add = async |pieces, begin, end| {
-        voucher::add(ctx, "100元代金券", pieces, begin, end)
-            .await
-            .map_err(|e| e.to_string())
-    };
+    let add = async |pieces, begin, end| voucher::add(ctx, "100元代金券", pieces, begin, end).await;
     let now = Utc::now();
     let (early, late, none) = (
         add(1, now + hour, now + hour * 2).await?,
@@ -504,31 +461,27 @@ pub(crate) async fn a_seckill_has_a_begin_an_end_and_a_stock(servers: &Servers) 
                 Err(Error::NoVoucher(i64::MAX))
             ]
         );
-        ensure(as_expected, format!("{}: {refused:?}", step.slug))?;
+        ensure!(as_expected, "{}: {refused:?}", step.slug);
     }
     for voucher in [early, late, none] {
         let report = check(
-            &voucher::books(ctx, voucher)
-                .await
-                .map_err(|e| e.to_string())?,
+            &voucher::books(ctx, voucher).await?,
             Some(&Answers::default()),
         );
-        ensure(
+        ensure!(
             report.verdict == Verdict::Exact && report.orders == 0,
-            format!("{report:?}"),
-        )?;
-        voucher::remove(ctx, voucher)
-            .await
-            .map_err(|e| e.to_string())?;
+            "{report:?}"
+        );
+        voucher::remove(ctx, voucher).await?;
         let gone = [
             voucher::read(ctx, voucher).await.map(drop),
             voucher::remove(ctx, voucher).await,
         ];
-        ensure(
+        ensure!(
             gone.iter()
                 .all(|gone| matches!(gone, Err(Error::NoVoucher(_)))),
-            format!("{gone:?}"),
-        )?;
+            "{gone:?}"
+        );
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! A job is stopped at a named point, the other side of the race does its part, and the job goes on. No test hopes for
 //! a race. Where a lease must end first, its holder's instance has a short one and all others a long one.
 
-use crate::support::{Servers, Site};
+use crate::support::*;
 use oversell::{
     ctx::Ctx,
     error::Error,
@@ -12,16 +12,12 @@ use oversell::{
     stock::{self, Store},
 };
 use redis::FromRedisValue;
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 use tokio::task::JoinHandle;
-
-type Outcome = Result<(), String>;
 type Sale = Result<Deducted, Error>;
 
 const STOCK: i64 = 100;
 const NOW: Duration = Duration::ZERO;
-/// The longest that a test waits for what must come.
-const LONG: Duration = Duration::from_secs(20);
 /// The lease of a holder that is to lose its lock; those that are to keep theirs have [`LONG`].
 const SHORT_MS: u64 = 300;
 
@@ -71,7 +67,7 @@ impl Stage {
     }
 
     /// A job on its way, as soon as it is stopped at `point`.
-    async fn stopped(&self, side: &Side, point: Point) -> Result<(Running, Pause), String> {
+    async fn stopped(&self, side: &Side, point: Point) -> Result<(Running, Pause)> {
         let mut job = side.job(self, LONG);
         let pause = job.pause_at(point);
         let running = self.start(side, Arc::new(job));
@@ -79,9 +75,8 @@ impl Stage {
         Ok((running, pause))
     }
 
-    async fn at(&self, pause: &Pause, point: Point) -> Outcome {
-        let reached = tokio::time::timeout(LONG, pause.reached()).await;
-        reached.map_err(|_| format!("{}: the job never came to {point}", self.slug))
+    async fn at(&self, pause: &Pause, point: Point) -> Result<()> {
+        soon(&format!("{} at {point}", self.slug), pause.reached()).await
     }
 
     fn start(&self, side: &Side, job: Arc<Job>) -> Running {
@@ -93,12 +88,12 @@ impl Stage {
     }
 
     /// Tries to take a piece in a steady instance, waiting at most so long: whether it got in.
-    async fn gets_in(&self, wait: Duration) -> Result<bool, String> {
+    async fn gets_in(&self, wait: Duration) -> Result<bool> {
         let tried = self.start(&self.steady, Arc::new(self.steady.job(self, wait)));
-        match tried.await.map_err(|e| e.to_string())? {
+        match tried.await? {
             Ok(_) => Ok(true),
             Err(Error::NotHad { .. }) => Ok(false),
-            Err(other) => Err(format!("{}: {other}", self.slug)),
+            Err(other) => bail!("{}: {other}", self.slug),
         }
     }
 
@@ -106,59 +101,38 @@ impl Stage {
         Job::new(self.site.id, NOW, NOW).redis_name(&format!("lock:{}", self.slug))
     }
 
-    async fn redis<T: FromRedisValue>(
-        &self,
-        command: &str,
-        arguments: &[&str],
-    ) -> Result<T, String> {
+    async fn redis<T: FromRedisValue>(&self, command: &str, arguments: &[&str]) -> Result<T> {
         let mut command = redis::cmd(command);
         command.arg(self.key()).arg(arguments);
-        command
-            .query_async(&mut self.steady.ctx.redis.connection())
-            .await
-            .map_err(|e| e.to_string())
+        let mut redis = self.steady.ctx.redis.connection();
+        Ok(command.query_async(&mut redis).await?)
     }
 
     /// Waits until the lock is nobody's: its lease has ended, or it was given back.
-    async fn free(&self) -> Outcome {
-        let gone = async {
-            while self.redis::<bool>("EXISTS", &[]).await? {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-            Ok(())
-        };
-        tokio::time::timeout(LONG, gone)
-            .await
-            .map_err(|_| format!("{}: the lock stays", self.slug))?
+    async fn free(&self) -> Result<()> {
+        until(&format!("{} is free", self.slug), || async {
+            Ok(!self.redis::<bool>("EXISTS", &[]).await?)
+        })
+        .await
     }
 
     /// So many were sold, and so many left the shelf; the lock is free again.
-    async fn sold(&self, sold: i64, gone: i64) -> Outcome {
+    async fn sold(&self, sold: i64, gone: i64) -> Result<()> {
         self.free().await?;
         let left = STOCK - self.site.stock(Store::Redis).await;
-        if left == gone {
-            Ok(())
-        } else {
-            Err(format!(
-                "{}: {sold} were sold; {left} left the shelf and not {gone}",
-                self.slug
-            ))
-        }
+        ensure!(
+            left == gone,
+            "{}: {sold} were sold; {left} left the shelf and not {gone}",
+            self.slug
+        );
+        Ok(())
     }
 }
 
 /// Lets a stopped job go on, to its end: it has sold a piece, and its unlock has found this.
-async fn finish((running, pause): (Running, Pause)) -> Result<Option<LockState>, String> {
+async fn finish((running, pause): (Running, Pause)) -> Result<Option<LockState>> {
     pause.go_on();
-    running
-        .await
-        .map_err(|e| e.to_string())?
-        .map(|sold| sold.lock)
-        .map_err(|e| e.to_string())
-}
-
-fn ensure(holds: bool, otherwise: impl Into<String>) -> Outcome {
-    if holds { Ok(()) } else { Err(otherwise.into()) }
+    Ok(running.await??.lock)
 }
 
 /// The late unlock, at `point`, of one whose lease has ended, while a second is inside: whether a third gets in beside
@@ -167,7 +141,7 @@ async fn a_late_unlock_frees_anothers_lock(
     servers: &Servers,
     slug: &'static str,
     point: Point,
-) -> Result<(bool, Option<LockState>), String> {
+) -> Result<(bool, Option<LockState>)> {
     let stage = Stage::new(servers, slug).await;
     // The first has written long ago, so what follows is not its write's fault. It comes to its point with a long
     // lease, which then ends: that it comes there before is not left to the clock.
@@ -188,14 +162,15 @@ async fn a_late_unlock_frees_anothers_lock(
 
 /// What a late unlock says of its lock: without an owner in the key it cannot tell that what it has deleted was another's,
 /// only that there was no key at all.
-pub(crate) async fn a_late_unlock_says_lost_where_it_can_tell(servers: &Servers) -> Outcome {
+#[apply(test!)]
+async fn a_late_unlock_says_lost_where_it_can_tell(servers: &Servers) -> Result<()> {
     let stage = Stage::new(servers, "redis-setnx-ttl").await;
     let late = stage.stopped(&stage.hasty, Point::Read).await?;
     stage.free().await?;
-    ensure(
+    ensure!(
         finish(late).await? == Some(LockState::Lost),
-        "redis-setnx-ttl: there was no key, and it found one",
-    )?;
+        "redis-setnx-ttl: there was no key, and it found one"
+    );
 
     for (slug, point, (beside, found)) in [
         ("redis-setnx-ttl", Point::Written, (true, LockState::Kept)),
@@ -208,16 +183,14 @@ pub(crate) async fn a_late_unlock_says_lost_where_it_can_tell(servers: &Servers)
         ("redis-setnx-lua", Point::Written, (false, LockState::Lost)),
     ] {
         let seen = a_late_unlock_frees_anothers_lock(servers, slug, point).await?;
-        ensure(
-            seen == (beside, Some(found)),
-            format!("{slug}, {point}: {seen:?}"),
-        )?;
+        ensure!(seen == (beside, Some(found)), "{slug}, {point}: {seen:?}");
     }
     Ok(())
 }
 
 /// Who hangs up leaves no key, in every stage: inside, while it waits, and before it knows that it has the lock.
-pub(crate) async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) -> Outcome {
+#[apply(test!)]
+async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) -> Result<()> {
     for slug in [
         "redis-setnx",
         "redis-setnx-ttl",
@@ -238,22 +211,18 @@ pub(crate) async fn a_stage_that_is_given_up_leaves_no_key(servers: &Servers) ->
 
         let (unaware, taken) = stage.stopped(&stage.steady, Point::Taken).await?;
         unaware.abort();
-        ensure(!stage.gets_in(NOW).await?, format!("{slug}: was not taken"))?;
+        ensure!(!stage.gets_in(NOW).await?, "{slug}: was not taken");
         taken.go_on();
         stage.free().await?;
-        ensure(
-            stage.gets_in(NOW).await?,
-            format!("{slug}: the lock is not free"),
-        )?;
+        ensure!(stage.gets_in(NOW).await?, "{slug}: the lock is not free");
         stage.sold(1, 1).await?;
     }
     Ok(())
 }
 
 /// `lease_ms`: every lock of Redis that has a lease has the one that was asked for, and without asking a shorter one.
-pub(crate) async fn a_lease_that_is_asked_for_replaces_the_strategys_own(
-    servers: &Servers,
-) -> Outcome {
+#[apply(test!)]
+async fn a_lease_that_is_asked_for_replaces_the_strategys_own(servers: &Servers) -> Result<()> {
     const ASKED: Duration = Duration::from_secs(60);
     /// In milliseconds, none of a strategy's own is longer.
     const LONGEST: i64 = 30_000;
@@ -279,15 +248,15 @@ pub(crate) async fn a_lease_that_is_asked_for_replaces_the_strategys_own(
             pttl.arg(job.redis_name(name));
             let left: i64 = pttl
                 .query_async(&mut site.ctxs[1].redis.connection())
-                .await
-                .map_err(|e| e.to_string())?;
+                .await?;
             running.abort();
-            ensure(left > 0, format!("{} has no lease: {left}", strategy.slug))?;
+            ensure!(left > 0, "{} has no lease: {left}", strategy.slug);
             let is_asked = left > LONGEST;
-            ensure(
+            ensure!(
                 is_asked == lease.is_some(),
-                format!("{}: {left} ms are left of {lease:?}", strategy.slug),
-            )?;
+                "{}: {left} ms are left of {lease:?}",
+                strategy.slug
+            );
         }
     }
     Ok(())

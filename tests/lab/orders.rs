@@ -1,0 +1,83 @@
+//! Orders to break servers and instances that cannot be carried out.
+
+use crate::support::{
+    http::{answer, ask, client},
+    *,
+};
+use oversell::addresses::Addresses;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// By field and rule, or in the words of the lab; while a replay breaks servers, and not while one does not.
+#[apply(test!)]
+async fn an_order_that_cannot_be_carried_out_is_refused_in_words() -> Result<()> {
+    let options = ["--instances=0,0,0", "--redis-ports=0,0,0,0,0"];
+    labs::by_command(&options, async |_: &Path, at: Addresses| {
+        let [near, far] = [0, 1].map(|n| at.instances[n].clone());
+        let order = async |action: &str, member: &str| {
+            let fault = json!({ "action": action, "member": member });
+            let order = client()
+                .post(format!("{}/lab/faults", near.url))
+                .header("accept", "application/json")
+                .json(&fault);
+            let (status, said) = answer(order).await?;
+            anyhow::Ok((status.as_u16(), serde_json::from_str::<Value>(&said)?))
+        };
+        for (action, member, status, words) in [
+            (
+                "pause",
+                "8888",
+                400,
+                "member: must be one of mysql, zookeeper, redis",
+            ),
+            ("break", "redis", 400, "action"),
+            ("pause", near.name.as_str(), 400, "is asked itself"),
+            ("pause", "nginx", 400, "member: must be one of"),
+            ("start", "redis-2", 409, "redis-2 runs already"),
+            ("cut", "redis", 409, "`oversell lab --ways`"),
+            ("promote", "redis-2", 409, "can be promoted"),
+        ] {
+            let (seen, said) = order(action, member).await?;
+            ensure!(
+                seen == status
+                    && said["detail"]
+                        .as_str()
+                        .is_some_and(|detail| detail.contains(words)),
+                "{action} {member}: {seen} {said}"
+            );
+        }
+        let paused = order("pause", &far.name).await?;
+        let state = |lab: &Value, name: &str| {
+            let members = lab["members"].as_array().into_iter().flatten();
+            members
+                .filter(|m| m["name"] == name)
+                .map(|m| m["state"].as_str().unwrap_or_default().to_owned())
+                .next()
+        };
+        ensure!(
+            paused.0 == 200 && state(&paused.1, &far.name).as_deref() == Some("paused"),
+            "{paused:?}"
+        );
+        order("resume", &far.name).await?;
+
+        for (lesson, refused) in [("2.10.4", true), ("1.3", false)] {
+            let replays = format!("{}/replays", far.url);
+            let (_, started) =
+                answer(client().post(format!("{replays}/{lesson}?pace=step"))).await?;
+            let (status, said) = order("pause", "redis-2").await?;
+            order("resume", "redis-2").await?;
+            let started: Value = serde_json::from_str(&started)?;
+            let id = started["id"].as_str();
+            let id = id.with_context(|| format!("{lesson}: {started}"))?;
+            client().delete(format!("{replays}/{id}")).send().await?;
+            // To its end.
+            ask(format!("{replays}/{id}/events")).await?;
+            ensure!(
+                (status == 409) == refused,
+                "while {lesson} is played: {status} {said}"
+            );
+        }
+        Ok(())
+    })
+    .await
+}

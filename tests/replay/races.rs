@@ -1,0 +1,175 @@
+//! The replays: each race ends as its lesson says, again and again, and its cure as the cure says. The flaw is the twin of
+//! its cure: the same actors, the same order, another strategy.
+
+use crate::support::{
+    http::{answer, ask, client},
+    *,
+};
+use oversell::{
+    addresses::Addresses,
+    ctx::Ctx,
+    lab::{Lab, Options, Part},
+    redis_at::redis_at,
+    replay::{self, End, Log, Pace, Place, Race, ReplayEvent, Steps, Terms},
+};
+use reqwest::{Response, StatusCode};
+use serde_json::Value;
+use std::{collections::BTreeSet, path::Path, sync::Arc};
+use tokio_util::sync::CancellationToken;
+
+/// Those that can be played without a lab.
+fn harmless() -> impl Iterator<Item = (&'static str, &'static Race)> {
+    replay::races()
+        .filter(|race| !race.breaks_something())
+        .map(|race| (race.lesson, race))
+}
+
+/// Again and again, with the cure and without it.
+#[apply(test!)]
+#[over(harmless())]
+async fn ends_as_the_registry_says_again_and_again(
+    servers: &Servers,
+    race: &'static Race,
+) -> Result<()> {
+    let site = servers.site().await;
+    for cured in [false, true] {
+        for n in 1..=times() {
+            let (end, log) = play(&site.ctxs, race, cured).await;
+            let events = log.since(0);
+            let events: Vec<_> = events.iter().map(|event| format!("{event:?}")).collect();
+            ensure!(
+                matches!(&end, Some(End::Done(ending)) if ending.as_meant),
+                "lesson {}, cured: {cured}, time {n}: {end:?}\n{}",
+                race.lesson,
+                events.join("\n")
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Those that stop processes and servers, and the pause of a holder, which stops a process where a lab takes orders: in a lab
+/// as a teacher starts it, over HTTP. The cure is played right after the flaw, in the same lab.
+#[apply(test!)]
+async fn what_breaks_something_ends_as_the_registry_says_in_a_lab() -> Result<()> {
+    let options = ["--instances=0,0,0", "--replica", "--redis-ports=0,0,0,0,0"];
+    labs::by_command(&options, async |_: &Path, at: Addresses| {
+        for race in
+            replay::races().filter(|race| race.breaks_something() || race.lesson == "003.pause")
+        {
+            for cured in [false, true] {
+                let events = over_http(&at.instances[0].url, race.lesson, cured).await?;
+                ensure!(
+                    events.contains("\"as_meant\":true"),
+                    "lesson {}, cured: {cured}: {events}",
+                    race.lesson
+                );
+            }
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Every event of a replay, to its end.
+async fn over_http(at: &str, lesson: &str, cured: bool) -> Result<String> {
+    let (_, started) =
+        answer(client().post(format!("{at}/replays/{lesson}?cured={cured}&pace=fast"))).await?;
+    let replay: Value = serde_json::from_str(&started)?;
+    let events = replay["events"].as_str().context(started)?;
+    Ok(ask(format!("{at}{events}")).await?.1)
+}
+
+/// Plays it on three clients of the servers that know nothing of each other: what three instances are, without HTTP.
+async fn play(ctxs: &[Arc<Ctx>], race: &Race, cured: bool) -> (Option<End>, Arc<Log>) {
+    let log = Arc::new(Log::default());
+    let places = ctxs
+        .iter()
+        .map(|ctx| Place::Here(Ctx::clone(ctx)))
+        .collect();
+    let terms = Terms {
+        places,
+        pace: Pace::Fast,
+        steps: Steps::default(),
+    };
+    race.script(cured)
+        .play(&ctxs[0], terms, Arc::clone(&log), &CancellationToken::new())
+        .await;
+    (log.end(), log)
+}
+
+/// Over three instances behind nginx: each actor is on an instance of its own; a late watcher sees all of it; a second
+/// replay is refused meanwhile; one that is cancelled gives back what its actors hold.
+#[apply(test!)]
+async fn a_replay_goes_step_by_step_over_three_instances_and_is_cancelled() -> Result<()> {
+    let lab = Lab::start(Options {
+        without: vec![Part::MySql, Part::ZooKeeper],
+        redis_ports: vec![0],
+        ..program()
+    })
+    .await?;
+    let (http, redis) = (&lab.addresses().http, &lab.addresses().redis[0].url);
+    let post = async |path: &str| answer(client().post(format!("{http}{path}"))).await;
+    let (id, first) = start(http, "slow").await?;
+    let (refused, words) = post("/replays/2.2").await?;
+    ensure!(
+        refused == StatusCode::CONFLICT,
+        "a second replay at the same time: {refused} {words}"
+    );
+    let seen = first.text().await?;
+    let (_, late) = ask(format!("{http}/replays/{id}/events")).await?;
+    ensure!(late == seen, "a late watcher sees something else");
+    ensure!(
+        seen.contains("\"as_meant\":true"),
+        "it has not ended as it must:\n{seen}"
+    );
+    let events = seen
+        .lines()
+        .filter_map(|line| serde_json::from_str::<ReplayEvent>(line.strip_prefix("data: ")?).ok());
+    let on: BTreeSet<_> = events
+        .filter(|event| event.event == "start")
+        .filter_map(|event| event.instance)
+        .collect();
+    ensure!(on.len() == 3, "its actors were on {on:?}");
+
+    let (id, mut watched) = start(http, "step").await?;
+    post(&format!("/replays/{id}/step")).await?;
+    // Nobody asks for the next step: A stands still, with its lock.
+    let mut seen = String::new();
+    while !seen.contains("\"held\"") {
+        let more = watched.chunk().await?.context("it has ended")?;
+        seen.push_str(&String::from_utf8_lossy(&more));
+    }
+    let redis = redis_at(redis).await?;
+    let locks = async || {
+        let mut keys = redis::cmd("KEYS");
+        keys.arg("lock:*");
+        anyhow::Ok(keys.query_async::<Vec<String>>(&mut redis.clone()).await?)
+    };
+    ensure!(locks().await?.len() == 1, "A has no lock");
+    client()
+        .delete(format!("{http}/replays/{id}"))
+        .send()
+        .await?;
+    let rest = watched.text().await?;
+    ensure!(
+        rest.contains("event: failed") && rest.contains("cancelled"),
+        "it does not say that it was cancelled: {rest}"
+    );
+    until("its actors have given back what they held", || async {
+        Ok(locks().await?.is_empty())
+    })
+    .await?;
+    lab.stop().await;
+    Ok(())
+}
+
+/// Starts the replay of 2.2, and watches it.
+async fn start(http: &str, pace: &str) -> Result<(String, Response)> {
+    let replay = client().post(format!("{http}/replays/2.2?pace={pace}"));
+    let started: Value = replay.send().await?.json().await?;
+    let id = started["id"].as_str();
+    let id = id.with_context(|| format!("not started: {started}"))?;
+    let watched = client().get(format!("{http}/replays/{id}/events"));
+    Ok((id.to_owned(), watched.send().await?))
+}
