@@ -245,7 +245,7 @@ pub(crate) async fn over_http(lab: &Lab) -> Result<()> {
         let url = format!("{base}{demo}");
         let held = tokio::spawn(ask(format!("{url}hold_ms=60000")));
         until(demo, || async {
-            Ok(in_redis::<bool>(lab, "EXISTS", key).await?)
+            in_redis::<bool>(lab, "EXISTS", key).await
         })
         .await?;
         let now = format!("{url}now=true&hold_ms=0");
@@ -277,7 +277,7 @@ pub(crate) async fn over_http(lab: &Lab) -> Result<()> {
     // Other goods are another lock; what the key names must be there.
     let a = tokio::spawn(ask(format!("{base}/demo4?whId=1&sku=a&hold_ms=60000")));
     until("a is held", || async {
-        Ok(in_redis::<bool>(lab, "EXISTS", "demo4#1_a").await?)
+        in_redis::<bool>(lab, "EXISTS", "demo4#1_a").await
     })
     .await?;
     for (goods, wanted) in [("sku=b", 200), ("sku=a", 409), ("sku=", 400)] {
