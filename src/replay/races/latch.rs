@@ -11,7 +11,6 @@ use crate::replay::prelude::*;
 use crate::{
     ctx::Ctx,
     error::Error,
-    replay::play::Play,
     section::{Deducted, Job, Name},
 };
 use std::num::NonZeroU32;
@@ -52,11 +51,13 @@ pub(super) const RACE: Race = Race {
                 "A, the monitor, locks the door: B and C are still in",
             ),
             A.finishes(),
+            Note("door"),
             say("B 出来了", "B goes out"),
             B.does(GO_OUT).finishes(),
+            Note("out"),
             say("C 出来了", "C goes out"),
             C.does(GO_OUT).finishes(),
-            Notes(went),
+            Note("out"),
         ],
         ends: Ends::NOTHING.saw(
             "door out out",
@@ -80,12 +81,14 @@ pub(super) const RACE: Race = Race {
             A.heads_for(Point::Door),
             say("B 出来了", "B goes out"),
             B.does(GO_OUT).finishes(),
+            Note("out"),
             say("C 出来了", "C goes out"),
             C.does(GO_OUT).finishes(),
+            Note("out"),
             A.stands_at(Point::Door),
             say("都出来了：A 锁门", "all are out: A locks the door"),
             A.finishes(),
-            Notes(went),
+            Note("door"),
         ],
         ends: Ends::NOTHING.saw(
             "out out door",
@@ -117,13 +120,4 @@ async fn go_out(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     )
     .await;
     Ok(Deducted::default())
-}
-
-/// When each went out, and when the door was locked, in order.
-fn went(play: &Play) -> String {
-    let seen = play.log().since(0).into_iter().map(|seen| seen.event);
-    let went: Vec<_> = seen
-        .filter(|event| event == "door" || event == "out")
-        .collect();
-    went.join(" ")
 }
