@@ -22,7 +22,7 @@ pub enum Act {
     /// The step of the seckill of this name places an order, for the one user of the replay.
     Order(&'static str),
     /// What belongs to one race.
-    Own(&'static Own),
+    Own(Own),
     /// The two transactions of a lesson on deadlocks, which are played together.
     Deadlock(&'static DeadlockLesson),
 }
@@ -30,17 +30,43 @@ pub enum Act {
 /// What belongs to one race.
 #[derive(Clone, Copy)]
 pub struct Own {
-    /// What it is called.
-    pub name: &'static str,
+    name: &'static str,
     /// What it writes in the servers besides the stock, for product 1.
-    pub names: &'static [Name],
+    names: &'static [Name],
     /// Where the pieces that it takes are counted; none where it takes none.
-    pub store: Option<Store>,
-    /// Does it.
-    pub run: Deduct,
+    store: Option<Store>,
+    run: Deduct,
 }
 
 impl Act {
+    /// What belongs to one race and takes no piece: what it is called, what it writes in the servers for product 1, and what
+    /// is done.
+    #[must_use]
+    pub const fn own(name: &'static str, names: &'static [Name], run: Deduct) -> Self {
+        Self::Own(Own {
+            name,
+            names,
+            store: None,
+            run,
+        })
+    }
+
+    /// The same, of what takes a piece that is counted there.
+    #[must_use]
+    pub const fn selling(
+        store: Store,
+        name: &'static str,
+        names: &'static [Name],
+        run: Deduct,
+    ) -> Self {
+        Self::Own(Own {
+            name,
+            names,
+            store: Some(store),
+            run,
+        })
+    }
+
     /// What it is called: the slug of a strategy or of a step, or a name of its own.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -107,7 +133,10 @@ impl Act {
                     stock::find(slug).ok_or_else(|| Error::NoStrategy(slug.to_owned()))?;
                 (strategy.deduct)(ctx, job).await
             }
-            Self::Order(slug) => order(ctx, job, slug, job.request.stock_id).await,
+            Self::Order(slug) => {
+                let id = job.request.stock_id;
+                order(ctx, job, slug, id, id).await
+            }
             Self::Own(own) => (own.run)(ctx, job).await,
             Self::Deadlock(_) => Err(Error::Internal("it is played as a whole".into())),
         }
@@ -120,17 +149,26 @@ impl std::fmt::Debug for Act {
     }
 }
 
-/// Orders the voucher of this number, for the one user of the replay, whose number is that of the job's product.
-pub(super) async fn order(
+/// Orders the voucher of this number for this user, by a step of the seckill.
+///
+/// # Errors
+///
+/// As the step's own; [`Error::NoStrategy`] where there is no such step.
+///
+/// # Cancel safety
+///
+/// As the step's own.
+pub async fn order(
     ctx: &Ctx,
     job: &Job,
     step: &str,
     voucher_id: i64,
+    user_id: i64,
 ) -> Result<Deducted, Error> {
     let step = seckill::find(step).ok_or_else(|| Error::NoStrategy(step.to_owned()))?;
     let order = Order {
         voucher_id,
-        user_id: job.request.stock_id,
+        user_id,
         job: job.same(),
     };
     let lock = (step.order)(ctx, &order).await?.lock;

@@ -95,7 +95,8 @@ pub enum Line {
     },
     /// It has not.
     Failed {
-        /// The kind of refusal that a lesson may be about: `not-had`, `sold-out`, `fenced`, `lost`, `error`.
+        /// The kind of refusal that a lesson may be about: `not-had`, `sold-out`, `already-ordered`,
+        /// `under-way`, `fenced`, `lost`, `error`.
         kind: String,
         /// Why.
         detail: String,
@@ -168,6 +169,8 @@ fn failed(error: Error) -> Line {
     let kind = match error {
         Error::NotHad { .. } | Error::Taken(_) => "not-had",
         Error::SoldOut => "sold-out",
+        Error::AlreadyOrdered => "already-ordered",
+        Error::OrderUnderWay => "under-way",
         Error::Fenced { .. } => "fenced",
         Error::Lost(_) => "lost",
         _ => "error",

@@ -1,11 +1,11 @@
 //! [003] Deadlocks in MySQL as races: two transactions, statement by statement, without the cure and with it.
 //!
-//! 1. A and B are the two transactions of a lesson (`classroom/deadlocks/`), which plays them itself; it is followed here.
+//! 1. A and B are the two transactions of a lesson (`classroom/deadlocks/`), on the instance that directs.
 //! 2. Each statement waits for the pace. What the server says of it becomes an event: how many rows its transaction has
 //!    locked, that it waits, that it was rolled back, that it has committed.
 //!
-//! What it survives: nothing is lost, with the cure or without. **What breaks it**: nothing; a follower that goes away leaves
-//! the play to end by itself.
+//! What it survives: nothing is lost, with the cure or without. **What breaks it**: nothing; where it is
+//! cancelled, its connections are closed and its table is dropped.
 //!
 //! Next: `races/limits.rs`.
 
@@ -18,11 +18,10 @@ use super::{
 };
 use crate::{
     bilingual::leak,
-    classroom::deadlocks::{ALL, DEADLOCK, DeadlockLesson, DeadlockSight, Side, replay_followed},
+    classroom::deadlocks::{ALL, DEADLOCK, DeadlockLesson, DeadlockStep, Side, TwoTransactions},
     error::Error,
 };
 use std::{fmt::Display, sync::LazyLock};
-use tokio::sync::mpsc;
 
 const DEADLOCKED: Ends = Ends::NOTHING.saw(
     "error 1213, 1 committed",
@@ -64,78 +63,57 @@ async fn played(play: &mut Play, cured: bool) -> Result<(), Error> {
     let Act::Deadlock(lesson) = play.act else {
         return Err(Error::replay("it is no deadlock"));
     };
-    let (follower, mut sights) = mpsc::unbounded_channel();
-    let ctx = play.ctx.clone();
-    let mut followed = Followed {
-        play,
-        locked: [0; 2],
-    };
     for side in [Side::A, Side::B] {
-        followed.tell(side, "start", "START TRANSACTION … COMMIT");
+        tell(play, side, "start", "START TRANSACTION … COMMIT");
     }
-    let mut playing = Box::pin(replay_followed(&ctx, lesson, cured, follower));
-    let ended = loop {
-        tokio::select! {
-            biased;
-            Some(sight) = sights.recv() => followed.see(sight).await?,
-            ended = &mut playing => break ended?,
+    let mut two = TwoTransactions::open(&play.ctx, lesson, cured, true).await?;
+    let mut locked = [0; 2];
+    for (side, sql) in lesson.script(cured) {
+        if let Some(answered) = two.hear(side).await? {
+            see(play, &mut locked, &answered);
         }
-    };
-    while let Ok(sight) = sights.try_recv() {
-        followed.see(sight).await?;
+        if two.has_failed(side) {
+            continue;
+        }
+        play.step(format!("{side:?}：{sql}"), format!("{side:?}: {sql}"))
+            .await?;
+        tell(play, side, "statement", sql);
+        match two.send(side, sql).await? {
+            Some(answered) => see(play, &mut locked, &answered),
+            None => tell(play, side, "waits", ""),
+        }
     }
+    let ended = two.end(false).await?;
     let error = ended
         .error
         .map_or_else(String::new, |error| format!("error {error}, "));
     play.note(format!("{error}{} committed", ended.committed.len()));
     Ok(())
 }
-/// A play, and how many rows each transaction has locked.
-struct Followed<'a> {
-    play: &'a mut Play,
-    locked: [u64; 2],
+
+/// Tells what a statement came to. `locked`: how many rows each has locked.
+fn see(play: &Play, locked: &mut [u64; 2], step: &DeadlockStep) {
+    let locked = &mut locked[step.side as usize];
+    if let Some(error) = step.error {
+        tell(play, step.side, "conflict", error);
+    } else if step.sql == "COMMIT" {
+        tell(play, step.side, "committed", "");
+    } else if let Some(rows) = step.row_locks.filter(|rows| rows > locked) {
+        *locked = rows;
+        tell(play, step.side, "locked", rows);
+    }
 }
 
-impl Followed<'_> {
-    async fn see(&mut self, sight: DeadlockSight) -> Result<(), Error> {
-        match sight {
-            DeadlockSight::Next { side, sql, go_on } => {
-                self.play
-                    .step(format!("{side:?}：{sql}"), format!("{side:?}: {sql}"))
-                    .await?;
-                self.tell(side, "statement", sql);
-                // Where nobody waits for it any more, the play has ended.
-                go_on.send(()).ok();
-            }
-            DeadlockSight::Waits(side) => self.tell(side, "waits", ""),
-            DeadlockSight::Answered(step) => {
-                if let Some(error) = step.error {
-                    self.tell(step.side, "conflict", error);
-                } else if step.sql == "COMMIT" {
-                    self.tell(step.side, "committed", "");
-                } else if let Some(rows) = step
-                    .row_locks
-                    .filter(|rows| *rows > self.locked[step.side as usize])
-                {
-                    self.locked[step.side as usize] = rows;
-                    self.tell(step.side, "locked", rows);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn tell(&self, side: Side, event: &str, value: impl Display) {
-        let value = Some(value.to_string())
-            .filter(|value| !value.is_empty())
-            .map(Into::into);
-        let (actor, instance) = (format!("{side:?}"), Some(self.play.ctx.instance.clone()));
-        self.play.log().add(ReplayEvent {
-            actor,
-            instance,
-            event: event.to_owned(),
-            value,
-            ..ReplayEvent::default()
-        });
-    }
+fn tell(play: &Play, side: Side, event: &str, value: impl Display) {
+    let value = Some(value.to_string())
+        .filter(|value| !value.is_empty())
+        .map(Into::into);
+    let (actor, instance) = (format!("{side:?}"), Some(play.ctx.instance.clone()));
+    play.log().add(ReplayEvent {
+        actor,
+        instance,
+        event: event.to_owned(),
+        value,
+        ..ReplayEvent::default()
+    });
 }

@@ -10,7 +10,14 @@ pub(super) const PIECES: i64 = 5000;
 /// Puts the pieces there, and gives the number by which the actors call them.
 pub(super) async fn put(ctx: &Ctx, act: Act, pieces: i64) -> Result<i64, Error> {
     if matches!(act, Act::Order(_)) {
-        return on_sale(ctx, pieces).await;
+        let id = on_sale(ctx, pieces).await?;
+        if id > 1 {
+            return Ok(id);
+        }
+        // The first of all, whose number stands in no name.
+        let another = on_sale(ctx, pieces).await;
+        voucher::remove(ctx, id).await?;
+        return another;
     }
     let stock_id = fastrand::i64(1_000_000_000..2_000_000_000);
     shelf::reset(ctx, stock_id, pieces, Some(act.scope())).await?;

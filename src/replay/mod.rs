@@ -29,7 +29,7 @@ mod seen;
 mod stage;
 mod step;
 
-pub use act::{Act, Own};
+pub use act::{Act, Own, order};
 pub use actor::{Actor, Line, Part};
 pub use event::{End, Ending, Log, ReplayEvent};
 pub use faults::Control;

@@ -109,6 +109,8 @@ pub struct Play {
     pub(super) stage: Arc<Stage>,
     pub(super) faults: Faults,
     sides: BTreeMap<char, Side>,
+    /// The stops of those whose clients have hung up.
+    pub(super) hung_up: Vec<watch::Sender<Vec<Point>>>,
     /// What those came to that are at their end, in this order.
     pub(super) ends: Vec<Line>,
     notes: Vec<String>,
@@ -121,7 +123,7 @@ pub(super) struct Side {
     standing: watch::Receiver<Vec<Point>>,
     passed: watch::Receiver<Vec<Point>>,
     outcome: watch::Receiver<Option<Line>>,
-    follow: AbortOnDropHandle<()>,
+    _follow: AbortOnDropHandle<()>,
 }
 
 impl Play {
@@ -146,6 +148,7 @@ impl Play {
             stage,
             faults: Faults::of(ctx),
             sides: BTreeMap::new(),
+            hung_up: Vec::new(),
             ends: Vec::new(),
             notes: Vec::new(),
         }
@@ -308,7 +311,7 @@ impl Play {
             standing,
             passed,
             outcome,
-            follow: AbortOnDropHandle::new(follow),
+            _follow: AbortOnDropHandle::new(follow),
         })
     }
 
@@ -316,6 +319,19 @@ impl Play {
     pub(super) async fn held(&self) -> Result<Option<Held>, Error> {
         self.stage.look(&self.sights).await?;
         Ok(self.sights.read().await?.locks.into_iter().next())
+    }
+
+    /// What is left of the lock's lease, in milliseconds; none where nobody has it, or it has none.
+    ///
+    /// # Errors
+    ///
+    /// As the server's own.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it only reads.
+    pub async fn lease_left(&self) -> Result<Option<i64>, Error> {
+        Ok(self.held().await?.and_then(|held| held.pttl))
     }
 
     /// Waits until so many are in the lock's queue besides its holder, as its server has it.
@@ -436,9 +452,9 @@ impl Side {
         self.stops.send_replace(points.to_vec());
     }
 
-    /// Its client hangs up. What it has begun elsewhere stands where it was told to, until this side is dropped.
-    pub(super) fn hangs_up(&self) {
-        self.follow.abort();
+    /// Its client hangs up: what is left are its stops, at which what it has begun besides still stands.
+    pub(super) fn hangs_up(self) -> watch::Sender<Vec<Point>> {
+        self.stops
     }
 
     /// Waits until it stands at each of these points.

@@ -1,13 +1,13 @@
 //! All that a race is written in, under one name.
 
 pub(super) use super::{
-    act::{Act, Own},
+    act::Act,
     race::{Ends, Half, Race},
     role::{A, B, C},
     step::{
         Step::{
-            self, All, Also, AtTheEnd, FinishTogether, LeaseEnds, LeaseIsOver, Note, Notes, Order,
-            Queue, UnrenewedLeaseEnds,
+            self, All, Also, AtTheEnd, FinishTogether, LeaseEnds, LeaseIsOver, LockIsFree, Note,
+            Notes, Order, Queue, UnrenewedLeaseEnds,
         },
         say,
     },

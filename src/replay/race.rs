@@ -53,6 +53,19 @@ pub struct Script {
     pub ends: Ends,
 }
 
+impl Script {
+    /// One of these steps alone.
+    #[must_use]
+    pub const fn of(act: Act, steps: &'static [Step], ends: Ends) -> Self {
+        Self {
+            act,
+            pieces: goods::PIECES,
+            steps: [steps, &[]],
+            ends,
+        }
+    }
+}
+
 impl Race {
     /// It, with the cure or without it.
     #[must_use]
@@ -65,10 +78,8 @@ impl Race {
     pub fn script(&self, cured: bool) -> Script {
         let Half { act, steps, ends } = *self.half(cured);
         Script {
-            act,
-            pieces: goods::PIECES,
             steps: [self.begin, steps],
-            ends,
+            ..Script::of(act, steps, ends)
         }
     }
 

@@ -125,6 +125,10 @@ async fn carry_out(play: &mut Play, step: &Step) -> Result<(), Error> {
         Step::LeaseIsOver => play.sights.end_leases().await,
         Step::Queue(waiting) => play.queued(*waiting).await,
         Step::LockIsFree => play.nobody_has_it().await,
+        Step::WhatHungUpGoesOn => {
+            play.hung_up.clear();
+            Ok(())
+        }
         Step::Order(action, member) => play.faults.order(*action, member).await,
         Step::AtTheEnd(action, member) => {
             play.faults.at_the_end(*action, member);
@@ -176,7 +180,9 @@ async fn does(play: &mut Play, role: &Role, deed: Deed) -> Result<(), Error> {
             Ok(())
         }
         Deed::HangsUp => {
-            play.side(role)?.hangs_up();
+            let side = play.take(role)?.hangs_up();
+            play.hung_up.push(side);
+            play.is_gone(role, ["hung-up", "its client has hung up"]);
             Ok(())
         }
         Deed::Paused => play.befalls(role, Action::Pause).await,
@@ -201,8 +207,7 @@ fn comes_to(play: &mut Play, role: &Role, end: Line, expected: Expected) -> Resu
         (Line::Done { lost, .. }, Expected::Unlocked(found)) => {
             *lost == Some(found == LockState::Lost)
         }
-        (Line::Failed { kind, .. }, Expected::GaveUp) => kind == "not-had",
-        (Line::Failed { kind, .. }, Expected::Fenced) => kind == "fenced",
+        (Line::Failed { kind, .. }, Expected::Failed(as_what)) => kind == as_what,
         (Line::Failed { .. }, Expected::Refused) => true,
         _ => false,
     };

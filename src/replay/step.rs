@@ -36,6 +36,8 @@ pub enum Step {
     Queue(usize),
     /// Nobody has the lock any more.
     LockIsFree,
+    /// What was begun for clients that have hung up stands nowhere any more.
+    WhatHungUpGoesOn,
     /// The lab breaks or mends a member.
     Order(Action, &'static str),
     /// The lab does so at the end, however that comes.
@@ -71,7 +73,7 @@ pub enum Deed {
     Ends(Expected),
     /// It stands where it is for good, and nobody hears of it again.
     Dies,
-    /// Its client hangs up. What it has begun elsewhere stands at its points until it is let go on.
+    /// Its client hangs up. What it has begun besides stands where it was told to until [`Step::WhatHungUpGoesOn`].
     HangsUp,
     /// Its process is stopped, as a long garbage collection does; where no lab takes orders, it alone stands still.
     Paused,
@@ -92,12 +94,10 @@ pub enum Expected {
     Done,
     /// The same, and its unlock has found this.
     Unlocked(LockState),
-    /// It has waited in vain.
-    GaveUp,
-    /// The row has refused its fencing token.
-    Fenced,
-    /// Something has refused it.
+    /// It has failed, whatever the reason.
     Refused,
+    /// It has failed for this kind of reason: see [`Line::Failed`](super::Line::Failed).
+    Failed(&'static str),
 }
 
 impl Role {
@@ -158,16 +158,22 @@ impl Role {
     /// It has waited in vain.
     #[must_use]
     pub const fn gives_up(self) -> Step {
-        Step::Does(self, Deed::Ends(Expected::GaveUp))
+        Step::Does(self, Deed::Ends(Expected::Failed("not-had")))
     }
 
     /// The row refuses its fencing token.
     #[must_use]
     pub const fn is_fenced(self) -> Step {
-        Step::Does(self, Deed::Ends(Expected::Fenced))
+        Step::Does(self, Deed::Ends(Expected::Failed("fenced")))
     }
 
-    /// It is refused.
+    /// It fails for this kind of reason: see [`Line::Failed`](super::Line::Failed).
+    #[must_use]
+    pub const fn fails_as(self, kind: &'static str) -> Step {
+        Step::Does(self, Deed::Ends(Expected::Failed(kind)))
+    }
+
+    /// It is refused, whatever the reason.
     #[must_use]
     pub const fn is_refused(self) -> Step {
         Step::Does(self, Deed::Ends(Expected::Refused))

@@ -1,13 +1,12 @@
-//! Named points in a lesson's code path, at which it can be watched and stopped: so a race is replayed instead of waited
-//! for.
+//! Named points in a lesson's code, where it can be observed and stopped: a race is replayed instead of hoped for.
 //!
-//! 1. A strategy says where it is, and what it has there: `job.at(Point::Locked).await`,
-//!    `job.tell(Point::Read, count).await`. Where nobody follows it, it goes on at once.
-//! 2. A follower ([`Job::followed`](super::Job::followed)) sees each point, and names those at which the job is to stop;
-//!    it lets the job go on by naming others. A replay does so.
-//! 3. A test that needs one stop asks for that one ([`Job::pause_at`](super::Job::pause_at)).
+//! 1. A strategy reports where it is, and the value it has there: `job.at(Point::Locked).await`,
+//!    `job.tell(Point::Read, count).await`. Without a follower it continues at once.
+//! 2. A follower ([`Job::followed`](super::Job::followed)), such as a replay, receives each point and names those at
+//!    which the job stops; naming others lets it continue.
+//! 3. A test that needs a single stop asks for that one ([`Job::pause_at`](super::Job::pause_at)).
 //!
-//! No request ever asks for a stop: stops are for the lessons' replays and their tests.
+//! No request can ask for a stop: stops are for replays and tests.
 
 use serde::{Deserialize, Serialize};
 use std::{fmt::Display, time::Duration};

@@ -40,8 +40,10 @@ async fn shows_its_error_and_its_cure_again_and_again(
 ) -> Result<()> {
     let database = format!("alone_{}", lesson.slug.replace('-', "_"));
     let (ctx, mut root) = alone(servers, "root", &database).await?;
-    let mut accounts = 0;
-    for _ in 0..times() {
+    let (mut accounts, mut played) = (0, 0);
+    // Another test's deadlock may take the place of ours in the server's account, but not each time of ten.
+    while played < times() || (lesson.error == DEADLOCK && accounts == 0 && played < 10) {
+        played += 1;
         let uncured = play(&ctx, lesson, false, false).await?;
         ensure!(
             uncured.error == Some(lesson.error)
@@ -60,7 +62,6 @@ async fn shows_its_error_and_its_cure_again_and_again(
             "with the cure: {cured:?}"
         );
     }
-    // Another test's deadlock may take the place of ours, but not each time.
     ensure!(
         (lesson.error == DEADLOCK) == (accounts > 0),
         "the server's own account was shown {accounts} times"

@@ -2,212 +2,128 @@
 //! over three instances.
 
 use super::windows::in_redis;
-use crate::support::{
-    http::{answered, ask, ask_json, client},
-    *,
+use crate::{
+    replay::races::ends_so,
+    support::{
+        http::{answered, ask, ask_json, client},
+        *,
+    },
 };
 use oversell::{
     classroom::{
         demo_layer,
         demo2::{self, Id},
     },
-    ctx::Ctx,
     error::Error,
     lab::Lab,
-    section::{Job, LockState, Pause, Point},
+    replay::{self, A, Act, B, C, Ends, Play, Script, Step},
+    section::{Deducted, Job, Name, Point},
 };
-use oversell_lock::{Guard, Lock, LockError};
+use oversell_lock::Lock;
 use reqwest::StatusCode;
-use std::sync::Arc;
-use tokio::task::JoinHandle;
 
 const NOW: Duration = Duration::ZERO;
-/// The lease of one who is to force the lock: five of these later.
-const SHORT: Duration = Duration::from_millis(100);
-/// The name of the library's lock in the same play.
-const LIBRARY: &str = "demo2Library";
+const KEY: &str = "demo2LockKey";
 
-/// One product's lock, and two processes that contend for it.
-struct Play {
-    site: Site,
-    one: Arc<Ctx>,
-    other: Arc<Ctx>,
+/// The text's lock with a value for each call, and the library's in its place: what the race is played with.
+fn of_the_race() -> Result<[Act; 2]> {
+    let race = replay::find("004.force").context("no race")?;
+    Ok([race.flaw.act, race.cured.act])
 }
 
-/// One who is at work.
-type Working = (JoinHandle<Result<Option<LockState>, Error>>, Pause);
-
-impl Play {
-    /// Two processes that nobody else uses: their threads are numbered from 1.
-    async fn new(servers: &Servers) -> Self {
-        Self {
-            site: servers.site().await,
-            one: servers.with(|_| {}),
-            other: servers.with(|_| {}),
-        }
-    }
-
-    fn job(&self, lease: Duration, wait: Duration) -> Job {
-        Job::new(self.site.id, NOW, wait).asked(Some(lease), None)
-    }
-
-    /// One on its way, stopped where it says.
-    fn start(&self, ctx: &Arc<Ctx>, id: Id, mut job: Job, point: Point) -> Working {
-        let (pause, ctx) = (job.pause_at(point), Arc::clone(ctx));
-        (
-            tokio::spawn(async move { demo2::visit(&ctx, &job, id).await }),
-            pause,
-        )
-    }
-
-    /// One who is at work, with a lease that does not end meanwhile.
-    async fn works(&self, ctx: &Arc<Ctx>, id: Id) -> Result<Working> {
-        let working = self.start(ctx, id, self.job(LONG, LONG), Point::Worked);
-        at(&working.1).await?;
-        Ok(working)
-    }
-
-    async fn command<T: redis::FromRedisValue>(
-        &self,
-        name: &str,
-        key: &str,
-        arguments: &[i64],
-    ) -> Result<T> {
-        let mut command = redis::cmd(name);
-        command
-            .arg(self.job(LONG, NOW).redis_name(key))
-            .arg(arguments);
-        let mut redis = self.one.redis.connection();
-        Ok(command.query_async(&mut redis).await?)
-    }
-
-    /// Ends the lease of who has this key.
-    async fn ends(&self, key: &str) -> Result<()> {
-        self.command::<()>("PEXPIRE", key, &[1]).await?;
-        until("the lease has ended", || async {
-            Ok(!self.command::<bool>("EXISTS", key, &[]).await?)
+/// The text's lock with id and name of a thread.
+const BY_THREAD: Act = Act::own("demo2 by thread", &[Name::Redis(KEY)], |ctx, job| {
+    Box::pin(async {
+        let lock = demo2::visit(ctx, job, Id::Thread).await?;
+        Ok(Deducted {
+            lock,
+            ..Deducted::default()
         })
-        .await
-    }
+    })
+});
 
-    async fn library(&self, ctx: &Ctx, wait: Duration) -> Result<Guard, LockError> {
-        demo_layer::lock(ctx, &self.job(LONG, wait), LIBRARY)
-            .acquire(wait)
-            .await
+/// Plays it in two processes that nobody else uses: their threads are numbered from 1.
+async fn play(servers: &Servers, act: Act, steps: &'static [Step], inside: usize) -> Result<()> {
+    let ctxs = [servers.with(|_| {}), servers.with(|_| {})];
+    ends_so(&ctxs, Script::of(act, steps, Ends::NOTHING.inside(inside))).await?;
+    for ctx in ctxs {
+        ctx.close(LONG).await;
     }
-
-    async fn close(self) {
-        self.one.close(LONG).await;
-        self.other.close(LONG).await;
-    }
+    Ok(())
 }
 
-async fn at(pause: &Pause) -> Result<()> {
-    soon("it comes there", pause.reached()).await
-}
-
-/// Lets one go on, to its end: what its unlock has found.
-async fn finish((running, pause): Working) -> Result<Option<LockState>> {
-    pause.go_on();
-    Ok(running.await??)
-}
-
-/// The safety time is for a key without a lease whose holder is dead. It cannot tell one who is alive, and it also runs
+/// The safety time is for a key without a lease whose holder is dead. It cannot tell a holder that is alive, and it also runs
 /// while others have the lock one after the other, each within its lease.
 #[apply(test!)]
 async fn a_lock_that_is_forced_lets_two_in_and_the_librarys_does_not(
     servers: &Servers,
 ) -> Result<()> {
-    let play = Play::new(servers).await;
-    // A holder whose key has no lease, and who is at work.
-    let alive = play.works(&play.one, Id::Uuid).await?;
-    ensure!(
-        play.command::<bool>("PERSIST", "demo2LockKey", &[]).await?,
-        "the key had no lease"
-    );
-    let forces = play.start(&play.other, Id::Uuid, play.job(SHORT, LONG), Point::Worked);
-    at(&forces.1)
-        .await
-        .context("nobody forced a key without a lease")?;
-    ensure!(!alive.0.is_finished(), "the first was not inside any more");
-    finish(forces).await?;
-    ensure!(
-        finish(alive).await? == Some(LockState::Lost),
-        "the first has not lost its key"
-    );
-
-    // One after the other: the second came after the one who waits, and has the lock for its first moment.
-    let first = play.works(&play.one, Id::Uuid).await?;
-    let waits = play.start(&play.other, Id::Uuid, play.job(SHORT, LONG), Point::Refused);
-    at(&waits.1).await?;
-    finish(first).await?;
-    let second = play.works(&play.one, Id::Uuid).await?;
-    let (running, refused) = waits;
-    refused.go_on();
-    let forced = tokio::time::timeout(LONG, running)
-        .await
-        .context("it was never forced")?;
-    forced??;
-    ensure!(
-        !second.0.is_finished(),
-        "the second was not inside any more"
-    );
-    ensure!(
-        finish(second).await? == Some(LockState::Lost),
-        "the second has not lost its key"
-    );
-
-    // The library's lock, for as long and longer.
-    let held = play.library(&play.one, NOW).await?;
-    let tried = play.library(&play.other, SHORT * 10).await;
-    ensure!(
-        matches!(tried, Err(LockError::Taken { .. })),
-        "beside the holder: {tried:?}"
-    );
-    held.release().await?;
-    play.close().await;
-    Ok(())
+    const WITHOUT_A_LEASE: &[Step] = &[
+        A.stands_at(Point::Worked),
+        Step::Also(|play| Box::pin(persist(play))),
+        B.lease_that_runs(100, 100).stands_at(Point::Worked),
+        B.finishes(),
+        A.finishes_and_finds_its_lock_lost(),
+    ];
+    // C came after B, which waits, and has the lock for its first moment.
+    const ONE_AFTER_THE_OTHER: &[Step] = &[
+        A.stands_at(Point::Worked),
+        B.lease_that_runs(100, 100).stands_at(Point::Refused),
+        A.finishes_and_finds_its_lock(),
+        C.stands_at(Point::Worked),
+        B.finishes(),
+        C.finishes_and_finds_its_lock_lost(),
+    ];
+    const NEVER_FORCED: &[Step] = &[
+        A.stands_at(Point::Worked),
+        B.impatient().gives_up(),
+        A.finishes_and_finds_its_lock(),
+    ];
+    let [demo2, library] = of_the_race()?;
+    play(servers, demo2, WITHOUT_A_LEASE, 2).await?;
+    play(servers, demo2, ONE_AFTER_THE_OTHER, 2).await?;
+    play(servers, library, NEVER_FORCED, 1).await
 }
 
-/// The lease of the first ends, a second in another process gets in, and the first unlocks. Whether a third gets in beside
-/// the second.
+/// Takes the lease from the key.
+async fn persist(play: &Play) -> Result<(), Error> {
+    let key = Job::new(play.stock_id, NOW, NOW).redis_name(KEY);
+    let mut persist = redis::cmd("PERSIST");
+    let had_one: bool = persist
+        .arg(key)
+        .query_async(&mut play.ctx.redis.connection())
+        .await?;
+    had_one
+        .then_some(())
+        .ok_or_else(|| Error::Internal("the key had no lease".into()))
+}
+
+/// The lease of A ends, B in another process gets in, and A unlocks. Whether C, in A's process, gets in beside B.
 #[apply(test!)]
 async fn a_late_unlock_by_thread_id_frees_another_processs_lock_until_it_is_by_owner(
     servers: &Servers,
 ) -> Result<()> {
-    let play = Play::new(servers).await;
-    for (id, found, beside) in [
-        (Id::Thread, LockState::Kept, true),
-        (Id::Uuid, LockState::Lost, false),
-    ] {
-        let late = play.works(&play.one, id).await?;
-        play.ends("demo2LockKey").await?;
-        let second = play.works(&play.other, id).await?;
-        let seen = finish(late).await?;
-        ensure!(
-            seen == Some(found),
-            "{id:?}: the late one has found {seen:?}"
-        );
-        let third = demo2::visit(&play.one, &play.job(LONG, NOW), id).await;
-        ensure!(third.is_ok() == beside, "{id:?}: a third: {third:?}");
-        finish(second).await?;
-    }
-    let late = play.library(&play.one, NOW).await?;
-    play.ends(LIBRARY).await?;
-    let second = play.library(&play.other, NOW).await?;
-    let released = late.release().await;
-    ensure!(
-        matches!(released, Err(LockError::Lost { .. })),
-        "the late owner: {released:?}"
-    );
-    let third = play.library(&play.one, NOW).await;
-    ensure!(
-        matches!(third, Err(LockError::Taken { .. })),
-        "beside an owner: {third:?}"
-    );
-    second.release().await?;
-    play.close().await;
-    Ok(())
+    const LATE: &[Step] = &[
+        A.stands_at(Point::Worked),
+        Step::LeaseEnds,
+        B.stands_at(Point::Worked),
+    ];
+    const FREES_ANOTHERS: &[Step] = &[
+        Step::All(LATE),
+        A.finishes_and_finds_its_lock(),
+        C.beside(A).finishes(),
+        B.finishes(),
+    ];
+    const LEAVES_ANOTHERS: &[Step] = &[
+        Step::All(LATE),
+        A.finishes_and_finds_its_lock_lost(),
+        C.beside(A).impatient().gives_up(),
+        B.finishes_and_finds_its_lock(),
+    ];
+    let [by_uuid, library] = of_the_race()?;
+    play(servers, BY_THREAD, FREES_ANOTHERS, 2).await?;
+    play(servers, by_uuid, LEAVES_ANOTHERS, 2).await?;
+    play(servers, library, LEAVES_ANOTHERS, 2).await
 }
 
 /// From within its own work.
@@ -215,21 +131,21 @@ async fn a_late_unlock_by_thread_id_frees_another_processs_lock_until_it_is_by_o
 async fn a_value_for_each_call_cannot_enter_again_and_an_owner_can(
     servers: &Servers,
 ) -> Result<()> {
-    let play = Play::new(servers).await;
-    let outer = play.works(&play.one, Id::Uuid).await?;
-    let inner = demo2::visit(&play.one, &play.job(LONG, SHORT), Id::Uuid).await;
-    ensure!(
-        matches!(inner, Err(Error::NotHad { .. })),
-        "by a uuid for each call: {inner:?}"
-    );
-    finish(outer).await?;
-    let lock =
-        demo_layer::lock(&play.one, &play.job(LONG, NOW), LIBRARY).owner(play.one.redis.owner());
+    const AGAIN: &[Step] = &[
+        A.stands_at(Point::Worked),
+        B.beside(A).impatient().gives_up(),
+        A.finishes_and_finds_its_lock(),
+    ];
+    let [by_uuid, _] = of_the_race()?;
+    play(servers, by_uuid, AGAIN, 1).await?;
+    let site = servers.site().await;
+    let job = Job::new(site.id, NOW, NOW);
+    let redis = &site.ctxs[0].redis;
+    let lock = demo_layer::lock(&site.ctxs[0], &job, "demo2Library").owner(redis.owner());
     let outer = lock.try_acquire().await?;
     let inner = lock.try_acquire().await.context("by an owner")?;
     inner.release().await?;
     outer.release().await?;
-    play.close().await;
     Ok(())
 }
 

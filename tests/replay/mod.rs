@@ -1,1 +1,1 @@
-mod races;
+pub(crate) mod races;

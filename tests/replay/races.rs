@@ -10,7 +10,7 @@ use oversell::{
     ctx::Ctx,
     lab::{Lab, Options, Part},
     redis_at::redis_at,
-    replay::{self, End, Log, Pace, Place, Race, ReplayEvent, Steps, Terms},
+    replay::{self, End, Ending, Log, Pace, Place, Race, ReplayEvent, Script, Steps, Terms},
 };
 use reqwest::{Response, StatusCode};
 use serde_json::Value;
@@ -34,18 +34,42 @@ async fn ends_as_the_registry_says_again_and_again(
     let site = servers.site().await;
     for cured in [false, true] {
         for n in 1..=times() {
-            let (end, log) = play(&site.ctxs, race, cured).await;
-            let events = log.since(0);
-            let events: Vec<_> = events.iter().map(|event| format!("{event:?}")).collect();
-            ensure!(
-                matches!(&end, Some(End::Done(ending)) if ending.as_meant),
-                "lesson {}, cured: {cured}, time {n}: {end:?}\n{}",
-                race.lesson,
-                events.join("\n")
-            );
+            ends_so(&site.ctxs, race.script(cured))
+                .await
+                .with_context(|| format!("lesson {}, cured: {cured}, time {n}", race.lesson))?;
         }
     }
     Ok(())
+}
+
+/// A script ends as it says.
+pub(crate) async fn ends_so(ctxs: &[Arc<Ctx>], script: Script) -> Result<()> {
+    let ending = ends_with(ctxs, script).await?;
+    let Script { act, ends, .. } = script;
+    ensure!(
+        ending.as_meant,
+        "{act:?} has not ended with {ends:?} but {ending:?}"
+    );
+    Ok(())
+}
+
+/// Plays a script on clients of the servers that know nothing of each other, as instances without HTTP. Its ending.
+pub(crate) async fn ends_with(ctxs: &[Arc<Ctx>], script: Script) -> Result<Ending> {
+    let log = Arc::new(Log::default());
+    let places = ctxs.iter().map(|ctx| Place::Here(Ctx::clone(ctx)));
+    let terms = Terms {
+        places: places.collect(),
+        pace: Pace::Fast,
+        steps: Steps::default(),
+    };
+    let never = CancellationToken::new();
+    script.play(&ctxs[0], terms, Arc::clone(&log), &never).await;
+    let Some(End::Done(ending)) = log.end() else {
+        let events = log.since(0).into_iter().map(|event| format!("{event:?}"));
+        let events: Vec<_> = events.collect();
+        bail!("{:?}: {:?}\n{}", script.act, log.end(), events.join("\n"));
+    };
+    Ok(ending)
 }
 
 /// Those that stop processes and servers, and the pause of a holder, which stops a process where a lab takes orders: in a lab
@@ -78,24 +102,6 @@ async fn over_http(at: &str, lesson: &str, cured: bool) -> Result<String> {
     let replay: Value = serde_json::from_str(&started)?;
     let events = replay["events"].as_str().context(started)?;
     Ok(ask(format!("{at}{events}")).await?.1)
-}
-
-/// Plays it on three clients of the servers that know nothing of each other: what three instances are, without HTTP.
-async fn play(ctxs: &[Arc<Ctx>], race: &Race, cured: bool) -> (Option<End>, Arc<Log>) {
-    let log = Arc::new(Log::default());
-    let places = ctxs
-        .iter()
-        .map(|ctx| Place::Here(Ctx::clone(ctx)))
-        .collect();
-    let terms = Terms {
-        places,
-        pace: Pace::Fast,
-        steps: Steps::default(),
-    };
-    race.script(cured)
-        .play(&ctxs[0], terms, Arc::clone(&log), &CancellationToken::new())
-        .await;
-    (log.end(), log)
 }
 
 /// Over three instances behind nginx: each actor is on an instance of its own; a late watcher sees all of it; a second

@@ -1,20 +1,20 @@
-//! The steps of [002]: each one's flaw on the first try, by a forced interleaving, and its cure by the same one; and that each
-//! keeps its promise under load. What happened is judged by the checker alone.
+//! The steps of [002]: each one's flaw on the first try, by a forced interleaving, and its cure by the same one, played like
+//! the races; and that each keeps its promise under load. What happened is judged by the checker alone.
 
-use crate::support::*;
+use crate::{replay::races::ends_with, support::*};
 use chrono::{TimeDelta, Utc};
 use oversell::{
     ctx::Ctx,
     error::Error,
+    replay::{self, A, Act, B, C, Ends, Play, Script, Step},
     seckill::{
-        self, Order, Ordered, Step,
+        self, Order, Ordered,
         check::{Answers, Entry, Report, Verdict, check},
         voucher,
     },
-    section::{LockState, Pause, Point},
+    section::Point,
     stock::Promise,
 };
-use redis::FromRedisValue;
 use std::sync::{Arc, Mutex};
 use tokio::task::JoinHandle;
 
@@ -23,9 +23,277 @@ type Running = JoinHandle<Placed>;
 
 const NOW: Duration = Duration::ZERO;
 
+/// Plays an interleaving of orders for a voucher of so many pieces, and ensures the checker's verdict.
+async fn is_judged(
+    servers: &Servers,
+    slug: &'static str,
+    pieces: i64,
+    steps: &'static [Step],
+    verdict: Verdict,
+) -> Result<()> {
+    const JUDGED: &[Step] = &[Step::Also(|play| Box::pin(judge(play)))];
+    let ctxs: Vec<_> = (0..3).map(|_| servers.with(|_| ())).collect();
+    let script = Script {
+        act: Act::Order(slug),
+        pieces,
+        steps: [steps, JUDGED],
+        ends: Ends::NOTHING,
+    };
+    let ending = ends_with(&ctxs, script).await?;
+    for ctx in ctxs {
+        ctx.close(LONG).await;
+    }
+    ensure!(
+        ending.saw == verdict.word(),
+        "{slug}: not {verdict:?} but {ending:?}"
+    );
+    Ok(())
+}
+
+/// Notes what the checker says.
+async fn judge(play: &mut Play) -> Result<(), Error> {
+    let books = voucher::books(&play.ctx, play.stock_id).await?;
+    play.note(check(&books, None).verdict.word());
+    Ok(())
+}
+
+/// An order of another user.
+macro_rules! of_another_user {
+    ($slug:literal) => {
+        Act::own(concat!($slug, " of another user"), &[], |ctx, job| {
+            let voucher = job.request.stock_id;
+            Box::pin(replay::order(ctx, job, $slug, voucher, voucher + 1))
+        })
+    };
+}
+
+/// An order of another voucher by the same user, whose lock is the same.
+macro_rules! of_another_voucher {
+    ($slug:literal) => {
+        Act::own(concat!($slug, " of another voucher"), &[], |ctx, job| {
+            Box::pin(async {
+                let another = on_sale(ctx, 10).await?;
+                let user = job.request.stock_id;
+                let ordered = replay::order(ctx, job, $slug, another, user).await;
+                voucher::remove(ctx, another).await?;
+                ordered
+            })
+        })
+    };
+}
+
+/// 库存超卖问题分析. Both have read the last piece.
+#[apply(test!)]
+async fn two_who_read_the_last_piece_both_take_it_until_the_update_looks(
+    servers: &Servers,
+) -> Result<()> {
+    const BOTH_TAKE_IT: &[Step] = &[
+        A.stands_at(Point::Read),
+        B.does(of_another_user!("check-then-deduct")).finishes(),
+        A.finishes(),
+    ];
+    const ONE_TAKES_IT: &[Step] = &[
+        A.stands_at(Point::Read),
+        B.does(of_another_user!("conditional-update")).finishes(),
+        A.fails_as("sold-out"),
+    ];
+    for (slug, steps, verdict) in [
+        ("check-then-deduct", BOTH_TAKE_IT, Verdict::Oversold),
+        ("conditional-update", ONE_TAKES_IT, Verdict::Exact),
+    ] {
+        is_judged(servers, slug, 1, steps, verdict).await?;
+    }
+    Ok(())
+}
+
+/// 粒度, 集群. The first has found that the user has no order, and has not written its own.
+#[apply(test!)]
+async fn only_the_same_lock_keeps_a_users_second_order_out(servers: &Servers) -> Result<()> {
+    const AT_THE_SAME_INSTANCE: &[Step] = &[
+        A.stands_at(Point::Checked),
+        B.beside(A).finishes(),
+        A.finishes(),
+    ];
+    const AT_ANOTHER: &[Step] = &[A.stands_at(Point::Checked), B.finishes(), A.finishes()];
+    const WAITS_IN_VAIN: &[Step] = &[
+        A.stands_at(Point::Checked),
+        B.beside(A).impatient().gives_up(),
+        A.finishes(),
+    ];
+    const IS_REFUSED: &[Step] = &[
+        A.stands_at(Point::Checked),
+        B.fails_as("under-way"),
+        A.finishes(),
+    ];
+    for (slug, steps, verdict) in [
+        (
+            "user-mutex-new",
+            AT_THE_SAME_INSTANCE,
+            Verdict::DuplicateOrders,
+        ),
+        ("user-mutex", WAITS_IN_VAIN, Verdict::Exact),
+        ("user-mutex", AT_ANOTHER, Verdict::DuplicateOrders),
+        ("global-mutex", WAITS_IN_VAIN, Verdict::Exact),
+        ("global-mutex", AT_ANOTHER, Verdict::DuplicateOrders),
+        ("redis-lock-fixed-id", IS_REFUSED, Verdict::Exact),
+        ("redis-lock-owner", IS_REFUSED, Verdict::Exact),
+        ("redis-lock-lua", IS_REFUSED, Verdict::Exact),
+        ("redis-rlock", IS_REFUSED, Verdict::Exact),
+    ] {
+        is_judged(servers, slug, 10, steps, verdict).await?;
+    }
+    Ok(())
+}
+
+/// 粒度. What too coarse means: a user waits for another, with whom it has nothing in common.
+#[apply(test!)]
+async fn one_lock_for_all_makes_others_wait_and_one_per_user_does_not(
+    servers: &Servers,
+) -> Result<()> {
+    const WAITS_FOR_A: &[Step] = &[
+        A.stands_at(Point::Checked),
+        B.beside(A)
+            .does(of_another_user!("global-mutex"))
+            .impatient()
+            .gives_up(),
+        A.finishes(),
+    ];
+    const GOES_AHEAD: &[Step] = &[
+        A.stands_at(Point::Checked),
+        B.beside(A).does(of_another_user!("user-mutex")).finishes(),
+        A.finishes(),
+    ];
+    is_judged(servers, "global-mutex", 10, WAITS_FOR_A, Verdict::Exact).await?;
+    is_judged(servers, "user-mutex", 10, GOES_AHEAD, Verdict::Exact).await
+}
+
+/// 事务. The first is stopped before it commits; whether it still has its lock is the difference.
+#[apply(test!)]
+async fn a_lock_inside_the_transaction_is_unlocked_before_the_commit(
+    servers: &Servers,
+) -> Result<()> {
+    const FLAW: &[Step] = &[
+        A.stands_at(Point::Commit),
+        B.beside(A).stands_at(Point::Checked),
+        A.finishes(),
+        B.finishes(),
+    ];
+    const CURE: &[Step] = &[
+        A.stands_at(Point::Commit),
+        B.beside(A).impatient().gives_up(),
+        A.finishes(),
+    ];
+    let flaw = is_judged(
+        servers,
+        "user-mutex-in-tx",
+        10,
+        FLAW,
+        Verdict::DuplicateOrders,
+    );
+    flaw.await?;
+    is_judged(servers, "user-mutex", 10, CURE, Verdict::Exact).await
+}
+
+/// 误删, 原子性. The late one orders another voucher: the lock is the user's, and so its own order is not what goes wrong.
+#[apply(test!)]
+async fn a_late_unlock_deletes_anothers_lock_until_compare_and_delete_are_one(
+    servers: &Servers,
+) -> Result<()> {
+    const B_GETS_IN: &[Step] = &[Step::LeaseEnds, B.stands_at(Point::Checked)];
+    // It cannot even tell that the key which it deletes is another's.
+    const DELETES_ANOTHERS: &[Step] =
+        &[A.finishes_and_finds_its_lock(), C.finishes(), B.finishes()];
+    const LEAVES_ANOTHERS: &[Step] = &[
+        A.finishes_and_finds_its_lock_lost(),
+        C.fails_as("under-way"),
+        B.finishes(),
+    ];
+    const FIXED_ID: &[Step] = &[
+        A.does(of_another_voucher!("redis-lock-fixed-id"))
+            .stands_at(Point::Unlock),
+        Step::All(B_GETS_IN),
+        Step::All(DELETES_ANOTHERS),
+    ];
+    const OWNER: &[Step] = &[
+        A.does(of_another_voucher!("redis-lock-owner"))
+            .stands_at(Point::Unlock),
+        Step::All(B_GETS_IN),
+        Step::All(LEAVES_ANOTHERS),
+    ];
+    const OWNER_COMPARED: &[Step] = &[
+        A.does(of_another_voucher!("redis-lock-owner"))
+            .stands_at(Point::Compared),
+        Step::All(B_GETS_IN),
+        Step::All(DELETES_ANOTHERS),
+    ];
+    const LUA: &[Step] = &[
+        A.does(of_another_voucher!("redis-lock-lua"))
+            .stands_at(Point::Compared),
+        Step::All(B_GETS_IN),
+        Step::All(LEAVES_ANOTHERS),
+    ];
+    for (slug, steps, verdict) in [
+        ("redis-lock-fixed-id", FIXED_ID, Verdict::DuplicateOrders),
+        ("redis-lock-owner", OWNER, Verdict::Exact),
+        ("redis-lock-owner", OWNER_COMPARED, Verdict::DuplicateOrders),
+        ("redis-lock-lua", LUA, Verdict::Exact),
+    ] {
+        is_judged(servers, slug, 10, steps, verdict).await?;
+    }
+    Ok(())
+}
+
+/// 锁不住. An order takes longer than its lease: it is renewed; and where the holder stood still with its process, so that nobody
+/// renewed it, the database refuses.
+#[apply(test!)]
+async fn an_order_longer_than_its_lease_is_not_alone_until_it_is_renewed_or_the_database_refuses(
+    servers: &Servers,
+) -> Result<()> {
+    // The renewed lease ends all the same: what a process that stands still does not renew.
+    const IS_NOT_ALONE: &[Step] = &[
+        A.stands_at(Point::Checked),
+        Step::LeaseEnds,
+        B.finishes(),
+        A.finishes(),
+    ];
+    const THE_DATABASE_REFUSES: &[Step] = &[
+        A.stands_at(Point::Checked),
+        B.finishes(),
+        A.fails_as("already-ordered"),
+    ];
+    const IS_RENEWED: &[Step] = &[
+        A.lease_that_runs(3000, 3000).stands_at(Point::Checked),
+        Step::Also(|play| Box::pin(renewed(play))),
+        B.fails_as("under-way"),
+        A.finishes(),
+    ];
+    for (slug, steps, verdict) in [
+        ("redis-lock-lua", IS_NOT_ALONE, Verdict::DuplicateOrders),
+        ("redis-rlock", IS_NOT_ALONE, Verdict::DuplicateOrders),
+        ("unique-key", THE_DATABASE_REFUSES, Verdict::Exact),
+        ("redis-rlock", IS_RENEWED, Verdict::Exact),
+    ] {
+        is_judged(servers, slug, 10, steps, verdict).await?;
+    }
+    Ok(())
+}
+
+/// Waits until the lease is longer than it was.
+async fn renewed(play: &Play) -> Result<(), Error> {
+    let mut left = i64::MAX;
+    loop {
+        let now = play.lease_left().await?.unwrap_or_default();
+        if now > left {
+            return Ok(());
+        }
+        left = now;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 /// One voucher, one step, and three instances.
 struct Shop {
-    step: &'static Step,
+    step: &'static seckill::Step,
     ctxs: Vec<Arc<Ctx>>,
     voucher: i64,
     answers: Arc<Mutex<Answers>>,
@@ -78,42 +346,6 @@ impl Shop {
         Ok(self.start(instance, self.order(user, wait)).await?)
     }
 
-    /// An order on its way, as soon as it is stopped at `point`.
-    async fn stopped(
-        &self,
-        instance: usize,
-        mut order: Order,
-        point: Point,
-    ) -> Result<(Running, Pause)> {
-        let pause = order.job.pause_at(point);
-        let running = self.start(instance, order);
-        soon(&format!("{} at {point}", self.step.slug), pause.reached()).await?;
-        Ok((running, pause))
-    }
-
-    /// Asks Redis something about the lock of the first user.
-    async fn lock<T: FromRedisValue>(&self, command: &str, arguments: &[&str]) -> Result<T> {
-        let mut command = redis::cmd(command);
-        command
-            .arg(format!("lock:order:{}", self.user(1)))
-            .arg(arguments);
-        let mut redis = self.ctxs[0].redis.connection();
-        Ok(command.query_async(&mut redis).await?)
-    }
-
-    /// Ends the lease of the first user's lock: its holder has taken too long.
-    async fn end_lease(&self) -> Result<()> {
-        ensure!(
-            self.lock::<bool>("PEXPIRE", &["1"]).await?,
-            "there is no lock"
-        );
-        // Again and again: a holder that still lives may have renewed it meanwhile.
-        until("the lock is gone", || async {
-            Ok(!self.lock::<bool>("PEXPIRE", &["1"]).await?)
-        })
-        .await
-    }
-
     /// What the checker says. An order that was answered and is written behind is waited for.
     async fn report(&self) -> Result<Report> {
         let answers = self.answers.lock().expect("nobody panics").clone();
@@ -160,40 +392,12 @@ impl Shop {
     }
 }
 
-async fn on_sale(ctx: &Ctx, pieces: i64) -> Result<i64> {
+async fn on_sale(ctx: &Ctx, pieces: i64) -> Result<i64, Error> {
     let (begin, end) = (
         Utc::now() - TimeDelta::hours(1),
         Utc::now() + TimeDelta::hours(1),
     );
-    Ok(voucher::add(ctx, "100元代金券", pieces, begin, end).await?)
-}
-
-/// Lets a stopped order go on, to its end.
-async fn finish((running, pause): (Running, Pause)) -> Result<Placed> {
-    pause.go_on();
-    Ok(running.await?)
-}
-
-/// 库存超卖问题分析. Both have read the last piece.
-#[apply(test!)]
-async fn two_who_read_the_last_piece_both_take_it_until_the_update_looks(
-    servers: &Servers,
-) -> Result<()> {
-    for (slug, verdict) in [
-        ("check-then-deduct", Verdict::Oversold),
-        ("conditional-update", Verdict::Exact),
-    ] {
-        let shop = Shop::open(servers, slug, 1).await?;
-        let first = shop.stopped(0, shop.order(1, LONG), Point::Read).await?;
-        ensure!(shop.place(1, 2, LONG).await?.is_ok(), "the second got none");
-        let late = finish(first).await?;
-        ensure!(
-            late.is_ok() == (verdict == Verdict::Oversold),
-            "{slug}: {late:?}"
-        );
-        shop.close(verdict).await?;
-    }
-    Ok(())
+    voucher::add(ctx, "100元代金券", pieces, begin, end).await
 }
 
 /// 一人一单. One after the other, so that no lock is needed yet.
@@ -219,187 +423,8 @@ async fn one_person_orders_twice_until_somebody_asks(servers: &Servers) -> Resul
     Ok(())
 }
 
-/// 粒度, 集群. The first has found that the user has no order, and has not written its own.
-#[apply(test!)]
-async fn only_the_same_lock_keeps_a_users_second_order_out(servers: &Servers) -> Result<()> {
-    let (same, other) = (0, 1);
-    for (slug, instance, gets_in) in [
-        ("user-mutex-new", same, true),
-        ("user-mutex", same, false),
-        ("user-mutex", other, true),
-        ("global-mutex", same, false),
-        ("global-mutex", other, true),
-        ("redis-lock-fixed-id", other, false),
-        ("redis-lock-owner", other, false),
-        ("redis-lock-lua", other, false),
-        ("redis-rlock", other, false),
-    ] {
-        let shop = Shop::open(servers, slug, 10).await?;
-        let first = shop
-            .stopped(same, shop.order(1, LONG), Point::Checked)
-            .await?;
-        let second = shop
-            .place(instance, 1, if gets_in { LONG } else { NOW })
-            .await?;
-        let as_expected = match &second {
-            Ok(_) => gets_in,
-            Err(Error::NotHad { what, .. }) => !gets_in && what.contains("mutex"),
-            Err(Error::OrderUnderWay) => !gets_in && slug.starts_with("redis"),
-            Err(_) => false,
-        };
-        ensure!(as_expected, "{slug}, instance {instance}: {second:?}");
-        ensure!(finish(first).await?.is_ok(), "the first has no order");
-        shop.close(if gets_in {
-            Verdict::DuplicateOrders
-        } else {
-            Verdict::Exact
-        })
-        .await?;
-    }
-    Ok(())
-}
-
-/// 粒度. What too coarse means: a user waits for another, with whom it has nothing in common.
-#[apply(test!)]
-async fn one_lock_for_all_makes_others_wait_and_one_per_user_does_not(
-    servers: &Servers,
-) -> Result<()> {
-    for (slug, waits) in [("global-mutex", true), ("user-mutex", false)] {
-        let shop = Shop::open(servers, slug, 10).await?;
-        let first = shop.stopped(0, shop.order(1, LONG), Point::Checked).await?;
-        let second = shop.place(0, 2, if waits { NOW } else { LONG }).await?;
-        ensure!(
-            matches!(second, Err(Error::NotHad { .. })) == waits,
-            "{slug}: {second:?}"
-        );
-        ensure!(finish(first).await?.is_ok(), "the first has no order");
-        shop.close(Verdict::Exact).await?;
-    }
-    Ok(())
-}
-
-/// 事务. The first is stopped before it commits; whether it still has its lock is the difference.
-#[apply(test!)]
-async fn a_lock_inside_the_transaction_is_unlocked_before_the_commit(
-    servers: &Servers,
-) -> Result<()> {
-    let flaw = Shop::open(servers, "user-mutex-in-tx", 10).await?;
-    let first = flaw.stopped(0, flaw.order(1, LONG), Point::Commit).await?;
-    let second = flaw.stopped(0, flaw.order(1, LONG), Point::Checked).await?;
-    ensure!(
-        finish(first).await?.is_ok() && finish(second).await?.is_ok(),
-        "one of them has no order"
-    );
-    flaw.close(Verdict::DuplicateOrders).await?;
-
-    let cure = Shop::open(servers, "user-mutex", 10).await?;
-    let first = cure.stopped(0, cure.order(1, LONG), Point::Commit).await?;
-    let second = cure.place(0, 1, NOW).await?;
-    ensure!(matches!(second, Err(Error::NotHad { .. })), "{second:?}");
-    ensure!(finish(first).await?.is_ok(), "the first has no order");
-    cure.close(Verdict::Exact).await
-}
-
-/// 误删, 原子性. The late one orders another voucher: the lock is the user's, and so its own order is not what goes wrong.
-#[apply(test!)]
-async fn a_late_unlock_deletes_anothers_lock_until_compare_and_delete_are_one(
-    servers: &Servers,
-) -> Result<()> {
-    let (kept, lost) = (Some(LockState::Kept), Some(LockState::Lost));
-    for (slug, point, verdict, found) in [
-        // It cannot even tell that the key which it deletes is another's.
-        (
-            "redis-lock-fixed-id",
-            Point::Unlock,
-            Verdict::DuplicateOrders,
-            kept,
-        ),
-        ("redis-lock-owner", Point::Unlock, Verdict::Exact, lost),
-        (
-            "redis-lock-owner",
-            Point::Compared,
-            Verdict::DuplicateOrders,
-            kept,
-        ),
-        ("redis-lock-lua", Point::Compared, Verdict::Exact, lost),
-    ] {
-        let shop = Shop::open(servers, slug, 10).await?;
-        let another = on_sale(&shop.ctxs[0], 10).await?;
-        let late = shop
-            .stopped(0, Order::new(another, shop.user(1), NOW, LONG), point)
-            .await?;
-        shop.end_lease().await?;
-        let second = shop.stopped(1, shop.order(1, LONG), Point::Checked).await?;
-        let late = finish(late).await??;
-        ensure!(
-            late.lock == found,
-            "{slug} at {point}: the late one found {:?}",
-            late.lock
-        );
-        let third = shop.place(2, 1, LONG).await?;
-        ensure!(
-            third.is_ok() == (verdict != Verdict::Exact),
-            "{slug} at {point}: {third:?}"
-        );
-        ensure!(finish(second).await?.is_ok(), "the second has no order");
-        voucher::remove(&shop.ctxs[0], another).await?;
-        shop.close(verdict).await?;
-    }
-    Ok(())
-}
-
-/// 锁不住. An order takes longer than its lease: it is renewed; and where the holder stood still with its process, so that nobody
-/// renewed it, the database refuses.
-#[apply(test!)]
-async fn an_order_longer_than_its_lease_is_not_alone_until_it_is_renewed_or_the_database_refuses(
-    servers: &Servers,
-) -> Result<()> {
-    for (slug, verdict) in [
-        ("redis-lock-lua", Verdict::DuplicateOrders),
-        // The lease ends all the same: what a process that stands still does not renew.
-        ("redis-rlock", Verdict::DuplicateOrders),
-        ("unique-key", Verdict::Exact),
-    ] {
-        let shop = Shop::open(servers, slug, 10).await?;
-        let long = shop.stopped(0, shop.order(1, LONG), Point::Checked).await?;
-        if slug.starts_with("redis") {
-            shop.end_lease().await?;
-        }
-        ensure!(
-            shop.place(1, 1, LONG).await?.is_ok(),
-            "{slug}: nobody got in beside it"
-        );
-        let long = finish(long).await?;
-        let refused = matches!(long, Err(Error::AlreadyOrdered));
-        ensure!(refused == (verdict == Verdict::Exact), "{slug}: {long:?}");
-        shop.close(verdict).await?;
-    }
-
-    let shop = Shop::open(servers, "redis-rlock", 10).await?;
-    let order = shop.order(1, LONG).leased(Some(Duration::from_secs(3)));
-    let long = shop.stopped(0, order, Point::Checked).await?;
-    let renewed = async {
-        let mut left = i64::MAX;
-        loop {
-            let now = shop.lock::<i64>("PTTL", &[]).await?;
-            if now > left {
-                return anyhow::Ok(());
-            }
-            left = now;
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(LONG, renewed)
-        .await
-        .context("the lease was never renewed")??;
-    let second = shop.place(1, 1, LONG).await?;
-    ensure!(matches!(second, Err(Error::OrderUnderWay)), "{second:?}");
-    ensure!(finish(long).await?.is_ok(), "the long one has no order");
-    shop.close(Verdict::Exact).await
-}
-
 /// The steps that promise something.
-fn promising() -> impl Iterator<Item = (&'static str, &'static Step)> {
+fn promising() -> impl Iterator<Item = (&'static str, &'static seckill::Step)> {
     seckill::ALL
         .iter()
         .filter(|step| step.promise != Promise::Unsafe)
@@ -409,7 +434,7 @@ fn promising() -> impl Iterator<Item = (&'static str, &'static Step)> {
 /// Under load: 40 users with 3 orders each, all at once, for 15 pieces, on as many instances as the step promises for.
 #[apply(test!)]
 #[over(promising())]
-async fn keeps_its_promise(servers: &Servers, step: &'static Step) -> Result<()> {
+async fn keeps_its_promise(servers: &Servers, step: &'static seckill::Step) -> Result<()> {
     const PIECES: i64 = 15;
     let shop = Shop::open(servers, step.slug, PIECES).await?;
     let instances = if step.promise == Promise::OneProcess {

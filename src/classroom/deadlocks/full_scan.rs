@@ -13,7 +13,7 @@
 //!
 //! Next: `gap.rs`, where what is locked is not there at all.
 
-use super::{
+use super::lesson::{
     BEGIN, COMMIT, DEADLOCK, DeadlockLesson,
     Step::{A, B},
 };
@@ -24,7 +24,7 @@ const TAKE_20: &str = "UPDATE goods SET count = count - 1 WHERE id = 20";
 const TAKE_P500: &str = "UPDATE goods SET count = count - 1 WHERE code = 'P500'";
 const TAKE_P700: &str = "UPDATE goods SET count = count - 1 WHERE code = 'P700'";
 
-const STEPS: &[super::Step] = &[
+const STEPS: &[super::lesson::Step] = &[
     A(BEGIN),
     B(BEGIN),
     A(TAKE_10),

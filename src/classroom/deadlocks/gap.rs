@@ -13,7 +13,7 @@
 //!
 //! Next: `lock_wait.rs`, where nobody is rolled back.
 
-use super::{
+use super::lesson::{
     BEGIN, COMMIT, DEADLOCK, DeadlockLesson,
     Step::{A, B},
 };

@@ -1,6 +1,6 @@
-//! What a lesson on deadlocks is, and what each of its statements comes to.
+//! What a lesson on deadlocks is: two scripts for two transactions, without the cure and with it.
 //!
-//! Next: `replay.rs`, which plays them.
+//! Next: `opposite_order.rs`, the first; then `two_transactions.rs`.
 
 use crate::bilingual::Bilingual;
 use serde::Serialize;
@@ -10,6 +10,15 @@ use utoipa::ToSchema;
 pub const DEADLOCK: u16 = 1213;
 /// A row lock was not had in time; only the statement was undone, the transaction is still open.
 pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
+
+/// One of the two transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub enum Side {
+    /// The first.
+    A,
+    /// The second.
+    B,
+}
 
 pub(super) const BEGIN: &str = "START TRANSACTION";
 pub(super) const COMMIT: &str = "COMMIT";
@@ -52,7 +61,7 @@ pub(super) enum Step {
 }
 
 impl Step {
-    pub(super) fn parts(self) -> (Side, &'static str) {
+    fn parts(self) -> (Side, &'static str) {
         match self {
             Self::A(sql) => (Side::A, sql),
             Self::B(sql) => (Side::B, sql),
@@ -60,51 +69,10 @@ impl Step {
     }
 }
 
-/// One of the two transactions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-pub enum Side {
-    /// The first.
-    A,
-    /// The second.
-    B,
-}
-
-/// One statement, and what it came to.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct DeadlockStep {
-    /// Whose it is.
-    pub side: Side,
-    /// Which attempt of its transaction: 2 and more are retries.
-    #[schema(example = 1)]
-    pub attempt: usize,
-    /// The statement.
-    #[schema(example = "UPDATE deadlock_5f3a0c11 SET count = count - 1 WHERE id = 20")]
-    pub sql: String,
-    /// It waited for a row lock, and was answered only after the step of this number, counted from 1.
-    #[schema(example = 6)]
-    pub waited_until: Option<usize>,
-    /// The server's error: 1213 a deadlock, 1205 the end of the wait.
-    #[schema(example = 1213)]
-    pub error: Option<u16>,
-    /// The server's words for it.
-    #[schema(example = "Deadlock found when trying to get lock; try restarting transaction")]
-    pub message: Option<String>,
-    /// How many rows its transaction had locked after it; absent where the server does not show it to us.
-    #[schema(example = 2)]
-    pub row_locks: Option<u64>,
-}
-
-impl DeadlockStep {
-    /// One that is not answered yet.
-    pub(super) fn sent(side: Side, attempt: usize, sql: String) -> Self {
-        Self {
-            side,
-            attempt,
-            sql,
-            waited_until: None,
-            error: None,
-            message: None,
-            row_locks: None,
-        }
+impl DeadlockLesson {
+    /// Who sends which statement, in this order, with the cure or without it.
+    pub(crate) fn script(&self, cured: bool) -> impl Iterator<Item = (Side, &'static str)> + use<> {
+        let script = if cured { self.cured } else { self.uncured };
+        script.iter().map(|step| step.parts())
     }
 }

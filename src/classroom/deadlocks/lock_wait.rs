@@ -8,11 +8,11 @@
 //! The cure: smaller transactions. A commits before its long work, and B has the row at once.
 //!
 //! What it survives: nothing is lost, with the cure or without. **What breaks it**: who takes error 1205 for 1213 and
-//! goes on, or begins anew without a ROLLBACK, commits half a transaction.
+//! goes on, or begins again without a ROLLBACK, commits half a transaction.
 //!
-//! Next: `replay.rs`, which plays these, and retries whole transactions.
+//! Next: `two_transactions.rs`, which plays these, and retries whole transactions.
 
-use super::{
+use super::lesson::{
     BEGIN, COMMIT, DeadlockLesson, LOCK_WAIT_TIMEOUT,
     Step::{A, B},
 };

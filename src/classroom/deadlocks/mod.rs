@@ -2,16 +2,15 @@
 //!
 //! 1. A lesson is two scripts, without the cure and with it: who sends which statement, in which order. It has a file
 //!    of its own.
-//! 2. `replay.rs` plays one: the next statement is sent once the last one is answered, or once the server shows that it
+//! 2. `two_transactions.rs` plays one: the next statement is sent once the last one is answered, or once the server shows that it
 //!    waits for a row lock. So the order is forced, and the same at each play.
 //! 3. Each play has a table of its own (`table.rs`) and drops it.
 //!
 //! What it survives: others who use the server, other instances too. **What breaks it**: nothing; but the server keeps
 //! only its latest deadlock, so that another one may take the place of ours in the answer, which then says so.
 //!
-//! Next: `opposite_order.rs`, then `replay.rs`.
+//! Next: `lesson.rs`.
 
-mod followed;
 mod full_scan;
 mod gap;
 mod lesson;
@@ -20,15 +19,16 @@ mod opposite_order;
 mod replay;
 mod shared_to_exclusive;
 mod shown;
+mod step;
 mod table;
 mod transaction;
+mod two_transactions;
 
-pub use followed::DeadlockSight;
-pub use lesson::{DEADLOCK, DeadlockLesson, DeadlockStep, LOCK_WAIT_TIMEOUT, Side};
-pub use replay::{DeadlockReplay, replay, replay_followed};
+pub use lesson::{DEADLOCK, DeadlockLesson, LOCK_WAIT_TIMEOUT, Side};
+pub use replay::replay;
 pub use shown::DeadlockPlan;
-
-use lesson::{BEGIN, COMMIT, Step};
+pub use step::{DeadlockReplay, DeadlockStep};
+pub(crate) use two_transactions::TwoTransactions;
 
 /// Every lesson, in the order of the text.
 pub const ALL: &[DeadlockLesson] = &[

@@ -12,7 +12,7 @@
 //!
 //! Next: `shared_to_exclusive.rs`, where one row is enough.
 
-use super::{
+use super::lesson::{
     BEGIN, COMMIT, DEADLOCK, DeadlockLesson,
     Step::{A, B},
 };

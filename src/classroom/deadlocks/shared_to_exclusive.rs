@@ -13,7 +13,7 @@
 //!
 //! Next: `full_scan.rs`, where the rows that are locked are not the ones that were meant.
 
-use super::{
+use super::lesson::{
     BEGIN, COMMIT, DEADLOCK, DeadlockLesson,
     Step::{A, B},
 };

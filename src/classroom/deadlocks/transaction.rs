@@ -1,7 +1,7 @@
-//! One of the two transactions: its connection, and how it is begun anew.
+//! One of the two transactions: its connection, and how it is begun again.
 //!
 //! 1. A statement is sent by a task of its own, so that the other transaction goes on while it waits.
-//! 2. A transaction that the server has ended is begun anew from its first statement, as often as [`ATTEMPTS`] allows,
+//! 2. A transaction that the server has ended is begun again from its first statement, as often as [`ATTEMPTS`] allows,
 //!    with pauses that grow and differ. A single statement is never repeated: what the transaction had read and written
 //!    before is gone.
 //!
@@ -11,8 +11,9 @@
 //! Next: `stock/strategies/select_share.rs`, where a strategy retries.
 
 use super::{
-    lesson::{DEADLOCK, DeadlockStep, LOCK_WAIT_TIMEOUT, Side},
+    lesson::{DEADLOCK, LOCK_WAIT_TIMEOUT, Side},
     shown,
+    step::DeadlockStep,
 };
 use crate::{ctx::Ctx, error::Error};
 use backon::{ExponentialBuilder, RetryableWithContext};
@@ -24,7 +25,7 @@ use tokio::task::JoinHandle;
 /// How often a whole transaction is begun, the first time included.
 const ATTEMPTS: usize = 4;
 
-/// The first pause before a transaction is begun anew; each is drawn at random, and the next is twice as long.
+/// The first pause before a transaction is begun again; each is drawn at random, and the next is twice as long.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// What a statement came to.
@@ -79,8 +80,8 @@ impl Transaction {
         }))
     }
 
-    /// Begins the whole transaction anew until it goes through; every statement of every attempt.
-    pub(super) async fn begin_anew(
+    /// Begins the whole transaction again until it goes through; every statement of every attempt.
+    pub(super) async fn begin_again(
         &mut self,
         side: Side,
         sql: Vec<String>,

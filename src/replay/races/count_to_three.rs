@@ -38,11 +38,8 @@ pub(super) const RACE: Race = Race {
     cure: Bilingual::of("五条命令写成一段脚本", "the five commands are one script"),
     begin: &[],
     flaw: Half {
-        act: Act::Own(&Own {
-            name: "count-by-commands",
-            names: NAMES,
-            store: None,
-            run: |ctx, job| Box::pin(by_commands(ctx, job)),
+        act: Act::own("count-by-commands", NAMES, |ctx, job| {
+            Box::pin(by_commands(ctx, job))
         }),
         steps: &[
             say(
@@ -79,11 +76,8 @@ pub(super) const RACE: Race = Race {
         ),
     },
     cured: Half {
-        act: Act::Own(&Own {
-            name: "count-by-script",
-            names: NAMES,
-            store: None,
-            run: |ctx, job| Box::pin(by_script(ctx, job)),
+        act: Act::own("count-by-script", NAMES, |ctx, job| {
+            Box::pin(by_script(ctx, job))
         }),
         steps: &[
             say("A 和 B 各发一段脚本", "A and B each send a script"),

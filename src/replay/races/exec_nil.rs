@@ -28,11 +28,8 @@ pub(super) const RACE: Race = Race {
     ),
     begin: &[],
     flaw: Half {
-        act: Act::Own(&Own {
-            name: "get-then-set",
-            names: &[],
-            store: Some(Store::Redis),
-            run: |ctx, job| Box::pin(redis_polling::read_then_write(ctx, job)),
+        act: Act::selling(Store::Redis, "get-then-set", &[], |ctx, job| {
+            Box::pin(redis_polling::read_then_write(ctx, job))
         }),
         steps: &[
             say("A GET", "A: GET"),

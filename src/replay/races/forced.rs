@@ -44,12 +44,7 @@ pub(super) const RACE: Race = Race {
         A.stands_at(Point::Worked),
     ],
     flaw: Half {
-        act: Act::Own(&Own {
-            name: "demo2",
-            names: demo2::NAMES,
-            store: None,
-            run: |ctx, job| Box::pin(forced(ctx, job)),
-        }),
+        act: Act::own("demo2", demo2::NAMES, |ctx, job| Box::pin(forced(ctx, job))),
         steps: &[
             // The text's lease is 10 s and its safety time 50 s; B's are shorter, so that a class need not wait so long.
             say(
@@ -72,11 +67,8 @@ pub(super) const RACE: Race = Race {
         ),
     },
     cured: Half {
-        act: Act::Own(&Own {
-            name: "library-lock",
-            names: &[Name::Redis(LIBRARY)],
-            store: None,
-            run: |ctx, job| Box::pin(library(ctx, job)),
+        act: Act::own("library-lock", &[Name::Redis(LIBRARY)], |ctx, job| {
+            Box::pin(library(ctx, job))
         }),
         steps: &[
             say("B 等", "B waits"),

@@ -36,11 +36,8 @@ pub(super) const RACE: Race = Race {
     ),
     begin: &[],
     flaw: Half {
-        act: Act::Own(&Own {
-            name: "zk-watch-parent",
-            names: &[],
-            store: None,
-            run: |ctx, job| Box::pin(drain(ctx, job, Watch::Parent)),
+        act: Act::own("zk-watch-parent", &[], |ctx, job| {
+            Box::pin(drain(ctx, job, Watch::Parent))
         }),
         steps: &[
             say(
@@ -62,11 +59,8 @@ pub(super) const RACE: Race = Race {
         ),
     },
     cured: Half {
-        act: Act::Own(&Own {
-            name: "zk-watch-predecessor",
-            names: &[],
-            store: None,
-            run: |ctx, job| Box::pin(drain(ctx, job, Watch::Predecessor)),
+        act: Act::own("zk-watch-predecessor", &[], |ctx, job| {
+            Box::pin(drain(ctx, job, Watch::Predecessor))
         }),
         steps: &[
             say(

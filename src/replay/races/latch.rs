@@ -18,12 +18,7 @@ use std::num::NonZeroU32;
 const LATCH: &str = "latch";
 const NAMES: &[Name] = &[Name::RedisCount(LATCH)];
 const CLASS: NonZeroU32 = NonZeroU32::new(2).expect("not zero");
-const GO_OUT: Act = Act::Own(&Own {
-    name: "go-out",
-    names: NAMES,
-    store: None,
-    run: |ctx, job| Box::pin(go_out(ctx, job)),
-});
+const GO_OUT: Act = Act::own("go-out", NAMES, |ctx, job| Box::pin(go_out(ctx, job)));
 
 pub(super) const RACE: Race = Race {
     lesson: "2.10.7",
@@ -38,11 +33,8 @@ pub(super) const RACE: Race = Race {
     ),
     begin: &[],
     flaw: Half {
-        act: Act::Own(&Own {
-            name: "lock-the-door-at-once",
-            names: NAMES,
-            store: None,
-            run: |_, job| Box::pin(at_once(job)),
+        act: Act::own("lock-the-door-at-once", NAMES, |_, job| {
+            Box::pin(at_once(job))
         }),
         steps: &[
             A.stands_at(Point::Door),
@@ -66,11 +58,8 @@ pub(super) const RACE: Race = Race {
         ),
     },
     cured: Half {
-        act: Act::Own(&Own {
-            name: "lock-the-door-after-all",
-            names: NAMES,
-            store: None,
-            run: |ctx, job| Box::pin(after_all(ctx, job)),
+        act: Act::own("lock-the-door-after-all", NAMES, |ctx, job| {
+            Box::pin(after_all(ctx, job))
         }),
         steps: &[
             A.stands_at(Point::Waits),

@@ -68,6 +68,7 @@ pub(super) const RACE: Race = Race {
             B.finishes(),
             say("B 放锁以后，C 才进来", "C gets in after B"),
             C.finishes(),
+            LockIsFree,
         ],
         ends: Ends::sold(3, 2).inside(2),
     },

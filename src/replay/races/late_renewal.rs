@@ -59,12 +59,12 @@ pub(super) const RACE: Race = Race {
         Also(|play| Box::pin(note_lease(play))),
     ],
     flaw: Half {
-        act: Act::Own(&Own {
-            name: "redis-watchdog-blind",
-            names: &[Name::Redis(LOCK)],
-            store: Some(Store::Redis),
-            run: |ctx, job| Box::pin(blind(ctx, job)),
-        }),
+        act: Act::selling(
+            Store::Redis,
+            "redis-watchdog-blind",
+            &[Name::Redis(LOCK)],
+            |ctx, job| Box::pin(blind(ctx, job)),
+        ),
         steps: &[
             say(
                 "B 的租约被改成了 A 的：很快到期",
@@ -141,8 +141,7 @@ async fn renew(ctx: Ctx, key: String, lease: u64, points: Points) {
 
 /// Notes whether B's lease is A's by now.
 async fn note_lease(play: &mut Play) -> Result<(), Error> {
-    let left = play.held().await?.and_then(|held| held.pttl);
-    let is_cut = left <= Some(play.terms.pace.of(SHORT).cast_signed());
+    let is_cut = play.lease_left().await? <= Some(play.terms.pace.of(SHORT).cast_signed());
     let what = if is_cut { "cut" } else { "kept" };
     play.note(format!("B's lease is {what}"));
     Ok(())

@@ -24,18 +24,16 @@ use crate::{
     section::{Deducted, Job},
 };
 
-const LATE_FIXED_ID: Act = Act::Own(&Own {
-    name: "redis-lock-fixed-id of another voucher",
-    names: OF_A_USER,
-    store: None,
-    run: |ctx, job| Box::pin(late(ctx, job, "redis-lock-fixed-id")),
-});
-const LATE_OWNER: Act = Act::Own(&Own {
-    name: "redis-lock-owner of another voucher",
-    names: OF_A_USER,
-    store: None,
-    run: |ctx, job| Box::pin(late(ctx, job, "redis-lock-owner")),
-});
+const LATE_FIXED_ID: Act = Act::own(
+    "redis-lock-fixed-id of another voucher",
+    OF_A_USER,
+    |ctx, job| Box::pin(late(ctx, job, "redis-lock-fixed-id")),
+);
+const LATE_OWNER: Act = Act::own(
+    "redis-lock-owner of another voucher",
+    OF_A_USER,
+    |ctx, job| Box::pin(late(ctx, job, "redis-lock-owner")),
+);
 
 const B_GETS_IN: &[Step] = &[
     say("A 的租约到期，锁没了", "A's lease ends: its lock is gone"),
@@ -101,7 +99,7 @@ pub(super) const RACE: Race = Race {
 /// An order of a voucher of its own, under the lock of the same user.
 async fn late(ctx: &Ctx, job: &Job, step: &str) -> Result<Deducted, Error> {
     let another = goods::on_sale(ctx, goods::PIECES).await?;
-    let ordered = order(ctx, job, step, another).await;
+    let ordered = order(ctx, job, step, another, job.request.stock_id).await;
     voucher::remove(ctx, another).await?;
     ordered
 }

@@ -60,12 +60,7 @@ pub(super) const RACE: Race = Race {
         C.finishes(),
     ],
     flaw: Half {
-        act: Act::Own(&Own {
-            name: "token-bucket",
-            names: &[],
-            store: None,
-            run: |_, job| Box::pin(in_one(job)),
-        }),
+        act: Act::own("token-bucket", &[], |_, job| Box::pin(in_one(job))),
         steps: &[
             say("一共放过 30 个", "30 were let through in all"),
             Notes(let_through),
@@ -73,12 +68,7 @@ pub(super) const RACE: Race = Race {
         ends: Ends::NOTHING.saw("30 let through", "放行 30 个", "30 let through"),
     },
     cured: Half {
-        act: Act::Own(&Own {
-            name: "shared-limiter",
-            names: &[],
-            store: None,
-            run: |ctx, job| Box::pin(in_all(ctx, job)),
-        }),
+        act: Act::own("shared-limiter", &[], |ctx, job| Box::pin(in_all(ctx, job))),
         steps: &[
             say("一共放过 10 个", "10 were let through in all"),
             Notes(let_through),

@@ -74,6 +74,7 @@ pub(super) const DELETES_ANOTHERS: &[Step] = &[
     C.finishes(),
     say("B 写完：把 C 卖的盖掉了", "B writes over what C has sold"),
     B.finishes(),
+    LockIsFree,
 ];
 
 /// A leaves what is B's by now.
@@ -87,4 +88,5 @@ pub(super) const LEAVES_ANOTHERS: &[Step] = &[
     B.finishes(),
     say("然后 C 才进来", "and then C gets in"),
     C.finishes(),
+    LockIsFree,
 ];

@@ -48,12 +48,12 @@ pub(super) const RACE: Race = Race {
         A.is_killed(),
     ],
     flaw: Half {
-        act: Act::Own(&Own {
-            name: "zk-permanent",
-            names: &[Name::ZooKeeper(NODE)],
-            store: Some(Store::MySql),
-            run: |ctx, job| Box::pin(permanent(ctx, job)),
-        }),
+        act: Act::selling(
+            Store::MySql,
+            "zk-permanent",
+            &[Name::ZooKeeper(NODE)],
+            |ctx, job| Box::pin(permanent(ctx, job)),
+        ),
         steps: &[
             say(
                 "B 一直试：永久节点还在，谁也进不来",

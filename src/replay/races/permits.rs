@@ -39,12 +39,7 @@ pub(super) const RACE: Race = Race {
         say("C 也来了", "C comes too"),
     ],
     flaw: Half {
-        act: Act::Own(&Own {
-            name: "come-in",
-            names: NAMES,
-            store: None,
-            run: |_, job| Box::pin(come_in(job)),
-        }),
+        act: Act::own("come-in", NAMES, |_, job| Box::pin(come_in(job))),
         steps: &[
             C.stands_at(Point::Locked),
             say("三个人同时在里面", "three are inside at once"),
@@ -55,11 +50,8 @@ pub(super) const RACE: Race = Race {
         ends: Ends::NOTHING.inside(3),
     },
     cured: Half {
-        act: Act::Own(&Own {
-            name: "take-a-permit",
-            names: NAMES,
-            store: None,
-            run: |ctx, job| Box::pin(take_a_permit(ctx, job)),
+        act: Act::own("take-a-permit", NAMES, |ctx, job| {
+            Box::pin(take_a_permit(ctx, job))
         }),
         steps: &[
             C.stands_at(Point::Refused),

@@ -18,29 +18,17 @@ use oversell_lock::{Lock, LockError};
 
 const PLAIN_NAMES: &[Name] = &[Name::Redis("lock")];
 const NAMES: &[Name] = &[Name::Redis("rwLock")];
-const PLAIN_READ: Act = Act::Own(&Own {
-    name: "plain-read",
-    names: PLAIN_NAMES,
-    store: None,
-    run: |ctx, job| Box::pin(plain(ctx, job)),
+const PLAIN_READ: Act = Act::own("plain-read", PLAIN_NAMES, |ctx, job| {
+    Box::pin(visit(job, plain(ctx, job)))
 });
-const PLAIN_WRITE: Act = Act::Own(&Own {
-    name: "plain-write",
-    names: PLAIN_NAMES,
-    store: None,
-    run: |ctx, job| Box::pin(plain(ctx, job)),
+const PLAIN_WRITE: Act = Act::own("plain-write", PLAIN_NAMES, |ctx, job| {
+    Box::pin(visit(job, plain(ctx, job)))
 });
-const READ: Act = Act::Own(&Own {
-    name: "rw-read",
-    names: NAMES,
-    store: None,
-    run: |ctx, job| Box::pin(read(ctx, job)),
+const READ: Act = Act::own("rw-read", NAMES, |ctx, job| {
+    Box::pin(visit(job, read(ctx, job)))
 });
-const WRITE: Act = Act::Own(&Own {
-    name: "rw-write",
-    names: NAMES,
-    store: None,
-    run: |ctx, job| Box::pin(write(ctx, job)),
+const WRITE: Act = Act::own("rw-write", NAMES, |ctx, job| {
+    Box::pin(visit(job, write(ctx, job)))
 });
 
 const READ_READ: Step = say("A 在里面读；B 也来读", "A reads; B comes, and reads");
@@ -114,36 +102,19 @@ const fn waits(first: Act, second: Act, what: Step, note: &'static str) -> [Step
     ]
 }
 
-async fn plain(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    visit(
-        job,
-        ctx.redis
-            .lock(&job.redis_name("lock"))
-            .lease(job.watchdog(ctx)),
-    )
-    .await
+fn plain(ctx: &Ctx, job: &Job) -> impl Lock {
+    let lock = ctx.redis.lock(&job.redis_name("lock"));
+    lock.lease(job.watchdog(ctx))
 }
 
-async fn read(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    visit(
-        job,
-        ctx.redis
-            .rw_lock(&job.redis_name("rwLock"))
-            .read()
-            .lease(job.watchdog(ctx)),
-    )
-    .await
+fn read(ctx: &Ctx, job: &Job) -> impl Lock {
+    let lock = ctx.redis.rw_lock(&job.redis_name("rwLock")).read();
+    lock.lease(job.watchdog(ctx))
 }
 
-async fn write(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    visit(
-        job,
-        ctx.redis
-            .rw_lock(&job.redis_name("rwLock"))
-            .write()
-            .lease(job.watchdog(ctx)),
-    )
-    .await
+fn write(ctx: &Ctx, job: &Job) -> impl Lock {
+    let lock = ctx.redis.rw_lock(&job.redis_name("rwLock")).write();
+    lock.lease(job.watchdog(ctx))
 }
 
 /// Takes the lock, after it was seen whether that takes a wait, and gives it back.

@@ -32,12 +32,12 @@ pub(super) const RACE: Race = Race {
     ),
     begin: &[],
     flaw: Half {
-        act: Act::Own(&Own {
-            name: "redis-setnx-lua-twice",
-            names: &[Name::Redis("lock:redis-setnx-lua")],
-            store: Some(Store::Redis),
-            run: |ctx, job| Box::pin(a(ctx, job)),
-        }),
+        act: Act::selling(
+            Store::Redis,
+            "redis-setnx-lua-twice",
+            &[Name::Redis("lock:redis-setnx-lua")],
+            |ctx, job| Box::pin(a(ctx, job)),
+        ),
         steps: &[
             say(
                 "a()：A 拿到锁，进来了",

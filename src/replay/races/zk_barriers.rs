@@ -33,12 +33,7 @@ pub(super) const RACE: Race = Race {
     ),
     begin: &[],
     flaw: Half {
-        act: Act::Own(&Own {
-            name: "no-barrier",
-            names: &[],
-            store: None,
-            run: |_, job| Box::pin(work(job)),
-        }),
+        act: Act::own("no-barrier", &[], |_, job| Box::pin(work(job))),
         steps: &[
             say("A 来了就做，做完就走", "A comes, works, and is through"),
             A.finishes(),
@@ -50,11 +45,8 @@ pub(super) const RACE: Race = Race {
         ends: Ends::NOTHING.inside(1),
     },
     cured: Half {
-        act: Act::Own(&Own {
-            name: "zk-double-barrier",
-            names: &[Name::ZooKeeper(ROOM)],
-            store: None,
-            run: |ctx, job| Box::pin(together(ctx, job)),
+        act: Act::own("zk-double-barrier", &[Name::ZooKeeper(ROOM)], |ctx, job| {
+            Box::pin(together(ctx, job))
         }),
         steps: &[
             say("A 来了，在栅栏前等", "A comes, and waits at the barrier"),

@@ -39,12 +39,7 @@ pub(super) const RACE: Race = Race {
         B.finishes(),
     ],
     flaw: Half {
-        act: Act::Own(&Own {
-            name: "zk-set-count",
-            names: NAMES,
-            store: None,
-            run: |ctx, job| Box::pin(set(ctx, job)),
-        }),
+        act: Act::own("zk-set-count", NAMES, |ctx, job| Box::pin(set(ctx, job))),
         steps: &[
             say(
                 "A 也写 1：加了两次，还是 1",
@@ -56,11 +51,8 @@ pub(super) const RACE: Race = Race {
         ends: Ends::NOTHING.saw("1", "最后的计数是 1", "the count is 1 at the end"),
     },
     cured: Half {
-        act: Act::Own(&Own {
-            name: "zk-try-set-count",
-            names: NAMES,
-            store: None,
-            run: |ctx, job| Box::pin(try_set(ctx, job)),
+        act: Act::own("zk-try-set-count", NAMES, |ctx, job| {
+            Box::pin(try_set(ctx, job))
         }),
         steps: &[
             say(

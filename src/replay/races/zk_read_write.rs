@@ -22,12 +22,7 @@ use std::time::Duration;
 
 const LOCK: &str = "/curator/rwlock";
 const NAMES: &[Name] = &[Name::ZooKeeper(LOCK)];
-const WRITE: Act = Act::Own(&Own {
-    name: "zk-write-half",
-    names: NAMES,
-    store: None,
-    run: |ctx, job| Box::pin(write(ctx, job)),
-});
+const WRITE: Act = Act::own("zk-write-half", NAMES, |ctx, job| Box::pin(write(ctx, job)));
 
 const ONE_AFTER_THE_OTHER: &[Step] = &[
     say("A 读完", "A has read"),
@@ -41,8 +36,8 @@ const ONE_AFTER_THE_OTHER: &[Step] = &[
     Notes(seen),
 ];
 
-pub(super) const RACE: Race = Race { lesson: "3.7.3", title: Bilingual::of("两个读，一个写", "Two read, one writes"), breaks: Bilingual::of("只有一把独占锁：读的也要等读的", "one exclusive lock: readers wait for readers"), cure: Bilingual::of("读写锁：读的一起读，写的独占", "a read-write lock: readers together, a writer alone"), begin: &[say("A 在读", "A reads"), A.stands_at(Point::Locked),], flaw: Half { act: Act::Own(&Own { name: "zk-exclusive", names: NAMES, store: None, run: |ctx, job| Box::pin(alone(ctx, job)) }), steps: &[say("B 也来读：等 A", "B comes to read too: it waits for A"), B.heads_for(Point::Locked), Queue(1),
- say("C 要写：排在后面", "C wants to write: behind them"), C.heads_for(Point::Locked), Queue(2), All(ONE_AFTER_THE_OTHER),], ends: Ends::NOTHING.inside(1).saw("A B C", "进去的顺序：A B C", "they got in in the order A B C") }, cured: Half { act: Act::Own(&Own { name: "zk-read", names: NAMES, store: None, run: |ctx, job| Box::pin(read(ctx, job)) }), steps: &[say("B 也来读：和 A 一起", "B comes to read too: together with A"), B.stands_at(Point::Locked),
+pub(super) const RACE: Race = Race { lesson: "3.7.3", title: Bilingual::of("两个读，一个写", "Two read, one writes"), breaks: Bilingual::of("只有一把独占锁：读的也要等读的", "one exclusive lock: readers wait for readers"), cure: Bilingual::of("读写锁：读的一起读，写的独占", "a read-write lock: readers together, a writer alone"), begin: &[say("A 在读", "A reads"), A.stands_at(Point::Locked),], flaw: Half { act: Act::own("zk-exclusive", NAMES, |ctx, job| Box::pin(alone(ctx, job))), steps: &[say("B 也来读：等 A", "B comes to read too: it waits for A"), B.heads_for(Point::Locked), Queue(1),
+ say("C 要写：排在后面", "C wants to write: behind them"), C.heads_for(Point::Locked), Queue(2), All(ONE_AFTER_THE_OTHER),], ends: Ends::NOTHING.inside(1).saw("A B C", "进去的顺序：A B C", "they got in in the order A B C") }, cured: Half { act: Act::own("zk-read", NAMES, |ctx, job| Box::pin(read(ctx, job))), steps: &[say("B 也来读：和 A 一起", "B comes to read too: together with A"), B.stands_at(Point::Locked),
  say("C 要写：等所有读的走完", "C wants to write: it waits until all readers have gone"), C.does(WRITE).heads_for(Point::Locked), Queue(2), All(ONE_AFTER_THE_OTHER),], ends: Ends::NOTHING.inside(2).saw("A B C, upgrade refused, downgraded", "进去的顺序：A B C；读锁升级成写锁被拒绝，写锁降级成读锁可以", "they got in in the order A B C; the upgrade to a write lock is refused, the downgrade to a read lock is not") } };
 
 async fn alone(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {

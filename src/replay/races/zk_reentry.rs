@@ -44,12 +44,12 @@ pub(super) const RACE: Race = Race {
         A.goes_on(),
     ],
     flaw: Half {
-        act: Act::Own(&Own {
-            name: "zk-ephemeral-twice",
-            names: &[Name::ZooKeeper(NODE)],
-            store: Some(Store::MySql),
-            run: |ctx, job| Box::pin(twice(ctx, job)),
-        }),
+        act: Act::selling(
+            Store::MySql,
+            "zk-ephemeral-twice",
+            &[Name::ZooKeeper(NODE)],
+            |ctx, job| Box::pin(twice(ctx, job)),
+        ),
         steps: &[
             say(
                 "节点已经有了：A 等自己，等到超时",

@@ -1,0 +1,231 @@
+//! Two transactions on a table of their own, whose statements are sent in a forced order.
+//!
+//! 1. A statement is sent on its transaction's own connection. Either it is answered, or the server shows that it waits
+//!    for a row lock: then others go on without its answer, which is heard before the same transaction's next statement
+//!    is sent.
+//! 2. A transaction that gets error 1213 was rolled back by the server; one that gets 1205 is still open, and is rolled
+//!    back here. Either sends nothing more.
+//! 3. It can then be begun again from its first statement (`transaction.rs`).
+//!
+//! What it survives: to be dropped at any time. **What breaks it**: nothing that would leave a transaction: a connection
+//! that is not known to be clean is closed and killed, and then the table is dropped.
+//!
+//! Next: `transaction.rs`, then `replay.rs`.
+
+use super::{
+    lesson::{COMMIT, DEADLOCK, DeadlockLesson, LOCK_WAIT_TIMEOUT, Side},
+    shown::{self, DeadlockPlan, Status},
+    step::{DeadlockReplay, DeadlockStep},
+    table::Table,
+    transaction::{self, Answer, State, Transaction, refused},
+};
+use crate::{ctx::Ctx, error::Error};
+use oversell_lock::mysql::Conn;
+use sqlx::Executor;
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::{Mutex, OwnedMutexGuard},
+    task::JoinError,
+    time::timeout,
+};
+
+/// The server is asked so often whether a statement waits.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A statement waits so long for a row lock, in seconds, where the end of the wait is not to be seen: people who follow a
+/// play may take their time, and so may a busy machine.
+const PATIENT_S: u32 = 600;
+
+/// One play at a time in one instance: each needs three connections.
+#[derive(Default)]
+struct Turn(Arc<Mutex<()>>);
+
+/// The two transactions of a lesson, and what they have done so far.
+pub(crate) struct TwoTransactions {
+    lesson: &'static DeadlockLesson,
+    cured: bool,
+    sides: [Transaction; 2],
+    desk: Conn,
+    table: Table,
+    steps: Vec<DeadlockStep>,
+    plans: Vec<DeadlockPlan>,
+    latest_deadlock: Option<String>,
+    _turn: OwnedMutexGuard<()>,
+}
+
+impl TwoTransactions {
+    /// Opens them, with the cure in force or without it, once no other play goes on in this instance. Where people follow,
+    /// only the end of a wait that the lesson is about comes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotHad`] where other plays or users of the pool take too long, [`Error::Unavailable`] where MySQL is down.
+    pub(crate) async fn open(
+        ctx: &Ctx,
+        lesson: &'static DeadlockLesson,
+        cured: bool,
+        followed: bool,
+    ) -> Result<Self, Error> {
+        let wait = ctx.config.wait();
+        let turn = timeout(wait, Arc::clone(&ctx.local.of::<Turn>().0).lock_owned()).await;
+        let turn = turn.map_err(|_| Error::NotHad {
+            what: "turn to play a deadlock".into(),
+            waited: wait,
+        })?;
+        let mut desk = ctx.mysql(wait).await?;
+        let table = Table::make(ctx, &mut desk).await?;
+        let real = |sql: &str| sql.replace("goods", &table.name);
+        let mut plans = Vec::new();
+        if let Some(sql) = lesson.explain {
+            plans.push(shown::plan(&mut desk, "before the index", real(sql)).await?);
+        }
+        if let Some(index) = lesson.index.filter(|_| cured) {
+            desk.execute(real(index).as_str()).await?;
+            if let Some(sql) = lesson.explain {
+                plans.push(shown::plan(&mut desk, "after the index", real(sql)).await?);
+            }
+        }
+        // The end of the wait is what one lesson is about, until it is cured. In the others it would only come before the
+        // deadlock.
+        let is_patient = if lesson.error == DEADLOCK {
+            followed
+        } else {
+            cured
+        };
+        let wait_s = if is_patient {
+            PATIENT_S
+        } else {
+            lesson.wait_s.into()
+        };
+        let sides = [
+            Transaction::open(ctx, wait_s).await?,
+            Transaction::open(ctx, wait_s).await?,
+        ];
+        Ok(Self {
+            lesson,
+            cured,
+            sides,
+            desk,
+            table,
+            steps: Vec::new(),
+            plans,
+            latest_deadlock: None,
+            _turn: turn,
+        })
+    }
+
+    /// Whether the server has ended this one.
+    pub(crate) fn has_failed(&self, side: Side) -> bool {
+        self.sides[side as usize].failed
+    }
+
+    /// Sends a statement of one that has not failed and waits for no answer. It is answered, or none: the server shows that
+    /// it waits.
+    pub(crate) async fn send(
+        &mut self,
+        side: Side,
+        sql: &'static str,
+    ) -> Result<Option<DeadlockStep>, Error> {
+        let sql = sql.replace("goods", &self.table.name);
+        let step = self.steps.len();
+        let mut answer = self.sides[side as usize].send(sql.clone())?;
+        self.steps.push(DeadlockStep::sent(side, 1, sql));
+        loop {
+            if let Ok(answered) = timeout(LOOK, &mut answer).await {
+                return self.note(step, answered).await.map(Some);
+            }
+            let (status, id) = (
+                Status::ask(&mut self.desk).await?,
+                self.sides[side as usize].id,
+            );
+            if status.waits(&mut self.desk, id).await? {
+                self.steps[step].row_locks = status.row_locks(id);
+                self.sides[side as usize].state = State::Waiting(step, answer);
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The answer that a transaction still waits for, if there is one.
+    pub(crate) async fn hear(&mut self, side: Side) -> Result<Option<DeadlockStep>, Error> {
+        let transaction = &mut self.sides[side as usize];
+        match std::mem::replace(&mut transaction.state, State::Sent) {
+            State::Waiting(step, answer) => {
+                let answered = answer.await;
+                self.steps[step].waited_until = Some(self.steps.len());
+                self.note(step, answered).await.map(Some)
+            }
+            state => {
+                transaction.state = state;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Notes what a statement came to; a transaction that failed is rolled back.
+    async fn note(
+        &mut self,
+        step: usize,
+        answered: Result<(Conn, Answer), JoinError>,
+    ) -> Result<DeadlockStep, Error> {
+        let (mut conn, answer) = answered.map_err(|e| Error::Internal(e.to_string()))?;
+        let refused = answer.map_or_else(refused, |()| Ok(None))?;
+        let (status, side) = (Status::ask(&mut self.desk).await?, self.steps[step].side);
+        let transaction = &mut self.sides[side as usize];
+        if let Some((number, message)) = refused {
+            if number == DEADLOCK {
+                let shown = status.latest_deadlock(&self.table.name);
+                self.latest_deadlock = Some(shown.unwrap_or_else(str::to_owned));
+            }
+            let failed = &mut self.steps[step];
+            (failed.error, failed.message, failed.row_locks) = (Some(number), Some(message), None);
+            transaction.failed = true;
+            if number == LOCK_WAIT_TIMEOUT {
+                self.steps
+                    .push(transaction::roll_back(&mut conn, side, 1).await?);
+            }
+        } else {
+            self.steps[step].row_locks = status.row_locks(transaction.id);
+        }
+        transaction.state = State::Idle(conn);
+        Ok(self.steps[step].clone())
+    }
+
+    /// Ends the play, after those that failed have begun again where they retry. What it came to.
+    pub(crate) async fn end(mut self, retry: bool) -> Result<DeadlockReplay, Error> {
+        let victim = (self.steps.iter().find(|step| step.error.is_some())).cloned();
+        let (mut committed, mut retries) = (Vec::new(), 0);
+        for side in [Side::A, Side::B] {
+            let transaction = &mut self.sides[side as usize];
+            let mut ended_well = !transaction.failed;
+            if retry && transaction.failed {
+                let script = self.lesson.script(self.cured);
+                let own = script.filter(|(whose, _)| *whose == side);
+                let sql = own.map(|(_, sql)| sql.replace("goods", &self.table.name));
+                let attempts = transaction.begin_again(side, sql.collect()).await?;
+                retries += attempts.last().map_or(0, |step| step.attempt - 1);
+                ended_well = attempts.last().is_some_and(|step| step.sql == COMMIT);
+                self.steps.extend(attempts);
+            }
+            if ended_well {
+                committed.push(side);
+            }
+        }
+        for transaction in self.sides {
+            transaction.close().await?;
+        }
+        self.table.remove(&mut self.desk).await?;
+        self.desk.done();
+        Ok(DeadlockReplay {
+            lesson: self.lesson.slug,
+            cured: self.cured,
+            victim: victim.as_ref().map(|step| step.side),
+            error: victim.and_then(|step| step.error),
+            steps: self.steps,
+            committed,
+            retries,
+            plans: self.plans,
+            latest_deadlock: self.latest_deadlock,
+        })
+    }
+}
