@@ -348,7 +348,7 @@ async fn the_row_of_a_table_lock_says_who_holds_it(servers: &Servers) -> Result<
             .await?;
         between.go_on();
         holder.await??;
-        let class = format!("oversell::stock::{}", slug.replace('-', "_"));
+        let class = format!("oversell::stock::strategies::{}", slug.replace('-', "_"));
         let said = format!("商品 {} 减库存 小明", site.id);
         ensure!(
             row == (
