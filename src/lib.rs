@@ -4,6 +4,33 @@
 //! serves both; `instance` makes the tables and watches the servers; [`load`] tries the strategies under load and says
 //! which oversold; [`course`] tries every claim of the documents; [`lab`] starts the real servers that all of it runs
 //! against.
+//!
+//! # Words
+//!
+//! The service uses these words for these things; what concerns locks is in the glossary of `oversell-lock`.
+//!
+//! | word | meaning |
+//! |---|---|
+//! | product | what is sold, by `stock_id`; the course's is 1 |
+//! | piece | one unit of a product's stock |
+//! | strategy | a way to take a piece: `/check/lock/{strategy}` |
+//! | section | the critical section: the read, the check and the write |
+//! | job | one request in progress, with its owner and its observers |
+//! | point | a named place in a job's code, where it can be observed and stopped |
+//! | promise | what a strategy claims: safe, safe in one process, safe while the lease lasts, unsafe |
+//! | lesson | one entry of the course: a claim, its place in the text, how it is tried |
+//! | experiment | how a lesson's claim is tried |
+//! | verdict | the result of a check: exact, oversold, unknown; for a claim: reproduced or not |
+//! | twin | a broken system that a check must refuse |
+//! | race | a forced interleaving of actors: a flaw, and its cure |
+//! | actor | a job that a race starts and stops at points |
+//! | step | a part of a race; in the seckill, one way to place an order |
+//! | voucher | what the seckill sells, one to a user |
+//! | load | many requests by the load generator, with their history |
+//! | lab | real servers and instances, started and stopped by this program |
+//! | instance | one process of the service |
+//! | visit | a request to a lesson of the class page |
+//! | oversold | more pieces sold than are gone from the stock |
 
 pub mod classroom;
 pub mod seckill;
