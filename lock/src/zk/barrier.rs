@@ -138,7 +138,7 @@ impl ZkBarrier {
     /// # Errors
     ///
     /// [`LockError::Taken`] where it stayed closed for all of `wait`, [`LockError::Unavailable`] where there was no
-    /// connection for a second.
+    /// connection for half of the time-out.
     ///
     /// # Cancel safety
     ///

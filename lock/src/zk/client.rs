@@ -1,7 +1,7 @@
 //! This process's handle on its ZooKeeper session.
 //!
 //! 1. [`ZkClient::new`] starts the session's supervisor (`engine/session.rs`), which tells how the session stands.
-//! 2. What a caller asks for waits while the connection is lost, for [`GRACE`] at most.
+//! 2. What a caller asks for waits while the connection is lost, for half of [`ZkOptions::timeout`] at most.
 //! 3. [`ZkClient::close`] waits for the last releases and ends the session.
 //!
 //! What it survives: a server that is down when it is made, lost connections, sessions that end. **What breaks it**: a
@@ -11,7 +11,7 @@
 
 use super::ZkOptions;
 use super::engine::session::{Link, Session, Supervisor};
-use super::engine::{ANSWER, Wait, unavailable};
+use super::engine::{Wait, unavailable};
 use crate::{LockError, Owner, Process, local::ByType};
 use std::{fmt, future::pending, sync::Arc, time::Duration};
 use tokio::sync::watch;
@@ -19,9 +19,6 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use zookeeper_client::Client;
-
-/// A lost connection may come back within this before what waits for it is told [`LockError::Unavailable`].
-const GRACE: Duration = Duration::from_secs(1);
 
 /// How long [`ZkClient::close`] waits for what is held to be released.
 const LAST_RELEASES: Duration = Duration::from_secs(3);
@@ -46,6 +43,7 @@ pub struct ZkClient(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
     link: watch::Receiver<Link>,
+    timeout: Duration,
     process: Process,
     pub(super) shared: ByType,
     tasks: TaskTracker,
@@ -57,7 +55,7 @@ pub(super) struct Inner {
 
 impl ZkClient {
     /// Starts to connect, in the background, and goes on as long as it takes. A call before it is
-    /// connected waits for at most a second, and is then told [`LockError::Unavailable`].
+    /// connected waits for at most half of [`ZkOptions::timeout`], and is then told [`LockError::Unavailable`].
     ///
     /// ```no_run
     /// # fn example() -> Result<(), oversell_lock::LockError> {
@@ -77,6 +75,7 @@ impl ZkClient {
     /// Outside a tokio runtime.
     pub fn new(options: ZkOptions) -> Result<Self, LockError> {
         options.check()?;
+        let timeout = options.timeout;
         let (sender, link) = watch::channel(Link::new());
         let (end, tasks, supervisor) = (
             CancellationToken::new(),
@@ -94,6 +93,7 @@ impl ZkClient {
         );
         Ok(Self(Arc::new(Inner {
             link,
+            timeout,
             process: Process::new(),
             shared: ByType::default(),
             tasks,
@@ -196,8 +196,8 @@ impl ZkClient {
         }
     }
 
-    /// What `future` comes to, as long as there is reason to wait for it: a connection, and not longer than [`ANSWER`]
-    /// after the wait.
+    /// What `future` comes to, as long as there is reason to wait for it: a connection, and not longer than
+    /// [`ZkOptions::timeout`] after the wait.
     pub(super) async fn answered<T>(
         &self,
         wait: Wait,
@@ -207,7 +207,7 @@ impl ZkClient {
             biased;
             done = future => Ok(done),
             error = self.given_up() => Err(error),
-            () = sleep_until(wait.end + ANSWER) => Err(unavailable("no answer")),
+            () = sleep_until(wait.end + self.timeout()) => Err(unavailable("no answer")),
         }
     }
 
@@ -216,7 +216,7 @@ impl ZkClient {
         self.session().err().unwrap_or_else(|| wait.taken(name))
     }
 
-    /// Completes once there has been no connection for [`GRACE`], or the client is closed: waiting is then in vain.
+    /// Completes once there has been no connection for half of the time-out, or the client is closed: waiting is then in vain.
     async fn given_up(&self) -> LockError {
         let mut link = self.0.link.clone();
         let cut = async {
@@ -225,7 +225,7 @@ impl ZkClient {
                 let changed = match cut {
                     None => link.changed().await,
                     Some((since, reason)) => {
-                        match timeout_at(since + GRACE, link.changed()).await {
+                        match timeout_at(since + self.timeout() / 2, link.changed()).await {
                             Ok(changed) => changed,
                             Err(_) => return unavailable(reason),
                         }
@@ -241,6 +241,11 @@ impl ZkClient {
             () = self.0.closing.cancelled() => closed(),
             error = cut => error,
         }
+    }
+
+    /// How long an answer is waited for.
+    pub(super) fn timeout(&self) -> Duration {
+        self.0.timeout
     }
 
     /// Completes when the client has been closed.

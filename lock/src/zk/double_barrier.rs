@@ -27,7 +27,7 @@
 use super::ZkClient;
 use super::engine::request::ask;
 use super::engine::{
-    ANSWER, Wait, failed, insist, node::Node, over, session::Session, unanswered, unless, valid,
+    Wait, failed, insist, node::Node, over, session::Session, unanswered, unless, valid,
 };
 use crate::LockError;
 use futures::future::try_join_all;
@@ -122,7 +122,7 @@ impl ZkDoubleBarrier {
     /// # Errors
     ///
     /// [`LockError::Taken`] where not enough came: nobody was let in on its account. [`LockError::Unavailable`] where
-    /// there was no connection for a second, or no answer: it may have been counted. The member is then taken away, in
+    /// there was no connection for half of the time-out, or no answer: it may have been counted. The member is then taken away, in
     /// the background.
     ///
     /// # Cancel safety
@@ -134,7 +134,7 @@ impl ZkDoubleBarrier {
         loop {
             let session = self
                 .client
-                .connected(wait.end.max(Instant::now() + ANSWER))
+                .connected(wait.end.max(Instant::now() + self.client.timeout()))
                 .await?;
             let mut member = Node::member(session, &self.path);
             match self
@@ -168,7 +168,7 @@ impl ZkDoubleBarrier {
     /// # Errors
     ///
     /// [`LockError::Lost`] where the member is not in (any more): it has left, or its session has ended;
-    /// [`LockError::Taken`] where not all left, [`LockError::Unavailable`] where there was no connection for a second.
+    /// [`LockError::Taken`] where not all left, [`LockError::Unavailable`] where there was no connection for half of the time-out.
     /// Except where there was no connection to begin with, the member has left all the same, in the background where
     /// the server does not answer and as long as this client's session lasts.
     ///
@@ -184,7 +184,10 @@ impl ZkDoubleBarrier {
             ));
         }
         let wait = Wait::new(wait);
-        let session = self.client.connected(Instant::now() + ANSWER).await?;
+        let session = self
+            .client
+            .connected(Instant::now() + self.client.timeout())
+            .await?;
         let mut own = Node::existing(session, &self.path, member);
         // Another client entered: our server may not have heard of it yet.
         ask(&self.client, &self.path, |session| async move {

@@ -32,6 +32,7 @@ pub struct ZkOptions {
     pub(super) connect: String,
     pub(super) chroot: String,
     pub(super) session: Duration,
+    pub(super) timeout: Duration,
     auth: Option<Auth>,
     only_for_ourselves: bool,
     pub(super) data: String,
@@ -51,7 +52,7 @@ impl fmt::Debug for Auth {
 }
 
 impl ZkOptions {
-    /// `host:port[,host:port…]`; no chroot, a session of 10 s, nodes that anybody may change.
+    /// `host:port[,host:port…]`; no chroot, a session of 10 s, 2 s for an answer, nodes that anybody may change.
     #[must_use]
     pub fn new(connect: impl Into<String>) -> Self {
         let session = Duration::from_secs(10);
@@ -60,6 +61,7 @@ impl ZkOptions {
             connect: connect.into(),
             chroot,
             session,
+            timeout: Duration::from_secs(2),
             auth: None,
             only_for_ourselves: false,
             data,
@@ -81,6 +83,16 @@ impl ZkOptions {
     #[must_use]
     pub fn session(self, session: Duration) -> Self {
         Self { session, ..self }
+    }
+
+    /// A request without an answer by then is given up; it may have been carried out. Where a lock is waited for, this
+    /// begins when that wait is over; a release that is given up goes on in the background. While there is no connection,
+    /// half of it is waited for one. From 1 ms to an hour.
+    ///
+    /// It should be longer than the slowest write to the servers' disks: a busy disk may take seconds.
+    #[must_use]
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
     }
 
     /// Who this is, in a scheme of the server: `digest` and `user:password`, say.
@@ -150,6 +162,10 @@ impl ZkOptions {
             (
                 self.session >= Duration::from_millis(100),
                 "session: at least 100 ms",
+            ),
+            (
+                (Duration::from_millis(1)..=Duration::from_secs(60 * 60)).contains(&self.timeout),
+                "timeout: from 1 ms to an hour",
             ),
             (
                 !self.only_for_ourselves || self.auth.is_some(),

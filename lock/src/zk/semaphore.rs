@@ -15,9 +15,7 @@
 
 use super::engine::hold::Hold;
 use super::engine::queue::{self, Turn};
-use super::engine::{
-    ANSWER, Wait, failed, insist, node::Node, over, session::Session, unless, valid,
-};
+use super::engine::{Wait, failed, insist, node::Node, over, session::Session, unless, valid};
 use super::{ZkClient, mutex::MUTEX};
 use crate::{Guard, Holder, Lock, LockError};
 use futures::future::join_all;
@@ -147,7 +145,9 @@ impl ZkSemaphore {
             };
             let attempt = self.attempt(turn.node.session(), leases, wait.end);
             let attempt = self.client.answered(wait, attempt).await?;
-            timeout(ANSWER, turn.node.delete(None)).await.ok();
+            timeout(self.client.timeout(), turn.node.delete(None))
+                .await
+                .ok();
             match attempt {
                 Ok(Some(leases)) => {
                     let guard = |lease| Hold::of(lease, None).guard(&self.client, &self.path);
@@ -210,7 +210,7 @@ impl ZkSemaphore {
             }
             if timeout_at(end, watch.changed()).await.is_err() {
                 timeout(
-                    ANSWER,
+                    session.timeout,
                     join_all(leases.iter_mut().map(|lease| lease.node.delete(None))),
                 )
                 .await

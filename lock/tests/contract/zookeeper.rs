@@ -18,6 +18,8 @@ use zookeeper_client::{Acls, Client, CreateMode, Error};
 /// Short, so that a test that waits for its end need not wait long, and only for such a test: a busy machine is silent for
 /// the 0.8 s after which its connection is given up, and what is then under way may come to "not known".
 pub(crate) const SESSION: Duration = Duration::from_secs(4);
+/// How long an answer is waited for unless a test says otherwise.
+const ANSWER: Duration = Duration::from_secs(2);
 /// So long that a busy machine ends neither it nor its connection, which is given up after 8 s of silence.
 pub(crate) const LONG: Duration = Duration::from_secs(40);
 /// It ends within a test in which a process stands still, and a busy machine does not end it.
@@ -118,7 +120,9 @@ impl ZooKeeper {
     /// A process that reaches the server at `address`, and has a session of this length.
     pub(crate) async fn process_with(&self, address: &str, session: Duration) -> Member {
         let way = Proxy::to(address).expect("a free port");
-        let client = client_at(way.address(), session).await;
+        // A session that outlives the test is for one that is not about limits: a busy machine must not reach them.
+        let answer = if session == LONG { SOON } else { ANSWER };
+        let client = client_at(way.address(), session, answer).await;
         Member {
             client: client.expect("zookeeper is there"),
             way,
@@ -180,16 +184,24 @@ impl ZooKeeper {
 
 /// A client with a session of this length that is connected: one that is asked before its first connection is there waits
 /// no longer for it than for a lost one, and a busy machine may need more.
-pub(crate) async fn client_at(address: String, session: Duration) -> Result<ZkClient> {
-    let options = ZkOptions::new(address).chroot(CHROOT).session(session);
-    let client = ZkClient::new(options)?;
+async fn client_at(address: String, session: Duration, answer: Duration) -> Result<ZkClient> {
+    let options = ZkOptions::new(address).chroot(CHROOT);
+    let client = ZkClient::new(options.session(session).timeout(answer))?;
     until("connected", || async { client.session().is_ok() }).await?;
     Ok(client)
 }
 
-/// A client that does not give a silent connection up while a test runs.
+/// Neither it nor a silent connection is given up while a test runs.
+const LONGEST: Duration = Duration::from_secs(120);
+
+/// A client that gives up neither a silent connection nor a request while a test runs.
 pub(crate) async fn patient(address: String) -> Result<ZkClient> {
-    client_at(address, Duration::from_secs(120)).await
+    client_at(address, LONGEST, SOON).await
+}
+
+/// A client that gives up a request long before the connection on which it is not answered.
+pub(crate) async fn hasty(address: String) -> Result<ZkClient> {
+    client_at(address, LONGEST, ANSWER).await
 }
 
 /// A container, which goes when its last node has gone.

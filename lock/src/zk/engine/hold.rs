@@ -11,7 +11,7 @@
 //! Next to read: `queue.rs`.
 
 use super::queue::{self, Recipe, Turn};
-use super::{ANSWER, Wait, failed, insist, node::Node, over, unavailable};
+use super::{Wait, failed, insist, node::Node, over, unavailable};
 use crate::keeper::{Share, keep};
 use crate::reentry::{OwnerSlot, Reentry, slot_of};
 use crate::{Fence, Guard, Holder, LockError, Owner, sure_until::SureUntil, zk::ZkClient};
@@ -216,7 +216,7 @@ impl Hold {
     }
 
     async fn end(mut self, name: String) -> Result<(), LockError> {
-        match timeout(ANSWER, self.node.delete(None)).await {
+        match timeout(self.node.session().timeout, self.node.delete(None)).await {
             Ok(Ok(true)) => Ok(()),
             Ok(Ok(false)) => Err(LockError::lost(name)),
             Ok(Err(error)) => Err(ended(error, &name)),

@@ -19,10 +19,6 @@ use zookeeper_client::Error;
 
 const SERVER: &str = "zookeeper";
 
-/// How long an answer is waited for once the wait is over or the lock is given back. The rest goes on in the
-/// background.
-pub(super) const ANSWER: Duration = Duration::from_secs(2);
-
 pub(super) fn unavailable(reason: impl Into<Cause>) -> LockError {
     LockError::unavailable(SERVER, reason)
 }

@@ -25,7 +25,7 @@
 //! Next to read: `node.rs`.
 
 use super::{
-    ANSWER, Wait, failed, insist, node::Node, over, request::ask, session::Session, unless, valid,
+    Wait, failed, insist, node::Node, over, request::ask, session::Session, unless, valid,
 };
 use crate::{
     Fence, Holder, LockError,
@@ -174,7 +174,7 @@ async fn attempt(
             queue.look_at(&before[1..], &session).await?;
         }
     }
-    timeout(ANSWER, node.delete(None)).await.ok();
+    timeout(session.timeout, node.delete(None)).await.ok();
     Ok(Attempt::Late)
 }
 

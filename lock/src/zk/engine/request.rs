@@ -9,7 +9,7 @@
 //!
 //! Next to read: `../barrier.rs`.
 
-use super::{ANSWER, Wait, failed, over, session::Session, unanswered, unavailable, unless, valid};
+use super::{Wait, failed, over, session::Session, unanswered, unavailable, unless, valid};
 use crate::{LockError, zk::ZkClient};
 use std::{sync::Arc, time::Duration};
 use zookeeper_client::{CreateMode, Error, Stat};
@@ -34,7 +34,7 @@ where
     valid(path)?;
     let wait = Wait::new(Duration::ZERO);
     loop {
-        let session = zk.connected(wait.end + ANSWER).await?;
+        let session = zk.connected(wait.end + zk.timeout()).await?;
         match zk.answered(wait, request(session)).await? {
             Err(error) if over(&error) || unanswered(&error) => {
                 tracing::debug!(%error, "asking zookeeper again")
@@ -65,7 +65,7 @@ where
 {
     valid(path)?;
     let wait = Wait::new(Duration::ZERO);
-    let session = zk.connected(wait.end + ANSWER).await?;
+    let session = zk.connected(wait.end + zk.timeout()).await?;
     match zk.answered(wait, request(session)).await {
         Err(error) => Err(unknown(error)),
         Ok(Err(error)) if over(&error) || unanswered(&error) => Err(unknown(error)),

@@ -48,6 +48,8 @@ pub(in crate::zk) struct Session {
     acls: Acls<'static>,
     /// What stands in the nodes of those who queue.
     pub(super) data: String,
+    /// How long an answer is waited for.
+    pub(in crate::zk) timeout: Duration,
     sure_until: Mutex<Arc<SureUntil>>,
     /// What this process knows of the directories in which it queues.
     pub(super) shared: ByType,
@@ -247,6 +249,7 @@ impl Supervisor {
             client,
             acls,
             data,
+            timeout: self.options.timeout,
             sure_until,
             shared,
             tasks,
