@@ -3,7 +3,6 @@
 //! Each target has its own: an instance is asked directly whether it lives, nginx for a static file.
 
 use super::{
-    asks::Same,
     engine::{Load, Until},
     history::{Outcome, Said},
     link::Origin,
@@ -55,13 +54,14 @@ impl Ceiling {
         let request = origin.request(http::Method::GET, path)?;
         let load = Load {
             origin,
-            asks: Same::boxed(request, served),
+            ask: Box::new(move |_| request.clone()),
+            meaning: Box::new(|_, status, _| (served(status), Said::default())),
             threads,
             until: Until::Over(TIME),
             draws: false,
         };
         let ended = load.send(cancel, |_| std::future::pending()).await?;
-        match ended.counted.reasons().iter().next() {
+        match ended.counted.reasons.iter().next() {
             Some((why, _)) if !cancel.is_cancelled() => {
                 Err(Failure::Unusable(format!("GET {path} at {base}: {why}")))
             }
@@ -104,13 +104,10 @@ async fn smallest(base: &str, paths: &[&'static str]) -> Result<(&'static str, u
 }
 
 /// A file that is served is what a sale is to a strategy.
-fn served(status: u16, _: &[u8]) -> (Outcome, Said) {
-    (
-        if status == 200 {
-            Outcome::Sold
-        } else {
-            Outcome::Refused(status.to_string())
-        },
-        Said::default(),
-    )
+fn served(status: u16) -> Outcome {
+    if status == 200 {
+        Outcome::Sold
+    } else {
+        Outcome::Refused(status.to_string())
+    }
 }

@@ -8,17 +8,18 @@
 //! have times at which they are due, and a latency begins there, whether or not a connection was free.
 
 use super::{
-    asks::Asks,
     history::{History, Outcome, Said},
     inside::{Stay, most_at_once},
     lanes::{self, Lane, Lanes},
-    link::{Answer, Cut, Link, Meter, Origin},
+    link::{Body, Cut, Link, Meter, Origin},
     plan::Timed,
-    stats::{Bytes, Stats},
+    stats::{self, Stats},
 };
 use crate::failure::Failure;
 use futures::{StreamExt, TryStreamExt, stream};
-use parking_lot::Mutex;
+use http::{Request, Response};
+use hyper::body::Bytes;
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use std::{
     mem,
     sync::{
@@ -48,10 +49,16 @@ const LONGEST: Duration = Duration::from_secs(15 * 60);
 /// What was sent before a timed load ended may take this long after it: the longest wait of the service, and more.
 const LONGEST_END: Duration = Duration::from_secs(40);
 
+/// Makes the request of this number, from 0.
+pub(super) type Ask = Box<dyn Fn(u64) -> Request<Body> + Send + Sync>;
+/// Says what the answer to the request of this number means, from its status and its body.
+pub(super) type Meaning = Box<dyn Fn(u64, u16, &[u8]) -> (Outcome, Said) + Send + Sync>;
+
 /// How a load is sent: which requests, on how many connections, and until when.
 pub(super) struct Load {
     pub(super) origin: Origin,
-    pub(super) asks: Box<dyn Asks>,
+    pub(super) ask: Ask,
+    pub(super) meaning: Meaning,
     pub(super) threads: usize,
     pub(super) until: Until,
     /// Whether each stay is kept, to be drawn.
@@ -67,17 +74,14 @@ pub(super) enum Until {
     Over(Timed),
 }
 
-/// Histories that the connections share: more than there are cores, so that hardly two wait for each other to write,
-/// and few enough to be added up while they are written.
-const RECORDERS: usize = 16;
-
-/// What some of the connections have seen.
+/// What the connections have recorded.
 #[derive(Debug, Default)]
-struct Recorder {
+struct Recorded {
+    /// The requests that count: all, or those of the measured time.
     counted: History,
-    /// Requests of the warm-up, and those that ended after the time.
-    besides: History,
-    /// When each was inside, as far as the answers say; beside the histories, which are added up again and again.
+    /// All requests: those of the warm-up, and those that ended after the time, too.
+    all: History,
+    /// When each was inside, as far as the answers say.
     stays: Vec<Stay>,
     /// The same as lanes, where they are to be drawn.
     lanes: Vec<Lane>,
@@ -85,7 +89,7 @@ struct Recorder {
 
 /// What a load has seen, for its connections and its watchers.
 pub(super) struct Seen {
-    recorders: Vec<Mutex<Recorder>>,
+    recorded: Mutex<Recorded>,
     meter: Arc<Meter>,
     /// Requests that were begun; those beyond the histories' are under way.
     begun: AtomicU64,
@@ -110,15 +114,9 @@ pub(super) struct Ended {
 }
 
 impl Seen {
-    /// The history so far.
-    pub(super) fn history(&self) -> History {
-        let mut all = History::default();
-        for recorder in &self.recorders {
-            let recorder = recorder.lock();
-            all.merge(&recorder.counted);
-            all.merge(&recorder.besides);
-        }
-        all
+    /// The history of all requests so far; the connections wait for as long as it is held.
+    pub(super) fn all(&self) -> MappedMutexGuard<'_, History> {
+        MutexGuard::map(self.recorded.lock(), |recorded| &mut recorded.all)
     }
 
     /// How long the load has been going on.
@@ -133,21 +131,18 @@ impl Seen {
 
     /// The requests that were inside so far, to be drawn.
     pub(super) fn lanes(&self) -> Option<Lanes> {
-        lanes::drawn(
-            self.recorders
-                .iter()
-                .flat_map(|recorder| recorder.lock().lanes.clone())
-                .collect(),
-        )
+        lanes::drawn(self.recorded.lock().lanes.clone())
     }
 
     fn end(&self, until: Until, elapsed: Duration, why: &str) -> Ended {
-        let (mut counted, mut all) = (History::default(), self.history());
-        self.recorders
-            .iter()
-            .for_each(|recorder| counted.merge(&recorder.lock().counted));
+        let Recorded {
+            mut counted,
+            mut all,
+            stays,
+            lanes,
+        } = mem::take(&mut *self.recorded.lock());
         let begun = self.begun();
-        let under_way = begun - all.counts().samples();
+        let under_way = begun - all.counts.samples();
         counted.abandon(under_way, why);
         all.abandon(under_way, why);
         let (elapsed, behind) = match until {
@@ -162,26 +157,19 @@ impl Seen {
             },
         };
         // The bytes of the warm-up are in the meter too.
-        let share = counted.counts().samples() as f64 / all.counts().samples().max(1) as f64;
-        let Bytes { received, sent } = self.meter.read();
+        let share = counted.counts.samples() as f64 / all.counts.samples().max(1) as f64;
+        let stats::Bytes { received, sent } = self.meter.read();
         let part = |bytes: u64| (bytes as f64 * share) as u64;
-        let bytes = Bytes {
+        let bytes = stats::Bytes {
             received: part(received),
             sent: part(sent),
         };
-        let stays: Vec<_> = self
-            .recorders
-            .iter()
-            .flat_map(|recorder| mem::take(&mut recorder.lock().stays))
-            .collect();
-        let most_inside = most_at_once(&stays);
-        let (stats, lanes) = (Stats::of(&counted, bytes, elapsed), self.lanes());
         Ended {
-            stats,
+            stats: Stats::of(&counted, bytes, elapsed),
             counted,
             all,
-            most_inside,
-            lanes,
+            most_inside: most_at_once(&stays),
+            lanes: lanes::drawn(lanes),
             elapsed,
             behind,
         }
@@ -207,9 +195,8 @@ impl Load {
         let meter = Arc::new(Meter::default());
         let links = self.open_all(&meter).await?;
         let load = Arc::new(self);
-        let recorders = (0..RECORDERS).map(|_| Mutex::default()).collect();
         let seen = Arc::new(Seen {
-            recorders,
+            recorded: Mutex::default(),
             meter,
             begun: AtomicU64::new(0),
             clock: Instant::now(),
@@ -270,27 +257,19 @@ impl Load {
             let done = Instant::now();
             let instance = answer
                 .as_ref()
-                .and_then(|a| a.headers.get("x-instance"))
+                .and_then(|a| a.headers().get("x-instance"))
                 .and_then(|name| name.to_str().ok());
-            let mut recorder = seen.recorders[n % RECORDERS].lock();
-            let Recorder {
-                counted,
-                besides,
-                stays,
-                lanes,
-            } = &mut *recorder;
-            stays.extend(said.inside);
-            lanes.extend(
-                self.draws
-                    .then(|| Lane::of(n + 1, loops, instance, &said))
-                    .flatten(),
-            );
-            let history = if self.until.counts(due - seen.clock, done - seen.clock) {
-                counted
-            } else {
-                besides
-            };
-            history.record(outcome, done - due, instance, said);
+            let mut recorded = seen.recorded.lock();
+            recorded.stays.extend(said.inside);
+            if self.draws {
+                let lane = Lane::of(n + 1, loops, instance, &said);
+                recorded.lanes.extend(lane);
+            }
+            let latency = done - due;
+            recorded.all.record(&outcome, latency, instance, &said);
+            if self.until.counts(due - seen.clock, done - seen.clock) {
+                recorded.counted.record(&outcome, latency, instance, &said);
+            }
         }
     }
 
@@ -324,7 +303,7 @@ impl Load {
         turn: u64,
         slot: &mut Option<Link>,
         meter: &Arc<Meter>,
-    ) -> (Outcome, Said, Option<Answer>) {
+    ) -> (Outcome, Said, Option<Response<Bytes>>) {
         let failed = |outcome| (outcome, Said::default(), None);
         for _ in 0..CONNECTIONS_PER_REQUEST {
             let mut link = match slot.take() {
@@ -337,10 +316,11 @@ impl Load {
                     }
                 },
             };
-            match timeout(TIMEOUT, link.exchange(self.asks.request(turn))).await {
+            match timeout(TIMEOUT, link.exchange((self.ask)(turn))).await {
                 Ok(Ok(answer)) => {
                     *slot = Some(link);
-                    let (outcome, said) = self.asks.meaning(turn, answer.status, &answer.body);
+                    let status = answer.status().as_u16();
+                    let (outcome, said) = (self.meaning)(turn, status, answer.body());
                     return (outcome, said, Some(answer));
                 }
                 Ok(Err(Cut::NotSent)) => {}
@@ -394,30 +374,18 @@ async fn next_due(
     let turn = seen.begun.fetch_add(1, Ordering::Relaxed);
     let after = Duration::from_secs_f64(turn as f64 / rate);
     let due = seen.clock + after;
-    if after < timed.whole() && !timeout_at(due, stop).await {
+    let waited = stop.run_until_cancelled(sleep_until(due.into()));
+    if after < timed.whole() && waited.await.is_some() {
         return Some((turn, due));
     }
     seen.begun.fetch_sub(1, Ordering::Relaxed);
     None
 }
 
-/// Waits until `due`; true where it was stopped before.
-async fn timeout_at(due: Instant, stop: &CancellationToken) -> bool {
-    tokio::select! {
-        biased;
-        () = stop.cancelled() => true,
-        () = sleep_until(due.into()) => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::{asks::Same, fake::Fake};
-
-    fn panics(_: u16, _: &[u8]) -> (Outcome, Said) {
-        panic!("planted")
-    }
+    use crate::load::fake::Fake;
 
     #[tokio::test]
     async fn requests_of_a_worker_that_panics_are_not_forgotten() {
@@ -428,7 +396,8 @@ mod tests {
             .unwrap();
         let load = Load {
             origin,
-            asks: Same::boxed(request, panics),
+            ask: Box::new(move |_| request.clone()),
+            meaning: Box::new(|_, _, _| panic!("planted")),
             threads: 3,
             until: Until::Loops(5),
             draws: false,
@@ -437,9 +406,9 @@ mod tests {
             .send(&CancellationToken::new(), |_| std::future::pending())
             .await
             .unwrap();
-        let all = ended.all.counts();
+        let all = ended.all.counts;
         assert_eq!((all.samples(), all.unknown), (3, 3));
-        assert_eq!(ended.counted.reasons()["lost: the generator panicked"], 3);
+        assert_eq!(ended.counted.reasons["lost: the generator panicked"], 3);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::{
     answer,
-    plan::{ONE, Plan, THREE},
+    plan::{ONE, Plan},
     row::Row,
     run::{Snapshot, run},
 };
@@ -89,23 +89,6 @@ impl Fake {
         count: i64,
     ) -> Row {
         run_to_its_end(&self.plan(strategy, threads, loops, count)).await
-    }
-
-    /// The same on three instances.
-    pub(super) async fn run_on_three(
-        &self,
-        strategy: &str,
-        threads: usize,
-        loops: usize,
-        count: i64,
-    ) -> Row {
-        let plan = self.plan(strategy, threads, loops, count);
-        run_to_its_end(&Plan {
-            base: self.http.clone(),
-            target: THREE.into(),
-            ..plan
-        })
-        .await
     }
 
     /// The products that there are.

@@ -10,7 +10,7 @@
 
 use super::stats::Bytes;
 use crate::failure::Failure;
-use http::{HeaderMap, HeaderValue, Method, Request, Uri, header, uri::PathAndQuery};
+use http::{HeaderValue, Method, Request, Response, Uri, header, uri::PathAndQuery};
 use http_body_util::{BodyExt, Full};
 use hyper::{body::Bytes as Chunk, client::conn::http1};
 use hyper_util::rt::TokioIo;
@@ -53,14 +53,6 @@ pub(super) struct Link {
     sender: http1::SendRequest<Body>,
     connection: Pin<Box<http1::Connection<Wire, Body>>>,
     closed: bool,
-}
-
-/// A whole answer.
-#[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Chunk,
 }
 
 /// A connection that ended before its answer was whole.
@@ -166,7 +158,10 @@ impl Link {
     /// # Cancel safety
     ///
     /// Dropping it may leave a request half done: drop the link too.
-    pub(super) async fn exchange(&mut self, request: Request<Body>) -> Result<Answer, Cut> {
+    pub(super) async fn exchange(
+        &mut self,
+        request: Request<Body>,
+    ) -> Result<Response<Chunk>, Cut> {
         let Self {
             sender,
             connection,
@@ -198,11 +193,7 @@ impl Link {
                 .await
                 .map_err(|e| Cut::NoAnswer(reason(&e)))?
                 .to_bytes();
-            Ok(Answer {
-                status: head.status.as_u16(),
-                headers: head.headers,
-                body,
-            })
+            Ok(Response::from_parts(head, body))
         });
         tokio::select! {
             biased;

@@ -13,7 +13,6 @@ pub mod stats;
 pub mod verdict;
 
 mod answer;
-mod asks;
 mod engine;
 mod inside;
 pub mod lanes;

@@ -61,11 +61,12 @@ pub(crate) struct Timed {
 }
 
 /// Users who order a voucher.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Orders {
-    pub(super) users: u64,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Orders {
+    /// How many they are.
+    pub users: u64,
     /// Orders of each user, which follow each other.
-    pub(super) repeats: u64,
+    pub repeats: u64,
 }
 
 /// A product, or the first of the users, of a run's own: its id is beyond those that a person types, and exact in

@@ -2,7 +2,7 @@
 
 use super::{
     engine::Ended,
-    history::Counts,
+    history::{Counts, Told},
     lanes::Lanes,
     plan::{INSTANCES, ONE, Orders, Plan},
     spread::Spread,
@@ -35,40 +35,19 @@ pub struct Row {
     /// Where the pieces of a product are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<Store>,
-    /// Pieces before.
-    pub before: i64,
-    /// Pieces after.
-    pub after: i64,
-    /// Answers that said success.
-    pub sold: u64,
-    /// Answers that said that nothing is left.
-    pub sold_out: u64,
-    /// Requests that failed and changed nothing.
-    pub errors: u64,
-    /// Requests whose effect cannot be known.
-    pub unknown: u64,
+    /// Pieces before and after.
+    #[serde(flatten)]
+    pub shelf: Shelf,
+    /// How many requests came to what; a buyer who was turned away for an order of his own is not counted as sold out.
+    #[serde(flatten)]
+    pub counts: Counts,
     /// `sold − (before − after)`; of a voucher, orders beyond its pieces.
     pub oversold: i64,
     /// Pieces sold per second.
     pub sold_per_sec: f64,
-    /// How often the strategy tried again; absent where the answers do not say.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retries: Option<u64>,
-    /// The same for each piece sold.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retries_per_sold: Option<f64>,
-    /// The mean wait for the lock, ms, as the instances measure it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub waited_mean_ms: Option<f64>,
-    /// Half of them waited at most this, ms.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub waited_p50_ms: Option<u64>,
-    /// 99 % waited at most this, ms.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub waited_p99_ms: Option<u64>,
-    /// The longest of these, ms.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub waited_max_ms: Option<u64>,
+    /// What the answers say of retries and waits; absent where they do not.
+    #[serde(flatten)]
+    pub told: Option<Told>,
     /// The most requests that were inside the critical section at once; absent where the strategy has none, or the answers do not
     /// say.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,9 +55,6 @@ pub struct Row {
     /// The requests that were inside, to be drawn; of many, a sample. Only where the plan asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lanes: Option<Lanes>,
-    /// Answers whose unlock found that the lock was no longer theirs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lock_lost: Option<u64>,
     /// Requests that were due at the rate asked for and were not sent.
     #[serde(skip_serializing_if = "is_zero")]
     pub behind: u64,
@@ -109,16 +85,14 @@ pub struct Row {
 /// What is told of orders of a voucher besides.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ordered {
-    /// Users.
-    pub users: u64,
-    /// Orders of each user.
-    pub repeats: u64,
+    /// Who was to order, and how often.
+    #[serde(flatten)]
+    pub to: Orders,
     /// Answers that said success.
     pub ordered: u64,
-    /// 用户已经购买过一次!
-    pub already_ordered: u64,
-    /// 不允许重复下单
-    pub under_way: u64,
+    /// Those who were turned away.
+    #[serde(flatten)]
+    pub tally: Tally,
     /// Orders answered with success, per second.
     pub orders_per_sec: f64,
     /// Whether the promise is that all is exact on this target; else a fault must show.
@@ -167,100 +141,83 @@ pub struct Rate {
     pub broken: Option<String>,
 }
 
-/// What was sold, who sold it, and what was left of it.
-pub(super) enum Sold {
-    /// Pieces of a product, by a strategy.
-    Product(&'static Strategy, Shelf),
-    /// A voucher, by a step of the seckill.
-    Voucher {
-        step: &'static Step,
-        to: Orders,
-        tally: Tally,
-        report: check::Report,
-    },
+/// What was sold, by whom, and what the books say of it.
+pub(super) struct Sold {
+    /// The slug of the strategy or of the step.
+    pub(super) strategy: &'static str,
+    pub(super) promise: Promise,
+    /// Where the pieces of a product are counted.
+    pub(super) store: Option<Store>,
+    pub(super) shelf: Shelf,
+    pub(super) oversold: i64,
+    pub(super) verdict: Verdict,
+    /// Of a voucher.
+    pub(super) orders: Option<Checked>,
 }
 
-/// What a run came to, whatever was sold.
-struct Judged {
-    strategy: &'static str,
-    promise: Promise,
-    store: Option<Store>,
-    shelf: Shelf,
-    oversold: i64,
-    verdict: Verdict,
+/// Who ordered a voucher, and what the checker says of the orders.
+pub(super) struct Checked {
+    pub(super) to: Orders,
+    pub(super) tally: Tally,
+    pub(super) report: check::Report,
 }
 
 impl Sold {
-    fn judged(&self, counts: Counts) -> Judged {
-        match self {
-            Self::Product(strategy, shelf) => Judged {
-                strategy: strategy.slug,
-                promise: strategy.promise,
-                store: Some(strategy.store),
-                shelf: *shelf,
-                oversold: oversold(*shelf, counts),
-                verdict: judge(*shelf, counts),
-            },
-            Self::Voucher { step, report, .. } => Judged {
-                strategy: step.slug,
-                promise: step.promise,
-                store: None,
-                shelf: Shelf {
-                    before: report.pieces,
-                    after: report.stock,
-                },
-                oversold: report.oversold,
-                verdict: judge_orders(report, counts),
-            },
+    /// Pieces of a product.
+    pub(super) fn product(strategy: &Strategy, shelf: Shelf, counts: Counts) -> Self {
+        Self {
+            strategy: strategy.slug,
+            promise: strategy.promise,
+            store: Some(strategy.store),
+            shelf,
+            oversold: oversold(shelf, counts),
+            verdict: judge(shelf, counts),
+            orders: None,
         }
     }
 
-    fn ordered(&self, ordered: u64, per_sec: f64, expects_exact: bool) -> Option<Ordered> {
-        let Self::Voucher {
-            to, tally, report, ..
-        } = self
-        else {
-            return None;
-        };
-        Some(Ordered {
-            users: to.users,
-            repeats: to.repeats,
-            ordered,
-            already_ordered: tally.already_ordered,
-            under_way: tally.under_way,
-            orders_per_sec: per_sec,
-            expects_exact,
-            faults: report.faults.clone(),
-            pieces: report.pieces,
-            stock: report.stock,
-            orders: report.orders,
-            duplicate_orders: report.duplicate_orders,
-            lost_orders: report.lost_orders,
-            repeated_ids: report.repeated_ids,
-            unasked_orders: report.unasked_orders,
-        })
+    /// A voucher.
+    pub(super) fn voucher(step: &Step, orders: Checked, counts: Counts) -> Self {
+        let report = &orders.report;
+        Self {
+            strategy: step.slug,
+            promise: step.promise,
+            store: None,
+            shelf: Shelf {
+                before: report.pieces,
+                after: report.stock,
+            },
+            oversold: report.oversold,
+            verdict: judge_orders(report, counts),
+            orders: Some(orders),
+        }
     }
 }
 
 /// Orders that were refused because their user has one already, or has one under way.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Tally {
-    pub(super) already_ordered: u64,
-    pub(super) under_way: u64,
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// 用户已经购买过一次!
+    pub already_ordered: u64,
+    /// 不允许重复下单
+    pub under_way: u64,
 }
 
 impl Rate {
     /// Of the rows of all rounds.
     pub(super) fn of(rounds: &[Row]) -> Self {
         let median = |value: fn(&Row) -> f64| Spread::of(rounds.iter().map(value)).median;
-        let retries: Option<Vec<_>> = rounds.iter().map(|row| row.retries_per_sold).collect();
+        let retries: Option<Vec<_>> = rounds
+            .iter()
+            .map(|row| Some(row.told?.retries_per_sold))
+            .collect();
         Self {
             sold_per_sec: Spread::of(rounds.iter().map(|row| row.sold_per_sec)),
             answers_per_sec: median(|row| row.stats.throughput),
             median_ms: median(|row| row.stats.median),
             p99_ms: median(|row| row.stats.p99_line),
             retries_per_sold: retries.map(|each| Spread::of(each).median),
-            errors: rounds.iter().map(|row| row.errors + row.unknown).sum(),
+            errors: rounds.iter().map(|row| row.counts.failed()).sum(),
             behind: rounds.iter().map(|row| row.behind).sum(),
             verdict: rounds
                 .iter()
@@ -273,88 +230,73 @@ impl Rate {
 }
 
 impl Row {
-    pub(super) fn new(plan: &Plan, sold: &Sold, ended: &Ended, cancelled: bool) -> Self {
-        let (counts, told) = (ended.all.counts(), ended.counted.told());
-        let instances = ended.all.instances().clone();
-        let mut notes: Vec<_> = absent(plan, &instances).into_iter().collect();
-        if !cancelled && plan.timed.is_none() && counts.samples() != plan.planned() {
-            notes.push(format!(
-                "{} of {} requests were sent",
-                counts.samples(),
-                plan.planned()
-            ));
+    pub(super) fn new(plan: &Plan, sold: Sold, ended: Ended, cancelled: bool) -> Self {
+        let mut counts = ended.all.counts;
+        let mut notes: Vec<_> = absent(plan, &ended.all.instances).into_iter().collect();
+        let (samples, planned) = (counts.samples(), plan.planned());
+        if !cancelled && plan.timed.is_none() && samples != planned {
+            notes.push(format!("{samples} of {planned} requests were sent"));
         }
-        let whole = if notes.is_empty() {
-            Verdict::Exact
-        } else {
-            Verdict::Errors
-        };
-        let sold_per_sec =
-            (ended.counted.counts().sold as f64 / ended.elapsed.as_secs_f64().max(1e-9)).round();
-        let Judged {
-            strategy,
-            promise,
-            store,
-            shelf,
-            oversold,
-            verdict,
-        } = sold.judged(counts);
-        let expected = match sold {
+        let expected = match sold.orders {
             // Everybody orders once and nobody stays inside: no fault has room to show.
-            Sold::Voucher { .. } if plan.timed.is_some() => Verdict::Exact,
-            _ => expected(promise, plan.target == ONE),
+            Some(_) if plan.timed.is_some() => Verdict::Exact,
+            _ => expected(sold.promise, plan.target == ONE),
         };
-        let orders = sold.ordered(counts.sold, sold_per_sec, expected == Verdict::Exact);
-        let verdict = verdict.max(whole);
+        let verdict = match notes.is_empty() {
+            true => sold.verdict,
+            false => sold.verdict.max(Verdict::Errors),
+        };
         // Of an unsafe step each fault will do.
         let as_expected = match expected {
             Verdict::Exact => verdict == Verdict::Exact,
             _ => verdict.is_refuted(),
         };
-        let away = orders
-            .as_ref()
-            .map_or(0, |o| o.already_ordered + o.under_way);
-        let waits = ended.counted.waits();
-        // The histogram gives the end of its bucket, which lies beyond the longest.
-        let waited = |quantile| {
-            (!waits.is_empty()).then(|| waits.value_at_quantile(quantile).min(told.longest_ms))
-        };
-        let said = |value: f64| (told.answers > 0).then_some((value * 1000.0).round() / 1000.0);
+        let kept = as_expected && counts.failed() == 0 && notes.is_empty();
+        let seconds = ended.elapsed.as_secs_f64().max(1e-9);
+        let sold_per_sec = (ended.counted.counts.sold as f64 / seconds).round();
+        let orders = sold.orders.map(|Checked { to, tally, report }| Ordered {
+            to,
+            ordered: counts.sold,
+            tally,
+            orders_per_sec: sold_per_sec,
+            expects_exact: expected == Verdict::Exact,
+            faults: report.faults,
+            pieces: report.pieces,
+            stock: report.stock,
+            orders: report.orders,
+            duplicate_orders: report.duplicate_orders,
+            lost_orders: report.lost_orders,
+            repeated_ids: report.repeated_ids,
+            unasked_orders: report.unasked_orders,
+        });
+        if let Some(Ordered { tally, .. }) = &orders {
+            counts.sold_out -= tally.already_ordered + tally.under_way;
+        }
         Self {
-            strategy,
+            strategy: sold.strategy,
             target: plan.target.clone(),
             threads: plan.threads,
             loops: plan.loops,
             elapsed_ms: u64::try_from(ended.elapsed.as_millis()).unwrap_or(u64::MAX),
-            stats: ended.stats.clone(),
-            store,
-            before: shelf.before,
-            after: shelf.after,
-            sold: counts.sold,
-            sold_out: counts.sold_out.saturating_sub(away),
-            errors: counts.refused,
-            unknown: counts.unknown,
-            oversold,
+            stats: ended.stats,
+            store: sold.store,
+            shelf: sold.shelf,
+            counts,
+            oversold: sold.oversold,
             sold_per_sec,
-            retries: (told.answers > 0).then_some(told.retries),
-            retries_per_sold: said(told.retries as f64 / ended.counted.counts().sold.max(1) as f64),
-            waited_mean_ms: said(told.waited_ms as f64 / told.answers as f64),
-            waited_p50_ms: waited(0.5),
-            waited_p99_ms: waited(0.99),
-            waited_max_ms: (told.answers > 0).then_some(told.longest_ms),
+            told: ended.counted.told(),
             most_inside: ended.most_inside,
-            lanes: ended.lanes.clone(),
-            lock_lost: (told.answers > 0).then_some(told.lost),
+            lanes: ended.lanes,
             behind: ended.behind,
             verdict,
-            promise,
+            promise: sold.promise,
             expected,
-            kept: as_expected && counts.failed() == 0 && notes.is_empty(),
+            kept,
             notes,
             rate: None,
             bounded_by_generator: false,
-            instances,
-            reasons: ended.all.reasons().clone(),
+            instances: ended.all.instances,
+            reasons: ended.all.reasons,
             orders,
         }
     }
@@ -362,7 +304,7 @@ impl Row {
     /// Pieces that left the shelf.
     #[must_use]
     pub fn gone(&self) -> i64 {
-        self.before - self.after
+        self.shelf.before - self.shelf.after
     }
 
     /// The promise, as `GET /strategies` words it.
@@ -403,30 +345,30 @@ impl Row {
             return Some(format!("while its rate was measured: {broken}"));
         }
         let Self {
-            strategy,
-            target,
+            strategy, target, ..
+        } = self;
+        let Counts {
             sold,
-            before,
-            after,
-            oversold,
+            sold_out,
             errors,
             unknown,
-            ..
-        } = self;
+        } = self.counts;
         let seen = match &self.orders {
             None => format!("sold {sold}, {} gone", self.gone()),
-            Some(Ordered { orders, .. }) => {
-                format!("{sold} ordered, {orders} written, {after} pieces of {before} left")
+            Some(Ordered {
+                orders,
+                pieces,
+                stock,
+                ..
+            }) => {
+                format!("{sold} ordered, {orders} written, {stock} pieces of {pieces} left")
             }
         };
         let what = match (self.expected, self.verdict) {
-            (Verdict::Exact, Verdict::Oversold) => format!("oversold {oversold}: {seen}"),
+            (Verdict::Exact, Verdict::Oversold) => format!("oversold {}: {seen}", self.oversold),
             (Verdict::Exact, fault @ Verdict::Wrong(_)) => format!("{}: {seen}", fault.word()),
             (Verdict::Oversold, Verdict::Exact) => format!("did not show its fault: {seen}"),
-            _ => format!(
-                "{errors} errors, {unknown} unknown, {} sold out; {seen}",
-                self.sold_out
-            ),
+            _ => format!("{errors} errors, {unknown} unknown, {sold_out} sold out; {seen}"),
         };
         let notes = self.notes.iter().chain(self.reasons.keys());
         let notes: String = notes.map(|note| format!("; {note}")).collect();

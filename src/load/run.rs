@@ -3,13 +3,12 @@
 
 use super::{
     answer,
-    asks::{Asks, Same},
-    engine::{Ended, Load, Seen, Until},
+    engine::{Ask, Ended, Load, Meaning, Seen, Until},
     history::History,
     lanes::{self, Lanes},
     link::{Body, Origin},
     plan::{Orders, Plan},
-    row::{Row, Sold},
+    row::{Checked, Row, Sold},
     stock_api::StockApi,
     verdict::Shelf,
     voucher::{Buyers, Voucher},
@@ -83,13 +82,9 @@ pub async fn run(
         None => product(plan, origin, progress, cancel).await?,
         Some(orders) => voucher(plan, orders, origin, progress, cancel).await?,
     };
-    match (measured, removed) {
-        (Ok(mut row), Err(why)) => {
-            row.notes.push(why.to_string());
-            Ok(row)
-        }
-        (measured, _) => measured,
-    }
+    let mut row = measured?;
+    row.notes.extend(removed.err().map(|why| why.to_string()));
+    Ok(row)
 }
 
 /// A row, and whether what was sold is gone again.
@@ -115,12 +110,14 @@ async fn product(
             "/check/lock/{}?stock_id={}&hold_ms={}",
             strategy.slug, plan.stock_id, plan.hold_ms
         );
-        let asks = Same::boxed(in_json(&origin, &path)?, answer::meaning);
+        let request = in_json(&origin, &path)?;
+        let ask = Box::new(move |_| request.clone());
+        let meaning = Box::new(|_, status, body: &[u8]| answer::meaning(status, body));
         let before = stock.count().await?;
-        let ended = send(plan, origin, asks, progress, cancel).await?;
+        let ended = send(plan, origin, ask, meaning, progress, cancel).await?;
         let after = stock.count().await?;
-        let sold = Sold::Product(strategy, Shelf { before, after });
-        Ok(Row::new(plan, &sold, &ended, cancel.is_cancelled()))
+        let sold = Sold::product(strategy, Shelf { before, after }, ended.all.counts);
+        Ok(Row::new(plan, sold, ended, cancel.is_cancelled()))
     };
     Ok((measured.await, stock.remove().await))
 }
@@ -140,19 +137,16 @@ async fn voucher(
             "/voucher-order/seckill/{}?strategy={}&hold_ms={}",
             voucher.id, step.slug, plan.hold_ms
         );
-        let buyers = Buyers::new(in_json(&origin, &path)?, plan.stock_id, to);
-        let told = buyers.told();
-        let ended = send(plan, origin, Box::new(buyers), progress, cancel).await?;
-        let (mut answers, tally) = told.lock().clone();
-        answers.unknown = ended.all.counts().unknown;
+        let buyers = Arc::new(Buyers::new(in_json(&origin, &path)?, plan.stock_id, to));
+        let (asking, told) = (Arc::clone(&buyers), Arc::clone(&buyers));
+        let ask = Box::new(move |n| asking.request(n));
+        let meaning = Box::new(move |n, status, body: &[u8]| told.meaning(n, status, body));
+        let ended = send(plan, origin, ask, meaning, progress, cancel).await?;
+        let counts = ended.all.counts;
+        let (answers, tally) = buyers.told(counts.unknown);
         let report = voucher.checked(&answers).await?;
-        let sold = Sold::Voucher {
-            step,
-            to,
-            tally,
-            report,
-        };
-        Ok(Row::new(plan, &sold, &ended, cancel.is_cancelled()))
+        let sold = Sold::voucher(step, Checked { to, tally, report }, counts);
+        Ok(Row::new(plan, sold, ended, cancel.is_cancelled()))
     };
     Ok((measured.await, voucher.remove(plan.token.as_ref()).await))
 }
@@ -168,13 +162,15 @@ fn in_json(origin: &Origin, path: &str) -> Result<Request<Body>, Failure> {
 async fn send(
     plan: &Plan,
     origin: Origin,
-    asks: Box<dyn Asks>,
+    ask: Ask,
+    meaning: Meaning,
     progress: &watch::Sender<Snapshot>,
     cancel: &CancellationToken,
 ) -> Result<Ended, Failure> {
     let load = Load {
         origin,
-        asks,
+        ask,
+        meaning,
         threads: plan.threads,
         until: plan.timed.map_or(Until::Loops(plan.loops), Until::Over),
         draws: plan.draws,
@@ -202,7 +198,7 @@ async fn follow(seen: Arc<Seen>, planned: u64, progress: &watch::Sender<Snapshot
     let mut pace = Pace::default();
     loop {
         ticks.tick().await;
-        let snapshot = Snapshot::of(&seen.history(), planned, seen.elapsed());
+        let snapshot = Snapshot::of(&seen.all(), planned, seen.elapsed());
         let unanswered = seen.begun().saturating_sub(snapshot.samples);
         let pace = pace.at(seen.elapsed(), snapshot.samples);
         let lanes = if planned <= lanes::MOST as u64 {
@@ -239,17 +235,17 @@ impl Pace {
 
 impl Snapshot {
     fn of(history: &History, planned: u64, elapsed: Duration) -> Self {
-        let counts = history.counts();
-        let ms = |quantile| history.latencies().value_at_quantile(quantile) as f64 / 1000.0;
+        let counts = history.counts;
+        let ms = |quantile| history.latencies.value_at_quantile(quantile) as f64 / 1000.0;
         let seconds = elapsed.as_secs_f64();
         Self {
             samples: counts.samples(),
             planned,
             sold: counts.sold,
             sold_out: counts.sold_out,
-            errors: counts.refused,
+            errors: counts.errors,
             unknown: counts.unknown,
-            retries: history.told().retries,
+            retries: history.retries,
             elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
             throughput: if seconds > 0.0 {
                 counts.samples() as f64 / seconds
@@ -260,7 +256,7 @@ impl Snapshot {
             unanswered: 0,
             p50_ms: ms(0.5),
             p99_ms: ms(0.99),
-            instances: history.instances().clone(),
+            instances: history.instances.clone(),
             lanes: None,
         }
     }

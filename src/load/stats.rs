@@ -51,8 +51,8 @@ impl Stats {
     /// Sums a history up.
     #[must_use]
     pub fn of(history: &History, bytes: Bytes, elapsed: Duration) -> Self {
-        let counts = history.counts();
-        let latencies = history.latencies();
+        let counts = history.counts;
+        let latencies = &history.latencies;
         let quantile = |q| ms(latencies.value_at_quantile(q));
         let per_second = |n: f64| {
             if elapsed.is_zero() {
@@ -63,7 +63,7 @@ impl Stats {
         };
         Self {
             samples: counts.samples(),
-            average: ratio(history.latency_sum_us() as f64 / 1000.0, latencies.len()),
+            average: ratio(history.latency_sum_us as f64 / 1000.0, latencies.len()),
             median: quantile(0.5),
             p90_line: quantile(0.9),
             p95_line: quantile(0.95),
@@ -91,7 +91,7 @@ fn ratio(sum: f64, n: u64) -> f64 {
 }
 
 /// Three decimals: more would pretend to know more.
-fn rounded(x: f64) -> f64 {
+pub(super) fn rounded(x: f64) -> f64 {
     (x * 1000.0).round() / 1000.0
 }
 
@@ -106,12 +106,8 @@ mod tests {
     fn history(latencies_us: &[u64]) -> History {
         let mut history = History::default();
         for &us in latencies_us {
-            history.record(
-                Outcome::Sold,
-                Duration::from_micros(us),
-                None,
-                Said::default(),
-            );
+            let latency = Duration::from_micros(us);
+            history.record(&Outcome::Sold, latency, None, &Said::default());
         }
         history
     }
@@ -149,7 +145,7 @@ mod tests {
             Outcome::Refused("503".into()),
             Outcome::Unknown("cut".into()),
         ] {
-            history.record(outcome, Duration::from_micros(10), None, Said::default());
+            history.record(&outcome, Duration::from_micros(10), None, &Said::default());
         }
         assert_eq!(
             Stats::of(&history, Bytes::default(), Duration::from_secs(1)).error_percent,

@@ -1,18 +1,16 @@
 //! The rows as tables for the terminal, and a line for each strategy's promise.
 
 use super::{
+    history::Told,
     plan::ONE,
     row::{Ordered, Rate, Row},
-    terminal::{ms, rate, table, whole},
+    terminal::{Column, ms, rate, table, whole},
     verdict::Verdict,
 };
 use comfy_table::{Cell, Color, Table};
 
-/// A column's head, and what stands in it.
-type Column = (&'static str, fn(&Row) -> Cell);
-
 /// The Aggregate Report, and the stock. Latencies are in ms, `recv` and `sent` in KB/s.
-const AGGREGATE: [Column; 19] = [
+const AGGREGATE: [Column<Row>; 19] = [
     ("strategy", |row| row.strategy.into()),
     ("target", |row| row.target.as_str().into()),
     ("samples", |row| count(row.stats.samples)),
@@ -29,15 +27,15 @@ const AGGREGATE: [Column; 19] = [
     ("per s", |row| rate(row.stats.throughput).into()),
     ("recv", |row| rate(row.stats.received_kb_per_sec).into()),
     ("sent", |row| rate(row.stats.sent_kb_per_sec).into()),
-    ("before", |row| whole(row.before).into()),
-    ("after", |row| whole(row.after).into()),
-    ("sold", |row| count(row.sold)),
+    ("before", |row| whole(row.shelf.before).into()),
+    ("after", |row| whole(row.shelf.after).into()),
+    ("sold", |row| count(row.counts.sold)),
     ("oversold", |row| red(row, whole(row.oversold).into())),
     ("verdict", |row| red(row, row.verdict.word().into())),
 ];
 
 /// How the strategies contend, and what they sell in a second where that was measured. Times are in ms.
-const CONTENTION: [Column; 12] = [
+const CONTENTION: [Column<Row>; 12] = [
     ("strategy", |row| row.strategy.into()),
     ("target", |row| row.target.as_str().into()),
     ("sold/s", |row| {
@@ -48,30 +46,32 @@ const CONTENTION: [Column; 12] = [
     ("to", |row| rated(row, |r| rate(r.sold_per_sec.max))),
     ("99%", |row| rated(row, |r| ms(r.p99_ms))),
     ("retries/sold", |row| {
-        told(row.retries_per_sold, |n| format!("{n:.2}"))
+        told(row, |t| format!("{:.2}", t.retries_per_sold))
     }),
-    ("mean wait", |row| told(row.waited_mean_ms, ms)),
-    ("longest", |row| told(row.waited_max_ms, |n| ms(n as f64))),
-    ("locks lost", |row| told(row.lock_lost, |n| n.to_string())),
+    ("mean wait", |row| told(row, |t| ms(t.waited_mean_ms))),
+    ("longest", |row| told(row, |t| ms(t.waited_max_ms as f64))),
+    ("locks lost", |row| told(row, |t| t.lock_lost.to_string())),
     ("instances", |row| instances(row).into()),
     ("", |row| remarks(row).into()),
 ];
 
 /// Orders of a voucher. Latencies are in ms.
-const ORDERS: [Column; 19] = [
+const ORDERS: [Column<Row>; 19] = [
     ("strategy", |row| row.strategy.into()),
     ("target", |row| row.target.as_str().into()),
     ("samples", |row| count(row.stats.samples)),
-    ("ordered", |row| count(row.sold)),
-    ("sold out", |row| count(row.sold_out)),
+    ("ordered", |row| count(row.counts.sold)),
+    ("sold out", |row| count(row.counts.sold_out)),
     ("already", |row| {
-        of_orders(row, |o| count(o.already_ordered))
+        of_orders(row, |o| count(o.tally.already_ordered))
     }),
-    ("under way", |row| of_orders(row, |o| count(o.under_way))),
-    ("errors", |row| count(row.errors + row.unknown)),
+    ("under way", |row| {
+        of_orders(row, |o| count(o.tally.under_way))
+    }),
+    ("errors", |row| count(row.counts.failed())),
     ("median", |row| ms(row.stats.median).into()),
     ("99%", |row| ms(row.stats.p99_line).into()),
-    ("left", |row| whole(row.after).into()),
+    ("left", |row| whole(row.shelf.after).into()),
     ("written", |row| of_orders(row, |o| whole(o.orders).into())),
     ("oversold", |row| whole(row.oversold).into()),
     ("twice", |row| {
@@ -90,23 +90,17 @@ const ORDERS: [Column; 19] = [
 
 /// The Aggregate Report of these rows.
 pub(super) fn aggregate(rows: &[Row], markdown: bool) -> Table {
-    shown(&AGGREGATE, &[0, 1, 18], rows, markdown)
+    table(&AGGREGATE, &[0, 1, 18], rows, markdown)
 }
 
 /// How their strategies contend.
 pub(super) fn contention(rows: &[Row], markdown: bool) -> Table {
-    shown(&CONTENTION, &[0, 1, 10, 11], rows, markdown)
+    table(&CONTENTION, &[0, 1, 10, 11], rows, markdown)
 }
 
 /// The orders of a voucher.
 pub(super) fn orders(rows: &[Row], markdown: bool) -> Table {
-    shown(&ORDERS, &[0, 1, 15], rows, markdown)
-}
-
-fn shown(columns: &[Column], words: &[usize], rows: &[Row], markdown: bool) -> Table {
-    let heads: Vec<_> = columns.iter().map(|(head, _)| *head).collect();
-    let cells = |row| columns.iter().map(|(_, cell)| cell(row)).collect();
-    table(&heads, words, rows.iter().map(cells), markdown)
+    table(&ORDERS, &[0, 1, 15], rows, markdown)
 }
 
 fn count(n: u64) -> Cell {
@@ -123,15 +117,15 @@ fn red(row: &Row, cell: Cell) -> Cell {
 }
 
 fn rated(row: &Row, show: fn(&Rate) -> String) -> Cell {
-    told(row.rate.as_ref(), show)
+    row.rate.as_ref().map(show).unwrap_or_default().into()
+}
+
+fn told(row: &Row, show: fn(&Told) -> String) -> Cell {
+    row.told.as_ref().map(show).unwrap_or_default().into()
 }
 
 fn of_orders(row: &Row, show: fn(&Ordered) -> Cell) -> Cell {
     row.orders.as_ref().map_or_else(|| "".into(), show)
-}
-
-fn told<T>(value: Option<T>, show: impl Fn(T) -> String) -> Cell {
-    value.map(show).unwrap_or_default().into()
 }
 
 /// The names of the instances that answered.
@@ -167,14 +161,13 @@ fn promise(rows: &[Row]) -> String {
     } else {
         "✗ NOT as promised"
     };
-    let notes = rows
+    let notes: Vec<_> = rows
         .iter()
-        .flat_map(|row| row.notes.iter().cloned().chain(row.reasons_line()));
-    let notes: Vec<_> = notes.collect();
-    let notes = if notes.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", notes.join("; "))
+        .flat_map(|row| row.notes.iter().cloned().chain(row.reasons_line()))
+        .collect();
+    let notes = match notes.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", notes.join("; ")),
     };
     format!("{verb}  {strategy} [{promise}]: {}{notes}", on.join(", "))
 }

@@ -65,11 +65,14 @@ impl Drop for Bar {
     }
 }
 
-/// A table: `words` are the columns that are not figures.
-pub(crate) fn table(
-    columns: &[&str],
+/// A column of a table: its head, and what stands in it.
+pub(crate) type Column<T> = (&'static str, fn(&T) -> Cell);
+
+/// A table of these rows; `words` are the columns that are not figures.
+pub(crate) fn table<T>(
+    columns: &[Column<T>],
     words: &[usize],
-    rows: impl Iterator<Item = Vec<Cell>>,
+    rows: &[T],
     markdown: bool,
 ) -> Table {
     let mut table = Table::new();
@@ -78,8 +81,11 @@ pub(crate) fn table(
     } else {
         table.load_style(NOTHING.header_separator(LineStyle::none().fill('─').junction('─')));
     }
-    table.set_header(columns);
-    table.add_rows(rows);
+    table.set_header(columns.iter().map(|(head, _)| *head));
+    table.add_rows(
+        rows.iter()
+            .map(|row| columns.iter().map(|(_, cell)| cell(row))),
+    );
     for (i, column) in table.column_iter_mut().enumerate() {
         if !markdown {
             column.set_padding((0, 0));
@@ -147,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_grouped_by_thousands() {
+    fn numbers_are_grouped_by_thousands_rates_keep_three_digits_and_latencies_about_three() {
         for (n, text) in [
             (0, "0"),
             (999, "999"),
@@ -158,10 +164,6 @@ mod tests {
         ] {
             assert_eq!(whole(n), text);
         }
-    }
-
-    #[test]
-    fn rates_keep_three_digits() {
         for (n, text) in [
             (0.0, "0"),
             (7.4, "7"),
@@ -171,10 +173,6 @@ mod tests {
         ] {
             assert_eq!(rate(n), text);
         }
-    }
-
-    #[test]
-    fn latencies_keep_about_three_digits() {
         for (n, text) in [
             (0.0, "0.00"),
             (0.854, "0.85"),

@@ -3,7 +3,8 @@
 use super::{
     Row,
     fake::{Fake, Fault, STALL, run_to_its_end},
-    plan::{Plan, THREE, Timed},
+    history::{Counts, Told},
+    plan::{ONE, Plan, THREE, Timed},
     run::{Snapshot, run},
     verdict::Verdict,
 };
@@ -14,17 +15,14 @@ use tokio_util::sync::CancellationToken;
 
 /// A row in one line: verdict, answers, difference, and what is left.
 fn seen(row: &Row) -> String {
-    let Row {
+    let Counts {
         sold,
         sold_out,
         errors,
         unknown,
-        oversold,
-        after,
-        ..
-    } = row;
+    } = row.counts;
     let kept = if row.kept { "kept" } else { "broken" };
-    let verdict = row.verdict.word();
+    let (verdict, oversold, after) = (row.verdict.word(), row.oversold, row.shelf.after);
     format!(
         "{verdict}, {kept}: {sold} sold, {sold_out} out, {errors} errors, {unknown} unknown; {oversold} over, {after} left"
     )
@@ -41,37 +39,73 @@ async fn run_silently(plan: &Plan, cancel: &CancellationToken) -> Result<Row, Fa
 }
 
 #[tokio::test]
-async fn an_honest_shop_is_exact() {
-    let fake = Fake::open(None).await;
-    let row = fake.run("single-update", 8, 25, 1000).await;
-    assert_eq!(
-        seen(&row),
-        "exact, kept: 200 sold, 0 out, 0 errors, 0 unknown; 0 over, 800 left"
-    );
-    let stats = &row.stats;
-    assert_eq!((row.before, row.instances["8000"]), (1000, 200));
-    assert_eq!((stats.samples, stats.error_percent), (200, 0.0));
-    assert!(stats.sent_kb_per_sec > 0.0 && stats.received_kb_per_sec > 0.0);
-}
-
-#[tokio::test]
-async fn sold_out_is_told_from_an_error() {
-    let row = Fake::open(None).await.run("redis-watch", 4, 25, 60).await;
-    assert_eq!(
-        seen(&row),
-        "exact, kept: 60 sold, 40 out, 0 errors, 0 unknown; 0 over, 0 left"
-    );
-}
-
-#[tokio::test]
-async fn a_shop_that_loses_updates_is_oversold() {
-    let fake = Fake::open(Some((Fault::LostUpdate, 10))).await;
-    let row = fake.run("single-update", 8, 25, 1000).await;
-    assert_eq!(
-        seen(&row),
-        "oversold, broken: 200 sold, 0 out, 0 errors, 0 unknown; 20 over, 820 left"
-    );
-    complains(&row, "oversold 20");
+async fn the_table_of_shops() {
+    use Fault::{CutAfter, CutBefore, LostUpdate, Refuses, TakesAndDoesNotKnow};
+    // 200 requests for a safe strategy; the fault meets every tenth. The last column is what a complaint says.
+    for (fault, pieces, wanted, complaint) in [
+        (
+            None,
+            1000,
+            "exact, kept: 200 sold, 0 out, 0 errors, 0 unknown; 0 over, 800 left",
+            None,
+        ),
+        (
+            None,
+            60,
+            "exact, kept: 60 sold, 140 out, 0 errors, 0 unknown; 0 over, 0 left",
+            None,
+        ),
+        (
+            Some(LostUpdate),
+            1000,
+            "oversold, broken: 200 sold, 0 out, 0 errors, 0 unknown; 20 over, 820 left",
+            Some("oversold 20"),
+        ),
+        (
+            Some(Refuses),
+            1000,
+            "errors, broken: 180 sold, 0 out, 20 errors, 0 unknown; 0 over, 820 left",
+            Some("503 lock not had"),
+        ),
+        // Whether they were done or not, unknown outcomes widen the interval.
+        (
+            Some(CutBefore),
+            1000,
+            "errors, broken: 180 sold, 0 out, 0 errors, 20 unknown; 0 over, 820 left",
+            Some("20 unknown"),
+        ),
+        (
+            Some(CutAfter),
+            1000,
+            "errors, broken: 180 sold, 0 out, 0 errors, 20 unknown; -20 over, 800 left",
+            Some("20 unknown"),
+        ),
+        (
+            Some(TakesAndDoesNotKnow),
+            1000,
+            "errors, broken: 180 sold, 0 out, 0 errors, 20 unknown; -20 over, 800 left",
+            Some("20 unknown"),
+        ),
+    ] {
+        let fake = Fake::open(fault.map(|fault| (fault, 10))).await;
+        let row = fake.run("single-update", 8, 25, pieces).await;
+        assert_eq!(seen(&row), wanted, "{fault:?}");
+        match complaint {
+            Some(complaint) => complains(&row, complaint),
+            None => assert_eq!(row.complaint(), None),
+        }
+        // None of them is sent twice, also where its connection is cut.
+        let stats = &row.stats;
+        assert_eq!((fake.requests(), stats.samples), (200, 200), "{fault:?}");
+        let failed = row.counts.failed();
+        assert_eq!(stats.error_percent, failed as f64 / 2.0, "{fault:?}");
+        assert_eq!(row.reasons.values().sum::<u64>(), failed, "{fault:?}");
+        assert!(stats.sent_kb_per_sec > 0.0 && stats.received_kb_per_sec > 0.0);
+        assert_eq!(row.shelf.before, pieces);
+        if failed == 0 {
+            assert_eq!(row.instances["8000"], 200);
+        }
+    }
 }
 
 #[tokio::test]
@@ -82,63 +116,18 @@ async fn a_strategy_that_should_oversell_and_does_not_has_broken_its_promise() {
 }
 
 #[tokio::test]
-async fn a_refused_request_is_an_error_and_no_oversell() {
-    let fake = Fake::open(Some((Fault::Refuses, 10))).await;
-    let row = fake.run("single-update", 8, 25, 1000).await;
-    assert_eq!(
-        seen(&row),
-        "errors, broken: 180 sold, 0 out, 20 errors, 0 unknown; 0 over, 820 left"
-    );
-    assert_eq!(row.reasons["503 lock not had"], 20);
-}
-
-#[tokio::test]
-async fn unknown_outcomes_widen_the_interval_whether_they_were_done_or_not() {
-    for (fault, over_and_left) in [
-        (Fault::CutBefore, "0 over, 820 left"),
-        (Fault::CutAfter, "-20 over, 800 left"),
-        (Fault::TakesAndDoesNotKnow, "-20 over, 800 left"),
-    ] {
-        let fake = Fake::open(Some((fault, 10))).await;
-        let row = fake.run("single-update", 8, 25, 1000).await;
-        assert_eq!(
-            seen(&row),
-            format!("errors, broken: 180 sold, 0 out, 0 errors, 20 unknown; {over_and_left}"),
-            "{fault:?}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn a_request_whose_connection_is_cut_is_not_sent_again() {
-    for fault in [Fault::CutBefore, Fault::CutAfter] {
-        let fake = Fake::open(Some((fault, 2))).await;
-        let row = fake.run("single-update", 4, 25, 1000).await;
-        assert_eq!(
-            (fake.requests(), row.stats.samples, row.unknown),
-            (100, 100, 50),
-            "{fault:?}"
-        );
-    }
-}
-
-#[tokio::test]
 async fn a_connection_that_the_server_closes_between_requests_is_opened_again_and_costs_nothing() {
     let fake = Fake::open(Some((Fault::Closes, 3))).await;
     let row = fake.run("single-update", 4, 30, 1000).await;
-    assert_eq!(
-        (fake.requests(), row.verdict, row.sold),
-        (120, Verdict::Exact, 120)
-    );
+    assert_eq!((row.verdict, row.counts.sold), (Verdict::Exact, 120));
+    assert_eq!(fake.requests(), 120);
 }
 
 #[tokio::test]
 async fn a_thousand_connections_are_served() {
-    let row = Fake::open(None)
-        .await
-        .run("single-update", 1000, 2, 5000)
-        .await;
-    assert_eq!((row.verdict, row.sold), (Verdict::Exact, 2000));
+    let fake = Fake::open(None).await;
+    let row = fake.run("single-update", 1000, 2, 5000).await;
+    assert_eq!((row.verdict, row.counts.sold), (Verdict::Exact, 2000));
 }
 
 #[tokio::test]
@@ -156,32 +145,26 @@ async fn a_cancelled_run_ends_and_what_was_under_way_is_unknown() {
     };
     let (row, ()) = tokio::join!(run(&plan, &progress, &cancel), stop);
     let row = row.unwrap();
-    assert_eq!(
-        (row.stats.samples, row.unknown, row.verdict),
-        (3, 3, Verdict::Errors)
-    );
+    assert_eq!((row.verdict, row.stats.samples), (Verdict::Errors, 3));
+    assert_eq!(row.counts.unknown, 3);
 }
 
 #[tokio::test]
 async fn the_last_snapshot_is_the_whole_run() {
     let fake = Fake::open(None).await;
     let (progress, watching) = watch::channel(Snapshot::default());
-    run(
-        &fake.plan("single-update", 4, 25, 1000),
-        &progress,
-        &CancellationToken::new(),
-    )
-    .await
-    .unwrap();
+    let plan = fake.plan("single-update", 4, 25, 1000);
+    let stop = CancellationToken::new();
+    run(&plan, &progress, &stop).await.unwrap();
     let last = watching.borrow();
     assert_eq!(
-        (
+        [
             last.samples,
             last.planned,
             last.sold,
             last.instances["8000"]
-        ),
-        (100, 100, 100, 100)
+        ],
+        [100; 4]
     );
 }
 
@@ -204,11 +187,10 @@ async fn a_target_that_does_not_answer_is_one_line_that_names_it() {
 #[tokio::test]
 async fn a_run_has_a_product_of_its_own_and_removes_it_and_a_twin_on_product_1_is_caught() {
     let fake = Fake::open(Some((Fault::Reset, 50))).await;
-    let row = fake.run("single-update", 4, 25, 1000).await;
-    assert_eq!(
-        (row.verdict, row.kept, row.before, row.after),
-        (Verdict::Exact, true, 1000, 900)
-    );
+    let plan = fake.plan("single-update", 4, 25, 1000);
+    let row = run_to_its_end(&plan).await;
+    assert_eq!((row.verdict, row.kept), (Verdict::Exact, true));
+    assert_eq!((row.shelf.before, row.shelf.after), (1000, 900));
     assert_eq!(
         fake.products(),
         [1],
@@ -217,7 +199,7 @@ async fn a_run_has_a_product_of_its_own_and_removes_it_and_a_twin_on_product_1_i
 
     let twin = Plan {
         stock_id: 1,
-        ..fake.plan("single-update", 4, 25, 1000)
+        ..plan
     };
     let row = run_to_its_end(&twin).await;
     assert_eq!(
@@ -240,34 +222,23 @@ async fn a_run_that_is_cancelled_or_fails_removes_its_product_too() {
 #[tokio::test]
 async fn three_means_that_three_have_answered() {
     let fake = Fake::open(None).await;
-    let row = fake.run_on_three("single-update", 6, 10, 1000).await;
-    assert_eq!(
-        (row.verdict, row.instances.len(), row.kept),
-        (Verdict::Exact, 3, true)
-    );
-    for (base, answered) in [(
-        &fake.base,
-        "target three is 3 instance(s), and 1 answered: 8000",
-    )] {
-        let plan = Plan {
-            base: base.clone(),
-            target: THREE.into(),
-            ..fake.plan("single-update", 6, 10, 1000)
-        };
-        let row = run_to_its_end(&plan).await;
-        assert_eq!((row.verdict, row.kept), (Verdict::Errors, false));
-        assert_eq!(row.notes, [answered]);
-        complains(&row, answered);
-    }
-    let plan = Plan {
-        base: fake.http.clone(),
+    let on = |base: &str, target: &str| Plan {
+        base: base.into(),
+        target: target.into(),
         ..fake.plan("single-update", 6, 10, 1000)
     };
-    assert_eq!(
-        run_to_its_end(&plan).await.verdict,
-        Verdict::Errors,
-        "one is one"
-    );
+    let row = run_to_its_end(&on(&fake.http, THREE)).await;
+    assert_eq!((row.verdict, row.kept), (Verdict::Exact, true));
+    assert_eq!(row.instances.len(), 3);
+
+    let row = run_to_its_end(&on(&fake.base, THREE)).await;
+    assert_eq!((row.verdict, row.kept), (Verdict::Errors, false));
+    let answered = "target three is 3 instance(s), and 1 answered: 8000";
+    assert_eq!(row.notes, [answered]);
+    complains(&row, answered);
+
+    let row = run_to_its_end(&on(&fake.http, ONE)).await;
+    assert_eq!(row.verdict, Verdict::Errors, "one is one");
 }
 
 #[tokio::test]
@@ -277,40 +248,35 @@ async fn an_unsafe_strategy_whose_requests_fail_has_not_kept_its_promise() {
     assert_eq!((row.verdict, row.kept), (Verdict::Oversold, true));
     // The same loss beside a request that was refused: a reset makes the stock grow, which is more sold than gone.
     let fake = Fake::open(Some((Fault::Refuses, 10))).await;
-    let shop = Arc::clone(&fake.shop);
-    let row = Plan {
+    let plan = Plan {
         stock_id: 1,
         ..fake.plan("none", 1, 30, 1000)
     };
-    let row = run_to_its_end(&row).await;
+    let row = run_to_its_end(&plan).await;
     assert_eq!((row.verdict, row.kept), (Verdict::Errors, false));
-    assert_eq!(shop.lock().unwrap().requests, 30);
+    assert_eq!(fake.requests(), 30);
 }
 
 #[tokio::test]
 async fn what_the_answers_say_stands_in_the_row_and_what_they_do_not_say_is_absent() {
-    let row = Fake::open(Some((Fault::Says, 1)))
-        .await
-        .run("version-cas", 2, 10, 100)
-        .await;
-    assert_eq!(
-        (row.retries, row.retries_per_sold, row.lock_lost),
-        (Some(40), Some(2.0), Some(20))
-    );
-    assert_eq!(
-        (row.waited_mean_ms, row.waited_max_ms),
-        (Some(5.0), Some(5))
-    );
-    let row = Fake::open(None).await.run("version-cas", 2, 10, 100).await;
-    assert_eq!(
+    for (fault, wanted) in [
         (
-            row.retries,
-            row.retries_per_sold,
-            row.lock_lost,
-            row.waited_mean_ms
+            Some((Fault::Says, 1)),
+            Some(Told {
+                retries: 40,
+                retries_per_sold: 2.0,
+                waited_mean_ms: 5.0,
+                waited_p50_ms: 5,
+                waited_p99_ms: 5,
+                waited_max_ms: 5,
+                lock_lost: 20,
+            }),
         ),
-        (None, None, None, None)
-    );
+        (None, None),
+    ] {
+        let row = Fake::open(fault).await.run("version-cas", 2, 10, 100).await;
+        assert_eq!(row.told, wanted);
+    }
 }
 
 #[tokio::test]
@@ -322,7 +288,7 @@ async fn a_stall_is_hidden_from_the_99_percent_line_of_a_closed_loop_and_seen_by
         let counted = fake.plan("single-update", 4, 1000, 4000);
         let row =
             run_to_its_end(&timed.map_or(counted.clone(), |timed| counted.timed(timed))).await;
-        assert_eq!((row.verdict, row.errors + row.unknown), (Verdict::Exact, 0));
+        assert_eq!((row.verdict, row.counts.failed()), (Verdict::Exact, 0));
         row.stats.p99_line
     };
     let timed = Timed {
@@ -364,7 +330,7 @@ async fn who_answered_in_the_warm_up_has_answered() {
     let row = run_to_its_end(&fake.plan("single-update", 1, 1, 0).timed(timed)).await;
     assert_eq!(
         (row.verdict, row.instances["8000"]),
-        (Verdict::Exact, row.sold)
+        (Verdict::Exact, row.counts.sold)
     );
 }
 

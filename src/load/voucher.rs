@@ -5,7 +5,6 @@
 
 use super::{
     answer,
-    asks::Asks,
     history::{Outcome, Said},
     link::Body,
     plan::Orders,
@@ -22,10 +21,7 @@ use parking_lot::Mutex;
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::json;
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 const USER: HeaderName = HeaderName::from_static("x-user-id");
 
@@ -44,11 +40,9 @@ pub(super) struct Buyers {
     request: Request<Body>,
     first: i64,
     orders: Orders,
-    told: Told,
+    /// The orders that were answered, and how many were turned away.
+    told: Mutex<(Answers, Tally)>,
 }
-
-/// The orders that were answered, and how many were turned away.
-type Told = Arc<Mutex<(Answers, Tally)>>;
 
 /// The fields of an answer that are looked at.
 #[derive(Deserialize)]
@@ -65,22 +59,22 @@ impl Buyers {
             request,
             first,
             orders,
-            told: Arc::default(),
+            told: Mutex::default(),
         }
     }
 
-    /// What they were told, as it comes in.
-    pub(super) fn told(&self) -> Told {
-        Arc::clone(&self.told)
+    /// What they were told, beside so many requests of which nobody can tell.
+    pub(super) fn told(&self, unknown: u64) -> (Answers, Tally) {
+        let (answers, tally) = self.told.lock().clone();
+        (Answers { unknown, ..answers }, tally)
     }
 
     fn user(&self, n: u64) -> i64 {
         self.first + (n / self.orders.repeats % self.orders.users).cast_signed()
     }
-}
 
-impl Asks for Buyers {
-    fn request(&self, n: u64) -> Request<Body> {
+    /// The `n`-th order, from 0.
+    pub(super) fn request(&self, n: u64) -> Request<Body> {
         let mut request = self.request.clone();
         request
             .headers_mut()
@@ -88,7 +82,8 @@ impl Asks for Buyers {
         request
     }
 
-    fn meaning(&self, n: u64, status: u16, body: &[u8]) -> (Outcome, Said) {
+    /// What the answer to the `n`-th means.
+    pub(super) fn meaning(&self, n: u64, status: u16, body: &[u8]) -> (Outcome, Said) {
         let (outcome, said) = answer::meaning(status, body);
         let json = serde_json::from_slice(body).unwrap_or(Json {
             kind: None,
@@ -233,8 +228,7 @@ mod tests {
             said(503, r#"{"outcome":"unknown"}"#),
             Outcome::Unknown(_)
         ));
-        let told = buyers.told();
-        let (answers, tally) = &*told.lock();
+        let (answers, tally) = buyers.told(0);
         assert_eq!(
             answers.orders,
             [Entry {

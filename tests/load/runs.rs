@@ -74,7 +74,7 @@ async fn a_run_is_exact_whatever_others_do_meanwhile() -> Result<()> {
     for row in rows {
         let row = row?;
         ensure!(
-            (row.verdict, row.kept, row.sold, row.retries.is_some())
+            (row.verdict, row.kept, row.counts.sold, row.told.is_some())
                 == (Verdict::Exact, true, 500, true),
             "others falsify a run: {row:?}"
         );
@@ -179,8 +179,10 @@ async fn as_many_are_inside_at_once_as_the_lock_lets_in() -> Result<()> {
             None => NO_SECTION.contains(&strategy.slug),
             Some(most) => (most == 1) == (alone && strategy.slug != "select-share"),
         };
-        let waited = (row.waited_p50_ms, row.waited_p99_ms, row.waited_max_ms);
-        let in_order = waited.0.is_some() && waited.0 <= waited.1 && waited.1 <= waited.2;
+        let waited = row
+            .told
+            .map(|told| [told.waited_p50_ms, told.waited_p99_ms, told.waited_max_ms]);
+        let in_order = waited.is_some_and(|waited| waited.is_sorted());
         ensure!(
             as_meant && in_order,
             "{}: {:?} inside at once, waits {waited:?}",
@@ -190,11 +192,11 @@ async fn as_many_are_inside_at_once_as_the_lock_lets_in() -> Result<()> {
         let drawn = row.lanes.map(|lanes| lanes.drawn).unwrap_or_default();
         let tries = NO_SECTION.contains(&strategy.slug);
         ensure!(
-            drawn.len() as u64 == row.sold
+            drawn.len() as u64 == row.counts.sold
                 && !drawn.iter().any(|lane| lane.vain.is_some() != tries),
             "{}: {} are sold, and drawn are {drawn:?}",
             strategy.slug,
-            row.sold
+            row.counts.sold
         );
     }
     let mutex = load(&short(one, "one", "mutex")).await?.most_inside;

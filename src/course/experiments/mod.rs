@@ -207,7 +207,7 @@ async fn retries_grow(on: &Cluster, strategy: &'static str) -> Result<Seen, NoVe
     }
     let retries: Vec<_> = rows
         .iter()
-        .map(|row| row.retries_per_sold.unwrap_or(0.0))
+        .map(|row| row.told.map_or(0.0, |told| told.retries_per_sold))
         .collect();
     let words = Words::new(
         format!(

@@ -82,14 +82,14 @@ pub(super) async fn until_below(
 
 /// `mutex 三台：卖出 5000 件，少了 4321 件，多卖 679 件。`
 pub(super) fn sale(row: &Row) -> Words {
-    let (sold, gone, over) = (row.sold, row.gone(), row.oversold);
+    let (sold, gone, over) = (row.counts.sold, row.gone(), row.oversold);
     let Bilingual { zh, en } = if row.target == Target::One.name() {
         Target::One
     } else {
         Target::Three
     }
     .words();
-    let errors = row.errors + row.unknown;
+    let errors = row.counts.failed();
     let (mut more_zh, mut more_en) = (format!("多卖 {over} 件"), format!("{over} oversold"));
     if errors > 0 {
         more_zh += &format!("，{errors} 个请求出错");

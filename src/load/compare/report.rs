@@ -4,14 +4,8 @@
 use crate::{
     failure::Failure,
     load::{
-        filters,
-        measure::Found,
-        plan::ONE,
-        row::{Rate, Row},
-        spread::Spread,
-        table::instances,
-        terminal::ms,
-        verdict::Verdict,
+        filters, measure::Found, plan::ONE, row::Row, spread::Spread, table::instances,
+        terminal::ms, verdict::Verdict,
     },
     stock::{self, Strategy},
 };
@@ -108,20 +102,9 @@ impl<'a> Report<'a> {
         "compare"
     }
 
-    fn exact(&self) -> usize {
-        self.found
-            .rows
-            .iter()
-            .filter(|row| row.verdict == Verdict::Exact)
-            .count()
-    }
-
-    fn oversold(&self) -> usize {
-        self.found
-            .rows
-            .iter()
-            .filter(|row| row.verdict == Verdict::Oversold)
-            .count()
+    fn count(&self, verdict: Verdict) -> usize {
+        let rows = self.found.rows.iter();
+        rows.filter(|row| row.verdict == verdict).count()
     }
 }
 
@@ -143,11 +126,6 @@ impl<'a> Group<'a> {
             format!("§{chapter}")
         }
     }
-}
-
-/// An optional figure as the tables show it.
-fn shown<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
-    value.map_or_else(|| "–".into(), show)
 }
 
 impl<'a> Bars<'a> {
@@ -178,25 +156,16 @@ impl<'a> Bars<'a> {
         self.row.verdict == Verdict::Oversold
     }
 
-    fn retries(&self) -> String {
-        shown(self.row.retries_per_sold, |n| format!("{n:.2}"))
-    }
-
-    /// The mean and the longest wait for the lock.
-    fn waits(&self) -> [String; 2] {
-        [
-            self.row.waited_mean_ms,
-            self.row.waited_max_ms.map(|n| n as f64),
-        ]
-        .map(|wait| shown(wait, ms))
-    }
-
-    fn lost(&self) -> String {
-        shown(self.row.lock_lost, |n| n.to_string())
-    }
-
-    fn rated(&self) -> Option<&Rate> {
-        self.row.rate.as_ref()
+    /// Retries for each piece, the mean and the longest wait for the lock, and how many locks were lost.
+    fn contention(&self) -> [String; 4] {
+        self.row.told.map_or([(); 4].map(|()| "–".into()), |told| {
+            [
+                format!("{:.2}", told.retries_per_sold),
+                ms(told.waited_mean_ms),
+                ms(told.waited_max_ms as f64),
+                told.lock_lost.to_string(),
+            ]
+        })
     }
 
     fn instances(&self) -> String {
@@ -208,7 +177,7 @@ impl Scale {
     fn of(rows: &[Row]) -> Self {
         let most = |value: fn(&Row) -> f64| rows.iter().map(value).fold(1.0, f64::max);
         Self {
-            pieces: most(|row| row.gone().max(row.sold as i64) as f64),
+            pieces: most(|row| row.gone().max(row.counts.sold as i64) as f64),
             rate: most(|row| sold_per_sec(row).max),
             latency: Decades::around(
                 rows.iter()
@@ -265,7 +234,10 @@ fn percent(share: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::compare::tests::{found, rate, row};
+    use crate::load::{
+        compare::tests::{found, rate, row},
+        row::Rate,
+    };
 
     #[test]
     fn the_report_is_one_file_without_script_or_other_hosts() {
@@ -345,26 +317,18 @@ mod tests {
     }
 
     #[test]
-    fn the_axis_is_whole_decades_round_all_latencies() {
+    fn the_axis_is_whole_decades_round_all_latencies_and_has_a_width_at_least() {
         let axis = Decades::around([0.8, 37.0, 3512.0].into_iter());
         assert_eq!(axis, Decades { first: -1, last: 4 });
         assert_eq!(
-            (axis.at(0.1), axis.at(10_000.0), axis.at(0.0)),
-            (0.0, 100.0, 0.0)
+            [0.1, 10_000.0, 0.0].map(|value| axis.at(value)),
+            [0.0, 100.0, 0.0]
         );
         let labels: Vec<_> = axis.ticks().into_iter().map(|tick| tick.label).collect();
         assert_eq!(labels, ["0.1 ms", "1 ms", "10 ms", "100 ms", "1 s", "10 s"]);
-    }
-
-    #[test]
-    fn an_axis_of_one_value_or_of_none_still_has_a_width() {
-        assert_eq!(
-            Decades::around([10.0].into_iter()),
-            Decades { first: 1, last: 2 }
-        );
-        assert_eq!(
-            Decades::around(std::iter::empty()),
-            Decades { first: 0, last: 1 }
-        );
+        for (values, first, last) in [(&[10.0][..], 1, 2), (&[], 0, 1)] {
+            let axis = Decades::around(values.iter().copied());
+            assert_eq!(axis, Decades { first, last });
+        }
     }
 }

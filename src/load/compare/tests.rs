@@ -17,29 +17,19 @@ use std::time::Duration;
 /// A row as a run makes it: so many sold, so many gone.
 pub(super) fn row(strategy: &str, target: &str, sold: u64, gone: i64) -> Row {
     let mut history = History::default();
-    let names = if target == ONE {
-        &["8000"][..]
-    } else {
-        &["8000", "8100", "8200"]
+    let names = match target {
+        ONE => &["8000"][..],
+        _ => &["8000", "8100", "8200"],
     };
-    for i in 0..sold {
-        let name = names[i as usize % names.len()];
-        history.record(
-            Outcome::Sold,
-            Duration::from_micros(800 + i * 7),
-            Some(name),
-            Said::default(),
-        );
+    for (i, name) in (0..sold).zip(names.iter().cycle()) {
+        let latency = Duration::from_micros(800 + i * 7);
+        history.record(&Outcome::Sold, latency, Some(name), &Said::default());
     }
     let elapsed = Duration::from_millis(1000);
-    let stats = Stats::of(
-        &history,
-        Bytes {
-            received: sold * 250,
-            sent: sold * 90,
-        },
-        elapsed,
-    );
+    let bytes = Bytes {
+        received: sold * 250,
+        sent: sold * 90,
+    };
     let mut plan = Plan::new("", target, strategy);
     (plan.threads, plan.loops) = (1, sold as usize);
     let shelf = Shelf {
@@ -47,16 +37,16 @@ pub(super) fn row(strategy: &str, target: &str, sold: u64, gone: i64) -> Row {
         after: 5000 - gone,
     };
     let ended = Ended {
+        stats: Stats::of(&history, bytes, elapsed),
         all: history.clone(),
         counted: history,
-        stats,
         most_inside: None,
         lanes: None,
         elapsed,
         behind: 0,
     };
-    let sold = Sold::Product(stock::find(strategy).unwrap(), shelf);
-    Row::new(&plan, &sold, &ended, false)
+    let sold = Sold::product(stock::find(strategy).unwrap(), shelf, ended.all.counts);
+    Row::new(&plan, sold, ended, false)
 }
 
 /// A rate of no round.
@@ -131,7 +121,7 @@ async fn each_strategy_runs_once_against_each_target_and_the_stock_is_reset_befo
     let rows: Vec<_> = found
         .rows
         .iter()
-        .map(|r| (r.strategy, r.target.as_str(), r.before, r.after))
+        .map(|r| (r.strategy, r.target.as_str(), r.shelf.before, r.shelf.after))
         .collect();
     assert_eq!(
         rows,
@@ -188,7 +178,7 @@ async fn rates_come_from_rounds_of_their_own_and_count_what_was_sold() {
         let rate = row.rate.as_ref().unwrap();
         assert_eq!(
             (
-                row.sold,
+                row.counts.sold,
                 row.verdict,
                 rate.verdict,
                 rate.sold_per_sec.rounds
