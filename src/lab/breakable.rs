@@ -15,12 +15,9 @@ const STEP: Duration = Duration::from_millis(2);
 impl Lab {
     /// Everything that can be broken, and how it is. nginx is left out: it brings the page on which that is asked for.
     pub(super) fn breakable(&self) -> Breakable {
-        let members = self
-            .members
-            .iter()
-            .filter(|m| m.server.name() != nginx::NAME);
+        let members = self.members.iter().filter(|m| m.name != nginx::NAME);
         let members = members.map(|member| {
-            let (name, state) = (member.server.name(), member.state());
+            let (name, state) = (member.name.as_str(), member.state());
             let instance = member.tier == Tier::Instance;
             Member {
                 name: name.to_owned(),

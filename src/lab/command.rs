@@ -39,48 +39,8 @@ A port may be 0: then a free one is taken.";
 pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
-    /// The port of nginx, where requests go
-    #[arg(long, value_name = "PORT", default_value_t = 8080)]
-    http_port: u16,
-    /// Let phones in: nginx listens on every address of this machine, and whoever reaches it may reset the stock and start
-    /// runs and replays
-    #[arg(long)]
-    lan: bool,
-    /// The ports of the instances, one for each
-    #[arg(
-        long,
-        value_name = "PORT,…",
-        value_delimiter = ',',
-        default_value = "8000,8100,8200"
-    )]
-    instances: Vec<u16>,
-    /// The port of MariaDB
-    #[arg(long, value_name = "PORT", default_value_t = 13306)]
-    mysql_port: u16,
-    /// The ports of the Redis nodes; the first is the main one
-    #[arg(
-        long,
-        value_name = "PORT,…",
-        value_delimiter = ',',
-        default_value = "16379,16380,16381,16382,16383"
-    )]
-    redis_ports: Vec<u16>,
-    /// How many ZooKeeper servers: one alone, or several as one ensemble
-    #[arg(long, value_name = "SERVERS", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=7))]
-    zookeeper: u16,
-    /// The port of ZooKeeper; further members of an ensemble have the ports that follow
-    #[arg(long, value_name = "PORT", default_value_t = 12181)]
-    zookeeper_port: u16,
-    /// Lead each instance to each server through the lab, so that `oversell lab fault cut` can cut it off: it costs some
-    /// speed
-    #[arg(long)]
-    ways: bool,
-    /// Give the main Redis a replica, and a Redis Sentinel that promotes it when the main one is gone; with --ways
-    #[arg(long)]
-    replica: bool,
-    /// The folder for data, logs and lab.json
-    #[arg(long, value_name = "FOLDER", default_value = "target/lab")]
-    dir: PathBuf,
+    #[command(flatten)]
+    options: Options,
     /// Write the addresses to this file as well
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -105,18 +65,9 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     let (control, mut orders) = fault::listen().await?;
     let options = Options {
         console: Some(console),
-        http_port: args.http_port,
-        lan: args.lan,
-        instance_ports: args.instances,
-        mysql_port: args.mysql_port,
-        redis_ports: args.redis_ports,
-        zookeeper_ports: consecutive(args.zookeeper_port, args.zookeeper),
-        dir: Some(args.dir.clone()),
-        ways: args.ways,
-        replica: args.replica,
         control: Some(control),
         progress: true,
-        ..Options::default()
+        ..args.options.clone()
     };
     let mut lab = start(options, &stop).await?;
     if let Some(file) = &args.json {
@@ -126,7 +77,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
         write_whole(file, &text).map_err(|e| failed(&e))?;
     }
     println!("{}", describe(&lab));
-    if args.lan {
+    if args.options.lan {
         println!(
             "{:<14} {}",
             "phones",
@@ -135,7 +86,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> Result<(), Failure> {
     }
     println!(
         "\nlogs and data  {}\nCtrl-C stops everything.",
-        args.dir.display()
+        args.options.dir.unwrap_or_default().display()
     );
 
     let mut ends = lab.ends();
@@ -279,19 +230,6 @@ async fn start(options: Options, stop: &CancellationToken) -> Result<Lab, Failur
     Ok(lab)
 }
 
-/// So many ports from `first` on; where that is 0, each is a free one.
-fn consecutive(first: u16, count: u16) -> Vec<u16> {
-    (0..count)
-        .map(|n| {
-            if first == 0 {
-                0
-            } else {
-                first.saturating_add(n)
-            }
-        })
-        .collect()
-}
-
 fn describe(lab: &Lab) -> String {
     let at = lab.addresses();
     let mut lines = vec![format!("{:<14} {}", "requests", at.http)];
@@ -382,15 +320,4 @@ fn for_phones(port: &str) -> String {
 /// The port of a URL.
 fn port_of(url: &str) -> &str {
     authority(url).rsplit(':').next().unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_members_of_an_ensemble_have_the_ports_that_follow() {
-        assert_eq!(consecutive(12181, 3), [12181, 12182, 12183]);
-        assert_eq!(consecutive(0, 3), [0, 0, 0]);
-    }
 }

@@ -2,11 +2,11 @@
 
 use super::{
     programs::Needed,
-    server::{Server, get},
+    server::{Check, Server, Started, get},
     user::User,
 };
 use crate::addresses::{Addresses, Control};
-use futures::{FutureExt, future::BoxFuture};
+use futures::FutureExt;
 use http::StatusCode;
 use std::{
     path::{Path, PathBuf},
@@ -61,11 +61,9 @@ pub(super) fn environment(
 
 #[derive(Debug)]
 pub(super) struct Instance {
-    name: String,
-    port: u16,
-    folder: PathBuf,
-    program: PathBuf,
-    env: Vec<(String, String)>,
+    pub(super) port: u16,
+    pub(super) program: PathBuf,
+    pub(super) env: Vec<(String, String)>,
     /// Where its replays order faults, if the lab takes orders.
     pub(super) orders: Option<Orders>,
 }
@@ -77,51 +75,18 @@ pub(super) struct Orders {
     pub(super) kinds: Vec<&'static str>,
 }
 
-impl Instance {
-    pub(super) fn new(
-        port: u16,
-        folder: PathBuf,
-        program: PathBuf,
-        env: Vec<(String, String)>,
-    ) -> Self {
-        Self {
-            name: name(port),
-            port,
-            folder,
-            program,
-            env,
-            orders: None,
-        }
-    }
-}
-
 impl Server for Instance {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn title(&self) -> String {
-        format!("instance {}", self.name)
-    }
-
     fn needs(&self) -> &'static [Needed] {
         &[]
     }
 
-    fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    fn has_console(&self) -> bool {
-        true
-    }
-
-    fn command(&self, _user: User) -> Command {
+    fn command(&self, _folder: &Path, _user: User) -> Command {
+        let name = name(self.port);
         let mut command = Command::new(&self.program);
         command
-            .args(["serve", "--port", &self.name])
+            .args(["serve", "--port", &name])
             .env("OVERSELL__SERVER__HOST", "127.0.0.1")
-            .env("OVERSELL__SERVER__NAME", &self.name)
+            .env("OVERSELL__SERVER__NAME", &name)
             .envs(self.env.iter().map(|(key, value)| (key, value)));
         if let Some(Orders { control, kinds }) = &self.orders {
             command
@@ -132,16 +97,18 @@ impl Server for Instance {
         command
     }
 
-    fn check(&self, _pid: u32, complete: bool) -> BoxFuture<'_, Result<(), String>> {
+    fn check<'a>(&'a self, started: Started<'a>) -> Check<'a> {
         async move {
-            let path = if complete {
+            let path = if started.complete {
                 "/health/ready"
             } else {
                 "/health/live"
             };
             let answer = get(self.port, path).await?;
             match answer.instance() {
-                Some(name) if name != self.name => Err(format!("instance {name} answers")),
+                Some(answers) if answers != name(self.port) => {
+                    Err(format!("instance {answers} answers"))
+                }
                 Some(_) if answer.status == StatusCode::OK => Ok(()),
                 Some(_) => Err(format!("{path} says {}", answer.status)),
                 None => Err("another server answers".to_owned()),

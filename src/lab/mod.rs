@@ -35,7 +35,6 @@ use futures::future::{join_all, try_join_all};
 use futures::stream::{FuturesUnordered, Stream};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use nix::sys::signal::Signal;
-use options::Plan;
 pub use ports::Port;
 pub use proxy::{Condition, Piece, Proxy};
 use server::{Member, Setting, Tier};
@@ -76,37 +75,13 @@ impl Lab {
     ///
     /// Dropping the future stops what had been started.
     pub async fn start(options: Options) -> Result<Self, Failure> {
-        let Plan {
-            members,
-            ways,
-            sentinel,
-            addresses,
-            folder,
-            ports,
-            user,
-            warning,
-        } = options.plan().await?;
-        let setting = Setting {
-            user,
-            console: options.console,
-        };
-        let following = JoinSet::new();
-        let mut lab = Self {
-            members,
-            ways,
-            sentinel,
-            following,
-            folder,
-            addresses,
-            setting,
-            warning,
-            _ports: ports,
-        };
+        let progress = options.progress;
+        let mut lab = options.plan()?;
         let complete = lab
             .members
             .iter()
             .all(|m| m.tier != Tier::Server || m.wanted);
-        let progress = if options.progress {
+        let progress = if progress {
             bar(lab.members.iter().filter(|m| m.wanted).count())
         } else {
             ProgressBar::hidden()
@@ -122,7 +97,7 @@ impl Lab {
                     .start(complete || tier == Tier::Server, &lab.setting)
                     .await?;
                 progress.inc(1);
-                progress.set_message(format!("{} is up", member.server.title()));
+                progress.set_message(format!("{} is up", member.title()));
                 Ok(())
             }))
             .await?;
@@ -163,7 +138,7 @@ impl Lab {
     /// `zookeeper-2` …, `nginx`, and by their names the instances.
     #[must_use]
     pub fn pid(&self, name: &str) -> Option<u32> {
-        self.members.iter().find(|m| m.server.name() == name)?.pid()
+        self.members.iter().find(|m| m.name == name)?.pid()
     }
 
     /// The ZooKeeper member that leads: of an ensemble, its leader; else the only one. None while none is elected.
@@ -379,7 +354,7 @@ impl Lab {
         let place = self
             .members
             .iter()
-            .position(|m| m.server.name() == name)
+            .position(|m| m.name == name)
             .ok_or_else(|| self.unknown(name))?;
         let member = &mut self.members[place];
         if let Some(process) = &member.process {
@@ -392,7 +367,7 @@ impl Lab {
     /// The members that end, each when it does: a line on each, with its name and how it ended.
     pub fn ends(&self) -> impl Stream<Item = String> + use<> {
         let running = self.members.iter().filter(|m| m.pid().is_some());
-        let running = running.filter_map(|m| Some((m.server.title(), m.process.as_ref()?.watch())));
+        let running = running.filter_map(|m| Some((m.title(), m.process.as_ref()?.watch())));
         running
             .map(async |(title, end)| format!("{title} has ended: {}", end.await))
             .collect::<FuturesUnordered<_>>()
@@ -456,12 +431,10 @@ impl Lab {
         if !zookeeper::is_name(name) {
             return servers.all(|m| m.pid().is_some());
         }
-        let ensemble: Vec<_> = servers
-            .filter(|m| zookeeper::is_name(m.server.name()))
-            .collect();
+        let ensemble: Vec<_> = servers.filter(|m| zookeeper::is_name(&m.name)).collect();
         let up = ensemble
             .iter()
-            .filter(|m| m.server.name() == name || m.pid().is_some())
+            .filter(|m| m.name == name || m.pid().is_some())
             .count();
         2 * up > ensemble.len()
     }
@@ -469,12 +442,12 @@ impl Lab {
     fn member(&self, name: &str) -> Result<&Member, Failure> {
         self.members
             .iter()
-            .find(|m| m.server.name() == name)
+            .find(|m| m.name == name)
             .ok_or_else(|| self.unknown(name))
     }
 
     fn unknown(&self, name: &str) -> Failure {
-        let members: Vec<_> = self.members.iter().map(|m| m.server.name()).collect();
+        let members: Vec<_> = self.members.iter().map(|m| m.name.as_str()).collect();
         Failure::Unusable(format!(
             "the lab has no {name}; it has {}",
             members.join(", ")

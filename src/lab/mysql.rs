@@ -10,7 +10,7 @@ use super::{
     folder::Folder,
     process::{Process, Start},
     programs::{self, Needed},
-    server::Server,
+    server::{Check, Server, Started},
     user::User,
 };
 use crate::failure::Failure;
@@ -36,76 +36,70 @@ pub(super) const DURABILITY: [&str; 4] = [
 
 #[derive(Debug)]
 pub(super) struct MySql {
-    folder: PathBuf,
     /// Where labs share the empty database, if they do.
-    shared: Option<PathBuf>,
-    port: u16,
+    pub(super) shared: Option<PathBuf>,
+    pub(super) port: u16,
 }
 
-impl MySql {
-    pub(super) fn new(folder: PathBuf, shared: Option<PathBuf>, port: u16) -> Self {
-        Self {
-            folder,
-            shared,
-            port,
+fn pid_file(folder: &Path) -> PathBuf {
+    folder.join("mariadbd.pid")
+}
+
+/// The only folder that SQL may read files from and write them to: an empty one.
+fn no_files(folder: &Path) -> PathBuf {
+    folder.join("files")
+}
+
+/// Puts a copy of the empty database that labs share in `shared` into `folder`; it is made if it is not there.
+async fn copy(shared: &Path, folder: &Path, user: User) -> Result<(), Failure> {
+    let failed = |e: io::Error| Failure::Unusable(format!("{NAME}: {e}"));
+    let program = fs::metadata(programs::path("mariadbd")).map_err(failed)?;
+    let edition = (program.len(), program.mtime(), user.id());
+    let seed = shared.join(format!("mariadb-{}-{}-{}", edition.0, edition.1, edition.2));
+    let log = install_log(folder);
+    if !seed.exists() {
+        let making = Folder::unnamed(shared)?;
+        let making = making.of(NAME);
+        user.make(&making).map_err(failed)?;
+        install(&making, &log, user).await?;
+        match fs::rename(making.join("data"), &seed) {
+            Err(e) if e.kind() != io::ErrorKind::DirectoryNotEmpty => return Err(failed(e)),
+            _ => {}
         }
     }
+    let mut copy = Command::new("cp");
+    copy.arg("-R").arg(&seed).arg(folder.join("data"));
+    run("cp", &copy, &log, user).await
+}
 
-    fn pid_file(&self) -> PathBuf {
-        self.folder.join("mariadbd.pid")
-    }
+/// Makes the system tables, an empty database `test`, and a root without password, in `folder`.
+async fn install(folder: &Path, log: &Path, user: User) -> Result<(), Failure> {
+    let mut command = program("mariadb-install-db", folder, user);
+    command.args([
+        "--auth-root-authentication-method=normal",
+        "--skip-name-resolve",
+    ]);
+    run("mariadb-install-db", &command, log, user).await
+}
 
-    /// The only folder that SQL may read files from and write them to: an empty one.
-    fn no_files(&self) -> PathBuf {
-        self.folder.join("files")
-    }
+fn install_log(folder: &Path) -> PathBuf {
+    folder.with_file_name("mysql-install.log")
+}
 
-    /// A copy of the empty database that labs share in `shared`, which is made if it is not there.
-    async fn copy(&self, shared: &Path, user: User) -> Result<(), Failure> {
-        let failed = |e: io::Error| Failure::Unusable(format!("{NAME}: {e}"));
-        let program = fs::metadata(programs::path("mariadbd")).map_err(failed)?;
-        let edition = (program.len(), program.mtime(), user.id());
-        let seed = shared.join(format!("mariadb-{}-{}-{}", edition.0, edition.1, edition.2));
-        if !seed.exists() {
-            let making = Folder::unnamed(shared)?;
-            let folder = making.of(NAME);
-            user.make(&folder).map_err(failed)?;
-            self.install(&folder, user).await?;
-            match fs::rename(folder.join("data"), &seed) {
-                Err(e) if e.kind() != io::ErrorKind::DirectoryNotEmpty => return Err(failed(e)),
-                _ => {}
-            }
-        }
-        let mut copy = Command::new("cp");
-        copy.arg("-R").arg(&seed).arg(self.folder.join("data"));
-        self.run("cp", &copy, user).await
+async fn run(name: &str, command: &Command, log: &Path, user: User) -> Result<(), Failure> {
+    let process = Process::spawn(Start {
+        name,
+        command,
+        orphaned: "KILL",
+        user,
+        log,
+        console: None,
+    })?;
+    if process.gone().await.well() {
+        return Ok(());
     }
-
-    /// Makes the system tables, an empty database `test`, and a root without password, in `folder`.
-    async fn install(&self, folder: &Path, user: User) -> Result<(), Failure> {
-        let mut command = program("mariadb-install-db", folder, user);
-        command.args([
-            "--auth-root-authentication-method=normal",
-            "--skip-name-resolve",
-        ]);
-        self.run("mariadb-install-db", &command, user).await
-    }
-
-    async fn run(&self, name: &str, command: &Command, user: User) -> Result<(), Failure> {
-        let process = Process::spawn(Start {
-            name,
-            command,
-            orphaned: "KILL",
-            user,
-            log: &self.folder.with_file_name("mysql-install.log"),
-            console: None,
-        })?;
-        if process.gone().await.well() {
-            return Ok(());
-        }
-        let why = process.tail();
-        Err(Failure::Unusable(format!("{name} failed; {why}")))
-    }
+    let why = process.tail();
+    Err(Failure::Unusable(format!("{name} failed; {why}")))
 }
 
 /// The program, with options for the making of the database and for the server alike. The data folder is relative to
@@ -125,10 +119,6 @@ fn program(name: &str, folder: &Path, user: User) -> Command {
 }
 
 impl Server for MySql {
-    fn name(&self) -> &str {
-        NAME
-    }
-
     fn needs(&self) -> &'static [Needed] {
         &[
             ("mariadbd", "mariadb-server"),
@@ -136,25 +126,21 @@ impl Server for MySql {
         ]
     }
 
-    fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    fn prepare(&self, user: User) -> BoxFuture<'_, Result<(), Failure>> {
+    fn prepare<'a>(&'a self, folder: &'a Path, user: User) -> BoxFuture<'a, Result<(), Failure>> {
         async move {
-            user.make(&self.folder)
-                .and_then(|()| user.make(&self.no_files()))
+            user.make(folder)
+                .and_then(|()| user.make(&no_files(folder)))
                 .map_err(|e| Failure::Unusable(format!("{NAME}: {e}")))?;
             match &self.shared {
-                Some(shared) => self.copy(shared, user).await,
-                None => self.install(&self.folder, user).await,
+                Some(shared) => copy(shared, folder, user).await,
+                None => install(folder, &install_log(folder), user).await,
             }
         }
         .boxed()
     }
 
-    fn command(&self, user: User) -> Command {
-        let mut command = program("mariadbd", &self.folder, user);
+    fn command(&self, folder: &Path, user: User) -> Command {
+        let mut command = program("mariadbd", folder, user);
         command
             .args([
                 "--bind-address=127.0.0.1",
@@ -169,23 +155,23 @@ impl Server for MySql {
             .arg(format!("--port={}", self.port))
             // In the data folder: a full path may have 107 characters only.
             .arg("--socket=mariadbd.sock")
-            .arg(format!("--secure-file-priv={}", self.no_files().display()))
-            .arg(format!("--pid-file={}", self.pid_file().display()));
+            .arg(format!("--secure-file-priv={}", no_files(folder).display()))
+            .arg(format!("--pid-file={}", pid_file(folder).display()));
         command
     }
 
-    fn check(&self, _pid: u32, _complete: bool) -> BoxFuture<'_, Result<(), String>> {
-        async {
+    fn check<'a>(&'a self, started: Started<'a>) -> Check<'a> {
+        async move {
             let url = format!("mysql://root@127.0.0.1:{}/test", self.port);
             let mut connection = MySqlConnection::connect(&url)
                 .await
                 .map_err(|e| e.to_string())?;
-            let pid_file: String = sqlx::query_scalar("SELECT @@pid_file")
+            let theirs: String = sqlx::query_scalar("SELECT @@pid_file")
                 .fetch_one(&mut connection)
                 .await
                 .map_err(|e| e.to_string())?;
             connection.close().await.map_err(|e| e.to_string())?;
-            if Path::new(&pid_file) == self.pid_file() {
+            if Path::new(&theirs) == pid_file(started.folder) {
                 Ok(())
             } else {
                 Err("another server answers".to_owned())

@@ -3,10 +3,10 @@
 use super::{
     instance,
     programs::{self, Needed},
-    server::{Server, get},
+    server::{Check, Server, Started, get},
     user::User,
 };
-use futures::{FutureExt, future::BoxFuture};
+use futures::FutureExt;
 use http::StatusCode;
 use std::{
     path::{Path, PathBuf},
@@ -20,46 +20,20 @@ const TEMPLATE: &str = include_str!("../../nginx/templates/oversell.conf.templat
 
 #[derive(Debug)]
 pub(super) struct Nginx {
-    folder: PathBuf,
-    port: u16,
+    pub(super) port: u16,
     /// Whether it listens on every address of this machine, and not on loopback alone.
-    lan: bool,
-    behind: Vec<u16>,
-    page: PathBuf,
-}
-
-impl Nginx {
-    pub(super) fn new(
-        folder: PathBuf,
-        port: u16,
-        lan: bool,
-        behind: Vec<u16>,
-        page: PathBuf,
-    ) -> Self {
-        Self {
-            folder,
-            port,
-            lan,
-            behind,
-            page,
-        }
-    }
+    pub(super) lan: bool,
+    /// The ports of the instances behind it.
+    pub(super) behind: Vec<u16>,
+    pub(super) page: PathBuf,
 }
 
 impl Server for Nginx {
-    fn name(&self) -> &str {
-        NAME
-    }
-
     fn needs(&self) -> &'static [Needed] {
         &[("nginx", "nginx-light")]
     }
 
-    fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    fn settings(&self) -> Vec<(&'static str, String)> {
+    fn settings(&self, _folder: &Path) -> Vec<(&'static str, String)> {
         let host = if self.lan { "0.0.0.0" } else { "127.0.0.1" };
         let ours = render(&format!("{host}:{}", self.port), &self.behind, &self.page);
         vec![
@@ -68,15 +42,15 @@ impl Server for Nginx {
         ]
     }
 
-    fn command(&self, user: User) -> Command {
+    fn command(&self, folder: &Path, user: User) -> Command {
         let mut command = Command::new(programs::path("nginx"));
         // As root it would run its workers as another user, who may not enter our folder.
         let user = if user.is_root() { "user root; " } else { "" };
         command
             .args(["-e", "stderr", "-p"])
-            .arg(&self.folder)
+            .arg(folder)
             .arg("-c")
-            .arg(self.folder.join("nginx.conf"))
+            .arg(folder.join("nginx.conf"))
             .arg("-g")
             .arg(format!("{user}daemon off;"));
         command
@@ -87,8 +61,8 @@ impl Server for Nginx {
         "TERM"
     }
 
-    fn check(&self, _pid: u32, _complete: bool) -> BoxFuture<'_, Result<(), String>> {
-        async {
+    fn check<'a>(&'a self, _started: Started<'a>) -> Check<'a> {
+        async move {
             let answer = get(self.port, "/health/live").await?;
             match answer.instance() {
                 Some(name) if !self.behind.iter().any(|port| instance::name(*port) == name) => {
@@ -161,8 +135,13 @@ mod tests {
     #[test]
     fn it_listens_beyond_loopback_only_where_it_is_asked_to() {
         let settings = |lan| {
-            let nginx = Nginx::new("/lab".into(), 8080, lan, vec![8000], "/page".into());
-            nginx.settings()[1].1.clone()
+            let nginx = Nginx {
+                port: 8080,
+                lan,
+                behind: vec![8000],
+                page: "/page".into(),
+            };
+            nginx.settings(Path::new("/lab"))[1].1.clone()
         };
         assert!(settings(false).contains("listen      127.0.0.1:8080 "));
         assert!(settings(true).contains("listen      0.0.0.0:8080 "));

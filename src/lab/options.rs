@@ -1,6 +1,7 @@
 //! What a lab is to have, and how that becomes folders, ports, addresses and members.
 
 use super::{
+    Lab,
     folder::Folder,
     instance::{self, Instance, Orders},
     mysql::{self, MySql},
@@ -9,7 +10,7 @@ use super::{
     programs::{self, SETPRIV},
     redis::{self, Redis},
     sentinel::{self, Replica, Sentinel},
-    server::{Member, Tier},
+    server::{Member, Server, Setting, Tier},
     user::User,
     way::{self, Way},
     zookeeper::{self, Peer, ZooKeeper},
@@ -18,8 +19,12 @@ use crate::{
     addresses::{self, Addresses, Control},
     failure::Failure,
 };
-use std::{collections::HashSet, path::PathBuf, sync::Arc};
-use tokio::sync::mpsc::UnboundedSender;
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use tokio::{sync::mpsc::UnboundedSender, task::JoinSet};
 
 /// A part of a lab that can be left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,39 +53,70 @@ pub enum Part {
 /// lab.stop().await;
 /// # Ok(()) }
 /// ```
-#[derive(Debug, Clone)]
+///
+/// `oversell lab` takes some of them from its command line, with defaults of its own. A port that is 0 is a free one.
+#[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// nginx' port. This and every other port: 0 is a free one.
+    /// The port of nginx, where requests go
+    #[arg(long, value_name = "PORT", default_value_t = 8080)]
     pub http_port: u16,
-    /// nginx listens on every address of this machine, so that phones in its network reach it; all else stays on loopback.
+    /// Let phones in: nginx listens on every address of this machine, and whoever reaches it may reset the stock and start
+    /// runs and replays
+    #[arg(long)]
     pub lan: bool,
-    /// The instances' ports, one for each instance.
+    /// The ports of the instances, one for each
+    #[arg(
+        long = "instances",
+        value_name = "PORT,…",
+        value_delimiter = ',',
+        default_value = "8000,8100,8200"
+    )]
     pub instance_ports: Vec<u16>,
-    /// MySQL's port.
+    /// The port of MariaDB
+    #[arg(long, value_name = "PORT", default_value_t = 13306)]
     pub mysql_port: u16,
-    /// The Redis nodes' ports; the first node is the main one.
+    /// The ports of the Redis nodes; the first is the main one
+    #[arg(
+        long,
+        value_name = "PORT,…",
+        value_delimiter = ',',
+        default_value = "16379,16380,16381,16382,16383"
+    )]
     pub redis_ports: Vec<u16>,
-    /// The ports of ZooKeeper's servers: one is a server on its own, several are one ensemble, of which a majority must
-    /// run.
-    pub zookeeper_ports: Vec<u16>,
-    /// What is not started with the lab. It has its address and can be started later, by `Lab::restart`.
-    pub without: Vec<Part>,
-    /// The folder for everything that the lab writes: emptied at the start, left at the end. None: one of its own
-    /// under `target/`, removed at the end.
+    /// How many ZooKeeper servers: one alone, or several as one ensemble
+    #[arg(long, value_name = "SERVERS", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=7))]
+    pub zookeeper: u16,
+    /// The port of ZooKeeper; further members of an ensemble have the ports that follow
+    #[arg(long, value_name = "PORT", default_value_t = 12181)]
+    pub zookeeper_port: u16,
+    /// Lead each instance to each server through the lab, so that `oversell lab fault cut` can cut it off: it costs some
+    /// speed
+    #[arg(long)]
+    pub ways: bool,
+    /// Give the main Redis a replica, and a Redis Sentinel that promotes it when the main one is gone; with --ways
+    #[arg(long)]
+    pub replica: bool,
+    /// The folder for data, logs and lab.json
+    // Emptied at the start, left at the end. None: one of its own under `target/`, removed at the end.
+    #[arg(long, value_name = "FOLDER", default_value = "target/lab")]
     pub dir: Option<PathBuf>,
+    /// What is not started with the lab. It has its address and can be started later, by `Lab::restart`.
+    #[arg(skip)]
+    pub without: Vec<Part>,
     /// The `oversell` program for the instances. None: the one that runs. A test names its `CARGO_BIN_EXE_oversell`.
+    #[arg(skip)]
     pub program: Option<PathBuf>,
     /// More environment for the instances, as `("OVERSELL__LOCK__LEASE_MS", "2000")`.
+    #[arg(skip)]
     pub env: Vec<(String, String)>,
     /// Where the lines of the instances' consoles go, each with the instance's name in front. None: into their logs.
+    #[arg(skip)]
     pub console: Option<UnboundedSender<String>>,
-    /// Each instance reaches each server on a way of its own, which can be cut and slowed down: see `Lab::cut`.
-    pub ways: bool,
-    /// The main Redis has a replica, and a Sentinel that promotes it; the instances follow on their ways.
-    pub replica: bool,
     /// Where orders to this lab are received. Its instances are told, so that their replays can break it.
+    #[arg(skip)]
     pub control: Option<Control>,
     /// Show a progress bar, if stderr is a terminal.
+    #[arg(skip)]
     pub progress: bool,
 }
 
@@ -92,56 +128,58 @@ impl Default for Options {
             instance_ports: vec![0; 3],
             mysql_port: 0,
             redis_ports: vec![0; 5],
-            zookeeper_ports: vec![0],
-            without: Vec::new(),
+            zookeeper: 1,
+            zookeeper_port: 0,
+            ways: false,
+            replica: false,
             dir: None,
+            without: Vec::new(),
             program: None,
             env: Vec::new(),
             console: None,
-            ways: false,
-            replica: false,
             control: None,
             progress: false,
         }
     }
 }
 
-/// A lab before its start.
-#[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) members: Vec<Member>,
-    pub(super) ways: Vec<Arc<Way>>,
-    /// The Sentinel's, where there is one.
-    pub(super) sentinel: Option<u16>,
-    pub(super) addresses: Addresses,
-    pub(super) folder: Folder,
-    pub(super) ports: Vec<Port>,
-    pub(super) user: User,
-    pub(super) warning: Option<String>,
+/// The ports that are no options, and the claims on all.
+#[derive(Default)]
+struct Ports {
+    zookeeper: Vec<u16>,
+    peers: Vec<Peer>,
+    /// The replica's, and the Sentinel's.
+    replicas: Option<(u16, u16)>,
+    claimed: Vec<Port>,
+}
+
+impl Ports {
+    /// Claims this port; where it is 0, a free one.
+    fn claim(&mut self, port: u16, server: &str, option: &str) -> Result<u16, Failure> {
+        let claimed = Port::claim(port, server, option)?;
+        let number = claimed.number();
+        self.claimed.push(claimed);
+        Ok(number)
+    }
+
+    fn claim_all(
+        &mut self,
+        ports: &[u16],
+        name: impl Fn(usize) -> String,
+        option: &str,
+    ) -> Result<Vec<u16>, Failure> {
+        let each = ports.iter().enumerate();
+        each.map(|(n, port)| self.claim(*port, &name(n), option))
+            .collect()
+    }
 }
 
 impl Options {
-    /// Claims ports and folder, and finds the programs.
-    pub(super) async fn plan(&self) -> Result<Plan, Failure> {
+    /// The lab before its start: claims ports and folder, and finds the programs.
+    pub(super) fn plan(mut self) -> Result<Lab, Failure> {
         self.check()?;
-        let http = Port::claim(self.http_port, nginx::NAME, "--http-port")?;
-        let instances = claim_all(
-            &self.instance_ports,
-            |n| format!("instance {}", n + 1),
-            "--instances",
-        )?;
-        let mysql = Port::claim(self.mysql_port, mysql::NAME, "--mysql-port")?;
-        let redis = claim_all(&self.redis_ports, redis::name, "--redis-ports")?;
-        let zookeeper = claim_all(&self.zookeeper_ports, zookeeper::name, "--zookeeper-port")?;
-        // Two more for each member of an ensemble, which only the members know.
-        let among = if zookeeper.len() > 1 {
-            vec![0; 2 * zookeeper.len()]
-        } else {
-            Vec::new()
-        };
-        let among = claim_all(&among, |_| zookeeper::NAME.to_owned(), "--zookeeper-port")?;
-
-        let mut addresses = self.addresses(&http, &instances, &mysql, &redis, &zookeeper);
+        let ports = self.claim()?;
+        let addresses = self.addresses(&ports);
         programs::check([SETPRIV])?;
         let folder = Folder::open(self.dir.as_deref())?;
         let program = match &self.program {
@@ -149,123 +187,118 @@ impl Options {
             None => std::env::current_exe()
                 .map_err(|e| Failure::Unusable(format!("oversell's own program: {e}")))?,
         };
-
         let page = nginx::static_root();
         let (user, warning) = User::choose(&folder.of(""), &[&program, &page.join("index.html")]);
-
-        let has = |part| !self.without.contains(&part);
-        let mut members = vec![Member::new(
-            MySql::new(folder.of(mysql::NAME), folder.shared(), mysql.number()),
-            Tier::Server,
-            has(Part::MySql),
-        )];
-        let peers: Vec<_> = among
-            .chunks(2)
-            .map(|pair| Peer::new(pair[0].number(), pair[1].number()))
-            .collect();
-        for (n, port) in zookeeper.iter().enumerate() {
-            let member = ZooKeeper::new(
-                n,
-                folder.of(&zookeeper::name(n)),
-                port.number(),
-                peers.clone(),
-            );
-            members.push(Member::new(member, Tier::Server, has(Part::ZooKeeper)));
-        }
-        let followed = if self.replica {
-            let main = format!("127.0.0.1:{}", redis[0].number());
-            Some(Arc::new(Way::open(redis::REPLICA, &redis::name(0), &main)?))
-        } else {
-            None
-        };
-        for (n, port) in redis.iter().enumerate() {
-            let mut node = Redis::new(n, folder.of(&redis::name(n)), port.number());
-            if let Some(way) = followed.as_ref().filter(|_| n == 0) {
-                node = node.known_by(way.proxy.port());
-            }
-            members.push(Member::new(node, Tier::Server, has(Part::Redis)));
-        }
         let mut ways = if self.ways || self.replica {
             way::all(&addresses)?
         } else {
             Vec::new()
         };
-        for port in &instances {
-            let seen = way::seen_by(&instance::name(port.number()), &addresses, &ways);
-            let env = instance::environment(&seen, has(Part::Nginx), &self.env);
-            let folder = folder.of(&format!("instance-{}", port.number()));
-            let mut instance = Instance::new(port.number(), folder, program.clone(), env);
-            instance.orders = self.control.clone().map(|control| Orders {
-                control,
-                kinds: self.kinds(),
-            });
-            members.push(Member::new(instance, Tier::Instance, has(Part::Instances)));
-        }
-        let mut spare = Vec::new();
-        if let Some(way) = followed {
-            spare = claim_all(&[0, 0], |_| redis::REPLICA.to_owned(), "--replica")?;
-            let (replica, watcher, main) = (spare[0].number(), spare[1].number(), way.proxy.port());
-            ways.push(way);
-            let process = |port| addresses::Process {
-                url: format!("redis://127.0.0.1:{port}"),
-                pid: 0,
-            };
-            (addresses.replica, addresses.sentinel) =
-                (Some(process(replica)), Some(process(watcher)));
-            let replica = Replica {
-                folder: folder.of(redis::REPLICA),
-                port: replica,
-                main,
-            };
-            let watcher = Sentinel {
-                folder: folder.of(sentinel::SENTINEL),
-                port: watcher,
-                main,
-            };
-            members.push(Member::new(replica, Tier::Server, has(Part::Redis)));
-            members.push(Member::new(watcher, Tier::Server, has(Part::Redis)));
-        }
-        let sentinel = spare.get(1).map(Port::number);
-        // nginx cannot be without anyone behind it.
-        if !instances.is_empty() {
-            let behind = instances.iter().map(Port::number).collect();
-            let nginx = Nginx::new(
-                folder.of(nginx::NAME),
-                http.number(),
-                self.lan,
-                behind,
-                page,
-            );
-            members.push(Member::new(
-                nginx,
-                Tier::Gate,
-                has(Part::Nginx) && has(Part::Instances),
-            ));
-        }
-        let needed = members
-            .iter()
-            .filter(|m| m.wanted)
-            .flat_map(|m| m.server.needs())
-            .copied();
-        programs::check(needed)?;
+        let main = format!("127.0.0.1:{}", self.redis_ports[0]);
+        let main = (self.replica.then_some(main))
+            .map(|main| Way::open(redis::REPLICA, &redis::name(0), &main))
+            .transpose()?;
+        let main_port = main.as_ref().map(|way| way.proxy.port());
 
-        let ports = [http, mysql]
-            .into_iter()
-            .chain(zookeeper)
-            .chain(among)
-            .chain(instances)
-            .chain(redis)
-            .chain(spare)
-            .collect();
-        Ok(Plan {
+        let mut members = self.servers(&folder, &ports, main_port);
+        members.extend(self.instances(&folder, &program, &addresses, &ways));
+        if let (Some((replica, watcher)), Some(main)) = (ports.replicas, main_port) {
+            let wanted = self.has(Part::Redis);
+            let mut server = |name: &str, server: Box<dyn Server>| {
+                members.push(Member::new(&folder, name, server, Tier::Server, wanted));
+            };
+            let port = replica;
+            server(redis::REPLICA, Box::new(Replica { port, main }));
+            let port = watcher;
+            server(sentinel::SENTINEL, Box::new(Sentinel { port, main }));
+        }
+        // nginx cannot be without anyone behind it.
+        if !self.instance_ports.is_empty() {
+            let nginx = Box::new(Nginx {
+                port: self.http_port,
+                lan: self.lan,
+                behind: self.instance_ports.clone(),
+                page,
+            });
+            let wanted = self.has(Part::Nginx) && self.has(Part::Instances);
+            members.push(Member::new(&folder, nginx::NAME, nginx, Tier::Gate, wanted));
+        }
+        let wanted = members.iter().filter(|m| m.wanted);
+        programs::check(wanted.flat_map(|m| m.server.needs()).copied())?;
+
+        ways.extend(main.map(Arc::new));
+        Ok(Lab {
             members,
             ways,
-            sentinel,
-            addresses,
+            sentinel: ports.replicas.map(|(_, sentinel)| sentinel),
+            following: JoinSet::new(),
             folder,
-            ports,
-            user,
+            addresses,
+            setting: Setting {
+                user,
+                console: self.console,
+            },
             warning,
+            _ports: ports.claimed,
+        })
+    }
+
+    fn has(&self, part: Part) -> bool {
+        !self.without.contains(&part)
+    }
+
+    /// MariaDB, ZooKeeper and the Redis nodes. `main`: the port at which the replica and the Sentinel reach the main one.
+    fn servers(&self, folder: &Folder, ports: &Ports, main: Option<u16>) -> Vec<Member> {
+        let mut members = Vec::new();
+        let mut server = |name: &str, part, server: Box<dyn Server>| {
+            members.push(Member::new(
+                folder,
+                name,
+                server,
+                Tier::Server,
+                self.has(part),
+            ));
+        };
+        let (shared, port) = (folder.shared(), self.mysql_port);
+        server(mysql::NAME, Part::MySql, Box::new(MySql { shared, port }));
+        for (index, &port) in ports.zookeeper.iter().enumerate() {
+            let peers = ports.peers.clone();
+            let member = ZooKeeper { index, port, peers };
+            server(&zookeeper::name(index), Part::ZooKeeper, Box::new(member));
+        }
+        for (index, &port) in self.redis_ports.iter().enumerate() {
+            let is_main = index == 0;
+            let node = Redis {
+                is_main,
+                port,
+                known_by: main.filter(|_| is_main).unwrap_or(port),
+            };
+            server(&redis::name(index), Part::Redis, Box::new(node));
+        }
+        members
+    }
+
+    fn instances(
+        &self,
+        folder: &Folder,
+        program: &Path,
+        at: &Addresses,
+        ways: &[Arc<Way>],
+    ) -> impl Iterator<Item = Member> {
+        self.instance_ports.iter().map(|&port| {
+            let name = instance::name(port);
+            let seen = way::seen_by(&name, at, ways);
+            let instance = Box::new(Instance {
+                port,
+                program: program.to_owned(),
+                env: instance::environment(&seen, self.has(Part::Nginx), &self.env),
+                orders: self.control.clone().map(|control| Orders {
+                    control,
+                    kinds: self.kinds(),
+                }),
+            });
+            let wanted = self.has(Part::Instances);
+            Member::new(folder, &name, instance, Tier::Instance, wanted)
         })
     }
 
@@ -280,30 +313,35 @@ impl Options {
             .collect()
     }
 
+    /// The ports of ZooKeeper's servers: so many from the first on; where that is 0, each is a free one.
+    fn zookeeper_ports(&self) -> Vec<u16> {
+        let follows = |n| match self.zookeeper_port {
+            0 => 0,
+            first => first.saturating_add(n),
+        };
+        (0..self.zookeeper).map(follows).collect()
+    }
+
     fn check(&self) -> Result<(), Failure> {
         if self.redis_ports.is_empty() {
             return Err(Failure::Unusable(
                 "a lab needs at least one Redis node: --redis-ports".to_owned(),
             ));
         }
-        if self.zookeeper_ports.is_empty() {
+        if self.zookeeper == 0 {
             return Err(Failure::Unusable(
                 "a lab needs at least one ZooKeeper server: --zookeeper".to_owned(),
             ));
         }
         let mut seen = HashSet::new();
-        let lists = [
-            &[self.http_port, self.mysql_port][..],
-            &self.zookeeper_ports,
-            &self.instance_ports,
-            &self.redis_ports,
-        ];
-        match lists
-            .into_iter()
-            .flatten()
-            .copied()
-            .find(|port| *port != 0 && !seen.insert(*port))
-        {
+        let all = [
+            vec![self.http_port, self.mysql_port],
+            self.zookeeper_ports(),
+            self.instance_ports.clone(),
+            self.redis_ports.clone(),
+        ]
+        .concat();
+        match all.iter().find(|port| **port != 0 && !seen.insert(**port)) {
             Some(twice) => Err(Failure::Unusable(format!(
                 "port {twice} is asked for twice: each server needs its own"
             ))),
@@ -311,60 +349,86 @@ impl Options {
         }
     }
 
-    fn addresses(
-        &self,
-        http: &Port,
-        instances: &[Port],
-        mysql: &Port,
-        redis: &[Port],
-        zookeeper: &[Port],
-    ) -> Addresses {
-        let zookeeper: Vec<_> = zookeeper
-            .iter()
-            .map(|port| format!("127.0.0.1:{}", port.number()))
+    /// Claims every port; those that are options and 0 become what was claimed for them.
+    fn claim(&mut self) -> Result<Ports, Failure> {
+        let mut ports = Ports::default();
+        self.http_port = ports.claim(self.http_port, nginx::NAME, "--http-port")?;
+        let instance = |n| format!("instance {}", n + 1);
+        self.instance_ports = ports.claim_all(&self.instance_ports, instance, "--instances")?;
+        self.mysql_port = ports.claim(self.mysql_port, mysql::NAME, "--mysql-port")?;
+        self.redis_ports = ports.claim_all(&self.redis_ports, redis::name, "--redis-ports")?;
+        let zookeeper = self.zookeeper_ports();
+        ports.zookeeper = ports.claim_all(&zookeeper, zookeeper::name, "--zookeeper-port")?;
+        let mut free = |server: &str| ports.claim(0, server, "");
+        // Two more for each member of an ensemble, which only the members know.
+        let peers = if self.zookeeper > 1 {
+            self.zookeeper
+        } else {
+            0
+        };
+        let peers: Result<_, Failure> = (0..peers)
+            .map(|_| {
+                Ok(Peer {
+                    quorum: free(zookeeper::NAME)?,
+                    election: free(zookeeper::NAME)?,
+                })
+            })
             .collect();
-        let url = |port: &Port| format!("http://127.0.0.1:{}", port.number());
+        if self.replica {
+            let pair = (free(redis::REPLICA)?, free(sentinel::SENTINEL)?);
+            ports.replicas = Some(pair);
+        }
+        ports.peers = peers?;
+        Ok(ports)
+    }
+
+    fn addresses(&self, ports: &Ports) -> Addresses {
+        let url = |port: u16| format!("http://127.0.0.1:{port}");
         let process = |url: String| addresses::Process { url, pid: 0 };
-        let nginx = url(http);
-        let entry = match instances.first() {
-            Some(instance) if self.without.contains(&Part::Nginx) => url(instance),
-            _ => nginx.clone(),
+        let redis = |port: u16| process(format!("redis://127.0.0.1:{port}"));
+        let zookeeper = ports.zookeeper.iter();
+        let zookeeper: Vec<_> = zookeeper.map(|port| format!("127.0.0.1:{port}")).collect();
+        let entry = match self.instance_ports.first() {
+            Some(instance) if !self.has(Part::Nginx) => *instance,
+            _ => self.http_port,
+        };
+        let instance = |port: &u16| addresses::Instance {
+            name: instance::name(*port),
+            url: url(*port),
+            pid: 0,
         };
         Addresses {
-            http: entry,
-            instances: instances
-                .iter()
-                .map(|port| addresses::Instance {
-                    name: instance::name(port.number()),
-                    url: url(port),
-                    pid: 0,
-                })
-                .collect(),
-            mysql: process(format!("mysql://root@127.0.0.1:{}/test", mysql.number())),
-            redis: redis
-                .iter()
-                .map(|port| process(format!("redis://127.0.0.1:{}", port.number())))
-                .collect(),
+            http: url(entry),
+            instances: self.instance_ports.iter().map(instance).collect(),
+            mysql: process(format!("mysql://root@127.0.0.1:{}/test", self.mysql_port)),
+            redis: self.redis_ports.iter().map(|port| redis(*port)).collect(),
             zookeeper: addresses::ZooKeeper {
                 connect: zookeeper.join(","),
                 pid: 0,
             },
-            nginx: process(nginx),
-            replica: None,
-            sentinel: None,
+            nginx: process(url(self.http_port)),
+            replica: ports.replicas.map(|(replica, _)| redis(replica)),
+            sentinel: ports.replicas.map(|(_, sentinel)| redis(sentinel)),
             control: self.control.clone(),
         }
     }
 }
 
-fn claim_all(
-    ports: &[u16],
-    name: impl Fn(usize) -> String,
-    option: &str,
-) -> Result<Vec<Port>, Failure> {
-    ports
-        .iter()
-        .enumerate()
-        .map(|(n, port)| Port::claim(*port, &name(n), option))
-        .collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_members_of_an_ensemble_have_the_ports_that_follow() {
+        let ports = |zookeeper_port| {
+            let options = Options {
+                zookeeper: 3,
+                zookeeper_port,
+                ..Options::default()
+            };
+            options.zookeeper_ports()
+        };
+        assert_eq!(ports(12181), [12181, 12182, 12183]);
+        assert_eq!(ports(0), [0, 0, 0]);
+    }
 }

@@ -4,16 +4,13 @@
 
 use super::{
     programs::{self, Needed},
-    server::Server,
+    server::{Check, Server, Started},
     user::User,
 };
 use crate::redis_at::redis_at;
-use futures::{FutureExt, future::BoxFuture};
+use futures::FutureExt;
 use redis::InfoDict;
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{path::Path, process::Command};
 
 /// The main node: each write goes to a file, which is flushed to the disk every second.
 pub(super) const KEEPS: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "everysec"];
@@ -40,52 +37,23 @@ pub(super) fn name(index: usize) -> String {
 
 #[derive(Debug)]
 pub(super) struct Redis {
-    index: usize,
-    name: String,
-    folder: PathBuf,
-    port: u16,
-    /// By which port a Sentinel knows it.
-    known_by: u16,
-}
-
-impl Redis {
-    pub(super) fn new(index: usize, folder: PathBuf, port: u16) -> Self {
-        Self {
-            index,
-            name: name(index),
-            folder,
-            port,
-            known_by: port,
-        }
-    }
-
-    /// A Sentinel reaches it at another port: that of a way that can be cut. It is to hear of no second one, also not from
-    /// those that this one follows.
-    pub(super) fn known_by(self, port: u16) -> Self {
-        Self {
-            known_by: port,
-            ..self
-        }
-    }
+    /// Whether it is the main node.
+    pub(super) is_main: bool,
+    pub(super) port: u16,
+    /// The port at which a Sentinel reaches it: where its way can be cut, that of the way. The Sentinel must hear of no
+    /// second one, not even from a server that this one follows.
+    pub(super) known_by: u16,
 }
 
 impl Server for Redis {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
     fn needs(&self) -> &'static [Needed] {
         &NEEDED
     }
 
-    fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    fn command(&self, _user: User) -> Command {
-        let mut command = program(self.port, &self.folder);
+    fn command(&self, folder: &Path, _user: User) -> Command {
+        let mut command = program(self.port, folder);
         command
-            .args(if self.index == 0 {
+            .args(if self.is_main {
                 &KEEPS[..]
             } else {
                 &KEEPS_NOTHING
@@ -94,8 +62,8 @@ impl Server for Redis {
         command
     }
 
-    fn check(&self, pid: u32, _complete: bool) -> BoxFuture<'_, Result<(), String>> {
-        async move { has_pid(self.port, pid).await.map(drop) }.boxed()
+    fn check<'a>(&'a self, started: Started<'a>) -> Check<'a> {
+        async move { has_pid(self.port, started.pid).await.map(drop) }.boxed()
     }
 }
 

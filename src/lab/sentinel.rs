@@ -11,24 +11,15 @@
 
 use super::{
     programs::{self, Needed},
-    redis::{NEEDED, REPLICA, has_pid, program},
-    server::Server,
+    redis::{NEEDED, has_pid, program},
+    server::{Check, Server, Started},
     user::User,
     way::Way,
 };
 use crate::{failure::Failure, redis_at::redis_at};
-use futures::{
-    FutureExt, StreamExt,
-    future::{BoxFuture, join_all},
-};
+use futures::{FutureExt, StreamExt, future::join_all};
 use redis::{RedisResult, aio::MultiplexedConnection};
-use std::{
-    collections::HashMap,
-    path::{Path, PathBuf},
-    process::Command,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, path::Path, process::Command, sync::Arc, time::Duration};
 use tokio::{
     sync::mpsc::UnboundedSender,
     time::{sleep, timeout},
@@ -47,7 +38,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The replica, which reaches the main one at the port `main`.
 #[derive(Debug)]
 pub(super) struct Replica {
-    pub(super) folder: PathBuf,
     pub(super) port: u16,
     pub(super) main: u16,
 }
@@ -55,41 +45,32 @@ pub(super) struct Replica {
 /// The Sentinel, which watches the one at the port `main`.
 #[derive(Debug)]
 pub(super) struct Sentinel {
-    pub(super) folder: PathBuf,
     pub(super) port: u16,
     pub(super) main: u16,
 }
 
 impl Server for Replica {
-    fn name(&self) -> &str {
-        REPLICA
-    }
-
     fn needs(&self) -> &'static [Needed] {
         &NEEDED
     }
 
-    fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    fn command(&self, _user: User) -> Command {
-        let mut command = program(self.port, &self.folder);
+    fn command(&self, folder: &Path, _user: User) -> Command {
+        let mut command = program(self.port, folder);
         command.args(["--replicaof", "127.0.0.1", &self.main.to_string()]);
         command
     }
 
     /// It is a replica once it has all that the main one has.
-    fn check(&self, pid: u32, complete: bool) -> BoxFuture<'_, Result<(), String>> {
+    fn check<'a>(&'a self, started: Started<'a>) -> Check<'a> {
         async move {
-            let info = has_pid(self.port, pid).await?;
+            let info = has_pid(self.port, started.pid).await?;
             let follows = info
                 .get::<String>("master_link_status")
                 .is_some_and(|status| status == "up");
             let leads = info
                 .get::<String>("role")
                 .is_some_and(|role| role == "master");
-            if follows || leads || !complete {
+            if follows || leads || !started.complete {
                 Ok(())
             } else {
                 Err("it has not caught up yet".to_owned())
@@ -100,45 +81,37 @@ impl Server for Replica {
 }
 
 impl Server for Sentinel {
-    fn name(&self) -> &str {
-        SENTINEL
-    }
-
     fn needs(&self) -> &'static [Needed] {
         &NEEDED
     }
 
-    fn folder(&self) -> &Path {
-        &self.folder
-    }
-
     /// It takes no replica that has been alone for longer than ten times its patience; it notes in there who the main one is.
-    fn settings(&self) -> Vec<(&'static str, String)> {
+    fn settings(&self, folder: &Path) -> Vec<(&'static str, String)> {
         let settings = format!(
             "bind 127.0.0.1\nport {}\ndir {}\nsentinel monitor {GROUP} 127.0.0.1 {} 1\n\
              sentinel down-after-milliseconds {GROUP} 4000\nsentinel failover-timeout {GROUP} 10000\n",
             self.port,
-            self.folder.display(),
+            folder.display(),
             self.main
         );
         vec![(SETTINGS, settings)]
     }
 
-    fn command(&self, _user: User) -> Command {
+    fn command(&self, folder: &Path, _user: User) -> Command {
         let mut command = Command::new(programs::path("redis-server"));
-        command.arg(self.folder.join(SETTINGS)).arg("--sentinel");
+        command.arg(folder.join(SETTINGS)).arg("--sentinel");
         command
     }
 
     /// It can promote the replica once it has heard from it that it follows the main one.
-    fn check(&self, pid: u32, complete: bool) -> BoxFuture<'_, Result<(), String>> {
+    fn check<'a>(&'a self, started: Started<'a>) -> Check<'a> {
         async move {
-            has_pid(self.port, pid).await?;
+            has_pid(self.port, started.pid).await?;
             be_quick(self.port).await.map_err(|e| e.to_string())?;
             let knows_one = knows_a_replica(self.port)
                 .await
                 .map_err(|e| e.to_string())?;
-            if knows_one || !complete {
+            if knows_one || !started.complete {
                 Ok(())
             } else {
                 Err("it knows no replica yet".to_owned())

@@ -2,6 +2,7 @@
 //! well, by asking it.
 
 use super::{
+    folder::Folder,
     process::{Console, Process, Start},
     programs::Needed,
     user::User,
@@ -15,7 +16,13 @@ use futures::{
     FutureExt,
     future::{BoxFuture, ready},
 };
-use std::{fmt::Debug, fs, io, path::Path, process::Command, time::Duration};
+use std::{
+    fmt::Debug,
+    fs, io,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 use tokio::{
     sync::mpsc::UnboundedSender,
     time::{Instant, sleep, timeout},
@@ -27,59 +34,54 @@ const LIMIT: Duration = Duration::from_secs(60);
 const ANSWER: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How one server is started, and how it is asked whether it is well.
+/// How one server is started, and how it is asked whether it is well. `folder` is its own.
 pub(super) trait Server: Debug + Send + Sync {
-    /// Its name in this lab.
-    fn name(&self) -> &str;
-
-    /// What messages call it.
-    fn title(&self) -> String {
-        self.name().to_owned()
-    }
-
     /// The programs that it cannot do without.
     fn needs(&self) -> &'static [Needed];
 
-    /// Its own folder.
-    fn folder(&self) -> &Path;
-
     /// The settings that stand in its folder, by their places in it.
-    fn settings(&self) -> Vec<(&'static str, String)> {
+    fn settings(&self, _folder: &Path) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
     /// Fills the folder before the first start. `user` writes in it.
-    fn prepare(&self, user: User) -> BoxFuture<'_, Result<(), Failure>> {
+    fn prepare<'a>(&'a self, folder: &'a Path, user: User) -> BoxFuture<'a, Result<(), Failure>> {
         let write = || {
-            user.make(self.folder())?;
-            for (place, text) in self.settings() {
-                let file = self.folder().join(place);
+            user.make(folder)?;
+            for (place, text) in self.settings(folder) {
+                let file = folder.join(place);
                 file.parent().map_or(Ok(()), |folder| user.make(folder))?;
                 fs::write(&file, text)?;
                 user.own(&file)?;
             }
             Ok(())
         };
-        let failed = |e: io::Error| Failure::Unusable(format!("{}: {e}", self.name()));
+        let failed = |e: io::Error| Failure::Unusable(format!("{}: {e}", folder.display()));
         ready(write().map_err(failed)).boxed()
     }
 
     /// The command that is the server: it stays in the foreground.
-    fn command(&self, user: User) -> Command;
-
-    /// Whether its stdout is a console, for the user to see, and not part of its log.
-    fn has_console(&self) -> bool {
-        false
-    }
+    fn command(&self, folder: &Path, user: User) -> Command;
 
     /// The signal that it gets from the system if the lab dies without stopping it.
     fn orphaned(&self) -> &'static str {
         "KILL"
     }
 
-    /// Asks it whether it is well and whether it is the process `pid` that we started, not another that happens to
-    /// listen there. `complete`: the servers that it stands on, or the majority that it belongs to, are up.
-    fn check(&self, pid: u32, complete: bool) -> BoxFuture<'_, Result<(), String>>;
+    /// Asks it whether it is well and whether it is the one that was started, not another that happens to listen there.
+    fn check<'a>(&'a self, started: Started<'a>) -> Check<'a>;
+}
+
+/// Whether a server is well; else why not.
+pub(super) type Check<'a> = BoxFuture<'a, Result<(), String>>;
+
+/// A server that was started, and is not well yet.
+#[derive(Clone, Copy)]
+pub(super) struct Started<'a> {
+    pub(super) folder: &'a Path,
+    pub(super) pid: u32,
+    /// The servers that it stands on, or the majority that it belongs to, are up.
+    pub(super) complete: bool,
 }
 
 /// The order of starting; stopping goes the other way.
@@ -104,7 +106,10 @@ pub(super) struct Setting {
 /// A server of this lab, and its process once it has been started.
 #[derive(Debug)]
 pub(super) struct Member {
+    /// Its name in this lab.
+    pub(super) name: String,
     pub(super) server: Box<dyn Server>,
+    folder: PathBuf,
     pub(super) tier: Tier,
     /// Started with the lab.
     pub(super) wanted: bool,
@@ -113,9 +118,21 @@ pub(super) struct Member {
 }
 
 impl Member {
-    pub(super) fn new(server: impl Server + 'static, tier: Tier, wanted: bool) -> Self {
+    pub(super) fn new(
+        lab: &Folder,
+        name: &str,
+        server: Box<dyn Server>,
+        tier: Tier,
+        wanted: bool,
+    ) -> Self {
+        let folder = match tier {
+            Tier::Instance => lab.of(&format!("instance-{name}")),
+            Tier::Server | Tier::Gate => lab.of(name),
+        };
         Self {
-            server: Box::new(server),
+            name: name.to_owned(),
+            server,
+            folder,
             tier,
             wanted,
             process: None,
@@ -123,31 +140,44 @@ impl Member {
         }
     }
 
+    /// What messages call it.
+    pub(super) fn title(&self) -> String {
+        match self.tier {
+            Tier::Instance => format!("instance {}", self.name),
+            Tier::Server | Tier::Gate => self.name.clone(),
+        }
+    }
+
     /// Starts it and waits until it is well.
     pub(super) async fn start(&mut self, complete: bool, setting: &Setting) -> Result<(), Failure> {
         if !self.prepared {
-            self.server.prepare(setting.user).await?;
+            self.server.prepare(&self.folder, setting.user).await?;
             self.prepared = true;
         }
-        let log = self.server.folder().with_extension("log");
         let process = Process::spawn(Start {
-            name: &self.server.title(),
-            command: &self.server.command(setting.user),
+            name: &self.title(),
+            command: &self.server.command(&self.folder, setting.user),
             orphaned: self.server.orphaned(),
             user: setting.user,
-            log: &log,
+            log: &self.folder.with_extension("log"),
             console: setting
                 .console
                 .as_ref()
-                .filter(|_| self.server.has_console())
+                .filter(|_| self.tier == Tier::Instance)
                 .map(|lines| {
-                    let (name, lines) = (self.server.name().to_owned(), lines.clone());
+                    let (name, lines) = (self.name.clone(), lines.clone());
                     // A dropped receiver needs no line.
                     Box::new(move |line| drop(lines.send(format!("{name} | {line}")))) as Console
                 }),
         })?;
+        let title = self.title();
         let process = self.process.insert(process);
-        until_well(self.server.as_ref(), process, complete).await
+        let started = Started {
+            folder: &self.folder,
+            pid: process.pid(),
+            complete,
+        };
+        until_well(&title, process, || self.server.check(started)).await
     }
 
     /// Its pid, while it runs.
@@ -169,7 +199,7 @@ impl Member {
         self.process
             .as_ref()
             .filter(|p| p.runs())
-            .ok_or_else(|| Failure::Unusable(format!("{} is not running", self.server.title())))
+            .ok_or_else(|| Failure::Unusable(format!("{} is not running", self.title())))
     }
 }
 
@@ -178,11 +208,14 @@ impl Member {
 /// # Errors
 ///
 /// It ended, or is not well in time: with its last answer and the end of its log.
-async fn until_well(server: &dyn Server, process: &Process, complete: bool) -> Result<(), Failure> {
-    let name = server.title();
+async fn until_well<'a>(
+    name: &str,
+    process: &Process,
+    check: impl Fn() -> Check<'a>,
+) -> Result<(), Failure> {
     let begin = Instant::now();
     loop {
-        let check = timeout(ANSWER, server.check(process.pid(), complete));
+        let check = timeout(ANSWER, check());
         let reason = tokio::select! {
             end = process.gone() => {
                 return Err(Failure::Unusable(format!("{name} ended at its start ({end}); {}", process.tail())));

@@ -18,6 +18,16 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// Starts a lab.
+async fn start(options: Options) -> Lab {
+    Lab::start(options).await.unwrap()
+}
+
+/// Why a lab does not start.
+async fn refused(options: Options) -> String {
+    Lab::start(options).await.unwrap_err().to_string()
+}
+
 /// Longer than anything here takes; reaching it is a failure.
 const LONG: Duration = Duration::from_secs(30);
 
@@ -99,7 +109,7 @@ async fn asked(zookeeper: &str, word: &str) -> String {
 
 #[tokio::test]
 async fn servers_answer_while_the_lab_runs_and_nothing_is_left_after_it() {
-    let lab = Lab::start(servers()).await.unwrap();
+    let lab = start(servers()).await;
     let at = lab.addresses().clone();
     let (pids, ports, folder) = (pids(&at), ports(&lab), lab.folder.of(""));
     assert_eq!(
@@ -117,6 +127,8 @@ async fn servers_answer_while_the_lab_runs_and_nothing_is_left_after_it() {
         assert_eq!(pong(&node.url).await, "PONG");
     }
     assert_eq!(asked(&at.zookeeper.connect, "ruok").await, "imok");
+    let leader = lab.zookeeper_leader().await;
+    assert_eq!(leader.as_deref(), Some("zookeeper"), "alone it leads");
     let published: Addresses =
         serde_json::from_slice(&std::fs::read(folder.join("lab.json")).unwrap()).unwrap();
     assert_eq!(published, at);
@@ -136,29 +148,14 @@ async fn servers_answer_while_the_lab_runs_and_nothing_is_left_after_it() {
 }
 
 #[tokio::test]
-async fn durability_and_isolation_are_what_the_lab_says() {
-    let lab = Lab::start(only(&[Part::MySql])).await.unwrap();
-    let url = &lab.addresses().mysql.url;
-    assert_eq!(
-        ask(url, "SELECT CAST(@@innodb_flush_log_at_trx_commit AS CHAR)").await,
-        "1"
-    );
-    assert_eq!(ask(url, "SELECT CAST(@@log_bin AS CHAR)").await, "OFF");
-    assert_eq!(ask(url, "SELECT @@tx_isolation").await, "REPEATABLE-READ");
-    lab.stop().await;
-}
-
-#[tokio::test]
 async fn an_occupied_port_is_refused_by_name_and_its_owner_left_alone() {
     let stranger = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = stranger.local_addr().unwrap().port();
-    let error = Lab::start(Options {
+    let error = refused(Options {
         redis_ports: vec![0, port],
         ..one_redis()
     })
-    .await
-    .unwrap_err()
-    .to_string();
+    .await;
     assert!(
         error.contains(&format!("port {port} for redis-2 is occupied")),
         "{error}"
@@ -170,15 +167,14 @@ async fn an_occupied_port_is_refused_by_name_and_its_owner_left_alone() {
 
 #[tokio::test]
 async fn a_port_that_is_asked_for_twice_is_refused() {
-    let error = Lab::start(Options {
+    let error = refused(Options {
         http_port: 25_000,
         mysql_port: 25_000,
         ..one_redis()
     })
-    .await
-    .unwrap_err();
+    .await;
     assert_eq!(
-        error.to_string(),
+        error,
         "port 25000 is asked for twice: each server needs its own"
     );
 }
@@ -190,7 +186,7 @@ async fn a_server_that_ends_at_its_start_is_named_with_the_end_of_its_log() {
         program: Some("/bin/false".into()),
         ..only(&[Part::Instances])
     };
-    let error = Lab::start(options).await.unwrap_err().to_string();
+    let error = refused(options).await;
     assert!(
         error.contains("ended at its start (exit status: 1)"),
         "{error}"
@@ -200,7 +196,7 @@ async fn a_server_that_ends_at_its_start_is_named_with_the_end_of_its_log() {
 
 #[tokio::test]
 async fn a_killed_server_comes_back_on_its_port_with_its_data() {
-    let mut lab = Lab::start(only(&[Part::MySql])).await.unwrap();
+    let mut lab = start(only(&[Part::MySql])).await;
     let at = lab.addresses().clone();
     let mut connection = MySqlConnection::connect(&at.mysql.url).await.unwrap();
     sqlx::query("CREATE TABLE kept (n INT) ENGINE = InnoDB")
@@ -228,8 +224,9 @@ async fn a_killed_server_comes_back_on_its_port_with_its_data() {
 }
 
 #[tokio::test]
-async fn a_paused_server_answers_nothing_until_it_is_resumed() {
-    let lab = Lab::start(one_redis()).await.unwrap();
+async fn a_paused_server_answers_nothing_until_it_is_resumed_and_does_not_keep_the_lab_from_stopping()
+ {
+    let lab = start(one_redis()).await;
     let mut connection = redis_at(&lab.addresses().redis[0].url).await.unwrap();
     lab.pause("redis").unwrap();
     // Only the silence is waited for no longer than this: what is to be answered has all the time that it needs.
@@ -244,26 +241,19 @@ async fn a_paused_server_answers_nothing_until_it_is_resumed() {
         .await
         .unwrap();
     assert_eq!(pong, "PONG");
-    lab.stop().await;
-}
-
-#[tokio::test]
-async fn a_paused_server_does_not_keep_the_lab_from_stopping() {
-    let lab = Lab::start(one_redis()).await.unwrap();
-    let pid = lab.addresses().redis[0].pid;
     lab.pause("redis").unwrap();
+    let pid = lab.addresses().redis[0].pid;
     lab.stop().await;
     assert!(group_is_gone(pid));
 }
 
 #[tokio::test]
 async fn a_part_that_was_left_out_has_its_address_and_can_be_started_later() {
-    let mut lab = Lab::start(Options {
+    let mut lab = start(Options {
         redis_ports: vec![0],
         ..only(&[])
     })
-    .await
-    .unwrap();
+    .await;
     let url = lab.addresses().redis[0].url.clone();
     assert!(lab.pause("redis").is_err(), "it does not run");
     lab.restart("redis").await.unwrap();
@@ -274,12 +264,11 @@ async fn a_part_that_was_left_out_has_its_address_and_can_be_started_later() {
 
 #[tokio::test]
 async fn an_ensemble_elects_a_leader_and_another_once_that_one_is_killed() {
-    let mut lab = Lab::start(Options {
-        zookeeper_ports: vec![0; 3],
+    let mut lab = start(Options {
+        zookeeper: 3,
         ..only(&[Part::ZooKeeper])
     })
-    .await
-    .unwrap();
+    .await;
     let at = lab.addresses().zookeeper.clone();
     let members: Vec<&str> = at.connect.split(',').collect();
     assert_eq!(members.len(), 3);
@@ -326,12 +315,11 @@ async fn an_ensemble_elects_a_leader_and_another_once_that_one_is_killed() {
 
 #[tokio::test]
 async fn a_member_without_a_majority_is_up_and_has_no_leader_until_a_second_comes() {
-    let mut lab = Lab::start(Options {
-        zookeeper_ports: vec![0; 3],
+    let mut lab = start(Options {
+        zookeeper: 3,
         ..only(&[])
     })
-    .await
-    .unwrap();
+    .await;
     lab.restart("zookeeper-2").await.unwrap();
     assert_eq!(lab.zookeeper_leader().await, None);
     lab.restart("zookeeper-3").await.unwrap();
@@ -340,16 +328,8 @@ async fn a_member_without_a_majority_is_up_and_has_no_leader_until_a_second_come
 }
 
 #[tokio::test]
-async fn a_server_on_its_own_leads() {
-    let lab = Lab::start(only(&[Part::ZooKeeper])).await.unwrap();
-    assert_eq!(lab.zookeeper_leader().await.as_deref(), Some("zookeeper"));
-    lab.stop().await;
-}
-
-#[tokio::test]
 async fn two_labs_run_side_by_side() {
-    let (one, two) = tokio::join!(Lab::start(servers()), Lab::start(servers()));
-    let (one, two) = (one.unwrap(), two.unwrap());
+    let (one, two) = tokio::join!(start(servers()), start(servers()));
     assert!(ports(&one).iter().all(|port| !ports(&two).contains(port)));
     one.stop().await;
     assert_eq!(
@@ -388,13 +368,11 @@ async fn a_start_that_is_given_up_leaves_nothing() {
 async fn a_folder_that_no_lab_made_is_not_emptied() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("precious"), "x").unwrap();
-    let error = Lab::start(Options {
+    let error = refused(Options {
         dir: Some(dir.path().to_owned()),
         ..one_redis()
     })
-    .await
-    .unwrap_err()
-    .to_string();
+    .await;
     assert!(error.contains("was not made by a lab"), "{error}");
     assert!(dir.path().join("precious").exists());
 }
@@ -407,12 +385,12 @@ async fn a_folder_serves_one_lab_at_a_time() {
         dir: Some(dir.to_owned()),
         ..one_redis()
     };
-    let first = Lab::start(named()).await.unwrap();
+    let first = start(named()).await;
     assert_eq!(
         &Addresses::of_running_lab(&dir.join("lab.json")).unwrap(),
         first.addresses()
     );
-    let error = Lab::start(named()).await.unwrap_err().to_string();
+    let error = refused(named()).await;
     assert!(error.contains("a lab is already running in"), "{error}");
     first.stop().await;
     assert!(
@@ -423,7 +401,7 @@ async fn a_folder_serves_one_lab_at_a_time() {
         !dir.join("lab.json").exists(),
         "nobody can rely on it any more"
     );
-    Lab::start(named()).await.unwrap().stop().await;
+    start(named()).await.stop().await;
 }
 
 /// The kernel ends a child when the thread that forked it ends; a runtime's threads end with it.
@@ -454,12 +432,11 @@ const HOLD: &str = "OVERSELL_TEST_HOLD_A_LAB";
 #[ignore = "the other half of the next test, which runs it as a process of its own"]
 async fn hold_a_lab() {
     let dir = std::env::var_os(HOLD).unwrap();
-    let lab = Lab::start(Options {
+    let lab = start(Options {
         dir: Some(dir.into()),
         ..servers()
     })
-    .await
-    .unwrap();
+    .await;
     println!(
         "\npids {}",
         serde_json::to_string(&pids(lab.addresses())).unwrap()

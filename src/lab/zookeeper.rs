@@ -3,21 +3,17 @@
 
 use super::{
     programs::{self, Needed},
-    server::Server,
+    server::{Check, Server, Started},
     user::User,
 };
 use crate::four_letters::four_letters;
-use futures::{FutureExt, future::BoxFuture};
-use std::{
-    net::Ipv4Addr,
-    path::{Path, PathBuf},
-    process::Command,
-    time::Duration,
-};
+use futures::FutureExt;
+use std::{net::Ipv4Addr, path::Path, process::Command, time::Duration};
 use tokio::time::timeout;
 
 pub(super) const NAME: &str = "zookeeper";
 const CONFIG: &str = "zoo.cfg";
+const DATA: &str = "data";
 
 /// Debian's and Ubuntu's settings for the start script; it sets CLASSPATH.
 const SETTINGS: &str = "/usr/share/zookeeper/bin/zkEnv.sh";
@@ -51,47 +47,19 @@ pub(super) fn is_name(name: &str) -> bool {
 /// The ports that the members of an ensemble use among themselves.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer {
-    quorum: u16,
-    election: u16,
-}
-
-impl Peer {
-    pub(super) fn new(quorum: u16, election: u16) -> Self {
-        Self { quorum, election }
-    }
+    pub(super) quorum: u16,
+    pub(super) election: u16,
 }
 
 #[derive(Debug)]
 pub(super) struct ZooKeeper {
-    index: usize,
-    name: String,
-    folder: PathBuf,
-    port: u16,
+    pub(super) index: usize,
+    pub(super) port: u16,
     /// Every member of the ensemble, itself too; none where it is standalone.
-    peers: Vec<Peer>,
-}
-
-impl ZooKeeper {
-    pub(super) fn new(index: usize, folder: PathBuf, port: u16, peers: Vec<Peer>) -> Self {
-        Self {
-            index,
-            name: name(index),
-            folder,
-            port,
-            peers,
-        }
-    }
-
-    fn data(&self) -> PathBuf {
-        self.folder.join("data")
-    }
+    pub(super) peers: Vec<Peer>,
 }
 
 impl Server for ZooKeeper {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
     fn needs(&self) -> &'static [Needed] {
         const NEEDED: [Needed; 2] = [("java", "default-jre-headless"), (SETTINGS, NAME)];
         if own_class_path(variable).is_some() {
@@ -101,19 +69,15 @@ impl Server for ZooKeeper {
         }
     }
 
-    fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    fn settings(&self) -> Vec<(&'static str, String)> {
-        let settings = settings(&self.data(), self.port, &self.peers);
+    fn settings(&self, folder: &Path) -> Vec<(&'static str, String)> {
+        let settings = settings(&folder.join(DATA), self.port, &self.peers);
         vec![
             ("data/myid", (self.index + 1).to_string()),
             (CONFIG, settings),
         ]
     }
 
-    fn command(&self, _user: User) -> Command {
+    fn command(&self, folder: &Path, _user: User) -> Command {
         let mut command = Command::new(programs::path("java"));
         command
             // The first is faster to start and enough for one heap of this size; the second would write to /tmp.
@@ -127,23 +91,23 @@ impl Server for ZooKeeper {
                 "-Dzookeeper.jmx.log4j.disable=true",
                 "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
             ])
-            .arg(format!("-Djava.io.tmpdir={}", self.folder.display()))
+            .arg(format!("-Djava.io.tmpdir={}", folder.display()))
             .arg("-cp")
             .arg(class_path())
             .arg("org.apache.zookeeper.server.quorum.QuorumPeerMain")
-            .arg(self.folder.join(CONFIG));
+            .arg(folder.join(CONFIG));
         command
     }
 
     /// Without a leader it does not say where its data are; where no majority runs (not `complete`), there is none.
-    fn check(&self, _pid: u32, complete: bool) -> BoxFuture<'_, Result<(), String>> {
+    fn check<'a>(&'a self, started: Started<'a>) -> Check<'a> {
         async move {
             let answer = four_letters((Ipv4Addr::LOCALHOST, self.port), "conf")
                 .await
                 .map_err(|e| e.to_string())?;
-            let ours = format!("dataDir={}/", self.data().display());
+            let ours = format!("dataDir={}/", started.folder.join(DATA).display());
             let well = answer.lines().any(|line| line.starts_with(&ours))
-                || (!complete && answer.contains(NO_LEADER));
+                || (!started.complete && answer.contains(NO_LEADER));
             if well { Ok(()) } else { Err(answer) }
         }
         .boxed()
@@ -253,11 +217,8 @@ mod tests {
 
     #[test]
     fn the_members_of_an_ensemble_know_each_other_on_loopback_only() {
-        let text = settings(
-            Path::new("/somewhere/data"),
-            12181,
-            &[Peer::new(1, 2), Peer::new(3, 4), Peer::new(5, 6)],
-        );
+        let peers = [(1, 2), (3, 4), (5, 6)].map(|(quorum, election)| Peer { quorum, election });
+        let text = settings(Path::new("/somewhere/data"), 12181, &peers);
         let servers: Vec<_> = text
             .lines()
             .filter(|line| line.starts_with("server."))

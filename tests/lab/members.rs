@@ -28,7 +28,11 @@ async fn no_process_of_a_whole_lab_is_root_and_both_ways_to_the_page_agree() -> 
         .flat_map(with_children)
         .filter(|pid| is_root(*pid))
         .collect();
-    ensure!(root.is_empty(), "processes that run as root: {root:?}");
+    ensure!(
+        root.is_empty() && lab.warning().is_none(),
+        "processes that run as root: {root:?}; {:?}",
+        lab.warning()
+    );
     let through_nginx = page(&at.http).await?;
     let embedded = page(&at.instances[0].url).await?;
     ensure!(

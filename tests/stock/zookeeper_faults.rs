@@ -68,7 +68,7 @@ async fn a_planted_node_is_seen(lab: &Lab) -> Result<()> {
 #[apply(test!)]
 async fn an_ensemble_that_loses_its_leader_under_load_loses_no_piece() -> Result<()> {
     let mut lab = Lab::start(Options {
-        zookeeper_ports: vec![0; 3],
+        zookeeper: 3,
         redis_ports: vec![0],
         ..labs::short_leases()
     })

@@ -13,7 +13,7 @@ async fn a_holder_served_by_a_follower_without_a_leader_is_told(_: &ZooKeeper) -
     let options = Options {
         without,
         redis_ports: vec![0],
-        zookeeper_ports: vec![0; 3],
+        zookeeper: 3,
         ..Options::default()
     };
     let lab = Lab::start(options).await?;

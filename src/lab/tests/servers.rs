@@ -14,41 +14,6 @@ fn users_of(pid: u32) -> Vec<String> {
     users.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Every process that the lab has started: the leaders of its groups, and the other members.
-fn all_processes(lab: &Lab) -> Vec<u32> {
-    let leaders: Vec<_> = lab.members.iter().filter_map(Member::pid).collect();
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| {
-        let group = nix::unistd::getpgid(Some(Pid::from_raw(pid.cast_signed())));
-        group.is_ok_and(|group| leaders.contains(&group.as_raw().unsigned_abs()))
-    })
-    .collect()
-}
-
-#[tokio::test]
-async fn no_server_runs_as_root() {
-    let lab = Lab::start(Options {
-        redis_ports: vec![0; 2],
-        ..servers()
-    })
-    .await
-    .unwrap();
-    assert_eq!(lab.warning(), None);
-    let processes = all_processes(&lab);
-    assert!(
-        processes.len() >= 4,
-        "two Redis nodes, MariaDB, ZooKeeper: {processes:?}"
-    );
-    for pid in processes {
-        assert!(
-            !users_of(pid).contains(&"0".to_owned()),
-            "process {pid} runs as root"
-        );
-    }
-    lab.stop().await;
-}
-
 /// Only root can make such a folder for others, and only root's servers would be somebody else.
 #[tokio::test]
 async fn where_nobody_can_enter_the_folder_the_servers_are_the_users_own_and_root_is_told() {
@@ -57,12 +22,11 @@ async fn where_nobody_can_enter_the_folder_the_servers_are_the_users_own_and_roo
         .permissions(Permissions::from_mode(0o700))
         .tempdir()
         .unwrap();
-    let lab = Lab::start(Options {
+    let lab = start(Options {
         dir: Some(closed.path().join("lab")),
         ..one_redis()
     })
-    .await
-    .unwrap();
+    .await;
     let us = nix::unistd::geteuid();
     assert_eq!(users_of(lab.pid("redis").unwrap()), vec![us.to_string(); 4]);
     let warning = lab.warning().map(str::to_owned);
@@ -79,9 +43,16 @@ async fn where_nobody_can_enter_the_folder_the_servers_are_the_users_own_and_roo
 }
 
 #[tokio::test]
-async fn sql_reads_no_file_and_writes_none() {
-    let lab = Lab::start(only(&[Part::MySql])).await.unwrap();
+async fn mysql_is_as_durable_and_isolated_as_the_lab_says_and_reads_and_writes_no_file() {
+    let lab = start(only(&[Part::MySql])).await;
     let url = &lab.addresses().mysql.url;
+    for (query, value) in [
+        ("SELECT CAST(@@innodb_flush_log_at_trx_commit AS CHAR)", "1"),
+        ("SELECT CAST(@@log_bin AS CHAR)", "OFF"),
+        ("SELECT @@tx_isolation", "REPEATABLE-READ"),
+    ] {
+        assert_eq!(ask(url, query).await, value, "{query}");
+    }
     let mut connection = MySqlConnection::connect(url).await.unwrap();
     let target = std::env::temp_dir().join(format!("oversell-outfile-{}", std::process::id()));
     let query = format!("SELECT 1 INTO OUTFILE '{}'", target.display());
@@ -97,12 +68,9 @@ async fn sql_reads_no_file_and_writes_none() {
         .await
         .unwrap();
     assert_eq!(read, None);
-    let read: String = sqlx::query_scalar("SELECT CAST(@@secure_file_priv AS CHAR)")
-        .fetch_one(&mut connection)
-        .await
-        .unwrap();
+    let folder = ask(url, "SELECT CAST(@@secure_file_priv AS CHAR)").await;
     assert_eq!(
-        std::fs::read_dir(read).unwrap().count(),
+        std::fs::read_dir(folder).unwrap().count(),
         0,
         "the only folder that it may read is empty"
     );
@@ -112,12 +80,11 @@ async fn sql_reads_no_file_and_writes_none() {
 /// The second node is the twin: it has no append-only file, and comes back empty.
 #[tokio::test]
 async fn the_main_redis_keeps_its_data_over_a_restart_and_a_kill_and_the_others_forget() {
-    let mut lab = Lab::start(Options {
+    let mut lab = start(Options {
         redis_ports: vec![0; 2],
         ..only(&[Part::Redis])
     })
-    .await
-    .unwrap();
+    .await;
     let nodes: Vec<String> = lab
         .addresses()
         .redis
@@ -171,7 +138,7 @@ async fn what_an_instance_says_comes_out_line_by_line_with_its_name_and_its_log_
         dir: Some(dir.join("lab")),
         ..only(&[Part::Instances])
     };
-    let port = Lab::start(options).await.unwrap_err().to_string();
+    let port = refused(options).await;
     let name = port.split_whitespace().nth(1).unwrap().to_owned();
     assert_eq!(
         lines.recv().await.unwrap(),
@@ -183,20 +150,29 @@ async fn what_an_instance_says_comes_out_line_by_line_with_its_name_and_its_log_
     assert_eq!(log, "logged\n");
 }
 
+/// The server of labs that share the empty database in `shared`.
+fn of(shared: &Path) -> MySql {
+    MySql {
+        shared: Some(shared.to_owned()),
+        port: 0,
+    }
+}
+
 /// A database of one's own in each lab, from one that is made once, even where both find none.
 #[tokio::test]
 async fn labs_that_start_at_once_make_one_empty_database_and_each_has_a_copy() {
     let shared = tempfile::tempdir().unwrap();
     let user = User::choose(shared.path(), &[]).0;
-    let server = |name| MySql::new(shared.path().join(name), Some(shared.path().into()), 0);
-    let (one, two) = (server("one"), server("two"));
-    let (first, second) = tokio::join!(one.prepare(user), two.prepare(user));
+    let server = of(shared.path());
+    let folders = ["one", "two"].map(|name| shared.path().join(name));
+    let [one, two] = &folders;
+    let (first, second) = tokio::join!(server.prepare(one, user), server.prepare(two, user));
     first.unwrap();
     second.unwrap();
     let seeds = entries(shared.path(), "mariadb-");
     assert_eq!(seeds.len(), 1, "{seeds:?}");
     assert_eq!(entries(shared.path(), "lab-"), Vec::<PathBuf>::new());
-    for folder in [one.folder(), two.folder()] {
+    for folder in &folders {
         let ours = folder.join("data/ibdata1");
         assert_eq!(
             std::fs::read(&ours).unwrap(),
@@ -213,28 +189,26 @@ async fn labs_that_start_at_once_make_one_empty_database_and_each_has_a_copy() {
 async fn a_half_made_database_is_never_used() {
     let shared = tempfile::tempdir().unwrap();
     let user = User::choose(shared.path(), &[]).0;
-    let server = |name| MySql::new(shared.path().join(name), Some(shared.path().into()), 0);
+    let server = of(shared.path());
+    let [given_up, next, twin] = ["given-up", "next", "twin"].map(|name| shared.path().join(name));
     let begun = || {
         entries(shared.path(), "lab-")
             .iter()
             .any(|making| making.join("mysql/data/ibdata1").exists())
     };
-    let given_up = server("given-up");
     tokio::select! {
         biased;
-        _ = given_up.prepare(user) => panic!("it was not to get that far"),
+        _ = server.prepare(&given_up, user) => panic!("it was not to get that far"),
         () = comes_true("half a database", begun) => {}
     }
     assert_eq!(entries(shared.path(), "mariadb-"), Vec::<PathBuf>::new());
-    let next = server("next");
-    next.prepare(user).await.unwrap();
-    let is_whole = |server: &MySql| server.folder().join("data/mysql/global_priv.frm").exists();
+    server.prepare(&next, user).await.unwrap();
+    let is_whole = |folder: &Path| folder.join("data/mysql/global_priv.frm").exists();
     assert!(is_whole(&next));
 
     let seed = entries(shared.path(), "mariadb-").remove(0);
     std::fs::remove_dir_all(seed.join("mysql")).unwrap();
-    let twin = server("twin");
-    twin.prepare(user).await.unwrap();
+    server.prepare(&twin, user).await.unwrap();
     assert!(!is_whole(&twin), "the twin found what was not there");
 }
 
