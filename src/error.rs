@@ -8,7 +8,7 @@ use std::time::Duration;
 const WRONG_TYPE: &str = "WRONGTYPE";
 
 /// Why a piece was not sold, or a lesson not carried out.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// There is no piece left.
     #[error("sold out")]

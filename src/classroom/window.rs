@@ -7,7 +7,7 @@ use crate::{
     section::{Job, LockState, Name},
 };
 use futures::future::BoxFuture;
-use oversell_lock::{Guard, Owner};
+use oversell_lock::{Guard, Lock, Owner};
 use redis::AsyncCommands;
 use serde::Serialize;
 use std::{
@@ -110,35 +110,26 @@ pub enum Facts {
 impl Answer {
     /// A text alone.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::new(
-            text,
-            Facts::Taken {
-                remaining: None,
-                fence: None,
-                lock: None,
-            },
-        )
+        Self::taken(text, None, None)
     }
 
     /// A text, and how many must still go out.
     pub(super) fn counted(text: &str, remaining: u64) -> Self {
-        Self::new(
-            text,
-            Facts::Taken {
-                remaining: Some(remaining),
-                fence: None,
-                lock: None,
-            },
-        )
+        Self::taken(text, Some(remaining), None)
     }
 
     /// A text, and what the unlock found.
     pub fn unlocked(text: &str, lock: Option<LockState>) -> Self {
+        Self::taken(text, None, lock)
+    }
+
+    fn taken(text: impl Into<String>, remaining: Option<u64>, lock: Option<LockState>) -> Self {
+        let fence = None;
         Self::new(
             text,
             Facts::Taken {
-                remaining: None,
-                fence: None,
+                remaining,
+                fence,
                 lock,
             },
         )
@@ -221,6 +212,30 @@ impl Visit {
         ordered.reverse();
         for (order, part) in &ordered {
             self.step(job, Did::Left, part, *order);
+        }
+        Ok(self.answer(ctx))
+    }
+
+    /// Takes `lock` twice as one owner, stays as long as the job says, and gives it back twice. The numbers are the owner's
+    /// holds.
+    pub(super) async fn twice(
+        mut self,
+        ctx: &Ctx,
+        job: &Job,
+        name: &str,
+        lock: impl Lock,
+    ) -> Result<Answer, Error> {
+        let mut guards = Vec::new();
+        for _ in 0..2 {
+            guards.push(lock.acquire(job.wait_left()).await?);
+            self.step(job, Did::Took, name, guards.len() as u64);
+        }
+        job.say("测试可重入锁。。。。");
+        job.inside().await;
+        job.leave();
+        while let Some(guard) = guards.pop() {
+            guard.release().await?;
+            self.step(job, Did::Left, name, guards.len() as u64);
         }
         Ok(self.answer(ctx))
     }

@@ -13,7 +13,6 @@ use crate::{
     ctx::Ctx,
     error::Error,
     section::{Job, Name},
-    server::Server,
 };
 use oversell_lock::{LockError, zk::Outcome};
 
@@ -104,8 +103,8 @@ fn answer(succeeded: bool, pre_value: i64, post_value: i64, promoted: bool) -> A
 /// A write that has no answer may have been made.
 pub(super) fn written<T>(result: Result<T, LockError>) -> Result<T, Error> {
     result.map_err(|error| match error {
-        LockError::Unavailable { reason, .. } => Error::Unknown {
-            server: Server::ZooKeeper.name(),
+        LockError::Unavailable { server, reason } => Error::Unknown {
+            server,
             reason: reason.to_string(),
         },
         other => other.into(),

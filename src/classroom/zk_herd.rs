@@ -14,7 +14,11 @@
 //!
 //! Next: `oversell_lock::zk`, whose `engine/queue.rs` watches the predecessor.
 
-use crate::{ctx::Ctx, error::Error, section::zk_node::insist, server::Server};
+use crate::{
+    ctx::Ctx,
+    error::Error,
+    section::zk_node::{down, insist},
+};
 use futures::{
     FutureExt,
     future::{BoxFuture, try_join_all},
@@ -320,13 +324,6 @@ async fn remove(client: &Client, path: &str) {
             }
             _ => return,
         }
-    }
-}
-
-fn down(error: Zk) -> Error {
-    Error::Unavailable {
-        server: Server::ZooKeeper.name(),
-        reason: error.to_string(),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     seckill,
-    section::{Job, Point},
+    section::{Follower, Job, Point},
 };
 use garde::Validate;
 use oversell_lock::Fence;
@@ -124,7 +124,11 @@ pub(super) fn start(ctx: &Ctx, act: Act, part: Part) -> Actor {
     let linger = Duration::from_millis(part.linger_ms);
     let job = job
         .asked(part.lease_ms.map(Duration::from_millis), None)
-        .followed(seen, stopping, linger);
+        .followed(Follower {
+            seen,
+            stops: stopping,
+            linger,
+        });
     let ctx = ctx.clone();
     let task = tokio::spawn(async move {
         let begun = Line::Start {

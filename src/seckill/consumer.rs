@@ -85,7 +85,9 @@ impl Consumer {
 
     /// Stops it at a point, for a replay: `delivered` (entries are there, nothing is written) or `written` (nothing is settled).
     pub fn pause_at(&mut self, point: Point) -> Pause {
-        self.points.pause_at(point)
+        let (points, pause) = Points::paused_at(point);
+        self.points = points;
+        pause
     }
 
     /// Runs until the instance closes.

@@ -1,6 +1,6 @@
 //! A request for one piece: its parameters, the owner of its locks, and its observers.
 
-use super::{Observation, Pause, Point, points::Reached};
+use super::{Observation, Pause, Point, Points, points::Follower};
 use crate::{
     ctx::Ctx,
     error::Error,
@@ -12,10 +12,9 @@ use oversell_lock::{Fence, Owner, redis::Lease};
 use serde::Serialize;
 use std::{
     fmt::Display,
-    sync::OnceLock,
+    sync::{Arc, OnceLock, atomic::Ordering},
     time::{Duration, Instant},
 };
-use tokio::sync::{mpsc, watch};
 use utoipa::ToSchema;
 
 /// The parameters of a request.
@@ -121,7 +120,8 @@ impl Job {
     /// The same job, counted in `waiters` until it enters or is dropped.
     #[must_use]
     pub fn counted(mut self, waiters: Gauge) -> Self {
-        self.seen.count(waiters);
+        waiters.increment(1.0);
+        self.seen.waiters = waiters;
         self
     }
 
@@ -135,26 +135,22 @@ impl Job {
     /// The same job, shown on the class page.
     #[must_use]
     pub fn seen_as(mut self, lane: Lane) -> Self {
-        self.seen.show(lane);
+        self.seen.lane = Some(Arc::new(lane));
         self
     }
 
-    /// The same job, followed by a replay: `seen` receives each point, and the job stops at those in `stops`; at each
-    /// point of its work it stays for `linger`.
+    /// The same job, followed by a replay.
     #[must_use]
-    pub fn followed(
-        mut self,
-        seen: mpsc::UnboundedSender<Reached>,
-        stops: watch::Receiver<Vec<Point>>,
-        linger: Duration,
-    ) -> Self {
-        self.seen.follow(seen, stops, linger);
+    pub(crate) fn followed(mut self, by: Follower) -> Self {
+        self.seen.points = by.into();
         self
     }
 
     /// Stops the job at a point of its strategy, for a test.
     pub fn pause_at(&mut self, point: Point) -> Pause {
-        self.seen.pause_at(point)
+        let (points, pause) = Points::paused_at(point);
+        self.seen.points = points;
+        pause
     }
 
     /// A job with the same points, lease and owner, for a function that takes a job by value.
@@ -163,7 +159,7 @@ impl Job {
             who: None,
             ..self.request.clone()
         });
-        same.seen.share_points(&self.seen);
+        same.seen.points = self.seen.points.clone();
         same.owner = self.owner.clone();
         same
     }
@@ -249,7 +245,7 @@ impl Job {
     pub(crate) fn print(&self) -> bool {
         let named = self.request.who.is_some();
         if named {
-            self.seen.print();
+            self.seen.on_console.store(true, Ordering::Relaxed);
         }
         named
     }

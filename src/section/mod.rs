@@ -17,5 +17,5 @@ pub(crate) mod zk_node;
 pub use job::{Deducted, Job, LockState, Request};
 pub use names::{Name, Unrenewed};
 pub use observation::Observation;
-pub(crate) use points::Points;
+pub(crate) use points::{Follower, Points};
 pub use points::{Pause, Point, Reached};

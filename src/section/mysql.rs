@@ -23,8 +23,10 @@ pub(crate) type Write<'q> = Query<'q, MySql, MySqlArguments>;
 /// The shortest time limit of a statement, even for `wait_ms=0`: long enough for a free row lock and a write to disk.
 const SHORTEST: Duration = Duration::from_millis(250);
 
-const DEADLOCK: u16 = 1213;
-const LOCK_WAIT_TIMEOUT: u16 = 1205;
+/// A deadlock was found, and this transaction was rolled back to end it.
+pub const DEADLOCK: u16 = 1213;
+/// A row lock was not had in time; only the statement was undone, the transaction is still open.
+pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
 const INTERRUPTED: u16 = 1317;
 
 /// The stock row.
@@ -110,7 +112,7 @@ pub(crate) async fn execute_or_deadlock(
     write: Write<'_>,
 ) -> Result<bool, Error> {
     match bounded(conn, job, write).await {
-        Err(e) if has_number(&e, &[DEADLOCK]) => Ok(false),
+        Err(e) if number(&e) == Some(DEADLOCK) => Ok(false),
         result => answered(result, job).map(|_| true),
     }
 }
@@ -215,12 +217,16 @@ fn refused(error: sqlx::Error, job: &Job) -> Error {
 
 /// Whether the server gave up because another transaction holds the row.
 pub(crate) fn is_contended(error: &sqlx::Error) -> bool {
-    has_number(error, &[DEADLOCK, LOCK_WAIT_TIMEOUT, INTERRUPTED])
+    matches!(
+        number(error),
+        Some(DEADLOCK | LOCK_WAIT_TIMEOUT | INTERRUPTED)
+    )
 }
 
-fn has_number(error: &sqlx::Error, numbers: &[u16]) -> bool {
+/// The server's number of an error.
+pub(crate) fn number(error: &sqlx::Error) -> Option<u16> {
+    let error = error.as_database_error()?;
     error
-        .as_database_error()
-        .and_then(|e| e.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>())
-        .is_some_and(|e| numbers.contains(&e.number()))
+        .try_downcast_ref()
+        .map(sqlx::mysql::MySqlDatabaseError::number)
 }

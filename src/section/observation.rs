@@ -1,7 +1,6 @@
 //! A job's observers (the gauge of waiters, the console, the class page, replays) and its timestamps.
 
-use super::points::{Points, Reached};
-use super::{Pause, Point};
+use super::points::Points;
 use crate::{
     console,
     visits::{Happened, Lane},
@@ -16,7 +15,6 @@ use std::{
     },
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
-use tokio::sync::{mpsc, watch};
 
 /// How many of a job's attempts are kept; older ones are dropped.
 const TRIES: usize = 20;
@@ -28,10 +26,10 @@ pub struct Observation {
     entered: OnceLock<Instant>,
     left: OnceLock<Instant>,
     tries: Mutex<Vec<(Instant, Instant)>>,
-    waiters: Gauge,
-    on_console: AtomicBool,
-    lane: Option<Arc<Lane>>,
-    points: Points,
+    pub(super) waiters: Gauge,
+    pub(super) on_console: AtomicBool,
+    pub(super) lane: Option<Arc<Lane>>,
+    pub(super) points: Points,
 }
 
 impl Observation {
@@ -47,41 +45,6 @@ impl Observation {
             lane: None,
             points: Points::default(),
         }
-    }
-
-    /// Counts the job among `waiters` until it gets in or is dropped.
-    pub(super) fn count(&mut self, waiters: Gauge) {
-        waiters.increment(1.0);
-        self.waiters = waiters;
-    }
-
-    /// Shows the job on the class page.
-    pub(super) fn show(&mut self, lane: Lane) {
-        self.lane = Some(Arc::new(lane));
-    }
-
-    /// Lets a replay follow the job's points.
-    pub(super) fn follow(
-        &mut self,
-        seen: mpsc::UnboundedSender<Reached>,
-        stops: watch::Receiver<Vec<Point>>,
-        linger: Duration,
-    ) {
-        self.points.follow(seen, stops, linger);
-    }
-
-    pub(super) fn pause_at(&mut self, point: Point) -> Pause {
-        self.points.pause_at(point)
-    }
-
-    /// Uses the points of the job that this one is part of.
-    pub(super) fn share_points(&mut self, of: &Self) {
-        self.points = of.points.clone();
-    }
-
-    /// Prints on the console when the job enters.
-    pub(super) fn print(&self) {
-        self.on_console.store(true, Ordering::Relaxed);
     }
 
     /// Prints a line on this instance's console, on behalf of `who`.

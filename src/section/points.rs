@@ -11,7 +11,6 @@
 use serde::{Deserialize, Serialize};
 use std::{fmt::Display, time::Duration};
 use tokio::sync::{mpsc, watch};
-use tokio_util::sync::CancellationToken;
 
 /// Declares the points, each with its name in events and between instances.
 macro_rules! points {
@@ -110,23 +109,23 @@ impl Display for Point {
 
 /// The points of one job. Cloning it is cheap, and free where nobody follows.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Points {
-    gates: Vec<Gate>,
-    follower: Option<Follower>,
+pub(crate) struct Points(Option<Follower>);
+
+/// Who follows a job. A follower that no longer listens stops it nowhere.
+#[derive(Debug, Clone)]
+pub(crate) struct Follower {
+    /// Receives each point.
+    pub(crate) seen: mpsc::UnboundedSender<Reached>,
+    /// Where the job stops, until this changes or its sender is dropped.
+    pub(crate) stops: watch::Receiver<Vec<Point>>,
+    /// How long the job stays at each of the [points of work](LINGERED), so that people can follow.
+    pub(crate) linger: Duration,
 }
 
-#[derive(Debug, Clone)]
-struct Gate {
-    point: Point,
-    reached: CancellationToken,
-    open: CancellationToken,
-}
-
-#[derive(Debug, Clone)]
-struct Follower {
-    seen: mpsc::UnboundedSender<Reached>,
-    stops: watch::Receiver<Vec<Point>>,
-    linger: Duration,
+impl From<Follower> for Points {
+    fn from(follower: Follower) -> Self {
+        Self(Some(follower))
+    }
 }
 
 /// A job has come to a point.
@@ -142,35 +141,21 @@ pub struct Reached {
 #[derive(Debug)]
 #[must_use = "the job goes on as soon as its pause is dropped"]
 pub struct Pause {
-    reached: CancellationToken,
-    open: CancellationToken,
+    seen: mpsc::UnboundedReceiver<Reached>,
+    stops: watch::Sender<Vec<Point>>,
 }
 
 impl Points {
-    /// Stops the first that comes to `point`.
-    pub(crate) fn pause_at(&mut self, point: Point) -> Pause {
-        let (reached, open) = (CancellationToken::new(), CancellationToken::new());
-        self.gates.push(Gate {
-            point,
-            reached: reached.clone(),
-            open: open.clone(),
-        });
-        Pause { reached, open }
-    }
-
-    /// Tells `seen` of each point, and stops at each that is among `stops`, until that changes or its sender is dropped.
-    /// At each of the [points of work](LINGERED) it stays for `linger`, so that people can follow.
-    pub(crate) fn follow(
-        &mut self,
-        seen: mpsc::UnboundedSender<Reached>,
-        stops: watch::Receiver<Vec<Point>>,
-        linger: Duration,
-    ) {
-        self.follower = Some(Follower {
-            seen,
-            stops,
-            linger,
-        });
+    /// Points with a single stop.
+    pub(crate) fn paused_at(point: Point) -> (Self, Pause) {
+        let ((sender, seen), (stops, stopping)) =
+            (mpsc::unbounded_channel(), watch::channel(vec![point]));
+        let follower = Follower {
+            seen: sender,
+            stops: stopping,
+            linger: Duration::ZERO,
+        };
+        (follower.into(), Pause { seen, stops })
     }
 
     /// Comes to `point`.
@@ -180,23 +165,14 @@ impl Points {
 
     /// Comes to `point`, having `value`.
     pub(crate) async fn tell(&self, point: Point, value: impl Display) {
-        let value = self.follower.is_some().then(|| value.to_string());
+        let value = self.0.is_some().then(|| value.to_string());
         self.pass(point, value).await;
     }
 
     async fn pass(&self, point: Point, value: Option<String>) {
-        for gate in self
-            .gates
-            .iter()
-            .filter(|gate| gate.point == point && !gate.reached.is_cancelled())
-        {
-            gate.reached.cancel();
-            gate.open.cancelled().await;
-        }
-        let Some(follower) = &self.follower else {
+        let Some(follower) = &self.0 else {
             return;
         };
-        // A follower that does not listen any more does not stop it either.
         if follower.seen.send(Reached { point, value }).is_ok() {
             let mut stops = follower.stops.clone();
             drop(stops.wait_for(|stops| !stops.contains(&point)).await);
@@ -213,16 +189,14 @@ impl Pause {
     /// # Cancel safety
     ///
     /// Safe: it only waits.
-    pub async fn reached(&self) {
-        self.reached.cancelled().await;
+    pub async fn reached(&mut self) {
+        while let Some(reached) = self.seen.recv().await {
+            if self.stops.borrow().contains(&reached.point) {
+                return;
+            }
+        }
     }
 
     /// Lets the job go on.
     pub fn go_on(self) {}
-}
-
-impl Drop for Pause {
-    fn drop(&mut self) {
-        self.open.cancel();
-    }
 }

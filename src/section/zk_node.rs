@@ -188,7 +188,8 @@ fn parent_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(parent, _)| parent)
 }
 
-fn down(error: Zk) -> Error {
+/// The error of a request that changed nothing.
+pub(crate) fn down(error: Zk) -> Error {
     Error::Unavailable {
         server: Server::ZooKeeper.name(),
         reason: error.to_string(),

@@ -172,7 +172,7 @@ fn expire<M: Merged>(requests: &mut Vec<Request>) {
 
 fn refuse(requests: Vec<Request>, error: &Error) {
     for request in requests {
-        request.answer.send(Err(same(error))).ok();
+        request.answer.send(Err(error.clone())).ok();
     }
 }
 
@@ -219,25 +219,6 @@ impl Queue {
         let requests = &mut self.waiting.lock().requests;
         let at = requests.iter().position(|request| request.number == number);
         at.map(|at| requests.remove(at)).is_some()
-    }
-}
-
-/// The error of one attempt, for each request of the group.
-fn same(error: &Error) -> Error {
-    match error {
-        Error::SoldOut => Error::SoldOut,
-        Error::NoProduct(id) => Error::NoProduct(*id),
-        Error::NoStock(id) => Error::NoStock(*id),
-        Error::WrongType => Error::WrongType,
-        Error::Unavailable { server, reason } => Error::Unavailable {
-            server,
-            reason: reason.clone(),
-        },
-        Error::Unknown { server, reason } => Error::Unknown {
-            server,
-            reason: reason.clone(),
-        },
-        other => Error::Internal(other.to_string()),
     }
 }
 

@@ -113,7 +113,7 @@ async fn a_consumer_that_dies_anywhere_loses_no_order_and_doubles_none(
             "it is not pending"
         );
         let mut mortal = stall.consumer("mortal");
-        let pause = mortal.pause_at(point);
+        let mut pause = mortal.pause_at(point);
         let mortal = tokio::spawn(mortal.run());
         soon(&point.to_string(), pause.reached()).await?;
         let books = voucher::books(&stall.ctx, stall.voucher).await?;
@@ -151,7 +151,7 @@ async fn a_consumer_that_was_slow_and_not_dead_doubles_no_order(servers: &Server
     let mut stall = Stall::of(servers).await?;
     stall.order(0..USERS).await?;
     let mut slow = stall.consumer("slow");
-    let pause = slow.pause_at(Point::Delivered);
+    let mut pause = slow.pause_at(Point::Delivered);
     let slow = tokio::spawn(slow.run());
     soon("a delivery", pause.reached()).await?;
     stall.settled().await?;

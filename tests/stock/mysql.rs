@@ -197,7 +197,7 @@ async fn stopped(
     slug: &'static str,
     mut job: Job,
 ) -> Result<(Running, Arc<Job>, Pause)> {
-    let pause = job.pause_at(Point::Read);
+    let mut pause = job.pause_at(Point::Read);
     let (running, job) = start(ctx, slug, job);
     soon(&format!("{slug} at its write"), pause.reached()).await?;
     Ok((running, job, pause))

@@ -3,13 +3,9 @@
 //! Next: `opposite_order.rs`, the first; then `two_transactions.rs`.
 
 use crate::bilingual::Bilingual;
+pub use crate::section::mysql::{DEADLOCK, LOCK_WAIT_TIMEOUT};
 use serde::Serialize;
 use utoipa::ToSchema;
-
-/// A deadlock was found, and this transaction was rolled back to end it.
-pub const DEADLOCK: u16 = 1213;
-/// A row lock was not had in time; only the statement was undone, the transaction is still open.
-pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
 
 /// One of the two transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]

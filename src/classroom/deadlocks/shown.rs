@@ -4,9 +4,9 @@
 //! for as long as it is asked more often than every 100 ms). It needs the privilege PROCESS. Without it, a counter of
 //! all waits for row locks has to do, which anybody may read, and which counts those of others too.
 
-use crate::error::Error;
+use crate::{error::Error, section::mysql::number};
 use serde::Serialize;
-use sqlx::{Executor, MySqlConnection, Row, mysql::MySqlDatabaseError};
+use sqlx::{Executor, MySqlConnection, Row};
 use utoipa::ToSchema;
 
 const STATUS: &str = "SHOW ENGINE INNODB STATUS";
@@ -128,14 +128,6 @@ pub(super) async fn plan(
         rows: text("rows"),
         extra: text("Extra"),
     })
-}
-
-/// The server's number of an error.
-pub(super) fn number(error: &sqlx::Error) -> Option<u16> {
-    error
-        .as_database_error()?
-        .try_downcast_ref::<MySqlDatabaseError>()
-        .map(MySqlDatabaseError::number)
 }
 
 #[cfg(test)]

@@ -12,10 +12,9 @@
 
 use super::{
     lesson::{DEADLOCK, LOCK_WAIT_TIMEOUT, Side},
-    shown,
     step::DeadlockStep,
 };
-use crate::{ctx::Ctx, error::Error};
+use crate::{ctx::Ctx, error::Error, section::mysql::number};
 use backon::{ExponentialBuilder, RetryableWithContext};
 use oversell_lock::mysql::Conn;
 use sqlx::Executor;
@@ -157,8 +156,7 @@ pub(super) async fn roll_back(
 
 /// Number and words, where the server ended a statement because of another transaction.
 pub(super) fn refused(error: sqlx::Error) -> Result<Option<(u16, String)>, Error> {
-    let number =
-        shown::number(&error).filter(|number| [DEADLOCK, LOCK_WAIT_TIMEOUT].contains(number));
+    let number = number(&error).filter(|number| [DEADLOCK, LOCK_WAIT_TIMEOUT].contains(number));
     match (number, error.as_database_error()) {
         (Some(number), Some(answer)) => Ok(Some((number, answer.message().to_owned()))),
         _ => Err(error.into()),

@@ -13,45 +13,23 @@
 
 use super::PER_SECOND;
 use crate::{ctx::Ctx, error::Error};
-use governor::{
-    Quota, RateLimiter,
-    clock::{Clock, DefaultClock},
-    middleware::NoOpMiddleware,
-    state::{InMemoryState, NotKeyed},
-};
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
-/// The bucket of this process. Its clock is another's only in tests.
-pub(crate) struct Bucket<C: Clock = DefaultClock>(
-    RateLimiter<NotKeyed, InMemoryState, C, NoOpMiddleware<C::Instant>>,
-);
+const QUOTA: Quota = Quota::per_second(PER_SECOND);
 
-impl<C: Clock> Bucket<C> {
-    fn new(clock: C) -> Self {
-        Self(RateLimiter::direct_with_clock(
-            Quota::per_second(PER_SECOND),
-            clock,
-        ))
-    }
-
-    fn take(&self) -> bool {
-        self.0.check().is_ok()
-    }
-}
+/// The bucket of this process.
+pub(crate) struct Bucket(DefaultDirectRateLimiter);
 
 impl Default for Bucket {
     fn default() -> Self {
-        Self::new(DefaultClock::default())
+        Self(RateLimiter::direct(QUOTA))
     }
 }
 
 impl Bucket {
     /// Takes a token, or is [`Error::Limited`].
     pub(crate) fn pass(&self) -> Result<(), Error> {
-        if self.take() {
-            Ok(())
-        } else {
-            Err(Error::Limited)
-        }
+        self.0.check().map_err(|_| Error::Limited)
     }
 }
 
@@ -70,24 +48,21 @@ mod tests {
     use governor::clock::FakeRelativeClock;
     use std::time::Duration;
 
-    fn burst(of: usize, bucket: &Bucket<FakeRelativeClock>) -> usize {
-        (0..of).filter(|_| bucket.take()).count()
-    }
-
     #[test]
     fn a_burst_takes_what_the_bucket_holds_and_then_one_token_comes_every_100_ms() {
         let clock = FakeRelativeClock::default();
-        let bucket = Bucket::new(clock.clone());
-        assert_eq!(burst(30, &bucket), 10);
+        let bucket = RateLimiter::direct_with_clock(QUOTA, clock.clone());
+        let burst = |of: usize| (0..of).filter(|_| bucket.check().is_ok()).count();
+        assert_eq!(burst(30), 10);
         for _ in 0..20 {
             clock.advance(Duration::from_millis(99));
-            assert_eq!(burst(5, &bucket), 0);
+            assert_eq!(burst(5), 0);
             clock.advance(Duration::from_millis(1));
-            assert_eq!(burst(5, &bucket), 1);
+            assert_eq!(burst(5), 1);
         }
         clock.advance(Duration::from_secs(60));
         assert_eq!(
-            burst(30, &bucket),
+            burst(30),
             10,
             "no more than the bucket holds, however long it was quiet"
         );

@@ -12,13 +12,16 @@
 //! Next: `oversell_lock::redis::RedisLatch`.
 
 use crate::{
-    classroom::window::{Answer, Lesson, Window},
+    classroom::{
+        window::{Answer, Lesson, Window},
+        zk_atomic::written,
+    },
     ctx::Ctx,
     error::Error,
     section::{Job, Name},
     visits::Happened,
 };
-use oversell_lock::{LockError, redis::RedisLatch};
+use oversell_lock::redis::RedisLatch;
 use std::{num::NonZeroU32, time::Duration};
 
 const LATCH: &str = "latch";
@@ -80,22 +83,15 @@ async fn go_out(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let latch = latch(ctx, job);
     for _ in 0..TRIES {
         latch.try_set_count(CLASS).await?;
-        match latch.count_down().await {
-            Ok(Some(left)) => {
+        match written(latch.count_down().await)? {
+            Some(left) => {
                 job.say(format_args!("出来了一位同学，还有 {left} 位"));
                 job.note(Happened::Count, left);
                 job.inside().await;
                 return Ok(Answer::counted("出来了一位同学", left));
             }
             // Others have opened it between the two commands.
-            Ok(None) => {}
-            Err(LockError::Unavailable { server, reason }) => {
-                return Err(Error::Unknown {
-                    server,
-                    reason: reason.to_string(),
-                });
-            }
-            Err(error) => return Err(error.into()),
+            None => {}
         }
     }
     Err(Error::Internal(format!(

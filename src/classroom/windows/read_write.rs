@@ -39,7 +39,14 @@ pub(super) const LESSON: Lesson = Lesson {
             may_be_lost: false,
             wait: None,
             stay: Some(|| LEASE),
-            visit: |ctx, job| Box::pin(read(ctx, job)),
+            visit: |ctx, job| {
+                Box::pin(keep(
+                    ctx,
+                    job,
+                    lock(ctx, job).read().lease(fixed(job)),
+                    "测试读",
+                ))
+            },
         },
         Window {
             path: "/test/write",
@@ -50,7 +57,14 @@ pub(super) const LESSON: Lesson = Lesson {
             may_be_lost: false,
             wait: None,
             stay: Some(|| LEASE),
-            visit: |ctx, job| Box::pin(write(ctx, job)),
+            visit: |ctx, job| {
+                Box::pin(keep(
+                    ctx,
+                    job,
+                    lock(ctx, job).write().lease(fixed(job)),
+                    "测试写",
+                ))
+            },
         },
     ],
 };
@@ -58,31 +72,19 @@ pub(super) const LESSON: Lesson = Lesson {
 /// The lease, where the request does not say.
 const LEASE: Duration = Duration::from_secs(10);
 
-/// Takes the read half and leaves it to its lease: the one that was asked for, else the job's stay.
+/// Takes a half and leaves it to its lease.
 ///
 /// Cancel safety: Dropping it while it waits leaves nothing behind.
-async fn read(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let half = lock(ctx, job).read().lease(Lease::Fixed(lease(job)));
-    keep(ctx, job, half, "测试读锁。。。。").await?;
-    Ok(Answer::text("测试读"))
-}
-
-/// Takes the write half and leaves it to its lease: the one that was asked for, else the job's stay.
-///
-/// Cancel safety: Dropping it while it waits leaves nothing behind.
-async fn write(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let half = lock(ctx, job).write().lease(Lease::Fixed(lease(job)));
-    keep(ctx, job, half, "测试写锁。。。。").await?;
-    Ok(Answer::text("测试写"))
-}
-
-/// Acquires a half, and leaves it to its lease.
-async fn keep(ctx: &Ctx, job: &Job, half: impl Lock, said: &str) -> Result<(), Error> {
+async fn keep(ctx: &Ctx, job: &Job, half: impl Lock, text: &str) -> Result<Answer, Error> {
     let guard = half.acquire(job.wait_left()).await?;
     let end = end(ctx, job).await?;
-    job.say(said);
+    job.say(format_args!("{text}锁。。。。"));
     leave(ctx, job, guard, lease(job), Some(end));
-    Ok(())
+    Ok(Answer::text(text))
+}
+
+fn fixed(job: &Job) -> Lease {
+    Lease::Fixed(lease(job))
 }
 
 /// The one that was asked for, else the job's stay.

@@ -10,12 +10,11 @@
 //! Next: `oversell_lock::redis::RedisLock::owner`.
 
 use crate::{
-    classroom::window::{Answer, Did, Lesson, Visit, Window},
+    classroom::window::{Answer, Lesson, Visit, Window},
     ctx::Ctx,
     error::Error,
     section::{Job, Name},
 };
-use oversell_lock::Lock;
 
 const LOCK: &str = "reentrantLock";
 
@@ -38,23 +37,11 @@ pub(super) const LESSON: Lesson = Lesson {
 ///
 /// Cancel safety: Dropping it leaves nothing behind.
 async fn visit(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let (mut visit, name) = (Visit::of(ctx), job.redis_name(LOCK));
+    let (visit, name) = (Visit::of(ctx), job.redis_name(LOCK));
     let lock = ctx
         .redis
         .lock(&name)
         .owner(visit.holder)
         .lease(job.watchdog(ctx));
-    let mut guards = Vec::new();
-    for _ in 0..2 {
-        guards.push(lock.acquire(job.wait_left()).await?);
-        visit.step(job, Did::Took, &name, guards.len() as u64);
-    }
-    job.say("测试可重入锁。。。。");
-    job.inside().await;
-    job.leave();
-    while let Some(guard) = guards.pop() {
-        guard.release().await?;
-        visit.step(job, Did::Left, &name, guards.len() as u64);
-    }
-    Ok(visit.answer(ctx))
+    visit.twice(ctx, job, &name, lock).await
 }

@@ -64,26 +64,21 @@ const WAIT: Duration = Duration::from_secs(600);
 async fn set(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     job.enter();
     let set = ctx.zk.barrier(&job.zk_path(BARRIER)).set().await?;
-    let text = if set {
-        "栅栏已关上"
-    } else {
-        "栅栏本来就关着"
-    };
-    job.say(text);
-    Ok(Answer::text(text))
+    Ok(said(job, set, ["栅栏已关上", "栅栏本来就关着"]))
 }
 
 /// Cancel safety: dropped, it may be open or not.
 async fn remove(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     job.enter();
     let removed = ctx.zk.barrier(&job.zk_path(BARRIER)).remove().await?;
-    let text = if removed {
-        "栅栏已移除"
-    } else {
-        "栅栏本来就开着"
-    };
+    Ok(said(job, removed, ["栅栏已移除", "栅栏本来就开着"]))
+}
+
+/// What was done, or that it was so before.
+fn said(job: &Job, done: bool, [now, before]: [&str; 2]) -> Answer {
+    let text = if done { now } else { before };
     job.say(text);
-    Ok(Answer::text(text))
+    Answer::text(text)
 }
 
 /// Cancel safety: safe, it only waits.

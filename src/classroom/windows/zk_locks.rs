@@ -15,14 +15,14 @@
 use crate::{
     classroom::{
         stay::leave,
-        window::{Answer, Did, Lesson, Visit, Window},
+        window::{Answer, Lesson, Visit, Window},
     },
     ctx::Ctx,
     error::Error,
     section::{Job, Name},
     stock::ZK_PARTS,
 };
-use oversell_lock::{Lock, MultiLock};
+use oversell_lock::{Lock, MultiLock, zk::ZkRwLock};
 use std::time::Duration;
 
 const READ_WRITE: &str = "/curator/rwlock";
@@ -46,7 +46,9 @@ pub(super) const LESSON: Lesson = Lesson {
             may_be_lost: false,
             wait: None,
             stay: Some(|| KEPT),
-            visit: |ctx, job| Box::pin(read(ctx, job)),
+            visit: |ctx, job| {
+                Box::pin(async { keep(ctx, job, lock(ctx, job).read(), "测试读").await })
+            },
         },
         Window {
             path: "/test/zk/write",
@@ -57,7 +59,9 @@ pub(super) const LESSON: Lesson = Lesson {
             may_be_lost: false,
             wait: None,
             stay: Some(|| KEPT),
-            visit: |ctx, job| Box::pin(write(ctx, job)),
+            visit: |ctx, job| {
+                Box::pin(async { keep(ctx, job, lock(ctx, job).write(), "测试写").await })
+            },
         },
         Window {
             path: "/test/zk/multi",
@@ -87,30 +91,18 @@ pub(super) const LESSON: Lesson = Lesson {
 /// How long a half of the read-write lock is kept after the answer, where the request does not say.
 const KEPT: Duration = Duration::from_secs(10);
 
-/// Takes the read half and keeps it for the job's stay after the answer.
-///
-/// Cancel safety: Dropping it while it waits leaves nothing behind.
-async fn read(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let lock = ctx.zk.rw_lock(&job.zk_path(READ_WRITE));
-    keep(ctx, job, lock.read(), "测试读锁。。。。").await?;
-    Ok(Answer::text("测试读"))
+fn lock(ctx: &Ctx, job: &Job) -> ZkRwLock {
+    ctx.zk.rw_lock(&job.zk_path(READ_WRITE))
 }
 
-/// Takes the write half and keeps it for the job's stay after the answer.
+/// Takes a half and keeps it for the job's stay after the answer.
 ///
 /// Cancel safety: Dropping it while it waits leaves nothing behind.
-async fn write(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let lock = ctx.zk.rw_lock(&job.zk_path(READ_WRITE));
-    keep(ctx, job, lock.write(), "测试写锁。。。。").await?;
-    Ok(Answer::text("测试写"))
-}
-
-/// Acquires a half, and keeps it for the job's stay.
-async fn keep(ctx: &Ctx, job: &Job, half: impl Lock, said: &str) -> Result<(), Error> {
+async fn keep(ctx: &Ctx, job: &Job, half: impl Lock, text: &str) -> Result<Answer, Error> {
     let guard = half.acquire(job.wait_left()).await?;
-    job.say(said);
+    job.say(format_args!("{text}锁。。。。"));
     leave(ctx, job, guard, job.request.hold, None);
-    Ok(())
+    Ok(Answer::text(text))
 }
 
 /// Takes all three locks in their order, stays as long as the job says, and gives them back in the reverse order.
@@ -131,18 +123,7 @@ async fn multi(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
 ///
 /// Cancel safety: Dropping it leaves nothing behind.
 async fn reentrant(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
-    let (mut visit, path) = (Visit::of(ctx), job.zk_path(REENTRANT));
+    let (visit, path) = (Visit::of(ctx), job.zk_path(REENTRANT));
     let lock = ctx.zk.lock(&path).owner(visit.holder);
-    let outer = lock.acquire(job.wait_left()).await?;
-    visit.step(job, Did::Took, &path, 1);
-    let inner = lock.acquire(job.wait_left()).await?;
-    visit.step(job, Did::Took, &path, 2);
-    job.say("测试可重入锁。。。。");
-    job.inside().await;
-    job.leave();
-    for (guard, left) in [(inner, 1), (outer, 0)] {
-        guard.release().await?;
-        visit.step(job, Did::Left, &path, left);
-    }
-    Ok(visit.answer(ctx))
+    visit.twice(ctx, job, &path, lock).await
 }
