@@ -193,6 +193,7 @@ impl<T, A> Waiter<T, A> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::{FutureExt, future::BoxFuture};
 
     const LONG: Duration = Duration::from_secs(60);
 
@@ -203,16 +204,20 @@ mod tests {
         }
     }
 
+    /// One that waits, behind those that came before.
+    fn waiter(queue: &Arc<Queue<()>>) -> BoxFuture<'_, Option<Turn<()>>> {
+        let mut waiter = queue.join((), LONG).boxed();
+        assert!((&mut waiter).now_or_never().is_none());
+        waiter
+    }
+
     #[tokio::test]
     async fn the_head_passes_on_in_order_of_arrival() {
         let queue = Arc::new(Queue::<()>::default());
         let first = head(queue.join((), LONG).await);
-        let (second, third) = (queue.join((), LONG), queue.join((), LONG));
-        tokio::pin!(second, third);
-        assert!(futures::poll!(second.as_mut()).is_pending());
-        assert!(futures::poll!(third.as_mut()).is_pending());
+        let (second, mut third) = (waiter(&queue), waiter(&queue));
         drop(first);
-        assert!(futures::poll!(third.as_mut()).is_pending());
+        assert!((&mut third).now_or_never().is_none());
         drop(head(second.await));
         drop(head(third.await));
         assert!(!queue.0.lock().occupied);
@@ -222,10 +227,7 @@ mod tests {
     async fn a_turn_that_nobody_reads_passes_itself_on() {
         let queue = Arc::new(Queue::<()>::default());
         let first = head(queue.join((), LONG).await);
-        let mut dropped = Box::pin(queue.join((), LONG));
-        let mut last = Box::pin(queue.join((), LONG));
-        assert!(futures::poll!(dropped.as_mut()).is_pending());
-        assert!(futures::poll!(last.as_mut()).is_pending());
+        let (dropped, last) = (waiter(&queue), waiter(&queue));
         drop(first);
         drop(dropped);
         drop(head(last.await));
@@ -236,10 +238,7 @@ mod tests {
     async fn a_failure_reaches_all_who_wait() {
         let queue = Arc::new(Queue::<()>::default());
         let first = head(queue.join((), LONG).await);
-        let mut waiters: Vec<_> = (0..3).map(|_| Box::pin(queue.join((), LONG))).collect();
-        for waiter in &mut waiters {
-            assert!(futures::poll!(waiter.as_mut()).is_pending());
-        }
+        let waiters: Vec<_> = (0..3).map(|_| waiter(&queue)).collect();
         first.fail(&LockError::unavailable("redis", "gone"));
         drop(first);
         for waiter in waiters {
@@ -255,11 +254,9 @@ mod tests {
     async fn waiters_that_gave_up_behind_a_head_that_stays_take_no_memory() {
         let queue = Arc::new(Queue::<()>::default());
         let _head = head(queue.join((), LONG).await);
-        let mut patient = Box::pin(queue.join((), LONG));
-        assert!(futures::poll!(patient.as_mut()).is_pending());
+        let _patient = waiter(&queue);
         for _ in 0..10_000 {
-            let mut gone = Box::pin(queue.join((), LONG));
-            assert!(futures::poll!(gone.as_mut()).is_pending());
+            drop(waiter(&queue));
         }
         assert!(queue.0.lock().waiting.len() <= FIRST_SWEEP);
     }
@@ -268,10 +265,7 @@ mod tests {
     async fn a_thousand_waiters_that_gave_up_leave_the_head_free() {
         let queue = Arc::new(Queue::<()>::default());
         let first = head(queue.join((), LONG).await);
-        let mut gone: Vec<_> = (0..1000).map(|_| Box::pin(queue.join((), LONG))).collect();
-        for waiter in &mut gone {
-            assert!(futures::poll!(waiter.as_mut()).is_pending());
-        }
+        let gone: Vec<_> = (0..1000).map(|_| waiter(&queue)).collect();
         drop(gone);
         drop(first);
         assert!(!queue.0.lock().occupied);

@@ -56,49 +56,27 @@ mod tests {
     }
 
     #[test]
-    fn a_quorum_agrees_without_the_others() {
-        assert_eq!(outcome(&[Yes, Yes], 5), None);
-        assert_eq!(outcome(&[Yes, Yes, Yes], 5), Some(Outcome::Agreed));
-        assert_eq!(
-            outcome(&[Silence, No, Yes, Yes, Yes], 5),
-            Some(Outcome::Agreed)
-        );
-        assert_eq!(outcome(&[Yes, Yes], 4), None);
-        assert_eq!(outcome(&[Yes], 1), Some(Outcome::Agreed));
-    }
-
-    #[test]
-    fn silence_is_no_yes_and_no_no() {
-        assert_eq!(
-            outcome(&[Yes, Yes, Silence, Silence, Silence], 5),
-            Some(Outcome::Silent(2))
-        );
-        assert_eq!(
-            outcome(&[No, No, Silence, Silence, Silence], 5),
-            Some(Outcome::Silent(2))
-        );
-        assert_eq!(
-            outcome(&[Silence, Silence, Silence], 5),
-            None,
-            "the number of answers does not stand yet"
-        );
-        assert_eq!(
-            outcome(&[Silence, Silence, Silence, Yes, Yes], 5),
-            Some(Outcome::Silent(2))
-        );
-        assert_eq!(
-            outcome(&[Silence, Silence, No, Yes, Yes], 5),
-            Some(Outcome::Refused)
-        );
-    }
-
-    #[test]
-    fn who_cannot_win_any_more_is_refused_at_once() {
-        assert_eq!(outcome(&[No, No], 5), None);
-        assert_eq!(outcome(&[No, No, No], 5), Some(Outcome::Refused));
-        assert_eq!(
-            outcome(&[Yes, Yes, No, No, Silence], 5),
-            Some(Outcome::Refused)
-        );
+    fn a_majority_decides_and_silence_is_neither_yes_nor_no() {
+        use Outcome::*;
+        let cases: [(&[Answer], usize, Option<Outcome>); 13] = [
+            (&[Yes, Yes], 5, None),
+            (&[Yes, Yes, Yes], 5, Some(Agreed)),
+            (&[Silence, No, Yes, Yes, Yes], 5, Some(Agreed)),
+            (&[Yes, Yes], 4, None),
+            (&[Yes], 1, Some(Agreed)),
+            (&[Yes, Yes, Silence, Silence, Silence], 5, Some(Silent(2))),
+            (&[No, No, Silence, Silence, Silence], 5, Some(Silent(2))),
+            // The number of answers does not stand yet.
+            (&[Silence, Silence, Silence], 5, None),
+            (&[Silence, Silence, Silence, Yes, Yes], 5, Some(Silent(2))),
+            (&[Silence, Silence, No, Yes, Yes], 5, Some(Refused)),
+            (&[No, No], 5, None),
+            // Nobody can win any more.
+            (&[No, No, No], 5, Some(Refused)),
+            (&[Yes, Yes, No, No, Silence], 5, Some(Refused)),
+        ];
+        for (answers, nodes, expected) in cases {
+            assert_eq!(outcome(answers, nodes), expected, "{answers:?} of {nodes}");
+        }
     }
 }

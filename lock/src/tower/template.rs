@@ -71,13 +71,7 @@ impl Template {
             .map(matcher)
             .transpose()?
             .unwrap_or_default();
-        let parts = pieces(text)?.into_iter().map(|piece| match piece {
-            Piece::Text(text) => Ok(Part::Text(text)),
-            Piece::Field(position, field) => {
-                source(field, fields, &named).map_err(|rule| error(text, position, rule))
-            }
-        });
-        let parts = parts.collect::<Result<Vec<_>, _>>()?;
+        let parts = parts(text, |field| source(field, fields, &named))?;
         Ok(Self {
             text: text.to_owned(),
             parts,
@@ -151,16 +145,13 @@ fn source(field: &str, fields: &Fields, in_path: &[String]) -> Result<Part, Stri
     }
 }
 
-/// A template in pieces.
-enum Piece<'a> {
-    Text(String),
-    /// At this byte.
-    Field(usize, &'a str),
-}
-
-fn pieces(template: &str) -> Result<Vec<Piece<'_>>, TemplateError> {
+/// The parts of a template, whose fields come from where `source` says.
+fn parts(
+    template: &str,
+    source: impl Fn(&str) -> Result<Part, String>,
+) -> Result<Vec<Part>, TemplateError> {
     let refused = |position, rule: &str| Err(error(template, position, rule.to_owned()));
-    let (mut pieces, mut text, mut rest) = (Vec::new(), String::new(), template);
+    let (mut parts, mut text, mut rest) = (Vec::new(), String::new(), template);
     // So that a value's end can be told from the next one's beginning.
     let mut apart = true;
     while let Some(next) = rest.chars().next() {
@@ -190,8 +181,8 @@ fn pieces(template: &str) -> Result<Vec<Piece<'_>>, TemplateError> {
                     );
                 }
                 field => {
-                    pieces.push(Piece::Text(std::mem::take(&mut text)));
-                    pieces.push(Piece::Field(position, field));
+                    parts.push(Part::Text(std::mem::take(&mut text)));
+                    parts.push(source(field).map_err(|rule| error(template, position, rule))?);
                     (apart, rest) = (false, after);
                 }
             }
@@ -201,11 +192,11 @@ fn pieces(template: &str) -> Result<Vec<Piece<'_>>, TemplateError> {
             rest = &rest[next.len_utf8()..];
         }
     }
-    pieces.push(Piece::Text(text));
+    parts.push(Part::Text(text));
     if template.is_empty() {
         refused(0, "a key must not be empty")
     } else {
-        Ok(pieces)
+        Ok(parts)
     }
 }
 
