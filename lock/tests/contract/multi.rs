@@ -1,6 +1,6 @@
 //! What `MultiLock` promises beyond the contract, and the twin that keeps the parts that it has.
 
-use super::support::*;
+use super::{register::layered, support::*};
 use oversell_lock::{
     MultiLock,
     redis::{RedisClient, RedisLock},
@@ -16,7 +16,8 @@ fn locks(client: &RedisClient, name: &str) -> Vec<RedisLock> {
 }
 
 /// Each of two processes takes the same two, the second one in the other order.
-async fn both_go_on<S: Server>(family: Family<S>) -> Result {
+#[apply(layered!)]
+async fn two_of_opposite_orders_both_go_on<S: Server>(family: Family<S>) -> Result {
     let name = name();
     let names = [format!("{name}-1"), format!("{name}-2")];
     let rounds = [false, true].map(async |turned| {
@@ -35,16 +36,6 @@ async fn both_go_on<S: Server>(family: Family<S>) -> Result {
     });
     try_join_all(rounds).await?;
     Ok(())
-}
-
-#[apply(test!)]
-async fn two_of_opposite_orders_both_go_on_in_redis(redis: &'static Redis) -> Result {
-    both_go_on(redis.family("redis")).await
-}
-
-#[apply(test!)]
-async fn two_of_opposite_orders_both_go_on_in_zookeeper(zookeeper: &'static ZooKeeper) -> Result {
-    both_go_on(zookeeper.family("zookeeper")).await
 }
 
 /// Another has the last part only.
@@ -87,19 +78,4 @@ async fn one_that_keeps_parts_is_caught(redis: &Redis) -> Result {
         Ok(Guard::new(name, None).0)
     });
     caught(none_is_kept(redis, &name, greedy).await, "a part was kept")
-}
-
-#[apply(test!)]
-async fn the_loss_of_one_part_is_told_and_named(redis: &Redis) -> Result {
-    let (name, client) = (name(), redis.client().await);
-    let guard = take(&MultiLock::new(locks(&client, &name))).await?;
-    let [_, second, _] = parts(&name);
-    redis.delete(&second).await;
-    told(&guard).await?;
-    let released = guard.release().await;
-    ensure!(
-        matches!(&released, Err(LockError::Lost { name }) if *name == second),
-        "{second} was lost: {released:?}"
-    );
-    redis.no_key_left(&name).await
 }
