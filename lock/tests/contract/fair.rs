@@ -354,16 +354,6 @@ async fn when_the_head_goes_the_next_is_told(redis: &'static Redis) -> Result {
     is("the queue", fair.agree().await?.queue, [JAVA])
 }
 
-#[apply(test!)]
-async fn a_lock_that_is_free_without_a_message_is_found(redis: &'static Redis) -> Result {
-    let (fair, process) = Fair::on(redis).await;
-    fair.hold(SOON * 10).await?;
-    let waiter = fair.waiter(&process, 1).await?;
-    fair.free().await;
-    waiter.await??.release().await?;
-    fair.nothing_left().await
-}
-
 /// One is in the queue, and goes.
 pub(crate) async fn goes(family: Family<Redis>) -> Result {
     let (fair, process) = (Fair::of(family), family.process().await);

@@ -110,6 +110,9 @@ async fn a_request_that_cannot_be_admitted_in_time_hears_it_at_once(redis: &Redi
     let interval = SOON / 4;
     let (name, process) = (name(), redis.client().await);
     let limiter = process.rate_limiter(&name);
+    let endless = limiter.try_set_rate(ONE, Duration::MAX).await;
+    invalid("an interval without end", endless)?;
+    none_of(redis.keys(&name).await)?;
     invalid("without a rate", limiter.try_acquire(ONE).await)?;
     limiter.try_set_rate(ONE, interval).await?;
     invalid("ten at once", limiter.acquire(TEN, SOON).await)?;

@@ -163,16 +163,6 @@ async fn every_wait_may_be_for_ever(redis: &Redis) -> Result {
     Ok(limiter.acquire(ONE, MAX).await?)
 }
 
-/// An interval that Redis cannot keep is refused before anything is written.
-#[apply(test!)]
-async fn an_interval_without_end_is_refused(redis: &Redis) -> Result {
-    let (name, process) = (name(), redis.client().await);
-    let limiter = process.rate_limiter(&name);
-    let endless = limiter.try_set_rate(ONE, Duration::MAX).await;
-    invalid("an interval without end", endless)?;
-    none_of(redis.keys(&name).await)
-}
-
 /// A waiter that goes away while SUBSCRIBE is on its way leaves no subscription.
 #[apply(test!)]
 async fn a_subscription_that_nobody_waits_for_any_more_ends(redis: &Redis) -> Result {

@@ -226,78 +226,24 @@ async fn guards_of_one_hold_end_in_any_order(redis: &Redis) -> Result {
 }
 
 #[apply(test!)]
-async fn a_write_entered_again_is_never_shorter(redis: &Redis) -> Result {
-    let (name, process, owner) = (name(), redis.client().await, owner());
-    let write = writing(&process, &name).owner(owner);
-    let first = take(&write.clone().lease(LONGER)).await?;
-    let again = take(&write.clone().lease(BRIEF)).await?;
-    lasts(redis, &name, 20_001..=60_000).await?;
-    again.lost().await;
-    lost("a hold that had ended", again.release().await)?;
-    is_taken("another", &writing(&process, &name)).await?;
-    first.release().await?;
-    none_of(redis.keys(&name).await)
-}
-
-#[apply(test!)]
-async fn a_watchdog_renews_its_own_hold_and_no_fixed_one(redis: &Redis) -> Result {
+async fn a_watchdog_renews_its_own_read_hold_and_no_fixed_one(redis: &Redis) -> Result {
     let (name, process) = (name(), redis.client().await);
-    let lease = Duration::from_secs(6);
-    for writes in [false, true] {
-        let enter = async |lease| match writes {
-            true => take(&writing(&process, &name).lease(lease)).await,
-            false => take(&reading(&process, &name).lease(lease)).await,
-        };
-        let watched = enter(Lease::Watchdog(lease)).await?;
-        let id = ids(redis, &name).await?.concat();
-        let key = match writes {
-            true => name.clone(),
-            false => hold(&name, &id, 1),
-        };
-        let (mut renewals, mut last) = (0, pttl(redis, &key).await?);
-        while renewals < 3 {
-            is_taken("a writer", &writing(&process, &name)).await?;
-            let lasts = pttl(redis, &key).await?;
-            renewals += u32::from(lasts > last);
-            last = lasts;
-        }
-        kept("the watched hold", &watched)?;
-        watched.release().await?;
-        let fixed = enter(BRIEF).await?;
-        fixed.lost().await;
-        redis.no_key_left(&name).await?;
-        lost("a hold that had ended", fixed.release().await)?;
+    let read = |lease| reading(&process, &name).lease(lease);
+    let watched = take(&read(Lease::Watchdog(Duration::from_secs(6)))).await?;
+    let key = hold(&name, &ids(redis, &name).await?.concat(), 1);
+    let (mut renewals, mut last) = (0, pttl(redis, &key).await?);
+    while renewals < 3 {
+        is_taken("a writer", &writing(&process, &name)).await?;
+        let lasts = pttl(redis, &key).await?;
+        renewals += u32::from(lasts > last);
+        last = lasts;
     }
-    Ok(())
-}
-
-/// A writer's lease ends, another writes, and the first ends like this: the other still writes.
-async fn late(redis: &Redis, ends: impl AsyncFnOnce(Guard) -> Result) -> Result {
-    let (name, processes) = (name(), redis.clients(3).await);
-    let old = take(&writing(&processes[0], &name).lease(BRIEF)).await?;
-    let new = take(&writing(&processes[1], &name).lease(LONG)).await?;
-    ensure!(old.is_lost(), "another writes, and the first was not told");
-    ends(old).await?;
-    is_taken("a reader beside the second", &reading(&processes[2], &name)).await?;
-    new.release().await?;
-    redis.no_key_left(&name).await
-}
-
-#[apply(test!)]
-async fn a_write_that_expired_frees_nothing_of_another(redis: &Redis) -> Result {
-    let released = async |old: Guard| lost("a hold that had ended", old.release().await);
-    late(redis, released).await
-}
-
-/// The twin deletes what is written.
-#[apply(test!)]
-async fn a_release_that_deletes_what_is_there_is_caught(redis: &Redis) -> Result {
-    let deletes = async |old: Guard| {
-        redis.delete(old.name()).await;
-        Ok(())
-    };
-    let verdict = late(redis, deletes).await;
-    caught(verdict, "a reader beside the second: Ok")
+    kept("the watched hold", &watched)?;
+    watched.release().await?;
+    let fixed = take(&read(BRIEF)).await?;
+    fixed.lost().await;
+    redis.no_key_left(&name).await?;
+    lost("a hold that had ended", fixed.release().await)
 }
 
 /// Callers that go away at any point: of a read that is free, of one under the owner's write, of one that waits.
