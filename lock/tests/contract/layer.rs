@@ -3,7 +3,6 @@
 //! The routes: `/stay/{sku}` is inside until it is let go, `/pass/{sku}` comes and goes, `/panic/{sku}` panics inside.
 
 use super::{
-    family::Capability::*,
     redis::client,
     register::{layered, layered_and_losable},
     support::*,
@@ -15,10 +14,7 @@ use axum::{
     response::Response,
     routing::get,
 };
-use oversell_lock::{
-    local::Mutexes,
-    tower::{Held, LockLayer},
-};
+use oversell_lock::tower::{Held, LockLayer};
 use std::{
     collections::HashMap,
     sync::{
@@ -288,42 +284,4 @@ async fn a_map_of_locks_by_key_is_caught(redis: &Redis) -> Result {
             .await?;
     }
     is("what the map keeps", process.locks_in_use(), 100)
-}
-
-/// A lock of this process alone, which passes for any other.
-pub(crate) struct Local;
-
-fn local(locks: &Arc<Mutexes<String>>, name: &str, _: Ask) -> AnyLock {
-    made(name, Arc::clone(locks), |locks, name, wait| async move {
-        let held = locks.lock(&name, wait).await;
-        let held = held.ok_or_else(|| in_vain(&name, wait))?;
-        Ok(guard(&name, None, async {
-            drop(held);
-            Ok(())
-        }))
-    })
-}
-
-static KINDS: [Kind<Local>; 1] = [Kind::new("local", &[Layered], local)];
-
-impl Server for Local {
-    type Client = Arc<Mutexes<String>>;
-
-    fn kinds() -> &'static [Kind<Self>] {
-        &KINDS
-    }
-
-    fn address(&self) -> String {
-        String::new()
-    }
-
-    async fn client_at(&self, _: &str) -> Self::Client {
-        Arc::default()
-    }
-
-    async fn left(&self, _: &str) -> Vec<String> {
-        Vec::new()
-    }
-
-    async fn take_away(&self, _: &Self::Client, _: &str) {}
 }

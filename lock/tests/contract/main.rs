@@ -59,7 +59,6 @@ mod zk_wire;
 mod zookeeper;
 
 use libtest_mimic::Arguments;
-use servers::Servers;
 use std::{num::NonZero, process::ExitCode, thread::available_parallelism};
 use tokio::runtime::Runtime;
 
@@ -72,7 +71,7 @@ fn main() -> ExitCode {
     if arguments.list {
         return libtest_mimic::run(&arguments, register::all(runtime.handle(), None)).exit_code();
     }
-    let servers = match runtime.block_on(Servers::start()) {
+    let servers = match runtime.block_on(servers::start()) {
         Ok(servers) => servers,
         Err(error) => {
             eprintln!("the servers must run, for no test is skipped: {error}");

@@ -4,14 +4,13 @@
 use super::{
     family::{Capability, Family, Server},
     harness::{Ends, outcome, soak},
-    layer::Local,
     redis::Redis,
     redlock::Five,
-    servers::Servers,
     table::Table,
     zookeeper::ZooKeeper,
 };
 use libtest_mimic::Trial;
+use oversell::lab::Lab;
 use std::{sync::OnceLock, time::Duration};
 use tokio::runtime::Handle;
 
@@ -36,7 +35,6 @@ pub(crate) struct Clause {
     pub(crate) five: fn(Family<Five>) -> Ends,
     pub(crate) zookeeper: fn(Family<ZooKeeper>) -> Ends,
     pub(crate) table: fn(Family<Table>) -> Ends,
-    pub(crate) local: fn(Family<Local>) -> Ends,
 }
 inventory::collect!(Clause);
 
@@ -46,7 +44,6 @@ pub(crate) struct Engines {
     pub(crate) five: Five,
     pub(crate) zookeeper: ZooKeeper,
     pub(crate) table: Table,
-    pub(crate) local: Local,
 }
 
 /// The engine that a test is of.
@@ -63,7 +60,7 @@ macro_rules! engines {
         }
     )*};
 }
-engines!(redis: Redis, five: Five, zookeeper: ZooKeeper, table: Table, local: Local);
+engines!(redis: Redis, five: Five, zookeeper: ZooKeeper, table: Table);
 
 impl Engine for Engines {
     fn of(all: &'static Engines) -> &'static Self {
@@ -73,16 +70,21 @@ impl Engine for Engines {
 
 impl Engines {
     /// The engines of these servers; without servers, for the list of tests alone.
-    fn at(servers: Option<&Servers>) -> &'static Self {
+    fn at(servers: Option<&Lab>) -> &'static Self {
         static ENGINES: OnceLock<Engines> = OnceLock::new();
         ENGINES.get_or_init(|| {
-            let at = |server: fn(&Servers) -> String| servers.map(server).unwrap_or_default();
+            let servers = servers.map(Lab::addresses);
+            let redis = servers.iter().flat_map(|all| &all.redis);
+            let redis: Vec<_> = redis.map(|node| node.url.clone()).collect();
             Self {
-                redis: Redis::at(at(Servers::redis)),
-                five: Five::on(servers.map(Servers::redis_nodes).unwrap_or_default()),
-                zookeeper: ZooKeeper::at(at(Servers::zookeeper)),
-                table: Table::at(at(Servers::mysql)),
-                local: Local,
+                redis: Redis::at(redis.first().cloned().unwrap_or_default()),
+                five: Five::on(redis),
+                zookeeper: ZooKeeper::at(
+                    servers
+                        .map(|all| all.zookeeper.connect.clone())
+                        .unwrap_or_default(),
+                ),
+                table: Table::at(servers.map(|all| all.mysql.url.clone()).unwrap_or_default()),
             }
         })
     }
@@ -129,7 +131,6 @@ macro_rules! clause {
             five: |family| Box::pin($name(family)),
             zookeeper: |family| Box::pin($name(family)),
             table: |family| Box::pin($name(family)),
-            local: |family| Box::pin($name(family)),
         });
     };
     ($(#[$meta:meta])* async $($clause:tt)*) => {
@@ -162,7 +163,7 @@ needing! { $
 }
 
 /// Every test, of these servers.
-pub(crate) fn all(runtime: &Handle, servers: Option<&Servers>) -> Vec<Trial> {
+pub(crate) fn all(runtime: &Handle, servers: Option<&Lab>) -> Vec<Trial> {
     let engines = Engines::at(servers);
     let trial = |name: String, run: Box<dyn FnOnce() -> Ends + Send>| {
         let runtime = runtime.clone();
@@ -194,7 +195,7 @@ pub(crate) fn all(runtime: &Handle, servers: Option<&Servers>) -> Vec<Trial> {
                 }
             )*};
         }
-        over!(redis, five, zookeeper, table, local);
+        over!(redis, five, zookeeper, table);
     }
     all
 }

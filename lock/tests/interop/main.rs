@@ -10,6 +10,9 @@
 mod contender;
 mod exclusion;
 mod gates;
+#[path = "../contract/harness.rs"]
+#[allow(dead_code, reason = "nothing here is a soak test")]
+mod harness;
 mod messages;
 mod numbers;
 mod object;

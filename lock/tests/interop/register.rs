@@ -3,16 +3,14 @@
 
 use super::{
     Stage,
+    harness::{Ends, outcome},
     object::Kind,
     pair::Pair,
     peer::Library,
     support::{HANGS, Result},
 };
-use futures::future::LocalBoxFuture;
-use libtest_mimic::{Failed, Trial};
-use tokio::{runtime::Handle, time::timeout};
-
-pub(crate) type Ends = LocalBoxFuture<'static, Result<()>>;
+use libtest_mimic::Trial;
+use tokio::runtime::Handle;
 
 /// What both sides show, over the kinds of each library that it is of.
 pub(crate) struct Clause {
@@ -118,10 +116,7 @@ pub(crate) fn all(runtime: &Handle, stage: Option<&'static Stage>) -> Vec<Trial>
                             run(pair).await?;
                             object.until_nothing_is_left().await
                         };
-                        runtime
-                            .block_on(async { timeout(HANGS, test).await })
-                            .map_err(|_| Failed::from(format!("not ended after {HANGS:?}")))?
-                            .map_err(|broken| Failed::from(format!("{broken:?}")))
+                        runtime.block_on(outcome(Box::pin(test), HANGS))
                     }));
                 }
             }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 pub(crate) use super::{
     contender::Contender,
+    harness::caught,
     object::Kind,
     ours::Process,
     pair::Pair,
@@ -40,15 +41,6 @@ pub(crate) async fn until<F: Future<Output = Result<bool>>>(
     tokio::time::timeout(SOON, holds)
         .await
         .with_context(|| format!("never came: {what}"))?
-}
-
-/// The broken twin must have failed, and for this reason: a clause that lets its twin pass cannot fail.
-pub(crate) fn caught(verdict: Result<()>, by: &str) -> Result<()> {
-    match verdict {
-        Err(broken) if format!("{broken:#}").contains(by) => Ok(()),
-        Err(other) => Err(other.context("caught, but for another reason")),
-        Ok(()) => bail!("the twin passed"),
-    }
 }
 
 /// That none of these gets it now.
