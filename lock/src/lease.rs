@@ -111,3 +111,28 @@ impl Lease {
 async fn cut(cuts: &mut Option<watch::Receiver<()>>) -> Option<()> {
     cuts.as_mut()?.changed().await.ok()
 }
+
+/// Builders of the handles that have an owner and a lease, each with the places of the two.
+macro_rules! owner_and_lease {
+    ($($lock:ident: $($owner:tt).+, $($lease:tt).+;)+) => {$(
+        impl $lock {
+            /// Takes it as `owner`, which may take it again while it has it: ahead of all waiters, and as often as it
+            /// gives it back, in any order. Tasks of one owner come in one after the other. Without this each acquire is an
+            /// owner of its own. An owner belongs to one client or pool, which makes it (`owner()`).
+            #[must_use]
+            pub fn owner(mut self, owner: $crate::Owner) -> Self {
+                self.$($owner).+ = Some(owner);
+                self
+            }
+
+            /// Takes it for `lease`, of 1 ms to ten years. Without this it is the client's, and 30 s in a table, renewed
+            /// every third. A lease that an owner's other guard relies on is never made shorter.
+            #[must_use]
+            pub fn lease(mut self, lease: $crate::Lease) -> Self {
+                self.$($lease).+ = lease;
+                self
+            }
+        }
+    )+};
+}
+pub(crate) use owner_and_lease;

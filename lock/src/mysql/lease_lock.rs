@@ -21,6 +21,7 @@ use super::{
 use crate::{
     Guard, Holder, Lease, Lock, LockError, Owner, deadline,
     keeper::{Share, keep},
+    lease::owner_and_lease,
     reentry::{OwnerSlot, Reentry, slot_of},
     sure_until::SureUntil,
 };
@@ -89,22 +90,9 @@ impl MySqlPool {
     }
 }
 
+owner_and_lease!(TableLeaseLock: owner, lease;);
+
 impl TableLeaseLock {
-    /// Takes it for `lease`. A lease that an owner's other hold relies on is never made shorter.
-    #[must_use]
-    pub fn lease(mut self, lease: Lease) -> Self {
-        self.lease = lease;
-        self
-    }
-
-    /// Takes it as `owner`, which may take it again while it has it, and as often as it gives it back, in any order. An
-    /// owner belongs to one pool.
-    #[must_use]
-    pub fn owner(mut self, owner: Owner) -> Self {
-        self.owner = Some(owner);
-        self
-    }
-
     /// The holder; `None` where the lock is free.
     ///
     /// # Errors

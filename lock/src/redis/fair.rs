@@ -30,7 +30,7 @@ use super::{
     scripts::{self, lock_channel, prefixed, suffixed},
     wakeups::Subscription,
 };
-use crate::{Guard, Holder, Lease, Lock, LockError, Owner};
+use crate::{Guard, Holder, Lease, Lock, LockError, Owner, lease::owner_and_lease};
 use redis::{Script, ScriptInvocation};
 use std::{
     sync::{
@@ -96,23 +96,9 @@ impl RedisClient {
     }
 }
 
+owner_and_lease!(RedisFairLock: owner, lease;);
+
 impl RedisFairLock {
-    /// The same handle for `owner`: while it holds the lock it takes it again at once, and must release it as often.
-    /// Tasks of one owner come in one after the other.
-    #[must_use]
-    pub fn owner(self, owner: Owner) -> Self {
-        Self {
-            owner: Some(owner),
-            ..self
-        }
-    }
-
-    /// The same handle with a lease of its own. A guard never shortens the lease of another guard of its owner.
-    #[must_use]
-    pub fn lease(self, lease: Lease) -> Self {
-        Self { lease, ..self }
-    }
-
     /// The holder and the rest of its lease; `None` where the lock is free.
     ///
     /// # Errors

@@ -27,6 +27,7 @@ use super::{
 };
 use crate::{
     Fence, Guard, Holder, Lease, Lock, LockError, Owner,
+    lease::owner_and_lease,
     local::queue::{Head, Turn, Waiter},
 };
 use std::{
@@ -152,23 +153,6 @@ impl RedisClient {
 macro_rules! handle {
     ($handle:ident) => {
         impl $handle {
-            /// Takes it as `owner`, which may take it again while it has it: ahead of all waiters, and as often as
-            /// it gives it back, in any order. Tasks of one owner come in one after the other. An owner belongs to one
-            /// client ([`RedisClient::owner`]).
-            #[must_use]
-            pub fn owner(mut self, owner: Owner) -> Self {
-                self.0.owner = Some(owner);
-                self
-            }
-
-            /// Takes it for `lease`. Without this it is the client's, renewed every third. A lease that an owner's other
-            /// guard relies on is never made shorter.
-            #[must_use]
-            pub fn lease(mut self, lease: Lease) -> Self {
-                self.0.terms.lease = lease;
-                self
-            }
-
             /// The holder and the rest of its lease; `None` where the lock is free.
             ///
             /// # Errors
@@ -197,6 +181,10 @@ macro_rules! handle {
 
 handle!(RedisLock);
 handle!(RedisFencedLock);
+owner_and_lease! {
+    RedisLock: 0.owner, 0.terms.lease;
+    RedisFencedLock: 0.owner, 0.terms.lease;
+}
 
 impl RedisFencedLock {
     /// Lifts the counter of tokens to at least `seen`, so that the next token is above it: for a resource that has seen

@@ -26,7 +26,7 @@ use super::{
     hold::{Asked, Claim, Hold},
     scripts::{self, in_braces, prefixed, suffixed},
 };
-use crate::{Guard, Holder, Lease, Lock, LockError, Owner};
+use crate::{Guard, Holder, Lease, Lock, LockError, Owner, lease::owner_and_lease};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
@@ -67,7 +67,7 @@ pub struct RedisRwLock {
 #[derive(Debug, Clone)]
 pub struct RedisReadLock(Half);
 
-/// The half that one owner holds alone.
+/// The half that one owner holds alone. An owner may read where it writes; to write where it reads is [`LockError::Invalid`].
 ///
 /// ```no_run
 /// # use oversell_lock::{Lock, LockError, redis::RedisClient};
@@ -152,23 +152,6 @@ impl RedisRwLock {
 
 macro_rules! half {
     ($half:ident) => {
-        impl $half {
-            /// The same handle, all of whose guards are `owner`'s: it enters again where it holds this half already, and
-            /// reads where it writes. To write where it reads is [`LockError::Invalid`].
-            #[must_use]
-            pub fn owner(mut self, owner: Owner) -> Self {
-                self.0.owner = Some(owner);
-                self
-            }
-
-            /// The same handle with another lease, of at least 1 ms.
-            #[must_use]
-            pub fn lease(mut self, lease: Lease) -> Self {
-                self.0.lease = lease;
-                self
-            }
-        }
-
         impl Lock for $half {
             fn name(&self) -> &str {
                 &self.0.lock.name
@@ -183,6 +166,10 @@ macro_rules! half {
 
 half!(RedisReadLock);
 half!(RedisWriteLock);
+owner_and_lease! {
+    RedisReadLock: 0.owner, 0.lease;
+    RedisWriteLock: 0.owner, 0.lease;
+}
 
 impl RedisReadLock {
     /// The readers, each with the rest of its lease.

@@ -28,7 +28,7 @@ use super::{
     quorum::{Answer, Outcome, outcome, quorum},
     scripts::{self, lock_channel, prefixed},
 };
-use crate::{Guard, Holder, Lease, Lock, LockError, Owner};
+use crate::{Guard, Holder, Lease, Lock, LockError, Owner, lease::owner_and_lease};
 use futures::{
     FutureExt, StreamExt,
     future::{BoxFuture, Shared, join_all},
@@ -110,21 +110,6 @@ impl Redlock {
             owner: None,
             lease,
         }
-    }
-
-    /// Takes it as `owner`, who may hold it more than once. Without this each acquire is an owner of its own.
-    #[must_use]
-    pub fn owner(self, owner: Owner) -> Self {
-        Self {
-            owner: Some(owner),
-            ..self
-        }
-    }
-
-    /// Its lease, where it is not to be the client's.
-    #[must_use]
-    pub fn lease(self, lease: Lease) -> Self {
-        Self { lease, ..self }
     }
 
     /// The holder on more than half of the nodes, and when its lease ends on the first of those; `None` where
@@ -215,6 +200,8 @@ impl Redlock {
         }
     }
 }
+
+owner_and_lease!(Redlock: owner, lease;);
 
 impl Lock for Redlock {
     fn name(&self) -> &str {
