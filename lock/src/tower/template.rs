@@ -304,40 +304,19 @@ mod tests {
 
     #[test]
     fn a_field_comes_from_path_query_or_header() {
-        for (template, route, uri, name) in [
-            (
-                "demo4#{whId}_{sku}",
-                "/demo4",
-                "/demo4?whId=1&sku=a",
-                "demo4#1_a",
-            ),
-            (
-                "demo4#{whId}_{sku}",
-                "/demo4/{whId}",
-                "/demo4/1?whId=2&sku=a",
-                "demo4#1_a",
-            ),
-            (
-                "demo4#{query:whId}_{sku}",
-                "/demo4/{whId}",
-                "/demo4/1?whId=2&sku=a",
-                "demo4#2_a",
-            ),
-            ("{path:rest}", "/files/{*rest}", "/files/a/b", "a%2Fb"),
-            (
-                "order:{header:X-User-Id}",
-                "",
-                "/",
-                "order:%E5%BC%A0%E4%B8%89",
-            ),
-            ("{{{sku}}}", "", "/?sku=a", "{a}"),
-            ("a lock for all", "", "/", "a lock for all"),
-        ] {
-            assert_eq!(
-                filled(template, route, uri).as_deref(),
-                Ok(name),
-                "{template}"
-            );
+        // Template | route | request | name.
+        let cases = "
+            demo4#{whId}_{sku} | /demo4 | /demo4?whId=1&sku=a | demo4#1_a
+            demo4#{whId}_{sku} | /demo4/{whId} | /demo4/1?whId=2&sku=a | demo4#1_a
+            demo4#{query:whId}_{sku} | /demo4/{whId} | /demo4/1?whId=2&sku=a | demo4#2_a
+            {path:rest} | /files/{*rest} | /files/a/b | a%2Fb
+            order:{header:X-User-Id} | | / | order:%E5%BC%A0%E4%B8%89
+            {{{sku}}} | | /?sku=a | {a}
+            a lock for all | | / | a lock for all";
+        for case in cases.trim().lines() {
+            let words: Vec<_> = case.split('|').map(str::trim).collect();
+            let filled = filled(words[0], words[1], words[2]);
+            assert_eq!(filled.as_deref(), Ok(words[3]), "{case}");
         }
         let by_route = Template::of_route(&fields("/demo3/{id}", None)).unwrap();
         assert_eq!(

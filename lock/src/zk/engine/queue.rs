@@ -386,31 +386,18 @@ mod tests {
 
     #[test]
     fn nodes_are_ordered_by_what_follows_the_last_marker_and_not_by_their_uuid() {
-        const MUTEX: &[&str] = &["lock-"];
-        let orders: [(&[&str], &[&str]); 4] = [
-            (
-                MUTEX,
-                &[
-                    "_c_z-lock-0000000003",
-                    "_c_m-lock-0000000004",
-                    "_c_a-lock-0000000012",
-                ],
-            ),
-            (MUTEX, &["_c_a-lock-0000000000", "lock-9-lock-0000000001"]),
-            // One without a marker stands by all of its name.
-            (MUTEX, &["0000000004", "_c_a-lock-0000000005", "stranger"]),
-            (
-                &["__READ__", "__WRIT__"],
-                &[
-                    "_c_b-__READ__0000000001",
-                    "_c_a-__WRIT__0000000002",
-                    "_c_c-__READ__0000000003",
-                ],
-            ),
-        ];
-        for (markers, ordered) in orders {
+        // Markers: names in order; one without a marker stands by all of its name.
+        let orders = "
+            lock-: _c_z-lock-0000000003 _c_m-lock-0000000004 _c_a-lock-0000000012
+            lock-: _c_a-lock-0000000000 lock-9-lock-0000000001
+            lock-: 0000000004 _c_a-lock-0000000005 stranger
+            __READ__ __WRIT__: _c_b-__READ__0000000001 _c_a-__WRIT__0000000002 _c_c-__READ__0000000003";
+        for order in orders.trim().lines() {
+            let (markers, ordered) = order.split_once(':').unwrap();
+            let [markers, ordered] =
+                [markers, ordered].map(|words| words.split_whitespace().collect::<Vec<_>>());
             let mut names: Vec<_> = ordered.iter().rev().copied().collect();
-            names.sort_by_key(|name| Place::of(name, markers));
+            names.sort_by_key(|name| Place::of(name, &markers));
             assert_eq!(names, ordered);
         }
     }
