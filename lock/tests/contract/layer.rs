@@ -234,14 +234,6 @@ async fn the_work_has_its_fence(redis: &Redis) -> Result {
     Ok(())
 }
 
-/// A server that is not there is told as such, and the service is not called.
-#[apply(test!)]
-async fn a_server_that_is_down_lets_nobody_in(redis: &Redis) -> Result {
-    let process = Arc::new(redis.client_at("127.0.0.1:1").await);
-    let service = Service::new(&name(), move |name: &str| process.lock(name));
-    service.now("a request", "/stay/1", 503).await
-}
-
 /// [004]'s open point: many keys are held at once, and when they are gone nothing of them is left.
 #[apply(test!)]
 async fn keys_that_nobody_uses_are_dropped(redis: &Redis) -> Result {

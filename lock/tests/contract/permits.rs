@@ -136,30 +136,6 @@ async fn a_dropped_acquire_gives_its_permits_back(redis: &Redis) -> Result {
     all_are_back(redis, &semaphore).await
 }
 
-/// One process's thousand waiters are one contender: Redis sees few tries, however many wait.
-#[apply(test!)]
-async fn a_thousand_waiters_are_one_contender(redis: &Redis) -> Result {
-    let (name, holder, crowded) = (name(), redis.client().await, redis.client().await);
-    holder.semaphore(&name).try_set_permits(3).await?;
-    let all = holder.semaphore(&name).acquire(3, SOON).await?;
-    let semaphore = crowded.semaphore(&name);
-    let waiters: Vec<_> = (0..1000)
-        .map(|_| {
-            let semaphore = semaphore.clone();
-            tokio::spawn(async move { semaphore.acquire(1, SOON * 3).await?.release().await })
-        })
-        .collect();
-    let channel = format!("redisson_sc:{{{name}}}");
-    let waits = async || redis.listeners(&channel).await.is_ok_and(|n| n > 0);
-    until("the crowd waits", waits).await?;
-    is("subscriptions", redis.listeners(&channel).await?, 1)?;
-    all.release().await?;
-    for waiter in waiters {
-        waiter.await??;
-    }
-    all_are_back(redis, &semaphore).await
-}
-
 /// The acquire runs, and its answer is lost; says what it came to, and gives the way, which is mended.
 async fn unanswered<T>(
     redis: &Redis,

@@ -2,6 +2,7 @@
 //! given an owner and a lease.
 
 use super::{family::Capability::Reentrant, holds::is_held, redis::LIMIT, support::*};
+use oversell_lock::redis::RedisClient;
 use redis::AsyncTypedCommands;
 
 const BRIEF: Lease = Lease::Fixed(Duration::from_millis(300));
@@ -189,12 +190,14 @@ async fn a_lost_guard_that_ends_last_leaves_nothing(redis: &Redis) -> Result {
 }
 
 /// A thousand waiters of one process are one subscription and one contender.
-#[apply(test!)]
-async fn a_thousand_waiters_of_one_process_are_one_contender(redis: &Redis) -> Result {
-    let (name, holder, crowded) = (name(), redis.client().await, redis.client().await);
-    let held = take(&holder.lock(&name)).await?;
-    let waiters: Vec<_> = (0..1000).map(|_| passing(crowded.lock(&name))).collect();
-    let channel = format!("redisson_lock__channel:{{{name}}}");
+async fn a_thousand_are_one_contender(
+    redis: &Redis,
+    channel: String,
+    lock: impl Fn(&RedisClient) -> AnyLock,
+) -> Result {
+    let (holder, crowded) = (redis.client().await, redis.client().await);
+    let held = take(&lock(&holder)).await?;
+    let waiters: Vec<_> = (0..1000).map(|_| passing(lock(&crowded))).collect();
     let waits = async || redis.listeners(&channel).await.is_ok_and(|n| n > 0);
     until("the crowd waits", waits).await?;
     is("subscriptions", redis.listeners(&channel).await?, 1)?;
@@ -205,4 +208,20 @@ async fn a_thousand_waiters_of_one_process_are_one_contender(redis: &Redis) -> R
     drop((holder, crowded));
     let none = async || matches!(redis.listeners(&channel).await, Ok(0));
     until("the subscription has ended", none).await
+}
+
+#[apply(test!)]
+async fn a_thousand_waiters_of_one_process_are_one_contender(redis: &Redis) -> Result {
+    let name = &name();
+    let channel = format!("redisson_lock__channel:{{{name}}}");
+    a_thousand_are_one_contender(redis, channel, |client| client.lock(name).boxed()).await?;
+    let channel = format!("redisson_sc:{{{name}}}");
+    let permit = |client: &RedisClient| {
+        let semaphore = client.semaphore(name).initially(1);
+        made(name, semaphore, |semaphore, name, wait| async move {
+            let permit = semaphore.acquire(1, wait).await?;
+            Ok(guard(&name, None, permit.release()))
+        })
+    };
+    a_thousand_are_one_contender(redis, channel, permit).await
 }
