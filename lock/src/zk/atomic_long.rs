@@ -74,7 +74,7 @@ pub struct Outcome {
 }
 
 /// One version of the node: the number and, where there is a node, its version.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Seen {
     value: i64,
     version: Option<i32>,
@@ -304,14 +304,7 @@ impl ZkAtomicLong {
     ///
     /// As [`add`](Self::add), without the mutex.
     pub async fn initialize(&self, value: i64) -> Result<bool, LockError> {
-        self.write(
-            Seen {
-                value: 0,
-                version: None,
-            },
-            value,
-        )
-        .await
+        self.write(Seen::default(), value).await
     }
 
     /// Sets it to `new` where it is `expected`. As in Curator it does not succeed where it was never set, and
@@ -394,10 +387,7 @@ impl ZkAtomicLong {
             unless(&[Error::NoNode], client.get_data(&self.path).await)
         });
         let Some((bytes, stat)) = found.await? else {
-            return Ok(Seen {
-                value: 0,
-                version: None,
-            });
+            return Ok(Seen::default());
         };
         let value = match bytes.as_slice().try_into() {
             Ok(bytes) => i64::from_be_bytes(bytes),

@@ -77,11 +77,8 @@ impl ZkClient {
         options.check()?;
         let timeout = options.timeout;
         let (sender, link) = watch::channel(Link::new());
-        let (end, tasks, supervisor) = (
-            CancellationToken::new(),
-            TaskTracker::new(),
-            TaskTracker::new(),
-        );
+        let (end, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let supervisor = TaskTracker::new();
         supervisor.spawn(
             Supervisor {
                 options,

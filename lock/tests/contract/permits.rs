@@ -130,8 +130,8 @@ async fn a_dropped_acquire_gives_its_permits_back(redis: &Redis) -> Result {
     let (name, process) = (name(), redis.client().await);
     let semaphore = process.semaphore(&name);
     semaphore.try_set_permits(3).await?;
-    for polls in 0..30 {
-        poll_and_drop(polls, semaphore.acquire(2, SOON)).await;
+    for awaits in 0..12 {
+        drop_after(awaits, semaphore.acquire(2, SOON)).await;
     }
     all_are_back(redis, &semaphore).await
 }

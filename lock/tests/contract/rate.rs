@@ -2,12 +2,7 @@
 
 use super::support::*;
 use oversell_lock::redis::RedisClient;
-use std::{
-    future::Future,
-    num::NonZeroU32,
-    sync::atomic::{AtomicUsize, Ordering::SeqCst},
-    time::Instant,
-};
+use std::{cell::RefCell, num::NonZeroU32, time::Instant};
 
 const INTERVAL: Duration = Duration::from_millis(400);
 const RATE: usize = 10;
@@ -28,39 +23,24 @@ fn most_in_a_window(mut admitted: Vec<Admitted>) -> usize {
 }
 
 /// Six processes of five clients ask for a while as fast as they can, and until three times the rate were admitted.
-async fn storm<F>(
+async fn storm(
     redis: &Redis,
     name: &str,
-    ask: fn(Arc<RedisClient>, String) -> F,
-) -> Result<Vec<Admitted>>
-where
-    F: Future<Output = Result<bool>> + Send + 'static,
-{
-    let (mut clients, ends) = (JoinSet::new(), Instant::now() + 6 * INTERVAL);
-    let so_far = Arc::new(AtomicUsize::new(0));
-    for process in redis.clients(6).await {
-        let process = Arc::new(process);
-        for _ in 0..5 {
-            let (process, name, so_far) = (process.clone(), name.to_owned(), so_far.clone());
-            clients.spawn(async move {
-                let mut admitted = Vec::new();
-                while Instant::now() < ends || so_far.load(SeqCst) < 3 * RATE {
-                    let sent = Instant::now();
-                    if ask(process.clone(), name.clone()).await? {
-                        admitted.push((sent, Instant::now()));
-                        so_far.fetch_add(1, SeqCst);
-                    }
-                }
-                anyhow::Ok(admitted)
-            });
+    ask: impl AsyncFn(&RedisClient, &str) -> Result<bool>,
+) -> Result<Vec<Admitted>> {
+    let (processes, ends) = (redis.clients(6).await, Instant::now() + 6 * INTERVAL);
+    let admitted = RefCell::new(Vec::new());
+    try_join_all((0..30).map(async |client| {
+        while Instant::now() < ends || admitted.borrow().len() < 3 * RATE {
+            let sent = Instant::now();
+            if ask(&processes[client % 6], name).await? {
+                admitted.borrow_mut().push((sent, Instant::now()));
+            }
         }
-    }
-    let admitted: Vec<_> = clients
-        .join_all()
-        .await
-        .into_iter()
-        .collect::<Result<_>>()?;
-    Ok(admitted.concat())
+        anyhow::Ok(())
+    }))
+    .await?;
+    Ok(admitted.into_inner())
 }
 
 #[apply(test!)]
@@ -69,10 +49,10 @@ async fn no_window_admits_more_than_the_rate(redis: &Redis) -> Result {
     let limiter = redis.client().await.rate_limiter(&name);
     ensure!(limiter.try_set_rate(TEN, INTERVAL).await?, "not set");
     ensure!(!limiter.try_set_rate(ONE, INTERVAL).await?, "set twice");
-    let admitted = storm(redis, &name, |process, name| async move {
-        Ok(process.rate_limiter(&name).try_acquire(ONE).await?)
-    })
-    .await?;
+    let ask = async |process: &RedisClient, name: &str| {
+        Ok(process.rate_limiter(name).try_acquire(ONE).await?)
+    };
+    let admitted = storm(redis, &name, ask).await?;
     let (all, most) = (admitted.len(), most_in_a_window(admitted));
     ensure!(most <= RATE, "{most} within one interval");
     ensure!(all > 2 * RATE, "only {all} were admitted at all");
@@ -84,7 +64,7 @@ async fn no_window_admits_more_than_the_rate(redis: &Redis) -> Result {
 async fn a_fixed_window_is_caught(redis: &Redis) -> Result {
     let name = name();
     // Ten at the end of one window and ten at the beginning of the next, as a crowd that waits for the border comes.
-    let ask = |process: Arc<RedisClient>, name: String| async move {
+    let ask = async |process: &RedisClient, name: &str| {
         let script = "local t = redis.call('time') local ms = t[1] * 1000 + math.floor(t[2] / 1000)
             if ms % 400 > 100 and ms % 400 < 300 then return 0 end
             local key = KEYS[1] .. math.floor(ms / 400)
@@ -97,7 +77,7 @@ async fn a_fixed_window_is_caught(redis: &Redis) -> Result {
     };
     // A window of the twin is filled at its beginning, so one more is needed at an end: the storm begins anywhere.
     for _ in 0..10 {
-        if most_in_a_window(storm(redis, &name, ask).await?) > RATE {
+        if most_in_a_window(storm(redis, &name, &ask).await?) > RATE {
             return Ok(());
         }
     }

@@ -76,17 +76,6 @@ pub(crate) async fn drop_after(times: u32, dropped: impl Future) {
     .await;
 }
 
-/// Polls this so often, without waiting for what wakes it, then drops it, and what it gave.
-pub(crate) async fn poll_and_drop(polls: u32, dropped: impl Future) {
-    let mut dropped = pin!(dropped);
-    for _ in 0..polls {
-        if futures::poll!(&mut dropped).is_ready() {
-            break;
-        }
-        yield_now().await;
-    }
-}
-
 /// Something that only so many may use at a time: it knows how many were inside at most, and its count, read and written
 /// back in two steps, comes out too low where there were two.
 #[derive(Default)]

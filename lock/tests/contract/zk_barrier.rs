@@ -1,9 +1,6 @@
 //! What the barrier in ZooKeeper promises, and the twin that sleeps through its opening.
 
-use super::{
-    support::*,
-    zookeeper::{asked, broken},
-};
+use super::{support::*, zookeeper::*};
 use oversell_lock::zk::ZkClient;
 use std::cell::Cell;
 use zookeeper_client::{Acls, CreateMode};

@@ -1,9 +1,6 @@
 //! What the shared numbers in ZooKeeper promise, and the twins that break it.
 
-use super::{
-    support::*,
-    zookeeper::{LONG, Member, connected},
-};
+use super::{support::*, zookeeper::*};
 use oversell_lock::zk::{Outcome, Versioned, ZkAtomicLong, ZkClient};
 use tokio::sync::watch;
 

@@ -3,7 +3,7 @@
 use super::{
     support::*,
     zk_wire::{DELETE, LIST, MULTI, Wire},
-    zookeeper::{LONG, broken, connected, directory, make},
+    zookeeper::*,
 };
 use futures::{FutureExt, future::BoxFuture};
 use oversell_lock::zk::{ZkClient, ZkDoubleBarrier};

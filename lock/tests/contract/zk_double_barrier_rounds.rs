@@ -4,7 +4,7 @@ use super::{
     support::*,
     zk_double_barrier::{THREE, TWO, enter_together, leave_together, members},
     zk_wire::Wire,
-    zookeeper::{LONG, connected, directory, make},
+    zookeeper::*,
 };
 use zookeeper_client::CreateMode;
 

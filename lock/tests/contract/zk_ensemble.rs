@@ -1,6 +1,6 @@
 //! What three servers do to a lock that one does not.
 
-use super::{support::*, zookeeper::SESSION};
+use super::{support::*, zookeeper::*};
 use oversell::lab::{Lab, Options, Part};
 use oversell_lock::zk::{ZkClient, ZkOptions};
 use zookeeper_client::{Client, SessionState};

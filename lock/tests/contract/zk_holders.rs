@@ -1,9 +1,6 @@
 //! The holder of a lock in ZooKeeper, as anybody may ask for it.
 
-use super::{
-    support::*,
-    zookeeper::{CHROOT, JAVA},
-};
+use super::{support::*, zookeeper::*};
 use oversell_lock::{
     Holder,
     zk::{ZkClient, ZkOptions},

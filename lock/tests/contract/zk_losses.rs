@@ -4,7 +4,7 @@ use super::{
     support::*,
     zk_double_barrier::TWO,
     zk_wire::{SYNC, Wire},
-    zookeeper::{CHROOT, JAVA, LONG, Member, connected, hasty, node, patient},
+    zookeeper::*,
 };
 use oversell_lock::zk::{ZkClient, ZkOptions};
 use zookeeper_client::{Acl, AuthId, Error, Permission};

@@ -4,7 +4,7 @@
 use super::{
     support::*,
     zk_wire::{GET_DATA, LIST, Wire},
-    zookeeper::{JAVA, LONG, Member, make, patient},
+    zookeeper::*,
 };
 use oversell_lock::{
     Fence,

@@ -1,9 +1,6 @@
 //! What re-entry, readers and writers in ZooKeeper promise beyond the contract.
 
-use super::{
-    support::*,
-    zookeeper::{JAVA, connected, make, shape},
-};
+use super::{support::*, zookeeper::*};
 use zookeeper_client::CreateMode;
 
 /// What Curator answers with true: its re-entry does not ask the server.

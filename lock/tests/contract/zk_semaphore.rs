@@ -1,9 +1,6 @@
 //! What the semaphore in ZooKeeper promises, and the twin that breaks it.
 
-use super::{
-    support::*,
-    zookeeper::{JAVA, Member, patient, shape},
-};
+use super::{support::*, zookeeper::*};
 use oversell_lock::zk::ZkSemaphore;
 
 /// What a semaphore at `name` has on the server.

@@ -239,21 +239,15 @@ impl Supervisor {
                 .chroot(chroot.clone())
                 .map_err(|_| Error::BadArguments(&"chroot is not an absolute path"))?
         };
-        let (data, tasks, end) = (
-            self.options.data.clone(),
-            self.tasks.clone(),
-            self.end.clone(),
-        );
-        let (sure_until, shared) = (Mutex::new(sure_until), ByType::default());
         Ok(Arc::new(Session {
             client,
             acls,
-            data,
+            data: self.options.data.clone(),
             timeout: self.options.timeout,
-            sure_until,
-            shared,
-            tasks,
-            end,
+            sure_until: Mutex::new(sure_until),
+            shared: ByType::default(),
+            tasks: self.tasks.clone(),
+            end: self.end.clone(),
         }))
     }
 
