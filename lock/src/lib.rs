@@ -158,6 +158,11 @@ pub(crate) fn deadline(wait: Duration) -> Instant {
     Instant::now() + wait.min(FOR_EVER)
 }
 
+/// What is left of a wait that ends at `until`.
+pub(crate) fn left(until: Instant) -> Duration {
+    until.saturating_duration_since(Instant::now())
+}
+
 /// No wait and no lease is longer.
 pub(crate) const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 

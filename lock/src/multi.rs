@@ -18,6 +18,7 @@
 use crate::{
     FOR_EVER, Guard, Lock, LockError, deadline,
     keeper::{Share, keep},
+    left,
     sure_until::SureUntil,
 };
 use futures::future::select_all;
@@ -66,7 +67,7 @@ impl<L: Lock> MultiLock<L> {
     async fn attempt(&self, until: Instant) -> Result<Option<Vec<Guard>>, LockError> {
         let mut had = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
-            let left = until.saturating_duration_since(Instant::now());
+            let left = left(until);
             let share = if had.is_empty() {
                 left
             } else {
@@ -121,7 +122,7 @@ impl<L: Lock> Lock for MultiLock<L> {
                 return Ok(guard);
             }
             let pause = PAUSE.mul_f64(fastrand::f64());
-            sleep(pause.min(until.saturating_duration_since(Instant::now()))).await;
+            sleep(pause.min(left(until))).await;
             if Instant::now() >= until {
                 return Err(LockError::taken(&self.name, wait));
             }

@@ -22,6 +22,7 @@ use crate::{
     Guard, Holder, Lease, Lock, LockError, Owner, deadline,
     keeper::{Share, keep},
     lease::owner_and_lease,
+    left,
     reentry::{OwnerSlot, Reentry, slot_of},
     sure_until::SureUntil,
 };
@@ -152,12 +153,7 @@ impl TableLeaseLock {
         {
             return Ok(share);
         }
-        let share = self
-            .first(
-                end.saturating_duration_since(Instant::now()),
-                Some(slot_of(&slot)),
-            )
-            .await?;
+        let share = self.first(left(end), Some(slot_of(&slot))).await?;
         slot.exclusive = Arc::downgrade(&share.hold);
         Ok(share)
     }

@@ -17,7 +17,7 @@ use crate::{
     registry::{Registration, Registry},
 };
 use parking_lot::Mutex;
-use redis::{Client, ErrorKind, FromRedisValue, RedisError, ScriptInvocation};
+use redis::{AsyncCommands, Client, ErrorKind, FromRedisValue, RedisError, ScriptInvocation};
 use std::{any::Any, future::Future, sync::Arc, time::Duration};
 use tokio::{runtime::Handle, task::JoinHandle, time::timeout};
 use tokio_util::task::TaskTracker;
@@ -245,6 +245,15 @@ impl RedisClient {
         let mut script = scripts::RENEW.key(key);
         self.run(script.arg(lease.millis()).arg(id.to_string()))
             .await
+    }
+
+    /// The number in this key; 0 where there is none.
+    pub(super) async fn number<T: FromRedisValue + Default>(
+        &self,
+        key: &str,
+    ) -> Result<T, LockError> {
+        let number: Option<T> = self.connection().get(key).await.map_err(failed)?;
+        Ok(number.unwrap_or_default())
     }
 
     /// `holders.lua`.

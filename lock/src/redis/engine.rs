@@ -19,7 +19,7 @@ use super::{
     wakeups::Subscription,
 };
 use crate::{
-    LockError,
+    LockError, left,
     local::queue::{Head, Queue, Turn},
     registry::Registration,
 };
@@ -81,11 +81,7 @@ impl Line {
         if wait.is_zero() {
             return Ok(Some(None));
         }
-        match self
-            .queue
-            .join((), until.saturating_duration_since(Instant::now()))
-            .await
-        {
+        match self.queue.join((), left(until)).await {
             Some(Turn::Contend(head)) => Ok(Some(Some(head))),
             Some(Turn::Failed(error)) => Err(error),
             Some(Turn::Handed(())) | None => Ok(None),
@@ -121,7 +117,7 @@ where
             Tried::Had(had) => return Ok(Some(had)),
             Tried::Wait(hint) => hint,
         };
-        let left = until.saturating_duration_since(Instant::now());
+        let left = left(until);
         if left.is_zero() {
             return Ok(None);
         }

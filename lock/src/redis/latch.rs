@@ -162,13 +162,7 @@ impl RedisLatch {
     ///
     /// Safe.
     pub async fn get_count(&self) -> Result<u64, LockError> {
-        let count: Option<u64> = self
-            .client
-            .connection()
-            .get(&self.name)
-            .await
-            .map_err(failed)?;
-        Ok(count.unwrap_or(0))
+        self.client.number(&self.name).await
     }
 
     /// Waits until the latch is open, at most `limit`. One that is not set is open.

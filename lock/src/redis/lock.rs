@@ -28,6 +28,7 @@ use super::{
 use crate::{
     Fence, Guard, Holder, Lease, Lock, LockError, Owner,
     lease::owner_and_lease,
+    left,
     local::queue::{Head, Turn, Waiter},
 };
 use std::{
@@ -241,8 +242,7 @@ impl Handle {
     async fn first(&self, until: Instant) -> Result<Option<Hold<LockClaim>>, LockError> {
         let line = &self.lock.line;
         loop {
-            let left = until.saturating_duration_since(Instant::now());
-            match line.queue.join(self.terms, left).await {
+            match line.queue.join(self.terms, left(until)).await {
                 Some(Turn::Handed(hold)) => {
                     if let Some(hold) = hold.in_time() {
                         return Ok(Some(hold));

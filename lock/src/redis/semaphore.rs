@@ -16,12 +16,11 @@
 //! Formats: `RSemaphore` of Redisson 3 and 4 (STRING `n`, channel `redisson_sc:{n}`). Next to read: `latch.rs`.
 
 use super::{
-    client::{Failure, Fate, RedisClient, failed},
+    client::{Failure, Fate, RedisClient},
     engine::{HeadOfLine, Line, Tried, UNDO, fail, to_the_end, undo, wait_for},
     scripts::{self, prefixed, suffixed},
 };
 use crate::{LockError, Owner, deadline};
-use redis::AsyncCommands;
 use std::{fmt, sync::Arc, time::Duration};
 
 /// A handle on one semaphore in Redis. Cloning it is cheap.
@@ -124,13 +123,7 @@ impl RedisSemaphore {
     ///
     /// Safe.
     pub async fn available_permits(&self) -> Result<i64, LockError> {
-        let free: Option<i64> = self
-            .client
-            .connection()
-            .get(&self.name)
-            .await
-            .map_err(failed)?;
-        Ok(free.unwrap_or(0))
+        self.client.number(&self.name).await
     }
 
     /// Takes `permits` (at least 1) at once, waiting for them at most `wait`. A semaphore that is not set has none
