@@ -2,7 +2,7 @@
 //! taken for another of the same owner.
 
 use super::{
-    read_write::{is_taken, listens, owner, reading, writing},
+    read_write::{is_taken, owner, reading, writing},
     support::*,
 };
 use futures::StreamExt;
@@ -26,7 +26,7 @@ async fn pttl(redis: &Redis, key: &str) -> Result<i64> {
     redis.ask(&["PTTL", key]).await
 }
 
-fn hold(name: &str, field: &str, at: u32) -> String {
+pub(crate) fn hold(name: &str, field: &str, at: u32) -> String {
     format!("{{{name}}}:{field}:rwlock_timeout:{at}")
 }
 
@@ -107,50 +107,6 @@ async fn holds_are_written_as_a_java_process_expects(redis: &Redis) -> Result {
 
 /// A Java owner.
 pub(crate) const JAVA: &str = "0b5c3b9e-3b0f-4a35-9c5c-2f7a3f0d1e11:61";
-
-/// What a Java process leaves when it reads.
-async fn java_reads(redis: &Redis, name: &str) -> Result {
-    let read = ["HSET", name, "mode", "read", JAVA, "1"];
-    let own = hold(name, JAVA, 1);
-    let lease = ["PEXPIRE", name, "60000"];
-    let string = ["PSETEX", &own, "60000", "1"];
-    redis.run(&[&read, &string, &lease]).await
-}
-
-#[apply(test!)]
-async fn a_java_reader_lets_readers_in_and_keeps_writers_out(redis: &Redis) -> Result {
-    let (name, process) = (name(), redis.client().await);
-    java_reads(redis, &name).await?;
-    is_taken("a writer beside a Java reader", &writing(&process, &name)).await?;
-    pass(&reading(&process, &name)).await?;
-    let own = hold(&name, JAVA, 1);
-    let left = sorted([&own, &name]);
-    is("after our reader", redis.keys(&name).await, left)?;
-    let java = [&format!("{JAVA}=1"), "mode=read"];
-    is("the Java reader", fields(redis, &name).await?, java)?;
-    lasts(redis, &name, 20_001..=i64::MAX).await?;
-    for key in left {
-        redis.delete(key).await;
-    }
-    pass(&writing(&process, &name)).await
-}
-
-#[apply(test!)]
-async fn a_java_writer_keeps_everybody_out_and_its_message_wakes(redis: &Redis) -> Result {
-    let (name, process) = (name(), redis.client().await);
-    let write = format!("{JAVA}:write");
-    let hold = ["HSET", &name, "mode", "write", &write, "1"];
-    redis.run(&[&hold, &["PEXPIRE", &name, "60000"]]).await?;
-    is_taken("a writer beside a Java writer", &writing(&process, &name)).await?;
-    let waits = passing(reading(&process, &name));
-    listens(redis, &name).await?;
-    ensure!(!waits.is_finished(), "a reader got in beside a Java writer");
-    let channel = format!("redisson_rwlock:{{{name}}}");
-    let tell = ["PUBLISH", &channel, "1"];
-    redis.run(&[&["DEL", &name], &tell]).await?;
-    waits.await??;
-    redis.no_key_left(&name).await
-}
 
 #[apply(test!)]
 async fn a_writer_that_steps_down_lets_readers_in(redis: &Redis) -> Result {

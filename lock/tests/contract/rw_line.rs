@@ -3,11 +3,10 @@
 
 use super::{
     read_write::{is_taken, listens, owner, reading, writing},
-    rw_holds::JAVA,
+    rw_holds::{JAVA, hold},
     support::*,
 };
-use futures::StreamExt;
-use oversell_lock::redis::{RECHECK, RedisClient};
+use oversell_lock::redis::RedisClient;
 use std::cell::RefCell;
 use tokio::sync::Barrier;
 
@@ -105,44 +104,6 @@ async fn the_line_is_in_order_of_arrival(redis: &Redis) -> Result {
     is("the order", order.take(), vec![0, 1, 2, 3])
 }
 
-/// Of a thousand writers that wait in one process, Redis sees one.
-#[apply(test!)]
-async fn a_thousand_waiting_writers_are_one_contender(redis: &Redis) -> Result {
-    const TRIES: usize = 4;
-    let (name, crowded) = (name(), redis.client().await);
-    let holder = take(&writing(&redis.client().await, &name)).await?;
-    let mut commands = redis.monitor().await?.into_on_message::<String>();
-    let script = redis::Script::new(include_str!("../../src/redis/lua/rw_write.lua"));
-    let mut waiters = JoinSet::new();
-    for _ in 0..1000 {
-        waiters.spawn(passing(writing(&crowded, &name)));
-    }
-    let mut tries = Vec::new();
-    while tries.len() < TRIES {
-        let next = timeout(RECHECK * 8, commands.next()).await;
-        let command = next.context("nobody looks again")?;
-        let command = command.context("the monitor ended")?;
-        let words: Vec<_> = command.split('"').skip(1).step_by(2).collect();
-        // EVALSHA sha 1 lock lease field; the holder renews with the same, and so is told apart by the script.
-        let is_script = |word: &str| word.eq_ignore_ascii_case("evalsha");
-        if let [command_name, hash, _, lock, _, _, ..] = words[..]
-            && (is_script(command_name), hash, lock) == (true, script.get_hash(), &name)
-        {
-            // By the server's clock: here it may be read late.
-            let at = command.split(' ').next().context("no time")?;
-            tries.push(at.parse::<f64>()?);
-        }
-    }
-    // One contender asks, subscribes and asks, and then pauses each time.
-    let took = tries[TRIES - 1] - tries[0];
-    ensure!(took >= RECHECK.as_secs_f64(), "{TRIES} tries in {took} s");
-    holder.release().await?;
-    for waiter in waiters.join_all().await {
-        waiter??;
-    }
-    redis.no_key_left(&name).await
-}
-
 /// A named owner that is inside does not wait behind the waiters.
 #[apply(test!)]
 async fn a_holder_enters_again_past_the_line(redis: &Redis) -> Result {
@@ -164,20 +125,25 @@ async fn a_holder_enters_again_past_the_line(redis: &Redis) -> Result {
     redis.no_key_left(&name).await
 }
 
-/// A Java writer that steps down to its own read hold says nothing: a waiter looks again all the same.
+/// A Java writer that steps down to its own read hold says nothing: a waiter looks again all the same. Nobody is beside it
+/// while it writes, nor a writer while it reads, and our reader leaves its hold alone.
 #[apply(test!)]
 async fn a_message_that_is_never_said_costs_no_more_than_a_second_look(redis: &Redis) -> Result {
     let (name, process) = (name(), redis.client().await);
-    let write = format!("{JAVA}:write");
-    let hold = ["HSET", &name, "mode", "write", JAVA, "1", &write, "1"];
-    redis.run(&[&hold, &["PEXPIRE", &name, "60000"]]).await?;
+    let (write, own) = (format!("{JAVA}:write"), hold(&name, JAVA, 1));
+    let holds = ["HSET", &name, "mode", "write", JAVA, "1", &write, "1"];
+    let lasts = ["PSETEX", &own, "60000", "1"];
+    redis
+        .run(&[&holds, &lasts, &["PEXPIRE", &name, "60000"]])
+        .await?;
+    is_taken("a writer beside a Java writer", &writing(&process, &name)).await?;
     let waits = acquiring(reading(&process, &name));
     listens(redis, &name).await?;
     ensure!(!waits.is_finished(), "a reader got in beside a Java writer");
     let step_down = ["HSET", &name, "mode", "read"];
     redis.run(&[&step_down, &["HDEL", &name, &write]]).await?;
-    let reader = waits.await??;
-    redis.run(&[&["HDEL", &name, JAVA]]).await?;
-    reader.release().await?;
-    redis.no_key_left(&name).await
+    waits.await??.release().await?;
+    is_taken("a writer beside a Java reader", &writing(&process, &name)).await?;
+    redis.run(&[&["DEL", &name, &own]]).await?;
+    pass(&writing(&process, &name)).await
 }

@@ -8,17 +8,6 @@ use super::{
 };
 use zookeeper_client::CreateMode;
 
-#[apply(test!)]
-async fn more_members_than_were_asked_for_are_let_in(zookeeper: &ZooKeeper) -> Result {
-    let (name, process) = (name(), zookeeper.client().await);
-    let barrier = process.client.double_barrier(&name, TWO);
-    let [one, two] = enter_together(&barrier).await?;
-    let three = barrier.enter(SOON).await?;
-    taken("with two inside", barrier.leave(&one, SHORT).await)?;
-    leave_together(&barrier, [two, three]).await?;
-    none_of(zookeeper.left(&name).await)
-}
-
 /// All members of a round died, and what they left lets nobody in.
 #[apply(test!)]
 async fn an_old_ready_lets_nobody_in(zookeeper: &ZooKeeper) -> Result {

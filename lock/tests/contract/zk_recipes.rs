@@ -1,7 +1,6 @@
 //! What re-entry, readers and writers in ZooKeeper promise beyond the contract.
 
 use super::{support::*, zookeeper::*};
-use zookeeper_client::CreateMode;
 
 /// What Curator answers with true: its re-entry does not ask the server.
 #[apply(test!)]
@@ -14,22 +13,6 @@ async fn an_owner_that_lost_the_lock_does_not_come_in_again(zookeeper: &ZooKeepe
     lost("after the session", lock.acquire(SOON).await)?;
     lost("a lost lock was released", guard.release().await)?;
     pass(&lock).await
-}
-
-/// Six readers of two processes have a node each.
-#[apply(test!)]
-async fn each_reader_is_one_node(zookeeper: &ZooKeeper) -> Result {
-    let (name, processes, mut readers) = (name(), zookeeper.clients(2).await, Vec::new());
-    for n in [0, 0, 0, 0, 0, 1] {
-        readers.push(take(&processes[n].client.rw_lock(&name).read()).await?);
-    }
-    is("nodes", zookeeper.left(&name).await.len(), 6)?;
-    let writer = processes[1].client.rw_lock(&name).write();
-    taken("a writer beside readers", writer.acquire(SHORT).await)?;
-    for reader in readers {
-        reader.release().await?;
-    }
-    zookeeper.gone(&name).await
 }
 
 #[apply(test!)]
@@ -77,25 +60,5 @@ async fn a_writer_may_read_and_a_reader_may_not_write(zookeeper: &ZooKeeper) -> 
         waiter.await?.context("a waiter")?;
     }
     pass(&write).await?;
-    zookeeper.gone(&name).await
-}
-
-/// Another implementation's downgraded writer: two nodes of one sequence.
-#[apply(test!)]
-async fn nodes_of_other_implementations_are_respected(zookeeper: &ZooKeeper) -> Result {
-    let (name, process, outsider) = (name(), zookeeper.client().await, zookeeper.outsider().await);
-    let lock = process.client.rw_lock(&name);
-    let writer = zookeeper.node(&format!("{name}/{JAVA}__WRIT__")).await?;
-    let reader = writer.replace("__WRIT__", "__READ__");
-    make(&outsider, &reader, CreateMode::Ephemeral).await?;
-    let tried = lock.read().acquire(SHORT).await;
-    taken("a reader behind a writer", tried)?;
-    zookeeper.delete(&writer).await?;
-    let guard = take(&lock.read()).await?;
-    let tried = lock.write().acquire(SHORT).await;
-    taken("a writer behind a reader", tried)?;
-    zookeeper.delete(&reader).await?;
-    guard.release().await?;
-    pass(&lock.write()).await?;
     zookeeper.gone(&name).await
 }

@@ -131,49 +131,6 @@ async fn the_nodes_of_a_semaphore_are_curators(zookeeper: &ZooKeeper) -> Result 
     none_left(zookeeper, &name).await
 }
 
-#[apply(test!)]
-async fn leases_and_mutex_of_other_implementations_are_respected(zookeeper: &ZooKeeper) -> Result {
-    let (name, process) = (name(), zookeeper.client().await);
-    let node = async |kind| {
-        zookeeper
-            .node(&format!("{name}/{kind}s/{JAVA}{kind}-"))
-            .await
-    };
-    let (lease, lock) = (node("lease").await?, node("lock").await?);
-    let semaphore = process.client.semaphore(&name, 2);
-    let one = semaphore.acquire(1, SHORT).await;
-    taken("behind the holder of the mutex", one)?;
-    zookeeper.delete(&lock).await?;
-    let two = semaphore.acquire(2, SHORT).await;
-    taken("two of the one that is left", two)?;
-    let one = semaphore.acquire(1, SOON).await?;
-    zookeeper.delete(&lease).await?;
-    release(one).await?;
-    release(semaphore.acquire(2, SOON).await?).await?;
-    none_left(zookeeper, &name).await
-}
-
-/// Its session ends, and its leases with it; it is told before. It knows by the clock, and so whatever stood still.
-#[apply(test!)]
-async fn the_leases_of_a_dead_holder_come_back(zookeeper: &ZooKeeper) -> Result {
-    let (name, process, other) = (name(), zookeeper.brief().await, zookeeper.client().await);
-    let both = process.client.semaphore(&name, 2).acquire(2, SOON).await;
-    let leases = both.context("both")?;
-    let waiting = waiter(&other.client.semaphore(&name, 2), 1);
-    until_nodes(zookeeper, &name, 4).await?;
-    process.way.cut();
-    let next = waiting.await?.context("the next")?;
-    for lease in &leases {
-        ensure!(
-            lease.is_lost(),
-            "the next had one, and its holder was not told"
-        );
-        told(lease).await?;
-    }
-    release(next).await?;
-    none_left(zookeeper, &name).await
-}
-
 /// The answer to one request is lost: that for the mutex, or that for the lease itself. What comes after it goes through.
 #[apply(test!)]
 async fn a_request_that_is_not_answered_leaves_no_orphan(zookeeper: &ZooKeeper) -> Result {
@@ -206,18 +163,4 @@ async fn a_request_that_is_not_answered_leaves_no_orphan(zookeeper: &ZooKeeper) 
         none_left(zookeeper, &name).await?;
     }
     Ok(())
-}
-
-/// A waiter for a lease loses its way to the server, and its session with it; the lease that it waited for comes back.
-#[apply(test!)]
-async fn a_waiter_for_a_lease_that_is_cut_off_leaves_nothing(zookeeper: &ZooKeeper) -> Result {
-    let (name, holder, process) = (name(), zookeeper.client().await, zookeeper.brief().await);
-    let lease = holder.client.semaphore(&name, 1).acquire(1, SOON).await?;
-    let waiting = waiter(&process.client.semaphore(&name, 1), 1);
-    until_nodes(zookeeper, &name, 3).await?;
-    process.way.cut();
-    until_nodes(zookeeper, &name, 1).await?;
-    release(lease).await?;
-    unavailable("the waiter that was cut off", waiting.await?)?;
-    none_left(zookeeper, &name).await
 }

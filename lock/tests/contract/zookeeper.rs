@@ -129,11 +129,6 @@ impl ZooKeeper {
         }
     }
 
-    /// A process whose session ends soon after its way was cut.
-    pub(crate) async fn brief(&self) -> Member {
-        self.process_with(&self.connect, SESSION).await
-    }
-
     /// Its holder's way was cut: it knows that its lock is lost by the time that its node has gone. It knows that by the
     /// clock, and so whatever stood still meanwhile, the test or the server.
     pub(crate) async fn told_before_its_node_goes(&self, name: &str, guard: &Guard) -> Result {
@@ -349,16 +344,6 @@ async fn a_short_cut_is_survived(zookeeper: &ZooKeeper) -> Result {
     let after = connected(&process).await?.session_id();
     ensure!(session == after, "the session did not survive");
     Ok(())
-}
-
-#[apply(test!)]
-async fn a_reader_learns_of_a_long_cut_before_its_node_goes(zookeeper: &ZooKeeper) -> Result {
-    let (name, process) = (name(), zookeeper.brief().await);
-    let guard = take(&process.client.rw_lock(&name).read()).await?;
-    process.way.cut();
-    zookeeper.told_before_its_node_goes(&name, &guard).await?;
-    lost("a release after the loss was told", guard.release().await)?;
-    zookeeper.gone(&name).await
 }
 
 #[apply(test!)]
