@@ -1,5 +1,5 @@
-//! What commands and instances ask of each other over HTTP: reqwest, with a time limit for each request and the errors told
-//! apart that callers act on. The load generator does not use it: it must know what was sent.
+//! What commands and instances ask of each other over HTTP: requests of reqwest, and the errors told apart that callers act
+//! on. The load generator does not use it: it must know what was sent.
 //!
 //! Every request has a connection of its own, so that none is sent into a connection that is just being closed, and the
 //! one who answers is the one who listens now.
@@ -7,24 +7,21 @@
 use axum::body::Bytes;
 use eventsource_stream::{Event, Eventsource};
 use futures::{StreamExt, stream::BoxStream};
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, StatusCode};
 use reqwest::{Client, RequestBuilder, Response, redirect::Policy};
 use secrecy::{ExposeSecret, SecretString};
-use serde::{Serialize, de::DeserializeOwned};
-use std::{error::Error, time::Duration};
+use serde::de::DeserializeOwned;
+use std::{error::Error, sync::LazyLock, time::Duration};
 
 /// Why there is no answer, or none that helps.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// The address, the token or the body cannot be sent.
-    #[error("it cannot be sent: {0}")]
-    Unfit(String),
-    /// Nobody listens, or the connection broke.
+    /// It could not be sent, nobody listens, or the connection broke.
     #[error("{0}")]
-    Broken(String),
+    Failed(String),
     /// The time limit is over.
-    #[error("no answer within {} ms", .0.as_millis())]
-    TimedOut(Duration),
+    #[error("no answer within the time limit")]
+    TimedOut,
     /// The status is not 2xx.
     #[error("{status} {body}")]
     Refused {
@@ -36,6 +33,24 @@ pub enum HttpError {
     /// The answer is not the JSON that was expected.
     #[error("not the JSON that was expected: {0}")]
     Json(#[from] serde_json::Error),
+}
+
+impl From<reqwest::Error> for HttpError {
+    fn from(error: reqwest::Error) -> Self {
+        match error.is_timeout() {
+            true => Self::TimedOut,
+            false => Self::Failed(innermost(&error)),
+        }
+    }
+}
+
+/// The error that the others were made of: "Connection refused" rather than "client error (Connect)".
+fn innermost(error: &dyn Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
 }
 
 /// A whole answer.
@@ -50,6 +65,14 @@ pub struct Answer {
 }
 
 impl Answer {
+    async fn of(response: Response) -> Result<Self, HttpError> {
+        Ok(Self {
+            status: response.status(),
+            headers: response.headers().clone(),
+            body: response.bytes().await?,
+        })
+    }
+
     /// The answer, where its status is 2xx.
     ///
     /// # Errors
@@ -65,11 +88,17 @@ impl Answer {
     fn refused(self) -> HttpError {
         HttpError::Refused {
             status: self.status,
-            body: String::from_utf8_lossy(&self.body).trim().to_owned(),
+            body: self.text().trim().to_owned(),
         }
     }
 
-    /// What the body says.
+    /// The body as text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The body as JSON.
     ///
     /// # Errors
     ///
@@ -88,31 +117,30 @@ impl Answer {
 /// Server-sent events, each as it comes.
 pub type Events = BoxStream<'static, Result<Event, HttpError>>;
 
-/// The client. Cloning it is cheap.
-#[derive(Debug, Clone)]
-pub struct HttpClient {
-    client: Client,
-    limit: Duration,
-}
-
-impl HttpClient {
-    /// A client that gives up each request after `limit`.
-    ///
-    /// # Panics
-    ///
-    /// Never: without TLS there is nothing in a client that could fail.
-    #[must_use]
-    pub fn new(limit: Duration) -> Self {
-        let client = Client::builder()
+/// The client of this process. Each request names its time limit.
+///
+/// # Panics
+///
+/// Never: without TLS there is nothing in a client that could fail.
+pub fn client() -> &'static Client {
+    static CLIENT: LazyLock<Client> = LazyLock::new(|| {
+        Client::builder()
             .pool_max_idle_per_host(0)
             .redirect(Policy::none())
             .no_proxy()
             .build()
-            .expect("a client without TLS");
-        Self { client, limit }
-    }
+            .expect("a client without TLS")
+    });
+    &CLIENT
+}
 
-    /// GET.
+/// What becomes of a request.
+pub trait Ask: Sized {
+    /// The same request with the token in `Authorization: Bearer …`, if there is one.
+    #[must_use]
+    fn token(self, token: Option<&SecretString>) -> Self;
+
+    /// Sends it, and reads the whole answer.
     ///
     /// # Errors
     ///
@@ -120,170 +148,48 @@ impl HttpClient {
     ///
     /// # Cancel safety
     ///
-    /// A request that is given up may have been carried out. So it is with all methods.
-    pub async fn get(&self, url: &str) -> Result<Answer, HttpError> {
-        self.whole(self.client.get(url)).await
-    }
+    /// A request that is given up may have been carried out.
+    fn answer(self) -> impl Future<Output = Result<Answer, HttpError>> + Send;
 
-    /// PUT with a JSON body; `token` goes into `Authorization: Bearer …`.
+    /// Sends it, and reads server-sent events (`text/event-stream`) to their end. The limit holds for the beginning of the
+    /// answer only.
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get).
-    pub async fn put(
-        &self,
-        url: &str,
-        json: &impl Serialize,
-        token: Option<&SecretString>,
-    ) -> Result<Answer, HttpError> {
-        self.whole(authorized(self.client.put(url).json(json), token))
-            .await
-    }
-
-    /// POST with a JSON body; `token` goes into `Authorization: Bearer …`.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
-    pub async fn post(
-        &self,
-        url: &str,
-        json: &impl Serialize,
-        token: Option<&SecretString>,
-    ) -> Result<Answer, HttpError> {
-        self.whole(authorized(self.client.post(url).json(json), token))
-            .await
-    }
-
-    /// DELETE; `token` goes into `Authorization: Bearer …`.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
-    pub async fn delete(
-        &self,
-        url: &str,
-        token: Option<&SecretString>,
-    ) -> Result<Answer, HttpError> {
-        self.whole(authorized(self.client.delete(url), token)).await
-    }
-
-    /// A request with headers of its own, such as who asks, or in which form the answer is read; without a body where
-    /// `json` is none.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
-    pub async fn ask(
-        &self,
-        method: Method,
-        url: &str,
-        headers: &[(&'static str, &str)],
-        json: Option<&serde_json::Value>,
-    ) -> Result<Answer, HttpError> {
-        let mut request = self.client.request(method, url);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        if let Some(json) = json {
-            request = request.json(json);
-        }
-        self.whole(request).await
-    }
-
-    /// GET of server-sent events (`text/event-stream`): each as it comes, to the end. The limit holds for the first answer
-    /// only.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get), and [`HttpError::Refused`] for a status that is not 2xx. In the stream: the connection broke,
-    /// or what came are no events.
+    /// [`HttpError::Refused`] for a status that is not 2xx. In the stream: the connection broke, or what came are no events.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the stream closes the connection.
-    pub async fn events(&self, url: &str) -> Result<Events, HttpError> {
-        self.stream(self.client.get(url)).await
-    }
+    /// As [`answer`](Self::answer); dropping the stream closes the connection.
+    fn events(self, limit: Duration) -> impl Future<Output = Result<Events, HttpError>> + Send;
+}
 
-    /// POST with a JSON body, whose answer are server-sent events.
-    ///
-    /// # Errors
-    ///
-    /// As [`events`](Self::events).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`events`](Self::events); what was asked for may be under way.
-    pub async fn events_of(&self, url: &str, json: &impl Serialize) -> Result<Events, HttpError> {
-        self.stream(self.client.post(url).json(json)).await
-    }
-
-    async fn whole(&self, request: RequestBuilder) -> Result<Answer, HttpError> {
-        self.in_time(async { whole(request.send().await?).await })
-            .await
-    }
-
-    async fn stream(&self, request: RequestBuilder) -> Result<Events, HttpError> {
-        let begun = self.in_time(async {
-            let answer = request.send().await?;
-            Ok(match answer.status().is_success() {
-                true => Ok(answer),
-                false => Err(whole(answer).await?),
-            })
-        });
-        match begun.await? {
-            Ok(answer) => Ok(answer
-                .bytes_stream()
-                .eventsource()
-                .map(|event| event.map_err(|e| HttpError::Broken(innermost(&e))))
-                .boxed()),
-            Err(refused) => Err(refused.refused()),
+impl Ask for RequestBuilder {
+    fn token(self, token: Option<&SecretString>) -> Self {
+        match token {
+            Some(token) => self.bearer_auth(token.expose_secret()),
+            None => self,
         }
     }
 
-    async fn in_time<T>(
-        &self,
-        asked: impl Future<Output = reqwest::Result<T>>,
-    ) -> Result<T, HttpError> {
-        match tokio::time::timeout(self.limit, asked).await {
-            Ok(answer) => Ok(answer?),
-            Err(_) => Err(HttpError::TimedOut(self.limit)),
-        }
+    async fn answer(self) -> Result<Answer, HttpError> {
+        Answer::of(self.send().await?).await
     }
-}
 
-fn authorized(request: RequestBuilder, token: Option<&SecretString>) -> RequestBuilder {
-    match token {
-        Some(token) => request.bearer_auth(token.expose_secret()),
-        None => request,
+    async fn events(self, limit: Duration) -> Result<Events, HttpError> {
+        let begun = async {
+            let response = self.send().await?;
+            if response.status().is_success() {
+                let events = response.bytes_stream().eventsource();
+                return Ok(events
+                    .map(|event| event.map_err(|e| HttpError::Failed(innermost(&e))))
+                    .boxed());
+            }
+            Err(Answer::of(response).await?.refused())
+        };
+        let begun = tokio::time::timeout(limit, begun).await;
+        begun.unwrap_or(Err(HttpError::TimedOut))
     }
-}
-
-async fn whole(answer: Response) -> reqwest::Result<Answer> {
-    Ok(Answer {
-        status: answer.status(),
-        headers: answer.headers().clone(),
-        body: answer.bytes().await?,
-    })
-}
-
-impl From<reqwest::Error> for HttpError {
-    fn from(error: reqwest::Error) -> Self {
-        match error.is_builder() {
-            true => Self::Unfit(innermost(&error)),
-            false => Self::Broken(innermost(&error)),
-        }
-    }
-}
-
-/// The error that the others were made of: "Connection refused" rather than "client error (Connect)".
-fn innermost(error: &dyn Error) -> String {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    innermost.to_string()
 }
 
 #[cfg(test)]
@@ -321,64 +227,62 @@ mod tests {
                 .merge(delete(async |headers: HeaderMap| bearer(&headers))),
         );
         let url = serve(router).await + "/stock";
-        let client = HttpClient::new(LIMIT);
         let token = SecretString::from("00123");
-        let answer = client
-            .put(&url, &41, Some(&token))
-            .await
-            .unwrap()
-            .success()
-            .unwrap();
+        let answer = client().put(&url).json(&41).token(Some(&token)).answer();
+        let answer = answer.await.unwrap().success().unwrap();
         assert_eq!(
             answer.json::<(i64, String)>().unwrap(),
             (42, "Bearer 00123".to_owned())
         );
-        assert_eq!(client.delete(&url, None).await.unwrap().body, "none");
+        let answer = client().delete(&url).token(None).answer().await.unwrap();
+        assert_eq!(answer.body, "none");
     }
 
     #[tokio::test]
     async fn a_refusal_is_an_answer_until_success_is_asked_for() {
-        let url = serve(Router::new()).await;
-        let answer = HttpClient::new(LIMIT)
-            .get(&(url + "/nowhere"))
-            .await
-            .unwrap();
+        let url = serve(Router::new()).await + "/nowhere";
+        let answer = client().get(&url).answer().await.unwrap();
         assert_eq!(answer.status, StatusCode::NOT_FOUND);
-        assert!(matches!(
-            answer.success(),
-            Err(HttpError::Refused {
-                status: StatusCode::NOT_FOUND,
-                ..
-            })
-        ));
+        for refused in [
+            answer.success().err(),
+            client().get(&url).events(LIMIT).await.err(),
+        ] {
+            assert!(matches!(
+                refused,
+                Some(HttpError::Refused {
+                    status: StatusCode::NOT_FOUND,
+                    ..
+                })
+            ));
+        }
     }
 
     #[tokio::test]
     async fn one_who_says_nothing_is_given_up_and_one_who_is_not_there_is_told_at_once() {
         let silent =
             serve(Router::new().route("/", get(async || std::future::pending::<()>().await))).await;
-        let short = HttpClient::new(Duration::from_millis(20));
-        assert!(matches!(
-            short.get(&silent).await,
-            Err(HttpError::TimedOut(_))
-        ));
+        let short = Duration::from_millis(20);
+        for given_up in [
+            client().get(&silent).timeout(short).answer().await.err(),
+            client().get(&silent).events(short).await.err(),
+        ] {
+            assert!(matches!(given_up, Some(HttpError::TimedOut)));
+        }
 
         let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await
             .unwrap()
             .local_addr()
             .unwrap();
-        let error = HttpClient::new(LIMIT)
-            .get(&format!("http://{gone}"))
-            .await
-            .unwrap_err();
-        assert!(
-            matches!(&error, HttpError::Broken(why) if why.contains("refused")),
-            "{error}"
-        );
-        assert!(matches!(
-            HttpClient::new(LIMIT).get("no address").await,
-            Err(HttpError::Unfit(_))
-        ));
+        for (url, why) in [
+            (format!("http://{gone}"), "refused"),
+            ("no address".into(), "relative URL"),
+        ] {
+            let error = client().get(url).answer().await.unwrap_err();
+            assert!(
+                matches!(&error, HttpError::Failed(said) if said.contains(why)),
+                "{error}"
+            );
+        }
     }
 }

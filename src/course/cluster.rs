@@ -5,7 +5,7 @@ use super::{NoVerdict, Rated, Ratio, Says, Side, Target};
 use crate::{
     addresses::Addresses,
     failure::Failure,
-    http_client::{Answer, Events, HttpClient, HttpError},
+    http_client::{Answer, Ask, HttpError, client},
     load::{
         Plan, Row,
         measure::interleaved,
@@ -18,9 +18,10 @@ use crate::{
     orders::{Action, Order},
     redis_at::redis_at,
 };
-use http::Method;
+use http::{Method, header::ACCEPT};
 use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
+use reqwest::RequestBuilder;
 use secrecy::SecretString;
 use serde_json::Value;
 use sqlx::{Connection, MySqlConnection};
@@ -29,7 +30,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// Longer than any request of an experiment takes.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 /// How a rate is measured: the warm-up of each measurement.
 const WARM_UP: Duration = Duration::from_millis(300);
 
@@ -39,7 +40,6 @@ pub struct Cluster {
     http: String,
     instances: Vec<String>,
     lab: Option<Addresses>,
-    client: HttpClient,
     token: Option<SecretString>,
     /// Whether the quick form is run: with fewer rounds.
     pub quick: bool,
@@ -76,16 +76,14 @@ impl Cluster {
                 .collect(),
             None => vec![one],
         };
-        let (client, undo) = (HttpClient::new(PATIENCE), Mutex::default());
         Ok(Self {
             http,
             instances,
             lab: found.lab,
-            client,
             token: token(),
             quick,
             stop,
-            undo,
+            undo: Mutex::default(),
         })
     }
 
@@ -120,71 +118,26 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// As [`HttpClient::get`].
+    /// As [`Ask::answer`].
     pub async fn get(&self, url: &str) -> Result<Answer, HttpError> {
-        self.client.get(url).await
+        self.request(Method::GET, url).answer().await
     }
 
-    /// GET of server-sent events.
+    /// A request to a whole address, with the admin token where there is one.
+    #[must_use]
+    pub fn request(&self, method: Method, url: &str) -> RequestBuilder {
+        let request = client().request(method, url).timeout(PATIENCE);
+        request.token(self.token.as_ref())
+    }
+
+    /// The answer as JSON, whatever its status: a problem is JSON too.
     ///
     /// # Errors
     ///
-    /// As [`HttpClient::events`].
-    pub async fn events(&self, url: &str) -> Result<Events, HttpError> {
-        self.client.events(url).await
-    }
-
-    /// POST with a JSON body.
-    ///
-    /// # Errors
-    ///
-    /// As [`HttpClient::post`].
-    pub async fn post(&self, url: &str, json: &Value) -> Result<Answer, HttpError> {
-        self.client.post(url, json, self.token.as_ref()).await
-    }
-
-    /// PUT with a JSON body, and the admin token where there is one.
-    ///
-    /// # Errors
-    ///
-    /// As [`HttpClient::put`].
-    pub async fn put(&self, url: &str, json: &Value) -> Result<Answer, HttpError> {
-        self.client.put(url, json, self.token.as_ref()).await
-    }
-
-    /// DELETE, with the admin token where there is one.
-    ///
-    /// # Errors
-    ///
-    /// As [`HttpClient::delete`].
-    pub async fn delete(&self, url: &str) -> Result<Answer, HttpError> {
-        self.client.delete(url, self.token.as_ref()).await
-    }
-
-    /// A request with headers of its own.
-    ///
-    /// # Errors
-    ///
-    /// As [`HttpClient::ask`].
-    pub async fn ask(
-        &self,
-        method: Method,
-        url: &str,
-        headers: &[(&'static str, &str)],
-        json: Option<&Value>,
-    ) -> Result<Answer, HttpError> {
-        self.client.ask(method, url, headers, json).await
-    }
-
-    /// The answer to a POST as JSON, whatever its status: a problem is JSON too.
-    ///
-    /// # Errors
-    ///
-    /// As [`HttpClient::ask`], and where the answer is not JSON.
-    pub async fn answer(&self, url: &str) -> Result<(u16, Value), HttpError> {
-        let answer = self
-            .ask(Method::POST, url, &[("accept", "application/json")], None)
-            .await?;
+    /// As [`Ask::answer`], and where the answer is not JSON.
+    pub async fn answer(&self, method: Method, url: &str) -> Result<(u16, Value), HttpError> {
+        let request = self.request(method, url).header(ACCEPT, "application/json");
+        let answer = request.answer().await?;
         Ok((answer.status.as_u16(), answer.json()?))
     }
 
@@ -275,10 +228,8 @@ impl Cluster {
             by_ms: 200,
         };
         let token = SecretString::from(control.token.as_str());
-        self.client
-            .put(&control.url, &order, Some(&token))
-            .await?
-            .success()?;
+        let ordered = client().put(&control.url).json(&order).timeout(PATIENCE);
+        ordered.token(Some(&token)).answer().await?.success()?;
         self.undo
             .lock()
             .retain(|(undoes, whose)| *undoes != action || whose != member);

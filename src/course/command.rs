@@ -9,12 +9,14 @@ use super::{
 use crate::{
     addresses::Addresses,
     failure::Failure,
+    http_client::{Answer, Ask},
     load::{
         conditions::Conditions,
         target::{Registry, Where, check},
         terminal::{stopped, write, write_json},
     },
 };
+use http::Method;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use std::{
@@ -148,9 +150,11 @@ async fn keep(on: &Cluster, found: &Found) -> Result<(), Failure> {
         }
     }
     let kept = on
-        .put(&format!("{}/course/verdicts", on.one()), &found)
+        .request(Method::PUT, &format!("{}/course/verdicts", on.one()))
+        .json(&found)
+        .answer()
         .await
-        .and_then(|answer| answer.success());
+        .and_then(Answer::success);
     kept.map(drop)
         .map_err(|why| Failure::Unusable(why.to_string()))
 }

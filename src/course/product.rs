@@ -1,7 +1,11 @@
 //! A product of an experiment's own, so that nobody else in the room changes what is seen.
 
 use super::{Cluster, NoVerdict};
-use crate::{http_client::HttpError, load::plan::own_product};
+use crate::{
+    http_client::{Ask, HttpError},
+    load::plan::own_product,
+};
+use http::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -41,12 +45,11 @@ impl Cluster {
     /// [`NoVerdict::Failed`] where the service does not.
     pub async fn product(&self, count: i64) -> Result<Product<'_>, NoVerdict> {
         let id = own_product();
-        self.put(
-            &format!("{}/stock?stock_id={id}", self.three()),
-            &json!({"count": count}),
-        )
-        .await?
-        .success()?;
+        let put = format!("{}/stock?stock_id={id}", self.three());
+        let put = self
+            .request(Method::PUT, &put)
+            .json(&json!({"count": count}));
+        put.answer().await?.success()?;
         Ok(Product { on: self, id })
     }
 }
@@ -81,10 +84,10 @@ impl Product<'_> {
         more: &str,
     ) -> Result<(u16, Value), HttpError> {
         self.on
-            .answer(&format!(
-                "{at}/check/lock/{strategy}?stock_id={}{more}",
-                self.id
-            ))
+            .answer(
+                Method::POST,
+                &format!("{at}/check/lock/{strategy}?stock_id={}{more}", self.id),
+            )
             .await
     }
 
@@ -94,7 +97,8 @@ impl Product<'_> {
     ///
     /// [`NoVerdict::Failed`] where the service does not.
     pub async fn remove(self) -> Result<(), NoVerdict> {
-        self.on.delete(&self.stock()).await?.success()?;
+        let removed = self.on.request(Method::DELETE, &self.stock()).answer();
+        removed.await?.success()?;
         Ok(())
     }
 

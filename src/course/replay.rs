@@ -1,15 +1,14 @@
 //! A race of a lesson, played on the real servers through `POST /replays/{lesson}`, and what each actor and each server did.
 
-use super::{Cluster, NoVerdict, Seen, Words};
+use super::{Cluster, NoVerdict, Seen, Words, cluster::PATIENCE};
 use crate::{
-    http_client::{Events, HttpError},
+    http_client::{Ask, Events, HttpError},
     replay::ReplayEvent,
 };
 use eventsource_stream::Event;
 use futures::TryStreamExt;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 /// How a race ends: the answers that said "sold", the pieces that left the shelf, the most inside at once, and what the race
 /// noted besides.
@@ -146,13 +145,20 @@ impl Cluster {
             listed.ends
         };
         let start = format!("{at}/replays/{lesson}?cured={cured}&pace=fast");
-        let started: Started = self.post(&start, &json!({})).await?.success()?.json()?;
+        let started: Started = self
+            .request(Method::POST, &start)
+            .answer()
+            .await?
+            .success()?
+            .json()?;
         // The stream begins with the first event for whoever comes, and ends after the last.
         ended(
             lesson,
             cured,
             meant.said,
-            self.events(&format!("{at}{}", started.events)).await?,
+            self.request(Method::GET, &format!("{at}{}", started.events))
+                .events(PATIENCE)
+                .await?,
         )
         .await
     }

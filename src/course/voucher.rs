@@ -2,12 +2,12 @@
 
 use super::{Cluster, NoVerdict, Target};
 use crate::{
-    http_client::HttpError,
+    http_client::{Ask, HttpError},
     seckill::check::{Report, Verdict},
 };
 use chrono::{TimeDelta, Utc};
 use futures::{StreamExt, stream};
-use http::Method;
+use http::{Method, header::ACCEPT};
 use serde_json::{Value, json};
 
 /// So many orders are under way at once.
@@ -47,7 +47,9 @@ impl Cluster {
         let [begin, end] = [from, until].map(|by| (Utc::now() + by).to_rfc3339());
         let new = json!({"title": "100元代金券", "stock": pieces, "begin": begin, "end": end});
         let added: Value = self
-            .post(&format!("{}/voucher", self.three()), &new)
+            .request(Method::POST, &format!("{}/voucher", self.three()))
+            .json(&new)
+            .answer()
             .await?
             .success()?
             .json()?;
@@ -103,8 +105,11 @@ impl Voucher<'_> {
             self.id
         );
         let user = (self.id * 1_000_000 + user).to_string();
-        let headers = [("x-user-id", user.as_str()), ("accept", "application/json")];
-        let answer = self.on.ask(Method::POST, &url, &headers, None).await?;
+        let request = self
+            .on
+            .request(Method::POST, &url)
+            .header("x-user-id", user);
+        let answer = request.header(ACCEPT, "application/json").answer().await?;
         Ok((answer.status.as_u16(), answer.json()?))
     }
 
@@ -126,7 +131,11 @@ impl Voucher<'_> {
     /// Removes it, with its orders.
     pub(super) async fn remove(self) -> Result<(), NoVerdict> {
         self.on
-            .delete(&format!("{}/voucher/{}", self.on.three(), self.id))
+            .request(
+                Method::DELETE,
+                &format!("{}/voucher/{}", self.on.three(), self.id),
+            )
+            .answer()
             .await?
             .success()?;
         Ok(())

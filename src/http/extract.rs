@@ -7,7 +7,7 @@ use axum::extract::{FromRequest, FromRequestParts, Request, rejection::PathRejec
 use garde::Validate;
 use http::{HeaderMap, StatusCode, header, request::Parts};
 use secrecy::ExposeSecret;
-use serde::{Deserialize, Deserializer, de::DeserializeOwned, de::Error as _};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned, de::Error as _};
 use serde_json::{Map, Value};
 use std::{any::Any, convert::Infallible, fmt::Display, sync::Arc, time::Duration};
 use subtle::ConstantTimeEq;
@@ -133,7 +133,8 @@ impl From<PathRejection> for Error {
 }
 
 /// A whole number from `MIN` to `MAX`: the limits are part of the type, and so of `/openapi.json`.
-#[derive(Debug, Clone, Copy, Validate)]
+#[derive(Debug, Clone, Copy, Serialize, Validate)]
+#[serde(transparent)]
 #[garde(transparent)]
 pub(super) struct Whole<const MIN: i64, const MAX: i64>(#[garde(custom(Self::within))] i64);
 

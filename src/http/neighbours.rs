@@ -7,7 +7,7 @@
 //! **What it cannot tell**: from a server that is cut off from all instances, one that is down.
 
 use crate::{
-    http_client::{Answer, HttpClient, HttpError},
+    http_client::{Answer, Ask, HttpError, client},
     instance::{State, States},
     server::Server,
 };
@@ -82,11 +82,10 @@ struct Played {
 
 /// Asks all instances at these addresses.
 pub(super) async fn ask(urls: &[String]) -> Vec<Neighbour> {
-    let (lives, reaches) = (HttpClient::new(PATIENCE), HttpClient::new(MORE_PATIENCE));
-    join_all(urls.iter().map(|url| one(&lives, &reaches, url))).await
+    join_all(urls.iter().map(|url| one(url))).await
 }
 
-async fn one(lives: &HttpClient, reaches: &HttpClient, url: &str) -> Neighbour {
+async fn one(url: &str) -> Neighbour {
     let base = url.trim_end_matches('/');
     let silent = |detail| Neighbour {
         name: url.into(),
@@ -95,19 +94,19 @@ async fn one(lives: &HttpClient, reaches: &HttpClient, url: &str) -> Neighbour {
         detail: Some(detail),
         servers: None,
     };
-    let name = match lives
-        .get(&format!("{base}/health/live"))
-        .await
-        .and_then(lives_as)
-    {
+    let asked = |path, limit| {
+        client()
+            .get(format!("{base}{path}"))
+            .timeout(limit)
+            .answer()
+    };
+    let name = match asked("/health/live", PATIENCE).await.and_then(lives_as) {
         Ok(name) => name,
         Err(error) => return silent(error.to_string()),
     };
     // 503 says what it does not reach.
-    let servers = reaches
-        .get(&format!("{base}/health/ready"))
-        .await
-        .and_then(|answer| answer.json::<Reaches>());
+    let servers = asked("/health/ready", MORE_PATIENCE).await;
+    let servers = servers.and_then(|answer| answer.json::<Reaches>());
     Neighbour {
         name,
         url: url.into(),
@@ -120,12 +119,9 @@ async fn one(lives: &HttpClient, reaches: &HttpClient, url: &str) -> Neighbour {
 /// The lesson whose replay one of these instances plays, if any. One where nobody listens plays nothing, nor does one that says
 /// nothing for long: somebody must be able to mend it.
 pub(super) async fn playing(urls: &[String]) -> Option<String> {
-    let client = HttpClient::new(PATIENCE_WITH_PLAYERS);
     let lessons = join_all(urls.iter().map(async |url| {
-        let answer = client
-            .get(&format!("{}/replays", url.trim_end_matches('/')))
-            .await
-            .ok()?;
+        let replays = client().get(format!("{}/replays", url.trim_end_matches('/')));
+        let answer = replays.timeout(PATIENCE_WITH_PLAYERS).answer().await.ok()?;
         Some(answer.json::<Plays>().ok()?.playing?.lesson)
     }));
     lessons.await.into_iter().flatten().next()
@@ -136,7 +132,7 @@ fn lives_as(answer: Answer) -> Result<String, HttpError> {
         .instance()
         .map(str::to_owned)
         .filter(|_| answer.status == StatusCode::OK);
-    name.ok_or_else(|| HttpError::Broken("it is no instance".into()))
+    name.ok_or_else(|| HttpError::Failed("it is no instance".into()))
 }
 
 /// The servers, each as one who reaches it sees it; where nobody does, as `own` sees it.

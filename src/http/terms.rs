@@ -3,7 +3,7 @@
 
 use super::extract::Whole;
 use garde::Validate;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::{
     IntoParams, PartialSchema, ToSchema,
     openapi::{ObjectBuilder, RefOr, Schema, Type},
@@ -40,7 +40,7 @@ impl Product {
 const LONGEST_NAME: usize = 32;
 
 /// A person's name.
-#[derive(Debug, Clone, Deserialize, Validate)]
+#[derive(Debug, Clone, Deserialize, Serialize, Validate)]
 #[serde(transparent)]
 #[garde(transparent)]
 pub(super) struct Who(#[garde(custom(Self::name))] String);

@@ -3,7 +3,7 @@
 //! An instance that stands still cannot say how many wait in it. What the load generator has sent and nobody else has is
 //! there, so it is counted as the silent instance's ([`Asked::of`]).
 
-use crate::http_client::HttpClient;
+use crate::http_client::{Ask, client};
 use futures::future::join_all;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -78,14 +78,13 @@ impl Asked {
 
     /// How many requests of this product are under way in each, of `sent` that were sent and not answered.
     pub(super) async fn of(&mut self, stock_id: i64, sent: u64) -> BTreeMap<String, u64> {
-        let client = HttpClient::new(PATIENCE);
         let answers = join_all(self.0.keys().map(|url| {
             let url = format!(
                 "{}/health/under-way?stock_id={stock_id}",
                 url.trim_end_matches('/')
             );
-            let client = &client;
-            async move { client.get(&url).await?.success()?.json::<Answer>() }
+            let asked = client().get(url).timeout(PATIENCE).answer();
+            async { asked.await?.success()?.json::<Answer>() }
         }));
         let answers = answers.await;
         let (mut under_way, mut silent) = (BTreeMap::new(), Vec::new());

@@ -15,7 +15,7 @@ use super::{Lab, redis};
 use crate::{
     addresses::{Addresses, Control, LAB_JSON},
     failure::Failure,
-    http_client::{HttpClient, HttpError},
+    http_client::{Answer, Ask, HttpError, client},
     orders::{Action, Breakable, Order},
 };
 use axum::{
@@ -101,11 +101,10 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         by_ms,
     };
     let token = SecretString::from(control.token);
-    let answer = HttpClient::new(PATIENCE)
-        .put(&control.url, &order, Some(&token))
-        .await;
-    match answer.and_then(|answer| answer.success()) {
-        Ok(answer) => println!("{}", String::from_utf8_lossy(&answer.body)),
+    let ordered = client().put(&control.url).json(&order).timeout(PATIENCE);
+    let answer = ordered.token(Some(&token)).answer().await;
+    match answer.and_then(Answer::success) {
+        Ok(answer) => println!("{}", answer.text()),
         Err(HttpError::Refused { body, .. }) => return Err(Failure::Unusable(body)),
         Err(error) => {
             return Err(Failure::Unusable(format!(

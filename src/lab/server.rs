@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     failure::Failure,
-    http_client::{Answer, HttpClient},
+    http_client::{Answer, Ask, client},
     orders::MemberState,
 };
 use futures::{
@@ -239,8 +239,7 @@ async fn until_well<'a>(
 
 /// A GET on loopback.
 pub(super) async fn get(port: u16, path: &str) -> Result<Answer, String> {
-    HttpClient::new(ANSWER)
-        .get(&format!("http://127.0.0.1:{port}{path}"))
-        .await
-        .map_err(|e| e.to_string())
+    let asked = client().get(format!("http://127.0.0.1:{port}{path}"));
+    let answer = asked.timeout(ANSWER).answer().await;
+    answer.map_err(|e| e.to_string())
 }

@@ -2,9 +2,10 @@
 
 use crate::{
     failure::Failure,
-    http_client::{Answer, HttpClient, HttpError},
+    http_client::{Answer, Ask, HttpError, client},
     stock::{Store, Strategy},
 };
+use reqwest::RequestBuilder;
 use secrecy::SecretString;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::json;
@@ -45,10 +46,10 @@ impl StockApi<'_> {
     /// [`Failure::Unusable`] where the service does not do so.
     pub(super) async fn reset(&self, count: i64) -> Result<(), Failure> {
         let url = self.own_part();
-        let answer = client()
-            .put(&url, &json!({"count": count}), self.token)
-            .await;
-        succeeded(&format!("PUT {url}"), answer).map(drop)
+        let request = client().put(&url).json(&json!({"count": count}));
+        succeeded(&format!("PUT {url}"), request.token(self.token))
+            .await
+            .map(drop)
     }
 
     /// Removes the product and what the strategy has left of it.
@@ -58,11 +59,8 @@ impl StockApi<'_> {
     /// [`Failure::Unusable`] where the service does not do so.
     pub(super) async fn remove(&self) -> Result<(), Failure> {
         let url = self.own_part();
-        succeeded(
-            &format!("DELETE {url}"),
-            client().delete(&url, self.token).await,
-        )
-        .map(drop)
+        let request = client().delete(&url).token(self.token);
+        succeeded(&format!("DELETE {url}"), request).await.map(drop)
     }
 
     /// How many pieces the strategy's store has.
@@ -72,7 +70,7 @@ impl StockApi<'_> {
     /// [`Failure::Unusable`] where the service does not say.
     pub(super) async fn count(&self) -> Result<i64, Failure> {
         let url = format!("{}/stock?stock_id={}", base(self.base), self.stock_id);
-        let stock: Stock = get(&url).await?;
+        let stock: Stock = read(&url).await?;
         let count = match self.strategy.store {
             Store::MySql => stock.mysql,
             Store::Redis => stock.redis,
@@ -102,38 +100,33 @@ impl StockApi<'_> {
 ///
 /// [`Failure::Unusable`] where it does not say.
 pub(super) async fn slugs(url: &str) -> Result<Vec<String>, Failure> {
-    let known: Vec<Known> = get(url).await?;
+    let known: Vec<Known> = read(url).await?;
     Ok(known.into_iter().map(|k| k.slug).collect())
 }
 
 /// The size of what is served at a path; `None` where nothing is.
 pub(super) async fn size(at: &str, path: &str) -> Option<usize> {
-    let answer = client()
-        .get(&format!("{}{path}", base(at)))
-        .await
-        .ok()?
-        .success()
-        .ok()?;
+    let answer = get(&format!("{}{path}", base(at))).await.ok()?;
     Some(answer.body.len())
-}
-
-pub(super) fn client() -> HttpClient {
-    HttpClient::new(TIMEOUT)
 }
 
 pub(super) fn base(at: &str) -> &str {
     at.trim_end_matches('/')
 }
 
-pub(super) async fn get<T: DeserializeOwned>(url: &str) -> Result<T, Failure> {
-    let what = format!("GET {url}");
-    let answer = succeeded(&what, client().get(url).await)?;
-    answer
-        .json()
-        .map_err(|why| Failure::Unusable(format!("{what}: {why}")))
+async fn get(url: &str) -> Result<Answer, Failure> {
+    succeeded(&format!("GET {url}"), client().get(url)).await
 }
 
-pub(super) fn succeeded(what: &str, answer: Result<Answer, HttpError>) -> Result<Answer, Failure> {
+pub(super) async fn read<T: DeserializeOwned>(url: &str) -> Result<T, Failure> {
+    let answer = get(url).await?;
+    answer
+        .json()
+        .map_err(|why| Failure::Unusable(format!("GET {url}: {why}")))
+}
+
+pub(super) async fn succeeded(what: &str, request: RequestBuilder) -> Result<Answer, Failure> {
+    let answer = request.timeout(TIMEOUT).answer().await;
     answer.and_then(Answer::success).map_err(|why| {
         let hint = match &why {
             HttpError::Refused { status, .. } if matches!(status.as_u16(), 401 | 403) => {

@@ -9,10 +9,11 @@ use super::{
     link::Body,
     plan::Orders,
     row::Tally,
-    stock_api::{base, client, get, succeeded},
+    stock_api::{base, read, succeeded},
 };
 use crate::{
     failure::Failure,
+    http_client::{Ask, client},
     seckill::check::{Answers, Books, Entry, Report, check},
 };
 use chrono::{TimeDelta, Utc};
@@ -132,7 +133,7 @@ impl Voucher {
         let voucher =
             json!({"title": "oversell seckill", "stock": pieces, "begin": begin, "end": end});
         let what = format!("POST {url}");
-        let added = succeeded(&what, client().post(&url, &voucher, token).await)?;
+        let added = succeeded(&what, client().post(&url).json(&voucher).token(token)).await?;
         let Added { id } = added
             .json()
             .map_err(|why| Failure::Unusable(format!("{what}: {why}")))?;
@@ -150,7 +151,7 @@ impl Voucher {
     pub(super) async fn checked(&self, answers: &Answers) -> Result<Report, Failure> {
         let (mut most, mut since) = (0, Instant::now());
         loop {
-            let books: Books = get(&format!("{}/orders", self.url)).await?;
+            let books: Books = read(&format!("{}/orders", self.url)).await?;
             if books.orders.len() > most {
                 (most, since) = (books.orders.len(), Instant::now());
             }
@@ -168,8 +169,9 @@ impl Voucher {
     ///
     /// [`Failure::Unusable`] where the service does not do so.
     pub(super) async fn remove(&self, token: Option<&SecretString>) -> Result<(), Failure> {
-        let removed = client().delete(&self.url, token).await;
-        succeeded(&format!("DELETE {}", self.url), removed).map(drop)
+        let request = client().delete(&self.url).token(token);
+        let removed = succeeded(&format!("DELETE {}", self.url), request).await;
+        removed.map(drop)
     }
 }
 

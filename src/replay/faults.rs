@@ -13,12 +13,11 @@ use crate::{
     config::Config,
     ctx::Ctx,
     error::Error,
-    http_client::{HttpClient, HttpError},
+    http_client::{Ask, HttpError, client},
     orders::{Action, Breakable, Order},
 };
-use http::Method;
 use parking_lot::Mutex;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use std::time::Duration;
 
 /// Longer than any server takes to start, and any replica to be promoted.
@@ -50,11 +49,9 @@ impl Control {
     ///
     /// [`HttpError::Refused`]: the lab has no such member, or it is not in a state for this.
     pub async fn order(&self, order: &Order) -> Result<String, HttpError> {
-        let done = HttpClient::new(PATIENCE)
-            .put(&self.url, order, Some(&self.token))
-            .await?
-            .success()?;
-        Ok(String::from_utf8_lossy(&done.body).into_owned())
+        let ordered = client().put(&self.url).json(order).timeout(PATIENCE);
+        let done = ordered.token(Some(&self.token)).answer().await?;
+        Ok(done.success()?.text())
     }
 
     /// What there is to break, and how it is.
@@ -63,10 +60,8 @@ impl Control {
     ///
     /// [`HttpError`]: the lab does not answer.
     pub async fn look(&self) -> Result<Breakable, HttpError> {
-        let bearer = format!("Bearer {}", self.token.expose_secret());
-        let seen = HttpClient::new(LOOK)
-            .ask(Method::GET, &self.url, &[("authorization", &bearer)], None)
-            .await?;
+        let asked = client().get(&self.url).timeout(LOOK);
+        let seen = asked.token(Some(&self.token)).answer().await?;
         seen.success()?.json()
     }
 }

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     ctx::Ctx,
     error::Error,
-    http_client::{HttpClient, HttpError},
+    http_client::{Answer, Ask, HttpError, client},
     section::Point,
 };
 use futures::StreamExt;
@@ -66,7 +66,6 @@ impl Place {
 }
 
 async fn elsewhere(url: &str, part: Part) -> Result<Actor, Error> {
-    let client = HttpClient::new(PATIENCE);
     let (sender, lines) = mpsc::unbounded_channel();
     let (stops, mut stopping) = watch::channel(part.stops.clone());
     let sent = Sent {
@@ -74,10 +73,8 @@ async fn elsewhere(url: &str, part: Part) -> Result<Actor, Error> {
         part,
     };
     let at = format!("{}/replays/actors", url.trim_end_matches('/'));
-    let mut events = client
-        .events_of(&at, &sent)
-        .await
-        .map_err(|e| unreachable(url, &e))?;
+    let begun = client().post(&at).json(&sent).events(PATIENCE).await;
+    let mut events = begun.map_err(|e| unreachable(url, &e))?;
     let at = format!("{at}/{}", sent.id);
     let task = tokio::spawn(async move {
         loop {
@@ -88,7 +85,8 @@ async fn elsewhere(url: &str, part: Part) -> Result<Actor, Error> {
                 },
                 Ok(()) = stopping.changed() => {
                     let stops = Stops { stops: stopping.borrow_and_update().clone() };
-                    match client.put(&at, &stops, None).await.and_then(|answer| answer.success()) {
+                    let directed = client().put(&at).json(&stops).timeout(PATIENCE).answer();
+                    match directed.await.and_then(Answer::success) {
                         // One that is not there any more has come to its end, and its last lines are still to be read.
                         Ok(_) | Err(HttpError::Refused { status: StatusCode::NOT_FOUND, .. }) => {}
                         Err(error) => {

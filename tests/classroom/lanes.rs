@@ -7,7 +7,7 @@ use crate::support::{
 };
 use futures::{StreamExt, future::try_join_all};
 use oversell::{
-    http_client::HttpClient,
+    http_client::{self, Ask},
     lab::{Lab, Options, Part},
     visits::{Happened, VisitEvent},
 };
@@ -29,9 +29,8 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     pub(crate) async fn of(base: &str) -> Result<Self> {
-        let mut events = HttpClient::new(LONG)
-            .events(&format!("{base}/classroom/events"))
-            .await?;
+        let asked = http_client::client().get(format!("{base}/classroom/events"));
+        let mut events = asked.events(LONG).await?;
         let told = Arc::<Mutex<Vec<VisitEvent>>>::default();
         let list = Arc::clone(&told);
         let reading = tokio::spawn(async move {

@@ -36,7 +36,10 @@ pub(super) async fn deadlock(on: &Cluster, slug: &str) -> Result<Seen, NoVerdict
     let mut played = Vec::new();
     for cured in [false, true] {
         let (status, answer) = on
-            .answer(&format!("{}/test/deadlock/{slug}?cured={cured}", on.one()))
+            .answer(
+                http::Method::POST,
+                &format!("{}/test/deadlock/{slug}?cured={cured}", on.one()),
+            )
             .await?;
         if status != 200 {
             return Err(NoVerdict::failed(answer));

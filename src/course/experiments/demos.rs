@@ -1,10 +1,10 @@
 //! [004] Four demos of one lock: in the code, as an object, as a layer of a route, and with a key out of the parameters.
 
 use crate::course::{Cluster, NoVerdict, Seen, Words};
-use futures::future::{join_all, try_join};
+use futures::future::{join, join_all, try_join};
 use http::Method;
 use redis::AsyncCommands;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
@@ -12,14 +12,6 @@ use tokio::time::sleep;
 const WORK_MS: u64 = 500;
 /// Enough for the first of two to have the lock.
 const HEAD_START: Duration = Duration::from_millis(200);
-
-/// GET as JSON: status and answer.
-async fn get(on: &Cluster, url: &str) -> Result<(u16, Value), NoVerdict> {
-    let answer = on
-        .ask(Method::GET, url, &[("accept", "application/json")], None)
-        .await?;
-    Ok((answer.status.as_u16(), answer.json()?))
-}
 
 /// Two who work under this lock, the second a little later and on another instance: both answers, and whether the second
 /// has waited for the first.
@@ -30,10 +22,9 @@ async fn two(on: &Cluster, [first, second]: [&str; 2]) -> Result<([u16; 2], bool
     );
     let later = async {
         sleep(HEAD_START).await;
-        get(on, &format!("{other}{second}")).await
+        on.answer(Method::GET, &format!("{other}{second}")).await
     };
-    let (first, second) =
-        try_join(async { get(on, &format!("{one}{first}")).await }, later).await?;
+    let (first, second) = try_join(on.answer(Method::GET, &format!("{one}{first}")), later).await?;
     let waited = second.1["waited_ms"].as_u64().unwrap_or(0);
     Ok(([first.0, second.0], waited >= WORK_MS / 4))
 }
@@ -118,7 +109,9 @@ async fn key_meanwhile(on: &Cluster, url: &str, stock_id: i64) -> Result<String,
             .map_err(NoVerdict::failed)?;
         Ok(value.unwrap_or_default())
     };
-    Ok(try_join(get(on, url), value).await?.1)
+    let (answer, value) = join(on.answer(Method::GET, url), value).await;
+    answer?;
+    value
 }
 
 /// Two calls of one client, one after the other: what each writes into the key.
@@ -179,7 +172,7 @@ pub(super) async fn unfair(on: &Cluster) -> Result<Seen, NoVerdict> {
             "{}/demo1?stock_id={stock_id}&hold_ms={hold}&who=v{n}",
             on.one()
         );
-        let (status, _) = get(on, &url).await?;
+        let (status, _) = on.answer(Method::GET, &url).await?;
         if status != 200 {
             return Err(NoVerdict::failed(format!("{url} answers {status}")));
         }

@@ -1,5 +1,6 @@
 //! [002] Global ids: a time stamp and a counter of Redis.
 
+use super::tools::got;
 use crate::course::{Cluster, NoVerdict, Seen, Words};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::Deserialize;
@@ -17,12 +18,8 @@ struct Id {
 pub(super) async fn unique(on: &Cluster) -> Result<Seen, NoVerdict> {
     let url = format!("{}/id/course?count={EACH}", on.three());
     let tasks = stream::iter(0..TASKS).map(|_| async {
-        let headers = [("accept", "application/json")];
-        let ids: Vec<Id> = on
-            .ask(http::Method::GET, &url, &headers, None)
-            .await?
-            .success()?
-            .json()?;
+        let ids: Vec<Id> =
+            serde_json::from_value(got(on, &url).await?).map_err(NoVerdict::failed)?;
         ids.iter()
             .map(|id| id.id.parse::<i64>().map_err(NoVerdict::failed))
             .collect::<Result<Vec<_>, _>>()

@@ -1,6 +1,9 @@
 //! [003] Throughput, the files that a browser keeps, and several servers behind nginx.
 
-use crate::course::{Cluster, NoVerdict, Seen, Target, Words};
+use crate::{
+    course::{Cluster, NoVerdict, Seen, Target, Words},
+    http_client::Ask,
+};
 use http::{Method, StatusCode, header};
 use std::collections::BTreeSet;
 
@@ -61,8 +64,8 @@ pub(super) async fn cache(on: &Cluster) -> Result<Seen, NoVerdict> {
             .get(has)
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default();
-        let same = on.ask(Method::GET, &url, &[(asks, mark)], None).await?;
-        let changed = on.ask(Method::GET, &url, &[(asks, other)], None).await?;
+        let again = |mark: &str| on.request(Method::GET, &url).header(asks, mark).answer();
+        let (same, changed) = (again(mark).await?, again(other).await?);
         statuses.push(
             [first.status, same.status, changed.status].map(|status: StatusCode| status.as_u16()),
         );

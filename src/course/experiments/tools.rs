@@ -3,9 +3,10 @@
 use crate::{
     bilingual::Bilingual,
     course::{Cluster, NoVerdict, Target, Words},
+    http_client::Ask,
     load::Row,
 };
-use http::Method;
+use http::{Method, header::ACCEPT};
 use redis::{FromRedisValue, aio::MultiplexedConnection};
 use serde_json::Value;
 use std::time::Duration;
@@ -47,11 +48,10 @@ pub(super) async fn until_there(
 
 /// The answer to a GET as JSON.
 pub(super) async fn got(on: &Cluster, url: &str) -> Result<Value, NoVerdict> {
-    let answer = on
-        .ask(Method::GET, url, &[("accept", "application/json")], None)
-        .await?
-        .success()?;
-    Ok(answer.json()?)
+    let request = on
+        .request(Method::GET, url)
+        .header(ACCEPT, "application/json");
+    Ok(request.answer().await?.success()?.json()?)
 }
 
 /// How many nodes are below this one.

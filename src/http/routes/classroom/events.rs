@@ -7,7 +7,7 @@
 
 use crate::{
     http::{app::AppState, extract::Query, sse},
-    http_client::{Events, HttpClient},
+    http_client::{Ask, Events, client},
     visits::{Happened, VisitEvent},
 };
 use axum::{
@@ -63,7 +63,6 @@ fn own(app: &AppState) -> impl Stream<Item = VisitEvent> + Send + use<> {
 /// Another instance, as it is followed.
 struct Other {
     url: String,
-    client: HttpClient,
     events: Option<Events>,
     /// Its name, as long as it is not told as down.
     name: Option<String>,
@@ -73,7 +72,6 @@ fn of(url: &str) -> impl Stream<Item = VisitEvent> + Send + use<> {
     let url = format!("{}/classroom/events?own=true", url.trim_end_matches('/'));
     let other = Other {
         url,
-        client: HttpClient::new(PATIENCE),
         events: None,
         name: None,
     };
@@ -87,7 +85,7 @@ impl Other {
     async fn next(&mut self) -> VisitEvent {
         loop {
             let Some(events) = &mut self.events else {
-                match self.client.events(&self.url).await {
+                match client().get(&self.url).events(PATIENCE).await {
                     Ok(events) => self.events = Some(events),
                     Err(_) => match self.name.take() {
                         Some(name) => return VisitEvent::of_instance(&name, Happened::Down),

@@ -14,14 +14,13 @@ use crate::{
         extract::{Json, Own, Whole},
         terms::{HoldMs, LeaseMs, WaitMs, Who},
     },
-    http_client::HttpClient,
+    http_client::{Ask, client},
 };
 use axum::extract::State;
-use form_urlencoded::Serializer;
 use futures::future::join_all;
 use garde::Validate;
 use http::StatusCode;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeSet,
     sync::{
@@ -59,16 +58,18 @@ impl Default for Sent {
     }
 }
 
-/// Who is to come, where to, and for how long.
-#[derive(Debug, Deserialize, Validate, ToSchema)]
+/// Who is to come, where to, and for how long: read of the body, and written into the query of each visit.
+#[derive(Debug, Deserialize, Serialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct Visitors {
     /// A route that a lesson of `GET /course` lets people try.
     #[garde(custom(a_visit))]
+    #[serde(skip_serializing)]
     #[schema(example = "/test/semaphore")]
     visit: String,
     /// Each of them comes once.
     #[garde(length(min = 1, max = 30), dive)]
+    #[serde(skip_serializing)]
     #[schema(min_items = 1, max_items = 30)]
     names: Vec<Who>,
     /// How long each stays, in milliseconds, instead of the route's own time.
@@ -125,20 +126,20 @@ pub(in crate::http) async fn send(
             most: MOST,
         })?;
     let instances = those_that_live(&app).await;
-    let client = HttpClient::new(Duration::from_millis(
-        app.ctx.config.server.request_timeout_ms,
-    ));
-    for query in visitors.queries() {
+    let limit = Duration::from_millis(app.ctx.config.server.request_timeout_ms);
+    for name in &visitors.names {
         let turn = sent.turn.fetch_add(1, Ordering::Relaxed) % instances.len();
-        let url = format!(
-            "{}{}?{query}",
+        let at = format!(
+            "{}{}",
             instances[turn].trim_end_matches('/'),
             visitors.visit
         );
-        let (client, stopping, place) = (client.clone(), app.stopping.clone(), places.split(1));
+        let request = client().get(at).query(&[("who", name)]).query(&visitors);
+        let (stopping, place) = (app.stopping.clone(), places.split(1));
         app.ctx.tasks.spawn(async move {
             // What comes of it is seen in the lessons' events.
-            drop(stopping.run_until_cancelled(client.get(&url)).await);
+            let visit = request.timeout(limit).answer();
+            drop(stopping.run_until_cancelled(visit).await);
             drop(place);
         });
     }
@@ -147,48 +148,14 @@ pub(in crate::http) async fn send(
 
 /// The addresses of the instances that answer; where none is known, this one's.
 async fn those_that_live(app: &AppState) -> Vec<String> {
-    let client = HttpClient::new(PATIENCE);
-    let asked = app.ctx.config.cluster.instances.iter().map(|url| {
-        let live = format!("{}/health/live", url.trim_end_matches('/'));
-        let client = &client;
-        async move {
-            client
-                .get(&live)
-                .await
-                .ok()?
-                .success()
-                .ok()
-                .map(|_| url.clone())
-        }
+    let asked = app.ctx.config.cluster.instances.iter().map(async |url| {
+        let live = client().get(format!("{}/health/live", url.trim_end_matches('/')));
+        let answer = live.timeout(PATIENCE).answer().await.ok()?;
+        answer.status.is_success().then(|| url.clone())
     });
     let living: Vec<_> = join_all(asked).await.into_iter().flatten().collect();
-    if living.is_empty() {
-        vec![app.own_address()]
-    } else {
-        living
-    }
-}
-
-impl Visitors {
-    /// The query of each of them.
-    fn queries(&self) -> impl Iterator<Item = String> {
-        let number = |name, number: Option<i64>| number.map(|number| (name, number.to_string()));
-        let terms: Vec<_> = [
-            number("hold_ms", self.hold_ms.map(Whole::get)),
-            number("wait_ms", self.wait_ms.map(Whole::get)),
-            number("lease_ms", self.lease_ms.map(Whole::get)),
-            number("members", self.members.map(Whole::get)),
-            self.member.map(|member| ("member", member.to_string())),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        let names = self.names.clone().into_iter().map(Who::into_inner);
-        names.map(move |who| {
-            Serializer::new(String::new())
-                .append_pair("who", &who)
-                .extend_pairs(&terms)
-                .finish()
-        })
+    match living.is_empty() {
+        true => vec![app.own_address()],
+        false => living,
     }
 }
