@@ -11,6 +11,7 @@ pub use text::{Opening, Text};
 use crate::bilingual::Bilingual;
 use serde::{Serialize, Serializer};
 use std::ops::Deref;
+use utoipa::ToSchema;
 
 /// What a file declares of itself, beside its text.
 pub(crate) trait Declared: Copy {
@@ -40,7 +41,7 @@ pub(crate) struct File<F> {
 }
 
 /// An entry of a list: what its file declares, by name and with its text.
-#[derive(Clone)]
+#[derive(Clone, Serialize, ToSchema)]
 pub struct Registered<F> {
     /// Its name in routes, commands and figures.
     pub slug: &'static str,
@@ -49,10 +50,13 @@ pub struct Registered<F> {
     /// Where it breaks, in one line.
     pub breaks: Bilingual,
     /// What its file declares.
+    #[serde(flatten)]
     pub facts: F,
     /// How it is done.
+    #[serde(skip)]
     pub text: Text,
     /// Its Rust file, for the page to show.
+    #[serde(skip)]
     pub source: &'static str,
 }
 

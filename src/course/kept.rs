@@ -2,48 +2,83 @@
 //!
 //! A run of a few lessons replaces theirs only.
 
+use super::{Verdict, Words, find};
 use crate::{ctx::Ctx, error::Error, server::Server};
 use chrono::{DateTime, NaiveDateTime, Utc};
-use serde_json::{Map, Value};
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 use sqlx::{MySql, QueryBuilder};
 use std::time::Duration;
+use utoipa::ToSchema;
 
 const PATIENCE: Duration = Duration::from_secs(3);
 
 const KEEP: &str = "REPLACE INTO course_verdict (lesson, at, conditions, verdict) ";
 const LAST: &str = "SELECT at, conditions, verdict FROM course_verdict ORDER BY at DESC, lesson";
 
-/// What the last runs have said.
-#[derive(Debug)]
-pub struct Kept {
-    /// When the last one ended.
-    pub at: DateTime<Utc>,
-    /// Where and how that was run.
-    pub conditions: Value,
-    /// Each lesson as it was last run.
-    pub lessons: Vec<Value>,
+/// What a run has found.
+#[derive(Debug, Serialize, Deserialize, Validate, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Verdicts {
+    /// Where and how it was run.
+    #[garde(skip)]
+    #[schema(value_type = Object)]
+    conditions: Map<String, Value>,
+    /// A verdict for each lesson that was run.
+    #[garde(length(min = 1, max = 1000), dive)]
+    lessons: Vec<LessonSeen>,
 }
 
-/// Keeps the verdicts of a run, all or none: each a lesson's id and what the command says of it.
+/// What a lesson came to, as `oversell course --json` writes it.
+#[derive(Debug, Serialize, Deserialize, Validate, ToSchema)]
+pub struct LessonSeen {
+    /// One of `GET /course`.
+    #[garde(custom(a_lesson))]
+    #[schema(example = "2.3")]
+    id: String,
+    #[garde(skip)]
+    verdict: Verdict,
+    #[garde(dive)]
+    seen: Words,
+    /// The figures and whatever else the command writes.
+    #[garde(skip)]
+    #[serde(flatten)]
+    #[schema(value_type = Object)]
+    more: Map<String, Value>,
+}
+
+fn a_lesson(id: &str, (): &()) -> garde::Result {
+    match find(id) {
+        Some(_) => Ok(()),
+        None => Err(garde::Error::new(format!(
+            "{id} is no lesson of GET /course"
+        ))),
+    }
+}
+
+/// The verdicts that are kept: of each lesson its last run, and of all of them the last one's conditions.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Kept {
+    /// When the last run ended.
+    at: DateTime<Utc>,
+    #[serde(flatten)]
+    verdicts: Verdicts,
+}
+
+/// Keeps the verdicts of a run, all or none.
 ///
 /// # Errors
 ///
 /// [`Error::Unavailable`] where MySQL is down, [`Error::Unknown`] where it did not answer.
-pub async fn keep(
-    ctx: &Ctx,
-    conditions: &Map<String, Value>,
-    lessons: &[(&str, String)],
-) -> Result<(), Error> {
-    let (now, conditions) = (
-        Utc::now().naive_utc(),
-        Value::from(conditions.clone()).to_string(),
-    );
+pub async fn keep(ctx: &Ctx, run: &Verdicts) -> Result<(), Error> {
+    let now = Utc::now().naive_utc();
     let mut rows = QueryBuilder::<MySql>::new(KEEP);
-    rows.push_values(lessons, |mut row, (id, verdict)| {
-        row.push_bind(*id)
+    rows.push_values(&run.lessons, |mut row, lesson| {
+        row.push_bind(&lesson.id)
             .push_bind(now)
-            .push_bind(&conditions)
-            .push_bind(verdict);
+            .push_bind(json!(run.conditions).to_string())
+            .push_bind(json!(lesson).to_string());
     });
     let mut conn = ctx.desk.conn(PATIENCE).await?;
     conn.session()
@@ -73,12 +108,15 @@ pub async fn last(ctx: &Ctx) -> Result<Option<Kept>, Error> {
     let Some((at, conditions, _)) = rows.first() else {
         return Ok(None);
     };
-    // What is there was written by `keep`.
-    let read = |text: &str| serde_json::from_str(text).unwrap_or_default();
-    let lessons = rows.iter().map(|(_, _, verdict)| read(verdict)).collect();
+    // What is there was written by `keep`; a row of an older version that says it otherwise is left out.
+    let lessons = rows
+        .iter()
+        .flat_map(|(_, _, verdict)| serde_json::from_str(verdict));
     Ok(Some(Kept {
         at: at.and_utc(),
-        conditions: read(conditions),
-        lessons,
+        verdicts: Verdicts {
+            conditions: serde_json::from_str(conditions).unwrap_or_default(),
+            lessons: lessons.collect(),
+        },
     }))
 }

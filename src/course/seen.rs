@@ -5,22 +5,27 @@ use crate::{
     failure::Failure,
     load::{Row, spread::Spread},
 };
+use garde::Validate;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use utoipa::ToSchema;
 
-/// A text in both languages.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// A text in both languages, of at most 2000 characters where a request brings it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, Validate, ToSchema)]
 pub struct Words {
     /// Chinese.
+    #[garde(length(chars, max = 2000))]
     pub zh: String,
     /// English.
+    #[garde(length(chars, max = 2000))]
     pub en: String,
 }
 
 impl Words {
     /// The two.
-    pub(super) fn new(zh: impl Into<String>, en: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn new(zh: impl Into<String>, en: impl Into<String>) -> Self {
         Self {
             zh: zh.into(),
             en: en.into(),

@@ -19,6 +19,7 @@ mod routes;
 pub mod server;
 mod sse;
 mod terms;
+mod took;
 mod under_way;
 
 #[cfg(test)]

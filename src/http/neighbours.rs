@@ -7,6 +7,7 @@
 //! **What it cannot tell**: from a server that is cut off from all instances, one that is down.
 
 use crate::{
+    course::Words,
     http_client::{Answer, Ask, HttpError, client},
     instance::{State, States},
     server::Server,
@@ -52,15 +53,6 @@ pub(super) struct Note {
     /// The server that it is about; null where it is about the instance.
     server: Option<Server>,
     says: Words,
-}
-
-/// A sentence in both languages.
-#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
-struct Words {
-    #[schema(example = "8100 丢了它的 ZooKeeper 会话")]
-    zh: String,
-    #[schema(example = "8100 has lost its ZooKeeper session")]
-    en: String,
 }
 
 /// What is read of an instance's `/health/ready`.
@@ -163,7 +155,7 @@ pub(super) fn notes(servers: &States, all: &[Neighbour]) -> Vec<Note> {
         notes.push(Note {
             instance: instance.map(str::to_owned),
             server,
-            says: Words { zh, en },
+            says: Words::new(zh, en),
         });
     };
     for (server, state) in servers.each().into_iter().filter(|(_, state)| !state.up) {

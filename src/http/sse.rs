@@ -10,9 +10,21 @@ use axum::{
 };
 use futures::{Stream, StreamExt};
 use http::HeaderName;
+use serde::Serialize;
 
 /// nginx passes each event on at once.
 const UNBUFFERED: (HeaderName, &str) = (HeaderName::from_static("x-accel-buffering"), "no");
+
+/// The last event of what has ended as it should.
+pub(super) fn done(with: impl Serialize) -> Result<Event, Error> {
+    Event::default().event("done").json_data(with)
+}
+
+/// The last event of what has failed.
+pub(super) fn failed(detail: &str) -> Result<Event, Error> {
+    let event = Event::default().event("failed");
+    event.json_data(serde_json::json!({ "detail": detail }))
+}
 
 /// An answer of events.
 pub(super) fn response(

@@ -17,11 +17,13 @@
 
 use crate::{ctx::Ctx, error::Error};
 use chrono::DateTime;
+use serde::Serialize;
 use std::{
     ops::RangeInclusive,
     sync::atomic::{AtomicI64, Ordering},
     time::{SystemTime, UNIX_EPOCH},
 };
+use utoipa::ToSchema;
 
 /// 2022-01-01T00:00:00Z.
 const BEGIN_TIMESTAMP: i64 = 1_640_995_200;
@@ -36,14 +38,20 @@ const KEPT_SECONDS: i64 = 4 * 86_400;
 /// So many seconds a clock may go back, and its instance goes on with the last one: what a clock is set right by.
 const HELD_SECONDS: i64 = 5;
 
-/// What a number is made of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parts {
+/// A global id and its parts.
+#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Id {
+    /// A text, since it is beyond 2^53, up to which a JSON number is exact for every reader.
+    #[schema(example = "662539205509742593")]
+    pub id: String,
     /// Seconds since 2022-01-01T00:00:00Z.
+    #[schema(example = 154259397)]
     pub seconds: i64,
     /// The day's count.
+    #[schema(example = 1)]
     pub count: i64,
-    /// The day, as in the key.
+    /// The day of the count, as in the key.
+    #[schema(example = "2026:11:21")]
     pub date: String,
 }
 
@@ -126,14 +134,15 @@ pub async fn batch_at(
     Ok(id(counted - i64::from(count) + 1)..=id(counted))
 }
 
-/// What a number is made of.
-#[must_use]
-pub fn parts(id: i64) -> Parts {
-    let seconds = id >> COUNT_BITS;
-    Parts {
-        seconds,
-        count: id & MOST_COUNT,
-        date: date(seconds),
+impl From<i64> for Id {
+    fn from(id: i64) -> Self {
+        let seconds = id >> COUNT_BITS;
+        Self {
+            id: id.to_string(),
+            seconds,
+            count: id & MOST_COUNT,
+            date: date(seconds),
+        }
     }
 }
 
@@ -150,23 +159,26 @@ mod tests {
 
     #[test]
     fn an_id_is_its_seconds_and_its_count() {
-        assert_eq!(
-            parts(1),
-            Parts {
-                seconds: 0,
-                count: 1,
-                date: "2022:01:01".into()
-            }
-        );
-        assert_eq!(
-            parts(i64::MAX),
-            Parts {
-                seconds: MOST_SECONDS,
-                count: MOST_COUNT,
-                date: "2090:01:19".into()
-            }
-        );
-        assert_eq!(parts(86_399 << 32 | 7).date, "2022:01:01");
-        assert_eq!(parts(86_400 << 32 | 7).date, "2022:01:02");
+        for (number, id, seconds, count, date) in [
+            (1, "1", 0, 1, "2022:01:01"),
+            (
+                i64::MAX,
+                "9223372036854775807",
+                MOST_SECONDS,
+                MOST_COUNT,
+                "2090:01:19",
+            ),
+            (86_399 << 32 | 7, "371080879407111", 86_399, 7, "2022:01:01"),
+            (86_400 << 32 | 7, "371085174374407", 86_400, 7, "2022:01:02"),
+        ] {
+            let (id, date) = (id.to_owned(), date.to_owned());
+            let parts = Id {
+                id,
+                seconds,
+                count,
+                date,
+            };
+            assert_eq!(Id::from(number), parts);
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::{
 };
 use metrics::Gauge;
 use oversell_lock::{Fence, Owner, redis::Lease};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::{
     fmt::Display,
     sync::{Arc, OnceLock, atomic::Ordering},
@@ -43,16 +43,26 @@ pub struct Job {
 }
 
 /// A piece was taken.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Deducted {
     /// What the strategy believes is left, if it has read a number.
+    #[schema(example = 4999)]
     pub remaining: Option<i64>,
-    /// The fencing token that the write carried.
+    /// The fencing token that the write carried, if the lock has one.
+    #[serde(serialize_with = "number")]
+    #[schema(value_type = Option<u64>)]
     pub fence: Option<Fence>,
     /// The number of retries.
+    #[schema(example = 0)]
     pub retries: u32,
-    /// The lock's state at the unlock; `None` without a lock, or if the server did not answer.
+    /// The lock's state at the unlock; absent without a lock, or if the server did not answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline)]
     pub lock: Option<LockState>,
+}
+
+fn number<S: Serializer>(fence: &Option<Fence>, to: S) -> Result<S::Ok, S::Error> {
+    fence.map(|fence| fence.0).serialize(to)
 }
 
 /// The state of a lock at its unlock.

@@ -5,7 +5,7 @@ use futures::future::try_join_all;
 use oversell::{
     ctx::Ctx,
     error::Error,
-    seckill::id_worker::{Parts, batch_at, next, parts},
+    seckill::id_worker::{Id, batch_at, next},
 };
 use std::{
     collections::HashSet,
@@ -71,22 +71,14 @@ async fn at_midnight_the_count_starts_again_and_no_id_comes_twice(servers: &Serv
     let (ctx, prefix) = fresh(servers).await;
     let before = given(&ctx, &prefix, 3, MIDNIGHT - 1).await?;
     let after = given(&ctx, &prefix, 3, MIDNIGHT).await?;
-    let last = Parts {
-        seconds: seconds(MIDNIGHT - 1),
-        count: 3,
-        date: "2026:02:28".into(),
-    };
-    let first = Parts {
-        seconds: seconds(MIDNIGHT),
-        count: 1,
-        date: "2026:03:01".into(),
-    };
-    ensure!(
-        (parts(*before.end()), parts(*after.start())) == (last, first),
-        "{:?} and then {:?}",
-        parts(*before.end()),
-        parts(*after.start())
-    );
+    for (number, at, count, date) in [
+        (*before.end(), MIDNIGHT - 1, 3, "2026:02:28"),
+        (*after.start(), MIDNIGHT, 1, "2026:03:01"),
+    ] {
+        let id = Id::from(number);
+        let parts = (id.seconds, id.count, id.date.as_str());
+        ensure!(parts == (seconds(at), count, date), "{id:?}");
+    }
     for key in [day(&prefix, "2026:02:28"), day(&prefix, "2026:03:01")] {
         let left: i64 = redis::cmd("TTL")
             .arg(&key)
@@ -113,9 +105,8 @@ async fn a_count_that_is_used_up_is_refused_until_midnight(servers: &Servers) ->
     almost.exec_async(&mut ctx.redis.connection()).await?;
     let last = given(&ctx, &prefix, 1, MIDNIGHT - 1).await?;
     ensure!(
-        parts(*last.end()).count == i64::from(u32::MAX),
-        "the last id of the day is {:?}",
-        parts(*last.end())
+        Id::from(*last.end()).count == i64::from(u32::MAX),
+        "the last id of the day is {last:?}"
     );
     for count in [1, 1000] {
         refused(batch_at(&ctx, &prefix, count, MIDNIGHT - 1).await, &key)?;

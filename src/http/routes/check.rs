@@ -8,8 +8,9 @@ use crate::{
         format::Format,
         problem::Outcome,
         terms::Terms,
+        took::Took,
     },
-    section::LockState,
+    section::Deducted,
     stock,
 };
 use axum::{extract::State, response::Response};
@@ -22,25 +23,10 @@ const SOLD: &str = "验库存并锁库存成功！";
 /// A piece was taken.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct Sold {
-    outcome: Outcome,
-    /// What the strategy believes is left, where it has seen a number.
-    #[schema(example = 4999)]
-    remaining: Option<i64>,
-    #[schema(example = "version-cas")]
-    strategy: &'static str,
-    /// Which instance did it.
-    #[schema(example = "8000")]
-    instance: String,
-    /// Who asked, where a name was given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "小明")]
-    who: Option<String>,
-    /// How long it took to get in.
-    #[schema(example = 3)]
-    waited_ms: u128,
-    /// How long it was inside.
-    #[schema(example = 1)]
-    held_ms: u128,
+    #[serde(flatten)]
+    took: Took,
+    #[serde(flatten)]
+    deducted: Deducted,
     /// When it got in, in microseconds of Unix time by this machine's clock; absent where the strategy has no critical
     /// section.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,15 +41,6 @@ pub(in crate::http) struct Sold {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(example = json!([[1_790_000_000_000_000_u64, 1_790_000_000_001_000_u64]]))]
     tries_us: Vec<(u64, u64)>,
-    /// The fencing token that the write carried, where the lock has one.
-    fence: Option<u64>,
-    /// How often it was tried anew.
-    #[schema(example = 0)]
-    retries: u32,
-    /// What the unlock found, where there is a lock.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(inline)]
-    lock: Option<LockState>,
 }
 
 /// Takes a piece by the configured strategy.
@@ -127,19 +104,11 @@ async fn take(
     let deducted = result?;
     let (entered_us, left_us) = job.seen.inside_us().unzip();
     let sold = Sold {
-        outcome: Outcome::Sold,
-        remaining: deducted.remaining,
-        strategy: strategy.slug,
-        instance: app.ctx.instance.clone(),
-        waited_ms: job.seen.waited().as_millis(),
-        held_ms: job.seen.held().as_millis(),
+        took: Took::of(app, Outcome::Sold, strategy.slug, &job),
+        deducted,
         entered_us,
         left_us,
         tries_us: job.seen.tries_us(),
-        fence: deducted.fence.map(|fence| fence.0),
-        retries: deducted.retries,
-        lock: deducted.lock,
-        who: job.request.who.clone(),
     };
     Ok(format.answer(SOLD, sold))
 }

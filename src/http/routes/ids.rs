@@ -7,7 +7,7 @@ use crate::{
         extract::{Path, Query, Whole},
         format::Format,
     },
-    seckill::id_worker,
+    seckill::id_worker::{self, Id},
 };
 use axum::{extract::State, response::Response};
 use garde::Validate;
@@ -28,23 +28,6 @@ pub(in crate::http) struct Batch {
     count: Option<Whole<1, 1000>>,
 }
 
-/// A global id and its parts.
-#[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct Id {
-    /// A text, since it is beyond 2^53, up to which a JSON number is exact for every reader.
-    #[schema(example = "662539205509742593")]
-    id: String,
-    /// Seconds since 2022-01-01T00:00:00Z.
-    #[schema(example = 154259397)]
-    seconds: i64,
-    /// The day's count.
-    #[schema(example = 1)]
-    count: i64,
-    /// The day of the count, as in the key.
-    #[schema(example = "2026:11:21")]
-    date: String,
-}
-
 /// One id, or a list where a count was asked for.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
@@ -53,22 +36,6 @@ pub(in crate::http) enum Ids {
     One(Id),
     /// With it.
     Many(Vec<Id>),
-}
-
-impl From<i64> for Id {
-    fn from(id: i64) -> Self {
-        let id_worker::Parts {
-            seconds,
-            count,
-            date,
-        } = id_worker::parts(id);
-        Self {
-            id: id.to_string(),
-            seconds,
-            count,
-            date,
-        }
-    }
 }
 
 /// Gives the next global ids of a prefix, a line for each.

@@ -1,9 +1,8 @@
 //! `/strategies`: the registry, and each strategy's text and source for the page to show.
 
 use crate::{
-    bilingual::Bilingual,
     http::{app::AppState, error::Error, extract::Path, format::text_answer},
-    registry::Text,
+    registry::{Registered, Text},
     stock::{self, Facts, Strategy},
 };
 use axum::{Json, extract::State, response::Response};
@@ -13,14 +12,8 @@ use utoipa::ToSchema;
 /// A strategy, and what this instance's settings make of it.
 #[derive(Serialize, ToSchema)]
 pub(in crate::http) struct Listed {
-    /// Its name in routes, commands and figures.
-    slug: &'static str,
-    /// What it is, in one line.
-    title: Bilingual,
-    /// Where it breaks, in one line.
-    breaks: Bilingual,
     #[serde(flatten)]
-    facts: Facts,
+    strategy: &'static Registered<Facts>,
     /// The lease after which a holder that stays longer is not alone any more; null where it is renewed, or there is none.
     #[schema(example = 3000)]
     lease_ms: Option<u64>,
@@ -32,18 +25,11 @@ pub(in crate::http) struct Listed {
 pub(in crate::http) async fn list(State(app): State<AppState>) -> Json<Vec<Listed>> {
     let lease_ms =
         |strategy: &Strategy| u64::try_from(strategy.unrenewed(&app.ctx.config)?.as_millis()).ok();
-    Json(
-        stock::ALL
-            .iter()
-            .map(|strategy| Listed {
-                slug: strategy.slug,
-                title: strategy.title,
-                breaks: strategy.breaks,
-                facts: strategy.facts,
-                lease_ms: lease_ms(strategy),
-            })
-            .collect(),
-    )
+    let listed = stock::ALL.iter().map(|strategy| Listed {
+        strategy,
+        lease_ms: lease_ms(strategy),
+    });
+    Json(listed.collect())
 }
 
 /// How a strategy does it.

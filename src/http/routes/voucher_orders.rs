@@ -1,7 +1,6 @@
 //! `/voucher-order`: orders a voucher, by the step of [002] that is asked for.
 
 use crate::{
-    bilingual::Bilingual,
     http::{
         app::AppState,
         error::Error,
@@ -9,8 +8,9 @@ use crate::{
         format::text_answer,
         problem::Outcome,
         terms::{HoldMs, LeaseMs, WaitMs},
+        took::Took,
     },
-    registry::Text,
+    registry::{Registered, Text},
     seckill::{
         self, Facts, Order, Step,
         stream::{self, State as OrderState},
@@ -50,22 +50,12 @@ pub(in crate::http) struct How {
 /// An order was placed.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct Placed {
-    outcome: Outcome,
+    #[serde(flatten)]
+    took: Took,
     /// The order's number. It is a string, since it exceeds 2^53, and a browser reads larger numbers of JSON without their
     /// last digits.
     #[schema(example = "656262738411028481")]
     order_id: String,
-    #[schema(example = "redis-rlock")]
-    strategy: &'static str,
-    /// Which instance did it.
-    #[schema(example = "8000")]
-    instance: String,
-    /// How long it took to get in.
-    #[schema(example = 3)]
-    waited_ms: u128,
-    /// How long it was inside.
-    #[schema(example = 1)]
-    held_ms: u128,
     /// What the unlock found, where there is a lock.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(inline)]
@@ -98,12 +88,8 @@ pub(in crate::http) async fn place(
     let order = Order::new(id, user_id, hold, wait).leased(how.lease_ms.map(Whole::millis));
     let ordered = (step.order)(&app.ctx, &order).await?;
     Ok(Json(Placed {
-        outcome: Outcome::Sold,
+        took: Took::of(&app, Outcome::Sold, step.slug, &order.job),
         order_id: ordered.order_id.to_string(),
-        strategy: step.slug,
-        instance: app.ctx.instance.clone(),
-        waited_ms: order.job.seen.waited().as_millis(),
-        held_ms: order.job.seen.held().as_millis(),
         lock: ordered.lock,
     }))
 }
@@ -125,31 +111,11 @@ pub(in crate::http) async fn state(
     Ok(Json(stream::state(&app.ctx, order_id).await?))
 }
 
-/// A step of the seckill.
-#[derive(Serialize, ToSchema)]
-#[schema(as = OrderStep)]
-pub(in crate::http) struct Listed {
-    /// Its name in routes, commands and figures.
-    slug: &'static str,
-    /// What it is, in one line.
-    title: Bilingual,
-    /// Where it breaks, in one line.
-    breaks: Bilingual,
-    #[serde(flatten)]
-    facts: Facts,
-}
-
 /// Every step, in the text's order.
 #[utoipa::path(get, path = "/voucher-order/strategies", tag = "seckill",
-    responses((status = 200, description = "The registry", body = [Listed])))]
-pub(in crate::http) async fn list() -> Json<Vec<Listed>> {
-    let listed = seckill::ALL.iter().map(|step| Listed {
-        slug: step.slug,
-        title: step.title,
-        breaks: step.breaks,
-        facts: step.facts,
-    });
-    Json(listed.collect())
+    responses((status = 200, description = "The registry", body = [Registered<Facts>])))]
+pub(in crate::http) async fn list() -> Json<&'static [Step]> {
+    Json(&seckill::ALL)
 }
 
 /// How a step does it.

@@ -51,6 +51,18 @@ fn operations(api: &Value) -> Vec<(&str, &str, &Value)> {
         .collect()
 }
 
+/// The parameters of an operation that stand here: in the path or in the query.
+fn parameters<'a>(operation: &'a Value, place: &'a str) -> impl Iterator<Item = &'a Value> {
+    let all = operation["parameters"].as_array().into_iter().flatten();
+    all.filter(move |parameter| parameter["in"] == place)
+}
+
+/// The operations that are asked with GET.
+fn gets(api: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    let all = operations(api).into_iter();
+    all.filter_map(|(path, method, operation)| (method == "get").then_some((path, operation)))
+}
+
 /// The address with something for each open piece.
 fn filled(path: &str) -> String {
     let path = path
@@ -119,55 +131,13 @@ async fn every_route_is_documented() {
     );
 }
 
-#[tokio::test]
-async fn operation_ids_are_unique_and_every_error_has_the_form_of_all() {
-    let service = service(&[]);
-    let api = document(&service).await;
-    let mut ids = HashSet::new();
-    for (path, method, operation) in operations(&api) {
-        let id = operation["operationId"].as_str().unwrap_or_default();
-        assert!(!id.is_empty() && ids.insert(id), "{method} {path}: {id}");
-        for (status, response) in operation["responses"].as_object().expect("responses") {
-            let pointer = response["$ref"]
-                .as_str()
-                .map(|at| at.trim_start_matches('#').to_owned());
-            let response = pointer
-                .map_or(Some(response), |at| api.pointer(&at))
-                .expect("the reference leads somewhere");
-            assert!(
-                response["description"].is_string(),
-                "{method} {path} {status}"
-            );
-            let own_form = path == "/health/ready";
-            let problem = &response["content"]["application/problem+json"]["schema"]["$ref"];
-            assert!(
-                !status.starts_with(['4', '5'])
-                    || own_form
-                    || *problem == "#/components/schemas/Problem",
-                "{path} {status}"
-            );
-            let example = &response["content"]["application/problem+json"]["example"]["status"];
-            assert!(
-                example.is_null() || example.as_u64() == status.parse().ok(),
-                "{path}: {example} as an example of {status}"
-            );
-        }
-    }
-    assert!(api["components"]["schemas"]["Problem"].is_object());
-}
-
 /// What says of itself that it is one of a registry's names has all of them to choose from; what says so of nothing has none.
 #[tokio::test]
 async fn a_name_of_a_registry_is_chosen_from_its_names() {
     let api = document(&service(&[])).await;
     let mut chosen = 0;
     for (path, _, operation) in operations(&api) {
-        for parameter in operation["parameters"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter(|p| p["in"] == "path")
-        {
+        for parameter in parameters(operation, "path") {
             let names = parameter["schema"]["enum"].as_array().map_or(0, Vec::len);
             let says_so = parameter["description"]
                 .as_str()
@@ -184,16 +154,8 @@ async fn a_documented_limit_is_the_one_that_is_kept() {
     let service = service(&[]);
     let api = document(&service).await;
     let mut tries = Vec::new();
-    for (path, _, operation) in operations(&api)
-        .into_iter()
-        .filter(|(_, method, _)| *method == "get")
-    {
-        for parameter in operation["parameters"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter(|p| p["in"] == "query")
-        {
+    for (path, operation) in gets(&api) {
+        for parameter in parameters(operation, "query") {
             let schema = &parameter["schema"];
             let schema = schema["oneOf"]
                 .as_array()
@@ -327,10 +289,7 @@ async fn head_takes_nothing() {
         counted.map(str::to_owned).collect::<BTreeSet<_>>()
     };
     let before = metrics().await;
-    for (path, _, operation) in operations(&api)
-        .into_iter()
-        .filter(|(_, method, _)| *method == "get")
-    {
+    for (path, operation) in gets(&api) {
         let answer = send(&service, "HEAD", &filled(path), &[], "").await;
         assert_eq!(answer.status == 405, takes(operation), "{path}");
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     classroom::window::{Answer, Facts},
-    http::{app::AppState, format::Format, problem::Outcome},
+    http::{app::AppState, format::Format, problem::Outcome, took::Took},
     section::Job,
 };
 use axum::response::Response;
@@ -12,23 +12,8 @@ use utoipa::ToSchema;
 /// What a lesson answers.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct Lesson {
-    outcome: Outcome,
-    /// The object that was used.
-    #[schema(example = "semaphore")]
-    strategy: &'static str,
-    /// Which instance did it.
-    #[schema(example = "8000")]
-    instance: String,
-    /// Who asked, where a name was given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "小明")]
-    who: Option<String>,
-    /// How long it took to get in.
-    #[schema(example = 3)]
-    waited_ms: u128,
-    /// How long it was inside.
-    #[schema(example = 5001)]
-    held_ms: u128,
+    #[serde(flatten)]
+    took: Took,
     #[serde(flatten)]
     facts: Facts,
 }
@@ -41,14 +26,6 @@ pub(super) fn response(
     object: &'static str,
     Answer { text, facts }: Answer,
 ) -> Response {
-    let lesson = Lesson {
-        outcome: Outcome::Done,
-        strategy: object,
-        instance: app.ctx.instance.clone(),
-        who: job.request.who.clone(),
-        waited_ms: job.seen.waited().as_millis(),
-        held_ms: job.seen.held().as_millis(),
-        facts,
-    };
-    format.answer(text, lesson)
+    let took = Took::of(app, Outcome::Done, object, job);
+    format.answer(text, Lesson { took, facts })
 }

@@ -237,10 +237,8 @@ fn from_the_beginning(
             .into_iter()
             .map(|event| Event::default().json_data(event));
         let end = end.map(|end| match end {
-            End::Done(ending) => Event::default().event("done").json_data(ending),
-            End::Failed(detail) => Event::default()
-                .event("failed")
-                .json_data(serde_json::json!({ "detail": detail })),
+            End::Done(ending) => sse::done(ending),
+            End::Failed(detail) => sse::failed(&detail),
         });
         stream::iter(events.chain(end).collect::<Vec<_>>())
     });

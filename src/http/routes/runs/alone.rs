@@ -12,12 +12,10 @@
 
 use crate::{
     ctx::Ctx,
+    error::Error as Domain,
     http::{error::Error, problem::RunInProgress},
 };
-use oversell_lock::{
-    Guard, Lease, Lock, LockError,
-    mysql::{Caller, Conn},
-};
+use oversell_lock::{Guard, Lease, Lock, LockError, mysql::Caller};
 use std::time::Duration;
 
 const NAME: &str = "run";
@@ -49,59 +47,36 @@ pub(super) async fn alone(
         desc: by.to_owned(),
     };
     let lock = ctx.desk.table_lease_lock(NAME).lease(LEASE).caller(caller);
-    loop {
-        let taken = match whose(ctx).await {
-            Ok(Some(run)) => return Err(run),
-            Ok(None) => lock.acquire(PATIENCE).await,
-            Err(error) => Err(error),
-        };
-        match taken {
-            Ok(guard) => return Ok(Some(guard)),
-            // Somebody was quicker.
-            Err(LockError::Taken { .. }) => {}
-            Err(error) => {
-                tracing::warn!(%error, "this run is kept apart from those of this instance only");
-                return Ok(None);
-            }
+    let error = loop {
+        match whose(ctx).await {
+            Ok(Some(run)) => return Err(Error::RunInProgress(run)),
+            Ok(None) => {}
+            Err(error) => break error,
         }
-    }
-}
-
-async fn whose(ctx: &Ctx) -> Result<Option<Error>, LockError> {
-    let unavailable = |error: sqlx::Error| LockError::Unavailable {
-        server: "mysql",
-        reason: error.into(),
+        match lock.acquire(PATIENCE).await {
+            Ok(guard) => return Ok(Some(guard)),
+            // Another instance was faster.
+            Err(LockError::Taken { .. }) => {}
+            Err(error) => break error.into(),
+        }
     };
-    let mut conn: Conn = ctx.desk.conn(PATIENCE).await.map_err(no_connection)?;
-    let read = sqlx::query_as(WHOSE).bind(NAME).fetch_optional(&mut *conn);
-    let read = tokio::time::timeout(PATIENCE, read)
-        .await
-        .map_err(|_| silent())?;
-    let row: Option<(String, String, String, String)> = read.map_err(unavailable)?;
+    tracing::warn!(%error, "this run is kept apart from those of this instance only");
+    Ok(None)
+}
+
+async fn whose(ctx: &Ctx) -> Result<Option<RunInProgress>, Domain> {
+    let mut conn = ctx.desk.conn(PATIENCE).await?;
+    let read = sqlx::query_as(WHOSE).bind(NAME);
+    let row: Option<(String, String, String, String)> = conn
+        .session()
+        .bounded(PATIENCE, read.fetch_optional(&mut *conn))
+        .await?;
     conn.done();
-    Ok(row.map(|(id, strategy, instance, by)| {
-        Error::RunInProgress(RunInProgress {
-            id,
-            instance,
-            by,
-            strategy,
-            left_ms: None,
-        })
+    Ok(row.map(|(id, strategy, instance, by)| RunInProgress {
+        id,
+        instance,
+        by,
+        strategy,
+        left_ms: None,
     }))
-}
-
-/// All connections are in use: that says nothing of the lock.
-fn no_connection(error: LockError) -> LockError {
-    if matches!(error, LockError::Taken { .. }) {
-        silent()
-    } else {
-        error
-    }
-}
-
-fn silent() -> LockError {
-    LockError::Unavailable {
-        server: "mysql",
-        reason: "it did not answer".into(),
-    }
 }

@@ -149,17 +149,16 @@ fn until_the_end(
     let until_ended = stream::unfold(Some(states), async |states| {
         let mut states = states?;
         let state = states.next().await?;
-        let more = state.end.is_none().then_some(states);
+        let more = matches!(state.end, End::Running).then_some(states);
         Some((state, more))
     });
     until_ended.flat_map(|RunState { progress, end }| {
         let progress = Event::default().event("progress").json_data(progress);
-        let end = end.map(|end| match end {
-            End::Done(row) | End::Cancelled(row) => Event::default().event("done").json_data(row),
-            End::Failed(reason) => Event::default()
-                .event("failed")
-                .json_data(serde_json::json!({ "detail": reason })),
-        });
+        let end = match end {
+            End::Running => None,
+            End::Done { row } | End::Cancelled { row } => Some(sse::done(row)),
+            End::Failed { detail } => Some(sse::failed(&detail)),
+        };
         stream::iter([Some(progress), end].into_iter().flatten())
     })
 }
@@ -228,9 +227,10 @@ mod tests {
             "the newest state comes at once"
         );
         assert!(events.next().now_or_never().is_none(), "it goes on");
-        let end = Some(End::Failed("why".into()));
         state.send_replace(RunState {
-            end,
+            end: End::Failed {
+                detail: "why".into(),
+            },
             ..RunState::default()
         });
         let last = events

@@ -30,49 +30,15 @@ const ASK: Duration = Duration::from_millis(500);
 /// A run of load.
 #[derive(Debug)]
 pub(super) struct Run {
-    id: String,
-    by: String,
-    instance: String,
-    plan: Plan,
+    about: About,
     started: Instant,
     cancel: CancellationToken,
     state: watch::Sender<State>,
 }
 
-/// How a run stands, and how it ended.
-#[derive(Debug, Clone, Default)]
-pub(super) struct State {
-    pub(super) progress: Progress,
-    pub(super) end: Option<End>,
-}
-
-/// How a run stands.
-#[derive(Debug, Clone, Default, Serialize, ToSchema)]
-pub(in crate::http) struct Progress {
-    #[serde(flatten)]
-    snapshot: Snapshot,
-    /// What the strategy's store holds now; null where that cannot be told.
-    #[schema(example = 4211)]
-    shelf: Option<i64>,
-    /// Where requests are under way; those that no other instance has wait in the one that does not answer.
-    #[schema(example = json!({"8000": 1, "8100": 99, "8200": 0}))]
-    under_way: BTreeMap<String, u64>,
-}
-
-/// How a run ended.
-#[derive(Debug, Clone)]
-pub(super) enum End {
-    /// With this row of figures.
-    Done(Value),
-    /// Early, as was asked; with the figures so far.
-    Cancelled(Value),
-    /// Not at all: why.
-    Failed(String),
-}
-
-/// What is shown of a run.
-#[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct View {
+/// What a run is from its beginning on.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+struct About {
     #[schema(example = "0b0f1b1e-…")]
     id: String,
     /// Who started it.
@@ -81,44 +47,102 @@ pub(in crate::http) struct View {
     /// The instance that sends the load.
     #[schema(example = "8000")]
     instance: String,
-    /// `running`, `done`, `cancelled`, `failed`.
-    #[schema(example = "running")]
-    state: &'static str,
     #[schema(value_type = Object)]
     plan: Plan,
-    /// The newest figures.
-    snapshot: Snapshot,
-    /// What the strategy's store holds now; null where that cannot be told.
-    #[schema(example = 4211)]
-    shelf: Option<i64>,
-    /// Where requests are under way.
-    under_way: BTreeMap<String, u64>,
-    /// How long it will still take, once that can be told.
-    left_ms: Option<u64>,
-    /// Its figures, once it has ended.
-    #[schema(value_type = Option<Object>)]
-    row: Option<Value>,
-    /// Why it failed.
-    detail: Option<String>,
     /// Where to watch it.
     #[schema(example = "/runs/0b0f1b1e-…/events")]
     events: String,
 }
 
+/// How a run stands, and how it ended.
+#[derive(Debug, Clone, Default)]
+pub(super) struct State {
+    pub(super) progress: Progress,
+    pub(super) end: End,
+}
+
+/// How a run stands.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+pub(in crate::http) struct Progress {
+    #[serde(flatten)]
+    snapshot: Snapshot,
+    #[serde(flatten)]
+    outside: Outside,
+}
+
+/// What is seen of a run outside of the load generator.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+struct Outside {
+    /// What the strategy's store holds now; null where that cannot be told.
+    #[schema(example = 4211)]
+    shelf: Option<i64>,
+    /// Where requests are under way; those that no other instance has wait in the one that does not answer.
+    #[schema(example = json!({"8000": 1, "8100": 99, "8200": 0}))]
+    under_way: BTreeMap<String, u64>,
+}
+
+/// Whether a run goes on, or how it ended.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+#[serde(tag = "state", rename_all = "lowercase")]
+pub(super) enum End {
+    /// It goes on.
+    #[default]
+    Running,
+    /// With this row of figures.
+    Done {
+        #[schema(value_type = Object)]
+        row: Value,
+    },
+    /// Early, as was asked; with the figures so far.
+    Cancelled {
+        #[schema(value_type = Object)]
+        row: Value,
+    },
+    /// Not at all: why.
+    Failed { detail: String },
+}
+
+/// What is shown of a run.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct View {
+    #[serde(flatten)]
+    about: About,
+    #[serde(flatten)]
+    end: End,
+    /// The newest figures.
+    snapshot: Snapshot,
+    #[serde(flatten)]
+    outside: Outside,
+    /// How long it will still take, once that can be told.
+    left_ms: Option<u64>,
+}
+
+impl End {
+    fn failed(why: impl ToString) -> Self {
+        Self::Failed {
+            detail: why.to_string(),
+        }
+    }
+}
+
 impl View {
     /// Where to watch it.
     pub(super) fn events(&self) -> &str {
-        &self.events
+        &self.about.events
     }
 }
 
 impl Run {
     pub(super) fn new(app: &AppState, plan: Plan, by: String) -> Self {
+        let id = Uuid::new_v4();
         Self {
-            id: Uuid::new_v4().to_string(),
-            by,
-            instance: app.ctx.instance.clone(),
-            plan,
+            about: About {
+                id: id.to_string(),
+                by,
+                instance: app.ctx.instance.clone(),
+                plan,
+                events: format!("/runs/{id}/events"),
+            },
             started: Instant::now(),
             cancel: app.stopping.child_token(),
             state: watch::Sender::new(State::default()),
@@ -126,11 +150,11 @@ impl Run {
     }
 
     pub(super) fn id(&self) -> &str {
-        &self.id
+        &self.about.id
     }
 
     pub(super) fn is_going(&self) -> bool {
-        self.state.borrow().end.is_none()
+        matches!(self.state.borrow().end, End::Running)
     }
 
     /// Asks it to end; nothing happens where it has.
@@ -146,10 +170,10 @@ impl Run {
     /// What another who wants to start one is told.
     pub(super) fn in_progress(&self) -> Error {
         Error::RunInProgress(RunInProgress {
-            id: self.id.clone(),
-            instance: self.instance.clone(),
-            by: self.by.clone(),
-            strategy: self.plan.strategy.clone(),
+            id: self.about.id.clone(),
+            instance: self.about.instance.clone(),
+            by: self.about.by.clone(),
+            strategy: self.about.plan.strategy.clone(),
             left_ms: left_ms(
                 &self.state.borrow().progress.snapshot,
                 self.started.elapsed(),
@@ -159,51 +183,44 @@ impl Run {
 
     pub(super) fn view(&self) -> View {
         let State { progress, end } = self.state.borrow().clone();
-        let left_ms = left_ms(&progress.snapshot, self.started.elapsed()).filter(|_| end.is_none());
-        let (state, row, detail) = match end {
-            None => ("running", None, None),
-            Some(End::Done(row)) => ("done", Some(row), None),
-            Some(End::Cancelled(row)) => ("cancelled", Some(row), None),
-            Some(End::Failed(reason)) => ("failed", None, Some(reason)),
-        };
+        let left_ms = left_ms(&progress.snapshot, self.started.elapsed());
         View {
-            events: format!("/runs/{}/events", self.id),
-            id: self.id.clone(),
-            by: self.by.clone(),
-            instance: self.instance.clone(),
-            plan: self.plan.clone(),
-            left_ms,
-            state,
+            about: self.about.clone(),
+            left_ms: left_ms.filter(|_| matches!(end, End::Running)),
+            end,
             snapshot: progress.snapshot,
-            shelf: progress.shelf,
-            under_way: progress.under_way,
-            row,
-            detail,
+            outside: progress.outside,
         }
     }
 
     /// Takes the lock that keeps it apart from the runs of other instances.
     pub(super) async fn alone(&self, ctx: &Ctx) -> Result<Option<Guard>, Error> {
-        alone(ctx, &self.id, &self.plan.strategy, &self.by).await
+        alone(
+            ctx,
+            &self.about.id,
+            &self.about.plan.strategy,
+            &self.about.by,
+        )
+        .await
     }
 
     /// Runs the plan to its end and tells those who watch.
     pub(super) async fn drive(self: Arc<Self>, app: AppState, alone: Option<Guard>) {
         let (sender, mut snapshots) = watch::channel(Snapshot::default());
-        let work =
-            AssertUnwindSafe(load::run::run(&self.plan, &sender, &self.cancel)).catch_unwind();
+        let work = AssertUnwindSafe(load::run::run(&self.about.plan, &sender, &self.cancel))
+            .catch_unwind();
         let ended = tokio::select! {
             ended = work => ended,
             () = self.follow(&app, snapshots.clone()) => return,
         };
         let end = match ended {
             Ok(Ok(row)) => match serde_json::to_value(row) {
-                Ok(row) if self.cancel.is_cancelled() => End::Cancelled(row),
-                Ok(row) => End::Done(row),
-                Err(error) => End::Failed(error.to_string()),
+                Ok(row) if self.cancel.is_cancelled() => End::Cancelled { row },
+                Ok(row) => End::Done { row },
+                Err(error) => End::failed(error),
             },
-            Ok(Err(failure)) => End::Failed(failure.to_string()),
-            Err(_) => End::Failed("the load generator panicked; the log says where".into()),
+            Ok(Err(failure)) => End::failed(failure),
+            Err(_) => End::failed("the load generator panicked; the log says where"),
         };
         let progress = self
             .progress(&app.ctx, &mut snapshots, BTreeMap::new())
@@ -213,10 +230,7 @@ impl Run {
         {
             tracing::warn!(%error, "the lock of the run was not released cleanly");
         }
-        self.state.send_replace(State {
-            progress,
-            end: Some(end),
-        });
+        self.state.send_replace(State { progress, end });
     }
 
     /// Tells those who watch how it stands, again and again.
@@ -230,10 +244,8 @@ impl Run {
                 ticks.tick().await;
                 let under_way = latest.borrow().clone();
                 let progress = self.progress(&app.ctx, &mut snapshots, under_way).await;
-                self.state.send_replace(State {
-                    progress,
-                    end: None,
-                });
+                let end = End::Running;
+                self.state.send_replace(State { progress, end });
             }
         };
         tokio::join!(ask, tell);
@@ -246,7 +258,7 @@ impl Run {
         snapshots: watch::Receiver<Snapshot>,
         under_way: watch::Sender<BTreeMap<String, u64>>,
     ) {
-        let own = self.plan.target == ONE;
+        let own = self.about.plan.target == ONE;
         let mut instances = Asked::new(&app.ctx.config.cluster.instances);
         let mut ticks = tokio::time::interval(ASK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -254,8 +266,8 @@ impl Run {
             ticks.tick().await;
             let sent = snapshots.borrow().unanswered;
             under_way.send_replace(match own {
-                true => BTreeMap::from([(self.instance.clone(), sent)]),
-                false => instances.of(self.plan.stock_id, sent).await,
+                true => BTreeMap::from([(self.about.instance.clone(), sent)]),
+                false => instances.of(self.about.plan.stock_id, sent).await,
             });
         }
     }
@@ -266,16 +278,15 @@ impl Run {
         snapshots: &mut watch::Receiver<Snapshot>,
         under_way: BTreeMap<String, u64>,
     ) -> Progress {
-        let shelf = match stock::find(&self.plan.strategy) {
-            Some(strategy) => shelf::count(ctx, strategy.store, self.plan.stock_id)
+        let shelf = match stock::find(&self.about.plan.strategy) {
+            Some(strategy) => shelf::count(ctx, strategy.store, self.about.plan.stock_id)
                 .await
                 .ok(),
             None => None,
         };
         Progress {
             snapshot: snapshots.borrow_and_update().clone(),
-            shelf,
-            under_way,
+            outside: Outside { shelf, under_way },
         }
     }
 }

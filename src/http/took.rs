@@ -1,0 +1,41 @@
+//! What every answer to a job says, whatever else its route says.
+
+use super::{app::AppState, problem::Outcome};
+use crate::section::Job;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// What became of a job, where, and how long it took.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Took {
+    outcome: Outcome,
+    /// The strategy, the step of the seckill, or the object of a lesson.
+    #[schema(example = "version-cas")]
+    strategy: &'static str,
+    /// Which instance did it.
+    #[schema(example = "8000")]
+    instance: String,
+    /// Who asked, where a name was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "小明")]
+    who: Option<String>,
+    /// How long it took to get in.
+    #[schema(example = 3)]
+    waited_ms: u128,
+    /// How long it was inside.
+    #[schema(example = 1)]
+    held_ms: u128,
+}
+
+impl Took {
+    pub(super) fn of(app: &AppState, outcome: Outcome, strategy: &'static str, job: &Job) -> Self {
+        Self {
+            outcome,
+            strategy,
+            instance: app.ctx.instance.clone(),
+            who: job.request.who.clone(),
+            waited_ms: job.seen.waited().as_millis(),
+            held_ms: job.seen.held().as_millis(),
+        }
+    }
+}
