@@ -27,10 +27,26 @@ const KINDS: [&str; 5] = [
     "internal",
 ];
 
+/// The orders of the stream, of all instances, as [`Backlog`] has them.
+const ORDERS: [(&str, &str); 3] = [
+    (
+        "oversell_order_stream_lag",
+        "Claimed orders that no consumer has had yet, of all instances",
+    ),
+    (
+        "oversell_order_stream_pending",
+        "Claimed orders that a consumer has, or had when it died",
+    ),
+    (
+        "oversell_order_stream_dead",
+        "Claimed orders that could not be written",
+    ),
+];
+
 /// The metrics of every strategy.
 pub(super) struct Metrics {
     strategies: Vec<StrategyMetrics>,
-    orders: OrderMetrics,
+    orders: [Gauge; ORDERS.len()],
     handle: PrometheusHandle,
 }
 
@@ -57,7 +73,11 @@ impl Metrics {
             .build_recorder();
         let (strategies, orders) = with_local_recorder(&recorder, || {
             let strategies = stock::ALL.iter().map(StrategyMetrics::new);
-            (strategies.collect(), OrderMetrics::new())
+            let orders = ORDERS.map(|(name, says)| {
+                describe_gauge!(name, says);
+                gauge!(name)
+            });
+            (strategies.collect(), orders)
         });
         Self {
             strategies,
@@ -73,12 +93,13 @@ impl Metrics {
 
     /// Notes how many orders wait in the stream; not a number where that is not known.
     pub(super) fn note(&self, backlog: Option<Backlog>) {
-        let OrderMetrics { lag, pending, dead } = &self.orders;
-        let number =
-            |of: fn(Backlog) -> u64| backlog.map_or(f64::NAN, |backlog| of(backlog) as f64);
-        lag.set(number(|backlog| backlog.lag));
-        pending.set(number(|backlog| backlog.pending));
-        dead.set(number(|backlog| backlog.dead));
+        let seen = backlog.map_or(
+            [f64::NAN; ORDERS.len()],
+            |Backlog { lag, pending, dead }| [lag, pending, dead].map(|orders| orders as f64),
+        );
+        for (gauge, orders) in self.orders.iter().zip(seen) {
+            gauge.set(orders);
+        }
     }
 
     /// Everything in Prometheus' text format.
@@ -89,36 +110,6 @@ impl Metrics {
     /// Moves what was recorded into the buckets. Called periodically, so that samples do not pile up.
     pub(super) fn run_upkeep(&self) {
         self.handle.run_upkeep();
-    }
-}
-
-/// The orders of the stream, of all instances.
-struct OrderMetrics {
-    lag: Gauge,
-    pending: Gauge,
-    dead: Gauge,
-}
-
-impl OrderMetrics {
-    fn new() -> Self {
-        let gauge = |name: &'static str, says: &'static str| {
-            describe_gauge!(name, says);
-            gauge!(name)
-        };
-        Self {
-            lag: gauge(
-                "oversell_order_stream_lag",
-                "Claimed orders that no consumer has had yet, of all instances",
-            ),
-            pending: gauge(
-                "oversell_order_stream_pending",
-                "Claimed orders that a consumer has, or had when it died",
-            ),
-            dead: gauge(
-                "oversell_order_stream_dead",
-                "Claimed orders that could not be written",
-            ),
-        }
     }
 }
 

@@ -3,11 +3,16 @@
 use super::{cache, format::Format};
 use crate::{classroom::limits::AT_NGINX, http::error::Error, static_files::StaticFiles};
 use axum::{
+    Router,
     body::Body,
-    response::{AppendHeaders, IntoResponse, Response},
+    response::{IntoResponse, Response},
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use headers::{HeaderMapExt, LastModified};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use rust_embed::EmbeddedFile;
+use tower_http::set_header::SetResponseHeaderLayer;
+
+const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 
 /// Nothing from another host, nothing inline.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
@@ -43,32 +48,32 @@ pub(super) async fn file(method: Method, uri: Uri, headers: HeaderMap) -> Result
         return Ok((StatusCode::METHOD_NOT_ALLOWED, allow).into_response());
     }
     let keep = cache::rule(path);
-    let (etag, modified) = (
-        keep.etag.then(|| cache::etag(&file)),
-        keep.last_modified.then(|| cache::modified(&file)),
+    let etag = keep.etag.then(|| cache::etag(&file));
+    let modified = keep.last_modified.then(|| cache::modified(&file));
+    let mut answer = match cache::is_known(&headers, etag.as_ref(), modified) {
+        true => StatusCode::NOT_MODIFIED.into_response(),
+        false => {
+            let kind = [(header::CONTENT_TYPE, content_type(&file))];
+            (kind, Body::from(file.data.into_owned())).into_response()
+        }
+    };
+    let headers = answer.headers_mut();
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static(keep.control),
     );
-    let shown = [
-        (header::ETAG, etag.as_deref()),
-        (header::LAST_MODIFIED, modified.as_deref()),
-        (header::CACHE_CONTROL, Some(keep.control)),
-        (header::CONTENT_SECURITY_POLICY, Some(POLICY)),
-        (header::REFERRER_POLICY, Some("no-referrer")),
-    ];
-    let shown = AppendHeaders(
-        shown
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value?)))
-            .collect::<Vec<_>>(),
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(POLICY),
     );
-    if cache::is_known(&headers, etag.as_deref(), modified.as_deref()) {
-        return Ok((StatusCode::NOT_MODIFIED, shown).into_response());
+    headers.insert(header::REFERRER_POLICY, NO_REFERRER);
+    if let Some(etag) = etag {
+        headers.typed_insert(etag);
     }
-    Ok((
-        shown,
-        [(header::CONTENT_TYPE, content_type(&file))],
-        Body::from(file.data.into_owned()),
-    )
-        .into_response())
+    if let Some(modified) = modified {
+        headers.typed_insert(LastModified::from(modified));
+    }
+    Ok(answer)
 }
 
 /// The readmes, which the page leads to.
@@ -81,17 +86,16 @@ fn readme(path: &str) -> Option<&'static str> {
 }
 
 /// Swagger UI's page with a policy of its own.
-pub(super) async fn docs_policy(mut response: Response) -> Response {
-    let set: [(HeaderName, &'static str); 2] = [
-        (header::CONTENT_SECURITY_POLICY, DOCS_POLICY),
-        (header::REFERRER_POLICY, "no-referrer"),
-    ];
-    for (name, value) in set {
-        response
-            .headers_mut()
-            .insert(name, HeaderValue::from_static(value));
-    }
-    response
+pub(super) fn docs(ui: Router) -> Router {
+    let policy = HeaderValue::from_static(DOCS_POLICY);
+    ui.layer(SetResponseHeaderLayer::overriding(
+        header::CONTENT_SECURITY_POLICY,
+        policy,
+    ))
+    .layer(SetResponseHeaderLayer::overriding(
+        header::REFERRER_POLICY,
+        NO_REFERRER,
+    ))
 }
 
 fn content_type(file: &EmbeddedFile) -> String {

@@ -2,6 +2,7 @@
 
 use crate::{
     classroom::deadlocks::{self, DeadlockLesson, DeadlockReplay},
+    error::Error as Domain,
     http::{
         app::AppState,
         error::Error,
@@ -10,10 +11,10 @@ use crate::{
         problem::Outcome,
     },
 };
+use askama::Template;
 use axum::{Json, extract::State, response::Response};
 use garde::Validate;
 use serde::{Deserialize, Serialize};
-use std::fmt::Write;
 use utoipa::{IntoParams, ToSchema};
 
 /// How to play it.
@@ -67,7 +68,11 @@ pub(in crate::http) async fn play(
 ) -> Result<Response, Error> {
     let lesson = deadlocks::find(&lesson).ok_or(Error::NoLesson(lesson))?;
     let replay = deadlocks::replay(&app.ctx, lesson, how.cured, how.retry).await?;
-    let text = text(lesson, &replay);
+    let told = Told {
+        lesson,
+        replay: &replay,
+    };
+    let text = told.render().map_err(|e| Domain::Internal(e.to_string()))?;
     let played = DeadlockPlayed {
         outcome: Outcome::Done,
         instance: app.ctx.instance.clone(),
@@ -76,56 +81,10 @@ pub(in crate::http) async fn play(
     Ok(format.answer(text, played))
 }
 
-fn text(lesson: &DeadlockLesson, replay: &DeadlockReplay) -> String {
-    let mut text = format!("{}\n", lesson.title.zh);
-    for (n, step) in replay.steps.iter().enumerate() {
-        write!(text, "{:2} {:?} {}", n + 1, step.side, step.sql).ok();
-        if step.attempt > 1 {
-            write!(text, "  [第 {} 次]", step.attempt).ok();
-        }
-        if let Some(until) = step.waited_until {
-            write!(text, "  等到第 {until} 步以后").ok();
-        }
-        if let (Some(error), Some(message)) = (step.error, &step.message) {
-            write!(text, "  错误 {error}：{message}").ok();
-        }
-        if let Some(locks) = step.row_locks.filter(|locks| *locks > 0) {
-            write!(text, "  锁住 {locks} 行").ok();
-        }
-        text.push('\n');
-    }
-    for plan in &replay.plans {
-        let word = |word: &Option<String>| word.clone().unwrap_or_else(|| "NULL".into());
-        let (kind, key, rows, extra) = (
-            word(&plan.r#type),
-            word(&plan.key),
-            word(&plan.rows),
-            word(&plan.extra),
-        );
-        writeln!(
-            text,
-            "EXPLAIN ({}): type {kind}, key {key}, rows {rows}, {extra}",
-            plan.when
-        )
-        .ok();
-    }
-    match (replay.victim, replay.error) {
-        (Some(victim), Some(error)) => writeln!(
-            text,
-            "牺牲者 {victim:?}，错误 {error}：{}",
-            lesson.breaks.zh
-        )
-        .ok(),
-        _ => writeln!(text, "没有错误").ok(),
-    };
-    writeln!(
-        text,
-        "提交了 {:?}，整个事务重试 {} 次\n解法：{}",
-        replay.committed, replay.retries, lesson.cure.zh
-    )
-    .ok();
-    if let Some(latest) = &replay.latest_deadlock {
-        writeln!(text, "LATEST DETECTED DEADLOCK\n{latest}").ok();
-    }
-    text
+/// A play in words: `templates/deadlock.txt`.
+#[derive(Template)]
+#[template(path = "deadlock.txt")]
+struct Told<'a> {
+    lesson: &'a DeadlockLesson,
+    replay: &'a DeadlockReplay,
 }

@@ -24,10 +24,7 @@ use super::{
     openapi::{self, Api},
     page,
 };
-use axum::{
-    Router,
-    middleware::{from_fn, map_response},
-};
+use axum::{Router, middleware::from_fn};
 use http::header;
 use std::future::ready;
 use utoipa::{OpenApi, openapi::OpenApi as Document};
@@ -42,7 +39,7 @@ pub(super) fn router(app: &AppState) -> Router {
     let routes = routes
         .with_state(app.clone())
         // /openapi.json and /docs
-        .merge(Router::from(openapi::ui(api)).layer(map_response(page::docs_policy)))
+        .merge(page::docs(openapi::ui(api).into()))
         // / and the files of the page
         .fallback(page::file);
     let service = middleware::surround(app, routes, operating.with_state(app.clone()));

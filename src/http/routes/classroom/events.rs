@@ -7,14 +7,15 @@
 
 use crate::{
     http::{app::AppState, extract::Query, sse},
-    http_client::{Ask, Events, client},
+    http_client::{Ask, client},
     visits::{Happened, VisitEvent},
 };
+use async_stream::stream;
 use axum::{
     extract::State,
     response::{Response, sse::Event},
 };
-use futures::{Stream, StreamExt, stream};
+use futures::{Stream, StreamExt, stream::select_all};
 use garde::Validate;
 use serde::Deserialize;
 use std::time::Duration;
@@ -48,60 +49,43 @@ pub(in crate::http) async fn events(
     let instances = &app.ctx.config.cluster.instances;
     let seen = match whose.own || instances.is_empty() {
         true => own(&app).boxed(),
-        false => stream::select_all(instances.iter().map(|url| of(url).boxed())).boxed(),
+        false => select_all(instances.iter().map(|url| of(url).boxed())).boxed(),
     };
     sse::response(&app, seen.map(|event| Event::default().json_data(event)))
 }
 
 fn own(app: &AppState) -> impl Stream<Item = VisitEvent> + Send + use<> {
-    let (kept, told) = app.visits.watch();
-    // Who has missed something begins anew: its connection ends, and it asks again.
-    let told = stream::unfold(told, async |mut told| Some((told.recv().await.ok()?, told)));
-    stream::iter(kept).chain(told)
+    let (kept, mut told) = app.visits.watch();
+    stream! {
+        for event in kept {
+            yield event;
+        }
+        // A watcher that has missed something begins anew: its connection ends, and it asks again.
+        while let Ok(event) = told.recv().await {
+            yield event;
+        }
+    }
 }
 
-/// Another instance, as it is followed.
-struct Other {
-    url: String,
-    events: Option<Events>,
-    /// Its name, as long as it is not told as down.
-    name: Option<String>,
-}
-
+/// Another instance, followed for as long as somebody watches.
 fn of(url: &str) -> impl Stream<Item = VisitEvent> + Send + use<> {
     let url = format!("{}/classroom/events?own=true", url.trim_end_matches('/'));
-    let other = Other {
-        url,
-        events: None,
-        name: None,
-    };
-    stream::unfold(other, async |mut other| {
-        let event = other.next().await;
-        Some((event, other))
-    })
-}
-
-impl Other {
-    async fn next(&mut self) -> VisitEvent {
+    stream! {
+        // Its name, as long as it is not told as down.
+        let mut name: Option<String> = None;
         loop {
-            let Some(events) = &mut self.events else {
-                match client().get(&self.url).events(PATIENCE).await {
-                    Ok(events) => self.events = Some(events),
-                    Err(_) => match self.name.take() {
-                        Some(name) => return VisitEvent::of_instance(&name, Happened::Down),
-                        None => tokio::time::sleep(AGAIN).await,
-                    },
+            let Ok(mut events) = client().get(&url).events(PATIENCE).await else {
+                match name.take() {
+                    Some(name) => yield VisitEvent::of_instance(&name, Happened::Down),
+                    None => tokio::time::sleep(AGAIN).await,
                 }
                 continue;
             };
-            match events.next().await {
-                Some(Ok(event)) => {
-                    if let Ok(event) = serde_json::from_str::<VisitEvent>(&event.data) {
-                        self.name = Some(event.instance.clone());
-                        return event;
-                    }
+            while let Some(Ok(event)) = events.next().await {
+                if let Ok(event) = serde_json::from_str::<VisitEvent>(&event.data) {
+                    name = Some(event.instance.clone());
+                    yield event;
                 }
-                _ => self.events = None,
             }
         }
     }

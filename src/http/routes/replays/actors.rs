@@ -10,11 +10,11 @@ use crate::{
     },
     replay::{self, Line, Sent, Stops},
 };
+use async_stream::stream;
 use axum::{
     extract::State,
     response::{Response, sse::Event},
 };
-use futures::{StreamExt, stream};
 use http::StatusCode;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -38,15 +38,16 @@ pub(in crate::http) async fn play(
     if replays.actors.lock().len() >= MOST {
         return Err(Error::Overloaded);
     }
-    let actor = replay::start(&app.ctx, part)?;
+    let mut actor = replay::start(&app.ctx, part)?;
     replays.actors.lock().insert(id, actor.stops());
     let playing = Playing { replays, id };
-    let lines = stream::unfold((actor, playing), async |(mut actor, playing)| {
-        let line = actor.next().await?;
-        Some((line, (actor, playing)))
-    });
-    let events = lines.map(|line| Event::default().json_data(line));
-    Ok(sse::response(&app, Box::pin(events)))
+    let events = stream! {
+        let _until_the_answer_ends = playing;
+        while let Some(line) = actor.next().await {
+            yield Event::default().json_data(line);
+        }
+    };
+    Ok(sse::response(&app, events))
 }
 
 /// Gives an actor other points at which it stands still.

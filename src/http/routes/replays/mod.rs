@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 /// The replay that goes on, or the last one; and the actors that play here for others.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(in crate::http) struct Replays {
     latest: Mutex<Option<Arc<Going>>>,
     actors: Mutex<HashMap<Uuid, watch::Sender<Vec<Point>>>>,
@@ -34,14 +34,6 @@ struct Going {
     steps: Steps,
     log: Arc<Log>,
     cancel: CancellationToken,
-}
-
-impl std::fmt::Debug for Going {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Going")
-            .field("lesson", &self.race.lesson)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Replays {

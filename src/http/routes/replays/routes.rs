@@ -12,16 +12,16 @@ use crate::{
     },
     replay::{self, End, Ends, Log, Pace, ReplayEvent},
 };
+use async_stream::stream;
 use axum::{
     extract::State,
     response::{IntoResponse, Response, sse::Event},
 };
-use futures::{Stream, StreamExt, stream};
+use futures::Stream;
 use garde::Validate;
 use http::{StatusCode, header};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tokio_stream::wrappers::WatchStream;
 use utoipa::{IntoParams, ToSchema};
 
 /// Whether there are replays here, and which.
@@ -218,29 +218,26 @@ pub(in crate::http) async fn events(
 }
 
 /// Everything that was seen and is to be seen, up to and with the end.
-fn from_the_beginning(
-    log: Arc<Log>,
-) -> impl Stream<Item = Result<Event, axum::Error>> + Send + Unpin {
-    let changes = WatchStream::new(log.watch());
-    let told = stream::unfold(Some((log, changes, 0)), async |state| {
-        let (log, mut changes, from) = state?;
-        changes.next().await?;
-        // The end is read first: whatever comes before it is then there.
-        let end = log.end();
-        let events = log.since(from);
-        let from = from + events.len();
-        let more = end.is_none().then_some((log, changes, from));
-        Some(((events, end), more))
-    });
-    let told = told.flat_map(|(events, end)| {
-        let events = events
-            .into_iter()
-            .map(|event| Event::default().json_data(event));
-        let end = end.map(|end| match end {
-            End::Done(ending) => sse::done(ending),
-            End::Failed(detail) => sse::failed(&detail),
-        });
-        stream::iter(events.chain(end).collect::<Vec<_>>())
-    });
-    Box::pin(told)
+fn from_the_beginning(log: Arc<Log>) -> impl Stream<Item = Result<Event, axum::Error>> + Send {
+    stream! {
+        let (mut changes, mut told) = (log.watch(), 0);
+        loop {
+            // The end is read first: whatever comes before it is then there.
+            let end = log.end();
+            for event in log.since(told) {
+                told += 1;
+                yield Event::default().json_data(event);
+            }
+            let last = match end {
+                Some(End::Done(ending)) => sse::done(ending),
+                Some(End::Failed(detail)) => sse::failed(&detail),
+                None => match changes.changed().await {
+                    Ok(()) => continue,
+                    Err(_) => break,
+                },
+            };
+            yield last;
+            break;
+        }
+    }
 }

@@ -15,18 +15,19 @@ use crate::{
     load::{ONE, Plan, THREE},
     stock,
 };
+use async_stream::stream;
 use axum::{
     Extension,
     extract::{ConnectInfo, State},
     response::{IntoResponse, Response, sse::Event},
 };
-use futures::{Stream, StreamExt, stream};
+use futures::Stream;
 use garde::Validate;
 use http::{HeaderMap, StatusCode, header};
 use secrecy::ExposeSecret;
 use serde::Deserialize;
 use std::net::SocketAddr;
-use tokio_stream::wrappers::WatchStream;
+use tokio::sync::watch;
 use utoipa::ToSchema;
 
 const MOST_REQUESTS: i64 = 100_000;
@@ -138,29 +139,28 @@ pub(in crate::http) async fn events(
     Own(runs): Own<Runs>,
     Path(id): Path<String>,
 ) -> Result<Response, Error> {
-    let states = WatchStream::new(runs.find(&id)?.watch());
+    let states = runs.find(&id)?.watch();
     Ok(sse::response(&app, until_the_end(states)))
 }
 
 /// Each state as events, up to and with the one that ends the run.
 fn until_the_end(
-    states: impl Stream<Item = RunState> + Unpin + Send + 'static,
+    mut states: watch::Receiver<RunState>,
 ) -> impl Stream<Item = Result<Event, axum::Error>> + Send {
-    let until_ended = stream::unfold(Some(states), async |states| {
-        let mut states = states?;
-        let state = states.next().await?;
-        let more = matches!(state.end, End::Running).then_some(states);
-        Some((state, more))
-    });
-    until_ended.flat_map(|RunState { progress, end }| {
-        let progress = Event::default().event("progress").json_data(progress);
-        let end = match end {
-            End::Running => None,
-            End::Done { row } | End::Cancelled { row } => Some(sse::done(row)),
-            End::Failed { detail } => Some(sse::failed(&detail)),
-        };
-        stream::iter([Some(progress), end].into_iter().flatten())
-    })
+    stream! {
+        states.mark_changed();
+        while states.changed().await.is_ok() {
+            let RunState { progress, end } = states.borrow_and_update().clone();
+            yield Event::default().event("progress").json_data(progress);
+            let last = match end {
+                End::Running => continue,
+                End::Done { row } | End::Cancelled { row } => sse::done(row),
+                End::Failed { detail } => sse::failed(&detail),
+            };
+            yield last;
+            break;
+        }
+    }
 }
 
 fn plan(app: &AppState, wanted: &Wanted) -> Result<Plan, Error> {
@@ -215,13 +215,12 @@ fn origin(headers: &HeaderMap, peer: Option<SocketAddr>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use futures::FutureExt;
-    use tokio::sync::watch;
+    use futures::{FutureExt, StreamExt};
 
     #[test]
     fn the_events_end_with_the_run_though_its_state_stays() {
         let state = watch::Sender::new(RunState::default());
-        let mut events = Box::pin(until_the_end(WatchStream::new(state.subscribe())));
+        let mut events = Box::pin(until_the_end(state.subscribe()));
         assert!(
             events.next().now_or_never().flatten().is_some(),
             "the newest state comes at once"
