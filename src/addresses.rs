@@ -55,6 +55,11 @@ impl fmt::Debug for Control {
 pub const MARK: &str = ".oversell-lab";
 
 impl Addresses {
+    /// The address of the main Redis; empty where there is none.
+    pub fn main_redis(&self) -> &str {
+        self.redis.first().map_or("", |node| &node.url)
+    }
+
     /// The addresses of the lab that wrote `file`, which must still run.
     ///
     /// # Errors

@@ -266,7 +266,7 @@ impl Cluster {
     ///
     /// [`NoVerdict`]: there is no lab, or its Redis does not answer.
     pub async fn redis(&self) -> Result<MultiplexedConnection, NoVerdict> {
-        let url = self.servers()?.redis.first().map_or("", |node| &node.url);
+        let url = self.servers()?.main_redis();
         redis_at(url).await.map_err(NoVerdict::failed)
     }
 

@@ -62,7 +62,7 @@ impl Conditions {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let (mysql, redis, zookeeper, nginx) = tokio::join!(
             mysql(&lab.mysql.url),
-            redis(lab.redis.first().map_or("", |node| &node.url)),
+            redis(lab.main_redis()),
             zookeeper(&lab.zookeeper.connect),
             nginx()
         );

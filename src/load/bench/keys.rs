@@ -4,9 +4,9 @@
 //! twice, by other names the second time: what was kept of the first would be on top of the second.
 
 use super::{
+    ceilings::{PREFIX, failed},
     figure::{Figure, Unit},
     memory::resident,
-    repeat::failed,
 };
 use crate::failure::Failure;
 use http::{Request, Response};
@@ -26,7 +26,6 @@ const KEYS: usize = 100_000;
 const STEP: usize = 500;
 /// So many are taken first, so that what the client needs for itself is there.
 const FIRST: usize = 1000;
-const PREFIX: &str = "oversell-bench:";
 /// Nothing is renewed meanwhile, and no command of so many at once is given up.
 const MINUTES: Duration = Duration::from_secs(600);
 

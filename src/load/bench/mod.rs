@@ -7,44 +7,34 @@
 //!
 //! Next: `wishes.rs`, which lists what is measured and what is wanted of it.
 
-mod direct;
+mod ceilings;
 mod figure;
-mod ids;
 mod keys;
 mod memory;
-mod repeat;
-mod serial;
 mod wishes;
 
 use super::{
     conditions::Conditions,
     measure::one,
-    plan::{ONE, PLENTY, THREE, own_product},
+    plan::{PLENTY, Plan, own_product},
     run::Snapshot,
     stock_api::StockApi,
     target::{Registry, check, token},
     terminal::{Bar, stopped, write_json},
-    verdict::Verdict,
 };
 use crate::{
     addresses::{Addresses, LAB_JSON},
     failure::Failure,
     stock,
 };
-use direct::Direct;
+use ceilings::Ceilings;
 use figure::{Figure, Unit, Wanted};
-use ids::Ids;
 use serde::Serialize;
-use serial::Serial;
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use wishes::{CONNECTIONS, Lock, WAITERS, Wish, Work, at, lock_wishes, measurements};
+use wishes::{WAITERS, Wish, Work, measurements, wishes};
 
-/// From how many connections the SQL is tried: on one hot row, more of them may sell less.
-const SQL_CONNECTIONS: [usize; 3] = [10, 30, CONNECTIONS];
-/// How long each ceiling is measured in each round.
-const CEILING_TIME: Duration = Duration::from_secs(1);
 /// The slowest of [`WAITERS`] against the fastest.
 const FLAT: f64 = 0.8;
 
@@ -86,19 +76,12 @@ struct Bench<'a> {
     at: &'a Addresses,
     bar: Bar,
     stop: &'a CancellationToken,
-    /// By name, one value for each round.
-    rates: BTreeMap<String, Vec<f64>>,
+    /// One value for each round.
+    rates: BTreeMap<Work, Vec<f64>>,
     /// The longest latency over the mean, and the 99 % line over the median, of each lock with 100 waiters.
-    waits: BTreeMap<String, [Vec<f64>; 2]>,
+    waits: BTreeMap<&'static str, [Vec<f64>; 2]>,
     /// By figure: what went wrong.
     void: BTreeMap<String, String>,
-}
-
-/// The clients of the ceilings, kept from one round to the next.
-struct Ceilings {
-    direct: Direct,
-    alone: [Arc<Serial>; 2],
-    ids: Ids,
 }
 
 /// Runs the command, against the lab at `at` or the one that the arguments name; `starts` is how long an instance took
@@ -118,11 +101,11 @@ pub async fn run(
         None => Addresses::of_running_lab(&args.lab_json)?,
     };
     let works = measurements();
-    let slugs: Vec<_> = works.iter().filter_map(|(_, work)| work.slug()).collect();
+    let slugs: Vec<_> = works.iter().filter_map(|work| work.strategy()).collect();
     check(&at.http, Registry::Strategies, &slugs).await?;
     let conditions = Conditions::of(Some(&at)).await;
     // First, while this process is small.
-    let keys = keys::figures(at.redis.first().map_or("", |node| &node.url)).await?;
+    let keys = keys::figures(at.main_redis()).await?;
     println!("{conditions}\nmedian of {} rounds", args.rounds);
     let mut bench = Bench {
         at: &at,
@@ -162,142 +145,86 @@ pub async fn run(
 }
 
 impl Bench<'_> {
-    async fn measure(&mut self, rounds: u32, works: &[(String, Work)]) -> Result<(), Failure> {
-        let Addresses {
-            mysql,
-            redis,
-            zookeeper,
-            http,
-            ..
-        } = self.at;
-        let redis = redis.first().map_or("", |node| &node.url);
+    async fn measure(&mut self, rounds: u32, works: &[Work]) -> Result<(), Failure> {
         let strategy = stock::find("single-update").expect("it is in the registry");
         let (token, stock_id) = (token(), own_product());
         let product = StockApi {
-            base: http,
+            base: &self.at.http,
             stock_id,
             strategy,
             token: token.as_ref(),
         };
         product.reset(PLENTY).await?;
-        let ceilings = Ceilings {
-            direct: Direct::new(&mysql.url, CONNECTIONS, stock_id)?,
-            alone: [
-                Serial::redis(redis, &mysql.url, stock_id)?,
-                Serial::zookeeper(&zookeeper.connect, &mysql.url, stock_id).await?,
-            ],
-            ids: Ids::new(redis)?,
-        };
-        let mut measured = Ok(());
-        for (name, work) in (0..rounds).flat_map(|_| works) {
-            measured = self.once(name, work, &ceilings).await;
-            if measured.is_err() {
-                break;
+        let ceilings = Ceilings::open(self.at, stock_id).await?;
+        let measured = async {
+            for work in (0..rounds).flat_map(|_| works) {
+                self.once(*work, &ceilings).await?;
             }
-        }
-        for alone in &ceilings.alone {
-            alone.close().await;
-        }
-        ceilings.ids.close().await;
-        drop(ceilings);
+            Ok(())
+        };
+        let measured = measured.await;
+        ceilings.close().await;
         measured.and(product.remove().await)
     }
 
-    async fn once(&mut self, name: &str, work: &Work, on: &Ceilings) -> Result<(), Failure> {
+    async fn once(&mut self, work: Work, on: &Arc<Ceilings>) -> Result<(), Failure> {
         if self.stop.is_cancelled() {
             return Err(stopped());
         }
-        let rate = match *work {
-            Work::Sell { .. } | Work::Order { .. } => self.load(name, work).await?,
-            Work::Sql(sql) => {
-                let best = async {
-                    let mut best = 0.0_f64;
-                    for connections in SQL_CONNECTIONS {
-                        let rate = on.direct.per_second(sql, connections, CEILING_TIME).await?;
-                        best = best.max(rate);
-                    }
-                    Ok(best)
-                };
-                self.ceiling(name, best).await?
-            }
-            Work::Alone(lock) => {
-                let alone = &on.alone[lock as usize];
-                self.ceiling(name, alone.per_second(CEILING_TIME)).await?
-            }
-            Work::Numbers(way) => {
-                let rate = on.ids.per_second(way, CEILING_TIME);
-                self.ceiling(name, rate).await?
+        let rate = match work.plan(self.at) {
+            Ok(plan) => self.load(work, plan).await?,
+            Err(bare) => {
+                let nothing = watch::channel(Snapshot::default()).1;
+                let rate = on.per_second(bare);
+                self.bar.during(&work.to_string(), nothing, rate).await?
             }
         };
-        self.rates.entry(name.into()).or_default().push(rate);
+        self.rates.entry(work).or_default().push(rate);
         Ok(())
     }
 
-    async fn ceiling(
-        &self,
-        name: &str,
-        rate: impl Future<Output = Result<f64, Failure>>,
-    ) -> Result<f64, Failure> {
-        let nothing = watch::channel(Snapshot::default()).1;
-        self.bar.during(name, nothing, rate).await
-    }
-
-    async fn load(&mut self, name: &str, work: &Work) -> Result<f64, Failure> {
-        let one_instance = || {
-            let first = self.at.instances.first();
-            first.map_or("", |instance| instance.url.as_str())
+    async fn load(&mut self, work: Work, plan: Plan) -> Result<f64, Failure> {
+        let plan = Plan {
+            token: token(),
+            ..plan
         };
-        let (base, target) = match work {
-            Work::Order { hold_ms: 1.., .. } => (one_instance(), ONE),
-            _ => (self.at.http.as_str(), THREE),
-        };
-        let mut plan = work.plan(base, target);
-        plan.token = token();
         let row = one(&self.bar, &plan, self.stop).await?;
         if self.stop.is_cancelled() {
             return Err(stopped());
         }
-        match *work {
-            Work::Sell { slug, waiters, .. } => {
-                if row.verdict != Verdict::Exact {
-                    self.void
-                        .insert(slug.into(), row.complaint().unwrap_or_default());
-                }
-                if waiters == Some(CONNECTIONS) {
-                    let [longest, tail] = self.waits.entry(slug.into()).or_default();
-                    longest.push(row.stats.max / row.stats.average);
-                    tail.push(row.stats.p99_line / row.stats.median);
-                }
-            }
-            _ => self
-                .void
-                .extend(row.complaint().map(|why| (name.to_owned(), why))),
+        let complaint = row.complaint().map(|why| (work.figure(), why));
+        self.void.extend(complaint);
+        if let Work::Wait(slug, waiters) = work
+            && waiters == WAITERS[1]
+        {
+            let [longest, tail] = self.waits.entry(slug).or_default();
+            longest.push(row.stats.max / row.stats.average);
+            tail.push(row.stats.p99_line / row.stats.median);
         }
         Ok(row.sold_per_sec)
     }
 
-    fn rates(&self, name: &str) -> &[f64] {
-        self.rates.get(name).map_or(&[], Vec::as_slice)
+    fn rates(&self, work: Work) -> &[f64] {
+        self.rates.get(&work).map_or(&[], Vec::as_slice)
     }
 
     fn wished(&self, wish: &Wish) -> Figure {
-        let (seen, ceiling) = (self.rates(&wish.measured), self.rates(&wish.ceiling));
-        Figure::ratio(&wish.figure, seen, wish.of, ceiling, wish.wanted)
+        let name = wish.measured.figure();
+        let (seen, ceiling) = (self.rates(wish.measured), self.rates(wish.ceiling));
+        Figure::ratio(&name, seen, wish.of, ceiling, wish.wanted)
             .bounded_by(wish.bounded_by)
-            .unless(self.void.get(&wish.figure).cloned())
+            .unless(self.void.get(&name).cloned())
     }
 
     /// All that was measured comes to.
     fn figures(&self, starts: &[Duration]) -> Result<Vec<Figure>, Failure> {
-        let mut figures: Vec<_> = wishes::strategies()
-            .map(|wish| self.wished(&wish))
-            .collect();
-        for (lock, wish) in lock_wishes() {
+        let mut figures = Vec::new();
+        for wish in wishes() {
             figures.push(self.wished(&wish));
-            figures.extend(self.of_lock(lock, wish.bounded_by));
+            if let Work::Wait(slug, _) = wish.measured {
+                figures.extend(self.of_lock(slug, wish.bounded_by));
+            }
         }
-        figures.extend(wishes::orders().map(|wish| self.wished(&wish)));
-        figures.extend(wishes::numbers().map(|wish| self.wished(&wish)));
         let mut memory = 0.0_f64;
         for instance in &self.at.instances {
             memory = memory.max(memory::peak(instance.pid)?);
@@ -319,9 +246,12 @@ impl Bench<'_> {
     }
 
     /// How much its number of waiters slows a lock down, and how long the unluckiest of them wait.
-    fn of_lock(&self, lock: Lock, bounded_by: &'static str) -> impl Iterator<Item = Figure> {
-        let slug = lock.slug();
-        let each = WAITERS.map(|waiters| self.rates(&at(slug, waiters)));
+    fn of_lock(
+        &self,
+        slug: &'static str,
+        bounded_by: &'static str,
+    ) -> impl Iterator<Item = Figure> {
+        let each = WAITERS.map(|waiters| self.rates(Work::Wait(slug, waiters)));
         let extreme = |pick: fn(f64, f64) -> f64| -> Vec<f64> {
             let rounds = each.iter().map(|rates| rates.len()).min().unwrap_or(0);
             let of_round = |i: usize| each.iter().map(|rates| rates[i]).reduce(pick);

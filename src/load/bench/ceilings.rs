@@ -1,0 +1,259 @@
+//! The ceilings that need no HTTP: what several clients, each with a task of its own, do in a second.
+//!
+//! A lock's ceiling is one uncontended client, which takes it, runs the section and releases it. Of `redis-lock` it is the
+//! lock itself. Of `zk-lock` it is the least that any lock in ZooKeeper must do: make a numbered node, delete it. (To list
+//! the others, which the lock does besides, is not in it.) A lock lets one in at a time, so how many wait cannot make the
+//! section faster. But in ZooKeeper the next ones make their nodes while one is inside, and the server writes these with the
+//! deletion of the last: what the one client does one after the other overlaps. So there the ratio may be above 1.
+
+use crate::{addresses::Addresses, config::Config, ctx::Ctx, failure::Failure, seckill::id_worker};
+use oversell_lock::Lock;
+use sqlx::{Executor, MySqlConnection};
+use std::{
+    error::Error,
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::task::JoinSet;
+use zookeeper_client::{Acls, Client, CreateMode};
+
+/// How long each is measured.
+const TIME: Duration = Duration::from_secs(1);
+const WAIT: Duration = Duration::from_secs(30);
+/// Keeps the keys apart from those of the instances.
+pub(super) const PREFIX: &str = "oversell-bench:";
+/// Keeps the nodes apart from those of the instances.
+const DIRECTORY: &str = "/oversell-bench";
+/// Ids of a batch.
+const BATCH: u32 = 100;
+
+const UPDATE: &str =
+    "UPDATE db_stock SET count = count - 1, version = version + 1 WHERE id = ? AND count > 0";
+const FOR_UPDATE: &str = "SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ? FOR UPDATE";
+const READ: &str =
+    "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
+const WRITE: &str = "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?";
+
+/// What is done again and again without HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Bare {
+    /// §1.7.1: one statement.
+    Update,
+    /// §1.7.2: the transaction of four statements.
+    ForUpdate,
+    /// Lock, section and unlock in Redis.
+    RedisLock,
+    /// A numbered node of ZooKeeper, the section, and the node is deleted.
+    ZkNode,
+    /// `INCR` alone.
+    Incr,
+    /// An id for each command.
+    Id,
+    /// Many ids for each command.
+    Ids,
+}
+
+impl Bare {
+    /// How many do it at once. Where there are several numbers, the one counts from which it is done most often: on one hot
+    /// row, more connections may sell less.
+    const fn workers(self) -> &'static [usize] {
+        match self {
+            Self::Update | Self::ForUpdate => &[10, 30, 100],
+            Self::RedisLock | Self::ZkNode => &[1],
+            Self::Incr | Self::Id | Self::Ids => &[100],
+        }
+    }
+}
+
+impl fmt::Display for Bare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Update => "UPDATE without HTTP",
+            Self::ForUpdate => "FOR UPDATE without HTTP",
+            Self::RedisLock => "redis-lock: one client, nobody else",
+            Self::ZkNode => "zk-lock: one client: create, section, delete",
+            Self::Incr => "INCR alone",
+            Self::Id => "ids, one by one",
+            Self::Ids => "ids, in batches of 100",
+        })
+    }
+}
+
+/// The clients of the ceilings, kept from one round to the next.
+pub(super) struct Ceilings {
+    ctx: Ctx,
+    zookeeper: Client,
+    product: i64,
+}
+
+type Done<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+impl Ceilings {
+    /// Clients of a lab's servers, for work on this product.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where an address is not one, or ZooKeeper does not answer.
+    pub(super) async fn open(at: &Addresses, product: i64) -> Result<Arc<Self>, Failure> {
+        let open = async || -> Done<_> {
+            let config = Config::load(&[
+                ("mysql.url", at.mysql.url.clone()),
+                ("mysql.pool", "100".into()),
+                ("redis.url", at.main_redis().to_owned()),
+                ("redis.prefix", PREFIX.into()),
+                ("zookeeper.connect", at.zookeeper.connect.clone()),
+            ])?;
+            let zookeeper = Client::connector()
+                .with_session_timeout(WAIT)
+                .with_fail_eagerly()
+                .connect(&at.zookeeper.connect)
+                .await?;
+            // Not a container: the server deletes one whenever it finds it empty.
+            let directory = CreateMode::Persistent.with_acls(Acls::anyone_all());
+            zookeeper.mkdir(DIRECTORY, &directory).await?;
+            Ok(Arc::new(Self {
+                ctx: Ctx::new(config)?,
+                zookeeper,
+                product,
+            }))
+        };
+        open().await.map_err(failed)
+    }
+
+    /// How often it is done in a second.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where a server does not do it.
+    pub(super) async fn per_second(self: &Arc<Self>, bare: Bare) -> Result<f64, Failure> {
+        let mut most = 0.0_f64;
+        for workers in bare.workers() {
+            most = most.max(self.by(bare, *workers).await.map_err(failed)?);
+        }
+        Ok(most)
+    }
+
+    /// The same, done by so many at once, each with a connection to MySQL.
+    async fn by(self: &Arc<Self>, bare: Bare, workers: usize) -> Done<f64> {
+        let mut conns = Vec::with_capacity(workers);
+        for _ in 0..workers {
+            let mut conn = self.ctx.db.conn(WAIT).await?;
+            // The first time prepares its statements.
+            self.once(bare, &mut conn).await?;
+            conns.push(conn);
+        }
+        let (begun, mut running) = (Instant::now(), JoinSet::new());
+        for mut conn in conns {
+            let on = Arc::clone(self);
+            running.spawn(async move {
+                let mut done = 0;
+                while begun.elapsed() < TIME {
+                    done += on.once(bare, &mut conn).await?;
+                }
+                conn.done();
+                Done::Ok(done)
+            });
+        }
+        let mut done = 0;
+        while let Some(worker) = running.join_next().await {
+            done += worker??;
+        }
+        Ok(f64::from(done) / begun.elapsed().as_secs_f64())
+    }
+
+    /// Does it once: how many that were.
+    async fn once(&self, bare: Bare, conn: &mut MySqlConnection) -> Done<u32> {
+        let (ctx, product) = (&self.ctx, self.product);
+        match bare {
+            Bare::Update => drop(sqlx::query(UPDATE).bind(product).execute(conn).await?),
+            Bare::ForUpdate => {
+                conn.execute("START TRANSACTION").await?;
+                let count: i64 = sqlx::query_scalar(FOR_UPDATE)
+                    .bind(product)
+                    .fetch_one(&mut *conn)
+                    .await?;
+                self.write(count - 1, conn).await?;
+                conn.execute("COMMIT").await?;
+            }
+            Bare::RedisLock => {
+                let guard = ctx.redis.lock("lock").acquire(WAIT).await?;
+                self.section(conn).await?;
+                guard.release().await?;
+            }
+            Bare::ZkNode => {
+                let prefix = format!("{DIRECTORY}/lock-");
+                let numbered = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
+                let (_, number) = self.zookeeper.create(&prefix, &[], &numbered).await?;
+                self.section(conn).await?;
+                let node = format!("{prefix}{number}");
+                self.zookeeper.delete(&node, None).await?;
+            }
+            Bare::Incr => {
+                let mut redis = ctx.redis.connection();
+                redis::cmd("INCR")
+                    .arg(ctx.redis_key("incr"))
+                    .exec_async(&mut redis)
+                    .await?;
+            }
+            Bare::Id => drop(id_worker::batch(ctx, "bench", 1).await?),
+            Bare::Ids => {
+                id_worker::batch(ctx, "bench", BATCH).await?;
+                return Ok(BATCH);
+            }
+        }
+        Ok(1)
+    }
+
+    /// The section that the lock strategies guard: read, then write one less.
+    async fn section(&self, conn: &mut MySqlConnection) -> Done<()> {
+        let (count, _version, _fence): (i64, i64, u64) = sqlx::query_as(READ)
+            .bind(self.product)
+            .fetch_one(&mut *conn)
+            .await?;
+        self.write(count - 1, conn).await
+    }
+
+    async fn write(&self, count: i64, conn: &mut MySqlConnection) -> Done<()> {
+        let write = sqlx::query(WRITE).bind(count).bind(self.product);
+        write.execute(conn).await?;
+        Ok(())
+    }
+
+    /// Takes away what it has made and does not expire, and closes the clients.
+    pub(super) async fn close(&self) {
+        let mut redis = self.ctx.redis.connection();
+        let key = self.ctx.redis_key("incr");
+        if let Err(error) = redis::cmd("DEL").arg(key).exec_async(&mut redis).await {
+            tracing::debug!(%error, "{PREFIX}incr is left");
+        }
+        if let Err(error) = self.zookeeper.delete(DIRECTORY, None).await {
+            tracing::debug!(%error, "{DIRECTORY} is left");
+        }
+        self.ctx.close(TIME).await;
+    }
+}
+
+pub(super) fn failed(error: impl fmt::Display) -> Failure {
+    Failure::Unusable(format!("the ceiling cannot be measured: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stock;
+
+    #[test]
+    fn the_ceilings_use_the_very_sql_of_the_strategies() {
+        for (slug, sql) in [
+            ("single-update", UPDATE),
+            ("select-for-update", FOR_UPDATE),
+            ("select-for-update", WRITE),
+            ("none", READ),
+            ("none", WRITE),
+        ] {
+            let source = stock::find(slug).unwrap().source;
+            assert!(source.contains(sql), "{slug}: {sql}");
+        }
+    }
+}
