@@ -207,7 +207,7 @@ pub enum Run {
         /// Where.
         on: Target,
         /// How often each user orders.
-        orders_each: i64,
+        orders_each: u64,
         /// The checker's verdict.
         comes_to: Orders,
     },

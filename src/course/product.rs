@@ -6,7 +6,6 @@ use crate::{
     load::plan::own_product,
 };
 use http::Method;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// A product in both stores.
@@ -24,17 +23,6 @@ pub struct Left {
     pub mysql: i64,
     /// The key.
     pub redis: i64,
-}
-
-#[derive(Deserialize)]
-struct Stock {
-    mysql: Option<Count>,
-    redis: Option<Count>,
-}
-
-#[derive(Deserialize)]
-struct Count {
-    count: Option<i64>,
 }
 
 impl Cluster {
@@ -61,14 +49,14 @@ impl Product<'_> {
     ///
     /// [`NoVerdict::Failed`] where a store does not answer.
     pub async fn left(&self) -> Result<Left, NoVerdict> {
-        let stock: Stock = self.on.get(&self.stock()).await?.success()?.json()?;
-        let count = |of: Option<Count>| {
-            of.and_then(|of| of.count)
-                .ok_or_else(|| NoVerdict::failed("a store is missing"))
+        let stock: Value = self.on.get(&self.stock()).await?.success()?.json()?;
+        let count = |store: &str| {
+            let count = stock[store]["count"].as_i64();
+            count.ok_or_else(|| NoVerdict::failed("a store is missing"))
         };
         Ok(Left {
-            mysql: count(stock.mysql)?,
-            redis: count(stock.redis)?,
+            mysql: count("mysql")?,
+            redis: count("redis")?,
         })
     }
 

@@ -2,17 +2,15 @@
 
 use super::{Cluster, NoVerdict, Target};
 use crate::{
+    failure::Failure,
     http_client::{Ask, HttpError},
-    seckill::check::{Report, Verdict},
+    load::{Row, row::Ordered},
 };
 use chrono::{TimeDelta, Utc};
-use futures::{StreamExt, stream};
 use http::{Method, header::ACCEPT};
 use serde_json::{Value, json};
 
-/// So many orders are under way at once.
-const AT_ONCE: usize = 100;
-/// How long each stays inside the section in which its step breaks.
+/// How long each order of a crowd stays inside the section in which its step breaks.
 const HOLD_MS: u64 = 20;
 
 /// A voucher.
@@ -21,15 +19,6 @@ pub(super) struct Voucher<'a> {
     on: &'a Cluster,
     /// Its number.
     pub id: i64,
-}
-
-/// What a crowd of orders came to.
-#[derive(Debug)]
-pub(super) struct Ordered {
-    /// What the checker says.
-    pub(super) report: Report,
-    /// Orders that were placed.
-    pub(super) placed: i64,
 }
 
 impl Cluster {
@@ -65,29 +54,25 @@ impl Cluster {
             .await
     }
 
-    /// So many users order a voucher of so many pieces, each so often and at once.
+    /// So many users order a voucher of so many pieces, each so often and all at once.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`] where the target does not answer.
     pub(super) async fn crowd(
         &self,
         step: &str,
         target: Target,
         pieces: i64,
-        users: i64,
-        repeats: i64,
-    ) -> Result<Ordered, NoVerdict> {
-        let voucher = self.on_sale(pieces).await?;
-        let (at, more) = (self.address(target), format!("&hold_ms={HOLD_MS}"));
-        let (voucher_, more_) = (&voucher, &more);
-        let orders = stream::iter(0..users * repeats)
-            .map(|n| async move { voucher_.order(at, step, n / repeats, more_).await })
-            .buffer_unordered(AT_ONCE);
-        let answers: Vec<_> = orders.collect().await;
-        let mut placed = 0;
-        for answer in answers {
-            placed += i64::from(answer?.0 == 200);
-        }
-        let report = voucher.report().await?;
-        voucher.remove().await?;
-        Ok(Ordered { report, placed })
+        users: u64,
+        repeats: u64,
+    ) -> Result<(Row, Ordered), Failure> {
+        let mut plan = self.plan(step, target);
+        (plan.threads, plan.count, plan.hold_ms) = ((users * repeats) as usize, pieces, HOLD_MS);
+        let mut row = self.send(plan.ordering(users, repeats)).await?;
+        let orders = row.orders.take();
+        let none = || Failure::Unusable(format!("{step}: nobody has counted the orders"));
+        Ok((row, orders.ok_or_else(none)?))
     }
 }
 
@@ -111,21 +96,6 @@ impl Voucher<'_> {
             .header("x-user-id", user);
         let answer = request.header(ACCEPT, "application/json").answer().await?;
         Ok((answer.status.as_u16(), answer.json()?))
-    }
-
-    /// What the checker says of its orders. Those that are written behind are waited for.
-    pub(super) async fn report(&self) -> Result<Report, NoVerdict> {
-        let mut before = None;
-        loop {
-            let url = format!("{}/voucher/{}/check", self.on.three(), self.id);
-            let report: Report = self.on.get(&url).await?.success()?.json()?;
-            if before.replace(report.orders) == Some(report.orders)
-                && report.verdict != Verdict::StockDiffers
-            {
-                return Ok(report);
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-        }
     }
 
     /// Removes it, with its orders.

@@ -116,7 +116,7 @@ impl Plan {
 
     /// Orders of a voucher, each from another connection; at least so many as are asked for, since each connection
     /// sends as many as the others.
-    pub(super) fn ordering(self, users: u64, repeats: u64) -> Self {
+    pub(crate) fn ordering(self, users: u64, repeats: u64) -> Self {
         let orders = usize::try_from(users.saturating_mul(repeats)).unwrap_or(usize::MAX);
         Self {
             loops: orders.div_ceil(self.threads),

@@ -8,7 +8,7 @@ use crate::{
 use reqwest::RequestBuilder;
 use secrecy::SecretString;
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Setting the stock also clears locks and queues: it may take a moment, but not for ever.
@@ -20,17 +20,6 @@ pub(super) struct StockApi<'a> {
     pub(super) stock_id: i64,
     pub(super) strategy: &'a Strategy,
     pub(super) token: Option<&'a SecretString>,
-}
-
-#[derive(Deserialize)]
-struct Stock {
-    mysql: Option<Count>,
-    redis: Option<Count>,
-}
-
-#[derive(Deserialize)]
-struct Count {
-    count: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -70,18 +59,14 @@ impl StockApi<'_> {
     /// [`Failure::Unusable`] where the service does not say.
     pub(super) async fn count(&self) -> Result<i64, Failure> {
         let url = format!("{}/stock?stock_id={}", base(self.base), self.stock_id);
-        let stock: Stock = read(&url).await?;
-        let count = match self.strategy.store {
-            Store::MySql => stock.mysql,
-            Store::Redis => stock.redis,
+        let store = match self.strategy.store {
+            Store::MySql => "mysql",
+            Store::Redis => "redis",
         };
-        let unknown = || {
-            Failure::Unusable(format!(
-                "GET {url} does not know the stock of {:?}",
-                self.strategy.store
-            ))
-        };
-        count.and_then(|c| c.count).ok_or_else(unknown)
+        let stock: Value = read(&url).await?;
+        stock[store]["count"].as_i64().ok_or_else(|| {
+            Failure::Unusable(format!("GET {url} does not know the stock of {store}"))
+        })
     }
 
     fn own_part(&self) -> String {

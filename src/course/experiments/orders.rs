@@ -1,14 +1,11 @@
 //! [002] Orders of a voucher: on sale or not, oversold or not, one per user or two, under the locks of one process.
 
 use crate::{
-    course::{
-        Cluster, NoVerdict, Seen, Target, Words,
-        voucher::{Ordered, Voucher},
-    },
-    seckill::check::{Report, Verdict as Checked},
+    course::{Cluster, NoVerdict, Seen, Target, Words, voucher::Voucher},
+    seckill::check::Verdict as Checked,
 };
 use chrono::TimeDelta;
-use serde_json::{Value, json};
+use serde_json::json;
 
 pub(super) async fn on_sale(on: &Cluster) -> Result<Seen, NoVerdict> {
     let (past, soon, later) = (
@@ -39,53 +36,43 @@ pub(super) async fn on_sale(on: &Cluster) -> Result<Seen, NoVerdict> {
     Ok(Seen::holds(holds, words).value("answers", said))
 }
 
-/// What a crowd came to, in words.
-fn words(step: &str, target: Target, ordered: &Ordered) -> Words {
-    let Report {
-        pieces,
-        orders,
-        oversold,
-        duplicate_orders: twice,
-        ..
-    } = &ordered.report;
-    let place = target.words();
-    Words::new(
-        format!(
-            "{step}，{}：{pieces} 件，{orders} 单，超卖 {oversold} 件，重复的 {twice} 单。",
-            place.zh
-        ),
-        format!(
-            "{step} on {}: {pieces} pieces, {orders} orders, {oversold} oversold, {twice} beyond a user's first.",
-            place.en
-        ),
-    )
-}
-
-/// A crowd's figures.
-fn figures(ordered: &Ordered) -> Value {
-    json!({"placed": ordered.placed, "report": ordered.report})
-}
-
-/// 100 users, each so often, for 20 pieces: whether the checker's verdict is this one.
+/// A crowd for a few pieces: whether the checker finds this, and nothing where that is `exact`.
 pub(super) async fn crowd(
     on: &Cluster,
     step: &str,
     target: Target,
-    repeats: i64,
+    repeats: u64,
     verdict: Checked,
 ) -> Result<Seen, NoVerdict> {
     let (pieces, users) = if repeats == 1 { (20, 100) } else { (100, 40) };
-    let ordered = on.crowd(step, target, pieces, users, repeats).await?;
-    let Report { orders, faults, .. } = &ordered.report;
+    let (row, ordered) = on.crowd(step, target, pieces, users, repeats).await?;
+    let (written, twice, oversold) = (ordered.orders, ordered.duplicate_orders, row.oversold);
     let holds = match verdict {
         // Nothing is wrong with orders that are not there: all that can be had are placed, and written.
         Checked::Exact => {
-            let all = pieces.min(users);
-            ordered.report.verdict == verdict && *orders == all && ordered.placed == all
+            let all = pieces.min(users.cast_signed());
+            ordered.faults.is_empty() && [written, row.counts.sold.cast_signed()] == [all; 2]
         }
-        fault => faults.contains(&fault) || ordered.report.verdict == fault,
+        fault => ordered.faults.contains(&fault),
     };
-    Ok(Seen::holds(holds, words(step, target, &ordered)).value("crowd", figures(&ordered)))
+    let place = target.words();
+    let words = Words::new(
+        format!(
+            "{step}，{}：{pieces} 件，{written} 单，超卖 {oversold} 件，重复的 {twice} 单。",
+            place.zh
+        ),
+        format!(
+            "{step} on {}: {pieces} pieces, {written} orders, {oversold} oversold, {twice} beyond a user's first.",
+            place.en
+        ),
+    );
+    let figures = json!({
+        "placed": row.counts.sold,
+        "verdict": row.verdict,
+        "oversold": oversold,
+        "report": ordered,
+    });
+    Ok(Seen::holds(holds, words).value("crowd", figures))
 }
 
 /// 40 users order three times each, all at once: nothing is oversold, and each has one order.

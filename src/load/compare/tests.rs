@@ -90,34 +90,25 @@ struct Cli {
     args: Args,
 }
 
-fn args(line: &[&str]) -> Result<Args, clap::Error> {
-    Cli::try_parse_from(["compare"].iter().chain(line)).map(|cli| cli.args)
+fn args(line: &str) -> Result<Args, clap::Error> {
+    let words = ["compare"].into_iter().chain(line.split_whitespace());
+    Cli::try_parse_from(words).map(|cli| cli.args)
 }
 
-async fn compare_with(fake: &Fake, line: &[&str]) -> Result<Found, Failure> {
-    let place = [
-        "--http",
-        &fake.http,
-        "--instance",
-        &fake.base,
-        "--threads",
-        "4",
-        "--loops",
-        "10",
-    ];
-    let args = args(&[&place, line].concat()).unwrap();
-    compare(&args, None, &CancellationToken::new()).await
+/// What the command finds in this shop; its options are separated by blanks.
+async fn found_in(fake: &Fake, line: &str) -> Found {
+    let args = args(&format!(
+        "--http {} --instance {} --threads 4 --loops 10 {line}",
+        fake.http, fake.base
+    ));
+    let stop = CancellationToken::new();
+    compare(&args.unwrap(), None, &stop).await.unwrap()
 }
 
 #[tokio::test]
 async fn each_strategy_runs_once_against_each_target_and_the_stock_is_reset_before() {
     let fake = Fake::open(None).await;
-    let found = compare_with(
-        &fake,
-        &["--strategies", "single-update,redis-lock", "--count", "60"],
-    )
-    .await
-    .unwrap();
+    let found = found_in(&fake, "--strategies single-update,redis-lock --count 60").await;
     let rows: Vec<_> = found
         .rows
         .iter()
@@ -138,42 +129,27 @@ async fn each_strategy_runs_once_against_each_target_and_the_stock_is_reset_befo
 
 #[test]
 fn the_nine_that_everybody_knows_or_all_of_the_course_or_what_goes_beyond_it_too() {
-    let slugs = |line: &[&str]| {
-        args(line)
-            .unwrap()
-            .strategies()
-            .iter()
-            .map(|s| s.slug)
-            .collect::<Vec<_>>()
+    let slugs = |line| {
+        let strategies = args(line).unwrap().strategies();
+        strategies.iter().map(|s| s.slug).collect::<Vec<_>>()
     };
-    assert_eq!(slugs(&[]), KNOWN);
-    let course: Vec<_> = stock::ALL
-        .iter()
-        .filter(|s| !s.rank.is_beyond())
-        .map(|s| s.slug)
-        .collect();
-    assert_eq!(slugs(&["--course"]), course);
-    assert_eq!(slugs(&["--all"]).len(), stock::ALL.len());
-    assert_eq!(slugs(&["--strategies", "mutex"]), ["mutex"]);
-    assert!(
-        args(&["--all", "--course"]).is_err() && args(&["--all", "--strategies", "mutex"]).is_err()
-    );
+    assert_eq!(slugs(""), KNOWN);
+    let course = stock::ALL.iter().filter(|s| !s.rank.is_beyond());
+    let course: Vec<_> = course.map(|s| s.slug).collect();
+    assert_eq!(slugs("--course"), course);
+    assert_eq!(slugs("--all").len(), stock::ALL.len());
+    assert_eq!(slugs("--strategies mutex"), ["mutex"]);
+    assert!(args("--all --course").is_err() && args("--all --strategies mutex").is_err());
 }
 
 #[tokio::test]
 async fn rates_come_from_rounds_of_their_own_and_count_what_was_sold() {
     let fake = Fake::open(None).await;
-    let line = [
-        "--strategies",
-        "single-update,redis-lock",
-        "--duration",
-        "400ms",
-        "--warm-up",
-        "20ms",
-        "--rounds",
-        "2",
-    ];
-    let found = compare_with(&fake, &line).await.unwrap();
+    let found = found_in(
+        &fake,
+        "--strategies single-update,redis-lock --duration 400ms --warm-up 20ms --rounds 2",
+    )
+    .await;
     for row in &found.rows {
         let rate = row.rate.as_ref().unwrap();
         assert_eq!(
@@ -197,19 +173,8 @@ async fn rates_come_from_rounds_of_their_own_and_count_what_was_sold() {
     );
 
     let empty = Fake::open(Some((Fault::Refuses, 2))).await;
-    let found = compare_with(
-        &empty,
-        &[
-            "--strategies",
-            "redis-lock",
-            "--duration",
-            "400ms",
-            "--warm-up",
-            "0s",
-        ],
-    )
-    .await
-    .unwrap();
+    let line = "--strategies redis-lock --duration 400ms --warm-up 0s";
+    let found = found_in(&empty, line).await;
     let rate = found.rows[0].rate.as_ref().unwrap();
     assert!(
         rate.errors > 0 && rate.sold_per_sec.median < 0.6 * rate.answers_per_sec,
@@ -220,9 +185,7 @@ async fn rates_come_from_rounds_of_their_own_and_count_what_was_sold() {
 #[tokio::test]
 async fn a_row_near_the_ceiling_of_its_own_target_is_bounded_by_the_generator() {
     let fake = Fake::open(None).await;
-    let found = compare_with(&fake, &["--strategies", "single-update"])
-        .await
-        .unwrap();
+    let found = found_in(&fake, "--strategies single-update").await;
     let ceilings: Vec<_> = found
         .ceilings
         .iter()
@@ -239,39 +202,36 @@ async fn a_row_near_the_ceiling_of_its_own_target_is_bounded_by_the_generator() 
 
 #[tokio::test]
 async fn a_broken_promise_and_a_fault_that_does_not_show_are_both_failures() {
-    let honest = Fake::open(None).await;
-    let found = compare_with(&honest, &["--strategies", "mutex"])
-        .await
-        .unwrap();
-    let kept: Vec<_> = found.rows.iter().map(|row| row.kept).collect();
-    assert_eq!(
-        kept,
-        [true, false],
-        "exact in one process is as promised, on three it is not"
-    );
-    assert!(!found.kept);
-
-    let broken = Fake::open(Some((Fault::LostUpdate, 3))).await;
-    let found = compare_with(&broken, &["--strategies", "mutex,redis-lock"])
-        .await
-        .unwrap();
-    let kept: Vec<_> = found.rows.iter().map(|row| row.kept).collect();
-    assert_eq!(kept, [false, true, false, false]);
-    assert!(!found.kept);
+    for (fault, strategies, wanted) in [
+        // Exact in one process is as promised, on three it is not.
+        (None, "mutex", &[true, false][..]),
+        (
+            Some((Fault::LostUpdate, 3)),
+            "mutex,redis-lock",
+            &[false, true, false, false],
+        ),
+    ] {
+        let shop = Fake::open(fault).await;
+        let found = found_in(&shop, &format!("--strategies {strategies}")).await;
+        let kept: Vec<_> = found.rows.iter().map(|row| row.kept).collect();
+        assert_eq!(kept, wanted, "{fault:?}");
+        assert!(!found.kept);
+    }
 }
 
 #[tokio::test]
 async fn a_stop_ends_the_comparison_between_two_runs_too() {
     let fake = Fake::open(None).await;
-    let args = args(&["--http", &fake.http, "--instance", &fake.base]).unwrap();
+    let args = args(&format!("--http {} --instance {}", fake.http, fake.base));
     let stop = CancellationToken::new();
     stop.cancel();
-    assert!(compare(&args, None, &stop).await.unwrap().rows.is_empty());
+    let found = compare(&args.unwrap(), None, &stop).await.unwrap();
+    assert!(found.rows.is_empty());
 }
 
 #[tokio::test]
 async fn without_a_lab_one_line_says_how_to_start_one() {
-    let args = args(&["--lab-json", "/nowhere/lab.json"]).unwrap();
+    let args = args("--lab-json /nowhere/lab.json").unwrap();
     let failure = compare(&args, None, &CancellationToken::new())
         .await
         .unwrap_err();
@@ -285,16 +245,16 @@ async fn without_a_lab_one_line_says_how_to_start_one() {
 
 #[test]
 fn an_unknown_strategy_or_target_is_bad_usage_that_lists_what_there_is() {
-    let error = args(&["--strategies", "nonsense"]).unwrap_err();
-    assert_eq!(error.exit_code(), 2);
+    for bad in [
+        "--strategies nonsense",
+        "--targets two",
+        "--threads 0",
+        "--rate 100", // an open loop needs a duration
+    ] {
+        assert_eq!(args(bad).unwrap_err().exit_code(), 2, "{bad}");
+    }
+    let error = args("--strategies nonsense").unwrap_err();
     assert!(error.to_string().contains("single-update"), "{error}");
-    assert_eq!(args(&["--targets", "two"]).unwrap_err().exit_code(), 2);
-    assert_eq!(args(&["--threads", "0"]).unwrap_err().exit_code(), 2);
-    assert_eq!(
-        args(&["--rate", "100"]).unwrap_err().exit_code(),
-        2,
-        "an open loop needs a duration"
-    );
 }
 
 #[test]
