@@ -1,18 +1,36 @@
 //! What strategies and lessons have written in the lock servers, to be cleared when the stock is reset: locks, queues,
 //! permits, latches. Which names these are, they say themselves ([`Name`]).
 
-use super::{Scope, no_zookeeper};
 use crate::{
     classroom,
     ctx::Ctx,
     error::Error,
     section::{Name, names},
-    stock,
+    server::Server,
+    stock::{self, Store, Strategy},
 };
 use futures::future::{BoxFuture, try_join_all};
 use oversell_lock::redis::Connection;
 use redis::{Pipeline, RedisResult};
 use zookeeper_client::{Client, Error as Zk};
+
+/// What is set and cleared of a product, where that is not all of it: what one strategy uses, or one race.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Scope<'a> {
+    /// Where its pieces are counted; none where it takes none.
+    pub store: Option<Store>,
+    /// What it writes in the servers besides, for product 1.
+    pub names: &'a [Name],
+}
+
+impl From<&Strategy> for Scope<'static> {
+    fn from(strategy: &Strategy) -> Self {
+        Self {
+            store: Some(strategy.store),
+            names: strategy.names,
+        }
+    }
+}
 
 /// The names of one product: those of a scope, or of all strategies and lessons.
 pub(super) struct Names {
@@ -152,6 +170,14 @@ fn counted(braced: &str, hash: &[(String, String)]) -> Vec<String> {
             (1..=holds).map(move |i| format!("{braced}:{owner}:rwlock_timeout:{i}"))
         })
         .collect()
+}
+
+/// An error of ZooKeeper: the server is not available.
+pub(crate) fn no_zookeeper(error: Zk) -> Error {
+    Error::Unavailable {
+        server: Server::ZooKeeper.name(),
+        reason: error.to_string(),
+    }
 }
 
 /// Deletes these nodes with all that is below them.

@@ -8,11 +8,13 @@ mod clear;
 use crate::{
     ctx::Ctx,
     error::Error,
-    section::{Name, mysql::is_contended, redis_key},
+    section::{mysql::is_contended, redis_key},
     server::Server,
-    stock::{Store, Strategy},
+    stock::Store,
 };
 use clear::Names;
+pub use clear::Scope;
+pub(crate) use clear::no_zookeeper;
 use futures::future::join_all;
 use oversell_lock::{mysql::Conn, redis::RedisClient};
 use serde::Serialize;
@@ -86,24 +88,6 @@ pub struct Key {
     /// Pieces left; null where the key does not exist.
     #[schema(example = 5000)]
     pub count: Option<i64>,
-}
-
-/// What is set and cleared of a product, where that is not all of it: what one strategy uses, or one race.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Scope<'a> {
-    /// Where its pieces are counted; none where it takes none.
-    pub store: Option<Store>,
-    /// What it writes in the servers besides, for product 1.
-    pub names: &'a [Name],
-}
-
-impl From<&Strategy> for Scope<'static> {
-    fn from(strategy: &Strategy) -> Self {
-        Self {
-            store: Some(strategy.store),
-            names: strategy.names,
-        }
-    }
 }
 
 /// What both stores hold of a product.
@@ -279,30 +263,23 @@ async fn set_rows(
     locks: &[String],
 ) -> Result<(), Error> {
     conn.execute("START TRANSACTION").await?;
-    match count {
-        Some(Some(count)) => {
-            let code = 1000_i64.saturating_add(stock_id).to_string();
-            unless_held(
-                sqlx::query(PUT)
-                    .bind(stock_id)
-                    .bind(code)
-                    .bind(count)
-                    .execute(&mut *conn),
-            )
-            .await?;
-            unless_held(sqlx::query(EMPTY).bind(stock_id).execute(&mut *conn)).await?;
-        }
-        Some(None) => {
-            unless_held(sqlx::query(DELETE).bind(stock_id).execute(&mut *conn)).await?;
-            unless_held(sqlx::query(EMPTY).bind(stock_id).execute(&mut *conn)).await?;
-        }
-        None => {}
+    let mut writes = Vec::new();
+    if let Some(count) = count {
+        writes.push(match count {
+            Some(count) => {
+                let code = 1000_i64.saturating_add(stock_id).to_string();
+                sqlx::query(PUT).bind(stock_id).bind(code).bind(count)
+            }
+            None => sqlx::query(DELETE).bind(stock_id),
+        });
+        writes.push(sqlx::query(EMPTY).bind(stock_id));
     }
     if fence {
-        unless_held(sqlx::query(NO_FENCE).bind(stock_id).execute(&mut *conn)).await?;
+        writes.push(sqlx::query(NO_FENCE).bind(stock_id));
     }
-    for lock in locks {
-        unless_held(sqlx::query(UNLOCK).bind(lock).execute(&mut *conn)).await?;
+    writes.extend(locks.iter().map(|lock| sqlx::query(UNLOCK).bind(lock)));
+    for write in writes {
+        unless_held(write.execute(&mut *conn)).await?;
     }
     in_time(Server::MySql, conn.execute("COMMIT"))
         .await
@@ -329,19 +306,11 @@ async fn zookeeper(ctx: &Ctx) -> Result<Client, Error> {
     Ok(zk)
 }
 
-/// What a ZooKeeper error means for a reset.
-pub(crate) fn no_zookeeper(error: zookeeper_client::Error) -> Error {
-    Error::Unavailable {
-        server: Server::ZooKeeper.name(),
-        reason: error.to_string(),
-    }
-}
-
 /// A write to a row that a strategy may hold.
-async fn unless_held<T>(write: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, Error> {
+async fn unless_held<T>(write: impl Future<Output = Result<T, sqlx::Error>>) -> Result<(), Error> {
     match tokio::time::timeout(PATIENCE, write).await {
         Ok(Err(error)) if !is_contended(&error) => Err(error.into()),
-        Ok(Ok(done)) => Ok(done),
+        Ok(Ok(_)) => Ok(()),
         _ => Err(Error::NotHad {
             what: "row in db_stock".into(),
             waited: PATIENCE,
