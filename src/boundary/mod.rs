@@ -54,9 +54,6 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("boundary", &[]),
 ];
 
-/// Rooms whose files still form circles. One that is free of them must leave the list.
-const STILL_TANGLED: &[&str] = &["course", "shelf"];
-
 const NOTHING: [&str; 0] = [];
 
 static SRC: LazyLock<Vec<Source>> = LazyLock::new(|| sources("src"));
@@ -113,20 +110,8 @@ fn a_wall_that_is_broken_is_seen() {
 
 #[test]
 fn no_files_of_a_room_need_each_other() {
-    let circles = circles(&SRC);
-    let (tangled, breaches): (Vec<_>, Vec<_>) =
-        (circles.iter()).partition(|circle| STILL_TANGLED.contains(&room_of(&circle[0])));
-    assert_eq!(
-        breaches,
-        Vec::<&Vec<String>>::new(),
-        "files that need each other"
-    );
-    let rooms: BTreeSet<_> = tangled.iter().map(|circle| room_of(&circle[0])).collect();
-    let listed = STILL_TANGLED.iter().copied().collect();
-    assert_eq!(
-        rooms, listed,
-        "a room of STILL_TANGLED has no circle any more"
-    );
+    let none = Vec::<Vec<String>>::new();
+    assert_eq!(circles(&SRC), none, "files that need each other");
 }
 
 /// The twins: circles in each form that they can have.
@@ -342,11 +327,6 @@ fn circle_through(needs: &BTreeMap<&str, BTreeSet<&str>>, start: &str) -> Option
         }
     }
     None
-}
-
-fn room_of(file: &str) -> &str {
-    let inside = file.trim_start_matches("src/");
-    inside.split('/').next().unwrap_or(inside)
 }
 
 /// Every file below a folder. The tests run in the package's folder.
