@@ -1,7 +1,7 @@
 //! `oversell course`: every lesson in turn, a row for each claim, and what the instances keep of it for the page.
 
 use super::{
-    ALL, Chapter, Cluster, Lesson, NoVerdict, Seen, Words, experiments, find,
+    ALL, Chapter, Cluster, Lesson, NoVerdict, experiments, find,
     found::{Found, Tried},
     lessons, report,
     table::{self, Lang},
@@ -87,14 +87,8 @@ pub async fn run(
     let on = Cluster::new(cluster, args.quick, stop.clone())?;
     check(on.one(), Registry::Strategies, &[]).await?;
     println!("{conditions}");
-    let chosen: Vec<_> = ALL
-        .iter()
-        .flat_map(|c| c.lessons.iter().map(move |l| (c, l)))
-        .collect();
-    let chosen = chosen
-        .into_iter()
-        .filter(|(_, lesson)| args.takes(lesson))
-        .collect::<Vec<_>>();
+    let all = (ALL.iter()).flat_map(|chapter| chapter.lessons.iter().map(move |l| (chapter, l)));
+    let chosen: Vec<_> = all.filter(|(_, lesson)| args.takes(lesson)).collect();
 
     let bar = bar(chosen
         .iter()
@@ -118,7 +112,7 @@ pub async fn run(
     bar.finish_and_clear();
 
     println!("{}", table::of(&found.lessons, args.lang()));
-    println!("{}", table::summary(&found.lessons, args.lang()));
+    println!("{}", table::summary(&found, args.lang()));
     if let Some(path) = &args.json {
         write_json(path, &found)?;
     }
@@ -171,33 +165,7 @@ async fn tried(on: &Cluster, chapter: &Chapter, lesson: &'static Lesson) -> Trie
         () = on.stop.cancelled() => timeout(LAST_WORDS, running).await.unwrap_or_else(|_| Err(stopped().into())),
     };
     on.mend().await;
-    let (
-        Seen {
-            verdict,
-            words,
-            figures,
-        },
-        failed,
-    ) = match seen {
-        Ok(seen) => (seen, None),
-        Err(NoVerdict::Unavailable(words)) => (Seen::unavailable(words), None),
-        Err(NoVerdict::Failed(why)) => (
-            Seen::unavailable(Words::same(why.to_string())),
-            Some(why.to_string()),
-        ),
-    };
-    Tried {
-        id: lesson.id,
-        chapter: chapter.id,
-        claim: lesson.claim,
-        verdict,
-        expected: lesson.expected,
-        timing: lesson.timing,
-        seen: words,
-        figures,
-        took_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
-        failed,
-    }
+    Tried::of(chapter.id, lesson, seen, begun.elapsed())
 }
 
 impl Args {

@@ -27,8 +27,7 @@ mod voucher;
 pub use cluster::Cluster;
 pub use lesson::{ALL, Chapter, Lesson, Line, Run, Says, Side, Target, Verdict};
 pub use product::{Left, Product};
-pub use replay::{Ends, Play};
-pub use seen::{Figures, NoVerdict, Rated, Ratio, Sale, Seen, Words};
+pub use seen::{Figures, NoVerdict, Play, Rated, Ratio, Sale, Seen, Words};
 
 /// Every lesson.
 pub fn lessons() -> impl Iterator<Item = &'static Lesson> {

@@ -1,46 +1,14 @@
 //! A race of a lesson, played on the real servers through `POST /replays/{lesson}`, and what each actor and each server did.
 
-use super::{Cluster, NoVerdict, Seen, Words, cluster::PATIENCE};
+use super::{Cluster, NoVerdict, Play, Seen, Words, cluster::PATIENCE};
 use crate::{
     http_client::{Ask, Events, HttpError},
-    replay::ReplayEvent,
+    replay::Ending,
 };
 use eventsource_stream::Event;
 use futures::TryStreamExt;
 use http::{Method, StatusCode};
-use serde::{Deserialize, Serialize};
-
-/// How a race ends: the answers that said "sold", the pieces that left the shelf, the most inside at once, and what the race
-/// noted besides.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub struct Ends {
-    pub sold: i64,
-    pub gone: i64,
-    pub inside: i64,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub saw: String,
-}
-
-/// One race, from its first event to its end.
-#[derive(Debug, Clone, Serialize)]
-pub struct Play {
-    /// Which.
-    pub lesson: String,
-    /// Whether the cure was played, or the flaw.
-    pub cured: bool,
-    /// What it came to.
-    #[serde(flatten)]
-    pub ends: Ends,
-    /// Whether that is what it must come to.
-    pub as_meant: bool,
-    /// What the race noted, for people.
-    #[serde(skip)]
-    pub said: Words,
-    /// What happened.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub events: Vec<ReplayEvent>,
-}
+use serde::Deserialize;
 
 #[derive(Deserialize)]
 struct Known {
@@ -66,13 +34,6 @@ struct Started {
     events: String,
 }
 
-#[derive(Deserialize)]
-struct Done {
-    #[serde(flatten)]
-    ends: Ends,
-    as_meant: bool,
-}
-
 /// Plays the flaw and its cure: the claim holds where both end as they must.
 ///
 /// # Errors
@@ -81,18 +42,11 @@ struct Done {
 pub(super) async fn flaw_and_cure(on: &Cluster, lesson: &str) -> Result<Seen, NoVerdict> {
     let flaw = on.replay(lesson, false).await?;
     let cure = on.replay(lesson, true).await?;
-    let words = |Play {
-                     ends:
-                         Ends {
-                             sold,
-                             gone,
-                             inside,
-                             saw,
-                         },
-                     said,
-                     ..
-                 }: &Play| {
-        let (zh, en) = if saw.is_empty() {
+    let words = |Play { ends, said, .. }: &Play| {
+        let Ending {
+            sold, gone, inside, ..
+        } = ends;
+        let (zh, en) = if ends.saw.is_empty() {
             Default::default()
         } else {
             (format!("，{}", said.zh), format!(", {}", said.en))
@@ -106,7 +60,7 @@ pub(super) async fn flaw_and_cure(on: &Cluster, lesson: &str) -> Result<Seen, No
         format!("重演：{flaw_zh}；换成解法：{cure_zh}。"),
         format!("Replayed: {flaw_en}; with its cure: {cure_en}."),
     );
-    Ok(Seen::holds(flaw.as_meant && cure.as_meant, words).plays([flaw, cure]))
+    Ok(Seen::holds(flaw.ends.as_meant && cure.ends.as_meant, words).plays([flaw, cure]))
 }
 
 impl Cluster {
@@ -176,9 +130,8 @@ async fn ended(
         match event.as_str() {
             "message" => events.push(serde_json::from_str(&data).map_err(NoVerdict::failed)?),
             "done" => {
-                let Done { ends, as_meant } =
-                    serde_json::from_str(&data).map_err(NoVerdict::failed)?;
-                let said = if as_meant {
+                let ends: Ending = serde_json::from_str(&data).map_err(NoVerdict::failed)?;
+                let said = if ends.as_meant {
                     meant
                 } else {
                     Words::same(&ends.saw)
@@ -187,7 +140,6 @@ async fn ended(
                     lesson: lesson.to_owned(),
                     cured,
                     ends,
-                    as_meant,
                     said,
                     events,
                 });
@@ -225,20 +177,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_stream_is_read_to_its_end() {
-        let done = ["done", r#"{"sold":3,"gone":2,"inside":2,"as_meant":true}"#];
-        let play = ended("2.3", false, Words::default(), stream(&[READ, done]))
-            .await
-            .unwrap();
-        assert_eq!((play.events.len(), play.as_meant), (1, true));
-        assert_eq!(
-            play.ends,
-            Ends {
-                sold: 3,
-                gone: 2,
-                inside: 2,
-                saw: String::new()
-            }
-        );
+        let ends = r#"{"sold":3,"gone":2,"inside":2,"saw":"","as_meant":true}"#;
+        let play = ended(
+            "2.3",
+            false,
+            Words::default(),
+            stream(&[READ, ["done", ends]]),
+        )
+        .await
+        .unwrap();
+        assert_eq!(play.events.len(), 1);
+        assert_eq!(play.ends, serde_json::from_str(ends).unwrap());
     }
 
     #[tokio::test]

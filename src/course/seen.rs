@@ -1,9 +1,11 @@
 //! What an experiment has seen: words for people, figures, and the verdict that they come to.
 
-use super::{Says, Side, Verdict, replay::Play};
+use super::{Says, Side, Verdict};
 use crate::{
     failure::Failure,
+    http_client::HttpError,
     load::{Row, spread::Spread},
+    replay::{Ending, ReplayEvent},
 };
 use garde::Validate;
 use serde::{Deserialize, Serialize};
@@ -48,6 +50,7 @@ pub struct Seen {
     /// What it comes to.
     pub verdict: Verdict,
     /// What was seen, in one or two sentences with the figures that count.
+    #[serde(rename = "seen")]
     pub words: Words,
     /// All figures.
     pub figures: Figures,
@@ -117,6 +120,24 @@ impl From<&Row> for Sale {
             p99_ms: row.stats.p99_line,
         }
     }
+}
+
+/// One race, from its first event to its end.
+#[derive(Debug, Clone, Serialize)]
+pub struct Play {
+    /// Which.
+    pub lesson: String,
+    /// Whether the cure was played, or the flaw.
+    pub cured: bool,
+    /// What it came to.
+    #[serde(flatten)]
+    pub ends: Ending,
+    /// What the race noted, for people.
+    #[serde(skip)]
+    pub said: Words,
+    /// What happened.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<ReplayEvent>,
 }
 
 /// How much faster the first of two sells than the second: each round measures both, one right after the other.
@@ -283,8 +304,8 @@ impl From<Failure> for NoVerdict {
     }
 }
 
-impl From<crate::http_client::HttpError> for NoVerdict {
-    fn from(error: crate::http_client::HttpError) -> Self {
+impl From<HttpError> for NoVerdict {
+    fn from(error: HttpError) -> Self {
         Self::failed(error)
     }
 }

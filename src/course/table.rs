@@ -1,6 +1,9 @@
 //! The verdicts as a table for the terminal: a row for each claim.
 
-use super::{Verdict, Words, found::Tried};
+use super::{
+    Verdict, Words,
+    found::{Found, Tried},
+};
 use crate::bilingual::Bilingual;
 use comfy_table::{ContentArrangement, LineStyle, Table, presets::NOTHING};
 
@@ -65,7 +68,7 @@ pub(super) fn of(lessons: &[Tried], lang: Lang) -> Table {
         .set_width(WIDTH);
     table.set_header([LESSON, CLAIM, SEEN, VERDICT].map(|title| lang.of(title)));
     table.add_rows(lessons.iter().map(|tried| {
-        let mut verdict = lang.of(tried.verdict.words()).to_owned();
+        let mut verdict = lang.of(tried.verdict().words()).to_owned();
         if tried.timing {
             verdict += lang.of(TIMING);
         }
@@ -75,7 +78,7 @@ pub(super) fn of(lessons: &[Tried], lang: Lang) -> Table {
         [
             tried.id.to_owned(),
             lang.of(tried.claim).to_owned(),
-            lang.words(&tried.seen).to_owned(),
+            lang.words(&tried.seen.words).to_owned(),
             verdict,
         ]
     }));
@@ -86,19 +89,13 @@ pub(super) fn of(lessons: &[Tried], lang: Lang) -> Table {
 }
 
 /// How many claims came out how.
-pub(super) fn summary(lessons: &[Tried], lang: Lang) -> String {
-    let count = |verdict| {
-        lessons
-            .iter()
-            .filter(|tried| tried.verdict == verdict)
-            .count()
-    };
+pub(super) fn summary(found: &Found, lang: Lang) -> String {
     let (so, otherwise, unavailable) = (
-        count(Verdict::Reproduced),
-        count(Verdict::NotReproduced),
-        count(Verdict::Unavailable),
+        found.count(Verdict::Reproduced),
+        found.count(Verdict::NotReproduced),
+        found.count(Verdict::Unavailable),
     );
-    let all = lessons.len();
+    let all = found.lessons.len();
     match lang {
         Lang::Zh => format!(
             "{all} 条说法：{so} 条重现了，{otherwise} 条没有重现，{unavailable} 条此处没有做"

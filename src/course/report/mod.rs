@@ -111,30 +111,22 @@ impl<'a> Report<'a> {
         "course"
     }
 
-    fn count(&self, verdict: Verdict) -> usize {
-        self.found
-            .lessons
-            .iter()
-            .filter(|tried| tried.verdict == verdict)
-            .count()
-    }
-
     fn so(&self) -> usize {
-        self.count(Verdict::Reproduced)
+        self.found.count(Verdict::Reproduced)
     }
 
     fn otherwise(&self) -> usize {
-        self.count(Verdict::NotReproduced)
+        self.found.count(Verdict::NotReproduced)
     }
 
     fn unavailable(&self) -> usize {
-        self.count(Verdict::Unavailable)
+        self.found.count(Verdict::Unavailable)
     }
 }
 
 impl<'a> Shown<'a> {
     fn of(tried: &'a Tried, plays: &mut Vec<&'a Play>) -> Option<Self> {
-        let figures = &tried.figures;
+        let figures = &tried.seen.figures;
         let longest = figures
             .sales
             .iter()
@@ -168,7 +160,7 @@ impl<'a> Shown<'a> {
 
     /// The mark of its verdict, which is also a class of the style.
     fn mark(&self) -> &'static str {
-        match self.tried.verdict {
+        match self.tried.verdict() {
             Verdict::Reproduced => "✓",
             Verdict::NotReproduced => "✗",
             Verdict::Unavailable => "–",
@@ -176,7 +168,7 @@ impl<'a> Shown<'a> {
     }
 
     fn class(&self) -> &'static str {
-        match self.tried.verdict {
+        match self.tried.verdict() {
             Verdict::Reproduced => "so",
             Verdict::NotReproduced => "not",
             Verdict::Unavailable => "none",
@@ -184,7 +176,7 @@ impl<'a> Shown<'a> {
     }
 
     fn words(&self) -> Bilingual {
-        self.tried.verdict.words()
+        self.tried.verdict().words()
     }
 }
 

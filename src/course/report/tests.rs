@@ -1,9 +1,11 @@
 use super::*;
 use crate::{
-    course::{Ends, Figures, Play, Rated, Says, Side, Target, Words},
+    course::{Figures, Rated, Says, Seen, Side, Target, Words},
     load::{conditions::Conditions, spread::Spread},
+    replay::{Ending, ReplayEvent},
 };
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// A late delete: A stands still until its lease is over, and deletes B's lock.
 fn race() -> Play {
@@ -28,7 +30,7 @@ fn race() -> Play {
         json!({"actor": "B", "event": "unheard-of", "value": "<b>"}),
         json!({"actor": "B", "event": "sold", "value": "4999"}),
     ];
-    let event = |(n, mut event): (usize, Value)| -> crate::replay::ReplayEvent {
+    let event = |(n, mut event): (usize, Value)| -> ReplayEvent {
         event["t_us"] = json!(n * 1000);
         serde_json::from_value(event).unwrap()
     };
@@ -36,42 +38,29 @@ fn race() -> Play {
     Play {
         lesson: "2.2".into(),
         cured: false,
-        ends: Ends {
+        ends: Ending {
             sold: 2,
             gone: 1,
             inside: 2,
-            ..Ends::default()
+            saw: String::new(),
+            as_meant: true,
         },
-        as_meant: true,
         said: Default::default(),
         events,
     }
 }
 
-fn tried(id: &'static str, verdict: Verdict, figures: Figures) -> Tried {
-    let lesson = find(id).unwrap();
-    let Lesson {
-        claim,
-        expected,
-        timing,
-        ..
-    } = *lesson;
-    let seen = Words {
+fn tried(id: &str, verdict: Verdict, figures: Figures) -> Tried {
+    let words = Words {
         zh: "看到了".into(),
         en: "this was seen".into(),
     };
-    Tried {
-        id,
-        chapter: "1",
-        claim,
+    let seen = Seen {
         verdict,
-        expected,
-        timing,
-        seen,
+        words,
         figures,
-        took_ms: 1,
-        failed: None,
-    }
+    };
+    Tried::of("1", find(id).unwrap(), Ok(seen), Duration::ZERO)
 }
 
 fn page() -> String {
