@@ -15,11 +15,11 @@ use crate::{
         target::{self, token},
         terminal::Bar,
     },
-    orders::{Action, Order},
+    orders::Action,
     redis_at::redis_at,
+    replay::{Control, Faults},
 };
 use http::{Method, header::ACCEPT};
-use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
 use reqwest::RequestBuilder;
 use secrecy::SecretString;
@@ -45,8 +45,8 @@ pub struct Cluster {
     pub quick: bool,
     /// Cancelled where the command is told to stop.
     pub stop: CancellationToken,
-    /// What undoes the faults that are not undone yet.
-    undo: Mutex<Vec<(Action, String)>>,
+    /// The faults of a lab that takes orders.
+    faults: Option<Faults>,
 }
 
 impl Cluster {
@@ -76,6 +76,8 @@ impl Cluster {
                 .collect(),
             None => vec![one],
         };
+        let control = found.lab.as_ref().and_then(|lab| lab.control.clone());
+        let faults = control.map(|lab| Faults::from(Control::new(lab.url, lab.token.into())));
         Ok(Self {
             http,
             instances,
@@ -83,7 +85,7 @@ impl Cluster {
             token: token(),
             quick,
             stop,
-            undo: Mutex::default(),
+            faults,
         })
     }
 
@@ -215,34 +217,16 @@ impl Cluster {
                 "no lab that takes orders: pass --lab",
             )
         };
-        let control = self
-            .lab
-            .as_ref()
-            .and_then(|lab| lab.control.as_ref())
-            .ok_or_else(none)?;
-        let undone = action.undone_by().map(|undone| (undone, member.to_owned()));
-        self.undo.lock().extend(undone);
-        let order = Order {
-            action,
-            member: member.to_owned(),
-            by_ms: 200,
-        };
-        let token = SecretString::from(control.token.as_str());
-        let ordered = client().put(&control.url).json(&order).timeout(PATIENCE);
-        ordered.token(Some(&token)).answer().await?.success()?;
-        self.undo
-            .lock()
-            .retain(|(undoes, whose)| *undoes != action || whose != member);
-        Ok(())
+        let faults = self.faults.as_ref().ok_or_else(none)?;
+        Ok(faults.order(action, member).await?)
     }
 
     /// Mends what an experiment has left broken.
     pub(super) async fn mend(&self) {
-        let left = std::mem::take(&mut *self.undo.lock());
-        for (action, member) in left.iter().rev() {
-            if let Err(NoVerdict::Failed(why)) = self.fault(*action, member).await {
-                eprintln!("oversell: {member} is left as it is: {why}");
-            }
+        if let Some(faults) = &self.faults {
+            let failed =
+                |member: &str, why| eprintln!("oversell: {member} is left as it is: {why}");
+            faults.mend(failed).await;
         }
     }
 

@@ -172,8 +172,5 @@ pub async fn order(
         job: job.same(),
     };
     let lock = (step.order)(ctx, &order).await?.lock;
-    Ok(Deducted {
-        lock,
-        ..Deducted::default()
-    })
+    Ok(Deducted::default().unlocked(lock))
 }

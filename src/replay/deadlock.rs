@@ -108,12 +108,9 @@ fn tell(play: &Play, side: Side, event: &str, value: impl Display) {
     let value = Some(value.to_string())
         .filter(|value| !value.is_empty())
         .map(Into::into);
-    let (actor, instance) = (format!("{side:?}"), Some(play.ctx.instance.clone()));
     play.log().add(ReplayEvent {
-        actor,
-        instance,
-        event: event.to_owned(),
+        instance: Some(play.ctx.instance.clone()),
         value,
-        ..ReplayEvent::default()
+        ..ReplayEvent::of(format!("{side:?}"), event)
     });
 }

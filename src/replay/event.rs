@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::time::Instant;
+use std::{fmt::Display, time::Instant};
 use tokio::sync::watch;
 use utoipa::ToSchema;
 
@@ -43,6 +43,17 @@ pub struct ReplayEvent {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 34)]
     pub token: Option<u64>,
+}
+
+impl ReplayEvent {
+    /// This was done by this actor, or seen in this server.
+    pub(super) fn of(actor: impl Display, event: impl Into<String>) -> Self {
+        Self {
+            actor: actor.to_string(),
+            event: event.into(),
+            ..Self::default()
+        }
+    }
 }
 
 /// What a replay came to.

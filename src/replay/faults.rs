@@ -1,18 +1,17 @@
-//! Faults that a replay orders from the lab that has started its instance: a process that stops, a server that dies, a session
-//! that ends, a replica that is promoted.
+//! Faults that a replay, or an experiment of the course, orders from a lab: a process that stops, a server that dies, a
+//! session that ends, a replica that is promoted.
 //!
 //! 1. The lab tells its instances where it takes orders (`replays.lab`). An instance that no lab has started has none to give.
-//! 2. What undoes an order is noted before it is sent, and is done at the end of the replay, however that goes.
+//! 2. What undoes an order is noted before it is sent, and is done at the end, however the replay or the experiment goes.
 //!
-//! **What it cannot do**: outlive the instance that directs: one that is killed meanwhile leaves what it has broken.
+//! **What it cannot do**: outlive the process that gives the orders. One that is killed meanwhile leaves broken what it has
+//! broken.
 //!
 //! Next: `play.rs`.
 
 use crate::bilingual::Bilingual;
 use crate::{
     config::Config,
-    ctx::Ctx,
-    error::Error,
     http_client::{Ask, HttpError, client},
     orders::{Action, Breakable, Order},
 };
@@ -25,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// How long a lab may take to say how it is: it may be carrying out an order.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// The lab that has started this instance, where it takes orders.
+/// A lab, where it takes orders.
 #[derive(Debug, Clone)]
 pub struct Control {
     url: String,
@@ -33,14 +32,17 @@ pub struct Control {
 }
 
 impl Control {
-    /// The one that the configuration names.
+    /// The lab at this address, which takes orders that carry this token.
+    #[must_use]
+    pub const fn new(url: String, token: SecretString) -> Self {
+        Self { url, token }
+    }
+
+    /// The lab that has started this instance: the one that the configuration names.
     #[must_use]
     pub fn of(config: &Config) -> Option<Self> {
         let replays = &config.replays;
-        (!replays.lab.is_empty()).then(|| Self {
-            url: replays.lab.clone(),
-            token: replays.lab_token.clone(),
-        })
+        (!replays.lab.is_empty()).then(|| Self::new(replays.lab.clone(), replays.lab_token.clone()))
     }
 
     /// Has an order carried out; what the lab says of it.
@@ -117,60 +119,42 @@ impl Need {
     }
 }
 
-/// The lab, and what is to be undone.
-pub(super) struct Faults {
-    lab: Option<Control>,
-    has_ways: bool,
+/// The faults that were ordered from a lab, and what is to be undone of them.
+#[derive(Debug)]
+pub struct Faults {
+    lab: Control,
     undo: Mutex<Vec<(Action, String)>>,
 }
 
 impl Faults {
-    pub(super) fn of(ctx: &Ctx) -> Self {
-        let lab = Control::of(&ctx.config);
-        let has_ways = lab.is_some()
-            && ctx
-                .config
-                .replays
-                .lab_kinds
-                .iter()
-                .any(|kind| kind == "ways");
-        Self {
-            lab,
-            has_ways,
-            undo: Mutex::default(),
+    /// None yet.
+    #[must_use]
+    pub fn from(lab: Control) -> Self {
+        let undo = Mutex::default();
+        Self { lab, undo }
+    }
+
+    /// Orders a fault. [`mend`](Self::mend) undoes it, unless it is undone by another order.
+    ///
+    /// # Errors
+    ///
+    /// As [`Control::order`].
+    ///
+    /// # Cancel safety
+    ///
+    /// What undoes the fault is noted already: [`mend`](Self::mend) does it.
+    pub async fn order(&self, action: Action, member: &str) -> Result<(), HttpError> {
+        if let Some(undone) = action.undone_by() {
+            self.at_the_end(undone, member);
         }
-    }
-
-    /// Whether there is a lab that takes orders.
-    pub(super) fn are_there(&self) -> bool {
-        self.lab.is_some()
-    }
-
-    /// Whether it can end a session at once.
-    pub(super) fn has_ways(&self) -> bool {
-        self.has_ways
-    }
-
-    /// Orders a fault. It is undone at the end, unless the replay does so itself.
-    pub(super) async fn order(&self, action: Action, member: &str) -> Result<(), Error> {
-        let lab = self
-            .lab
-            .as_ref()
-            .ok_or_else(|| Error::replay("no lab takes orders"))?;
-        self.undo
-            .lock()
-            .extend(action.undone_by().map(|undone| (undone, member.to_owned())));
-        let done = lab
-            .order(&Order {
-                action,
-                member: member.to_owned(),
-                by_ms: 0,
-            })
-            .await;
-        done.map_err(|error| Error::replay(format!("{action} {member}: {error}")))?;
-        self.undo
-            .lock()
-            .retain(|(undoes, whose)| *undoes != action || whose != member);
+        let order = Order {
+            action,
+            member: member.to_owned(),
+            by_ms: 0,
+        };
+        self.lab.order(&order).await?;
+        let mut undo = self.undo.lock();
+        undo.retain(|(undoes, whose)| *undoes != action || whose != member);
         Ok(())
     }
 
@@ -179,12 +163,12 @@ impl Faults {
         self.undo.lock().push((action, member.to_owned()));
     }
 
-    /// Undoes what is not undone yet, the last first; whether there was anything.
-    pub(super) async fn mend(&self) -> bool {
+    /// Undoes what is not undone yet, the last first; whether there was anything. An error says which member stays broken.
+    pub async fn mend(&self, failed: impl Fn(&str, HttpError)) -> bool {
         let left = std::mem::take(&mut *self.undo.lock());
         for (action, member) in left.iter().rev() {
             if let Err(error) = self.order(*action, member).await {
-                tracing::error!(%error, "a replay leaves what it has broken");
+                failed(member, error);
             }
         }
         !left.is_empty()

@@ -32,7 +32,7 @@ mod step;
 pub use act::{Act, Own, order};
 pub use actor::{Actor, Line, Part};
 pub use event::{End, Ending, Log, ReplayEvent};
-pub use faults::Control;
+pub use faults::{Control, Faults};
 pub use place::{Place, Sent, Stops};
 pub use play::{Pace, Play, Steps, Terms};
 pub use race::{Ends, Half, Race, Script};

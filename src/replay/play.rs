@@ -9,7 +9,7 @@ use super::{
     act::Act,
     actor::{Line, Part},
     event::{Log, ReplayEvent},
-    faults::Faults,
+    faults::{Control, Faults, Need},
     place::Place,
     role::{Lease, Role},
     seen::{Held, Sights},
@@ -29,6 +29,8 @@ const LONG: Duration = Duration::from_secs(20);
 const BEAT: Duration = Duration::from_millis(700);
 /// At a slow pace, how long an actor stays at each point of its work.
 const LINGER_MS: u64 = 400;
+/// The servers are asked so often whether what is waited for has come.
+const PAUSE: Duration = Duration::from_millis(5);
 /// A person who steps through a replay may think so long about one step.
 const THOUGHT: Duration = Duration::from_secs(300);
 /// A lease that does not end before it is ended.
@@ -107,7 +109,8 @@ pub struct Play {
     pub(super) terms: Terms,
     pub(super) sights: Sights,
     pub(super) stage: Arc<Stage>,
-    pub(super) faults: Faults,
+    /// The faults of the lab that has started this instance; none where no lab has.
+    pub(super) faults: Option<Faults>,
     sides: BTreeMap<char, Side>,
     /// The stops of those whose clients have hung up.
     pub(super) hung_up: Vec<watch::Sender<Vec<Point>>>,
@@ -120,10 +123,19 @@ pub struct Play {
 pub(super) struct Side {
     letter: char,
     stops: watch::Sender<Vec<Point>>,
-    standing: watch::Receiver<Vec<Point>>,
-    passed: watch::Receiver<Vec<Point>>,
-    outcome: watch::Receiver<Option<Line>>,
+    came: watch::Receiver<Came>,
     _follow: AbortOnDropHandle<()>,
+}
+
+/// How far a side has come.
+#[derive(Debug, Clone, Default)]
+struct Came {
+    /// The points that it came by.
+    by: Vec<Point>,
+    /// Those of them at which it stood still.
+    to: Vec<Point>,
+    /// What it came to at its end.
+    end: Option<Line>,
 }
 
 impl Play {
@@ -146,7 +158,7 @@ impl Play {
             terms,
             sights: Sights::of(ctx, act, stock_id),
             stage,
-            faults: Faults::of(ctx),
+            faults: Control::of(&ctx.config).map(Faults::from),
             sides: BTreeMap::new(),
             hung_up: Vec::new(),
             ends: Vec::new(),
@@ -157,13 +169,10 @@ impl Play {
     /// Says what comes now, and keeps the pace.
     pub(super) async fn step(&self, zh: impl Display, en: impl Display) -> Result<(), Error> {
         let words = serde_json::json!({ "zh": zh.to_string(), "en": en.to_string() });
-        let step = ReplayEvent {
-            actor: "step".into(),
-            event: "step".into(),
+        self.log().add(ReplayEvent {
             value: Some(words),
-            ..Default::default()
-        };
-        self.log().add(step);
+            ..ReplayEvent::of("step", "step")
+        });
         match self.terms.pace {
             Pace::Fast => {}
             Pace::Slow => sleep(BEAT).await,
@@ -283,34 +292,28 @@ impl Play {
             stops: stops.to_vec(),
         };
         let mut actor = self.place_of(role).start(act, part).await?;
-        let (arrived, standing) = watch::channel(Vec::new());
-        let (came_by, passed) = watch::channel(Vec::new());
-        let (ended, outcome) = watch::channel(None);
+        let (coming, came) = watch::channel(Came::default());
         let (stage, stops, letter) = (Arc::clone(&self.stage), actor.stops(), role.letter);
-        let standing_at = stops.clone();
+        let stands_at = stops.clone();
         let follow = tokio::spawn(async move {
             while let Some(line) = actor.next().await {
                 stage.saw(letter, act.name(), act.sells(), &line);
-                match line {
+                coming.send_modify(|came| match line {
+                    Line::Start { .. } => {}
                     Line::Point { point, .. } => {
-                        if standing_at.borrow().contains(&point) {
-                            arrived.send_modify(|standing| standing.push(point));
+                        came.by.push(point);
+                        if stands_at.borrow().contains(&point) {
+                            came.to.push(point);
                         }
-                        came_by.send_modify(|passed| passed.push(point));
                     }
-                    end @ (Line::Done { .. } | Line::Failed { .. }) => {
-                        drop(ended.send_replace(Some(end)))
-                    }
-                    _ => {}
-                }
+                    end => came.end = Some(end),
+                });
             }
         });
         Ok(Side {
             letter,
             stops,
-            standing,
-            passed,
-            outcome,
+            came,
             _follow: AbortOnDropHandle::new(follow),
         })
     }
@@ -336,47 +339,44 @@ impl Play {
 
     /// Waits until so many are in the lock's queue besides its holder, as its server has it.
     pub(super) async fn queued(&self, waiting: usize) -> Result<(), Error> {
-        let there = async {
-            while self.held().await?.map_or(0, |held| held.queue.len()) <= waiting {
-                sleep(Duration::from_millis(5)).await;
-            }
-            Ok(())
-        };
-        let late = || Error::replay(format!("no {waiting} are in the queue"));
-        timeout(LONG, there).await.map_err(|_| late())?
+        let late = format!("no {waiting} are in the queue");
+        until(LONG, &late, || async move {
+            Ok(self.held().await?.map_or(0, |held| held.queue.len()) > waiting)
+        })
+        .await
     }
 
     /// Waits until the lock's lease has ended: nobody has it, or another than before.
     pub(super) async fn lease_ends(&self) -> Result<(), Error> {
         let before = self.stage.holder();
         if self.terms.pace != Pace::Slow {
-            self.sights.end_leases().await?;
+            self.sights.end_leases(None).await?;
         }
-        let ended = async {
-            while !self.sights.read().await?.locks.is_empty() && self.stage.holder() == before {
-                sleep(Duration::from_millis(5)).await;
-            }
-            Ok(())
-        };
-        let late = || Error::replay("the lease does not end");
-        timeout(LONG, ended).await.map_err(|_| late())?
+        until(LONG, "the lease does not end", || async move {
+            Ok(self.sights.read().await?.locks.is_empty() || self.stage.holder() != before)
+        })
+        .await
     }
 
-    /// Waits until nobody has the lock.
+    /// Waits until nobody has the lock. A server that is about to be replaced does not answer.
     pub(super) async fn nobody_has_it(&self) -> Result<(), Error> {
-        let gone = async {
-            // A server that is about to be replaced does not answer.
-            while !self
-                .sights
-                .read()
-                .await
-                .is_ok_and(|seen| seen.locks.is_empty())
-            {
-                sleep(Duration::from_millis(10)).await;
-            }
-        };
-        let late = || Error::replay("the lock is not free");
-        timeout(SESSION, gone).await.map_err(|_| late())
+        until(SESSION, "the lock is not free", || async move {
+            let seen = self.sights.read().await;
+            Ok(seen.is_ok_and(|seen| seen.locks.is_empty()))
+        })
+        .await
+    }
+
+    /// Orders a fault from the lab. It is undone at the end, unless the replay does so itself.
+    pub(super) async fn orders(&self, action: Action, member: &str) -> Result<(), Error> {
+        let done = self.lab()?.order(action, member).await;
+        done.map_err(|error| Error::replay(format!("{action} {member}: {error}")))
+    }
+
+    /// The faults of the lab.
+    pub(super) fn lab(&self) -> Result<&Faults, Error> {
+        let none = || Error::replay("no lab takes orders");
+        self.faults.as_ref().ok_or_else(none)
     }
 
     /// Something happens to the process in which a role plays, where a lab takes orders.
@@ -384,8 +384,8 @@ impl Play {
         let instance = self.stage.instance_of(role.letter);
         let instance =
             instance.ok_or_else(|| Error::replay(format!("{} runs nowhere", role.letter)))?;
-        if self.faults.are_there() {
-            self.faults.order(action, &instance).await?;
+        if self.faults.is_some() {
+            self.orders(action, &instance).await?;
         }
         let event = match action {
             Action::Pause => "stopped",
@@ -393,10 +393,8 @@ impl Play {
             _ => return Ok(()),
         };
         self.log().add(ReplayEvent {
-            actor: role.letter.to_string(),
             instance: Some(instance),
-            event: event.to_owned(),
-            ..ReplayEvent::default()
+            ..ReplayEvent::of(role.letter, event)
         });
         Ok(())
     }
@@ -410,7 +408,8 @@ impl Play {
 
     /// Ends the session of a role's process, or waits until ZooKeeper does: nobody has the lock then.
     pub(super) async fn session_ends(&self, role: &Role) -> Result<(), Error> {
-        if self.terms.pace != Pace::Slow && self.faults.has_ways() {
+        let can_end_it = self.faults.is_some() && Need::Ways.missing(&self.ctx.config).is_none();
+        if self.terms.pace != Pace::Slow && can_end_it {
             self.befalls(role, Action::Expire).await?;
         }
         self.nobody_has_it().await
@@ -418,14 +417,12 @@ impl Play {
 
     /// Waits until the servers can be read again, and Redis takes writes.
     pub(super) async fn can_be_seen(&self) {
-        let seen = async {
-            while self.sights.read().await.is_err() || !self.takes_writes().await {
-                sleep(Duration::from_millis(50)).await;
-            }
-        };
-        timeout(SESSION, seen)
-            .await
-            .unwrap_or_else(|_| tracing::error!("the servers are not back"));
+        let back = until(SESSION, "the servers are not back", || async move {
+            Ok(self.sights.read().await.is_ok() && self.takes_writes().await)
+        });
+        if let Err(error) = back.await {
+            tracing::error!(%error, "after a replay");
+        }
     }
 
     /// Whether what the ways lead to is the main Redis: one that was the main one until just now only lets itself be read.
@@ -457,38 +454,36 @@ impl Side {
         self.stops
     }
 
+    /// Waits until it has come so far.
+    async fn until(
+        &mut self,
+        what: impl Display,
+        so_far: impl FnMut(&Came) -> bool,
+    ) -> Result<Came, Error> {
+        let letter = self.letter;
+        let came = timeout(LONG, self.came.wait_for(so_far)).await;
+        let came = came.map_err(|_| Error::replay(format!("{letter} does not come to {what}")))?;
+        Ok(came.map_err(Error::replay)?.clone())
+    }
+
     /// Waits until it stands at each of these points.
     pub(super) async fn stands_at(&mut self, points: &[Point]) -> Result<(), Error> {
-        let Self {
-            letter,
-            standing,
-            outcome,
-            ..
-        } = self;
-        let there = async {
-            tokio::select! {
-                biased;
-                Ok(_) = standing.wait_for(|at| points.iter().all(|point| at.contains(point))) => Ok(()),
-                end = outcome.wait_for(Option::is_some) => {
-                    let end = end.ok().and_then(|end| end.clone());
-                    Err(Error::replay(format!("{letter} has not come to {points:?}, but to its end: {end:?}")))
-                }
-            }
-        };
-        let late = timeout(LONG, there).await;
-        late.map_err(|_| Error::replay(format!("{letter} does not come to {points:?}")))?
+        let stands = |came: &Came| points.iter().all(|point| came.to.contains(point));
+        let so_far = |came: &Came| stands(came) || came.end.is_some();
+        let came = self.until(format!("{points:?}"), so_far).await?;
+        if stands(&came) {
+            return Ok(());
+        }
+        Err(Error::replay(format!(
+            "{} has not come to {points:?}, but to its end: {:?}",
+            self.letter, came.end
+        )))
     }
 
     /// Waits until it has come by `point` so often, whether it stood there or not.
     pub(super) async fn passes(&mut self, point: Point, times: usize) -> Result<(), Error> {
-        let passed = self
-            .passed
-            .wait_for(|passed| passed.iter().filter(|by| **by == point).count() >= times);
-        let passed = timeout(LONG, passed).await;
-        passed
-            .map_err(|_| Error::replay(format!("{} does not come by {point}", self.letter)))?
-            .map_err(Error::replay)?;
-        Ok(())
+        let so_far = |came: &Came| came.by.iter().filter(|by| **by == point).count() >= times;
+        self.until(point, so_far).await.map(drop)
     }
 
     /// Lets it run to its end: what it came to. It is seen to leave before another can get in after it.
@@ -496,28 +491,32 @@ impl Side {
         let mut leaving = stage::LEAVING.to_vec();
         loop {
             self.heads_for(&leaving);
-            let Self {
-                standing, outcome, ..
-            } = &mut self;
-            let left = async {
-                tokio::select! {
-                    biased;
-                    Ok(standing) = standing.wait_for(|at| at.iter().any(|at| leaving.contains(at))) => {
-                        standing.iter().find(|at| leaving.contains(at)).copied()
-                    }
-                    _ = outcome.wait_for(Option::is_some) => None,
-                }
-            };
-            match timeout(LONG, left).await {
-                Ok(Some(point)) => leaving.retain(|leaves| *leaves != point),
-                _ => break,
+            let leaves = |came: &Came| came.to.iter().find(|at| leaving.contains(at)).copied();
+            let so_far = |came: &Came| leaves(came).is_some() || came.end.is_some();
+            let came = self.until("its end", so_far).await;
+            match came.ok().and_then(|came| leaves(&came)) {
+                Some(point) => leaving.retain(|leaves| *leaves != point),
+                None => break,
             }
         }
         self.heads_for(&[]);
-        let ended = timeout(LONG, self.outcome.wait_for(Option::is_some)).await;
-        let ended = ended
-            .map_err(|_| Error::replay(format!("{} does not come to its end", self.letter)))?;
-        let ended = ended.map_err(Error::replay)?.clone();
-        ended.ok_or_else(|| Error::replay(format!("{} is gone", self.letter)))
+        let came = self.until("its end", |came| came.end.is_some()).await?;
+        came.end
+            .ok_or_else(|| Error::replay(format!("{} is gone", self.letter)))
     }
+}
+
+/// Asks again and again until it is so.
+pub(super) async fn until<F: Future<Output = Result<bool, Error>>>(
+    limit: Duration,
+    late: &str,
+    is_so: impl Fn() -> F,
+) -> Result<(), Error> {
+    let so = async {
+        while !is_so().await? {
+            sleep(PAUSE).await;
+        }
+        Ok(())
+    };
+    timeout(limit, so).await.map_err(|_| Error::replay(late))?
 }

@@ -68,7 +68,10 @@ impl Script {
             () = stage.watch(&sights) => Ok(Err(Error::replay("nobody looks any more"))),
             () = cancel.cancelled() => Ok(Err(Error::replay("it was cancelled"))),
         };
-        if play.faults.mend().await {
+        let failed = |_: &str, error| tracing::error!(%error, "a replay leaves what it has broken");
+        if let Some(faults) = &play.faults
+            && faults.mend(failed).await
+        {
             play.can_be_seen().await;
         }
         let ending = match played.unwrap_or_else(|_| Err(Error::replay("it takes too long"))) {
@@ -117,21 +120,21 @@ async fn carry_out(play: &mut Play, step: &Step) -> Result<(), Error> {
         }
         Step::LeaseEnds => play.lease_ends().await,
         Step::UnrenewedLeaseEnds => {
-            if !play.faults.are_there() {
-                play.sights.end_leases().await?;
+            if play.faults.is_none() {
+                play.sights.end_leases(None).await?;
             }
             play.lease_ends().await
         }
-        Step::LeaseIsOver => play.sights.end_leases().await,
+        Step::LeaseIsOver => play.sights.end_leases(None).await,
         Step::Queue(waiting) => play.queued(*waiting).await,
         Step::LockIsFree => play.nobody_has_it().await,
         Step::WhatHungUpGoesOn => {
             play.hung_up.clear();
             Ok(())
         }
-        Step::Order(action, member) => play.faults.order(*action, member).await,
+        Step::Order(action, member) => play.orders(*action, member).await,
         Step::AtTheEnd(action, member) => {
-            play.faults.at_the_end(*action, member);
+            play.lab()?.at_the_end(*action, member);
             Ok(())
         }
         Step::Note(what) => {
@@ -195,7 +198,7 @@ async fn does(play: &mut Play, role: &Role, deed: Deed) -> Result<(), Error> {
         Deed::SessionEnds => play.session_ends(role).await,
         Deed::CutFrom(member) => {
             let way = format!("{}-{member}", play.name_of(role)?);
-            play.faults.order(Action::Cut, &way).await
+            play.orders(Action::Cut, &way).await
         }
     }
 }

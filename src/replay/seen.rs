@@ -9,7 +9,7 @@ use crate::{
     ctx::Ctx,
     error::Error,
     section::{Name, names},
-    shelf,
+    shelf::no_zookeeper,
 };
 use oversell_lock::redis::Connection;
 use std::time::Duration;
@@ -125,24 +125,17 @@ impl Sights {
         Ok(seen)
     }
 
-    /// Ends the lease of each lock in Redis and in `tb_lock` at once, as if its time were over.
-    pub(super) async fn end_leases(&self) -> Result<(), Error> {
-        for (key, mut node) in self
-            .act
-            .scope()
-            .names
-            .iter()
-            .flat_map(|name| self.keys(name))
-        {
-            redis::cmd("PEXPIRE")
-                .arg(&key)
-                .arg(1)
-                .exec_async(&mut node)
-                .await?;
-        }
+    /// Ends the lease of each lock in Redis and in `tb_lock` at once, as if its time were over: on all nodes of Redis, or on
+    /// the one of this number.
+    pub(super) async fn end_leases(&self, node: Option<usize>) -> Result<(), Error> {
         for name in self.act.scope().names {
             if let Name::TableLock(name) = name {
                 self.end_row(name).await?;
+            }
+            let keys = self.keys(name).into_iter().enumerate();
+            for (_, (key, mut redis)) in keys.filter(|(n, _)| node.is_none_or(|node| node == *n)) {
+                let mut end = redis::cmd("PEXPIRE");
+                end.arg(&key).arg(1).exec_async(&mut redis).await?;
             }
         }
         Ok(())
@@ -158,39 +151,14 @@ impl Sights {
         Ok(())
     }
 
-    /// The same on the node of this number only.
-    pub(super) async fn end_lease_on(&self, node: usize) -> Result<(), Error> {
-        let keys = self
-            .act
-            .scope()
-            .names
-            .iter()
-            .flat_map(|name| self.keys(name).into_iter().nth(node));
-        for (key, mut node) in keys {
-            redis::cmd("PEXPIRE")
-                .arg(&key)
-                .arg(1)
-                .exec_async(&mut node)
-                .await?;
-        }
-        Ok(())
-    }
-
     /// Whether the main Redis knows no lock: it may have been replaced, and not answer for a moment.
     pub(super) async fn main_has_none(&self) -> Result<bool, Error> {
-        let keys = self
-            .act
-            .scope()
-            .names
-            .iter()
-            .flat_map(|name| self.keys(name).into_iter().next());
-        for (key, mut main) in keys {
-            if redis::cmd("EXISTS")
-                .arg(&key)
-                .query_async(&mut main)
-                .await?
-            {
-                return Ok(false);
+        for name in self.act.scope().names {
+            if let Some((key, mut main)) = self.keys(name).into_iter().next() {
+                let mut there = redis::cmd("EXISTS");
+                if there.arg(&key).query_async(&mut main).await? {
+                    return Ok(false);
+                }
             }
         }
         Ok(true)
@@ -215,12 +183,11 @@ impl Sights {
 
     /// The node itself, or those below it in the order of their numbers: the first has the lock.
     async fn in_zookeeper(&self, path: &str) -> Result<Option<Held>, Error> {
-        let down = |e: zookeeper_client::Error| shelf::no_zookeeper(e);
         let zk = self.ctx.zk.session()?;
         let mut below = match zk.list_children(path).await {
             Ok(below) => below,
             Err(zookeeper_client::Error::NoNode) => return Ok(None),
-            Err(error) => return Err(down(error)),
+            Err(error) => return Err(no_zookeeper(error)),
         };
         let number = |name: &String| {
             name.rsplit(|c: char| !c.is_ascii_digit())
@@ -245,7 +212,7 @@ impl Sights {
                     queue.extend(owner);
                 }
                 Ok(_) | Err(zookeeper_client::Error::NoNode) => {}
-                Err(error) => return Err(down(error)),
+                Err(error) => return Err(no_zookeeper(error)),
             }
         }
         let Some(owner) = queue.first().cloned() else {

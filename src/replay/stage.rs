@@ -136,10 +136,8 @@ impl Known {
     fn events_of(&mut self, letter: char, act: &str, sells: bool, line: &Line) -> Vec<ReplayEvent> {
         let instance = self.actor(letter).map(|actor| actor.instance.clone());
         let event = |event: &str| ReplayEvent {
-            actor: letter.to_string(),
-            event: event.to_owned(),
             instance: instance.clone(),
-            ..ReplayEvent::default()
+            ..ReplayEvent::of(letter, event)
         };
         let mut events = Vec::new();
         match line {
@@ -271,11 +269,6 @@ impl Known {
         let since = self.read_at.map_or(0, |at| {
             i64::try_from((now - at).as_millis()).unwrap_or(i64::MAX)
         });
-        let event = |actor: &str, event: &str| ReplayEvent {
-            actor: actor.to_owned(),
-            event: event.to_owned(),
-            ..ReplayEvent::default()
-        };
         let mut events = Vec::new();
         let before = std::mem::take(&mut self.servers);
         for gone in before
@@ -291,7 +284,7 @@ impl Known {
             events.push(ReplayEvent {
                 key: Some(gone.key.clone()),
                 owner,
-                ..event("lock", what)
+                ..ReplayEvent::of("lock", what)
             });
         }
         for held in &seen.locks {
@@ -301,7 +294,7 @@ impl Known {
                 old.is_some_and(|old| held.pttl > old.pttl.map(|left| left - since + EARLY_MS));
             if is_new || lease_grew {
                 let what = if is_new { "held" } else { "renewed" };
-                events.push(self.held(held, event("lock", what)));
+                events.push(self.held(held, ReplayEvent::of("lock", what)));
             }
             if !held.queue.is_empty() && old.is_none_or(|old| old.queue != held.queue) {
                 let queue: Vec<_> = held
@@ -313,7 +306,7 @@ impl Known {
                 events.push(ReplayEvent {
                     key: Some(held.key.clone()),
                     value,
-                    ..event("lock", "queue")
+                    ..ReplayEvent::of("lock", "queue")
                 });
             }
         }
@@ -324,7 +317,7 @@ impl Known {
         {
             events.push(ReplayEvent {
                 key: Some(key.clone()),
-                ..event("lock", "free")
+                ..ReplayEvent::of("lock", "free")
             });
         }
         for count in seen
@@ -336,20 +329,20 @@ impl Known {
             events.push(ReplayEvent {
                 key,
                 value,
-                ..event("lock", "count")
+                ..ReplayEvent::of("lock", "count")
             });
         }
         if seen.stock.is_some() && seen.stock != before.stock {
             let value = seen.stock.map(|count| count.to_string().into());
             events.push(ReplayEvent {
                 value,
-                ..event("stock", "stock")
+                ..ReplayEvent::of("stock", "stock")
             });
         }
         if seen.fence.is_some_and(|fence| fence > 0) && seen.fence != before.fence {
             events.push(ReplayEvent {
                 token: seen.fence,
-                ..event("row", "fence")
+                ..ReplayEvent::of("row", "fence")
             });
         }
         (self.servers, self.read_at) = (seen, Some(now));

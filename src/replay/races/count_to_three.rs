@@ -140,10 +140,7 @@ async fn by_script(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 
 async fn done(job: &Job, seen: i64) -> Result<Deducted, Error> {
     job.tell(Point::Read, seen).await;
-    Ok(Deducted {
-        remaining: Some(seen),
-        ..Deducted::default()
-    })
+    Ok(Deducted::left(seen))
 }
 
 /// What each has read at its end: A and B, and once more.

@@ -86,7 +86,8 @@ pub(super) const RACE: Race = Race {
 };
 
 async fn forced(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    demo2::visit(ctx, job, Id::Uuid).await.map(visited)
+    let found = demo2::visit(ctx, job, Id::Uuid).await?;
+    Ok(Deducted::default().unlocked(found))
 }
 
 async fn library(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
@@ -97,16 +98,10 @@ async fn library(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     job.at(Point::Locked).await;
     job.at(Point::Worked).await;
     job.at(Point::Leaves).await;
-    match guard.release().await {
-        Ok(()) => Ok(visited(Some(LockState::Kept))),
-        Err(LockError::Lost { .. }) => Ok(visited(Some(LockState::Lost))),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn visited(lock: Option<LockState>) -> Deducted {
-    Deducted {
-        lock,
-        ..Deducted::default()
-    }
+    let found = match guard.release().await {
+        Ok(()) => LockState::Kept,
+        Err(LockError::Lost { .. }) => LockState::Lost,
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Deducted::default().unlocked(Some(found)))
 }

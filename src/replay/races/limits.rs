@@ -84,7 +84,7 @@ async fn in_one(job: &Job) -> Result<Deducted, Error> {
     for _ in 0..ASKED {
         let_through += answered(job, bucket.pass()).await?;
     }
-    Ok(counted(let_through))
+    Ok(Deducted::left(let_through))
 }
 
 async fn in_all(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
@@ -93,7 +93,7 @@ async fn in_all(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     for _ in 0..ASKED {
         let_through += answered(job, pass_limiter(ctx, &limiter, WINDOW).await).await?;
     }
-    Ok(counted(let_through))
+    Ok(Deducted::left(let_through))
 }
 
 /// The name of a replay's own limiter.
@@ -114,13 +114,6 @@ async fn answered(job: &Job, passed: Result<(), Error>) -> Result<i64, Error> {
     })
     .await;
     Ok(i64::from(is_through))
-}
-
-fn counted(let_through: i64) -> Deducted {
-    Deducted {
-        remaining: Some(let_through),
-        ..Deducted::default()
-    }
 }
 
 fn let_through(play: &Play) -> String {

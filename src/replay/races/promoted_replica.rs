@@ -12,9 +12,12 @@
 //! Next: `dead_nodes.rs`.
 
 use crate::replay::prelude::*;
-use crate::{error::Error, orders::Action, replay::play::Play};
+use crate::{
+    error::Error,
+    orders::Action,
+    replay::play::{Play, until},
+};
 use std::time::Duration;
-use tokio::time::{sleep, timeout};
 
 pub(super) const RACE: Race = Race {
     lesson: "2.9",
@@ -89,11 +92,8 @@ const PROMOTION: Duration = Duration::from_secs(40);
 
 /// Waits until the main Redis does not know the lock any more.
 async fn main_forgets(play: &Play) -> Result<(), Error> {
-    let forgotten = async {
-        while !play.sights.main_has_none().await.unwrap_or(false) {
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let late = || Error::replay("the main Redis was not replaced");
-    timeout(PROMOTION, forgotten).await.map_err(|_| late())
+    until(PROMOTION, "the main Redis was not replaced", || async {
+        Ok(play.sights.main_has_none().await.unwrap_or(false))
+    })
+    .await
 }

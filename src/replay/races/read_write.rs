@@ -129,8 +129,5 @@ async fn visit(job: &Job, lock: impl Lock) -> Result<Deducted, Error> {
     job.at(Point::Locked).await;
     job.at(Point::Left).await;
     guard.release().await?;
-    Ok(Deducted {
-        lock: Some(LockState::Kept),
-        ..Deducted::default()
-    })
+    Ok(Deducted::default().unlocked(Some(LockState::Kept)))
 }

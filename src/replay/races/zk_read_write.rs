@@ -79,10 +79,7 @@ async fn write(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
 async fn given_back(job: &Job, guard: Guard) -> Result<Deducted, Error> {
     job.at(Point::Left).await;
     guard.release().await?;
-    Ok(Deducted {
-        lock: Some(LockState::Kept),
-        ..Deducted::default()
-    })
+    Ok(Deducted::default().unlocked(Some(LockState::Kept)))
 }
 
 /// In which order they got in, and what a reader and a writer tried besides.
