@@ -1,7 +1,7 @@
 //! What an experiment may do: send requests, load, break a member of the lab, and talk to the servers as a student does in a
 //! terminal. Nothing of it is private to the course.
 
-use super::{NoVerdict, Rated, Ratio, Says, Side, Target};
+use super::{NoVerdict, Rated, Ratio, Says, Side, Target, places::Places};
 use crate::{
     addresses::Addresses,
     failure::Failure,
@@ -227,6 +227,16 @@ impl Cluster {
             let failed =
                 |member: &str, why| eprintln!("oversell: {member} is left as it is: {why}");
             faults.mend(failed).await;
+        }
+    }
+
+    /// Its addresses, for the lines that a student types.
+    #[must_use]
+    pub fn places(&self) -> Places {
+        let no_redis: [&str; 0] = [];
+        match &self.lab {
+            Some(lab) => Places::of_lab(lab),
+            None => Places::new(&self.http, &self.instances, "", &no_redis, ""),
         }
     }
 

@@ -229,16 +229,7 @@ pub enum Run {
     /// Two requests to this route, on two instances, are served one after the other.
     #[serde(deserialize_with = "text")]
     ExclusiveRoute(&'static str),
-    /// A visit takes locks and leaves them in this order.
-    Visit {
-        /// The route at one instance.
-        #[serde(deserialize_with = "text")]
-        route: &'static str,
-        /// As `took #1, left #1`.
-        #[serde(deserialize_with = "text")]
-        steps: &'static str,
-    },
-    /// The lines that are typed by hand print what they say: commands of Redis only.
+    /// The lines that are typed by hand print what they say: `redis-cli`, `curl` and faults of the lab.
     Typed,
     /// By the function that `experiments` has for this lesson.
     Custom,
@@ -375,7 +366,8 @@ impl Verdict {
 ///
 /// In `run`, `{http}` is the address of nginx, `{8000}`, `{8100}` and `{8200}` those of the instances; `{mysql}`,
 /// `{redis}`, `{redis-2}` … and `{zookeeper}` are the options that lead `mysql`, `redis-cli` and `zkCli.sh` there, `{zk}`
-/// is ZooKeeper's address; `{fault}` is `oversell lab fault`. In `expect`, `…` stands for anything.
+/// is ZooKeeper's address; `{fault}` is `oversell lab fault`. Behind a key `{:id}`, and in a query `{?id}` or `{&id}`, say the
+/// product: nothing for product 1, which a student has. In `expect`, `…` stands for anything.
 /// Lines are typed one after the other; one that ends in ` &` runs while the next ones do, until `wait` is typed in its
 /// terminal. One that needs what another does first is typed until it prints that; a `sleep` stands only where nothing but time is to
 /// pass, or where nothing shows from outside that another has begun.
@@ -472,8 +464,8 @@ impl From<Written> for Line {
     fn from(written: Written) -> Self {
         match written {
             Written::Shared(Shared::Restock) => Self::new(
-                r#"curl -s -X PUT -H 'content-type: application/json' -d '{"count":5000}' {http}/stock"#,
-                r#"{"mysql":{"id":1,…,"count":5000,…"#,
+                r#"curl -s -X PUT -H 'content-type: application/json' -d '{"count":5000}' {http}/stock{?id}"#,
+                r#"{"mysql":{"id":…,"count":5000,…"#,
             ),
             Written::Shared(Shared::NewVoucher) => Self::new(
                 r#"curl -s -X POST -H 'content-type: application/json' -d '{"title":"100元代金券","stock":10,"begin":"2020-01-01T00:00:00Z","end":"2090-01-01T00:00:00Z"}' {http}/voucher"#,

@@ -117,6 +117,9 @@ mod tests {
                 "{zookeeper",
                 "{zk",
                 "{fault",
+                "{:id",
+                "{?id",
+                "{&id",
             ];
             places.iter().any(|place| text.contains(place))
         };

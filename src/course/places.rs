@@ -31,6 +31,9 @@ impl Places {
                     .to_owned(),
             ),
             ("{fault}".to_owned(), "oversell lab fault".to_owned()),
+            ("{:id}".to_owned(), String::new()),
+            ("{?id}".to_owned(), String::new()),
+            ("{&id}".to_owned(), String::new()),
         ];
         for (course, url) in ["8000", "8100", "8200"].iter().zip(instances) {
             let url = url.as_ref().trim_end_matches('/');
@@ -66,10 +69,23 @@ impl Places {
 
     /// With another command for `{fault}`.
     #[must_use]
-    pub fn with_fault(mut self, command: &str) -> Self {
-        self.0.retain(|(name, _)| name != "{fault}");
-        self.0.push(("{fault}".to_owned(), command.to_owned()));
-        self
+    pub fn with_fault(&self, command: &str) -> Self {
+        self.with("{fault}", command)
+    }
+
+    /// With another product than the first, in keys and in queries.
+    #[must_use]
+    pub fn with_product(&self, id: i64) -> Self {
+        self.with("{:id}", &format!(":{id}"))
+            .with("{?id}", &format!("?stock_id={id}"))
+            .with("{&id}", &format!("&stock_id={id}"))
+    }
+
+    fn with(&self, name: &str, place: &str) -> Self {
+        let mut places = self.0.clone();
+        places.retain(|(known, _)| known != name);
+        places.push((name.to_owned(), place.to_owned()));
+        Self(places)
     }
 
     /// The chapter with these addresses in its lines.

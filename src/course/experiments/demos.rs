@@ -135,32 +135,6 @@ pub(super) async fn uuid(on: &Cluster) -> Result<Seen, NoVerdict> {
     Ok(Seen::holds(values[0] != values[1] && !values[0].is_empty(), words).value("values", values))
 }
 
-pub(super) async fn by_parameters(on: &Cluster) -> Result<Seen, NoVerdict> {
-    let of = |sku: &str| format!("/demo4?whId=1&sku={sku}&hold_ms={WORK_MS}");
-    let (_, same) = two(on, [&of("a"), &of("a")]).await?;
-    let (_, other) = two(on, [&of("a"), &of("b")]).await?;
-    let word = |waited| {
-        if waited {
-            ("等", "waits")
-        } else {
-            ("不等", "does not wait")
-        }
-    };
-    let words = Words::new(
-        format!(
-            "第二个：同一个 SKU {}，另一个 SKU {}。",
-            word(same).0,
-            word(other).0
-        ),
-        format!(
-            "The second one: of the same SKU {}, of another {}.",
-            word(same).1,
-            word(other).1
-        ),
-    );
-    Ok(Seen::holds(same && !other, words).value("waited", vec![same, other]))
-}
-
 /// Ten who come one after the other while the lock is held, and the order in which they get in.
 pub(super) async fn unfair(on: &Cluster) -> Result<Seen, NoVerdict> {
     let stock_id = fastrand::i64(2_000_000_000..3_000_000_000);

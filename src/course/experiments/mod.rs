@@ -2,18 +2,15 @@
 
 mod deadlocks;
 mod demos;
-mod hash;
 mod ids;
 mod limits;
 mod mysql;
 mod order_locks;
 mod orders;
-mod oversold;
 mod redis_commands;
 mod redis_objects;
 mod redisson;
 mod scripts;
-mod setnx;
 mod table_lock;
 mod throughput;
 mod tools;
@@ -46,23 +43,15 @@ macro_rules! custom {
 }
 
 custom! {
-    "1.3" => oversold::one_by_one,
     "1.7.1.last" => mysql::last_piece,
-    "2.1" => setnx::one_of_many,
     "2.4.1" => scripts::count_to_three,
     "2.4.1.multi" => scripts::no_rollback,
-    "2.6.1" => hash::enter,
-    "2.6.2" => hash::leave,
-    "2.7.third" => hash::every_third,
+    "2.7.third" => redisson::every_third,
     "2.10.1.watchdog" => redisson::thirty_seconds,
-    "2.10.1.owner" => redisson::only_the_owner,
     "2.10.1.lease" => redisson::lease_time,
     "2.10.1.try" => redisson::try_lock,
     "2.10.2.dead" => redis_objects::five_dead,
-    "2.10.3" => redis_objects::all_or_none,
-    "2.10.4" => redis_objects::most_nodes,
     "2.10.6" => redis_objects::semaphore,
-    "2.10.7" => redis_objects::latch,
     "001.set-nx" => redis_commands::set_nx,
     "001.rw" => redis_commands::read_write,
     "3.1.2" => zk_nodes::types,
@@ -70,11 +59,7 @@ custom! {
     "3.4.2.herd" => zk_locks::herd,
     "3.7.5" => zk_recipes::leases,
     "3.7.5.crash" => zk_recipes::leases_of_the_dead,
-    "3.7.6.barrier" => zk_recipes::barrier,
-    "3.7.6.threshold" => zk_recipes::threshold,
     "3.7.7.1" => zk_counts::shared_count,
-    "3.7.7.2" => zk_counts::atomic_long,
-    "4.3.1" => table_lock::single_point,
     "4.3.3" => table_lock::not_reentrant,
     "002.ids" => ids::unique,
     "002.on-sale" => orders::on_sale,
@@ -89,7 +74,6 @@ custom! {
     "004.now" => demos::now,
     "004.thread-id" => demos::thread_id,
     "004.uuid" => demos::uuid,
-    "004.demo4" => demos::by_parameters,
     "004.unfair" => demos::unfair,
 }
 
@@ -141,7 +125,6 @@ async fn one(on: &Cluster, lesson: &Lesson, run: &'static Run) -> Result<Seen, N
             slowest_s: [least, most],
         } => limits::leaky(on, route, *least, *most).await,
         Run::ExclusiveRoute(route) => demos::exclusive(on, route).await,
-        Run::Visit { route, steps } => zk_recipes::visit(on, route, steps).await,
         Run::Typed => typed::typed(on, lesson).await,
         Run::Custom => {
             let known = CUSTOM.iter().find(|(id, _)| *id == lesson.id);

@@ -4,7 +4,6 @@ use super::tools::{ask, until_there};
 use crate::{
     course::{Cluster, NoVerdict, Seen, Words},
     orders::Action,
-    redis_at::redis_at,
 };
 use futures::future::{join_all, try_join_all};
 use std::time::{Duration, Instant};
@@ -72,55 +71,6 @@ pub(super) async fn five_dead(on: &Cluster) -> Result<Seen, NoVerdict> {
     Ok(Seen::holds(waited >= 25_000, words).value("waited_ms", waited))
 }
 
-pub(super) async fn all_or_none(on: &Cluster) -> Result<Seen, NoVerdict> {
-    let product = on.product(5000).await?;
-    let [one, two, three] = [1, 2, 3].map(|n| format!("lock{n}:{}", product.id));
-    let mut redis = on.redis().await?;
-    ask::<()>(&mut redis, &["HSET", &two, "somebody", "1"]).await?;
-    let (without, _) = product.buy(on.one(), "redis-multi", "&wait_ms=500").await?;
-    let left: i64 = ask(&mut redis, &["EXISTS", &one, &three]).await?;
-    ask::<()>(&mut redis, &["DEL", &two]).await?;
-    let (with, _) = product
-        .buy(on.one(), "redis-multi", "&wait_ms=5000")
-        .await?;
-    product.remove().await?;
-    let words = Words::new(
-        format!("lock2 被别人占着：{without}，lock1、lock3 留下 {left} 把；都空着：{with}。"),
-        format!(
-            "With lock2 another's: {without}, and {left} of lock1 and lock3 are left; with all free: {with}."
-        ),
-    );
-    Ok(Seen::holds((without, left, with) == (503, 0, 200), words))
-}
-
-pub(super) async fn most_nodes(on: &Cluster) -> Result<Seen, NoVerdict> {
-    let product = on.product(5000).await?;
-    let key = format!("redLock:{}", product.id);
-    let nodes = &on.servers()?.redis;
-    let mut answers = vec![
-        product
-            .buy(on.one(), "redis-redlock", "&wait_ms=1000")
-            .await?
-            .0,
-    ];
-    for node in nodes {
-        let mut node = redis_at(&node.url).await.map_err(NoVerdict::failed)?;
-        ask::<()>(&mut node, &["HSET", &key, "somebody", "1"]).await?;
-        answers.push(
-            product
-                .buy(on.one(), "redis-redlock", "&wait_ms=1000")
-                .await?
-                .0,
-        );
-    }
-    product.remove().await?;
-    let words = Words::new(
-        format!("0 到 5 个节点被别人占着：{answers:?}。"),
-        format!("With 0 to 5 nodes another's: {answers:?}."),
-    );
-    Ok(Seen::holds(answers == [200, 200, 200, 503, 503, 503], words).value("answers", answers))
-}
-
 pub(super) async fn semaphore(on: &Cluster) -> Result<Seen, NoVerdict> {
     const STAY: u128 = 500;
     let (product, begun) = (on.product(5000).await?, Instant::now());
@@ -151,45 +101,4 @@ pub(super) async fn semaphore(on: &Cluster) -> Result<Seen, NoVerdict> {
         .map(|at| u64::try_from(at).unwrap_or(u64::MAX))
         .collect();
     Ok(Seen::holds(three, words).value("left_ms", left))
-}
-
-pub(super) async fn latch(on: &Cluster) -> Result<Seen, NoVerdict> {
-    let product = on.product(5000).await?;
-    let (mut redis, key) = (on.redis().await?, format!("latch:{}", product.id));
-    let at = |route: &str| format!("{}/test/{route}?stock_id={}", on.three(), product.id);
-    let (door, countdown) = (at("latch"), at("countdown"));
-    let monitor = on.get(&door);
-    tokio::pin!(monitor);
-    let five = async {
-        until_there(&mut redis, &key).await?;
-        for _ in 0..5 {
-            on.get(&countdown).await?.success()?;
-        }
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        Ok::<_, NoVerdict>(())
-    };
-    let early = tokio::select! {
-        answer = &mut monitor => Some(answer?),
-        five = five => five.map(|()| None)?,
-    };
-    let after_six = match &early {
-        Some(_) => false,
-        None => {
-            let (door, last) = tokio::join!(monitor, on.get(&countdown));
-            last?.success()?;
-            door?.success().is_ok()
-        }
-    };
-    product.remove().await?;
-    let words = Words::new(
-        format!(
-            "五位出来以后门{}锁；第六位出来以后锁门：{after_six}。",
-            if early.is_some() { "已" } else { "没" }
-        ),
-        format!(
-            "After five the door is {}; after the sixth it is locked: {after_six}.",
-            if early.is_some() { "locked" } else { "open" }
-        ),
-    );
-    Ok(Seen::holds(early.is_none() && after_six, words))
 }

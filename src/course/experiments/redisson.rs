@@ -1,9 +1,7 @@
-//! §2.10.1: Redisson's lock, which here is `redis-lock`.
+//! §2.7 and §2.10.1: how long a lease is and how often it is renewed, and the waits of Redisson's lock, which here is
+//! `redis-lock`.
 
-use super::{
-    hash::{renewals, watched},
-    tools::{ask, until_there},
-};
+use super::tools::{ask, until_there};
 use crate::course::{Cluster, NoVerdict, Seen, Words};
 use std::time::{Duration, Instant};
 
@@ -31,34 +29,6 @@ pub(super) async fn thirty_seconds(on: &Cluster) -> Result<Seen, NoVerdict> {
     Ok(Seen::holds(holds, words)
         .value("renewed", renewed)
         .value("most_ms", most))
-}
-
-pub(super) async fn only_the_owner(on: &Cluster) -> Result<Seen, NoVerdict> {
-    let product = on.product(5000).await?;
-    let (mut redis, key) = (on.redis().await?, format!("lock:{}", product.id));
-    let others = async {
-        until_there(&mut redis, &key).await?;
-        // By somebody's hand it is another's lock now.
-        ask::<()>(&mut redis, &["DEL", &key]).await?;
-        ask::<()>(&mut redis, &["HSET", &key, "somebody", "1"]).await
-    };
-    let (bought, others) =
-        tokio::join!(product.buy(on.one(), "redis-lock", "&hold_ms=1000"), others);
-    others?;
-    let found = bought?.1["lock"].clone();
-    let stays: Option<i64> = ask(&mut redis, &["HGET", &key, "somebody"]).await?;
-    product.remove().await?;
-    let words = Words::new(
-        format!(
-            "锁中途成了别人的：解锁说 {found}，别人的锁还在：{}。",
-            stays.is_some()
-        ),
-        format!(
-            "The lock became another's meanwhile: the unlock says {found}; the other's lock stays: {}.",
-            stays.is_some()
-        ),
-    );
-    Ok(Seen::holds(found == "lost" && stays == Some(1), words))
 }
 
 pub(super) async fn lease_time(on: &Cluster) -> Result<Seen, NoVerdict> {
@@ -126,4 +96,57 @@ pub(super) async fn try_lock(on: &Cluster) -> Result<Seen, NoVerdict> {
         short == 503 && waited >= 490 && long == 200,
         words,
     ))
+}
+
+pub(super) async fn every_third(on: &Cluster) -> Result<Seen, NoVerdict> {
+    let product = on.product(5000).await?;
+    let (mut redis, key) = (
+        on.redis().await?,
+        format!("lock:redis-watchdog:{}", product.id),
+    );
+    // Nine seconds of work under a lease of three.
+    let left = watched(
+        product.buy(on.one(), "redis-watchdog", "&lease_ms=3000&hold_ms=9500"),
+        &mut redis,
+        &key,
+    )
+    .await?;
+    product.remove().await?;
+    let renewed = renewals(&left);
+    let lowest = left.iter().min().copied().unwrap_or_default();
+    let words = Words::new(
+        format!("租约 3 s、业务 9.5 s：续了 {renewed} 次，剩得最少时 {lowest} ms。"),
+        format!(
+            "A lease of 3 s and 9.5 s of work: renewed {renewed} times, and never less than {lowest} ms left."
+        ),
+    );
+    let holds = (8..=9).contains(&renewed) && lowest > 1500;
+    Ok(Seen::holds(holds, words)
+        .value("renewed", renewed)
+        .value("lowest_ms", lowest))
+}
+
+/// What is left of a key's lease, every 20 ms until the purchase is through, in milliseconds.
+async fn watched<T>(
+    purchase: impl Future<Output = T>,
+    redis: &mut redis::aio::MultiplexedConnection,
+    key: &str,
+) -> Result<Vec<i64>, NoVerdict> {
+    let mut left = Vec::new();
+    tokio::pin!(purchase);
+    loop {
+        tokio::select! {
+            _ = &mut purchase => return Ok(left),
+            () = tokio::time::sleep(Duration::from_millis(20)) => {
+                left.extend(Some(ask::<i64>(redis, &["PTTL", key]).await?).filter(|left| *left >= 0));
+            }
+        }
+    }
+}
+
+/// How often the lease was renewed.
+fn renewals(left: &[i64]) -> usize {
+    left.windows(2)
+        .filter(|pair| pair[1] > pair[0] + 100)
+        .count()
 }

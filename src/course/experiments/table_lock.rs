@@ -1,40 +1,9 @@
-//! §4: a row under a unique key as a lock, its flaws, and their cures.
+//! §4.3.3: a row under a unique key as a lock, and a holder that needs it again.
 
-use crate::{
-    course::{Cluster, NoVerdict, Seen, Words},
-    orders::Action,
-};
+use crate::course::{Cluster, NoVerdict, Seen, Words};
 use sqlx::{Connection, Executor};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
-
-pub(super) async fn single_point(on: &Cluster) -> Result<Seen, NoVerdict> {
-    let product = on.product(5000).await?;
-    let (before, _) = product.buy(on.one(), "table-lock", "").await?;
-    on.fault(Action::Kill, "mysql").await?;
-    let (down, _) = product.buy(on.one(), "table-lock", "&wait_ms=1000").await?;
-    on.fault(Action::Start, "mysql").await?;
-    let back = async {
-        while product
-            .buy(on.one(), "table-lock", "&wait_ms=1000")
-            .await?
-            .0
-            != 200
-        {
-            sleep(Duration::from_millis(200)).await;
-        }
-        Ok::<_, NoVerdict>(())
-    };
-    timeout(Duration::from_secs(60), back)
-        .await
-        .map_err(|_| NoVerdict::failed("MySQL does not come back"))??;
-    product.remove().await?;
-    let words = Words::new(
-        format!("数据库在：{before}；挂了：{down}；起来以后又是 200。"),
-        format!("With the database: {before}; without: {down}; with it again: 200."),
-    );
-    Ok(Seen::holds((before, down) == (200, 503), words).value("status", vec![before, down, 200]))
-}
 
 /// The same connection inserts the course's row twice; and the strategy that takes its lock twice, seen in the table.
 pub(super) async fn not_reentrant(on: &Cluster) -> Result<Seen, NoVerdict> {

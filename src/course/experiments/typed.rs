@@ -1,43 +1,189 @@
-//! A claim about commands of Redis: the lines that a student types are sent as they stand, and each must print what it says.
+//! A claim about the lines that a student types: they are carried out as they stand, and each must print what it says.
 //!
-//! 1. Each terminal has a connection of its own, and the keys are the experiment's own.
-//! 2. What comes back is worded as `redis-cli` prints it.
+//! 1. The lines are those of `redis-cli`, `curl` and `oversell lab fault`, with the places of the lab that runs.
+//! 2. The product and the keys are the experiment's own: the places of a line that say so (`{:id}`, `{?id}`, `{&id}`) are
+//!    empty for a student, who has product 1.
+//! 3. What comes back is worded as the program prints it.
 
 use super::tools::own;
-use crate::course::{Cluster, Lesson, Line, NoVerdict, Seen, Words};
+use crate::{
+    course::{Cluster, Lesson, Line, NoVerdict, Seen, Words},
+    http_client::{Ask, client},
+    orders::Action,
+    redis_at::redis_at,
+};
+use clap::ValueEnum;
+use http::Method;
 use redis::{Cmd, RedisError, Value};
-use std::collections::{BTreeMap, btree_map::Entry};
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
+use tokio_util::task::AbortOnDropHandle;
 
-/// What stands before each command.
-const CLI: &str = "redis-cli {redis} ";
 /// What the keys of all lines have in their names.
 const KEY: &str = "by-hand";
+/// The longest that a line is typed again, and that an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The time between two tries of a line that is typed again.
+const PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) async fn typed(on: &Cluster, lesson: &Lesson) -> Result<Seen, NoVerdict> {
-    let (mut terminals, key) = (BTreeMap::new(), own(KEY));
-    let mut printed = Vec::new();
-    for line in &lesson.by_hand {
-        let command = command(line, &key).ok_or_else(|| NoVerdict::failed(&line.run))?;
-        let redis = match terminals.entry(line.terminal) {
-            Entry::Occupied(there) => there.into_mut(),
-            Entry::Vacant(new) => new.insert(on.redis().await?),
-        };
-        printed.push(worded(command.query_async(redis).await)?);
+    if lesson
+        .by_hand
+        .iter()
+        .any(|line| !line.run.starts_with("curl"))
+    {
+        on.servers()?;
     }
-    Ok(seen(lesson, &printed))
+    let (product, key) = (on.product(5000).await?, own(KEY));
+    let places = on.places().with_product(product.id);
+    let lines = lesson.by_hand.iter().map(|line| {
+        let line = places.typed(line);
+        let run = line.run.replace(KEY, &key);
+        Line { run, ..line }
+    });
+    let printed = follow(on, &lines.collect::<Vec<_>>()).await;
+    product.remove().await?;
+    Ok(seen(lesson, &printed?))
 }
 
-/// The command of a line; `None` where it is not one for `redis-cli`, typed once.
-fn command(line: &Line, key: &str) -> Option<Cmd> {
-    let words = shlex::split(line.run.strip_prefix(CLI)?)?;
-    let mut command = Cmd::new();
-    command.arg(
-        words
-            .iter()
-            .map(|word| word.replace(KEY, key))
-            .collect::<Vec<_>>(),
-    );
-    (!line.again).then_some(command)
+/// Carries the lines out in their order: what each has printed. One that ends in ` &` goes on beside the next ones, until
+/// its terminal waits for it, or to the end.
+async fn follow(on: &Cluster, lines: &[Line]) -> Result<Vec<String>, NoVerdict> {
+    let mut printed = vec![String::new(); lines.len()];
+    let mut beside = Vec::new();
+    for (n, line) in lines.iter().enumerate() {
+        if line.run == "wait" {
+            let waits = |(n, _): &mut (usize, _)| lines[*n].terminal == line.terminal;
+            for (n, going) in beside.extract_if(.., waits) {
+                printed[n] = ended(going).await?;
+            }
+            continue;
+        }
+        let unfit = || NoVerdict::failed(format!("nothing carries out {}", line.run));
+        match (
+            Typed::of(&line.run).ok_or_else(unfit)?,
+            line.run.ends_with(" &"),
+        ) {
+            (Typed::Curl(curl), true) => {
+                beside.push((n, AbortOnDropHandle::new(tokio::spawn(curl.send()))));
+            }
+            (_, true) => return Err(unfit()),
+            (typed, false) => {
+                let begun = Instant::now();
+                printed[n] = typed.clone().carry_out(on).await?;
+                while line.again && !line.is_printed(&printed[n]) && begun.elapsed() < PATIENCE {
+                    sleep(PAUSE).await;
+                    printed[n] = typed.clone().carry_out(on).await?;
+                }
+            }
+        }
+    }
+    for (n, going) in beside {
+        printed[n] = ended(going).await?;
+    }
+    Ok(printed)
+}
+
+async fn ended(going: AbortOnDropHandle<Result<String, NoVerdict>>) -> Result<String, NoVerdict> {
+    going.await.map_err(NoVerdict::failed)?
+}
+
+/// A line with its places, as it is carried out.
+#[derive(Clone)]
+enum Typed {
+    /// A command for the Redis at this address.
+    Redis(String, Cmd),
+    /// A request.
+    Curl(Curl),
+    /// An order to the lab.
+    Fault(Action, String),
+}
+
+/// A request that `curl` sends.
+#[derive(Clone, Default)]
+struct Curl {
+    url: String,
+    method: Method,
+    headers: Vec<(String, String)>,
+    body: Option<serde_json::Value>,
+    /// Whether it prints the status, and not the body.
+    prints_status: bool,
+}
+
+impl Typed {
+    /// What this line is; `None` where it is none of these.
+    fn of(line: &str) -> Option<Self> {
+        let words = shlex::split(line.trim_end_matches(" &"))?;
+        let words: Vec<_> = words.iter().map(String::as_str).collect();
+        match &words[..] {
+            ["redis-cli", "-h", host, "-p", port, command @ ..] => {
+                let is_command = command.first().is_some_and(|first| !first.starts_with('-'));
+                let mut sent = Cmd::new();
+                sent.arg(command);
+                is_command.then(|| Self::Redis(format!("redis://{host}:{port}"), sent))
+            }
+            ["oversell", "lab", "fault", action, member] => {
+                let action = Action::from_str(action, false).ok()?;
+                Some(Self::Fault(action, (*member).to_owned()))
+            }
+            ["curl", options @ ..] => Curl::of(options).map(Self::Curl),
+            _ => None,
+        }
+    }
+
+    /// What it prints.
+    async fn carry_out(self, on: &Cluster) -> Result<String, NoVerdict> {
+        match self {
+            Self::Redis(url, command) => {
+                let mut redis = redis_at(&url).await.map_err(NoVerdict::failed)?;
+                worded(command.query_async(&mut redis).await)
+            }
+            Self::Curl(curl) => curl.send().await,
+            Self::Fault(action, member) => on.fault(action, &member).await.map(|()| String::new()),
+        }
+    }
+}
+
+impl Curl {
+    fn of(options: &[&str]) -> Option<Self> {
+        let (mut curl, mut options) = (Self::default(), options.iter());
+        while let Some(option) = options.next() {
+            match *option {
+                "-s" => {}
+                "-o" => (options.next() == Some(&"/dev/null")).then_some(())?,
+                "-w" => {
+                    curl.prints_status = options.next() == Some(&"%{http_code}");
+                    curl.prints_status.then_some(())?;
+                }
+                "-X" => curl.method = options.next()?.parse().ok()?,
+                "-H" => {
+                    let (name, value) = options.next()?.split_once(": ")?;
+                    curl.headers.push((name.to_owned(), value.to_owned()));
+                }
+                "-d" => curl.body = Some(serde_json::from_str(options.next()?).ok()?),
+                url => {
+                    curl.url = (url.starts_with("http://") && !url.contains('['))
+                        .then(|| url.to_owned())?;
+                }
+            }
+        }
+        Some(curl)
+    }
+
+    async fn send(self) -> Result<String, NoVerdict> {
+        let mut request = client().request(self.method, &self.url).timeout(PATIENCE);
+        for (name, value) in self.headers {
+            request = request.header(name, value);
+        }
+        if let Some(body) = self.body {
+            request = request.json(&body);
+        }
+        let answer = request.answer().await?;
+        Ok(match self.prints_status {
+            true => answer.status.as_u16().to_string(),
+            false => answer.text(),
+        })
+    }
 }
 
 /// An answer as `redis-cli` prints it; an error of Redis is one.
@@ -57,35 +203,82 @@ fn worded(answer: Result<Value, RedisError>) -> Result<String, NoVerdict> {
     })
 }
 
+/// What stands in a line for its student only, and says nothing to a reader.
+const UNSAID: [&str; 8] = [
+    "redis-cli {redis} ",
+    "curl -s ",
+    "-o /dev/null -w '%{http_code}' ",
+    "-H 'accept: application/json' ",
+    "{http}",
+    "{:id}",
+    "{?id}",
+    "{&id}",
+];
+
 /// The claim holds where each line has printed what it says.
 fn seen(lesson: &Lesson, printed: &[String]) -> Seen {
     let lines = || lesson.by_hand.iter().zip(printed);
     let as_said = lines().all(|(line, printed)| line.is_printed(printed));
-    let words: Vec<_> = lines()
-        .map(|(line, printed)| {
-            let command = line.run.trim_start_matches(CLI);
-            format!("{command} → {}", printed.replace('\n', " "))
-        })
-        .collect();
+    let words = lines().filter(|(line, _)| line.run != "wait");
+    let words = words.map(|(line, printed)| {
+        let empty = |line: String, unsaid| line.replace(unsaid, "");
+        let run = UNSAID.into_iter().fold(line.run.clone(), empty);
+        // Of an answer in JSON only what the line says counts.
+        let is_long = printed.starts_with('{') && line.is_printed(printed);
+        let printed = if is_long { &line.expect } else { printed };
+        format!("{run} → {}", printed.trim().replace('\n', " "))
+    });
+    let words: Vec<_> = words.collect();
     Seen::holds(as_said, Words::same(words.join("; ")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::course::{Run, Verdict, find, lessons};
+    use crate::course::{Run, Verdict, find, lessons, places::Places};
 
     #[test]
-    fn every_line_that_is_sent_is_a_command_of_redis() {
-        for lesson in lessons().filter(|lesson| matches!(lesson.run, Run::Typed)) {
-            for line in &lesson.by_hand {
-                let command = command(line, "key").unwrap_or_else(|| panic!("{}", line.run));
-                assert!(command.args_iter().count() > 1, "{}", line.run);
-            }
+    fn every_line_that_is_carried_out_is_one_that_can_be() {
+        let instances = ["http://127.0.0.1:8000"; 3];
+        let redis = ["redis://127.0.0.1:16379"; 5];
+        let places = Places::new("http://127.0.0.1:8080", &instances, "", &redis, "");
+        let is_typed = |run: &Run| matches!(run, Run::Typed);
+        let typed = lessons().filter(|lesson| match &lesson.run {
+            Run::All(runs) => runs.iter().any(is_typed),
+            run => is_typed(run),
+        });
+        for line in typed.flat_map(|lesson| &lesson.by_hand) {
+            let line = places.with_product(7).typed(line);
+            let beside = line.run.ends_with(" &");
+            let can = match Typed::of(&line.run) {
+                Some(Typed::Curl(_)) => true,
+                Some(_) => !beside,
+                None => line.run == "wait",
+            };
+            assert!(can && !(beside && line.again), "{}", line.run);
         }
-        for other in ["curl {http}/stock", "redis-cli {redis} get 'stock"] {
-            assert!(command(&Line::new(other, ""), "key").is_none(), "{other}");
+        for other in [
+            "mysql -h 127.0.0.1",
+            "redis-cli -h 127.0.0.1 -p 16379 get 'stock",
+            "redis-cli -h 127.0.0.1 -p 16379 -r 3 incr n",
+            "curl -sZ http://127.0.0.1:8080/stock",
+            "curl -s http://127.0.0.1:8080/stock?who=[1-7]",
+        ] {
+            assert!(Typed::of(other).is_none(), "{other}");
         }
+    }
+
+    #[test]
+    fn a_request_is_read_as_curl_reads_it() {
+        let line = r#"curl -s -X PUT -H 'content-type: application/json' -d '{"count":1}' 'http://h/stock?stock_id=7' &"#;
+        let Some(Typed::Curl(curl)) = Typed::of(line) else {
+            panic!("{line}")
+        };
+        assert_eq!(curl.method, Method::PUT);
+        assert_eq!(curl.url, "http://h/stock?stock_id=7");
+        assert_eq!(curl.headers.len(), 1);
+        assert_eq!(curl.body, Some(serde_json::json!({"count": 1})));
+        assert!(!curl.prints_status);
     }
 
     #[test]
