@@ -217,15 +217,8 @@ pub enum Run {
     /// This deadlock ends with its error, and its cure without one.
     #[serde(deserialize_with = "text")]
     Deadlock(&'static str),
-    /// Of a burst of 9 requests nginx lets 6 through.
-    #[serde(rename_all = "kebab-case")]
-    LeakyBucket {
-        /// The route at nginx.
-        #[serde(deserialize_with = "text")]
-        route: &'static str,
-        /// The least and the most that the slowest may take, in seconds.
-        slowest_s: [f64; 2],
-    },
+    /// Of many requests at once so many come through, and the others are refused.
+    Burst(Burst),
     /// Two requests to this route, on two instances, are served one after the other.
     #[serde(deserialize_with = "text")]
     ExclusiveRoute(&'static str),
@@ -235,6 +228,29 @@ pub enum Run {
     Custom,
     /// It is not, and why.
     NotRun(Bilingual),
+}
+
+/// Many requests at once to a route that limits them.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Burst {
+    /// The route.
+    #[serde(deserialize_with = "text")]
+    pub route: &'static str,
+    /// Where.
+    pub on: Target,
+    /// How many requests.
+    pub requests: usize,
+    /// The fewest and the most that come through.
+    pub through: [usize; 2],
+    /// So many more come through in each second that all of it takes.
+    #[serde(default)]
+    pub more_per_second: f64,
+    /// The least and the most that the slowest of these takes, in seconds; any time where it is not said.
+    pub slowest_s: Option<[f64; 2]>,
+    /// So long before there is no request, in seconds: until buckets and windows are as at first.
+    #[serde(default)]
+    pub quiet_s: f64,
 }
 
 /// Where a load goes.

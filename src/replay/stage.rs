@@ -142,21 +142,18 @@ impl Known {
         let mut events = Vec::new();
         match line {
             Line::Start { instance, owner } => {
-                let instance = instance.clone();
-                let value = Some(act.into());
                 events.push(ReplayEvent {
                     instance: Some(instance.clone()),
-                    value,
+                    value: Some(act.into()),
                     ..event("start")
                 });
                 self.actors.retain(|actor| actor.letter != letter);
-                let (owner, has_unlocked, token) = (owner.clone(), false, None);
                 self.actors.push(KnownActor {
                     letter,
-                    instance,
-                    owner,
-                    has_unlocked,
-                    token,
+                    instance: instance.clone(),
+                    owner: owner.clone(),
+                    has_unlocked: false,
+                    token: None,
                 });
             }
             Line::Point { point, value } => {
@@ -173,9 +170,7 @@ impl Known {
                         // What it has there is its fencing token.
                         seen.token = value.as_ref().and_then(|token| token.parse().ok());
                         seen.value = None;
-                        if let Some(actor) =
-                            self.actors.iter_mut().find(|actor| actor.letter == letter)
-                        {
+                        if let Some(actor) = self.actor_mut(letter) {
                             actor.token = seen.token;
                         }
                         self.holder = Some(letter);
@@ -197,9 +192,7 @@ impl Known {
                         seen.owner = Some(foreign.unwrap_or(letter).to_string());
                         seen.value = foreign.map(|_| "foreign".into());
                         self.inside.remove(&letter);
-                        if let Some(actor) =
-                            self.actors.iter_mut().find(|actor| actor.letter == letter)
-                        {
+                        if let Some(actor) = self.actor_mut(letter) {
                             actor.has_unlocked = true;
                         }
                     }
@@ -238,25 +231,16 @@ impl Known {
             }
             Line::Failed { kind, detail } => {
                 self.inside.remove(&letter);
-                let what = if kind == "fenced" {
-                    "refused-by-row"
-                } else {
-                    "failed"
-                };
-                let is_fenced = kind == "fenced";
-                let value = Some(if is_fenced {
-                    self.servers.fence.into()
-                } else {
-                    detail.clone().into()
-                });
-                let token = self
-                    .actor(letter)
-                    .filter(|_| is_fenced)
-                    .and_then(|actor| actor.token);
-                events.push(ReplayEvent {
-                    value,
-                    token,
-                    ..event(what)
+                events.push(match kind.as_str() {
+                    "fenced" => ReplayEvent {
+                        value: Some(self.servers.fence.into()),
+                        token: self.actor(letter).and_then(|actor| actor.token),
+                        ..event("refused-by-row")
+                    },
+                    _ => ReplayEvent {
+                        value: Some(detail.clone().into()),
+                        ..event("failed")
+                    },
                 });
             }
         }
@@ -361,6 +345,10 @@ impl Known {
 
     fn actor(&self, letter: char) -> Option<&KnownActor> {
         self.actors.iter().find(|actor| actor.letter == letter)
+    }
+
+    fn actor_mut(&mut self, letter: char) -> Option<&mut KnownActor> {
+        self.actors.iter_mut().find(|actor| actor.letter == letter)
     }
 
     /// Whose text this is: the actor's own owner stands in it; or it begins with the name of an instance on which one actor

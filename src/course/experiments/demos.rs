@@ -1,10 +1,9 @@
-//! [004] Four demos of one lock: in the code, as an object, as a layer of a route, and with a key out of the parameters.
+//! [004] Demos of one lock: in the code, as an object, as a layer of a route.
 
 use crate::course::{Cluster, NoVerdict, Seen, Words};
 use futures::future::{join, join_all, try_join};
 use http::Method;
 use redis::AsyncCommands;
-use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
@@ -13,26 +12,17 @@ const WORK_MS: u64 = 500;
 /// Enough for the first of two to have the lock.
 const HEAD_START: Duration = Duration::from_millis(200);
 
-/// Two who work under this lock, the second a little later and on another instance: both answers, and whether the second
-/// has waited for the first.
-async fn two(on: &Cluster, [first, second]: [&str; 2]) -> Result<([u16; 2], bool), NoVerdict> {
-    let (one, other) = (
-        on.one(),
-        on.instances().last().map_or(on.one(), String::as_str),
-    );
+/// Two who ask for the same lock, the second a little later and on another instance: the claim is that it waits.
+pub(super) async fn exclusive(on: &Cluster, path: &str) -> Result<Seen, NoVerdict> {
+    let other = on.instances().last().map_or(on.one(), String::as_str);
+    let [first, second] = [on.one(), other].map(|at| format!("{at}{path}?hold_ms={WORK_MS}"));
     let later = async {
         sleep(HEAD_START).await;
-        on.answer(Method::GET, &format!("{other}{second}")).await
+        on.answer(Method::GET, &second).await
     };
-    let (first, second) = try_join(on.answer(Method::GET, &format!("{one}{first}")), later).await?;
-    let waited = second.1["waited_ms"].as_u64().unwrap_or(0);
-    Ok(([first.0, second.0], waited >= WORK_MS / 4))
-}
-
-/// Two who ask for the same lock: the second waits.
-pub(super) async fn exclusive(on: &Cluster, path: &str) -> Result<Seen, NoVerdict> {
-    let path = format!("{path}?hold_ms={WORK_MS}");
-    let (statuses, waited) = two(on, [&path, &path]).await?;
+    let (first, second) = try_join(on.answer(Method::GET, &first), later).await?;
+    let statuses = [first.0, second.0];
+    let waited = second.1["waited_ms"].as_u64() >= Some(WORK_MS / 4);
     let (zh, en) = if waited {
         ("等第一个做完才进去", "waited for the first")
     } else {
@@ -43,22 +33,6 @@ pub(super) async fn exclusive(on: &Cluster, path: &str) -> Result<Seen, NoVerdic
         format!("One on each of two instances: {statuses:?}; the second {en}."),
     );
     Ok(Seen::holds(statuses == [200, 200] && waited, words))
-}
-
-pub(super) async fn now(on: &Cluster) -> Result<Seen, NoVerdict> {
-    let mut statuses = Vec::new();
-    for demo in ["demo1", "demo2", "demo3"] {
-        let path = format!("/{demo}?hold_ms={WORK_MS}");
-        statuses.push(two(on, [&path, &format!("{path}&now=true")]).await?.0);
-    }
-    let words = Words::new(
-        format!("demo1、demo2、demo3，先来的和不肯等的：{statuses:?}。"),
-        format!("demo1, demo2, demo3, who came first and who would not wait: {statuses:?}."),
-    );
-    Ok(
-        Seen::holds(statuses.iter().all(|s| *s == [200, 409]), words)
-            .value("statuses", json!(statuses)),
-    )
 }
 
 /// What two idle instances write into the key: their threads are numbered from 1 in each.

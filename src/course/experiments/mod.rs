@@ -68,10 +68,7 @@ custom! {
     "003.static" => throughput::statics,
     "003.cache" => throughput::cache,
     "003.balance" => throughput::balance,
-    "003.limits.token-bucket" => limits::token_bucket,
-    "003.limits.connections" => limits::connections,
     "003.for-update.no-index" => deadlocks::no_index,
-    "004.now" => demos::now,
     "004.thread-id" => demos::thread_id,
     "004.uuid" => demos::uuid,
     "004.unfair" => demos::unfair,
@@ -120,10 +117,7 @@ async fn one(on: &Cluster, lesson: &Lesson, run: &'static Run) -> Result<Seen, N
         } => orders::crowd(on, step, *target, *orders_each, *comes_to).await,
         Run::RefusedBeside(step) => order_locks::refused_beside(on, step).await,
         Run::Deadlock(slug) => deadlocks::deadlock(on, slug).await,
-        Run::LeakyBucket {
-            route,
-            slowest_s: [least, most],
-        } => limits::leaky(on, route, *least, *most).await,
+        Run::Burst(burst) => limits::burst(on, burst).await,
         Run::ExclusiveRoute(route) => demos::exclusive(on, route).await,
         Run::Typed => typed::typed(on, lesson).await,
         Run::Custom => {
