@@ -49,7 +49,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// A guard and the end that its keeper task holds.
+    /// Makes a guard and the end that its keeper task holds.
     pub fn new(name: impl Into<String>, fence: Option<Fence>) -> (Self, Keeper) {
         let (keeper, asked) = oneshot::channel();
         let (name, lost) = (name.into(), CancellationToken::new());
@@ -103,13 +103,13 @@ impl Guard {
         )
     }
 
-    /// The lock's name.
+    /// Returns the lock's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// This hold's fencing token, where the lock has one, and only one.
+    /// Returns this hold's fencing token, where the lock has one, and only one.
     #[must_use]
     pub fn fence(&self) -> Option<Fence> {
         match self.fences[..] {
@@ -118,7 +118,7 @@ impl Guard {
         }
     }
 
-    /// The fencing tokens of all parts that have one, with their locks' names: of one part, or of a
+    /// Returns the fencing tokens of all parts that have one, with their locks' names: of one part, or of a
     /// [`MultiLock`](crate::MultiLock)'s.
     pub fn fences(&self) -> impl Iterator<Item = (&str, Fence)> {
         self.fences
@@ -151,7 +151,7 @@ impl Guard {
         .await;
     }
 
-    /// Whether the lock was lost already. It is known by the clock too, also where nobody could tell yet.
+    /// Returns whether the lock was lost already. It is known by the clock too, also where nobody could tell yet.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.lost.is_cancelled() || self.sure_until.iter().any(|sure| sure.is_over())

@@ -55,7 +55,7 @@ pub struct Keeper {
     pub(crate) asked: oneshot::Receiver<oneshot::Sender<Result<(), LockError>>>,
 }
 
-/// The holder wants to give the lock back, and may want to hear how that went.
+/// A holder's wish to give the lock back, and to hear how that went.
 #[derive(Debug)]
 pub struct Release(Option<oneshot::Sender<Result<(), LockError>>>);
 

@@ -36,7 +36,7 @@ pub enum Lease {
 }
 
 impl Lease {
-    /// How long it lasts from its beginning or its last renewal.
+    /// Returns how long it lasts from its beginning or its last renewal.
     #[must_use]
     pub fn duration(self) -> Duration {
         match self {

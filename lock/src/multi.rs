@@ -53,7 +53,8 @@ pub struct MultiLock<L> {
 }
 
 impl<L: Lock> MultiLock<L> {
-    /// All of `parts`, which are taken in this order; at least one. Its name is theirs, joined by commas.
+    /// Makes one lock of all `parts`, which are taken in this order; at least one. Its name is theirs, joined by
+    /// commas.
     #[must_use]
     pub fn new(parts: Vec<L>) -> Self {
         let names: Vec<_> = parts.iter().map(Lock::name).collect();

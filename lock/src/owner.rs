@@ -49,13 +49,13 @@ pub struct Owner {
 }
 
 impl Process {
-    /// A process with a uuid of its own, whose owners are counted from 1.
+    /// Makes a process with a uuid of its own, whose owners are counted from 1.
     #[must_use]
     pub fn new() -> Self {
         Self::with(ArrayString::new())
     }
 
-    /// The same, which is written `<label>-<uuid>`, so that a look at the server shows whose lock it is.
+    /// Makes one that is written `<label>-<uuid>`, so that a look at the server shows whose lock it is.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl Process {
         }))
     }
 
-    /// A new owner.
+    /// Makes a new owner.
     #[must_use]
     pub fn owner(&self) -> Owner {
         Owner {
@@ -91,7 +91,7 @@ impl Process {
         }
     }
 
-    /// The uuid.
+    /// Returns the uuid.
     #[must_use]
     pub fn id(&self) -> Uuid {
         self.0.id.uuid

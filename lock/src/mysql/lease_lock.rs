@@ -80,7 +80,7 @@ struct RowShare {
 }
 
 impl MySqlPool {
-    /// A contender for the lock `name`, of 1 to 50 characters, with a lease of 30 s that is renewed.
+    /// Makes a contender for the lock `name`, of 1 to 50 characters, with a lease of 30 s that is renewed.
     #[must_use]
     pub fn table_lease_lock(&self, name: &str) -> TableLeaseLock {
         TableLeaseLock {
@@ -94,7 +94,7 @@ impl MySqlPool {
 owner_and_lease!(TableLeaseLock: owner, lease;);
 
 impl TableLeaseLock {
-    /// The holder; `None` where the lock is free.
+    /// Returns the holder; `None` where the lock is free.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl TableLeaseLock {
         self.contender.holder().await
     }
 
-    /// The same, and its row says who took it.
+    /// Has the row say who took it.
     #[must_use]
     pub fn caller(mut self, caller: Caller) -> Self {
         self.contender.caller = caller;

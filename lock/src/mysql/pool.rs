@@ -54,8 +54,8 @@ pub struct MySqlOptions {
 }
 
 impl MySqlOptions {
-    /// `mysql://user[:password]@host[:port]/database`, and behind a `?` what sqlx takes, as `ssl-mode` (which needs the
-    /// feature `tls`); 10 connections, a process of its own.
+    /// Starts from `mysql://user[:password]@host[:port]/database`, and behind a `?` what sqlx takes, as `ssl-mode`
+    /// (which needs the feature `tls`); 10 connections, a process of its own.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl MySqlOptions {
         }
     }
 
-    /// The most connections, 1 or more. A waiter has none; acquiring and releasing need one.
+    /// Sets the most connections, 1 or more. A waiter has none; acquiring and releasing need one.
     #[must_use]
     pub fn connections(self, connections: usize) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl MySqlOptions {
         }
     }
 
-    /// This process: owners are named after it.
+    /// Sets this process, after which owners are named.
     #[must_use]
     pub fn process(self, process: Process) -> Self {
         Self { process, ..self }
@@ -150,8 +150,8 @@ struct Inner {
 pub struct Conn(Option<Object<Connections>>, MySqlPool);
 
 impl MySqlPool {
-    /// A pool of at most 10 connections to `url`, of which the first is made at once: so a server that cannot be reached, or
-    /// does not let us in, is known here.
+    /// Makes a pool of at most 10 connections to `url`, of which the first is made at once: so a server that cannot be
+    /// reached, or does not let us in, is known here.
     ///
     /// # Errors
     ///
@@ -167,7 +167,7 @@ impl MySqlPool {
         Ok(pool)
     }
 
-    /// A pool that connects when first used.
+    /// Makes a pool that connects when first used.
     ///
     /// # Errors
     ///
@@ -201,13 +201,13 @@ impl MySqlPool {
         })))
     }
 
-    /// A new owner, to take a re-entrant lock with.
+    /// Makes a new owner, to take a re-entrant lock with.
     #[must_use]
     pub fn owner(&self) -> Owner {
         self.0.process.owner()
     }
 
-    /// A connection, waiting for a free one at most `wait`.
+    /// Gets a connection, waiting for a free one at most `wait`.
     ///
     /// # Errors
     ///
@@ -238,7 +238,7 @@ impl MySqlPool {
         self.0.connections.retain(|_, _| false);
     }
 
-    /// How many connections there are, and how many of them are idle.
+    /// Returns how many connections there are, and how many of them are idle.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
         let status = self.0.connections.status();
@@ -289,7 +289,7 @@ impl Conn {
         self.0.take();
     }
 
-    /// What the server knows it by, for a statement that must not take for ever ([`Session::bounded`]).
+    /// Returns what the server knows it by, for a statement that must not take for ever ([`Session::bounded`]).
     #[must_use]
     pub fn session(&self) -> Session {
         let link = self.0.as_ref().expect(FULL);

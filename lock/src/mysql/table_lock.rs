@@ -34,7 +34,7 @@ use std::time::Duration;
 pub struct TableLock(Contender);
 
 impl MySqlPool {
-    /// A contender for the lock `name`, of 1 to 50 characters, whose row stays until it is deleted.
+    /// Makes a contender for the lock `name`, of 1 to 50 characters, whose row stays until it is deleted.
     #[must_use]
     pub fn table_lock(&self, name: &str) -> TableLock {
         TableLock(Contender::new(self, name))
@@ -42,7 +42,7 @@ impl MySqlPool {
 }
 
 impl TableLock {
-    /// The holder; `None` where the lock is free.
+    /// Returns the holder; `None` where the lock is free.
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl TableLock {
         self.0.holder().await
     }
 
-    /// The same, and its row says who took it.
+    /// Has the row say who took it.
     #[must_use]
     pub fn caller(mut self, caller: Caller) -> Self {
         self.0.caller = caller;

@@ -99,7 +99,7 @@ pub(super) enum Fate {
 }
 
 impl RedisClient {
-    /// A client of the Redis at `url`, with the defaults of [`RedisOptions`]; returns when Redis has answered.
+    /// Makes a client of the Redis at `url`, with the defaults of [`RedisOptions`]; returns when Redis has answered.
     ///
     /// ```no_run
     /// # use oversell_lock::{Lock, LockError, redis::RedisClient};
@@ -128,7 +128,7 @@ impl RedisClient {
         Ok(redis)
     }
 
-    /// A client that connects when it is first used. Its tasks run in the tokio runtime in which it is made.
+    /// Makes a client that connects when it is first used. Its tasks run in the tokio runtime in which it is made.
     ///
     /// # Errors
     ///
@@ -155,14 +155,14 @@ impl RedisClient {
         })))
     }
 
-    /// The connection for plain commands and scripts. Never send it a blocking command or WATCH: all share it. Ask for
-    /// it each time: it is replaced where it is dead.
+    /// Returns the connection for plain commands and scripts. Never send it a blocking command or WATCH: all share it.
+    /// Ask for it each time: it is replaced where it is dead.
     #[must_use]
     pub fn connection(&self) -> Connection {
         self.0.commands.lock().connection.clone()
     }
 
-    /// A new owner, to take a re-entrant lock with.
+    /// Makes a new owner, to take a re-entrant lock with.
     #[must_use]
     pub fn owner(&self) -> Owner {
         self.0.options.process.owner()

@@ -84,7 +84,7 @@ struct Waiter {
 }
 
 impl RedisClient {
-    /// A handle on the fair lock `name`, which is acquired in order of arrival.
+    /// Makes a handle on the fair lock `name`, which is acquired in order of arrival.
     #[must_use]
     pub fn fair_lock(&self, name: &str) -> RedisFairLock {
         RedisFairLock {
@@ -99,7 +99,7 @@ impl RedisClient {
 owner_and_lease!(RedisFairLock: owner, lease;);
 
 impl RedisFairLock {
-    /// The holder and the rest of its lease; `None` where the lock is free.
+    /// Returns the holder and the rest of its lease; `None` where the lock is free.
     ///
     /// # Errors
     ///

@@ -79,7 +79,7 @@ struct Look {
 }
 
 impl RedisClient {
-    /// A handle on the latch `name`.
+    /// Makes a handle on the latch `name`.
     #[must_use]
     pub fn latch(&self, name: &str) -> RedisLatch {
         let name = self.key(name);
@@ -108,7 +108,7 @@ impl RedisClient {
 }
 
 impl RedisLatch {
-    /// The name, with the prefix: its key.
+    /// Returns the name, with the prefix: its key.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -152,7 +152,7 @@ impl RedisLatch {
             .await?)
     }
 
-    /// How many must still count down; 0 where it is open.
+    /// Returns how many must still count down; 0 where it is open.
     ///
     /// # Errors
     ///

@@ -131,20 +131,20 @@ struct Batch {
 }
 
 impl RedisClient {
-    /// A handle on the lock `name`, each of whose acquires has an owner of its own unless it is given one.
+    /// Makes a handle on the lock `name`, each of whose acquires has an owner of its own unless it is given one.
     #[must_use]
     pub fn lock(&self, name: &str) -> RedisLock {
         RedisLock(Handle::new(self, name, false))
     }
 
-    /// A handle on the lock `name` whose guards have fencing tokens.
+    /// Makes a handle on the lock `name` whose guards have fencing tokens.
     #[must_use]
     pub fn fenced_lock(&self, name: &str) -> RedisFencedLock {
         RedisFencedLock(Handle::new(self, name, true))
     }
 
-    /// How many names of these two kinds of lock this process uses: those that are held, waited for, or have a handle.
-    /// An unused name takes no memory.
+    /// Returns how many names of these two kinds of lock this process uses: those that are held, waited for, or have a
+    /// handle. An unused name takes no memory.
     #[must_use]
     pub fn locks_in_use(&self) -> usize {
         self.used::<LockLine>()
@@ -154,7 +154,7 @@ impl RedisClient {
 macro_rules! handle {
     ($handle:ident) => {
         impl $handle {
-            /// The holder and the rest of its lease; `None` where the lock is free.
+            /// Returns the holder and the rest of its lease; `None` where the lock is free.
             ///
             /// # Errors
             ///

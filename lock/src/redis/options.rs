@@ -32,8 +32,8 @@ pub struct RedisOptions {
 }
 
 impl RedisOptions {
-    /// `redis://[user:password@]host:port[/database]`, or `rediss://` for TLS, with the feature `tls`. No prefix, a
-    /// lease of 30 s, 3 s for a command, a process of its own.
+    /// Starts from `redis://[user:password@]host:port[/database]`, or `rediss://` for TLS, with the feature `tls`. No
+    /// prefix, a lease of 30 s, 3 s for a command, a process of its own.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl RedisOptions {
         }
     }
 
-    /// What stands before every key and channel, as `shop:`; empty for none.
+    /// Sets what stands before every key and channel, as `shop:`; empty for none.
     #[must_use]
     pub fn prefix(self, prefix: impl Into<String>) -> Self {
         Self {
@@ -56,26 +56,27 @@ impl RedisOptions {
         }
     }
 
-    /// The lease of a lock, renewed every third while its holder lives: 100 ms to ten years. A dead holder blocks the
-    /// others for as long.
+    /// Sets the lease of a lock, renewed every third while its holder lives: 100 ms to ten years. A dead holder blocks
+    /// the others for as long.
     #[must_use]
     pub fn lease(self, lease: Duration) -> Self {
         Self { lease, ..self }
     }
 
-    /// A command without an answer by then is given up; it may have run. From 1 ms to an hour.
+    /// Sets how long an answer is waited for: a command without one by then is given up, and may have run. From 1 ms to
+    /// an hour.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
 
-    /// This process, which owners are named after: one for all clients whose handles share owners.
+    /// Sets this process, after which owners are named: one for all clients whose handles share owners.
     #[must_use]
     pub fn process(self, process: Process) -> Self {
         Self { process, ..self }
     }
 
-    /// The authorities that a server's certificate must come from, in PEM, instead of the system's.
+    /// Sets the authorities that a server's certificate must come from, in PEM, instead of the system's.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn authorities(self, pem: impl Into<Vec<u8>>) -> Self {

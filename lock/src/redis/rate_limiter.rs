@@ -55,7 +55,7 @@ pub struct RateLimiter {
 }
 
 impl RedisClient {
-    /// A handle on the rate limiter `name`.
+    /// Makes a handle on the rate limiter `name`.
     #[must_use]
     pub fn rate_limiter(&self, name: &str) -> RateLimiter {
         let name = self.key(name);
@@ -72,7 +72,7 @@ impl RedisClient {
 }
 
 impl RateLimiter {
-    /// The name, with the prefix.
+    /// Returns the name, with the prefix.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

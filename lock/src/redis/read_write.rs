@@ -107,7 +107,7 @@ pub(super) struct RwClaim {
 }
 
 impl RedisClient {
-    /// A handle on the read-write lock `name`. The lease is the client's, renewed while the holder lives.
+    /// Makes a handle on the read-write lock `name`. The lease is the client's, renewed while the holder lives.
     #[must_use]
     pub fn rw_lock(&self, name: &str) -> RedisRwLock {
         let name = self.key(name);
@@ -122,19 +122,19 @@ impl RedisClient {
 }
 
 impl RedisRwLock {
-    /// The name, with the prefix: its key.
+    /// Returns the name, with the prefix: its key.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its read half; each acquire has an owner of its own.
+    /// Returns its read half; each acquire has an owner of its own.
     #[must_use]
     pub fn read(&self) -> RedisReadLock {
         RedisReadLock(self.half(Side::Read))
     }
 
-    /// Its write half; each acquire has an owner of its own.
+    /// Returns its write half; each acquire has an owner of its own.
     #[must_use]
     pub fn write(&self) -> RedisWriteLock {
         RedisWriteLock(self.half(Side::Write))
@@ -172,7 +172,7 @@ owner_and_lease! {
 }
 
 impl RedisReadLock {
-    /// The readers, each with the rest of its lease.
+    /// Returns the readers, each with the rest of its lease.
     ///
     /// # Errors
     ///
@@ -187,7 +187,7 @@ impl RedisReadLock {
 }
 
 impl RedisWriteLock {
-    /// The writer and the rest of its lease; `None` where there is none.
+    /// Returns the writer and the rest of its lease; `None` where there is none.
     ///
     /// # Errors
     ///

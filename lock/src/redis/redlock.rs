@@ -89,8 +89,8 @@ pub(super) struct NodesClaim {
 }
 
 impl Redlock {
-    /// The lock `name` on `nodes`: an odd number of clients, each of a Redis of its own that replicates from none of
-    /// the others. The first one's process names the owners, and its lease is the lock's.
+    /// Makes a handle on the lock `name` on `nodes`: an odd number of clients, each of a Redis of its own that
+    /// replicates from none of the others. The first one's process names the owners, and its lease is the lock's.
     #[must_use]
     pub fn new(nodes: &[RedisClient], name: &str) -> Self {
         let line = nodes.first().map(|client| {
@@ -112,7 +112,7 @@ impl Redlock {
         }
     }
 
-    /// The holder on more than half of the nodes, and when its lease ends on the first of those; `None` where
+    /// Returns the holder on more than half of the nodes, and when its lease ends on the first of those; `None` where
     /// it is free.
     ///
     /// # Errors

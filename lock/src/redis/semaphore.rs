@@ -67,7 +67,7 @@ pub struct Permit {
 }
 
 impl RedisClient {
-    /// A handle on the semaphore `name`.
+    /// Makes a handle on the semaphore `name`.
     #[must_use]
     pub fn semaphore(&self, name: &str) -> RedisSemaphore {
         let name = self.key(name);
@@ -82,14 +82,13 @@ impl RedisClient {
 }
 
 impl RedisSemaphore {
-    /// The name, with the prefix: its key.
+    /// Returns the name, with the prefix: its key.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The same handle, each of whose tries sets `permits` first where the semaphore is not there: waiters go on after
-    /// somebody has deleted it.
+    /// Has each try set `permits` first where the semaphore is not there: waiters go on after somebody has deleted it.
     #[must_use]
     pub fn initially(self, permits: u32) -> Self {
         Self {
@@ -113,7 +112,7 @@ impl RedisSemaphore {
         Ok(self.client.run(script.arg(permits)).await?)
     }
 
-    /// How many permits are free now; none where the semaphore is not set.
+    /// Returns how many permits are free now; none where the semaphore is not set.
     ///
     /// # Errors
     ///
@@ -224,7 +223,7 @@ impl RedisSemaphore {
 }
 
 impl Permit {
-    /// How many permits these are.
+    /// Returns how many permits these are.
     #[must_use]
     pub fn permits(&self) -> u32 {
         self.permits

@@ -95,7 +95,7 @@ pub struct LockKey {
 }
 
 impl LockLayer<()> {
-    /// A layer whose requests take the lock of this name, with what stands in braces filled from each request:
+    /// Begins a layer whose requests take the lock of this name, with what stands in braces filled from each request:
     ///
     /// | field | is filled from |
     /// |---|---|
@@ -109,8 +109,8 @@ impl LockLayer<()> {
         LockKey::new(Some(template.into()))
     }
 
-    /// A layer whose requests take the lock of their route: method and pattern, `POST /stock/{warehouse}` say, whatever the
-    /// path's parts are.
+    /// Begins a layer whose requests take the lock of their route: method and pattern, `POST /stock/{warehouse}` say,
+    /// whatever the path's parts are.
     pub fn by_route(route: impl Into<String>) -> LockKey {
         LockKey::new(None).route(route)
     }
@@ -125,15 +125,15 @@ impl LockKey {
         }
     }
 
-    /// The pattern of the paths that the layer will see, as axum writes it: `/stock/{warehouse}`. Inside a router that is
-    /// nested that is the rest of the path.
+    /// Sets the pattern of the paths that the layer will see, as axum writes it: `/stock/{warehouse}`. Inside a router
+    /// that is nested that is the rest of the path.
     pub fn route(mut self, route: impl Into<String>) -> Self {
         self.fields.route = Some(route.into());
         self
     }
 
-    /// The fields that the route's query has: then a template that names another is refused when the layer is made, and not
-    /// when a request comes.
+    /// Names the fields that the route's query has: then a template that names another is refused when the layer is
+    /// made, and not when a request comes.
     pub fn query<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.fields.query = Some(names.into_iter().map(Into::into).collect());
         self
@@ -157,7 +157,8 @@ impl LockKey {
         }
     }
 
-    /// The layer, whose locks these are: `|name| redis.lock(name)`, or of any other kind. The lease is the lock's own.
+    /// Makes the layer, whose locks these are: `|name| redis.lock(name)`, or of any other kind. The lease is the lock's
+    /// own.
     ///
     /// # Errors
     ///
@@ -173,8 +174,8 @@ impl LockKey {
         self.locks_by(move |name, _| locks(name))
     }
 
-    /// The same, where the lock depends on more of the request than its name: a lease that was asked for, an owner that
-    /// takes it again further in.
+    /// Makes the layer where the lock depends on more of the request than its name: a lease that was asked for, an
+    /// owner that takes it again further in.
     ///
     /// # Errors
     ///

@@ -25,8 +25,9 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// 400 for a field; 409 for who did not wait for a lock that is taken, and for a lock that was lost; 503 for who waited
-    /// in vain, and where the server is not there; 500 for a lock that cannot be (its name is too long, say).
+    /// Returns 400 for a field; 409 for who did not wait for a lock that is taken, and for a lock that was lost; 503
+    /// for who waited in vain, and where the server is not there; 500 for a lock that cannot be (its name is too long,
+    /// say).
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
@@ -40,7 +41,8 @@ impl Refusal {
         }
     }
 
-    /// The status with one line of text; `Retry-After` with 503. Not what a server or its client has said: that is logged.
+    /// Answers with the status and one line of text; `Retry-After` with 503. Not what a server or its client has said:
+    /// that is logged.
     pub fn answer<B: From<String>>(self) -> Response<B> {
         let status = self.status();
         let text = match &self {

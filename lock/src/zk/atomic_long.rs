@@ -81,7 +81,7 @@ struct Seen {
 }
 
 impl ZkClient {
-    /// The counter at `path`, as `/curator/atomic`. Its parents are made where they are missing.
+    /// Makes a handle on the counter at `path`, as `/curator/atomic`. Its parents are made where they are missing.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -103,19 +103,19 @@ impl ZkClient {
 }
 
 impl ZkAtomicLong {
-    /// The path of its node.
+    /// Returns the path of its node.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.path
     }
 
-    /// The path of its mutex.
+    /// Returns the path of its mutex.
     #[must_use]
     pub fn lock_name(&self) -> &str {
         self.mutex.name()
     }
 
-    /// Tries so often before it takes the mutex; with 0 it takes it at once.
+    /// Sets how often it tries before it takes the mutex; with 0 it takes it at once.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -129,7 +129,7 @@ impl ZkAtomicLong {
         Self { tries, ..self }
     }
 
-    /// The number; 0 where it was never set.
+    /// Returns the number; 0 where it was never set.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};

@@ -49,7 +49,7 @@ struct Closed {
 }
 
 impl ZkClient {
-    /// The barrier at `path`, as `/curator/barrier`. Its parents are made where they are missing.
+    /// Makes a handle on the barrier at `path`, as `/curator/barrier`. Its parents are made where they are missing.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -68,7 +68,7 @@ impl ZkClient {
 }
 
 impl ZkBarrier {
-    /// The path of its node.
+    /// Returns the path of its node.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.path

@@ -101,8 +101,8 @@ impl ZkClient {
         })))
     }
 
-    /// The live session's client, for other requests than locks. Its paths are below the chroot. It is the one item here
-    /// that shows the crate `zookeeper-client`, whose next major version may change it.
+    /// Returns the live session's client, for other requests than locks. Its paths are below the chroot. It is the one
+    /// item here that shows the crate `zookeeper-client`, whose next major version may change it.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -126,7 +126,7 @@ impl ZkClient {
         }
     }
 
-    /// An owner that nobody had before, for handles whose holds belong together.
+    /// Makes an owner that nobody had before, for handles whose holds belong together.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};

@@ -64,8 +64,8 @@ pub struct ZkDoubleBarrier {
 }
 
 impl ZkClient {
-    /// The double barrier at `path`, as `/curator/double-barrier`, for so many members. Its parents are made where
-    /// they are missing. All members are marked in one transaction, so they are a few thousand at most.
+    /// Makes a handle on the double barrier at `path`, as `/curator/double-barrier`, for so many members. Its parents
+    /// are made where they are missing. All members are marked in one transaction, so they are a few thousand at most.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -100,7 +100,7 @@ struct Member {
 }
 
 impl ZkDoubleBarrier {
-    /// The path of its directory.
+    /// Returns the path of its directory.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.path

@@ -26,7 +26,7 @@ pub(super) const MUTEX: Recipe = Recipe {
 };
 
 impl ZkClient {
-    /// A contender for the lock at `path`, as `/curator/lock`. Its parents are made where they are missing.
+    /// Makes a contender for the lock at `path`, as `/curator/lock`. Its parents are made where they are missing.
     ///
     /// ```no_run
     /// # use oversell_lock::{Lock, LockError, zk::ZkClient};

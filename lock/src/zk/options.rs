@@ -52,7 +52,8 @@ impl fmt::Debug for Auth {
 }
 
 impl ZkOptions {
-    /// `host:port[,host:port…]`; no chroot, a session of 10 s, 2 s for an answer, nodes that anybody may change.
+    /// Starts from `host:port[,host:port…]`; no chroot, a session of 10 s, 2 s for an answer, nodes that anybody may
+    /// change.
     #[must_use]
     pub fn new(connect: impl Into<String>) -> Self {
         let session = Duration::from_secs(10);
@@ -68,7 +69,7 @@ impl ZkOptions {
         }
     }
 
-    /// What stands before every path, as `/oversell`; empty for none. It is made where it is missing.
+    /// Sets what stands before every path, as `/oversell`; empty for none. It is made where it is missing.
     #[must_use]
     pub fn chroot(self, chroot: impl Into<String>) -> Self {
         Self {
@@ -77,17 +78,18 @@ impl ZkOptions {
         }
     }
 
-    /// The session time-out that is asked for, at least 100 ms; the server sets bounds to it (2 to 20 ticks unless it is
-    /// told otherwise). A dead holder blocks the others for as long. Four ticks or more leave room for a leader that has been
-    /// cut off from its followers and still answers; `syncLimit` does not matter, as every heartbeat goes to the leader.
+    /// Sets the session time-out that is asked for, at least 100 ms; the server sets bounds to it (2 to 20 ticks unless
+    /// it is told otherwise). A dead holder blocks the others for as long. Four ticks or more leave room for a leader
+    /// that has been cut off from its followers and still answers; `syncLimit` does not matter, as every heartbeat goes
+    /// to the leader.
     #[must_use]
     pub fn session(self, session: Duration) -> Self {
         Self { session, ..self }
     }
 
-    /// A request without an answer by then is given up; it may have been carried out. Where a lock is waited for, this
-    /// begins when that wait is over; a release that is given up goes on in the background. While there is no connection,
-    /// half of it is waited for one. From 1 ms to an hour.
+    /// Sets how long an answer is waited for: a request without one by then is given up, and may have been carried out.
+    /// Where a lock is waited for, this begins when that wait is over; a release that is given up goes on in the
+    /// background. While there is no connection, half of it is waited for one. From 1 ms to an hour.
     ///
     /// It should be longer than the slowest write to the servers' disks: a busy disk may take seconds.
     #[must_use]
@@ -95,7 +97,7 @@ impl ZkOptions {
         Self { timeout, ..self }
     }
 
-    /// Who this is, in a scheme of the server: `digest` and `user:password`, say.
+    /// Sets who this is, in a scheme of the server: `digest` and `user:password`, say.
     #[must_use]
     pub fn auth(self, scheme: impl Into<String>, id: impl Into<String>) -> Self {
         Self {
@@ -107,7 +109,7 @@ impl ZkOptions {
         }
     }
 
-    /// The nodes that are made are only for those who say that they are the same ([`auth`](Self::auth)), and not for
+    /// Keeps the nodes that are made for those who say that they are the same ([`auth`](Self::auth)), and not for
     /// anybody: a stranger could delete a holder's node, and would let the next one in beside it.
     #[must_use]
     pub fn only_for_ourselves(self) -> Self {
@@ -117,9 +119,9 @@ impl ZkOptions {
         }
     }
 
-    /// What stands in the nodes of locks, for those that ask for the [holder](super::ZkLock::holder): the name of a host or
-    /// an instance, say (Curator writes its host's address). Nothing unless it is given; at most a few hundred bytes, as
-    /// every waiter's node has them.
+    /// Sets what stands in the nodes of locks, for those that ask for the [holder](super::ZkLock::holder): the name of
+    /// a host or an instance, say (Curator writes its host's address). Nothing unless it is given; at most a few
+    /// hundred bytes, as every waiter's node has them.
     #[must_use]
     pub fn data(self, data: impl Into<String>) -> Self {
         Self {

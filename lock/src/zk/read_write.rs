@@ -97,7 +97,8 @@ pub struct ZkWriteLock(Handle);
 handle!(ZkReadLock, ZkWriteLock);
 
 impl ZkClient {
-    /// The read lock and the write lock at `path`, as `/curator/rwlock`. Its parents are made where they are missing.
+    /// Makes a handle on the read lock and the write lock at `path`, as `/curator/rwlock`. Its parents are made where
+    /// they are missing.
     ///
     /// ```no_run
     /// # use oversell_lock::{Lock, LockError, zk::ZkClient};
@@ -117,7 +118,7 @@ impl ZkClient {
 }
 
 impl ZkRwLock {
-    /// A contender that reads.
+    /// Makes a contender that reads.
     ///
     /// ```no_run
     /// # use oversell_lock::{Lock, LockError, zk::ZkClient};
@@ -131,7 +132,7 @@ impl ZkRwLock {
         ZkReadLock(Handle::new(&self.client, &READ, &self.path))
     }
 
-    /// A contender that writes.
+    /// Makes a contender that writes.
     ///
     /// ```no_run
     /// # use oversell_lock::{Lock, LockError, zk::ZkClient};

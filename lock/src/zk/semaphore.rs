@@ -68,8 +68,8 @@ pub struct ZkSemaphore {
 pub struct ZkSemaphoreMutex(ZkSemaphore);
 
 impl ZkClient {
-    /// The semaphore at `path`, with `max` leases (at least 1, or no acquire can succeed). Every process must say the same
-    /// number: it is nowhere on the server.
+    /// Makes a contender for the semaphore at `path`, with `max` leases (at least 1, or no acquire can succeed). Every
+    /// process must say the same number: it is nowhere on the server.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -90,7 +90,7 @@ impl ZkClient {
         }
     }
 
-    /// The semaphore at `path` with one lease, as a lock that is not re-entrant.
+    /// Makes a contender for the semaphore at `path` with one lease, as a lock that is not re-entrant.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -106,7 +106,7 @@ impl ZkClient {
 }
 
 impl ZkSemaphore {
-    /// The path.
+    /// Returns the path.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.path
@@ -222,8 +222,8 @@ impl ZkSemaphore {
 }
 
 impl ZkSemaphoreMutex {
-    /// The holder, in whatever process, as the server showed it a moment ago: the name of the first lease and, behind
-    /// a space, what stands in it (Curator writes its host's address).
+    /// Returns the holder, in whatever process, as the server showed it a moment ago: the name of the first lease and,
+    /// behind a space, what stands in it (Curator writes its host's address).
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};

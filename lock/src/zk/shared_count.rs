@@ -62,8 +62,8 @@ pub struct Versioned {
 }
 
 impl ZkClient {
-    /// The number at `path`, as `/curator/count`, which is `seed` before it is first set. Its parents are made
-    /// where they are missing.
+    /// Makes a handle on the number at `path`, as `/curator/count`, which is `seed` before it is first set. Its parents
+    /// are made where they are missing.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};
@@ -83,13 +83,13 @@ impl ZkClient {
 }
 
 impl ZkSharedCount {
-    /// The path of its node.
+    /// Returns the path of its node.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.path
     }
 
-    /// The number as it is now.
+    /// Returns the number as it is now.
     ///
     /// ```no_run
     /// # use oversell_lock::{LockError, zk::ZkClient};

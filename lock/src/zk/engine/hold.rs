@@ -92,8 +92,8 @@ impl Handle {
 macro_rules! handle {
     ($($lock:ident),+) => {$(
         impl $lock {
-            /// The same lock for `owner` ([`ZkClient::owner`](crate::zk::ZkClient::owner)), who may take it again while
-            /// it holds it, in this process and at once: the node goes with the last of its guards, in whatever order.
+            /// Takes it as `owner` ([`ZkClient::owner`](crate::zk::ZkClient::owner)), who may take it again while it
+            /// holds it, in this process and at once: the node goes with the last of its guards, in whatever order.
             ///
             /// ```no_run
             /// # fn example(zk: oversell_lock::zk::ZkClient) {
@@ -107,9 +107,9 @@ macro_rules! handle {
                 Self(Handle { owner: Some(owner), ..self.0 })
             }
 
-            /// The holder, in whatever process, as the server showed it a moment ago: the name of the first node in
-            /// its queue and, behind a space, what stands in it (Curator writes its host's address). Of several readers
-            /// it is the one who came first.
+            /// Returns the holder, in whatever process, as the server showed it a moment ago: the name of the first
+            /// node in its queue and, behind a space, what stands in it (Curator writes its host's address). Of several
+            /// readers it is the one who came first.
             ///
             /// ```no_run
             /// # use oversell_lock::{LockError, zk::ZkClient};
