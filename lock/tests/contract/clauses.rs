@@ -2,9 +2,10 @@
 //! that a broken twin can be shown to break it, and for that reason.
 
 use super::{
-    register::{clause, fenced, losable, one_server},
+    register::{clause, fenced, in_turn, losable, one_server},
     support::*,
 };
+use parking_lot::Mutex;
 use std::time::Instant;
 use tokio::{runtime::Builder, sync::oneshot};
 
@@ -269,4 +270,29 @@ async fn fencing_tokens_grow<S: Server>(family: Family<S>) -> Result {
         guard.release().await?;
     }
     Ok(())
+}
+
+/// Two processes, whose waiters come in turn, each after the last one is in the queue.
+#[apply(in_turn!)]
+async fn waiters_are_served_in_order_of_arrival<S: Server>(family: Family<S>) -> Result {
+    const WAITERS: usize = 24;
+    let (name, processes) = (name(), [family.process().await, family.process().await]);
+    let first = take(&processes[0].lock(&name)).await?;
+    let (turns, mut waiters) = (Arc::new(Mutex::new(Vec::new())), JoinSet::new());
+    for waiter in 0..WAITERS {
+        let (lock, turns) = (processes[waiter % 2].lock(&name), turns.clone());
+        waiters.spawn(async move {
+            let guard = lock.acquire(SOON * 2).await?;
+            turns.lock().push(waiter);
+            guard.release().await
+        });
+        family.until_queued(&name, waiter + 2).await?;
+    }
+    first.release().await?;
+    for result in waiters.join_all().await {
+        result.context("every waiter must have its turn")?;
+    }
+    let turns = turns.lock().clone();
+    ensure!(turns.is_sorted(), "the turns were {turns:?}");
+    family.nothing_left(&name).await
 }

@@ -3,7 +3,6 @@
 
 use super::support::*;
 use futures::StreamExt;
-use parking_lot::Mutex;
 use redis::AsyncCommands;
 use std::collections::BTreeSet;
 
@@ -151,37 +150,6 @@ impl Line {
 }
 
 // --- order --------------------------------------------------------------------------------------------------------
-
-/// Two processes, whose waiters come in turn, each after the last one is in the queue.
-pub(crate) async fn order(family: Family<Redis>) -> Result {
-    const WAITERS: usize = 24;
-    let fair = Fair::of(family);
-    let processes = [family.process().await, family.process().await];
-    let first = take(&processes[0].lock(&fair.name)).await?;
-    let (turns, mut waiters) = (Arc::new(Mutex::new(Vec::new())), JoinSet::new());
-    for waiter in 0..WAITERS {
-        let (lock, turns) = (processes[waiter % 2].lock(&fair.name), turns.clone());
-        waiters.spawn(async move {
-            let guard = lock.acquire(SOON * 2).await?;
-            turns.lock().push(waiter);
-            guard.release().await
-        });
-        fair.waiting(waiter + 1).await?;
-    }
-    fair.agree().await?;
-    first.release().await?;
-    for result in waiters.join_all().await {
-        result.context("every waiter must have its turn")?;
-    }
-    let turns = turns.lock().clone();
-    ensure!(turns.is_sorted(), "the turns were {turns:?}");
-    fair.nothing_left().await
-}
-
-#[apply(test!)]
-async fn waiters_of_two_processes_are_served_in_order_of_arrival(redis: &'static Redis) -> Result {
-    order(redis.family("redis_fair")).await
-}
 
 #[apply(test!)]
 async fn a_java_waiter_before_us_is_respected_and_told(redis: &'static Redis) -> Result {

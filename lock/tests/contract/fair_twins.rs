@@ -2,7 +2,8 @@
 //! its scores as a lock with this fault would.
 
 use super::{
-    fair::{drift, goes, order, queue_key, scores_key},
+    clauses::waiters_are_served_in_order_of_arrival as order,
+    fair::{drift, goes, queue_key, scores_key},
     support::*,
 };
 use oversell_lock::redis::RedisClient;

@@ -22,6 +22,8 @@ pub(crate) enum Capability {
     Reentrant,
     /// It is the half for writing of a lock that has one for reading.
     Shared,
+    /// Its waiters are served in order of arrival, whichever process they are in.
+    InTurn,
     /// The tests of the layer use it.
     Layered,
 }

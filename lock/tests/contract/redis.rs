@@ -19,7 +19,6 @@ use std::collections::BTreeSet;
 use tokio::sync::OnceCell;
 
 const PLAIN: &[Capability] = &[Contract, OneServer, Losable];
-const WITH_OWNER_AND_LEASE: &[Capability] = &[Contract, OneServer, Losable, Leased, Reentrant];
 
 static KINDS: [Kind<Redis>; 9] = [
     Kind::new(
@@ -32,7 +31,12 @@ static KINDS: [Kind<Redis>; 9] = [
         &[Contract, OneServer, Losable, Leased, Reentrant, Fenced],
         |client: &RedisClient, name, ask| asked!(client.fenced_lock(name), ask).boxed(),
     ),
-    Kind::new("redis_fair", WITH_OWNER_AND_LEASE, fair).queues(),
+    Kind::new(
+        "redis_fair",
+        &[Contract, OneServer, Losable, Leased, Reentrant, InTurn],
+        fair,
+    )
+    .queues(),
     Kind::new(
         "redis_write",
         &[Contract, OneServer, Losable, Leased, Reentrant, Shared],

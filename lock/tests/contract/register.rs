@@ -154,6 +154,7 @@ needing! { $
     one_server: [Contract, OneServer],
     losable: [Losable],
     fenced: [Fenced],
+    in_turn: [InTurn],
     leased: [Leased],
     reentrant: [Reentrant],
     leased_by_owner: [Reentrant, Leased],

@@ -366,3 +366,30 @@ async fn one_that_does_not_look_again_is_caught(zookeeper: &'static ZooKeeper) -
     let clause = || clauses::a_waiter_that_gives_up_does_not_let_the_next_one_in(twin);
     caught(in_some_try(clause).await, "the third has: Ok(Guard")
 }
+
+/// Turns inside each process.
+static TURNS: LazyLock<Mutexes<String>> = LazyLock::new(Mutexes::default);
+
+/// A process lets its own contenders in one by one, before they have a node.
+async fn in_turn_at_home(client: ZkClient, name: String, wait: Duration) -> Answer<Guard> {
+    let owner = client.owner().to_string();
+    let process = owner.split(':').next().unwrap_or_default();
+    let turn = TURNS.lock(&format!("{name}-{process}"), wait).await;
+    let _turn = turn.ok_or_else(|| in_vain(&name, wait))?;
+    // Here the honest lock makes its node.
+    client.lock(&name).acquire(wait).await
+}
+
+#[apply(test!)]
+async fn a_process_with_a_queue_of_its_own_is_caught(zookeeper: &'static ZooKeeper) -> Result {
+    static TWIN: Kind<ZooKeeper> = Kind::new("twin", &[], |member: &Member, name, _| {
+        made(name, member.client.clone(), in_turn_at_home)
+    })
+    .queues();
+    let twin = Family {
+        server: zookeeper,
+        kind: &TWIN,
+    };
+    let verdict = clauses::waiters_are_served_in_order_of_arrival(twin).await;
+    caught(verdict, "the waiter is queued")
+}

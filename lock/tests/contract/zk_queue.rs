@@ -6,72 +6,12 @@ use super::{
     zk_wire::{GET_DATA, LIST, Wire},
     zookeeper::*,
 };
-use oversell_lock::{
-    Fence,
-    zk::{ZkClient, ZkLock},
-};
-use parking_lot::Mutex;
+use oversell_lock::zk::ZkClient;
 use std::time::Instant;
 use zookeeper_client::CreateMode;
 
 /// A wait that ends, and not before a busy machine has seen how far the waiter has come.
 const SEEN: Duration = Duration::from_secs(5);
-
-/// Ten of each of three processes wait, and note their fencing tokens when they come in: the token is the zxid of the
-/// node's creation, so it grows with the node's number.
-async fn thirty_wait<L: Lock + 'static>(
-    zookeeper: &ZooKeeper,
-    contender: impl Fn(usize, ZkLock) -> L,
-) -> Result {
-    let name = name();
-    let processes = zookeeper.clients(3).await;
-    let holder = take(&processes[0].lock(&name)).await?;
-    let served = Arc::new(Mutex::new(Vec::<Option<Fence>>::new()));
-    let mut waiters = JoinSet::new();
-    for n in 0..30 {
-        let lock = contender(n % 3, processes[n % 3].lock(&name));
-        let served = served.clone();
-        waiters.spawn(async move {
-            let guard = lock.acquire(SOON * 3).await?;
-            served.lock().push(guard.fence());
-            guard.release().await
-        });
-    }
-    let queued = zookeeper.until_nodes(&name, 31).await;
-    holder.release().await?;
-    for waiter in waiters.join_all().await {
-        waiter?;
-    }
-    queued?;
-    let served = std::mem::take(&mut *served.lock());
-    ensure!(
-        served.is_sorted() && served.iter().all(Option::is_some),
-        "not in order: {served:?}"
-    );
-    zookeeper.gone(&name).await
-}
-
-#[apply(test!)]
-async fn waiters_of_three_processes_are_served_in_the_order_of_their_nodes(
-    zookeeper: &ZooKeeper,
-) -> Result {
-    thirty_wait(zookeeper, |_, lock| lock).await
-}
-
-/// The twin is a process that lets its own contenders in one by one, before they have a node.
-#[apply(test!)]
-async fn a_process_with_a_queue_of_its_own_is_caught(zookeeper: &ZooKeeper) -> Result {
-    let queues: [Arc<tokio::sync::Mutex<()>>; 3] = Default::default();
-    let twin = |process: usize, lock: ZkLock| {
-        let (path, queue) = (lock.name().to_owned(), queues[process].clone());
-        made(&path, (lock, queue), |(lock, queue), _, wait| async move {
-            // Here the honest one makes its node.
-            let _turn = queue.lock().await;
-            lock.acquire(wait).await
-        })
-    };
-    caught(thirty_wait(zookeeper, twin).await, "31 nodes are there")
-}
 
 /// So many contenders in three processes wait behind a holder, and come in `rounds` times each: how many requests,
 /// listings and notifications a section costs all processes together.

@@ -34,7 +34,9 @@ const FENCED: &[Capability] = &[Contract, OneServer, Losable, Fenced];
 static KINDS: [Kind<ZooKeeper>; 6] = [
     Kind::new(
         "zookeeper",
-        &[Contract, OneServer, Losable, Fenced, Reentrant, Layered],
+        &[
+            Contract, OneServer, Losable, Fenced, Reentrant, InTurn, Layered,
+        ],
         |member: &Member, name, ask| {
             let lock = member.client.lock(name);
             match ask.owner {
@@ -53,7 +55,9 @@ static KINDS: [Kind<ZooKeeper>; 6] = [
     // With an owner of its own, so that the suite also runs what re-entry needs.
     Kind::new(
         "zookeeper_write",
-        &[Contract, OneServer, Losable, Fenced, Reentrant, Shared],
+        &[
+            Contract, OneServer, Losable, Fenced, Reentrant, InTurn, Shared,
+        ],
         write,
     )
     .reads(|member: &Member, name, _| member.client.rw_lock(name).read().boxed())
