@@ -136,6 +136,22 @@ impl Error {
         Self::Replay(why.to_string())
     }
 
+    /// A server that is down. Nothing was changed.
+    pub(crate) fn down(server: Server, why: impl std::fmt::Display) -> Self {
+        Self::Unavailable {
+            server: server.name(),
+            reason: why.to_string(),
+        }
+    }
+
+    /// A write of which it is not known whether it was done.
+    pub(crate) fn unknown(server: Server, why: impl std::fmt::Display) -> Self {
+        Self::Unknown {
+            server: server.name(),
+            reason: why.to_string(),
+        }
+    }
+
     /// The server that did not do its part.
     #[must_use]
     pub fn server(&self) -> Option<&'static str> {
@@ -171,10 +187,7 @@ impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
         match error {
             sqlx::Error::Database(e) => Self::Internal(e.to_string()),
-            e => Self::Unavailable {
-                server: Server::MySql.name(),
-                reason: e.to_string(),
-            },
+            e => Self::down(Server::MySql, e),
         }
     }
 }
@@ -185,9 +198,6 @@ impl From<redis::RedisError> for Error {
         if error.to_string().contains(WRONG_TYPE) {
             return Self::WrongType;
         }
-        Self::Unavailable {
-            server: Server::Redis.name(),
-            reason: error.to_string(),
-        }
+        Self::down(Server::Redis, error)
     }
 }

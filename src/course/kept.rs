@@ -86,10 +86,7 @@ pub async fn keep(ctx: &Ctx, run: &Verdicts) -> Result<(), Error> {
         .await
         .map_err(|error| match error {
             sqlx::Error::Database(_) => error.into(),
-            _ => Error::Unknown {
-                server: Server::MySql.name(),
-                reason: error.to_string(),
-            },
+            _ => Error::unknown(Server::MySql, error),
         })?;
     conn.done();
     Ok(())

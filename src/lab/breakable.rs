@@ -28,8 +28,8 @@ impl Lab {
         });
         let ways = self.ways.iter().map(|way| Way {
             name: way.name(),
-            instance: way.instance().to_owned(),
-            server: way.server().to_owned(),
+            instance: way.instance.clone(),
+            server: way.server.clone(),
             state: match way.proxy.condition() {
                 Condition::Open => WayState::Open,
                 Condition::Cut => WayState::Cut,
@@ -52,7 +52,7 @@ impl Lab {
             && self
                 .ways
                 .iter()
-                .any(|way| way.is_of(name) && zookeeper::is_name(way.server()));
+                .any(|way| way.is_of(name) && zookeeper::is_name(&way.server));
         let first = redis::name(0);
         let follower = if self.replica_leads() {
             &first

@@ -2,12 +2,11 @@
 
 use super::{
     programs::Needed,
-    server::{Check, Server, Started, get},
+    server::{Check, Server, Started, answers},
     user::User,
 };
 use crate::addresses::{Addresses, Control};
 use futures::FutureExt;
-use http::StatusCode;
 use std::{
     path::{Path, PathBuf},
     process::Command,
@@ -104,15 +103,7 @@ impl Server for Instance {
             } else {
                 "/health/live"
             };
-            let answer = get(self.port, path).await?;
-            match answer.instance() {
-                Some(answers) if answers != name(self.port) => {
-                    Err(format!("instance {answers} answers"))
-                }
-                Some(_) if answer.status == StatusCode::OK => Ok(()),
-                Some(_) => Err(format!("{path} says {}", answer.status)),
-                None => Err("another server answers".to_owned()),
-            }
+            answers(self.port, path, |theirs| theirs == name(self.port)).await
         }
         .boxed()
     }

@@ -247,8 +247,7 @@ impl Lab {
     ///
     /// [`Failure::Unusable`] if the instance has no way to ZooKeeper or no session, or the server does not answer.
     pub async fn expire(&self, instance: &str) -> Result<(), Failure> {
-        let to_zookeeper =
-            |way: &&Arc<Way>| way.is_of(instance) && zookeeper::is_name(way.server());
+        let to_zookeeper = |way: &&Arc<Way>| way.is_of(instance) && zookeeper::is_name(&way.server);
         let ways: Vec<_> = self.ways.iter().filter(to_zookeeper).collect();
         if ways.is_empty() {
             return Err(self.no_way(&format!("{instance}-{}", zookeeper::NAME)));
@@ -314,7 +313,7 @@ impl Lab {
 
     /// The instances' ways to the main Redis.
     fn ways_to_main(&self) -> Vec<Arc<Way>> {
-        let is_one = |way: &&Arc<Way>| way.server() == redis::name(0) && !way.is_of(redis::REPLICA);
+        let is_one = |way: &&Arc<Way>| way.server == redis::name(0) && !way.is_of(redis::REPLICA);
         self.ways.iter().filter(is_one).cloned().collect()
     }
 

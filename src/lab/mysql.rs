@@ -163,14 +163,15 @@ impl Server for MySql {
     fn check<'a>(&'a self, started: Started<'a>) -> Check<'a> {
         async move {
             let url = format!("mysql://root@127.0.0.1:{}/test", self.port);
-            let mut connection = MySqlConnection::connect(&url)
-                .await
-                .map_err(|e| e.to_string())?;
-            let theirs: String = sqlx::query_scalar("SELECT @@pid_file")
-                .fetch_one(&mut connection)
-                .await
-                .map_err(|e| e.to_string())?;
-            connection.close().await.map_err(|e| e.to_string())?;
+            let asked = async {
+                let mut connection = MySqlConnection::connect(&url).await?;
+                let pid_file = sqlx::query_scalar("SELECT @@pid_file")
+                    .fetch_one(&mut connection)
+                    .await?;
+                connection.close().await?;
+                Ok(pid_file)
+            };
+            let theirs: String = asked.await.map_err(|e: sqlx::Error| e.to_string())?;
             if Path::new(&theirs) == pid_file(started.folder) {
                 Ok(())
             } else {

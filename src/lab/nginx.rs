@@ -3,11 +3,10 @@
 use super::{
     instance,
     programs::{self, Needed},
-    server::{Check, Server, Started, get},
+    server::{Check, Server, Started, answers},
     user::User,
 };
 use futures::FutureExt;
-use http::StatusCode;
 use std::{
     path::{Path, PathBuf},
     process::Command,
@@ -63,15 +62,8 @@ impl Server for Nginx {
 
     fn check<'a>(&'a self, _started: Started<'a>) -> Check<'a> {
         async move {
-            let answer = get(self.port, "/health/live").await?;
-            match answer.instance() {
-                Some(name) if !self.behind.iter().any(|port| instance::name(*port) == name) => {
-                    Err(format!("{name} answers, which is none of ours"))
-                }
-                Some(_) if answer.status == StatusCode::OK => Ok(()),
-                Some(_) => Err(format!("/health/live says {}", answer.status)),
-                None => Err("another server answers".to_owned()),
-            }
+            let is_ours = |name: &str| self.behind.iter().any(|port| instance::name(*port) == name);
+            answers(self.port, "/health/live", is_ours).await
         }
         .boxed()
     }

@@ -168,17 +168,14 @@ impl Process {
 
     /// Signals it and its children, if it still runs.
     pub(super) fn signal_all(&self, signal: Signal) {
+        self.signal(signal, killpg);
+    }
+
+    fn signal(&self, signal: Signal, send: fn(Pid, Option<Signal>) -> nix::Result<()>) {
         // The borrow is a lock: while it is held the keeper cannot get to collecting the process, so the number is ours.
         let state = self.state.borrow();
         if *state == State::Running {
-            signal_group(self.pid, signal);
-        }
-    }
-
-    fn signal_leader(&self, signal: Signal) {
-        let state = self.state.borrow();
-        if *state == State::Running {
-            ignore_gone(kill(self.pid, signal));
+            ignore_gone(send(self.pid, Some(signal)));
         }
     }
 
@@ -205,7 +202,7 @@ impl Process {
     /// Asks it to end (SIGTERM), waits for `patience`, then kills it; a paused one is woken for it.
     pub(super) async fn stop(&self, patience: Duration) {
         if !patience.is_zero() {
-            self.signal_leader(Signal::SIGTERM);
+            self.signal(Signal::SIGTERM, kill);
             self.signal_all(Signal::SIGCONT);
             if tokio::time::timeout(patience, self.gone()).await.is_ok() {
                 return;
@@ -272,7 +269,7 @@ fn forward(lines: ChildStdout, console: &Console) {
 /// Waits for the end of the process and sees the rest of its group off.
 fn keep(mut child: Child, pid: Pid, state: &watch::Sender<State>) {
     while waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) == Err(Errno::EINTR) {}
-    signal_group(pid, Signal::SIGKILL);
+    ignore_gone(killpg(pid, Signal::SIGKILL));
     state.send_replace(State::Ended);
     let end = End(child.wait().ok());
     let mut waited = Duration::ZERO;
@@ -286,10 +283,6 @@ fn keep(mut child: Child, pid: Pid, state: &watch::Sender<State>) {
 fn pid_of(child: &Child) -> Pid {
     // A Linux pid is at most 4194304.
     Pid::from_raw(child.id().cast_signed())
-}
-
-fn signal_group(pid: Pid, signal: Signal) {
-    ignore_gone(killpg(pid, signal));
 }
 
 /// A process that has just gone cannot be signalled, and need not be.

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{failure::Failure, redis_at::redis_at};
 use futures::{FutureExt, StreamExt, future::join_all};
-use redis::{RedisResult, aio::MultiplexedConnection};
+use redis::{Cmd, InfoDict, RedisResult, aio::MultiplexedConnection};
 use std::{collections::HashMap, path::Path, process::Command, sync::Arc, time::Duration};
 use tokio::{
     sync::mpsc::UnboundedSender,
@@ -64,13 +64,8 @@ impl Server for Replica {
     fn check<'a>(&'a self, started: Started<'a>) -> Check<'a> {
         async move {
             let info = has_pid(self.port, started.pid).await?;
-            let follows = info
-                .get::<String>("master_link_status")
-                .is_some_and(|status| status == "up");
-            let leads = info
-                .get::<String>("role")
-                .is_some_and(|role| role == "master");
-            if follows || leads || !started.complete {
+            let leads = info.get("role") == Some("master".to_owned());
+            if follows(&info) || leads || !started.complete {
                 Ok(())
             } else {
                 Err("it has not caught up yet".to_owned())
@@ -121,6 +116,16 @@ impl Server for Sentinel {
     }
 }
 
+/// Whether this one has all that the main one has, and hears what is new.
+fn follows(info: &InfoDict) -> bool {
+    info.get("master_link_status") == Some("up".to_owned())
+}
+
+/// A command to the Sentinel, of its group.
+fn sentinel(command: &str) -> Cmd {
+    redis::cmd("SENTINEL").arg(command).arg(GROUP).to_owned()
+}
+
 async fn at(port: u16) -> RedisResult<MultiplexedConnection> {
     redis_at(&format!("redis://127.0.0.1:{port}")).await
 }
@@ -128,16 +133,12 @@ async fn at(port: u16) -> RedisResult<MultiplexedConnection> {
 /// Whether the Sentinel at `port` knows a replica that follows.
 async fn knows_a_replica(port: u16) -> RedisResult<bool> {
     let mut connection = at(port).await?;
-    let replicas: Vec<HashMap<String, String>> = redis::cmd("SENTINEL")
-        .arg("REPLICAS")
-        .arg(GROUP)
-        .query_async(&mut connection)
-        .await?;
-    Ok(replicas.iter().any(|replica| {
-        replica
-            .get("master-link-status")
-            .is_some_and(|link| link == "ok")
-    }))
+    let replicas: Vec<HashMap<String, String>> =
+        sentinel("REPLICAS").query_async(&mut connection).await?;
+    let link = |replica: &HashMap<_, _>| replica.get("master-link-status").cloned();
+    Ok(replicas
+        .iter()
+        .any(|one| link(one) == Some("ok".to_owned())))
 }
 
 /// Has the Sentinel at `port` ask each second who follows, and not each ten; and have it do nothing for 3 s, and not for 30,
@@ -149,13 +150,10 @@ async fn be_quick(port: u16) -> RedisResult<()> {
         .arg(&periods)
         .exec_async(&mut connection)
         .await;
-    told.or_else(|error| {
-        if error.is_io_error() {
-            Err(error)
-        } else {
-            Ok(())
-        }
-    })
+    match told {
+        Err(error) if error.is_io_error() => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Has the Sentinel at `port` promote the replica.
@@ -163,12 +161,8 @@ pub(super) async fn promote(port: u16) -> Result<(), Failure> {
     let failed =
         |e: redis::RedisError| Failure::Unusable(format!("the Sentinel does not promote: {e}"));
     let mut connection = at(port).await.map_err(failed)?;
-    redis::cmd("SENTINEL")
-        .arg("FAILOVER")
-        .arg(GROUP)
-        .exec_async(&mut connection)
-        .await
-        .map_err(failed)
+    let told = sentinel("FAILOVER").exec_async(&mut connection).await;
+    told.map_err(failed)
 }
 
 /// Waits until all of `ways` lead to another server than when it was first polled.
@@ -189,11 +183,10 @@ pub(super) async fn restore(
     let failed =
         |e: redis::RedisError| Failure::Unusable(format!("the first one is not promoted: {e}"));
     let restored = async {
-        let mut sentinel = at(port).await?;
-        let mut leads = redis::cmd("SENTINEL");
-        leads.arg("GET-MASTER-ADDR-BY-NAME").arg(GROUP);
-        let is_first = async |sentinel: &mut _| {
-            let (_, now): (String, u16) = leads.query_async(sentinel).await?;
+        let mut asked = at(port).await?;
+        let leads = sentinel("GET-MASTER-ADDR-BY-NAME");
+        let is_first = async |asked: &mut _| {
+            let (_, now): (String, u16) = leads.query_async(asked).await?;
             // It says so already while it promotes; the ways follow when that is over.
             RedisResult::Ok(
                 now == main.proxy.port()
@@ -202,21 +195,13 @@ pub(super) async fn restore(
                         .all(|way| way.proxy.leads_to() == main.proxy.leads_to()),
             )
         };
-        if !is_first(&mut sentinel).await? {
-            follow_it(
-                redis_at(&format!("redis://{}", main.proxy.leads_to())).await?,
-                replica,
-            )
-            .await?;
+        if !is_first(&mut asked).await? {
+            let first = format!("redis://{}", main.proxy.leads_to());
+            follow_it(redis_at(&first).await?, replica).await?;
         }
-        while !is_first(&mut sentinel).await? {
+        while !is_first(&mut asked).await? {
             // Refused until the Sentinel knows that the old one follows.
-            redis::cmd("SENTINEL")
-                .arg("FAILOVER")
-                .arg(GROUP)
-                .exec_async(&mut sentinel)
-                .await
-                .ok();
+            sentinel("FAILOVER").exec_async(&mut asked).await.ok();
             sleep(PAUSE).await;
         }
         follow_it(at(replica).await?, main.proxy.port()).await?;
@@ -239,19 +224,11 @@ async fn follow_it(mut replica: MultiplexedConnection, port: u16) -> RedisResult
         .arg(port)
         .exec_async(&mut replica)
         .await?;
-    loop {
-        let info: redis::InfoDict = redis::cmd("INFO")
-            .arg("replication")
-            .query_async(&mut replica)
-            .await?;
-        if info
-            .get::<String>("master_link_status")
-            .is_some_and(|status| status == "up")
-        {
-            return Ok(());
-        }
+    let asked = redis::cmd("INFO").arg("replication").to_owned();
+    while !follows(&asked.query_async(&mut replica).await?) {
         sleep(PAUSE).await;
     }
+    Ok(())
 }
 
 /// Leads `ways` to whom the Sentinel at `port` says is the main one, for as long as it is polled; says so on `console`. The

@@ -9,13 +9,14 @@ use super::{
 };
 use crate::{
     failure::Failure,
-    http_client::{Answer, Ask, client},
+    http_client::{Ask, client},
     orders::MemberState,
 };
 use futures::{
     FutureExt,
     future::{BoxFuture, ready},
 };
+use http::StatusCode;
 use std::{
     fmt::Debug,
     fs, io,
@@ -237,9 +238,21 @@ async fn until_well<'a>(
     }
 }
 
-/// A GET on loopback.
-pub(super) async fn get(port: u16, path: &str) -> Result<Answer, String> {
+/// Whether what answers a GET at this port of loopback is an instance that `is_ours`, and is well.
+pub(super) async fn answers(
+    port: u16,
+    path: &str,
+    is_ours: impl Fn(&str) -> bool,
+) -> Result<(), String> {
     let asked = client().get(format!("http://127.0.0.1:{port}{path}"));
     let answer = asked.timeout(ANSWER).answer().await;
-    answer.map_err(|e| e.to_string())
+    let answer = answer.map_err(|e| e.to_string())?;
+    match answer.instance() {
+        Some(name) if !is_ours(name) => {
+            Err(format!("instance {name} answers, which is none of ours"))
+        }
+        Some(_) if answer.status == StatusCode::OK => Ok(()),
+        Some(_) => Err(format!("{path} says {}", answer.status)),
+        None => Err("another server answers".to_owned()),
+    }
 }

@@ -76,8 +76,8 @@ pub(super) fn authority(url: &str) -> &str {
 /// One way.
 #[derive(Debug)]
 pub(super) struct Way {
-    instance: String,
-    server: String,
+    pub(super) instance: String,
+    pub(super) server: String,
     pub(super) proxy: Proxy,
     session: Arc<Mutex<Option<Session>>>,
 }
@@ -122,14 +122,6 @@ impl Way {
 
     pub(super) fn is_of(&self, instance: &str) -> bool {
         self.instance == instance
-    }
-
-    pub(super) fn instance(&self) -> &str {
-        &self.instance
-    }
-
-    pub(super) fn server(&self) -> &str {
-        &self.server
     }
 
     /// Ends the session that was last made on this way, at the server; `false` where there was none.

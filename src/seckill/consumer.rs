@@ -152,16 +152,9 @@ impl Consumer {
 
     /// A connection of its own.
     async fn connection(&self) -> Result<MultiplexedConnection, Error> {
-        let unavailable = |reason| Error::Unavailable {
-            server: Server::Redis.name(),
-            reason,
-        };
-        self.ctx
-            .watch
-            .get()
-            .await
-            .map(Connection::take)
-            .map_err(|e| unavailable(e.to_string()))
+        let own = self.ctx.watch.get().await;
+        own.map(Connection::take)
+            .map_err(|e| Error::down(Server::Redis, e))
     }
 
     async fn abandoned(

@@ -170,9 +170,6 @@ async fn books_on(conn: &mut Conn, id: i64) -> Result<Option<Books>, Error> {
 fn unanswered(error: sqlx::Error) -> Error {
     match error {
         sqlx::Error::Database(_) => error.into(),
-        _ => Error::Unknown {
-            server: Server::MySql.name(),
-            reason: error.to_string(),
-        },
+        _ => Error::unknown(Server::MySql, error),
     }
 }

@@ -119,9 +119,6 @@ impl From<sqlx::Error> for Refusal {
                 _ => {}
             }
         }
-        Self::Down(Error::Unavailable {
-            server: Server::MySql.name(),
-            reason: error.to_string(),
-        })
+        Self::Down(Error::down(Server::MySql, error))
     }
 }

@@ -199,10 +199,7 @@ fn answered(result: Result<MySqlQueryResult, sqlx::Error>, job: &Job) -> Result<
     match result {
         Ok(done) => Ok(done.rows_affected()),
         Err(e @ sqlx::Error::Database(_)) => Err(refused(e, job)),
-        Err(e) => Err(Error::Unknown {
-            server: Server::MySql.name(),
-            reason: e.to_string(),
-        }),
+        Err(e) => Err(Error::unknown(Server::MySql, e)),
     }
 }
 

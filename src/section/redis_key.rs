@@ -28,10 +28,7 @@ pub(crate) async fn watch_connection(ctx: &Ctx, wait: Duration) -> Result<Connec
             what: "redis connection pool".into(),
             waited: wait,
         },
-        e => Error::Unavailable {
-            server: Server::Redis.name(),
-            reason: e.to_string(),
-        },
+        e => Error::down(Server::Redis, e),
     })
 }
 
@@ -39,10 +36,9 @@ pub(crate) async fn watch_connection(ctx: &Ctx, wait: Duration) -> Result<Connec
 /// ([`Error::Unknown`]).
 pub(crate) fn answered<T>(result: Result<T, RedisError>) -> Result<T, Error> {
     result.map_err(|e| match e.kind() {
-        ErrorKind::Io | ErrorKind::Parse | ErrorKind::UnexpectedReturnType => Error::Unknown {
-            server: Server::Redis.name(),
-            reason: e.to_string(),
-        },
+        ErrorKind::Io | ErrorKind::Parse | ErrorKind::UnexpectedReturnType => {
+            Error::unknown(Server::Redis, e)
+        }
         _ => e.into(),
     })
 }

@@ -190,8 +190,5 @@ fn parent_of(path: &str) -> &str {
 
 /// The error of a request that changed nothing.
 pub(crate) fn down(error: Zk) -> Error {
-    Error::Unavailable {
-        server: Server::ZooKeeper.name(),
-        reason: error.to_string(),
-    }
+    Error::down(Server::ZooKeeper, error)
 }

@@ -1,11 +1,11 @@
 //! [004]: the flaws of demo2's lock by a forced interleaving, the library's lock under the same check; and all four demos
 //! over three instances.
 
-use super::windows::in_redis;
 use crate::{
     replay::races::ends_so,
     support::{
         http::{answered, ask, ask_json, client},
+        labs::in_redis,
         *,
     },
 };

@@ -110,11 +110,8 @@ async fn given_up(lab: &Lab) -> Result<()> {
 
 /// How many herds have a directory.
 async fn herds(lab: &Lab) -> Result<usize> {
-    let client = zookeeper_client::Client::connect(&lab.addresses().zookeeper.connect).await;
-    match client?.list_children(HERDS).await {
-        Err(zookeeper_client::Error::NoNode) => Ok(0),
-        listed => Ok(listed?.len()),
-    }
+    let herds = labs::children(&lab.addresses().zookeeper.connect, HERDS);
+    Ok(herds.await?.len())
 }
 
 /// Of how many changed children and of how many deletions the server has told somebody, since it was started.

@@ -1,8 +1,8 @@
 //! What a class sees of the visits: the events of three instances in one stream, and people who are sent by one button.
 
-use super::windows::in_redis;
 use crate::support::{
     http::{ask, ask_json},
+    labs::in_redis,
     *,
 };
 use futures::{StreamExt, future::try_join_all};
@@ -43,12 +43,20 @@ impl Watcher {
         Ok(Self { told, reading })
     }
 
+    /// Waits until it was told so.
+    async fn hears(&self, what: &str, so: impl Fn(&Self) -> bool) -> Result<()> {
+        until(what, || async { Ok(so(self)) }).await
+    }
+
     fn count(&self, event: Happened) -> usize {
-        self.told
-            .lock()
-            .iter()
-            .filter(|told| told.event == event)
-            .count()
+        let told = self.told.lock();
+        told.iter().filter(|told| told.event == event).count()
+    }
+
+    /// The names of the people.
+    fn people(&self) -> BTreeSet<String> {
+        let told = self.told.lock();
+        told.iter().filter_map(|told| told.actor.clone()).collect()
     }
 
     /// What each visit was last told to have done.
@@ -102,6 +110,13 @@ async fn send(base: &str, body: &Value) -> Result<(StatusCode, Value)> {
     Ok((answer.status(), answer.json().await.unwrap_or_default()))
 }
 
+/// Sends these people, who are taken.
+async fn sent(base: &str, people: &Value) -> Result<()> {
+    let (status, body) = send(base, people).await?;
+    ensure!(status == StatusCode::ACCEPTED, "{status} {body}");
+    Ok(())
+}
+
 fn people(visit: &str, many: usize, hold_ms: u64) -> Value {
     let names: Vec<_> = (1..=many).map(|n| format!("同学 {n}")).collect();
     json!({ "visit": visit, "names": names, "hold_ms": hold_ms })
@@ -126,22 +141,23 @@ async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> 
         let base = lab.addresses().instances[0].url.clone();
         let base = &base;
         let early = Watcher::of(base).await?;
-        until("all three are there", || async {
-            Ok(early.instances(Happened::Up).len() == 3)
-        })
-        .await?;
+        early
+            .hears("all three are there", |told| {
+                told.instances(Happened::Up).len() == 3
+            })
+            .await?;
 
         for permits in [3, 4] {
             if permits == 4 {
                 in_redis::<i64>(lab, "INCR", "semaphore").await?;
             }
             let before = early.count(Happened::Released);
-            let (status, body) = send(base, &people("/test/semaphore", 10, 300)).await?;
-            ensure!(status == StatusCode::ACCEPTED, "{status} {body}");
-            until("ten have left", || async {
-                Ok(early.count(Happened::Released) >= before + 10)
-            })
-            .await?;
+            sent(base, &people("/test/semaphore", 10, 300)).await?;
+            early
+                .hears("ten have left", |told| {
+                    told.count(Happened::Released) >= before + 10
+                })
+                .await?;
             ensure!(
                 early.most_inside() == permits,
                 "{permits} permits: {}",
@@ -179,40 +195,35 @@ async fn a_class_sees_the_visits_of_all_instances_in_one_stream() -> Result<()> 
 
         // Who comes late, to another instance, sees the same.
         let late = Watcher::of(&lab.addresses().instances[1].url).await?;
-        until("the late one has seen it all", || async {
-            Ok(late.count(Happened::Released) == 20)
+        late.hears("the late one has seen it all", |told| {
+            told.count(Happened::Released) == 20
         })
         .await?;
-        let names: BTreeSet<_> = late
-            .told
-            .lock()
-            .iter()
-            .filter_map(|told| told.actor.clone())
-            .collect();
+        let names = late.people();
         ensure!(names.len() == 10 && names.contains("同学 7"), "{names:?}");
 
         // One that is killed is told as down, the others go on, and it is told as up when it is back.
         let killed = lab.addresses().instances[2].name.clone();
         let killed = &killed;
         lab.kill(killed).await?;
-        until("it is told as down", || async {
-            Ok(early.instances(Happened::Down).contains(killed))
-        })
-        .await?;
+        early
+            .hears("it is told as down", |told| {
+                told.instances(Happened::Down).contains(killed)
+            })
+            .await?;
         let before = early.count(Happened::Released);
         // Nobody is sent to it.
-        let (status, body) = send(base, &people("/test/semaphore", 3, 0)).await?;
-        ensure!(status == StatusCode::ACCEPTED, "{status} {body}");
-        until("the others go on", || async {
-            Ok(early.count(Happened::Released) == before + 3)
-        })
-        .await?;
+        sent(base, &people("/test/semaphore", 3, 0)).await?;
+        early
+            .hears("the others go on", |told| {
+                told.count(Happened::Released) == before + 3
+            })
+            .await?;
         let ups = early.count(Happened::Up);
         lab.restart(killed).await?;
-        until("it is back", || async {
-            Ok(early.count(Happened::Up) > ups)
-        })
-        .await
+        early
+            .hears("it is back", |told| told.count(Happened::Up) > ups)
+            .await
     })
     .await
 }
@@ -232,16 +243,12 @@ async fn thirty_phones_see_each_other_and_three_at_a_time() -> Result<()> {
             ensure!(status == StatusCode::OK, "{status} {said}");
         }
         for phone in &phones {
-            until("it is told of all", || async {
-                Ok(phone.count(Happened::Released) == CLASS)
-            })
-            .await?;
-            let names: BTreeSet<_> = phone
-                .told
-                .lock()
-                .iter()
-                .filter_map(|told| told.actor.clone())
-                .collect();
+            phone
+                .hears("it is told of all", |told| {
+                    told.count(Happened::Released) == CLASS
+                })
+                .await?;
+            let names = phone.people();
             let (people, inside) = (names.len(), phone.most_inside());
             ensure!(
                 (people, inside) == (CLASS, 3),

@@ -3,10 +3,10 @@
 use super::{demos, zookeeper};
 use crate::support::{
     http::{answered, ask, ask_json, put_stock},
+    labs::in_redis,
     *,
 };
 use oversell::{lab::Lab, redis_at::redis_at};
-use redis::FromRedisValue;
 use reqwest::StatusCode;
 use serde_json::Value;
 use std::time::Instant;
@@ -31,10 +31,40 @@ async fn the_lessons_for_several_windows_go_as_the_course_says() -> Result<()> {
     outcome
 }
 
-/// What the main Redis answers.
-pub(crate) async fn in_redis<T: FromRedisValue>(lab: &Lab, command: &str, of: &str) -> Result<T> {
-    let mut redis = redis_at(&lab.addresses().redis[0].url).await?;
-    Ok(redis::cmd(command).arg(of).query_async(&mut redis).await?)
+/// So many clients come in and stay; meanwhile another is refused, and when they hang up all is given back. `held` counts
+/// what the server has of them: `all`, once they are inside.
+pub(crate) async fn others_wait(
+    url: &str,
+    clients: usize,
+    all: usize,
+    held: impl AsyncFn() -> Result<usize>,
+) -> Result<()> {
+    let inside: Vec<_> = (0..clients)
+        .map(|_| tokio::spawn(ask(format!("{url}?hold_ms=60000"))))
+        .collect();
+    until("all are inside", async || Ok(held().await? == all)).await?;
+    answered(
+        format!("{url}?hold_ms=0&wait_ms=200"),
+        StatusCode::SERVICE_UNAVAILABLE,
+    )
+    .await
+    .context("another")?;
+    inside.iter().for_each(tokio::task::JoinHandle::abort);
+    until("all are out", async || Ok(held().await? == 0)).await
+}
+
+/// A visit to a lock goes by these steps, and others wait meanwhile.
+pub(crate) async fn visited(
+    lab: &Lab,
+    path: &str,
+    wanted: &[&str],
+    all: usize,
+    held: impl AsyncFn() -> Result<usize>,
+) -> Result<()> {
+    let url = format!("{}{path}", lab.addresses().http);
+    let answer = ask_json(url.clone()).await?;
+    ensure!(steps(&answer) == wanted, "{answer}");
+    others_wait(&url, 1, all, held).await
 }
 
 async fn number(lab: &Lab, command: &str, of: &str) -> Result<Option<usize>> {
@@ -70,22 +100,8 @@ async fn semaphore(lab: &Lab) -> Result<()> {
             "number {n} was answered after {at:?}: {all:?}"
         );
     }
-    // Three are inside, and the clients hang up; a fourth gets nothing meanwhile.
-    let long = format!("{base}/test/semaphore?hold_ms=60000");
-    let inside: Vec<_> = (0..3).map(|_| tokio::spawn(ask(long.clone()))).collect();
-    until("three are inside", || async {
-        Ok(number(lab, "GET", "semaphore").await? == Some(0))
-    })
-    .await?;
-    answered(
-        format!("{base}/test/semaphore?hold_ms=0&wait_ms=200"),
-        StatusCode::SERVICE_UNAVAILABLE,
-    )
-    .await
-    .context("a fourth")?;
-    inside.iter().for_each(tokio::task::JoinHandle::abort);
-    until("all are out", || async {
-        Ok(number(lab, "GET", "semaphore").await? == Some(3))
+    others_wait(&format!("{base}/test/semaphore"), 3, 3, async || {
+        Ok(3 - number(lab, "GET", "semaphore").await?.unwrap_or(3))
     })
     .await?;
     let left = keys(lab, "*semaphore*").await?;
@@ -157,15 +173,16 @@ async fn waiting(lab: &Lab) -> Result<i64> {
     Ok(number)
 }
 
-/// What the visitor did, as `took 1`.
+/// What the visitor did, as `took lock1 1`.
 pub(crate) fn steps(answer: &Value) -> Vec<String> {
-    let steps = answer["steps"].as_array().cloned().unwrap_or_default();
+    let steps = answer["steps"].as_array().into_iter().flatten();
+    let word = |step: &Value, field: &str| step[field].as_str().unwrap_or_default().to_owned();
     steps
-        .iter()
         .map(|step| {
             format!(
-                "{} {}",
-                step["did"].as_str().unwrap_or_default(),
+                "{} {} {}",
+                word(step, "did"),
+                word(step, "lock"),
                 step["order"]
             )
         })
@@ -173,66 +190,32 @@ pub(crate) fn steps(answer: &Value) -> Vec<String> {
 }
 
 async fn reentrant(lab: &Lab) -> Result<()> {
-    let base = format!("{}/test/reentrant", lab.addresses().http);
-    let answer = ask_json(base.clone()).await?;
-    ensure!(
-        steps(&answer) == ["took 1", "took 2", "left 1", "left 0"],
-        "{answer}"
-    );
-    let text = answered(base.clone(), StatusCode::OK).await?;
+    let steps = [
+        "took reentrantLock 1",
+        "took reentrantLock 2",
+        "left reentrantLock 1",
+        "left reentrantLock 0",
+    ];
+    let held = async || Ok(keys(lab, "reentrantLock").await?.len());
+    visited(lab, "/test/reentrant", &steps, 1, held).await?;
+    let url = format!("{}/test/reentrant", lab.addresses().http);
+    let text = answered(url, StatusCode::OK).await?;
     ensure!(text.contains("拿到 reentrantLock #2"), "{text}");
-    let inside = tokio::spawn(ask(format!("{base}?hold_ms=60000")));
-    until("one is inside", || async {
-        Ok(number(lab, "EXISTS", "reentrantLock").await? == Some(1))
-    })
-    .await?;
-    answered(
-        format!("{base}?wait_ms=100"),
-        StatusCode::SERVICE_UNAVAILABLE,
-    )
-    .await
-    .context("another owner")?;
-    inside.abort();
-    until("nobody is inside", || async {
-        Ok(number(lab, "EXISTS", "reentrantLock").await? == Some(0))
-    })
-    .await
+    Ok(())
 }
 
+/// Where one part is another's, none is kept.
 async fn multi(lab: &Lab) -> Result<()> {
-    let base = format!("{}/test/multi", lab.addresses().http);
-    let answer = ask_json(base.clone()).await?;
-    let parts: Vec<_> = answer["steps"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|step| step["lock"].clone())
-        .collect();
-    ensure!(
-        steps(&answer) == ["took 1", "took 2", "took 3", "left 3", "left 2", "left 1"],
-        "{answer}"
-    );
-    ensure!(
-        parts == ["lock1", "lock2", "lock3", "lock3", "lock2", "lock1"],
-        "{answer}"
-    );
-    // Where one part is another's, none is kept.
-    let inside = tokio::spawn(ask(format!("{}?hold_ms=60000", base)));
-    until("one is inside", || async {
-        Ok(number(lab, "EXISTS", "lock3").await? == Some(1))
-    })
-    .await?;
-    answered(
-        format!("{base}?wait_ms=100"),
-        StatusCode::SERVICE_UNAVAILABLE,
-    )
-    .await
-    .context("another")?;
-    inside.abort();
-    until("nobody is inside", || async {
-        Ok(keys(lab, "lock?").await?.is_empty())
-    })
-    .await
+    let steps = [
+        "took lock1 1",
+        "took lock2 2",
+        "took lock3 3",
+        "left lock3 3",
+        "left lock2 2",
+        "left lock1 1",
+    ];
+    let held = async || Ok(keys(lab, "lock?").await?.len());
+    visited(lab, "/test/multi", &steps, 3, held).await
 }
 
 async fn red(lab: &Lab) -> Result<()> {
@@ -241,7 +224,7 @@ async fn red(lab: &Lab) -> Result<()> {
     let steps = steps(&answer);
     let took = steps.iter().filter(|step| step.starts_with("took")).count();
     ensure!(
-        (3..=5).contains(&took) && steps.last().is_some_and(|s| s == "left 0"),
+        (3..=5).contains(&took) && steps.last().is_some_and(|s| s == "left redLock 0"),
         "{answer}"
     );
     for dead in ["redis-4", "redis-5"] {
@@ -337,11 +320,7 @@ async fn fair(lab: &Lab) -> Result<()> {
     for (n, visit) in queue.into_iter().enumerate() {
         let answer = visit.await??;
         let number = n + 3;
-        let wanted = [
-            format!("came {number}"),
-            format!("took {number}"),
-            format!("left {number}"),
-        ];
+        let wanted = ["came", "took", "left"].map(|did| format!("{did} fairLock {number}"));
         ensure!(steps(&answer) == wanted, "number {number}: {answer}");
     }
     Ok(())

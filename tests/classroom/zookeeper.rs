@@ -1,13 +1,14 @@
 //! ZooKeeper's lessons for several browser windows, on three instances behind nginx.
 
-use super::windows::{halves, in_redis, steps};
+use super::windows::{halves, others_wait, visited};
 use crate::support::{
     http::{answered, ask, ask_json},
+    labs::in_redis,
     *,
 };
 use oversell::lab::Lab;
 use reqwest::StatusCode;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Every lesson, one after the other.
 pub(crate) async fn all(lab: &Lab) -> Result<()> {
@@ -22,11 +23,7 @@ pub(crate) async fn all(lab: &Lab) -> Result<()> {
 
 /// What is below a node.
 async fn children(lab: &Lab, path: &str) -> Result<Vec<String>> {
-    let zk = zookeeper_client::Client::connect(&lab.addresses().zookeeper.connect).await?;
-    match zk.list_children(path).await {
-        Err(zookeeper_client::Error::NoNode) => Ok(vec![]),
-        children => Ok(children?),
-    }
+    labs::children(&lab.addresses().zookeeper.connect, path).await
 }
 
 async fn gone(lab: &Lab, path: &str) -> Result<()> {
@@ -48,21 +45,12 @@ async fn read_write(lab: &Lab) -> Result<()> {
 /// §3.7.5. Five leases, and both lines in the log.
 async fn semaphore(lab: &Lab) -> Result<()> {
     let base = format!("{}/test/zk/semaphore", lab.addresses().http);
-    let inside: Vec<_> = (0..5)
-        .map(|_| tokio::spawn(ask(format!("{base}?hold_ms=60000"))))
-        .collect();
-    until("five are inside", || async {
-        Ok(in_redis::<usize>(lab, "LLEN", "log").await? == 5)
+    // Inside is who has a lease, and has said so in the log.
+    others_wait(&base, 5, 5, async || {
+        let leases = children(lab, "/locks/semaphore/leases").await?.len();
+        Ok(leases.min(in_redis(lab, "LLEN", "log").await?))
     })
     .await?;
-    answered(
-        format!("{base}?hold_ms=0&wait_ms=300"),
-        StatusCode::SERVICE_UNAVAILABLE,
-    )
-    .await
-    .context("a sixth")?;
-    inside.iter().for_each(tokio::task::JoinHandle::abort);
-    gone(lab, "/locks/semaphore/leases").await?;
     let text = answered(format!("{base}?hold_ms=0"), StatusCode::OK).await?;
     ensure!(text == "hello Semaphore");
     let lines: usize = in_redis(lab, "LLEN", "log").await?;
@@ -246,35 +234,21 @@ async fn double_barrier(lab: &Lab) -> Result<()> {
 
 /// §3.5, 3.7.4. The steps of a visit, and that another waits meanwhile.
 async fn locks(lab: &Lab) -> Result<()> {
-    let base = &lab.addresses().http;
-    for (lesson, directory, wanted) in [
-        (
-            "multi",
-            "/curator/multi/3",
-            json!(["took 1", "took 2", "took 3", "left 3", "left 2", "left 1"]),
-        ),
-        (
-            "reentrant",
-            "/curator/reentrant",
-            json!(["took 1", "took 2", "left 1", "left 0"]),
-        ),
+    let steps = [1, 2, 3].map(|n| format!("took /curator/multi/{n} {n}"));
+    let back = [3, 2, 1].map(|n| format!("left /curator/multi/{n} {n}"));
+    let multi: Vec<_> = steps.iter().chain(&back).map(String::as_str).collect();
+    let reentrant = [
+        "took /curator/reentrant 1",
+        "took /curator/reentrant 2",
+        "left /curator/reentrant 1",
+        "left /curator/reentrant 0",
+    ];
+    for (path, directory, wanted) in [
+        ("/test/zk/multi", "/curator/multi/3", &multi[..]),
+        ("/test/zk/reentrant", "/curator/reentrant", &reentrant),
     ] {
-        let url = format!("{base}/test/zk/{lesson}");
-        let answer = ask_json(url.clone()).await?;
-        ensure!(json!(steps(&answer)) == wanted, "{lesson}: {answer}");
-        let inside = tokio::spawn(ask(format!("{url}?hold_ms=60000")));
-        until("one is inside", || async {
-            Ok(children(lab, directory).await?.len() == 1)
-        })
-        .await?;
-        answered(
-            format!("{url}?wait_ms=200"),
-            StatusCode::SERVICE_UNAVAILABLE,
-        )
-        .await
-        .with_context(|| format!("{lesson}, another"))?;
-        inside.abort();
-        gone(lab, directory).await?;
+        let held = async || Ok(children(lab, directory).await?.len());
+        visited(lab, path, wanted, 1, held).await.context(path)?;
     }
     Ok(())
 }

@@ -10,7 +10,6 @@ use oversell::{
 };
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use zookeeper_client::Client as ZooKeeper;
 
 /// What the instance at `base` says of the whole cluster.
 async fn lights(base: &str, query: &str) -> Result<(StatusCode, Value)> {
@@ -86,13 +85,8 @@ async fn an_instance_that_is_cut_off_or_was_stopped_is_no_server_that_is_down() 
     })
     .await?;
 
-    let held = tokio::spawn(
-        client()
-            .get(check(&near.url, "zk-lock", MINUTE, MINUTE))
-            .send(),
-    );
+    let held = tokio::spawn(status(check(&near.url, "zk-lock", MINUTE, MINUTE)));
     until_held(&far.url, "zk-lock").await?;
-    let zookeeper = ZooKeeper::connect(&lab.addresses().zookeeper.connect).await?;
     lab.pause(&near.name)?;
     let (_, stopped) = all(&far.url).await?;
     let words: String = stopped["notes"]
@@ -107,10 +101,8 @@ async fn an_instance_that_is_cut_off_or_was_stopped_is_no_server_that_is_down() 
         "while it is stopped: {stopped}"
     );
     until("its session ends", || async {
-        Ok(zookeeper
-            .list_children("/distributed/zk-lock")
-            .await
-            .is_ok_and(|nodes| nodes.is_empty()))
+        let nodes = labs::children(&lab.addresses().zookeeper.connect, "/distributed/zk-lock");
+        Ok(nodes.await?.is_empty())
     })
     .await?;
     lab.resume(&near.name)?;

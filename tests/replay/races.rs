@@ -9,7 +9,6 @@ use oversell::{
     addresses::Addresses,
     ctx::Ctx,
     lab::{Lab, Options, Part},
-    redis_at::redis_at,
     replay::{self, End, Ending, Log, Pace, Place, Race, ReplayEvent, Script, Steps, Terms},
 };
 use reqwest::{Response, StatusCode};
@@ -114,7 +113,7 @@ async fn a_replay_goes_step_by_step_over_three_instances_and_is_cancelled() -> R
         ..program()
     })
     .await?;
-    let (http, redis) = (&lab.addresses().http, &lab.addresses().redis[0].url);
+    let http = &lab.addresses().http;
     let post = async |path: &str| answer(client().post(format!("{http}{path}"))).await;
     let (id, first) = start(http, "slow").await?;
     let (refused, words) = post("/replays/2.2").await?;
@@ -146,12 +145,7 @@ async fn a_replay_goes_step_by_step_over_three_instances_and_is_cancelled() -> R
         let more = watched.chunk().await?.context("it has ended")?;
         seen.push_str(&String::from_utf8_lossy(&more));
     }
-    let redis = redis_at(redis).await?;
-    let locks = async || {
-        let mut keys = redis::cmd("KEYS");
-        keys.arg("lock:*");
-        anyhow::Ok(keys.query_async::<Vec<String>>(&mut redis.clone()).await?)
-    };
+    let locks = || labs::in_redis::<Vec<String>>(&lab, "KEYS", "lock:*");
     ensure!(locks().await?.len() == 1, "A has no lock");
     client()
         .delete(format!("{http}/replays/{id}"))

@@ -3,9 +3,8 @@
 //!
 //! Each test has servers of its own, so that it may break them.
 
-use super::stream::Stall;
+use super::{on_sale, stream::Stall};
 use crate::support::{buyers::PIECES, *};
-use chrono::{TimeDelta, Utc};
 use oversell::{
     ctx::Ctx,
     lab::{Lab, Options, Part},
@@ -109,11 +108,7 @@ async fn orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Result<
     let at = lab.addresses().clone();
     let ctx = Ctx::new(config(&at))?;
     append_fsync(&ctx, "always").await?;
-    let (begin, end) = (
-        Utc::now() - TimeDelta::hours(1),
-        Utc::now() + TimeDelta::hours(1),
-    );
-    let voucher = voucher::add(&ctx, "100元代金券", PIECES, begin, end).await?;
+    let voucher = on_sale(&ctx, PIECES).await?;
     let crowd = Crowd {
         client: Client::new(),
         instances: at.instances.iter().map(|one| one.url.clone()).collect(),

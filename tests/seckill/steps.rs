@@ -1,6 +1,7 @@
 //! The steps of [002]: each one's flaw on the first try, by a forced interleaving, and its cure by the same one, played like
 //! the races; and that each keeps its promise under load. What happened is judged by the checker alone.
 
+use super::on_sale;
 use crate::{replay::races::ends_with, support::*};
 use chrono::{TimeDelta, Utc};
 use oversell::{
@@ -17,9 +18,6 @@ use oversell::{
 };
 use std::sync::{Arc, Mutex};
 use tokio::task::JoinHandle;
-
-type Placed = Result<Ordered, Error>;
-type Running = JoinHandle<Placed>;
 
 const NOW: Duration = Duration::ZERO;
 
@@ -183,15 +181,13 @@ async fn a_lock_inside_the_transaction_is_unlocked_before_the_commit(
         B.beside(A).impatient().gives_up(),
         A.finishes(),
     ];
-    let flaw = is_judged(
-        servers,
-        "user-mutex-in-tx",
-        10,
-        FLAW,
-        Verdict::DuplicateOrders,
-    );
-    flaw.await?;
-    is_judged(servers, "user-mutex", 10, CURE, Verdict::Exact).await
+    for (slug, steps, verdict) in [
+        ("user-mutex-in-tx", FLAW, Verdict::DuplicateOrders),
+        ("user-mutex", CURE, Verdict::Exact),
+    ] {
+        is_judged(servers, slug, 10, steps, verdict).await?;
+    }
+    Ok(())
 }
 
 /// 误删, 原子性. The late one orders another voucher: the lock is the user's, and so its own order is not what goes wrong.
@@ -312,26 +308,17 @@ impl Shop {
         })
     }
 
-    /// An order of one of the users that only this shop has.
-    fn order(&self, user: i64, wait: Duration) -> Order {
-        Order::new(self.voucher, self.user(user), NOW, wait)
-    }
-
-    fn user(&self, user: i64) -> i64 {
-        self.voucher * 1_000_000 + user
-    }
-
-    /// Sends an order to an instance.
-    fn start(&self, instance: usize, order: Order) -> Running {
+    /// Sends an order of one of the users that only this shop has to an instance.
+    fn start(&self, instance: usize, user: i64) -> JoinHandle<Result<Ordered, Error>> {
         let (ctx, place, answers) = (
             Arc::clone(&self.ctxs[instance]),
             self.step.order,
             Arc::clone(&self.answers),
         );
-        let here = order.voucher_id == self.voucher;
+        let order = Order::new(self.voucher, self.voucher * 1_000_000 + user, NOW, LONG);
         tokio::spawn(async move {
             let placed = place(&ctx, &order).await;
-            if let (Ok(Ordered { order_id, .. }), true) = (&placed, here) {
+            if let Ok(Ordered { order_id, .. }) = &placed {
                 answers.lock().expect("nobody panics").orders.push(Entry {
                     order_id: *order_id,
                     user_id: order.user_id,
@@ -341,20 +328,13 @@ impl Shop {
         })
     }
 
-    /// The outcome of a user's order at an instance.
-    async fn place(&self, instance: usize, user: i64, wait: Duration) -> Result<Placed> {
-        Ok(self.start(instance, self.order(user, wait)).await?)
-    }
-
     /// What the checker says. An order that was answered and is written behind is waited for.
     async fn report(&self) -> Result<Report> {
         let answers = self.answers.lock().expect("nobody panics").clone();
         let written = async {
             loop {
-                let report = check(
-                    &voucher::books(&self.ctxs[0], self.voucher).await?,
-                    Some(&answers),
-                );
+                let books = voucher::books(&self.ctxs[0], self.voucher).await?;
+                let report = check(&books, Some(&answers));
                 if report.lost_orders == 0 || !self.step.rank.is_beyond() {
                     return Ok(report);
                 }
@@ -392,21 +372,13 @@ impl Shop {
     }
 }
 
-async fn on_sale(ctx: &Ctx, pieces: i64) -> Result<i64, Error> {
-    let (begin, end) = (
-        Utc::now() - TimeDelta::hours(1),
-        Utc::now() + TimeDelta::hours(1),
-    );
-    voucher::add(ctx, "100元代金券", pieces, begin, end).await
-}
-
 /// 一人一单. One after the other, so that no lock is needed yet.
 #[apply(test!)]
 async fn one_person_orders_twice_until_somebody_asks(servers: &Servers) -> Result<()> {
     for step in seckill::ALL.iter() {
         let shop = Shop::open(servers, step.slug, 10).await?;
-        shop.place(0, 1, LONG).await??;
-        let second = shop.place(1, 1, LONG).await?;
+        shop.start(0, 1).await??;
+        let second = shop.start(1, 1).await?;
         let asks = !["check-then-deduct", "conditional-update"].contains(&step.slug);
         ensure!(
             matches!(second, Err(Error::AlreadyOrdered)) == asks,
@@ -443,7 +415,7 @@ async fn keeps_its_promise(servers: &Servers, step: &'static seckill::Step) -> R
         shop.ctxs.len()
     };
     let orders: Vec<_> = (0..120)
-        .map(|n| shop.start(n % instances, shop.order(n as i64 / 3, LONG)))
+        .map(|n| shop.start(n % instances, n as i64 / 3))
         .collect();
     for order in orders {
         match order.await? {
@@ -489,10 +461,8 @@ async fn a_seckill_has_a_begin_an_end_and_a_stock(servers: &Servers) -> Result<(
         ensure!(as_expected, "{}: {refused:?}", step.slug);
     }
     for voucher in [early, late, none] {
-        let report = check(
-            &voucher::books(ctx, voucher).await?,
-            Some(&Answers::default()),
-        );
+        let books = voucher::books(ctx, voucher).await?;
+        let report = check(&books, Some(&Answers::default()));
         ensure!(
             report.verdict == Verdict::Exact && report.orders == 0,
             "{report:?}"

@@ -2,13 +2,13 @@
 //!
 //! Each test has a stream of its own, by its prefix in Redis; who runs there as a consumer, the test says.
 
+use super::on_sale;
 use crate::support::*;
-use chrono::{TimeDelta, Utc};
 use oversell::{
     ctx::Ctx,
     error::Error,
     seckill::{
-        self, Order,
+        self, Order, Ordered,
         check::{Answers, Entry, Report, Verdict, check},
         consumer::Consumer,
         id_worker,
@@ -35,11 +35,7 @@ pub(crate) struct Stall {
 
 impl Stall {
     pub(crate) async fn open(ctx: Arc<Ctx>) -> Result<Self> {
-        let (begin, end) = (
-            Utc::now() - TimeDelta::hours(1),
-            Utc::now() + TimeDelta::hours(1),
-        );
-        let voucher = voucher::add(&ctx, "100元代金券", 2 * USERS, begin, end).await?;
+        let voucher = on_sale(&ctx, 2 * USERS).await?;
         Ok(Self {
             ctx,
             voucher,
@@ -57,22 +53,24 @@ impl Stall {
     }
 
     pub(crate) async fn order(&mut self, users: std::ops::Range<i64>) -> Result<()> {
-        let place = seckill::find("script-stream")
-            .context("no script-stream")?
-            .order;
         for user_id in users {
-            let order = Order::new(self.voucher, user_id, NOW, LONG);
-            let order_id = place(&self.ctx, &order).await?.order_id;
+            let order_id = self.place(user_id).await?.order_id;
             self.answers.orders.push(Entry { order_id, user_id });
         }
         Ok(())
+    }
+
+    async fn place(&self, user_id: i64) -> Result<Ordered, Error> {
+        let step = seckill::find("script-stream").expect("a step");
+        let order = Order::new(self.voucher, user_id, NOW, LONG);
+        (step.order)(&self.ctx, &order).await
     }
 
     fn consumer(&self, name: &str) -> Consumer {
         Consumer::new(Ctx::clone(&self.ctx)).named(name, Duration::from_millis(1))
     }
 
-    /// Runs a consumer until nothing is left, and says what the checker says.
+    /// Runs a consumer until nothing is left; what the checker then says.
     pub(crate) async fn settled(&self) -> Result<Report> {
         let last = tokio::spawn(self.consumer("last").run());
         until("all is settled", || async {
@@ -81,10 +79,13 @@ impl Stall {
         })
         .await?;
         last.abort();
-        Ok(check(
-            &voucher::books(&self.ctx, self.voucher).await?,
-            Some(&self.answers),
-        ))
+        self.report().await
+    }
+
+    /// What the checker says.
+    async fn report(&self) -> Result<Report> {
+        let books = voucher::books(&self.ctx, self.voucher).await?;
+        Ok(check(&books, Some(&self.answers)))
     }
 
     pub(crate) async fn close(self, verdict: Verdict) -> Result<()> {
@@ -338,10 +339,7 @@ async fn a_consumer_that_closes_writes_what_was_answered(servers: &Servers) -> R
     stall.order(0..USERS).await?;
     stall.ctx.closing.cancel();
     stall.consumer("closing").run().await;
-    let report = check(
-        &voucher::books(&stall.ctx, stall.voucher).await?,
-        Some(&stall.answers),
-    );
+    let report = stall.report().await?;
     ensure!(report.verdict == Verdict::Exact, "{report:?}");
     stall.close(Verdict::Exact).await
 }
@@ -356,10 +354,7 @@ async fn a_voucher_that_redis_has_lost_is_not_invented(servers: &Servers) -> Res
         .redis_key(&format!("seckill:stock:{}", stall.voucher));
     let lost: bool = stall.ctx.redis.connection().del(&key).await?;
     ensure!(lost, "{key} was not there");
-    let place = seckill::find("script-stream")
-        .context("no script-stream")?
-        .order;
-    let refused = place(&stall.ctx, &Order::new(stall.voucher, 1, NOW, LONG)).await;
+    let refused = stall.place(1).await;
     let as_expected =
         matches!(refused, Err(Error::NoVoucherStock(voucher)) if voucher == stall.voucher);
     ensure!(as_expected, "{refused:?}");

@@ -34,11 +34,7 @@ async fn others_go_on_after_the_holder_is_killed(slug: &'static str) -> Result<(
     let (victim, others) = instances.split_first().context("no instance")?;
     let other = &others[0].url;
     put_stock(other, STOCK).await?;
-    let held = tokio::spawn(
-        http::client()
-            .get(check(&victim.url, slug, MINUTE, MINUTE))
-            .send(),
-    );
+    let held = tokio::spawn(status(check(&victim.url, slug, MINUTE, MINUTE)));
     let mut sold = until_held(other, slug).await?;
     // Far longer than the lease or session lasts: a waiter that is not let in by then is answered 503.
     let waiters: Vec<_> = (0..WAITERS)
@@ -74,11 +70,7 @@ async fn a_client_that_hangs_up_leaves_nothing() -> Result<()> {
     for strategy in stock::ALL.iter() {
         let slug = strategy.slug;
         put_stock(&first, STOCK).await?;
-        let inside = tokio::spawn(
-            http::client()
-                .get(check(&first, slug, MINUTE, MINUTE))
-                .send(),
-        );
+        let inside = tokio::spawn(status(check(&first, slug, MINUTE, MINUTE)));
         let exclusive = strategy.promise == Promise::Lease
             || ["select-for-update", "redis-setnx", "table-lock"].contains(&slug);
         let mut sold = 0;
@@ -86,13 +78,7 @@ async fn a_client_that_hangs_up_leaves_nothing() -> Result<()> {
             sold = until_held(&second, slug).await?;
         }
         let waiting: Vec<_> = (0..5)
-            .map(|_| {
-                tokio::spawn(
-                    http::client()
-                        .get(check(&second, slug, MINUTE, MINUTE))
-                        .send(),
-                )
-            })
+            .map(|_| tokio::spawn(status(check(&second, slug, MINUTE, MINUTE))))
             .collect();
         inside.abort();
         waiting.iter().for_each(tokio::task::JoinHandle::abort);

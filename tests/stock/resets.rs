@@ -5,9 +5,9 @@ use crate::support::{
     http::{answered, check, put_stock, status},
     *,
 };
-use futures::future::BoxFuture;
+use futures::{FutureExt, TryFutureExt, future::BoxFuture};
 use oversell::{
-    classroom::{self, demo_layer, demo1, demo2, zk_atomic, zk_double_barrier},
+    classroom::{self, demo_layer, demo1, demo2, window::Window, zk_atomic, zk_double_barrier},
     ctx::Ctx,
     error::Error,
     lab::{Lab, Options, Part},
@@ -23,6 +23,13 @@ use std::{num::NonZeroU32, sync::Arc};
 use tokio::task::JoinHandle;
 
 type Lesson = for<'a> fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<(), Error>>;
+
+/// What writes in the servers.
+trait Visit: for<'a> Fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<(), Error>> + Send + 'static {}
+impl<F> Visit for F where
+    F: for<'a> Fn(&'a Ctx, &'a Job) -> BoxFuture<'a, Result<(), Error>> + Send + 'static
+{
+}
 
 const STOCK: i64 = 100;
 const MINUTE: Duration = Duration::from_secs(60);
@@ -54,48 +61,47 @@ async fn under_the_layer(ctx: &Ctx, job: &Job) -> Result<(), Error> {
 /// without names has nothing there even before.
 #[apply(test!)]
 async fn a_reset_clears_all_that_strategies_and_lessons_write(servers: &Servers) -> Result<()> {
-    for strategy in stock::ALL.iter() {
-        let (site, slug) = (servers.site().await, strategy.slug);
-        let held = hold(&site, slug, move |ctx, job| async move {
-            (strategy.deduct)(&ctx, &job).await.map(drop)
-        })
-        .await?;
-        if strategy.names.is_empty() {
-            // It may hold the row, which is no name.
-            let written = left(&site).await?;
-            ensure!(
-                written.is_empty(),
-                "{slug} has no names, and writes {written:?}"
-            );
-        } else {
-            writes(&site, slug).await?;
-            cleared(&site, slug).await?;
-        }
+    let (named, nameless): (Vec<_>, Vec<_>) = stock::ALL
+        .iter()
+        .partition(|strategy| !strategy.names.is_empty());
+    for strategy in nameless {
+        let site = servers.site().await;
+        let held = hold(&site, strategy.slug, bought(strategy)).await?;
+        // It may hold the row, which is no name.
+        let written = left(&site).await?;
+        let slug = strategy.slug;
+        ensure!(
+            written.is_empty(),
+            "{slug} has no names, and writes {written:?}"
+        );
         held.abort();
     }
+    for strategy in named {
+        is_cleared(servers, strategy.slug, bought(strategy)).await?;
+    }
     for (name, lesson) in LESSONS {
-        a_lesson_is_cleared(servers, name, move |ctx, job| async move {
-            lesson(&ctx, &job).await
-        })
-        .await?;
+        is_cleared(servers, name, lesson).await?;
     }
     // Those with a wait of their own wait for others, and one only deletes: they leave nothing.
     let writing = classroom::windows()
         .filter(|window| window.wait.is_none() && window.path != "/test/zk/barrier/remove");
     for window in writing {
-        a_lesson_is_cleared(servers, window.path, move |ctx, job| async move {
-            (window.visit)(&ctx, &job).await.map(drop)
-        })
-        .await?;
+        is_cleared(servers, window.path, visited(window)).await?;
     }
     Ok(())
 }
 
-async fn a_lesson_is_cleared<F, R>(servers: &Servers, name: &str, visit: F) -> Result<()>
-where
-    F: FnOnce(Arc<Ctx>, Arc<Job>) -> R,
-    R: Future<Output = Result<(), Error>> + Send + 'static,
-{
+/// What a strategy does, as a lesson.
+fn bought(strategy: &'static stock::Strategy) -> impl Visit {
+    |ctx, job| (strategy.deduct)(ctx, job).map_ok(drop).boxed()
+}
+
+/// What a window does, as a lesson.
+fn visited(window: &'static Window) -> impl Visit {
+    |ctx, job| (window.visit)(ctx, job).map_ok(drop).boxed()
+}
+
+async fn is_cleared(servers: &Servers, name: &str, visit: impl Visit) -> Result<()> {
     let site = servers.site().await;
     let held = hold(&site, name, visit).await?;
     writes(&site, name).await?;
@@ -123,19 +129,10 @@ async fn a_name_that_a_reset_leaves_out_is_seen(servers: &Servers) -> Result<()>
     ] {
         let site = servers.site().await;
         let strategy = stock::find(slug).context("no such strategy")?;
-        let held = hold(&site, slug, move |ctx, job| async move {
-            (strategy.deduct)(&ctx, &job).await.map(drop)
-        })
-        .await?;
+        let held = hold(&site, slug, bought(strategy)).await?;
         writes(&site, slug).await?;
-        let not_cleared = shelf::reset(
-            &site.ctxs[1],
-            site.id,
-            STOCK,
-            stock::find(other).map(shelf::Scope::from),
-        )
-        .await;
-        not_cleared?;
+        let other_scope = stock::find(other).map(shelf::Scope::from);
+        shelf::reset(&site.ctxs[1], site.id, STOCK, other_scope).await?;
         ensure!(
             !left(&site).await?.is_empty(),
             "a reset of {other} clears what {slug} has written, or nobody sees that it does not"
@@ -146,11 +143,7 @@ async fn a_name_that_a_reset_leaves_out_is_seen(servers: &Servers) -> Result<()>
 }
 
 /// Somebody inside, for a minute; who answers at once may have answered.
-async fn hold<F, R>(site: &Site, what: &str, run: F) -> Result<JoinHandle<Result<(), Error>>>
-where
-    F: FnOnce(Arc<Ctx>, Arc<Job>) -> R,
-    R: Future<Output = Result<(), Error>> + Send + 'static,
-{
+async fn hold(site: &Site, what: &str, visit: impl Visit) -> Result<JoinHandle<Result<(), Error>>> {
     site.put_stock(STOCK).await;
     for ctx in &site.ctxs {
         while ctx.zk.session().is_err() {
@@ -158,7 +151,8 @@ where
         }
     }
     let job = Arc::new(Job::new(site.id, MINUTE, LONG));
-    let running = tokio::spawn(run(Arc::clone(&site.ctxs[0]), Arc::clone(&job)));
+    let (ctx, asked) = (Arc::clone(&site.ctxs[0]), Arc::clone(&job));
+    let running = tokio::spawn(async move { visit(&ctx, &asked).await });
     let said = format!("{what} is inside");
     let inside = until(&said, || async {
         Ok(job.seen.has_entered() || running.is_finished())
@@ -253,69 +247,45 @@ async fn a_reset_needs_what_it_sets_and_names_what_it_could_not_clear() -> Resul
         .collect();
     let ctx = Arc::new(Ctx::new(config)?);
     let site = support::shelf(&ctx).await;
-    let reset = async |count, slug: Option<&str>| {
-        let strategy = slug.map(|slug| stock::find(slug).expect("a strategy"));
-        shelf::reset(&ctx, 1, count, strategy.map(shelf::Scope::from)).await
-    };
-
-    ensure!(
-        reset(10, None).await? == ["zookeeper"],
-        "zookeeper is not there, and that is not said"
-    );
-    ensure!(
-        reset(11, Some("zk-lock")).await.is_err(),
-        "zk-lock can do without zookeeper"
-    );
-    lab.kill("redis-2").await?;
-    let mut missing = reset(12, None).await?;
-    missing.sort_unstable();
-    ensure!(
-        missing == ["redis-2", "zookeeper"],
-        "a node is dead, and that is not said"
-    );
-    ensure!(
-        reset(13, Some("redis-redlock")).await? == ["redis-2"],
-        "redlock's dead node is not named"
-    );
-    ensure!(
-        (
-            site.stock(Store::MySql).await,
-            site.stock(Store::Redis).await,
-        ) == (13, 12),
-        "redlock sets the key of redis"
-    );
-    ensure!(
-        reset(14, Some("redis-watch")).await?.is_empty(),
-        "redis-watch has nothing but its key"
-    );
-    ensure!(
-        (
-            site.stock(Store::MySql).await,
-            site.stock(Store::Redis).await,
-        ) == (13, 14),
-        "redis-watch sets the row"
-    );
-    lab.kill("redis").await?;
-    ensure!(
-        reset(15, None).await.is_err(),
-        "the stock of redis was set though it is dead"
-    );
-    ensure!(
-        reset(16, Some("redis-lock")).await.is_err(),
-        "the lock of redis was cleared though it is dead"
-    );
-    ensure!(
-        site.stock(Store::MySql).await == 13,
-        "a reset that could not be done has set the row"
-    );
-    ensure!(
-        reset(17, Some("single-update")).await?.is_empty(),
-        "single-update needs redis"
-    );
-    ensure!(
-        site.stock(Store::MySql).await == 17,
-        "single-update's stock was not set"
-    );
+    site.put_stock(9).await;
+    // In their order: what is killed before, whose reset sets how many, what it says is not there (or that it cannot), and
+    // what MySQL and, while it lives, Redis have then.
+    let steps: [(&str, i64, &str, Option<&[&str]>, (i64, i64)); 8] = [
+        ("", 10, "", Some(&["zookeeper"]), (10, 10)),
+        ("", 11, "zk-lock", None, (10, 10)),
+        ("redis-2", 12, "", Some(&["redis-2", "zookeeper"]), (12, 12)),
+        ("", 13, "redis-redlock", Some(&["redis-2"]), (13, 12)),
+        ("", 14, "redis-watch", Some(&[]), (13, 14)),
+        ("redis", 15, "", None, (13, 0)),
+        ("", 16, "redis-lock", None, (13, 0)),
+        ("", 17, "single-update", Some(&[]), (17, 0)),
+    ];
+    for (killed, count, slug, wanted, (mysql, redis)) in steps {
+        if !killed.is_empty() {
+            lab.kill(killed).await?;
+        }
+        let scope = stock::find(slug).map(shelf::Scope::from);
+        let mut missing = shelf::reset(&ctx, 1, count, scope).await.ok();
+        missing
+            .iter_mut()
+            .for_each(|servers| servers.sort_unstable());
+        ensure!(
+            missing.as_deref() == wanted,
+            "a reset of {slug:?} to {count} says that these are missing: {missing:?}"
+        );
+        let left = site.stock(Store::MySql).await;
+        ensure!(
+            left == mysql,
+            "a reset of {slug:?} to {count} sets the row to {left}"
+        );
+        if redis > 0 {
+            let left = site.stock(Store::Redis).await;
+            ensure!(
+                left == redis,
+                "a reset of {slug:?} to {count} sets the key to {left}"
+            );
+        }
+    }
     ctx.close(LONG).await;
     lab.stop().await;
     Ok(())

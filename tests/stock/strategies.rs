@@ -11,10 +11,7 @@ use oversell::{
     section::{Deducted, Job},
     stock::{self, Promise, Store, Strategy},
 };
-use std::sync::{
-    Arc,
-    atomic::{AtomicI64, Ordering},
-};
+use std::sync::Arc;
 
 const STOCK: i64 = 200;
 const TASKS: usize = 12;
@@ -117,20 +114,9 @@ async fn no_more_than_there_is(servers: &Servers, store: Store, deduct: Deduct) 
     Ok(())
 }
 
-/// Strategies that are broken on purpose, by what is missing.
-const TWINS: [(&str, (Store, Deduct)); 4] = [
-    (
-        "version-cas_without_the_version",
-        (Store::MySql, |ctx, job| {
-            Box::pin(cas_without_version(ctx, job))
-        }),
-    ),
-    (
-        "mysql-named-lock_without_a_look_at_the_answer",
-        (Store::MySql, |ctx, job| {
-            Box::pin(named_lock_unseen(ctx, job))
-        }),
-    ),
+/// Strategies that are broken on purpose, by what is missing. (`none` and the others that promise nothing are the twins of
+/// those that read the row and then write it.)
+const TWINS: [(&str, (Store, Deduct)); 2] = [
     (
         "single-update-buckets_without_a_row_lock",
         (Store::MySql, |ctx, job| Box::pin(fill_and_take(ctx, job))),
@@ -148,36 +134,12 @@ async fn a_broken_twin_is_caught(servers: &Servers, twin: (Store, Deduct)) -> Re
     oversells(&servers.site().await, store, deduct, 3).await
 }
 
-/// The twin of `version-cas` that forgets to compare the version.
-async fn cas_without_version(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let mut conn = ctx.mysql(job.wait_left()).await?;
-    let (count,): (i64,) =
-        sqlx::query_as("SELECT CAST(count AS SIGNED) FROM db_stock WHERE id = ?")
-            .bind(job.request.stock_id)
-            .fetch_one(&mut *conn)
-            .await?;
-    job.inside().await;
-    sqlx::query("UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?")
-        .bind(count - 1)
-        .bind(job.request.stock_id)
-        .execute(&mut *conn)
-        .await?;
-    conn.done();
-    Ok(Deducted::left(count - 1))
-}
-
-/// The twin of `mysql-named-lock` that asks for the lock and does not look whether it has it.
-async fn named_lock_unseen(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
-    let mut conn = ctx.mysql(job.wait_left()).await?;
-    sqlx::query("SELECT GET_LOCK('twin', 0)")
-        .execute(&mut *conn)
-        .await?;
-    let sold = cas_without_version(ctx, job).await;
-    sqlx::query("SELECT RELEASE_LOCK('twin')")
-        .execute(&mut *conn)
-        .await?;
-    conn.done();
-    sold
+/// The twin does not look whether there is a piece.
+#[apply(test!)]
+async fn a_twin_that_sells_more_than_there_is_is_caught(servers: &Servers) -> Result<()> {
+    let twin: Deduct = |ctx, job| Box::pin(get_then_set(ctx, job));
+    let verdict = no_more_than_there_is(servers, Store::Redis, twin).await;
+    caught(verdict, "were told sold out")
 }
 
 /// The twin of `single-update-buckets` that moves pieces without the lock of the row that they come from.
@@ -226,56 +188,6 @@ async fn get_then_set(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
         .exec_async(&mut redis)
         .await?;
     Ok(Deducted::left(count - 1))
-}
-
-/// The twin of the merged strategies that tells every request of a group that it has a piece, though there were fewer.
-#[apply(test!)]
-async fn a_merge_that_sells_to_all_waiters_is_caught(servers: &Servers) -> Result<()> {
-    let merges: [(Store, Deduct); 2] = [
-        (Store::Redis, |ctx, job| {
-            Box::pin(careless_merge(ctx, job, Store::Redis))
-        }),
-        (Store::MySql, |ctx, job| {
-            Box::pin(careless_merge(ctx, job, Store::MySql))
-        }),
-    ];
-    for (store, deduct) in merges {
-        caught(
-            no_more_than_there_is(servers, store, deduct).await,
-            "were told sold out",
-        )?;
-    }
-    Ok(())
-}
-
-/// How many wait at the same time, in this process.
-#[derive(Default)]
-struct Crowd(AtomicI64, tokio::sync::Mutex<()>);
-
-async fn careless_merge(ctx: &Ctx, job: &Job, store: Store) -> Result<Deducted, Error> {
-    let crowd = ctx.local.of::<Crowd>();
-    crowd.0.fetch_add(1, Ordering::Relaxed);
-    let _turn = crowd.1.lock().await;
-    let together = crowd.0.swap(0, Ordering::Relaxed);
-    if store == Store::Redis {
-        let key = format!("{}{}", ctx.config.redis.prefix, job.redis_name("stock"));
-        let mut redis = ctx.redis.connection();
-        let count: i64 = redis::cmd("GET").arg(&key).query_async(&mut redis).await?;
-        redis::cmd("DECRBY")
-            .arg(&key)
-            .arg(together.min(count))
-            .exec_async(&mut redis)
-            .await?;
-    } else {
-        let mut conn = ctx.mysql(job.wait_left()).await?;
-        sqlx::query("UPDATE db_stock SET count = count - LEAST(count, ?) WHERE id = ?")
-            .bind(together)
-            .bind(job.request.stock_id)
-            .execute(&mut *conn)
-            .await?;
-        conn.done();
-    }
-    Ok(Deducted::default())
 }
 
 /// §1.8 in one instance: of concurrent requests one is faster than the others, which try again. The twin merges

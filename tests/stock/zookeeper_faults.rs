@@ -21,7 +21,7 @@ use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
     process::{ChildStdout, Command},
 };
-use zookeeper_client::{Acls, CreateMode, Error};
+use zookeeper_client::{Acls, CreateMode};
 
 /// A lock that is not acquired is no reason to wait any longer.
 const UNAVAILABLE: &[StatusCode] = &[StatusCode::SERVICE_UNAVAILABLE];
@@ -78,7 +78,7 @@ async fn an_ensemble_that_loses_its_leader_under_load_loses_no_piece() -> Result
     }
     let without = under_load(&mut lab, "none", UNAVAILABLE, kill_the_leader).await;
     lab.stop().await;
-    caught(without, "left the shelf")
+    caught(without.map(drop), "left the shelf")
 }
 
 async fn kill_the_leader(lab: &mut Lab, buyers: &Buyers) -> Result<()> {
@@ -130,11 +130,7 @@ async fn a_process_that_was_paused_beyond_its_session_is_told_that_its_lock_is_l
     servers: &Servers,
 ) -> Result<()> {
     let connect = servers.zookeeper();
-    let outsider = zookeeper_client::Client::connect(connect).await?;
-    let nodes = async || match outsider.list_children(PAUSED).await {
-        Err(Error::NoNode) => Ok(0),
-        children => anyhow::Ok(children?.len()),
-    };
+    let nodes = async || anyhow::Ok(labs::children(connect, PAUSED).await?.len());
     let mut holder = Command::new(std::env::current_exe()?)
         .env(HOLDER, connect)
         .stdin(Stdio::piped())

@@ -84,7 +84,7 @@ pub(crate) async fn under_load(
     slug: &'static str,
     refusals: &'static [StatusCode],
     fault: impl AsyncFnOnce(&mut Lab, &Buyers) -> Result<()>,
-) -> Result<()> {
+) -> Result<Arc<Count>> {
     let (client, nginx) = (Client::new(), lab.addresses().http.clone());
     put_stock(&nginx, PIECES).await?;
     let buyers = Buyers::send(&client, &nginx, slug, refusals);
@@ -94,14 +94,14 @@ pub(crate) async fn under_load(
     let count = buyers.go_home().await?;
     let gone = PIECES - stock(&nginx, Store::MySql).await?;
     nothing_is_left(lab).await?;
-    count.explains(gone).with_context(|| slug.to_owned())
+    count.explains(gone).with_context(|| slug.to_owned())?;
+    Ok(count)
 }
 
 /// What the buyers were answered.
 #[derive(Debug, Default)]
 pub(crate) struct Count {
     pub(crate) sold: AtomicI64,
-    pub(crate) sold_by_others: AtomicI64,
     pub(crate) refused: AtomicI64,
     pub(crate) unknown: AtomicI64,
     pub(crate) over: AtomicBool,
@@ -110,7 +110,7 @@ pub(crate) struct Count {
 impl Count {
     /// Whether these answers explain that so many pieces have left the shelf.
     pub(crate) fn explains(&self, gone: i64) -> Result<()> {
-        let sold = self.sold.load(Ordering::Relaxed) + self.sold_by_others.load(Ordering::Relaxed);
+        let sold = self.sold.load(Ordering::Relaxed);
         let unknown = self.unknown.load(Ordering::Relaxed);
         ensure!(
             (sold..=sold + unknown).contains(&gone),

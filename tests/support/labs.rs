@@ -8,8 +8,10 @@ use nix::{
 use oversell::{
     addresses::Addresses,
     lab::{Lab, Options},
+    redis_at::redis_at,
 };
 use parking_lot::Mutex;
+use redis::FromRedisValue;
 use std::{
     fs::Permissions,
     os::unix::fs::PermissionsExt,
@@ -106,6 +108,21 @@ pub(crate) async fn by_command(
     done?;
     ensure!(ended.success(), "the lab ended with {ended}");
     Ok(())
+}
+
+/// What is below a node of ZooKeeper; nothing where there is no such node.
+pub(crate) async fn children(connect: &str, path: &str) -> Result<Vec<String>> {
+    let zookeeper = zookeeper_client::Client::connect(connect).await?;
+    match zookeeper.list_children(path).await {
+        Err(zookeeper_client::Error::NoNode) => Ok(vec![]),
+        children => Ok(children?),
+    }
+}
+
+/// What the main Redis answers.
+pub(crate) async fn in_redis<T: FromRedisValue>(lab: &Lab, command: &str, of: &str) -> Result<T> {
+    let mut redis = redis_at(&lab.addresses().redis[0].url).await?;
+    Ok(redis::cmd(command).arg(of).query_async(&mut redis).await?)
 }
 
 /// What `lab.json` says now.

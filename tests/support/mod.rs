@@ -13,7 +13,7 @@ pub(crate) use crate::{
 pub(crate) use anyhow::{Context, Result, bail, ensure};
 pub(crate) use labs::program;
 pub(crate) use macro_rules_attribute::apply;
-pub(crate) use servers::{Servers, Site, config, config_at, migrate, shelf};
+pub(crate) use servers::{Servers, Site, config, migrate, shelf};
 
 use futures::future::BoxFuture;
 use oversell::{

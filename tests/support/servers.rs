@@ -150,19 +150,8 @@ impl Site {
 
     /// What is on the shelf.
     pub(crate) async fn stock(&self, store: Store) -> i64 {
-        match store {
-            Store::MySql => shelf::count(&self.ctxs[0], store, self.id)
-                .await
-                .expect("the product"),
-            Store::Redis => {
-                let mut redis = self.ctxs[0].redis.connection();
-                redis::cmd("GET")
-                    .arg(self.redis_key())
-                    .query_async(&mut redis)
-                    .await
-                    .expect("Redis")
-            }
-        }
+        let count = shelf::count(&self.ctxs[0], store, self.id).await;
+        count.expect("the product")
     }
 
     fn redis_key(&self) -> String {
@@ -190,14 +179,9 @@ pub(crate) async fn migrate(ctx: &Ctx) {
 
 /// The configuration of an instance that uses these servers.
 pub(crate) fn config(addresses: &Addresses) -> Config {
-    config_at(addresses, &addresses.redis[0].url)
-}
-
-/// The same, with another way to its main Redis.
-pub(crate) fn config_at(addresses: &Addresses, redis: &str) -> Config {
     Config::load(&[
         ("mysql.url", addresses.mysql.url.clone()),
-        ("redis.url", redis.to_owned()),
+        ("redis.url", addresses.redis[0].url.clone()),
         ("zookeeper.connect", addresses.zookeeper.connect.clone()),
     ])
     .expect("a good configuration")
