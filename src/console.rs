@@ -15,3 +15,41 @@ pub fn say(who: Option<&str>, words: impl Display) {
         None => tracing::info!(target: TARGET, "{words}"),
     }
 }
+
+/// What is logged on this thread.
+#[cfg(test)]
+#[derive(Clone, Default)]
+pub(crate) struct Log(std::sync::Arc<parking_lot::Mutex<Vec<u8>>>);
+
+#[cfg(test)]
+impl Log {
+    /// Listens for as long as the guard is kept.
+    pub(crate) fn listen() -> (Self, tracing::subscriber::DefaultGuard) {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        String::from_utf8_lossy(&self.0.lock())
+            .lines()
+            .map(str::to_owned)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

@@ -17,7 +17,10 @@
 use crate::{
     ctx::Ctx,
     error::Error,
-    section::zk_node::{down, insist},
+    section::{
+        backstop::Backstop,
+        zk_node::{down, insist},
+    },
 };
 use futures::{
     FutureExt,
@@ -26,7 +29,6 @@ use futures::{
 use serde::Serialize;
 use std::{ops::RangeInclusive, time::Duration};
 use tokio::{
-    runtime::Handle,
     sync::{Semaphore, SemaphorePermit},
     task::unconstrained,
     time::timeout,
@@ -155,12 +157,10 @@ async fn session(ctx: &Ctx) -> Result<Client, Zk> {
 }
 
 async fn drain(ctx: &Ctx, sessions: &[Client], watch: Watch) -> Result<Drain, Error> {
-    let directory = Directory::make(ctx).await?;
-    let drained = drain_in(&directory.path, sessions, watch)
-        .await
-        .map_err(down);
-    directory.remove().await;
-    drained.map(Drain)
+    let (directory, removal) = directory(ctx).await?;
+    let drained = drain_in(&directory, sessions, watch).await;
+    removal.now().await;
+    drained.map(Drain).map_err(down)
 }
 
 async fn drain_in(directory: &str, sessions: &[Client], watch: Watch) -> Result<Vec<u64>, Zk> {
@@ -262,53 +262,23 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// A directory that goes with the lesson. Dropped, it is deleted in the background.
-struct Directory {
-    ctx: Ctx,
-    client: Client,
-    path: String,
-    gone: bool,
-}
-
-impl Directory {
-    async fn make(ctx: &Ctx) -> Result<Self, Error> {
-        let client = ctx.zk.session()?;
-        let path = format!("/distributed/zk-herd/{}", Uuid::new_v4());
-        let directory = Self {
-            ctx: ctx.clone(),
-            client,
-            path,
-            gone: false,
-        };
-        // Not a container: the server may delete one between the two queues.
-        let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
-        insist(|| directory.client.mkdir(&directory.path, &options))
-            .await
-            .map_err(down)?;
-        Ok(directory)
-    }
-
-    async fn remove(mut self) {
-        self.gone = true;
-        remove(&self.client, &self.path).await;
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        if let (false, Ok(runtime)) = (self.gone, Handle::try_current()) {
-            let (client, path) = (self.client.clone(), self.path.clone());
-            self.ctx
-                .tasks
-                .spawn_on(async move { remove(&client, &path).await }, &runtime);
-        }
-    }
+/// A directory that goes with the lesson: its path, and its removal.
+async fn directory(ctx: &Ctx) -> Result<(String, Backstop<()>), Error> {
+    let client = ctx.zk.session()?;
+    let path = format!("/distributed/zk-herd/{}", Uuid::new_v4());
+    let removal = Backstop::new(ctx, remove(client.clone(), path.clone()));
+    // Not a container: the server may delete one between the two queues.
+    let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    insist(|| client.mkdir(&path, &options))
+        .await
+        .map_err(down)?;
+    Ok((path, removal))
 }
 
 /// Deletes it with what is in it, also with what those who went away were about to make.
-async fn remove(client: &Client, path: &str) {
+async fn remove(client: Client, path: String) {
     loop {
-        for child in insist(|| client.list_children(path))
+        for child in insist(|| client.list_children(&path))
             .await
             .unwrap_or_default()
         {
@@ -317,7 +287,7 @@ async fn remove(client: &Client, path: &str) {
                 .await
                 .ok();
         }
-        match insist(|| client.delete(path, None)).await {
+        match insist(|| client.delete(&path, None)).await {
             Err(Zk::NotEmpty) => {}
             Err(error) if error != Zk::NoNode => {
                 return tracing::debug!(%error, path, "not deleted");

@@ -1,6 +1,6 @@
 //! What there is to break in a lab, and how it is now: as the kernel and the ways say.
 
-use super::{Lab, nginx, proxy::Condition, redis, server::Tier, way, zookeeper};
+use super::{Lab, nginx, proxy::Condition, redis, server::Tier, zookeeper};
 use crate::{
     failure::Failure,
     orders::{Action, Breakable, Member, MemberState, Way, WayState},
@@ -59,7 +59,7 @@ impl Lab {
         } else {
             redis::REPLICA
         };
-        let follows = self.addresses.replica.is_some() && name == follower;
+        let follows = self.replicated.is_some() && name == follower;
         let besides = [(Action::Expire, has_session), (Action::Promote, follows)];
         [Action::Pause, Action::Kill]
             .into_iter()
@@ -69,15 +69,10 @@ impl Lab {
 
     /// Whether the replica is the main Redis now.
     fn replica_leads(&self) -> bool {
-        let replica = self
-            .addresses
-            .replica
-            .as_ref()
-            .map(|at| way::authority(&at.url));
-        replica.is_some_and(|at| {
-            self.ways_to_main()
-                .iter()
-                .any(|way| way.proxy.leads_to() == at)
+        self.replicated.as_ref().is_some_and(|of| {
+            let replica = format!("127.0.0.1:{}", of.replica);
+            let mut ways = self.ways_to_main().into_iter();
+            ways.any(|way| way.proxy.leads_to() == replica)
         })
     }
 

@@ -4,7 +4,7 @@ use super::{
     Lab, Options,
     fault::{self, Given},
     folder::write_whole,
-    redis, sentinel,
+    redis,
     way::authority,
 };
 use crate::{addresses::Addresses, failure::Failure};
@@ -233,29 +233,14 @@ async fn start(options: Options, stop: &CancellationToken) -> Result<Lab, Failur
 fn describe(lab: &Lab) -> String {
     let at = lab.addresses();
     let mut lines = vec![format!("{:<14} {}", "requests", at.http)];
-    let mut line = |what: &str, address: &str, pid: u32| {
-        lines.push(format!("{what:<14} {address}  (pid {pid})"))
-    };
-    line("nginx", &at.nginx.url, at.nginx.pid);
-    for instance in &at.instances {
-        line(
-            &format!("instance {}", instance.name),
-            &instance.url,
-            instance.pid,
-        );
-    }
-    line("mysql", &at.mysql.url, at.mysql.pid);
-    for (n, node) in at.redis.iter().enumerate() {
-        line(&redis::name(n), &node.url, node.pid);
-    }
-    line("zookeeper", &at.zookeeper.connect, at.zookeeper.pid);
-    for (name, process) in [
-        (redis::REPLICA, &at.replica),
-        (sentinel::SENTINEL, &at.sentinel),
-    ] {
-        process
-            .iter()
-            .for_each(|process| line(name, &process.url, process.pid));
+    for (name, address, pid) in super::processes(&mut at.clone()) {
+        let is_instance = at.instances.iter().any(|one| one.name == name);
+        let title = if is_instance {
+            format!("instance {name}")
+        } else {
+            name
+        };
+        lines.push(format!("{title:<14} {address}  (pid {pid})"));
     }
     let by_hand = [
         format!(

@@ -29,7 +29,10 @@ mod tests;
 
 pub use options::{Options, Part};
 
-use crate::{addresses::Addresses, failure::Failure};
+use crate::{
+    addresses::{Addresses, Process},
+    failure::Failure,
+};
 use folder::Folder;
 use futures::future::{join_all, try_join_all};
 use futures::stream::{FuturesUnordered, Stream};
@@ -37,6 +40,7 @@ use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use nix::sys::signal::Signal;
 pub use ports::Port;
 pub use proxy::{Condition, Piece, Proxy};
+use sentinel::Replicated;
 use server::{Member, Setting, Tier};
 use std::{sync::Arc, time::Duration};
 use tokio::task::JoinSet;
@@ -53,7 +57,7 @@ pub struct Lab {
     // In this order they are dropped: first the processes, then their folder, then their claim on the ports.
     members: Vec<Member>,
     ways: Vec<Arc<Way>>,
-    sentinel: Option<u16>,
+    replicated: Option<Replicated>,
     following: JoinSet<()>,
     folder: Folder,
     addresses: Addresses,
@@ -102,13 +106,9 @@ impl Lab {
             }))
             .await?;
         }
-        if let (Some(port), Some(main)) = (lab.sentinel, lab.way_of_the_replica()) {
-            lab.following.spawn(sentinel::follow(
-                port,
-                lab.ways_to_main(),
-                main,
-                lab.setting.console.clone(),
-            ));
+        if let Some(of) = lab.replicated.clone() {
+            let (ways, console) = (lab.ways_to_main(), lab.setting.console.clone());
+            lab.following.spawn(sentinel::follow(of, ways, console));
         }
         lab.publish()?;
         Ok(lab)
@@ -280,8 +280,8 @@ impl Lab {
     ///
     /// [`Failure::Unusable`] if there is no replica, or the Sentinel does not promote it.
     pub async fn promote(&self) -> Result<(), Failure> {
-        let (port, promoted) = (self.sentinel.ok_or_else(no_replica)?, self.promoted());
-        tokio::try_join!(promoted, sentinel::promote(port)).map(drop)
+        let of = self.replicated.as_ref().ok_or_else(no_replica)?;
+        tokio::try_join!(self.promoted(), sentinel::promote(of.sentinel)).map(drop)
     }
 
     /// Makes the first Redis the main one again after a promotion, and the other one its replica; returns once that follows.
@@ -290,16 +290,8 @@ impl Lab {
     ///
     /// [`Failure::Unusable`] if there is no replica, or the Sentinel does not promote it.
     pub async fn restore(&self) -> Result<(), Failure> {
-        let (port, main) = (self.sentinel, self.way_of_the_replica());
-        let replica = self
-            .addresses
-            .replica
-            .as_ref()
-            .and_then(|at| way::authority(&at.url).rsplit_once(':')?.1.parse().ok());
-        let (Some(port), Some(main), Some(replica)) = (port, main, replica) else {
-            return Err(no_replica());
-        };
-        sentinel::restore(port, &main, &self.ways_to_main(), replica).await
+        let of = self.replicated.as_ref().ok_or_else(no_replica)?;
+        sentinel::restore(of, &self.ways_to_main()).await
     }
 
     /// Waits, 20 s at most, until the instances' ways lead to another main Redis: the Sentinel has promoted its replica.
@@ -315,14 +307,6 @@ impl Lab {
     fn ways_to_main(&self) -> Vec<Arc<Way>> {
         let is_one = |way: &&Arc<Way>| way.server == redis::name(0) && !way.is_of(redis::REPLICA);
         self.ways.iter().filter(is_one).cloned().collect()
-    }
-
-    /// The way by which the replica and the Sentinel reach the first Redis.
-    fn way_of_the_replica(&self) -> Option<Arc<Way>> {
-        self.ways
-            .iter()
-            .find(|way| way.is_of(redis::REPLICA))
-            .cloned()
     }
 
     fn no_way(&self, name: &str) -> Failure {
@@ -401,24 +385,9 @@ impl Lab {
 
     /// Notes the processes in the addresses, and the addresses in the folder.
     fn publish(&mut self) -> Result<(), Failure> {
-        let pid = |name: &str| self.pid(name).unwrap_or_default();
         let mut addresses = self.addresses.clone();
-        addresses.mysql.pid = pid(mysql::NAME);
-        addresses.zookeeper.pid = pid(zookeeper::NAME);
-        addresses.nginx.pid = pid(nginx::NAME);
-        for (name, process) in [
-            (redis::REPLICA, &mut addresses.replica),
-            (sentinel::SENTINEL, &mut addresses.sentinel),
-        ] {
-            process
-                .iter_mut()
-                .for_each(|process| process.pid = pid(name));
-        }
-        for (n, node) in addresses.redis.iter_mut().enumerate() {
-            node.pid = pid(&redis::name(n));
-        }
-        for instance in &mut addresses.instances {
-            instance.pid = pid(&instance.name);
+        for (name, _, pid) in processes(&mut addresses) {
+            *pid = self.pid(&name).unwrap_or_default();
         }
         self.addresses = addresses;
         self.folder.publish(&self.addresses)
@@ -452,6 +421,28 @@ impl Lab {
             members.join(", ")
         ))
     }
+}
+
+/// The processes of a lab: the name, the address and the number of each.
+fn processes(at: &mut Addresses) -> Vec<(String, &str, &mut u32)> {
+    fn one(name: impl Into<String>, at: &mut Process) -> (String, &str, &mut u32) {
+        (name.into(), &at.url, &mut at.pid)
+    }
+    let mut all = vec![one(nginx::NAME, &mut at.nginx)];
+    let instances = at.instances.iter_mut();
+    all.extend(instances.map(|at| (at.name.clone(), at.url.as_str(), &mut at.pid)));
+    all.push(one(mysql::NAME, &mut at.mysql));
+    let nodes = at.redis.iter_mut().enumerate();
+    all.extend(nodes.map(|(n, node)| one(redis::name(n), node)));
+    let zookeeper = &mut at.zookeeper;
+    all.push((
+        zookeeper::NAME.to_owned(),
+        &zookeeper.connect,
+        &mut zookeeper.pid,
+    ));
+    all.extend(at.replica.as_mut().map(|at| one(redis::REPLICA, at)));
+    all.extend(at.sentinel.as_mut().map(|at| one(sentinel::SENTINEL, at)));
+    all
 }
 
 fn no_replica() -> Failure {

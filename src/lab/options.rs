@@ -8,8 +8,8 @@ use super::{
     nginx::{self, Nginx},
     ports::Port,
     programs::{self, SETPRIV},
-    redis::{self, Redis},
-    sentinel::{self, Replica, Sentinel},
+    redis::{self, Redis, Role},
+    sentinel::{self, Replicated, Sentinel},
     server::{Member, Server, Setting, Tier},
     user::User,
     way::{self, Way},
@@ -194,23 +194,35 @@ impl Options {
         } else {
             Vec::new()
         };
-        let main = format!("127.0.0.1:{}", self.redis_ports[0]);
-        let main = (self.replica.then_some(main))
-            .map(|main| Way::open(redis::REPLICA, &redis::name(0), &main))
-            .transpose()?;
-        let main_port = main.as_ref().map(|way| way.proxy.port());
-
-        let mut members = self.servers(&folder, &ports, main_port);
+        let replicated = match ports.replicas {
+            Some((replica, sentinel)) => {
+                let main = format!("127.0.0.1:{}", self.redis_ports[0]);
+                let main = Arc::new(Way::open(redis::REPLICA, &redis::name(0), &main)?);
+                Some(Replicated {
+                    main,
+                    replica,
+                    sentinel,
+                })
+            }
+            None => None,
+        };
+        let mut members = self.servers(&folder, &ports, replicated.as_ref());
         members.extend(self.instances(&folder, &program, &addresses, &ways));
-        if let (Some((replica, watcher)), Some(main)) = (ports.replicas, main_port) {
-            let wanted = self.has(Part::Redis);
-            let mut server = |name: &str, server: Box<dyn Server>| {
-                members.push(Member::new(&folder, name, server, Tier::Server, wanted));
+        if let Some(of) = &replicated {
+            let (port, main) = (of.sentinel, of.main.proxy.port());
+            let server = |name, server| {
+                Member::new(&folder, name, server, Tier::Server, self.has(Part::Redis))
             };
-            let port = replica;
-            server(redis::REPLICA, Box::new(Replica { port, main }));
-            let port = watcher;
-            server(sentinel::SENTINEL, Box::new(Sentinel { port, main }));
+            let role = Role::Replica { of: main };
+            let replica = Redis {
+                port: of.replica,
+                role,
+            };
+            members.push(server(redis::REPLICA, Box::new(replica)));
+            members.push(server(
+                sentinel::SENTINEL,
+                Box::new(Sentinel { port, main }),
+            ));
         }
         // nginx cannot be without anyone behind it.
         if !self.instance_ports.is_empty() {
@@ -226,11 +238,11 @@ impl Options {
         let wanted = members.iter().filter(|m| m.wanted);
         programs::check(wanted.flat_map(|m| m.server.needs()).copied())?;
 
-        ways.extend(main.map(Arc::new));
+        ways.extend(replicated.iter().map(|of| Arc::clone(&of.main)));
         Ok(Lab {
             members,
             ways,
-            sentinel: ports.replicas.map(|(_, sentinel)| sentinel),
+            replicated,
             following: JoinSet::new(),
             folder,
             addresses,
@@ -247,8 +259,8 @@ impl Options {
         !self.without.contains(&part)
     }
 
-    /// MariaDB, ZooKeeper and the Redis nodes. `main`: the port at which the replica and the Sentinel reach the main one.
-    fn servers(&self, folder: &Folder, ports: &Ports, main: Option<u16>) -> Vec<Member> {
+    /// MariaDB, ZooKeeper and the Redis nodes.
+    fn servers(&self, folder: &Folder, ports: &Ports, main: Option<&Replicated>) -> Vec<Member> {
         let mut members = Vec::new();
         let mut server = |name: &str, part, server: Box<dyn Server>| {
             members.push(Member::new(
@@ -267,12 +279,14 @@ impl Options {
             server(&zookeeper::name(index), Part::ZooKeeper, Box::new(member));
         }
         for (index, &port) in self.redis_ports.iter().enumerate() {
-            let is_main = index == 0;
-            let node = Redis {
-                is_main,
-                port,
-                known_by: main.filter(|_| is_main).unwrap_or(port),
+            let role = match (index, main) {
+                (0, Some(main)) => Role::Main {
+                    known_by: main.main.proxy.port(),
+                },
+                (0, None) => Role::Main { known_by: port },
+                _ => Role::Independent,
             };
+            let node = Redis { port, role };
             server(&redis::name(index), Part::Redis, Box::new(node));
         }
         members

@@ -37,12 +37,19 @@ pub(super) fn name(index: usize) -> String {
 
 #[derive(Debug)]
 pub(super) struct Redis {
-    /// Whether it is the main node.
-    pub(super) is_main: bool,
     pub(super) port: u16,
-    /// The port at which a Sentinel reaches it: where its way can be cut, that of the way. The Sentinel must hear of no
-    /// second one, not even from a server that this one follows.
-    pub(super) known_by: u16,
+    pub(super) role: Role,
+}
+
+#[derive(Debug)]
+pub(super) enum Role {
+    /// The main node. `known_by` is the port at which a Sentinel reaches it: where its way can be cut, that of the way. The
+    /// Sentinel must hear of no second one, not even from a server that this one follows.
+    Main { known_by: u16 },
+    /// One that the others know nothing of.
+    Independent,
+    /// The replica of the one at this port.
+    Replica { of: u16 },
 }
 
 impl Server for Redis {
@@ -52,19 +59,34 @@ impl Server for Redis {
 
     fn command(&self, folder: &Path, _user: User) -> Command {
         let mut command = program(self.port, folder);
-        command
-            .args(if self.is_main {
-                &KEEPS[..]
-            } else {
-                &KEEPS_NOTHING
-            })
-            .args(["--replica-announce-port", &self.known_by.to_string()]);
+        match self.role {
+            Role::Main { known_by } => command
+                .args(KEEPS)
+                .args(["--replica-announce-port", &known_by.to_string()]),
+            Role::Independent => command.args(KEEPS_NOTHING),
+            Role::Replica { of } => command.args(["--replicaof", "127.0.0.1", &of.to_string()]),
+        };
         command
     }
 
+    /// A replica is well once it has all that the main one has.
     fn check<'a>(&'a self, started: Started<'a>) -> Check<'a> {
-        async move { has_pid(self.port, started.pid).await.map(drop) }.boxed()
+        async move {
+            let info = has_pid(self.port, started.pid).await?;
+            let leads = info.get("role") == Some("master".to_owned());
+            let caught_up = leads || follows(&info) || !started.complete;
+            match self.role {
+                Role::Replica { .. } if !caught_up => Err("it has not caught up yet".to_owned()),
+                _ => Ok(()),
+            }
+        }
+        .boxed()
     }
+}
+
+/// Whether this one has all that the main one has, and hears what is new.
+pub(super) fn follows(info: &InfoDict) -> bool {
+    info.get("master_link_status") == Some("up".to_owned())
 }
 
 /// The program, as every Redis of the lab is started.

@@ -11,14 +11,14 @@
 
 use super::{
     programs::{self, Needed},
-    redis::{NEEDED, has_pid, program},
+    redis::{NEEDED, follows, has_pid},
     server::{Check, Server, Started},
     user::User,
     way::Way,
 };
 use crate::{failure::Failure, redis_at::redis_at};
 use futures::{FutureExt, StreamExt, future::join_all};
-use redis::{Cmd, InfoDict, RedisResult, aio::MultiplexedConnection};
+use redis::{Cmd, RedisResult, aio::MultiplexedConnection};
 use std::{collections::HashMap, path::Path, process::Command, sync::Arc, time::Duration};
 use tokio::{
     sync::mpsc::UnboundedSender,
@@ -35,11 +35,15 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// How long a promotion may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The replica, which reaches the main one at the port `main`.
-#[derive(Debug)]
-pub(super) struct Replica {
-    pub(super) port: u16,
-    pub(super) main: u16,
+/// A main Redis that has a replica and a Sentinel.
+#[derive(Debug, Clone)]
+pub(super) struct Replicated {
+    /// The way by which both reach the main one.
+    pub(super) main: Arc<Way>,
+    /// The replica's port.
+    pub(super) replica: u16,
+    /// The Sentinel's port.
+    pub(super) sentinel: u16,
 }
 
 /// The Sentinel, which watches the one at the port `main`.
@@ -47,32 +51,6 @@ pub(super) struct Replica {
 pub(super) struct Sentinel {
     pub(super) port: u16,
     pub(super) main: u16,
-}
-
-impl Server for Replica {
-    fn needs(&self) -> &'static [Needed] {
-        &NEEDED
-    }
-
-    fn command(&self, folder: &Path, _user: User) -> Command {
-        let mut command = program(self.port, folder);
-        command.args(["--replicaof", "127.0.0.1", &self.main.to_string()]);
-        command
-    }
-
-    /// It is a replica once it has all that the main one has.
-    fn check<'a>(&'a self, started: Started<'a>) -> Check<'a> {
-        async move {
-            let info = has_pid(self.port, started.pid).await?;
-            let leads = info.get("role") == Some("master".to_owned());
-            if follows(&info) || leads || !started.complete {
-                Ok(())
-            } else {
-                Err("it has not caught up yet".to_owned())
-            }
-        }
-        .boxed()
-    }
 }
 
 impl Server for Sentinel {
@@ -114,11 +92,6 @@ impl Server for Sentinel {
         }
         .boxed()
     }
-}
-
-/// Whether this one has all that the main one has, and hears what is new.
-fn follows(info: &InfoDict) -> bool {
-    info.get("master_link_status") == Some("up".to_owned())
 }
 
 /// A command to the Sentinel, of its group.
@@ -172,14 +145,14 @@ pub(super) async fn promoted(ways: &[Arc<Way>]) -> Result<(), Failure> {
     timeout(PATIENCE, all).await.map_err(late).map(drop)
 }
 
-/// Makes the first one, which the Sentinel at `port` knows by the way `main`, the main one again, and the other its
-/// replica; returns once `ways` lead to it.
-pub(super) async fn restore(
-    port: u16,
-    main: &Way,
-    ways: &[Arc<Way>],
-    replica: u16,
-) -> Result<(), Failure> {
+/// Makes the first one the main one again, and the other its replica; returns once `ways` lead to it.
+pub(super) async fn restore(of: &Replicated, ways: &[Arc<Way>]) -> Result<(), Failure> {
+    let Replicated {
+        main,
+        replica,
+        sentinel: port,
+    } = of;
+    let (replica, port) = (*replica, *port);
     let failed =
         |e: redis::RedisError| Failure::Unusable(format!("the first one is not promoted: {e}"));
     let restored = async {
@@ -231,16 +204,14 @@ async fn follow_it(mut replica: MultiplexedConnection, port: u16) -> RedisResult
     Ok(())
 }
 
-/// Leads `ways` to whom the Sentinel at `port` says is the main one, for as long as it is polled; says so on `console`. The
-/// first one it knows by the way `main`.
+/// Leads `ways` to the one that the Sentinel says is the main one, for as long as it is polled; says so on `console`.
 pub(super) async fn follow(
-    port: u16,
+    of: Replicated,
     ways: Vec<Arc<Way>>,
-    main: Arc<Way>,
     console: Option<UnboundedSender<String>>,
 ) {
     loop {
-        if let Err(error) = hear(port, &ways, &main, console.as_ref()).await {
+        if let Err(error) = hear(&of, &ways, console.as_ref()).await {
             tracing::debug!(%error, "the Sentinel is asked again");
         }
         sleep(PAUSE).await;
@@ -248,12 +219,11 @@ pub(super) async fn follow(
 }
 
 async fn hear(
-    port: u16,
+    of: &Replicated,
     ways: &[Arc<Way>],
-    main: &Way,
     console: Option<&UnboundedSender<String>>,
 ) -> RedisResult<()> {
-    let client = redis::Client::open(format!("redis://127.0.0.1:{port}"))?;
+    let client = redis::Client::open(format!("redis://127.0.0.1:{}", of.sentinel))?;
     let mut news = client.get_async_pubsub().await?;
     news.subscribe("+switch-master").await?;
     let mut news = news.on_message();
@@ -262,8 +232,8 @@ async fn hear(
         // "<group> <old address> <old port> <new address> <new port>"
         if let Some(port) = words.split_whitespace().nth(4) {
             let to = format!("127.0.0.1:{port}");
-            let to = if to == main.proxy.address() {
-                main.proxy.leads_to()
+            let to = if to == of.main.proxy.address() {
+                of.main.proxy.leads_to()
             } else {
                 to
             };

@@ -57,12 +57,9 @@ fn servers() -> Options {
 }
 
 fn pids(at: &Addresses) -> Vec<u32> {
-    let redis = at.redis.iter().map(|node| node.pid);
-    [at.mysql.pid, at.zookeeper.pid, at.nginx.pid]
-        .into_iter()
-        .chain(redis)
-        .filter(|pid| *pid != 0)
-        .collect()
+    let mut at = at.clone();
+    let pids = processes(&mut at).into_iter().map(|(_, _, pid)| *pid);
+    pids.filter(|pid| *pid != 0).collect()
 }
 
 fn ports(lab: &Lab) -> Vec<u16> {

@@ -4,6 +4,7 @@
 //! `mysql`, `redis_key`, `redis_polling` and `zk_node` limit how long statements and commands take, return connections,
 //! and clean up after cancelled callers. The statements and commands themselves stand in the files that use them.
 
+pub(crate) mod backstop;
 mod job;
 pub(crate) mod mysql;
 pub(crate) mod names;

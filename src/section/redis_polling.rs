@@ -15,11 +15,10 @@
 //! Next: `redis_setnx.rs`, the first stage.
 
 use super::{Deducted, Job, LockState, Point, Points, poll, redis_key};
-use crate::{ctx::Ctx, error::Error};
+use crate::{ctx::Ctx, error::Error, section::backstop::Backstop};
 use oversell_lock::redis::Connection;
 use redis::RedisResult;
 use std::{future::Future, sync::Arc, time::Duration};
-use tokio::{runtime::Handle, task::JoinHandle};
 
 /// The mean time between a waiter's attempts.
 const POLL: Duration = Duration::from_millis(50);
@@ -59,11 +58,7 @@ pub(crate) trait Stage: Sized + Send + Sync + 'static {
 }
 
 /// A held lock. Dropping it unlocks in the background.
-pub(crate) struct Held<S: Stage> {
-    ctx: Ctx,
-    points: Points,
-    lock: Option<Arc<Lock<S>>>,
-}
+pub(crate) struct Held(Backstop<Option<LockState>>);
 
 impl<S: Stage> Lock<S> {
     /// The lock of this name for the job's product.
@@ -84,7 +79,7 @@ impl<S: Stage> Lock<S> {
 }
 
 /// Acquires the lock: tries about every 50 ms as long as the job may wait, and at least once.
-pub(crate) async fn lock<S: Stage>(ctx: &Ctx, job: &Job, lock: Lock<S>) -> Result<Held<S>, Error> {
+pub(crate) async fn lock<S: Stage>(ctx: &Ctx, job: &Job, lock: Lock<S>) -> Result<Held, Error> {
     let lock = Arc::new(lock);
     loop {
         if let Some(held) = try_once(ctx, job, &lock).await? {
@@ -100,7 +95,7 @@ pub(crate) async fn try_once<S: Stage>(
     ctx: &Ctx,
     job: &Job,
     lock: &Arc<Lock<S>>,
-) -> Result<Option<Held<S>>, Error> {
+) -> Result<Option<Held>, Error> {
     let tried = ctx.tasks.spawn(attempt(
         ctx.clone(),
         job.seen.points().clone(),
@@ -113,31 +108,28 @@ async fn attempt<S: Stage>(
     ctx: Ctx,
     points: Points,
     lock: Arc<Lock<S>>,
-) -> Result<Option<Held<S>>, Error> {
+) -> Result<Option<Held>, Error> {
     let mut redis = ctx.redis.connection();
-    let mut held = Held {
-        ctx,
-        points,
-        lock: Some(Arc::clone(&lock)),
-    };
+    let held = Backstop::new(
+        &ctx,
+        unlocked(redis.clone(), Arc::clone(&lock), points.clone()),
+    );
     let tried = S::try_lock(&lock, &mut redis).await;
     // An attempt without an answer may have acquired it. Without an owner the key may belong to another.
     if matches!(tried, Ok(false)) || (tried.is_err() && !S::OWNED) {
-        held.lock = None;
+        held.forget();
+        return tried.map(|_| None).map_err(Error::from);
     }
-    if !tried? {
-        return Ok(None);
-    }
-    held.points.at(Point::Taken).await;
-    Ok(Some(held))
+    tried?;
+    points.at(Point::Taken).await;
+    Ok(Some(Held(held)))
 }
 
 /// Runs the section, then unlocks. A failed unlock does not undo a sale.
-pub(crate) async fn under<S, F>(held: Held<S>, section: F) -> Result<Deducted, Error>
-where
-    S: Stage,
-    F: Future<Output = Result<Deducted, Error>>,
-{
+pub(crate) async fn under(
+    held: Held,
+    section: impl Future<Output = Result<Deducted, Error>>,
+) -> Result<Deducted, Error> {
     let outcome = section.await;
     let found = held.unlock().await;
     Ok(outcome?.unlocked(found))
@@ -169,47 +161,30 @@ pub(crate) async fn read_then_write(ctx: &Ctx, job: &Job) -> Result<Deducted, Er
     Ok(Deducted::left(count - 1))
 }
 
-impl<S: Stage> Held<S> {
+impl Held {
     /// Unlocks, and says whether the lock was still held; `None` if Redis did not answer.
-    pub(crate) async fn unlock(mut self) -> Option<LockState> {
-        self.unlock_in_background()?.await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the unlock was interrupted");
-            None
-        })
-    }
-
-    fn unlock_in_background(&mut self) -> Option<JoinHandle<Option<LockState>>> {
-        let lock = self.lock.take()?;
-        let (mut redis, points) = (
-            self.ctx.redis.connection(),
-            std::mem::take(&mut self.points),
-        );
-        let unlock = async move {
-            match S::unlock(&lock, &mut redis, &points).await {
-                Ok(true) => {
-                    points.at(Point::Unlocked).await;
-                    Some(LockState::Kept)
-                }
-                Ok(false) => {
-                    tracing::warn!(lock = lock.key, "the lock was lost before the unlock");
-                    Some(LockState::Lost)
-                }
-                Err(error) => {
-                    tracing::warn!(%error, lock = lock.key, "not unlocked");
-                    None
-                }
-            }
-        };
-        Some(
-            self.ctx
-                .tasks
-                .spawn_on(unlock, &Handle::try_current().ok()?),
-        )
+    pub(crate) async fn unlock(self) -> Option<LockState> {
+        self.0.now().await.flatten()
     }
 }
 
-impl<S: Stage> Drop for Held<S> {
-    fn drop(&mut self) {
-        drop(self.unlock_in_background());
+async fn unlocked<S: Stage>(
+    mut redis: Connection,
+    lock: Arc<Lock<S>>,
+    points: Points,
+) -> Option<LockState> {
+    match S::unlock(&lock, &mut redis, &points).await {
+        Ok(true) => {
+            points.at(Point::Unlocked).await;
+            Some(LockState::Kept)
+        }
+        Ok(false) => {
+            tracing::warn!(lock = lock.key, "the lock was lost before the unlock");
+            Some(LockState::Lost)
+        }
+        Err(error) => {
+            tracing::warn!(%error, lock = lock.key, "not unlocked");
+            None
+        }
     }
 }

@@ -11,18 +11,16 @@
 //! Next: `zk_ephemeral.rs`, the first stage.
 
 use super::{Deducted, Job, LockState};
-use crate::{ctx::Ctx, error::Error, server::Server};
+use crate::{ctx::Ctx, error::Error, section::backstop::Backstop, server::Server};
 use oversell_lock::Fence;
 use std::sync::atomic::{AtomicU32, Ordering};
-use tokio::{runtime::Handle, task::JoinHandle};
 use zookeeper_client::{Acls, Client, CreateMode, Error as Zk};
 
 /// A contender's node. Dropping it deletes it in the background.
 pub(crate) struct Node {
-    ctx: Ctx,
     client: Client,
     path: String,
-    gone: bool,
+    deletion: Backstop<Option<LockState>>,
     /// The zxid of its creation: it grows with every change on the server.
     fence: Fence,
 }
@@ -59,10 +57,9 @@ async fn make(
                 };
                 let fence = Fence(stat.czxid.cast_unsigned());
                 return Ok(Some(Node {
-                    ctx,
+                    deletion: Backstop::new(&ctx, deleted(client.clone(), path.clone())),
                     client,
                     path,
-                    gone: false,
                     fence,
                 }));
             }
@@ -102,19 +99,13 @@ async fn forget(client: &Client, path: &str, owner: &str) -> Result<(), Zk> {
 }
 
 /// Runs the section, then deletes the node and reports whether the lock was kept. A failed deletion does not undo a sale.
-pub(crate) async fn under<F, S>(mut node: Node, section: F) -> Result<Deducted, Error>
+pub(crate) async fn under<F, S>(node: Node, section: F) -> Result<Deducted, Error>
 where
     F: FnOnce(Option<Fence>) -> S,
     S: Future<Output = Result<Deducted, Error>>,
 {
     let outcome = section(Some(node.fence)).await;
-    let found = match node.delete() {
-        Some(deletion) => deletion.await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the deletion was interrupted");
-            None
-        }),
-        None => None,
-    };
+    let found = node.deletion.now().await.flatten();
     Ok(outcome?.unlocked(found))
 }
 
@@ -130,43 +121,27 @@ impl Node {
             .await
             .map_err(down)
     }
-
-    fn delete(&mut self) -> Option<JoinHandle<Option<LockState>>> {
-        if std::mem::replace(&mut self.gone, true) {
-            return None;
-        }
-        let (client, path) = (self.client.clone(), self.path.clone());
-        let deletion = async move {
-            let tries = AtomicU32::new(0);
-            let deleted = insist(|| {
-                tries.fetch_add(1, Ordering::Relaxed);
-                client.delete(&path, None)
-            });
-            match deleted.await {
-                Ok(()) => Some(LockState::Kept),
-                // An earlier attempt deleted it, and the answer was lost.
-                Err(Zk::NoNode) if tries.load(Ordering::Relaxed) > 1 => Some(LockState::Kept),
-                Err(Zk::NoNode | Zk::SessionExpired) => {
-                    tracing::warn!(path, "the lock was lost before the unlock");
-                    Some(LockState::Lost)
-                }
-                Err(error) => {
-                    tracing::warn!(%error, path, "not deleted");
-                    None
-                }
-            }
-        };
-        Some(
-            self.ctx
-                .tasks
-                .spawn_on(deletion, &Handle::try_current().ok()?),
-        )
-    }
 }
 
-impl Drop for Node {
-    fn drop(&mut self) {
-        drop(self.delete());
+/// Deletes a node; what was found of the lock.
+async fn deleted(client: Client, path: String) -> Option<LockState> {
+    let tries = AtomicU32::new(0);
+    let deleted = insist(|| {
+        tries.fetch_add(1, Ordering::Relaxed);
+        client.delete(&path, None)
+    });
+    match deleted.await {
+        Ok(()) => Some(LockState::Kept),
+        // An earlier attempt deleted it, and the answer was lost.
+        Err(Zk::NoNode) if tries.load(Ordering::Relaxed) > 1 => Some(LockState::Kept),
+        Err(Zk::NoNode | Zk::SessionExpired) => {
+            tracing::warn!(path, "the lock was lost before the unlock");
+            Some(LockState::Lost)
+        }
+        Err(error) => {
+            tracing::warn!(%error, path, "not deleted");
+            None
+        }
     }
 }
 

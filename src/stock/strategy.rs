@@ -127,35 +127,12 @@ impl Declared for Facts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stock;
-    use parking_lot::Mutex;
-    use std::{io, sync::Arc};
-
-    #[derive(Clone, Default)]
-    struct Console(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for Console {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().extend(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
+    use crate::{console::Log, stock};
 
     #[tokio::test]
     async fn a_request_with_a_name_is_followed_on_the_console_and_a_load_prints_nothing() {
         let ctx = Ctx::new(Config::load(&[]).expect("the defaults")).expect("good addresses");
-        let console = Console::default();
-        let writer = console.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .without_time()
-            .with_ansi(false)
-            .with_writer(move || writer.clone())
-            .finish();
-        let _printed = tracing::subscriber::set_default(subscriber);
+        let (log, _listening) = Log::listen();
         let facts = Facts {
             deduct: |_, job| {
                 Box::pin(async {
@@ -171,21 +148,18 @@ mod tests {
         };
         let job = || Job::new(1, Duration::ZERO, Duration::ZERO);
         strategy.take(&ctx, &job()).await.expect("a piece");
-        assert_eq!(*console.0.lock(), b"");
+        assert!(log.lines().is_empty());
         strategy
             .take(&ctx, &job().asked(None, Some("小明".into())))
             .await
             .expect("a piece");
-        let printed = String::from_utf8(console.0.lock().clone()).expect("text");
-        let words: Vec<_> = printed
-            .lines()
-            .filter_map(|line| line.split_once("小明 "))
-            .map(|(_, words)| words)
-            .collect();
+        let printed = log.lines();
+        let words = printed.iter().filter_map(|line| line.split_once("小明 "));
+        let words: Vec<_> = words.map(|(_, words)| words).collect();
         assert_eq!(
             words,
             ["来了：none", "进来了", "买到了，还剩 7 件"],
-            "{printed}"
+            "{printed:?}"
         );
     }
 }

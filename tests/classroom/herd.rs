@@ -1,7 +1,7 @@
 //! The herd effect, as the lesson counts it and as the server itself does.
 
 use crate::support::{
-    http::{answered, ask, ask_json},
+    http::{answered, ask, ask_json, each},
     *,
 };
 use oversell::{four_letters::four_letters, lab::Lab};
@@ -28,12 +28,8 @@ async fn counted(lab: &Lab, waiters: u64) -> Result<()> {
     let url = format!("{}/test/zk/herd?waiters={waiters}", lab.addresses().http);
     let answer = ask_json(url).await?;
     let list = |name: &str| -> Vec<u64> {
-        answer["each"][name]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_u64)
-            .collect()
+        let counts = each(&answer["each"][name]);
+        counts.filter_map(Value::as_u64).collect()
     };
     let (parent, predecessor) = (list("watch_parent"), list("watch_predecessor"));
     let releases = waiters + 1;

@@ -2,7 +2,7 @@
 
 use super::{demos, zookeeper};
 use crate::support::{
-    http::{answered, ask, ask_json, put_stock},
+    http::{answered, ask, ask_json, each, put_stock},
     labs::in_redis,
     *,
 };
@@ -175,9 +175,8 @@ async fn waiting(lab: &Lab) -> Result<i64> {
 
 /// What the visitor did, as `took lock1 1`.
 pub(crate) fn steps(answer: &Value) -> Vec<String> {
-    let steps = answer["steps"].as_array().into_iter().flatten();
     let word = |step: &Value, field: &str| step[field].as_str().unwrap_or_default().to_owned();
-    steps
+    each(&answer["steps"])
         .map(|step| {
             format!(
                 "{} {} {}",

@@ -1,7 +1,7 @@
 //! Whose trouble it is: an instance's that was stopped or cut off, or a server's.
 
 use crate::support::{
-    http::{MINUTE, check, client, put_stock, status, stock, until_held},
+    http::{MINUTE, check, client, each, put_stock, status, stock, until_held},
     *,
 };
 use oversell::{
@@ -21,8 +21,7 @@ async fn lights(base: &str, query: &str) -> Result<(StatusCode, Value)> {
 }
 
 fn says<'a>(lights: &'a Value, instance: &str) -> Vec<&'a str> {
-    let notes = lights["notes"].as_array().into_iter().flatten();
-    notes
+    each(&lights["notes"])
         .filter(|note| note["instance"] == instance)
         .filter_map(|note| note["says"]["en"].as_str())
         .collect()
@@ -32,7 +31,7 @@ fn says<'a>(lights: &'a Value, instance: &str) -> Vec<&'a str> {
 /// that reaches it: that is no mistake, and the next look tells.
 fn no_server_is_blamed(base: &str, lights: &Value) -> Result<()> {
     let up = |of: &Value| of["servers"]["zookeeper"]["up"] == true;
-    let reached = lights["instances"].as_array().into_iter().flatten().any(up);
+    let reached = each(&lights["instances"]).any(up);
     ensure!(
         !reached || up(lights),
         "{base}: a server is blamed: {lights}"
@@ -89,12 +88,7 @@ async fn an_instance_that_is_cut_off_or_was_stopped_is_no_server_that_is_down() 
     until_held(&far.url, "zk-lock").await?;
     lab.pause(&near.name)?;
     let (_, stopped) = all(&far.url).await?;
-    let words: String = stopped["notes"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(ToString::to_string)
-        .collect();
+    let words: String = each(&stopped["notes"]).map(Value::to_string).collect();
     ensure!(
         stopped["instances"][0]["up"] == false
             && words.contains("does not answer: no answer within"),
@@ -121,11 +115,7 @@ async fn an_instance_that_is_cut_off_or_was_stopped_is_no_server_that_is_down() 
     lab.kill("zookeeper").await?;
     until("it is down for all", || async {
         let (status, lights) = all(&far.url).await?;
-        let of_all = lights["notes"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .any(|note| note["instance"].is_null());
+        let of_all = each(&lights["notes"]).any(|note| note["instance"].is_null());
         Ok(status == StatusCode::SERVICE_UNAVAILABLE
             && lights["servers"]["zookeeper"]["up"] == false
             && of_all)

@@ -38,6 +38,11 @@ pub(crate) async fn ask_json(url: String) -> Result<Value> {
     Ok(answer.send().await?.json().await?)
 }
 
+/// The members of a list in an answer; none where it is no list.
+pub(crate) fn each(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
 /// With which status a GET is answered.
 pub(crate) async fn status(url: String) -> Result<StatusCode> {
     Ok(client().get(url).send().await?.status())

@@ -3,61 +3,45 @@
 //! 1. Each play makes a table of its own and drops it at the end.
 //! 2. What a killed instance has left is dropped by the next play that finds it, ten minutes later.
 
-use crate::{ctx::Ctx, error::Error};
+use crate::{ctx::Ctx, error::Error, section::backstop::Backstop};
 use sqlx::{Executor, MySqlConnection};
 use std::fmt::Write;
-use tokio::runtime::Handle;
 
 const LEFT_OVER: &str = "SELECT CAST(TABLE_NAME AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
                          AND TABLE_NAME LIKE 'deadlock\\_%' AND CREATE_TIME < NOW() - INTERVAL 10 MINUTE";
 
 /// One that is there. Where it is let go of without [`remove`](Self::remove), it is dropped in the background.
 pub(super) struct Table {
-    ctx: Ctx,
     /// A name that no other play has.
     pub(super) name: String,
-    is_there: bool,
+    backstop: Backstop<()>,
 }
 
 impl Table {
     pub(super) async fn make(ctx: &Ctx, conn: &mut MySqlConnection) -> Result<Self, Error> {
-        let table = Self {
-            ctx: ctx.clone(),
-            name: format!("deadlock_{:08x}", fastrand::u32(..)),
-            is_there: true,
-        };
-        make(conn, &table.name).await?;
-        Ok(table)
+        let name = format!("deadlock_{:08x}", fastrand::u32(..));
+        let backstop = Backstop::new(ctx, dropped(ctx.clone(), name.clone()));
+        make(conn, &name).await?;
+        Ok(Self { name, backstop })
     }
 
-    pub(super) async fn remove(mut self, conn: &mut MySqlConnection) -> Result<(), Error> {
+    pub(super) async fn remove(self, conn: &mut MySqlConnection) -> Result<(), Error> {
         drop(conn, &self.name).await?;
-        self.is_there = false;
+        self.backstop.forget();
         Ok(())
     }
 }
 
-impl Drop for Table {
-    fn drop(&mut self) {
-        let Some(handle) = Handle::try_current().ok().filter(|_| self.is_there) else {
-            return;
-        };
-        let (ctx, name) = (self.ctx.clone(), std::mem::take(&mut self.name));
-        let tasks = ctx.tasks.clone();
-        let dropped = async move {
-            let mut conn = ctx.mysql(ctx.config.wait()).await?;
-            drop(&mut conn, &name).await?;
-            conn.done();
-            Ok::<_, Error>(())
-        };
-        tasks.spawn_on(
-            async {
-                dropped.await.unwrap_or_else(|error| {
-                    tracing::warn!(%error, "the table of a play is left");
-                });
-            },
-            &handle,
-        );
+/// Drops the table of a play on a connection of its own.
+async fn dropped(ctx: Ctx, name: String) {
+    let dropped = async {
+        let mut conn = ctx.mysql(ctx.config.wait()).await?;
+        drop(&mut conn, &name).await?;
+        conn.done();
+        Ok::<_, Error>(())
+    };
+    if let Err(error) = dropped.await {
+        tracing::warn!(%error, "the table of a play is left");
     }
 }
 

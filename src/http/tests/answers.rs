@@ -1,11 +1,8 @@
 //! What is answered in which form, and the page.
 
 use super::{JSON, ask, read, service};
-use crate::{error::Error, http::problem::Problem, seckill, stock};
+use crate::{console::Log, error::Error, http::problem::Problem, seckill, stock};
 use http::StatusCode;
-use std::sync::Arc;
-use tempfile::NamedTempFile;
-use tracing::subscriber::{DefaultGuard, set_default};
 
 #[tokio::test]
 async fn an_unknown_name_is_answered_with_those_that_exist() {
@@ -210,23 +207,6 @@ async fn a_failed_request_is_counted_and_waits_no_more() {
         "{metrics}"
     );
     assert!(metrics.contains("oversell_waiters{strategy=\"none\"} 0"));
-}
-
-/// What is logged on this thread from now on, as long as the guard is kept.
-fn log() -> (NamedTempFile, DefaultGuard) {
-    let log = NamedTempFile::new().expect("a file");
-    let written = log.reopen().expect("the same file");
-    let subscriber = tracing_subscriber::fmt()
-        .with_ansi(false)
-        .with_writer(Arc::new(written));
-    (log, set_default(subscriber.finish()))
-}
-
-/// How many lines of the log contain all of these words.
-fn lines(log: &NamedTempFile, words: &[&str]) -> usize {
-    let log = std::fs::read_to_string(log.path()).expect("the log");
-    let has = |line: &&str| words.iter().all(|word| line.contains(word));
-    log.lines().filter(has).count()
 }
 
 #[tokio::test]

@@ -1,0 +1,50 @@
+//! Work that must be done although its caller may be gone: an unlock, a deletion.
+//!
+//! It is done in a task of its own, once: when it is asked for, else when it is dropped. So a caller that is cancelled at any
+//! `await`, or panics, leaves nothing behind. **What it cannot do**: anything for a process that was killed.
+
+use crate::ctx::Ctx;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use tokio::{runtime::Handle, task::JoinHandle};
+use tokio_util::task::TaskTracker;
+
+/// Work that is done at the latest when this is dropped, in the background.
+pub(crate) struct Backstop<T: Send + 'static> {
+    tasks: TaskTracker,
+    /// Behind a lock, since a future can be sent to another thread and not shared with it.
+    work: Mutex<Option<BoxFuture<'static, T>>>,
+}
+
+impl<T: Send + 'static> Backstop<T> {
+    /// For this work.
+    pub(crate) fn new(ctx: &Ctx, work: impl Future<Output = T> + Send + 'static) -> Self {
+        Self {
+            tasks: ctx.tasks.clone(),
+            work: Mutex::new(Some(Box::pin(work))),
+        }
+    }
+
+    /// Does it now; `None` where it panicked, or the runtime is gone.
+    pub(crate) async fn now(mut self) -> Option<T> {
+        let done = self.start()?.await;
+        done.inspect_err(|error| tracing::warn!(%error, "cleaning up was interrupted"))
+            .ok()
+    }
+
+    /// Leaves it undone.
+    pub(crate) fn forget(mut self) {
+        *self.work.get_mut() = None;
+    }
+
+    fn start(&mut self) -> Option<JoinHandle<T>> {
+        let work = self.work.get_mut().take()?;
+        Some(self.tasks.spawn_on(work, &Handle::try_current().ok()?))
+    }
+}
+
+impl<T: Send + 'static> Drop for Backstop<T> {
+    fn drop(&mut self) {
+        drop(self.start());
+    }
+}
