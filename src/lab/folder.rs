@@ -47,13 +47,7 @@ impl Folder {
                 path.display()
             )));
         }
-        let lock = lock(&path)?;
-        empty(&path).map_err(|e| unusable(&path, &e))?;
-        Ok(Self {
-            path,
-            stays: true,
-            _lock: lock,
-        })
+        Self::held(path, true)
     }
 
     /// A new folder in `target`, which is removed when this is dropped.
@@ -63,11 +57,16 @@ impl Folder {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = target.join(format!("{UNNAMED}{}-{number}", std::process::id()));
         fs::create_dir_all(&path).map_err(|e| unusable(&path, &e))?;
+        Self::held(path, false)
+    }
+
+    /// This folder, locked and emptied.
+    fn held(path: PathBuf, stays: bool) -> Result<Self, Failure> {
         let lock = lock(&path)?;
         empty(&path).map_err(|e| unusable(&path, &e))?;
         Ok(Self {
             path,
-            stays: false,
+            stays,
             _lock: lock,
         })
     }

@@ -34,9 +34,8 @@ use crate::{
     failure::Failure,
 };
 use folder::Folder;
-use futures::future::{join_all, try_join_all};
+use futures::future::join_all;
 use futures::stream::{FuturesUnordered, Stream};
-use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use nix::sys::signal::Signal;
 pub use ports::Port;
 pub use proxy::{Condition, Piece, Proxy};
@@ -67,53 +66,6 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Starts what the options ask for and waits until each has answered: the servers side by side, then the
-    /// instances, then nginx.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Unusable`]: a port that is occupied, a program that is missing, or a server that does not become
-    /// healthy, with the end of its log. What had been started is stopped.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future stops what had been started.
-    pub async fn start(options: Options) -> Result<Self, Failure> {
-        let progress = options.progress;
-        let mut lab = options.plan()?;
-        let complete = lab
-            .members
-            .iter()
-            .all(|m| m.tier != Tier::Server || m.wanted);
-        let progress = if progress {
-            bar(lab.members.iter().filter(|m| m.wanted).count())
-        } else {
-            ProgressBar::hidden()
-        };
-        for tier in [Tier::Server, Tier::Instance, Tier::Gate] {
-            let members = lab
-                .members
-                .iter_mut()
-                .filter(|m| m.tier == tier && m.wanted);
-            try_join_all(members.map(async |member| {
-                // All servers start together, and the members of an ensemble with the majority that they need.
-                member
-                    .start(complete || tier == Tier::Server, &lab.setting)
-                    .await?;
-                progress.inc(1);
-                progress.set_message(format!("{} is up", member.title()));
-                Ok(())
-            }))
-            .await?;
-        }
-        if let Some(of) = lab.replicated.clone() {
-            let (ways, console) = (lab.ways_to_main(), lab.setting.console.clone());
-            lab.following.spawn(sentinel::follow(of, ways, console));
-        }
-        lab.publish()?;
-        Ok(lab)
-    }
-
     /// Where everything is. A part that was left out has its address too, and nobody listens there until
     /// [`restart`](Self::restart) starts it; its pid is 0.
     #[must_use]
@@ -449,16 +401,4 @@ fn no_replica() -> Failure {
     Failure::Unusable(
         "this lab has no replica: `oversell lab --replica` starts one that has".to_owned(),
     )
-}
-
-/// One bar for all members; indicatif shows none where stderr is no terminal.
-fn bar(members: usize) -> ProgressBar {
-    let style =
-        ProgressStyle::with_template("{spinner} starting the lab {bar:20} {pos}/{len} {msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar());
-    let bar = ProgressBar::new(members as u64)
-        .with_style(style)
-        .with_finish(ProgressFinish::AndClear);
-    bar.enable_steady_tick(Duration::from_millis(100));
-    bar
 }

@@ -1,4 +1,4 @@
-//! What a lab is to have, and how that becomes folders, ports, addresses and members.
+//! What a lab is to have, how that becomes folders, ports, addresses and members, and their start.
 
 use super::{
     Lab,
@@ -19,10 +19,13 @@ use crate::{
     addresses::{self, Addresses, Control},
     failure::Failure,
 };
+use futures::future::try_join_all;
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use std::{
     collections::HashSet,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 use tokio::{sync::mpsc::UnboundedSender, task::JoinSet};
 
@@ -174,9 +177,58 @@ impl Ports {
     }
 }
 
+impl Lab {
+    /// Starts what the options ask for and waits until each has answered: the servers side by side, then the
+    /// instances, then nginx.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Unusable`]: a port that is occupied, a program that is missing, or a server that does not become
+    /// healthy, with the end of its log. What had been started is stopped.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future stops what had been started.
+    pub async fn start(options: Options) -> Result<Self, Failure> {
+        let progress = options.progress;
+        let mut lab = options.plan()?;
+        let complete = lab
+            .members
+            .iter()
+            .all(|m| m.tier != Tier::Server || m.wanted);
+        let progress = if progress {
+            bar(lab.members.iter().filter(|m| m.wanted).count())
+        } else {
+            ProgressBar::hidden()
+        };
+        for tier in [Tier::Server, Tier::Instance, Tier::Gate] {
+            let members = lab
+                .members
+                .iter_mut()
+                .filter(|m| m.tier == tier && m.wanted);
+            try_join_all(members.map(async |member| {
+                // All servers start together, and the members of an ensemble with the majority that they need.
+                member
+                    .start(complete || tier == Tier::Server, &lab.setting)
+                    .await?;
+                progress.inc(1);
+                progress.set_message(format!("{} is up", member.title()));
+                Ok(())
+            }))
+            .await?;
+        }
+        if let Some(of) = lab.replicated.clone() {
+            let (ways, console) = (lab.ways_to_main(), lab.setting.console.clone());
+            lab.following.spawn(sentinel::follow(of, ways, console));
+        }
+        lab.publish()?;
+        Ok(lab)
+    }
+}
+
 impl Options {
     /// The lab before its start: claims ports and folder, and finds the programs.
-    pub(super) fn plan(mut self) -> Result<Lab, Failure> {
+    fn plan(mut self) -> Result<Lab, Failure> {
         self.check()?;
         let ports = self.claim()?;
         let addresses = self.addresses(&ports);
@@ -426,6 +478,18 @@ impl Options {
             control: self.control.clone(),
         }
     }
+}
+
+/// One bar for all members; indicatif shows none where stderr is no terminal.
+fn bar(members: usize) -> ProgressBar {
+    let style =
+        ProgressStyle::with_template("{spinner} starting the lab {bar:20} {pos}/{len} {msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = ProgressBar::new(members as u64)
+        .with_style(style)
+        .with_finish(ProgressFinish::AndClear);
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
 }
 
 #[cfg(test)]

@@ -95,22 +95,15 @@ impl Process {
     /// Starts it. It blocks for the millisecond that a fork takes, so that no caller can be cancelled between the start
     /// and the `Process`.
     pub(super) fn spawn(start: Start<'_>) -> Result<Self, Failure> {
-        let Start {
-            name,
-            command,
-            orphaned,
-            user,
-            log,
-            console,
-        } = start;
+        let (name, console) = (start.name, start.console);
         let failed =
             |e: std::io::Error| Failure::Unusable(format!("{name} cannot be started: {e}"));
         let output = OpenOptions::new()
             .create(true)
             .append(true)
-            .open(log)
+            .open(start.log)
             .map_err(failed)?;
-        let mut command = guarded(command, orphaned, user);
+        let mut command = guarded(start.command, start.orphaned, start.user);
         command.process_group(0).stdin(Stdio::null());
         match console {
             Some(_) => command.stdout(Stdio::piped()),
@@ -141,7 +134,7 @@ impl Process {
         match starting.recv() {
             Ok(Ok(pid)) => Ok(Self {
                 pid,
-                log: log.to_owned(),
+                log: start.log.to_owned(),
                 state,
                 keeper: Some(keeper),
             }),

@@ -4,12 +4,13 @@ mod servers;
 
 use super::*;
 use crate::{four_letters::four_letters, redis_at::redis_at};
+use ::redis::AsyncCommands;
 use nix::{
     errno::Errno,
     sys::signal::{kill, killpg},
     unistd::Pid,
 };
-use sqlx::{Connection, MySqlConnection};
+use sqlx::{Connection, Executor, MySqlConnection};
 use std::{
     io::{BufRead, BufReader},
     net::{Ipv4Addr, TcpListener, TcpStream},
@@ -93,11 +94,7 @@ async fn ask(url: &str, query: &'static str) -> String {
 }
 
 async fn pong(redis: &str) -> String {
-    let mut connection = redis_at(redis).await.unwrap();
-    ::redis::cmd("PING")
-        .query_async(&mut connection)
-        .await
-        .unwrap()
+    redis_at(redis).await.unwrap().ping().await.unwrap()
 }
 
 async fn asked(zookeeper: &str, word: &str) -> String {
@@ -196,14 +193,12 @@ async fn a_killed_server_comes_back_on_its_port_with_its_data() {
     let mut lab = start(only(&[Part::MySql])).await;
     let at = lab.addresses().clone();
     let mut connection = MySqlConnection::connect(&at.mysql.url).await.unwrap();
-    sqlx::query("CREATE TABLE kept (n INT) ENGINE = InnoDB")
-        .execute(&mut connection)
-        .await
-        .unwrap();
-    sqlx::query("INSERT INTO kept VALUES (7)")
-        .execute(&mut connection)
-        .await
-        .unwrap();
+    for sql in [
+        "CREATE TABLE kept (n INT) ENGINE = InnoDB",
+        "INSERT INTO kept VALUES (7)",
+    ] {
+        connection.execute(sql).await.unwrap();
+    }
 
     lab.kill("mysql").await.unwrap();
     assert!(group_is_gone(at.mysql.pid));
@@ -228,15 +223,11 @@ async fn a_paused_server_answers_nothing_until_it_is_resumed_and_does_not_keep_t
     lab.pause("redis").unwrap();
     // Only the silence is waited for no longer than this: what is to be answered has all the time that it needs.
     connection.set_response_timeout(Duration::from_millis(500));
-    let silence: ::redis::RedisResult<String> =
-        ::redis::cmd("PING").query_async(&mut connection).await;
+    let silence: ::redis::RedisResult<String> = connection.ping().await;
     assert!(silence.unwrap_err().is_timeout());
     connection.set_response_timeout(LONG);
     lab.resume("redis").unwrap();
-    let pong: String = ::redis::cmd("PING")
-        .query_async(&mut connection)
-        .await
-        .unwrap();
+    let pong: String = connection.ping().await.unwrap();
     assert_eq!(pong, "PONG");
     lab.pause("redis").unwrap();
     let pid = lab.addresses().redis[0].pid;

@@ -160,10 +160,7 @@ pub(crate) async fn over_http(lab: &Lab) -> Result<()> {
     ] {
         let url = format!("{base}{demo}");
         let held = tokio::spawn(ask(format!("{url}hold_ms=60000")));
-        until(demo, || async {
-            in_redis::<bool>(lab, "EXISTS", key).await
-        })
-        .await?;
+        until(demo, || in_redis(lab, "EXISTS", key)).await?;
         let now = format!("{url}now=true&hold_ms=0");
         let text = answered(now.clone(), StatusCode::CONFLICT).await?;
         ensure!(text == "获取锁失败，有并发");
@@ -192,10 +189,7 @@ pub(crate) async fn over_http(lab: &Lab) -> Result<()> {
     }
     // Other goods are another lock; what the key names must be there.
     let a = tokio::spawn(ask(format!("{base}/demo4?whId=1&sku=a&hold_ms=60000")));
-    until("a is held", || async {
-        in_redis::<bool>(lab, "EXISTS", "demo4#1_a").await
-    })
-    .await?;
+    until("a is held", || in_redis(lab, "EXISTS", "demo4#1_a")).await?;
     for (goods, wanted) in [("sku=b", 200), ("sku=a", 409), ("sku=", 400)] {
         let (status, text) = ask(format!("{base}/demo4?whId=1&{goods}&now=true&hold_ms=0")).await?;
         ensure!(status == wanted, "{goods}: {status} {text}");

@@ -1,7 +1,7 @@
 //! Orders to break servers and instances that cannot be carried out.
 
 use crate::support::{
-    http::{answer, ask, client},
+    http::{answer, ask, client, each},
     *,
 };
 use oversell::addresses::Addresses;
@@ -48,11 +48,8 @@ async fn an_order_that_cannot_be_carried_out_is_refused_in_words() -> Result<()>
         }
         let paused = order("pause", &far.name).await?;
         let state = |lab: &Value, name: &str| {
-            let members = lab["members"].as_array().into_iter().flatten();
-            members
-                .filter(|m| m["name"] == name)
-                .map(|m| m["state"].as_str().unwrap_or_default().to_owned())
-                .next()
+            let member = each(&lab["members"]).find(|m| m["name"] == name)?;
+            member["state"].as_str().map(str::to_owned)
         };
         ensure!(
             paused.0 == 200 && state(&paused.1, &far.name).as_deref() == Some("paused"),

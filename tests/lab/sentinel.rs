@@ -38,11 +38,8 @@ async fn a_main_redis_that_was_restored_is_promoted_away_again() -> Result<()> {
     let replica = url(&lab.addresses().replica)?;
     let main = async |sentinel: &mut redis::aio::MultiplexedConnection| {
         let mut asked = redis::cmd("SENTINEL");
-        asked
-            .arg("GET-MASTER-ADDR-BY-NAME")
-            .arg("main")
-            .query_async::<(String, u16)>(sentinel)
-            .await
+        asked.arg(&["GET-MASTER-ADDR-BY-NAME", "main"]);
+        asked.query_async::<(String, u16)>(sentinel).await
     };
     let known = main(&mut sentinel).await?.1;
     lab.promote().await?;

@@ -30,22 +30,21 @@ use std::{
 const BUYERS: usize = 48;
 
 /// A crowd of users, each of whom orders once, at one instance or another.
-#[derive(Clone)]
 struct Crowd {
     client: Client,
     instances: Vec<String>,
     voucher: i64,
     /// So many order at least; others go on until the last fault is over.
     users: i64,
-    next: Arc<AtomicI64>,
-    over: Arc<AtomicBool>,
-    answered: Arc<AtomicI64>,
-    answers: Arc<Mutex<Answers>>,
+    next: AtomicI64,
+    over: AtomicBool,
+    answered: AtomicI64,
+    answers: Mutex<Answers>,
 }
 
 impl Crowd {
     /// Orders for one user after the other, until it is over, and for so many at least.
-    async fn order(self) -> Result<()> {
+    async fn order(self: Arc<Self>) -> Result<()> {
         loop {
             let user = self.next.fetch_add(1, Ordering::Relaxed);
             if user > self.users && self.over.load(Ordering::Relaxed) {
@@ -64,11 +63,8 @@ impl Crowd {
             "{at}/voucher-order/seckill/{}?strategy=script-stream",
             self.voucher
         );
-        let request = self
-            .client
-            .post(url)
-            .header("accept", "application/json")
-            .header("x-user-id", user);
+        let request = self.client.post(url).header("x-user-id", user);
+        let request = request.header("accept", "application/json");
         let answer = async {
             let answer = request.send().await?;
             Ok::<_, reqwest::Error>((answer.status(), answer.json::<Value>().await?))
@@ -109,18 +105,18 @@ async fn orders_survive_the_end_of_a_consumer_of_mysql_and_of_redis() -> Result<
     let ctx = Ctx::new(config(&at))?;
     append_fsync(&ctx, "always").await?;
     let voucher = on_sale(&ctx, PIECES).await?;
-    let crowd = Crowd {
+    let crowd = Arc::new(Crowd {
         client: Client::new(),
         instances: at.instances.iter().map(|one| one.url.clone()).collect(),
         voucher,
         users,
-        next: Arc::new(AtomicI64::new(1)),
-        over: Arc::default(),
-        answered: Arc::default(),
-        answers: Arc::default(),
-    };
+        next: AtomicI64::new(1),
+        over: AtomicBool::default(),
+        answered: AtomicI64::default(),
+        answers: Mutex::default(),
+    });
     let buyers: Vec<_> = (0..BUYERS)
-        .map(|_| tokio::spawn(crowd.clone().order()))
+        .map(|_| tokio::spawn(Arc::clone(&crowd).order()))
         .collect();
     let some = || more(&crowd.answered, users / 10);
 

@@ -1,12 +1,11 @@
 //! What MySQL's strategies promise beside their stock: bounded waits, connections that go back, a database that the course
 //! has made; and the twins that show that these tests can fail.
 
-use crate::{replay::races::ends_so, support::*};
+use crate::support::*;
 use futures::future::join_all;
 use oversell::{
     ctx::Ctx,
     error::Error,
-    replay::{self, Act},
     section::{Deducted, Job, Pause, Point},
     shelf,
     stock::{self, Store, Strategy},
@@ -259,14 +258,24 @@ async fn a_visitor_that_stays_without_a_transaction_holds_no_connection(
     Ok(())
 }
 
-/// Another is faster, between the read and the write: the version has changed, so it reads again, and sells. As in race 1.7.3,
-/// whose cure is `version-cas`.
+/// Another is faster, between the read and the write: the version has changed, so it reads again, and sells.
 #[apply(test!)]
 async fn a_request_that_finds_another_version_tries_again(servers: &Servers) -> Result<()> {
-    let race = replay::find("1.7.3").context("no race")?;
-    let mut script = race.script(true);
-    script.act = Act::Strategy("version-cas-paced");
-    ends_so(&servers.site().await.ctxs, script).await
+    for slug in ["version-cas", "version-cas-paced"] {
+        let site = servers.site().await;
+        site.put_stock(STOCK).await;
+        let (slow, _, between) = stopped(&site.ctxs[0], slug, Job::new(site.id, NOW, LONG)).await?;
+        buy(&site.ctxs[1], slug, site.id).await?;
+        between.go_on();
+        let sold = slow.await??;
+        let left = site.stock(Store::MySql).await;
+        ensure!(
+            (sold.retries, left) == (1, STOCK - 2),
+            "{slug}: {} retries, {left} left",
+            sold.retries
+        );
+    }
+    Ok(())
 }
 
 /// Pieces in buckets are counted, are left alone by a strategy that sells from the row, and are back after a reset.

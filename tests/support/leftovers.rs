@@ -1,7 +1,7 @@
 //! What those who are gone must not have left.
 
 use super::*;
-use oversell::{lab::Lab, redis_at::redis_at, section::Name, stock};
+use oversell::{lab::Lab, section::Name, stock};
 use sqlx::{Connection, MySqlConnection};
 
 /// No lock key, lock row, open transaction or lock node. What is given back in the background is waited for.
@@ -20,17 +20,14 @@ pub(crate) async fn nothing_is_left(lab: &Lab) -> Result<()> {
 /// What [`nothing_is_left`] sees now.
 pub(crate) async fn leftovers(lab: &Lab) -> Result<String> {
     let mut mysql = MySqlConnection::connect(&lab.addresses().mysql.url).await?;
-    let rows: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM tb_lock")
-        .fetch_one(&mut mysql)
-        .await?;
-    let open: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM information_schema.innodb_trx")
-        .fetch_one(&mut mysql)
-        .await?;
-    let mut redis = redis_at(&lab.addresses().redis[0].url).await?;
-    let mut keys: Vec<String> = redis::cmd("KEYS")
-        .arg("*ock*")
-        .query_async(&mut redis)
-        .await?;
+    let mut count = async |of: &str| -> Result<i64> {
+        let count = format!("SELECT COUNT(*) FROM {of}");
+        let counted = sqlx::query_scalar(&count).fetch_one(&mut mysql).await;
+        Ok(counted?)
+    };
+    let rows = count("tb_lock").await?;
+    let open = count("information_schema.innodb_trx").await?;
+    let mut keys: Vec<String> = labs::in_redis(lab, "KEYS", "*ock*").await?;
     // The counter of a fenced lock never ends.
     keys.retain(|key| key != "stock" && !key.starts_with("redisson_lock_token:"));
     let zk = zookeeper_client::Client::connect(&lab.addresses().zookeeper.connect).await?;

@@ -12,6 +12,7 @@ use oversell::{
     stock::Store,
 };
 use parking_lot::Mutex;
+use redis::AsyncCommands;
 use secrecy::ExposeSecret;
 use sqlx::{Connection, Executor, MySqlConnection};
 use std::{
@@ -140,12 +141,8 @@ impl Site {
         empty.execute(&mut *conn).await.expect("no bucket");
         conn.done();
         let mut redis = self.ctxs[0].redis.connection();
-        redis::cmd("SET")
-            .arg(self.redis_key())
-            .arg(count)
-            .exec_async(&mut redis)
-            .await
-            .expect("Redis");
+        let set = redis.set::<_, _, ()>(self.redis_key(), count).await;
+        set.expect("Redis");
     }
 
     /// What is on the shelf.

@@ -93,12 +93,8 @@ async fn the_main_redis_keeps_its_data_over_a_restart_and_a_kill_and_the_others_
         .collect();
     for (kill, value) in [(false, 5000), (true, 4999)] {
         for (name, url) in ["redis", "redis-2"].iter().zip(&nodes) {
-            ::redis::cmd("SET")
-                .arg("stock")
-                .arg(value)
-                .exec_async(&mut redis_at(url).await.unwrap())
-                .await
-                .unwrap();
+            let mut node = redis_at(url).await.unwrap();
+            node.set::<_, _, ()>("stock", value).await.unwrap();
             if kill {
                 lab.kill(name).await.unwrap();
             }
@@ -106,12 +102,8 @@ async fn the_main_redis_keeps_its_data_over_a_restart_and_a_kill_and_the_others_
         }
         let mut kept = Vec::new();
         for url in &nodes {
-            let stock: Option<i64> = ::redis::cmd("GET")
-                .arg("stock")
-                .query_async(&mut redis_at(url).await.unwrap())
-                .await
-                .unwrap();
-            kept.push(stock);
+            let mut node = redis_at(url).await.unwrap();
+            kept.push(node.get::<_, Option<i64>>("stock").await.unwrap());
         }
         assert_eq!(kept, [Some(value), None]);
     }
