@@ -1,4 +1,4 @@
-//! What the fair lock in Redis promises beyond the contract: order of arrival over processes, dead waiters that fall out,
+//! What the fair lock in Redis promises beyond the contract, which has the order of arrival: dead waiters that fall out,
 //! scores that do not grow, a queue and scores that agree, no subscription that stays. `fair_twins.rs` breaks it.
 
 use super::support::*;

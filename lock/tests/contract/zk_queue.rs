@@ -1,5 +1,5 @@
-//! The queue in ZooKeeper over several processes: each waiter is a node, is served in the order of the numbers, and costs
-//! a few requests however many wait.
+//! The queue in ZooKeeper over several processes: a waiter costs a few requests however many wait, and
+//! comes in beside nobody, whatever happens between its looks. That it is served in its turn is a clause.
 
 use super::{
     support::*,

@@ -7,7 +7,7 @@ use super::{
     object::Kind,
     pair::Pair,
     peer::Library,
-    support::{HANGS, Result},
+    support::HANGS,
 };
 use libtest_mimic::Trial;
 use tokio::runtime::Handle;
@@ -110,7 +110,7 @@ pub(crate) fn all(runtime: &Handle, stage: Option<&'static Stage>) -> Vec<Trial>
                     let (runtime, run) = (runtime.clone(), clause.run);
                     all.push(Trial::test(name, move || {
                         let stage = stage.ok_or("nobody to play against")?;
-                        let test = async {
+                        let test = async move {
                             let pair = Pair::new(stage, library, kind, ours_first).await?;
                             let object = pair.object.clone();
                             run(pair).await?;
