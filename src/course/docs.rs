@@ -103,14 +103,8 @@ fn row<F: Declared>(lang: Lang, folder: &str, entry: &Registered<F>, promise: Pr
     format!(
         "| [`{slug}`](../src/{folder}/{file}.rs) | {} | {} | [{title}](../src/{folder}/{file}.md){beyond} | {breaks} |\n",
         entry.facts.chapter(),
-        word(promise)
+        promise.word()
     )
-}
-
-/// The word for a promise in answers and tables.
-fn word(promise: Promise) -> String {
-    let word = serde_json::to_value(promise).unwrap_or_default();
-    word.as_str().unwrap_or_default().to_owned()
 }
 
 const STRATEGIES: Bilingual = Bilingual {

@@ -16,7 +16,7 @@ pub struct Product<'a> {
     pub id: i64,
 }
 
-/// What both stores hold of it.
+/// The pieces that each store has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Left {
     /// The row.

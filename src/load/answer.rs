@@ -1,4 +1,4 @@
-//! What an answer of `/check/lock/{strategy}` means for the stock.
+//! Interprets an answer of `/check/lock/{strategy}`: whether a piece was sold.
 
 use super::{
     history::{Outcome, Said},
@@ -11,7 +11,7 @@ use std::mem;
 pub(super) const SOLD: &str = "验库存并锁库存成功！";
 /// The answer to a buyer who comes too late.
 pub(super) const SOLD_OUT: &str = "库存不足";
-/// What the service writes into an answer where it does not know itself, in one of its languages.
+/// The words with which the service says that it does not know the outcome, in each of its languages.
 const UNKNOWN: [&str; 2] = ["unknown", "未知"];
 /// Reasons are cut to this many characters.
 const REASON: usize = 160;

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The smallest file that a cluster serves, and what it has in any case.
 const FILES: [&str; 2] = ["/favicon.svg", "/"];
-/// What every instance answers without asking a server.
+/// A path that every instance answers without asking a server.
 const LIVE: [&str; 1] = ["/health/live"];
 const TIME: Timed = Timed::closed(Duration::from_millis(300), Duration::from_secs(1));
 /// Above this share of the ceiling it is the generator that is measured.
@@ -27,7 +27,7 @@ const BOUNDED: f64 = 0.7;
 pub(super) struct Ceiling {
     /// Which target.
     pub(super) target: String,
-    /// What is asked for.
+    /// The path of the request.
     pub(super) path: &'static str,
     /// Size of the answer's body.
     pub(super) bytes: usize,
@@ -80,7 +80,7 @@ impl Ceiling {
         throughput > BOUNDED * self.throughput
     }
 
-    /// What it is, for a reader.
+    /// Describes it for a reader.
     pub(super) fn what(&self) -> String {
         let of = if self.target == ONE {
             "one instance, directly"

@@ -46,7 +46,7 @@ const CONNECTIONS_PER_REQUEST: usize = 3;
 const AFTER_REFUSAL: Duration = Duration::from_millis(50);
 /// No load of so many loops takes longer.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
-/// What was sent before a timed load ended may take this long after it: the longest wait of the service, and more.
+/// A request that was sent before a timed load ended may take this long after it; the service waits less.
 const LONGEST_END: Duration = Duration::from_secs(40);
 
 /// Makes the request of this number, from 0.
@@ -70,11 +70,11 @@ pub(super) struct Load {
 pub(super) enum Until {
     /// Each connection has sent so many requests.
     Loops(usize),
-    /// So much time has gone by.
+    /// The time is over.
     Over(Timed),
 }
 
-/// What the connections have recorded.
+/// The records of all connections.
 #[derive(Debug, Default)]
 struct Recorded {
     /// The requests that count: all, or those of the measured time.
@@ -87,7 +87,7 @@ struct Recorded {
     lanes: Vec<Lane>,
 }
 
-/// What a load has seen, for its connections and its watchers.
+/// The state of a load, shared by its connections and its watchers.
 pub(super) struct Seen {
     recorded: Mutex<Recorded>,
     meter: Arc<Meter>,
@@ -98,9 +98,9 @@ pub(super) struct Seen {
 
 /// A load that has ended.
 pub(super) struct Ended {
-    /// What counts: all requests, or those of the measured time.
+    /// The requests that count: all, or those of the measured time.
     pub(super) counted: History,
-    /// All requests, which the stock has felt.
+    /// All requests: each of them may have changed the stock.
     pub(super) all: History,
     pub(super) stats: Stats,
     /// The most requests that were inside at once.

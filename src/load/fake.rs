@@ -10,6 +10,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::{body::Bytes, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
@@ -21,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 /// How long a shop that stalls does so.
 pub(super) const STALL: Duration = Duration::from_millis(400);
 
-/// What goes wrong.
+/// The fault of a shop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// Says sold, and writes nothing.
@@ -154,11 +155,9 @@ async fn serve(
         .unwrap_or(1);
     match (&head.method, head.uri.path()) {
         (&Method::PUT, "/stock") => {
-            let wanted: serde_json::Value = serde_json::from_slice(&body).map_err(|_| "no JSON")?;
-            shop.lock()
-                .unwrap()
-                .stock
-                .insert(product, wanted["count"].as_i64().ok_or("no count")?);
+            let wanted: Value = serde_json::from_slice(&body).map_err(|_| "no JSON")?;
+            let count = wanted["count"].as_i64().ok_or("no count")?;
+            shop.lock().unwrap().stock.insert(product, count);
             Ok(say(StatusCode::OK, "{}"))
         }
         (&Method::DELETE, "/stock") => {
@@ -166,24 +165,14 @@ async fn serve(
             Ok(say(StatusCode::OK, "{}"))
         }
         (&Method::GET, "/stock") => {
-            let left = shop
-                .lock()
-                .unwrap()
-                .stock
-                .get(&product)
-                .copied()
-                .ok_or("no such product")?;
-            Ok(say(
-                StatusCode::OK,
-                &format!(r#"{{"mysql":{{"count":{left}}},"redis":{{"count":{left}}}}}"#),
-            ))
+            let left = shop.lock().unwrap().stock.get(&product).copied();
+            let left = json!({"count": left.ok_or("no such product")?});
+            let stock = json!({"mysql": left, "redis": left});
+            Ok(say(StatusCode::OK, &stock.to_string()))
         }
         (&Method::GET, "/strategies") => {
-            let known: Vec<_> = crate::stock::ALL
-                .iter()
-                .map(|s| format!(r#"{{"slug":"{}"}}"#, s.slug))
-                .collect();
-            Ok(say(StatusCode::OK, &format!("[{}]", known.join(","))))
+            let known = crate::stock::ALL.iter().map(|s| json!({"slug": s.slug}));
+            Ok(say(StatusCode::OK, &known.collect::<Value>().to_string()))
         }
         (&Method::GET, "/" | "/health/live") => Ok(say(StatusCode::OK, "<!doctype html>")),
         (&Method::POST, _) => sell(&shop, product).await,

@@ -1,4 +1,4 @@
-//! What a run has seen: one outcome and one latency for each request.
+//! The history of a run: one outcome and one latency for each request.
 //!
 //! Pure: it knows neither clock nor network. Three things are kept apart, as Jepsen does: a request that took a piece,
 //! one that surely did not, and one of which nobody can tell.
@@ -17,7 +17,7 @@ const DIGITS: u8 = 3;
 /// Different reasons that are kept; the others are counted together.
 const REASONS: usize = 16;
 
-/// What one request came to.
+/// The outcome of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// It was told that it has a piece.
@@ -50,14 +50,14 @@ impl Counts {
         self.sold + self.sold_out + self.failed()
     }
 
-    /// Requests that did not get what a shop owes them, an answer. Sold out is one.
+    /// Requests that got no valid answer. "Sold out" is a valid answer.
     #[must_use]
     pub fn failed(&self) -> u64 {
         self.errors + self.unknown
     }
 }
 
-/// What an answer in JSON says besides; an answer in text says nothing of it.
+/// The further fields of an answer in JSON; an answer in text has none of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {
     /// How often the strategy tried again.
@@ -68,11 +68,11 @@ pub struct Said {
     pub lost: bool,
     /// When it was inside the critical section.
     pub inside: Option<Stay>,
-    /// Where there is none: when its tries were under way, the last one with success.
+    /// When its tries were under way, for a strategy without a critical section; the last try succeeded.
     pub tries: Vec<Stay>,
 }
 
-/// What the answers of a run said besides.
+/// Retries and waits, as the answers of a run report them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Told {
     /// How often the strategy tried again.
@@ -173,7 +173,7 @@ impl History {
         *self.reasons.entry(why.to_owned()).or_default() += n;
     }
 
-    /// What the answers said besides; `None` where none did.
+    /// Retries and waits; `None` if no answer reported them.
     #[must_use]
     pub fn told(&self) -> Option<Told> {
         let waits = &self.waits;

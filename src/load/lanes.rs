@@ -99,7 +99,7 @@ impl Lane {
     }
 }
 
-/// What is drawn of these; `None` where nobody was inside.
+/// The lanes that are drawn; `None` if no request was inside.
 pub(super) fn drawn(mut all: Vec<Lane>) -> Option<Lanes> {
     all.sort_unstable_by_key(|lane| (lane.entered_us, lane.left_us));
     let of = all.len();

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 /// The longest that one round may take, warm-up or measurement.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// What the commands that measure rows are told in the same words.
+/// The options that all commands share which measure rows.
 #[derive(Debug, clap::Args)]
 pub(super) struct How {
     /// One instance, three behind nginx, or both
@@ -244,7 +244,7 @@ impl How {
 }
 
 impl Found {
-    /// What the command ends with.
+    /// The result of the command.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What to send, and where: the target and the workload of one row.
+//! The plan of one row: its target and its workload.
 
 use secrecy::SecretString;
 use serde::Serialize;
@@ -16,7 +16,7 @@ pub(super) const PLENTY: i64 = 1_000_000_000;
 const MOST_REQUESTS: u64 = 1_000_000;
 const MOST_HELD_MS: u64 = 600_000;
 
-/// What to send, and where.
+/// The target and the workload of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Plan {
     /// The address to load: an instance or nginx, as `http://127.0.0.1:8080`.
@@ -35,7 +35,7 @@ pub struct Plan {
     pub stock_id: i64,
     /// The stock at the start.
     pub count: i64,
-    /// What `PUT /stock` asks for where the cluster has an admin token.
+    /// The admin token, for a cluster that has one: `PUT /stock` needs it.
     #[serde(skip)]
     pub token: Option<SecretString>,
     /// Keep who was inside when, to be drawn.
@@ -52,9 +52,9 @@ pub struct Plan {
 /// A load that lasts a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Timed {
-    /// What is answered before does not count.
+    /// A request that is answered in this time does not count.
     pub(crate) warm_up: Duration,
-    /// What is answered in this time counts.
+    /// A request that is answered in this time counts.
     pub(crate) measured: Duration,
     /// Requests that are due each second, over all connections; without it each connection sends when it can.
     pub(crate) rate: Option<f64>,

@@ -16,7 +16,7 @@ use crate::{
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What one run came to. In JSON the columns of the Aggregate Report ([`Stats`]) stand beside the others.
+/// The result of one run. In JSON the columns of the Aggregate Report ([`Stats`]) stand beside the others.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// The slug of the strategy or of the step.
@@ -45,7 +45,7 @@ pub struct Row {
     pub oversold: i64,
     /// Pieces sold per second.
     pub sold_per_sec: f64,
-    /// What the answers say of retries and waits; absent where they do not.
+    /// Retries and waits, absent if the answers do not report them.
     #[serde(flatten)]
     pub told: Option<Told>,
     /// The most requests that were inside the critical section at once; absent where the strategy has none, or the answers do not
@@ -58,9 +58,9 @@ pub struct Row {
     /// Requests that were due at the rate asked for and were not sent.
     #[serde(skip_serializing_if = "is_zero")]
     pub behind: u64,
-    /// What became of the stock, or of the orders.
+    /// The verdict on the stock, or on the orders.
     pub verdict: Verdict,
-    /// What the strategy promises.
+    /// The promise of the strategy.
     pub promise: Promise,
     /// The verdict that the promise comes to on this target.
     pub expected: Verdict,
@@ -68,7 +68,7 @@ pub struct Row {
     pub kept: bool,
     /// Why the verdict says less than it might, and what is to be known besides.
     pub notes: Vec<String>,
-    /// What it sells in a second, where that was measured.
+    /// The rate of sales, if it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// Whether it came so near to the ceiling of its target that the generator bounds it, not the strategy.
@@ -77,20 +77,20 @@ pub struct Row {
     pub instances: BTreeMap<String, u64>,
     /// Why requests failed, and how many for each reason.
     pub reasons: BTreeMap<String, u64>,
-    /// What there is besides where a voucher was ordered.
+    /// Further figures of a run that ordered a voucher.
     #[serde(flatten)]
     pub orders: Option<Ordered>,
 }
 
-/// What is told of orders of a voucher besides.
+/// Further figures of a run that ordered a voucher.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ordered {
-    /// Who was to order, and how often.
+    /// The users, and how often each of them ordered.
     #[serde(flatten)]
     pub to: Orders,
     /// Answers that said success.
     pub ordered: u64,
-    /// Those who were turned away.
+    /// The orders that were refused.
     #[serde(flatten)]
     pub tally: Tally,
     /// Orders answered with success, per second.
@@ -99,9 +99,9 @@ pub struct Ordered {
     pub expects_exact: bool,
     /// All that is wrong with the orders.
     pub faults: Vec<check::Verdict>,
-    /// What the stock was at first.
+    /// The stock before the run.
     pub pieces: i64,
-    /// What it is now.
+    /// The stock after it.
     pub stock: i64,
     /// How many orders there are.
     pub orders: i64,
@@ -115,7 +115,7 @@ pub struct Ordered {
     pub unasked_orders: u64,
 }
 
-/// What the rounds of one plan came to that lasted a time.
+/// The summary of the timed rounds of one plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Rate {
     /// Pieces sold per second; refusals and errors are none.
@@ -136,12 +136,12 @@ pub struct Rate {
     pub behind: u64,
     /// The worst verdict of the rounds.
     pub verdict: Verdict,
-    /// What was wrong in a round that breaks the promise.
+    /// The complaint of a round that breaks the promise.
     #[serde(skip)]
     pub broken: Option<String>,
 }
 
-/// What was sold, by whom, and what the books say of it.
+/// The goods of a run, their seller, and the state of the stock after it.
 pub(super) struct Sold {
     /// The slug of the strategy or of the step.
     pub(super) strategy: &'static str,
@@ -155,7 +155,7 @@ pub(super) struct Sold {
     pub(super) orders: Option<Checked>,
 }
 
-/// Who ordered a voucher, and what the checker says of the orders.
+/// The users of a voucher, and the checker's report on their orders.
 pub(super) struct Checked {
     pub(super) to: Orders,
     pub(super) tally: Tally,
@@ -307,15 +307,13 @@ impl Row {
         self.shelf.before - self.shelf.after
     }
 
-    /// The promise, as `GET /strategies` words it.
+    /// Pieces sold per second: as measured for a time, else in the one run of the verdict.
     #[must_use]
-    pub const fn promise_word(&self) -> &'static str {
-        match self.promise {
-            Promise::Unsafe => "unsafe",
-            Promise::OneProcess => "one-process",
-            Promise::Lease => "lease",
-            Promise::Safe => "safe",
-        }
+    pub fn sales(&self) -> Spread {
+        let one_run = || Spread::of([self.sold_per_sec]);
+        self.rate
+            .as_ref()
+            .map_or_else(one_run, |rate| rate.sold_per_sec)
     }
 
     /// Why requests failed, the most frequent reason first; `None` where none did.

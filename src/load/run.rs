@@ -215,7 +215,7 @@ async fn follow(seen: Arc<Seen>, planned: u64, progress: &watch::Sender<Snapshot
     }
 }
 
-/// What was answered in the last second, from what was answered by then.
+/// Counts the answers of the last second, from the number of answers at each snapshot.
 #[derive(Debug, Default)]
 struct Pace(VecDeque<(Duration, u64)>);
 
@@ -252,12 +252,10 @@ impl Snapshot {
             } else {
                 0.0
             },
-            pace: 0,
-            unanswered: 0,
             p50_ms: ms(0.5),
             p99_ms: ms(0.99),
             instances: history.instances.clone(),
-            lanes: None,
+            ..Self::default()
         }
     }
 }

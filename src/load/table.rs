@@ -38,10 +38,7 @@ const AGGREGATE: [Column<Row>; 19] = [
 const CONTENTION: [Column<Row>; 12] = [
     ("strategy", |row| row.strategy.into()),
     ("target", |row| row.target.as_str().into()),
-    ("sold/s", |row| {
-        let measured = row.rate.as_ref().map(|rate| rate.sold_per_sec.median);
-        rate(measured.unwrap_or(row.sold_per_sec)).into()
-    }),
+    ("sold/s", |row| rate(row.sales().median).into()),
     ("from", |row| rated(row, |r| rate(r.sold_per_sec.min))),
     ("to", |row| rated(row, |r| rate(r.sold_per_sec.max))),
     ("99%", |row| rated(row, |r| ms(r.p99_ms))),
@@ -153,9 +150,9 @@ pub(super) fn promises(rows: &[Row]) -> Vec<String> {
 
 fn promise(rows: &[Row]) -> String {
     let on: Vec<_> = rows.iter().map(seen).collect();
-    let (strategy, promise) = rows
-        .first()
-        .map_or(("", ""), |row| (row.strategy, row.promise_word()));
+    let (strategy, promise) = rows.first().map_or(("", String::new()), |row| {
+        (row.strategy, row.promise.word())
+    });
     let verb = if rows.iter().all(|row| row.complaint().is_none()) {
         "✓ as promised"
     } else {

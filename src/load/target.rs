@@ -86,7 +86,7 @@ impl Cluster {
     }
 }
 
-/// What a cluster lists at an address.
+/// A list that a cluster has at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Registry {
     /// The strategies.

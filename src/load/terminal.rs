@@ -1,4 +1,4 @@
-//! What a command does with its terminal: a bar, a clean stop, figures that can be read.
+//! The terminal of a command: a progress bar, a clean stop, readable figures.
 
 use super::run::Snapshot;
 use crate::failure::Failure;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::path::Path;
 use tokio::sync::watch;
 
-/// What a command says when a signal has stopped it.
+/// The failure of a command that a signal has stopped.
 pub(crate) fn stopped() -> Failure {
     Failure::Unusable("stopped by a signal before all was measured".into())
 }

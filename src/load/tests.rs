@@ -28,7 +28,7 @@ fn seen(row: &Row) -> String {
     )
 }
 
-/// What a broken promise is said to be.
+/// Checks that the row complains of this.
 fn complains(row: &Row, of: &str) {
     let complaint = row.complaint().unwrap();
     assert!(complaint.contains(of), "{complaint}");

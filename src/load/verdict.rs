@@ -9,7 +9,7 @@ use crate::{seckill::check, stock::Promise};
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
-/// What became of the stock, or of the orders of a voucher. Ordered: the greater outweighs the lesser, so that what is
+/// The verdict on the stock, or on the orders of a voucher. Ordered: the greater outweighs the lesser, so that what is
 /// refuted outweighs what is unknown, and that what holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -30,12 +30,8 @@ impl Verdict {
     /// The word in tables and files.
     #[must_use]
     pub fn word(self) -> String {
-        match self {
-            Self::Exact => "exact".into(),
-            Self::Errors => "errors".into(),
-            Self::Oversold => "oversold".into(),
-            Self::Wrong(fault) => fault.word(),
-        }
+        let word = serde_json::to_value(self).unwrap_or_default();
+        word.as_str().unwrap_or_default().to_owned()
     }
 
     /// Whether it is sure that something is wrong.
@@ -54,7 +50,7 @@ pub struct Shelf {
     pub after: i64,
 }
 
-/// Where the final stock of an honest shop lies. Empty where more was sold than there was.
+/// The interval of the final stock of an honest shop. Empty if more was sold than there was.
 #[must_use]
 pub fn stock_within(before: i64, counts: Counts) -> RangeInclusive<i64> {
     let most = before - signed(counts.sold);
@@ -94,7 +90,7 @@ pub fn judge_orders(report: &check::Report, counts: Counts) -> Verdict {
     }
 }
 
-/// What a strategy's promise comes to on this target: one instance, or several.
+/// The verdict that a strategy's promise implies on this target: one instance, or several.
 #[must_use]
 pub const fn expected(promise: Promise, one_instance: bool) -> Verdict {
     match (promise, one_instance) {

@@ -64,7 +64,7 @@ impl Buyers {
         }
     }
 
-    /// What they were told, beside so many requests of which nobody can tell.
+    /// The answers that they got; `unknown` requests got none that says what became of them.
     pub(super) fn told(&self, unknown: u64) -> (Answers, Tally) {
         let (answers, tally) = self.told.lock().clone();
         (Answers { unknown, ..answers }, tally)
@@ -83,7 +83,7 @@ impl Buyers {
         request
     }
 
-    /// What the answer to the `n`-th means.
+    /// Interprets the answer to the `n`-th order.
     pub(super) fn meaning(&self, n: u64, status: u16, body: &[u8]) -> (Outcome, Said) {
         let (outcome, said) = answer::meaning(status, body);
         let json = serde_json::from_slice(body).unwrap_or(Json {
@@ -143,7 +143,7 @@ impl Voucher {
         })
     }
 
-    /// What the checker says once all is written that was answered, or nothing more comes.
+    /// The checker's report, once all orders that were answered are written, or no more of them come.
     ///
     /// # Errors
     ///

@@ -61,6 +61,15 @@ pub enum Promise {
     Safe,
 }
 
+impl Promise {
+    /// The word in answers and tables.
+    #[must_use]
+    pub fn word(self) -> String {
+        let word = serde_json::to_value(self).unwrap_or_default();
+        word.as_str().unwrap_or_default().to_owned()
+    }
+}
+
 /// Where the pieces are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -35,7 +35,7 @@ const READ: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
 const WRITE: &str = "UPDATE db_stock SET count = ?, version = version + 1 WHERE id = ?";
 
-/// What is done again and again without HTTP.
+/// Work that is repeated without HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Bare {
     /// §1.7.1: one statement.

@@ -19,7 +19,7 @@ pub(super) enum Wanted {
     Nothing,
 }
 
-/// What a value is measured in.
+/// The unit of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) enum Unit {
     #[serde(rename = "per s")]
@@ -41,13 +41,13 @@ pub(super) struct Figure {
     pub(super) unit: Unit,
     /// Its ceiling, in the same unit: the median of the rounds.
     pub(super) ceiling: Option<f64>,
-    /// What the ceiling is.
+    /// The name of the ceiling.
     pub(super) against: String,
     /// `seen / ceiling`, round by round.
     pub(super) ratio: Option<Spread>,
     pub(super) wanted: Wanted,
     pub(super) reached: bool,
-    /// What keeps the figure from being better.
+    /// The bottleneck that keeps the figure from being better.
     pub(super) bounded_by: &'static str,
     /// Why it does not count: requests failed, or pieces were oversold.
     pub(super) void: Option<String>,

@@ -1,4 +1,4 @@
-//! What is wanted of each figure, and what a round measures for that: the lists of the bench.
+//! The lists of the bench: the threshold of each figure, and the measurements of a round.
 
 use super::{ceilings::Bare, figure::Wanted};
 use crate::{
@@ -25,7 +25,7 @@ const LOCK_TIME: Timed = timed(3000, 2000);
 /// The same of a step of the seckill.
 const ORDER_TIME: Timed = timed(500, 1000);
 
-/// What is measured.
+/// A measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Work {
     /// Pieces that a strategy sells to three instances, from 100 connections.
@@ -34,7 +34,7 @@ pub(super) enum Work {
     Wait(&'static str, usize),
     /// Orders by a step of the seckill, each of another user: of three instances; of one where each stays a while inside.
     Order { step: &'static str, hold_ms: u64 },
-    /// What needs no HTTP.
+    /// Work without HTTP.
     Bare(Bare),
 }
 
@@ -44,10 +44,10 @@ pub(super) struct Wish {
     pub(super) measured: Work,
     /// The measurement that is its ceiling.
     pub(super) ceiling: Work,
-    /// What the ceiling is called.
+    /// The name of the ceiling.
     pub(super) of: &'static str,
     pub(super) wanted: Wanted,
-    /// What keeps it from being better.
+    /// The bottleneck that keeps the figure from being better.
     pub(super) bounded_by: &'static str,
 }
 
@@ -122,8 +122,8 @@ const NUMBERS: [Wish; 2] = [
     },
 ];
 
-/// What is wanted of the steps of the seckill. What a lock for each user costs shows against the step that the text ends with;
-/// what the row in MySQL costs, against the one that asks Redis alone and writes behind. That one lock for all users is too
+/// The wishes for the steps of the seckill. The cost of a lock for each user shows against the step that the text ends with;
+/// the cost of the row in MySQL, against the step that asks Redis alone and writes behind. That one lock for all users is too
 /// coarse shows on one instance, where each order stays a while inside.
 fn orders() -> impl Iterator<Item = Wish> {
     let wish = |step, of, hold_ms, wanted| Wish {
@@ -152,7 +152,7 @@ pub(super) fn wishes() -> impl Iterator<Item = Wish> {
     SALES.into_iter().chain(orders()).chain(NUMBERS)
 }
 
-/// What a round measures: every ceiling next to what it is the ceiling of, and each lock with all numbers of waiters.
+/// The measurements of a round: every ceiling next to the strategy that it bounds, and each lock with all numbers of waiters.
 pub(super) fn measurements() -> Vec<Work> {
     let mut all = Vec::new();
     for wish in wishes() {
@@ -176,7 +176,7 @@ impl Work {
         }
     }
 
-    /// What its figure is called.
+    /// The name of its figure.
     pub(super) fn figure(self) -> String {
         self.strategy()
             .map_or_else(|| self.to_string(), str::to_owned)

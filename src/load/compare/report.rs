@@ -4,8 +4,8 @@
 use crate::{
     failure::Failure,
     load::{
-        filters, measure::Found, plan::ONE, row::Row, spread::Spread, table::instances,
-        terminal::ms, verdict::Verdict,
+        filters, measure::Found, plan::ONE, row::Row, table::instances, terminal::ms,
+        verdict::Verdict,
     },
     stock::{self, Strategy},
 };
@@ -71,13 +71,6 @@ struct Decades {
     last: i32,
 }
 
-/// What was measured for a time; else what the one run of the verdict comes to.
-fn sold_per_sec(row: &Row) -> Spread {
-    row.rate
-        .as_ref()
-        .map_or_else(|| Spread::of([row.sold_per_sec]), |rate| rate.sold_per_sec)
-}
-
 impl<'a> Report<'a> {
     fn of(found: &'a Found) -> Self {
         let scale = Scale::of(&found.rows);
@@ -132,7 +125,7 @@ impl<'a> Bars<'a> {
     fn of(row: &'a Row, scale: &Scale) -> Self {
         let stats = &row.stats;
         let gone = row.gone().max(0) as f64;
-        let sold = sold_per_sec(row);
+        let sold = row.sales();
         Self {
             row,
             gone: percent(gone / scale.pieces),
@@ -142,10 +135,6 @@ impl<'a> Bars<'a> {
             dots: [stats.median, stats.p90_line, stats.p95_line, stats.p99_line]
                 .map(|line| scale.latency.at(line)),
         }
-    }
-
-    fn sold_per_sec(&self) -> Spread {
-        sold_per_sec(self.row)
     }
 
     fn one(&self) -> bool {
@@ -178,7 +167,7 @@ impl Scale {
         let most = |value: fn(&Row) -> f64| rows.iter().map(value).fold(1.0, f64::max);
         Self {
             pieces: most(|row| row.gone().max(row.counts.sold as i64) as f64),
-            rate: most(|row| sold_per_sec(row).max),
+            rate: most(|row| row.sales().max),
             latency: Decades::around(
                 rows.iter()
                     .flat_map(|row| [row.stats.median, row.stats.p99_line]),
@@ -237,6 +226,7 @@ mod tests {
     use crate::load::{
         compare::tests::{found, rate, row},
         row::Rate,
+        spread::Spread,
     };
 
     #[test]

@@ -95,7 +95,7 @@ fn args(line: &str) -> Result<Args, clap::Error> {
     Cli::try_parse_from(words).map(|cli| cli.args)
 }
 
-/// What the command finds in this shop; its options are separated by blanks.
+/// The result of the command with these options, against this shop.
 async fn found_in(fake: &Fake, line: &str) -> Found {
     let args = args(&format!(
         "--http {} --instance {} --threads 4 --loops 10 {line}",
