@@ -169,7 +169,7 @@ fn starts_with(scheme: &'static str) -> impl Fn(&SecretString, &()) -> garde::Re
     }
 }
 
-/// It stands before the owners of locks, where servers show them.
+/// The name of an instance stands at the beginning of the owners of its locks, which servers show.
 fn empty_or_a_label(name: &str, (): &()) -> garde::Result {
     if name.is_empty() || Process::labelled(name).is_ok() {
         return Ok(());
@@ -255,21 +255,19 @@ impl Config {
 
     fn check(&self) -> Result<(), ConfigError> {
         self.validate().map_err(|report| {
-            let broken: Vec<_> = report
+            let broken = report
                 .iter()
-                .map(|(key, fault)| format!("{key} is {fault}"))
-                .collect();
-            ConfigError(broken.join("; "))
+                .map(|(key, fault)| format!("{key} is {fault}"));
+            ConfigError(broken.collect::<Vec<_>>().join("; "))
         })
     }
 
     /// The instance's name, as header `x-instance` gives it.
     #[must_use]
     pub fn instance(&self) -> String {
-        if self.server.name.is_empty() {
-            self.server.port.to_string()
-        } else {
-            self.server.name.clone()
+        match self.server.name.as_str() {
+            "" => self.server.port.to_string(),
+            name => name.to_owned(),
         }
     }
 
@@ -316,7 +314,7 @@ mod tests {
             ("mysql.pool", "0", "lower than 1"),
             (
                 "mysql.url",
-                "postgres://root:hunter2@db",
+                "http://root:hunter2@db",
                 "begins with mysql://",
             ),
             ("redis.url", "http://:hunter2@db", "begins with redis"),
@@ -346,36 +344,27 @@ mod tests {
     }
 
     #[test]
-    fn text_from_the_environment_stays_as_it_was_written() {
+    fn the_environment_is_read_as_the_type_that_is_asked_for() {
         let config = from_environment(&[
+            // Text stays as it was written.
             ("OVERSELL__ADMIN__TOKEN", "00123456"),
             ("OVERSELL__REDIS__PREFIX", "1e3"),
             ("OVERSELL__SERVER__NAME", "08"),
             ("OVERSELL__MYSQL__URL", "mysql://a,b@host/TRUE"),
-        ]);
-        let config = config.unwrap();
-        assert_eq!(config.admin.token.expose_secret(), "00123456");
-        assert_eq!(config.redis.prefix, "1e3");
-        assert_eq!(config.server.name, "08");
-        assert_eq!(config.mysql.url.expose_secret(), "mysql://a,b@host/TRUE");
-    }
-
-    #[test]
-    fn numbers_and_lists_from_the_environment_are_read_as_such() {
-        let config = from_environment(&[
+            // Numbers and lists are read as such.
             ("OVERSELL__SERVER__PORT", "8100"),
             ("OVERSELL__LOCK__LEASE_MS", "2000"),
             ("OVERSELL__REDIS__NODES", "redis://one,redis://two"),
             ("OVERSELL__CLUSTER__INSTANCES", ""),
         ]);
         let config = config.unwrap();
+        assert_eq!(config.admin.token.expose_secret(), "00123456");
+        assert_eq!(config.redis.prefix, "1e3");
+        assert_eq!(config.server.name, "08");
+        assert_eq!(config.mysql.url.expose_secret(), "mysql://a,b@host/TRUE");
         assert_eq!((config.server.port, config.lock.lease_ms), (8100, 2000));
-        let nodes: Vec<_> = config
-            .redis
-            .nodes
-            .iter()
-            .map(|node| node.expose_secret())
-            .collect();
+        let nodes = config.redis.nodes.iter();
+        let nodes: Vec<_> = nodes.map(ExposeSecret::expose_secret).collect();
         assert_eq!(nodes, ["redis://one", "redis://two"]);
         assert!(config.cluster.instances.is_empty());
         let error = from_environment(&[("OVERSELL__SERVER__PORT", "eight")])

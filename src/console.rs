@@ -40,6 +40,12 @@ impl Log {
             .map(str::to_owned)
             .collect()
     }
+
+    /// How many lines contain all of these words.
+    pub(crate) fn count(&self, words: &[&str]) -> usize {
+        let has = |line: &&String| words.iter().all(|word| line.contains(word));
+        self.lines().iter().filter(has).count()
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! What the stock, the seckill and the lessons can come to besides success. What only HTTP refuses is `http`'s own.
+//! The errors of the stock, the seckill and the lessons. Those that only HTTP knows are in `http/error.rs`.
 
 use crate::server::Server;
 use oversell_lock::LockError;
 use std::time::Duration;
 
-/// What Redis says of a key that holds another type; a script's error has it in its text.
+/// The name of Redis' error for a key of another type; the error of a script has it in its text.
 const WRONG_TYPE: &str = "WRONGTYPE";
 
 /// Why a piece was not sold, or a lesson not carried out.
@@ -21,7 +21,7 @@ pub enum Error {
         "redis has no stock of product {0}: nobody invents it anew; PUT /stock?stock_id={0} sets it"
     )]
     NoStock(i64),
-    /// A key holds another type than the lock that is to be written there: somebody else's. Nothing was changed.
+    /// The key of the lock holds a value of another type, which is not ours. Nothing was changed.
     #[error(
         "a key of redis holds another type than this lock's (WRONGTYPE): redis-cli TYPE shows it, PUT /stock clears it"
     )]
@@ -31,21 +31,21 @@ pub enum Error {
         "redis has lost the stock of voucher {0}: nobody invents it anew; POST /voucher makes another voucher"
     )]
     NoVoucherStock(i64),
-    /// Nobody has claimed an order of this number.
+    /// No order of this number was claimed.
     #[error("there is no order {0}")]
     NoOrder(i64),
-    /// The id worker has no id to give. Nothing was changed.
+    /// The id worker cannot give an id. Nothing was changed.
     #[error("no id: {0}")]
     NoId(String),
-    /// The lock, row or connection was not had in time. Nothing was changed.
-    #[error("{what} not had within {} ms", waited.as_millis())]
+    /// The lock, row or connection was not acquired in time. Nothing was changed.
+    #[error("{what} was not acquired within {} ms", waited.as_millis())]
     NotHad {
-        /// What was waited for.
+        /// The lock, row or connection.
         what: String,
-        /// How long.
+        /// The time that the request waited.
         waited: Duration,
     },
-    /// Another has the lock, and who asked does not wait. Nothing was changed.
+    /// Another holder has the lock, and this request does not wait. Nothing was changed.
     #[error("lock {0} is taken, and this request does not wait")]
     Taken(String),
     /// The lock was lost before the write. Nothing was changed.
@@ -176,13 +176,13 @@ impl From<LockError> for Error {
                     reason: reason.to_string(),
                 }
             }
-            // Invalid, and what is yet to come: nothing that waiting or asking again would mend.
+            // An invalid use, or a kind of error that is added later: waiting or trying again does not help.
             _ => Self::Internal(error.to_string()),
         }
     }
 }
 
-/// What a database error means for a statement that changed nothing: a read, or a write that was refused.
+/// For a statement that changed nothing: a read, or a write that was refused.
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
         match error {
@@ -192,7 +192,7 @@ impl From<sqlx::Error> for Error {
     }
 }
 
-/// What a Redis error means for a command that changed nothing.
+/// For a command that changed nothing.
 impl From<redis::RedisError> for Error {
     fn from(error: redis::RedisError) -> Self {
         if error.to_string().contains(WRONG_TYPE) {

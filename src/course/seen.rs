@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 
 /// A text in both languages, of at most 2000 characters where a request brings it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, Validate, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Words {
     /// Chinese.
     #[garde(length(chars, max = 2000))]

@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::StatusCode as S;
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 /// Why a request did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -115,11 +115,6 @@ impl Error {
     /// There is no strategy of this name.
     pub(super) fn no_strategy(slug: String) -> Self {
         Self::Domain(Domain::NoStrategy(slug))
-    }
-
-    /// The request took longer than the configuration allows, and was given up.
-    pub(super) fn timed_out(limit: Duration) -> Self {
-        Self::Domain(Domain::TimedOut(limit))
     }
 
     /// The server that did not do its part.

@@ -123,6 +123,10 @@ impl Problem {
         Self {
             kind,
             title: title.into(),
+            outcome: match status.is_server_error() {
+                true => Outcome::Failed,
+                false => Outcome::Refused,
+            },
             status,
             ..Self::default()
         }
@@ -148,16 +152,12 @@ impl Problem {
 
     /// It could not be done now.
     pub(super) fn unavailable(kind: &'static str, title: impl Into<String>) -> Self {
-        Self {
-            outcome: Outcome::Failed,
-            ..Self::refused(StatusCode::SERVICE_UNAVAILABLE, kind, title)
-        }
+        Self::refused(StatusCode::SERVICE_UNAVAILABLE, kind, title)
     }
 
     /// A bug.
     pub(super) fn internal(title: &'static str) -> Self {
         Self {
-            outcome: Outcome::Failed,
             detail: "an internal error; the log has it under the request id".to_owned(),
             ..Self::refused(StatusCode::INTERNAL_SERVER_ERROR, "internal", title)
         }

@@ -17,6 +17,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
+use futures::future::OptionFuture;
 use garde::Validate;
 use http::{StatusCode, header};
 use serde::{Deserialize, Serialize};
@@ -87,28 +88,22 @@ pub(in crate::http) async fn ready(
     State(app): State<AppState>,
     Query(scope): Query<Scope>,
 ) -> Result<Response, Error> {
-    let urls = scope.instances.then_some(&app.ctx.config.cluster.instances);
-    let all = async {
-        if let Some(urls) = urls {
-            Some(neighbours::ask(urls).await)
-        } else {
-            None
-        }
+    let asked = scope
+        .instances
+        .then(|| neighbours::ask(&app.ctx.config.cluster.instances));
+    let (own, instances) = tokio::join!(app.instance.states(), OptionFuture::from(asked));
+    let servers = match &instances {
+        Some(all) => Arc::new(neighbours::together(&own, all)),
+        None => own,
     };
-    let (own, instances) = tokio::join!(app.instance.states(), all);
-    let servers = instances.as_ref().map_or_else(
-        || Arc::clone(&own),
-        |all| Arc::new(neighbours::together(&own, all)),
-    );
     let notes = instances
         .as_ref()
         .map(|all| neighbours::notes(&servers, all));
     let waiting = servers.waiting();
     let ready = waiting.is_empty();
-    let status = if ready {
-        StatusCode::OK
-    } else {
-        StatusCode::SERVICE_UNAVAILABLE
+    let status = match ready {
+        true => StatusCode::OK,
+        false => StatusCode::SERVICE_UNAVAILABLE,
     };
     let instance = app.ctx.instance.clone();
     Ok((

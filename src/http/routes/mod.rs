@@ -48,11 +48,14 @@ pub(super) fn router(app: &AppState) -> Router {
 
 /// The routes, those for operators apart, and the document that describes both.
 pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>, Document) {
-    // the lessons for several windows, each as it says of itself
-    let lessons = lessons::windows::all().map(taking).fold(
-        OpenApiRouter::with_openapi(Api::openapi()),
-        OpenApiRouter::routes,
-    );
+    // the lessons for several windows, each as it says of itself; a lock in the code, as an object, as a layer
+    let lessons = lessons::windows::all()
+        .chain(lessons::demos::all(app))
+        .map(taking)
+        .fold(
+            OpenApiRouter::with_openapi(Api::openapi()),
+            OpenApiRouter::routes,
+        );
     let (routes, mut api) = lessons
         // the course
         .routes(taking(routes!(check::by_default)))
@@ -61,17 +64,6 @@ pub(super) fn documented(app: &AppState) -> (Router<AppState>, Router<AppState>,
         .routes(routes!(strategies::text))
         .routes(routes!(strategies::source))
         .routes(routes!(stock::read, stock::put, stock::remove))
-        // a lock in the code, as an object, as a layer
-        .routes(taking(routes!(lessons::demos::demo1)))
-        .routes(taking(routes!(lessons::demos::demo2)))
-        .routes(taking(lessons::demos::by_route(
-            app,
-            routes!(lessons::demos::demo3),
-        )))
-        .routes(taking(lessons::demos::by_parameters(
-            app,
-            routes!(lessons::demos::demo4),
-        )))
         // the lessons that are asked for more than their like
         .routes(taking(routes!(lessons::zk_atomic::atomic)))
         .routes(taking(routes!(lessons::zk_double_barrier::enter)))

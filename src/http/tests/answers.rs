@@ -1,6 +1,6 @@
 //! What is answered in which form, and the page.
 
-use super::{JSON, ask, read, service};
+use super::{JSON, ask, lone, read, service};
 use crate::{console::Log, error::Error, http::problem::Problem, seckill, stock};
 use http::StatusCode;
 
@@ -189,12 +189,6 @@ async fn readiness_names_who_waits_for_what() {
         Some(stock::ALL.len())
     );
     assert!(json.get("instances").is_none());
-    assert_eq!(
-        read(&service(&[]), "/health/ready?instances=maybe", &[])
-            .await
-            .status,
-        400
-    );
 }
 
 #[tokio::test]
@@ -211,27 +205,22 @@ async fn a_failed_request_is_counted_and_waits_no_more() {
 
 #[tokio::test]
 async fn what_is_logged_while_a_request_is_handled_names_the_request() {
-    let app = super::app(&[]);
     let noisy = axum::routing::get(async || tracing::warn!("the lock was not released cleanly"));
-    let service = crate::http::middleware::surround(
-        &app,
-        axum::Router::new().route("/noisy", noisy),
-        axum::Router::new(),
-    );
-    let (log, _listening) = log();
+    let service = lone(&[], "/noisy", noisy);
+    let (log, _listening) = Log::listen();
     read(&service, "/noisy", &[("x-request-id", "abc-1")]).await;
-    assert_eq!(lines(&log, &["not released cleanly", "abc-1"]), 1);
+    assert_eq!(log.count(&["not released cleanly", "abc-1"]), 1);
 }
 
 #[tokio::test]
 async fn an_overload_logs_one_line_and_not_one_for_each_request() {
     let service = service(&[]);
-    let (log, _listening) = log();
+    let (log, _listening) = Log::listen();
     let started = std::time::Instant::now();
     for _ in 0..20 {
         assert_eq!(read(&service, "/check/lock/none", &[]).await.status, 503);
     }
-    let failed = lines(&log, &["request failed"]);
+    let failed = log.count(&["request failed"]);
     let seconds = usize::try_from(started.elapsed().as_secs()).unwrap_or(usize::MAX);
     assert!(
         (1..=1 + seconds).contains(&failed),
@@ -258,17 +247,5 @@ async fn a_lease_that_nobody_renews_is_told() {
         let strategy = all.find(|strategy| strategy["slug"] == slug);
         let told = &strategy.expect("a strategy")["lease_ms"];
         assert_eq!(told.as_u64(), lease_ms, "{slug}");
-    }
-}
-
-#[tokio::test]
-async fn the_readmes_that_the_page_leads_to_are_there_and_no_other_file_of_the_project_is() {
-    let service = service(&[]);
-    for (path, status) in [
-        ("/README.md", 200),
-        ("/README.zh-CN.md", 200),
-        ("/Cargo.toml", 404),
-    ] {
-        assert_eq!(read(&service, path, &[]).await.status, status, "{path}");
     }
 }

@@ -9,9 +9,9 @@ mod openapi;
 mod replays;
 mod wire;
 
-use super::{app::AppState, routes::router};
+use super::{app::AppState, middleware::surround, routes::router};
 use crate::{config::Config, ctx::Ctx};
-use axum::{Router, body::Body, response::Response};
+use axum::{Router, body::Body, response::Response, routing::MethodRouter};
 use http::{HeaderMap, Request, header};
 use http_body_util::BodyExt;
 use serde_json::Value;
@@ -42,6 +42,12 @@ fn app(overrides: &[(&str, &str)]) -> AppState {
 
 fn service(overrides: &[(&str, &str)]) -> Router {
     router(&app(overrides))
+}
+
+/// One route with what surrounds every request.
+fn lone(overrides: &[(&str, &str)], path: &str, handler: MethodRouter) -> Router {
+    let route = Router::new().route(path, handler);
+    surround(&app(overrides), route, Router::new())
 }
 
 async fn send(

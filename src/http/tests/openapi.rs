@@ -205,7 +205,7 @@ async fn a_documented_limit_is_the_one_that_is_kept() {
     }
 }
 
-/// What operations answer for reasons of their own; [`send`] sees to it that it is documented, here as in all tests.
+/// What operations and files answer for reasons of their own; [`send`] sees to it that it is documented, here as in all tests.
 const ANSWERS: &str = r#"
 GET /check/lock/none?x=1 | 400
 GET /check/lock/nope | 404
@@ -233,7 +233,12 @@ GET /voucher/7 | 503
 GET /voucher/7/check | 503
 POST /voucher-order/seckill/7 | 400
 GET /health/ready | 503
+GET /health/ready?instances=maybe | 400
+GET /seckill/limited/shared | 503
 GET /health/live | 200
+GET /README.md | 200
+GET /README.zh-CN.md | 200
+GET /Cargo.toml | 404
 "#;
 
 #[tokio::test]

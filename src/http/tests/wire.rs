@@ -2,7 +2,11 @@
 
 use super::config;
 use crate::http::server::{is_open, serve};
-use axum::{Router, body::Body, routing::get};
+use axum::{
+    Router,
+    body::Body,
+    routing::{MethodRouter, get},
+};
 use futures::{FutureExt, stream};
 use std::{
     net::SocketAddr,
@@ -25,7 +29,8 @@ struct Wire {
     served: JoinHandle<std::io::Result<Instant>>,
 }
 
-async fn wire(overrides: &[(&str, &str)], router: Router, drain: Duration) -> Wire {
+async fn wire(overrides: &[(&str, &str)], slow: MethodRouter, drain: Duration) -> Wire {
+    let router = Router::new().route("/slow", slow);
     let limits = config(overrides).server;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -65,12 +70,8 @@ impl Drop for Dropped {
 
 #[tokio::test]
 async fn one_connection_too_many_is_closed_and_its_place_is_free_again() {
-    let wire = wire(
-        &[("server.connections", "2")],
-        Router::new().route("/slow", get(())),
-        Duration::ZERO,
-    )
-    .await;
+    let limit = [("server.connections", "2")];
+    let wire = wire(&limit, get(()), Duration::ZERO).await;
     let mut kept = Vec::new();
     for _ in 0..2 {
         let mut stream = wire.connect().await;
@@ -108,12 +109,8 @@ async fn a_client_that_does_not_read_is_cut_off_and_one_that_reads_is_not() {
                 Ok::<_, std::io::Error>(vec![0; 64 * 1024])
             }))
         });
-        let wire = wire(
-            &[("server.write_timeout_ms", limit)],
-            Router::new().route("/slow", endless),
-            Duration::ZERO,
-        )
-        .await;
+        let limits = [("server.write_timeout_ms", limit)];
+        let wire = wire(&limits, endless, Duration::ZERO).await;
         let mut stream = wire.connect().await;
         assert_eq!(ask(&mut stream).await, "HTTP/1.1 200 OK");
         let given_up = tokio::time::timeout(
@@ -131,22 +128,14 @@ async fn an_end_lets_requests_finish_and_cuts_off_those_that_do_not() {
         (Duration::from_secs(60), true),
         (Duration::from_millis(50), false),
     ] {
-        let (entered, go_on, dropped) = (
-            Arc::new(Notify::new()),
-            Arc::new(Notify::new()),
-            Arc::new(Notify::new()),
-        );
-        let (inside, leave, told) = (
-            Arc::clone(&entered),
-            Arc::clone(&go_on),
-            Arc::clone(&dropped),
-        );
+        let notes @ [entered, go_on, dropped] = &[(); 3].map(|()| Arc::new(Notify::new()));
+        let [inside, leave, told] = notes.clone();
         let slow = get(async move || {
             let _guard = Dropped(told);
             inside.notify_one();
             leave.notified().await;
         });
-        let wire = wire(&[], Router::new().route("/slow", slow), drain).await;
+        let wire = wire(&[], slow, drain).await;
         let mut stream = wire.connect().await;
         stream.write_all(REQUEST).await.expect("it is open");
         entered.notified().await;
@@ -172,12 +161,7 @@ async fn an_end_lets_requests_finish_and_cuts_off_those_that_do_not() {
 #[tokio::test]
 async fn a_request_head_that_does_not_end_is_cut_off() {
     let limits = [("server.header_timeout_ms", "50")];
-    let wire = wire(
-        &limits,
-        Router::new().route("/slow", get(())),
-        Duration::ZERO,
-    )
-    .await;
+    let wire = wire(&limits, get(()), Duration::ZERO).await;
     let mut stream = wire.connect().await;
     stream.write_all(&REQUEST[..20]).await.expect("it is open");
     assert!(

@@ -29,7 +29,7 @@ use http::request::Parts;
 use oversell_lock::tower::{LockKey, LockLayer, Refusal};
 use std::{sync::Arc, time::Duration};
 use utoipa::{IntoParams, openapi::path::ParameterIn};
-use utoipa_axum::router::UtoipaMethodRouter;
+use utoipa_axum::{router::UtoipaMethodRouter, routes};
 
 terms!(
     /// What may be asked of `/demo1` and `/demo3`.
@@ -109,7 +109,7 @@ asked!(DemoTerms, Demo2Terms, Demo4Terms);
     responses((status = 200, description = "The work is done",
         content((String = "text/plain", example = "demo1"), (Lesson = "application/json"))),
         (status = 409, description = "Another has the lock, and this request does not wait")))]
-pub(in crate::http) async fn demo1(
+async fn demo1(
     State(app): State<AppState>,
     Query(terms): Query<DemoTerms>,
     format: Format,
@@ -124,7 +124,7 @@ pub(in crate::http) async fn demo1(
     responses((status = 200, description = "The work is done",
         content((String = "text/plain", example = "demo2"), (Lesson = "application/json"))),
         (status = 409, description = "Another has the lock, and this request does not wait")))]
-pub(in crate::http) async fn demo2(
+async fn demo2(
     State(app): State<AppState>,
     Query(terms): Query<Demo2Terms>,
     format: Format,
@@ -140,7 +140,7 @@ pub(in crate::http) async fn demo2(
     responses((status = 200, description = "The work is done",
         content((String = "text/plain", example = "demo3"), (Lesson = "application/json"))),
         (status = 409, description = "Another has the lock, and this request does not wait; or it was lost")))]
-pub(in crate::http) async fn demo3(
+async fn demo3(
     State(app): State<AppState>,
     Extension(job): Extension<Arc<Job>>,
     format: Format,
@@ -154,7 +154,7 @@ pub(in crate::http) async fn demo3(
     responses((status = 200, description = "The work is done",
         content((String = "text/plain", example = "demo4"), (Lesson = "application/json"))),
         (status = 409, description = "Another has the lock, and this request does not wait; or it was lost")))]
-pub(in crate::http) async fn demo4(
+async fn demo4(
     State(app): State<AppState>,
     Extension(job): Extension<Arc<Job>>,
     format: Format,
@@ -163,20 +163,18 @@ pub(in crate::http) async fn demo4(
     answer(&app, &job, format, "demo4", None)
 }
 
-/// `/demo3` with its lock around it.
-pub(in crate::http) fn by_route(
-    app: &AppState,
-    routes: UtoipaMethodRouter<AppState>,
-) -> UtoipaMethodRouter<AppState> {
-    locked::<DemoTerms>(app, LockLayer::by_route("/demo3"), routes)
-}
-
-/// `/demo4` with its locks around it.
-pub(in crate::http) fn by_parameters(
-    app: &AppState,
-    routes: UtoipaMethodRouter<AppState>,
-) -> UtoipaMethodRouter<AppState> {
-    locked::<Demo4Terms>(app, LockLayer::by_key(demo_layer::BY_PARAMETERS), routes)
+/// All four, the last two with their locks around them.
+pub(in crate::http) fn all(app: &AppState) -> [UtoipaMethodRouter<AppState>; 4] {
+    let (by_route, by_key) = (
+        LockLayer::by_route("/demo3"),
+        LockLayer::by_key(demo_layer::BY_PARAMETERS),
+    );
+    [
+        routes!(demo1),
+        routes!(demo2),
+        locked::<DemoTerms>(app, by_route, routes!(demo3)),
+        locked::<Demo4Terms>(app, by_key, routes!(demo4)),
+    ]
 }
 
 /// Who asks is read first, so that nobody takes a lock with a query that is not as it should be; then comes the lock. A

@@ -40,7 +40,7 @@ impl Runs {
 
     fn find(&self, id: &str) -> Result<Arc<Run>, Error> {
         self.latest()
-            .filter(|run| run.id() == id)
+            .filter(|run| run.about.id == id)
             .ok_or_else(|| Error::NoRun(id.to_owned()))
     }
 }

@@ -92,7 +92,7 @@ pub(in crate::http) async fn start(
         .start(&app, plan(&app, &wanted)?, origin(&headers, peer))
         .await?;
     let view = run.view();
-    let location = [(header::LOCATION, view.events().to_owned())];
+    let location = [(header::LOCATION, view.about.events.clone())];
     Ok((StatusCode::ACCEPTED, location, axum::Json(view)).into_response())
 }
 

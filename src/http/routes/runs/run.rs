@@ -30,7 +30,7 @@ const ASK: Duration = Duration::from_millis(500);
 /// A run of load.
 #[derive(Debug)]
 pub(super) struct Run {
-    about: About,
+    pub(super) about: About,
     started: Instant,
     cancel: CancellationToken,
     state: watch::Sender<State>,
@@ -38,9 +38,10 @@ pub(super) struct Run {
 
 /// What a run is from its beginning on.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-struct About {
+#[schema(as = RunBegun)]
+pub(super) struct About {
     #[schema(example = "0b0f1b1e-…")]
-    id: String,
+    pub(super) id: String,
     /// Who started it.
     #[schema(example = "127.0.0.1")]
     by: String,
@@ -51,7 +52,7 @@ struct About {
     plan: Plan,
     /// Where to watch it.
     #[schema(example = "/runs/0b0f1b1e-…/events")]
-    events: String,
+    pub(super) events: String,
 }
 
 /// How a run stands, and how it ended.
@@ -72,6 +73,7 @@ pub(in crate::http) struct Progress {
 
 /// What is seen of a run outside of the load generator.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
+#[schema(as = RunOutside)]
 struct Outside {
     /// What the strategy's store holds now; null where that cannot be told.
     #[schema(example = 4211)]
@@ -84,6 +86,7 @@ struct Outside {
 /// Whether a run goes on, or how it ended.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
 #[serde(tag = "state", rename_all = "lowercase")]
+#[schema(as = RunState)]
 pub(super) enum End {
     /// It goes on.
     #[default]
@@ -106,7 +109,7 @@ pub(super) enum End {
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct View {
     #[serde(flatten)]
-    about: About,
+    pub(super) about: About,
     #[serde(flatten)]
     end: End,
     /// The newest figures.
@@ -125,13 +128,6 @@ impl End {
     }
 }
 
-impl View {
-    /// Where to watch it.
-    pub(super) fn events(&self) -> &str {
-        &self.about.events
-    }
-}
-
 impl Run {
     pub(super) fn new(app: &AppState, plan: Plan, by: String) -> Self {
         let id = Uuid::new_v4();
@@ -147,10 +143,6 @@ impl Run {
             cancel: app.stopping.child_token(),
             state: watch::Sender::new(State::default()),
         }
-    }
-
-    pub(super) fn id(&self) -> &str {
-        &self.about.id
     }
 
     pub(super) fn is_going(&self) -> bool {
