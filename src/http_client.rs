@@ -1,8 +1,8 @@
-//! What commands and instances ask of each other over HTTP: requests of reqwest, and the errors told apart that callers act
-//! on. The load generator does not use it: it must know what was sent.
+//! HTTP requests of commands and instances to each other: requests of reqwest, and the errors that callers tell apart. The load
+//! generator does not use it: it must know what was sent.
 //!
 //! Every request has a connection of its own, so that none is sent into a connection that is just being closed, and the
-//! one who answers is the one who listens now.
+//! process that answers is the one that listens now.
 
 use axum::body::Bytes;
 use eventsource_stream::{Event, Eventsource};
@@ -44,7 +44,7 @@ impl From<reqwest::Error> for HttpError {
     }
 }
 
-/// The error that the others were made of: "Connection refused" rather than "client error (Connect)".
+/// The error at the end of the chain of causes: "Connection refused" rather than "client error (Connect)".
 fn innermost(error: &dyn Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
@@ -134,7 +134,7 @@ pub fn client() -> &'static Client {
     &CLIENT
 }
 
-/// What becomes of a request.
+/// How a request is sent, and how its answer is read.
 pub trait Ask: Sized {
     /// The same request with the token in `Authorization: Bearer …`, if there is one.
     #[must_use]

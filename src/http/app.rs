@@ -1,4 +1,4 @@
-//! What every handler of an instance shares. What handlers of one kind share is theirs: [`Own`](super::extract::Own).
+//! The state that all handlers of an instance share. The state of handlers of one kind is theirs: [`Own`](super::extract::Own).
 
 use super::{metrics::Metrics, under_way::UnderWay};
 use crate::{
@@ -16,7 +16,7 @@ pub(super) struct Inner {
     pub(super) ctx: Ctx,
     pub(super) metrics: Metrics,
     pub(super) instance: Arc<Instance>,
-    /// What is seen of those who visit the lessons.
+    /// The visits to the lessons.
     pub(super) visits: Visits,
     /// The requests that are under way, by product.
     pub(super) under_way: UnderWay,
@@ -54,7 +54,7 @@ impl AppState {
         })))
     }
 
-    /// The same job, seen by those who look at this object; `route` is what was asked for.
+    /// The same job, shown to the watchers of this object as a visit through `route`.
     pub(super) fn seen(&self, job: Job, route: &str, object: &str) -> Job {
         let who = job.request.who.clone();
         let lane = self.visits.open(who, job.redis_name(object), route);

@@ -1,4 +1,4 @@
-//! [003] What a browser may do with a file that it has: the binary's half of what
+//! [003] How a browser may reuse a file that it has: the binary's half of what
 //! `nginx/templates/oversell.conf.template` says, header by header.
 //!
 //! 1. Has it expired? Until `max-age` is over, the browser asks nothing.
@@ -10,14 +10,14 @@
 //! with both.
 //!
 //! What it survives: a change from nginx to a lone instance and back: both give the same ETag. **What breaks it**: a
-//! file that is changed while it is fresh: nobody asks, so nobody hears of it.
+//! file that is changed while it is fresh: the browser does not ask, so it does not see the change.
 
 use headers::{ETag, HeaderMapExt, IfModifiedSince, IfNoneMatch};
 use http::HeaderMap;
 use rust_embed::EmbeddedFile;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What a file is sent with.
+/// The headers that a file is sent with.
 pub(super) struct Rule {
     pub(super) control: &'static str,
     pub(super) etag: bool,

@@ -1,5 +1,5 @@
-//! Everything that a request can come to besides success: what the stock and the lessons come to, and what only HTTP refuses.
-//! What a client is told of each stands here, one row for each.
+//! The errors of a request: those of the stock and the lessons, and those that only HTTP knows. The table below has a row for
+//! each, with its status and its words.
 
 use super::problem::{Outcome, Problem, RunInProgress};
 use crate::{error::Error as Domain, seckill, stock};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Why a request did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    /// What the stock, the seckill and the lessons come to.
+    /// An error of the stock, the seckill or the lessons.
     #[error(transparent)]
     Domain(#[from] Domain),
     /// There is nothing at this address.
@@ -126,8 +126,8 @@ impl Error {
     }
 }
 
-/// What a client is told: status, kind, the Chinese title, and what else the problem has. The English detail is the error's
-/// own text, unless a row has another.
+/// The table: status, kind, Chinese title, and other fields of the problem. The English detail is the error's own text,
+/// unless a row has another.
 impl From<&Error> for Problem {
     fn from(error: &Error) -> Self {
         use Problem as P;
@@ -173,7 +173,7 @@ impl From<&Error> for Problem {
     }
 }
 
-/// The same of the domain. What a server's client said, and what a bug is, is for the log only.
+/// The same for the domain. The words of a server's client and of a bug are for the log only.
 impl From<&Domain> for Problem {
     fn from(error: &Domain) -> Self {
         use Problem as P;

@@ -1,5 +1,5 @@
-//! What a client sends, as typed values: the query, a JSON body, a piece of the path, the admin token. What is not as it
-//! should be is refused by the field and the rule that it breaks.
+//! The input of a request as typed values: the query, a JSON body, a part of the path, the admin token. Invalid input is
+//! refused with the field and the rule that it breaks.
 
 use super::app::AppState;
 use crate::http::error::Error;
@@ -17,7 +17,7 @@ use utoipa::{
     openapi::{ObjectBuilder, RefOr, Schema, Type, schema::KnownFormat, schema::SchemaFormat},
 };
 
-/// Who orders.
+/// The header that names the user of an order.
 const USER: &str = "x-user-id";
 
 /// The query; its type says which fields there are.
@@ -41,7 +41,7 @@ pub(super) struct Admin;
 #[derive(Debug)]
 pub(super) struct User(pub(super) i64);
 
-/// What the handlers of one kind share in this instance; made at its first use.
+/// The state that the handlers of one kind share in this instance; made at its first use.
 #[derive(Debug)]
 pub(super) struct Own<T>(pub(super) Arc<T>);
 
@@ -177,7 +177,7 @@ impl<const MIN: i64, const MAX: i64> PartialSchema for Whole<MIN, MAX> {
 
 impl<const MIN: i64, const MAX: i64> ToSchema for Whole<MIN, MAX> {}
 
-/// What was read, if it follows its own rules.
+/// The value that was read, if it follows its own rules.
 fn valid<T: Validate<Context = ()>, E: Display>(
     read: Result<T, serde_path_to_error::Error<E>>,
     whole: &str,

@@ -1,4 +1,4 @@
-//! What the client reads: text as in the course, or JSON where it prefers that.
+//! The form of an answer: text as in the course, or JSON if the client prefers it.
 
 use axum::{
     Json,
@@ -55,7 +55,7 @@ impl Format {
     }
 }
 
-/// An answer that is text for whoever asks.
+/// An answer that is text for every client.
 pub(super) fn text_answer(text: impl IntoResponse) -> Response {
     ([(header::CONTENT_TYPE, Format::TEXT)], text).into_response()
 }

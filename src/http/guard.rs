@@ -1,5 +1,5 @@
-//! Who may change something: this service's own page and clients that are no browser, and no page of another host, by
-//! whatever way it reaches this one.
+//! Requests that change something are accepted from this service's own page and from clients that are no browser, and are
+//! refused from a page of another host, in whatever way it reaches this one.
 //!
 //! 1. A page of another origin sends its requests with `Origin` and `Sec-Fetch-Site`: tower-http's [`CsrfLayer`] refuses
 //!    those that change something. JMeter and curl send neither header, and pass.

@@ -1,4 +1,4 @@
-//! What surrounds every request, from tower-http, outermost first: a number for it, which is in every line that is logged
+//! The layers around every request, from tower-http, outermost first: a number for it, which is in every line that is logged
 //! meanwhile; headers for its answer; limits; and one place where an error of any of them becomes an answer.
 
 use super::{
@@ -104,8 +104,8 @@ pub(super) fn surround(app: &AppState, routes: Router, operating: Router) -> Rou
     routes.layer(at_once).merge(operating).layer(every)
 }
 
-/// What comes to `/instances/NAME/…` with this instance's name is what comes to `/…`: nginx hands it to that instance and
-/// to no other, so that somebody who is outside can choose one.
+/// Serves `/instances/NAME/…` with this instance's name as `/…`: nginx passes it to that instance and to no other, so that a
+/// client can choose an instance.
 pub(super) fn called_by_name(app: &AppState, service: Router) -> Router {
     let prefix = format!("/instances/{}", app.ctx.instance);
     let rename = move |mut request: Request| {
@@ -125,7 +125,7 @@ fn path_after(prefix: &str, uri: &Uri) -> Option<PathAndQuery> {
     rest.starts_with('/').then(|| rest.parse().ok())?
 }
 
-/// Makes the answer of what failed, in the form that the client reads, and logs it once.
+/// Makes the answer of a request that failed, in the form that the client reads, and logs it once.
 async fn render_errors(
     State((app, throttle)): State<(AppState, Arc<Throttle>)>,
     request: Request,

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// How long it may take to say what it reaches: longer than it waits for a server that does not answer.
 const MORE_PATIENCE: Duration = Duration::from_millis(1500);
 
-/// How long it may take to say what it plays: who breaks something while it plays spoils it, and one that is only slow may play.
+/// How long it may take to say what it plays: a fault during its replay would spoil the replay, so a slow instance is waited for.
 const PATIENCE_WITH_PLAYERS: Duration = Duration::from_secs(3);
 
 /// An instance of the cluster.
@@ -55,13 +55,13 @@ pub(super) struct Note {
     says: Words,
 }
 
-/// What is read of an instance's `/health/ready`.
+/// The part of an instance's `/health/ready` that is read here.
 #[derive(Deserialize)]
 struct Reaches {
     servers: States,
 }
 
-/// What is read of an instance's `/replays`.
+/// The part of an instance's `/replays` that is read here.
 #[derive(Deserialize)]
 struct Plays {
     playing: Option<Played>,
@@ -148,7 +148,7 @@ pub(super) fn together(own: &States, all: &[Neighbour]) -> States {
     }
 }
 
-/// What is to be said of each trouble, and of whom.
+/// A note for each trouble, with the instance that has it.
 pub(super) fn notes(servers: &States, all: &[Neighbour]) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut note = |instance: Option<&str>, server, zh, en| {

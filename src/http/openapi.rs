@@ -18,7 +18,7 @@ use utoipa::{
 };
 use utoipa_swagger_ui::SwaggerUi;
 
-/// What operations of a kind may answer: the status, the name of its description under `components`, the description, and
+/// A refusal that operations of a kind share: the status, the name of its description under `components`, the description, and
 /// which operations these are.
 type Refusal = (
     &'static str,
@@ -152,7 +152,7 @@ pub(super) fn complete(api: &mut Document) {
     components.add_security_scheme("admin", SecurityScheme::Http(bearer));
 }
 
-/// What a part of an address can be, where it says of itself that it is one of a registry's names.
+/// The values of a path parameter whose description says that it is one of a registry's names.
 fn names(description: &str) -> Option<Vec<&'static str>> {
     match description
         .strip_prefix("One of `GET ")?

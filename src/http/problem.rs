@@ -1,6 +1,6 @@
-//! What an error looks like to a client: its status, its words in two languages, and whether anything was changed.
+//! An error as a client sees it: its status, its words in two languages, and whether anything was changed.
 //!
-//! A row of the table in `error.rs` makes one; `middleware.rs` renders it, because only there is known what the client reads.
+//! A row of the table in `error.rs` makes one; `middleware.rs` renders it, because only there the form of the answer is known.
 
 use super::format::Format;
 use axum::response::{IntoResponse, Response};
@@ -8,10 +8,10 @@ use http::{HeaderValue, StatusCode, header};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-/// A client that was told that something is missing, or that too many came, may try again after this many seconds.
+/// After this many seconds a client may try again, if a server was missing or too many requests came.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
-/// One that has no token is told which scheme asks for it.
+/// The scheme of the token that a client without one is told.
 const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
 
 /// What a request came to.

@@ -1,4 +1,4 @@
-//! What may be asked of every route of the course: which product, how long to stay, to wait and to keep the lock, and on
+//! The parameters of every route of the course: which product, how long to stay, to wait and to keep the lock, and on
 //! whose behalf.
 
 use super::extract::Whole;
@@ -130,6 +130,6 @@ macro_rules! terms {
 pub(in crate::http) use terms;
 
 terms!(
-    /// What may be asked of every route of the course.
+    /// The parameters of every route of the course.
     Terms {}
 );

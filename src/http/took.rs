@@ -1,4 +1,4 @@
-//! What every answer to a job says, whatever else its route says.
+//! The fields that every answer to a job has, besides those of its route.
 
 use super::{app::AppState, problem::Outcome};
 use crate::section::Job;

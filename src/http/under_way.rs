@@ -1,7 +1,7 @@
-//! How many requests are under way for each product, in this instance and in the others: who waits where.
+//! Counts the requests that are under way for each product, in this instance and in the others.
 //!
-//! An instance that stands still cannot say how many wait in it. What the load generator has sent and nobody else has is
-//! there, so it is counted as the silent instance's ([`Asked::of`]).
+//! A paused instance cannot say how many requests wait in it. Those that the load generator has sent and no other instance
+//! has are in it, so they are counted as the silent instance's ([`Asked::of`]).
 
 use crate::http_client::{Ask, client};
 use futures::future::join_all;

@@ -1,6 +1,6 @@
 //! `/classroom/*`: a class that looks on at the lessons for several windows, and takes part from its phones.
 //!
-//! `events.rs` has what everybody sees, `objects.rs` what the servers say, `visits.rs` who is sent by a button, `qr.rs` the way to the page.
+//! `events.rs` streams the visits, `objects.rs` asks the servers, `visits.rs` sends visitors, `qr.rs` draws the page's address.
 
 pub(super) mod events;
 pub(super) mod objects;

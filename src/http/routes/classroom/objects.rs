@@ -1,4 +1,4 @@
-//! `/classroom/objects`: what the servers themselves say of the objects of the lessons: what is drawn is only what was seen.
+//! `/classroom/objects`: the objects of the lessons as the servers report them, for the class page to draw.
 
 use crate::{classroom, error::Error, http::app::AppState};
 use axum::{Json, extract::State};

@@ -1,4 +1,4 @@
-//! What a lesson answers: the course's text, or the facts in one form for all.
+//! The answer of a lesson: the course's text, or the facts in one form for all.
 
 use crate::{
     classroom::window::{Answer, Facts},

@@ -32,7 +32,7 @@ use utoipa::{IntoParams, openapi::path::ParameterIn};
 use utoipa_axum::{router::UtoipaMethodRouter, routes};
 
 terms!(
-    /// What may be asked of `/demo1` and `/demo3`.
+    /// The parameters of `/demo1` and `/demo3`.
     DemoTerms {
         /// Not to wait: 409 where another has the lock.
         #[garde(skip)]
@@ -42,7 +42,7 @@ terms!(
 );
 
 terms!(
-    /// What may be asked of `/demo2`.
+    /// The parameters of `/demo2`.
     Demo2Terms {
         /// Not to wait: 409 where another has the lock.
         #[garde(skip)]
@@ -56,7 +56,7 @@ terms!(
 );
 
 terms!(
-    /// What may be asked of `/demo4`.
+    /// The parameters of `/demo4`.
     #[expect(non_snake_case, reason = "the text's own name of a parameter")]
     Demo4Terms {
         /// Not to wait: 409 where another has the lock.
@@ -177,8 +177,8 @@ pub(in crate::http) fn all(app: &AppState) -> [UtoipaMethodRouter<AppState>; 4] 
     ]
 }
 
-/// Who asks is read first, so that nobody takes a lock with a query that is not as it should be; then comes the lock. A
-/// key that names what the query does not have stops the start.
+/// The query is read first, so that no lock is acquired for an invalid query; then the lock is acquired. A key that names a
+/// field that the query does not have stops the start.
 fn locked<T>(
     app: &AppState,
     key: LockKey,
@@ -207,7 +207,7 @@ where
     )
 }
 
-/// Reads what is asked, for the layer and the handler inside.
+/// Reads the query, for the layer and the handler inside.
 async fn ask<T: Asked>(
     State(app): State<AppState>,
     Query(terms): Query<T>,
@@ -220,7 +220,7 @@ async fn ask<T: Asked>(
     next.run(request).await
 }
 
-/// What [`ask`] has read.
+/// The job that [`ask`] has read.
 fn job(head: &Parts) -> &Job {
     head.extensions
         .get::<Arc<Job>>()
@@ -235,7 +235,7 @@ fn refused(refusal: Refusal) -> Error {
     }
 }
 
-/// Who has not waited is told so.
+/// A request that does not wait has an error of its own.
 fn at_once(error: Domain) -> Error {
     match error {
         Domain::NotHad { what, waited } if waited.is_zero() => Domain::Taken(what),

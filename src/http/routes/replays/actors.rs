@@ -1,4 +1,4 @@
-//! `/replays/actors`: what the instance that directs a replay asks of the one on which an actor plays.
+//! `/replays/actors`: requests of the instance that directs a replay to the instances on which its actors play.
 
 use super::{Replays, enabled};
 use crate::{

@@ -1,6 +1,6 @@
 //! Replays of the lessons' races: one at a time in an instance, watched by as many as want to.
 //!
-//! `routes.rs` has what people ask for, `actors.rs` what instances ask of each other.
+//! `routes.rs` has the routes for people, `actors.rs` those that instances use among themselves.
 
 pub(super) mod actors;
 pub(super) mod routes;

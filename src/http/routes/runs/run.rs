@@ -1,4 +1,4 @@
-//! One run: driven by a task of its own, so that it goes on whoever watches.
+//! One run: driven by a task of its own, so that it goes on with or without watchers.
 
 use super::alone::alone;
 use crate::{
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// How often those who watch are told.
+/// How often the watchers are told.
 const TICK: Duration = Duration::from_millis(200);
 /// How often the instances are asked how many requests are under way in them.
 const ASK: Duration = Duration::from_millis(500);
@@ -159,7 +159,7 @@ impl Run {
         self.state.subscribe()
     }
 
-    /// What another who wants to start one is told.
+    /// The refusal of another run while this one goes on.
     pub(super) fn in_progress(&self) -> Error {
         Error::RunInProgress(RunInProgress {
             id: self.about.id.clone(),
@@ -196,7 +196,7 @@ impl Run {
         .await
     }
 
-    /// Runs the plan to its end and tells those who watch.
+    /// Runs the plan to its end and tells the watchers.
     pub(super) async fn drive(self: Arc<Self>, app: AppState, alone: Option<Guard>) {
         let (sender, mut snapshots) = watch::channel(Snapshot::default());
         let work = AssertUnwindSafe(load::run::run(&self.about.plan, &sender, &self.cancel))
@@ -225,7 +225,7 @@ impl Run {
         self.state.send_replace(State { progress, end });
     }
 
-    /// Tells those who watch how it stands, again and again.
+    /// Tells the watchers its state, again and again.
     async fn follow(&self, app: &AppState, mut snapshots: watch::Receiver<Snapshot>) {
         let (under_way, latest) = watch::channel(BTreeMap::new());
         let ask = self.ask(app, snapshots.clone(), under_way);
