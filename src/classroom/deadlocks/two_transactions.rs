@@ -191,8 +191,12 @@ impl TwoTransactions {
         Ok(self.steps[step].clone())
     }
 
-    /// Ends the play, after those that failed have begun again where they retry. What it came to.
+    /// Ends the play: every answer is heard, and with `retry` the transactions that failed are begun again.
     pub(crate) async fn end(mut self, retry: bool) -> Result<DeadlockReplay, Error> {
+        // Without the privilege, the waits of others make a slow COMMIT look like one that waits.
+        for side in [Side::A, Side::B] {
+            self.hear(side).await?;
+        }
         let victim = (self.steps.iter().find(|step| step.error.is_some())).cloned();
         let (mut committed, mut retries) = (Vec::new(), 0);
         for side in [Side::A, Side::B] {
