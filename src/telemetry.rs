@@ -1,10 +1,16 @@
 //! The log, to stderr, as text or as JSON lines, filtered by `RUST_LOG` (`info` without it); and the lessons' console, to
 //! stdout.
+//!
+//! `RUST_LOG` holds levels by target, as `debug` or `info,sqlx=error`.
 
 use crate::console;
 use std::io::{IsTerminal, stderr, stdout};
 use tracing_subscriber::{
-    EnvFilter, Layer, filter::filter_fn, fmt, fmt::time::ChronoLocal, layer::SubscriberExt,
+    Layer,
+    filter::{LevelFilter, Targets, filter_fn},
+    fmt,
+    fmt::time::ChronoLocal,
+    layer::SubscriberExt,
     util::SubscriberInitExt,
 };
 
@@ -20,9 +26,17 @@ pub enum Form {
     Json,
 }
 
+/// What `RUST_LOG` lets through; [`DEFAULT`] where it is not set, `info` where it is no list of levels.
+fn filter() -> Targets {
+    let levels = std::env::var("RUST_LOG").unwrap_or_else(|_| DEFAULT.to_owned());
+    levels.parse().unwrap_or_else(|error| {
+        eprintln!("RUST_LOG={levels}: {error}; `info` is taken");
+        Targets::new().with_default(LevelFilter::INFO)
+    })
+}
+
 /// Starts the log and the console. A second call changes nothing.
 pub fn init(form: Form) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(DEFAULT));
     let log = fmt::layer()
         .with_writer(stderr)
         .with_ansi(stderr().is_terminal());
@@ -32,7 +46,7 @@ pub fn init(form: Form) {
     };
     let log = log
         .with_filter(filter_fn(|line| line.target() != console::TARGET))
-        .with_filter(filter);
+        .with_filter(filter());
     let console = fmt::layer()
         .with_writer(stdout)
         .with_ansi(false)
