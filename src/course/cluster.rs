@@ -126,7 +126,6 @@ impl Cluster {
     }
 
     /// A request to a whole address, with the admin token where there is one.
-    #[must_use]
     pub fn request(&self, method: Method, url: &str) -> RequestBuilder {
         let request = client().request(method, url).timeout(PATIENCE);
         request.token(self.token.as_ref())

@@ -5,7 +5,7 @@
 //!
 //! Next: `verdict.rs`, which judges it.
 
-use super::{inside::Stay, stats::rounded};
+use super::{inside::Stay, spread::rounded};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::{collections::BTreeMap, time::Duration};

@@ -39,6 +39,11 @@ impl Spread {
     }
 }
 
+/// Three decimals: more would pretend to know more.
+pub(super) fn rounded(x: f64) -> f64 {
+    (x * 1000.0).round() / 1000.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

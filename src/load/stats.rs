@@ -5,7 +5,7 @@
 //! Received KB/sec `received_kb_per_sec`, Sent KB/sec `sent_kb_per_sec`. Latencies are in milliseconds, a KB has 1024
 //! bytes, and bytes are those on the wire, headers and all.
 
-use super::history::History;
+use super::{history::History, spread::rounded};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -88,11 +88,6 @@ fn ms(us: u64) -> f64 {
 
 fn ratio(sum: f64, n: u64) -> f64 {
     if n == 0 { 0.0 } else { rounded(sum / n as f64) }
-}
-
-/// Three decimals: more would pretend to know more.
-pub(super) fn rounded(x: f64) -> f64 {
-    (x * 1000.0).round() / 1000.0
 }
 
 #[cfg(test)]

@@ -157,48 +157,8 @@ impl Known {
                 });
             }
             Line::Point { point, value } => {
-                let mut seen = ReplayEvent {
-                    value: value.as_deref().map(Into::into),
-                    ..event(point.name())
-                };
-                match point {
-                    Point::Taken => {
-                        seen.owner = Some(letter.to_string());
-                        self.holder = Some(letter);
-                    }
-                    Point::Locked => {
-                        // What it has there is its fencing token.
-                        seen.token = value.as_ref().and_then(|token| token.parse().ok());
-                        seen.value = None;
-                        if let Some(actor) = self.actor_mut(letter) {
-                            actor.token = seen.token;
-                        }
-                        self.holder = Some(letter);
-                        self.inside.insert(letter);
-                        self.entered.push(letter);
-                        self.most_inside = self.most_inside.max(self.inside.len());
-                    }
-                    point if LEAVING.contains(point) => {
-                        self.inside.remove(&letter);
-                    }
-                    Point::Checked => {
-                        seen.owner = value.as_deref().map(|owner| self.letter_of(owner));
-                        seen.value = None;
-                    }
-                    Point::Unlocked => {
-                        // Whatever was deleted was the lock of who took it last.
-                        let foreign = self.holder.filter(|holder| *holder != letter);
-                        seen.event = "deleted".to_owned();
-                        seen.owner = Some(foreign.unwrap_or(letter).to_string());
-                        seen.value = foreign.map(|_| "foreign".into());
-                        self.inside.remove(&letter);
-                        if let Some(actor) = self.actor_mut(letter) {
-                            actor.has_unlocked = true;
-                        }
-                    }
-                    _ => {}
-                }
-                events.push(seen);
+                let seen = event(point.name());
+                events.push(self.passed(letter, point, value.as_deref(), seen));
             }
             Line::Done {
                 remaining,
@@ -245,6 +205,55 @@ impl Known {
             }
         }
         events
+    }
+
+    /// An actor has passed a point; `seen` is the event so far.
+    fn passed(
+        &mut self,
+        letter: char,
+        point: &Point,
+        value: Option<&str>,
+        mut seen: ReplayEvent,
+    ) -> ReplayEvent {
+        seen.value = value.map(Into::into);
+        match point {
+            Point::Taken => {
+                seen.owner = Some(letter.to_string());
+                self.holder = Some(letter);
+            }
+            Point::Locked => {
+                // What it has there is its fencing token.
+                seen.token = value.and_then(|token| token.parse().ok());
+                seen.value = None;
+                if let Some(actor) = self.actor_mut(letter) {
+                    actor.token = seen.token;
+                }
+                self.holder = Some(letter);
+                self.inside.insert(letter);
+                self.entered.push(letter);
+                self.most_inside = self.most_inside.max(self.inside.len());
+            }
+            point if LEAVING.contains(point) => {
+                self.inside.remove(&letter);
+            }
+            Point::Checked => {
+                seen.owner = value.map(|owner| self.letter_of(owner));
+                seen.value = None;
+            }
+            Point::Unlocked => {
+                // Whatever was deleted was the lock of who took it last.
+                let foreign = self.holder.filter(|holder| *holder != letter);
+                seen.event = "deleted".to_owned();
+                seen.owner = Some(foreign.unwrap_or(letter).to_string());
+                seen.value = foreign.map(|_| "foreign".into());
+                self.inside.remove(&letter);
+                if let Some(actor) = self.actor_mut(letter) {
+                    actor.has_unlocked = true;
+                }
+            }
+            _ => {}
+        }
+        seen
     }
 
     /// What has changed in the servers.

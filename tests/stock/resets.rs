@@ -248,9 +248,10 @@ async fn a_reset_needs_what_it_sets_and_names_what_it_could_not_clear() -> Resul
     let ctx = Arc::new(Ctx::new(config)?);
     let site = support::shelf(&ctx).await;
     site.put_stock(9).await;
-    // In their order: what is killed before, whose reset sets how many, what it says is not there (or that it cannot), and
-    // what MySQL and, while it lives, Redis have then.
-    let steps: [(&str, i64, &str, Option<&[&str]>, (i64, i64)); 8] = [
+    // The server that is killed first, how many pieces the reset sets, and whose: of one strategy, or of all.
+    // Then the servers that the reset names as missing, if it succeeds, and the stock of MySQL and of Redis, while it lives.
+    type Step<'a> = (&'a str, i64, &'a str, Option<&'a [&'a str]>, (i64, i64));
+    let steps: [Step; 8] = [
         ("", 10, "", Some(&["zookeeper"]), (10, 10)),
         ("", 11, "zk-lock", None, (10, 10)),
         ("redis-2", 12, "", Some(&["redis-2", "zookeeper"]), (12, 12)),

@@ -83,15 +83,12 @@ async fn go_out(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     let latch = latch(ctx, job);
     for _ in 0..TRIES {
         latch.try_set_count(CLASS).await?;
-        match written(latch.count_down().await)? {
-            Some(left) => {
-                job.say(format_args!("出来了一位同学，还有 {left} 位"));
-                job.note(Happened::Count, left);
-                job.inside().await;
-                return Ok(Answer::counted("出来了一位同学", left));
-            }
-            // Others have opened it between the two commands.
-            None => {}
+        // None: others have opened it between the two commands.
+        if let Some(left) = written(latch.count_down().await)? {
+            job.say(format_args!("出来了一位同学，还有 {left} 位"));
+            job.note(Happened::Count, left);
+            job.inside().await;
+            return Ok(Answer::counted("出来了一位同学", left));
         }
     }
     Err(Error::Internal(format!(

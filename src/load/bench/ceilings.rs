@@ -166,7 +166,9 @@ impl Ceilings {
     async fn once(&self, bare: Bare, conn: &mut MySqlConnection) -> Done<u32> {
         let (ctx, product) = (&self.ctx, self.product);
         match bare {
-            Bare::Update => drop(sqlx::query(UPDATE).bind(product).execute(conn).await?),
+            Bare::Update => {
+                sqlx::query(UPDATE).bind(product).execute(conn).await?;
+            }
             Bare::ForUpdate => {
                 conn.execute("START TRANSACTION").await?;
                 let count: i64 = sqlx::query_scalar(FOR_UPDATE)
@@ -196,7 +198,9 @@ impl Ceilings {
                     .exec_async(&mut redis)
                     .await?;
             }
-            Bare::Id => drop(id_worker::batch(ctx, "bench", 1).await?),
+            Bare::Id => {
+                id_worker::batch(ctx, "bench", 1).await?;
+            }
             Bare::Ids => {
                 id_worker::batch(ctx, "bench", BATCH).await?;
                 return Ok(BATCH);
