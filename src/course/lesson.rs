@@ -371,7 +371,7 @@ impl Verdict {
                 en: "not reproduced",
             },
             Self::Unavailable => Bilingual {
-                zh: "此处没有做",
+                zh: "未验证",
                 en: "unavailable",
             },
         }

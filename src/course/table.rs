@@ -97,9 +97,9 @@ pub(super) fn summary(found: &Found, lang: Lang) -> String {
     );
     let all = found.lessons.len();
     match lang {
-        Lang::Zh => format!(
-            "{all} 条说法：{so} 条重现了，{otherwise} 条没有重现，{unavailable} 条此处没有做"
-        ),
+        Lang::Zh => {
+            format!("{all} 条说法：{so} 条重现了，{otherwise} 条没有重现，{unavailable} 条未验证")
+        }
         Lang::En => format!(
             "{all} claims: {so} reproduced, {otherwise} not reproduced, {unavailable} unavailable"
         ),

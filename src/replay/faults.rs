@@ -103,7 +103,7 @@ impl Need {
             Self::Replica => (
                 has("replica"),
                 Bilingual {
-                    zh: "要有从库和哨兵：用 oversell lab --replica 启动",
+                    zh: "要有从节点和哨兵：用 oversell lab --replica 启动",
                     en: "it takes a replica and a Sentinel: a lab started with --replica",
                 },
             ),

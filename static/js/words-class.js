@@ -40,8 +40,8 @@ export const zh = {
   classTimes: ({ waited, inside, over, passed, failed }) => (failed ? `等了 ${waited} 秒，没等到` : passed ? `等了 ${waited} 秒，过去了`
     : inside == null ? `在等，${waited} 秒了` : over ? `等了 ${waited} 秒，在里面 ${inside} 秒，出来了` : `在里面，${inside} 秒了（等了 ${waited} 秒）`),
   classWords: '用文字看', classWaits: '在等', classSaid: (who, times) => `${who}：${times}`, seconds: (s) => `${s} 秒`,
-  herdRun: '来一次：1 个持有，50 个排队', herdBusy: '正在排队、放锁…', herdParent: '都盯父节点：', herdPredecessor: '只盯前一个：',
-  herdSaid: (sum, times, mean) => `放锁 ${times} 次，共叫醒 ${sum} 次，平均每次 ${mean} 个`,
+  herdRun: '来一次：1 个持有，50 个排队', herdBusy: '正在排队、释放锁…', herdParent: '都监听父节点：', herdPredecessor: '只监听前一个：',
+  herdSaid: (sum, times, mean) => `释放锁 ${times} 次，共唤醒 ${sum} 次，平均每次 ${mean} 个`,
 };
 
 /** @type {import('./words.js').Words} */

@@ -47,7 +47,7 @@ export const zh = {
   running: (done, all, left) => `正在跑：${done} / ${all}${left ? `，约还要 ${left} 秒` : ''}`,
   stuck: (done, all, n, of, name) => `停住了（${done} / ${all}）：${of} 个没有回答的请求里，${n} 个在等 ${name}。`,
   stalled: (done, all, of, dead) => `停住了（${done} / ${all}）：过去一秒没有一个回答，${of} 个请求在等。${dead ? `实例 ${dead} 没有回应，它可能还占着锁。` : ''}`,
-  apart: '卖出与少了对不上：有的请求没有回音，或者有别人动了库存。这一场不能算数。',
+  apart: '卖出与少了对不上：有的请求无响应，或者有别人动了库存。这一场不能算数。',
   waits: (mean, most) => `等锁平均 ${mean} ms，最久 ${most} ms`,
   waitedMost: (ms) => `最久等 ${ms} ms`,
   mostInside: (n) => `同时在里面最多 ${n} 个`,
@@ -55,7 +55,7 @@ export const zh = {
   polled: (ms) => `每 ${ms} ms 左右问一次锁：谁先问到谁进，速度由间隔决定，不能和有通知的锁比`,
   polls: (ms) => `每 ${ms} ms 问一次，快慢由间隔决定`,
 
-  smallOver: (sold, gone, over) => `卖 ${sold}，少 ${gone}：多卖 ${over}`,
+  smallOver: (sold, gone, over) => `卖 ${sold}，少 ${gone}：超卖 ${over}`,
   smallExact: (sold) => `卖 ${sold}，少 ${sold}：正好`,
   smallErrors: (sold, errors) => `卖 ${sold}，${errors} 个没有成功：不算数`,
   otherStores: '注意：有的卖 Redis 里的库存，有的卖 MySQL 里的库存，快慢不能直接比。',
@@ -67,7 +67,7 @@ export const zh = {
   buying: (s) => `已经 ${s} 秒，还没有回答…`,
 
   tries: '在浏览器里试', tryNote: '每按一次就是一个人来；一个浏览器最多同时 6 个。也可以在手机上打开这一页。', who: '名字', someone: '同学', tryWaits: '在等…',
-  how: '怎么做的', survives: '扛得住：', breaksIt: '会断：', wokenSum: (n, sum) => `放锁 ${n} 次，一共叫醒 ${sum} 个`, raw: '下载这一场 JSON', allVerdicts: '全部结论', verdictsJson: '原始数据 JSON', verdictsCount: (n, ran, all, when) => `跑了 ${ran} 课，重现了 ${n} 课；课程一共 ${all} 课（${when}）。`, verdictOf: (v) => VERDICTS.zh[v] ?? '没有跑', lessonHead: '课', verdictHead: '结论', seenHead: '看到的', readme: '说明', wholeFile: '整个文件',
+  how: '怎么做的', survives: '能承受：', breaksIt: '何时失效：', wokenSum: (n, sum) => `释放锁 ${n} 次，一共唤醒 ${sum} 个`, raw: '下载这一场 JSON', allVerdicts: '全部结论', verdictsJson: '原始数据 JSON', verdictsCount: (n, ran, all, when) => `跑了 ${ran} 课，重现了 ${n} 课；课程一共 ${all} 课（${when}）。`, verdictOf: (v) => VERDICTS.zh[v] ?? '没有跑', lessonHead: '课', verdictHead: '结论', seenHead: '看到的', readme: '说明', wholeFile: '整个文件',
   byHand: '在终端里亲手做', byHandNote: '按编号的顺序输入，下面是会看到的。', terminal: (n) => `终端 ${n}`, copy: '复制', copied: '复制了', selected: '选中了，请按 Ctrl+C', prints: '会看到', again: '没看到下面这样的结果，就再输一遍：',
   seen: '上一次 oversell course 的结论', restsOnTiming: '和时间有关，每次可能不同',
   found: (v, when) => `${VERDICTS.zh[v] ?? v}（${when}）`,

@@ -16,15 +16,15 @@ export const zh = {
   }, state) ?? '',
   wayMeans: (server, state) => (state === 'cut' ? `到 ${server} 断开了。` : `${server} 的回答慢了。`),
   fault: (action) => of({
-    pause: '暂停', resume: '继续', kill: '杀掉', start: '启动', expire: '让 ZooKeeper 会话过期', promote: '升为主库', cut: '断开', slow: '慢 200 ms', mend: '接好',
+    pause: '暂停', resume: '继续', kill: '杀掉', start: '启动', expire: '让 ZooKeeper 会话过期', promote: '升为主节点', cut: '断开', slow: '慢 200 ms', mend: '接好',
   }, action) ?? action,
   faultWay: (action, server) => `${action === 'cut' ? '断开到' : '接好到'} ${server}`,
   faultDone: (member, action) => `${member}：${of({
-    pause: '暂停了', resume: '继续了', kill: '杀掉了', start: '启动了', expire: '会话过期了', promote: '现在是主库', cut: '断开了', slow: '变慢了', mend: '接好了',
+    pause: '暂停了', resume: '继续了', kill: '杀掉了', start: '启动了', expire: '会话过期了', promote: '现在是主节点', cut: '断开了', slow: '变慢了', mend: '接好了',
   }, action) ?? action}。`,
   faultAll: '全部恢复了。',  senderStill: (done, all, name) => `停在 ${done} / ${all}：发请求的实例 ${name} 没有回应，要等它继续。`,
 
-  both: '上下对照', bothWhy: '会断的和修好的都演过以后，一上一下画在一起', bothFlaw: '时间线：会断', bothCure: '时间线：修好', watchReplay: '去看正在演的',
+  both: '上下对照', bothWhy: '有问题的和修正后的都重演过以后，一上一下画在一起', bothFlaw: '时间线：有问题', bothCure: '时间线：修正后', watchReplay: '去看正在演的',
   replayOther: (lesson, which) => `正在演第 ${lesson} 课（${which}），演完才能演这一课。`,
 
   lanesRead: '一行是一个请求（线程·第几次）：点线在等，黑条在里面；红的是不止一个同时在里面。',

@@ -9,7 +9,7 @@ const EVENTS = {
   incr: { zh: (n) => `数到 ${n}`, en: (n) => `counts to ${n}` },
   counted: { zh: () => '数完了', en: () => 'has counted' },
   compared: { zh: () => '比过了', en: () => 'has compared' },
-  woken: { zh: (n) => `叫醒 ${n} 个`, en: (n) => `${n} woken` },
+  woken: { zh: (n) => `唤醒 ${n} 个`, en: (n) => `${n} woken` },
   out: { zh: (n) => `出来了，还有 ${n} 位`, en: (n) => `goes out, ${n} left` },
   door: { zh: () => '锁门', en: () => 'locks the door' },
   worked: { zh: () => '做完了业务', en: () => 'has done its work' },

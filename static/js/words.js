@@ -46,7 +46,7 @@ const zh = {
   run: '运行', cancel: '取消',
   alone: '这里只有一个实例，所以只能跑一台。三台要用 oversell lab 启动。',
 
-  sold: '卖出', gone: '少了', over: '多卖', errors: '出错', soldOut: '售罄', noAnswer: '没有回音',
+  sold: '卖出', gone: '少了', over: '超卖', errors: '出错', soldOut: '售罄', noAnswer: '无响应',
   waitsFor: (servers) => `${servers} 停了，这一课在等它回来。`,
   starting: '正在重置库存…',
   lost: (done, all) => `连接断了，正在接上；那边照常在跑（${done} / ${all}）。`,
@@ -99,13 +99,13 @@ const zh = {
   cacheSaid: (cost) => of({ none: '这次：没有问服务器', head: '这次：304，只传了头', all: '这次：200，传了内容' }, cost),
 
   // ---- replays: the timeline
-  replay: '重演', replays: '可以重演的课', replayLink: '重演这一课的抢跑', toLesson: '回到这一课',
+  replay: '重演', replays: '可以重演的课', replayLink: '重演这一课的竞态', toLesson: '回到这一课',
   replayOff: '这里不能重演：只有 oversell lab 或 docker compose 起的实例才行。',
   replayNone: (name) => `没有“${name}”这个重演；下面是有的。`,
   replayCannot: (why) => `现在演不了：${why}`,
   replayIdle: '还没演。按“重演”，在真的服务器上演一遍。',
   replayLive: '正在演…', replayNext: '下一步', replayStep: '一步步', replaySlow: '连着演', pace: '演法',
-  flaw: '会断', cured: '修好', version2: '哪一种',
+  flaw: '有问题', cured: '修正后', version2: '哪一种',
   play: '播放', pause: '暂停', back: '上一步', forward: '下一步', speed: '播放速度', slower: (n) => (n === 1 ? '原速' : `慢 ${n} 倍`),
   at: (s) => `${s} s`, unscaled: '一步一格，不按时间',
   lanes: '时间线', cursor: '时间',
@@ -118,7 +118,7 @@ const zh = {
   }, e.event) ?? lesson.eventIn('zh', e),
   arrow: ({ from, to, owner, event }) => (to === 'lock'
     ? `${from} 删掉了${owner ? ` ${owner} ` : '别人'}的锁` : `${event.token ?? '旧令牌'} < ${event.value ?? '新令牌'}：行不收`),
-  replaySold: ({ sold, gone }) => `卖出 ${sold}，少了 ${gone}${sold > gone ? `：多卖 ${sold - gone}` : ''}。`,
+  replaySold: ({ sold, gone }) => `卖出 ${sold}，少了 ${gone}${sold > gone ? `：超卖 ${sold - gone}` : ''}。`,
   replayInside: (n) => (n > 1 ? `最多有 ${n} 个同时在里面。` : '里面从来只有一个。'),
   replayApart: '这一次和平时不一样。',
   told: (e) => {

@@ -29,7 +29,7 @@ pub(super) async fn exclusive(on: &Cluster, path: &str) -> Result<Seen, NoVerdic
         ("没有等", "did not wait")
     };
     let words = Words::new(
-        format!("两台实例上各一个：都是 {statuses:?}，第二个{zh}。"),
+        format!("两个实例上各一个：都是 {statuses:?}，第二个{zh}。"),
         format!("One on each of two instances: {statuses:?}; the second {en}."),
     );
     Ok(Seen::holds(statuses == [200, 200] && waited, words))
@@ -51,7 +51,7 @@ pub(super) async fn thread_id(on: &Cluster) -> Result<Seen, NoVerdict> {
         == values.len();
     let words = Words::new(
         format!(
-            "几台实例依次写进键里的：{}：{}。",
+            "几个实例依次写进键里的：{}：{}。",
             values.join("，"),
             if differ {
                 "都不同"

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 pub(super) async fn five_dead(on: &Cluster) -> Result<Seen, NoVerdict> {
     let [first, second, third] = &on.servers()?.instances[..] else {
         return Err(NoVerdict::without(
-            "要有三台实例",
+            "要有三个实例",
             "it takes three instances",
         ));
     };

@@ -80,7 +80,7 @@ pub(super) async fn until_below(
         .unwrap_or_else(|_| Err(late()))
 }
 
-/// `mutex 三台：卖出 5000 件，少了 4321 件，多卖 679 件。`
+/// `mutex 三个实例：卖出 5000 件，少了 4321 件，超卖 679 件。`
 pub(super) fn sale(row: &Row) -> Words {
     let (sold, gone, over) = (row.counts.sold, row.gone(), row.oversold);
     let Bilingual { zh, en } = if row.target == Target::One.name() {
@@ -90,7 +90,7 @@ pub(super) fn sale(row: &Row) -> Words {
     }
     .words();
     let errors = row.counts.failed();
-    let (mut more_zh, mut more_en) = (format!("多卖 {over} 件"), format!("{over} oversold"));
+    let (mut more_zh, mut more_en) = (format!("超卖 {over} 件"), format!("{over} oversold"));
     if errors > 0 {
         more_zh += &format!("，{errors} 个请求出错");
         more_en += &format!(", {errors} requests failed");

@@ -22,7 +22,7 @@ pub(super) async fn shared_count(on: &Cluster) -> Result<Seen, NoVerdict> {
     let chained = seen.first().is_some_and(|(before, _)| *before == 0)
         && seen.windows(2).all(|pair| pair[0].1 == pair[1].0);
     let words = Words::new(
-        format!("每台实例依次读到的和改成的：{seen:?}。"),
+        format!("每个实例依次读到的和改成的：{seen:?}。"),
         format!("What each instance in turn has read and set: {seen:?}."),
     );
     Ok(Seen::holds(chained, words).value("counts", json!(seen)))

@@ -13,7 +13,7 @@ pub(super) async fn herd(on: &Cluster) -> Result<Seen, NoVerdict> {
     let all: Vec<u64> = (0..=50).rev().collect();
     let one: Vec<u64> = (0..=50).map(|n| u64::from(n < 50)).collect();
     let words = Words::new(
-        "50 个排队，一个一个放锁：都盯父节点依次叫醒 50、49、48 … 1、0 个；只盯前一个依次叫醒 1、1、1 … 1、0 个。",
+        "50 个排队，一个一个释放锁：都监听父节点依次唤醒 50、49、48 … 1、0 个；只监听前一个依次唤醒 1、1、1 … 1、0 个。",
         "50 wait, one release after the other: watching the directory, 50, 49, 48 … 1, 0 are woken; watching the node before, 1, 1, 1 … 1, 0.",
     );
     let holds = *parent == json!(all) && *predecessor == json!(one);

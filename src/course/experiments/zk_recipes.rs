@@ -55,7 +55,7 @@ pub(super) async fn leases_of_the_dead(on: &Cluster) -> Result<Seen, NoVerdict> 
     let (product, zookeeper) = (on.product(5000).await?, on.zookeeper().await?);
     let instances = &on.servers()?.instances;
     let [alive, .., dies] = &instances[..] else {
-        return Err(NoVerdict::without("要有两台实例", "it takes two instances"));
+        return Err(NoVerdict::without("要有两个实例", "it takes two instances"));
     };
     let url = |at: &str, wait: u32| {
         format!(

@@ -143,7 +143,7 @@ fn a_report_needs_nothing_else_and_draws_each_form_of_figures() {
     ] {
         assert!(!page.contains(foreign), "{foreign}");
     }
-    for drawn in ["多卖</span>", "4,870", "误差之内", "class=\"over\""] {
+    for drawn in ["超卖</span>", "4,870", "误差之内", "class=\"over\""] {
         assert!(page.contains(drawn), "{drawn}");
     }
     assert!(

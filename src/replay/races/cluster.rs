@@ -18,7 +18,7 @@ pub(super) const RACE: Race = Race {
         "A cluster: each instance has its own locks of the users",
     ),
     breaks: Bilingual::of(
-        "两台实例，两把锁，同一个人下了两单",
+        "两个实例，两把锁，同一个人下了两单",
         "two instances, two locks: one user has two orders",
     ),
     cure: Bilingual::of(
@@ -54,7 +54,7 @@ pub(super) const RACE: Race = Race {
                 "B, of the same user, on another instance: the lock is taken, and B is refused",
             ),
             B.is_refused(),
-            say("A 写订单，放锁", "A writes its order, and unlocks"),
+            say("A 写订单，释放锁", "A writes its order, and unlocks"),
             A.finishes(),
         ],
         ends: Ends::sold(1, 1).inside(1),

@@ -74,7 +74,7 @@ pub(super) const RACE: Race = Race {
             say("B 等", "B waits"),
             B.stands_at(Point::Waits),
             B.heads_for(Point::Worked),
-            say("A 干完，放锁", "A is done, and releases"),
+            say("A 干完，释放锁", "A is done, and releases"),
             A.stands_at(Point::Leaves),
             A.finishes_and_finds_its_lock(),
             say("B 才进来", "B gets in after it"),

@@ -56,7 +56,7 @@ pub(super) const RACE: Race = Race {
             B.impatient().is_refused(),
             Note("B refused"),
             say(
-                "A 写完，放锁；redis-3 这时才回来",
+                "A 写完，释放锁；redis-3 这时才回来",
                 "A writes, and releases; now redis-3 comes back",
             ),
             A.finishes(),

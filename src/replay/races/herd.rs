@@ -23,15 +23,15 @@ const WAITERS: u16 = 50;
 pub(super) const RACE: Race = Race {
     lesson: "3.4",
     title: Bilingual::of(
-        "羊群效应：放一次锁，叫醒几个",
+        "羊群效应：释放一次锁，唤醒几个",
         "The herd effect: how many does a release wake",
     ),
     breaks: Bilingual::of(
-        "都盯着父节点：放一次锁，全部叫醒",
+        "都监听父节点：释放一次锁，全部唤醒",
         "all watch the directory: each release wakes all of them",
     ),
     cure: Bilingual::of(
-        "只盯前一个节点：放一次锁，叫醒一个",
+        "只监听前一个节点：释放一次锁，唤醒一个",
         "each watches the node before its own: a release wakes one",
     ),
     begin: &[],
@@ -41,12 +41,12 @@ pub(super) const RACE: Race = Race {
         }),
         steps: &[
             say(
-                "一个持有锁，50 个排队，每个都盯着父节点",
+                "一个持有锁，50 个排队，每个都监听父节点",
                 "one has the lock, 50 wait, and each watches the directory",
             ),
             A.goes_on(),
             say(
-                "一个一个放锁：每次叫醒几个",
+                "一个一个释放锁：每次唤醒几个",
                 "one release after the other: how many each of them wakes",
             ),
             A.finishes(),
@@ -54,7 +54,7 @@ pub(super) const RACE: Race = Race {
         ],
         ends: Ends::NOTHING.saw(
             "50 49 48 … 2 1 0",
-            "每次放锁叫醒几个：50 49 48 … 2 1 0",
+            "每次释放锁唤醒几个：50 49 48 … 2 1 0",
             "woken at each release: 50 49 48 … 2 1 0",
         ),
     },
@@ -64,12 +64,12 @@ pub(super) const RACE: Race = Race {
         }),
         steps: &[
             say(
-                "一个持有锁，50 个排队，每个都盯着前一个节点",
+                "一个持有锁，50 个排队，每个都监听前一个节点",
                 "one has the lock, 50 wait, and each watches the node before its own",
             ),
             A.goes_on(),
             say(
-                "一个一个放锁：每次叫醒几个",
+                "一个一个释放锁：每次唤醒几个",
                 "one release after the other: how many each of them wakes",
             ),
             A.finishes(),
@@ -77,7 +77,7 @@ pub(super) const RACE: Race = Race {
         ],
         ends: Ends::NOTHING.saw(
             "1 1 1 … 1 1 0",
-            "每次放锁叫醒几个：1 1 1 … 1 1 0",
+            "每次释放锁唤醒几个：1 1 1 … 1 1 0",
             "woken at each release: 1 1 1 … 1 1 0",
         ),
     },

@@ -66,7 +66,7 @@ pub(super) const RACE: Race = Race {
                 "the lock is B's, and A leaves it; B writes",
             ),
             B.finishes(),
-            say("B 放锁以后，C 才进来", "C gets in after B"),
+            say("B 释放锁以后，C 才进来", "C gets in after B"),
             C.finishes(),
             LockIsFree,
         ],

@@ -91,7 +91,7 @@ pub(super) const RACE: Race = Race {
                 "the script finds another's lock, and renews nothing",
             ),
             B.finishes(),
-            say("B 放锁以后，C 才进来", "C gets in after B"),
+            say("B 释放锁以后，C 才进来", "C gets in after B"),
             C.finishes(),
             A.finishes(),
         ],

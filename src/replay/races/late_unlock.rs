@@ -57,7 +57,7 @@ pub(super) const RACE: Race = Race {
         "the lock says whose it is, and the unlock looks",
     ),
     begin: &[say(
-        "A 买另一张券：拿到这个人的锁，下了单，还没放锁",
+        "A 买另一张券：拿到这个人的锁，下了单，还没释放锁",
         "A orders another voucher under the user's lock, and has not unlocked yet",
     )],
     flaw: Half {
@@ -65,7 +65,10 @@ pub(super) const RACE: Race = Race {
         steps: &[
             A.does(LATE_FIXED_ID).lease(3000).stands_at(Point::Unlock),
             All(B_GETS_IN),
-            say("A 放锁：删掉的是 B 的", "A unlocks: what it deletes is B's"),
+            say(
+                "A 释放锁：删掉的是 B 的",
+                "A unlocks: what it deletes is B's",
+            ),
             A.finishes_and_finds_its_lock(),
             say(
                 "同一个人的 C 也进来了，也下了单",

@@ -44,17 +44,17 @@ pub(super) const RACE: Race = Race {
     ),
     begin: &[
         say(
-            "向第 1 台实例连发 10 个请求（A）",
+            "向第 1 个实例连发 10 个请求（A）",
             "A: 10 requests to instance 1",
         ),
         A.finishes(),
         say(
-            "向第 2 台实例连发 10 个请求（B）",
+            "向第 2 个实例连发 10 个请求（B）",
             "B: 10 requests to instance 2",
         ),
         B.finishes(),
         say(
-            "向第 3 台实例连发 10 个请求（C）",
+            "向第 3 个实例连发 10 个请求（C）",
             "C: 10 requests to instance 3",
         ),
         C.finishes(),

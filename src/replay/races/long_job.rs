@@ -58,7 +58,7 @@ pub(super) const RACE: Race = Race {
             A.passes(Point::Renewed, 4, 1),
             Note("renewed"),
             say(
-                "锁还是 A 的：A 写完，放锁",
+                "锁还是 A 的：A 写完，释放锁",
                 "the lock is still A's, who writes and releases",
             ),
             A.finishes_and_finds_its_lock(),

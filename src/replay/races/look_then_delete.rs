@@ -84,7 +84,7 @@ pub(super) const LEAVES_ANOTHERS: &[Step] = &[
         "A's script compares: it is not A's, and stays",
     ),
     A.finishes_and_finds_its_lock_lost(),
-    say("B 写完，放锁", "B writes, and releases"),
+    say("B 写完，释放锁", "B writes, and releases"),
     B.finishes(),
     say("然后 C 才进来", "and then C gets in"),
     C.finishes(),

@@ -25,7 +25,7 @@ pub(super) const RACE: Race = Race {
         "it wakes, believes that the lock is its own, and writes",
     ),
     cure: Bilingual::of(
-        "栅栏令牌：行只认更大的，拒绝旧的",
+        "fencing token（防护令牌）：行只认更大的，拒绝旧的",
         "a fencing token: the row refuses the older one",
     ),
     begin: &[
@@ -39,7 +39,7 @@ pub(super) const RACE: Race = Race {
         UnrenewedLeaseEnds,
         say("B 拿到锁，读", "B takes the lock, and reads"),
         B.stands_at(Point::Read),
-        say("B 写完，放锁", "B writes, and releases"),
+        say("B 写完，释放锁", "B writes, and releases"),
         B.finishes(),
         say(
             "A 醒了，不知道锁已经没了，接着写",

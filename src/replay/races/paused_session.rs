@@ -41,7 +41,7 @@ pub(super) const RACE: Race = Race {
         A.loses_its_session(),
         say("B 拿到锁，读", "B takes the lock, and reads"),
         B.stands_at(Point::Read),
-        say("B 写完，放锁", "B writes, and releases"),
+        say("B 写完，释放锁", "B writes, and releases"),
         B.finishes(),
         say("A 醒了，接着写", "A wakes, and writes"),
         A.is_resumed(),

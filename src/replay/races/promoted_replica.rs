@@ -22,11 +22,11 @@ use std::time::Duration;
 pub(super) const RACE: Race = Race {
     lesson: "2.9",
     title: Bilingual::of(
-        "主库挂了，从库还没有锁",
+        "主节点挂了，从节点还没有锁",
         "The main Redis fails before its replica has the lock",
     ),
     breaks: Bilingual::of(
-        "复制是异步的：升上来的从库里没有这把锁",
+        "复制是异步的：升上来的从节点里没有这把锁",
         "replication is asynchronous: the promoted replica has no such lock",
     ),
     cure: Bilingual::of(
@@ -37,23 +37,26 @@ pub(super) const RACE: Race = Race {
         // At the end the first one is the main one again.
         AtTheEnd(Action::Promote, "redis"),
         say(
-            "主库和从库断开：从库收不到写",
+            "主节点和从节点断开：从节点收不到写",
             "the main one and its replica are cut off from each other",
         ),
         Order(Action::Cut, "replica-redis"),
         say(
-            "A 在主库拿到锁，读库存",
+            "A 在主节点拿到锁，读库存",
             "A takes the lock on the main one, and reads",
         ),
         A.stands_at(Point::Read),
-        say("哨兵把从库升为主库", "the Sentinel promotes the replica"),
+        say(
+            "哨兵把从节点升为主节点",
+            "the Sentinel promotes the replica",
+        ),
         Also(|play| Box::pin(main_forgets(play))),
     ],
     flaw: Half {
         act: Act::Strategy("redis-lock"),
         steps: &[
             say(
-                "新主库里没有 A 的锁：B 也拿到了",
+                "新主节点里没有 A 的锁：B 也拿到了",
                 "the new main one knows nothing of A's lock: B has it too",
             ),
             B.stands_at(Point::Read),
@@ -75,7 +78,7 @@ pub(super) const RACE: Race = Race {
             ),
             B.impatient().is_refused(),
             Note("B refused"),
-            say("A 写完，放锁", "A writes, and releases"),
+            say("A 写完，释放锁", "A writes, and releases"),
             A.finishes(),
             say("C 才进来", "and then C gets in"),
             C.finishes(),

@@ -15,7 +15,7 @@ pub(super) const RACE: Race = Race {
     lesson: "2.10.2",
     title: Bilingual::of("后来的先进去", "The one that comes later gets in first"),
     breaks: Bilingual::of(
-        "不公平：碰巧在放锁后第一个来试的人进去",
+        "不公平：碰巧在释放锁后第一个来试的人进去",
         "not fair: the first to try after a release gets in",
     ),
     cure: Bilingual::of("公平锁：在 Redis 里排队", "the fair lock: a queue in Redis"),
@@ -25,7 +25,7 @@ pub(super) const RACE: Race = Race {
         steps: &[
             say("B 在等：试一次，歇一会儿", "B waits: it tries, and rests"),
             B.stands_at(Point::Refused),
-            say("B 还在歇，A 放锁了", "B is at rest, and A releases"),
+            say("B 还在歇，A 释放锁了", "B is at rest, and A releases"),
             A.finishes(),
             say(
                 "C 这时才来，一试就拿到",
@@ -55,12 +55,12 @@ pub(super) const RACE: Race = Race {
             C.heads_for(Point::Read),
             Queue(2),
             say(
-                "A 放锁：叫醒的只是排在最前的 B",
+                "A 释放锁：唤醒的只是排在最前的 B",
                 "A releases: only B, the first, is woken",
             ),
             A.finishes(),
             B.stands_at(Point::Read),
-            say("B 放锁，轮到 C", "B releases, and it is C's turn"),
+            say("B 释放锁，轮到 C", "B releases, and it is C's turn"),
             B.finishes(),
             C.finishes(),
             Notes(Play::order),

@@ -93,7 +93,7 @@ const fn waits(first: Act, second: Act, what: Step, note: &'static str) -> [Step
         what,
         A.does(first).stands_at(Point::Locked),
         B.does(second).stands_at(Point::Refused),
-        say("B 等 A 放锁", "B waits until A releases"),
+        say("B 等 A 释放锁", "B waits until A releases"),
         B.heads_for(Point::Locked),
         A.finishes(),
         B.stands_at(Point::Locked),

@@ -14,18 +14,18 @@ use crate::replay::prelude::*;
 
 pub(super) const RACE: Race = Race {
     lesson: "1.5",
-    title: Bilingual::of("两台实例，两把锁", "Two instances, two mutexes"),
+    title: Bilingual::of("两个实例，两把锁", "Two instances, two mutexes"),
     breaks: Bilingual::of(
         "锁在进程里，另一台有它自己的锁",
         "the mutex is the process's, and another has its own",
     ),
     cure: Bilingual::of(
-        "都到一台实例：一把锁（1.5）",
+        "都到一个实例：一把锁（1.5）",
         "both come to one instance: one mutex (1.5)",
     ),
     begin: &[
         say(
-            "A 拿到这台实例的锁，读库存",
+            "A 拿到这个实例的锁，读库存",
             "A locks the mutex of its instance, and reads",
         ),
         A.stands_at(Point::Read),
@@ -58,7 +58,7 @@ pub(super) const RACE: Race = Race {
             B.beside(A).waits(),
             say("A 写完", "A writes"),
             A.stands_at(Point::Written),
-            say("A 放锁，B 才进来", "A unlocks, and B gets in after it"),
+            say("A 释放锁，B 才进来", "A unlocks, and B gets in after it"),
             A.finishes(),
             B.finishes(),
         ],
