@@ -6,9 +6,11 @@
 //! | `async fn name(servers: &Servers)` | the servers that all tests share |
 //! | `async fn name()` | a lab that it may break: it waits for its turn |
 //!
+//! `#[apply(soak_test!)]` is for a lab that takes too long for every change: only `make soak` runs it.
+//!
 //! With `#[over(rows)]` below it, the test runs once for each row of a table: a name, and what the function takes last.
 
-use crate::harness::{Ends, outcome};
+use crate::harness::{Ends, outcome, soak};
 use anyhow::Result;
 use libtest_mimic::Trial;
 use std::time::Duration;
@@ -21,6 +23,8 @@ const HANGS: Duration = Duration::from_secs(20 * 60);
 pub(crate) static SHARED: Semaphore = Semaphore::const_new(4);
 /// Tests with a lab of their own: all of them at once would have no memory.
 pub(crate) static ALONE: Semaphore = Semaphore::const_new(2);
+/// Tests with a large lab of their own, which take long.
+pub(crate) static SOAK: Semaphore = Semaphore::const_new(1);
 /// Tests that need no server.
 pub(crate) static PURE: Semaphore = Semaphore::const_new(1);
 
@@ -91,6 +95,15 @@ macro_rules! test {
 }
 pub(crate) use test;
 
+/// See the head of this file.
+macro_rules! soak_test {
+    ($(#[doc = $doc:literal])* async fn $name:ident() -> Result<()> $body:block) => {
+        async fn $name() -> Result<()> $body
+        $crate::register::test! { [$name SOAK] vec![row("", $name)] }
+    };
+}
+pub(crate) use soak_test;
+
 /// Every test, by its place in the tree and its name.
 pub(crate) fn all(runtime: &Handle) -> Vec<Trial> {
     let mut all = Vec::new();
@@ -106,12 +119,14 @@ pub(crate) fn all(runtime: &Handle) -> Vec<Trial> {
     let trial =
         |(name, turns, run): (String, &'static Semaphore, Box<dyn FnOnce() -> Ends + Send>)| {
             let runtime = runtime.clone();
-            Trial::test(name, move || {
+            let takes_long = std::ptr::eq(turns, &SOAK);
+            let trial = Trial::test(name, move || {
                 runtime.block_on(async {
                     let _turn = turns.acquire().await.map_err(|closed| closed.to_string())?;
                     outcome(run(), HANGS).await
                 })
-            })
+            });
+            trial.with_ignored_flag(takes_long && !soak())
         };
     all.into_iter().map(trial).collect()
 }

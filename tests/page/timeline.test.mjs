@@ -4,12 +4,16 @@
  */
 
 import assert from 'node:assert/strict';
+import process from 'node:process';
 import { describe, it } from 'node:test';
 import { PROJECTOR, lab, until } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
 
-/** What is drawn of each race: whether two are seen inside, and how many arrows are red; without its cure and with it. */
+/**
+ * What is drawn of each race: whether two are seen inside, and how many arrows are red; without its cure and with it. All of them
+ * with `OVERSELL_SOAK=1`; else the first, and those that are drawn side by side.
+ */
 const RACES = [
   { lesson: '1.3', flaw: { broken: true, arrows: 0 } },
   // Nobody has a lock; of a voucher, the lab's first one.
@@ -24,7 +28,7 @@ const RACES = [
   { lesson: '3.4', flaw: { broken: false, arrows: 0 } },
   { lesson: '2.7', flaw: { broken: true, arrows: 0 } },
   { lesson: '003.pause', flaw: { broken: true, arrows: 0 } },
-];
+].filter(({ lesson }) => process.env.OVERSELL_SOAK === '1' || ['1.3', '2.2', '2.3', '003.pause'].includes(lesson));
 const NOTHING_RED = { broken: false, arrows: 0 };
 
 describe('the timeline of a race', () => {

@@ -65,7 +65,7 @@ async fn a_planted_node_is_seen(lab: &Lab) -> Result<()> {
 /// The leader of three is killed under load. The other two elect another and keep the sessions: nothing is oversold,
 /// pieces are sold before the third is back, no fencing token of the old leader is above one of the new, and no node is
 /// left. The same crowd without a lock is caught.
-#[apply(test!)]
+#[apply(soak_test!)]
 async fn an_ensemble_that_loses_its_leader_under_load_loses_no_piece() -> Result<()> {
     let mut lab = Lab::start(Options {
         zookeeper: 3,

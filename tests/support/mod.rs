@@ -8,7 +8,7 @@ mod servers;
 
 pub(crate) use crate::{
     harness::{caught, soak},
-    register::test,
+    register::{soak_test, test},
 };
 pub(crate) use anyhow::{Context, Result, bail, ensure};
 pub(crate) use labs::program;
