@@ -109,6 +109,10 @@ mod tests {
             places.iter().any(|place| text.contains(place))
         };
         for lesson in lessons() {
+            // What the page opens knows one place only.
+            for path in &lesson.r#try {
+                assert!(!path.replace("{who}", "").contains('{'), "{path}");
+            }
             for typed in lesson.by_hand.iter().map(|line| places.typed(line)) {
                 assert!(
                     !left(&typed.run) && !left(&typed.expect),

@@ -1,6 +1,6 @@
 //! One side of a race: a job that is followed, and stands still where it is told to.
 //!
-//! 1. [`start`] runs an act for a product, in this instance. Its first line says whose locks are its own, its last one
+//! 1. [`start`] runs an act for a product, in this instance. Its first event says whose locks are its own, its last one
 //!    what it came to; between them there is one for each point that it comes by.
 //! 2. It stands still at the points that are among its stops, until it is given others.
 //! 3. Dropped, it is ended as a request is whose client hangs up: it gives back what it holds.
@@ -66,7 +66,7 @@ fn of_a_replay(act: &str) -> impl FnOnce(&i64, &()) -> garde::Result {
 /// What is seen of an actor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Line {
+pub enum ActorEvent {
     /// It has begun.
     Start {
         /// The instance on which it runs.
@@ -106,14 +106,14 @@ pub enum Line {
 /// An actor that runs.
 #[derive(Debug)]
 pub struct Actor {
-    lines: mpsc::UnboundedReceiver<Line>,
+    events: mpsc::UnboundedReceiver<ActorEvent>,
     stops: watch::Sender<Vec<Point>>,
     _task: AbortOnDropHandle<()>,
 }
 
 /// Starts an actor in this instance.
 pub(super) fn start(ctx: &Ctx, act: Act, part: Part) -> Actor {
-    let (sender, lines) = mpsc::unbounded_channel();
+    let (sender, events) = mpsc::unbounded_channel();
     let (stops, stopping) = watch::channel(part.stops);
     let (seen, mut points) = mpsc::unbounded_channel();
     let job = Job::new(
@@ -131,28 +131,28 @@ pub(super) fn start(ctx: &Ctx, act: Act, part: Part) -> Actor {
         });
     let ctx = ctx.clone();
     let task = tokio::spawn(async move {
-        let begun = Line::Start {
+        let begun = ActorEvent::Start {
             instance: ctx.instance.clone(),
             owner: job.owner(&ctx).to_string(),
         };
-        let tell = |line| drop(sender.send(line));
+        let tell = |event| drop(sender.send(event));
         tell(begun);
         let mut acting = Box::pin(tokio::time::timeout(LONGEST, act.run(&ctx, &job)));
         let outcome = loop {
             tokio::select! {
                 biased;
-                Some(seen) = points.recv() => tell(Line::Point { point: seen.point, value: seen.value }),
+                Some(seen) = points.recv() => tell(ActorEvent::Point { point: seen.point, value: seen.value }),
                 outcome = &mut acting => break outcome.unwrap_or(Err(Error::TimedOut(LONGEST))),
             }
         };
         while let Ok(seen) = points.try_recv() {
-            tell(Line::Point {
+            tell(ActorEvent::Point {
                 point: seen.point,
                 value: seen.value,
             });
         }
         tell(outcome.map_or_else(failed, |done| {
-            Line::Done {
+            ActorEvent::Done {
                 remaining: done.remaining,
                 fence: done.fence.map(|Fence(token)| token),
                 retries: done.retries,
@@ -163,13 +163,13 @@ pub(super) fn start(ctx: &Ctx, act: Act, part: Part) -> Actor {
         }));
     });
     Actor {
-        lines,
+        events,
         stops,
         _task: AbortOnDropHandle::new(task),
     }
 }
 
-fn failed(error: Error) -> Line {
+fn failed(error: Error) -> ActorEvent {
     let kind = match error {
         Error::NotHad { .. } | Error::Taken(_) => "not-had",
         Error::SoldOut => "sold-out",
@@ -179,7 +179,7 @@ fn failed(error: Error) -> Line {
         Error::Lost(_) => "lost",
         _ => "error",
     };
-    Line::Failed {
+    ActorEvent::Failed {
         kind: kind.to_owned(),
         detail: error.to_string(),
     }
@@ -191,8 +191,8 @@ impl Actor {
     /// # Cancel safety
     ///
     /// Safe: nothing is lost.
-    pub async fn next(&mut self) -> Option<Line> {
-        self.lines.recv().await
+    pub async fn next(&mut self) -> Option<ActorEvent> {
+        self.events.recv().await
     }
 
     /// Where it stands still.
@@ -201,14 +201,14 @@ impl Actor {
         self.stops.clone()
     }
 
-    /// One whose lines come from elsewhere, and whose stops are sent there by `task`.
+    /// One whose events come from elsewhere, and whose stops are sent there by `task`.
     pub(super) fn elsewhere(
-        lines: mpsc::UnboundedReceiver<Line>,
+        events: mpsc::UnboundedReceiver<ActorEvent>,
         stops: watch::Sender<Vec<Point>>,
         task: tokio::task::JoinHandle<()>,
     ) -> Self {
         Self {
-            lines,
+            events,
             stops,
             _task: AbortOnDropHandle::new(task),
         }

@@ -30,7 +30,7 @@ mod stage;
 mod step;
 
 pub use act::{Act, Own, order};
-pub use actor::{Actor, Line, Part};
+pub use actor::{Actor, ActorEvent, Part};
 pub use event::{End, Ending, Log, ReplayEvent};
 pub use faults::{Control, Faults};
 pub use place::{Place, Sent, Stops};

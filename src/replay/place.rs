@@ -1,21 +1,23 @@
 //! Where an actor runs: in this instance, or in another one, which is asked over HTTP.
 //!
-//! `POST /replays/actors` starts one there and answers with what is seen of it, line by line; `PUT /replays/actors/{id}`
+//! `POST /replays/actors` starts one there and answers with what is seen of it, event by event; `PUT /replays/actors/{id}`
 //! gives it other stops. Where the answer is closed, the actor is ended.
 
 use super::{
     act::Act,
-    actor::{self, Actor, Line, Part},
+    actor::{self, Actor, ActorEvent, Part},
 };
 use crate::{
     ctx::Ctx,
     error::Error,
     http_client::{Answer, Ask, HttpError, client},
     section::Point,
+    shelf,
 };
 use futures::StreamExt;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use utoipa::ToSchema;
@@ -63,10 +65,25 @@ impl Place {
             Self::There(url) => elsewhere(url, part).await,
         }
     }
+
+    /// Whether it reaches Redis, where it looks for the stock of this product.
+    pub(super) async fn reaches_redis(&self, stock_id: i64) -> bool {
+        match self {
+            Self::Here(ctx) => {
+                (shelf::read(ctx, stock_id).await).is_ok_and(|it| it.redis.is_some())
+            }
+            Self::There(url) => {
+                let at = format!("{}/stock?stock_id={stock_id}", url.trim_end_matches('/'));
+                let answer = client().get(at).timeout(PATIENCE).answer().await;
+                let shelf = answer.and_then(|answer| answer.json::<Value>());
+                shelf.is_ok_and(|shelf| shelf["redis"].is_object())
+            }
+        }
+    }
 }
 
 async fn elsewhere(url: &str, part: Part) -> Result<Actor, Error> {
-    let (sender, lines) = mpsc::unbounded_channel();
+    let (sender, seen) = mpsc::unbounded_channel();
     let (stops, mut stopping) = watch::channel(part.stops.clone());
     let sent = Sent {
         id: Uuid::new_v4(),
@@ -80,18 +97,18 @@ async fn elsewhere(url: &str, part: Part) -> Result<Actor, Error> {
         loop {
             tokio::select! {
                 event = events.next() => match event.and_then(Result::ok).map(|event| serde_json::from_str(&event.data)) {
-                    Some(Ok(line)) => drop(sender.send(line)),
+                    Some(Ok(event)) => drop(sender.send(event)),
                     _ => return,
                 },
                 Ok(()) = stopping.changed() => {
                     let stops = Stops { stops: stopping.borrow_and_update().clone() };
                     let directed = client().put(&at).json(&stops).timeout(PATIENCE).answer();
                     match directed.await.and_then(Answer::success) {
-                        // One that is not there any more has come to its end, and its last lines are still to be read.
+                        // One that is not there any more has come to its end, and its last events are still to be read.
                         Ok(_) | Err(HttpError::Refused { status: StatusCode::NOT_FOUND, .. }) => {}
                         Err(error) => {
                             let detail = format!("the instance does not answer: {error}");
-                            drop(sender.send(Line::Failed { kind: "error".to_owned(), detail }));
+                            drop(sender.send(ActorEvent::Failed { kind: "error".to_owned(), detail }));
                             return;
                         }
                     }
@@ -99,7 +116,7 @@ async fn elsewhere(url: &str, part: Part) -> Result<Actor, Error> {
             }
         }
     });
-    Ok(Actor::elsewhere(lines, stops, task))
+    Ok(Actor::elsewhere(seen, stops, task))
 }
 
 fn unreachable(url: &str, error: &HttpError) -> Error {

@@ -7,7 +7,7 @@
 
 use super::{
     act::Act,
-    actor::{Line, Part},
+    actor::{ActorEvent, Part},
     event::{Log, ReplayEvent},
     faults::{Control, Faults, Need},
     place::Place,
@@ -115,7 +115,7 @@ pub struct Play {
     /// The stops of those whose clients have hung up.
     pub(super) hung_up: Vec<watch::Sender<Vec<Point>>>,
     /// What those came to that are at their end, in this order.
-    pub(super) ends: Vec<Line>,
+    pub(super) ends: Vec<ActorEvent>,
     notes: Vec<String>,
 }
 
@@ -135,7 +135,7 @@ struct Came {
     /// Those of them at which it stood still.
     to: Vec<Point>,
     /// What it came to at its end.
-    end: Option<Line>,
+    end: Option<ActorEvent>,
 }
 
 impl Play {
@@ -216,7 +216,7 @@ impl Play {
     /// How often they were tried again, all together.
     pub(super) fn retried(&self) -> String {
         let retries = self.ends.iter().map(|end| match end {
-            Line::Done { retries, .. } => *retries,
+            ActorEvent::Done { retries, .. } => *retries,
             _ => 0,
         });
         format!("retries {}", retries.sum::<u32>())
@@ -230,7 +230,7 @@ impl Play {
     /// What each had at its end, as a number.
     pub(super) fn results(&self) -> impl Iterator<Item = i64> {
         self.ends.iter().filter_map(|end| match end {
-            Line::Done { remaining, .. } => *remaining,
+            ActorEvent::Done { remaining, .. } => *remaining,
             _ => None,
         })
     }
@@ -296,11 +296,11 @@ impl Play {
         let (stage, stops, letter) = (Arc::clone(&self.stage), actor.stops(), role.letter);
         let stands_at = stops.clone();
         let follow = tokio::spawn(async move {
-            while let Some(line) = actor.next().await {
-                stage.saw(letter, act.name(), act.sells(), &line);
-                coming.send_modify(|came| match line {
-                    Line::Start { .. } => {}
-                    Line::Point { point, .. } => {
+            while let Some(event) = actor.next().await {
+                stage.saw(letter, act.name(), act.sells(), &event);
+                coming.send_modify(|came| match event {
+                    ActorEvent::Start { .. } => {}
+                    ActorEvent::Point { point, .. } => {
                         came.by.push(point);
                         if stands_at.borrow().contains(&point) {
                             came.to.push(point);
@@ -402,7 +402,7 @@ impl Play {
     /// It is gone from now on, as is said: nobody hears of it again.
     pub(super) fn is_gone(&self, role: &Role, how: [&str; 2]) {
         let [kind, detail] = how.map(str::to_owned);
-        let gone = Line::Failed { kind, detail };
+        let gone = ActorEvent::Failed { kind, detail };
         self.stage.saw(role.letter, self.act.name(), false, &gone);
     }
 
@@ -487,7 +487,7 @@ impl Side {
     }
 
     /// Lets it run to its end: what it came to. It is seen to leave before another can get in after it.
-    pub(super) async fn ends(mut self) -> Result<Line, Error> {
+    pub(super) async fn ends(mut self) -> Result<ActorEvent, Error> {
         let mut leaving = stage::LEAVING.to_vec();
         loop {
             self.heads_for(&leaving);

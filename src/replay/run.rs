@@ -5,7 +5,7 @@
 //! Next: `races/`, one race to a file.
 
 use super::{
-    actor::Line,
+    actor::ActorEvent,
     event::{End, Ending, Log},
     goods,
     play::{Pace, Play, Terms},
@@ -204,14 +204,19 @@ async fn does(play: &mut Play, role: &Role, deed: Deed) -> Result<(), Error> {
 }
 
 /// Keeps what a role has come to, which must be this.
-fn comes_to(play: &mut Play, role: &Role, end: Line, expected: Expected) -> Result<(), Error> {
+fn comes_to(
+    play: &mut Play,
+    role: &Role,
+    end: ActorEvent,
+    expected: Expected,
+) -> Result<(), Error> {
     let as_expected = match (&end, expected) {
-        (Line::Done { .. }, Expected::Done) => true,
-        (Line::Done { lost, .. }, Expected::Unlocked(found)) => {
+        (ActorEvent::Done { .. }, Expected::Done) => true,
+        (ActorEvent::Done { lost, .. }, Expected::Unlocked(found)) => {
             *lost == Some(found == LockState::Lost)
         }
-        (Line::Failed { kind, .. }, Expected::Failed(as_what)) => kind == as_what,
-        (Line::Failed { .. }, Expected::Refused) => true,
+        (ActorEvent::Failed { kind, .. }, Expected::Failed(as_what)) => kind == as_what,
+        (ActorEvent::Failed { .. }, Expected::Refused) => true,
         _ => false,
     };
     if !as_expected {

@@ -1,8 +1,8 @@
 //! What is known while a replay goes on: who is inside, who took the lock last, what the servers held when they were last
-//! read. Each line of an actor and each change in the servers becomes an event.
+//! read. Each event of an actor and each change in the servers becomes an event.
 
 use super::{
-    actor::Line,
+    actor::ActorEvent,
     event::{Log, ReplayEvent},
     seen::{Held, Seen, Sights},
 };
@@ -101,9 +101,9 @@ impl Stage {
     }
 
     /// An actor was seen.
-    pub(super) fn saw(&self, letter: char, act: &str, sells: bool, line: &Line) {
+    pub(super) fn saw(&self, letter: char, act: &str, sells: bool, told: &ActorEvent) {
         let mut known = self.known.lock();
-        for event in known.events_of(letter, act, sells, line) {
+        for event in known.events_of(letter, act, sells, told) {
             self.log.add(event);
         }
         drop(known);
@@ -133,15 +133,21 @@ impl Stage {
 }
 
 impl Known {
-    fn events_of(&mut self, letter: char, act: &str, sells: bool, line: &Line) -> Vec<ReplayEvent> {
+    fn events_of(
+        &mut self,
+        letter: char,
+        act: &str,
+        sells: bool,
+        told: &ActorEvent,
+    ) -> Vec<ReplayEvent> {
         let instance = self.actor(letter).map(|actor| actor.instance.clone());
         let event = |event: &str| ReplayEvent {
             instance: instance.clone(),
             ..ReplayEvent::of(letter, event)
         };
         let mut events = Vec::new();
-        match line {
-            Line::Start { instance, owner } => {
+        match told {
+            ActorEvent::Start { instance, owner } => {
                 events.push(ReplayEvent {
                     instance: Some(instance.clone()),
                     value: Some(act.into()),
@@ -156,11 +162,11 @@ impl Known {
                     token: None,
                 });
             }
-            Line::Point { point, value } => {
+            ActorEvent::Point { point, value } => {
                 let seen = event(point.name());
                 events.push(self.passed(letter, point, value.as_deref(), seen));
             }
-            Line::Done {
+            ActorEvent::Done {
                 remaining,
                 fence,
                 retries,
@@ -189,7 +195,7 @@ impl Known {
                     });
                 }
             }
-            Line::Failed { kind, detail } => {
+            ActorEvent::Failed { kind, detail } => {
                 self.inside.remove(&letter);
                 events.push(match kind.as_str() {
                     "fenced" => ReplayEvent {

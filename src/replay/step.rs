@@ -96,7 +96,7 @@ pub enum Expected {
     Unlocked(LockState),
     /// It has failed, whatever the reason.
     Refused,
-    /// It has failed for this kind of reason: see [`Line::Failed`](super::Line::Failed).
+    /// It has failed for this kind of reason: see [`ActorEvent::Failed`](super::ActorEvent::Failed).
     Failed(&'static str),
 }
 
@@ -167,7 +167,7 @@ impl Role {
         Step::Does(self, Deed::Ends(Expected::Failed("fenced")))
     }
 
-    /// It fails for this kind of reason: see [`Line::Failed`](super::Line::Failed).
+    /// It fails for this kind of reason: see [`ActorEvent::Failed`](super::ActorEvent::Failed).
     #[must_use]
     pub const fn fails_as(self, kind: &'static str) -> Step {
         Step::Does(self, Deed::Ends(Expected::Failed(kind)))

@@ -65,7 +65,7 @@ use tokio::runtime::Runtime;
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // Most of the time a test waits for a server.
-    let threads = 2 * available_parallelism().map_or(1, NonZero::get);
+    let threads = 4 * available_parallelism().map_or(1, NonZero::get);
     arguments.test_threads.get_or_insert(threads);
     let runtime = Runtime::new().expect("a runtime");
     if arguments.list {

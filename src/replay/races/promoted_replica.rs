@@ -93,10 +93,18 @@ pub(super) const RACE: Race = Race {
 /// for 3 s, and one that does not know its replica well tries again after 20.
 const PROMOTION: Duration = Duration::from_secs(40);
 
-/// Waits until the main Redis does not know the lock any more.
+/// Waits until the main Redis does not know the lock any more, and every instance reaches it: one that has not yet seen its
+/// connection end would fail at its next command.
 async fn main_forgets(play: &Play) -> Result<(), Error> {
     until(PROMOTION, "the main Redis was not replaced", || async {
         Ok(play.sights.main_has_none().await.unwrap_or(false))
     })
-    .await
+    .await?;
+    for place in &play.terms.places {
+        until(PROMOTION, "an instance does not reach Redis", || async {
+            Ok(place.reaches_redis(play.stock_id).await)
+        })
+        .await?;
+    }
+    Ok(())
 }

@@ -9,6 +9,9 @@ use crate::{
     stock::{Facts, Promise, Store},
 };
 
+const TAKE_ONE: &str =
+    "UPDATE db_stock SET count = count - 1, version = version + 1 WHERE id = ? AND count > 0";
+
 /// A plain read, which locks nothing.
 const READ: &str =
     "SELECT CAST(count AS SIGNED) AS count, version, fence FROM db_stock WHERE id = ?";
@@ -24,16 +27,11 @@ pub(super) const STRATEGY: Facts = Facts {
     deduct: |ctx, job| Box::pin(deduct(ctx, job)),
 };
 
-const TAKE_ONE: &str =
-    "UPDATE db_stock SET count = count - 1, version = version + 1 WHERE id = ? AND count > 0";
-
 async fn deduct(ctx: &Ctx, job: &Job) -> Result<Deducted, Error> {
     let since = job.inside().await;
-    if job.tried(
-        since,
-        mysql::execute(ctx, job, sqlx::query(TAKE_ONE).bind(job.request.stock_id)).await?,
-    ) == 0
-    {
+    let update = sqlx::query(TAKE_ONE).bind(job.request.stock_id);
+    let changed = mysql::execute(ctx, job, update).await?;
+    if job.tried(since, changed) == 0 {
         mysql::read(ctx, job, READ).await?;
         return Err(Error::SoldOut);
     }

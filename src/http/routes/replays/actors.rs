@@ -8,7 +8,7 @@ use crate::{
         extract::{Json, Own, Path},
         sse,
     },
-    replay::{self, Line, Sent, Stops},
+    replay::{self, ActorEvent, Sent, Stops},
 };
 use async_stream::stream;
 use axum::{
@@ -25,7 +25,7 @@ const MOST: usize = 32;
 /// Plays one side of a race, and tells what is seen of it, to its end. Where the answer is closed, it is ended.
 #[utoipa::path(post, path = "/replays/actors", tag = "replays", request_body = Sent,
     responses(
-        (status = 200, description = "Server-sent events", body = Line, content_type = "text/event-stream"),
+        (status = 200, description = "Server-sent events", body = ActorEvent, content_type = "text/event-stream"),
         (status = 403, description = "Replays are not enabled here"),
         (status = 404, description = "There is no such act"),
     ))]
@@ -43,8 +43,8 @@ pub(in crate::http) async fn play(
     let playing = Playing { replays, id };
     let events = stream! {
         let _until_the_answer_ends = playing;
-        while let Some(line) = actor.next().await {
-            yield Event::default().json_data(line);
+        while let Some(event) = actor.next().await {
+            yield Event::default().json_data(event);
         }
     };
     Ok(sse::response(&app, events))
