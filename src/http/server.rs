@@ -1,6 +1,5 @@
-//! `oversell serve`: one instance, from its configuration to its last answer. axum-server accepts connections and ends in
-//! good order; `Acceptor` adds what it leaves open: a limit on connections, and one on the time that a client may take to
-//! read.
+//! `oversell serve`: one instance, from its configuration to its last answer. Connections are hyper's own: so their number, the time
+//! for a request's head and the time that a client may take to read have limits.
 
 use super::{app::AppState, routes};
 use crate::{
@@ -11,25 +10,24 @@ use crate::{
     instance,
     telemetry::{self, Form},
 };
-use axum::Router;
-use axum_server::{Handle, Server, accept::Accept};
-use hyper_util::rt::TokioTimer;
+use axum::{Router, extract::ConnectInfo, serve::Listener};
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::graceful::GracefulShutdown,
+    service::TowerToHyperService,
+};
 use secrecy::ExposeSecret;
 use std::{
-    future::{Ready, ready},
     io,
-    net::{IpAddr, SocketAddr},
+    net::IpAddr,
     path::{Path, PathBuf},
-    pin::Pin,
     sync::Arc,
     time::{Duration, Instant},
 };
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
-};
+use tokio::{net::TcpListener, time::timeout};
 use tokio_io_timeout::TimeoutStream;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower_http::add_extension::AddExtension;
 
 /// The most that one connection's request head may take up, in bytes.
@@ -115,10 +113,9 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
     )
     .await;
     background.iter().for_each(tokio::task::JoinHandle::abort);
-    let stopped = stopped.map_err(|e| Failure::Unusable(format!("the server ended: {e}")))?;
     // The orders that were answered are written while there are still connections.
     ctx.closing.cancel();
-    drop(tokio::time::timeout(limit.saturating_sub(stopped.elapsed()) / 2, consumer).await);
+    drop(timeout(limit.saturating_sub(stopped.elapsed()) / 2, consumer).await);
     ctx.close(limit.saturating_sub(stopped.elapsed())).await;
     Ok(())
 }
@@ -126,71 +123,53 @@ pub async fn run(args: Args, stopping: CancellationToken) -> Result<(), Failure>
 /// Serves until `stop`, then lets what is under way end, at most for `drain`; what is left is dropped, and with it what its
 /// handlers hold. Gives the time at which it was stopped.
 pub(super) async fn serve(
-    listener: TcpListener,
+    mut listener: TcpListener,
     router: Router,
     limits: &config::Server,
     stop: &CancellationToken,
     drain: Duration,
-) -> io::Result<Instant> {
-    let handle = Handle::new();
-    let acceptor = Acceptor {
-        connections: Arc::new(Semaphore::new(limits.connections)),
-        write_timeout: Duration::from_millis(limits.write_timeout_ms),
-    };
-    let mut server = Server::<SocketAddr>::from_listener(listener)
-        .acceptor(acceptor)
-        .handle(handle.clone())
-        .http1_only();
-    let mut http = server.http_builder().http1();
+) -> Instant {
+    let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
-        .header_read_timeout(Duration::from_millis(limits.header_timeout_ms));
-    http.max_buf_size(HEAD);
-    let stopped = async {
-        stop.cancelled().await;
-        handle.graceful_shutdown(Some(drain));
-        Instant::now()
-    };
-    let serving = server.serve(router.into_make_service_with_connect_info::<SocketAddr>());
-    let (served, stopped) = tokio::join!(serving, stopped);
-    let connections = handle.connection_count();
-    if connections > 0 {
+        .header_read_timeout(Duration::from_millis(limits.header_timeout_ms))
+        .max_buf_size(HEAD);
+    let (open, ending, cut) = (
+        TaskTracker::new(),
+        GracefulShutdown::new(),
+        CancellationToken::new(),
+    );
+    while let Some((stream, peer)) = stop
+        .run_until_cancelled(Listener::accept(&mut listener))
+        .await
+    {
+        // One connection too many is closed. A small answer must not wait for the acknowledgement of the one before.
+        if open.len() >= limits.connections || stream.set_nodelay(true).is_err() {
+            continue;
+        }
+        // A client that does not read is cut off.
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(Duration::from_millis(limits.write_timeout_ms)));
+        let service = AddExtension::new(router.clone(), ConnectInfo(peer));
+        let service = TowerToHyperService::new(service);
+        let connection = http.serve_connection(TokioIo::new(Box::pin(stream)), service);
+        let (connection, cut) = (ending.watch(connection), cut.clone());
+        open.spawn(async move {
+            if let Some(Err(error)) = cut.run_until_cancelled(connection).await {
+                tracing::debug!(%error, "a connection broke off");
+            }
+        });
+    }
+    let stopped = Instant::now();
+    drop(listener);
+    if timeout(drain, ending.shutdown()).await.is_err() {
+        let connections = open.len();
         tracing::warn!(connections, "cutting off requests that are still under way");
     }
     // Their handlers are dropped before what they hold is given back.
-    while handle.connection_count() > 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    served.map(|()| stopped)
-}
-
-/// Takes a connection in: one too many is closed, and a client that does not read is cut off.
-#[derive(Debug, Clone)]
-struct Acceptor {
-    connections: Arc<Semaphore>,
-    write_timeout: Duration,
-}
-
-impl<S> Accept<TcpStream, S> for Acceptor {
-    type Stream = Pin<Box<TimeoutStream<TcpStream>>>;
-    /// The permit goes with the service, which lives as long as the connection.
-    type Service = AddExtension<S, Arc<OwnedSemaphorePermit>>;
-    type Future = Ready<io::Result<(Self::Stream, Self::Service)>>;
-
-    fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
-        let Ok(permit) = Arc::clone(&self.connections).try_acquire_owned() else {
-            return ready(Err(io::Error::other("too many connections")));
-        };
-        // A small answer must not wait for the acknowledgement of the one before.
-        if let Err(error) = stream.set_nodelay(true) {
-            return ready(Err(error));
-        }
-        let mut stream = TimeoutStream::new(stream);
-        stream.set_write_timeout(Some(self.write_timeout));
-        ready(Ok((
-            Box::pin(stream),
-            AddExtension::new(service, Arc::new(permit)),
-        )))
-    }
+    cut.cancel();
+    open.close();
+    open.wait().await;
+    stopped
 }
 
 /// Whether others than this machine reach the instance, and need no token.
