@@ -43,8 +43,8 @@ page:
 	node --test --test-reporter=spec --test-concurrency=2 tests/page/*.test.mjs
 
 soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) ## what takes too long for every change: all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop
-	OVERSELL_SOAK=1 cargo test -p oversell-lock --test contract --locked
-	OVERSELL_SOAK=1 cargo test -p oversell --test main --locked
+	OVERSELL_SOAK=1 cargo test --workspace --test contract --locked
+	OVERSELL_SOAK=1 cargo test --workspace --test main --locked
 	OVERSELL_SOAK=1 node --test --test-reporter=spec tests/page/timeline.test.mjs
 	cargo test --workspace --test interop --locked
 

@@ -59,14 +59,11 @@ mod zk_wire;
 mod zookeeper;
 
 use libtest_mimic::Arguments;
-use std::{num::NonZero, process::ExitCode, thread::available_parallelism};
+use std::process::ExitCode;
 use tokio::runtime::Runtime;
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // Most of the time a test waits for a server.
-    let threads = 4 * available_parallelism().map_or(1, NonZero::get);
-    arguments.test_threads.get_or_insert(threads);
     let runtime = Runtime::new().expect("a runtime");
     if arguments.list {
         return libtest_mimic::run(&arguments, register::all(runtime.handle(), None)).exit_code();
@@ -79,6 +76,8 @@ fn main() -> ExitCode {
         }
     };
     let all = register::all(runtime.handle(), Some(&servers));
+    // A thread for each, since most of them wait for their turn.
+    arguments.test_threads.get_or_insert(all.len());
     let conclusion = libtest_mimic::run(&arguments, all);
     runtime.block_on(servers.stop());
     conclusion.exit_code()

@@ -12,7 +12,7 @@ use super::{
 use libtest_mimic::Trial;
 use oversell::lab::Lab;
 use std::{sync::OnceLock, time::Duration};
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, sync::Semaphore};
 
 /// A test that has not ended by then hangs.
 pub(crate) const HANGS: Duration = Duration::from_secs(120);
@@ -163,13 +163,26 @@ needing! { $
     layered_and_losable: [Layered, Losable]
 }
 
+/// So many tests run at once: most of the time each waits for a server.
+static TESTS: Semaphore = Semaphore::const_new(4);
+/// So many twins of clauses besides: they wait for what never comes.
+static TWINS: Semaphore = Semaphore::const_new(4);
+
 /// Every test, of these servers.
 pub(crate) fn all(runtime: &Handle, servers: Option<&Lab>) -> Vec<Trial> {
     let engines = Engines::at(servers);
     let trial = |name: String, run: Box<dyn FnOnce() -> Ends + Send>| {
         let runtime = runtime.clone();
+        let turns = if name.starts_with("twins::") {
+            &TWINS
+        } else {
+            &TESTS
+        };
         Trial::test(name, move || {
-            runtime.block_on(async { outcome(run(), HANGS).await })
+            runtime.block_on(async {
+                let _turn = turns.acquire().await.map_err(|closed| closed.to_string())?;
+                outcome(run(), HANGS).await
+            })
         })
     };
     let mut all = Vec::new();

@@ -20,7 +20,8 @@ pub(crate) async fn id(connection: &mut MySqlConnection) -> Result<i64> {
 async fn until_it_is(table: &Table, id: i64, doing: Option<&str>) -> Result {
     let mut outsider = table.outsider().await;
     let it_is = async {
-        let seen = "SELECT INFO FROM information_schema.PROCESSLIST WHERE ID = ?";
+        // A statement that is only prepared as yet is shown, too.
+        let seen = "SELECT IF(COMMAND = 'Execute', INFO, NULL) FROM information_schema.PROCESSLIST WHERE ID = ?";
         loop {
             let info = query_scalar::<_, Option<String>>(seen).bind(id);
             let info = info.fetch_optional(&mut outsider).await?;
