@@ -31,6 +31,9 @@ pub struct Plan {
     pub loops: usize,
     /// How long each stays inside the critical section, in milliseconds.
     pub hold_ms: u64,
+    /// The longest wait of a request for its lock, in milliseconds; the service's own if there is none.
+    #[serde(skip)]
+    pub wait_ms: Option<u64>,
     /// Which product; where a voucher is ordered, the first of the users.
     pub stock_id: i64,
     /// The stock at the start.
@@ -105,6 +108,7 @@ impl Plan {
             threads: 100,
             loops: 50,
             hold_ms: 0,
+            wait_ms: None,
             stock_id: own_product(),
             count: 5000,
             token: None,

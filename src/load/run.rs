@@ -106,9 +106,13 @@ async fn product(
     };
     stock.reset(plan.count).await?;
     let measured = async {
+        let wait = plan.wait_ms.map(|ms| format!("&wait_ms={ms}"));
         let path = format!(
-            "/check/lock/{}?stock_id={}&hold_ms={}",
-            strategy.slug, plan.stock_id, plan.hold_ms
+            "/check/lock/{}?stock_id={}&hold_ms={}{}",
+            strategy.slug,
+            plan.stock_id,
+            plan.hold_ms,
+            wait.unwrap_or_default()
         );
         let request = in_json(&origin, &path)?;
         let ask = Box::new(move |_| request.clone());

@@ -136,6 +136,10 @@ async fn oversells(on: &Cluster, strategy: &str, target: Target) -> Result<Seen,
     Ok(Seen::holds(row.verdict == Sold::Oversold, sale(&row)).sales([&row]))
 }
 
+/// How long a request may wait where the stock is judged: on a slow machine one that tries a version again and again is unlucky
+/// for longer than the service's own limit.
+const PATIENT_MS: u64 = 300_000;
+
 /// A load: the claim is that not one piece too many is sold, on each of these targets.
 async fn exact(
     on: &Cluster,
@@ -149,6 +153,7 @@ async fn exact(
         let mut plan = on.plan(strategy, *target);
         plan.threads = threads.unwrap_or(plan.threads);
         plan.loops = loops.unwrap_or(plan.loops);
+        plan.wait_ms = Some(PATIENT_MS);
         rows.push(on.send(plan).await?);
     }
     let holds = rows.iter().all(|row| row.verdict == Sold::Exact);
