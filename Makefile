@@ -26,20 +26,7 @@ lab: install build ## servers, three instances and nginx, until Ctrl-C
 	$(OVERSELL) lab
 
 test: install browser $(NODE_MODULES) ## every test, against real servers on free ports, and the page in a real browser
-	cargo test --workspace --locked --no-run
-	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(SUITES)
-
-# Beside each other, as most tests wait for a server. A suite prints all that it has to say when it ends.
-SUITES = unit service contract page
-.PHONY: $(SUITES)
-unit:
-	cargo test --workspace --locked --lib --bins --examples
-	cargo test --workspace --locked --doc
-service:
-	cargo test --workspace --locked --test main
-contract:
-	cargo test --workspace --locked --test contract
-page:
+	cargo test --workspace --locked
 	node --test --test-reporter=spec --test-concurrency=2 tests/page/*.test.mjs
 
 soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) ## what takes too long for every change: all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop
