@@ -6,6 +6,8 @@
 import assert from 'node:assert/strict';
 import process from 'node:process';
 import { describe, it } from 'node:test';
+import { modelOf } from '../../static/js/timeline/model.js';
+import { add, empty } from '../../static/js/timeline/player.js';
 import { PROJECTOR, lab, until } from './support.mjs';
 
 /** @typedef {import('./support.mjs').Tab} Tab */
@@ -30,6 +32,24 @@ const RACES = [
   { lesson: '003.pause', flaw: { broken: true, arrows: 0 } },
 ].filter(({ lesson }) => process.env.OVERSELL_SOAK === '1' || ['1.3', '2.2', '2.3', '003.pause'].includes(lesson));
 const NOTHING_RED = { broken: false, arrows: 0 };
+
+describe('what is told of a race that is stepped through', () => {
+  const HELD = { actor: 'lock', event: 'held', owner: 'B', pttl: 600_000, t_us: 1_000 };
+  const FREE = { actor: 'lock', event: 'free', t_us: 500_000 };
+  const DELETED = { actor: 'A', event: 'deleted', value: 'foreign', t_us: 500_000 };
+  for (const [first, second] of [[FREE, DELETED], [DELETED, FREE]]) {
+    it(`ends the wedge where the arrow is, with ${first.event} told first`, () => {
+      const recording = { ...empty(), stepped: true };
+      let before = 0;
+      for (const event of [HELD, first, second]) {
+        add(recording, event, before);
+        before = event.t_us;
+      }
+      const { arrows: [arrow], locks: [{ wedges: [wedge] }] } = modelOf(recording.events);
+      assert.ok(wedge.from < arrow.at && arrow.at <= wedge.to, `${arrow.at} in ${wedge.from} to ${wedge.to}`);
+    });
+  }
+});
 
 describe('the timeline of a race', () => {
   const suite = lab();

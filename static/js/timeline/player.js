@@ -4,7 +4,7 @@
  * While a recording is live its cursor stands where time stands, unless somebody has taken hold of it.
  */
 
-import { isActor } from './events.js';
+import { isActor, isForeign } from './events.js';
 
 /** @typedef {import('./events.js').ReplayEvent} ReplayEvent */
 /** @typedef {import('./events.js').Ending} Ending */
@@ -32,8 +32,11 @@ const CALM_MS = 500;
  * @returns {ReplayEvent} as it was added
  */
 export function add(recording, event, before) {
-  const last = recording.events.at(-1)?.t_us ?? 0;
-  const least = isActor(event) && !QUIET.includes(event.event) ? ACT_US : ELSE_US;
+  const shown = recording.events.at(-1);
+  const last = shown?.t_us ?? 0;
+  // The lock may be seen free before its deleter says so: it is one moment.
+  const told = isForeign(event) && shown?.actor === 'lock' && shown.event === 'free';
+  const least = told ? 0 : isActor(event) && !QUIET.includes(event.event) ? ACT_US : ELSE_US;
   const t_us = recording.stepped ? last + Math.max(least, Math.min(event.t_us - before, MOST_US)) : event.t_us;
   recording.events.push({ ...event, t_us });
   return { ...event, t_us };
