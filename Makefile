@@ -26,8 +26,17 @@ lab: install build ## servers, three instances and nginx, until Ctrl-C
 	$(OVERSELL) lab
 
 test: install browser $(NODE_MODULES) ## every test, against real servers on free ports, and the page in a real browser
-	cargo test --workspace --locked
+	cargo test --workspace --locked --no-run
+	cargo test --workspace --locked --lib --bins --examples
+	cargo test --workspace --locked --doc
+	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(BESIDE)
 	node --test --test-reporter=spec --test-concurrency=2 tests/page/*.test.mjs
+
+# Beside each other: most of their tests wait for a server. Each prints all that it has to say when it ends.
+BESIDE = main contract
+.PHONY: $(BESIDE)
+$(BESIDE):
+	cargo test --workspace --locked --test $@
 
 soak: install browser $(NODE_MODULES) $(PEERS) $(KAZOO) ## what takes too long for every change: all clauses of the contract over all locks, races ten times, all lines by hand and timelines, ensembles, interop
 	OVERSELL_SOAK=1 cargo test --workspace --test contract --locked

@@ -7,7 +7,7 @@ use crate::console;
 use std::io::{IsTerminal, stderr, stdout};
 use tracing_subscriber::{
     Layer,
-    filter::{LevelFilter, Targets, filter_fn},
+    filter::{Targets, filter_fn},
     fmt,
     fmt::time::ChronoLocal,
     layer::SubscriberExt,
@@ -26,12 +26,12 @@ pub enum Form {
     Json,
 }
 
-/// What `RUST_LOG` lets through; [`DEFAULT`] where it is not set, `info` where it is no list of levels.
+/// What `RUST_LOG` lets through; [`DEFAULT`] where it is not set, or is no list of levels.
 fn filter() -> Targets {
     let levels = std::env::var("RUST_LOG").unwrap_or_else(|_| DEFAULT.to_owned());
     levels.parse().unwrap_or_else(|error| {
-        eprintln!("RUST_LOG={levels}: {error}; `info` is taken");
-        Targets::new().with_default(LevelFilter::INFO)
+        eprintln!("RUST_LOG={levels}: {error}; `{DEFAULT}` is taken");
+        DEFAULT.parse().unwrap_or_default()
     })
 }
 

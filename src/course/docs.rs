@@ -103,7 +103,7 @@ fn row<F: Declared>(lang: Lang, folder: &str, entry: &Registered<F>, promise: Pr
     format!(
         "| [`{slug}`](../src/{folder}/{file}.rs) | {} | {} | [{title}](../src/{folder}/{file}.md){beyond} | {breaks} |\n",
         entry.facts.chapter(),
-        promise.word()
+        promise
     )
 }
 

@@ -364,7 +364,7 @@ impl Row {
         };
         let what = match (self.expected, self.verdict) {
             (Verdict::Exact, Verdict::Oversold) => format!("oversold {}: {seen}", self.oversold),
-            (Verdict::Exact, fault @ Verdict::Wrong(_)) => format!("{}: {seen}", fault.word()),
+            (Verdict::Exact, fault @ Verdict::Wrong(_)) => format!("{fault}: {seen}"),
             (Verdict::Oversold, Verdict::Exact) => format!("did not show its fault: {seen}"),
             _ => format!("{errors} errors, {unknown} unknown, {sold_out} sold out; {seen}"),
         };

@@ -31,7 +31,7 @@ const AGGREGATE: [Column<Row>; 19] = [
     ("after", |row| whole(row.shelf.after).into()),
     ("sold", |row| count(row.counts.sold)),
     ("oversold", |row| red(row, whole(row.oversold).into())),
-    ("verdict", |row| red(row, row.verdict.word().into())),
+    ("verdict", |row| red(row, row.verdict.to_string().into())),
 ];
 
 /// How the strategies contend, and what they sell in a second where that was measured. Times are in ms.
@@ -77,7 +77,7 @@ const ORDERS: [Column<Row>; 19] = [
     ("lost", |row| {
         of_orders(row, |o| count(o.lost_orders as u64))
     }),
-    ("verdict", |row| red(row, row.verdict.word().into())),
+    ("verdict", |row| red(row, row.verdict.to_string().into())),
     ("orders/s", |row| {
         rated(row, |r| rate(r.sold_per_sec.median))
     }),
@@ -151,7 +151,7 @@ pub(super) fn promises(rows: &[Row]) -> Vec<String> {
 fn promise(rows: &[Row]) -> String {
     let on: Vec<_> = rows.iter().map(seen).collect();
     let (strategy, promise) = rows.first().map_or(("", String::new()), |row| {
-        (row.strategy, row.promise.word())
+        (row.strategy, row.promise.to_string())
     });
     let verb = if rows.iter().all(|row| row.complaint().is_none()) {
         "✓ as promised"
@@ -177,6 +177,6 @@ fn seen(row: &Row) -> String {
     };
     match row.verdict {
         Verdict::Oversold => format!("oversold {} on {place}", whole(row.oversold)),
-        verdict => format!("{} on {place}", verdict.word()),
+        verdict => format!("{verdict} on {place}"),
     }
 }

@@ -22,7 +22,7 @@ fn seen(row: &Row) -> String {
         unknown,
     } = row.counts;
     let kept = if row.kept { "kept" } else { "broken" };
-    let (verdict, oversold, after) = (row.verdict.word(), row.oversold, row.shelf.after);
+    let (verdict, oversold, after) = (row.verdict.to_string(), row.oversold, row.shelf.after);
     format!(
         "{verdict}, {kept}: {sold} sold, {sold_out} out, {errors} errors, {unknown} unknown; {oversold} over, {after} left"
     )

@@ -7,7 +7,7 @@
 use super::history::Counts;
 use crate::{seckill::check, stock::Promise};
 use serde::{Deserialize, Serialize};
-use std::ops::RangeInclusive;
+use std::{fmt, ops::RangeInclusive};
 
 /// The verdict on the stock, or on the orders of a voucher. Ordered: the greater outweighs the lesser, so that what is
 /// refuted outweighs what is unknown, and that what holds.
@@ -26,14 +26,14 @@ pub enum Verdict {
     Wrong(check::Verdict),
 }
 
-impl Verdict {
+impl fmt::Display for Verdict {
     /// The word in tables and files.
-    #[must_use]
-    pub fn word(self) -> String {
-        let word = serde_json::to_value(self).unwrap_or_default();
-        word.as_str().unwrap_or_default().to_owned()
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
+}
 
+impl Verdict {
     /// Whether it is sure that something is wrong.
     #[must_use]
     pub const fn is_refuted(self) -> bool {
@@ -163,7 +163,7 @@ mod tests {
             (Fault::DuplicateOrders, 1, "duplicate-orders"),
         ] {
             let verdict = judged(fault, unknown);
-            assert_eq!(verdict.word(), wanted);
+            assert_eq!(verdict.to_string(), wanted);
             assert_eq!(serde_json::to_value(verdict).unwrap(), wanted);
             assert_eq!(verdict.is_refuted(), fault != Fault::Exact);
         }

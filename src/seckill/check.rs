@@ -9,7 +9,7 @@
 //! orders too: a run has one of its own.
 
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
+use std::{collections::HashSet, fmt};
 use utoipa::ToSchema;
 
 /// An order: its number, and whose it is.
@@ -70,14 +70,10 @@ pub enum Verdict {
     StockDiffers,
 }
 
-impl Verdict {
+impl fmt::Display for Verdict {
     /// The word in tables and files.
-    #[must_use]
-    pub fn word(self) -> String {
-        serde_json::to_value(self)
-            .ok()
-            .and_then(|word| word.as_str().map(str::to_owned))
-            .unwrap_or_default()
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
 };
 use futures::future::BoxFuture;
 use serde::Serialize;
-use std::time::Duration;
+use std::{fmt, time::Duration};
 use utoipa::ToSchema;
 
 /// Takes one piece, or says why not.
@@ -61,12 +61,10 @@ pub enum Promise {
     Safe,
 }
 
-impl Promise {
+impl fmt::Display for Promise {
     /// The word in answers and tables.
-    #[must_use]
-    pub fn word(self) -> String {
-        let word = serde_json::to_value(self).unwrap_or_default();
-        word.as_str().unwrap_or_default().to_owned()
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 

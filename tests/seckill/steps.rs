@@ -42,7 +42,7 @@ async fn is_judged(
         ctx.close(LONG).await;
     }
     ensure!(
-        ending.saw == verdict.word(),
+        ending.saw == verdict.to_string(),
         "{slug}: not {verdict:?} but {ending:?}"
     );
     Ok(())
@@ -51,7 +51,7 @@ async fn is_judged(
 /// Notes what the checker says.
 async fn judge(play: &mut Play) -> Result<(), Error> {
     let books = voucher::books(&play.ctx, play.stock_id).await?;
-    play.note(check(&books, None).verdict.word());
+    play.note(check(&books, None).verdict.to_string());
     Ok(())
 }
 
